@@ -1,0 +1,14 @@
+#include "libs/base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace fluxqueue {
+
+void CheckFailed(const char* file, int line, const char* condition, std::string_view message) {
+  fmt::print(stderr, "{}:{}: CHECK({}) failed: {}\n", file, line, condition, message);
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace fluxqueue

@@ -1,0 +1,95 @@
+# One way to make a library, a program and a test.
+#
+#   fluxqueue_library(kafka SOURCES a.cc b.cc DEPS fluxqueue::base PkgConfig::rdkafka
+#                     TESTS a_test.cc TEST_DEPS fluxqueue::testing)
+#     target fluxqueue_kafka, alias fluxqueue::kafka; its unit tests in the program kafka_test
+#   fluxqueue_program(fluxqueue-queue SOURCES main.cc DEPS fluxqueue::queue_service)
+#   fluxqueue_test(delivery_integration LABEL integration SOURCES … DEPS … [TIMEOUT s] [LOCK name])
+#
+# Headers are included from the root: "libs/kafka/consumer.h". PURE forbids every dependency that can perform an effect.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+
+add_library(fluxqueue_warnings INTERFACE)
+target_compile_options(fluxqueue_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                       -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+
+set(FLUXQUEUE_SANITIZE "" CACHE STRING "sanitizers for every target, such as address,undefined")
+if(FLUXQUEUE_SANITIZE)
+  add_compile_options(-fsanitize=${FLUXQUEUE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${FLUXQUEUE_SANITIZE})
+endif()
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+set(FLUXQUEUE_EFFECTS kafka postgres http kubernetes delivery lifecycle metrics rdkafka pqxx grpc curl)
+
+function(_fluxqueue_check_pure target)
+  foreach(dep IN LISTS ARGN)
+    foreach(effect IN LISTS FLUXQUEUE_EFFECTS)
+      if(dep MATCHES "(::|^)${effect}(\\+\\+)?$")
+        message(FATAL_ERROR "${target} is PURE and links ${dep}: move what needs it to an adapter")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+function(fluxqueue_library name)
+  cmake_parse_arguments(ARG "PURE" "" "SOURCES;DEPS;TESTS;TEST_DEPS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "fluxqueue_library(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(ARG_PURE)
+    _fluxqueue_check_pure(${name} ${ARG_DEPS})
+  endif()
+  if(ARG_SOURCES)
+    add_library(fluxqueue_${name} STATIC ${ARG_SOURCES})
+    target_include_directories(fluxqueue_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+    target_link_libraries(fluxqueue_${name} PUBLIC ${ARG_DEPS} PRIVATE fluxqueue_warnings)
+  else()
+    add_library(fluxqueue_${name} INTERFACE)
+    target_include_directories(fluxqueue_${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(fluxqueue_${name} INTERFACE ${ARG_DEPS})
+  endif()
+  add_library(fluxqueue::${name} ALIAS fluxqueue_${name})
+  if(ARG_TESTS)
+    fluxqueue_test(${name} LABEL unit SOURCES ${ARG_TESTS} DEPS fluxqueue::${name} ${ARG_TEST_DEPS})
+  endif()
+endfunction()
+
+function(fluxqueue_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} fluxqueue_warnings)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+# LOCK: tests that name the same lock never run side by side.
+function(fluxqueue_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;LOCK" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gmock_main GTest::gtest rapidcheck fluxqueue_warnings)
+  target_compile_definitions(${name}_test PRIVATE FLUXQUEUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             FLUXQUEUE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${ARG_LABEL}.${name} COMMAND ${name}_test)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LOCK)
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RESOURCE_LOCK ${ARG_LOCK})
+  endif()
+endfunction()
