@@ -1,0 +1,64 @@
+// The part of the configuration that every service has, parsed in this one place, and the way to
+// load it together with a service's own section.
+//
+//   instance: queue-0            # static group member and lease holder; default: the host's name
+//   log: {level: info, format: text}
+//   http: {address: 127.0.0.1, port: 9102}     # /livez /readyz /metrics; port 0 picks a free one
+//   postgres: {dsn: "host=127.0.0.1 dbname=fluxqueue user=fluxqueue"}
+//   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s}
+//   kubernetes: {kubeconfig: ""}               # empty: in the cluster
+//   queue: {…}                                 # the service's own section, named like the service
+//
+// The environment variable FLUXQUEUE_POSTGRES_DSN takes the place of postgres.dsn, so that its
+// password need not stand in a file. Nothing else is read from the environment.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "libs/base/clock.h"
+#include "libs/base/log.h"
+#include "libs/config/section.h"
+
+namespace fluxqueue::config {
+
+struct LogConfig {
+  LogLevel level = LogLevel::kInfo;
+  LogFormat format = LogFormat::kText;
+};
+
+struct HttpConfig {
+  std::string address = "127.0.0.1";
+  uint16_t port = 0;
+};
+
+struct PostgresConfig {
+  std::string dsn;
+};
+
+struct KafkaConfig {
+  std::string bootstrap;
+  Millis session_timeout{std::chrono::seconds(3)};
+};
+
+struct KubernetesConfig {
+  std::string kubeconfig;
+};
+
+struct ServiceConfig {
+  std::string instance;
+  LogConfig log;
+  HttpConfig http;
+  PostgresConfig postgres;
+  KafkaConfig kafka;
+  KubernetesConfig kubernetes;
+};
+
+// Reads the file at `path` into `common` and into what `own` is bound to. `service` ("queue") names
+// the service's own section. All sections are allowed in every service's file, so that one file can
+// serve several; postgres and kafka are required. InvalidArgument or NotFound with every problem.
+absl::Status LoadService(const std::string& path, std::string_view service, const Section& own,
+                         ServiceConfig* common);
+
+}  // namespace fluxqueue::config

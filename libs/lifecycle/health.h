@@ -1,0 +1,38 @@
+// What /livez and /readyz answer.
+//
+// Alive: the process answers. Ready: each component can do its work. Thread-safe.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libs/lifecycle/component.h"
+
+namespace fluxqueue::lifecycle {
+
+struct HealthReport {
+  bool ok = false;
+  // One line for each component that is not ready, `name: reason`; "ok" when there is none.
+  std::string text;
+};
+
+class Health {
+ public:
+  // Before: not ready, "starting". `components` must outlive the next call of Stopping.
+  void Serving(std::vector<const Component*> components);
+  // From now on not ready, "stopping"; the components are not asked any more.
+  void Stopping();
+
+  HealthReport Ready() const;
+
+ private:
+  enum class Phase { kStarting, kServing, kStopping };
+
+  mutable std::mutex mutex_;
+  Phase phase_ = Phase::kStarting;
+  std::vector<const Component*> components_;
+};
+
+}  // namespace fluxqueue::lifecycle
