@@ -1,0 +1,38 @@
+// Where a pod may run, as an RFC 31 constraint. Pure, thread-safe.
+//
+//   nodeSelector                        {"properties":["disk=ssd","zone=a"]}
+//   required node affinity              or of the terms, and of their expressions:
+//     In [a, b]                         {"or":[{"properties":["k=a"]},{"properties":["k=b"]}]}
+//     NotIn [a, b]                      {"not":[{"or":[…]}]}      (a node without the label passes,
+//     as in Kubernetes) Exists, DoesNotExist              {"properties":["k"]},
+//     {"not":[{"properties":["k"]}]} matchFields metadata.name         {"hostlist":["n1"]}
+//   tolerations {"tolerations":["dedicated=batch:NoSchedule","spot:NoExecute","gpu","*"]}
+//
+// The whole is {"and":[…]}: first nodeSelector, then affinity, last always `tolerations`, our
+// extension: a node that has a NoSchedule or NoExecute taint that none of them tolerates is
+// excluded. Forms: `key=value:Effect`, `key=value` (all effects), `key:Effect` and `key` (Exists),
+// `*:Effect` and `*` (every key). Sorted, each once; those against PreferNoSchedule are left out.
+//
+// Preferences (preferred affinity, ScheduleAnyway) are wishes to kube-scheduler's scoring and stay
+// without effect.
+#pragma once
+
+#include <string>
+
+#include "libs/kubernetes/views.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+// The constraint as JSON text. InvalidArgument as by CheckExpressible.
+absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod);
+
+// InvalidArgument names field, value and what to do instead, for what a graph of nodes cannot hold:
+// required pod affinity or anti-affinity, topologySpreadConstraints with DoNotSchedule, host ports,
+// Gt and Lt, an affinity term that matches nothing. Pinned mode is no way out: the node is chosen
+// before kube-scheduler looks.
+absl::Status CheckExpressible(const PodSpec& pod);
+
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,34 @@
+// From pods to a jobspec (kubernetes.md). Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/quantity.h"
+#include "libs/kubernetes/requests.h"
+#include "libs/kubernetes/views.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+// What each pod of a job needs: one slot.
+struct PodDemand {
+  Mode mode = Mode::kDirect;
+  Amounts requests;        // with "pods": 1
+  std::string constraint;  // JSON, constraints.h
+};
+
+// Of a pod that exists. InvalidArgument: refusals of CheckExpressible.
+absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod);
+// Of a template: completed first.
+absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateContext& context);
+
+// Canonical RFC 14 version 1: `slots` slots of the demand, resources sorted by name, keys in a
+// fixed order, so that equal demands have equal bytes. `duration` is given in whole seconds,
+// rounded up; 0: unlimited.
+std::string MakeJobspec(const PodDemand& demand, uint32_t slots, Millis duration);
+
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,74 @@
+// Every key that Fluxqueue reads or writes on Kubernetes objects, and what their values may be.
+// Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/views.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+inline constexpr std::string_view kPrefix = "fluxqueue.io/";
+inline constexpr std::string_view kSchedulerName = "fluxqueue";
+inline constexpr std::string_view kDefaultScheduler = "default-scheduler";
+inline constexpr std::string_view kSystemNamespace = "fluxqueue-system";
+inline constexpr std::string_view kDefaultQueue = "default";
+inline constexpr std::string_view kDefaultPool = "default";
+
+// What users write. The keys of the first group are taken from a label or an annotation.
+inline constexpr std::string_view kQueueKey = "fluxqueue.io/queue";
+inline constexpr std::string_view kPriorityKey = "fluxqueue.io/priority";
+inline constexpr std::string_view kDurationKey = "fluxqueue.io/duration";
+inline constexpr std::string_view kHoldKey = "fluxqueue.io/hold";
+inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
+inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
+inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
+
+// What Fluxqueue writes.
+inline constexpr std::string_view kGate = "fluxqueue.io/gate";  // scheduling gate of pinned pods
+inline constexpr std::string_view kJobIdAnnotation = "fluxqueue.io/job-id";
+inline constexpr std::string_view kAllocationAnnotation = "fluxqueue.io/allocation";
+inline constexpr std::string_view kSuspendedByAnnotation = "fluxqueue.io/suspended-by";
+inline constexpr std::string_view kSuspendedByUs = "fluxqueue";
+inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
+
+// What a user asked for on one object. Unset: not said.
+struct UserKeys {
+  std::optional<std::string> queue;
+  std::optional<int32_t> priority;
+  std::optional<Millis> duration;  // 0: unlimited
+  bool hold = false;
+  bool cancel = false;
+};
+
+// Reads the keys above from labels and annotations. InvalidArgument names key, value and what is
+// allowed: a bad value, a key that is there as label and as annotation with different values, a key
+// of ours that no version knows (a typing error), or one that this version cannot honour yet
+// (groups, topology, exclusive, jobspec, depends-on).
+absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations);
+
+// A Job's own keys, and where they are silent its template's.
+absl::StatusOr<UserKeys> ParseUserKeys(const Job& job);
+
+// "90" (seconds), "90s", "1h30m", "500ms"; "0": unlimited.
+absl::StatusOr<Millis> ParseDuration(std::string_view text);
+// "true" or "false".
+absl::StatusOr<bool> ParseBool(std::string_view text);
+
+// Where a pod stands in its job: the annotation "<attempt>.<part>.<slot>/<slots>".
+struct SlotName {
+  uint32_t attempt = 0;
+  uint32_t part = 0;
+  uint32_t slot = 0;
+  uint32_t slots = 0;
+};
+std::string FormatSlotName(const SlotName& name);
+absl::StatusOr<SlotName> ParseSlotName(std::string_view text);
+
+}  // namespace fluxqueue::kubernetes

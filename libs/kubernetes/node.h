@@ -1,0 +1,27 @@
+// From nodes to the inventory. Pure, thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/kubernetes/quantity.h"
+#include "libs/kubernetes/views.h"
+
+namespace fluxqueue::kubernetes {
+
+// The node as an event; `foreign` is what bound, unfinished pods use that hold no live slot of
+// ours. Lists are sorted by name, so equal nodes have equal bytes. Resources of amount 0 are left
+// out.
+events::v1::Node ToEvent(const Node& node, const Amounts& foreign);
+
+// Equal but for the resource version: a heartbeat, not news.
+bool SameInventory(const events::v1::Node& a, const events::v1::Node& b);
+
+// Label fluxqueue.io/pool, else "default".
+std::string PoolOf(const Node& node);
+
+Amounts ToAmounts(const google::protobuf::RepeatedPtrField<events::v1::Amount>& list);
+
+}  // namespace fluxqueue::kubernetes

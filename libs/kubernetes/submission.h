@@ -1,0 +1,31 @@
+// From a workload of ours to what the log says of it: JobSubmitted, ready but for the decision to
+// send it. Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/kubernetes/requests.h"
+#include "libs/kubernetes/views.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+// A Job must be of the kinds that are supported: completions and parallelism at least 1, at most
+// `kMaxSlots` slots. InvalidArgument says what a person must change, as the webhook and the Event
+// Refused show it.
+inline constexpr int64_t kMaxSlots = 100'000;
+
+absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Job& job,
+                                                      const TemplateContext& context,
+                                                      uint32_t revision = 1);
+absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
+                                                      const TemplateContext& context,
+                                                      uint32_t revision = 1);
+
+events::v1::Workload WorkloadOf(const Job& job);
+events::v1::Workload WorkloadOf(const Pod& pod);
+
+}  // namespace fluxqueue::kubernetes

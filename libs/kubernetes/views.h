@@ -1,0 +1,219 @@
+// Typed views of Kubernetes objects, read from the JSON text that the API server, a watch or an
+// AdmissionReview gives: only the fields that Fluxqueue uses. A field that is missing or null has
+// its default; one of a wrong type is an InvalidArgument that names its path ("pod default/a:
+// spec.containers[0].resources.requests.cpu: "x" is not a quantity …"). Unknown fields are ignored.
+//
+// Times are milliseconds since the Unix epoch, 0 when absent. Pure, thread-safe (one parser for
+// each thread).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libs/kubernetes/quantity.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+using StringMap = std::map<std::string, std::string, std::less<>>;
+
+struct OwnerReference {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  bool controller = false;
+};
+
+struct ObjectMeta {
+  std::string name;  // empty in an AdmissionReview with generateName
+  std::string generate_name;
+  std::string namespace_name;
+  std::string uid;
+  std::string resource_version;
+  StringMap labels;
+  StringMap annotations;
+  std::vector<OwnerReference> owners;
+  int64_t created_ms = 0;
+  int64_t deleted_ms = 0;  // deletionTimestamp: it is going
+
+  // The owner with controller: true; null if there is none.
+  const OwnerReference* Controller() const;
+};
+
+struct Container {
+  std::string name;
+  Amounts requests;
+  Amounts limits;
+  bool sidecar = false;         // an init container with restartPolicy Always
+  std::vector<int> host_ports;  // hostPort, or with hostNetwork containerPort
+};
+
+struct Toleration {
+  std::string key;
+  std::string op;  // "Equal", "Exists"
+  std::string value;
+  std::string effect;  // empty: all
+};
+
+struct NodeExpression {
+  std::string key;
+  std::string op;  // In, NotIn, Exists, DoesNotExist, Gt, Lt
+  std::vector<std::string> values;
+};
+
+// All of its expressions and fields must hold.
+struct NodeTerm {
+  std::vector<NodeExpression> expressions;  // of labels
+  std::vector<NodeExpression> fields;       // of metadata.name
+};
+
+struct PodSpec {
+  std::string scheduler_name;
+  std::string node_name;
+  std::string priority_class;
+  std::optional<int32_t> priority;
+  std::string runtime_class;
+  std::string restart_policy;
+  std::vector<std::string> gates;
+  StringMap node_selector;
+  // requiredDuringSchedulingIgnoredDuringExecution: one of the terms must hold. Unset: no such
+  // affinity.
+  std::optional<std::vector<NodeTerm>> required_node_terms;
+  std::vector<Toleration> tolerations;
+  std::vector<Container> containers;
+  std::vector<Container> init_containers;
+  Amounts overhead;
+  // spec.resources; unset when the field is absent.
+  bool has_pod_resources = false;
+  Amounts pod_requests;
+  Amounts pod_limits;
+  int64_t active_deadline_s = 0;
+  bool host_network = false;
+  // Which of what only kube-scheduler can place are there.
+  bool required_pod_affinity = false;
+  bool required_pod_anti_affinity = false;
+  std::string required_topology_spread;  // topologyKey of the first with DoNotSchedule
+  std::string claim_volume;              // name of the first volume that is a persistentVolumeClaim
+  std::string ephemeral_volume;          // name of the first volume that is `ephemeral`
+  std::string resource_claim;            // name of the first of resourceClaims
+};
+
+struct PodStatus {
+  std::string phase;  // Pending, Running, Succeeded, Failed, Unknown
+  std::string reason;
+  std::string message;
+  int64_t started_ms = 0;
+  int64_t finished_ms = 0;  // the last container's end, once the pod has ended
+  bool ready = false;
+  bool disruption_target = false;  // evicted or preempted
+};
+
+struct Pod {
+  ObjectMeta meta;
+  PodSpec spec;
+  PodStatus status;
+
+  bool Ended() const { return status.phase == "Succeeded" || status.phase == "Failed"; }
+  bool Bound() const { return !spec.node_name.empty(); }
+  // The index of an Indexed Job's or StatefulSet's pod; unset for others.
+  std::optional<int> Index() const;
+};
+
+struct Job {
+  ObjectMeta meta;
+  // spec
+  int64_t parallelism = 1;
+  std::optional<int64_t> completions;
+  bool indexed = false;
+  bool suspend = false;
+  int64_t active_deadline_s = 0;
+  std::string managed_by;  // spec.managedBy
+  StringMap template_labels;
+  StringMap template_annotations;
+  PodSpec pod;
+  // status
+  int64_t started_ms = 0;
+  int64_t completed_ms = 0;
+  int64_t active = 0;
+  int64_t ready = 0;
+  int64_t succeeded = 0;
+  int64_t failed = 0;
+  bool complete = false;    // condition Complete
+  bool has_failed = false;  // condition Failed
+  bool suspended = false;   // condition Suspended
+  std::string reason;       // of the condition Complete or Failed
+  std::string message;
+
+  bool Ended() const { return complete || has_failed; }
+  // Pods that run at once: min(parallelism, completions), at least 1.
+  int64_t Slots() const;
+};
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+};
+
+struct Node {
+  ObjectMeta meta;
+  Amounts allocatable;
+  std::vector<Taint> taints;
+  bool unschedulable = false;
+  bool ready = false;
+  int64_t ready_changed_ms = 0;  // lastTransitionTime of the condition Ready
+};
+
+struct Namespace {
+  std::string name;
+  StringMap labels;
+};
+
+// The Container items of one LimitRange.
+struct LimitRange {
+  ObjectMeta meta;
+  Amounts default_requests;
+  Amounts default_limits;
+};
+
+struct RuntimeClass {
+  std::string name;
+  Amounts overhead;  // overhead.podFixed
+};
+
+struct PriorityClass {
+  std::string name;
+  int32_t value = 0;
+  bool global_default = false;
+};
+
+// fluxqueues.fluxqueue.io/v1alpha1. Unset fields are unset; what they default to is admission's.
+struct FluxQueue {
+  ObjectMeta meta;
+  std::string pool;
+  std::string strategy;
+  std::optional<int32_t> weight;
+  std::optional<int32_t> priority;
+  std::optional<uint32_t> queue_depth;
+  std::optional<uint32_t> reservation_depth;
+  std::optional<int64_t> default_duration_ms;
+  std::optional<int64_t> max_duration_ms;
+};
+
+absl::StatusOr<ObjectMeta> ParseMeta(std::string_view json);  // of any object
+absl::StatusOr<Pod> ParsePod(std::string_view json);
+absl::StatusOr<Job> ParseJob(std::string_view json);
+absl::StatusOr<Node> ParseNode(std::string_view json);
+absl::StatusOr<Namespace> ParseNamespace(std::string_view json);
+absl::StatusOr<LimitRange> ParseLimitRange(std::string_view json);
+absl::StatusOr<RuntimeClass> ParseRuntimeClass(std::string_view json);
+absl::StatusOr<PriorityClass> ParsePriorityClass(std::string_view json);
+absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json);
+
+}  // namespace fluxqueue::kubernetes

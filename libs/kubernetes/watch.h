@@ -1,0 +1,74 @@
+// One resource kept in view: list, then watch from there, for ever.
+//
+// The watcher tells the whole state level by level: after kSynced the events so far are the
+// cluster's state; each later event moves it on. When the watch breaks (connection lost, the
+// server's time limit, silence) it goes on from the last resourceVersion, bookmarks included; when
+// that has expired (410, an ERROR event, the API server restored from a backup) it lists again and
+// tells only the differences: kAdded for new objects, kModified where the resourceVersion differs,
+// kDeleted (without a text) for those that have gone meanwhile, then kSynced again. An object made
+// again under its name is told as kDeleted of the old uid, then kAdded of the new. Errors are
+// retried for ever with backoff (200 ms to 10 s, or what Retry-After says); logged when they begin
+// and when they end.
+//
+// Confinement: the callback runs on the watcher's own thread, one event at a time, in order; while
+// it blocks, no events are read. It must not call Stop(). The rest is thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/client.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::kubernetes {
+
+struct WatchEvent {
+  enum class Kind { kAdded, kModified, kDeleted, kSynced };
+  Kind kind = Kind::kSynced;
+  // Views that are valid during the callback. All empty with kSynced.
+  std::string_view object;  // JSON; empty for what was found gone by a new list
+  std::string_view space;   // namespace
+  std::string_view name;
+  std::string_view uid;
+  std::string_view resource_version;
+};
+
+struct WatcherOptions {
+  Resource resource;
+  Selector selector;
+  int page = 500;
+  // The server ends each watch after this (spread by up to a half more); it is taken up again at
+  // once.
+  Millis server_timeout{240'000};
+  Millis retry_min{200};
+  Millis retry_max{10'000};
+};
+
+class Watcher {
+ public:
+  using Callback = std::function<void(const WatchEvent&)>;
+
+  // Starts at once. The client must outlive the watcher.
+  Watcher(Client& client, WatcherOptions options, Callback callback);
+  ~Watcher();  // Stop()
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // Returns when the callback runs no more. Safe to call twice.
+  void Stop();
+
+  // The first kSynced has been told. Stays true.
+  bool synced() const;
+  // OK while the watch stands; else the last error and since when it lasts: for /readyz.
+  absl::Status Health() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fluxqueue::kubernetes
