@@ -1,0 +1,30 @@
+// What both loops are told.
+#pragma once
+
+#include <string>
+
+#include "libs/base/clock.h"
+#include "libs/kafka/topics.h"
+#include "libs/postgres/connection.h"
+
+namespace fluxqueue::delivery {
+
+struct LoopOptions {
+  // "queue": streams are "queue/<partition>", the consumer group is "fluxqueue.queue".
+  std::string service;
+  // Of this replica: unique, the same after a restart. Static group member and holder of leases.
+  std::string instance;
+  std::string bootstrap;
+  kafka::TopicNames topics;
+  // `schema` is the service's; Prepare has put the delivery tables into it.
+  postgres::Options postgres;
+  // A killed replica's partitions (or lease) move after this.
+  Millis session_timeout{3000};
+  // Messages in one batch.
+  size_t max_batch = 1000;
+  // Between two tries while something is away.
+  Millis retry_min{50};
+  Millis retry_max{2000};
+};
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,55 @@
+// The delivery loop of a service that has no log to read: it watches something (a shard, such as "watch") and says what it
+// saw. One replica holds the shard's lease, a row with holder, epoch and expiry by the database's clock; the others wait.
+//
+//   ShardLoop loop({.loop = …, .shard = "watch"}, handler, clock);
+//   std::jthread thread([&](std::stop_token stop) { status = loop.Run(stop); });
+//
+// A batch is what handler.Poll has to say when HasWork() or WakeAt() ask for it. It commits in one transaction, which
+// first locks the lease row and checks that the epoch is ours, and renews it. Publication, doubts and errors are as in
+// partition_loop.h; the stream is "<service>/<shard>". A replica that stops gives the lease back; one that was killed
+// loses it after session_timeout.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "libs/base/clock.h"
+#include "libs/delivery/faults.h"
+#include "libs/delivery/handler.h"
+#include "libs/delivery/options.h"
+#include "libs/delivery/stats.h"
+
+namespace fluxqueue::delivery {
+
+class ShardLoop {
+ public:
+  struct Options {
+    LoopOptions loop;
+    std::string shard;
+  };
+
+  // All references must outlive the loop.
+  ShardLoop(Options options, ShardHandler& handler, const Clock& clock,
+            FaultInjector* faults = nullptr);
+  ~ShardLoop();
+
+  // As PartitionLoop::Run.
+  absl::Status Run(std::stop_token stop);
+
+  // Thread-safe: handler.HasWork() may have become true.
+  void Wake();
+  // Thread-safe: OK when the lease is ours and the last batch went through, or another replica holds it; else what is
+  // in the way.
+  absl::Status Ready() const;
+  // Thread-safe: the lease is ours.
+  bool Held() const;
+  const Stats& stats() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fluxqueue::delivery

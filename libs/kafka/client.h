@@ -1,0 +1,52 @@
+// What Consumer, Producer, Admin and Reader share: configuration and ownership of librdkafka's C objects.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kafka {
+
+template <auto Destroy>
+struct Destroyer {
+  template <typename T>
+  void operator()(T* object) const {
+    Destroy(object);
+  }
+};
+
+using ClientHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
+using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
+using PartitionList =
+    std::unique_ptr<rd_kafka_topic_partition_list_t,
+                    Destroyer<rd_kafka_topic_partition_list_destroy>>;
+using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
+using MessageHandle = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_message_destroy>>;
+
+// Collects settings; the first bad one is the status of Create. librdkafka's own log lines go to our log.
+class ClientConfig {
+ public:
+  ClientConfig(const std::string& bootstrap, std::string_view client_id);
+
+  ClientConfig& Set(const char* key, const std::string& value);
+  // For callbacks; valid until Create.
+  rd_kafka_conf_t* get() { return conf_.get(); }
+  absl::StatusOr<ClientHandle> Create(rd_kafka_type_t type);
+
+ private:
+  std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
+  absl::Status status_;
+};
+
+// Unavailable for what passes by itself (broker away, leader moving, timeouts), NotFound for an unknown topic or
+// partition, FailedPrecondition for what an operator must change (authorisation, fenced instance …).
+absl::Status KafkaStatus(rd_kafka_resp_err_t code, std::string_view doing);
+
+}  // namespace fluxqueue::kafka

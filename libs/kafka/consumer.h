@@ -1,0 +1,111 @@
+// A member of a consumer group, whose owner decides when an assignment takes effect and from which offset.
+//
+// Nothing is committed to Kafka: offsets live in Postgres. Static membership (`group.instance.id`) lets a restarted
+// service have its partitions back without a rebalance; partitions of a killed one move after session_timeout. The
+// protocol is cooperative: what a member keeps is not disturbed by what it gains or loses.
+//
+// A change of the assignment waits until the owner has answered it:
+//
+//   consumer->Poll(timeout, 1000, &messages);
+//   if (auto change = consumer->TakeAssignment()) {
+//     gained: make ready, then consumer->Start({{partition, offset} …})   messages follow, from that offset
+//     lost:   forget, then consumer->Stop(partitions)                     no further messages
+//   }
+//
+// Heartbeats go on meanwhile (up to `max.poll.interval.ms` between two polls). Confined to one thread, save Wake().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/base/clock.h"
+#include "libs/kafka/client.h"
+#include "libs/kafka/message.h"
+
+namespace fluxqueue::kafka {
+
+struct ConsumerOptions {
+  std::string bootstrap;
+  std::string topic;
+  std::string group;
+  std::string instance;
+  // At least the broker's group.min.session.timeout.ms (6 s where it was not lowered).
+  Millis session_timeout{3000};
+};
+
+struct Assignment {
+  std::vector<int> gained;
+  std::vector<int> lost;
+};
+
+struct Position {
+  int partition;
+  int64_t offset;
+};
+
+struct Watermarks {
+  int64_t low = 0;   // the first offset still kept
+  int64_t high = 0;  // the offset that the next record will get
+};
+
+class Consumer {
+ public:
+  // Joins the group in the background. Fails only on bad options.
+  static absl::StatusOr<std::unique_ptr<Consumer>> Create(const ConsumerOptions& options);
+  ~Consumer();
+  Consumer(const Consumer&) = delete;
+  Consumer& operator=(const Consumer&) = delete;
+
+  // Waits up to `timeout` for a first record, then appends it and what else is there already, up to `max`. Returns
+  // early on Wake() and on a change of the assignment.
+  // Errors: Unavailable (the broker is away: it goes on by itself), OutOfRange (a partition's offset is not in the log:
+  // see TakeOutOfRange), FailedPrecondition (fenced, refused …: this consumer is done for, make a new one).
+  absl::Status Poll(Millis timeout, size_t max, std::vector<Message>* messages);
+
+  // Thread-safe: the Poll under way, or else the next one, returns at once.
+  void Wake();
+
+  // The change that waits for an answer, once.
+  std::optional<Assignment> TakeAssignment();
+  // Answers `gained`. To be called also with an empty list.
+  absl::Status Start(const std::vector<Position>& positions);
+  // Answers `lost`.
+  absl::Status Stop(const std::vector<int>& partitions);
+  // Goes on from another offset. REQUIRES: the partitions were started.
+  absl::Status Seek(const std::vector<Position>& positions);
+  // Partitions whose offset was outside the log since the last call.
+  std::vector<int> TakeOutOfRange();
+
+  // Asks the broker.
+  absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis timeout);
+  // The end of the log as the last fetch saw it; -1: not known yet. Asks nobody.
+  int64_t CachedEnd(int partition);
+
+  const std::string& topic() const { return options_.topic; }
+
+ private:
+  explicit Consumer(const ConsumerOptions& options) : options_(options) {}
+
+  static void OnRebalance(rd_kafka_t* client, rd_kafka_resp_err_t event,
+                          rd_kafka_topic_partition_list_t* partitions, void* self);
+  static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
+  // Takes one record out of the queue's; errors are kept in error_.
+  void Take(const rd_kafka_message_t& record, std::vector<Message>* messages);
+  PartitionList MakeList(const std::vector<Position>& positions) const;
+
+  const ConsumerOptions options_;
+  ClientHandle client_;
+  QueueHandle queue_;
+  std::atomic<bool> woken_ = false;
+  std::optional<Assignment> assignment_;
+  std::vector<int> out_of_range_;
+  absl::Status error_;
+};
+
+}  // namespace fluxqueue::kafka

@@ -1,0 +1,24 @@
+// The envelope on the wire: record key, event id, and the CloudEvents headers. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "libs/kafka/message.h"
+#include "protos/fluxqueue/events/v1/events.pb.h"
+
+namespace fluxqueue::kafka {
+
+// The oneof's field name, such as "job_submitted"; "" when no event is set.
+std::string_view EventType(const events::v1::Envelope& envelope);
+
+// The job id of a JobFact, else the pool.
+const std::string& RecordKey(const events::v1::Envelope& envelope);
+
+// "queue/3/7/42": stream, target partition, sequence.
+std::string EventId(const events::v1::Envelope& envelope, int target_partition);
+
+// ce_id, ce_type, ce_source (the service: the stream up to its slash), ce_time.
+Headers EnvelopeHeaders(const events::v1::Envelope& envelope, int target_partition);
+
+}  // namespace fluxqueue::kafka

@@ -1,0 +1,58 @@
+// An idempotent producer (acks=all): within one Producer, the records of a partition are appended in the order of
+// Produce, each once, with no gap. It repeats for ever while the broker is away. After a delivery error it appends
+// nothing more: failed() is then true, and the owner makes a new Producer and repeats from the first record that was not
+// acknowledged.
+//
+// Confined to one thread: acknowledgements arrive inside Poll.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/base/clock.h"
+#include "libs/kafka/client.h"
+#include "libs/kafka/message.h"
+
+namespace fluxqueue::kafka {
+
+class Producer {
+ public:
+  // Called inside Poll with the id given to Produce, once the record is in the log.
+  using OnAcknowledged = std::function<void(uint64_t id)>;
+
+  static absl::StatusOr<std::unique_ptr<Producer>> Create(const std::string& bootstrap,
+                                                          std::string_view client_id,
+                                                          OnAcknowledged on_acknowledged);
+  // Drops what was not acknowledged.
+  ~Producer();
+  Producer(const Producer&) = delete;
+  Producer& operator=(const Producer&) = delete;
+
+  // Queues a copy. Unavailable: the queue is full, Poll and try again.
+  absl::Status Produce(const std::string& topic, int partition, std::string_view key,
+                       std::string_view value, const Headers& headers, uint64_t id);
+  // Serves acknowledgements; waits up to `timeout` for the first.
+  void Poll(Millis timeout);
+  // Waits until all is acknowledged, or fails with DeadlineExceeded.
+  absl::Status Flush(Millis timeout);
+  // Not OK after a record was refused; says which topic and why.
+  const absl::Status& failed() const { return failed_; }
+
+ private:
+  explicit Producer(OnAcknowledged on_acknowledged)
+      : on_acknowledged_(std::move(on_acknowledged)) {}
+
+  static void OnDelivery(rd_kafka_t* client, const rd_kafka_message_t* record, void* self);
+  static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
+
+  OnAcknowledged on_acknowledged_;
+  absl::Status failed_;
+  ClientHandle client_;
+};
+
+}  // namespace fluxqueue::kafka

@@ -1,0 +1,54 @@
+// Array parameters for set-based SQL: one statement for a batch.
+//
+//   TextArray ids;  BigintArray versions;  ByteaArray rows;
+//   for (…) { ids.Add(job.id); versions.Add(job.version); rows.Add(job.bytes); }
+//   Exec(tx, kUpsert, ids.text(), versions.text(), rows.text());
+//   // … SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[]) …
+//
+// They build the text form of an array ({a,"b c",NULL}), which is what libpqxx 6 can send.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fluxqueue::postgres {
+
+class ArrayText {
+ public:
+  // A literal `{…}`, to be passed as a parameter with a cast ($1::text[]).
+  std::string text() const { return text_ + "}"; }
+  bool empty() const { return text_.size() == 1; }
+  size_t size() const { return size_; }
+  void AddNull();
+
+ protected:
+  ArrayText() = default;
+  void Separate();
+
+  std::string text_ = "{";
+  size_t size_ = 0;
+};
+
+class TextArray : public ArrayText {
+ public:
+  void Add(std::string_view value);
+};
+
+class BigintArray : public ArrayText {
+ public:
+  void Add(int64_t value);
+};
+
+class BoolArray : public ArrayText {
+ public:
+  void Add(bool value);
+};
+
+class ByteaArray : public ArrayText {
+ public:
+  void Add(std::string_view bytes);
+};
+
+
+}  // namespace fluxqueue::postgres

@@ -1,0 +1,82 @@
+// A connection to Postgres, and a pool of them.
+//
+//   postgres::Connection db({.dsn = config.dsn, .application = "queue", .schema = "queue"});
+//   absl::Status status = db.Transact([&](pqxx::transaction_base& tx) {
+//     postgres::Exec(tx, kInsertJobs, ids.text(), states.text());    // may throw: Transact turns it into a status
+//     return absl::OkStatus();
+//   });
+//
+// The connection is opened when it is first needed and again after it broke, never within a transaction. Names without a
+// schema mean the one in the options.
+#pragma once
+
+#include <pqxx/pqxx>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/base/clock.h"
+#include "libs/postgres/status.h"
+
+namespace fluxqueue::postgres {
+
+struct Options {
+  std::string dsn;
+  std::string application;  // shown in pg_stat_activity
+  std::string schema;       // search_path
+  Millis connect_timeout{5000};
+  Millis statement_timeout{30000};
+  Millis lock_timeout{5000};
+  // The server ends a transaction whose client has gone silent, so that it does not hold our locks for ever.
+  Millis idle_in_transaction_timeout{10000};
+};
+
+// Throws pqxx exceptions or returns a status; both roll the transaction back.
+using Work = std::function<absl::Status(pqxx::transaction_base&)>;
+
+// Confined to one thread.
+class Connection {
+ public:
+  explicit Connection(Options options) : options_(std::move(options)) {}
+
+  // Runs `work` in a read-write transaction and commits when it returns OK. The status of `work`, or else of the
+  // database (status.h); IsOutcomeUnknown when the connection died during the commit.
+  absl::Status Transact(const Work& work);
+  // The same without a transaction: each statement for itself. For reads of one statement.
+  absl::Status Query(const Work& work);
+
+  // Drops the connection; the next call makes a new one.
+  void Close() { connection_.reset(); }
+  const Options& options() const { return options_; }
+
+ private:
+  absl::Status Open();
+  absl::Status Run(const std::function<absl::Status()>& body);
+
+  Options options_;
+  std::unique_ptr<pqxx::connection> connection_;
+};
+
+// Connections for several threads. Thread-safe. A call waits for a free one when `size` are in use.
+class Pool {
+ public:
+  Pool(Options options, size_t size);
+
+  absl::Status Transact(const Work& work);
+  absl::Status Query(const Work& work);
+
+ private:
+  absl::Status With(const std::function<absl::Status(Connection&)>& body);
+
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::vector<std::unique_ptr<Connection>> free_;
+};
+
+}  // namespace fluxqueue::postgres

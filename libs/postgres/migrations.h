@@ -1,0 +1,37 @@
+// The schema of a service: numbered SQL files, embedded at build time, applied at start.
+//
+//   fluxqueue_migrations(fluxqueue_queue_store queue ${CMAKE_CURRENT_SOURCE_DIR}/migrations)     in CMake, then
+//   #include "libs/postgres/migrations.h"
+//   namespace fluxqueue::migrations { extern const postgres::MigrationSet queue; }
+//   Migrate(connection, "queue", {&delivery::Migrations(), &migrations::queue});
+//
+// Files are named NNNN_what.sql and hold any number of statements; names without a schema mean the service's own. Each is
+// applied once, in its own transaction, under an advisory lock (replicas may start together), and recorded with its
+// checksum in `<schema>.migrations`. A file that was applied must never change: that is an error which names it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libs/postgres/connection.h"
+
+namespace fluxqueue::postgres {
+
+struct Migration {
+  std::string_view name;  // "0001_jobs"
+  std::string_view sql;
+};
+
+struct MigrationSet {
+  std::string_view name;  // recorded as "<name>/0001_jobs"
+  std::vector<Migration> migrations;
+};
+
+// Makes `schema` and applies what is missing, the sets in their order. Says each in the log.
+// FailedPrecondition: an applied file has changed. Internal: a file's SQL is wrong (the message names file and error).
+absl::Status Migrate(Connection& connection, const std::string& schema,
+                     const std::vector<const MigrationSet*>& sets);
+
+}  // namespace fluxqueue::postgres

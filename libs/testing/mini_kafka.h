@@ -1,0 +1,27 @@
+// A real Kafka broker for a test: started on a free port in a folder of its own, stopped and removed with the object. If
+// the test dies, the broker goes with it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "libs/testing/mini_server.h"
+
+namespace fluxqueue::testing {
+
+// Aborts the test program when the broker does not start (the message shows the tool's output).
+class MiniKafka {
+ public:
+  MiniKafka() : server_("kafka", "bootstrap") {}
+
+  // "127.0.0.1:29092"; stays the same over Restart.
+  const std::string& bootstrap() const { return server_.address(); }
+  // Data are kept in between.
+  void Stop() { server_.Stop(); }
+  void Start() { server_.Start(); }
+
+ private:
+  MiniServer server_;
+};
+
+}  // namespace fluxqueue::testing

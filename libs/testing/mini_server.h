@@ -1,0 +1,27 @@
+// What MiniKafka and MiniPostgres share: a server started by tools/<name>/start in a temporary folder.
+#pragma once
+
+#include <string>
+
+namespace fluxqueue::testing {
+
+class MiniServer {
+ public:
+  // `address_file`: what the start tool writes into the folder when the server is ready.
+  MiniServer(std::string name, std::string address_file);
+  ~MiniServer();
+  MiniServer(const MiniServer&) = delete;
+  MiniServer& operator=(const MiniServer&) = delete;
+
+  const std::string& address() const { return address_; }
+  void Start();
+  void Stop();
+
+ private:
+  std::string name_;
+  std::string address_file_;
+  std::string folder_;
+  std::string address_;
+};
+
+}  // namespace fluxqueue::testing
