@@ -1,0 +1,83 @@
+// RFC 31 constraints on nodes: `properties`, `hostlist`, `and`, `or`, `not`. An object with several
+// operators means all of them; `not` negates the `and` of its values.
+//
+// Kubernetes labels are the properties: "key" asks for the label, "key=value" for its value, a
+// leading "^" for the opposite. Tolerations are an extension: see Toleration.
+//
+// Values; immutable after parsing; never throw.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "libs/graph/types.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+// A boolean expression over one node's name and labels. Default: true for every node.
+class Constraint {
+ public:
+  enum class Kind { kAnd, kOr, kNot, kProperty, kHosts };
+
+  Constraint() = default;
+
+  // `path` names the value in errors. InvalidArgument: an unknown operator, a value of the wrong
+  // type, a hostlist that does not parse or names more than 65,536 hosts.
+  static absl::StatusOr<Constraint> Parse(const nlohmann::json& value, const std::string& path);
+
+  bool Matches(const NodeSpec& node) const;
+
+  // The terms that a node must all meet, for explanations: those of a top-level `and`.
+  std::vector<const Constraint*> Terms() const;
+
+  // Canonical text: equal for equal constraints. What people read and what caches are keyed by.
+  std::string ToString() const;
+
+ private:
+  absl::Status AddOperator(const std::string& name,
+                           const nlohmann::json& value,
+                           const std::string& path);
+
+  Kind kind_ = Kind::kAnd;
+  std::vector<Constraint> children_;  // kAnd, kOr, kNot (of the `and` of them)
+  // kProperty: whether the label is wanted, its key, and its value when one was named.
+  bool wanted_ = true;
+  bool has_value_ = false;
+  std::string key_;
+  std::string value_;
+  std::vector<std::string> hosts_;  // kHosts: sorted
+};
+
+// One entry of the operator `tolerations`: "key=value:Effect", "key:Effect" (whatever the value),
+// "key" or "key=value" (all effects), "*" (everything), "*:Effect".
+class Toleration {
+ public:
+  static absl::StatusOr<Toleration> Parse(const std::string& text, const std::string& path);
+
+  bool Tolerates(const Taint& taint) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  bool any_key_ = false;
+  bool any_value_ = true;
+  std::string key_;
+  std::string value_;
+  std::string effect_;  // empty: all
+};
+
+// The first taint that keeps such a job away from the node, or null. Taints of effect
+// PreferNoSchedule keep nobody away.
+const Taint* FirstUntolerated(const NodeSpec& node, const std::vector<Toleration>& tolerations);
+
+// True for taints by which Kubernetes tells a node's passing condition ("node.kubernetes.io/
+// not-ready", "…/unschedulable", "…/memory-pressure"): they keep a job away now, and say nothing
+// about whether the node could ever run it.
+bool IsCondition(const Taint& taint);
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,147 @@
+// The interface of a scheduling graph: which nodes there are, what is held on them, and where the
+// next request goes.
+//
+// An engine is a deterministic state machine. It knows no clock (times are arguments), no thread
+// and no I/O, and does not throw; the same calls give the same answers on every machine. Not
+// thread-safe: one engine belongs to one thread. What is held is held under the caller's key.
+//
+// Undo: between Checkpoint() and Commit() every change is recorded, and Rollback() takes all of
+// them back, so that Fingerprint() is what it was.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libs/graph/jobspec.h"
+#include "libs/graph/types.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+enum class Operation {
+  kAllocate,                    // now or not: never says unsatisfiable
+  kAllocateWithSatisfiability,  // the same, and tells `busy` from `unsatisfiable`
+  kSatisfiability,              // could it ever run here? Holds nothing
+};
+
+struct MatchRequest {
+  Operation operation = Operation::kAllocateWithSatisfiability;
+  AllocationKey key;  // not looked at by kSatisfiability
+  const Jobspec& jobspec;
+  int64_t now_s = 0;
+  int64_t duration_s = 0;  // 0: unlimited
+};
+
+enum class OutcomeKind {
+  kAllocated,      // held from now on; for kSatisfiability: it could run
+  kBusy,           // not now
+  kUnsatisfiable,  // no state of this graph could ever run it
+};
+
+struct Outcome {
+  OutcomeKind kind = OutcomeKind::kBusy;
+  // What the key holds. Valid until the next call that changes the graph; null unless allocated.
+  const Placement* placement = nullptr;
+};
+
+// Why a jobspec does not fit, counted over all nodes. Costs a look at every node, so it is asked
+// for, not given with each refusal.
+struct Explanation {
+  uint32_t nodes = 0;       // in the graph
+  uint32_t matching = 0;    // of these, that meet the constraints and tolerate the taints
+  uint32_t up = 0;          // of these, that can be given out now
+  uint32_t fitting = 0;     // of these, with room for a slot now
+  uint64_t slots_now = 0;   // how many slots would fit now
+  uint64_t slots_ever = 0;  // how many would on the matching nodes, all up and empty
+  // The resource that ran out; empty when it was not a resource.
+  std::string resource;
+  // One sentence for people, such as "nvidia.com/gpu: a slot needs 8, the largest node has 4".
+  std::string sentence;
+};
+
+struct NodeChange {
+  bool changed = false;
+  // There may be room that was not there: more of a resource, up again, other labels or taints.
+  bool grew = false;
+};
+
+// Sums over all nodes; `free` over those that can be given out.
+struct ResourceUsage {
+  std::string resource;
+  int64_t total = 0;
+  int64_t held = 0;     // by us
+  int64_t foreign = 0;  // by others
+  int64_t free = 0;
+};
+
+struct NodeUsage {
+  std::string name;
+  bool schedulable = false;
+  uint32_t slots = 0;                    // live slots on it
+  std::vector<ResourceUsage> resources;  // sorted by name
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // InvalidArgument, with the names that are known, for a policy that this engine does not have.
+  // What is held stays.
+  virtual absl::Status SetPolicy(std::string_view policy) = 0;
+
+  // FailedPrecondition when the name or the ordinal is taken.
+  virtual absl::Status AddNode(NodeSpec node) = 0;
+  // Everything but name and ordinal may change, also below what is held: nothing new is given out
+  // there until enough was released. NotFound for an unknown name; FailedPrecondition when the
+  // ordinal differs.
+  virtual absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) = 0;
+  // Takes the node out with all that is held on it: those slots count as released. Returns the keys
+  // that held any, sorted. NotFound for an unknown name.
+  virtual absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) = 0;
+
+  // All slots or none. A key that holds something already is answered with what it holds.
+  virtual Outcome Match(const MatchRequest& request) = 0;
+  // What stands in the way of `jobspec` now.
+  virtual Explanation Explain(const Jobspec& jobspec) const = 0;
+
+  // Gives back everything that the key holds, and forgets it. False when it holds nothing.
+  virtual bool Release(const AllocationKey& key) = 0;
+  // Gives back those of `slots` that the key still holds, and returns them; slots that it does not
+  // have are left out. The key stays known until the Release of everything.
+  virtual std::vector<uint32_t> ReleaseSlots(const AllocationKey& key,
+                                             const std::vector<uint32_t>& slots) = 0;
+  // Holds again what a match gave (after a restart), whether or not it fits by now.
+  // FailedPrecondition when the key holds something already or a slot's node is unknown.
+  virtual absl::Status Restore(const AllocationKey& key, const Placement& placement) = 0;
+
+  // Null when the key is unknown. Valid until the next call that changes the graph.
+  virtual const Placement* Find(const AllocationKey& key) const = 0;
+  // The keys of the job that hold something, sorted.
+  virtual std::vector<AllocationKey> KeysOf(std::string_view job_id) const = 0;
+
+  virtual uint32_t nodes() const = 0;
+  virtual uint32_t nodes_up() const = 0;
+  virtual uint64_t allocations() const = 0;
+  virtual std::vector<ResourceUsage> Usage() const = 0;    // sorted by resource
+  virtual std::vector<NodeUsage> UsageByNode() const = 0;  // in the order of the ordinals
+
+  // Begins to record. Not twice.
+  virtual void Checkpoint() = 0;
+  // Keep what was done since, or take it back; recording ends. Nothing happens without Checkpoint.
+  virtual void Commit() = 0;
+  virtual void Rollback() = 0;
+
+  // A hash of all state that can show in an answer: equal states have equal fingerprints.
+  virtual uint64_t Fingerprint() const = 0;
+};
+
+// The engine for Kubernetes' shape (native_engine.h), with the policy `first`.
+std::unique_ptr<Engine> MakeNativeEngine();
+
+}  // namespace fluxqueue::graph

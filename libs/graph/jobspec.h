@@ -1,0 +1,52 @@
+// Jobspecs in RFC 14's canonical form, as JSON: the subset that asks for equal slots over any
+// nodes.
+//
+//   {"version": 1,
+//    "resources": [{"type": "slot", "count": 4, "label": "pod",
+//                   "with": [{"type": "cpu", "count": 1500}, {"type": "memory", "count": 1024}]}],
+//    "tasks": [{"command": ["pod"], "slot": "pod", "count": {"per_slot": 1}}],
+//    "attributes": {"system": {"duration": 3600, "constraints": {"and": [
+//        {"properties": ["disk=ssd"]}, {"tolerations": ["dedicated=batch:NoSchedule"]}]}}}}
+//
+// Each slot lies on one node; several may share a node. `tolerations` stands at the top of
+// `constraints` or in a top-level `and`, once; a jobspec without it tolerates no taint.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libs/graph/constraint.h"
+#include "libs/graph/types.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+inline constexpr size_t kMaxJobspecBytes = 256 * 1024;
+inline constexpr int kMaxJobspecDepth = 32;
+inline constexpr int64_t kMaxSlots = 100'000;
+inline constexpr int64_t kMaxAmount = int64_t{1} << 60;
+inline constexpr size_t kMaxResources = 64;
+
+// Immutable once parsed.
+struct Jobspec {
+  uint32_t slots = 0;
+  // Of one slot; never empty, every amount at least 1.
+  Amounts request;
+  Constraint constraint;
+  std::vector<Toleration> tolerations;
+  int64_t duration_s = 0;  // 0: unlimited
+  // Canonical text of `constraint` and `tolerations`: equal for jobspecs that the same nodes meet.
+  std::string constraint_signature;
+  // The same of everything but the duration: equal for jobspecs that fit in the same places.
+  std::string shape;
+};
+
+// InvalidArgument with the path of the offending key ("resources[0].with[1].count: …"), its value
+// and what is allowed. Time and memory are bounded by the limits above.
+absl::StatusOr<Jobspec> ParseJobspec(std::string_view json);
+
+}  // namespace fluxqueue::graph

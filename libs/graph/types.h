@@ -1,0 +1,76 @@
+// What a graph is made of, in terms of its own: amounts, nodes, keys of what is held, placements.
+// Plain values; amounts are in a resource's base unit (cpu in millicores, memory and storage in
+// bytes, everything else in units).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fluxqueue::graph {
+
+struct Amount {
+  std::string resource;  // "cpu", "memory", "pods", "nvidia.com/gpu" …
+  int64_t amount = 0;
+
+  friend bool operator==(const Amount&, const Amount&) = default;
+};
+
+// Sorted by resource, each named once.
+using Amounts = std::vector<Amount>;
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;  // NoSchedule, PreferNoSchedule, NoExecute
+
+  friend bool operator==(const Taint&, const Taint&) = default;
+};
+
+struct NodeSpec {
+  std::string name;
+  std::string uid;
+  // The order of the nodes, and Fluxion's `id` and `uniq_id`: given once, never to two nodes.
+  uint64_t ordinal = 0;
+  Amounts resources;
+  std::vector<std::pair<std::string, std::string>> labels;  // sorted by key
+  std::vector<Taint> taints;
+  // Ready and not cordoned. A node that is not keeps what is held on it and gets nothing new.
+  bool schedulable = true;
+  // Used by others than us. Together with what we hold it may exceed `resources`.
+  Amounts foreign;
+
+  friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
+};
+
+// What is held is held under one of these.
+struct AllocationKey {
+  std::string job_id;
+  uint32_t attempt = 0;
+  uint32_t part = 0;
+
+  friend auto operator<=>(const AllocationKey&, const AllocationKey&) = default;
+};
+
+struct PlacedSlot {
+  uint32_t slot = 0;
+  std::string node;
+  // Given back before the rest, or its node is gone.
+  bool released = false;
+
+  friend bool operator==(const PlacedSlot&, const PlacedSlot&) = default;
+};
+
+// Where each slot is: slot i stands at index i.
+struct Placement {
+  std::vector<PlacedSlot> slots;
+  Amounts requests;        // of one slot
+  int64_t start_s = 0;     // whole seconds since the pool's beginning
+  int64_t duration_s = 0;  // 0: unlimited
+
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+}  // namespace fluxqueue::graph

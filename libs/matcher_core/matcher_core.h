@@ -1,0 +1,156 @@
+// The matcher's decisions for one pool: a deterministic state machine over the pool's log.
+//
+// It keeps the jobspecs of live jobs (JobSubmitted, JobUpdated), the graph (NodeUpserted, NodeGone,
+// InventorySynced, PoolConfigured) and what is held on it, and answers CycleRequested with
+// CycleAnswered, ReleaseRequested with Released, and changes of the graph that matter with
+// InventoryChanged. Messages of other types are ignored. The same messages give the same bytes,
+// wherever batches begin and end; a core restored from rows equals the core folded from the log.
+//
+// Delivery: everything since the last Commit or Rollback is provisional. The shell writes
+// TakeChanges() and commits them together with the messages of `out`, then calls Commit(); when the
+// commit failed, Rollback(), and hands the same messages in again.
+//
+// A cycle: candidates are tried in order. One whose key is held already is answered with the first
+// answer; one of a shape that this cycle refused already gets that answer. With
+// stop_at_first_blocked the cycle ends behind the first that is busy; one that is unsatisfiable or
+// invalid blocks nobody, as no wait would help it. The id of the last cycle again gives the stored
+// answer; an older id is ignored. Before InventorySynced, and on a pool without nodes, nothing is
+// unsatisfiable: it is busy, and the reason says why.
+//
+// Pure: no clock, thread or I/O; does not throw. Not thread-safe: one thread for each core.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/matcher/v1/state.pb.h"
+
+#include "libs/base/clock.h"
+#include "libs/graph/engine.h"
+#include "libs/matcher_core/rows.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::matcher_core {
+
+// How many answers are kept in the table.
+inline constexpr uint64_t kAnswersKept = 1000;
+// How many nodes that are gone are remembered, so that one that comes back keeps its place.
+inline constexpr size_t kGoneNodesKept = 1000;
+
+class MatcherCore {
+ public:
+  explicit MatcherCore(std::string pool);
+  ~MatcherCore();
+  MatcherCore(const MatcherCore&) = delete;
+  MatcherCore& operator=(const MatcherCore&) = delete;
+
+  // Folds one message; what is to be said is appended to `out` with pool and time_ms (= now) set.
+  // `now`: the log's time, since the Unix epoch. A poison status (InvalidArgument: the message
+  // lacks what it must have, or asks for an engine or policy that does not exist) has changed
+  // nothing.
+  absl::Status Handle(const events::v1::Envelope& message,
+                      Millis now,
+                      std::vector<events::v1::Envelope>* out);
+
+  // The rows that changed since the last Commit or Rollback. Calling it changes nothing.
+  Changes TakeChanges() const;
+  // The batch is durable: it cannot be taken back any more.
+  void Commit();
+  // The batch is not: all is as at the last Commit, Rollback or Restore.
+  void Rollback();
+
+  // Replaces all state. DataLoss when the rows contradict each other; the core is then unusable
+  // until a Restore succeeds.
+  absl::Status Restore(const Rows& rows);
+
+  // A hash of all state that can show in an answer.
+  uint64_t Fingerprint() const;
+
+  // For metrics and `fluxqueue nodes`.
+  const graph::Engine& engine() const { return *engine_; }
+  const std::string& pool() const { return pool_; }
+  bool synced() const { return state_.synced(); }
+  size_t jobs() const { return specs_.size(); }
+
+ private:
+  using SpecKey = std::pair<std::string, uint32_t>;  // job id, part
+
+  struct Spec {
+    uint32_t revision = 0;
+    uint32_t slots = 0;
+    std::string text;
+    // Null when the jobspec is bad; `error` then says how.
+    std::shared_ptr<const graph::Jobspec> jobspec;
+    std::string error;
+  };
+
+  struct KnownNode {
+    std::string uid;
+    uint64_t ordinal = 0;
+    std::string bytes;  // events.v1.Node
+    std::string resource_version;
+    bool present = false;
+  };
+
+  // Refusals of this cycle by shape.
+  using Refusals = std::map<std::string, events::v1::Outcome, std::less<>>;
+
+  absl::Status HandleSpec(const std::string& job_id, const events::v1::PartSpec& part);
+  absl::Status HandlePool(const events::v1::PoolConfigured& config);
+  absl::Status HandleNode(const events::v1::Node& node, events::v1::InventoryChanged* changed);
+  absl::Status HandleNodeGone(const events::v1::NodeGone& gone,
+                              events::v1::InventoryChanged* changed);
+  absl::Status HandleCycle(const events::v1::CycleRequested& request,
+                           events::v1::CycleAnswered* answer,
+                           bool* say);
+  absl::Status HandleRelease(const events::v1::ReleaseRequested& request,
+                             events::v1::Released* released);
+
+  events::v1::Outcome Try(const events::v1::Candidate& candidate,
+                          int64_t now_s,
+                          Refusals* refusals);
+  void TryMatch(const events::v1::Candidate& candidate,
+                const Spec& spec,
+                int64_t now_s,
+                events::v1::Outcome* outcome);
+  void RecordAllocation(const AllocationKey& key,
+                        const graph::Placement& placement,
+                        uint64_t* hash);
+  void RecordRelease(const AllocationKey& key);
+  void RecordSlots(const AllocationKey& key);
+  void Remove(const std::string& name, events::v1::InventoryChanged* changed);
+
+  void PutSpec(const SpecKey& key, std::optional<Spec> spec);
+  void PutNode(const std::string& name, std::optional<KnownNode> node);
+  void DropOldestGone();
+  void BeginBatch();
+
+  std::string pool_;
+  std::unique_ptr<graph::Engine> engine_;
+  matcher::v1::PoolState state_;
+  std::map<SpecKey, Spec> specs_;
+  std::map<std::string, KnownNode> nodes_;
+  // (ordinal, name) of the nodes in nodes_ that are not present.
+  std::set<std::pair<uint64_t, std::string>> gone_;
+  // Of the last cycle.
+  std::string last_answer_;
+
+  // The batch under way: what was there before (for Rollback), and what changed (for TakeChanges).
+  struct Batch;
+  std::unique_ptr<Batch> batch_;
+};
+
+// A hash of where the slots are: 64-bit FNV-1a over the placement's bytes with no slot marked
+// released, so that it stays the same for the life of the allocation.
+uint64_t PlacementHash(const events::v1::Placement& placement);
+
+}  // namespace fluxqueue::matcher_core
