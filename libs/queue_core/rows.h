@@ -1,0 +1,81 @@
+// What the queue's core has to be kept in Postgres, as plain structs: the shell's store writes them with
+// set-based SQL and reads them back for Restore. Blobs are the protos of queue/v1/rows.proto.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/model/job_state.h"
+
+namespace fluxqueue::queue_core {
+
+// queue.jobs: one for each job that changed, as it is at the end of the batch.
+struct JobChange {
+  std::string job_id;
+  std::string queue;
+  std::string name_space;
+  std::string name;
+  std::string kind;
+  // Guard of an update: the row's version must be lower than this one.
+  model::JobState state = model::JobState::kNone;
+  uint64_t version = 0;
+  uint32_t attempt = 0;
+  std::string reason;
+  std::string message;
+  uint32_t slots = 0;
+  int32_t priority = 0;
+  int64_t created_ms = 0;
+  int64_t start_ms = 0;
+  int64_t updated_ms = 0;
+  uint64_t placement_hash = 0;
+  std::string row;  // JobRow
+};
+
+// queue.job_events: one for each fact, in the order said.
+struct JobEvent {
+  std::string job_id;
+  uint64_t version = 0;
+  int64_t time_ms = 0;
+  model::JobState state = model::JobState::kNone;
+  uint32_t attempt = 0;
+  std::string reason;
+  std::string message;
+};
+
+// queue.queues: an upsert, or a deletion.
+struct QueueChange {
+  std::string queue;
+  bool deleted = false;
+  std::string row;  // QueueRow
+};
+
+// queue.cycles: inserted when asked, marked when answered (perhaps both in one batch).
+struct CycleRequest {
+  uint64_t cycle_id = 0;
+  std::string requested;  // CycleRequested
+};
+
+// What a batch changed.
+struct Changes {
+  std::vector<JobChange> jobs;
+  std::vector<JobEvent> events;
+  std::vector<QueueChange> queues;
+  std::vector<CycleRequest> cycles_requested;
+  std::vector<uint64_t> cycles_answered;
+  // PoolRow; empty: nothing changed at all.
+  std::string pool;
+
+  bool empty() const { return pool.empty(); }
+};
+
+// What Restore wants of one pool.
+struct Rows {
+  std::string pool;                          // queue.pools.row; empty: the pool is new
+  std::vector<std::string> queues;           // queue.queues.row
+  std::vector<std::string> jobs;             // queue.jobs.row, of the states that are not terminal
+  std::vector<std::string> cycles_unanswered;  // queue.cycles.requested, not answered (one at most)
+};
+
+}  // namespace fluxqueue::queue_core
