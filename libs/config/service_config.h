@@ -56,8 +56,8 @@ struct ServiceConfig {
 };
 
 // Reads the file at `path` into `common` and into what `own` is bound to. `service` ("queue") names
-// the service's own section. All sections are allowed in every service's file, so that one file can
-// serve several; postgres and kafka are required. InvalidArgument or NotFound with every problem.
+// the service's own section. The common sections are allowed in every service's file, needed there or
+// not; postgres.dsn and kafka.bootstrap are required. InvalidArgument with every problem, or NotFound.
 absl::Status LoadService(const std::string& path, std::string_view service, const Section& own,
                          ServiceConfig* common);
 

@@ -16,9 +16,9 @@
 //     metrics::Latency bind_seconds_;
 //   };
 //
-// Counter, Gauge, Latency and Histogram are handles: copied freely, thread-safe, without locks where
-// they are used often. They must not outlive the registry. No ids in labels: each combination of
-// label values is kept for ever.
+// Counter, Gauge, Latency and Histogram are handles: copied freely, thread-safe, cheap (an atomic add,
+// for the last two a short lock). They must not outlive the registry. No ids in labels: each
+// combination of label values is kept for ever.
 #pragma once
 
 #include <chrono>

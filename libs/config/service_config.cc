@@ -1,0 +1,78 @@
+#include "libs/config/service_config.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::config {
+namespace {
+
+using std::chrono_literals::operator""ms;
+using std::chrono_literals::operator""min;
+
+constexpr const char* kDsnVariable = "FLUXQUEUE_POSTGRES_DSN";
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "";
+  return name.data();
+}
+
+LogLevel LevelOf(const std::string& name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return LogLevel::kInfo;
+}
+
+// The words of `log`, which become enums after all was read.
+struct LogWords {
+  std::string level = "info";
+  std::string format = "text";
+};
+
+Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment) {
+  const Presence dsn = dsn_from_environment ? Presence::kOptional : Presence::kRequired;
+  Section section;
+  section.Text("instance", &config->instance, Presence::kOptional)
+      .Nested("log", Section()
+                         .Choice("level", &log->level, {"debug", "info", "warning", "error"})
+                         .Choice("format", &log->format, {"text", "json"}))
+      .Nested("http", Section()
+                          .Text("address", &config->http.address)
+                          .Int("port", &config->http.port, 0, 65535))
+      .Nested("postgres", Section().Text("dsn", &config->postgres.dsn, dsn))
+      .Nested("kafka",
+              Section()
+                  .Text("bootstrap", &config->kafka.bootstrap, Presence::kRequired)
+                  .Duration("session_timeout", &config->kafka.session_timeout, 100ms, 5min))
+      .Nested("kubernetes", Section().Path("kubeconfig", &config->kubernetes.kubeconfig));
+  return section;
+}
+
+}  // namespace
+
+absl::Status LoadService(const std::string& path, std::string_view service, const Section& own,
+                         ServiceConfig* common) {
+  const char* dsn = std::getenv(kDsnVariable);  // NOLINT(concurrency-mt-unsafe): before any thread
+  const bool has_dsn = dsn != nullptr && *dsn != '\0';
+  LogWords log;
+  Section root = Describe(common, &log, has_dsn);
+  root.Nested(std::string(service), own);
+  RETURN_IF_ERROR(ReadFile(path, root));
+
+  if (has_dsn) common->postgres.dsn = dsn;
+  if (common->instance.empty()) common->instance = HostName();
+  if (common->instance.empty()) {
+    return InvalidArgument("{}: instance: this host has no name; give the instance one", path);
+  }
+  common->log.level = LevelOf(log.level);
+  common->log.format = log.format == "json" ? LogFormat::kJson : LogFormat::kText;
+  return absl::OkStatus();
+}
+
+}  // namespace fluxqueue::config

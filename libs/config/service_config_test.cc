@@ -1,0 +1,95 @@
+#include "libs/config/service_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::config {
+namespace {
+
+using std::chrono_literals::operator""s;
+using ::testing::HasSubstr;
+
+class ServiceConfigTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("FLUXQUEUE_POSTGRES_DSN");
+    std::string pattern = (std::filesystem::temp_directory_path() / "fluxqueue-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    ::unsetenv("FLUXQUEUE_POSTGRES_DSN");
+    std::filesystem::remove_all(folder_);
+  }
+
+  absl::Status Load(const std::string& text) {
+    const std::string path = folder_ / "queue.yaml";
+    std::ofstream(path) << text;
+    return LoadService(path, "queue", Section().Int("depth", &depth_, 1, 1000), &config_);
+  }
+
+  std::filesystem::path folder_;
+  ServiceConfig config_;
+  int depth_ = 100;
+};
+
+TEST_F(ServiceConfigTest, ReadsCommonAndOwnSections) {
+  ASSERT_TRUE(Load(R"(
+instance: queue-0
+log: {level: debug, format: json}
+http: {address: 0.0.0.0, port: 9102}
+postgres: {dsn: "host=127.0.0.1"}
+kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 6s}
+kubernetes: {kubeconfig: k.yaml}
+queue: {depth: 7}
+)").ok());
+  EXPECT_EQ(config_.instance, "queue-0");
+  EXPECT_EQ(config_.log.level, LogLevel::kDebug);
+  EXPECT_EQ(config_.log.format, LogFormat::kJson);
+  EXPECT_EQ(config_.http.address, "0.0.0.0");
+  EXPECT_EQ(config_.http.port, 9102);
+  EXPECT_EQ(config_.postgres.dsn, "host=127.0.0.1");
+  EXPECT_EQ(config_.kafka.bootstrap, "127.0.0.1:9092");
+  EXPECT_EQ(config_.kafka.session_timeout, 6s);
+  EXPECT_EQ(config_.kubernetes.kubeconfig, "k.yaml");
+  EXPECT_EQ(depth_, 7);
+}
+
+TEST_F(ServiceConfigTest, InstanceDefaultsToTheHostName) {
+  ASSERT_TRUE(Load("postgres: {dsn: x}\nkafka: {bootstrap: y}").ok());
+  EXPECT_FALSE(config_.instance.empty());
+  EXPECT_EQ(config_.http.address, "127.0.0.1");
+  EXPECT_EQ(config_.kafka.session_timeout, 3s);
+}
+
+TEST_F(ServiceConfigTest, MissingConnectionsAreNamed) {
+  const std::string problems = Message(Load("instance: a"));
+  EXPECT_THAT(problems, HasSubstr("postgres.dsn: is missing"));
+  EXPECT_THAT(problems, HasSubstr("kafka.bootstrap: is missing"));
+}
+
+TEST_F(ServiceConfigTest, UnknownSectionListsTheKnownOnes) {
+  EXPECT_THAT(Message(Load("matcher: {}\npostgres: {dsn: x}\nkafka: {bootstrap: y}")),
+              HasSubstr("queue.yaml:1: matcher: unknown key; known here: instance, log, http, "
+                        "postgres, kafka, kubernetes, queue"));
+}
+
+TEST_F(ServiceConfigTest, TheEnvironmentTakesThePlaceOfTheDsn) {
+  ::setenv("FLUXQUEUE_POSTGRES_DSN", "host=db password=secret", 1);
+  ASSERT_TRUE(Load("kafka: {bootstrap: y}").ok());
+  EXPECT_EQ(config_.postgres.dsn, "host=db password=secret");
+  ASSERT_TRUE(Load("postgres: {dsn: x}\nkafka: {bootstrap: y}").ok());
+  EXPECT_EQ(config_.postgres.dsn, "host=db password=secret");
+  ::setenv("FLUXQUEUE_POSTGRES_DSN", "", 1);
+  ASSERT_TRUE(Load("postgres: {dsn: x}\nkafka: {bootstrap: y}").ok());
+  EXPECT_EQ(config_.postgres.dsn, "x");
+}
+
+}  // namespace
+}  // namespace fluxqueue::config

@@ -1,0 +1,104 @@
+#include "libs/lifecycle/service_main.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "libs/base/clock.h"
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "libs/lifecycle/health.h"
+#include "libs/lifecycle/health_endpoint.h"
+#include "libs/lifecycle/runner.h"
+#include "libs/lifecycle/signal_watch.h"
+#include "libs/metrics/process_metrics.h"
+
+namespace fluxqueue::lifecycle {
+namespace {
+
+constexpr int kStopped = 0;
+constexpr int kFailed = 1;
+constexpr int kBadConfiguration = 2;
+
+struct Arguments {
+  std::string config_path;
+  bool check_config = false;
+};
+
+// The exit code, when the command line says that there is nothing to run.
+std::optional<int> Parse(int argc, char** argv, const Service& service, Arguments* arguments) {
+  const std::string program = fmt::format("fluxqueue-{}", service.name);
+  CLI::App app(fmt::format("The {} service of Fluxqueue.", service.name), program);
+  app.add_option("--config", arguments->config_path, "configuration file, YAML")->required();
+  app.add_flag("--check-config", arguments->check_config,
+               "read and validate the configuration, say so, and end");
+  app.set_version_flag("--version", fmt::format("{} {}", program, FLUXQUEUE_VERSION));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Also how --help and --version end; those are no errors.
+    return app.exit(error) == 0 ? kStopped : kBadConfiguration;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<App>> MakeApp(const Service& service, const AppContext& context) {
+  ASSIGN_OR_RETURN(std::unique_ptr<App> app, service.make_app(context));
+  if (app == nullptr) return Internal("make_app returned nothing");
+  return app;
+}
+
+absl::Status Run(const Service& service, const config::ServiceConfig& config) {
+  const RealClock clock;
+  metrics::Registry metrics;
+  metrics::ExportProcessMetrics(metrics);
+  metrics.MakeGauge("fluxqueue_build_info", "The version that runs; always 1.",
+                    {{"service", service.name}, {"version", FLUXQUEUE_VERSION}})
+      .Set(1);
+  Health health;
+  Runner runner(health, service.stop_deadline);
+  const SignalWatch signals([&runner](const std::string& name) { runner.RequestStop(name); });
+
+  // Destroyed after the endpoint, whose metrics may read from it.
+  std::unique_ptr<App> app;
+  ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> endpoint,
+                   StartHealthEndpoint(config.http, health, metrics));
+  LogInfo("serving /livez, /readyz and /metrics",
+          {{"address", fmt::format("{}:{}", config.http.address, endpoint->port())}});
+  ASSIGN_OR_RETURN(app, MakeApp(service, {config, metrics, clock, runner}));
+  return runner.Run(app->Components());
+}
+
+}  // namespace
+
+int ServiceMain(int argc, char** argv, const Service& service) {
+  Arguments arguments;
+  if (const std::optional<int> code = Parse(argc, argv, service, &arguments)) return *code;
+
+  config::ServiceConfig config;
+  const absl::Status read =
+      config::LoadService(arguments.config_path, service.name, service.section, &config);
+  if (!read.ok()) {
+    fmt::print(stderr, "{}\n", Message(read));
+    return kBadConfiguration;
+  }
+  if (arguments.check_config) {
+    fmt::print("{}: ok\n", arguments.config_path);
+    return kStopped;
+  }
+
+  InitLog(service.name, config.log.level, config.log.format);
+  LogInfo("starting", {{"version", FLUXQUEUE_VERSION}, {"instance", config.instance}});
+  const absl::Status status = Run(service, config);
+  if (!status.ok()) {
+    LogError("ended with a failure", {{"reason", Message(status)}});
+    return kFailed;
+  }
+  LogInfo("stopped");
+  return kStopped;
+}
+
+}  // namespace fluxqueue::lifecycle
