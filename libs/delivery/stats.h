@@ -19,7 +19,7 @@ struct Stats {
   Counter rollbacks{0};
   Counter doubts{0};         // commits whose outcome had to be read from the row
   Counter delivery_rows{0};  // rows of delivery's own tables written (inbox, streams, outbox, leases)
-  Counter handler_rows{0};   // rows that the handler's Write reported (CountRows)
+  Counter handler_rows{0};   // rows that the handler's Write wrote through postgres::Exec
   Counter gained{0};         // partitions (or the lease) taken
   Counter lost{0};
   Counter resets{0};             // logs made anew or truncated under us

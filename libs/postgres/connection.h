@@ -12,6 +12,7 @@
 
 #include <pqxx/pqxx>
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -43,7 +44,10 @@ using Work = std::function<absl::Status(pqxx::transaction_base&)>;
 // Confined to one thread.
 class Connection {
  public:
-  explicit Connection(Options options) : options_(std::move(options)) {}
+  explicit Connection(Options options);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   // Runs `work` in a read-write transaction and commits when it returns OK. The status of `work`, or else of the
   // database (status.h); IsOutcomeUnknown when the connection died during the commit.
@@ -52,21 +56,25 @@ class Connection {
   absl::Status Query(const Work& work);
 
   // Drops the connection; the next call makes a new one.
-  void Close() { connection_.reset(); }
+  void Close();
   const Options& options() const { return options_; }
 
  private:
-  absl::Status Open();
-  absl::Status Run(const std::function<absl::Status()>& body);
+  struct Session;
 
-  Options options_;
-  std::unique_ptr<pqxx::connection> connection_;
+  absl::Status Open();
+  // Opens if need be, runs `body`, turns exceptions into statuses, drops a connection that broke.
+  absl::Status Run(const std::function<absl::Status(pqxx::connection&)>& body);
+
+  const Options options_;
+  const std::string server_;  // for messages: host, port, database and user; no password
+  std::unique_ptr<Session> session_;
 };
 
 // Connections for several threads. Thread-safe. A call waits for a free one when `size` are in use.
 class Pool {
  public:
-  Pool(Options options, size_t size);
+  Pool(const Options& options, size_t size);
 
   absl::Status Transact(const Work& work);
   absl::Status Query(const Work& work);

@@ -1,12 +1,12 @@
 // The schema of a service: numbered SQL files, embedded at build time, applied at start.
 //
-//   fluxqueue_migrations(fluxqueue_queue_store queue ${CMAKE_CURRENT_SOURCE_DIR}/migrations)     in CMake, then
-//   #include "libs/postgres/migrations.h"
-//   namespace fluxqueue::migrations { extern const postgres::MigrationSet queue; }
-//   Migrate(connection, "queue", {&delivery::Migrations(), &migrations::queue});
+//   fluxqueue_migrations(fluxqueue_queue_store queue ${CMAKE_CURRENT_SOURCE_DIR}/migrations)     # CMake
 //
-// Files are named NNNN_what.sql and hold any number of statements; names without a schema mean the service's own. Each is
-// applied once, in its own transaction, under an advisory lock (replicas may start together), and recorded with its
+//   #include "queue_migrations.h"                            // made by it: fluxqueue::migrations::queue()
+//   Migrate(connection, "queue", {&delivery::Migrations(), &migrations::queue()});
+//
+// Files are named NNNN_what.sql and hold any number of statements; names without a schema mean the service's own. What is
+// missing is applied in one transaction, under an advisory lock (replicas may start together), and recorded with its
 // checksum in `<schema>.migrations`. A file that was applied must never change: that is an error which names it.
 #pragma once
 

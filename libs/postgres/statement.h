@@ -3,6 +3,7 @@
 
 #include <pqxx/pqxx>
 
+#include <cstdint>
 #include <utility>
 
 namespace fluxqueue::postgres {
@@ -13,12 +14,18 @@ struct Statement {
   const char* sql;
 };
 
+// Rows that this thread's statements have inserted, updated or deleted so far (statements that return columns do not
+// count). For metrics: take the difference.
+uint64_t& RowsWritten();
+
 // Executes a prepared statement; throws what libpqxx throws. Arguments: numbers, bools, std::string, pqxx::binarystring
 // for bytea, nullptr; arrays by array.h. A std::string goes as text: never pass bytea that way.
 template <typename... Args>
 pqxx::result Exec(pqxx::transaction_base& tx, const Statement& statement, Args&&... args) {
   tx.conn().prepare(statement.name, statement.sql);
-  return tx.exec_prepared(statement.name, std::forward<Args>(args)...);
+  pqxx::result result = tx.exec_prepared(statement.name, std::forward<Args>(args)...);
+  if (result.columns() == 0) RowsWritten() += result.affected_rows();
+  return result;
 }
 
 }  // namespace fluxqueue::postgres

@@ -1,0 +1,156 @@
+#include "libs/postgres/connection.h"
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::postgres {
+namespace {
+
+bool IsUri(std::string_view dsn) {
+  return dsn.starts_with("postgres://") || dsn.starts_with("postgresql://");
+}
+
+// What of the DSN may be shown: everything but the password.
+std::string Describe(const std::string& dsn) {
+  char* error = nullptr;
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> parsed(
+      PQconninfoParse(dsn.c_str(), &error), &PQconninfoFree);
+  if (parsed == nullptr) {
+    PQfreemem(error);
+    return "Postgres (its DSN does not parse: write postgresql://user@host:port/database)";
+  }
+  std::string text = "Postgres";
+  for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
+    const std::string_view key = option->keyword;
+    if (option->val == nullptr) continue;
+    if (key == "host" || key == "hostaddr" || key == "port" || key == "dbname" || key == "user") {
+      text += fmt::format(" {}={}", key, option->val);
+    }
+  }
+  return text;
+}
+
+// The DSN with limits of its own: a server that has vanished must not hold us for the kernel's quarter of an hour.
+std::string WithTimeouts(const Options& options) {
+  const auto seconds = std::max<int64_t>(1, options.connect_timeout.count() / 1000);
+  const std::string_view& dsn = options.dsn;
+  if (IsUri(dsn)) {
+    return fmt::format("{}{}connect_timeout={}&tcp_user_timeout=15000",
+                       dsn,
+                       dsn.find('?') == std::string_view::npos ? '?' : '&',
+                       seconds);
+  }
+  return fmt::format("{} connect_timeout={} tcp_user_timeout=15000", dsn, seconds);
+}
+
+}  // namespace
+
+// The handler keeps the server's notices away from stderr; it must go before its connection does.
+struct Connection::Session {
+  explicit Session(const std::string& dsn) : connection(dsn), quiet(connection) {
+    // A connection made anew by libpqxx behind our back would have none of our settings.
+    connection.inhibit_reactivation(true);
+  }
+
+  pqxx::connection connection;
+  pqxx::quiet_errorhandler quiet;
+};
+
+Connection::Connection(Options options)
+    : options_(std::move(options)), server_(Describe(options_.dsn)) {}
+
+Connection::~Connection() = default;
+
+void Connection::Close() { session_.reset(); }
+
+absl::Status Connection::Open() {
+  try {
+    auto session = std::make_unique<Session>(WithTimeouts(options_));
+    pqxx::connection& connection = session->connection;
+    pqxx::nontransaction tx(connection);
+    std::string settings =
+        fmt::format("SET application_name = {}; SET statement_timeout = {}; SET lock_timeout = {}; "
+                    "SET idle_in_transaction_session_timeout = {};",
+                    connection.quote("fluxqueue-" + options_.application),
+                    options_.statement_timeout.count(),
+                    options_.lock_timeout.count(),
+                    options_.idle_in_transaction_timeout.count());
+    if (!options_.schema.empty()) {
+      settings += fmt::format("SET search_path = {};", connection.quote_name(options_.schema));
+    }
+    tx.exec(settings);
+    session_ = std::move(session);
+    return absl::OkStatus();
+  } catch (const std::exception& error) {
+    return FromException(error, "connect to " + server_);
+  }
+}
+
+absl::Status Connection::Run(const std::function<absl::Status(pqxx::connection&)>& body) {
+  if (session_ == nullptr) RETURN_IF_ERROR(Open());
+  absl::Status status;
+  try {
+    status = body(session_->connection);
+  } catch (const std::exception& error) {
+    status = FromException(error, server_);
+  }
+  if (!status.ok() && !session_->connection.is_open()) {
+    session_.reset();
+    // Whatever libpqxx called it: with the connection gone, the next try gets a new one.
+    if (absl::IsInternal(status)) status = Unavailable("{}", Message(status));
+  }
+  return status;
+}
+
+absl::Status Connection::Transact(const Work& work) {
+  return Run([&](pqxx::connection& connection) -> absl::Status {
+    pqxx::work tx(connection);
+    RETURN_IF_ERROR(work(tx));
+    tx.commit();
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Connection::Query(const Work& work) {
+  return Run([&](pqxx::connection& connection) -> absl::Status {
+    pqxx::nontransaction tx(connection);
+    return work(tx);
+  });
+}
+
+Pool::Pool(const Options& options, size_t size) {
+  for (size_t i = 0; i < size; ++i) free_.push_back(std::make_unique<Connection>(options));
+}
+
+absl::Status Pool::With(const std::function<absl::Status(Connection&)>& body) {
+  std::unique_ptr<Connection> connection;
+  {
+    std::unique_lock lock(mutex_);
+    freed_.wait(lock, [&] { return !free_.empty(); });
+    connection = std::move(free_.back());
+    free_.pop_back();
+  }
+  absl::Status status = body(*connection);
+  {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(connection));
+  }
+  freed_.notify_one();
+  return status;
+}
+
+absl::Status Pool::Transact(const Work& work) {
+  return With([&](Connection& connection) { return connection.Transact(work); });
+}
+
+absl::Status Pool::Query(const Work& work) {
+  return With([&](Connection& connection) { return connection.Query(work); });
+}
+
+}  // namespace fluxqueue::postgres

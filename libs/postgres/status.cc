@@ -1,0 +1,73 @@
+#include "libs/postgres/status.h"
+
+#include <pqxx/pqxx>
+
+#include <string>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::postgres {
+namespace {
+
+absl::StatusCode CodeOf(std::string_view sqlstate) {
+  const std::string_view family = sqlstate.substr(0, 2);
+  if (sqlstate == "23505") return absl::StatusCode::kAlreadyExists;
+  if (sqlstate == "57014") return absl::StatusCode::kDeadlineExceeded;
+  if (sqlstate == "55P03") return absl::StatusCode::kUnavailable;
+  // A table or schema that is not there: another service makes it when it starts.
+  if (sqlstate == "42P01" || sqlstate == "3F000") return absl::StatusCode::kUnavailable;
+  if (sqlstate == "25006") return absl::StatusCode::kUnavailable;  // a standby: not promoted yet
+  if (family == "40") return absl::StatusCode::kAborted;
+  if (family == "22") return absl::StatusCode::kInvalidArgument;
+  // Connection, resources, an operator's doing, I/O.
+  if (family == "08" || family == "53" || family == "57" || family == "58" || family == "25") {
+    return absl::StatusCode::kUnavailable;
+  }
+  return absl::StatusCode::kInternal;
+}
+
+std::string Hint(std::string_view sqlstate) {
+  if (sqlstate == "42P01" || sqlstate == "3F000") {
+    return " (has the service that owns it run its migrations in this database?)";
+  }
+  if (sqlstate == "42501") return " (grant it to the user of the DSN)";
+  if (sqlstate == "53100") return " (the database's disk is full)";
+  return "";
+}
+
+std::string Trimmed(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status FromException(const std::exception& error, std::string_view doing) {
+  const std::string what = Trimmed(error.what());
+  if (dynamic_cast<const pqxx::in_doubt_error*>(&error) != nullptr) {
+    return MakeStatus(absl::StatusCode::kUnknown,
+                      "{}: the connection was lost during COMMIT: {}",
+                      doing,
+                      what);
+  }
+  if (dynamic_cast<const pqxx::broken_connection*>(&error) != nullptr) {
+    return Unavailable("{}: {}", doing, what);
+  }
+  if (const auto* sql = dynamic_cast<const pqxx::sql_error*>(&error); sql != nullptr) {
+    // libpqxx gives no SQLSTATE when the server went away in the middle of a statement.
+    const std::string& state = sql->sqlstate();
+    const absl::StatusCode code =
+        state.empty() ? absl::StatusCode::kUnavailable : CodeOf(state);
+    return MakeStatus(code, "{}: {}{}", doing, what, Hint(state));
+  }
+  // Unlike SQL errors these carry no state: deadlock_detected, serialization_failure.
+  if (dynamic_cast<const pqxx::transaction_rollback*>(&error) != nullptr) {
+    return MakeStatus(absl::StatusCode::kAborted, "{}: {}", doing, what);
+  }
+  return Internal("{}: {}", doing, what);
+}
+
+}  // namespace fluxqueue::postgres
