@@ -25,8 +25,8 @@ struct Request {
 struct Response {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-  Headers headers;
+  std::string body{};
+  Headers headers{};
 };
 
 }  // namespace fluxqueue::http
