@@ -136,7 +136,4 @@ class Client {
 // say.
 std::optional<Millis> RetryAfter(const absl::Status& status);
 
-// The text as a JSON string, quotes included; bytes that are not UTF-8 are replaced.
-std::string JsonString(std::string_view text);
-
 }  // namespace fluxqueue::kubernetes

@@ -30,7 +30,14 @@ inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
 inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
 
+// Taint of nodes that are kept for us; the webhook makes what it holds tolerate it.
+inline constexpr std::string_view kDedicatedTaint = "fluxqueue.io/dedicated";
+
 // What Fluxqueue writes.
+inline constexpr std::string_view kHeldLabel =
+    "fluxqueue.io/held";  // "direct" or "pinned"; on pod templates too
+inline constexpr std::string_view kHeldDirect = "direct";
+inline constexpr std::string_view kHeldPinned = "pinned";
 inline constexpr std::string_view kGate = "fluxqueue.io/gate";  // scheduling gate of pinned pods
 inline constexpr std::string_view kJobIdAnnotation = "fluxqueue.io/job-id";
 inline constexpr std::string_view kAllocationAnnotation = "fluxqueue.io/allocation";

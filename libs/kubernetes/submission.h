@@ -21,9 +21,8 @@ inline constexpr int64_t kMaxSlots = 100'000;
 absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Job& job,
                                                       const TemplateContext& context,
                                                       uint32_t revision = 1);
-absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
-                                                      const TemplateContext& context,
-                                                      uint32_t revision = 1);
+// A pod comes completed from the API server, to its webhooks too: nothing is filled in.
+absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision = 1);
 
 events::v1::Workload WorkloadOf(const Job& job);
 events::v1::Workload WorkloadOf(const Pod& pod);

@@ -1,0 +1,190 @@
+#include "libs/kubernetes/constraints.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_text.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+constexpr std::string_view kTermsPath =
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+
+std::string List(std::string_view op, const std::vector<std::string>& items) {
+  return fmt::format("{{\"{}\":[{}]}}", op, fmt::join(items, ","));
+}
+
+// One operand needs no operator around it.
+std::string Joined(std::string_view op, const std::vector<std::string>& items) {
+  return items.size() == 1 ? items.front() : List(op, items);
+}
+
+std::string Not(const std::string& constraint) {
+  return List("not", {constraint});
+}
+
+std::string Property(std::string_view key) {
+  return List("properties", {JsonString(key)});
+}
+
+std::string AnyOf(const NodeExpression& expression) {
+  std::vector<std::string> any;
+  for (const std::string& value : expression.values) {
+    any.push_back(Property(fmt::format("{}={}", expression.key, value)));
+  }
+  return Joined("or", any);
+}
+
+std::string OfLabel(const NodeExpression& expression) {
+  if (expression.op == "In") return AnyOf(expression);
+  if (expression.op == "NotIn") return Not(AnyOf(expression));
+  if (expression.op == "Exists") return Property(expression.key);
+  return Not(Property(expression.key));  // DoesNotExist: CheckExpressible let nothing else pass
+}
+
+std::string OfField(const NodeExpression& expression) {
+  std::vector<std::string> names;
+  for (const std::string& name : expression.values) names.push_back(JsonString(name));
+  std::string hosts = List("hostlist", names);
+  return expression.op == "In" ? hosts : Not(hosts);
+}
+
+bool IsEmpty(const NodeTerm& term) {
+  return term.expressions.empty() && term.fields.empty();
+}
+
+std::string OfTerms(const std::vector<NodeTerm>& terms) {
+  std::vector<std::string> any;
+  for (const NodeTerm& term : terms) {
+    if (IsEmpty(term)) continue;  // matches nothing, so it adds nothing to an `or`
+    std::vector<std::string> all;
+    for (const NodeExpression& expression : term.expressions) all.push_back(OfLabel(expression));
+    for (const NodeExpression& field : term.fields) all.push_back(OfField(field));
+    any.push_back(Joined("and", all));
+  }
+  return Joined("or", any);
+}
+
+std::string Tolerations(const std::vector<Toleration>& tolerations) {
+  std::set<std::string> forms;
+  for (const Toleration& t : tolerations) {
+    if (t.effect == "PreferNoSchedule") continue;
+    std::string form = t.key.empty() ? "*" : t.key;
+    if (t.op != "Exists") form += "=" + t.value;
+    if (!t.effect.empty()) form += ":" + t.effect;
+    forms.insert(JsonString(form));
+  }
+  return List("tolerations", {forms.begin(), forms.end()});
+}
+
+absl::Status CheckExpression(const NodeExpression& e, std::string_view path) {
+  if (e.op == "Gt" || e.op == "Lt") {
+    return InvalidArgument(
+        "{}: operator {} on \"{}\" cannot be queued for; use In, NotIn, Exists or DoesNotExist",
+        path,
+        e.op,
+        e.key);
+  }
+  const bool lists = e.op == "In" || e.op == "NotIn";
+  if (!lists && e.op != "Exists" && e.op != "DoesNotExist") {
+    return InvalidArgument(
+        "{}: operator \"{}\" on \"{}\": allowed are In, NotIn, Exists and "
+        "DoesNotExist",
+        path,
+        e.op,
+        e.key);
+  }
+  if (lists && e.values.empty()) {
+    return InvalidArgument("{}: {} on \"{}\" has no values; give at least one", path, e.op, e.key);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTerm(const NodeTerm& term, size_t index) {
+  const std::string expressions = fmt::format("{}[{}].matchExpressions", kTermsPath, index);
+  const std::string fields = fmt::format("{}[{}].matchFields", kTermsPath, index);
+  for (const NodeExpression& e : term.expressions) RETURN_IF_ERROR(CheckExpression(e, expressions));
+  for (const NodeExpression& e : term.fields) {
+    RETURN_IF_ERROR(CheckExpression(e, fields));
+    if (e.key != "metadata.name" || (e.op != "In" && e.op != "NotIn")) {
+      return InvalidArgument(
+          "{}: {} of \"{}\": allowed are In and NotIn of metadata.name", fields, e.op, e.key);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNodeTerms(const PodSpec& pod) {
+  if (!pod.required_node_terms) return absl::OkStatus();
+  bool any = false;
+  for (size_t i = 0; i < pod.required_node_terms->size(); ++i) {
+    const NodeTerm& term = (*pod.required_node_terms)[i];
+    RETURN_IF_ERROR(CheckTerm(term, i));
+    any = any || !IsEmpty(term);
+  }
+  if (any) return absl::OkStatus();
+  return InvalidArgument("{}: an empty term matches no node; give an expression or remove it",
+                         kTermsPath);
+}
+
+absl::Status CheckPorts(const std::vector<Container>& containers) {
+  for (const Container& container : containers) {
+    if (container.host_ports.empty()) continue;
+    return InvalidArgument(
+        "container \"{}\": host port {} cannot be queued for, because it is no amount of a node; "
+        "use "
+        "a Service, or leave the pod unmanaged (label fluxqueue.io/managed=false)",
+        container.name,
+        container.host_ports.front());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RefusePodRule(std::string_view path, std::string_view instead) {
+  return InvalidArgument(
+      "{} cannot be queued for, because it depends on other pods; {}", path, instead);
+}
+
+}  // namespace
+
+absl::Status CheckExpressible(const PodSpec& pod) {
+  if (pod.required_pod_affinity) {
+    return RefusePodRule("spec.affinity.podAffinity: a required term",
+                         "make it preferred, or use node labels");
+  }
+  if (pod.required_pod_anti_affinity) {
+    return RefusePodRule("spec.affinity.podAntiAffinity: a required term",
+                         "make it preferred, or request what only one pod of a node can have");
+  }
+  if (!pod.required_topology_spread.empty()) {
+    return RefusePodRule(fmt::format("spec.topologySpreadConstraints: DoNotSchedule over \"{}\"",
+                                     pod.required_topology_spread),
+                         "use ScheduleAnyway, or node labels");
+  }
+  RETURN_IF_ERROR(CheckPorts(pod.containers));
+  RETURN_IF_ERROR(CheckPorts(pod.init_containers));
+  return CheckNodeTerms(pod);
+}
+
+absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod) {
+  RETURN_IF_ERROR(CheckExpressible(pod));
+  std::vector<std::string> all;
+  if (!pod.node_selector.empty()) {
+    std::vector<std::string> properties;
+    for (const auto& [key, value] : pod.node_selector) {
+      properties.push_back(JsonString(fmt::format("{}={}", key, value)));
+    }
+    all.push_back(List("properties", properties));
+  }
+  if (pod.required_node_terms) all.push_back(OfTerms(*pod.required_node_terms));
+  all.push_back(Tolerations(pod.tolerations));
+  return List("and", all);
+}
+
+}  // namespace fluxqueue::kubernetes

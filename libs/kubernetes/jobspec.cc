@@ -1,0 +1,40 @@
+#include "libs/kubernetes/jobspec.h"
+
+#include <fmt/format.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/constraints.h"
+#include "libs/kubernetes/json_text.h"
+
+namespace fluxqueue::kubernetes {
+
+absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod) {
+  PodDemand demand;
+  ASSIGN_OR_RETURN(demand.constraint, MakeConstraint(pod));
+  demand.mode = ChooseMode(pod);
+  demand.requests = EffectiveRequests(pod);
+  return demand;
+}
+
+absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateContext& context) {
+  ASSIGN_OR_RETURN(const PodSpec complete, CompleteTemplate(pod, context));
+  return DemandOfPod(complete);
+}
+
+std::string MakeJobspec(const PodDemand& demand, uint32_t slots, Millis duration) {
+  std::string with;
+  for (const auto& [resource, amount] : demand.requests) {
+    with += fmt::format(
+        "{}{{\"type\":{},\"count\":{}}}", with.empty() ? "" : ",", JsonString(resource), amount);
+  }
+  return fmt::format(
+      R"({{"version":1,"resources":[{{"type":"slot","count":{},"label":"pod","with":[{}]}}],)"
+      R"("tasks":[{{"command":["pod"],"slot":"pod","count":{{"per_slot":1}}}}],)"
+      R"("attributes":{{"system":{{"duration":{},"constraints":{}}}}}}})",
+      slots,
+      with,
+      (duration.count() + 999) / 1000,
+      demand.constraint);
+}
+
+}  // namespace fluxqueue::kubernetes

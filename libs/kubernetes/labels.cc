@@ -1,0 +1,207 @@
+#include "libs/kubernetes/labels.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+constexpr std::array kUserKeys = {
+    kQueueKey, kPriorityKey, kDurationKey, kHoldKey, kCancelKey, kManagedLabel};
+constexpr std::array kOurKeys = {kPoolLabel,
+                                 kGate,
+                                 kJobIdAnnotation,
+                                 kAllocationAnnotation,
+                                 kSuspendedByAnnotation,
+                                 kFencedAnnotation};
+constexpr std::array<std::string_view, 7> kLaterKeys = {"fluxqueue.io/group-name",
+                                                        "fluxqueue.io/group-size",
+                                                        "fluxqueue.io/group-timeout",
+                                                        "fluxqueue.io/depends-on",
+                                                        "fluxqueue.io/jobspec",
+                                                        "fluxqueue.io/topology",
+                                                        "fluxqueue.io/exclusive"};
+
+template <typename List>
+bool Contains(const List& list, std::string_view key) {
+  return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+template <typename Int>
+bool ParseWhole(std::string_view text, Int* value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+absl::Status CheckKeys(const StringMap& map) {
+  for (auto it = map.lower_bound(kPrefix); it != map.end() && it->first.starts_with(kPrefix);
+       ++it) {
+    if (Contains(kUserKeys, it->first) || Contains(kOurKeys, it->first)) continue;
+    if (Contains(kLaterKeys, it->first)) {
+      return InvalidArgument("{}=\"{}\": this version of Fluxqueue cannot honour it; remove it",
+                             it->first,
+                             it->second);
+    }
+    return InvalidArgument(
+        "{}=\"{}\": no such key; known are {}", it->first, it->second, fmt::join(kUserKeys, ", "));
+  }
+  return absl::OkStatus();
+}
+
+// The key's value from either map; null: not there.
+absl::StatusOr<const std::string*> Find(std::string_view key,
+                                        const StringMap& labels,
+                                        const StringMap& annotations) {
+  const auto label = labels.find(key);
+  const auto annotation = annotations.find(key);
+  if (label == labels.end()) return annotation == annotations.end() ? nullptr : &annotation->second;
+  if (annotation != annotations.end() && annotation->second != label->second) {
+    return InvalidArgument("{}: the label says \"{}\", the annotation \"{}\"; keep one of them",
+                           key,
+                           label->second,
+                           annotation->second);
+  }
+  return &label->second;
+}
+
+absl::StatusOr<std::string> ParseQueueName(std::string_view text) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const bool good = !text.empty() && text.size() <= 63 && plain(text.front()) &&
+                    plain(text.back()) && std::all_of(text.begin(), text.end(), [&](char c) {
+                      return plain(c) || c == '-' || c == '.';
+                    });
+  if (good) return std::string(text);
+  return InvalidArgument(
+      "\"{}\" is not the name of a FluxQueue: allowed are up to 63 of a-z, 0-9, '-' and '.', "
+      "beginning and ending with a letter or digit",
+      text);
+}
+
+absl::StatusOr<int32_t> ParsePriority(std::string_view text) {
+  int32_t priority = 0;
+  if (ParseWhole(text, &priority)) return priority;
+  return InvalidArgument("\"{}\" is not a priority: allowed are whole numbers from {} to {}",
+                         text,
+                         std::numeric_limits<int32_t>::min(),
+                         std::numeric_limits<int32_t>::max());
+}
+
+// Reads one key into *out, if it is there; an error names the key.
+template <typename T, typename Out>
+absl::Status Take(std::string_view key,
+                  const StringMap& labels,
+                  const StringMap& annotations,
+                  absl::StatusOr<T> (*parse)(std::string_view),
+                  Out* out) {
+  ASSIGN_OR_RETURN(const std::string* text, Find(key, labels, annotations));
+  if (text == nullptr) return absl::OkStatus();
+  absl::StatusOr<T> value = parse(*text);
+  if (!value.ok()) return Annotate(value.status(), key);
+  *out = *std::move(value);
+  return absl::OkStatus();
+}
+
+// Milliseconds of a unit, 0 if there is no such unit; takes it from the text.
+int64_t TakeUnit(std::string_view& text) {
+  struct Unit {
+    std::string_view name;
+    int64_t millis;
+  };
+  static constexpr std::array<Unit, 4> kUnits = {
+      {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}}};
+  for (const Unit& unit : kUnits) {
+    if (!text.starts_with(unit.name)) continue;
+    text.remove_prefix(unit.name.size());
+    return unit.millis;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations) {
+  RETURN_IF_ERROR(CheckKeys(labels));
+  RETURN_IF_ERROR(CheckKeys(annotations));
+  UserKeys keys;
+  bool managed = false;
+  RETURN_IF_ERROR(Take(kQueueKey, labels, annotations, ParseQueueName, &keys.queue));
+  RETURN_IF_ERROR(Take(kPriorityKey, labels, annotations, ParsePriority, &keys.priority));
+  RETURN_IF_ERROR(Take(kDurationKey, labels, annotations, ParseDuration, &keys.duration));
+  RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
+  RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
+  RETURN_IF_ERROR(Take(kManagedLabel, labels, {}, ParseBool, &managed));
+  return keys;
+}
+
+absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
+  ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job.meta.labels, job.meta.annotations));
+  const absl::StatusOr<UserKeys> from_template =
+      ParseUserKeys(job.template_labels, job.template_annotations);
+  if (!from_template.ok()) return Annotate(from_template.status(), "pod template");
+  if (!keys.queue) keys.queue = from_template->queue;
+  if (!keys.priority) keys.priority = from_template->priority;
+  if (!keys.duration) keys.duration = from_template->duration;
+  keys.hold = keys.hold || from_template->hold;
+  return keys;
+}
+
+absl::StatusOr<Millis> ParseDuration(std::string_view text) {
+  constexpr int64_t kLongest = int64_t{100} * 365 * 24 * 3'600'000;  // a century
+  std::string_view rest = text;
+  int64_t sum = 0;
+  bool good = !rest.empty();
+  while (good && !rest.empty()) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    good = error == std::errc() && number >= 0 && rest.front() != '-';
+    if (!good) break;
+    const bool whole = end == text.data() + text.size() && rest.size() == text.size();
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    const int64_t unit = whole ? 1000 : TakeUnit(rest);
+    good = unit > 0 && number <= kLongest / unit && sum + number * unit <= kLongest;
+    if (good) sum += number * unit;
+  }
+  if (good) return Millis(sum);
+  return InvalidArgument(
+      "\"{}\" is not a duration: allowed are seconds (\"90\") or a sum of h, m, s and ms "
+      "(\"1h30m\", \"90s\"), a century at most; \"0\" means unlimited",
+      text);
+}
+
+absl::StatusOr<bool> ParseBool(std::string_view text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return InvalidArgument("\"{}\": allowed are \"true\" and \"false\"", text);
+}
+
+std::string FormatSlotName(const SlotName& name) {
+  return fmt::format("{}.{}.{}/{}", name.attempt, name.part, name.slot, name.slots);
+}
+
+absl::StatusOr<SlotName> ParseSlotName(std::string_view text) {
+  SlotName name;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto take = [&](uint32_t* value, char closing) {
+    const auto [next, error] = std::from_chars(at, end, *value);
+    if (error != std::errc()) return false;
+    at = next;
+    if (closing == 0) return at == end;
+    return at != end && *at++ == closing;
+  };
+  if (take(&name.attempt, '.') && take(&name.part, '.') && take(&name.slot, '/') &&
+      take(&name.slots, 0) && name.slot < name.slots) {
+    return name;
+  }
+  return InvalidArgument("\"{}\" is not a slot: it must read <attempt>.<part>.<slot>/<slots>",
+                         text);
+}
+
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,70 @@
+#include "libs/kubernetes/node.h"
+
+#include <algorithm>
+
+#include "libs/kubernetes/labels.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+template <typename List>
+void Fill(const Amounts& amounts, List* list) {
+  for (const auto& [resource, amount] : amounts) {
+    if (amount == 0) continue;
+    auto* item = list->Add();
+    item->set_resource(resource);
+    item->set_amount(amount);
+  }
+}
+
+}  // namespace
+
+events::v1::Node ToEvent(const Node& node, const Amounts& foreign) {
+  events::v1::Node event;
+  event.set_name(node.meta.name);
+  event.set_uid(node.meta.uid);
+  event.set_resource_version(node.meta.resource_version);
+  Fill(node.allocatable, event.mutable_allocatable());
+  for (const auto& [key, value] : node.meta.labels) {
+    auto* label = event.add_labels();
+    label->set_key(key);
+    label->set_value(value);
+  }
+  for (const Taint& taint : node.taints) {
+    auto* item = event.add_taints();
+    item->set_key(taint.key);
+    item->set_value(taint.value);
+    item->set_effect(taint.effect);
+  }
+  std::sort(event.mutable_taints()->begin(),
+            event.mutable_taints()->end(),
+            [](const events::v1::Taint& a, const events::v1::Taint& b) {
+              return std::tie(a.key(), a.effect(), a.value()) <
+                     std::tie(b.key(), b.effect(), b.value());
+            });
+  event.set_unschedulable(node.unschedulable);
+  event.set_ready(node.ready);
+  Fill(foreign, event.mutable_foreign());
+  return event;
+}
+
+bool SameInventory(const events::v1::Node& a, const events::v1::Node& b) {
+  if (a.resource_version() == b.resource_version())
+    return a.SerializeAsString() == b.SerializeAsString();
+  events::v1::Node copy = b;
+  copy.set_resource_version(a.resource_version());
+  return a.SerializeAsString() == copy.SerializeAsString();
+}
+
+std::string PoolOf(const Node& node) {
+  const auto label = node.meta.labels.find(kPoolLabel);
+  return label == node.meta.labels.end() ? std::string(kDefaultPool) : label->second;
+}
+
+Amounts ToAmounts(const google::protobuf::RepeatedPtrField<events::v1::Amount>& list) {
+  Amounts amounts;
+  for (const auto& item : list) amounts[item.resource()] += item.amount();
+  return amounts;
+}
+
+}  // namespace fluxqueue::kubernetes

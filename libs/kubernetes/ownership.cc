@@ -1,0 +1,93 @@
+#include "libs/kubernetes/ownership.h"
+
+#include <algorithm>
+
+#include "libs/kubernetes/labels.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+constexpr Ownership kManaged{
+    true, "Managed", "its namespace is labelled fluxqueue.io/managed=true"};
+constexpr Ownership kQueueLabelled{true, "QueueLabel", "it is labelled fluxqueue.io/queue"};
+constexpr Ownership kSystem{
+    false, "SystemNamespace", "kube-system and fluxqueue-system are never queued"};
+constexpr Ownership kOptedOut{false, "OptedOut", "it is labelled fluxqueue.io/managed=false"};
+constexpr Ownership kAlreadyBound{false, "AlreadyBound", "spec.nodeName is set already"};
+constexpr Ownership kMirror{false, "MirrorPod", "it mirrors a static pod of a kubelet"};
+constexpr Ownership kDaemon{false, "DaemonSet", "pods of a DaemonSet belong to their node"};
+constexpr Ownership kNotManaged{false,
+                                "NotManaged",
+                                "neither its namespace is labelled fluxqueue.io/managed=true nor "
+                                "it itself fluxqueue.io/queue"};
+
+bool Has(const StringMap& map, std::string_view key, std::string_view value) {
+  const auto found = map.find(key);
+  return found != map.end() && found->second == value;
+}
+
+// What holds for pods and Jobs alike; `inner` are the labels of a Job's template.
+Ownership ByLabels(const StringMap& labels, const StringMap& inner, const Namespace& space) {
+  if (IsSystemNamespace(space.name)) return kSystem;
+  if (Has(labels, kManagedLabel, "false") || Has(inner, kManagedLabel, "false") ||
+      Has(space.labels, kManagedLabel, "false")) {
+    return kOptedOut;
+  }
+  if (labels.contains(kQueueKey) || inner.contains(kQueueKey)) return kQueueLabelled;
+  return Has(space.labels, kManagedLabel, "true") ? kManaged : kNotManaged;
+}
+
+}  // namespace
+
+bool IsSystemNamespace(std::string_view name) {
+  return name == "kube-system" || name == kSystemNamespace;
+}
+
+Ownership PodOwnership(const Pod& pod, const Namespace& space) {
+  const Ownership by_labels = ByLabels(pod.meta.labels, {}, space);
+  if (!by_labels.ours) return by_labels;
+  if (pod.meta.annotations.contains("kubernetes.io/config.mirror")) return kMirror;
+  const auto daemon = [](const OwnerReference& owner) { return owner.kind == "DaemonSet"; };
+  if (std::any_of(pod.meta.owners.begin(), pod.meta.owners.end(), daemon)) return kDaemon;
+  return pod.Bound() ? kAlreadyBound : by_labels;
+}
+
+Ownership JobOwnership(const Job& job, const Namespace& space) {
+  const Ownership by_labels = ByLabels(job.meta.labels, job.template_labels, space);
+  return by_labels.ours && !job.pod.node_name.empty() ? kAlreadyBound : by_labels;
+}
+
+Mode ChooseMode(const PodSpec& pod) {
+  const bool pinned =
+      !pod.claim_volume.empty() || !pod.ephemeral_volume.empty() || !pod.resource_claim.empty();
+  return pinned ? Mode::kPinned : Mode::kDirect;
+}
+
+std::optional<Mode> CarriedHold(const PodSpec& pod) {
+  if (std::find(pod.gates.begin(), pod.gates.end(), kGate) != pod.gates.end()) return Mode::kPinned;
+  if (pod.scheduler_name == kSchedulerName) return Mode::kDirect;
+  return std::nullopt;
+}
+
+bool IsControlled(const Job& job) {
+  if (!job.managed_by.empty() && job.managed_by != "kubernetes.io/job-controller") return true;
+  const OwnerReference* owner = job.meta.Controller();
+  return owner != nullptr && owner->kind != "CronJob";
+}
+
+bool HoldsBySuspend(const Job& job, int64_t hold_pods) {
+  return !IsControlled(job) && (job.Slots() > hold_pods || job.active_deadline_s > 0);
+}
+
+bool IsSuspendedByUs(const Job& job) {
+  return job.suspend && Has(job.meta.annotations, kSuspendedByAnnotation, kSuspendedByUs);
+}
+
+std::optional<std::string> JobIdOf(const Pod& pod) {
+  const OwnerReference* owner = pod.meta.Controller();
+  if (owner == nullptr) return pod.meta.uid;
+  if (owner->kind == "Job" && owner->api_version == "batch/v1") return owner->uid;
+  return std::nullopt;
+}
+
+}  // namespace fluxqueue::kubernetes

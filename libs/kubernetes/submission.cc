@@ -1,0 +1,122 @@
+#include "libs/kubernetes/submission.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "libs/base/clock.h"
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/jobspec.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/ownership.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+using events::v1::JobSubmitted;
+using events::v1::Workload;
+
+// The shorter of the limits that are set; unset if none is.
+std::optional<Millis> Deadline(int64_t a_s, int64_t b_s) {
+  if (a_s <= 0 && b_s <= 0) return std::nullopt;
+  if (a_s <= 0 || b_s <= 0) return std::chrono::seconds(std::max(a_s, b_s));
+  return std::chrono::seconds(std::min(a_s, b_s));
+}
+
+absl::Status CheckSize(const Job& job) {
+  if (job.parallelism < 1) {
+    return InvalidArgument(
+        "spec.parallelism: 0 asks for nothing; use at least 1, and {}=\"true\" to wait", kHoldKey);
+  }
+  if (job.completions && *job.completions < 1) {
+    return InvalidArgument("spec.completions: 0 asks for nothing; use at least 1");
+  }
+  if (job.Slots() <= kMaxSlots) return absl::OkStatus();
+  return InvalidArgument(
+      "spec.parallelism: {} pods at once are more than the {} that one job may have; use a smaller "
+      "parallelism",
+      job.Slots(),
+      kMaxSlots);
+}
+
+JobSubmitted Assemble(const UserKeys& keys,
+                      const PodSpec& pod,
+                      const PodDemand& demand,
+                      std::optional<Millis> deadline,
+                      uint32_t slots) {
+  JobSubmitted submitted;
+  submitted.set_queue(keys.queue.value_or(std::string(kDefaultQueue)));
+  submitted.set_priority(keys.priority.value_or(pod.priority.value_or(0)));
+  const std::optional<Millis> duration = keys.duration ? keys.duration : deadline;
+  if (duration) submitted.set_duration_ms(duration->count());
+  submitted.set_hold(keys.hold);
+  auto* spec = submitted.mutable_spec();
+  spec->set_slots(slots);
+  spec->set_jobspec(MakeJobspec(demand, slots, duration.value_or(Millis(0))));
+  return submitted;
+}
+
+void SetIdentity(const ObjectMeta& meta, Workload workload, uint32_t revision, JobSubmitted* out) {
+  out->set_job_id(meta.uid);
+  out->set_created_ms(meta.created_ms);
+  out->mutable_spec()->set_revision(revision);
+  *out->mutable_workload() = std::move(workload);
+}
+
+Workload Identity(const ObjectMeta& meta, const char* api_version, const char* kind) {
+  Workload workload;
+  workload.set_api_version(api_version);
+  workload.set_kind(kind);
+  workload.set_namespace_(meta.namespace_name);
+  workload.set_name(meta.name);
+  workload.set_uid(meta.uid);
+  return workload;
+}
+
+}  // namespace
+
+Workload WorkloadOf(const Job& job) {
+  Workload workload = Identity(job.meta, "batch/v1", "Job");
+  workload.set_indexed(job.indexed);
+  // A Job without completions is done when one of its pods has succeeded and the others have ended.
+  workload.set_completions(job.completions.value_or(job.parallelism));
+  workload.set_recreatable(true);
+  workload.set_suspended(IsSuspendedByUs(job));
+  workload.set_controlled(IsControlled(job));
+  return workload;
+}
+
+Workload WorkloadOf(const Pod& pod) {
+  Workload workload = Identity(pod.meta, "v1", "Pod");
+  workload.set_completions(1);
+  return workload;
+}
+
+absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
+                                          const TemplateContext& context,
+                                          uint32_t revision) {
+  ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job));
+  RETURN_IF_ERROR(CheckSize(job));
+  const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);
+  if (!pod.ok()) return Annotate(pod.status(), "pod template");
+  const absl::StatusOr<PodDemand> demand = DemandOfPod(*pod);
+  if (!demand.ok()) return Annotate(demand.status(), "pod template");
+  // A suspend that is not ours is the user's own hold.
+  keys.hold = keys.hold || (job.suspend && !IsSuspendedByUs(job));
+  const auto deadline = Deadline(job.active_deadline_s, job.pod.active_deadline_s);
+  JobSubmitted submitted =
+      Assemble(keys, *pod, *demand, deadline, static_cast<uint32_t>(job.Slots()));
+  SetIdentity(job.meta, WorkloadOf(job), revision, &submitted);
+  return submitted;
+}
+
+absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision) {
+  ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
+  ASSIGN_OR_RETURN(const PodDemand demand, DemandOfPod(pod.spec));
+  const auto deadline = Deadline(pod.spec.active_deadline_s, 0);
+  JobSubmitted submitted = Assemble(keys, pod.spec, demand, deadline, /*slots=*/1);
+  SetIdentity(pod.meta, WorkloadOf(pod), revision, &submitted);
+  return submitted;
+}
+
+}  // namespace fluxqueue::kubernetes

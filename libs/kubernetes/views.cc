@@ -1,0 +1,334 @@
+#include "libs/kubernetes/views.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_reader.h"
+#include "libs/kubernetes/labels.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+using internal::Document;
+using internal::Field;
+
+constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
+constexpr int64_t kInt32Min = std::numeric_limits<int32_t>::min();
+
+std::optional<int32_t> OptionalInt32(const Field& field) {
+  const std::optional<int64_t> value = field.OptionalInt(kInt32Min, kInt32Max);
+  return value ? std::optional<int32_t>(static_cast<int32_t>(*value)) : std::nullopt;
+}
+
+std::optional<uint32_t> OptionalCount(const Field& field) {
+  const std::optional<int64_t> value = field.OptionalInt(0, kInt32Max);
+  return value ? std::optional<uint32_t>(static_cast<uint32_t>(*value)) : std::nullopt;
+}
+
+ObjectMeta ReadMeta(const Field& field) {
+  ObjectMeta meta;
+  meta.name = field["name"].String();
+  meta.generate_name = field["generateName"].String();
+  meta.namespace_name = field["namespace"].String();
+  meta.uid = field["uid"].String();
+  meta.resource_version = field["resourceVersion"].String();
+  meta.labels = field["labels"].StringMembers();
+  meta.annotations = field["annotations"].StringMembers();
+  meta.created_ms = field["creationTimestamp"].TimeMs();
+  meta.deleted_ms = field["deletionTimestamp"].TimeMs();
+  field["ownerReferences"].ForEach([&](const Field& owner) {
+    meta.owners.push_back({owner["apiVersion"].String(),
+                           owner["kind"].String(),
+                           owner["name"].String(),
+                           owner["uid"].String(),
+                           owner["controller"].Bool()});
+  });
+  return meta;
+}
+
+Container ReadContainer(const Field& field, bool host_network, bool init) {
+  Container container;
+  container.name = field["name"].String();
+  const Field resources = field["resources"];
+  container.requests = resources["requests"].Quantities();
+  container.limits = resources["limits"].Quantities();
+  container.sidecar = init && field["restartPolicy"].String() == "Always";
+  field["ports"].ForEach([&](const Field& port) {
+    int64_t number = port["hostPort"].Int(0);
+    if (number == 0 && host_network) number = port["containerPort"].Int(0);
+    if (number != 0) container.host_ports.push_back(static_cast<int>(number));
+  });
+  return container;
+}
+
+std::vector<NodeExpression> ReadExpressions(const Field& field) {
+  std::vector<NodeExpression> expressions;
+  field.ForEach([&](const Field& e) {
+    expressions.push_back({e["key"].String(), e["operator"].String(), e["values"].Strings()});
+  });
+  return expressions;
+}
+
+void ReadAffinity(const Field& affinity, PodSpec* spec) {
+  constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const Field required = affinity["nodeAffinity"][kRequired];
+  if (required.present()) {
+    std::vector<NodeTerm> terms;
+    required["nodeSelectorTerms"].ForEach([&](const Field& term) {
+      terms.push_back(
+          {ReadExpressions(term["matchExpressions"]), ReadExpressions(term["matchFields"])});
+    });
+    spec->required_node_terms = std::move(terms);
+  }
+  affinity["podAffinity"][kRequired].ForEach(
+      [&](const Field&) { spec->required_pod_affinity = true; });
+  affinity["podAntiAffinity"][kRequired].ForEach(
+      [&](const Field&) { spec->required_pod_anti_affinity = true; });
+}
+
+void ReadVolumes(const Field& spec, PodSpec* pod) {
+  spec["volumes"].ForEach([&](const Field& volume) {
+    if (pod->claim_volume.empty() && volume["persistentVolumeClaim"].present()) {
+      pod->claim_volume = volume["name"].String();
+    }
+    if (pod->ephemeral_volume.empty() && volume["ephemeral"].present()) {
+      pod->ephemeral_volume = volume["name"].String();
+    }
+  });
+  spec["resourceClaims"].ForEach([&](const Field& claim) {
+    if (pod->resource_claim.empty()) pod->resource_claim = claim["name"].String();
+  });
+}
+
+void ReadContainers(const Field& spec, PodSpec* pod) {
+  pod->host_network = spec["hostNetwork"].Bool();
+  spec["containers"].ForEach([&](const Field& c) {
+    pod->containers.push_back(ReadContainer(c, pod->host_network, /*init=*/false));
+  });
+  spec["initContainers"].ForEach([&](const Field& c) {
+    pod->init_containers.push_back(ReadContainer(c, pod->host_network, /*init=*/true));
+  });
+  pod->overhead = spec["overhead"].Quantities();
+  const Field resources = spec["resources"];
+  pod->has_pod_resources = resources.present();
+  pod->pod_requests = resources["requests"].Quantities();
+  pod->pod_limits = resources["limits"].Quantities();
+}
+
+PodSpec ReadPodSpec(const Field& spec) {
+  PodSpec pod;
+  pod.scheduler_name = spec["schedulerName"].String();
+  pod.node_name = spec["nodeName"].String();
+  pod.priority_class = spec["priorityClassName"].String();
+  pod.priority = OptionalInt32(spec["priority"]);
+  pod.runtime_class = spec["runtimeClassName"].String();
+  pod.restart_policy = spec["restartPolicy"].String();
+  pod.active_deadline_s = spec["activeDeadlineSeconds"].Int(0);
+  pod.node_selector = spec["nodeSelector"].StringMembers();
+  spec["schedulingGates"].ForEach(
+      [&](const Field& gate) { pod.gates.push_back(gate["name"].String()); });
+  spec["tolerations"].ForEach([&](const Field& t) {
+    pod.tolerations.push_back({t["key"].String(),
+                               t["operator"].StringOr("Equal"),
+                               t["value"].String(),
+                               t["effect"].String()});
+  });
+  spec["topologySpreadConstraints"].ForEach([&](const Field& spread) {
+    if (spread["whenUnsatisfiable"].String() == "DoNotSchedule" &&
+        pod.required_topology_spread.empty()) {
+      pod.required_topology_spread = spread["topologyKey"].String();
+    }
+  });
+  ReadContainers(spec, &pod);
+  ReadAffinity(spec["affinity"], &pod);
+  ReadVolumes(spec, &pod);
+  return pod;
+}
+
+PodStatus ReadPodStatus(const Field& field) {
+  PodStatus status;
+  status.phase = field["phase"].String();
+  status.reason = field["reason"].String();
+  status.message = field["message"].String();
+  status.started_ms = field["startTime"].TimeMs();
+  field["conditions"].ForEach([&](const Field& condition) {
+    if (condition["status"].String() != "True") return;
+    const std::string type = condition["type"].String();
+    if (type == "Ready") status.ready = true;
+    if (type == "DisruptionTarget") status.disruption_target = true;
+  });
+  field["containerStatuses"].ForEach([&](const Field& container) {
+    status.finished_ms =
+        std::max(status.finished_ms, container["state"]["terminated"]["finishedAt"].TimeMs());
+  });
+  return status;
+}
+
+void ReadJobSpec(const Field& spec, Job* job) {
+  job->parallelism = spec["parallelism"].OptionalInt(0, kInt32Max).value_or(1);
+  job->completions = spec["completions"].OptionalInt(0, kInt32Max);
+  job->indexed = spec["completionMode"].String() == "Indexed";
+  job->suspend = spec["suspend"].Bool();
+  job->active_deadline_s = spec["activeDeadlineSeconds"].Int(0);
+  job->managed_by = spec["managedBy"].String();
+  const Field meta = spec["template"]["metadata"];
+  job->template_labels = meta["labels"].StringMembers();
+  job->template_annotations = meta["annotations"].StringMembers();
+  job->pod = ReadPodSpec(spec["template"]["spec"]);
+}
+
+void ReadJobStatus(const Field& status, Job* job) {
+  job->started_ms = status["startTime"].TimeMs();
+  job->completed_ms = status["completionTime"].TimeMs();
+  job->active = status["active"].Int(0);
+  job->ready = status["ready"].Int(0);
+  job->succeeded = status["succeeded"].Int(0);
+  job->failed = status["failed"].Int(0);
+  status["conditions"].ForEach([&](const Field& condition) {
+    if (condition["status"].String() != "True") return;
+    const std::string type = condition["type"].String();
+    if (type == "Suspended") job->suspended = true;
+    if (type != "Complete" && type != "Failed") return;
+    (type == "Complete" ? job->complete : job->has_failed) = true;
+    job->reason = condition["reason"].String();
+    job->message = condition["message"].String();
+    if (job->completed_ms == 0) job->completed_ms = condition["lastTransitionTime"].TimeMs();
+  });
+}
+
+std::optional<int64_t> OptionalDuration(const Field& field) {
+  if (!field.present()) return std::nullopt;
+  const absl::StatusOr<Millis> duration = ParseDuration(field.String());
+  if (duration.ok()) return duration->count();
+  field.Fail(FromAbsl(duration.status().message()));
+  return std::nullopt;
+}
+
+// Runs `read` over the document and returns what it read, or the first error.
+template <typename View, typename Read>
+absl::StatusOr<View> Parse(std::string_view kind, std::string_view json, Read read) {
+  Document document(kind, json);
+  View view;
+  read(document.root(), &view);
+  RETURN_IF_ERROR(document.status());
+  return view;
+}
+
+}  // namespace
+
+const OwnerReference* ObjectMeta::Controller() const {
+  const auto owner =
+      std::find_if(owners.begin(), owners.end(), [](const auto& o) { return o.controller; });
+  return owner == owners.end() ? nullptr : &*owner;
+}
+
+std::optional<int> Pod::Index() const {
+  for (const std::string_view key :
+       {"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index"}) {
+    for (const StringMap* map : {&meta.labels, &meta.annotations}) {
+      const auto found = map->find(key);
+      if (found == map->end()) continue;
+      const std::string& text = found->second;
+      int index = -1;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+      if (error == std::errc() && end == text.data() + text.size() && index >= 0) return index;
+    }
+  }
+  return std::nullopt;
+}
+
+int64_t Job::Slots() const {
+  return std::max<int64_t>(1, completions ? std::min(parallelism, *completions) : parallelism);
+}
+
+absl::StatusOr<ObjectMeta> ParseMeta(std::string_view json) {
+  return Parse<ObjectMeta>("object", json, [](const Field& root, ObjectMeta* meta) {
+    *meta = ReadMeta(root["metadata"]);
+  });
+}
+
+absl::StatusOr<Pod> ParsePod(std::string_view json) {
+  return Parse<Pod>("pod", json, [](const Field& root, Pod* pod) {
+    pod->meta = ReadMeta(root["metadata"]);
+    pod->spec = ReadPodSpec(root["spec"]);
+    pod->status = ReadPodStatus(root["status"]);
+  });
+}
+
+absl::StatusOr<Job> ParseJob(std::string_view json) {
+  return Parse<Job>("job", json, [](const Field& root, Job* job) {
+    job->meta = ReadMeta(root["metadata"]);
+    ReadJobSpec(root["spec"], job);
+    ReadJobStatus(root["status"], job);
+  });
+}
+
+absl::StatusOr<Node> ParseNode(std::string_view json) {
+  return Parse<Node>("node", json, [](const Field& root, Node* node) {
+    node->meta = ReadMeta(root["metadata"]);
+    node->unschedulable = root["spec"]["unschedulable"].Bool();
+    root["spec"]["taints"].ForEach([&](const Field& taint) {
+      node->taints.push_back(
+          {taint["key"].String(), taint["value"].String(), taint["effect"].String()});
+    });
+    node->allocatable = root["status"]["allocatable"].Quantities();
+    root["status"]["conditions"].ForEach([&](const Field& condition) {
+      if (condition["type"].String() != "Ready") return;
+      node->ready = condition["status"].String() == "True";
+      node->ready_changed_ms = condition["lastTransitionTime"].TimeMs();
+    });
+  });
+}
+
+absl::StatusOr<Namespace> ParseNamespace(std::string_view json) {
+  return Parse<Namespace>("namespace", json, [](const Field& root, Namespace* space) {
+    space->name = root["metadata"]["name"].String();
+    space->labels = root["metadata"]["labels"].StringMembers();
+  });
+}
+
+absl::StatusOr<LimitRange> ParseLimitRange(std::string_view json) {
+  return Parse<LimitRange>("limitrange", json, [](const Field& root, LimitRange* range) {
+    range->meta = ReadMeta(root["metadata"]);
+    root["spec"]["limits"].ForEach([&](const Field& item) {
+      if (item["type"].String() != "Container") return;
+      FillMissing(range->default_requests, item["defaultRequest"].Quantities());
+      FillMissing(range->default_limits, item["default"].Quantities());
+    });
+  });
+}
+
+absl::StatusOr<RuntimeClass> ParseRuntimeClass(std::string_view json) {
+  return Parse<RuntimeClass>("runtimeclass", json, [](const Field& root, RuntimeClass* runtime) {
+    runtime->name = root["metadata"]["name"].String();
+    runtime->overhead = root["overhead"]["podFixed"].Quantities();
+  });
+}
+
+absl::StatusOr<PriorityClass> ParsePriorityClass(std::string_view json) {
+  return Parse<PriorityClass>("priorityclass", json, [](const Field& root, PriorityClass* klass) {
+    klass->name = root["metadata"]["name"].String();
+    klass->value = OptionalInt32(root["value"]).value_or(0);
+    klass->global_default = root["globalDefault"].Bool();
+  });
+}
+
+absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
+  return Parse<FluxQueue>("fluxqueue", json, [](const Field& root, FluxQueue* queue) {
+    queue->meta = ReadMeta(root["metadata"]);
+    const Field spec = root["spec"];
+    queue->pool = spec["pool"].String();
+    queue->strategy = spec["strategy"].String();
+    queue->weight = OptionalInt32(spec["weight"]);
+    queue->priority = OptionalInt32(spec["priority"]);
+    queue->queue_depth = OptionalCount(spec["queueDepth"]);
+    queue->reservation_depth = OptionalCount(spec["reservationDepth"]);
+    queue->default_duration_ms = OptionalDuration(spec["defaultDuration"]);
+    queue->max_duration_ms = OptionalDuration(spec["maxDuration"]);
+  });
+}
+
+}  // namespace fluxqueue::kubernetes
