@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/delivery/outbox.h"
-#include "protos/fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/events/v1/events.pb.h"
 
 namespace fluxqueue::delivery {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libs/kafka/message.h"
-#include "protos/fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/events/v1/events.pb.h"
 
 namespace fluxqueue::delivery {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "libs/kafka/message.h"
-#include "protos/fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/events/v1/events.pb.h"
 
 namespace fluxqueue::kafka {
 
