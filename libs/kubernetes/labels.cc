@@ -16,6 +16,7 @@ namespace {
 constexpr std::array kUserKeys = {
     kQueueKey, kPriorityKey, kDurationKey, kHoldKey, kCancelKey, kManagedLabel};
 constexpr std::array kOurKeys = {kPoolLabel,
+                                 kHeldLabel,
                                  kGate,
                                  kJobIdAnnotation,
                                  kAllocationAnnotation,

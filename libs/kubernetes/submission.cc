@@ -94,28 +94,33 @@ Workload WorkloadOf(const Pod& pod) {
 
 absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
                                           const TemplateContext& context,
-                                          uint32_t revision) {
+                                          uint32_t revision,
+                                          PodDemand* demand) {
   ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job));
   RETURN_IF_ERROR(CheckSize(job));
   const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);
   if (!pod.ok()) return Annotate(pod.status(), "pod template");
-  const absl::StatusOr<PodDemand> demand = DemandOfPod(*pod);
-  if (!demand.ok()) return Annotate(demand.status(), "pod template");
+  absl::StatusOr<PodDemand> slot = DemandOfPod(*pod);
+  if (!slot.ok()) return Annotate(slot.status(), "pod template");
   // A suspend that is not ours is the user's own hold.
   keys.hold = keys.hold || (job.suspend && !IsSuspendedByUs(job));
   const auto deadline = Deadline(job.active_deadline_s, job.pod.active_deadline_s);
   JobSubmitted submitted =
-      Assemble(keys, *pod, *demand, deadline, static_cast<uint32_t>(job.Slots()));
+      Assemble(keys, *pod, *slot, deadline, static_cast<uint32_t>(job.Slots()));
   SetIdentity(job.meta, WorkloadOf(job), revision, &submitted);
+  if (demand != nullptr) *demand = *std::move(slot);
   return submitted;
 }
 
-absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision) {
+absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod,
+                                          uint32_t revision,
+                                          PodDemand* demand) {
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
-  ASSIGN_OR_RETURN(const PodDemand demand, DemandOfPod(pod.spec));
+  ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
   const auto deadline = Deadline(pod.spec.active_deadline_s, 0);
-  JobSubmitted submitted = Assemble(keys, pod.spec, demand, deadline, /*slots=*/1);
+  JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, /*slots=*/1);
   SetIdentity(pod.meta, WorkloadOf(pod), revision, &submitted);
+  if (demand != nullptr) *demand = std::move(slot);
   return submitted;
 }
 

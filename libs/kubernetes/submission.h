@@ -6,6 +6,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/requests.h"
 #include "libs/kubernetes/views.h"
 
@@ -15,14 +16,17 @@ namespace fluxqueue::kubernetes {
 
 // A Job must be of the kinds that are supported: completions and parallelism at least 1, at most
 // `kMaxSlots` slots. InvalidArgument says what a person must change, as the webhook and the Event
-// Refused show it.
+// Refused show it. `demand`, when given, is filled with what one slot of the jobspec asks for.
 inline constexpr int64_t kMaxSlots = 100'000;
 
 absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Job& job,
                                                       const TemplateContext& context,
-                                                      uint32_t revision = 1);
+                                                      uint32_t revision = 1,
+                                                      PodDemand* demand = nullptr);
 // A pod comes completed from the API server, to its webhooks too: nothing is filled in.
-absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision = 1);
+absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
+                                                      uint32_t revision = 1,
+                                                      PodDemand* demand = nullptr);
 
 events::v1::Workload WorkloadOf(const Job& job);
 events::v1::Workload WorkloadOf(const Pod& pod);
