@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "libs/kafka/message.h"
 
 namespace fluxqueue::kafka {
 
@@ -44,6 +45,9 @@ class ClientConfig {
   std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
   absl::Status status_;
 };
+
+// A copy of what librdkafka owns.
+Message CopyMessage(const rd_kafka_message_t& record);
 
 // Unavailable for what passes by itself (broker away, leader moving, timeouts), NotFound for an unknown topic or
 // partition, FailedPrecondition for what an operator must change (authorisation, fenced instance …).

@@ -15,7 +15,6 @@
 // Heartbeats go on meanwhile (up to `max.poll.interval.ms` between two polls). Confined to one thread, save Wake().
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -92,17 +91,18 @@ class Consumer {
  private:
   explicit Consumer(const ConsumerOptions& options) : options_(options) {}
 
+  absl::Status Join();
   static void OnRebalance(rd_kafka_t* client, rd_kafka_resp_err_t event,
                           rd_kafka_topic_partition_list_t* partitions, void* self);
   static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
   // Takes one record out of the queue's; errors are kept in error_.
-  void Take(const rd_kafka_message_t& record, std::vector<Message>* messages);
+  void Take(rd_kafka_message_t* record, std::vector<Message>* messages);
   PartitionList MakeList(const std::vector<Position>& positions) const;
 
   const ConsumerOptions options_;
   ClientHandle client_;
   QueueHandle queue_;
-  std::atomic<bool> woken_ = false;
+  std::vector<rd_kafka_message_t*> buffer_;
   std::optional<Assignment> assignment_;
   std::vector<int> out_of_range_;
   absl::Status error_;

@@ -13,6 +13,7 @@ namespace fluxqueue::kafka {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 // A record that was read.
+// What librdkafka knows a record by is copied out: a Message may be kept for as long as one likes.
 struct Message {
   int partition = 0;
   int64_t offset = 0;

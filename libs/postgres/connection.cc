@@ -54,8 +54,12 @@ std::string WithTimeouts(const Options& options) {
 // The handler keeps the server's notices away from stderr; it must go before its connection does.
 struct Connection::Session {
   explicit Session(const std::string& dsn) : connection(dsn), quiet(connection) {
-    // A connection made anew by libpqxx behind our back would have none of our settings.
+    // A connection made anew by libpqxx behind our back would have none of our settings. (Deprecated because libpqxx 7
+    // never does it.)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     connection.inhibit_reactivation(true);
+#pragma GCC diagnostic pop
   }
 
   pqxx::connection connection;

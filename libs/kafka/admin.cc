@@ -1,0 +1,183 @@
+#include "libs/kafka/admin.h"
+
+#include <array>
+#include <set>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::kafka {
+namespace {
+
+constexpr size_t kErrorText = 512;
+using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, Destroyer<rd_kafka_NewTopic_destroy>>;
+using DeleteTopicHandle =
+    std::unique_ptr<rd_kafka_DeleteTopic_t, Destroyer<rd_kafka_DeleteTopic_destroy>>;
+using Resource =
+    std::unique_ptr<rd_kafka_ConfigResource_t, Destroyer<rd_kafka_ConfigResource_destroy>>;
+using Event = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
+using AdminOptions =
+    std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
+using Metadata =
+    std::unique_ptr<const rd_kafka_metadata, void (*)(const rd_kafka_metadata*)>;
+
+// Issues one admin request through `send(queue, options)` and waits for its event.
+template <typename Send>
+absl::StatusOr<Event> Ask(rd_kafka_t* client, Millis timeout, std::string_view doing,
+                          const Send& send) {
+  const auto ms = static_cast<int>(timeout.count());
+  const QueueHandle queue(rd_kafka_queue_new(client));
+  const AdminOptions options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_ANY));
+  std::array<char, kErrorText> text{};
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), ms, text.data(), text.size());
+  send(queue.get(), options.get());
+  // The request has a time limit of its own; the second is for its answer to reach us.
+  Event event(rd_kafka_queue_poll(queue.get(), ms + 1000));
+  if (event == nullptr) return Unavailable("{}: Kafka does not answer", doing);
+  if (const rd_kafka_resp_err_t error = rd_kafka_event_error(event.get());
+      error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return KafkaStatus(error, fmt::format("{}: {}", doing, rd_kafka_event_error_string(event.get())));
+  }
+  return event;
+}
+
+absl::Status TopicResult(const rd_kafka_topic_result_t* result, std::string_view doing) {
+  const char* text = rd_kafka_topic_result_error_string(result);
+  return KafkaStatus(rd_kafka_topic_result_error(result),
+                     text == nullptr ? std::string(doing) : fmt::format("{}: {}", doing, text));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const std::string& bootstrap,
+                                                     Millis timeout) {
+  ClientConfig config(bootstrap, "fluxqueue-admin");
+  ASSIGN_OR_RETURN(ClientHandle client, config.Create(RD_KAFKA_PRODUCER));
+  return std::unique_ptr<Admin>(new Admin(std::move(client), timeout));
+}
+
+absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {
+  const rd_kafka_metadata* raw = nullptr;
+  // All topics: to ask for one by name can make it, with the broker's defaults instead of our settings.
+  RETURN_IF_ERROR(KafkaStatus(
+      rd_kafka_metadata(
+          client_.get(), 1, nullptr, &raw, static_cast<int>(timeout_.count())),
+      "list Kafka's topics"));
+  const Metadata metadata(raw, &rd_kafka_metadata_destroy);
+  for (int i = 0; i < metadata->topic_cnt; ++i) {
+    if (metadata->topics[i].topic == topic) return metadata->topics[i].partition_cnt;
+  }
+  return 0;
+}
+
+absl::Status Admin::CreateTopic(const TopicSpec& spec) {
+  const std::string doing = fmt::format("make topic {}", spec.name);
+  std::array<char, kErrorText> text{};
+  constexpr int kBrokersDefault = -1;
+  const NewTopic topic(rd_kafka_NewTopic_new(
+      spec.name.c_str(), spec.partitions, kBrokersDefault, text.data(), text.size()));
+  if (topic == nullptr) return InvalidArgument("{}: {}", doing, text.data());
+  for (const auto& [key, value] : spec.config) {
+    RETURN_IF_ERROR(KafkaStatus(
+        rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str()), doing));
+  }
+  std::array<rd_kafka_NewTopic_t*, 1> topics = {topic.get()};
+  ASSIGN_OR_RETURN(const Event event,
+                   Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
+                     rd_kafka_CreateTopics(
+                         client_.get(), topics.data(), topics.size(), options, queue);
+                   }));
+  size_t count = 0;
+  const rd_kafka_topic_result_t** results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
+  // Another service that starts beside us may have been quicker.
+  if (rd_kafka_topic_result_error(results[0]) == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
+    return absl::OkStatus();
+  }
+  return TopicResult(results[0], doing);
+}
+
+absl::StatusOr<std::string> Admin::TopicSetting(const std::string& topic, const std::string& key) {
+  const std::string doing = fmt::format("look up the settings of topic {}", topic);
+  const Resource resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+  std::array<rd_kafka_ConfigResource_t*, 1> resources = {resource.get()};
+  ASSIGN_OR_RETURN(const Event event,
+                   Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
+                     rd_kafka_DescribeConfigs(
+                         client_.get(), resources.data(), resources.size(), options, queue);
+                   }));
+  size_t count = 0;
+  const rd_kafka_ConfigResource_t** results = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event.get()), &count);
+  RETURN_IF_ERROR(KafkaStatus(rd_kafka_ConfigResource_error(results[0]), doing));
+  const rd_kafka_ConfigEntry_t** entries = rd_kafka_ConfigResource_configs(results[0], &count);
+  for (size_t i = 0; i < count; ++i) {
+    const char* value = rd_kafka_ConfigEntry_value(entries[i]);
+    if (rd_kafka_ConfigEntry_name(entries[i]) == key && value != nullptr) return std::string(value);
+  }
+  return std::string();
+}
+
+absl::Status Admin::CheckTopic(const TopicSpec& spec, int partitions) {
+  if (partitions < spec.partitions) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "topic {} has {} partitions, {} are needed: raise its partition count",
+                      spec.name,
+                      partitions,
+                      spec.partitions);
+  }
+  const auto wanted = spec.config.find("message.timestamp.type");
+  if (wanted == spec.config.end()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string value, TopicSetting(spec.name, wanted->first));
+  if (value == wanted->second) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "topic {} has {}={}, it must be {}: set it",
+                    spec.name,
+                    wanted->first,
+                    value,
+                    wanted->second);
+}
+
+absl::StatusOr<std::vector<std::string>> Admin::EnsureTopics(const std::vector<TopicSpec>& specs) {
+  std::vector<std::string> made;
+  for (const TopicSpec& spec : specs) {
+    ASSIGN_OR_RETURN(const int partitions, PartitionCount(spec.name));
+    if (partitions > 0) {
+      RETURN_IF_ERROR(CheckTopic(spec, partitions));
+    } else {
+      RETURN_IF_ERROR(CreateTopic(spec));
+      made.push_back(spec.name);
+    }
+  }
+  return made;
+}
+
+absl::StatusOr<Watermarks> Admin::QueryWatermarks(const std::string& topic, int partition) {
+  Watermarks marks;
+  RETURN_IF_ERROR(KafkaStatus(
+      rd_kafka_query_watermark_offsets(client_.get(),
+                                       topic.c_str(),
+                                       partition,
+                                       &marks.low,
+                                       &marks.high,
+                                       static_cast<int>(timeout_.count())),
+      fmt::format("ends of topic {} partition {}", topic, partition)));
+  return marks;
+}
+
+absl::Status Admin::DeleteTopic(const std::string& name) {
+  const std::string doing = fmt::format("delete topic {}", name);
+  const DeleteTopicHandle topic(rd_kafka_DeleteTopic_new(name.c_str()));
+  std::array<rd_kafka_DeleteTopic_t*, 1> topics = {topic.get()};
+  ASSIGN_OR_RETURN(const Event event,
+                   Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
+                     rd_kafka_DeleteTopics(
+                         client_.get(), topics.data(), topics.size(), options, queue);
+                   }));
+  size_t count = 0;
+  const rd_kafka_topic_result_t** results =
+      rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event.get()), &count);
+  return TopicResult(results[0], doing);
+}
+
+}  // namespace fluxqueue::kafka

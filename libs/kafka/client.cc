@@ -1,0 +1,111 @@
+#include "libs/kafka/client.h"
+
+#include <array>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::kafka {
+namespace {
+
+constexpr size_t kErrorText = 512;
+
+// librdkafka's levels are syslog's. Its chatter about connections is no event of ours: errors come as statuses.
+void OnLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
+  constexpr int kSyslogError = 3;
+  if (level > kSyslogError) return;
+  LogDebug("librdkafka", {{"facility", facility}, {"text", text}});
+}
+
+}  // namespace
+
+ClientConfig::ClientConfig(const std::string& bootstrap, std::string_view client_id)
+    : conf_(rd_kafka_conf_new()) {
+  rd_kafka_conf_set_log_cb(conf_.get(), &OnLog);
+  Set("bootstrap.servers", bootstrap);
+  Set("client.id", std::string(client_id));
+  Set("socket.keepalive.enable", "true");
+  Set("socket.nagle.disable", "true");
+  // After a broker's restart: seconds matter more than the load of trying.
+  Set("reconnect.backoff.ms", "50");
+  Set("reconnect.backoff.max.ms", "1000");
+  // How soon a topic that was deleted and made anew is noticed.
+  Set("topic.metadata.refresh.interval.ms", "5000");
+  Set("topic.metadata.propagation.max.ms", "5000");
+}
+
+ClientConfig& ClientConfig::Set(const char* key, const std::string& value) {
+  std::array<char, kErrorText> text{};
+  if (rd_kafka_conf_set(conf_.get(), key, value.c_str(), text.data(), text.size()) !=
+          RD_KAFKA_CONF_OK &&
+      status_.ok()) {
+    status_ = InvalidArgument("Kafka setting {}={}: {}", key, value, text.data());
+  }
+  return *this;
+}
+
+absl::StatusOr<ClientHandle> ClientConfig::Create(rd_kafka_type_t type) {
+  RETURN_IF_ERROR(status_);
+  std::array<char, kErrorText> text{};
+  // On success the client owns the configuration.
+  ClientHandle client(rd_kafka_new(type, conf_.get(), text.data(), text.size()));
+  if (client == nullptr) return InvalidArgument("Kafka client: {}", text.data());
+  (void)conf_.release();
+  return client;
+}
+
+Message CopyMessage(const rd_kafka_message_t& record) {
+  Message message;
+  message.partition = record.partition;
+  message.offset = record.offset;
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  message.append_time = Millis{rd_kafka_message_timestamp(&record, &type)};
+  message.key.assign(static_cast<const char*>(record.key), record.key_len);
+  message.value.assign(static_cast<const char*>(record.payload), record.len);
+  rd_kafka_headers_t* headers = nullptr;
+  if (rd_kafka_message_headers(&record, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return message;
+  const char* name = nullptr;
+  const void* value = nullptr;
+  size_t size = 0;
+  for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) ==
+                     RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
+    message.headers.emplace_back(name, std::string(static_cast<const char*>(value), size));
+  }
+  return message;
+}
+
+absl::Status KafkaStatus(rd_kafka_resp_err_t code, std::string_view doing) {
+  const auto status = [&](absl::StatusCode status_code, std::string_view hint = "") {
+    return MakeStatus(status_code, "{}: {}{}", doing, rd_kafka_err2str(code), hint);
+  };
+  switch (code) {
+    case RD_KAFKA_RESP_ERR_NO_ERROR:
+      return absl::OkStatus();
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+      return status(absl::StatusCode::kNotFound, " (services make missing topics when they start)");
+    case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
+      return status(absl::StatusCode::kFailedPrecondition,
+                    " (kafka.session_timeout must not be below the broker's group.min.session.timeout.ms: "
+                    "raise the one or lower the other)");
+    case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
+      return status(absl::StatusCode::kFailedPrecondition,
+                    " (another process has the same `instance`: give each replica its own)");
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+    case RD_KAFKA_RESP_ERR__FATAL:
+    case RD_KAFKA_RESP_ERR__INVALID_ARG:
+      return status(absl::StatusCode::kFailedPrecondition);
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+      return status(absl::StatusCode::kInvalidArgument, " (see the topic's max.message.bytes)");
+    default:
+      return status(absl::StatusCode::kUnavailable);
+  }
+}
+
+}  // namespace fluxqueue::kafka

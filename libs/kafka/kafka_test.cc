@@ -1,0 +1,77 @@
+// The pure parts; what needs a broker is in libs/delivery's integration test.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "libs/base/status_macros.h"
+#include "libs/kafka/client.h"
+#include "libs/kafka/envelope.h"
+#include "libs/kafka/topics.h"
+
+namespace fluxqueue::kafka {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(TopicsTest, JobPartitionIsCrc32) {
+  // zlib.crc32(b"0d9f5c1e-7a55-4c1b-9c3e-2b8f6a1d4e70") % 12 and so on: other languages must agree.
+  EXPECT_EQ(JobPartition("", 12), 0);
+  EXPECT_EQ(JobPartition("a", 12), 0xe8b7be43U % 12);
+  EXPECT_EQ(JobPartition("123456789", 12), 0xcbf43926U % 12);
+}
+
+TEST(TopicsTest, JobsSpreadOverAllPartitions) {
+  std::set<int> seen;
+  for (int i = 0; i < 500; ++i) seen.insert(JobPartition(fmt::format("job-{}", i)));
+  EXPECT_EQ(seen.size(), kJobsPartitions);
+  EXPECT_EQ(*seen.rbegin(), kJobsPartitions - 1);
+}
+
+TEST(TopicsTest, EveryTopicStampsOnAppend) {
+  for (const TopicSpec& spec : TopicSpecs({})) {
+    EXPECT_EQ(spec.config.at("message.timestamp.type"), "LogAppendTime") << spec.name;
+  }
+}
+
+TEST(EnvelopeTest, HeadersFollowCloudEvents) {
+  events::v1::Envelope envelope;
+  envelope.set_stream("queue/3");
+  envelope.set_sequence(42);
+  envelope.set_time_ms(1500);
+  envelope.mutable_job_fact()->set_job_id("j1");
+  envelope.set_pool("default");
+  EXPECT_THAT(EnvelopeHeaders(envelope, 7),
+              ElementsAre(Pair("ce_id", "queue/3/7/42"),
+                          Pair("ce_type", "job_fact"),
+                          Pair("ce_source", "queue"),
+                          Pair("ce_time", "1970-01-01T00:00:01.500Z")));
+  EXPECT_EQ(RecordKey(envelope), "j1");
+  envelope.mutable_tick();
+  EXPECT_EQ(RecordKey(envelope), "default");
+  EXPECT_EQ(EventType(envelope), "tick");
+}
+
+TEST(EnvelopeTest, AnEmptyEnvelopeHasNoType) { EXPECT_EQ(EventType({}), ""); }
+
+TEST(ClientTest, ABadSettingIsNamed) {
+  ClientConfig config("127.0.0.1:1", "test");
+  config.Set("no.such.setting", "7");
+  const absl::Status status = config.Create(RD_KAFKA_PRODUCER).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(Message(status), HasSubstr("no.such.setting=7"));
+}
+
+TEST(ClientTest, ErrorsSayWhatToDo) {
+  EXPECT_TRUE(KafkaStatus(RD_KAFKA_RESP_ERR_NO_ERROR, "x").ok());
+  EXPECT_TRUE(absl::IsUnavailable(KafkaStatus(RD_KAFKA_RESP_ERR__TRANSPORT, "x")));
+  const absl::Status fenced = KafkaStatus(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "join");
+  EXPECT_TRUE(absl::IsFailedPrecondition(fenced));
+  EXPECT_THAT(Message(fenced), HasSubstr("instance"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::kafka

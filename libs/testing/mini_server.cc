@@ -1,0 +1,62 @@
+#include "libs/testing/mini_server.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "libs/base/check.h"
+
+namespace fluxqueue::testing {
+namespace {
+
+// Runs one of our tools; its output is shown when it fails.
+void RunTool(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  CHECK(pipe != nullptr, "cannot run {}", command);
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), n);
+  }
+  CHECK(pclose(pipe) == 0, "{} failed:\n{}", command, output);
+}
+
+}  // namespace
+
+MiniServer::MiniServer(std::string name, std::string address_file)
+    : name_(std::move(name)), address_file_(std::move(address_file)) {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / ("fluxqueue-" + name_ + "-XXXXXX")).string();
+  CHECK(mkdtemp(pattern.data()) != nullptr, "cannot make the folder {}", pattern);
+  folder_ = pattern;
+  Start();
+  std::ifstream file(std::filesystem::path(folder_) / address_file_);
+  std::getline(file, address_);
+  CHECK(!address_.empty(), "{}/{} holds no address", folder_, address_file_);
+}
+
+MiniServer::~MiniServer() {
+  Stop();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void MiniServer::Start() {
+  RunTool(fmt::format("{}/tools/{}/start {} --parent {}{}",
+                      FLUXQUEUE_SOURCE_DIR,
+                      name_,
+                      folder_,
+                      getpid(),
+                      name_ == "postgres" ? " --unsafe-no-fsync" : ""));
+}
+
+void MiniServer::Stop() {
+  RunTool(fmt::format("{}/tools/{}/stop {}", FLUXQUEUE_SOURCE_DIR, name_, folder_));
+}
+
+}  // namespace fluxqueue::testing
