@@ -1,0 +1,256 @@
+#include "services/matcher/adapters/matcher_store.h"
+
+#include <map>
+
+#include "libs/postgres/array.h"
+#include "libs/postgres/statement.h"
+
+namespace fluxqueue::matcher {
+namespace {
+
+using matcher_core::Changes;
+using postgres::BigintArray;
+using postgres::BoolArray;
+using postgres::ByteaArray;
+using postgres::Exec;
+using postgres::Statement;
+using postgres::TextArray;
+
+constexpr Statement kLoadPools{"matcher_load_pools",
+                               "SELECT pool, row FROM pools WHERE partition = $1 ORDER BY pool"};
+constexpr Statement kLoadAllocations{
+    "matcher_load_allocations",
+    "SELECT job_id, attempt, part, placement, placement_hash FROM allocations "
+    "WHERE pool = $1 AND NOT released"};
+constexpr Statement kLoadNodes{
+    "matcher_load_nodes",
+    "SELECT name, uid, ordinal, node, present FROM graph_nodes WHERE pool = $1"};
+constexpr Statement kLoadSpecs{
+    "matcher_load_specs",
+    "SELECT job_id, part, revision, slots, jobspec FROM specs WHERE pool = $1"};
+constexpr Statement kLoadAnswer{
+    "matcher_load_answer",
+    "SELECT cycle_id, answer FROM answers WHERE pool = $1 ORDER BY cycle_id DESC LIMIT 1"};
+
+constexpr Statement kRelease{
+    "matcher_release",
+    "UPDATE allocations a SET released = true, released_at = now() "
+    "FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS r(job_id, attempt, part) "
+    "WHERE a.job_id = r.job_id AND a.attempt = r.attempt AND a.part = r.part"};
+constexpr Statement kAllocate{
+    "matcher_allocate",
+    "INSERT INTO allocations (job_id, attempt, part, pool, placement, placement_hash, released, "
+    "released_at) "
+    "SELECT job_id, attempt, part, $1, placement, hash, released, "
+    "       CASE WHEN released THEN now() END "
+    "FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], "
+    "$7::boolean[]) "
+    "     AS r(job_id, attempt, part, placement, hash, released) "
+    "ON CONFLICT (job_id, attempt, part) DO UPDATE "
+    "SET placement = excluded.placement, released = excluded.released, "
+    "    released_at = excluded.released_at"};
+constexpr Statement kDropNodes{
+    "matcher_drop_nodes", "DELETE FROM graph_nodes WHERE pool = $1 AND name = ANY($2::text[])"};
+constexpr Statement kUpsertNodes{
+    "matcher_upsert_nodes",
+    "INSERT INTO graph_nodes (pool, name, uid, ordinal, node, present) "
+    "SELECT $1, name, uid, ordinal, node, present "
+    "FROM unnest($2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::boolean[]) "
+    "     AS r(name, uid, ordinal, node, present) "
+    "ON CONFLICT (pool, name) DO UPDATE SET uid = excluded.uid, ordinal = excluded.ordinal, "
+    "    node = excluded.node, present = excluded.present"};
+constexpr Statement kDropSpecs{
+    "matcher_drop_specs",
+    "DELETE FROM specs s USING unnest($1::text[], $2::bigint[]) AS r(job_id, part) "
+    "WHERE s.job_id = r.job_id AND s.part = r.part"};
+constexpr Statement kUpsertSpecs{
+    "matcher_upsert_specs",
+    "INSERT INTO specs (job_id, part, revision, pool, slots, jobspec) "
+    "SELECT job_id, part, revision, $1, slots, jobspec "
+    "FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) "
+    "     AS r(job_id, part, revision, slots, jobspec) "
+    "ON CONFLICT (job_id, part) DO UPDATE SET revision = excluded.revision, "
+    "    slots = excluded.slots, jobspec = excluded.jobspec"};
+constexpr Statement kAnswer{
+    "matcher_answer",
+    "INSERT INTO answers (pool, cycle_id, answer) "
+    "SELECT $1, cycle_id, answer FROM unnest($2::bigint[], $3::bytea[]) AS r(cycle_id, answer) "
+    "ON CONFLICT (pool, cycle_id) DO UPDATE SET answer = excluded.answer"};
+constexpr Statement kDropAnswers{"matcher_drop_answers",
+                                 "DELETE FROM answers WHERE pool = $1 AND cycle_id <= $2"};
+constexpr Statement kUpsertPool{
+    "matcher_upsert_pool",
+    "INSERT INTO pools (pool, partition, row) VALUES ($1, $2, $3) "
+    "ON CONFLICT (pool) DO UPDATE SET partition = excluded.partition, row = excluded.row"};
+constexpr Statement kPrune{
+    "matcher_prune",
+    "DELETE FROM allocations WHERE (job_id, attempt, part) IN ("
+    "  SELECT job_id, attempt, part FROM allocations "
+    "  WHERE released AND released_at < now() - $1 * interval '1 millisecond' LIMIT 5000)"};
+
+std::string Bytes(const pqxx::field& field) { return pqxx::binarystring(field).str(); }
+
+void LoadAllocations(pqxx::transaction_base& tx, PoolRows* pool) {
+  for (const pqxx::row& row : Exec(tx, kLoadAllocations, pool->pool)) {
+    matcher_core::AllocationRow& allocation = pool->rows.allocations.emplace_back();
+    allocation.key = {row[0].as<std::string>(), row[1].as<uint32_t>(), row[2].as<uint32_t>()};
+    allocation.placement = Bytes(row[3]);
+    allocation.placement_hash = static_cast<uint64_t>(row[4].as<int64_t>());
+  }
+}
+
+void LoadNodes(pqxx::transaction_base& tx, PoolRows* pool) {
+  for (const pqxx::row& row : Exec(tx, kLoadNodes, pool->pool)) {
+    pool->rows.nodes.push_back({row[0].as<std::string>(), row[1].as<std::string>(),
+                                static_cast<uint64_t>(row[2].as<int64_t>()), Bytes(row[3]),
+                                row[4].as<bool>()});
+  }
+}
+
+void LoadSpecs(pqxx::transaction_base& tx, PoolRows* pool) {
+  for (const pqxx::row& row : Exec(tx, kLoadSpecs, pool->pool)) {
+    pool->rows.specs.push_back({row[0].as<std::string>(), row[1].as<uint32_t>(),
+                                row[2].as<uint32_t>(), row[3].as<uint32_t>(),
+                                row[4].as<std::string>()});
+  }
+}
+
+size_t WriteAllocations(pqxx::transaction_base& tx, const std::string& pool,
+                        const Changes& changes) {
+  if (!changes.released.empty()) {
+    TextArray jobs;
+    BigintArray attempts;
+    BigintArray parts;
+    for (const matcher_core::AllocationKey& key : changes.released) {
+      jobs.Add(key.job_id);
+      attempts.Add(key.attempt);
+      parts.Add(key.part);
+    }
+    Exec(tx, kRelease, jobs.text(), attempts.text(), parts.text());
+  }
+  if (!changes.allocations.empty()) {
+    TextArray jobs;
+    BigintArray attempts;
+    BigintArray parts;
+    ByteaArray placements;
+    BigintArray hashes;
+    BoolArray released;
+    for (const matcher_core::AllocationRow& row : changes.allocations) {
+      jobs.Add(row.key.job_id);
+      attempts.Add(row.key.attempt);
+      parts.Add(row.key.part);
+      placements.Add(row.placement);
+      hashes.Add(static_cast<int64_t>(row.placement_hash));
+      released.Add(row.released);
+    }
+    Exec(tx, kAllocate, pool, jobs.text(), attempts.text(), parts.text(), placements.text(),
+         hashes.text(), released.text());
+  }
+  return changes.released.size() + changes.allocations.size();
+}
+
+size_t WriteNodes(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  if (!changes.nodes_dropped.empty()) {
+    TextArray names;
+    for (const std::string& name : changes.nodes_dropped) names.Add(name);
+    Exec(tx, kDropNodes, pool, names.text());
+  }
+  if (!changes.nodes.empty()) {
+    TextArray names;
+    TextArray uids;
+    BigintArray ordinals;
+    ByteaArray nodes;
+    BoolArray present;
+    for (const matcher_core::NodeRow& row : changes.nodes) {
+      names.Add(row.name);
+      uids.Add(row.uid);
+      ordinals.Add(static_cast<int64_t>(row.ordinal));
+      nodes.Add(row.node);
+      present.Add(row.present);
+    }
+    Exec(tx, kUpsertNodes, pool, names.text(), uids.text(), ordinals.text(), nodes.text(),
+         present.text());
+  }
+  return changes.nodes_dropped.size() + changes.nodes.size();
+}
+
+size_t WriteSpecs(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  if (!changes.specs_dropped.empty()) {
+    TextArray jobs;
+    BigintArray parts;
+    for (const auto& [job_id, part] : changes.specs_dropped) {
+      jobs.Add(job_id);
+      parts.Add(part);
+    }
+    Exec(tx, kDropSpecs, jobs.text(), parts.text());
+  }
+  if (!changes.specs.empty()) {
+    TextArray jobs;
+    BigintArray parts;
+    BigintArray revisions;
+    BigintArray slots;
+    TextArray jobspecs;
+    for (const matcher_core::SpecRow& row : changes.specs) {
+      jobs.Add(row.job_id);
+      parts.Add(row.part);
+      revisions.Add(row.revision);
+      slots.Add(row.slots);
+      jobspecs.Add(row.jobspec);
+    }
+    Exec(tx, kUpsertSpecs, pool, jobs.text(), parts.text(), revisions.text(), slots.text(),
+         jobspecs.text());
+  }
+  return changes.specs_dropped.size() + changes.specs.size();
+}
+
+size_t WriteAnswers(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  if (changes.answers.empty()) return 0;
+  BigintArray ids;
+  ByteaArray answers;
+  for (const matcher_core::AnswerRow& row : changes.answers) {
+    ids.Add(static_cast<int64_t>(row.cycle_id));
+    answers.Add(row.answer);
+  }
+  Exec(tx, kAnswer, pool, ids.text(), answers.text());
+  if (changes.answers_dropped_through != 0) {
+    Exec(tx, kDropAnswers, pool, static_cast<int64_t>(changes.answers_dropped_through));
+  }
+  return changes.answers.size();
+}
+
+}  // namespace
+
+std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
+  std::vector<PoolRows> pools;
+  for (const pqxx::row& row : Exec(tx, kLoadPools, partition)) {
+    PoolRows& pool = pools.emplace_back();
+    pool.pool = row[0].as<std::string>();
+    pool.rows.pool = Bytes(row[1]);
+  }
+  for (PoolRows& pool : pools) {
+    LoadAllocations(tx, &pool);
+    LoadNodes(tx, &pool);
+    LoadSpecs(tx, &pool);
+    for (const pqxx::row& row : Exec(tx, kLoadAnswer, pool.pool)) {
+      pool.rows.answers.push_back({static_cast<uint64_t>(row[0].as<int64_t>()), Bytes(row[1])});
+    }
+  }
+  return pools;
+}
+
+size_t WriteChanges(pqxx::transaction_base& tx, const std::string& pool, int partition,
+                    const Changes& changes, bool first) {
+  size_t rows = WriteAllocations(tx, pool, changes) + WriteNodes(tx, pool, changes) +
+                WriteSpecs(tx, pool, changes) + WriteAnswers(tx, pool, changes);
+  if (changes.pool.has_value() || first) {
+    Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool.value_or("")));
+    ++rows;
+  }
+  return rows;
+}
+
+size_t PruneReleased(pqxx::transaction_base& tx, Millis age) {
+  return Exec(tx, kPrune, age.count()).affected_rows();
+}
+
+}  // namespace fluxqueue::matcher

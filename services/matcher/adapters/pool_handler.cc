@@ -1,0 +1,86 @@
+#include "services/matcher/adapters/pool_handler.h"
+
+#include "libs/base/status_macros.h"
+#include "services/matcher/adapters/matcher_store.h"
+
+namespace fluxqueue::matcher {
+namespace {
+
+constexpr std::chrono::hours kReleasedKept{24};
+constexpr std::chrono::minutes kPruneInterval{1};
+
+}  // namespace
+
+absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
+  for (PoolRows& loaded : LoadPools(tx, partition)) {
+    Pool pool{std::make_unique<matcher_core::MatcherCore>(loaded.pool), true};
+    RETURN_IF_ERROR(pool.core->Restore(loaded.rows));
+    pools_.insert_or_assign({partition, loaded.pool}, std::move(pool));
+  }
+  return absl::OkStatus();
+}
+
+void PoolHandler::Drop(int partition) {
+  pools_.erase(pools_.lower_bound({partition, ""}), pools_.lower_bound({partition + 1, ""}));
+}
+
+PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {
+  const PoolKey key{partition, name};
+  touched_.insert(key);
+  Pool& pool = pools_[key];
+  if (pool.core == nullptr) pool.core = std::make_unique<matcher_core::MatcherCore>(name);
+  return pool;
+}
+
+absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbox& outbox) {
+  if (record.envelope.pool().empty()) return InvalidArgument("the message names no pool");
+  Pool& pool = Touch(record.partition, record.envelope.pool());
+  said_.clear();
+  const auto started = clock_.Monotonic();
+  RETURN_IF_ERROR(pool.core->Handle(record.envelope, record.append_time, &said_));
+  for (events::v1::Envelope& message : said_) {
+    if (message.has_cycle_answered()) {
+      metrics_.CycleAnswered(message.cycle_answered(), clock_.Monotonic() - started);
+    }
+    outbox.AppendToPool(record.partition, record.partition, std::move(message));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
+  rows_written_ = 0;
+  for (const PoolKey& key : touched_) {
+    const Pool& pool = pools_.at(key);
+    const matcher_core::Changes changes = pool.core->TakeChanges();
+    if (changes.empty() && pool.persisted) continue;
+    rows_written_ += WriteChanges(tx, key.second, key.first, changes, !pool.persisted);
+  }
+  if (clock_.Monotonic() >= next_prune_) {
+    next_prune_ = clock_.Monotonic() + kPruneInterval;
+    rows_written_ += PruneReleased(tx, kReleasedKept);
+  }
+  return absl::OkStatus();
+}
+
+void PoolHandler::Commit() {
+  for (const PoolKey& key : touched_) {
+    Pool& pool = pools_.at(key);
+    pool.core->Commit();
+    pool.persisted = true;
+    metrics_.Inventory(key.second, *pool.core);
+  }
+  touched_.clear();
+  metrics_.RowsWritten(rows_written_);
+}
+
+void PoolHandler::Rollback() {
+  for (const PoolKey& key : touched_) {
+    const auto pool = pools_.find(key);
+    if (pool == pools_.end()) continue;
+    pool->second.core->Rollback();
+    if (!pool->second.persisted) pools_.erase(pool);
+  }
+  touched_.clear();
+}
+
+}  // namespace fluxqueue::matcher

@@ -1,0 +1,60 @@
+// The matcher's side of the delivery loop: a MatcherCore for each pool of the partitions held.
+//
+// Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters: messages
+// that the core refuses as invalid, and messages without a pool. Confined to the loop's thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/delivery/handler.h"
+#include "libs/matcher_core/matcher_core.h"
+#include "services/matcher/metrics.h"
+
+namespace fluxqueue::matcher {
+
+class PoolHandler final : public delivery::PartitionHandler {
+ public:
+  PoolHandler(MatcherMetrics& metrics, const Clock& clock) : metrics_(metrics), clock_(clock) {}
+
+  absl::Status Load(pqxx::transaction_base& tx, int partition) override;
+  void Drop(int partition) override;
+  absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
+
+  // The matcher says nothing of itself.
+  bool HasWork() const override { return false; }
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override {
+    return std::nullopt;
+  }
+  absl::Status Poll(delivery::Outbox&) override { return absl::OkStatus(); }
+
+  absl::Status Write(pqxx::transaction_base& tx) override;
+  void Commit() override;
+  void Rollback() override;
+
+ private:
+  struct Pool {
+    std::unique_ptr<matcher_core::MatcherCore> core;
+    bool persisted = false;  // it has a row
+  };
+  using PoolKey = std::pair<int, std::string>;  // partition, pool
+
+  Pool& Touch(int partition, const std::string& pool);
+
+  MatcherMetrics& metrics_;
+  const Clock& clock_;
+  std::map<PoolKey, Pool> pools_;
+  std::set<PoolKey> touched_;  // by the batch under way
+  std::vector<events::v1::Envelope> said_;
+  size_t rows_written_ = 0;
+  std::chrono::steady_clock::time_point next_prune_{};
+};
+
+}  // namespace fluxqueue::matcher

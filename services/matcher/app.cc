@@ -1,0 +1,53 @@
+#include "services/matcher/app.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/delivery/partition_loop.h"
+#include "libs/delivery/prepare.h"
+#include "libs/delivery/wiring.h"
+#include "libs/lifecycle/loop_component.h"
+#include "libs/postgres/migrations.h"
+#include "services/matcher/adapters/pool_handler.h"
+#include "services/matcher/metrics.h"
+
+namespace fluxqueue::migrations {
+extern const postgres::MigrationSet matcher;
+}
+
+namespace fluxqueue::matcher {
+namespace {
+
+class MatcherApp final : public lifecycle::App {
+ public:
+  explicit MatcherApp(const lifecycle::AppContext& context)
+      : metrics_(context.metrics),
+        options_(delivery::MakeLoopOptions(context.config, "matcher")),
+        handler_(metrics_, context.clock),
+        loop_({options_, options_.topics.pool}, handler_, context.clock),
+        component_(
+            "pool loop", [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
+            [this] { return loop_.Ready(); }, context.failures) {
+    delivery::ExportStats(context.metrics, "matcher", loop_.stats());
+  }
+
+  std::vector<lifecycle::Component*> Components() override { return {&component_}; }
+
+ private:
+  absl::Status Run(const std::stop_token& stop) {
+    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::matcher}, stop));
+    return loop_.Run(stop);
+  }
+
+  MatcherMetrics metrics_;
+  const delivery::LoopOptions options_;
+  PoolHandler handler_;
+  delivery::PartitionLoop loop_;
+  lifecycle::LoopComponent component_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context) {
+  return std::make_unique<MatcherApp>(context);
+}
+
+}  // namespace fluxqueue::matcher

@@ -1,0 +1,88 @@
+#include "services/queue/adapters/flux_job_source.h"
+
+#include "fluxqueue/queue/v1/rows.pb.h"
+#include "libs/base/status_macros.h"
+#include "libs/postgres/array.h"
+#include "libs/postgres/statement.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+constexpr postgres::Statement kSpecs{
+    "queue_flux_job_specs",
+    "SELECT job_id, jobspec FROM matcher.specs WHERE part = 0 AND job_id = ANY($1::text[])"};
+constexpr postgres::Statement kPlacements{
+    "queue_flux_job_placements",
+    "SELECT a.job_id, a.placement FROM matcher.allocations a "
+    "JOIN unnest($1::text[], $2::bigint[]) AS w(job_id, attempt) "
+    "  ON a.job_id = w.job_id AND a.attempt = w.attempt WHERE a.part = 0"};
+constexpr postgres::Statement kTransitions{
+    "queue_flux_job_transitions",
+    "SELECT job_id, state, reason, time_ms, attempt FROM queue.job_events "
+    "WHERE job_id = ANY($1::text[]) ORDER BY job_id, version"};
+constexpr postgres::Statement kRecent{
+    "queue_flux_job_recent",
+    "SELECT row FROM queue.jobs "
+    "WHERE state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected') "
+    "   OR updated_ms > extract(epoch FROM now() - interval '1 hour') * 1000"};
+
+}  // namespace
+
+absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
+    const std::vector<events::v1::JobFact>& facts) {
+  postgres::TextArray all;
+  postgres::TextArray holding;
+  postgres::BigintArray attempts;
+  for (const events::v1::JobFact& fact : facts) {
+    all.Add(fact.job_id());
+    if (fact.placement_hash() == 0) continue;
+    holding.Add(fact.job_id());
+    attempts.Add(fact.attempt());
+  }
+  std::map<std::string, FluxJobDetails> details;
+  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) {
+    details.clear();
+    for (const pqxx::row& row : postgres::Exec(tx, kSpecs, all.text())) {
+      details[row[0].as<std::string>()].jobspec = row[1].as<std::string>();
+    }
+    for (const pqxx::row& row : postgres::Exec(tx, kTransitions, all.text())) {
+      details[row[0].as<std::string>()].transitions.push_back({row[1].as<std::string>(),
+                                                               row[2].as<std::string>(),
+                                                               row[3].as<int64_t>(),
+                                                               row[4].as<uint32_t>()});
+    }
+    if (holding.empty()) return absl::OkStatus();
+    for (const pqxx::row& row :
+         postgres::Exec(tx, kPlacements, holding.text(), attempts.text())) {
+      events::v1::Placement placement;
+      if (!placement.ParseFromString(pqxx::binarystring(row[1]).str())) {
+        return Internal("matcher.allocations.placement of job {} does not decode",
+                        row[0].as<std::string>());
+      }
+      FluxJobDetails& job = details[row[0].as<std::string>()];
+      for (const events::v1::Placement::Slot& slot : placement.slots()) {
+        job.slots.emplace_back(slot.slot(), slot.node());
+      }
+    }
+    return absl::OkStatus();
+  }));
+  return details;
+}
+
+absl::StatusOr<std::vector<events::v1::JobFact>> FluxJobSource::RecentFacts() {
+  std::vector<events::v1::JobFact> facts;
+  RETURN_IF_ERROR(pool_.Query([&](pqxx::transaction_base& tx) {
+    facts.clear();
+    for (const pqxx::row& row : postgres::Exec(tx, kRecent)) {
+      fluxqueue::queue::v1::JobRow job;
+      if (!job.ParseFromString(pqxx::binarystring(row[0]).str())) {
+        return Internal("a row of queue.jobs does not decode");
+      }
+      facts.push_back(std::move(*job.mutable_fact()));
+    }
+    return absl::OkStatus();
+  }));
+  return facts;
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,224 @@
+#include "services/queue/adapters/flux_job_writer.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+constexpr size_t kBatch = 32;
+constexpr size_t kWaitingShown = 200;
+constexpr Millis kIdle{1000};
+
+struct Shown {
+  std::string owner_uid;
+  uint64_t version = 0;
+};
+
+// From the object's JSON; an object that is not ours to read has version 0 and is written again.
+Shown ReadShown(std::string_view object) {
+  const auto parsed = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
+  Shown shown;
+  if (!parsed.is_object()) return shown;
+  shown.owner_uid = parsed.value(nlohmann::json::json_pointer("/metadata/ownerReferences/0/uid"),
+                                 std::string());
+  shown.version = parsed.value(nlohmann::json::json_pointer("/status/version"), uint64_t{0});
+  return shown;
+}
+
+std::string ObjectUid(std::string_view object) {
+  const auto parsed = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
+  return parsed.value(nlohmann::json::json_pointer("/metadata/uid"), std::string());
+}
+
+}  // namespace
+
+FluxJobWriter::FluxJobWriter(kubernetes::Client& client, FluxJobSource& source,
+                             QueueMetrics& metrics, const Clock& clock, FluxJobTimes times)
+    : client_(client), source_(source), metrics_(metrics), clock_(clock), planner_(times) {}
+
+Millis FluxJobWriter::Now() const {
+  return std::chrono::duration_cast<Millis>(clock_.Monotonic().time_since_epoch());
+}
+
+void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
+  std::lock_guard lock(mutex_);
+  for (const JobSeen& job : jobs) {
+    planner_.Observe(job.fact, job.position, Now());
+    if (std::string event = EventObject(job.fact); !event.empty()) {
+      events_.emplace_back(job.fact.workload().namespace_(), std::move(event));
+    }
+  }
+  wake_.notify_one();
+}
+
+void FluxJobWriter::PoolsGained() {
+  std::lock_guard lock(mutex_);
+  reconcile_ = true;
+  wake_.notify_one();
+}
+
+std::vector<std::string> FluxJobWriter::Waiting() {
+  std::lock_guard lock(mutex_);
+  return planner_.Waiting(kWaitingShown);
+}
+
+void FluxJobWriter::Moved(const std::vector<std::pair<std::string, int64_t>>& positions) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [job_id, position] : positions) planner_.Move(job_id, position, Now());
+  wake_.notify_one();
+}
+
+absl::Status FluxJobWriter::Ready() const {
+  std::lock_guard lock(mutex_);
+  return last_;
+}
+
+size_t FluxJobWriter::backlog() const {
+  std::lock_guard lock(mutex_);
+  return planner_.size();
+}
+
+absl::Status FluxJobWriter::Run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const std::vector<FluxJobWrite> writes = WaitForWork(stop);
+    if (!writes.empty()) Write(writes);
+  }
+  return absl::OkStatus();
+}
+
+// Does the work that is not the planner's on the way: the comparison after a gain, and Events.
+std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  const Millis now = Now();
+  const Millis due = planner_.NextDue().value_or(now + kIdle);
+  if (!reconcile_ && events_.empty() && due > now) {
+    wake_.wait_for(lock, stop, std::min(due - now, kIdle),
+                   [&] { return reconcile_ || !events_.empty(); });
+  }
+  if (std::exchange(reconcile_, false)) {
+    lock.unlock();
+    Reconcile();
+    lock.lock();
+  }
+  const auto events = std::exchange(events_, {});
+  std::vector<FluxJobWrite> writes = planner_.TakeDue(Now(), kBatch);
+  lock.unlock();
+  for (const auto& [space, event] : events) {
+    if (const absl::Status status = WriteEvent(space, event); !status.ok()) {
+      LogWarning("event not written", {{"namespace", space}, {"error", Message(status)}});
+    }
+  }
+  return writes;
+}
+
+void FluxJobWriter::Reconcile() {
+  std::unordered_map<std::string, uint64_t> shown;
+  const absl::StatusOr<std::vector<events::v1::JobFact>> facts = source_.RecentFacts();
+  absl::Status status = facts.status();
+  if (status.ok()) {
+    status = client_
+                 .List(kubernetes::kFluxJobs, {},
+                       [&](std::string_view object) {
+                         const Shown one = ReadShown(object);
+                         shown[one.owner_uid] = one.version;
+                         return absl::OkStatus();
+                       })
+                 .status();
+  }
+  std::lock_guard lock(mutex_);
+  if (!status.ok()) {
+    last_ = Annotate(status, "compare FluxJobs with queue.jobs");
+    reconcile_ = true;
+    return;
+  }
+  for (const events::v1::JobFact& fact : *facts) {
+    const auto it = shown.find(fact.job_id());
+    const bool ended = model::IsTerminal(static_cast<model::JobState>(fact.state()));
+    if (it == shown.end() && ended) continue;  // its workload, and so its object, may well be gone
+    if (it != shown.end() && it->second >= fact.version()) continue;
+    planner_.Observe(fact, 0, Now());
+  }
+}
+
+void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
+  std::vector<events::v1::JobFact> facts;
+  for (const FluxJobWrite& write : writes) facts.push_back(write.fact);
+  auto details = source_.Details(facts);
+  for (const FluxJobWrite& write : writes) {
+    const std::string& job_id = write.fact.job_id();
+    absl::Status status = details.status();
+    if (status.ok()) status = WriteOne(write, (*details)[job_id]);
+    metrics_.FluxJobWritten(status.ok());
+    Settle({job_id, write.fact.version(), status});
+  }
+}
+
+absl::Status FluxJobWriter::WriteOne(const FluxJobWrite& write, const FluxJobDetails& details) {
+  const events::v1::Workload& workload = write.fact.workload();
+  if (write.exists) {
+    return client_
+        .Patch(kubernetes::kFluxJobs, workload.namespace_(), FluxJobName(workload),
+               kubernetes::PatchType::kMerge,
+               FluxJobPatch(write.fact, write.position, details))
+        .status();
+  }
+  return CreateOrPatch(write, details);
+}
+
+// The name may be taken: by our own object (written by a predecessor), or by that of an earlier workload
+// of the same name, which the garbage collector has not reached yet.
+absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
+                                          const FluxJobDetails& details) {
+  const events::v1::Workload& workload = write.fact.workload();
+  const std::string name = FluxJobName(workload);
+  const absl::Status created =
+      client_
+          .Create(kubernetes::kFluxJobs, workload.namespace_(),
+                  FluxJobObject(write.fact, write.position, details))
+          .status();
+  if (!absl::IsAlreadyExists(created)) return created;
+  ASSIGN_OR_RETURN(const std::string object,
+                   client_.Get(kubernetes::kFluxJobs, workload.namespace_(), name));
+  const Shown shown = ReadShown(object);
+  if (shown.owner_uid == workload.uid()) {
+    if (shown.version >= write.fact.version()) return absl::OkStatus();
+    return client_
+        .Patch(kubernetes::kFluxJobs, workload.namespace_(), name, kubernetes::PatchType::kMerge,
+               FluxJobPatch(write.fact, write.position, details))
+        .status();
+  }
+  RETURN_IF_ERROR(client_.Delete(kubernetes::kFluxJobs, workload.namespace_(), name,
+                                 {.preconditions = {.uid = ObjectUid(object)}}));
+  return Unavailable("FluxJob {} of an earlier workload was in the way", name);
+}
+
+absl::Status FluxJobWriter::WriteEvent(const std::string& space, const std::string& event) {
+  const absl::Status status = client_.Create(kubernetes::kEvents, space, event).status();
+  if (absl::IsAlreadyExists(status)) return absl::OkStatus();
+  if (status.ok()) metrics_.EventWritten();
+  return status;
+}
+
+void FluxJobWriter::Settle(const Outcome& outcome) {
+  std::lock_guard lock(mutex_);
+  if (outcome.status.ok()) {
+    planner_.Written(outcome.job_id, outcome.version, Now());
+    last_ = absl::OkStatus();
+  } else if (absl::IsNotFound(outcome.status)) {
+    planner_.Gone(outcome.job_id);
+  } else {
+    if (last_.ok()) {
+      LogWarning("FluxJob not written, trying again",
+                 {{"job", outcome.job_id}, {"error", Message(outcome.status)}});
+    }
+    planner_.Failed(outcome.job_id, Now());
+    // A FluxJob that the API server refuses is no reason to send our work to another replica.
+    last_ = IsTransient(outcome.status) ? outcome.status : absl::OkStatus();
+  }
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,159 @@
+#include "services/queue/adapters/pool_handler.h"
+
+#include <algorithm>
+
+#include "libs/base/status_macros.h"
+#include "services/queue/adapters/queue_store.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+constexpr std::chrono::seconds kPositionInterval{10};
+constexpr std::chrono::minutes kPruneInterval{1};
+
+}  // namespace
+
+absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
+  for (auto& [name, rows] : LoadPools(tx, partition)) {
+    Pool pool;
+    pool.core = std::make_unique<queue_core::QueueCore>(name);
+    RETURN_IF_ERROR(pool.core->Restore(rows));
+    pool.persisted = true;
+    pool.seen = clock_.Monotonic();
+    metrics_.Jobs(name, pool.core->Counts());
+    pools_.insert_or_assign({partition, name}, std::move(pool));
+  }
+  observer_.PoolsGained();
+  return absl::OkStatus();
+}
+
+void PoolHandler::Drop(int partition) {
+  pools_.erase(pools_.lower_bound({partition, ""}), pools_.lower_bound({partition + 1, ""}));
+}
+
+PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {
+  const PoolKey key{partition, name};
+  touched_.insert(key);
+  Pool& pool = pools_[key];
+  if (pool.core == nullptr) pool.core = std::make_unique<queue_core::QueueCore>(name);
+  return pool;
+}
+
+absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbox& outbox) {
+  const events::v1::Envelope& message = record.envelope;
+  if (message.pool().empty()) return InvalidArgument("the message names no pool");
+  if (!queue_core::QueueCore::Reads(message.event_case())) return absl::OkStatus();
+  Pool& pool = Touch(record.partition, message.pool());
+  queue_core::Outputs said;
+  RETURN_IF_ERROR(pool.core->Handle(message, record.append_time, &said));
+  pool.seen = clock_.Monotonic();
+  if (message.has_tick()) pool.tick_said = false;
+  for (events::v1::Envelope& out : said.pool) {
+    outbox.AppendToPool(record.partition, record.partition, std::move(out));
+  }
+  for (events::v1::Envelope& out : said.jobs) {
+    facts_.push_back(out.job_fact());
+    outbox.AppendToJobs(record.partition, std::move(out));
+  }
+  metrics_.Stale(said.stale, said.unwanted);
+  return absl::OkStatus();
+}
+
+std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const {
+  if (pool.tick_said) return std::nullopt;
+  const std::optional<Millis> deadline = pool.core->NextDeadline();
+  if (!deadline.has_value()) return std::nullopt;
+  return pool.seen + (*deadline - pool.core->now());
+}
+
+std::optional<PoolHandler::TimePoint> PoolHandler::WakeAt() const {
+  std::optional<TimePoint> first;
+  for (const auto& [key, pool] : pools_) {
+    const std::optional<TimePoint> due = DueAt(pool);
+    if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
+  }
+  return first;
+}
+
+absl::Status PoolHandler::Poll(delivery::Outbox& outbox) {
+  for (auto& [key, pool] : pools_) {
+    const std::optional<TimePoint> due = DueAt(pool);
+    if (!due.has_value() || *due > clock_.Monotonic()) continue;
+    events::v1::Envelope tick;
+    tick.set_pool(key.second);
+    tick.mutable_tick();
+    outbox.AppendToPool(key.first, key.first, std::move(tick));
+    pool.tick_said = true;
+    pool.tick_in_batch = true;
+    touched_.insert(key);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
+  rows_written_ = 0;
+  const bool prune = clock_.Monotonic() >= next_prune_;
+  if (prune) next_prune_ = clock_.Monotonic() + kPruneInterval;
+  for (const PoolKey& key : touched_) {
+    const queue_core::Changes changes = pools_.at(key).core->TakeChanges();
+    if (!changes.empty()) rows_written_ += WriteChanges(tx, key.second, key.first, changes);
+    if (prune) rows_written_ += PruneCycles(tx, key.second);
+  }
+  return absl::OkStatus();
+}
+
+void PoolHandler::Commit() {
+  for (const PoolKey& key : touched_) {
+    Pool& pool = pools_.at(key);
+    pool.core->Commit();
+    pool.persisted = true;
+    pool.tick_in_batch = false;
+    metrics_.Jobs(key.second, pool.core->Counts());
+  }
+  touched_.clear();
+  metrics_.RowsWritten(rows_written_);
+  std::vector<JobSeen> seen;
+  seen.reserve(facts_.size());
+  for (events::v1::JobFact& fact : facts_) {
+    metrics_.Fact(fact);
+    const int64_t position = PositionOf(fact.job_id());
+    seen.push_back({std::move(fact), position});
+  }
+  facts_.clear();
+  if (!seen.empty()) observer_.Changed(std::move(seen));
+  if (clock_.Monotonic() >= next_positions_) RefreshPositions();
+}
+
+void PoolHandler::Rollback() {
+  for (const PoolKey& key : touched_) {
+    const auto it = pools_.find(key);
+    if (it == pools_.end()) continue;
+    Pool& pool = it->second;
+    pool.core->Rollback();
+    if (pool.tick_in_batch) pool.tick_said = pool.tick_in_batch = false;
+    if (!pool.persisted) pools_.erase(it);
+  }
+  touched_.clear();
+  facts_.clear();
+}
+
+int64_t PoolHandler::PositionOf(const std::string& job_id) const {
+  for (const auto& [key, pool] : pools_) {
+    if (const size_t position = pool.core->Position(job_id); position != 0) {
+      return static_cast<int64_t>(position);
+    }
+  }
+  return 0;
+}
+
+void PoolHandler::RefreshPositions() {
+  next_positions_ = clock_.Monotonic() + kPositionInterval;
+  std::vector<std::pair<std::string, int64_t>> positions;
+  for (std::string& job_id : observer_.Waiting()) {
+    const int64_t position = PositionOf(job_id);
+    positions.emplace_back(std::move(job_id), position);
+  }
+  if (!positions.empty()) observer_.Moved(positions);
+}
+
+}  // namespace fluxqueue::queue

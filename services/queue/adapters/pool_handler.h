@@ -1,0 +1,92 @@
+// The queue's side of the delivery loop: a QueueCore for each pool of the partitions held.
+//
+// Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters: facts that
+// the core calls impossible, and messages without a pool. Facts go to the observer in Commit only.
+//
+// Time: a core names its next deadline in the log's time. The handler translates it to the monotonic
+// clock, counting from the moment at which it saw the pool's last message (or loaded the pool), and says
+// a Tick when it is due. The Tick is stamped by the broker like all else; should the broker's clock run
+// slower than ours, the deadline is still ahead when the Tick is read, and another follows.
+//
+// Confined to the loop's thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/delivery/handler.h"
+#include "libs/queue_core/queue_core.h"
+#include "services/queue/metrics.h"
+
+namespace fluxqueue::queue {
+
+// A job as it became, for those who show it.
+struct JobSeen {
+  events::v1::JobFact fact;
+  int64_t position = 0;  // in its queue, from 1; 0: not in line
+};
+
+// Told of what was committed, on the loop's thread. Must not block.
+class JobObserver {
+ public:
+  virtual ~JobObserver() = default;
+  virtual void Changed(std::vector<JobSeen> jobs) = 0;
+  // The pools of these partitions are ours now: rows may hold what nobody has shown yet.
+  virtual void PoolsGained() = 0;
+  // Jobs whose place in line should be looked at again; asked every now and then.
+  virtual std::vector<std::string> Waiting() = 0;
+  virtual void Moved(const std::vector<std::pair<std::string, int64_t>>& positions) = 0;
+};
+
+class PoolHandler final : public delivery::PartitionHandler {
+ public:
+  // References must outlive the handler.
+  PoolHandler(JobObserver& observer, QueueMetrics& metrics, const Clock& clock)
+      : observer_(observer), metrics_(metrics), clock_(clock) {}
+
+  absl::Status Load(pqxx::transaction_base& tx, int partition) override;
+  void Drop(int partition) override;
+  absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
+  bool HasWork() const override { return false; }
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
+  absl::Status Poll(delivery::Outbox& outbox) override;
+  absl::Status Write(pqxx::transaction_base& tx) override;
+  void Commit() override;
+  void Rollback() override;
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using PoolKey = std::pair<int, std::string>;  // partition, pool
+
+  struct Pool {
+    std::unique_ptr<queue_core::QueueCore> core;
+    bool persisted = false;
+    TimePoint seen;             // when core->now() was true
+    bool tick_said = false;     // a Tick is on its way
+    bool tick_in_batch = false;  // … and not committed yet
+  };
+
+  Pool& Touch(int partition, const std::string& pool);
+  std::optional<TimePoint> DueAt(const Pool& pool) const;
+  void RefreshPositions();
+  int64_t PositionOf(const std::string& job_id) const;
+
+  JobObserver& observer_;
+  QueueMetrics& metrics_;
+  const Clock& clock_;
+  std::map<PoolKey, Pool> pools_;
+  std::set<PoolKey> touched_;            // by the batch under way
+  std::vector<events::v1::JobFact> facts_;  // of the batch under way, in order
+  size_t rows_written_ = 0;
+  TimePoint next_positions_{};
+  TimePoint next_prune_{};
+};
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,204 @@
+#include "services/queue/adapters/queue_store.h"
+
+#include "libs/postgres/array.h"
+#include "libs/postgres/statement.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+using postgres::BigintArray;
+using postgres::ByteaArray;
+using postgres::Exec;
+using postgres::Statement;
+using postgres::TextArray;
+using queue_core::Changes;
+
+constexpr Statement kLoadPools{"queue_load_pools",
+                               "SELECT pool, row FROM pools WHERE partition = $1 ORDER BY pool"};
+constexpr Statement kLoadQueues{"queue_load_queues", "SELECT row FROM queues WHERE pool = $1"};
+constexpr Statement kLoadJobs{
+    "queue_load_jobs",
+    "SELECT row FROM jobs "
+    "WHERE pool = $1 AND state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"};
+constexpr Statement kLoadCycles{
+    "queue_load_cycles", "SELECT requested FROM cycles WHERE pool = $1 AND NOT answered"};
+
+constexpr Statement kUpsertPool{
+    "queue_upsert_pool",
+    "INSERT INTO pools (pool, partition, row) VALUES ($1, $2, $3) "
+    "ON CONFLICT (pool) DO UPDATE SET partition = excluded.partition, row = excluded.row"};
+constexpr Statement kDeleteQueues{"queue_delete_queues",
+                                  "DELETE FROM queues WHERE pool = $1 AND queue = ANY($2::text[])"};
+constexpr Statement kUpsertQueues{
+    "queue_upsert_queues",
+    "INSERT INTO queues (pool, queue, row) "
+    "SELECT $1, queue, row FROM unnest($2::text[], $3::bytea[]) AS r(queue, row) "
+    "ON CONFLICT (pool, queue) DO UPDATE SET row = excluded.row"};
+constexpr Statement kUpsertJobs{
+    "queue_upsert_jobs",
+    "INSERT INTO jobs AS j (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
+    "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row) "
+    "SELECT job_id, $1, queue, namespace, name, kind, state, version, attempt, reason, message, "
+    "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row "
+    "FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], "
+    "  $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], "
+    "  $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bytea[]) "
+    "  AS r(job_id, queue, namespace, name, kind, state, version, attempt, reason, message, "
+    "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row) "
+    "ON CONFLICT (job_id) DO UPDATE SET pool = excluded.pool, queue = excluded.queue, "
+    "  state = excluded.state, version = excluded.version, attempt = excluded.attempt, "
+    "  reason = excluded.reason, message = excluded.message, slots = excluded.slots, "
+    "  priority = excluded.priority, start_ms = excluded.start_ms, "
+    "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
+    "  row = excluded.row "
+    "WHERE j.version <= excluded.version "
+    "  AND j.state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"};
+constexpr Statement kInsertEvents{
+    "queue_insert_events",
+    "INSERT INTO job_events (job_id, version, time_ms, state, attempt, reason, message) "
+    "SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], "
+    "  $6::text[], $7::text[])"};
+constexpr Statement kInsertCycles{
+    "queue_insert_cycles",
+    "INSERT INTO cycles (pool, cycle_id, requested) "
+    "SELECT $1, cycle_id, requested FROM unnest($2::bigint[], $3::bytea[]) "
+    "  AS r(cycle_id, requested) "
+    "ON CONFLICT (pool, cycle_id) DO UPDATE SET requested = excluded.requested"};
+constexpr Statement kAnswerCycles{
+    "queue_answer_cycles",
+    "UPDATE cycles SET answered = true WHERE pool = $1 AND cycle_id = ANY($2::bigint[])"};
+constexpr Statement kPruneCycles{
+    "queue_prune_cycles",
+    "DELETE FROM cycles WHERE pool = $1 AND cycle_id <= "
+    "  (SELECT max(cycle_id) FROM cycles WHERE pool = $1) - 1000"};
+
+std::string Bytes(const pqxx::field& field) { return pqxx::binarystring(field).str(); }
+
+std::vector<std::string> LoadBlobs(pqxx::transaction_base& tx, const Statement& statement,
+                                   const std::string& pool) {
+  std::vector<std::string> blobs;
+  for (const pqxx::row& row : Exec(tx, statement, pool)) blobs.push_back(Bytes(row[0]));
+  return blobs;
+}
+
+size_t WriteQueues(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  TextArray deleted;
+  TextArray queues;
+  ByteaArray rows;
+  for (const queue_core::QueueChange& change : changes.queues) {
+    if (change.deleted) {
+      deleted.Add(change.queue);
+    } else {
+      queues.Add(change.queue);
+      rows.Add(change.row);
+    }
+  }
+  if (!deleted.empty()) Exec(tx, kDeleteQueues, pool, deleted.text());
+  if (!queues.empty()) Exec(tx, kUpsertQueues, pool, queues.text(), rows.text());
+  return changes.queues.size();
+}
+
+// A column array for each column of queue.jobs.
+struct JobColumns {
+  TextArray ids, queues, namespaces, names, kinds, states, reasons, messages;
+  BigintArray versions, attempts, slots, priorities, created, starts, updated, hashes;
+  ByteaArray rows;
+
+  void Add(const queue_core::JobChange& job) {
+    ids.Add(job.job_id);
+    queues.Add(job.queue);
+    namespaces.Add(job.name_space);
+    names.Add(job.name);
+    kinds.Add(job.kind);
+    states.Add(model::Name(job.state));
+    versions.Add(static_cast<int64_t>(job.version));
+    attempts.Add(job.attempt);
+    reasons.Add(job.reason);
+    messages.Add(job.message);
+    slots.Add(job.slots);
+    priorities.Add(job.priority);
+    created.Add(job.created_ms);
+    starts.Add(job.start_ms);
+    updated.Add(job.updated_ms);
+    hashes.Add(static_cast<int64_t>(job.placement_hash));
+    rows.Add(job.row);
+  }
+};
+
+size_t WriteJobs(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  if (changes.jobs.empty()) return 0;
+  JobColumns c;
+  for (const queue_core::JobChange& job : changes.jobs) c.Add(job);
+  Exec(tx, kUpsertJobs, pool, c.ids.text(), c.queues.text(), c.namespaces.text(), c.names.text(),
+       c.kinds.text(), c.states.text(), c.versions.text(), c.attempts.text(), c.reasons.text(),
+       c.messages.text(), c.slots.text(), c.priorities.text(), c.created.text(), c.starts.text(),
+       c.updated.text(), c.hashes.text(), c.rows.text());
+  return changes.jobs.size();
+}
+
+size_t WriteEvents(pqxx::transaction_base& tx, const Changes& changes) {
+  if (changes.events.empty()) return 0;
+  TextArray ids, states, reasons, messages;
+  BigintArray versions, times, attempts;
+  for (const queue_core::JobEvent& event : changes.events) {
+    ids.Add(event.job_id);
+    versions.Add(static_cast<int64_t>(event.version));
+    times.Add(event.time_ms);
+    states.Add(model::Name(event.state));
+    attempts.Add(event.attempt);
+    reasons.Add(event.reason);
+    messages.Add(event.message);
+  }
+  Exec(tx, kInsertEvents, ids.text(), versions.text(), times.text(), states.text(),
+       attempts.text(), reasons.text(), messages.text());
+  return changes.events.size();
+}
+
+size_t WriteCycles(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  if (!changes.cycles_requested.empty()) {
+    BigintArray ids;
+    ByteaArray requests;
+    for (const queue_core::CycleRequest& cycle : changes.cycles_requested) {
+      ids.Add(static_cast<int64_t>(cycle.cycle_id));
+      requests.Add(cycle.requested);
+    }
+    Exec(tx, kInsertCycles, pool, ids.text(), requests.text());
+  }
+  if (!changes.cycles_answered.empty()) {
+    BigintArray ids;
+    for (const uint64_t id : changes.cycles_answered) ids.Add(static_cast<int64_t>(id));
+    Exec(tx, kAnswerCycles, pool, ids.text());
+  }
+  return changes.cycles_requested.size() + changes.cycles_answered.size();
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, queue_core::Rows>> LoadPools(pqxx::transaction_base& tx,
+                                                                int partition) {
+  std::vector<std::pair<std::string, queue_core::Rows>> pools;
+  for (const pqxx::row& row : Exec(tx, kLoadPools, partition)) {
+    auto& [pool, rows] = pools.emplace_back();
+    pool = row[0].as<std::string>();
+    rows.pool = Bytes(row[1]);
+  }
+  for (auto& [pool, rows] : pools) {
+    rows.queues = LoadBlobs(tx, kLoadQueues, pool);
+    rows.jobs = LoadBlobs(tx, kLoadJobs, pool);
+    rows.cycles_unanswered = LoadBlobs(tx, kLoadCycles, pool);
+  }
+  return pools;
+}
+
+size_t WriteChanges(pqxx::transaction_base& tx, const std::string& pool, int partition,
+                    const Changes& changes) {
+  Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
+  return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +
+         WriteEvents(tx, changes) + WriteCycles(tx, pool, changes);
+}
+
+size_t PruneCycles(pqxx::transaction_base& tx, const std::string& pool) {
+  return Exec(tx, kPruneCycles, pool).affected_rows();
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,19 @@
+// The queue, wired together:
+//
+//   fluxqueue.pool ─► PartitionLoop ─► PoolHandler ─► QueueCore (one for each pool)
+//                          └─ rows: queue_store    └─► facts: fluxqueue.jobs
+//                                                  └─► FluxJobWriter ─► FluxJob objects, Events
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "libs/lifecycle/service_main.h"
+#include "services/queue/config.h"
+
+namespace fluxqueue::queue {
+
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const QueueConfig& config);
+
+}  // namespace fluxqueue::queue

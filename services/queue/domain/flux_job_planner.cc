@@ -1,0 +1,120 @@
+#include "services/queue/domain/flux_job_planner.h"
+
+#include <algorithm>
+
+#include "libs/base/backoff.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+bool IsTerminal(events::v1::JobState state) {
+  return state == events::v1::JOB_STATE_SUCCEEDED || state == events::v1::JOB_STATE_FAILED ||
+         state == events::v1::JOB_STATE_CANCELLED || state == events::v1::JOB_STATE_REJECTED;
+}
+
+}  // namespace
+
+void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
+  auto [it, added] = jobs_.try_emplace(fact.job_id());
+  Entry& entry = it->second;
+  if (!added && fact.version() <= entry.fact.version()) return;
+  entry.fact = fact;
+  entry.position = position;
+  Schedule(it->first, entry, now);
+}
+
+void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis now) {
+  const auto it = jobs_.find(job_id);
+  if (it == jobs_.end() || it->second.position == position) return;
+  it->second.position = position;
+  Schedule(it->first, it->second, now);
+}
+
+// A job has at most one place in due_, the earliest at which it may be written; while it is in flight
+// it has none, and gets it when the write has ended.
+void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis now) {
+  if (entry.in_flight) return;
+  Millis due = now;
+  if (entry.failures > 0) {
+    due = now + BackoffDelay(times_.retry_min, times_.retry_max, entry.failures);
+  } else if (entry.written_version == 0) {
+    due = entry.due.value_or(now + times_.first_delay);
+  } else if (entry.written_version < entry.fact.version()) {
+    due = std::max(now, entry.written_at + times_.interval);
+  } else if (entry.written_position != entry.position) {
+    due = std::max(now, entry.written_at + times_.position_interval);
+  } else {
+    SetDue(job_id, entry, std::nullopt);
+    return;
+  }
+  SetDue(job_id, entry, due);
+}
+
+void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due) {
+  if (entry.due) due_.erase({*entry.due, job_id});
+  entry.due = due;
+  if (due) due_.emplace(*due, job_id);
+}
+
+std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
+  std::vector<FluxJobWrite> writes;
+  while (!due_.empty() && due_.begin()->first <= now && writes.size() < max) {
+    Entry& entry = jobs_.at(due_.begin()->second);
+    due_.erase(due_.begin());
+    entry.due.reset();
+    entry.in_flight = true;
+    entry.written_position = entry.position;
+    writes.push_back({entry.fact, entry.position, entry.written_version != 0});
+  }
+  return writes;
+}
+
+void FluxJobPlanner::Written(const std::string& job_id, uint64_t version, Millis now) {
+  const auto it = jobs_.find(job_id);
+  if (it == jobs_.end()) return;
+  Entry& entry = it->second;
+  entry.in_flight = false;
+  entry.failures = 0;
+  entry.written_version = std::max(entry.written_version, version);
+  entry.written_at = now;
+  if (entry.written_version == entry.fact.version() && IsTerminal(entry.fact.state())) {
+    Gone(job_id);
+    return;
+  }
+  Schedule(job_id, entry, now);
+}
+
+void FluxJobPlanner::Failed(const std::string& job_id, Millis now) {
+  const auto it = jobs_.find(job_id);
+  if (it == jobs_.end()) return;
+  it->second.in_flight = false;
+  ++it->second.failures;
+  Schedule(job_id, it->second, now);
+}
+
+void FluxJobPlanner::Gone(const std::string& job_id) {
+  const auto it = jobs_.find(job_id);
+  if (it == jobs_.end()) return;
+  SetDue(job_id, it->second, std::nullopt);
+  jobs_.erase(it);
+}
+
+std::vector<std::string> FluxJobPlanner::Waiting(size_t max) const {
+  std::vector<std::pair<int64_t, std::string>> waiting;
+  for (const auto& [job_id, entry] : jobs_) {
+    if (entry.position > 0) waiting.emplace_back(entry.position, job_id);
+  }
+  const size_t shown = std::min(max, waiting.size());
+  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown),
+                    waiting.end());
+  std::vector<std::string> jobs;
+  for (size_t i = 0; i < shown; ++i) jobs.push_back(std::move(waiting[i].second));
+  return jobs;
+}
+
+std::optional<Millis> FluxJobPlanner::NextDue() const {
+  if (due_.empty()) return std::nullopt;
+  return due_.begin()->first;
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,92 @@
+// Decides when the FluxJob object of each job is written. A write to the API server is the dearest
+// thing in the system, so facts are coalesced:
+//
+//   - the first write waits `first_delay` after the first fact, so that a job that is quickly through
+//     costs one write, with its end in it;
+//   - after that a job is written at most once an `interval`, with its latest fact;
+//   - a position that moved is written only when nothing else is, every `position_interval` at most.
+//
+// The naive way, a write for each fact, would show every state for a moment and cost five writes a
+// job. Skipping states is safe because each fact is whole: the last one says all.
+//
+// Pure: time is an argument (any monotonic zero). Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/base/clock.h"
+
+namespace fluxqueue::queue {
+
+struct FluxJobTimes {
+  Millis first_delay{300};
+  Millis interval{1000};
+  Millis position_interval{10000};
+  Millis retry_min{500};
+  Millis retry_max{30000};
+};
+
+// What to write: the job as it should be shown.
+struct FluxJobWrite {
+  events::v1::JobFact fact;
+  // Place in its queue, from 1; 0: not waiting, or not known.
+  int64_t position = 0;
+  // The object has been written before by us: patch it rather than create it.
+  bool exists = false;
+};
+
+class FluxJobPlanner {
+ public:
+  explicit FluxJobPlanner(FluxJobTimes times) : times_(times) {}
+
+  // A fact of a job; older versions than the one known are ignored.
+  void Observe(const events::v1::JobFact& fact, int64_t position, Millis now);
+  // A waiting job has moved. Unknown jobs are ignored.
+  void Move(const std::string& job_id, int64_t position, Millis now);
+
+  // Takes up to `max` jobs whose write is due, longest due first. Each is then in flight until
+  // Written, Failed or Gone says how it went.
+  std::vector<FluxJobWrite> TakeDue(Millis now, size_t max);
+
+  // The object shows `version` now.
+  void Written(const std::string& job_id, uint64_t version, Millis now);
+  // To be tried again after a backoff.
+  void Failed(const std::string& job_id, Millis now);
+  // The workload is gone, so there is nothing to show the job on.
+  void Gone(const std::string& job_id);
+
+  // Up to `max` waiting jobs whose position may be shown wrong, those nearest to their turn first.
+  std::vector<std::string> Waiting(size_t max) const;
+
+  // When TakeDue has something next.
+  std::optional<Millis> NextDue() const;
+  size_t size() const { return jobs_.size(); }
+
+ private:
+  struct Entry {
+    events::v1::JobFact fact;
+    int64_t position = 0;
+    int64_t written_position = 0;
+    uint64_t written_version = 0;
+    Millis written_at{0};
+    std::optional<Millis> due;  // its place in due_, when it has one
+    bool in_flight = false;
+    int failures = 0;
+  };
+
+  void Schedule(const std::string& job_id, Entry& entry, Millis now);
+  void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
+
+  FluxJobTimes times_;
+  std::unordered_map<std::string, Entry> jobs_;
+  std::set<std::pair<Millis, std::string>> due_;
+};
+
+}  // namespace fluxqueue::queue

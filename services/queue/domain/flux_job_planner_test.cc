@@ -1,0 +1,105 @@
+#include "services/queue/domain/flux_job_planner.h"
+
+#include <gtest/gtest.h>
+
+namespace fluxqueue::queue {
+namespace {
+
+using events::v1::JobFact;
+
+JobFact Fact(const std::string& id, uint64_t version, events::v1::JobState state) {
+  JobFact fact;
+  fact.set_job_id(id);
+  fact.set_version(version);
+  fact.set_state(state);
+  return fact;
+}
+
+TEST(FluxJobPlannerTest, AQuickJobCostsOneWrite) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(50));
+  planner.Observe(Fact("a", 3, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(200));
+  EXPECT_TRUE(planner.TakeDue(Millis(299), 10).empty());
+  const auto writes = planner.TakeDue(Millis(300), 10);
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_EQ(writes[0].fact.version(), 3);
+  EXPECT_FALSE(writes[0].exists);
+  planner.Written("a", 3, Millis(310));
+  EXPECT_EQ(planner.size(), 0);
+  EXPECT_FALSE(planner.NextDue().has_value());
+}
+
+TEST(FluxJobPlannerTest, AtMostOneWriteAnInterval) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
+  planner.Written("a", 1, Millis(300));
+  planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(400));
+  EXPECT_TRUE(planner.TakeDue(Millis(1299), 10).empty());
+  const auto writes = planner.TakeDue(Millis(1300), 10);
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_TRUE(writes[0].exists);
+}
+
+TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
+  planner.Observe(Fact("a", 2, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(310));
+  EXPECT_TRUE(planner.TakeDue(Millis(5000), 10).empty()) << "it is in flight";
+  planner.Written("a", 1, Millis(5000));
+  EXPECT_EQ(planner.size(), 1) << "its end is not shown yet";
+  EXPECT_EQ(planner.TakeDue(Millis(6000), 10).size(), 1);
+}
+
+TEST(FluxJobPlannerTest, OlderVersionsAreIgnored) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(0));
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  EXPECT_EQ(planner.TakeDue(Millis(300), 10).at(0).fact.version(), 2);
+}
+
+TEST(FluxJobPlannerTest, PositionsAreRefreshedSeldom) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
+  ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
+  planner.Written("a", 1, Millis(300));
+  planner.Move("a", 3, Millis(1000));
+  EXPECT_EQ(planner.NextDue(), Millis(10300));
+  planner.Move("a", 7, Millis(2000));
+  EXPECT_FALSE(planner.NextDue().has_value()) << "it is back where it was shown";
+  planner.Move("unknown", 1, Millis(2000));
+}
+
+TEST(FluxJobPlannerTest, WaitingJobsNearestToTheirTurnFirst) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("third", 1, events::v1::JOB_STATE_PENDING), 3, Millis(0));
+  planner.Observe(Fact("first", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  planner.Observe(Fact("runs", 1, events::v1::JOB_STATE_RUNNING), 0, Millis(0));
+  EXPECT_EQ(planner.Waiting(1), std::vector<std::string>{"first"});
+  EXPECT_EQ(planner.Waiting(10), (std::vector<std::string>{"first", "third"}));
+}
+
+TEST(FluxJobPlannerTest, FailuresBackOff) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
+  planner.Failed("a", Millis(300));
+  EXPECT_EQ(planner.NextDue(), Millis(800));
+  ASSERT_EQ(planner.TakeDue(Millis(800), 10).size(), 1);
+  planner.Failed("a", Millis(800));
+  EXPECT_EQ(planner.NextDue(), Millis(1800));
+}
+
+TEST(FluxJobPlannerTest, TakesNoMoreThanAskedLongestDueFirst) {
+  FluxJobPlanner planner({});
+  planner.Observe(Fact("late", 1, events::v1::JOB_STATE_PENDING), 1, Millis(100));
+  planner.Observe(Fact("early", 1, events::v1::JOB_STATE_PENDING), 2, Millis(0));
+  const auto writes = planner.TakeDue(Millis(1000), 1);
+  ASSERT_EQ(writes.size(), 1);
+  EXPECT_EQ(writes[0].fact.job_id(), "early");
+}
+
+}  // namespace
+}  // namespace fluxqueue::queue

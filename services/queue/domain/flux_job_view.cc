@@ -1,0 +1,205 @@
+#include "services/queue/domain/flux_job_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "libs/base/clock.h"
+#include "libs/model/job_state.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+using events::v1::JobFact;
+using json = nlohmann::json;
+using model::JobState;
+
+JobState StateOf(const JobFact& fact) { return static_cast<JobState>(fact.state()); }
+
+json Time(int64_t ms) { return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms))); }
+
+// The CRD's limits on texts; what is longer loses its end.
+constexpr size_t kMaxMessage = 4000;
+
+std::string Shortened(const std::string& text) {
+  if (text.size() <= kMaxMessage) return text;
+  size_t end = kMaxMessage;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // UTF-8
+  return text.substr(0, end) + "…";
+}
+
+// "0": unlimited.
+std::string Duration(int64_t ms) {
+  if (ms == 0) return "0";
+  return ms % 1000 == 0 ? fmt::format("{}s", ms / 1000) : fmt::format("{}ms", ms);
+}
+
+json Spec(const JobFact& fact, const FluxJobDetails& details) {
+  const events::v1::Workload& workload = fact.workload();
+  json spec = {{"jobId", fact.job_id()},
+               {"pool", fact.pool()},
+               {"workload",
+                {{"apiVersion", workload.api_version()},
+                 {"kind", workload.kind()},
+                 {"name", workload.name()},
+                 {"uid", workload.uid()}}},
+               {"queue", fact.queue()},
+               {"priority", fact.priority()},
+               {"slots", fact.slots()},
+               {"duration", Duration(fact.duration_ms())}};
+  json jobspec = json::parse(details.jobspec, nullptr, /*allow_exceptions=*/false);
+  if (jobspec.is_object()) spec["jobspec"] = std::move(jobspec);
+  return spec;
+}
+
+json Allocation(const FluxJobDetails& details) {
+  if (details.slots.empty()) return nullptr;
+  json nodes = json::array();
+  std::map<std::string, size_t> places;
+  for (const auto& [slot, node] : details.slots) {
+    const auto [place, added] = places.try_emplace(node, nodes.size());
+    if (added) nodes.push_back({{"node", node}, {"slots", json::array()}});
+    nodes[place->second]["slots"].push_back(slot);
+  }
+  return nodes;
+}
+
+json Transitions(const FluxJobDetails& details) {
+  json transitions = json::array();
+  for (const FluxJobDetails::Transition& transition : details.transitions) {
+    transitions.push_back({{"state", transition.state},
+                           {"reason", transition.reason},
+                           {"time", Time(transition.time_ms)},
+                           {"attempt", transition.attempt}});
+  }
+  return transitions;
+}
+
+json Condition(const char* type, bool holds, const JobFact& fact) {
+  return {{"type", type},
+          {"status", holds ? "True" : "False"},
+          {"reason", fact.reason().empty() ? std::string(Name(StateOf(fact))) : fact.reason()},
+          {"message", Shortened(fact.message())},
+          {"lastTransitionTime", FormatTime(Millis(fact.time_ms()))}};
+}
+
+json Conditions(const JobFact& fact) {
+  const JobState state = StateOf(fact);
+  const bool bound = state == JobState::kBound || state == JobState::kRunning;
+  return json::array({Condition("Queued", model::kWaitingStates.Has(state), fact),
+                      Condition("Allocated", state == JobState::kAllocated || bound, fact),
+                      Condition("Bound", bound, fact),
+                      Condition("Finished", model::IsTerminal(state), fact)});
+}
+
+json Status(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
+  const std::string nodes = NodesText(details);
+  return {{"state", Name(StateOf(fact))},
+          {"reason", fact.reason()},
+          {"message", Shortened(fact.message())},
+          {"position", position == 0 ? json(nullptr) : json(position)},
+          {"attempt", fact.attempt()},
+          {"version", fact.version()},
+          {"start", Time(fact.start_ms())},
+          {"nodes", nodes.empty() ? json(nullptr) : json(nodes)},
+          {"allocation", Allocation(details)},
+          {"transitions", Transitions(details)},
+          {"conditions", Conditions(fact)}};
+}
+
+// Null means absent in an object, and "take away" in a merge patch.
+void DropNulls(json* object) {
+  for (auto it = object->begin(); it != object->end();) {
+    it = it->is_null() ? object->erase(it) : std::next(it);
+  }
+}
+
+struct EventText {
+  const char* type;
+  const char* reason;
+  const char* action;
+};
+
+EventText EventFor(const JobFact& fact) {
+  if (StateOf(fact) == JobState::kRejected) return {"Warning", "Refused", "Scheduling"};
+  if (StateOf(fact) == JobState::kStopping &&
+      fact.after_stop() == JobFact::AFTER_STOP_REQUEUE) {
+    return {"Warning", "Requeued", "Stopping"};
+  }
+  if (StateOf(fact) == JobState::kStopping && fact.after_stop() == JobFact::AFTER_STOP_FAIL) {
+    return {"Warning", "Failed", "Stopping"};
+  }
+  return {nullptr, nullptr, nullptr};
+}
+
+}  // namespace
+
+std::string FluxJobName(const events::v1::Workload& workload) {
+  std::string kind = workload.kind();
+  std::transform(kind.begin(), kind.end(), kind.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return fmt::format("{}-{}", kind, workload.name());
+}
+
+std::string NodesText(const FluxJobDetails& details) {
+  std::set<std::string_view> distinct;
+  for (const auto& [slot, node] : details.slots) distinct.insert(node);
+  if (distinct.empty()) return "";
+  if (distinct.size() == 1) return std::string(*distinct.begin());
+  return fmt::format("{}…{} ({})", details.slots.front().second, details.slots.back().second,
+                     distinct.size());
+}
+
+std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
+  const events::v1::Workload& workload = fact.workload();
+  json status = Status(fact, position, details);
+  DropNulls(&status);
+  const json object = {{"apiVersion", "fluxqueue.io/v1alpha1"},
+                       {"kind", "FluxJob"},
+                       {"metadata",
+                        {{"name", FluxJobName(workload)},
+                         {"namespace", workload.namespace_()},
+                         {"ownerReferences", json::array({{{"apiVersion", workload.api_version()},
+                                                           {"kind", workload.kind()},
+                                                           {"name", workload.name()},
+                                                           {"uid", workload.uid()}}})}}},
+                       {"spec", Spec(fact, details)},
+                       {"status", std::move(status)}};
+  return object.dump();
+}
+
+std::string FluxJobPatch(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
+  return json{{"spec", Spec(fact, details)}, {"status", Status(fact, position, details)}}.dump();
+}
+
+std::string EventObject(const JobFact& fact) {
+  const EventText text = EventFor(fact);
+  if (text.reason == nullptr) return "";
+  const events::v1::Workload& workload = fact.workload();
+  const std::string name =
+      fmt::format("{}.{}.{}", workload.name(), workload.uid().substr(0, 8), fact.version());
+  const json event = {{"apiVersion", "events.k8s.io/v1"},
+                      {"kind", "Event"},
+                      {"metadata", {{"name", name}, {"namespace", workload.namespace_()}}},
+                      {"eventTime", fmt::format("{}000Z", FormatTime(Millis(fact.time_ms()))
+                                                              .substr(0, 23))},
+                      {"reportingController", "fluxqueue.io/queue"},
+                      {"reportingInstance", "fluxqueue-queue"},
+                      {"action", text.action},
+                      {"reason", text.reason},
+                      {"type", text.type},
+                      {"note", fact.message().empty() ? fact.reason() : fact.message().substr(0, 1000)},
+                      {"regarding",
+                       {{"apiVersion", workload.api_version()},
+                        {"kind", workload.kind()},
+                        {"namespace", workload.namespace_()},
+                        {"name", workload.name()},
+                        {"uid", workload.uid()}}}};
+  return event.dump();
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,46 @@
+// The FluxJob object of a job: how people see it (`kubectl get fluxjobs`). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+namespace fluxqueue::queue {
+
+// What the fact does not carry, from the matcher's tables.
+struct FluxJobDetails {
+  std::string jobspec;  // JSON; empty: not known
+  // Where the slots are, by slot; empty: holds nothing.
+  std::vector<std::pair<uint32_t, std::string>> slots;
+  struct Transition {
+    std::string state;
+    std::string reason;
+    int64_t time_ms = 0;
+    uint32_t attempt = 0;
+  };
+  std::vector<Transition> transitions;  // oldest first
+};
+
+// "job-hello": one name space for all kinds.
+std::string FluxJobName(const events::v1::Workload& workload);
+
+// "node-3"; "node-3…node-18 (16)" for several nodes, in the order of the slots.
+std::string NodesText(const FluxJobDetails& details);
+
+// The whole object, for the create: owned by the workload, so that it goes with it.
+std::string FluxJobObject(const events::v1::JobFact& fact, int64_t position,
+                          const FluxJobDetails& details);
+
+// A merge patch that turns any earlier version of the object into this one; what no longer holds is
+// set to null.
+std::string FluxJobPatch(const events::v1::JobFact& fact, int64_t position,
+                         const FluxJobDetails& details);
+
+// The Event on the user's object for what a person must know; empty: this fact needs none. Refused,
+// Requeued, Failed by us, and Reserved do.
+std::string EventObject(const events::v1::JobFact& fact);
+
+}  // namespace fluxqueue::queue
