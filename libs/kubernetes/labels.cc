@@ -22,6 +22,9 @@ constexpr std::array kOurKeys = {kPoolLabel,
                                  kAllocationAnnotation,
                                  kSuspendedByAnnotation,
                                  kFencedAnnotation};
+// What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
+constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",
+                                                         "fluxqueue.io/exit"};
 constexpr std::array<std::string_view, 7> kLaterKeys = {"fluxqueue.io/group-name",
                                                         "fluxqueue.io/group-size",
                                                         "fluxqueue.io/group-timeout",
@@ -44,7 +47,10 @@ bool ParseWhole(std::string_view text, Int* value) {
 absl::Status CheckKeys(const StringMap& map) {
   for (auto it = map.lower_bound(kPrefix); it != map.end() && it->first.starts_with(kPrefix);
        ++it) {
-    if (Contains(kUserKeys, it->first) || Contains(kOurKeys, it->first)) continue;
+    if (Contains(kUserKeys, it->first) || Contains(kOurKeys, it->first) ||
+        Contains(kPlayedKeys, it->first)) {
+      continue;
+    }
     if (Contains(kLaterKeys, it->first)) {
       return InvalidArgument("{}=\"{}\": this version of Fluxqueue cannot honour it; remove it",
                              it->first,
