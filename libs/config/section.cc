@@ -1,8 +1,5 @@
 #include "libs/config/section.h"
 
-#include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -11,6 +8,9 @@
 #include <set>
 #include <sstream>
 #include <utility>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
@@ -28,15 +28,21 @@ bool ParseNumber(const std::string& text, Number* out) {
 std::string_view KindOf(const YAML::Node& node) {
   switch (node.Type()) {
     case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null: return "nothing";
-    case YAML::NodeType::Scalar: return "a single value";
-    case YAML::NodeType::Sequence: return "a list";
-    case YAML::NodeType::Map: return "a section";
+    case YAML::NodeType::Null:
+      return "nothing";
+    case YAML::NodeType::Scalar:
+      return "a single value";
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Map:
+      return "a section";
   }
   return "nothing";
 }
 
-bool IsAbsent(const YAML::Node& node) { return !node.IsDefined() || node.IsNull(); }
+bool IsAbsent(const YAML::Node& node) {
+  return !node.IsDefined() || node.IsNull();
+}
 
 std::string Join(const std::string& path, const std::string& key) {
   return path.empty() ? key : fmt::format("{}.{}", path, key);
@@ -52,8 +58,10 @@ class SectionReader {
   void ReadSection(const YAML::Node& node, const std::string& path, const Section& section) {
     const size_t before = problems_.size();
     if (!IsAbsent(node) && !node.IsMap()) {
-      Problem(node, path.empty() ? "the file" : path,
-              fmt::format("is {}; allowed: a section with the keys {}", KindOf(node),
+      Problem(node,
+              path.empty() ? "the file" : path,
+              fmt::format("is {}; allowed: a section with the keys {}",
+                          KindOf(node),
                           fmt::join(section.Keys(), ", ")));
       return;
     }
@@ -84,7 +92,8 @@ class SectionReader {
     for (const auto& entry : node) {
       const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "(not a word)";
       if (std::find(known.begin(), known.end(), key) == known.end()) {
-        Problem(entry.first, Join(path, key),
+        Problem(entry.first,
+                Join(path, key),
                 fmt::format("unknown key; known here: {}", fmt::join(known, ", ")));
       } else if (!seen.insert(key).second) {
         Problem(entry.first, Join(path, key), "stands here twice; keep one of the two");
@@ -107,15 +116,17 @@ class SectionReader {
     } else if (!node.IsScalar()) {
       Problem(node, name, fmt::format("is {}; allowed: {}", KindOf(node), field.allowed));
     } else if (!field.scalar(node.Scalar())) {
-      Problem(node, name,
+      Problem(node,
+              name,
               fmt::format("\"{}\" is not allowed; allowed: {}", node.Scalar(), field.allowed));
     }
   }
 
   void ReadList(const YAML::Node& node, const std::string& name, const Section::Field& field) {
-    const bool flat = node.IsSequence() &&
-                      std::all_of(node.begin(), node.end(),
-                                  [](const YAML::Node& item) { return item.IsScalar(); });
+    const bool flat =
+        node.IsSequence() && std::all_of(node.begin(), node.end(), [](const YAML::Node& item) {
+          return item.IsScalar();
+        });
     if (!flat) {
       Problem(node, name, fmt::format("is not {}", field.allowed));
       return;
@@ -128,8 +139,10 @@ class SectionReader {
   std::vector<std::string> problems_;
 };
 
-Section& Section::Scalar(std::string key, std::string allowed,
-                         std::function<bool(const std::string&)> read, Presence presence) {
+Section& Section::Scalar(std::string key,
+                         std::string allowed,
+                         std::function<bool(const std::string&)> read,
+                         Presence presence) {
   Field field;
   field.key = std::move(key);
   field.allowed = std::move(allowed);
@@ -142,7 +155,8 @@ Section& Section::Scalar(std::string key, std::string allowed,
 Section& Section::Text(std::string key, std::string* out, Presence presence) {
   const bool required = presence == Presence::kRequired;
   return Scalar(
-      std::move(key), required ? "a text that is not empty" : "a text",
+      std::move(key),
+      required ? "a text that is not empty" : "a text",
       [out, required](const std::string& text) {
         if (required && text.empty()) return false;
         *out = text;
@@ -159,9 +173,11 @@ Section& Section::Path(std::string key, std::string* out, Presence presence) {
 
 Section& Section::Choice(std::string key, std::string* out, std::vector<std::string> allowed) {
   std::string words = fmt::format("{}", fmt::join(allowed, ", "));
-  return Scalar(std::move(key), std::move(words),
+  return Scalar(std::move(key),
+                std::move(words),
                 [out, allowed = std::move(allowed)](const std::string& text) {
-                  if (std::find(allowed.begin(), allowed.end(), text) == allowed.end()) return false;
+                  if (std::find(allowed.begin(), allowed.end(), text) == allowed.end())
+                    return false;
                   *out = text;
                   return true;
                 });
@@ -174,9 +190,12 @@ Section& Section::Bool(std::string key, bool* out) {
   });
 }
 
-Section& Section::Integer(std::string key, int64_t min, int64_t max,
+Section& Section::Integer(std::string key,
+                          int64_t min,
+                          int64_t max,
                           std::function<void(int64_t)> store) {
-  return Scalar(std::move(key), fmt::format("a whole number from {} to {}", min, max),
+  return Scalar(std::move(key),
+                fmt::format("a whole number from {} to {}", min, max),
                 [min, max, store = std::move(store)](const std::string& text) {
                   int64_t value = 0;
                   if (!ParseNumber(text, &value) || value < min || value > max) return false;
@@ -186,7 +205,8 @@ Section& Section::Integer(std::string key, int64_t min, int64_t max,
 }
 
 Section& Section::Double(std::string key, double* out, double min, double max) {
-  return Scalar(std::move(key), fmt::format("a number from {} to {}", min, max),
+  return Scalar(std::move(key),
+                fmt::format("a number from {} to {}", min, max),
                 [out, min, max](const std::string& text) {
                   double value = 0;
                   // Written so that NaN is out of range.
@@ -198,7 +218,8 @@ Section& Section::Double(std::string key, double* out, double min, double max) {
 
 Section& Section::Duration(std::string key, Millis* out, Millis min, Millis max) {
   return Scalar(std::move(key),
-                fmt::format("a duration from {} to {}, such as 250ms or 1h30m", FormatDuration(min),
+                fmt::format("a duration from {} to {}, such as 250ms or 1h30m",
+                            FormatDuration(min),
                             FormatDuration(max)),
                 [out, min, max](const std::string& text) {
                   const absl::StatusOr<Millis> value = ParseDuration(text);
@@ -209,15 +230,15 @@ Section& Section::Duration(std::string key, Millis* out, Millis min, Millis max)
 }
 
 Section& Section::Size(std::string key, int64_t* out, int64_t min, int64_t max) {
-  return Scalar(std::move(key),
-                fmt::format("a size from {} to {}, such as 64KiB or 3MiB", FormatSize(min),
-                            FormatSize(max)),
-                [out, min, max](const std::string& text) {
-                  const absl::StatusOr<int64_t> value = ParseSize(text);
-                  if (!value.ok() || *value < min || *value > max) return false;
-                  *out = *value;
-                  return true;
-                });
+  return Scalar(
+      std::move(key),
+      fmt::format("a size from {} to {}, such as 64KiB or 3MiB", FormatSize(min), FormatSize(max)),
+      [out, min, max](const std::string& text) {
+        const absl::StatusOr<int64_t> value = ParseSize(text);
+        if (!value.ok() || *value < min || *value > max) return false;
+        *out = *value;
+        return true;
+      });
 }
 
 Section& Section::List(std::string key, std::vector<std::string>* out) {

@@ -13,8 +13,8 @@
 //   }
 //
 // The default of a field is what the member holds before. A file is read whole and validated whole:
-// the status of a bad one lists every problem in it, one to a line, each with file, line, key, value
-// and what is allowed. Unknown and repeated keys are problems too; the known keys are listed.
+// the status of a bad one lists every problem in it, one to a line, each with file, line, key,
+// value and what is allowed. Unknown and repeated keys are problems too; the known keys are listed.
 //
 // A section borrows the members that it fills: they must outlive it. Not thread-safe.
 #pragma once
@@ -29,9 +29,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::config {
 
@@ -55,8 +56,8 @@ class Section {
   template <std::integral Number>
   Section& Int(std::string key, Number* out, int64_t min, int64_t max) {
     CHECK(std::in_range<Number>(min) && std::in_range<Number>(max), "range of {}", key);
-    return Integer(std::move(key), min, max,
-                   [out](int64_t value) { *out = static_cast<Number>(value); });
+    return Integer(
+        std::move(key), min, max, [out](int64_t value) { *out = static_cast<Number>(value); });
   }
 
   Section& Double(std::string key, double* out, double min, double max);
@@ -93,7 +94,9 @@ class Section {
     std::shared_ptr<const Section> section;
   };
 
-  Section& Scalar(std::string key, std::string allowed, std::function<bool(const std::string&)> read,
+  Section& Scalar(std::string key,
+                  std::string allowed,
+                  std::function<bool(const std::string&)> read,
                   Presence presence = Presence::kOptional);
   Section& Integer(std::string key, int64_t min, int64_t max, std::function<void(int64_t)> store);
 

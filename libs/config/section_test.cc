@@ -38,14 +38,15 @@ Section Describe(Sample* sample) {
       .Duration("wait", &sample->wait, 100ms, 5min)
       .Size("limit", &sample->limit, 0, 1 << 20)
       .List("levels", &sample->levels)
-      .Nested("range", Section()
-                           .Int("low", &sample->low, 0, 100)
-                           .Int("high", &sample->high, 0, 100)
-                           .Rule([sample]() -> absl::Status {
-                             if (sample->low <= sample->high) return absl::OkStatus();
-                             return InvalidArgument("low ({}) must not be above high ({})",
-                                                    sample->low, sample->high);
-                           }));
+      .Nested("range",
+              Section()
+                  .Int("low", &sample->low, 0, 100)
+                  .Int("high", &sample->high, 0, 100)
+                  .Rule([sample]() -> absl::Status {
+                    if (sample->low <= sample->high) return absl::OkStatus();
+                    return InvalidArgument(
+                        "low ({}) must not be above high ({})", sample->low, sample->high);
+                  }));
 }
 
 std::string Problems(const std::string& text) {
@@ -55,7 +56,8 @@ std::string Problems(const std::string& text) {
 
 TEST(SectionTest, FillsEveryKindOfField) {
   Sample sample;
-  const absl::Status status = Read("f.yaml", R"(
+  const absl::Status status = Read("f.yaml",
+                                   R"(
 name: "x y"
 policy: lonode
 fast: true
@@ -67,7 +69,8 @@ levels: [zone, rack]
 range:
   low: 5
   high: 7
-)", Describe(&sample));
+)",
+                                   Describe(&sample));
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(sample.name, "x y");
   EXPECT_EQ(sample.policy, "lonode");
@@ -103,18 +106,23 @@ TEST_P(BadValueTest, NamesFileLineKeyValueAndWhatIsAllowed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, BadValueTest,
+    All,
+    BadValueTest,
     ::testing::Values(
-        BadCase{"name: a\nport: 70000",
-                "f.yaml:2: port: \"70000\" is not allowed; allowed: a whole number from 0 to 65535"},
+        BadCase{
+            "name: a\nport: 70000",
+            "f.yaml:2: port: \"70000\" is not allowed; allowed: a whole number from 0 to 65535"},
         BadCase{"port: 80x",
                 "f.yaml:1: port: \"80x\" is not allowed; allowed: a whole number from 0 to 65535"},
-        BadCase{"policy: best", "f.yaml:1: policy: \"best\" is not allowed; allowed: first, lonode"},
+        BadCase{"policy: best",
+                "f.yaml:1: policy: \"best\" is not allowed; allowed: first, lonode"},
         BadCase{"fast: yes", "f.yaml:1: fast: \"yes\" is not allowed; allowed: true, false"},
-        BadCase{"share: nan", "f.yaml:1: share: \"nan\" is not allowed; allowed: a number from 0 to 1"},
-        BadCase{"wait: 3",
-                "f.yaml:1: wait: \"3\" is not allowed; allowed: a duration from 100ms to 5m, such as "
-                "250ms or 1h30m"},
+        BadCase{"share: nan",
+                "f.yaml:1: share: \"nan\" is not allowed; allowed: a number from 0 to 1"},
+        BadCase{
+            "wait: 3",
+            "f.yaml:1: wait: \"3\" is not allowed; allowed: a duration from 100ms to 5m, such as "
+            "250ms or 1h30m"},
         BadCase{"limit: 2MiB",
                 "f.yaml:1: limit: \"2MiB\" is not allowed; allowed: a size from 0 to 1MiB, such as "
                 "64KiB or 3MiB"},
@@ -122,13 +130,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"levels: [[a]]", "f.yaml:1: levels: is not a list of texts, such as [a, b]"},
         BadCase{"name: [a]", "f.yaml:1: name: is a list; allowed: a text"},
         BadCase{"name:", "f.yaml:1: name: is nothing; allowed: a text"},
-        BadCase{"range: 3", "f.yaml:1: range: is a single value; allowed: a section with the keys "
-                            "low, high"},
-        BadCase{"range:\n  low: 3\n  mid: 4", "f.yaml:3: range.mid: unknown key; known here: low, high"},
+        BadCase{"range: 3",
+                "f.yaml:1: range: is a single value; allowed: a section with the keys "
+                "low, high"},
+        BadCase{"range:\n  low: 3\n  mid: 4",
+                "f.yaml:3: range.mid: unknown key; known here: low, high"},
         BadCase{"name: a\nname: b", "f.yaml:2: name: stands here twice; keep one of the two"},
         BadCase{"range: {low: 9, high: 3}", "f.yaml:1: range: low (9) must not be above high (3)"},
-        BadCase{"- a", "f.yaml:1: the file: is a list; allowed: a section with the keys name, policy, "
-                       "fast, port, share, wait, limit, levels, range"}));
+        BadCase{"- a",
+                "f.yaml:1: the file: is a list; allowed: a section with the keys name, policy, "
+                "fast, port, share, wait, limit, levels, range"}));
 
 TEST(SectionTest, ListsAllProblemsAtOnce) {
   const std::string problems = Problems("port: x\nfats: true\nrange: {low: 200}");
@@ -144,7 +155,8 @@ TEST(SectionTest, RulesWaitForReadableFields) {
 TEST(SectionTest, RequiredMeansThereAndNotEmpty) {
   std::string dsn;
   const Section root = Section().Nested("db", Section().Text("dsn", &dsn, Presence::kRequired));
-  EXPECT_EQ(Message(Read("f", "", root)), "f: db.dsn: is missing; it needs a text that is not empty");
+  EXPECT_EQ(Message(Read("f", "", root)),
+            "f: db.dsn: is missing; it needs a text that is not empty");
   EXPECT_THAT(Message(Read("f", "db: {dsn: ''}", root)), HasSubstr("f:1: db.dsn: \"\""));
   EXPECT_TRUE(Read("f", "db: {dsn: x}", root).ok());
 }
@@ -159,7 +171,8 @@ TEST(SectionTest, MissingFileIsNotFound) {
   Sample sample;
   const absl::Status status = ReadFile("/nonexistent/f.yaml", Describe(&sample));
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(Message(status), HasSubstr("/nonexistent/f.yaml: cannot read the configuration: No such"));
+  EXPECT_THAT(Message(status),
+              HasSubstr("/nonexistent/f.yaml: cannot read the configuration: No such"));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "libs/config/service_config.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <utility>
+
+#include <unistd.h>
 
 #include "libs/base/status_macros.h"
 
@@ -39,12 +39,14 @@ Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment
   const Presence dsn = dsn_from_environment ? Presence::kOptional : Presence::kRequired;
   Section section;
   section.Text("instance", &config->instance, Presence::kOptional)
-      .Nested("log", Section()
-                         .Choice("level", &log->level, {"debug", "info", "warning", "error"})
-                         .Choice("format", &log->format, {"text", "json"}))
-      .Nested("http", Section()
-                          .Text("address", &config->http.address)
-                          .Int("port", &config->http.port, 0, 65535))
+      .Nested("log",
+              Section()
+                  .Choice("level", &log->level, {"debug", "info", "warning", "error"})
+                  .Choice("format", &log->format, {"text", "json"}))
+      .Nested("http",
+              Section()
+                  .Text("address", &config->http.address)
+                  .Int("port", &config->http.port, 0, 65535))
       .Nested("postgres", Section().Text("dsn", &config->postgres.dsn, dsn))
       .Nested("kafka",
               Section()
@@ -56,7 +58,9 @@ Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment
 
 }  // namespace
 
-absl::Status LoadService(const std::string& path, std::string_view service, const Section& own,
+absl::Status LoadService(const std::string& path,
+                         std::string_view service,
+                         const Section& own,
                          ServiceConfig* common) {
   const char* dsn = std::getenv(kDsnVariable);  // NOLINT(concurrency-mt-unsafe): before any thread
   const bool has_dsn = dsn != nullptr && *dsn != '\0';

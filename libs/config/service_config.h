@@ -16,10 +16,11 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/base/log.h"
 #include "libs/config/section.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::config {
 
@@ -56,9 +57,12 @@ struct ServiceConfig {
 };
 
 // Reads the file at `path` into `common` and into what `own` is bound to. `service` ("queue") names
-// the service's own section. The common sections are allowed in every service's file, needed there or
-// not; postgres.dsn and kafka.bootstrap are required. InvalidArgument with every problem, or NotFound.
-absl::Status LoadService(const std::string& path, std::string_view service, const Section& own,
+// the service's own section. The common sections are allowed in every service's file, needed there
+// or not; postgres.dsn and kafka.bootstrap are required. InvalidArgument with every problem, or
+// NotFound.
+absl::Status LoadService(const std::string& path,
+                         std::string_view service,
+                         const Section& own,
                          ServiceConfig* common);
 
 }  // namespace fluxqueue::config

@@ -1,11 +1,11 @@
 #include "libs/config/service_config.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
 
@@ -48,7 +48,8 @@ postgres: {dsn: "host=127.0.0.1"}
 kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 6s}
 kubernetes: {kubeconfig: k.yaml}
 queue: {depth: 7}
-)").ok());
+)")
+                  .ok());
   EXPECT_EQ(config_.instance, "queue-0");
   EXPECT_EQ(config_.log.level, LogLevel::kDebug);
   EXPECT_EQ(config_.log.format, LogFormat::kJson);

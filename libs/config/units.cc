@@ -1,12 +1,12 @@
 #include "libs/config/units.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
 
@@ -15,11 +15,8 @@ namespace {
 
 using Unit = std::pair<std::string_view, int64_t>;
 
-constexpr std::array<Unit, 5> kDurationUnits = {{{"d", 86'400'000},
-                                                 {"h", 3'600'000},
-                                                 {"m", 60'000},
-                                                 {"s", 1'000},
-                                                 {"ms", 1}}};
+constexpr std::array<Unit, 5> kDurationUnits = {
+    {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
 constexpr std::array<Unit, 5> kSizeUnits = {{{"TiB", int64_t{1} << 40},
                                              {"GiB", int64_t{1} << 30},
                                              {"MiB", int64_t{1} << 20},

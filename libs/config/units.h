@@ -7,13 +7,14 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/statusor.h"
 #include "libs/base/clock.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::config {
 
-// `250ms`, `3s`, `5m`, `1h30m`, `2d`, or `0`. A number without a unit is refused, because its reader
-// and its writer tend to think of different ones.
+// `250ms`, `3s`, `5m`, `1h30m`, `2d`, or `0`. A number without a unit is refused, because its
+// reader and its writer tend to think of different ones.
 absl::StatusOr<Millis> ParseDuration(std::string_view text);
 
 // The shortest text that ParseDuration reads as the same value: 90 s is `1m30s`.

@@ -1,8 +1,8 @@
 #include "libs/config/units.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
+
+#include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
 
@@ -23,8 +23,18 @@ TEST(ParseDurationTest, ReadsWhatPeopleWrite) {
 }
 
 TEST(ParseDurationTest, RefusesWhatIsUnclear) {
-  for (const char* text : {"", "3", "-3s", "3 s", "3x", "s", "1m1h", "1s1s", "1.5s", "1h ",
-                           "99999999999999999999s", "9223372036854775807h"}) {
+  for (const char* text : {"",
+                           "3",
+                           "-3s",
+                           "3 s",
+                           "3x",
+                           "s",
+                           "1m1h",
+                           "1s1s",
+                           "1.5s",
+                           "1h ",
+                           "99999999999999999999s",
+                           "9223372036854775807h"}) {
     EXPECT_FALSE(ParseDuration(text).ok()) << text;
   }
   EXPECT_EQ(Message(ParseDuration("3").status()),

@@ -14,8 +14,8 @@ class Component {
   // For logs and /readyz: "jobs loop", "node watch".
   virtual const std::string& name() const = 0;
 
-  // Begins, and returns without waiting for other machines: a database, broker or API server that is
-  // away makes a component not ready; it does not make Start fail. An error is one that waiting
+  // Begins, and returns without waiting for other machines: a database, broker or API server that
+  // is away makes a component not ready; it does not make Start fail. An error is one that waiting
   // cannot mend (port in use, unreadable certificate): the process stops with it.
   virtual absl::Status Start() = 0;
 
@@ -28,8 +28,8 @@ class Component {
 };
 
 // Where a component that cannot go on says so. Thread-safe; returns at once, does not throw. The
-// first failure stops the process: every component is stopped in order, its message is the last line
-// of the log, the exit code is 1.
+// first failure stops the process: every component is stopped in order, its message is the last
+// line of the log, the exit code is 1.
 class FailureSink {
  public:
   virtual ~FailureSink() = default;

@@ -1,8 +1,8 @@
 #include "libs/lifecycle/health.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
 
@@ -24,9 +24,12 @@ HealthReport Health::Ready() const {
   // Held while the components are asked, so that none of them can go away under the question.
   const std::lock_guard lock(mutex_);
   switch (phase_) {
-    case Phase::kStarting: return {.ok = false, .text = "starting\n"};
-    case Phase::kStopping: return {.ok = false, .text = "stopping\n"};
-    case Phase::kServing: break;
+    case Phase::kStarting:
+      return {.ok = false, .text = "starting\n"};
+    case Phase::kStopping:
+      return {.ok = false, .text = "stopping\n"};
+    case Phase::kServing:
+      break;
   }
   std::string waiting;
   for (const Component* component : components_) {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/lifecycle/component.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::lifecycle {
 

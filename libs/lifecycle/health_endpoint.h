@@ -7,11 +7,12 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "libs/config/service_config.h"
 #include "libs/http/server.h"
 #include "libs/lifecycle/health.h"
 #include "libs/metrics/metrics.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::lifecycle {
 

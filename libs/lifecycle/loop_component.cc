@@ -15,8 +15,7 @@ constexpr Millis kMaxBackoff{5'000};
 
 }  // namespace
 
-absl::Status LoopContext::Retry(std::string_view doing,
-                                const std::function<absl::Status()>& step) {
+absl::Status LoopContext::Retry(std::string_view doing, const std::function<absl::Status()>& step) {
   Backoff backoff(kMinBackoff, kMaxBackoff);
   absl::Status last;
   while (!stop_.stop_requested()) {
@@ -44,7 +43,9 @@ bool LoopContext::SleepFor(Millis time) {
   return !stop_.stop_requested();
 }
 
-LoopComponent::LoopComponent(std::string name, Body body, ReadyFunction ready,
+LoopComponent::LoopComponent(std::string name,
+                             Body body,
+                             ReadyFunction ready,
                              FailureSink& failures)
     : name_(std::move(name)),
       body_(std::move(body)),
@@ -52,7 +53,9 @@ LoopComponent::LoopComponent(std::string name, Body body, ReadyFunction ready,
       failures_(failures),
       waiting_(Unavailable("not started")) {}
 
-LoopComponent::~LoopComponent() { Stop(); }
+LoopComponent::~LoopComponent() {
+  Stop();
+}
 
 absl::Status LoopComponent::Start() {
   SetWaiting(absl::OkStatus());

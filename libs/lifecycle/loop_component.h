@@ -8,8 +8,8 @@
 //       },
 //       [&] { return loop.Ready(); }, failures);
 //
-// The body returns when its stop token asks for it. If it returns earlier, the process stops: with the
-// body's status, or, when that was OK, because a loop that ends unasked is a defect.
+// The body returns when its stop token asks for it. If it returns earlier, the process stops: with
+// the body's status, or, when that was OK, because a loop that ends unasked is a defect.
 #pragma once
 
 #include <condition_variable>
@@ -20,9 +20,10 @@
 #include <string_view>
 #include <thread>
 
-#include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/lifecycle/component.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::lifecycle {
 
@@ -33,9 +34,9 @@ class LoopContext {
  public:
   std::stop_token stop_token() const { return stop_; }
 
-  // Calls `step` until it succeeds. While its status is transient (status_macros.h) it backs off from
-  // 100 ms to 5 s, logs the first failure and each that reads differently, and the component is not
-  // ready, with the reason. Any other error is returned; Cancelled when asked to stop.
+  // Calls `step` until it succeeds. While its status is transient (status_macros.h) it backs off
+  // from 100 ms to 5 s, logs the first failure and each that reads differently, and the component
+  // is not ready, with the reason. Any other error is returned; Cancelled when asked to stop.
   absl::Status Retry(std::string_view doing, const std::function<absl::Status()>& step);
 
   // Waits; false when asked to stop meanwhile.
@@ -54,8 +55,8 @@ class LoopComponent final : public Component {
   using Body = std::function<absl::Status(LoopContext&)>;
   using ReadyFunction = std::function<absl::Status()>;
 
-  // `ready` is asked while the body runs and does not wait in Retry. Without one, that alone counts.
-  // `failures` must outlive the component.
+  // `ready` is asked while the body runs and does not wait in Retry. Without one, that alone
+  // counts. `failures` must outlive the component.
   LoopComponent(std::string name, Body body, ReadyFunction ready, FailureSink& failures);
   ~LoopComponent() override;
 

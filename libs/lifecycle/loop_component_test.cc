@@ -1,12 +1,12 @@
 #include "libs/lifecycle/loop_component.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <future>
 #include <stdexcept>
 #include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
 
@@ -60,7 +60,8 @@ TEST(LoopComponentTest, RunsUntilItIsStopped) {
         running = false;
         return absl::OkStatus();
       },
-      nullptr, failures);
+      nullptr,
+      failures);
   EXPECT_FALSE(loop.Ready().ok());
   ASSERT_TRUE(loop.Start().ok());
   EXPECT_TRUE(Eventually([&] { return running.load(); }));
@@ -80,7 +81,8 @@ TEST(LoopComponentTest, AsksTheReadyFunction) {
         WaitUntilStopped(context);
         return absl::OkStatus();
       },
-      [&] { return synced ? absl::OkStatus() : Unavailable("the watch is not synced"); }, failures);
+      [&] { return synced ? absl::OkStatus() : Unavailable("the watch is not synced"); },
+      failures);
   ASSERT_TRUE(loop.Start().ok());
   EXPECT_EQ(Message(loop.Ready()), "the watch is not synced");
   synced = true;
@@ -94,14 +96,14 @@ TEST(LoopComponentTest, RetryWaitsWhileTheWorldIsAway) {
   LoopComponent loop(
       "loop",
       [&](LoopContext& context) -> absl::Status {
-        RETURN_IF_ERROR(context.Retry("connect", [&] {
-          return away ? Unavailable("db: refused") : absl::OkStatus();
-        }));
+        RETURN_IF_ERROR(context.Retry(
+            "connect", [&] { return away ? Unavailable("db: refused") : absl::OkStatus(); }));
         connected = true;
         WaitUntilStopped(context);
         return absl::OkStatus();
       },
-      nullptr, failures);
+      nullptr,
+      failures);
   ASSERT_TRUE(loop.Start().ok());
   EXPECT_TRUE(Eventually([&] { return Message(loop.Ready()) == "connect: db: refused"; }));
   EXPECT_FALSE(connected);
@@ -118,7 +120,8 @@ TEST(LoopComponentTest, StopEndsARetry) {
       [&](LoopContext& context) {
         return result = context.Retry("connect", [] { return Unavailable("db: refused"); });
       },
-      nullptr, failures);
+      nullptr,
+      failures);
   ASSERT_TRUE(loop.Start().ok());
   EXPECT_TRUE(Eventually([&] { return !loop.Ready().ok(); }));
   loop.Stop();
@@ -132,7 +135,8 @@ TEST(LoopComponentTest, RetryReturnsWhatCannotBeMended) {
       [&](LoopContext& context) {
         return context.Retry("migrate", [] { return InvalidArgument("bad SQL"); });
       },
-      nullptr, failures);
+      nullptr,
+      failures);
   ASSERT_TRUE(loop.Start().ok());
   EXPECT_EQ(Message(failures.Wait()), "loop: migrate: bad SQL");
   EXPECT_FALSE(loop.Ready().ok());
@@ -140,7 +144,8 @@ TEST(LoopComponentTest, RetryReturnsWhatCannotBeMended) {
 
 TEST(LoopComponentTest, EndingUnaskedIsAFailure) {
   FakeFailureSink failures;
-  LoopComponent loop("loop", [](LoopContext&) { return absl::OkStatus(); }, nullptr, failures);
+  LoopComponent loop(
+      "loop", [](LoopContext&) { return absl::OkStatus(); }, nullptr, failures);
   ASSERT_TRUE(loop.Start().ok());
   const absl::Status status = failures.Wait();
   EXPECT_TRUE(absl::IsInternal(status));
@@ -150,8 +155,10 @@ TEST(LoopComponentTest, EndingUnaskedIsAFailure) {
 TEST(LoopComponentTest, AnExceptionIsAFailureWithItsText) {
   FakeFailureSink failures;
   LoopComponent loop(
-      "loop", [](LoopContext&) -> absl::Status { throw std::runtime_error("lost the thread"); },
-      nullptr, failures);
+      "loop",
+      [](LoopContext&) -> absl::Status { throw std::runtime_error("lost the thread"); },
+      nullptr,
+      failures);
   ASSERT_TRUE(loop.Start().ok());
   EXPECT_THAT(Message(failures.Wait()), HasSubstr("exception: lost the thread"));
 }
@@ -164,7 +171,8 @@ TEST(LoopComponentTest, BrokenInvariantsCountEvenWhileStopping) {
         WaitUntilStopped(context);
         return Internal("row 7 is gone");
       },
-      nullptr, failures);
+      nullptr,
+      failures);
   ASSERT_TRUE(loop.Start().ok());
   loop.Stop();
   EXPECT_EQ(Message(failures.Wait()), "loop: row 7 is gone");

@@ -72,9 +72,10 @@ void Runner::Watch(std::stop_token done) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, done, stop_deadline_, [] { return false; });
   if (done.stop_requested()) return;
-  LogError("did not stop in time, ending", {{"component", stopping_},
-                                            {"deadline", config::FormatDuration(stop_deadline_)},
-                                            {"failure", Message(failure_)}});
+  LogError("did not stop in time, ending",
+           {{"component", stopping_},
+            {"deadline", config::FormatDuration(stop_deadline_)},
+            {"failure", Message(failure_)}});
   std::_Exit(1);
 }
 

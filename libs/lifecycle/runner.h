@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/lifecycle/component.h"
 #include "libs/lifecycle/health.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::lifecycle {
 
@@ -40,9 +41,9 @@ class Runner final : public FailureSink {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  bool stop_ = false;             // guarded by mutex_, as what follows
+  bool stop_ = false;  // guarded by mutex_, as what follows
   absl::Status failure_;
-  std::string stopping_;          // the component being stopped
+  std::string stopping_;  // the component being stopped
 };
 
 }  // namespace fluxqueue::lifecycle

@@ -1,11 +1,11 @@
 #include "libs/lifecycle/service_main.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 #include <utility>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "libs/base/clock.h"
 #include "libs/base/log.h"
@@ -33,7 +33,8 @@ std::optional<int> Parse(int argc, char** argv, const Service& service, Argument
   const std::string program = fmt::format("fluxqueue-{}", service.name);
   CLI::App app(fmt::format("The {} service of Fluxqueue.", service.name), program);
   app.add_option("--config", arguments->config_path, "configuration file, YAML")->required();
-  app.add_flag("--check-config", arguments->check_config,
+  app.add_flag("--check-config",
+               arguments->check_config,
                "read and validate the configuration, say so, and end");
   app.set_version_flag("--version", fmt::format("{} {}", program, FLUXQUEUE_VERSION));
   try {
@@ -55,8 +56,10 @@ absl::Status Run(const Service& service, const config::ServiceConfig& config) {
   const RealClock clock;
   metrics::Registry metrics;
   metrics::ExportProcessMetrics(metrics);
-  metrics.MakeGauge("fluxqueue_build_info", "The version that runs; always 1.",
-                    {{"service", service.name}, {"version", FLUXQUEUE_VERSION}})
+  metrics
+      .MakeGauge("fluxqueue_build_info",
+                 "The version that runs; always 1.",
+                 {{"service", service.name}, {"version", FLUXQUEUE_VERSION}})
       .Set(1);
   Health health;
   Runner runner(health, service.stop_deadline);

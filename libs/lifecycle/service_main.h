@@ -15,9 +15,9 @@
 //
 // What it does, in order: reads and validates the configuration; begins the log; serves /livez,
 // /readyz and /metrics, so that one can see what the service waits for; makes the app; starts its
-// components in order; waits for SIGTERM, SIGINT or a failure; stops the components in reverse order.
-// Stopping has a deadline, after which the process ends and says which component it was waiting for.
-// A second signal ends the process at once.
+// components in order; waits for SIGTERM, SIGINT or a failure; stops the components in reverse
+// order. Stopping has a deadline, after which the process ends and says which component it was
+// waiting for. A second signal ends the process at once.
 //
 // Exit codes: 0 stopped as asked; 1 could not start, failed, or did not stop in time; 2 bad command
 // line or configuration. The last log line of a failure names the component and the reason.
@@ -28,16 +28,18 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "libs/base/clock.h"
 #include "libs/config/section.h"
 #include "libs/config/service_config.h"
 #include "libs/lifecycle/component.h"
 #include "libs/metrics/metrics.h"
 
+#include "absl/status/statusor.h"
+
 namespace fluxqueue::lifecycle {
 
-// A service wired together. Owns its components and all they use; destroyed after they were stopped.
+// A service wired together. Owns its components and all they use; destroyed after they were
+// stopped.
 class App {
  public:
   virtual ~App() = default;
@@ -63,7 +65,8 @@ struct Service {
   Millis stop_deadline{std::chrono::seconds(20)};
 };
 
-// Must be called first in main, before any thread is started: it blocks the signals that it waits for.
+// Must be called first in main, before any thread is started: it blocks the signals that it waits
+// for.
 int ServiceMain(int argc, char** argv, const Service& service);
 
 }  // namespace fluxqueue::lifecycle

@@ -1,13 +1,6 @@
 // ServiceMain in a child process, with real signals, real HTTP and its real exit code.
 #include "libs/lifecycle/service_main.h"
 
-#include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +9,13 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
@@ -204,13 +204,16 @@ TEST_F(ServiceMainTest, AFailureStopsTheProcessAndIsTheLastLine) {
     return RunService([](TestApp& app, const AppContext& context) {
       app.AddLoud("first");
       app.Add(std::make_unique<LoopComponent>(
-          "queue loop", [](LoopContext&) { return absl::DataLossError("offset 7 is gone"); },
-          nullptr, context.failures));
+          "queue loop",
+          [](LoopContext&) { return absl::DataLossError("offset 7 is gone"); },
+          nullptr,
+          context.failures));
     });
   });
   EXPECT_EQ(child.ExitCode(), 1);
   EXPECT_THAT(child.printed(), HasSubstr("stop component=first"));
-  EXPECT_THAT(child.printed(), EndsWith("ended with a failure reason=\"queue loop: offset 7 is gone\"\n"));
+  EXPECT_THAT(child.printed(),
+              EndsWith("ended with a failure reason=\"queue loop: offset 7 is gone\"\n"));
 }
 
 TEST_F(ServiceMainTest, AComponentThatCannotStartStopsThoseBeforeIt) {
@@ -247,7 +250,8 @@ TEST_F(ServiceMainTest, StoppingHasADeadline) {
   ASSERT_TRUE(child.Prints("| started")) << child.printed();
   child.Signal(SIGTERM);
   EXPECT_EQ(child.ExitCode(), 1);
-  EXPECT_THAT(child.printed(), HasSubstr("did not stop in time, ending component=stuck deadline=50ms"));
+  EXPECT_THAT(child.printed(),
+              HasSubstr("did not stop in time, ending component=stuck deadline=50ms"));
 }
 
 class EndpointTest : public ServiceMainTest {
@@ -270,7 +274,8 @@ TEST_F(EndpointTest, ServesHealthAndMetricsWhileItWaits) {
           [](LoopContext& loop) {
             return loop.Retry("connect", [] { return Unavailable("127.0.0.1:1: refused"); });
           },
-          nullptr, context.failures));
+          nullptr,
+          context.failures));
     });
   });
   const int port = PortOf(child);
@@ -306,7 +311,8 @@ TEST_F(EndpointTest, APortInUseIsNamed) {
   Child first([&] { return RunService([](TestApp&, const AppContext&) {}); });
   const int port = PortOf(first);
   ASSERT_NE(port, 0) << first.printed();
-  WriteConfig(fmt::format("http: {{port: {}}}\npostgres: {{dsn: x}}\nkafka: {{bootstrap: y}}\n", port));
+  WriteConfig(
+      fmt::format("http: {{port: {}}}\npostgres: {{dsn: x}}\nkafka: {{bootstrap: y}}\n", port));
   Child second([&] { return RunService([](TestApp&, const AppContext&) {}); });
   EXPECT_EQ(second.ExitCode(), 1);
   EXPECT_THAT(second.printed(), HasSubstr(fmt::format("{}", port)));
@@ -322,8 +328,10 @@ TEST_F(ServiceMainTest, CheckConfigOnlyReads) {
   WriteConfig("postgres: {dsn: x}\nkafka: {bootstrap: y}\nprobe: {depth: 11}\n");
   Child bad([&] { return Main({"--config", ConfigPath(), "--check-config"}, never); });
   EXPECT_EQ(bad.ExitCode(), 2);
-  EXPECT_EQ(bad.printed(), ConfigPath() + ":3: probe.depth: \"11\" is not allowed; allowed: a whole "
-                                          "number from 1 to 10\n");
+  EXPECT_EQ(bad.printed(),
+            ConfigPath() +
+                ":3: probe.depth: \"11\" is not allowed; allowed: a whole "
+                "number from 1 to 10\n");
 }
 
 TEST_F(ServiceMainTest, TheCommandLineIsCheckedToo) {

@@ -1,8 +1,8 @@
 // SIGTERM and SIGINT, received on a thread of its own: the first asks to stop, the second ends the
 // process at once with exit code 1.
 //
-// Made before any other thread: it blocks both signals in the calling thread, and threads inherit that.
-// SIGPIPE is ignored from then on: a peer that has gone is an error of that write.
+// Made before any other thread: it blocks both signals in the calling thread, and threads inherit
+// that. SIGPIPE is ignored from then on: a peer that has gone is an error of that write.
 #pragma once
 
 #include <functional>

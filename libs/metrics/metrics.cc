@@ -1,5 +1,11 @@
 #include "libs/metrics/metrics.h"
 
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
 #include <prometheus/check_names.h>
 #include <prometheus/collectable.h>
 #include <prometheus/counter.h>
@@ -9,12 +15,6 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-#include <algorithm>
-#include <iterator>
-#include <mutex>
-#include <sstream>
-#include <utility>
-
 #include "libs/base/check.h"
 
 namespace fluxqueue::metrics {
@@ -23,8 +23,7 @@ namespace {
 // Seconds. 60 ms and 150 ms, the figures that a binding is measured against, are bounds.
 const prometheus::Histogram::BucketBoundaries& LatencyBuckets() {
   static const prometheus::Histogram::BucketBoundaries kBuckets = {
-      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.06, 0.1, 0.15,
-      0.25,   0.5,   1,      2.5,   5,    10,    30};
+      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.06, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30};
   return kBuckets;
 }
 
@@ -60,7 +59,9 @@ struct Registry::Impl {
     CHECK(prometheus::CheckMetricName(name), "metric name {}", name);
     const std::lock_guard lock(mutex);
     const auto [entry, made] = types.emplace(name, type);
-    CHECK(made || (entry->second == type && type != "source"), "metric {} is a {} already", name,
+    CHECK(made || (entry->second == type && type != "source"),
+          "metric {} is a {} already",
+          name,
           entry->second);
   }
 
@@ -91,21 +92,37 @@ struct Registry::Impl {
   std::vector<Source> sources;               // guarded by mutex
 };
 
-void Counter::Add(double by) { counter_->Increment(by); }
-double Counter::Value() const { return counter_->Value(); }
+void Counter::Add(double by) {
+  counter_->Increment(by);
+}
+double Counter::Value() const {
+  return counter_->Value();
+}
 
-void Gauge::Set(double value) { gauge_->Set(value); }
-void Gauge::Add(double by) { gauge_->Increment(by); }
-double Gauge::Value() const { return gauge_->Value(); }
+void Gauge::Set(double value) {
+  gauge_->Set(value);
+}
+void Gauge::Add(double by) {
+  gauge_->Increment(by);
+}
+double Gauge::Value() const {
+  return gauge_->Value();
+}
 
-void Histogram::Observe(double value) { histogram_->Observe(value); }
+void Histogram::Observe(double value) {
+  histogram_->Observe(value);
+}
 
 void Latency::Observe(std::chrono::duration<double> latency) {
   histogram_->Observe(latency.count());
 }
 
-Counter CounterFamily::With(const Labels& labels) { return Counter(&family_->Add(labels)); }
-Gauge GaugeFamily::With(const Labels& labels) { return Gauge(&family_->Add(labels)); }
+Counter CounterFamily::With(const Labels& labels) {
+  return Counter(&family_->Add(labels));
+}
+Gauge GaugeFamily::With(const Labels& labels) {
+  return Gauge(&family_->Add(labels));
+}
 Latency LatencyFamily::With(const Labels& labels) {
   return Latency(&family_->Add(labels, LatencyBuckets()));
 }
@@ -113,7 +130,8 @@ Latency LatencyFamily::With(const Labels& labels) {
 Registry::Registry() : impl_(std::make_unique<Impl>()) {}
 Registry::~Registry() = default;
 
-Counter Registry::MakeCounter(const std::string& name, const std::string& help,
+Counter Registry::MakeCounter(const std::string& name,
+                              const std::string& help,
                               const Labels& labels) {
   return Counter(&impl_->Counters(name, help).Add(labels));
 }
@@ -122,13 +140,16 @@ Gauge Registry::MakeGauge(const std::string& name, const std::string& help, cons
   return Gauge(&impl_->Gauges(name, help).Add(labels));
 }
 
-Latency Registry::MakeLatency(const std::string& name, const std::string& help,
+Latency Registry::MakeLatency(const std::string& name,
+                              const std::string& help,
                               const Labels& labels) {
   return Latency(&impl_->Histograms(name, help).Add(labels, LatencyBuckets()));
 }
 
-Histogram Registry::MakeHistogram(const std::string& name, const std::string& help,
-                                  std::vector<double> bounds, const Labels& labels) {
+Histogram Registry::MakeHistogram(const std::string& name,
+                                  const std::string& help,
+                                  std::vector<double> bounds,
+                                  const Labels& labels) {
   CHECK(std::is_sorted(bounds.begin(), bounds.end()), "buckets of {} must rise", name);
   return Histogram(&impl_->Histograms(name, help).Add(labels, std::move(bounds)));
 }
@@ -145,12 +166,14 @@ LatencyFamily Registry::MakeLatencies(const std::string& name, const std::string
   return LatencyFamily(&impl_->Histograms(name, help));
 }
 
-void Registry::CountersFrom(const std::string& name, const std::string& help,
+void Registry::CountersFrom(const std::string& name,
+                            const std::string& help,
                             std::function<std::vector<Sample>()> read) {
   impl_->AddSource({name, help, prometheus::MetricType::Counter, std::move(read)});
 }
 
-void Registry::GaugesFrom(const std::string& name, const std::string& help,
+void Registry::GaugesFrom(const std::string& name,
+                          const std::string& help,
                           std::function<std::vector<Sample>()> read) {
   impl_->AddSource({name, help, prometheus::MetricType::Gauge, std::move(read)});
 }
@@ -164,8 +187,9 @@ std::string Registry::Text() const {
     sources = impl_->sources;
   }
   for (const Source& source : sources) families.push_back(Collect(source));
-  std::sort(families.begin(), families.end(),
-            [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(families.begin(), families.end(), [](const auto& a, const auto& b) {
+    return a.name < b.name;
+  });
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families);
   return out.str();

@@ -16,8 +16,8 @@
 //     metrics::Latency bind_seconds_;
 //   };
 //
-// Counter, Gauge, Latency and Histogram are handles: copied freely, thread-safe, cheap (an atomic add,
-// for the last two a short lock). They must not outlive the registry. No ids in labels: each
+// Counter, Gauge, Latency and Histogram are handles: copied freely, thread-safe, cheap (an atomic
+// add, for the last two a short lock). They must not outlive the registry. No ids in labels: each
 // combination of label values is kept for ever.
 #pragma once
 
@@ -90,7 +90,8 @@ class Latency {
   prometheus::Histogram* histogram_;
 };
 
-// One metric with several label values. With() takes a lock: keep the handle where it is used often.
+// One metric with several label values. With() takes a lock: keep the handle where it is used
+// often.
 class CounterFamily {
  public:
   Counter With(const Labels& labels);
@@ -127,8 +128,8 @@ struct Sample {
   double value = 0;
 };
 
-// All metrics of a process. Thread-safe. A bad metric name, or one that is taken by another type, is
-// a defect of ours and ends the process (CHECK).
+// All metrics of a process. Thread-safe. A bad metric name, or one that is taken by another type,
+// is a defect of ours and ends the process (CHECK).
 class Registry {
  public:
   Registry();
@@ -140,8 +141,10 @@ class Registry {
   Gauge MakeGauge(const std::string& name, const std::string& help, const Labels& labels = {});
   Latency MakeLatency(const std::string& name, const std::string& help, const Labels& labels = {});
   // `bounds`: the upper ends of the buckets, rising.
-  Histogram MakeHistogram(const std::string& name, const std::string& help,
-                          std::vector<double> bounds, const Labels& labels = {});
+  Histogram MakeHistogram(const std::string& name,
+                          const std::string& help,
+                          std::vector<double> bounds,
+                          const Labels& labels = {});
 
   CounterFamily MakeCounters(const std::string& name, const std::string& help);
   GaugeFamily MakeGauges(const std::string& name, const std::string& help);
@@ -149,9 +152,11 @@ class Registry {
 
   // `read` is called at each scrape, from any thread, and must not call the registry. What it reads
   // must outlive the registry's last Text().
-  void CountersFrom(const std::string& name, const std::string& help,
+  void CountersFrom(const std::string& name,
+                    const std::string& help,
                     std::function<std::vector<Sample>()> read);
-  void GaugesFrom(const std::string& name, const std::string& help,
+  void GaugesFrom(const std::string& name,
+                  const std::string& help,
                   std::function<std::vector<Sample>()> read);
 
   // Everything in Prometheus' text format (version 0.0.4), for /metrics.

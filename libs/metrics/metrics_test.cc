@@ -1,10 +1,10 @@
 #include "libs/metrics/metrics.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "libs/metrics/process_metrics.h"
 
@@ -51,7 +51,8 @@ TEST(MetricsTest, HistogramTakesItsOwnBounds) {
   Registry registry;
   Histogram batch = registry.MakeHistogram("batch", "Messages in a batch.", {1, 10, 100});
   batch.Observe(50);
-  EXPECT_THAT(registry.Text(), HasSubstr("batch_bucket{le=\"10\"} 0\nbatch_bucket{le=\"100\"} 1\n"));
+  EXPECT_THAT(registry.Text(),
+              HasSubstr("batch_bucket{le=\"10\"} 0\nbatch_bucket{le=\"100\"} 1\n"));
 }
 
 TEST(MetricsTest, FamilyKeepsOneValueForEachCombinationOfLabels) {
@@ -113,8 +114,8 @@ TEST(ProcessMetricsTest, ReadsThisProcess) {
   EXPECT_GE(usage.open_fds, 3);
   EXPECT_GT(usage.max_fds, usage.open_fds);
   EXPECT_GE(usage.threads, 1);
-  const double now = std::chrono::duration<double>(
-      std::chrono::system_clock::now().time_since_epoch()).count();
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   EXPECT_LE(usage.start_time_seconds, now + 1);
   EXPECT_GT(usage.start_time_seconds, now - 3600);
 }

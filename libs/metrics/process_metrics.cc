@@ -1,8 +1,5 @@
 #include "libs/metrics/process_metrics.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +7,9 @@
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace fluxqueue::metrics {
 namespace {
@@ -77,10 +77,11 @@ void ExportProcessMetrics(Registry& registry) {
       return std::vector<Sample>{{{}, static_cast<double>(ReadProcessUsage().*member)}};
     });
   };
-  gauge("process_resident_memory_bytes", "Resident memory in bytes.",
-        &ProcessUsage::resident_bytes);
+  gauge(
+      "process_resident_memory_bytes", "Resident memory in bytes.", &ProcessUsage::resident_bytes);
   gauge("process_virtual_memory_bytes", "Virtual memory in bytes.", &ProcessUsage::virtual_bytes);
-  gauge("process_start_time_seconds", "Start of the process, seconds since the Unix epoch.",
+  gauge("process_start_time_seconds",
+        "Start of the process, seconds since the Unix epoch.",
         &ProcessUsage::start_time_seconds);
   gauge("process_open_fds", "Open file descriptors.", &ProcessUsage::open_fds);
   gauge("process_max_fds", "File descriptors that may be open.", &ProcessUsage::max_fds);
