@@ -43,8 +43,8 @@
 
 namespace fluxqueue::queue_core {
 
-// Says of a message that it was handled; what the shell has to send, in this order. Envelopes are
-// complete but for stream, sequence and time_ms, which the outbox stamps.
+// What the shell has to send, in this order. Envelopes are complete but for stream, sequence and time_ms,
+// which the outbox stamps; the traceparent is that of the message from which they follow.
 struct Outputs {
   std::vector<events::v1::Envelope> pool;  // to the pool's own log
   std::vector<events::v1::Envelope> jobs;  // JobFacts, to fluxqueue.jobs
@@ -71,12 +71,13 @@ class QueueCore {
   // When, in the log's time, something is due that no message brings.
   std::optional<Millis> NextDeadline() const;
 
-  // The rows changed since the last call (or the last Commit or Rollback).
-  Changes TakeChanges();
+  // The rows changed since the last Commit or Rollback. Calling it changes nothing.
+  Changes TakeChanges() const;
   void Commit();
   void Rollback();
 
-  // Replaces all that is in memory. Internal when a row does not decode or the rows contradict each other.
+  // Replaces all that is in memory. DataLoss when a row does not decode or the rows contradict each other;
+  // the core is then unusable until a Restore succeeds.
   absl::Status Restore(const Rows& rows);
 
   // Equal for equal states: of the rows, and of what is derived from them.

@@ -1,0 +1,66 @@
+// Queues, the pool's configuration, and what the matcher says besides its answers.
+#include <utility>
+
+#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
+
+namespace fluxqueue::queue_core {
+
+using model::JobState;
+
+void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& configured) {
+  const std::string& name = configured.queue();
+  const bool existed = book_.Exists(name);
+  if (configured.deleted()) {
+    if (!existed) {
+      ++out_->stale;
+      return;
+    }
+    // Started jobs go on; those that wait, wait for the queue to come back.
+    const std::vector<Entry*> waiting = book_.JobsOf(name, JobState::kPending);
+    book_.Configure(name, nullptr);
+    for (Entry* entry : waiting) {
+      Job& job = book_.Edit(entry);
+      Disown(job);
+      SetWaiting(job, reason::kNoQueue, "");
+      Say(entry);
+    }
+    return;
+  }
+  book_.Configure(name, std::make_shared<const events::v1::QueueConfigured>(configured));
+  if (existed) return;
+  for (Entry* entry : book_.JobsOf(name, JobState::kSubmitted)) {
+    SetWaiting(book_.Edit(entry), reason::kQueued, "in line");
+    Say(entry);
+  }
+}
+
+void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
+  state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
+  // Another policy or other levels may find room where there was none.
+  state_.room_changed = true;
+}
+
+void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& changed) {
+  const bool first_sync = changed.synced() && !state_.synced;
+  if (first_sync) state_.synced = true;
+  if (changed.grew() || first_sync) {
+    state_.room_changed = true;
+    for (Entry* entry : book_.SetAside()) {
+      book_.Edit(entry).not_before_ms = 0;
+      book_.Place(entry);
+    }
+  }
+  for (const events::v1::AllocationKey& key : changed.broken()) OnNodeGone(key, changed.node());
+}
+
+void QueueCore::Impl::OnReleased(const events::v1::Released& released) {
+  if (!released.nothing_held()) state_.room_changed = true;
+  // The last release names no slots: those that do were asked for before it.
+  if (released.slots_size() == 0 &&
+      book_.EndedAttempt(released.key().job_id()) == released.key().attempt()) {
+    book_.Confirm(released.key().job_id());
+  }
+}
+
+}  // namespace fluxqueue::queue_core

@@ -1,0 +1,127 @@
+// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job), cycles.cc (what
+// is asked of the matcher), configuration.cc (queues, pool, inventory), queue_core.cc (the fold and the
+// rows).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/base/clock.h"
+#include "libs/model/job_state.h"
+#include "libs/queue_core/job_book.h"
+#include "libs/queue_core/pool_state.h"
+#include "libs/queue_core/queue_core.h"
+
+namespace fluxqueue::queue_core {
+
+class QueueCore::Impl {
+ public:
+  explicit Impl(std::string pool);
+
+  absl::Status Handle(const events::v1::Envelope& message, Millis now, Outputs* out);
+  std::optional<Millis> NextDeadline() const;
+  Changes Describe() const;
+  void Commit();
+  void Rollback();
+  absl::Status Restore(const Rows& rows);
+  uint64_t Fingerprint() const;
+
+  const std::string& pool() const { return pool_; }
+  const JobBook& book() const { return book_; }
+  const PoolState& state() const { return state_; }
+
+ private:
+  using AfterStop = events::v1::JobFact::AfterStop;
+
+  // --------------------------------------------------------------------------------- queue_core.cc
+  // A poison status when the message can be no part of this pool's history. Changes nothing.
+  absl::Status Check(const events::v1::Envelope& message) const;
+  absl::Status CheckFact(std::string_view job_id, uint32_t attempt, model::Fact fact) const;
+  void Fold(const events::v1::Envelope& message);
+  void AdvanceTo(int64_t now_ms);
+  std::string PoolRow() const;
+  absl::Status RestorePool(const Rows& rows);
+  absl::Status RestoreJobs(const Rows& rows);
+
+  // ---------------------------------------------------------------------------------- lifecycle.cc
+  void OnSubmitted(const events::v1::JobSubmitted& submitted);
+  void OnUpdated(const events::v1::JobUpdated& updated);
+  void OnWithdrawn(const events::v1::JobWithdrawn& withdrawn);
+  void OnBound(const events::v1::JobBound& bound);
+  void OnBindFailed(const events::v1::BindFailed& failed);
+  void OnStopped(const events::v1::JobStopped& stopped);
+  void OnStarted(const events::v1::JobStarted& started);
+  void OnPodEnded(const events::v1::PodEnded& ended);
+  void OnEnded(const events::v1::JobEnded& ended);
+  void OnNodeLost(const events::v1::JobNodeLost& lost);
+  void OnNodeGone(const events::v1::AllocationKey& key, const std::string& node);
+
+  // The job, when the fact applies to this attempt of it; else null, and counted as stale.
+  Entry* Applies(std::string_view job_id, uint32_t attempt, model::Fact fact);
+  // Takes over what is set; true when the fact of the job would show it.
+  bool TakeAttributes(const events::v1::JobUpdated& updated, Job& job);
+  void UpdateWaiting(Entry* entry, bool resized, bool hold_changed);
+  void UpdateHolding(Entry* entry, bool resized);
+  void CancelJob(Entry* entry, const char* reason, std::string message);
+  // Pending with this reason; or Held; or Submitted, where its queue does not exist. Says nothing yet.
+  void SetWaiting(Job& job, const char* reason, std::string message);
+  // What the cycle in flight answers for the job is not wanted any more.
+  void Disown(Job& job);
+  void Stop(Entry* entry, AfterStop after, std::string reason, std::string message);
+  void StopForFailure(Entry* entry, bool may_be_bound, const char* reason, std::string message);
+  // A pod of a job that was to be requeued had been bound: what nobody makes again fails instead.
+  void LearnBound(Entry* entry);
+  void Requeue(Entry* entry);
+  void End(Entry* entry, model::JobState state, const char* reason, std::string message);
+  // The next version of the job, as it is now.
+  void Say(Entry* entry);
+  void Release(const Job& job, bool job_ended, std::optional<uint32_t> slot);
+  int64_t EffectiveDuration(const Job& job) const;
+
+  // ------------------------------------------------------------------------------------- cycles.cc
+  // What an outcome was for the course of the cycle.
+  enum class Course { kUnwanted, kAllocated, kMoved, kRefused };
+
+  void OnAnswered(const events::v1::CycleAnswered& answered);
+  Course JudgeOutcome(const events::v1::Outcome& outcome);
+  void ReleaseUnwanted(const events::v1::Outcome& outcome);
+  void Allocate(Entry* entry, const events::v1::Outcome& outcome);
+  void Refuse(Entry* entry, const char* reason, const events::v1::Outcome& outcome);
+  Course FindUnsatisfiable(Entry* entry, const events::v1::Outcome& outcome);
+  void CloseCycle(uint32_t allocated, bool progressed, const std::vector<uint64_t>& refused);
+  void BeginCycle();
+  void AskCycle();
+  uint32_t DepthOf(const Queue& queue) const;
+  // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
+  void MarkCandidates(bool marked);
+
+  // ------------------------------------------------------------------------------ configuration.cc
+  void OnQueueConfigured(const events::v1::QueueConfigured& configured);
+  void OnPoolConfigured(const events::v1::PoolConfigured& configured);
+  void OnInventoryChanged(const events::v1::InventoryChanged& changed);
+  void OnReleased(const events::v1::Released& released);
+
+  events::v1::Envelope* ToPool();
+  const events::v1::PoolConfigured& config() const { return *state_.config; }
+
+  std::string pool_;
+  PoolState state_;
+  JobBook book_;
+
+  // The batch.
+  std::optional<PoolState> before_;
+  std::vector<JobEvent> events_;
+  std::vector<CycleRequest> cycles_requested_;
+  std::vector<uint64_t> cycles_answered_;
+
+  // The message being folded.
+  Outputs* out_ = nullptr;
+  std::string traceparent_;
+};
+
+}  // namespace fluxqueue::queue_core

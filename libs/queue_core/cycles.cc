@@ -1,0 +1,224 @@
+// What is asked of the matcher, and what its answers mean.
+//
+// The naive way is to ask for everything that waits whenever anything happens. Departures:
+// - One cycle is in flight; what happens meanwhile is in the next one. The matcher has read everything
+//   before the request, so an answer is right for the log up to there.
+// - When the head of the line was refused and nothing that could help it was read since, nothing is
+//   asked. What the matcher said between request and answer does not count: it said it before it
+//   answered, so the answer knows.
+// - The window (libs/scheduling/candidate_window.h) keeps a cycle as large as the pool has use for.
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
+#include "libs/scheduling/candidate_window.h"
+#include "libs/scheduling/strategy.h"
+
+namespace fluxqueue::queue_core {
+
+using events::v1::CycleRequested;
+using events::v1::Outcome;
+using model::JobState;
+
+namespace {
+
+// A refusal in other words (other numbers) is worth a fact this long after the last.
+constexpr int64_t kSentenceIntervalMs = 10'000;
+
+}  // namespace
+
+void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
+  if (state_.cycle == nullptr || answered.cycle_id() != state_.cycle->cycle_id()) {
+    ++out_->stale;
+    return;
+  }
+  uint32_t allocated = 0;
+  bool progressed = false;
+  std::vector<uint64_t> refused;  // by submission
+  for (const Outcome& outcome : answered.outcomes()) {
+    const Course course = JudgeOutcome(outcome);
+    if (course == Course::kAllocated) ++allocated;
+    if (course == Course::kRefused) {
+      refused.push_back(book_.Find(outcome.job_id())->job.submission);
+    } else {
+      progressed = true;
+    }
+  }
+  CloseCycle(allocated, progressed, refused);
+}
+
+QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome) {
+  Entry* entry = book_.Find(outcome.job_id());
+  if (entry == nullptr || !entry->job.in_cycle || entry->job.attempt != outcome.attempt()) {
+    if (outcome.kind() == Outcome::KIND_ALLOCATED) ReleaseUnwanted(outcome);
+    ++out_->stale;
+    return Course::kUnwanted;
+  }
+  // Whoever is in the cycle with its present attempt is Pending: what moves it on disowns it.
+  CHECK(entry->job.state == JobState::kPending, "job {} is {}", entry->job.id,
+        model::Name(entry->job.state));
+  switch (outcome.kind()) {
+    case Outcome::KIND_ALLOCATED:
+      Allocate(entry, outcome);
+      return Course::kAllocated;
+    case Outcome::KIND_UNSATISFIABLE:
+      return FindUnsatisfiable(entry, outcome);
+    case Outcome::KIND_INVALID:
+      End(entry, JobState::kRejected, reason::kInvalid, outcome.reason());
+      return Course::kMoved;
+    case Outcome::KIND_RESERVED:
+      Refuse(entry, reason::kReserved, outcome);
+      return Course::kRefused;
+    default:
+      Refuse(entry, reason::kBusy, outcome);
+      return Course::kRefused;
+  }
+}
+
+void QueueCore::Impl::ReleaseUnwanted(const Outcome& outcome) {
+  // An ended job's last release was asked for after the cycle, so it covers this allocation too.
+  if (book_.EndedAttempt(outcome.job_id()) == outcome.attempt()) return;
+  // What a job holds now was allocated by an earlier cycle, and is not given away.
+  const Entry* entry = book_.Find(outcome.job_id());
+  if (entry != nullptr && outcome.attempt() >= entry->job.attempt) return;
+  events::v1::ReleaseRequested* release = ToPool()->mutable_release_requested();
+  release->mutable_key()->set_job_id(outcome.job_id());
+  release->mutable_key()->set_attempt(outcome.attempt());
+  release->mutable_key()->set_part(outcome.part());
+  ++out_->unwanted;
+}
+
+void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome) {
+  Job& job = book_.Edit(entry);
+  job.state = JobState::kAllocated;
+  job.reason.clear();
+  job.message.clear();
+  job.placement_hash = outcome.placement_hash();
+  job.not_before_ms = 0;
+  job.unsatisfiable_since_ms = 0;
+  job.start_ms = 0;
+  job.in_cycle = false;
+  Say(entry);
+}
+
+void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& outcome) {
+  const bool reserved = outcome.kind() == Outcome::KIND_RESERVED;
+  const int64_t start_ms = reserved ? state_.beginning_ms + outcome.at_s() * 1000 : 0;
+  const Job& known = entry->job;
+  if (known.unsatisfiable_since_ms != 0) book_.Edit(entry).unsatisfiable_since_ms = 0;
+  const bool other_words = known.message != outcome.reason() || known.start_ms != start_ms;
+  const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
+  if (known.reason == reason && !(other_words && due)) return;
+  Job& job = book_.Edit(entry);
+  job.reason = reason;
+  job.message = outcome.reason();
+  job.start_ms = start_ms;
+  Say(entry);
+}
+
+QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const Outcome& outcome) {
+  if (!state_.synced) {
+    // Not all nodes are known yet.
+    Refuse(entry, reason::kBusy, outcome);
+    return Course::kRefused;
+  }
+  Job& job = book_.Edit(entry);
+  if (job.unsatisfiable_since_ms == 0) job.unsatisfiable_since_ms = state_.now_ms;
+  const int64_t until = job.unsatisfiable_since_ms + config().unsatisfiable_grace_ms();
+  if (state_.now_ms >= until) {
+    End(entry, JobState::kRejected, reason::kUnsatisfiable, outcome.reason());
+    return Course::kMoved;
+  }
+  // Set aside until then, so that it holds up nobody who can be served. More nodes bring it back.
+  job.not_before_ms = until;
+  book_.Place(entry);
+  if (job.reason != reason::kUnsatisfiable) {
+    job.reason = reason::kUnsatisfiable;
+    job.message = fmt::format("{}; rejected unless that changes within {:.1f} s", outcome.reason(),
+                              static_cast<double>(until - state_.now_ms) / 1000);
+    Say(entry);
+  }
+  return Course::kMoved;
+}
+
+void QueueCore::Impl::CloseCycle(uint32_t allocated, bool progressed,
+                                 const std::vector<uint64_t>& refused) {
+  MarkCandidates(false);
+  const auto cycle = std::exchange(state_.cycle, nullptr);
+  cycles_answered_.push_back(cycle->cycle_id());
+  state_.room_changed = false;
+  state_.blocked_head = 0;
+
+  const Entry* head = book_.Head();
+  if (head != nullptr) {
+    const uint64_t submission = head->job.submission;
+    // An answer that says nothing about anybody does not help its first candidate either.
+    const bool ignored =
+        !progressed && refused.empty() && cycle->candidates(0).job_id() == head->job.id;
+    if (ignored || std::find(refused.begin(), refused.end(), submission) != refused.end()) {
+      state_.blocked_head = submission;
+    }
+    const scheduling::CycleResult result{.named = static_cast<uint32_t>(cycle->candidates_size()),
+                                         .allocated = allocated,
+                                         .blocked = !refused.empty()};
+    const Queue& queue = *book_.QueueOf(head->job.queue);
+    state_.window = scheduling::NextWindow(state_.window, DepthOf(queue), result);
+  }
+}
+
+void QueueCore::Impl::BeginCycle() {
+  if (state_.cycle != nullptr) return;
+  const Entry* head = book_.Head();
+  if (head == nullptr) return;
+  if (!state_.room_changed && head->job.submission == state_.blocked_head) return;
+
+  const Queue& first = *head->in_line_of;
+  const scheduling::Strategy& strategy = *scheduling::FindStrategy(first.config->strategy());
+  const uint32_t limit = scheduling::CandidateLimit(state_.window, DepthOf(first));
+  const uint32_t reservations = strategy.Reservations(first.config->reservation_depth());
+
+  auto cycle = std::make_shared<CycleRequested>();
+  cycle->set_cycle_id(++state_.last_cycle_id);
+  cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
+  cycle->set_stop_at_first_blocked(strategy.StopsAtFirstBlocked());
+  for (const auto& [order, queue] : book_.served()) {
+    uint32_t of_queue = 0;
+    for (const auto& [key, entry] : queue->line) {
+      if (of_queue++ == DepthOf(*queue)) break;
+      if (static_cast<uint32_t>(cycle->candidates_size()) == limit) break;
+      events::v1::Candidate* candidate = cycle->add_candidates();
+      candidate->set_job_id(entry->job.id);
+      candidate->set_attempt(entry->job.attempt);
+      candidate->set_may_reserve(static_cast<uint32_t>(cycle->candidates_size()) <= reservations);
+      candidate->set_duration_s((EffectiveDuration(entry->job) + 999) / 1000);
+    }
+  }
+  state_.cycle = std::move(cycle);
+  MarkCandidates(true);
+  cycles_requested_.push_back({state_.last_cycle_id, state_.cycle->SerializeAsString()});
+  AskCycle();
+}
+
+void QueueCore::Impl::AskCycle() {
+  state_.cycle_asked_ms = state_.now_ms;
+  *ToPool()->mutable_cycle_requested() = *state_.cycle;
+}
+
+uint32_t QueueCore::Impl::DepthOf(const Queue& queue) const {
+  const uint32_t depth = queue.config == nullptr ? 0 : queue.config->queue_depth();
+  return depth == 0 ? scheduling::kDefaultDepth : depth;
+}
+
+void QueueCore::Impl::MarkCandidates(bool marked) {
+  if (state_.cycle == nullptr) return;
+  for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
+    Entry* entry = book_.Find(candidate.job_id());
+    if (entry == nullptr) continue;
+    Job& job = entry->job;
+    job.in_cycle = marked && job.state == JobState::kPending && job.attempt == candidate.attempt();
+  }
+}
+
+}  // namespace fluxqueue::queue_core

@@ -1,0 +1,144 @@
+// The jobs and queues of one pool, with what is derived from them (lines, alarms, counts), and the undo
+// journal of the batch.
+//
+// Derived: a job stands in its queue's line when it is Pending, not held, and its time has come; it has an
+// alarm when it only waits for its time. Place() brings both in step with the job's fields, so a change is
+// always the same three steps:
+//
+//   Job& job = book.Edit(entry);   // remembered for the undo, once for each batch
+//   job.hold = true;
+//   book.Place(entry);
+//
+// Thread-compatible. An Entry* lives until its job ends, or a Rollback or Clear.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/queue_core/job.h"
+#include "libs/queue_core/rows.h"
+#include "libs/scheduling/queue_order.h"
+#include "libs/scheduling/waiting_list.h"
+
+namespace fluxqueue::queue_core {
+
+struct Entry;
+
+struct Queue {
+  std::string name;
+  // Null: no FluxQueue of that name exists; jobs may wait for it.
+  std::shared_ptr<const events::v1::QueueConfigured> config;
+  scheduling::WaitingList<Entry> line;
+  std::array<size_t, model::kJobStates> counts = {};
+};
+
+// A job and where it is listed.
+struct Entry {
+  Job job;
+  // Where Place() has put it.
+  Queue* counted_in = nullptr;
+  model::JobState counted_as = model::JobState::kNone;
+  Queue* in_line_of = nullptr;
+  scheduling::OrderKey line_key;
+  int64_t alarm_ms = 0;
+  // The batch whose journal knows it, and the batch in which its row changed.
+  uint64_t remembered_in = 0;
+  uint64_t changed_in = 0;
+};
+
+class JobBook {
+ public:
+  Entry* Find(std::string_view id);
+  const Entry* Find(std::string_view id) const;
+
+  // REQUIRES: the id is not known.
+  Entry* Add(Job job);
+  // `row_changes`: the change shows in the job's row.
+  Job& Edit(Entry* entry, bool row_changes = true);
+  void Place(Entry* entry);
+  // The job is in a terminal state: it leaves memory, its id stays until Confirm.
+  void End(Entry* entry);
+
+  // Ended jobs whose last release is not confirmed: the attempt that was released.
+  std::optional<uint32_t> EndedAttempt(std::string_view id) const;
+  void Confirm(std::string_view id);
+
+  // Made when it is not known yet, without a configuration.
+  Queue* QueueOf(const std::string& name);
+  bool Exists(const std::string& queue) const;
+  // Null config: deleted.
+  void Configure(const std::string& queue,
+                 std::shared_ptr<const events::v1::QueueConfigured> config);
+  // Those that exist, in the order in which they are served.
+  const std::map<scheduling::QueueOrder, Queue*>& served() const { return served_; }
+  // First in line of all; null: nobody is in line.
+  Entry* Head() const;
+
+  // Jobs of the queue in that state, in order of submission. O(all jobs): for rare occasions.
+  std::vector<Entry*> JobsOf(const std::string& queue, model::JobState state);
+  // Jobs that were set aside as unsatisfiable and wait for their time, by that time.
+  std::vector<Entry*> SetAside();
+
+  // Puts into line whose time has come.
+  void AdvanceTo(int64_t now_ms);
+  std::optional<int64_t> NextAlarm() const;
+
+  // ---------------------------------------------------------------------------------- the batch
+  void Commit();
+  void Rollback(int64_t now_ms);
+  // The rows of the batch; events aside.
+  void Describe(const std::string& pool, Changes* changes) const;
+
+  // ------------------------------------------------------------------------------------ restore
+  void Clear(int64_t now_ms);
+  void AddEnded(const std::string& id, uint32_t attempt) { ended_[id] = attempt; }
+
+  const std::map<std::string, uint32_t, std::less<>>& ended() const { return ended_; }
+  const std::map<std::string, std::unique_ptr<Queue>>& queues() const { return queues_; }
+  // In order of submission. O(n log n).
+  std::vector<const Entry*> Jobs() const;
+  const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
+  size_t size() const { return jobs_.size(); }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  // As a job was before the batch.
+  struct Before {
+    std::optional<Job> job;            // none: not known
+    uint64_t changed = 0;              // place among the changed rows of the batch, from 1
+    std::unique_ptr<Entry> ended;      // ended in the batch, as it was last
+  };
+
+  Before& Remember(const std::string& id, Entry* entry);
+  void Unplace(Entry* entry);
+  void SetConfig(Queue* queue, std::shared_ptr<const events::v1::QueueConfigured> config);
+
+  std::unordered_map<std::string, std::unique_ptr<Entry>, Hash, std::equal_to<>> jobs_;
+  std::map<std::string, uint32_t, std::less<>> ended_;
+  std::map<std::string, std::unique_ptr<Queue>> queues_;
+  std::map<scheduling::QueueOrder, Queue*> served_;
+  std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;  // by (time, submission)
+  int64_t now_ms_ = 0;
+
+  uint64_t batch_ = 1;
+  uint64_t changed_rows_ = 0;
+  std::unordered_map<std::string, Before> journal_;
+  std::vector<std::pair<std::string, std::optional<uint32_t>>> ended_journal_;
+  std::vector<std::pair<std::string, std::shared_ptr<const events::v1::QueueConfigured>>>
+      queue_journal_;
+};
+
+}  // namespace fluxqueue::queue_core

@@ -1,0 +1,33 @@
+// What the core knows of a pool besides its jobs and queues: small, and copied whole for the undo.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+namespace fluxqueue::queue_core {
+
+// What holds until the first PoolConfigured.
+inline constexpr int64_t kDefaultGraceMs = 30'000;
+inline constexpr int64_t kDefaultAnswerDeadlineMs = 10'000;
+inline constexpr int64_t kDefaultRetryMinMs = 1'000;
+inline constexpr int64_t kDefaultRetryMaxMs = 300'000;
+
+struct PoolState {
+  bool begun = false;  // a message has been read
+  int64_t now_ms = 0;
+  int64_t beginning_ms = 0;
+  std::shared_ptr<const events::v1::PoolConfigured> config;
+  bool synced = false;
+  uint64_t last_submission = 0;
+
+  uint64_t last_cycle_id = 0;
+  std::shared_ptr<const events::v1::CycleRequested> cycle;  // in flight; null: none
+  int64_t cycle_asked_ms = 0;
+  bool room_changed = false;
+  uint64_t blocked_head = 0;
+  uint32_t window = 0;
+};
+
+}  // namespace fluxqueue::queue_core

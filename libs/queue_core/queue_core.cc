@@ -1,0 +1,272 @@
+#include "libs/queue_core/queue_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/queue_core/core_impl.h"
+#include "libs/scheduling/strategy.h"
+
+namespace fluxqueue::queue_core {
+
+using events::v1::Envelope;
+using model::Fact;
+using model::JobState;
+using model::Verdict;
+
+namespace {
+
+events::v1::PoolConfigured DefaultConfig() {
+  events::v1::PoolConfigured config;
+  config.set_unsatisfiable_grace_ms(kDefaultGraceMs);
+  config.set_answer_deadline_ms(kDefaultAnswerDeadlineMs);
+  config.set_retry_min_ms(kDefaultRetryMinMs);
+  config.set_retry_max_ms(kDefaultRetryMaxMs);
+  return config;
+}
+
+absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
+  if (submitted.job_id().empty()) return InvalidArgument("JobSubmitted names no job");
+  if (submitted.spec().slots() == 0) {
+    return InvalidArgument("job {}: JobSubmitted has a jobspec of 0 slots; at least 1 is allowed",
+                           submitted.job_id());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUpdated(const events::v1::JobUpdated& updated) {
+  if (updated.has_spec() && updated.spec().slots() == 0) {
+    return InvalidArgument("job {}: JobUpdated has a jobspec of 0 slots; at least 1 is allowed",
+                           updated.job_id());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckQueue(const events::v1::QueueConfigured& configured) {
+  if (configured.queue().empty()) return InvalidArgument("QueueConfigured names no queue");
+  if (!configured.deleted() && scheduling::FindStrategy(configured.strategy()) == nullptr) {
+    return InvalidArgument("queue {}: strategy \"{}\" does not exist; allowed: {}",
+                           configured.queue(), configured.strategy(), scheduling::StrategyNames());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPool(const events::v1::PoolConfigured& configured) {
+  if (configured.answer_deadline_ms() <= 0) {
+    return InvalidArgument("PoolConfigured: answer_deadline_ms is {}; it must be above 0",
+                           configured.answer_deadline_ms());
+  }
+  if (configured.unsatisfiable_grace_ms() < 0 || configured.retry_min_ms() < 0 ||
+      configured.retry_max_ms() < configured.retry_min_ms()) {
+    return InvalidArgument(
+        "PoolConfigured: grace {} ms and retries from {} to {} ms; none may be below 0, nor the "
+        "first retry above the last",
+        configured.unsatisfiable_grace_ms(), configured.retry_min_ms(), configured.retry_max_ms());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+QueueCore::Impl::Impl(std::string pool) : pool_(std::move(pool)) {
+  state_.config = std::make_shared<const events::v1::PoolConfigured>(DefaultConfig());
+}
+
+absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Outputs* out) {
+  if (!Reads(message.event_case())) return absl::OkStatus();
+  RETURN_IF_ERROR(Check(message));
+  if (!before_.has_value()) before_ = state_;
+  out_ = out;
+  traceparent_ = message.traceparent();
+  AdvanceTo(now.count());
+  Fold(message);
+  BeginCycle();
+  out_ = nullptr;
+  return absl::OkStatus();
+}
+
+absl::Status QueueCore::Impl::CheckFact(std::string_view job_id, uint32_t attempt,
+                                        Fact fact) const {
+  const Entry* entry = book_.Find(job_id);
+  if (entry == nullptr || attempt < entry->job.attempt) return absl::OkStatus();
+  if (attempt > entry->job.attempt) {
+    return InvalidArgument("job {}: {} of attempt {}, but it is in attempt {}", job_id,
+                           model::Name(fact), attempt, entry->job.attempt);
+  }
+  if (model::Judge(entry->job.state, fact).verdict == Verdict::kImpossible) {
+    return InvalidArgument("job {}: {} is impossible in state {} (attempt {}, version {})", job_id,
+                           model::Name(fact), model::Name(entry->job.state), attempt,
+                           entry->job.version);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueueCore::Impl::Check(const Envelope& message) const {
+  if (message.pool() != pool_) {
+    return InvalidArgument("a message of pool \"{}\" was handed to pool \"{}\"", message.pool(),
+                           pool_);
+  }
+  const auto fact = [this](const auto& event, Fact what) {
+    return CheckFact(event.job_id(), event.attempt(), what);
+  };
+  switch (message.event_case()) {
+    case Envelope::kJobSubmitted: return CheckSubmitted(message.job_submitted());
+    case Envelope::kJobUpdated: return CheckUpdated(message.job_updated());
+    case Envelope::kQueueConfigured: return CheckQueue(message.queue_configured());
+    case Envelope::kPoolConfigured: return CheckPool(message.pool_configured());
+    case Envelope::kJobBound: return fact(message.job_bound(), Fact::kBound);
+    case Envelope::kBindFailed: return fact(message.bind_failed(), Fact::kBindFailed);
+    case Envelope::kJobStopped: return fact(message.job_stopped(), Fact::kStopped);
+    case Envelope::kJobStarted: return fact(message.job_started(), Fact::kStarted);
+    case Envelope::kPodEnded: return fact(message.pod_ended(), Fact::kPodEnded);
+    case Envelope::kJobNodeLost: return fact(message.job_node_lost(), Fact::kNodeLost);
+    case Envelope::kCycleAnswered:
+      if (message.cycle_answered().cycle_id() > state_.last_cycle_id) {
+        return InvalidArgument("pool {}: an answer to cycle {}, but the last asked is {}", pool_,
+                               message.cycle_answered().cycle_id(), state_.last_cycle_id);
+      }
+      return absl::OkStatus();
+    default: return absl::OkStatus();
+  }
+}
+
+void QueueCore::Impl::Fold(const Envelope& message) {
+  switch (message.event_case()) {
+    case Envelope::kJobSubmitted: return OnSubmitted(message.job_submitted());
+    case Envelope::kJobUpdated: return OnUpdated(message.job_updated());
+    case Envelope::kJobWithdrawn: return OnWithdrawn(message.job_withdrawn());
+    case Envelope::kQueueConfigured: return OnQueueConfigured(message.queue_configured());
+    case Envelope::kPoolConfigured: return OnPoolConfigured(message.pool_configured());
+    case Envelope::kCycleAnswered: return OnAnswered(message.cycle_answered());
+    case Envelope::kReleased: return OnReleased(message.released());
+    case Envelope::kInventoryChanged: return OnInventoryChanged(message.inventory_changed());
+    case Envelope::kJobBound: return OnBound(message.job_bound());
+    case Envelope::kBindFailed: return OnBindFailed(message.bind_failed());
+    case Envelope::kJobStopped: return OnStopped(message.job_stopped());
+    case Envelope::kJobStarted: return OnStarted(message.job_started());
+    case Envelope::kPodEnded: return OnPodEnded(message.pod_ended());
+    case Envelope::kJobEnded: return OnEnded(message.job_ended());
+    case Envelope::kJobNodeLost: return OnNodeLost(message.job_node_lost());
+    case Envelope::kTick:  // time has passed, that is all
+    default: return;
+  }
+}
+
+void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
+  if (!state_.begun) {
+    state_.begun = true;
+    state_.beginning_ms = now_ms;
+    state_.now_ms = now_ms;
+  }
+  state_.now_ms = std::max(state_.now_ms, now_ms);
+  book_.AdvanceTo(state_.now_ms);
+  if (state_.cycle != nullptr &&
+      state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
+    AskCycle();
+  }
+}
+
+std::optional<Millis> QueueCore::Impl::NextDeadline() const {
+  std::optional<int64_t> next = book_.NextAlarm();
+  if (state_.cycle != nullptr) {
+    const int64_t deadline = state_.cycle_asked_ms + config().answer_deadline_ms();
+    next = next.has_value() ? std::min(*next, deadline) : deadline;
+  }
+  if (!next.has_value()) return std::nullopt;
+  return Millis(*next);
+}
+
+void QueueCore::Impl::Commit() {
+  before_.reset();
+  events_.clear();
+  cycles_requested_.clear();
+  cycles_answered_.clear();
+  book_.Commit();
+}
+
+void QueueCore::Impl::Rollback() {
+  if (before_.has_value()) {
+    MarkCandidates(false);
+    state_ = std::move(*before_);
+  }
+  book_.Rollback(state_.now_ms);
+  MarkCandidates(true);
+  Commit();
+}
+
+// ---------------------------------------------------------------------------------- the public face
+
+QueueCore::QueueCore(std::string pool) : impl_(std::make_unique<Impl>(std::move(pool))) {}
+QueueCore::~QueueCore() = default;
+QueueCore::QueueCore(QueueCore&&) noexcept = default;
+QueueCore& QueueCore::operator=(QueueCore&&) noexcept = default;
+
+bool QueueCore::Reads(Envelope::EventCase type) {
+  switch (type) {
+    case Envelope::kJobSubmitted:
+    case Envelope::kJobUpdated:
+    case Envelope::kJobWithdrawn:
+    case Envelope::kQueueConfigured:
+    case Envelope::kPoolConfigured:
+    case Envelope::kTick:
+    case Envelope::kCycleAnswered:
+    case Envelope::kReleased:
+    case Envelope::kInventoryChanged:
+    case Envelope::kJobBound:
+    case Envelope::kBindFailed:
+    case Envelope::kJobStopped:
+    case Envelope::kJobStarted:
+    case Envelope::kPodEnded:
+    case Envelope::kJobEnded:
+    case Envelope::kJobNodeLost: return true;
+    case Envelope::kCycleRequested:  // its own words
+    case Envelope::kReleaseRequested:
+    case Envelope::kJobFact:
+    case Envelope::kNodeUpserted:  // the matcher's, who says what they come to
+    case Envelope::kNodeGone:
+    case Envelope::kInventorySynced:
+    case Envelope::EVENT_NOT_SET: return false;
+  }
+  return false;
+}
+
+absl::Status QueueCore::Handle(const Envelope& message, Millis now, Outputs* out) {
+  return impl_->Handle(message, now, out);
+}
+std::optional<Millis> QueueCore::NextDeadline() const { return impl_->NextDeadline(); }
+Changes QueueCore::TakeChanges() const { return impl_->Describe(); }
+void QueueCore::Commit() { impl_->Commit(); }
+void QueueCore::Rollback() { impl_->Rollback(); }
+absl::Status QueueCore::Restore(const Rows& rows) { return impl_->Restore(rows); }
+uint64_t QueueCore::Fingerprint() const { return impl_->Fingerprint(); }
+const std::string& QueueCore::pool() const { return impl_->pool(); }
+Millis QueueCore::now() const { return Millis(impl_->state().now_ms); }
+size_t QueueCore::size() const { return impl_->book().size(); }
+
+const Job* QueueCore::Find(std::string_view job_id) const {
+  const Entry* entry = impl_->book().Find(job_id);
+  return entry == nullptr ? nullptr : &entry->job;
+}
+
+size_t QueueCore::Position(std::string_view job_id) const {
+  const Entry* entry = impl_->book().Find(job_id);
+  if (entry == nullptr || entry->in_line_of == nullptr) return 0;
+  return entry->in_line_of->line.Position(entry->line_key);
+}
+
+std::map<std::pair<std::string, JobState>, size_t> QueueCore::Counts() const {
+  std::map<std::pair<std::string, JobState>, size_t> counts;
+  for (const auto& [name, queue] : impl_->book().queues()) {
+    for (int i = 0; i < model::kJobStates; ++i) {
+      if (queue->counts[i] != 0) counts[{name, static_cast<JobState>(i)}] = queue->counts[i];
+    }
+  }
+  return counts;
+}
+
+uint64_t QueueCore::cycle_in_flight() const {
+  return impl_->state().cycle == nullptr ? 0 : impl_->state().cycle->cycle_id();
+}
+
+}  // namespace fluxqueue::queue_core

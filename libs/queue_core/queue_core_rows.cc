@@ -1,0 +1,170 @@
+// The core as rows, and from rows.
+#include "libs/base/status_macros.h"
+#include "libs/queue_core/core_impl.h"
+
+namespace fluxqueue::queue_core {
+
+using model::JobState;
+
+namespace {
+
+absl::Status DataLoss(const std::string& pool, std::string_view what) {
+  return MakeStatus(absl::StatusCode::kDataLoss,
+                    "pool {}: the rows of schema queue contradict each other: {}; restore them from "
+                    "a backup, or replay the pool's log into empty tables",
+                    pool, what);
+}
+
+// FNV-1a, so that it is the same in every build.
+class Hasher {
+ public:
+  void Add(std::string_view bytes) {
+    Add(bytes.size());
+    for (const char c : bytes) Step(static_cast<unsigned char>(c));
+  }
+  void Add(uint64_t number) {
+    for (int i = 0; i < 8; ++i) Step(static_cast<unsigned char>(number >> (8 * i)));
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  void Step(unsigned char byte) { hash_ = (hash_ ^ byte) * 1099511628211ULL; }
+  uint64_t hash_ = 14695981039346656037ULL;
+};
+
+}  // namespace
+
+std::string QueueCore::Impl::PoolRow() const {
+  if (!state_.begun) return "";
+  queue::v1::PoolRow row;
+  row.set_pool(pool_);
+  row.set_now_ms(state_.now_ms);
+  row.set_beginning_ms(state_.beginning_ms);
+  *row.mutable_config() = config();
+  row.set_synced(state_.synced);
+  row.set_last_submission(state_.last_submission);
+  row.set_last_cycle_id(state_.last_cycle_id);
+  row.set_cycle_in_flight(state_.cycle == nullptr ? 0 : state_.cycle->cycle_id());
+  row.set_cycle_asked_ms(state_.cycle_asked_ms);
+  row.set_room_changed(state_.room_changed);
+  row.set_blocked_head(state_.blocked_head);
+  row.set_window(state_.window);
+  for (const auto& [id, attempt] : book_.ended()) {
+    events::v1::AllocationKey* key = row.add_ended();
+    key->set_job_id(id);
+    key->set_attempt(attempt);
+  }
+  return row.SerializeAsString();
+}
+
+Changes QueueCore::Impl::Describe() const {
+  Changes changes;
+  if (!before_.has_value()) return changes;
+  book_.Describe(pool_, &changes);
+  changes.events = events_;
+  changes.cycles_requested = cycles_requested_;
+  changes.cycles_answered = cycles_answered_;
+  changes.pool = PoolRow();
+  return changes;
+}
+
+absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
+  queue::v1::PoolRow row;
+  if (!row.ParseFromString(rows.pool) || row.pool() != pool_) {
+    return DataLoss(pool_, "pools.row does not decode as that of the pool");
+  }
+  state_.begun = true;
+  state_.now_ms = row.now_ms();
+  state_.beginning_ms = row.beginning_ms();
+  state_.config = std::make_shared<const events::v1::PoolConfigured>(row.config());
+  state_.synced = row.synced();
+  state_.last_submission = row.last_submission();
+  state_.last_cycle_id = row.last_cycle_id();
+  state_.cycle_asked_ms = row.cycle_asked_ms();
+  state_.room_changed = row.room_changed();
+  state_.blocked_head = row.blocked_head();
+  state_.window = row.window();
+  book_.Clear(state_.now_ms);
+  for (const events::v1::AllocationKey& key : row.ended()) {
+    book_.AddEnded(key.job_id(), key.attempt());
+  }
+  for (const std::string& bytes : rows.cycles_unanswered) {
+    auto cycle = std::make_shared<events::v1::CycleRequested>();
+    if (!cycle->ParseFromString(bytes)) return DataLoss(pool_, "cycles.requested does not decode");
+    if (cycle->cycle_id() == row.cycle_in_flight()) state_.cycle = std::move(cycle);
+  }
+  if (row.cycle_in_flight() != 0 && state_.cycle == nullptr) {
+    return DataLoss(pool_, fmt::format("cycle {} is in flight, but not in queue.cycles",
+                                       row.cycle_in_flight()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
+  for (const std::string& bytes : rows.queues) {
+    queue::v1::QueueRow row;
+    if (!row.ParseFromString(bytes)) return DataLoss(pool_, "queues.row does not decode");
+    book_.Configure(row.config().queue(),
+                    std::make_shared<const events::v1::QueueConfigured>(row.config()));
+  }
+  for (const std::string& bytes : rows.jobs) {
+    queue::v1::JobRow row;
+    if (!row.ParseFromString(bytes)) return DataLoss(pool_, "jobs.row does not decode");
+    Job job = FromRow(row);
+    const bool known = book_.Find(job.id) != nullptr || book_.EndedAttempt(job.id).has_value();
+    if (known || !model::kLiveStates.Has(job.state)) {
+      return DataLoss(pool_, fmt::format("job {} is {} and {} known already", job.id,
+                                         model::Name(job.state), known ? "is" : "is not"));
+    }
+    if (job.state == JobState::kPending && !book_.Exists(job.queue)) {
+      return DataLoss(pool_, fmt::format("job {} is Pending in queue {}, which does not exist",
+                                         job.id, job.queue));
+    }
+    book_.Place(book_.Add(std::move(job)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status QueueCore::Impl::Restore(const Rows& rows) {
+  Commit();
+  state_ = Impl(pool_).state_;
+  book_.Clear(0);
+  if (rows.pool.empty()) {
+    if (rows.jobs.empty() && rows.queues.empty()) return absl::OkStatus();
+    return DataLoss(pool_, "there are jobs or queues, but no row in queue.pools");
+  }
+  RETURN_IF_ERROR(RestorePool(rows));
+  RETURN_IF_ERROR(RestoreJobs(rows));
+  MarkCandidates(true);
+  Commit();
+  return absl::OkStatus();
+}
+
+uint64_t QueueCore::Impl::Fingerprint() const {
+  Hasher hash;
+  hash.Add(PoolRow());
+  if (state_.cycle != nullptr) hash.Add(state_.cycle->SerializeAsString());
+  for (const Entry* entry : book_.Jobs()) {
+    hash.Add(ToRow(entry->job, pool_).SerializeAsString());
+    hash.Add(entry->job.in_cycle ? 1 : 0);
+  }
+  for (const auto& [order, queue] : book_.served()) {
+    hash.Add(queue->config->SerializeAsString());
+    for (const auto& [key, entry] : queue->line) hash.Add(entry->job.submission);
+  }
+  for (const auto& [alarm, entry] : book_.alarms()) {
+    hash.Add(static_cast<uint64_t>(alarm.first));
+    hash.Add(alarm.second);
+  }
+  for (const auto& [name, queue] : book_.queues()) {
+    for (size_t i = 0; i < queue->counts.size(); ++i) {
+      if (queue->counts[i] == 0) continue;
+      hash.Add(name);
+      hash.Add(i);
+      hash.Add(queue->counts[i]);
+    }
+  }
+  return hash.value();
+}
+
+}  // namespace fluxqueue::queue_core

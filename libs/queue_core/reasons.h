@@ -1,0 +1,27 @@
+// The one-word reasons of a job's facts. Programs compare them; the sentence beside is for people.
+#pragma once
+
+namespace fluxqueue::queue_core::reason {
+
+// Submitted
+inline constexpr char kNoQueue[] = "NoQueue";  // its FluxQueue does not exist
+// Pending
+inline constexpr char kQueued[] = "Queued";                // in line, not tried yet
+inline constexpr char kHeld[] = "Held";                    // by its user
+inline constexpr char kBusy[] = "Busy";                    // tried: what it wants is in use
+inline constexpr char kReserved[] = "Reserved";            // tried: starts at start_ms
+inline constexpr char kUnsatisfiable[] = "Unsatisfiable";  // nothing here could ever run it; also Rejected
+inline constexpr char kRetry[] = "Retry";                  // waits before its next attempt
+// Stopping (and Failed, where it is not tried again)
+inline constexpr char kBindFailed[] = "BindFailed";
+inline constexpr char kNodeLost[] = "NodeLost";
+inline constexpr char kResized[] = "Resized";  // its jobspec changed
+// Stopping, Cancelled
+inline constexpr char kCancelled[] = "Cancelled";  // by its user
+inline constexpr char kWithdrawn[] = "Withdrawn";  // its workload is gone, or no longer ours
+inline constexpr char kDeleted[] = "Deleted";      // its workload was deleted
+// Failed, Rejected
+inline constexpr char kFailed[] = "Failed";    // the workload says so
+inline constexpr char kInvalid[] = "Invalid";  // its jobspec is bad
+
+}  // namespace fluxqueue::queue_core::reason
