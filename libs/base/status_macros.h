@@ -78,7 +78,9 @@ inline absl::Status Annotate(const absl::Status& status, std::string_view doing)
 
 #define ASSIGN_OR_RETURN(lhs, expr) \
   ASSIGN_OR_RETURN_IMPL(FLUXQUEUE_CONCAT(_status_or_, __LINE__), lhs, expr)
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` may be a declaration.
 #define ASSIGN_OR_RETURN_IMPL(result, lhs, expr) \
   auto result = (expr);                          \
   if (!result.ok()) return result.status();      \
   lhs = std::move(result).value()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -289,8 +289,8 @@ absl::Status ReadFile(const std::string& path, const Section& root) {
   std::ostringstream text;
   if (stream) text << stream.rdbuf();
   if (!stream) {
-    return absl::NotFoundError(
-        ToAbsl(fmt::format("{}: cannot read the configuration: {}", path, std::strerror(errno))));
+    return absl::NotFoundError(ToAbsl(fmt::format(
+        "{}: cannot read the configuration: {}", path, std::generic_category().message(errno))));
   }
   return Read(path, text.str(), root);
 }

@@ -11,8 +11,7 @@
 namespace fluxqueue::config {
 namespace {
 
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""min;
+using namespace std::chrono_literals;
 
 constexpr const char* kDsnVariable = "FLUXQUEUE_POSTGRES_DSN";
 

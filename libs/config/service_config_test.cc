@@ -12,7 +12,7 @@
 namespace fluxqueue::config {
 namespace {
 
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 class ServiceConfigTest : public ::testing::Test {

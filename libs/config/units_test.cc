@@ -9,10 +9,7 @@
 namespace fluxqueue::config {
 namespace {
 
-using std::chrono_literals::operator""ms;
-using std::chrono_literals::operator""s;
-using std::chrono_literals::operator""min;
-using std::chrono_literals::operator""h;
+using namespace std::chrono_literals;
 
 TEST(ParseDurationTest, ReadsWhatPeopleWrite) {
   EXPECT_EQ(*ParseDuration("0"), 0ms);

@@ -13,8 +13,7 @@
 namespace fluxqueue::lifecycle {
 namespace {
 
-using std::chrono_literals::operator""s;
-using std::chrono_literals::operator""h;
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
 class FakeFailureSink final : public FailureSink {

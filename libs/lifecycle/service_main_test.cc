@@ -25,7 +25,7 @@
 namespace fluxqueue::lifecycle {
 namespace {
 
-using std::chrono_literals::operator""s;
+using namespace std::chrono_literals;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 

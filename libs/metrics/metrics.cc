@@ -22,9 +22,9 @@ namespace {
 
 // Seconds. 60 ms and 150 ms, the figures that a binding is measured against, are bounds.
 const prometheus::Histogram::BucketBoundaries& LatencyBuckets() {
-  static const prometheus::Histogram::BucketBoundaries kBuckets = {
+  static const prometheus::Histogram::BucketBoundaries buckets = {
       0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.06, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30};
-  return kBuckets;
+  return buckets;
 }
 
 // A metric whose values are read at the time of the scrape.

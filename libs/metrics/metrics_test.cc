@@ -11,7 +11,7 @@
 namespace fluxqueue::metrics {
 namespace {
 
-using std::chrono_literals::operator""ms;
+using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

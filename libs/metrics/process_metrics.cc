@@ -14,6 +14,14 @@
 namespace fluxqueue::metrics {
 namespace {
 
+// Positions in StatFields, from proc(5) less the two fields in front of `state`.
+constexpr size_t kUserTicks = 11;
+constexpr size_t kSystemTicks = 12;
+constexpr size_t kThreads = 17;
+constexpr size_t kStartTicks = 19;
+constexpr size_t kVirtualBytes = 20;
+constexpr size_t kResidentPages = 21;
+
 // The fields of /proc/self/stat behind the program's name, which may hold spaces; `state` is [0].
 std::vector<std::string> StatFields() {
   std::ifstream stream("/proc/self/stat");
@@ -45,14 +53,6 @@ int64_t OpenFds() {
 }  // namespace
 
 ProcessUsage ReadProcessUsage() {
-  // Positions from proc(5), less the two fields in front of `state`.
-  constexpr size_t kUserTicks = 11;
-  constexpr size_t kSystemTicks = 12;
-  constexpr size_t kThreads = 17;
-  constexpr size_t kStartTicks = 19;
-  constexpr size_t kVirtualBytes = 20;
-  constexpr size_t kResidentPages = 21;
-
   ProcessUsage usage;
   const std::vector<std::string> fields = StatFields();
   if (fields.size() > kResidentPages) {
