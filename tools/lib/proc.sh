@@ -41,7 +41,11 @@ proc_start() {
     done
     echo $$ >"$0.tmp" && mv "$0.tmp" "$0"
     exec "$@"' "$dir/logs/$name.pid" "$@" >>"$dir/logs/$name.log" 2>&1 </dev/null
-  wait_until 10 "$name to be started" test -s "$dir/logs/$name.pid"
+  local deadline=$(($(now_ms) + 10000))
+  until [[ -s $dir/logs/$name.pid ]]; do
+    (($(now_ms) < deadline)) || { say "waited 10 s for $name to be started in vain" && return 1; }
+    nap 0.005
+  done
 }
 
 # proc_wait_ready DIR NAME SECONDS WHAT COMMAND…: waits for COMMAND; fails at once when the process has ended. Either
@@ -62,6 +66,14 @@ proc_wait_ready() {
     show_tail "$dir/logs/$name.log"
     return 1
   done
+}
+
+# proc_signal DIR NAME SIGNAL: for parts that may stop side by side, before proc_stop waits for each.
+proc_signal() {
+  local pid
+  if pid=$(proc_pid "$1" "$2") && proc_is_ours "$pid" "$1"; then
+    kill "-$3" "$pid" 2>/dev/null || true
+  fi
 }
 
 # proc_stop DIR NAME [SIGNAL [SECONDS]]: asks with SIGNAL (TERM), after SECONDS (10) kills; waits until it has gone.

@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# Certificates and kubeconfigs of a cluster, for tools/cluster/start. Sourced after log.sh.
+#
+# DIR/pki has the cluster's own authority, the API server's certificate, one client certificate for each part, and the key
+# that signs service account tokens. All are made once, at the first start in DIR, and hold ten years.
+
+# pki_make DIR: everything in DIR/pki.
+pki_make() {
+  local pki=$1/pki
+  [[ ! -e $pki/done ]] || return 0
+  rm -rf "$pki"
+  (umask 077 && mkdir "$pki")
+  {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=fluxqueue-test-ca \
+      -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign \
+      -keyout "$pki/ca.key" -out "$pki/ca.crt"
+    openssl ecparam -name prime256v1 -genkey -noout -out "$pki/service-account.key"
+    openssl ec -in "$pki/service-account.key" -pubout -out "$pki/service-account.pub"
+    pki_sign "$pki" kube-apiserver /CN=kube-apiserver serverAuth "$(printf '%s' \
+      "subjectAltName=IP:127.0.0.1,IP:$SERVICE_IP,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default," \
+      "DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local")"
+    pki_sign "$pki" admin /O=system:masters/CN=admin clientAuth
+    pki_sign "$pki" kwok /O=system:masters/CN=kwok clientAuth
+    pki_sign "$pki" kube-controller-manager /CN=system:kube-controller-manager clientAuth
+    pki_sign "$pki" kube-scheduler /CN=system:kube-scheduler clientAuth
+  } >"$1/logs/pki.log" 2>&1 || {
+    say "making the certificates failed; the end of $1/logs/pki.log:"
+    show_tail "$1/logs/pki.log"
+    return 1
+  }
+  : >"$pki/done"
+}
+
+# pki_sign PKI NAME SUBJECT USAGE [EXTENSION]
+pki_sign() {
+  openssl req -x509 -CA "$1/ca.crt" -CAkey "$1/ca.key" -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 \
+    -subj "$3" -addext basicConstraints=CA:FALSE -addext "extendedKeyUsage=$4" ${5:+-addext "$5"} \
+    -keyout "$1/$2.key" -out "$1/$2.crt"
+}
+
+# pki_kubeconfig DIR NAME PORT FILE: a kubeconfig that holds its certificates, so that it can be copied anywhere.
+pki_kubeconfig() {
+  (umask 077 && cat >"$4.new") <<END
+apiVersion: v1
+kind: Config
+clusters:
+  - name: fluxqueue
+    cluster:
+      server: https://127.0.0.1:$3
+      certificate-authority-data: $(base64 -w0 <"$1/pki/ca.crt")
+users:
+  - name: $2
+    user:
+      client-certificate-data: $(base64 -w0 <"$1/pki/$2.crt")
+      client-key-data: $(base64 -w0 <"$1/pki/$2.key")
+contexts:
+  - name: fluxqueue
+    context: {cluster: fluxqueue, user: $2}
+current-context: fluxqueue
+END
+  mv "$4.new" "$4"
+}
