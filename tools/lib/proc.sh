@@ -99,7 +99,8 @@ proc_stop() {
 proc_others() {
   local environ pid session self
   self=$(ps -o sid= -p $$)
-  grep -lzxsF "FLUXQUEUE_STACK=$1" /proc/[0-9]*/environ | while read -r environ; do
+  # grep reports processes that end while it looks as errors.
+  { grep -lzxsF "FLUXQUEUE_STACK=$1" /proc/[0-9]*/environ || true; } | while read -r environ; do
     pid=${environ#/proc/}
     pid=${pid%/environ}
     session=$(ps -o sid= -p "$pid") || continue
@@ -111,7 +112,7 @@ proc_others() {
 # spares the session of the watchdog.
 proc_sweep() {
   local pid pids deadline=$(($(now_ms) + 10000))
-  while pids=$(proc_others "$@") && [[ -n $pids ]] && (($(now_ms) < deadline)); do
+  while pids=$(proc_others "$@"); [[ -n $pids ]] && (($(now_ms) < deadline)); do
     for pid in $pids; do
       kill -KILL "$pid" 2>/dev/null || true
     done
@@ -184,6 +185,17 @@ port_want() {
 stack_dir() {
   mkdir -p "$1"
   (cd "$1" && pwd -P)
+}
+
+# stop_begin DIR: what every stop starts with; sets dir. A folder that somebody has deleted may still have processes.
+stop_begin() {
+  if [[ ! -d $1 ]]; then
+    proc_sweep "$(realpath -m "$1")"
+    exit 0
+  fi
+  dir=$(stack_dir "$1")
+  stack_lock "$dir"
+  proc_stop "$dir" watchdog
 }
 
 # stack_lock DIR: one start or stop at a time for a folder.
