@@ -6,10 +6,10 @@
 // session kept). A kept connection that the server has closed meanwhile is replaced without the
 // caller seeing it.
 //
-// Errors are of the transport only: Unavailable (cannot connect, connection lost), DeadlineExceeded
-// (no whole answer in time: whether the server acted is unknown), InvalidArgument (TLS refused, bad
-// URL), Cancelled (stop requested, or the sink said stop). Every HTTP status, 500 too, is an OK
-// Response.
+// Errors are of the transport only: Unavailable (cannot connect, certificate not believed,
+// connection lost), DeadlineExceeded (no whole answer in time: whether the server acted is
+// unknown), Cancelled (stop requested, or the sink said stop), InvalidArgument (not a URL). Every
+// HTTP status, 500 too, is an OK Response. Proxies from the environment are not used.
 //
 // Thread-safe.
 #pragma once
@@ -30,28 +30,27 @@ namespace fluxqueue::http {
 
 // PEM texts; empty: not used.
 struct ClientTls {
-  std::string ca;  // empty: the system's
-  std::string certificate;
-  std::string key;
-  std::string server_name;  // expected in the certificate instead of the URL's host
-  bool insecure = false;    // believe any certificate
+  std::string ca{};  // empty: the system's
+  std::string certificate{};
+  std::string key{};
+  bool insecure = false;  // believe any certificate
 };
 
 struct ClientOptions {
-  std::string base_url;  // "https://127.0.0.1:6443", without a closing slash
-  ClientTls tls;
+  std::string base_url{};  // "https://127.0.0.1:6443", without a closing slash
+  ClientTls tls{};
   // Asked for each request: the bearer token, or empty.
-  std::function<std::string()> bearer_token;
+  std::function<std::string()> bearer_token{};
   Millis connect_timeout{5'000};
   std::string user_agent = "fluxqueue";
 };
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string target;  // "/api/v1/pods?limit=500", already escaped
-  std::string content_type;
+  std::string target{};  // "/api/v1/pods?limit=500", already escaped
+  std::string content_type{};
   std::string accept = "application/json";
-  std::string body;
+  std::string body{};
   Millis timeout{10'000};  // from the call to the last byte of the answer
 };
 
@@ -71,8 +70,8 @@ class Client {
   absl::StatusOr<Response> Do(const ClientRequest& request);
 
   // A GET whose answer has no end. When the status is 200, `sink` gets each piece of the body as it
-  // arrives (pieces are cut anywhere) and the Response has no body; returning false ends the stream
-  // with Cancelled. Any other status is answered whole, as by Do. OK when the server closed the
+  // arrives (pieces are cut anywhere; first an empty one, when the headers have come) and the
+  // Response has no body; returning false ends the stream with Cancelled. Any other status is answered whole, as by Do. OK when the server closed the
   // stream in order. `request.timeout` is not used.
   absl::StatusOr<Response> Stream(const ClientRequest& request,
                                   const StreamLimits& limits,

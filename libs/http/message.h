@@ -15,11 +15,11 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 std::string_view FindHeader(const Headers& headers, std::string_view name);
 
 struct Request {
-  std::string method;  // "GET"
-  std::string path;    // "/mutate", without the query
-  std::string query;   // "timeout=10s", without the question mark
-  Headers headers;
-  std::string body;
+  std::string method{};  // "GET"
+  std::string path{};    // "/mutate", without the query
+  std::string query{};   // "timeout=10s", without the question mark
+  Headers headers{};
+  std::string body{};
 };
 
 struct Response {

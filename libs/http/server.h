@@ -31,8 +31,8 @@ namespace fluxqueue::http {
 using Handler = std::function<Response(const Request&)>;
 
 struct ServerTls {
-  std::string certificate_file;  // PEM, the chain, the server's own first
-  std::string key_file;          // PEM
+  std::string certificate_file{};  // PEM, the chain, the server's own first
+  std::string key_file{};          // PEM
 };
 
 struct ServerOptions {
@@ -41,7 +41,7 @@ struct ServerOptions {
   int threads = 2;
   size_t max_body_bytes = 4 << 20;
   Millis idle_timeout{60'000};
-  std::optional<ServerTls> tls;
+  std::optional<ServerTls> tls{};
 };
 
 class Server {

@@ -36,37 +36,37 @@
 namespace fluxqueue::kubernetes {
 
 struct Selector {
-  std::string space;   // empty: all namespaces
-  std::string labels;  // "fluxqueue.io/queue"
-  std::string fields;  // "spec.schedulerName=fluxqueue"
+  std::string space{};   // empty: all namespaces
+  std::string labels{};  // "fluxqueue.io/queue"
+  std::string fields{};  // "spec.schedulerName=fluxqueue"
 };
 
 enum class PatchType { kJson, kMerge, kStrategic };
 
 // Empty fields are no precondition.
 struct Preconditions {
-  std::string uid;
-  std::string resource_version;
+  std::string uid{};
+  std::string resource_version{};
 };
 
 struct Binding {
-  std::string space;
-  std::string pod;
-  std::string node;
-  Preconditions preconditions;
-  StringMap annotations;  // reach the pod in the same write
+  std::string space{};
+  std::string pod{};
+  std::string node{};
+  Preconditions preconditions{};
+  StringMap annotations{};  // reach the pod in the same write
 };
 
 struct DeleteOptions {
-  Preconditions preconditions;
-  std::optional<int64_t> grace_period_s;  // unset: the object's own
-  std::string propagation;  // "Background", "Foreground", "Orphan"; empty: the resource's default
+  Preconditions preconditions{};
+  std::optional<int64_t> grace_period_s{};  // unset: the object's own
+  std::string propagation{};  // "Background", "Foreground", "Orphan"; empty: the resource's default
 };
 
 // Since the client was made, by verb and resource: what metrics show.
 struct CallCount {
-  std::string verb;      // get, list, watch, create, patch, delete, bind
-  std::string resource;  // plural
+  std::string verb{};      // get, list, watch, create, patch, delete, bind
+  std::string resource{};  // plural
   uint64_t calls = 0;
   uint64_t failures = 0;  // of all kinds, 404 and 409 too
   double seconds = 0;     // in all; a watch counts until its first byte
@@ -114,7 +114,7 @@ class Client {
   // there is none.
   absl::Status Bind(const Binding& binding);
 
-  // The raw stream of a watch: the Watcher's business (watch.h).
+  // The raw stream of a watch: the Watcher's business (watch.h). `sink` as in http::Client::Stream.
   absl::Status Watch(const Resource& resource,
                      const Selector& selector,
                      std::string_view resource_version,

@@ -13,11 +13,11 @@
 namespace fluxqueue::kubernetes {
 
 struct ClusterConfig {
-  std::string server;  // "https://127.0.0.1:6443"
-  http::ClientTls tls;
+  std::string server{};  // "https://127.0.0.1:6443"
+  http::ClientTls tls{};
   // One of both, or none. A file is read again when it changes (it is looked at every ten seconds).
-  std::string token;
-  std::string token_file;
+  std::string token{};
+  std::string token_file{};
   Millis request_timeout{10'000};
 };
 

@@ -112,9 +112,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
   return submitted;
 }
 
-absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod,
-                                          uint32_t revision,
-                                          PodDemand* demand) {
+absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, PodDemand* demand) {
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
   const auto deadline = Deadline(pod.spec.active_deadline_s, 0);

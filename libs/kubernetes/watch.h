@@ -30,16 +30,16 @@ struct WatchEvent {
   enum class Kind { kAdded, kModified, kDeleted, kSynced };
   Kind kind = Kind::kSynced;
   // Views that are valid during the callback. All empty with kSynced.
-  std::string_view object;  // JSON; empty for what was found gone by a new list
-  std::string_view space;   // namespace
-  std::string_view name;
-  std::string_view uid;
-  std::string_view resource_version;
+  std::string_view object{};  // JSON; empty for what was found gone by a new list
+  std::string_view space{};   // namespace
+  std::string_view name{};
+  std::string_view uid{};
+  std::string_view resource_version{};
 };
 
 struct WatcherOptions {
-  Resource resource;
-  Selector selector;
+  Resource resource{};
+  Selector selector{};
   int page = 500;
   // The server ends each watch after this (spread by up to a half more); it is taken up again at
   // once.
