@@ -7,6 +7,8 @@
 // Values; immutable after parsing; never throw.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,39 +21,7 @@
 
 namespace fluxqueue::graph {
 
-// A boolean expression over one node's name and labels. Default: true for every node.
-class Constraint {
- public:
-  enum class Kind { kAnd, kOr, kNot, kProperty, kHosts };
-
-  Constraint() = default;
-
-  // `path` names the value in errors. InvalidArgument: an unknown operator, a value of the wrong
-  // type, a hostlist that does not parse or names more than 65,536 hosts.
-  static absl::StatusOr<Constraint> Parse(const nlohmann::json& value, const std::string& path);
-
-  bool Matches(const NodeSpec& node) const;
-
-  // The terms that a node must all meet, for explanations: those of a top-level `and`.
-  std::vector<const Constraint*> Terms() const;
-
-  // Canonical text: equal for equal constraints. What people read and what caches are keyed by.
-  std::string ToString() const;
-
- private:
-  absl::Status AddOperator(const std::string& name,
-                           const nlohmann::json& value,
-                           const std::string& path);
-
-  Kind kind_ = Kind::kAnd;
-  std::vector<Constraint> children_;  // kAnd, kOr, kNot (of the `and` of them)
-  // kProperty: whether the label is wanted, its key, and its value when one was named.
-  bool wanted_ = true;
-  bool has_value_ = false;
-  std::string key_;
-  std::string value_;
-  std::vector<std::string> hosts_;  // kHosts: sorted
-};
+inline constexpr size_t kMaxHosts = 65'536;
 
 // One entry of the operator `tolerations`: "key=value:Effect", "key:Effect" (whatever the value),
 // "key" or "key=value" (all effects), "*" (everything), "*:Effect".
@@ -71,13 +41,73 @@ class Toleration {
   std::string effect_;  // empty: all
 };
 
-// The first taint that keeps such a job away from the node, or null. Taints of effect
-// PreferNoSchedule keep nobody away.
-const Taint* FirstUntolerated(const NodeSpec& node, const std::vector<Toleration>& tolerations);
+// A boolean expression over one node's name and labels. Default: true for every node.
+class Constraint {
+ public:
+  enum class Kind { kAnd, kOr, kNot, kProperty, kHosts };
+
+  Constraint() = default;
+
+  // `path` names the value in errors. The operator `tolerations` is taken out of the top level (or
+  // of an `and` there) into `tolerations`, which stays empty when there is none.
+  // InvalidArgument: an unknown operator, a value of the wrong type, a hostlist that does not
+  // parse, more than kMaxHosts hosts in all, `tolerations` twice or deeper inside.
+  static absl::StatusOr<Constraint> Parse(const nlohmann::json& value,
+                                          const std::string& path,
+                                          std::optional<std::vector<Toleration>>* tolerations);
+
+  bool Matches(const NodeSpec& node) const;
+
+  // The terms that a node must all meet, for explanations: those of a top-level `and`.
+  std::vector<const Constraint*> Terms() const;
+
+  // Equal texts mean the same. What people read, and what caches are keyed by.
+  std::string ToString() const;
+
+ private:
+  struct ParseState;
+
+  static absl::StatusOr<Constraint> ParseObject(const nlohmann::json& value,
+                                                const std::string& path,
+                                                ParseState state);
+  static absl::StatusOr<Constraint> ParseProperty(const std::string& text, const std::string& path);
+  static absl::StatusOr<Constraint> ParseHosts(const nlohmann::json& value,
+                                               const std::string& path,
+                                               ParseState state);
+  static absl::Status ParseTolerations(const nlohmann::json& value,
+                                       const std::string& path,
+                                       ParseState state);
+  static absl::StatusOr<Constraint> ParseNested(Kind kind,
+                                                const nlohmann::json& value,
+                                                const std::string& path,
+                                                ParseState state);
+  absl::Status AddOperator(const std::string& name,
+                           const nlohmann::json& value,
+                           const std::string& path,
+                           ParseState state);
+  bool MatchesProperty(const NodeSpec& node) const;
+  std::string Join(std::string_view separator) const;
+
+  Kind kind_ = Kind::kAnd;
+  std::vector<Constraint> children_;  // kAnd, kOr, kNot (of the `and` of them)
+  // kProperty: whether the label is wanted, its key, and its value when one was named.
+  bool wanted_ = true;
+  bool has_value_ = false;
+  std::string key_;
+  std::string value_;
+  std::vector<std::string> hosts_;  // kHosts: sorted
+  std::string text_;                // kProperty, kHosts: as written
+};
 
 // True for taints by which Kubernetes tells a node's passing condition ("node.kubernetes.io/
 // not-ready", "…/unschedulable", "…/memory-pressure"): they keep a job away now, and say nothing
 // about whether the node could ever run it.
 bool IsCondition(const Taint& taint);
+
+// The first taint that keeps such a job away from the node, or null. Taints of effect
+// PreferNoSchedule keep nobody away. `lasting`: conditions do not count.
+const Taint* FirstUntolerated(const NodeSpec& node,
+                              const std::vector<Toleration>& tolerations,
+                              bool lasting);
 
 }  // namespace fluxqueue::graph

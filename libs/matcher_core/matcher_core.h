@@ -38,6 +38,7 @@
 #include "libs/matcher_core/rows.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -101,38 +102,48 @@ class MatcherCore {
     bool present = false;
   };
 
-  // Refusals of this cycle by shape.
-  using Refusals = std::map<std::string, events::v1::Outcome, std::less<>>;
+  // The refusals of one cycle, by shape.
+  using Refusals = std::map<std::string, events::v1::Outcome>;
 
+  // Each changes nothing when it fails, and returns what is to be said, if anything.
   absl::Status HandleSpec(const std::string& job_id, const events::v1::PartSpec& part);
   absl::Status HandlePool(const events::v1::PoolConfigured& config);
-  absl::Status HandleNode(const events::v1::Node& node, events::v1::InventoryChanged* changed);
-  absl::Status HandleNodeGone(const events::v1::NodeGone& gone,
-                              events::v1::InventoryChanged* changed);
-  absl::Status HandleCycle(const events::v1::CycleRequested& request,
-                           events::v1::CycleAnswered* answer,
-                           bool* say);
-  absl::Status HandleRelease(const events::v1::ReleaseRequested& request,
-                             events::v1::Released* released);
+  absl::StatusOr<std::optional<events::v1::InventoryChanged>> HandleNode(
+      const events::v1::Node& node);
+  std::optional<events::v1::InventoryChanged> HandleNodeGone(const events::v1::NodeGone& gone);
+  std::optional<events::v1::InventoryChanged> HandleSynced();
+  absl::StatusOr<std::optional<events::v1::CycleAnswered>> HandleCycle(
+      const events::v1::CycleRequested& request);
+  absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request);
+
+  static Spec MakeSpec(uint32_t revision, uint32_t slots, std::string text);
+  // `changed` with the counts of now.
+  events::v1::InventoryChanged Inventory(const std::string& node,
+                                         events::v1::InventoryChanged changed) const;
 
   events::v1::Outcome Try(const events::v1::Candidate& candidate,
                           int64_t now_s,
                           Refusals* refusals);
-  void TryMatch(const events::v1::Candidate& candidate,
-                const Spec& spec,
-                int64_t now_s,
-                events::v1::Outcome* outcome);
-  void RecordAllocation(const AllocationKey& key,
-                        const graph::Placement& placement,
-                        uint64_t* hash);
-  void RecordRelease(const AllocationKey& key);
-  void RecordSlots(const AllocationKey& key);
-  void Remove(const std::string& name, events::v1::InventoryChanged* changed);
+  void Match(const events::v1::Candidate& candidate,
+             const graph::Jobspec& jobspec,
+             int64_t now_s,
+             events::v1::Outcome* outcome);
 
+  // Takes the node out and marks it gone; the keys that held it are added to `changed`.
+  void RemoveNode(const std::string& name, events::v1::InventoryChanged* changed);
+  void ReleaseAll(const AllocationKey& key);
+  // The key's row follows from what the engine holds; returns the placement's hash.
+  uint64_t WriteAllocation(const AllocationKey& key);
+
+  // Each keeps for Rollback what was there before.
   void PutSpec(const SpecKey& key, std::optional<Spec> spec);
   void PutNode(const std::string& name, std::optional<KnownNode> node);
-  void DropOldestGone();
+  void SetNode(const std::string& name, std::optional<KnownNode> node);
   void BeginBatch();
+
+  absl::Status RestoreNodes(const Rows& rows);
+  absl::Status RestoreAllocations(const Rows& rows);
+  absl::Status RestorePool(const Rows& rows);
 
   std::string pool_;
   std::unique_ptr<graph::Engine> engine_;
@@ -144,13 +155,9 @@ class MatcherCore {
   // Of the last cycle.
   std::string last_answer_;
 
-  // The batch under way: what was there before (for Rollback), and what changed (for TakeChanges).
+  // What is provisional; null before the first message of a batch.
   struct Batch;
   std::unique_ptr<Batch> batch_;
 };
-
-// A hash of where the slots are: 64-bit FNV-1a over the placement's bytes with no slot marked
-// released, so that it stays the same for the life of the allocation.
-uint64_t PlacementHash(const events::v1::Placement& placement);
 
 }  // namespace fluxqueue::matcher_core

@@ -1,0 +1,315 @@
+#include "libs/graph/constraint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/hostlist.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kOperators = "properties, hostlist, and, or, not, tolerations";
+
+// RFC 31's list of what a property may not contain, and what would blur ToString().
+bool IsPropertyCharacter(char c) {
+  return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&
+         std::string_view("!&'\"^`|(),").find(c) == std::string_view::npos;
+}
+
+absl::Status CheckArray(const json& value, const std::string& path, bool may_be_empty) {
+  if (!value.is_array()) {
+    return InvalidArgument("{}: must be a list, is {}", path, value.type_name());
+  }
+  if (value.empty() && !may_be_empty) {
+    return InvalidArgument("{}: is empty; name at least one, or leave the key out", path);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TextAt(const json& array, size_t index, const std::string& path) {
+  if (!array[index].is_string()) {
+    return InvalidArgument(
+        "{}[{}]: must be a string, is {}", path, index, array[index].type_name());
+  }
+  return array[index].get<std::string>();
+}
+
+}  // namespace
+
+absl::StatusOr<Toleration> Toleration::Parse(const std::string& text, const std::string& path) {
+  Toleration toleration;
+  toleration.text_ = text;
+  const size_t colon = text.rfind(':');
+  std::string key = text.substr(0, colon);
+  if (colon != std::string::npos) {
+    toleration.effect_ = text.substr(colon + 1);
+    if (toleration.effect_ != "NoSchedule" && toleration.effect_ != "NoExecute" &&
+        toleration.effect_ != "PreferNoSchedule") {
+      return InvalidArgument(
+          "{}: \"{}\" has the effect \"{}\"; allowed are NoSchedule, PreferNoSchedule, NoExecute",
+          path,
+          text,
+          toleration.effect_);
+    }
+  }
+  const size_t equals = key.find('=');
+  if (equals != std::string::npos) {
+    toleration.any_value_ = false;
+    toleration.value_ = key.substr(equals + 1);
+    key.resize(equals);
+  }
+  if (key.empty()) {
+    return InvalidArgument(
+        "{}: \"{}\" names no taint; write key, key:Effect, key=value:Effect, or * for every taint",
+        path,
+        text);
+  }
+  toleration.any_key_ = key == "*";
+  toleration.key_ = std::move(key);
+  return toleration;
+}
+
+bool Toleration::Tolerates(const Taint& taint) const {
+  return (effect_.empty() || effect_ == taint.effect) && (any_key_ || key_ == taint.key) &&
+         (any_value_ || value_ == taint.value);
+}
+
+// Handed down the levels of one expression.
+struct Constraint::ParseState {
+  // Where `tolerations` go; null where they may not stand.
+  std::optional<std::vector<Toleration>>* tolerations;
+  // Hosts that may still be named.
+  size_t* hosts_left;
+};
+
+absl::StatusOr<Constraint> Constraint::Parse(const json& value,
+                                             const std::string& path,
+                                             std::optional<std::vector<Toleration>>* tolerations) {
+  size_t hosts_left = kMaxHosts;
+  return ParseObject(value, path, {tolerations, &hosts_left});
+}
+
+absl::StatusOr<Constraint> Constraint::ParseObject(const json& value,
+                                                   const std::string& path,
+                                                   ParseState state) {
+  if (!value.is_object()) {
+    return InvalidArgument(
+        "{}: must be an object such as {{\"properties\": [\"disk=ssd\"]}}, is {}",
+        path,
+        value.type_name());
+  }
+  Constraint all;
+  for (const auto& [name, operand] : value.items()) {
+    RETURN_IF_ERROR(all.AddOperator(name, operand, fmt::format("{}.{}", path, name), state));
+  }
+  if (all.children_.size() == 1) {
+    Constraint only = std::move(all.children_.front());
+    return only;
+  }
+  return all;
+}
+
+absl::Status Constraint::AddOperator(const std::string& name,
+                                     const json& value,
+                                     const std::string& path,
+                                     ParseState state) {
+  if (name == "tolerations") return ParseTolerations(value, path, state);
+  if (name == "properties") {
+    RETURN_IF_ERROR(CheckArray(value, path, true));
+    for (size_t i = 0; i < value.size(); ++i) {
+      ASSIGN_OR_RETURN(const std::string text, TextAt(value, i, path));
+      ASSIGN_OR_RETURN(Constraint property, ParseProperty(text, fmt::format("{}[{}]", path, i)));
+      children_.push_back(std::move(property));
+    }
+    return absl::OkStatus();
+  }
+  if (name == "hostlist") {
+    ASSIGN_OR_RETURN(Constraint hosts, ParseHosts(value, path, state));
+    children_.push_back(std::move(hosts));
+    return absl::OkStatus();
+  }
+  if (name == "and") {
+    ASSIGN_OR_RETURN(Constraint nested, ParseNested(Kind::kAnd, value, path, state));
+    for (Constraint& child : nested.children_) children_.push_back(std::move(child));
+    return absl::OkStatus();
+  }
+  if (name == "or" || name == "not") {
+    ASSIGN_OR_RETURN(Constraint nested,
+                     ParseNested(name == "or" ? Kind::kOr : Kind::kNot,
+                                 value,
+                                 path,
+                                 ParseState{nullptr, state.hosts_left}));
+    children_.push_back(std::move(nested));
+    return absl::OkStatus();
+  }
+  return InvalidArgument("{}: unknown operator; this engine knows {}", path, kOperators);
+}
+
+absl::StatusOr<Constraint> Constraint::ParseNested(Kind kind,
+                                                   const json& value,
+                                                   const std::string& path,
+                                                   ParseState state) {
+  RETURN_IF_ERROR(CheckArray(value, path, kind == Kind::kAnd));
+  Constraint nested;
+  nested.kind_ = kind;
+  for (size_t i = 0; i < value.size(); ++i) {
+    ASSIGN_OR_RETURN(Constraint child,
+                     ParseObject(value[i], fmt::format("{}[{}]", path, i), state));
+    // What only held tolerations is no term.
+    if (kind == Kind::kAnd && child.kind_ == Kind::kAnd && child.children_.empty()) continue;
+    nested.children_.push_back(std::move(child));
+  }
+  return nested;
+}
+
+absl::StatusOr<Constraint> Constraint::ParseProperty(const std::string& text,
+                                                     const std::string& path) {
+  Constraint property;
+  property.kind_ = Kind::kProperty;
+  property.text_ = text;
+  property.wanted_ = text.empty() || text.front() != '^';
+  std::string key = property.wanted_ ? text : text.substr(1);
+  if (!std::all_of(key.begin(), key.end(), IsPropertyCharacter)) {
+    return InvalidArgument(
+        "{}: \"{}\" has a character that no property may have (white space, ! & ' \" ^ ` | ( ) ,)",
+        path,
+        text);
+  }
+  const size_t equals = key.find('=');
+  if (equals != std::string::npos) {
+    property.has_value_ = true;
+    property.value_ = key.substr(equals + 1);
+    key.resize(equals);
+  }
+  if (key.empty()) {
+    return InvalidArgument("{}: \"{}\" names no label; write key or key=value", path, text);
+  }
+  property.key_ = std::move(key);
+  return property;
+}
+
+absl::StatusOr<Constraint> Constraint::ParseHosts(const json& value,
+                                                  const std::string& path,
+                                                  ParseState state) {
+  RETURN_IF_ERROR(CheckArray(value, path, false));
+  Constraint hosts;
+  hosts.kind_ = Kind::kHosts;
+  for (size_t i = 0; i < value.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string text, TextAt(value, i, path));
+    RETURN_IF_ERROR(Annotate(ExpandHostlist(text, *state.hosts_left, &hosts.hosts_),
+                             fmt::format("{}[{}]: \"{}\"", path, i, text)));
+    hosts.text_ += (i == 0 ? "" : ",") + text;
+  }
+  *state.hosts_left -= hosts.hosts_.size();
+  std::sort(hosts.hosts_.begin(), hosts.hosts_.end());
+  return hosts;
+}
+
+absl::Status Constraint::ParseTolerations(const json& value,
+                                          const std::string& path,
+                                          ParseState state) {
+  if (state.tolerations == nullptr) {
+    return InvalidArgument("{}: stands only at the top of the constraints or in an `and` there",
+                           path);
+  }
+  if (state.tolerations->has_value()) {
+    return InvalidArgument("{}: stands twice; put all into one list", path);
+  }
+  RETURN_IF_ERROR(CheckArray(value, path, true));
+  std::vector<Toleration>& tolerations = state.tolerations->emplace();
+  for (size_t i = 0; i < value.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string text, TextAt(value, i, path));
+    ASSIGN_OR_RETURN(Toleration toleration,
+                     Toleration::Parse(text, fmt::format("{}[{}]", path, i)));
+    tolerations.push_back(std::move(toleration));
+  }
+  return absl::OkStatus();
+}
+
+bool Constraint::MatchesProperty(const NodeSpec& node) const {
+  const auto label = std::lower_bound(
+      node.labels.begin(), node.labels.end(), key_, [](const auto& entry, const std::string& key) {
+        return entry.first < key;
+      });
+  const bool has = label != node.labels.end() && label->first == key_ &&
+                   (!has_value_ || label->second == value_);
+  return has == wanted_;
+}
+
+bool Constraint::Matches(const NodeSpec& node) const {
+  const auto matches = [&node](const Constraint& child) { return child.Matches(node); };
+  switch (kind_) {
+    case Kind::kAnd:
+      return std::all_of(children_.begin(), children_.end(), matches);
+    case Kind::kOr:
+      return std::any_of(children_.begin(), children_.end(), matches);
+    case Kind::kNot:
+      return !std::all_of(children_.begin(), children_.end(), matches);
+    case Kind::kProperty:
+      return MatchesProperty(node);
+    case Kind::kHosts:
+      return std::binary_search(hosts_.begin(), hosts_.end(), node.name);
+  }
+  return false;
+}
+
+std::vector<const Constraint*> Constraint::Terms() const {
+  if (kind_ != Kind::kAnd) return {this};
+  std::vector<const Constraint*> terms;
+  for (const Constraint& child : children_) {
+    for (const Constraint* term : child.Terms()) terms.push_back(term);
+  }
+  return terms;
+}
+
+std::string Constraint::Join(std::string_view separator) const {
+  std::string text;
+  for (const Constraint& child : children_) {
+    if (!text.empty()) text += separator;
+    text += child.ToString();
+  }
+  return text;
+}
+
+std::string Constraint::ToString() const {
+  switch (kind_) {
+    case Kind::kAnd:
+      return fmt::format("({})", Join(" and "));
+    case Kind::kOr:
+      return fmt::format("({})", Join(" or "));
+    case Kind::kNot:
+      return fmt::format("not ({})", Join(" and "));
+    case Kind::kProperty:
+      return text_;
+    case Kind::kHosts:
+      return fmt::format("hostlist({})", text_);
+  }
+  return {};
+}
+
+bool IsCondition(const Taint& taint) {
+  return taint.key.starts_with("node.kubernetes.io/") ||
+         taint.key.starts_with("node.cloudprovider.kubernetes.io/");
+}
+
+const Taint* FirstUntolerated(const NodeSpec& node,
+                              const std::vector<Toleration>& tolerations,
+                              bool lasting) {
+  for (const Taint& taint : node.taints) {
+    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
+    if (lasting && IsCondition(taint)) continue;
+    const bool tolerated =
+        std::any_of(tolerations.begin(), tolerations.end(), [&taint](const Toleration& entry) {
+          return entry.Tolerates(taint);
+        });
+    if (!tolerated) return &taint;
+  }
+  return nullptr;
+}
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,273 @@
+#include "libs/graph/explanation.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace fluxqueue::graph {
+namespace {
+
+// One resource of the request, over the nodes that meet the constraints.
+struct Tally {
+  const Amount* need = nullptr;
+  bool known = false;  // some node has, or had, such a resource
+  size_t number = 0;
+  int64_t largest = 0;    // on one node, were it empty
+  int64_t most_free = 0;  // on one node that is up
+  uint32_t large_enough = 0;
+  uint32_t free_enough = 0;
+  uint64_t slots_ever = 0;  // if this were the only resource
+  uint64_t slots_now = 0;
+};
+
+class Explainer {
+ public:
+  Explainer(const Jobspec& jobspec, const NodeTable& table, const MatchingNodes& matching)
+      : jobspec_(jobspec), table_(table), matching_(matching) {}
+
+  Explanation Explain() {
+    for (const Amount& amount : jobspec_.request) {
+      Tally tally{.need = &amount};
+      const auto& names = table_.resources();
+      const auto name = std::find(names.begin(), names.end(), amount.resource);
+      tally.known = name != names.end();
+      tally.number = static_cast<size_t>(name - names.begin());
+      tallies_.push_back(tally);
+    }
+    result_.nodes = table_.size();
+    result_.matching = static_cast<uint32_t>(matching_.ever.size());
+    for (const size_t position : matching_.ever) Count(position);
+    result_.sentence = Sentence();
+    return result_;
+  }
+
+ private:
+  void Count(size_t position) {
+    const Node& node = *table_.positions()[position];
+    const bool up = node.spec.schedulable && (matching_.flags[position] & MatchingNodes::kNow) != 0;
+    int64_t ever = kMaxSlots;
+    int64_t now = up ? kMaxSlots : 0;
+    for (Tally& tally : tallies_) {
+      const int64_t size = tally.known ? node.capacity[tally.number] : 0;
+      const int64_t free = tally.known && up ? node.free[tally.number] : 0;
+      const int64_t ever_here = size / tally.need->amount;
+      const int64_t now_here = free / tally.need->amount;
+      tally.largest = std::max(tally.largest, size);
+      tally.most_free = std::max(tally.most_free, free);
+      tally.large_enough += ever_here > 0 ? 1 : 0;
+      tally.free_enough += now_here > 0 ? 1 : 0;
+      tally.slots_ever += static_cast<uint64_t>(std::min(ever_here, kMaxSlots));
+      tally.slots_now += static_cast<uint64_t>(std::min(now_here, kMaxSlots));
+      ever = std::min(ever, ever_here);
+      now = std::min(now, now_here);
+    }
+    result_.up += up ? 1 : 0;
+    result_.fitting += now > 0 ? 1 : 0;
+    result_.slots_ever += static_cast<uint64_t>(ever);
+    result_.slots_now += static_cast<uint64_t>(now);
+  }
+
+  std::string Sentence() {
+    if (result_.nodes == 0) return "the pool has no nodes";
+    if (result_.matching == 0) return NoneMatches();
+    if (result_.slots_ever == 0) return TooLarge();
+    if (result_.slots_ever < jobspec_.slots) return TooMany();
+    if (result_.up == 0) {
+      return fmt::format("none of the {} nodes that the job may use is up", result_.matching);
+    }
+    if (result_.slots_now == 0) return NoRoom();
+    if (result_.slots_now < jobspec_.slots) return TooLittleRoom();
+    return fmt::format("fits now: {} of {} slots", result_.slots_now, jobspec_.slots);
+  }
+
+  std::string NoneMatches() const {
+    uint32_t tolerated = 0;
+    const Taint* example = nullptr;
+    std::vector<const Constraint*> terms = jobspec_.constraint.Terms();
+    std::vector<uint32_t> meets(terms.size(), 0);
+    for (const Node* node : table_.positions()) {
+      if (node == nullptr) continue;
+      const Taint* taint = FirstUntolerated(node->spec, jobspec_.tolerations, /*lasting=*/true);
+      if (taint == nullptr) ++tolerated;
+      if (example == nullptr) example = taint;
+      for (size_t i = 0; i < terms.size(); ++i) meets[i] += terms[i]->Matches(node->spec) ? 1 : 0;
+    }
+    std::string sentence =
+        fmt::format("constraints: none of the {} nodes meets them all", result_.nodes);
+    for (size_t i = 0; i < terms.size(); ++i) {
+      sentence += fmt::format("; {}: {}", Shortened(terms[i]->ToString()), Nodes(meets[i]));
+    }
+    if (example != nullptr) {
+      sentence += fmt::format("; taints tolerated: {} (a taint that is not: {}{}{}:{})",
+                              Nodes(tolerated),
+                              example->key,
+                              example->value.empty() ? "" : "=",
+                              example->value,
+                              example->effect);
+    }
+    return sentence;
+  }
+
+  std::string TooLarge() {
+    for (const Tally& tally : tallies_) {
+      if (tally.large_enough > 0) continue;
+      result_.resource = tally.need->resource;
+      if (tally.largest == 0) {
+        return fmt::format(
+            "{}: a slot needs {}, no node{} has any", tally.need->resource, Needs(tally), Usable());
+      }
+      return fmt::format("{}: a slot needs {}, the largest node{} has {}",
+                         tally.need->resource,
+                         Needs(tally),
+                         Usable(),
+                         Show(tally, tally.largest));
+    }
+    return fmt::format(
+        "no node{} is large enough in everything: {}", Usable(), Each(&Tally::large_enough));
+  }
+
+  std::string TooMany() {
+    const Tally& tally = Shortest(&Tally::slots_ever);
+    return fmt::format(
+        "{}{} of {} slots would fit if all {} nodes{} were up and empty; a slot "
+        "needs {}, the largest node has {}",
+        Head(tally, &Tally::slots_ever),
+        result_.slots_ever,
+        jobspec_.slots,
+        result_.matching,
+        Usable(),
+        Needs(tally),
+        Show(tally, tally.largest));
+  }
+
+  std::string NoRoom() {
+    for (const Tally& tally : tallies_) {
+      if (tally.free_enough > 0) continue;
+      result_.resource = tally.need->resource;
+      return fmt::format(
+          "{}: 0 of {} slots fit now; a slot needs {}, the best node has {} free; {}",
+          tally.need->resource,
+          jobspec_.slots,
+          Needs(tally),
+          Show(tally, tally.most_free),
+          Filters());
+    }
+    return fmt::format("0 of {} slots fit now; no node has everything free together: {}; {}",
+                       jobspec_.slots,
+                       Each(&Tally::free_enough),
+                       Filters());
+  }
+
+  std::string TooLittleRoom() {
+    const Tally& tally = Shortest(&Tally::slots_now);
+    return fmt::format("{}{} of {} slots fit now; a slot needs {}, the best node has {} free; {}",
+                       Head(tally, &Tally::slots_now),
+                       result_.slots_now,
+                       jobspec_.slots,
+                       Needs(tally),
+                       Show(tally, tally.most_free),
+                       Filters());
+  }
+
+  // The resource of which the fewest slots could be had.
+  const Tally& Shortest(uint64_t Tally::*slots) const {
+    return *std::min_element(
+        tallies_.begin(), tallies_.end(), [slots](const Tally& a, const Tally& b) {
+          return a.*slots < b.*slots;
+        });
+  }
+
+  // "cpu: " when it alone is too little, else nothing: it is how the resources lie together.
+  std::string Head(const Tally& tally, uint64_t Tally::*slots) {
+    if (tally.*slots >= jobspec_.slots) return "";
+    result_.resource = tally.need->resource;
+    return tally.need->resource + ": ";
+  }
+
+  std::string Each(uint32_t Tally::*nodes) const {
+    std::string text;
+    for (const Tally& tally : tallies_) {
+      text += fmt::format("{}{} {} on {}",
+                          text.empty() ? "" : ", ",
+                          tally.need->resource,
+                          Needs(tally),
+                          Nodes(tally.*nodes));
+    }
+    return text;
+  }
+
+  std::string Filters() const {
+    return fmt::format("of {} {} may be used, {} are up, {} have room for a slot",
+                       Nodes(result_.nodes),
+                       result_.matching,
+                       result_.up,
+                       result_.fitting);
+  }
+
+  // Said when constraints leave only some of the nodes.
+  std::string Usable() const {
+    return result_.matching == result_.nodes ? "" : " that the job may use";
+  }
+
+  static std::string Show(const Tally& tally, int64_t amount) {
+    return FormatAmount(tally.need->resource, amount);
+  }
+  static std::string Needs(const Tally& tally) { return Show(tally, tally.need->amount); }
+  static std::string Nodes(uint32_t count) {
+    return fmt::format("{} node{}", count, count == 1 ? "" : "s");
+  }
+  // Host lists may be long. What is cut is ASCII or a property; cut between UTF-8 characters.
+  static std::string Shortened(std::string text) {
+    constexpr size_t kMost = 120;
+    if (text.size() <= kMost) return text;
+    size_t end = kMost;
+    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    return text.substr(0, end) + "…";
+  }
+
+  const Jobspec& jobspec_;
+  const NodeTable& table_;
+  const MatchingNodes& matching_;
+  std::vector<Tally> tallies_;
+  Explanation result_;
+};
+
+bool IsBytes(std::string_view resource) {
+  return resource == "memory" || resource == "ephemeral-storage" ||
+         resource.starts_with("hugepages-");
+}
+
+// "1.5", "2", "0.001": at most three decimals, rounded down so that what is short never looks
+// enough.
+std::string Decimal(int64_t amount, int64_t unit) {
+  const int64_t thousandths = static_cast<int64_t>(static_cast<long double>(amount % unit) * 1000 /
+                                                   static_cast<long double>(unit));
+  std::string text = fmt::format("{}.{:03}", amount / unit, thousandths);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string FormatAmount(std::string_view resource, int64_t amount) {
+  if (resource == "cpu") return Decimal(amount, 1000);
+  if (!IsBytes(resource)) return fmt::format("{}", amount);
+  constexpr std::array<std::string_view, 5> kUnits = {"Pi", "Ti", "Gi", "Mi", "Ki"};
+  int64_t unit = int64_t{1} << 50;
+  for (const std::string_view name : kUnits) {
+    if (amount >= unit) return Decimal(amount, unit) + std::string(name);
+    unit >>= 10;
+  }
+  return fmt::format("{}", amount);
+}
+
+Explanation ExplainShortfall(const Jobspec& jobspec,
+                             const NodeTable& table,
+                             const MatchingNodes& matching) {
+  return Explainer(jobspec, table, matching).Explain();
+}
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,21 @@
+// Why a jobspec does not fit: counts over all nodes, and the sentence that people read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "libs/graph/engine.h"
+#include "libs/graph/matching_nodes.h"
+#include "libs/graph/node_table.h"
+
+namespace fluxqueue::graph {
+
+Explanation ExplainShortfall(const Jobspec& jobspec,
+                             const NodeTable& table,
+                             const MatchingNodes& matching);
+
+// For people: cpu in cores ("1.5"), bytes with binary units ("3Gi", "1.5Gi"), else the number.
+std::string FormatAmount(std::string_view resource, int64_t amount);
+
+}  // namespace fluxqueue::graph

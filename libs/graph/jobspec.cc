@@ -1,0 +1,261 @@
+#include "libs/graph/jobspec.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/json_check.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+using nlohmann::json;
+using Keys = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 4> kTopKeys = {
+    "attributes", "resources", "tasks", "version"};
+constexpr std::array<std::string_view, 4> kSlotKeys = {"count", "label", "type", "with"};
+constexpr std::array<std::string_view, 3> kResourceKeys = {"count", "type", "unit"};
+constexpr std::array<std::string_view, 4> kTaskKeys = {"attributes", "command", "count", "slot"};
+constexpr std::array<std::string_view, 2> kTaskCountKeys = {"per_slot", "total"};
+constexpr std::array<std::string_view, 2> kAttributeKeys = {"system", "user"};
+// Those that do not say where a job can run are accepted and not looked at.
+constexpr std::array<std::string_view, 7> kSystemKeys = {
+    "constraints", "cwd", "duration", "environment", "job", "queue", "shell"};
+constexpr size_t kMaxMessageBytes = 500;
+constexpr double kMaxDuration = 1e10;  // seconds: three centuries
+
+// An object with no key beyond the known ones.
+absl::Status CheckObject(const json& value, const std::string& path, Keys known) {
+  if (!value.is_object()) {
+    return InvalidArgument(
+        "{}: must be an object, is {}", path.empty() ? "jobspec" : path, value.type_name());
+  }
+  for (const auto& [key, unused] : value.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return InvalidArgument("{}{}{}: this key is not supported here; known are {}",
+                             path,
+                             path.empty() ? "" : ".",
+                             key,
+                             fmt::join(known, ", "));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const json*> Member(const json& object, const char* key, const std::string& path) {
+  const auto found = object.find(key);
+  if (found == object.end()) {
+    return InvalidArgument("{}{}{}: is missing", path, path.empty() ? "" : ".", key);
+  }
+  return &*found;
+}
+
+absl::StatusOr<std::string> Text(const json& object, const char* key, const std::string& path) {
+  ASSIGN_OR_RETURN(const json* value, Member(object, key, path));
+  if (!value->is_string() || value->get_ref<const std::string&>().empty()) {
+    return InvalidArgument(
+        "{}.{}: must be a string that is not empty, is {}", path, key, value->dump());
+  }
+  return value->get<std::string>();
+}
+
+absl::StatusOr<int64_t> Count(const json& object, const std::string& path, int64_t most) {
+  ASSIGN_OR_RETURN(const json* value, Member(object, "count", path));
+  if (value->is_object()) {
+    return InvalidArgument("{}.count: a range of counts is not supported; give one integer", path);
+  }
+  if (!value->is_number_integer()) {
+    return InvalidArgument("{}.count: must be an integer, is {}", path, value->dump());
+  }
+  const bool too_large =
+      value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(most);
+  if (too_large || value->get<int64_t>() < 1) {
+    return InvalidArgument("{}.count: must be from 1 to {}, is {}", path, most, value->dump());
+  }
+  return value->get<int64_t>();
+}
+
+absl::Status ParseResource(const json& value, const std::string& path, Amounts* request) {
+  if (value.is_object() && value.contains("with")) {
+    return InvalidArgument(
+        "{}.with: a level inside the slot is not supported; a slot has "
+        "resources only",
+        path);
+  }
+  RETURN_IF_ERROR(CheckObject(value, path, kResourceKeys));
+  Amount amount;
+  ASSIGN_OR_RETURN(amount.resource, Text(value, "type", path));
+  if (amount.resource == "slot") {
+    return InvalidArgument("{}.type: a slot within a slot is not supported", path);
+  }
+  if (value.contains("unit") && value["unit"] != "") {
+    return InvalidArgument(
+        "{}.unit: amounts are in base units (cpu: millicores, memory: bytes); "
+        "leave the unit out, is {}",
+        path,
+        value["unit"].dump());
+  }
+  ASSIGN_OR_RETURN(amount.amount, Count(value, path, kMaxAmount));
+  request->push_back(std::move(amount));
+  return absl::OkStatus();
+}
+
+absl::Status ParseRequest(const json& with, const std::string& path, Amounts* request) {
+  if (!with.is_array() || with.empty() || with.size() > kMaxResources) {
+    return InvalidArgument("{}: must be a list of 1 to {} resources", path, kMaxResources);
+  }
+  for (size_t i = 0; i < with.size(); ++i) {
+    RETURN_IF_ERROR(ParseResource(with[i], fmt::format("{}[{}]", path, i), request));
+  }
+  const auto by_name = [](const Amount& a, const Amount& b) { return a.resource < b.resource; };
+  std::sort(request->begin(), request->end(), by_name);
+  for (size_t i = 1; i < request->size(); ++i) {
+    if ((*request)[i - 1].resource == (*request)[i].resource) {
+      return InvalidArgument("{}: names {} twice; add the counts up", path, (*request)[i].resource);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseResources(const json& resources, Jobspec* spec, std::string* label) {
+  if (!resources.is_array() || resources.size() != 1) {
+    return InvalidArgument("resources: must be a list of one slot");
+  }
+  const json& slot = resources[0];
+  const std::string path = "resources[0]";
+  if (slot.is_object() && slot.contains("type") && slot["type"] != "slot") {
+    return InvalidArgument(
+        "{}.type: must be \"slot\", is {}; levels above the slot are not "
+        "supported, a slot goes to any node",
+        path,
+        slot["type"].dump());
+  }
+  RETURN_IF_ERROR(CheckObject(slot, path, kSlotKeys));
+  ASSIGN_OR_RETURN(const std::string type, Text(slot, "type", path));
+  ASSIGN_OR_RETURN(const int64_t count, Count(slot, path, kMaxSlots));
+  spec->slots = static_cast<uint32_t>(count);
+  ASSIGN_OR_RETURN(*label, Text(slot, "label", path));
+  ASSIGN_OR_RETURN(const json* with, Member(slot, "with", path));
+  return ParseRequest(*with, path + ".with", &spec->request);
+}
+
+// Tasks say what runs in a slot, which is the pod's business; only their form is checked.
+absl::Status CheckTasks(const json& tasks, const std::string& label) {
+  if (!tasks.is_array() || tasks.empty()) {
+    return InvalidArgument("tasks: must be a list of at least one task");
+  }
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const std::string path = fmt::format("tasks[{}]", i);
+    RETURN_IF_ERROR(CheckObject(tasks[i], path, kTaskKeys));
+    ASSIGN_OR_RETURN(const json* command, Member(tasks[i], "command", path));
+    if (!command->is_array() && !command->is_string()) {
+      return InvalidArgument("{}.command: must be a list of strings", path);
+    }
+    ASSIGN_OR_RETURN(const std::string slot, Text(tasks[i], "slot", path));
+    if (slot != label) {
+      return InvalidArgument(
+          "{}.slot: \"{}\" is no label of a slot; there is \"{}\"", path, slot, label);
+    }
+    ASSIGN_OR_RETURN(const json* count, Member(tasks[i], "count", path));
+    RETURN_IF_ERROR(CheckObject(*count, path + ".count", kTaskCountKeys));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseDuration(const json& value, int64_t* seconds) {
+  const bool fits =
+      value.is_number() && value.get<double>() >= 0 && value.get<double>() <= kMaxDuration;
+  if (!fits) {
+    return InvalidArgument(
+        "attributes.system.duration: must be seconds from 0 (unlimited) to {:.0f}, is {}",
+        kMaxDuration,
+        value.dump());
+  }
+  *seconds = static_cast<int64_t>(std::ceil(value.get<double>()));
+  return absl::OkStatus();
+}
+
+absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
+  RETURN_IF_ERROR(CheckObject(attributes, "attributes", kAttributeKeys));
+  const auto system = attributes.find("system");
+  if (system == attributes.end()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckObject(*system, "attributes.system", kSystemKeys));
+  if (const auto duration = system->find("duration"); duration != system->end()) {
+    RETURN_IF_ERROR(ParseDuration(*duration, &spec->duration_s));
+  }
+  const auto constraints = system->find("constraints");
+  if (constraints == system->end()) return absl::OkStatus();
+  std::optional<std::vector<Toleration>> tolerations;
+  ASSIGN_OR_RETURN(spec->constraint,
+                   Constraint::Parse(*constraints, "attributes.system.constraints", &tolerations));
+  if (tolerations.has_value()) spec->tolerations = *std::move(tolerations);
+  return absl::OkStatus();
+}
+
+void Sign(Jobspec* spec) {
+  spec->constraint_signature = spec->constraint.ToString();
+  for (const Toleration& toleration : spec->tolerations) {
+    // JSON's way to quote: a toleration's text may hold any character.
+    spec->constraint_signature += " ~" + json(toleration.text()).dump();
+  }
+  spec->shape = fmt::format("{} x", spec->slots);
+  for (const Amount& amount : spec->request) {
+    spec->shape += fmt::format(" {}:{}", json(amount.resource).dump(), amount.amount);
+  }
+  spec->shape += " on " + spec->constraint_signature;
+}
+
+absl::StatusOr<Jobspec> ParseTree(const json& tree) {
+  RETURN_IF_ERROR(CheckObject(tree, "", kTopKeys));
+  ASSIGN_OR_RETURN(const json* version, Member(tree, "version", ""));
+  // 9999 is what Fluxion's own examples carry.
+  if (*version != 1 && *version != 9999) {
+    return InvalidArgument("version: must be 1, is {}", version->dump());
+  }
+  Jobspec spec;
+  std::string label;
+  ASSIGN_OR_RETURN(const json* resources, Member(tree, "resources", ""));
+  RETURN_IF_ERROR(ParseResources(*resources, &spec, &label));
+  ASSIGN_OR_RETURN(const json* tasks, Member(tree, "tasks", ""));
+  RETURN_IF_ERROR(CheckTasks(*tasks, label));
+  if (const auto attributes = tree.find("attributes"); attributes != tree.end()) {
+    RETURN_IF_ERROR(ParseAttributes(*attributes, &spec));
+  }
+  Sign(&spec);
+  return spec;
+}
+
+// What the user wrote may be long, and the message travels on; cut between UTF-8 characters.
+absl::Status Shortened(const absl::Status& status) {
+  std::string message = Message(status);
+  if (message.size() <= kMaxMessageBytes) return status;
+  size_t end = kMaxMessageBytes;
+  while ((static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
+  message.resize(end);
+  return InvalidArgument("{}…", message);
+}
+
+}  // namespace
+
+absl::StatusOr<Jobspec> ParseJobspec(std::string_view text) {
+  if (text.size() > kMaxJobspecBytes) {
+    return InvalidArgument(
+        "jobspec: has {} bytes, at most {} are allowed", text.size(), kMaxJobspecBytes);
+  }
+  if (absl::Status status = CheckJson(text, kMaxJobspecDepth); !status.ok()) {
+    return Shortened(Annotate(status, "jobspec"));
+  }
+  // It has parsed once: neither an exception nor a discarded value can come of it.
+  absl::StatusOr<Jobspec> spec = ParseTree(json::parse(text, nullptr, /*allow_exceptions=*/false));
+  if (!spec.ok()) return Shortened(spec.status());
+  return spec;
+}
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,233 @@
+#include "libs/graph/jobspec.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/hostlist.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A jobspec around the parts that a test is about.
+std::string Text(const std::string& slot, const std::string& attributes = "{}") {
+  return R"({"version":1,"resources":[)" + slot +
+         R"(],"tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],"attributes":)" +
+         attributes + "}";
+}
+
+std::string With(const std::string& resources) {
+  return R"({"type":"slot","count":2,"label":"pod","with":)" + resources + "}";
+}
+
+std::string Constraints(const std::string& constraints) {
+  return R"({"system":{"constraints":)" + constraints + "}}";
+}
+
+const char kCpu[] = R"([{"type":"cpu","count":1500}])";
+
+TEST(Jobspec, ReadsWhatAdmissionWrites) {
+  const auto spec = ParseJobspec(R"({"version":1,
+    "resources":[{"type":"slot","count":4,"label":"pod","with":[
+      {"type":"pods","count":1},{"type":"cpu","count":1500},{"type":"nvidia.com/gpu","count":1}]}],
+    "tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],
+    "attributes":{"system":{"duration":3600,"constraints":{"and":[
+      {"properties":["disk=ssd"]},{"tolerations":["dedicated=batch:NoSchedule"]}]}}}})");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->slots, 4u);
+  EXPECT_THAT(spec->request,
+              ElementsAre(Amount{"cpu", 1500}, Amount{"nvidia.com/gpu", 1}, Amount{"pods", 1}));
+  EXPECT_EQ(spec->duration_s, 3600);
+  ASSERT_EQ(spec->tolerations.size(), 1u);
+  EXPECT_EQ(spec->constraint.ToString(), "disk=ssd");
+}
+
+TEST(Jobspec, ShapeIsAllButTheDuration) {
+  const auto a = ParseJobspec(Text(With(kCpu), R"({"system":{"duration":1}})"));
+  const auto b = ParseJobspec(Text(With(kCpu), R"({"system":{"duration":2.5}})"));
+  const auto c = ParseJobspec(Text(With(R"([{"type":"cpu","count":1501}])")));
+  ASSERT_TRUE(a.ok() && b.ok() && c.ok());
+  EXPECT_EQ(a->shape, b->shape);
+  EXPECT_EQ(b->duration_s, 3);
+  EXPECT_NE(a->shape, c->shape);
+}
+
+struct BadCase {
+  std::string text;
+  std::string error;
+};
+
+TEST(Jobspec, RefusesAndNamesThePlace) {
+  const std::string slot = With(kCpu);
+  const BadCase cases[] = {
+      {"", "is no JSON"},
+      {"{\"version\":1,", "is no JSON (byte"},
+      {"{\"version\":\"\xff\"}", "is no JSON"},
+      {"[]", "jobspec: must be an object, is array"},
+      {"{\"version\":1,\"version\":1}", "\"version\" stands twice"},
+      {std::string(40, '[') + std::string(40, ']'), "deeper than 32"},
+      {std::string(kMaxJobspecBytes + 1, ' '), "at most 262144"},
+      {R"({"version":2,"resources":[],"tasks":[]})", "version: must be 1, is 2"},
+      {R"({"version":1,"tasks":[]})", "resources: is missing"},
+      {R"({"version":1,"resources":[],"tasks":[],"x":1})", "x: this key is not supported"},
+      {Text(slot + "," + slot), "resources: must be a list of one slot"},
+      {Text(R"({"type":"node","count":1,"with":[]})"), "resources[0].type: must be \"slot\""},
+      {Text(R"({"type":"slot","count":1,"label":"pod"})"), "resources[0].with: is missing"},
+      {Text(R"({"type":"slot","count":0,"label":"pod","with":[]})"),
+       "resources[0].count: must be from 1 to 100000, is 0"},
+      {Text(R"({"type":"slot","count":-3,"label":"pod","with":[]})"), "is -3"},
+      {Text(R"({"type":"slot","count":18446744073709551615,"label":"pod","with":[]})"),
+       "must be from 1 to 100000"},
+      {Text(R"({"type":"slot","count":1.5,"label":"pod","with":[]})"),
+       "must be an integer, is 1.5"},
+      {Text(R"({"type":"slot","count":{"min":1},"label":"pod","with":[]})"), "a range of counts"},
+      {Text(R"({"type":"slot","count":1,"label":"pod","exclusive":true,"with":[]})"),
+       "resources[0].exclusive: this key is not supported"},
+      {Text(With("[]")), "resources[0].with: must be a list of 1 to 64 resources"},
+      {Text(With(R"([{"type":"cpu","count":0}])")), "resources[0].with[0].count"},
+      {Text(With(R"([{"type":"cpu","count":9223372036854775808}])")),
+       "resources[0].with[0].count: must be from 1 to"},
+      {Text(With(R"([{"type":"cpu","count":"1"}])")), "must be an integer, is \"1\""},
+      {Text(With(R"([{"type":"","count":1}])")), "resources[0].with[0].type: must be a string"},
+      {Text(With(R"([{"type":"memory","count":1,"unit":"GB"}])")), "with[0].unit"},
+      {Text(With(R"([{"type":"cpu","count":1},{"type":"cpu","count":1}])")), "names cpu twice"},
+      {Text(With(R"([{"type":"cpu","count":1,"with":[]}])")), "with[0].with: a level inside"},
+      {R"({"version":1,"resources":[)" + slot + R"(],"tasks":[]})", "tasks: must be a list"},
+      {R"({"version":1,"resources":[)" + slot +
+           R"(],"tasks":[{"command":["x"],"slot":"other","count":{}}]})",
+       "tasks[0].slot: \"other\" is no label of a slot; there is \"pod\""},
+      {Text(slot, R"({"system":{"duration":-1}})"), "attributes.system.duration: must be seconds"},
+      {Text(slot, R"({"system":{"durations":1}})"), "attributes.system.durations"},
+      {Text(slot, Constraints(R"({"ranks":["1"]})")),
+       "attributes.system.constraints.ranks: unknown operator"},
+      {Text(slot, Constraints(R"({"and":{}})")), "constraints.and: must be a list, is object"},
+      {Text(slot, Constraints(R"({"or":[]})")), "constraints.or: is empty"},
+      {Text(slot, Constraints(R"({"properties":[1]})")), "properties[0]: must be a string"},
+      {Text(slot, Constraints(R"({"properties":["a b"]})")), "a character that no property"},
+      {Text(slot, Constraints(R"({"properties":["=x"]})")), "names no label"},
+      {Text(slot, Constraints(R"({"hostlist":["n[3-1]"]})")), "runs backwards"},
+      {Text(slot, Constraints(R"({"hostlist":["n[0-99999]"]})")), "more than 65536 hosts"},
+      {Text(slot,
+            Constraints(R"({"hostlist":["n[1-60000]"],"not":[{"hostlist":["m[1-60000]"]}]})")),
+       "more than"},
+      {Text(slot, Constraints(R"({"not":[{"tolerations":[]}]})")), "only at the top"},
+      {Text(slot, Constraints(R"({"tolerations":[],"and":[{"tolerations":[]}]})")), "stands twice"},
+      {Text(slot, Constraints(R"({"tolerations":["a:Sometimes"]})")), "has the effect"},
+      {Text(slot, Constraints(R"({"tolerations":[":NoSchedule"]})")), "names no taint"},
+  };
+  for (const BadCase& bad : cases) {
+    const auto spec = ParseJobspec(bad.text);
+    ASSERT_FALSE(spec.ok()) << bad.text;
+    EXPECT_TRUE(absl::IsInvalidArgument(spec.status()));
+    EXPECT_THAT(Message(spec.status()), HasSubstr(bad.error)) << bad.text;
+  }
+}
+
+TEST(Jobspec, LongValuesDoNotMakeLongMessages) {
+  std::string value;
+  while (value.size() < 10'000) value += "ä";
+  const auto spec = ParseJobspec(Text(With(R"([{"type":"cpu","count":")" + value + R"("}])")));
+  ASSERT_FALSE(spec.ok());
+  EXPECT_LT(Message(spec.status()).size(), 600u);
+}
+
+NodeSpec MakeNode() {
+  NodeSpec node;
+  node.name = "node07";
+  node.labels = {{"disk", "ssd"}, {"gpu", "a100"}, {"zone", ""}};
+  node.taints = {{"soft", "", "PreferNoSchedule"}};
+  return node;
+}
+
+TEST(Constraint, Matches) {
+  const struct {
+    std::string constraint;
+    bool matches;
+  } cases[] = {
+      {R"({})", true},
+      {R"({"properties":[]})", true},
+      {R"({"properties":["disk=ssd","gpu"]})", true},
+      {R"({"properties":["disk=hdd"]})", false},
+      {R"({"properties":["disk"]})", true},
+      {R"({"properties":["dis"]})", false},
+      {R"({"properties":["zone="]})", true},
+      {R"({"properties":["zone=a"]})", false},
+      {R"({"properties":["^disk=hdd"]})", true},
+      {R"({"properties":["^disk"]})", false},
+      {R"({"properties":["none"]})", false},
+      {R"({"hostlist":["node[05-09]"]})", true},
+      {R"({"hostlist":["node[5-9]"]})", false},
+      {R"({"hostlist":["a,b","node0[1,7]"]})", true},
+      {R"({"or":[{"properties":["x"]},{"properties":["gpu=a100"]}]})", true},
+      {R"({"or":[{"properties":["x"]},{"properties":["y"]}]})", false},
+      {R"({"not":[{"properties":["x"]}]})", true},
+      {R"({"not":[{"properties":["disk"]},{"properties":["gpu"]}]})", false},
+      {R"({"not":[{"properties":["disk"]},{"properties":["x"]}]})", true},
+      {R"({"and":[{"properties":["disk"]},{"not":[{"properties":["gpu"]}]}]})", false},
+      {R"({"properties":["disk"],"hostlist":["other"]})", false},
+  };
+  for (const auto& test : cases) {
+    const auto spec = ParseJobspec(Text(With(kCpu), Constraints(test.constraint)));
+    ASSERT_TRUE(spec.ok()) << test.constraint << spec.status();
+    EXPECT_EQ(spec->constraint.Matches(MakeNode()), test.matches) << test.constraint;
+  }
+}
+
+TEST(Constraint, Tolerations) {
+  const Taint taint{"dedicated", "batch", "NoSchedule"};
+  const struct {
+    std::string toleration;
+    bool tolerates;
+  } cases[] = {
+      {"dedicated=batch:NoSchedule", true},
+      {"dedicated=other:NoSchedule", false},
+      {"dedicated:NoSchedule", true},
+      {"dedicated:NoExecute", false},
+      {"dedicated", true},
+      {"dedicated=batch", true},
+      {"dedicated=", false},
+      {"*", true},
+      {"*:NoExecute", false},
+      {"other", false},
+  };
+  for (const auto& test : cases) {
+    const auto toleration = Toleration::Parse(test.toleration, "t");
+    ASSERT_TRUE(toleration.ok()) << test.toleration;
+    EXPECT_EQ(toleration->Tolerates(taint), test.tolerates) << test.toleration;
+  }
+  NodeSpec node = MakeNode();
+  EXPECT_EQ(FirstUntolerated(node, {}, false), nullptr);
+  node.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
+  EXPECT_NE(FirstUntolerated(node, {}, false), nullptr);
+  EXPECT_EQ(FirstUntolerated(node, {}, true), nullptr);
+}
+
+TEST(Hostlist, Expands) {
+  std::vector<std::string> hosts;
+  ASSERT_TRUE(ExpandHostlist("r[0-1]n[8-10],login", 100, &hosts).ok());
+  EXPECT_THAT(hosts, ElementsAre("r0n8", "r0n9", "r0n10", "r1n8", "r1n9", "r1n10", "login"));
+  for (const char* bad : {"",
+                          ",",
+                          "a,,b",
+                          "a,",
+                          "n[",
+                          "n]",
+                          "n[]",
+                          "n[1-]",
+                          "n[a]",
+                          "n[1]]",
+                          "n[0000000001]",
+                          "a b",
+                          "[1-9][1-9][1-9]"}) {
+    hosts.clear();
+    EXPECT_FALSE(ExpandHostlist(bad, 100, &hosts).ok()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace fluxqueue::graph

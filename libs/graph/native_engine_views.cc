@@ -1,0 +1,130 @@
+// What others may look at: usage for metrics and people, the fingerprint for tests and replay.
+#include <algorithm>
+#include <map>
+
+#include "libs/graph/fnv.h"
+#include "libs/graph/native_engine.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+int64_t SaturatingAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+void HashAmounts(const Amounts& amounts, Fnv* hash) {
+  hash->Add(amounts.size());
+  for (const Amount& amount : amounts) {
+    hash->Add(amount.resource);
+    hash->Add(static_cast<uint64_t>(amount.amount));
+  }
+}
+
+void HashNode(const NodeSpec& node, Fnv* hash) {
+  hash->Add(node.name);
+  hash->Add(node.uid);
+  hash->Add(node.ordinal);
+  hash->Add(uint64_t{node.schedulable});
+  HashAmounts(node.resources, hash);
+  HashAmounts(node.foreign, hash);
+  hash->Add(node.labels.size());
+  for (const auto& [key, value] : node.labels) {
+    hash->Add(key);
+    hash->Add(value);
+  }
+  hash->Add(node.taints.size());
+  for (const Taint& taint : node.taints) {
+    hash->Add(taint.key);
+    hash->Add(taint.value);
+    hash->Add(taint.effect);
+  }
+}
+
+void HashPlacement(const AllocationKey& key, const Placement& placement, Fnv* hash) {
+  hash->Add(key.job_id);
+  hash->Add(key.attempt);
+  hash->Add(key.part);
+  HashAmounts(placement.requests, hash);
+  hash->Add(static_cast<uint64_t>(placement.start_s));
+  hash->Add(static_cast<uint64_t>(placement.duration_s));
+  hash->Add(placement.slots.size());
+  for (const PlacedSlot& slot : placement.slots) {
+    hash->Add(slot.slot);
+    hash->Add(slot.node);
+    hash->Add(uint64_t{slot.released});
+  }
+}
+
+std::vector<ResourceUsage> UsageOf(const Node& node, const std::vector<std::string>& resources) {
+  std::vector<ResourceUsage> usage;
+  for (size_t i = 0; i < resources.size(); ++i) {
+    if (node.capacity[i] == 0 && node.held[i] == 0 && node.foreign[i] == 0) continue;
+    const int64_t free = node.spec.schedulable ? node.free[i] : 0;
+    usage.push_back({resources[i], node.capacity[i], node.held[i], node.foreign[i], free});
+  }
+  std::sort(usage.begin(), usage.end(), [](const auto& a, const auto& b) {
+    return a.resource < b.resource;
+  });
+  return usage;
+}
+
+}  // namespace
+
+std::vector<NodeUsage> NativeEngine::UsageByNode() const {
+  std::vector<NodeUsage> usage;
+  for (const Node* node : table_.positions()) {
+    if (node == nullptr) continue;
+    usage.push_back({node->spec.name,
+                     node->spec.schedulable,
+                     node->live_slots,
+                     UsageOf(*node, table_.resources())});
+  }
+  return usage;
+}
+
+std::vector<ResourceUsage> NativeEngine::Usage() const {
+  std::map<std::string, ResourceUsage> sums;
+  for (const NodeUsage& node : UsageByNode()) {
+    for (const ResourceUsage& one : node.resources) {
+      ResourceUsage& sum = sums[one.resource];
+      sum.resource = one.resource;
+      sum.total = SaturatingAdd(sum.total, one.total);
+      sum.held = SaturatingAdd(sum.held, one.held);
+      sum.foreign = SaturatingAdd(sum.foreign, one.foreign);
+      sum.free = SaturatingAdd(sum.free, one.free);
+    }
+  }
+  std::vector<ResourceUsage> usage;
+  for (auto& [name, sum] : sums) usage.push_back(std::move(sum));
+  return usage;
+}
+
+uint64_t NativeEngine::Fingerprint() const {
+  Fnv hash;
+  hash.Add(static_cast<uint64_t>(policy_));
+  for (const Node* node : table_.positions()) {
+    if (node == nullptr) continue;
+    HashNode(node->spec, &hash);
+    // Follows from the allocations; here so that a defect in the books shows.
+    hash.Add(node->live_slots);
+    HashAmounts(
+        [&] {
+          Amounts held;
+          for (size_t i = 0; i < node->held.size(); ++i) {
+            if (node->held[i] != 0) held.push_back({table_.resources()[i], node->held[i]});
+          }
+          std::sort(held.begin(), held.end(), [](const auto& a, const auto& b) {
+            return a.resource < b.resource;
+          });
+          return held;
+        }(),
+        &hash);
+  }
+  for (const auto& [key, allocation] : allocations_) {
+    HashPlacement(key, allocation.placement, &hash);
+  }
+  return hash.value();
+}
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,568 @@
+#include "libs/matcher_core/matcher_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/graph/fnv.h"
+#include "libs/matcher_core/codec.h"
+
+namespace fluxqueue::matcher_core {
+namespace {
+
+using events::v1::Candidate;
+using events::v1::CycleAnswered;
+using events::v1::CycleRequested;
+using events::v1::Envelope;
+using events::v1::InventoryChanged;
+using events::v1::Outcome;
+using events::v1::PartSpec;
+using events::v1::PoolConfigured;
+using events::v1::Released;
+using events::v1::ReleaseRequested;
+
+constexpr std::string_view kDefaultPolicy = "first";
+// The version of these rules. A log that asks for others must be read by a build that has them.
+constexpr uint32_t kRules = 1;
+
+std::string_view PolicyOf(const PoolConfigured& config) {
+  return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
+}
+
+template <typename... Args>
+absl::Status DataLoss(fmt::format_string<Args...> format, Args&&... args) {
+  return MakeStatus(absl::StatusCode::kDataLoss, format, std::forward<Args>(args)...);
+}
+
+}  // namespace
+
+// What was there before (for Rollback), and what changed (for TakeChanges).
+struct MatcherCore::Batch {
+  matcher::v1::PoolState state_before;
+  std::string last_answer_before;
+  std::map<SpecKey, std::optional<Spec>> specs_before;
+  std::map<std::string, std::optional<KnownNode>> nodes_before;
+
+  std::map<AllocationKey, AllocationRow> allocations;
+  std::set<AllocationKey> released;
+  std::map<uint64_t, std::string> answers;
+};
+
+MatcherCore::MatcherCore(std::string pool)
+    : pool_(std::move(pool)), engine_(graph::MakeNativeEngine()) {}
+
+MatcherCore::~MatcherCore() = default;
+
+// ------------------------------------------------------------------------------------------
+// messages
+
+absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vector<Envelope>* out) {
+  BeginBatch();
+  const auto say = [this, now, out]() {
+    Envelope& envelope = out->emplace_back();
+    envelope.set_pool(pool_);
+    envelope.set_time_ms(now.count());
+    return &envelope;
+  };
+  const auto say_inventory = [&say](std::optional<InventoryChanged> changed) {
+    if (changed) *say()->mutable_inventory_changed() = *std::move(changed);
+    return absl::OkStatus();
+  };
+  switch (message.event_case()) {
+    case Envelope::kJobSubmitted:
+      return HandleSpec(message.job_submitted().job_id(), message.job_submitted().spec());
+    case Envelope::kJobUpdated:
+      if (!message.job_updated().has_spec()) return absl::OkStatus();
+      return HandleSpec(message.job_updated().job_id(), message.job_updated().spec());
+    case Envelope::kPoolConfigured:
+      return HandlePool(message.pool_configured());
+    case Envelope::kNodeUpserted: {
+      ASSIGN_OR_RETURN(auto changed, HandleNode(message.node_upserted().node()));
+      return say_inventory(std::move(changed));
+    }
+    case Envelope::kNodeGone:
+      return say_inventory(HandleNodeGone(message.node_gone()));
+    case Envelope::kInventorySynced:
+      return say_inventory(HandleSynced());
+    case Envelope::kCycleRequested: {
+      ASSIGN_OR_RETURN(auto answer, HandleCycle(message.cycle_requested()));
+      if (answer) *say()->mutable_cycle_answered() = *std::move(answer);
+      return absl::OkStatus();
+    }
+    case Envelope::kReleaseRequested: {
+      ASSIGN_OR_RETURN(Released released, HandleRelease(message.release_requested()));
+      *say()->mutable_released() = std::move(released);
+      return absl::OkStatus();
+    }
+    default:  // Another service's business.
+      return absl::OkStatus();
+  }
+}
+
+absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& part) {
+  if (job_id.empty()) return InvalidArgument("a jobspec without a job id");
+  const SpecKey key(job_id, part.part());
+  const auto known = specs_.find(key);
+  if (known != specs_.end() && known->second.revision >= part.revision()) return absl::OkStatus();
+  PutSpec(key, MakeSpec(part.revision(), part.slots(), part.jobspec()));
+  return absl::OkStatus();
+}
+
+MatcherCore::Spec MatcherCore::MakeSpec(uint32_t revision, uint32_t slots, std::string text) {
+  Spec spec;
+  spec.revision = revision;
+  spec.slots = slots;
+  spec.text = std::move(text);
+  absl::StatusOr<graph::Jobspec> parsed = graph::ParseJobspec(spec.text);
+  if (!parsed.ok()) {
+    spec.error = Message(parsed.status());
+  } else if (parsed->slots != slots) {
+    spec.error = fmt::format(
+        "jobspec: asks for {} slots, and was submitted as one of {}", parsed->slots, slots);
+  } else {
+    spec.jobspec = std::make_shared<const graph::Jobspec>(*std::move(parsed));
+  }
+  return spec;
+}
+
+absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
+  if (!config.engine().empty() && config.engine() != "native") {
+    return InvalidArgument("pool {}: the engine \"{}\" does not exist here; there is \"native\"",
+                           pool_,
+                           config.engine());
+  }
+  if (config.rules() > kRules) {
+    return InvalidArgument("pool {}: rules {} are unknown to this build, which knows up to {}",
+                           pool_,
+                           config.rules(),
+                           kRules);
+  }
+  RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), fmt::format("pool {}", pool_)));
+  *state_.mutable_config() = config;
+  return absl::OkStatus();
+}
+
+// ---------------------------------------------------------------------------------------------
+// nodes
+
+absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
+    const events::v1::Node& node) {
+  if (node.name().empty() || node.uid().empty()) {
+    return InvalidArgument(
+        "a node without a name or a uid (name \"{}\", uid \"{}\")", node.name(), node.uid());
+  }
+  const auto known = nodes_.find(node.name());
+  const bool same = known != nodes_.end() && known->second.uid == node.uid();
+  KnownNode next{.uid = node.uid(),
+                 .ordinal = same ? known->second.ordinal : 0,
+                 .bytes = node.SerializeAsString(),
+                 .resource_version = node.resource_version(),
+                 .present = true};
+  if (same && IsOlder(next.resource_version, known->second.resource_version)) return std::nullopt;
+  if (same && known->second.present && known->second.bytes == next.bytes) return std::nullopt;
+
+  InventoryChanged changed;
+  const uint32_t up_before = engine_->nodes_up();
+  const uint32_t nodes_before = engine_->nodes();
+  const bool present = known != nodes_.end() && known->second.present;
+  if (present && !same) RemoveNode(node.name(), &changed);
+  if (!same) {
+    next.ordinal = state_.next_ordinal();
+    state_.set_next_ordinal(next.ordinal + 1);
+  }
+  if (present && same) {
+    absl::StatusOr<graph::NodeChange> change = engine_->UpdateNode(ToNodeSpec(node, next.ordinal));
+    CHECK(change.ok(), "{}", Message(change.status()));
+    changed.set_grew(change->grew);
+  } else {
+    graph::NodeSpec spec = ToNodeSpec(node, next.ordinal);
+    changed.set_grew(spec.schedulable);
+    const absl::Status added = engine_->AddNode(std::move(spec));
+    CHECK(added.ok(), "{}", Message(added));
+  }
+  PutNode(node.name(), std::move(next));
+  const bool matters = changed.grew() || changed.broken_size() > 0 ||
+                       engine_->nodes() != nodes_before || engine_->nodes_up() != up_before;
+  if (!matters) return std::nullopt;
+  return Inventory(node.name(), std::move(changed));
+}
+
+std::optional<InventoryChanged> MatcherCore::HandleNodeGone(const events::v1::NodeGone& gone) {
+  const auto known = nodes_.find(gone.name());
+  if (known == nodes_.end() || !known->second.present || known->second.uid != gone.uid()) {
+    return std::nullopt;
+  }
+  InventoryChanged changed;
+  RemoveNode(gone.name(), &changed);
+  while (gone_.size() > kGoneNodesKept) PutNode(std::string(gone_.begin()->second), std::nullopt);
+  return Inventory(gone.name(), std::move(changed));
+}
+
+std::optional<InventoryChanged> MatcherCore::HandleSynced() {
+  if (state_.synced()) return std::nullopt;
+  state_.set_synced(true);
+  // What was busy because nothing was certain may now be told the truth.
+  InventoryChanged changed;
+  changed.set_grew(true);
+  return Inventory("", std::move(changed));
+}
+
+InventoryChanged MatcherCore::Inventory(const std::string& node, InventoryChanged changed) const {
+  changed.set_node(node);
+  changed.set_nodes(engine_->nodes());
+  changed.set_nodes_up(engine_->nodes_up());
+  changed.set_synced(state_.synced());
+  return changed;
+}
+
+void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed) {
+  absl::StatusOr<std::vector<AllocationKey>> broken = engine_->RemoveNode(name);
+  CHECK(broken.ok(), "{}", Message(broken.status()));
+  for (const AllocationKey& key : *broken) {
+    *changed->add_broken() = ToProto(key);
+    WriteAllocation(key);
+  }
+  KnownNode node = nodes_.at(name);
+  node.present = false;
+  PutNode(name, std::move(node));
+}
+
+// ---------------------------------------------------------------------------------------------
+// cycle
+
+absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(
+    const CycleRequested& request) {
+  if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
+  if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
+  CycleAnswered answer;
+  if (request.cycle_id() == state_.last_cycle_id()) {
+    CHECK(answer.ParseFromString(last_answer_), "the answer to cycle {}", request.cycle_id());
+    return answer;
+  }
+  answer.set_cycle_id(request.cycle_id());
+  Refusals refusals;
+  for (const Candidate& candidate : request.candidates()) {
+    Outcome* outcome = answer.add_outcomes();
+    *outcome = Try(candidate, request.now_s(), &refusals);
+    if (request.stop_at_first_blocked() && outcome->kind() == Outcome::KIND_BUSY) break;
+  }
+  state_.set_last_cycle_id(request.cycle_id());
+  last_answer_ = answer.SerializeAsString();
+  batch_->answers[request.cycle_id()] = last_answer_;
+  return answer;
+}
+
+Outcome MatcherCore::Try(const Candidate& candidate, int64_t now_s, Refusals* refusals) {
+  Outcome outcome;
+  outcome.set_job_id(candidate.job_id());
+  outcome.set_attempt(candidate.attempt());
+  outcome.set_part(candidate.part());
+  const auto spec = specs_.find(SpecKey(candidate.job_id(), candidate.part()));
+  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+  if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
+    outcome.set_kind(Outcome::KIND_ALLOCATED);
+    outcome.set_at_s(held->start_s);
+    outcome.set_placement_hash(PlacementHash(ToProto(*held)));
+  } else if (spec == specs_.end()) {
+    outcome.set_kind(Outcome::KIND_INVALID);
+    outcome.set_reason(fmt::format("the matcher has no jobspec of part {}", candidate.part()));
+  } else if (spec->second.jobspec == nullptr) {
+    outcome.set_kind(Outcome::KIND_INVALID);
+    outcome.set_reason(spec->second.error);
+  } else if (engine_->nodes() == 0) {
+    outcome.set_kind(Outcome::KIND_BUSY);
+    outcome.set_reason(fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
+  } else if (const auto refused = refusals->find(spec->second.jobspec->shape);
+             refused != refusals->end()) {
+    outcome.set_kind(refused->second.kind());
+    outcome.set_reason(refused->second.reason());
+  } else {
+    Match(candidate, *spec->second.jobspec, now_s, &outcome);
+    if (outcome.kind() != Outcome::KIND_ALLOCATED) {
+      refusals->emplace(spec->second.jobspec->shape, outcome);
+    }
+  }
+  return outcome;
+}
+
+void MatcherCore::Match(const Candidate& candidate,
+                        const graph::Jobspec& jobspec,
+                        int64_t now_s,
+                        Outcome* outcome) {
+  const graph::MatchRequest request{
+      .operation = graph::Operation::kAllocateWithSatisfiability,
+      .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
+      .jobspec = jobspec,
+      .now_s = now_s,
+      .duration_s = candidate.duration_s()};
+  const graph::Outcome matched = engine_->Match(request);
+  if (matched.kind == graph::OutcomeKind::kAllocated) {
+    outcome->set_kind(Outcome::KIND_ALLOCATED);
+    outcome->set_at_s(now_s);
+    outcome->set_placement_hash(WriteAllocation(request.key));
+    return;
+  }
+  std::string reason = engine_->Explain(jobspec).sentence;
+  const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
+  if (never && !state_.synced()) {
+    reason += fmt::format(" (not all nodes of pool {} are known yet)", pool_);
+  }
+  outcome->set_kind(never && state_.synced() ? Outcome::KIND_UNSATISFIABLE : Outcome::KIND_BUSY);
+  outcome->set_reason(std::move(reason));
+}
+
+absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& request) {
+  const AllocationKey key = FromProto(request.key());
+  if (key.job_id.empty()) return InvalidArgument("a release without a job id");
+  Released released;
+  *released.mutable_key() = request.key();
+  *released.mutable_slots() = request.slots();
+  if (request.slots_size() > 0 && !request.job_ended()) {
+    const std::vector<uint32_t> slots(request.slots().begin(), request.slots().end());
+    const bool any = !engine_->ReleaseSlots(key, slots).empty();
+    if (any) WriteAllocation(key);
+    released.set_nothing_held(!any);
+    return released;
+  }
+  // A job that has ended holds nothing more, under whatever key.
+  const std::vector<AllocationKey> keys = request.job_ended() ? engine_->KeysOf(key.job_id)
+                                          : engine_->Find(key) != nullptr
+                                              ? std::vector<AllocationKey>{key}
+                                              : std::vector<AllocationKey>{};
+  for (const AllocationKey& held : keys) ReleaseAll(held);
+  released.set_nothing_held(keys.empty());
+  if (request.job_ended()) {
+    auto next = specs_.lower_bound(SpecKey(key.job_id, 0));
+    while (next != specs_.end() && next->first.first == key.job_id) {
+      PutSpec(SpecKey((next++)->first), std::nullopt);
+    }
+  }
+  return released;
+}
+
+void MatcherCore::ReleaseAll(const AllocationKey& key) {
+  engine_->Release(key);
+  const auto row = batch_->allocations.find(key);
+  if (row != batch_->allocations.end()) {
+    row->second.released = true;
+  } else {
+    batch_->released.insert(key);
+  }
+}
+
+uint64_t MatcherCore::WriteAllocation(const AllocationKey& key) {
+  const events::v1::Placement placement = ToProto(*engine_->Find(key));
+  AllocationRow& row = batch_->allocations[key];
+  row = {key, placement.SerializeAsString(), PlacementHash(placement), false};
+  return row.placement_hash;
+}
+
+// ---------------------------------------------------------------------------------------------
+// batch
+
+void MatcherCore::BeginBatch() {
+  if (batch_ != nullptr) return;
+  batch_ = std::make_unique<Batch>();
+  batch_->state_before = state_;
+  batch_->last_answer_before = last_answer_;
+  engine_->Checkpoint();
+}
+
+void MatcherCore::PutSpec(const SpecKey& key, std::optional<Spec> spec) {
+  const auto known = specs_.find(key);
+  batch_->specs_before.try_emplace(
+      key, known == specs_.end() ? std::nullopt : std::optional(known->second));
+  if (spec) {
+    specs_[key] = *std::move(spec);
+  } else if (known != specs_.end()) {
+    specs_.erase(known);
+  }
+}
+
+void MatcherCore::PutNode(const std::string& name, std::optional<KnownNode> node) {
+  const auto known = nodes_.find(name);
+  batch_->nodes_before.try_emplace(
+      name, known == nodes_.end() ? std::nullopt : std::optional(known->second));
+  SetNode(name, std::move(node));
+}
+
+void MatcherCore::SetNode(const std::string& name, std::optional<KnownNode> node) {
+  const auto known = nodes_.find(name);
+  if (known != nodes_.end() && !known->second.present) {
+    gone_.erase({known->second.ordinal, name});
+  }
+  if (node) {
+    if (!node->present) gone_.emplace(node->ordinal, name);
+    nodes_[name] = *std::move(node);
+  } else if (known != nodes_.end()) {
+    nodes_.erase(known);
+  }
+}
+
+void MatcherCore::Commit() {
+  engine_->Commit();
+  batch_.reset();
+}
+
+void MatcherCore::Rollback() {
+  if (batch_ == nullptr) return;
+  engine_->Rollback();
+  state_ = std::move(batch_->state_before);
+  last_answer_ = std::move(batch_->last_answer_before);
+  for (auto& [key, before] : batch_->specs_before) {
+    if (before) {
+      specs_[key] = *std::move(before);
+    } else {
+      specs_.erase(key);
+    }
+  }
+  for (auto& [name, before] : batch_->nodes_before) SetNode(name, std::move(before));
+  batch_.reset();
+}
+
+// ----------------------------------------------------------------------------------------------
+// rows
+
+Changes MatcherCore::TakeChanges() const {
+  Changes changes;
+  if (batch_ == nullptr) return changes;
+  changes.released.assign(batch_->released.begin(), batch_->released.end());
+  for (const auto& [key, row] : batch_->allocations) changes.allocations.push_back(row);
+  for (const auto& [name, before] : batch_->nodes_before) {
+    const auto node = nodes_.find(name);
+    if (node != nodes_.end()) {
+      changes.nodes.push_back(
+          {name, node->second.uid, node->second.ordinal, node->second.bytes, node->second.present});
+    } else if (before) {
+      changes.nodes_dropped.push_back(name);
+    }
+  }
+  for (const auto& [key, before] : batch_->specs_before) {
+    const auto spec = specs_.find(key);
+    if (spec != specs_.end()) {
+      changes.specs.push_back(
+          {key.first, key.second, spec->second.revision, spec->second.slots, spec->second.text});
+    } else if (before) {
+      changes.specs_dropped.push_back(key);
+    }
+  }
+  for (const auto& [id, answer] : batch_->answers) {
+    changes.answers.push_back({id, answer});
+    changes.answers_dropped_through = id > kAnswersKept ? id - kAnswersKept : 0;
+  }
+  std::string state = state_.SerializeAsString();
+  if (state != batch_->state_before.SerializeAsString()) changes.pool = std::move(state);
+  return changes;
+}
+
+absl::Status MatcherCore::Restore(const Rows& rows) {
+  engine_ = graph::MakeNativeEngine();
+  batch_.reset();
+  specs_.clear();
+  nodes_.clear();
+  gone_.clear();
+  RETURN_IF_ERROR(RestorePool(rows));
+  RETURN_IF_ERROR(RestoreNodes(rows));
+  RETURN_IF_ERROR(RestoreAllocations(rows));
+  for (const SpecRow& row : rows.specs) {
+    specs_[SpecKey(row.job_id, row.part)] = MakeSpec(row.revision, row.slots, row.jobspec);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MatcherCore::RestorePool(const Rows& rows) {
+  state_.Clear();
+  last_answer_.clear();
+  if (rows.pool && !state_.ParseFromString(*rows.pool)) {
+    return DataLoss("pool {}: the row does not decode", pool_);
+  }
+  const absl::Status policy = engine_->SetPolicy(PolicyOf(state_.config()));
+  if (!policy.ok()) return DataLoss("pool {}: {}", pool_, Message(policy));
+  if (state_.last_cycle_id() == 0) return absl::OkStatus();
+  const auto answer =
+      std::find_if(rows.answers.begin(), rows.answers.end(), [this](const AnswerRow& row) {
+        return row.cycle_id == state_.last_cycle_id();
+      });
+  if (answer == rows.answers.end() || !CycleAnswered().ParseFromString(answer->answer)) {
+    return DataLoss("pool {}: the answer to cycle {} is missing or does not decode",
+                    pool_,
+                    state_.last_cycle_id());
+  }
+  last_answer_ = answer->answer;
+  return absl::OkStatus();
+}
+
+absl::Status MatcherCore::RestoreNodes(const Rows& rows) {
+  // In the order in which the engine can append them.
+  std::vector<const NodeRow*> by_ordinal;
+  for (const NodeRow& row : rows.nodes) by_ordinal.push_back(&row);
+  std::sort(by_ordinal.begin(), by_ordinal.end(), [](const NodeRow* a, const NodeRow* b) {
+    return a->ordinal < b->ordinal;
+  });
+  for (const NodeRow* each : by_ordinal) {
+    const NodeRow& row = *each;
+    events::v1::Node node;
+    if (!node.ParseFromString(row.node)) {
+      return DataLoss("pool {}: the row of node {} does not decode", pool_, row.name);
+    }
+    if (row.ordinal >= state_.next_ordinal()) {
+      return DataLoss("pool {}: node {} has the ordinal {}, and the next one to be given is {}",
+                      pool_,
+                      row.name,
+                      row.ordinal,
+                      state_.next_ordinal());
+    }
+    if (row.present) {
+      const absl::Status added = engine_->AddNode(ToNodeSpec(node, row.ordinal));
+      if (!added.ok()) return DataLoss("pool {}: {}", pool_, Message(added));
+    }
+    SetNode(row.name,
+            KnownNode{row.uid, row.ordinal, row.node, node.resource_version(), row.present});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MatcherCore::RestoreAllocations(const Rows& rows) {
+  for (const AllocationRow& row : rows.allocations) {
+    if (row.released) continue;
+    events::v1::Placement placement;
+    if (!placement.ParseFromString(row.placement) ||
+        PlacementHash(placement) != row.placement_hash) {
+      return DataLoss(
+          "pool {}: the placement of job {} attempt {} part {} does not decode or is "
+          "not what its hash says",
+          pool_,
+          row.key.job_id,
+          row.key.attempt,
+          row.key.part);
+    }
+    const absl::Status restored = engine_->Restore(row.key, FromProto(placement));
+    if (!restored.ok()) return DataLoss("pool {}: {}", pool_, Message(restored));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t MatcherCore::Fingerprint() const {
+  graph::Fnv hash;
+  hash.Add(engine_->Fingerprint());
+  hash.Add(state_.SerializeAsString());
+  hash.Add(last_answer_);
+  for (const auto& [key, spec] : specs_) {
+    hash.Add(key.first);
+    hash.Add(key.second);
+    hash.Add(spec.revision);
+    hash.Add(spec.slots);
+    hash.Add(spec.text);
+  }
+  for (const auto& [name, node] : nodes_) {
+    hash.Add(name);
+    hash.Add(node.uid);
+    hash.Add(node.ordinal);
+    hash.Add(node.bytes);
+    hash.Add(uint64_t{node.present});
+  }
+  return hash.value();
+}
+
+}  // namespace fluxqueue::matcher_core

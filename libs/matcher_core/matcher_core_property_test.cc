@@ -1,0 +1,187 @@
+// Random logs: batches, failed commits and restarts change nothing of what is said.
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "libs/matcher_core/test_messages.h"
+
+namespace fluxqueue::matcher_core {
+namespace {
+
+using Random = std::minstd_rand;
+
+// A log as its producers could write it, and some that they should not.
+class LogWriter {
+ public:
+  std::vector<Envelope> Write(const std::vector<uint32_t>& steps) {
+    std::vector<Envelope> log;
+    for (const uint32_t step : steps) {
+      Random random(step);
+      random.discard(2);
+      log.push_back(Message(random));
+    }
+    return log;
+  }
+
+ private:
+  Envelope Message(Random& random) {
+    switch (random() % 16) {
+      case 0:
+      case 1:
+      case 2:
+        return Upserted(Node(random));
+      case 3:
+        return Gone(Name(random), "uid-" + std::to_string(random() % 2));
+      case 4:
+        return random() % 4 == 0 ? Synced() : Configured(Policy(random));
+      case 5:
+      case 6:
+      case 7:
+        return Submit(random);
+      case 8:
+        return Updated(Job(random), static_cast<uint32_t>(random() % 4), 1 + random() % 3, 500);
+      case 9:
+        return Release(Job(random), {}, random() % 2 == 0, 1 + random() % 2);
+      case 10:
+        return Release(Job(random), {static_cast<uint32_t>(random() % 3)}, false, 1 + random() % 2);
+      case 11:
+        return Cycle(random() % 10, {Job(random)});  // mostly an old one
+      default:
+        return NextCycle(random);
+    }
+  }
+
+  events::v1::Node Node(Random& random) {
+    events::v1::Node node = MakeNode(Name(random),
+                                     static_cast<int64_t>(random() % 4) * 1000,
+                                     static_cast<int64_t>(random() % 20),
+                                     "uid-" + std::to_string(random() % 2));
+    node.set_ready(random() % 6 != 0);
+    auto* label = node.add_labels();
+    label->set_key("half");
+    label->set_value(std::to_string(random() % 2));
+    if (random() % 3 == 0) {
+      auto* foreign = node.add_foreign();
+      foreign->set_resource("cpu");
+      foreign->set_amount(static_cast<int64_t>(random() % 2000));
+    }
+    return node;
+  }
+
+  Envelope Submit(Random& random) {
+    if (random() % 10 == 0) return Submitted(Job(random), 1, "{");
+    const uint32_t slots = 1 + random() % 4;
+    const char* property = random() % 3 == 0 ? "half=1" : "";
+    return Submitted(Job(random),
+                     slots,
+                     JobspecText(slots, 250 * static_cast<int64_t>(1 + random() % 5), property));
+  }
+
+  Envelope NextCycle(Random& random) {
+    std::vector<std::string> jobs;
+    for (size_t i = random() % 8; i > 0; --i) jobs.push_back(Job(random));
+    return Cycle(++cycle_, jobs, random() % 2 == 0, 1 + random() % 2);
+  }
+
+  static std::string Name(Random& random) { return "n" + std::to_string(random() % 12); }
+  static std::string Job(Random& random) { return "job" + std::to_string(random() % 20); }
+  static std::string Policy(Random& random) {
+    return std::vector<std::string>{"first", "lonode", "hinode", "", "unknown"}[random() % 5];
+  }
+
+  uint64_t cycle_ = 0;
+};
+
+class Runner {
+ public:
+  void Handle(const Envelope& message) {
+    std::vector<Envelope> said;
+    const size_t before = fingerprints_ ? core_->Fingerprint() : 0;
+    const absl::Status status = core_->Handle(message, Millis(1000), &said);
+    if (!status.ok()) {
+      RC_ASSERT(absl::IsInvalidArgument(status));
+      RC_ASSERT(said.empty());
+      if (fingerprints_) RC_ASSERT(core_->Fingerprint() == before);
+    }
+    for (const Envelope& envelope : said) out_.push_back(envelope.SerializeAsString());
+  }
+
+  void Commit() {
+    tables_.Apply(core_->TakeChanges());
+    core_->Commit();
+    RC_ASSERT(core_->TakeChanges().empty());
+  }
+
+  // A new process.
+  void Restart() {
+    const uint64_t before = core_->Fingerprint();
+    core_ = std::make_unique<MatcherCore>("default");
+    const absl::Status restored = core_->Restore(tables_.All());
+    RC_ASSERT(restored.ok());
+    RC_ASSERT(core_->Fingerprint() == before);
+  }
+
+  // Handles the messages in vain.
+  void Fail(const Envelope* begin, const Envelope* end) {
+    const uint64_t before = core_->Fingerprint();
+    std::vector<Envelope> said;
+    for (const Envelope* message = begin; message != end; ++message) {
+      (void)core_->Handle(*message, Millis(1000), &said);
+    }
+    core_->Rollback();
+    RC_ASSERT(core_->Fingerprint() == before);
+    RC_ASSERT(core_->TakeChanges().empty());
+  }
+
+  void CheckFingerprints() { fingerprints_ = true; }
+  const std::vector<std::string>& out() const { return out_; }
+  const Tables& tables() const { return tables_; }
+  uint64_t Fingerprint() const { return core_->Fingerprint(); }
+
+ private:
+  std::unique_ptr<MatcherCore> core_ = std::make_unique<MatcherCore>("default");
+  Tables tables_;
+  std::vector<std::string> out_;
+  bool fingerprints_ = false;
+};
+
+void CheckLog(const std::vector<uint32_t>& steps, uint32_t seed) {
+  const std::vector<Envelope> log = LogWriter().Write(steps);
+  Runner plain;  // one message, one commit
+  plain.CheckFingerprints();
+  for (const Envelope& message : log) {
+    plain.Handle(message);
+    plain.Commit();
+  }
+  Runner troubled;
+  Random random(seed + 1);
+  for (size_t i = 0; i < log.size();) {
+    const size_t end = std::min(log.size(), i + 1 + random() % 6);
+    if (random() % 3 == 0) troubled.Fail(&log[i], log.data() + end);
+    for (; i < end; ++i) troubled.Handle(log[i]);
+    troubled.Commit();
+    if (random() % 3 == 0) troubled.Restart();
+  }
+  RC_ASSERT(troubled.out() == plain.out());
+  RC_ASSERT(troubled.tables() == plain.tables());
+  RC_ASSERT(troubled.Fingerprint() == plain.Fingerprint());
+}
+
+TEST(MatcherCoreProperties, BatchesFailuresAndRestartsChangeNothing) {
+  EXPECT_TRUE(rc::check("random logs", CheckLog));
+}
+
+TEST(MatcherCoreProperties, LongLogs) {
+  for (uint32_t seed = 1; seed <= 30; ++seed) {
+    Random random(seed);
+    std::vector<uint32_t> steps(400);
+    for (uint32_t& step : steps) step = static_cast<uint32_t>(random());
+    CheckLog(steps, seed);
+  }
+}
+
+}  // namespace
+}  // namespace fluxqueue::matcher_core

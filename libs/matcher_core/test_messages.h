@@ -1,0 +1,158 @@
+// Messages for the tests of the matcher's core, and the tables it would write to, in memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/matcher_core/matcher_core.h"
+
+namespace fluxqueue::matcher_core {
+
+using events::v1::Envelope;
+
+inline std::string JobspecText(uint32_t slots, int64_t cpu, const std::string& property = "") {
+  return R"({"version":1,"resources":[{"type":"slot","count":)" + std::to_string(slots) +
+         R"(,"label":"pod","with":[{"type":"cpu","count":)" + std::to_string(cpu) +
+         R"(}]}],"tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],)"
+         R"("attributes":{"system":{"constraints":{"properties":[)" +
+         (property.empty() ? "" : "\"" + property + "\"") + "]}}}}";
+}
+
+inline Envelope Submitted(const std::string& job, uint32_t slots, const std::string& jobspec) {
+  Envelope message;
+  auto* submitted = message.mutable_job_submitted();
+  submitted->set_job_id(job);
+  submitted->mutable_spec()->set_revision(1);
+  submitted->mutable_spec()->set_slots(slots);
+  submitted->mutable_spec()->set_jobspec(jobspec);
+  return message;
+}
+
+inline Envelope Submitted(const std::string& job, uint32_t slots, int64_t cpu) {
+  return Submitted(job, slots, JobspecText(slots, cpu));
+}
+
+inline Envelope Updated(const std::string& job, uint32_t revision, uint32_t slots, int64_t cpu) {
+  Envelope message;
+  message.mutable_job_updated()->set_job_id(job);
+  auto* spec = message.mutable_job_updated()->mutable_spec();
+  spec->set_revision(revision);
+  spec->set_slots(slots);
+  spec->set_jobspec(JobspecText(slots, cpu));
+  return message;
+}
+
+inline events::v1::Node MakeNode(const std::string& name,
+                                 int64_t cpu,
+                                 int64_t version = 1,
+                                 const std::string& uid = "") {
+  events::v1::Node node;
+  node.set_name(name);
+  node.set_uid(uid.empty() ? "uid-" + name : uid);
+  node.set_resource_version(std::to_string(version));
+  auto* amount = node.add_allocatable();
+  amount->set_resource("cpu");
+  amount->set_amount(cpu);
+  node.set_ready(true);
+  return node;
+}
+
+inline Envelope Upserted(events::v1::Node node) {
+  Envelope message;
+  *message.mutable_node_upserted()->mutable_node() = std::move(node);
+  return message;
+}
+
+inline Envelope Gone(const std::string& name, const std::string& uid = "") {
+  Envelope message;
+  message.mutable_node_gone()->set_name(name);
+  message.mutable_node_gone()->set_uid(uid.empty() ? "uid-" + name : uid);
+  return message;
+}
+
+inline Envelope Synced() {
+  Envelope message;
+  message.mutable_inventory_synced();
+  return message;
+}
+
+inline Envelope Configured(const std::string& policy) {
+  Envelope message;
+  message.mutable_pool_configured()->set_engine("native");
+  message.mutable_pool_configured()->set_policy(policy);
+  return message;
+}
+
+inline Envelope Cycle(uint64_t id,
+                      const std::vector<std::string>& jobs,
+                      bool stop = false,
+                      uint32_t attempt = 1) {
+  Envelope message;
+  auto* cycle = message.mutable_cycle_requested();
+  cycle->set_cycle_id(id);
+  cycle->set_now_s(static_cast<int64_t>(100 + id));
+  cycle->set_stop_at_first_blocked(stop);
+  for (const std::string& job : jobs) {
+    auto* candidate = cycle->add_candidates();
+    candidate->set_job_id(job);
+    candidate->set_attempt(attempt);
+    candidate->set_duration_s(60);
+  }
+  return message;
+}
+
+inline Envelope Release(const std::string& job,
+                        const std::vector<uint32_t>& slots = {},
+                        bool ended = false,
+                        uint32_t attempt = 1) {
+  Envelope message;
+  auto* release = message.mutable_release_requested();
+  release->mutable_key()->set_job_id(job);
+  release->mutable_key()->set_attempt(attempt);
+  for (const uint32_t slot : slots) release->add_slots(slot);
+  release->set_job_ended(ended);
+  return message;
+}
+
+// The schema `matcher` in memory.
+class Tables {
+ public:
+  void Apply(const Changes& changes) {
+    for (const AllocationKey& key : changes.released) allocations_.at(key).released = true;
+    for (const AllocationRow& row : changes.allocations) allocations_[row.key] = row;
+    for (const std::string& name : changes.nodes_dropped) nodes_.erase(name);
+    for (const NodeRow& row : changes.nodes) nodes_[row.name] = row;
+    for (const auto& key : changes.specs_dropped) specs_.erase(key);
+    for (const SpecRow& row : changes.specs) specs_[{row.job_id, row.part}] = row;
+    for (const AnswerRow& row : changes.answers) answers_[row.cycle_id] = row;
+    answers_.erase(answers_.begin(), answers_.upper_bound(changes.answers_dropped_through));
+    if (changes.pool) pool_ = changes.pool;
+  }
+
+  Rows All() const {
+    Rows rows;
+    for (const auto& [key, row] : allocations_) rows.allocations.push_back(row);
+    // Not in the order in which they were made.
+    for (auto row = nodes_.rbegin(); row != nodes_.rend(); ++row) rows.nodes.push_back(row->second);
+    for (const auto& [key, row] : specs_) rows.specs.push_back(row);
+    for (const auto& [id, row] : answers_) rows.answers.push_back(row);
+    rows.pool = pool_;
+    return rows;
+  }
+
+  friend bool operator==(const Tables&, const Tables&) = default;
+
+ private:
+  std::map<AllocationKey, AllocationRow> allocations_;
+  std::map<std::string, NodeRow> nodes_;
+  std::map<std::pair<std::string, uint32_t>, SpecRow> specs_;
+  std::map<uint64_t, AnswerRow> answers_;
+  std::optional<std::string> pool_;
+};
+
+}  // namespace fluxqueue::matcher_core
