@@ -1,7 +1,6 @@
 #include "libs/kafka/admin.h"
 
 #include <array>
-#include <set>
 #include <utility>
 
 #include "libs/base/status_macros.h"
@@ -19,7 +18,7 @@ using Event = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy
 using AdminOptions =
     std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
 using Metadata =
-    std::unique_ptr<const rd_kafka_metadata, void (*)(const rd_kafka_metadata*)>;
+    std::unique_ptr<const rd_kafka_metadata_t, void (*)(const rd_kafka_metadata_t*)>;
 
 // Issues one admin request through `send(queue, options)` and waits for its event.
 template <typename Send>
@@ -57,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const std::string& bootstra
 }
 
 absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {
-  const rd_kafka_metadata* raw = nullptr;
+  const rd_kafka_metadata_t* raw = nullptr;
   // All topics: to ask for one by name can make it, with the broker's defaults instead of our settings.
   RETURN_IF_ERROR(KafkaStatus(
       rd_kafka_metadata(

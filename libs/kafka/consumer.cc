@@ -94,7 +94,7 @@ void Consumer::OnError(rd_kafka_t* client, int code, const char* reason, void* s
     cause = rd_kafka_fatal_error(client, text.data(), text.size());
     consumer->error_ = MakeStatus(absl::StatusCode::kFailedPrecondition,
                                   "{}",
-                                  Message(KafkaStatus(cause, text.data())));
+                                  fluxqueue::Message(KafkaStatus(cause, text.data())));
     return;
   }
   if (consumer->error_.ok()) consumer->error_ = KafkaStatus(cause, reason);

@@ -62,7 +62,7 @@ TEST(ClientTest, ABadSettingIsNamed) {
   config.Set("no.such.setting", "7");
   const absl::Status status = config.Create(RD_KAFKA_PRODUCER).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(Message(status), HasSubstr("no.such.setting=7"));
+  EXPECT_THAT(fluxqueue::Message(status), HasSubstr("no.such.setting=7"));
 }
 
 TEST(ClientTest, ErrorsSayWhatToDo) {
@@ -70,7 +70,7 @@ TEST(ClientTest, ErrorsSayWhatToDo) {
   EXPECT_TRUE(absl::IsUnavailable(KafkaStatus(RD_KAFKA_RESP_ERR__TRANSPORT, "x")));
   const absl::Status fenced = KafkaStatus(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, "join");
   EXPECT_TRUE(absl::IsFailedPrecondition(fenced));
-  EXPECT_THAT(Message(fenced), HasSubstr("instance"));
+  EXPECT_THAT(fluxqueue::Message(fenced), HasSubstr("instance"));
 }
 
 }  // namespace

@@ -1,0 +1,99 @@
+// What both loops share: one batch in one transaction, its publication, and what becomes of a commit whose outcome is
+// unknown. Confined to the loop's thread.
+#pragma once
+
+#include <pqxx/pqxx>
+
+#include <chrono>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libs/base/backoff.h"
+#include "libs/base/clock.h"
+#include "libs/delivery/faults.h"
+#include "libs/delivery/handler.h"
+#include "libs/delivery/ledger.h"
+#include "libs/delivery/options.h"
+#include "libs/delivery/publisher.h"
+#include "libs/delivery/stamper.h"
+#include "libs/delivery/stats.h"
+
+namespace fluxqueue::delivery {
+
+// A batch under way. It lives for one try.
+struct Batch {
+  Outbox outbox;
+  std::vector<DeadLetter> letters;
+  // Records looked at, and what was made of them.
+  uint64_t received = 0;
+  uint64_t duplicates = 0;
+  uint64_t gaps = 0;
+};
+
+// The rows that stand for what is ours: inbox rows, or a lease.
+class BatchGuard {
+ public:
+  enum class Outcome {
+    kCommitted,
+    kNotCommitted,
+    kTaken,  // the rows are another's by now: it can no longer be told, nor does it matter
+  };
+
+  virtual ~BatchGuard() = default;
+  // Locks the rows; Aborted when one is not as our memory has it.
+  virtual absl::Status Lock(pqxx::transaction_base& tx) = 0;
+  // What the batch moves in the rows.
+  virtual BatchRows Rows(const Batch& batch) = 0;
+  // After a commit whose outcome is unknown: locks the rows (so that a commit still under way is waited for) and tells.
+  virtual Outcome Settle(pqxx::transaction_base& tx) = 0;
+  virtual void Committed() = 0;
+};
+
+class Committer {
+ public:
+  Committer(const LoopOptions& options, const Clock& clock, Stats& stats, FaultInjector* faults);
+
+  // Commits and publishes; calls handler->Write and Commit (nullptr: a batch without rows of the handler). Any status but
+  // OK means that it is not committed: the caller rolls back. Cancelled: stopped before the outcome could be told.
+  absl::Status Commit(Batch& batch, BatchGuard& guard, BatchHandler* handler, std::stop_token stop);
+
+  postgres::Connection& connection() { return connection_; }
+  Publisher& publisher() { return publisher_; }
+  Stamper& stamper() { return stamper_; }
+  std::chrono::steady_clock::time_point last_commit() const { return last_commit_; }
+
+ private:
+  absl::Status Transact(BatchGuard& guard, BatchHandler* handler, const BatchRows& rows,
+                        const std::vector<OutboxRow>& sent, bool* in_doubt);
+  absl::Status Settle(BatchGuard& guard, const absl::Status& cause, std::stop_token stop);
+
+  const LoopOptions& options_;
+  const Clock& clock_;
+  Stats& stats_;
+  FaultInjector* faults_;
+  postgres::Connection connection_;
+  Publisher publisher_;
+  Stamper stamper_;
+  std::chrono::steady_clock::time_point last_commit_;
+};
+
+// Whether the loop does its work, for other threads. Says changes in the log, each once.
+class Readiness {
+ public:
+  explicit Readiness(absl::Status initial) : status_(std::move(initial)) {}
+
+  absl::Status Get() const;
+  void Set(const absl::Status& status);
+
+ private:
+  mutable std::mutex mutex_;
+  absl::Status status_;
+};
+
+// Waits for `time`, less when stopped.
+void Pause(Millis time, std::stop_token stop);
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,686 @@
+// The delivery loops with a real Kafka and a real Postgres: whatever happens, each message has its effect exactly once.
+//
+// The set-up of most tests: a Feeder (shard loop) says what stands in its table `todo`, in the order of the ids, to the
+// partition id % 12 of the pool topic. Counters (partition loops, one or more replicas) number the messages of each
+// partition, keep them in the table `seen` (a second handling violates its key), and say each as a version of a job. At the
+// end the rows and the versions must be exactly right. Faults are in between.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/delivery/partition_loop.h"
+#include "libs/delivery/prepare.h"
+#include "libs/delivery/shard_loop.h"
+#include "libs/delivery/stream_filter.h"
+#include "libs/kafka/admin.h"
+#include "libs/kafka/envelope.h"
+#include "libs/kafka/producer.h"
+#include "libs/kafka/reader.h"
+#include "libs/postgres/array.h"
+#include "libs/postgres/migrations.h"
+#include "libs/postgres/statement.h"
+#include "libs/testing/mini_kafka.h"
+#include "libs/testing/mini_postgres.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+using events::v1::Envelope;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Pair;
+
+constexpr int kPartitions = kafka::kPoolPartitions;
+constexpr Millis kDeadline{40'000};
+
+testing::MiniKafka* mini_kafka = nullptr;
+testing::MiniPostgres* mini_postgres = nullptr;
+
+const postgres::MigrationSet& TestMigrations() {
+  static const postgres::MigrationSet kSet{
+      "test",
+      {{"0001_test",
+        "CREATE TABLE todo (id bigint PRIMARY KEY, payload bigint NOT NULL, done boolean NOT NULL);"
+        "CREATE TABLE seen (partition int, n bigint, id bigint, PRIMARY KEY (partition, n), UNIQUE (id));"}}};
+  return kSet;
+}
+
+// ---------------------------------------------------------------------------------------------------- handlers
+
+constexpr postgres::Statement kTodo = {"test_todo",
+                                       "SELECT id FROM todo WHERE NOT done ORDER BY id"};
+constexpr postgres::Statement kDone = {
+    "test_done", "UPDATE todo SET done = true WHERE id = ANY($1::bigint[])"};
+constexpr postgres::Statement kCount = {"test_count",
+                                        "SELECT count(*) FROM seen WHERE partition = $1"};
+// No ON CONFLICT: what is handled twice is a broken invariant. The id goes through text, so that one that is no number
+// fails in the database.
+constexpr postgres::Statement kSeen = {
+    "test_seen",
+    "INSERT INTO seen (partition, n, id) SELECT p, n, id::bigint "
+    "FROM unnest($1::int[], $2::bigint[], $3::text[]) AS s (p, n, id)"};
+
+class Feeder final : public ShardHandler {
+ public:
+  explicit Feeder(size_t at_once) : at_once_(at_once) {}
+
+  absl::Status Load(pqxx::transaction_base& tx) override {
+    todo_.clear();
+    for (const pqxx::row& row : postgres::Exec(tx, kTodo)) todo_.push_back(row[0].as<int64_t>());
+    return absl::OkStatus();
+  }
+  void Drop() override { todo_.clear(); }
+  bool HasWork() const override { return !todo_.empty(); }
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override { return {}; }
+  absl::Status Poll(Outbox& outbox) override {
+    said_ = std::min(at_once_, todo_.size());
+    for (size_t i = 0; i < said_; ++i) {
+      Envelope envelope;
+      envelope.set_pool("p");
+      envelope.mutable_job_withdrawn()->set_job_id(fmt::format("{}", todo_[i]));
+      outbox.AppendToPool(kShard, static_cast<int>(todo_[i] % kPartitions), std::move(envelope));
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Write(pqxx::transaction_base& tx) override {
+    postgres::BigintArray ids;
+    for (size_t i = 0; i < said_; ++i) ids.Add(todo_[i]);
+    postgres::Exec(tx, kDone, ids.text());
+    return absl::OkStatus();
+  }
+  void Commit() override {
+    todo_.erase(todo_.begin(), todo_.begin() + static_cast<std::ptrdiff_t>(said_));
+    said_ = 0;
+  }
+  void Rollback() override { said_ = 0; }
+
+ private:
+  const size_t at_once_;
+  std::vector<int64_t> todo_;
+  size_t said_ = 0;
+};
+
+class Counter final : public PartitionHandler {
+ public:
+  absl::Status Load(pqxx::transaction_base& tx, int partition) override {
+    counts_[partition] = postgres::Exec(tx, kCount, partition)[0][0].as<int64_t>();
+    return absl::OkStatus();
+  }
+  void Drop(int partition) override { counts_.erase(partition); }
+  absl::Status Handle(const Record& record, Outbox& outbox) override {
+    const std::string& id = record.envelope.job_withdrawn().job_id();
+    if (id == "poison") return InvalidArgument("id {}: not for me", id);
+    CHECK(counts_.contains(record.partition), "partition {} was not loaded", record.partition);
+    undo_.try_emplace(record.partition, counts_[record.partition]);
+    const int64_t n = ++counts_[record.partition];
+    rows_.push_back({record.partition, n, id});
+    Envelope envelope;
+    envelope.set_pool("p");
+    envelope.mutable_job_fact()->set_job_id(fmt::format("job-{}", record.partition));
+    envelope.mutable_job_fact()->set_version(static_cast<uint64_t>(n));
+    outbox.AppendToJobs(record.partition, std::move(envelope));
+    return absl::OkStatus();
+  }
+  bool HasWork() const override { return false; }
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override { return {}; }
+  absl::Status Poll(Outbox& /*outbox*/) override { return absl::OkStatus(); }
+  absl::Status Write(pqxx::transaction_base& tx) override {
+    postgres::BigintArray partitions, numbers;
+    postgres::TextArray ids;
+    for (const Row& row : rows_) {
+      partitions.Add(row.partition);
+      numbers.Add(row.n);
+      ids.Add(row.id);
+    }
+    postgres::Exec(tx, kSeen, partitions.text(), numbers.text(), ids.text());
+    return absl::OkStatus();
+  }
+  void Commit() override {
+    rows_.clear();
+    undo_.clear();
+  }
+  void Rollback() override {
+    for (const auto& [partition, count] : undo_) counts_[partition] = count;
+    Commit();
+  }
+
+ private:
+  struct Row {
+    int partition;
+    int64_t n;
+    std::string id;
+  };
+  std::map<int, int64_t> counts_;
+  std::map<int, int64_t> undo_;
+  std::vector<Row> rows_;
+};
+
+// ------------------------------------------------------------------------------------------------------- faults
+
+// Every `period`-th commit fails, before and after in turn.
+class EveryNth final : public FaultInjector {
+ public:
+  explicit EveryNth(int period) : period_(period) {}
+  CommitFault NextCommit() override {
+    if (++commits_ % period_ != 0) return CommitFault::kNone;
+    return (commits_ / period_) % 2 == 0 ? CommitFault::kBefore : CommitFault::kAfter;
+  }
+
+ private:
+  const int period_;
+  int commits_ = 0;
+};
+
+// Stops the loop's thread in the middle of a batch, as SIGSTOP would, until Release.
+class Freezer final : public FaultInjector {
+ public:
+  explicit Freezer(int commits) : left_(commits) {}
+  CommitFault NextCommit() override {
+    std::unique_lock lock(mutex_);
+    if (--left_ == 0) {
+      frozen_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return released_; });
+    }
+    return CommitFault::kNone;
+  }
+  bool WaitFrozen() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kDeadline, [&] { return frozen_; });
+  }
+  void Release() {
+    const std::scoped_lock lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int left_;
+  bool frozen_ = false;
+  bool released_ = false;
+};
+
+// ------------------------------------------------------------------------------------------------------ fixture
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(Millis{10});
+  }
+  return true;
+}
+
+LoopOptions MakeOptions(const std::string& test, const std::string& service,
+                        const std::string& instance, const std::string& bootstrap,
+                        const std::string& dsn) {
+  LoopOptions options;
+  options.service = test + "-" + service;
+  options.instance = instance;
+  options.bootstrap = bootstrap;
+  options.topics = {test + ".pool", test + ".jobs", test + ".dead"};
+  options.postgres = {.dsn = dsn, .application = instance, .schema = test + "_" + service};
+  options.session_timeout = Millis{1500};
+  return options;
+}
+
+// A loop in a thread of its own. Its status is checked when it goes.
+template <typename Loop, typename Handler>
+class Running {
+ public:
+  Running(typename Loop::Options options, std::unique_ptr<Handler> handler,
+          std::unique_ptr<FaultInjector> faults)
+      : handler_(std::move(handler)),
+        faults_(std::move(faults)),
+        loop_(std::move(options), *handler_, clock_, faults_.get()),
+        thread_([this](std::stop_token stop) { status_ = loop_.Run(stop); }) {}
+  ~Running() {
+    thread_.request_stop();
+    thread_.join();
+    EXPECT_TRUE(status_.ok()) << status_;
+  }
+  Loop& loop() { return loop_; }
+  const Stats& stats() { return loop_.stats(); }
+
+ private:
+  RealClock clock_;
+  std::unique_ptr<Handler> handler_;
+  std::unique_ptr<FaultInjector> faults_;
+  Loop loop_;
+  absl::Status status_;
+  std::jthread thread_;
+};
+using RunningCounter = Running<PartitionLoop, Counter>;
+using RunningFeeder = Running<ShardLoop, Feeder>;
+
+class DeliveryTest : public ::testing::Test {
+ protected:
+  DeliveryTest()
+      : name_(::testing::UnitTest::GetInstance()->current_test_info()->name()),
+        db_({.dsn = mini_postgres->dsn(), .application = "test", .schema = Schema("counter")}) {
+    std::transform(name_.begin(), name_.end(), name_.begin(), ::tolower);
+    for (const char* service : {"feeder", "counter"}) {
+      const absl::Status status = Prepare(Options(service, "prepare"), {&TestMigrations()}, {});
+      CHECK(status.ok(), "{}", Message(status));
+    }
+  }
+
+  std::string Schema(const std::string& service) {
+    std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::transform(name.begin(), name.end(), name.begin(), ::tolower);
+    return name + "_" + service;
+  }
+  LoopOptions Options(const std::string& service, const std::string& instance) {
+    return MakeOptions(name_, service, instance, mini_kafka->bootstrap(), mini_postgres->dsn());
+  }
+  std::unique_ptr<RunningCounter> StartCounter(const std::string& instance,
+                                               std::unique_ptr<FaultInjector> faults = nullptr) {
+    LoopOptions options = Options("counter", instance);
+    return std::make_unique<RunningCounter>(
+        PartitionLoop::Options{options, options.topics.pool},
+        std::make_unique<Counter>(),
+        std::move(faults));
+  }
+  std::unique_ptr<RunningFeeder> StartFeeder(const std::string& instance, size_t at_once,
+                                             std::unique_ptr<FaultInjector> faults = nullptr) {
+    return std::make_unique<RunningFeeder>(
+        ShardLoop::Options{Options("feeder", instance), "watch"},
+        std::make_unique<Feeder>(at_once),
+        std::move(faults));
+  }
+
+  // REQUIRES: the feeder is not running.
+  void Todo(int from, int to) {
+    Sql(fmt::format("INSERT INTO {}.todo SELECT i, 0, false FROM generate_series({}, {}) AS i",
+                    Schema("feeder"),
+                    from,
+                    to - 1));
+  }
+  std::vector<std::vector<std::string>> Sql(const std::string& sql) {
+    std::vector<std::vector<std::string>> rows;
+    const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
+      for (const pqxx::row& row : tx.exec(sql)) {
+        std::vector<std::string> fields;
+        for (const pqxx::field& field : row) fields.emplace_back(field.c_str());
+        rows.push_back(std::move(fields));
+      }
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return {{Message(status)}};
+    return rows;
+  }
+  std::string Value(const std::string& sql) { return Sql(sql).at(0).at(0); }
+  bool SeenReaches(int count) {
+    return Eventually([&] { return Value("SELECT count(*) FROM seen") == fmt::format("{}", count); });
+  }
+
+  // Ids 0 … count-1 are seen once each, numbered in their order.
+  void ExpectSeenExactly(int count) {
+    EXPECT_TRUE(SeenReaches(count)) << "seen: " << Value("SELECT count(*) FROM seen");
+    const std::string wrong = Value(
+        "SELECT count(*) FROM (SELECT n, row_number() OVER (PARTITION BY partition ORDER BY id) AS r, "
+        "id, partition FROM seen) s "
+        "WHERE n <> r OR partition <> id % 12 OR id <> (n - 1) * 12 + partition");
+    EXPECT_EQ(wrong, "0");
+  }
+
+  // What a consumer of the jobs topic sees once it has dropped duplicates: each job's versions are 1, 2, 3 …
+  void ExpectVersionsExactly(int count) {
+    std::map<std::string, uint64_t> versions;
+    int total = 0;
+    for (int partition = 0; partition < kPartitions; ++partition) {
+      StreamFilter filter({}, false);
+      const auto read = kafka::ReadPartition(
+          mini_kafka->bootstrap(), name_ + ".jobs", partition, 0, [&](const kafka::Message& m) {
+            Envelope envelope;
+            EXPECT_TRUE(envelope.ParseFromString(m.value));
+            const auto verdict = filter.Judge(envelope.stream(), envelope.sequence());
+            if (verdict != StreamFilter::Verdict::kTake) return absl::OkStatus();
+            ++total;
+            EXPECT_EQ(envelope.job_fact().version(), ++versions[envelope.job_fact().job_id()])
+                << envelope.job_fact().job_id();
+            return absl::OkStatus();
+          });
+      EXPECT_TRUE(read.ok()) << read.status();
+    }
+    EXPECT_EQ(total, count);
+  }
+  void ExpectOutboxesEmpty() {
+    for (const char* service : {"feeder", "counter"}) {
+      const std::string sql = "SELECT count(*) FROM " + Schema(service) + ".outbox";
+      EXPECT_TRUE(Eventually([&] { return Value(sql) == "0"; })) << service << ": " << Value(sql);
+    }
+  }
+
+  std::string name_;
+  postgres::Connection db_;
+};
+
+// -------------------------------------------------------------------------------------------------------- tests
+
+TEST_F(DeliveryTest, CommitsThatFailBeforeAndAfter) {
+  Todo(0, 3000);
+  auto feeder = StartFeeder("f", 100, std::make_unique<EveryNth>(3));
+  auto counter = StartCounter("c", std::make_unique<EveryNth>(2));
+  ExpectSeenExactly(3000);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(3000);
+  EXPECT_GT(counter->stats().doubts, 0);
+  EXPECT_GT(feeder->stats().doubts, 0);
+  EXPECT_GT(counter->stats().rollbacks, 0);
+  EXPECT_EQ(counter->stats().received, 3000);
+  EXPECT_EQ(counter->stats().held, kPartitions);
+  EXPECT_TRUE(counter->loop().Ready().ok()) << counter->loop().Ready();
+}
+
+TEST_F(DeliveryTest, ASecondReplicaSharesAndTakesOver) {
+  Todo(0, 2400);
+  auto first = StartCounter("c1");
+  auto feeder = StartFeeder("f", 20);
+  EXPECT_TRUE(Eventually([&] { return first->stats().received > 100; }));
+  auto second = StartCounter("c2");
+  EXPECT_TRUE(Eventually([&] { return second->stats().held == 6 && first->stats().held == 6; }))
+      << first->stats().held << " and " << second->stats().held;
+  first.reset();
+  EXPECT_TRUE(Eventually([&] { return second->stats().held == 12; })) << second->stats().held;
+  ExpectSeenExactly(2400);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(2400);
+}
+
+// The counter as a process of its own, so that it can be killed.
+pid_t SpawnCounter(const std::string& test, const std::string& instance) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::vector<std::string> args = {
+      self, "--counter", test, instance, mini_kafka->bootstrap(), mini_postgres->dsn()};
+  std::vector<char*> argv;
+  for (std::string& arg : args) argv.push_back(arg.data());
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  CHECK(posix_spawn(&pid, self.c_str(), nullptr, nullptr, argv.data(), environ) == 0);
+  return pid;
+}
+
+int CounterMain(char** args) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const LoopOptions options = MakeOptions(args[0], "counter", args[1], args[2], args[3]);
+  RealClock clock;
+  Counter counter;
+  PartitionLoop loop({options, options.topics.pool}, counter, clock);
+  return loop.Run({}).ok() ? 0 : 1;
+}
+
+TEST_F(DeliveryTest, KilledReplicas) {
+  Todo(0, 4000);
+  const pid_t victim = SpawnCounter(name_, "c1");
+  auto feeder = StartFeeder("f", 20);
+  const auto seen = [&] { return std::stoi(Value("SELECT count(*) FROM seen")); };
+  EXPECT_TRUE(Eventually([&] { return seen() > 300; }));
+  auto survivor = StartCounter("c2", std::make_unique<EveryNth>(5));
+  EXPECT_TRUE(Eventually([&] { return survivor->stats().held == 6; }));
+  kill(victim, SIGKILL);
+  waitpid(victim, nullptr, 0);
+  EXPECT_TRUE(Eventually([&] { return survivor->stats().held == 12; })) << survivor->stats().held;
+  ExpectSeenExactly(4000);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(4000);
+}
+
+TEST_F(DeliveryTest, AnEpochTakenByAnother) {
+  Todo(0, 1200);
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(Eventually([&] { return counter->stats().held == 12; }));
+  Sql("UPDATE inbox SET epoch = epoch + 1, holder = 'thief' WHERE partition IN (2, 7)");
+  auto feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(1200);
+  EXPECT_EQ(counter->stats().lost, 2);
+  EXPECT_EQ(Value("SELECT count(*) FROM inbox WHERE holder = 'c'"), "12");
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(1200);
+}
+
+// A frozen replica loses its lease; what it wakes up with is not committed.
+TEST_F(DeliveryTest, ALeaseTakenOver) {
+  Todo(0, 1000);
+  auto counter = StartCounter("c");
+  auto owned = std::make_unique<Freezer>(4);
+  Freezer& freezer = *owned;
+  auto first = StartFeeder("f1", 100, std::move(owned));
+  EXPECT_TRUE(freezer.WaitFrozen());
+  EXPECT_TRUE(first->loop().Held());
+  auto second = StartFeeder("f2", 100);
+  EXPECT_TRUE(Eventually([&] { return second->loop().Held(); }));
+  freezer.Release();
+  EXPECT_TRUE(Eventually([&] { return !first->loop().Held(); }));
+  EXPECT_TRUE(first->loop().Ready().ok()) << "waiting for a lease is no fault";
+  ExpectSeenExactly(1000);
+  ExpectOutboxesEmpty();
+  // A replica that stops gives the lease back: nobody waits for it to run out.
+  const auto begun = std::chrono::steady_clock::now();
+  second.reset();
+  EXPECT_TRUE(Eventually([&] { return first->loop().Held(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, Millis{1400});
+}
+
+TEST_F(DeliveryTest, KafkaAwayForAWhile) {
+  Todo(0, 3000);
+  auto counter = StartCounter("c");
+  auto feeder = StartFeeder("f", 10);
+  EXPECT_TRUE(Eventually([&] { return counter->stats().received > 200; }));
+  mini_kafka->Stop();
+  EXPECT_TRUE(Eventually([&] { return !counter->loop().Ready().ok(); }));
+  mini_kafka->Start();
+  ExpectSeenExactly(3000);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(3000);
+  EXPECT_TRUE(Eventually([&] { return counter->loop().Ready().ok(); })) << counter->loop().Ready();
+}
+
+TEST_F(DeliveryTest, PostgresAwayForAWhile) {
+  Todo(0, 3000);
+  auto counter = StartCounter("c");
+  auto feeder = StartFeeder("f", 10);
+  EXPECT_TRUE(Eventually([&] { return counter->stats().received > 200; }));
+  mini_postgres->Stop();
+  EXPECT_TRUE(Eventually([&] { return !counter->loop().Ready().ok(); }));
+  EXPECT_TRUE(Eventually([&] { return !feeder->loop().Ready().ok(); }));
+  EXPECT_THAT(Message(feeder->loop().Ready()), HasSubstr("Postgres"));
+  mini_postgres->Start();
+  ExpectSeenExactly(3000);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(3000);
+}
+
+TEST_F(DeliveryTest, ATopicMadeAnew) {
+  Todo(0, 600);
+  auto counter = StartCounter("c");
+  auto feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(600);
+  ExpectOutboxesEmpty();
+  feeder.reset();
+  const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
+  ASSERT_TRUE(admin.ok());
+  const std::string topic = name_ + ".pool";
+  ASSERT_TRUE((*admin)->DeleteTopic(topic).ok());
+  ASSERT_TRUE(Eventually([&] { return (*admin)->PartitionCount(topic).value_or(1) == 0; }));
+  ASSERT_TRUE((*admin)->EnsureTopics(kafka::TopicSpecs({topic, topic + "x", topic + "y"})).ok());
+  Todo(600, 720);
+  feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(720);
+  EXPECT_EQ(counter->stats().resets, 12);
+  ExpectVersionsExactly(720);
+}
+
+// Writes by hand what no publisher of ours would.
+class RawTopic {
+ public:
+  explicit RawTopic(std::string topic) : topic_(std::move(topic)) {
+    auto producer = kafka::Producer::Create(
+        mini_kafka->bootstrap(), "raw", [this](uint64_t) { ++acknowledged_; });
+    CHECK(producer.ok());
+    producer_ = std::move(producer).value();
+  }
+  void Put(const std::string& value, const kafka::Headers& headers = {}) {
+    CHECK(producer_->Produce(topic_, 0, "p", value, headers, ++sent_).ok());
+    CHECK(producer_->Flush(kDeadline).ok());
+  }
+  void Put(uint64_t sequence, const std::string& id) {
+    Envelope envelope;
+    envelope.set_stream("raw/0");
+    envelope.set_sequence(sequence);
+    envelope.set_pool("p");
+    envelope.mutable_job_withdrawn()->set_job_id(id);
+    Put(envelope.SerializeAsString(), kafka::EnvelopeHeaders(envelope, 0));
+  }
+
+ private:
+  std::string topic_;
+  std::unique_ptr<kafka::Producer> producer_;
+  uint64_t sent_ = 0;
+  uint64_t acknowledged_ = 0;
+};
+
+TEST_F(DeliveryTest, DuplicatesAndGaps) {
+  RawTopic raw(name_ + ".pool");
+  raw.Put(1, "0");
+  raw.Put(1, "0");
+  raw.Put(2, "12");
+  raw.Put(4, "36");  // 3 is missing: the publisher repeats from there
+  raw.Put(3, "24");
+  raw.Put(4, "36");
+  raw.Put(2, "12");
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(Eventually([&] { return counter->stats().duplicates == 2; }));
+  EXPECT_EQ(counter->stats().gaps, 1);
+  EXPECT_EQ(counter->stats().received, 4);
+  EXPECT_EQ(Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"), "0 12 24 36");
+  // A new replica knows where the streams stand.
+  counter.reset();
+  raw.Put(4, "36");
+  raw.Put(5, "48");
+  counter = StartCounter("c");
+  EXPECT_TRUE(SeenReaches(5));
+  EXPECT_EQ(counter->stats().duplicates, 1);
+}
+
+TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
+  RawTopic raw(name_ + ".pool");
+  raw.Put(1, "0");
+  raw.Put(2, "poison");
+  raw.Put("\xff\xff no envelope", {{"by", "hand"}});
+  raw.Put(3, "12");
+  raw.Put(4, "twenty-four");  // Handle takes it, the database does not
+  raw.Put(5, "24");
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(SeenReaches(3)) << Value("SELECT count(*) FROM seen");
+  EXPECT_EQ(Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"), "0 12 24");
+  EXPECT_EQ(counter->stats().dead_letters, 3);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(3);
+
+  std::map<std::string, std::map<std::string, std::string>> letters;  // by original offset
+  const auto read = kafka::ReadPartition(
+      mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
+        std::map<std::string, std::string> headers(message.headers.begin(), message.headers.end());
+        letters[headers["fluxqueue_offset"]] = headers;
+        return absl::OkStatus();
+      });
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(letters.size(), 3);
+  EXPECT_THAT(letters["1"],
+              IsSupersetOf({Pair("ce_id", "raw/0/0/2"),
+                            Pair("fluxqueue_reason", "id poison: not for me"),
+                            Pair("fluxqueue_topic", name_ + ".pool")}));
+  EXPECT_THAT(letters["2"],
+              IsSupersetOf({Pair("by", "hand"),
+                            Pair("fluxqueue_reason", "it does not decode as an Envelope")}));
+  EXPECT_THAT(letters["4"]["fluxqueue_reason"], HasSubstr("twenty-four"));
+}
+
+TEST_F(DeliveryTest, MigrationsAreAppliedOnceAndNeverChange) {
+  postgres::Connection connection(Options("counter", "x").postgres);
+  const postgres::MigrationSet changed{"test", {{"0001_test", "CREATE TABLE other (i int)"}}};
+  absl::Status status = postgres::Migrate(connection, Schema("counter"), {&changed});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("test/0001_test"));
+  const postgres::MigrationSet wrong{"test", {{"0002_wrong", "CREATE TABEL t (i int)"}}};
+  status = postgres::Migrate(connection, Schema("counter"), {&wrong});
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("0002_wrong"));
+  EXPECT_TRUE(postgres::Migrate(connection, Schema("counter"), {&TestMigrations()}).ok());
+}
+
+TEST_F(DeliveryTest, ArraysArriveAsTheyWere) {
+  postgres::TextArray texts;
+  postgres::ByteaArray bytes;
+  const std::vector<std::string> given = {"", "NULL", "a\"b\\c", "{x,y}", "ü\n"};
+  for (const std::string& text : given) {
+    texts.Add(text);
+    bytes.Add(text + std::string("\0\xfe", 2));
+  }
+  std::vector<std::string> got;
+  const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
+    static constexpr postgres::Statement kEcho = {
+        "test_echo", "SELECT t, b FROM unnest($1::text[], $2::bytea[]) AS u (t, b)"};
+    for (const pqxx::row& row : postgres::Exec(tx, kEcho, texts.text(), bytes.text())) {
+      got.push_back(row[0].as<std::string>());
+      EXPECT_EQ(pqxx::binarystring(row[1]).str(), got.back() + std::string("\0\xfe", 2));
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(got, given);
+}
+
+TEST_F(DeliveryTest, ErrorsNameTheThing) {
+  postgres::Connection wrong({.dsn = mini_postgres->dsn() + "x", .application = "t", .schema = "s"});
+  absl::Status status = wrong.Query([](pqxx::transaction_base&) { return absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("database \"fluxqueuex\" does not exist"));
+  status = db_.Query([](pqxx::transaction_base& tx) {
+    tx.exec("SELECT * FROM matcher.allocations");
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("matcher.allocations"));
+  status = db_.Transact([](pqxx::transaction_base& tx) {
+    tx.exec("INSERT INTO seen VALUES (0, 1, 0), (0, 1, 12)");
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+}
+
+}  // namespace
+}  // namespace fluxqueue::delivery
+
+int main(int argc, char** argv) {
+  if (argc == 6 && std::string_view(argv[1]) == "--counter") {
+    return fluxqueue::delivery::CounterMain(argv + 2);
+  }
+  ::testing::InitGoogleMock(&argc, argv);
+  fluxqueue::testing::MiniKafka kafka;
+  fluxqueue::testing::MiniPostgres postgres;
+  fluxqueue::delivery::mini_kafka = &kafka;
+  fluxqueue::delivery::mini_postgres = &postgres;
+  return RUN_ALL_TESTS();
+}

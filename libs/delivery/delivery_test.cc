@@ -1,0 +1,225 @@
+// The pure parts of the delivery loop. The loops themselves: delivery_integration_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "libs/base/status_macros.h"
+#include "libs/delivery/outbox_tracker.h"
+#include "libs/delivery/stamper.h"
+#include "libs/delivery/stream_filter.h"
+#include "libs/delivery/wire.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using Verdict = StreamFilter::Verdict;
+
+TEST(StreamFilterTest, TakesEachSequenceOnce) {
+  StreamFilter filter({}, /*truncated=*/false);
+  EXPECT_EQ(filter.Judge("a/1", 1), Verdict::kTake);
+  EXPECT_EQ(filter.Judge("a/1", 1), Verdict::kDuplicate);
+  EXPECT_EQ(filter.Judge("a/1", 3), Verdict::kGap);
+  EXPECT_EQ(filter.Judge("a/1", 2), Verdict::kTake);
+  EXPECT_EQ(filter.Judge("a/2", 1), Verdict::kTake);
+  EXPECT_THAT(filter.raised(), ::testing::UnorderedElementsAre(Pair("a/1", 2), Pair("a/2", 1)));
+}
+
+TEST(StreamFilterTest, AGapDoesNotRaise) {
+  StreamFilter filter({{"a", 5}}, false);
+  EXPECT_EQ(filter.Judge("a", 9), Verdict::kGap);
+  EXPECT_EQ(filter.Judge("a", 6), Verdict::kTake);
+}
+
+TEST(StreamFilterTest, ANewStreamBeginsAtOneUnlessTheLogWasCut) {
+  EXPECT_EQ(StreamFilter({}, false).Judge("a", 7), Verdict::kGap);
+  StreamFilter cut({}, true);
+  EXPECT_EQ(cut.Judge("a", 7), Verdict::kTake);
+  EXPECT_EQ(cut.Judge("a", 9), Verdict::kGap);
+}
+
+TEST(StreamFilterTest, RollbackForgetsTheBatch) {
+  StreamFilter filter({{"a", 1}}, false);
+  EXPECT_EQ(filter.Judge("a", 2), Verdict::kTake);
+  filter.Rollback();
+  EXPECT_EQ(filter.Judge("a", 2), Verdict::kTake);
+  filter.Commit();
+  EXPECT_EQ(filter.Judge("a", 2), Verdict::kDuplicate);
+  EXPECT_TRUE(filter.raised().empty());
+}
+
+// Whatever a publisher repeats, in prefixes from any point not beyond what was acknowledged: each once, in order.
+RC_GTEST_PROP(StreamFilterTest, RepetitionsChangeNothing, ()) {
+  StreamFilter filter({}, false);
+  uint64_t next = 1;
+  for (int round = 0; round < 20; ++round) {
+    const uint64_t from = *rc::gen::inRange<uint64_t>(1, next + 1);
+    const uint64_t to = from + *rc::gen::inRange<uint64_t>(0, 5);
+    for (uint64_t sequence = from; sequence < to; ++sequence) {
+      const bool take = filter.Judge("s", sequence) == Verdict::kTake;
+      RC_ASSERT(take == (sequence == next));
+      if (take) ++next;
+    }
+    if (*rc::gen::arbitrary<bool>()) filter.Commit();
+  }
+}
+
+OutboxRow Row(const std::string& stream, int partition, uint64_t last_seq, size_t count) {
+  OutboxRow row{stream, {"t", partition}, last_seq, {}};
+  for (size_t i = 0; i < count; ++i) {
+    row.records.push_back({"k", fmt::format("{}/{}", stream, last_seq - count + 1 + i), {}});
+  }
+  return row;
+}
+
+// Hands over all there is: (row, value).
+std::vector<std::pair<uint64_t, std::string>> HandOver(OutboxTracker& tracker) {
+  std::vector<std::pair<uint64_t, std::string>> items;
+  while (const auto item = tracker.Next()) {
+    items.emplace_back(item->row, item->record.value);
+    tracker.Advance();
+  }
+  return items;
+}
+
+TEST(OutboxTrackerTest, HandsOverInOrderAndOnce) {
+  OutboxTracker tracker;
+  tracker.Add(Row("a", 0, 2, 2));
+  tracker.Add(Row("b", 0, 1, 1));
+  EXPECT_THAT(HandOver(tracker), ElementsAre(Pair(1, "a/1"), Pair(1, "a/2"), Pair(2, "b/1")));
+  EXPECT_THAT(HandOver(tracker), SizeIs(0));
+  tracker.Add(Row("a", 0, 3, 1));
+  EXPECT_THAT(HandOver(tracker), ElementsAre(Pair(3, "a/3")));
+  EXPECT_EQ(tracker.records(), 4);
+}
+
+TEST(OutboxTrackerTest, OnlyAnUnbrokenPrefixMayGo) {
+  OutboxTracker tracker;
+  tracker.Add(Row("a", 0, 2, 2));
+  tracker.Add(Row("a", 0, 3, 1));
+  tracker.Add(Row("a", 1, 1, 1));
+  HandOver(tracker);
+  tracker.Acknowledge(2);
+  EXPECT_THAT(tracker.Prefixes(), SizeIs(0));
+  tracker.Acknowledge(1);
+  EXPECT_THAT(tracker.Prefixes(), SizeIs(0));
+  tracker.Acknowledge(1);
+  const std::vector<Prefix> prefixes = tracker.Prefixes();
+  EXPECT_THAT(prefixes, ElementsAre(Prefix{"a", {"t", 0}, 3}));
+  tracker.Deleted(prefixes);
+  EXPECT_THAT(tracker.Prefixes(), SizeIs(0));
+  EXPECT_EQ(tracker.records(), 1);
+}
+
+TEST(OutboxTrackerTest, ARestartRepeatsFromTheFirstNotAcknowledged) {
+  OutboxTracker tracker;
+  tracker.Add(Row("a", 0, 1, 1));
+  tracker.Add(Row("a", 0, 3, 2));
+  HandOver(tracker);
+  tracker.Acknowledge(1);
+  tracker.Acknowledge(2);
+  tracker.Restart();
+  EXPECT_THAT(HandOver(tracker), ElementsAre(Pair(2, "a/2"), Pair(2, "a/3")));
+  EXPECT_EQ(tracker.records(), 2);
+}
+
+TEST(OutboxTrackerTest, ADroppedStreamIsForgotten) {
+  OutboxTracker tracker;
+  tracker.Add(Row("a", 0, 1, 1));
+  tracker.Add(Row("b", 0, 1, 1));
+  HandOver(tracker);
+  tracker.DropStream("a");
+  tracker.Acknowledge(1);  // comes late
+  tracker.Acknowledge(2);
+  EXPECT_THAT(tracker.Prefixes(), ElementsAre(Prefix{"b", {"t", 0}, 1}));
+  EXPECT_EQ(tracker.records(), 0);
+  EXPECT_EQ(tracker.bytes(), 0);
+}
+
+events::v1::Envelope Tick() {
+  events::v1::Envelope envelope;
+  envelope.set_pool("p");
+  envelope.mutable_tick();
+  return envelope;
+}
+
+TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
+  Stamper stamper("queue", {});
+  stamper.AddSource(3, "queue/3", {{{"fluxqueue.pool", 3}, 7}});
+  Outbox outbox;
+  outbox.AppendToPool(3, 3, Tick());
+  outbox.AppendToPool(3, 5, Tick());
+  outbox.AppendToPool(3, 3, Tick());
+  int oversized = 0;
+  auto rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{99}, &oversized);
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_EQ(rows[0].stream, "queue/3");
+  EXPECT_EQ(rows[0].target, (Target{"fluxqueue.pool", 3}));
+  EXPECT_EQ(rows[0].last_seq, 9);
+  ASSERT_THAT(rows[0].records, SizeIs(2));
+  EXPECT_EQ(rows[0].records[0].headers[0].second, "queue/3/3/8");
+  EXPECT_EQ(rows[1].last_seq, 1);
+
+  stamper.Rollback();
+  rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{99}, &oversized);
+  EXPECT_EQ(rows[0].last_seq, 9);
+  stamper.Commit();
+  rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{99}, &oversized);
+  EXPECT_EQ(rows[0].last_seq, 11);
+  EXPECT_EQ(oversized, 0);
+}
+
+TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
+  Stamper stamper("queue", {});
+  stamper.AddSource(0, "queue/0", {});
+  Outbox outbox;
+  events::v1::Envelope large = Tick();
+  large.set_traceparent(std::string(kafka::kMaxValueBytes, 'x'));
+  outbox.AppendToPool(0, 0, large);
+  outbox.AppendToPool(0, 0, Tick());
+  int oversized = 0;
+  const auto rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{0}, &oversized);
+  EXPECT_EQ(oversized, 1);
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_EQ(rows[0].target.topic, "fluxqueue.dead-letter");
+  EXPECT_LT(rows[0].records[0].value.size(), 100'000);
+  EXPECT_EQ(rows[1].last_seq, 1);
+}
+
+TEST(WireTest, ABlobKeepsEnvelopesAndDeadLetters) {
+  DeadLetter letter{2, "because", "fluxqueue.pool", {}};
+  letter.message.offset = 17;
+  letter.message.value = std::string("\0\xff", 2);
+  letter.message.headers = {{"ce_id", "x/0/1"}};
+  events::v1::Envelope tick = Tick();
+  tick.set_stream("queue/3");
+  tick.set_sequence(4);
+  const std::vector<WireRecord> records = {MakeRecord(tick, 6), MakeRecord(letter, "queue")};
+  const auto decoded = DecodeBlob(EncodeBlob(records), {"t", 6});
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_THAT(*decoded, SizeIs(2));
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ((*decoded)[i].key, records[i].key);
+    EXPECT_EQ((*decoded)[i].value, records[i].value);
+    EXPECT_EQ((*decoded)[i].headers, records[i].headers);
+  }
+  EXPECT_THAT((*decoded)[1].headers, ::testing::Contains(Pair("fluxqueue_reason", "because")));
+  EXPECT_THAT((*decoded)[1].headers, ::testing::Contains(Pair("ce_id", "x/0/1")));
+}
+
+TEST(WireTest, ABrokenBlobSaysWhichRow) {
+  const auto decoded = DecodeBlob("\xff\xff", {"t", 6});
+  EXPECT_TRUE(absl::IsDataLoss(decoded.status()));
+  EXPECT_THAT(Message(decoded.status()), HasSubstr("topic t partition 6"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,72 @@
+// The SQL of delivery's tables (migrations/0001_delivery.sql). Every function runs inside the caller's transaction and
+// throws what libpqxx throws.
+#pragma once
+
+#include <pqxx/pqxx>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/base/clock.h"
+#include "libs/delivery/stamper.h"
+#include "libs/delivery/stream_filter.h"
+#include "libs/delivery/wire.h"
+
+namespace fluxqueue::delivery {
+
+struct InboxRow {
+  int partition = 0;
+  int64_t epoch = 0;
+  int64_t commits = 0;
+  int64_t next_offset = 0;
+  Millis append_time{0};
+  bool truncated = false;
+};
+
+struct LeaseRow {
+  std::string holder;
+  int64_t epoch = 0;
+  int64_t commits = 0;
+};
+
+// Takes the partition: the epoch is new, so whoever held it can commit nothing more.
+InboxRow ClaimPartition(pqxx::transaction_base& tx, int partition, const std::string& holder);
+// The log was made anew or cut: go on at `next_offset`, and forget the streams.
+void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row);
+// Locks the rows, in the order of the partitions, and reads them.
+std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx, const std::vector<int>& partitions);
+StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition);
+
+// Takes the lease when it is free, has run out, or was ours under an earlier epoch. The row, or nothing when it is another's.
+std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx, const std::string& shard,
+                                  const std::string& holder, Millis ttl);
+// Locks and renews the lease and counts a commit, if the row is still as in `lease`.
+bool RenewLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease,
+                Millis ttl);
+std::optional<LeaseRow> LockLease(pqxx::transaction_base& tx, const std::string& shard);
+void ReleaseLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease);
+
+// What a stream has left behind: sequences given out, and rows that may not be in Kafka.
+Stamper::Sequences LoadSequences(pqxx::transaction_base& tx, const std::string& stream);
+absl::StatusOr<std::vector<OutboxRow>> LoadOutbox(pqxx::transaction_base& tx,
+                                                  const std::string& stream);
+
+// All that a batch writes into the tables, in one statement. Returns the number of rows.
+struct BatchRows {
+  std::vector<InboxRow> moved;  // partition, next_offset, append_time
+  struct Raised {
+    int partition;
+    std::string stream;
+    uint64_t sequence;
+  };
+  std::vector<Raised> raised;
+  std::vector<Prefix> cleared;
+  size_t size() const { return moved.size() + raised.size() + cleared.size(); }
+};
+uint64_t WriteBatch(pqxx::transaction_base& tx, const BatchRows& rows,
+                    const std::vector<OutboxRow>& sent);
+
+}  // namespace fluxqueue::delivery

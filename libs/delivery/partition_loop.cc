@@ -1,0 +1,640 @@
+#include "libs/delivery/partition_loop.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "libs/delivery/committer.h"
+#include "libs/delivery/stream_filter.h"
+#include "libs/kafka/consumer.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// The longest sleep.
+constexpr Millis kIdle{100};
+// How long acknowledged outbox rows may stay when no batch takes them along.
+constexpr Millis kTidy{500};
+constexpr Millis kDrain{1000};
+constexpr Millis kLagInterval{1000};
+constexpr Millis kWatermarksTimeout{2000};
+
+// A partition that is ours.
+struct Partition {
+  InboxRow row;  // as committed
+  int64_t next_offset;  // with the batch under way
+  Millis append_time;
+  StreamFilter filter;
+};
+
+// What a claim found in the tables.
+struct Claimed {
+  InboxRow row;
+  StreamFilter::Positions seen;
+  Stamper::Sequences sequences;
+  std::vector<OutboxRow> leftovers;
+};
+
+// A message that failed alone: not to be handled again.
+struct Condemned {
+  int partition;
+  int64_t offset;
+  std::string reason;
+};
+
+}  // namespace
+
+class PartitionLoop::Impl final : public BatchGuard {
+ public:
+  Impl(Options options, PartitionHandler& handler, const Clock& clock, FaultInjector* faults)
+      : options_(std::move(options)),
+        group_("fluxqueue." + options_.loop.service),
+        handler_(handler),
+        clock_(clock),
+        committer_(options_.loop, clock, stats_, faults),
+        backoff_(options_.loop.retry_min, options_.loop.retry_max),
+        ready_(Unavailable("group {} has not been joined yet", group_)) {}
+
+  absl::Status Run(std::stop_token stop);
+  void Wake();
+  absl::Status Ready() const { return ready_.Get(); }
+  const Stats& stats() const { return stats_; }
+
+  absl::Status Lock(pqxx::transaction_base& tx) override;
+  BatchRows Rows(const Batch& batch) override;
+  Outcome Settle(pqxx::transaction_base& tx) override;
+  void Committed() override;
+
+ private:
+  // One turn: publish, receive, see to the assignment, work. A status that is transient backs off.
+  absl::Status RunOnce(std::stop_token stop);
+  absl::Status EnsureConsumer();
+  void DropConsumer(const absl::Status& why);
+
+  // Waits for messages, Wake, a change of the assignment, or what the handler wants.
+  void Receive(std::stop_token stop);
+  Millis ReceiveTimeout() const;
+  void NoteKafka(const absl::Status& status);
+  bool Due() const;
+
+  absl::Status ServeAssignment();
+  absl::Status Reclaim();
+  absl::Status Claim(const std::vector<int>& partitions);
+  absl::Status ClaimRow(pqxx::transaction_base& tx, kafka::Watermarks marks, Claimed* claimed);
+  absl::StatusOr<std::map<int, kafka::Watermarks>> Ends(const std::vector<int>& partitions);
+  std::vector<kafka::Position> Positions(const std::vector<int>& partitions) const;
+  void Drop(int partition);
+  std::string StreamOf(int partition) const {
+    return fmt::format("{}/{}", options_.loop.service, partition);
+  }
+
+  absl::Status Work(std::stop_token stop);
+  absl::Status Tidy(std::stop_token stop);
+  // Folds inbox_ into the batch; `*folded` is how many of its messages were looked at.
+  absl::Status Fold(Batch* batch, size_t* folded);
+  absl::Status FoldOne(const kafka::Message& message, Partition& partition, Batch* batch);
+  void Rollback();
+  // After a failed commit: what to do next.
+  absl::Status Recover(const absl::Status& status, const Batch& batch, size_t folded);
+  void GiveUpForeign();
+  void UpdateLag();
+
+  const Options options_;
+  const std::string group_;
+  PartitionHandler& handler_;
+  const Clock& clock_;
+  Stats stats_;
+  Committer committer_;
+  Backoff backoff_;
+  Readiness ready_;
+
+  std::mutex consumer_mutex_;  // guards the pointer against Wake
+  std::unique_ptr<kafka::Consumer> consumer_;
+  absl::Status kafka_status_;
+  TimePoint ping_at_;
+
+  std::map<int, Partition> held_;
+  std::optional<std::vector<int>> starting_;  // gained, and not claimed yet
+  std::map<int, TimePoint> reclaim_;          // assigned to us, dropped, to be taken again then
+  std::set<int> foreign_;                     // rows that were not as our memory has them
+  std::set<int> touched_;                     // rows that the commit under way moves
+
+  std::vector<kafka::Message> inbox_;  // received, not committed
+  // A batch failed for a reason that one of its messages may be: so many of the inbox go one by one.
+  size_t single_ = 0;
+  std::optional<Condemned> condemned_;
+  TimePoint retry_at_;
+  TimePoint lag_at_;
+};
+
+absl::Status PartitionLoop::Impl::Run(std::stop_token stop) {
+  const std::stop_callback wake(stop, [this] { Wake(); });
+  while (!stop.stop_requested()) {
+    const absl::Status status = RunOnce(stop);
+    if (status.ok()) continue;
+    if (absl::IsCancelled(status)) break;
+    ready_.Set(status);
+    if (!IsTransient(status) && !postgres::IsOutcomeUnknown(status)) {
+      return Annotate(status, "delivery from topic " + options_.topic);
+    }
+    retry_at_ = clock_.Monotonic() + backoff_.Next();
+  }
+  committer_.publisher().Drain(kDrain);
+  return absl::OkStatus();
+}
+
+absl::Status PartitionLoop::Impl::RunOnce(std::stop_token stop) {
+  committer_.publisher().Pump(Millis{0});
+  RETURN_IF_ERROR(EnsureConsumer());
+  Receive(stop);
+  if (consumer_ == nullptr) return absl::OkStatus();
+  UpdateLag();
+  if (clock_.Monotonic() < retry_at_ || stop.stop_requested()) return absl::OkStatus();
+  RETURN_IF_ERROR(ServeAssignment());
+  RETURN_IF_ERROR(Reclaim());
+  return Work(stop);
+}
+
+void PartitionLoop::Impl::Wake() {
+  const std::scoped_lock lock(consumer_mutex_);
+  if (consumer_ != nullptr) consumer_->Wake();
+}
+
+absl::Status PartitionLoop::Impl::EnsureConsumer() {
+  if (consumer_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto consumer,
+                   kafka::Consumer::Create({.bootstrap = options_.loop.bootstrap,
+                                            .topic = options_.topic,
+                                            .group = group_,
+                                            .instance = options_.loop.instance,
+                                            .session_timeout = options_.loop.session_timeout}));
+  const std::scoped_lock lock(consumer_mutex_);
+  consumer_ = std::move(consumer);
+  return absl::OkStatus();
+}
+
+void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
+  LogWarning("consumer made anew", {{"topic", options_.topic}, {"because", Message(why)}});
+  while (!held_.empty()) Drop(held_.begin()->first);
+  starting_.reset();
+  reclaim_.clear();
+  inbox_.clear();
+  {
+    const std::scoped_lock lock(consumer_mutex_);
+    consumer_.reset();
+  }
+  ready_.Set(why);
+  retry_at_ = clock_.Monotonic() + backoff_.Next();
+}
+
+// ---------------------------------------------------------------------------------------------------- receiving
+
+bool PartitionLoop::Impl::Due() const {
+  const std::optional<TimePoint> wake_at = handler_.WakeAt();
+  return handler_.HasWork() || (wake_at.has_value() && *wake_at <= clock_.Monotonic());
+}
+
+Millis PartitionLoop::Impl::ReceiveTimeout() const {
+  if (!inbox_.empty() || starting_.has_value()) return Millis{0};
+  if (held_.empty()) return kIdle;
+  if (handler_.HasWork()) return Millis{0};
+  Millis timeout = kIdle;
+  if (const std::optional<TimePoint> wake_at = handler_.WakeAt()) {
+    const auto left = std::chrono::ceil<Millis>(*wake_at - clock_.Monotonic());
+    timeout = std::clamp(left, Millis{0}, kIdle);
+  }
+  return timeout;
+}
+
+void PartitionLoop::Impl::Receive(std::stop_token stop) {
+  const TimePoint now = clock_.Monotonic();
+  absl::Status status;
+  if (now < retry_at_) {
+    // Only so much is received while nothing can be done with it, that the group keeps us.
+    Pause(std::chrono::ceil<Millis>(retry_at_ - now), stop);
+    status = consumer_->Poll(Millis{0}, 1, &inbox_);
+  } else if (committer_.publisher().Full()) {
+    committer_.publisher().Pump(kIdle);
+    status = consumer_->Poll(Millis{0}, 1, &inbox_);
+  } else {
+    const size_t room = std::max<size_t>(1, options_.loop.max_batch -
+                                                std::min(inbox_.size(), options_.loop.max_batch));
+    status = consumer_->Poll(ReceiveTimeout(), room, &inbox_);
+  }
+  if (absl::IsFailedPrecondition(status)) {
+    DropConsumer(status);
+    return;
+  }
+  NoteKafka(status);
+  for (const int partition : consumer_->TakeOutOfRange()) {
+    if (held_.contains(partition)) Drop(partition);
+    reclaim_[partition] = now;
+  }
+}
+
+// librdkafka goes on by itself when Kafka is back, and does not say so: we ask.
+void PartitionLoop::Impl::NoteKafka(const absl::Status& status) {
+  const TimePoint now = clock_.Monotonic();
+  if (!status.ok()) {
+    kafka_status_ = status;
+    ready_.Set(status);
+    ping_at_ = now + kLagInterval;
+  } else if (!kafka_status_.ok() && now >= ping_at_) {
+    ping_at_ = now + kLagInterval;
+    if (consumer_->QueryWatermarks(0, kIdle).ok()) kafka_status_ = absl::OkStatus();
+    if (kafka_status_.ok() && !held_.empty()) ready_.Set(absl::OkStatus());
+  }
+}
+
+void PartitionLoop::Impl::UpdateLag() {
+  const TimePoint now = clock_.Monotonic();
+  if (now < lag_at_) return;
+  lag_at_ = now + kLagInterval;
+  int64_t lag = 0;
+  for (const auto& [partition, state] : held_) {
+    lag += std::max<int64_t>(0, consumer_->CachedEnd(partition) - state.row.next_offset);
+  }
+  stats_.lag = static_cast<uint64_t>(lag);
+}
+
+// ------------------------------------------------------------------------------------- gaining, losing, claiming
+
+absl::Status PartitionLoop::Impl::ServeAssignment() {
+  if (auto change = consumer_->TakeAssignment()) {
+    if (change->lost.empty()) {
+      starting_ = std::move(change->gained);
+    } else {
+      for (const int partition : change->lost) {
+        if (held_.contains(partition)) Drop(partition);
+        reclaim_.erase(partition);
+      }
+      starting_.reset();
+      if (const absl::Status status = consumer_->Stop(change->lost); !status.ok()) {
+        DropConsumer(status);
+        return absl::OkStatus();
+      }
+    }
+  }
+  if (!starting_.has_value()) return absl::OkStatus();
+  RETURN_IF_ERROR(Claim(*starting_));
+  const std::vector<int> started = *std::exchange(starting_, std::nullopt);
+  const absl::Status status = consumer_->Start(Positions(started));
+  if (status.ok()) {
+    ready_.Set(absl::OkStatus());
+  } else {
+    DropConsumer(status);  // the group has moved on meanwhile
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PartitionLoop::Impl::Reclaim() {
+  std::vector<int> due;
+  const TimePoint now = clock_.Monotonic();
+  for (const auto& [partition, at] : reclaim_) {
+    if (at <= now) due.push_back(partition);
+  }
+  if (due.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(Claim(due));
+  for (const int partition : due) reclaim_.erase(partition);
+  // What was received meanwhile is older or newer than the position: the consumer begins anew there.
+  std::erase_if(inbox_, [&](const kafka::Message& message) {
+    return std::find(due.begin(), due.end(), message.partition) != due.end();
+  });
+  absl::Status status = consumer_->Stop(due);
+  if (status.ok()) status = consumer_->Start(Positions(due));
+  if (!status.ok()) DropConsumer(status);
+  return absl::OkStatus();
+}
+
+std::vector<kafka::Position> PartitionLoop::Impl::Positions(
+    const std::vector<int>& partitions) const {
+  std::vector<kafka::Position> positions;
+  for (const int partition : partitions) {
+    positions.push_back({partition, held_.at(partition).next_offset});
+  }
+  return positions;
+}
+
+absl::StatusOr<std::map<int, kafka::Watermarks>> PartitionLoop::Impl::Ends(
+    const std::vector<int>& partitions) {
+  std::map<int, kafka::Watermarks> ends;
+  for (const int partition : partitions) {
+    auto marks = consumer_->QueryWatermarks(partition, kWatermarksTimeout);
+    // Also a topic that is not there may come.
+    if (!marks.ok()) return Unavailable("{}", Message(marks.status()));
+    ends[partition] = *marks;
+  }
+  return ends;
+}
+
+absl::Status PartitionLoop::Impl::ClaimRow(pqxx::transaction_base& tx, kafka::Watermarks marks,
+                                           Claimed* claimed) {
+  InboxRow& row = claimed->row;
+  const bool anew = row.next_offset > marks.high;
+  if (anew || row.next_offset < marks.low) {
+    if (row.next_offset > 0) {
+      ++stats_.resets;
+      LogWarning(anew ? "topic made anew: its log is shorter than what was handled"
+                      : "messages lost: the log was cut before they were handled",
+                 {{"topic", options_.topic},
+                  {"partition", fmt::format("{}", row.partition)},
+                  {"offset", fmt::format("{}", row.next_offset)},
+                  {"log", fmt::format("{}-{}", marks.low, marks.high)}});
+    }
+    row.next_offset = marks.low;
+    row.truncated = true;
+    ResetPartition(tx, row);
+  }
+  claimed->seen = LoadStreams(tx, row.partition);
+  claimed->sequences = LoadSequences(tx, StreamOf(row.partition));
+  ASSIGN_OR_RETURN(claimed->leftovers, LoadOutbox(tx, StreamOf(row.partition)));
+  return handler_.Load(tx, row.partition);
+}
+
+absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
+  if (partitions.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto ends, Ends(partitions));
+  std::map<int, Claimed> claims;
+  const absl::Status status =
+      committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+        for (const int partition : partitions) {
+          Claimed& claimed = claims[partition];
+          claimed.row = ClaimPartition(tx, partition, options_.loop.instance);
+          RETURN_IF_ERROR(ClaimRow(tx, ends.at(partition), &claimed));
+        }
+        return absl::OkStatus();
+      });
+  if (!status.ok()) {
+    for (const int partition : partitions) handler_.Drop(partition);
+    return status;
+  }
+  for (auto& [partition, claimed] : claims) {
+    const InboxRow& row = claimed.row;
+    held_.insert_or_assign(
+        partition,
+        Partition{row,
+                  row.next_offset,
+                  row.append_time,
+                  StreamFilter(std::move(claimed.seen), row.truncated)});
+    committer_.stamper().AddSource(partition, StreamOf(partition), std::move(claimed.sequences));
+    for (OutboxRow& left : claimed.leftovers) committer_.publisher().Add(std::move(left));
+    ++stats_.gained;
+    LogInfo("partition gained",
+            {{"topic", options_.topic},
+             {"partition", fmt::format("{}", partition)},
+             {"epoch", fmt::format("{}", row.epoch)},
+             {"offset", fmt::format("{}", row.next_offset)}});
+  }
+  stats_.held = held_.size();
+  committer_.publisher().Pump(Millis{0});
+  backoff_.Reset();
+  return absl::OkStatus();
+}
+
+void PartitionLoop::Impl::Drop(int partition) {
+  LogInfo("partition dropped",
+          {{"topic", options_.topic}, {"partition", fmt::format("{}", partition)}});
+  handler_.Drop(partition);
+  held_.erase(partition);
+  committer_.stamper().DropSource(partition);
+  committer_.publisher().DropStream(StreamOf(partition));
+  ++stats_.lost;
+  stats_.held = held_.size();
+}
+
+// ------------------------------------------------------------------------------------------------------ working
+
+absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message, Partition& partition,
+                                          Batch* batch) {
+  partition.next_offset = message.offset + 1;
+  partition.append_time = std::max(partition.append_time, message.append_time);
+  const auto bury = [&](std::string reason) {
+    LogWarning("dead letter",
+               {{"topic", options_.topic},
+                {"partition", fmt::format("{}", message.partition)},
+                {"offset", fmt::format("{}", message.offset)},
+                {"reason", reason}});
+    batch->letters.push_back({message.partition, std::move(reason), options_.topic, message});
+    return absl::OkStatus();
+  };
+  Record record{message.partition, message.offset, partition.append_time, {}};
+  events::v1::Envelope& envelope = record.envelope;
+  if (!envelope.ParseFromString(message.value)) return bury("it does not decode as an Envelope");
+  if (envelope.stream().empty() || envelope.sequence() == 0) return bury("it has no event id");
+  switch (partition.filter.Judge(envelope.stream(), envelope.sequence())) {
+    case StreamFilter::Verdict::kDuplicate:
+      ++batch->duplicates;
+      return absl::OkStatus();
+    case StreamFilter::Verdict::kGap:
+      ++batch->gaps;
+      return absl::OkStatus();
+    case StreamFilter::Verdict::kTake:
+      break;
+  }
+  ++batch->received;
+  if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
+    return bury("its event is of a kind that this version does not know");
+  }
+  if (condemned_.has_value() && condemned_->partition == message.partition &&
+      condemned_->offset == message.offset) {
+    return bury(condemned_->reason);
+  }
+  const size_t said = batch->outbox.size();
+  const absl::Status status = handler_.Handle(record, batch->outbox);
+  if (!IsPoison(status)) return status;
+  batch->outbox.Truncate(said);
+  return bury(Message(status));
+}
+
+absl::Status PartitionLoop::Impl::Fold(Batch* batch, size_t* folded) {
+  *folded = 0;
+  for (const kafka::Message& message : inbox_) {
+    ++*folded;
+    const auto partition = held_.find(message.partition);
+    if (partition == held_.end() || message.offset < partition->second.next_offset) continue;
+    RETURN_IF_ERROR(FoldOne(message, partition->second, batch));
+    if (single_ > 0) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
+  if (held_.empty()) {
+    inbox_.clear();
+    return absl::OkStatus();
+  }
+  const bool due = Due() && !committer_.publisher().Full();
+  if (inbox_.empty() && !due) return Tidy(stop);
+
+  Batch batch;
+  size_t folded = 0;
+  absl::Status status = Fold(&batch, &folded);
+  const bool idle = batch.received + batch.duplicates + batch.gaps + batch.letters.size() == 0;
+  // One by one: what the handler has to say besides comes after the messages, in a batch of its own.
+  if (status.ok() && single_ == 0 && (due || !idle)) {
+    status = handler_.Poll(batch.outbox);
+    if (IsPoison(status)) status = Internal("Poll: {}", Message(status));
+  }
+  if (!status.ok()) {
+    Rollback();
+    return status;
+  }
+  if (due || !idle) {
+    status = committer_.Commit(batch, *this, &handler_, stop);
+    if (!status.ok()) {
+      Rollback();
+      return Recover(status, batch, folded);
+    }
+  }
+  inbox_.erase(inbox_.begin(), inbox_.begin() + static_cast<std::ptrdiff_t>(folded));
+  condemned_.reset();
+  single_ -= std::min(single_, folded);
+  backoff_.Reset();
+  ready_.Set(kafka_status_.ok() ? committer_.publisher().status() : kafka_status_);
+  return absl::OkStatus();
+}
+
+// Outbox rows whose messages are in Kafka go with the next batch; when none comes, alone.
+absl::Status PartitionLoop::Impl::Tidy(std::stop_token stop) {
+  if (clock_.Monotonic() - committer_.last_commit() < kTidy ||
+      committer_.publisher().Prefixes().empty()) {
+    return absl::OkStatus();
+  }
+  Batch none;
+  const absl::Status status = committer_.Commit(none, *this, nullptr, stop);
+  return status.ok() ? status : Recover(status, none, 0);
+}
+
+void PartitionLoop::Impl::Rollback() {
+  for (auto& [partition, state] : held_) {
+    state.next_offset = state.row.next_offset;
+    state.append_time = state.row.append_time;
+    state.filter.Rollback();
+  }
+  handler_.Rollback();
+}
+
+absl::Status PartitionLoop::Impl::Recover(const absl::Status& status, const Batch& batch,
+                                          size_t folded) {
+  if (!foreign_.empty()) {
+    GiveUpForeign();
+    return absl::OkStatus();
+  }
+  if (!IsPoison(status)) return status;
+  if (folded == 0 || batch.received == 0) return Internal("{}", Message(status));
+  if (single_ == 0) {
+    LogWarning("a batch cannot be written: its messages one by one", {{"because", Message(status)}});
+    single_ = folded;
+    return absl::OkStatus();
+  }
+  if (condemned_.has_value()) return Internal("{}", Message(status));
+  const kafka::Message& last = inbox_[folded - 1];
+  condemned_ = Condemned{last.partition, last.offset, Message(status)};
+  return absl::OkStatus();
+}
+
+// Who took them has them by the group's word; if it is us after all, we shall still have them a session timeout later.
+void PartitionLoop::Impl::GiveUpForeign() {
+  for (const int partition : std::exchange(foreign_, {})) {
+    if (!held_.contains(partition)) continue;
+    LogWarning("partition taken by another",
+               {{"topic", options_.topic}, {"partition", fmt::format("{}", partition)}});
+    Drop(partition);
+    reclaim_[partition] = clock_.Monotonic() + options_.loop.session_timeout;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- inbox rows
+
+absl::Status PartitionLoop::Impl::Lock(pqxx::transaction_base& tx) {
+  foreign_.clear();
+  std::vector<int> partitions;
+  for (const auto& [partition, state] : held_) partitions.push_back(partition);
+  // A row that is not there is not ours either.
+  std::set<int> foreign(partitions.begin(), partitions.end());
+  for (const InboxRow& row : LockPartitions(tx, partitions)) {
+    const InboxRow& ours = held_.at(row.partition).row;
+    if (row.epoch == ours.epoch && row.commits == ours.commits &&
+        row.next_offset == ours.next_offset) {
+      foreign.erase(row.partition);
+    }
+  }
+  foreign_ = std::move(foreign);
+  if (foreign_.empty()) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kAborted,
+                    "partition {} of topic {} is another's",
+                    *foreign_.begin(),
+                    options_.topic);
+}
+
+BatchRows PartitionLoop::Impl::Rows(const Batch& batch) {
+  touched_.clear();
+  BatchRows rows;
+  for (const Outbox::Message& message : batch.outbox.messages()) touched_.insert(message.source);
+  for (const DeadLetter& letter : batch.letters) touched_.insert(letter.source);
+  for (const auto& [partition, state] : held_) {
+    if (state.next_offset != state.row.next_offset) touched_.insert(partition);
+    for (const auto& [stream, sequence] : state.filter.raised()) {
+      rows.raised.push_back({partition, stream, sequence});
+    }
+  }
+  // At least one row must tell whether the commit happened.
+  if (touched_.empty()) touched_.insert(held_.begin()->first);
+  for (const int partition : touched_) {
+    const auto state = held_.find(partition);
+    CHECK(state != held_.end(), "a message for source {}, which is not held", partition);
+    InboxRow moved = state->second.row;
+    moved.next_offset = state->second.next_offset;
+    moved.append_time = state->second.append_time;
+    rows.moved.push_back(moved);
+  }
+  return rows;
+}
+
+BatchGuard::Outcome PartitionLoop::Impl::Settle(pqxx::transaction_base& tx) {
+  foreign_.clear();
+  std::vector<int> partitions;
+  for (const auto& [partition, state] : held_) partitions.push_back(partition);
+  std::optional<Outcome> outcome;
+  std::set<int> taken;
+  for (const InboxRow& row : LockPartitions(tx, partitions)) {
+    const InboxRow& ours = held_.at(row.partition).row;
+    if (row.epoch != ours.epoch) {
+      taken.insert(row.partition);
+    } else if (touched_.contains(row.partition)) {
+      outcome = row.commits == ours.commits ? Outcome::kNotCommitted : Outcome::kCommitted;
+    }
+  }
+  if (outcome == Outcome::kCommitted) return *outcome;
+  foreign_ = taken;
+  if (outcome.has_value()) return *outcome;
+  // None of the rows that could tell is ours any more: what the others' memory should be is in doubt too.
+  foreign_.insert(partitions.begin(), partitions.end());
+  return Outcome::kTaken;
+}
+
+void PartitionLoop::Impl::Committed() {
+  for (const int partition : touched_) ++held_.at(partition).row.commits;
+  for (auto& [partition, state] : held_) {
+    state.row.next_offset = state.next_offset;
+    state.row.append_time = state.append_time;
+    state.filter.Commit();
+  }
+}
+
+PartitionLoop::PartitionLoop(Options options, PartitionHandler& handler, const Clock& clock,
+                             FaultInjector* faults)
+    : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
+PartitionLoop::~PartitionLoop() = default;
+absl::Status PartitionLoop::Run(std::stop_token stop) { return impl_->Run(std::move(stop)); }
+void PartitionLoop::Wake() { impl_->Wake(); }
+absl::Status PartitionLoop::Ready() const { return impl_->Ready(); }
+const Stats& PartitionLoop::stats() const { return impl_->stats(); }
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,253 @@
+#include "libs/delivery/shard_loop.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "libs/delivery/committer.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+// How long acknowledged outbox rows may stay when no batch takes them along, and the longest sleep.
+constexpr Millis kIdle{500};
+constexpr Millis kDrain{1000};
+
+}  // namespace
+
+class ShardLoop::Impl final : public BatchGuard {
+ public:
+  Impl(Options options, ShardHandler& handler, const Clock& clock, FaultInjector* faults)
+      : options_(std::move(options)),
+        stream_(options_.loop.service + "/" + options_.shard),
+        handler_(handler),
+        clock_(clock),
+        committer_(options_.loop, clock, stats_, faults),
+        backoff_(options_.loop.retry_min, options_.loop.retry_max),
+        ready_(Unavailable("the lease of {} was not asked for yet", stream_)) {}
+
+  absl::Status Run(std::stop_token stop);
+  void Wake();
+  absl::Status Ready() const { return ready_.Get(); }
+  bool Held() const { return held_; }
+  const Stats& stats() const { return stats_; }
+
+  absl::Status Lock(pqxx::transaction_base& tx) override;
+  BatchRows Rows(const Batch& /*batch*/) override { return {}; }
+  Outcome Settle(pqxx::transaction_base& tx) override;
+  void Committed() override { ++lease_.commits; }
+
+ private:
+  absl::Status RunOnce(std::stop_token stop);
+  // Sleeps until there is something to do, or Wake.
+  void Wait(std::stop_token stop);
+  bool Due() const;
+  absl::Status Take();
+  absl::Status Work(std::stop_token stop);
+  // Commits what the handler has said, or (nullptr) only renews the lease.
+  absl::Status CommitBatch(Batch& batch, BatchHandler* handler, std::stop_token stop);
+  void Drop();
+  void Release();
+  Millis Ttl() const { return options_.loop.session_timeout; }
+
+  const Options options_;
+  const std::string stream_;
+  ShardHandler& handler_;
+  const Clock& clock_;
+  Stats stats_;
+  Committer committer_;
+  Backoff backoff_;
+  Readiness ready_;
+
+  std::atomic<bool> held_ = false;
+  LeaseRow lease_;
+  bool taken_ = false;  // seen while locking: the lease is another's
+  TimePoint next_try_;  // to take the lease, or after an error
+  TimePoint renew_at_;
+
+  std::mutex mutex_;
+  std::condition_variable_any woken_cv_;
+  bool woken_ = false;
+};
+
+absl::Status ShardLoop::Impl::Run(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    const absl::Status status = RunOnce(stop);
+    if (status.ok()) continue;
+    if (absl::IsCancelled(status)) break;
+    if (!IsTransient(status) && !postgres::IsOutcomeUnknown(status)) {
+      ready_.Set(status);
+      return Annotate(status, "delivery of " + stream_);
+    }
+    ready_.Set(status);
+    next_try_ = clock_.Monotonic() + backoff_.Next();
+  }
+  committer_.publisher().Drain(kDrain);
+  Release();
+  return absl::OkStatus();
+}
+
+absl::Status ShardLoop::Impl::RunOnce(std::stop_token stop) {
+  committer_.publisher().Pump(Millis{0});
+  Wait(stop);
+  if (stop.stop_requested() || clock_.Monotonic() < next_try_) return absl::OkStatus();
+  if (!held_) return Take();
+  return Work(stop);
+}
+
+void ShardLoop::Impl::Wake() {
+  {
+    const std::scoped_lock lock(mutex_);
+    woken_ = true;
+  }
+  woken_cv_.notify_one();
+}
+
+bool ShardLoop::Impl::Due() const {
+  const std::optional<TimePoint> wake_at = handler_.WakeAt();
+  return handler_.HasWork() || (wake_at.has_value() && *wake_at <= clock_.Monotonic());
+}
+
+void ShardLoop::Impl::Wait(std::stop_token stop) {
+  const TimePoint now = clock_.Monotonic();
+  TimePoint until = now + kIdle;
+  // What waits for Kafka's acknowledgement is looked after between short sleeps.
+  if (stats_.unpublished > 0) until = now + Millis{20};
+  const bool may_work = held_ && now >= next_try_ && !committer_.publisher().Full();
+  if (may_work) {
+    if (handler_.HasWork()) return;
+    if (const auto wake_at = handler_.WakeAt()) until = std::min(until, *wake_at);
+    until = std::min(until, renew_at_);
+  } else if (now < next_try_) {
+    until = std::min(until, next_try_);
+  }
+  if (!held_ && now >= next_try_) return;
+  std::unique_lock lock(mutex_);
+  // Woken while it must not work anyway: sleep on, and look when the time has come.
+  woken_cv_.wait_for(lock, stop, until - now, [&] { return woken_ && may_work; });
+  woken_ = false;
+}
+
+absl::Status ShardLoop::Impl::Take() {
+  std::optional<LeaseRow> lease;
+  Stamper::Sequences sequences;
+  std::vector<OutboxRow> leftovers;
+  const absl::Status status =
+      committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+        lease = TakeLease(tx, options_.shard, options_.loop.instance, Ttl());
+        if (!lease.has_value()) return absl::OkStatus();
+        sequences = LoadSequences(tx, stream_);
+        ASSIGN_OR_RETURN(leftovers, LoadOutbox(tx, stream_));
+        return handler_.Load(tx);
+      });
+  if (!status.ok()) {
+    handler_.Drop();
+    return status;
+  }
+  ready_.Set(absl::OkStatus());
+  backoff_.Reset();
+  const TimePoint now = clock_.Monotonic();
+  if (!lease.has_value()) {
+    next_try_ = now + Ttl() / 4;
+    return absl::OkStatus();
+  }
+  LogInfo("lease taken",
+          {{"shard", stream_}, {"epoch", fmt::format("{}", lease->epoch)}});
+  lease_ = *lease;
+  held_ = true;
+  ++stats_.gained;
+  stats_.held = 1;
+  renew_at_ = now + Ttl() / 3;
+  committer_.stamper().AddSource(kShard, stream_, std::move(sequences));
+  for (OutboxRow& row : leftovers) committer_.publisher().Add(std::move(row));
+  committer_.publisher().Pump(Millis{0});
+  return absl::OkStatus();
+}
+
+absl::Status ShardLoop::Impl::Work(std::stop_token stop) {
+  Batch batch;
+  if (Due() && !committer_.publisher().Full()) {
+    if (const absl::Status polled = handler_.Poll(batch.outbox); !polled.ok()) {
+      handler_.Rollback();
+      return polled;
+    }
+    return CommitBatch(batch, &handler_, stop);
+  }
+  const TimePoint now = clock_.Monotonic();
+  const bool tidy =
+      now - committer_.last_commit() > kIdle && !committer_.publisher().Prefixes().empty();
+  if (now < renew_at_ && !tidy) return absl::OkStatus();
+  return CommitBatch(batch, nullptr, stop);
+}
+
+absl::Status ShardLoop::Impl::CommitBatch(Batch& batch, BatchHandler* handler,
+                                          std::stop_token stop) {
+  taken_ = false;
+  const absl::Status status = committer_.Commit(batch, *this, handler, stop);
+  if (status.ok()) {
+    backoff_.Reset();
+    ready_.Set(committer_.publisher().status());
+    renew_at_ = clock_.Monotonic() + Ttl() / 3;
+    return absl::OkStatus();
+  }
+  if (handler != nullptr) handler->Rollback();
+  if (!taken_) return status;
+  LogWarning("lease lost to another", {{"shard", stream_}});
+  Drop();
+  return absl::OkStatus();
+}
+
+absl::Status ShardLoop::Impl::Lock(pqxx::transaction_base& tx) {
+  if (RenewLease(tx, options_.shard, lease_, Ttl())) return absl::OkStatus();
+  taken_ = true;
+  return MakeStatus(absl::StatusCode::kAborted, "the lease of {} is another's", stream_);
+}
+
+BatchGuard::Outcome ShardLoop::Impl::Settle(pqxx::transaction_base& tx) {
+  const std::optional<LeaseRow> row = LockLease(tx, options_.shard);
+  if (row.has_value() && row->epoch == lease_.epoch) {
+    return row->commits == lease_.commits ? Outcome::kNotCommitted : Outcome::kCommitted;
+  }
+  taken_ = true;
+  return Outcome::kTaken;
+}
+
+void ShardLoop::Impl::Drop() {
+  handler_.Drop();
+  held_ = false;
+  ++stats_.lost;
+  stats_.held = 0;
+  committer_.stamper().DropSource(kShard);
+  committer_.publisher().DropStream(stream_);
+  next_try_ = clock_.Monotonic() + Ttl() / 4;
+}
+
+// Whoever waits for the lease need not wait until it runs out.
+void ShardLoop::Impl::Release() {
+  if (!held_) return;
+  const absl::Status status = committer_.connection().Transact([&](pqxx::transaction_base& tx) {
+    ReleaseLease(tx, options_.shard, lease_);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) LogWarning("lease not given back", {{"because", Message(status)}});
+  Drop();
+}
+
+ShardLoop::ShardLoop(Options options, ShardHandler& handler, const Clock& clock,
+                     FaultInjector* faults)
+    : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
+ShardLoop::~ShardLoop() = default;
+absl::Status ShardLoop::Run(std::stop_token stop) { return impl_->Run(std::move(stop)); }
+void ShardLoop::Wake() { impl_->Wake(); }
+absl::Status ShardLoop::Ready() const { return impl_->Ready(); }
+bool ShardLoop::Held() const { return impl_->Held(); }
+const Stats& ShardLoop::stats() const { return impl_->stats(); }
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,87 @@
+#include "libs/delivery/stamper.h"
+
+#include "libs/base/check.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+// Enough of a message that is too large to see what it was.
+constexpr size_t kShownOfOversized = 64 * 1024;
+
+}  // namespace
+
+void Stamper::AddSource(int source, std::string stream, Sequences sequences) {
+  sources_[source] = {std::move(stream), std::move(sequences)};
+}
+
+const Stamper::Source& Stamper::SourceOf(int source) const {
+  const auto found = sources_.find(source);
+  CHECK(found != sources_.end(), "a message for source {}, which is not held", source);
+  return found->second;
+}
+
+Target Stamper::TargetOf(const Outbox::Message& message) const {
+  if (message.target == Outbox::Target::kPool) return {topics_.pool, message.partition};
+  return {topics_.jobs, kafka::JobPartition(message.envelope.job_fact().job_id())};
+}
+
+OutboxRow& Stamper::RowOf(const Key& key, std::map<Key, OutboxRow>& rows) {
+  const auto [row, is_new] = rows.try_emplace(key);
+  if (is_new) {
+    const Source& source = SourceOf(key.first);
+    const auto last = source.sequences.find(key.second);
+    row->second.stream = source.stream;
+    row->second.target = key.second;
+    row->second.last_seq = last == source.sequences.end() ? 0 : last->second;
+  }
+  ++row->second.last_seq;
+  return row->second;
+}
+
+std::vector<OutboxRow> Stamper::Stamp(std::vector<Outbox::Message>& messages,
+                                      std::vector<DeadLetter> letters, Millis now,
+                                      int* oversized) {
+  std::map<Key, OutboxRow> rows;
+  for (Outbox::Message& message : messages) {
+    events::v1::Envelope& envelope = message.envelope;
+    Target target = TargetOf(message);
+    envelope.set_stream(SourceOf(message.source).stream);
+    envelope.set_time_ms(now.count());
+    // Stream, sequence and time are a few dozen bytes; the topics leave room for more.
+    if (const size_t size = envelope.ByteSizeLong(); size > kafka::kMaxValueBytes) {
+      ++*oversized;
+      DeadLetter letter{message.source,
+                        fmt::format("a message of ours has {} bytes, at most {} can be sent",
+                                    size,
+                                    kafka::kMaxValueBytes),
+                        target.topic,
+                        {}};
+      letter.message.partition = target.partition;
+      letter.message.offset = -1;
+      letter.message.key = envelope.pool();
+      letter.message.value = envelope.SerializeAsString().substr(0, kShownOfOversized);
+      letters.push_back(std::move(letter));
+      continue;
+    }
+    OutboxRow& row = RowOf({message.source, target}, rows);
+    envelope.set_sequence(row.last_seq);
+    row.records.push_back(MakeRecord(envelope, target.partition));
+  }
+  for (const DeadLetter& letter : letters) {
+    RowOf({letter.source, {topics_.dead_letter, 0}}, rows)
+        .records.push_back(MakeRecord(letter, service_));
+  }
+  std::vector<OutboxRow> result;
+  for (auto& [key, row] : rows) {
+    given_[key] = row.last_seq;
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
+void Stamper::Commit() {
+  for (const auto& [key, last] : given_) sources_.at(key.first).sequences[key.second] = last;
+  given_.clear();
+}
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,54 @@
+// Gives the messages of a batch their stream, sequence and time, and sorts them into outbox rows: one for each stream and
+// target. Pure; provisional until Commit.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/delivery/outbox.h"
+#include "libs/delivery/wire.h"
+#include "libs/kafka/topics.h"
+
+namespace fluxqueue::delivery {
+
+class Stamper {
+ public:
+  using Sequences = std::map<Target, uint64_t>;
+
+  Stamper(std::string service, kafka::TopicNames topics)
+      : service_(std::move(service)), topics_(std::move(topics)) {}
+
+  // `sequences`: the highest given out for each target.
+  void AddSource(int source, std::string stream, Sequences sequences);
+  void DropSource(int source) { sources_.erase(source); }
+
+  // REQUIRES: every message's source was added. A message of ours that is too large for a record becomes a dead letter
+  // (before it gets a sequence); `oversized` counts them.
+  std::vector<OutboxRow> Stamp(std::vector<Outbox::Message>& messages,
+                               std::vector<DeadLetter> letters, Millis now, int* oversized);
+  void Commit();
+  void Rollback() { given_.clear(); }
+
+ private:
+  struct Source {
+    std::string stream;
+    Sequences sequences;
+  };
+  using Key = std::pair<int, Target>;
+
+  Target TargetOf(const Outbox::Message& message) const;
+  const Source& SourceOf(int source) const;
+  // The row of a key in the making, and the next sequence in it.
+  OutboxRow& RowOf(const Key& key, std::map<Key, OutboxRow>& rows);
+
+  const std::string service_;
+  const kafka::TopicNames topics_;
+  std::map<int, Source> sources_;
+  std::map<Key, uint64_t> given_;  // by this batch
+};
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,25 @@
+#include "libs/delivery/stream_filter.h"
+
+namespace fluxqueue::delivery {
+
+StreamFilter::Verdict StreamFilter::Judge(const std::string& stream, uint64_t sequence) {
+  auto position = raised_.find(stream);
+  bool known = position != raised_.end();
+  if (!known) {
+    position = seen_.find(stream);
+    known = position != seen_.end();
+  }
+  const uint64_t highest = known ? position->second : 0;
+  if (sequence <= highest) return Verdict::kDuplicate;
+  const bool any = !known && truncated_;
+  if (sequence > highest + 1 && !any) return Verdict::kGap;
+  raised_[stream] = sequence;
+  return Verdict::kTake;
+}
+
+void StreamFilter::Commit() {
+  for (const auto& [stream, sequence] : raised_) seen_[stream] = sequence;
+  raised_.clear();
+}
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,35 @@
+// Which messages of a partition are new. A stream's sequences are contiguous, and its publisher repeats from the first
+// that was not acknowledged; so a sequence that was seen is a duplicate, and one behind a gap will come again.
+// Pure; provisional until Commit, as all memory of a batch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+namespace fluxqueue::delivery {
+
+class StreamFilter {
+ public:
+  enum class Verdict { kTake, kDuplicate, kGap };
+  using Positions = std::unordered_map<std::string, uint64_t>;
+
+  // `seen`: the highest sequence of each stream. `truncated`: the log's beginning is not known to us, so a stream that is
+  // not in `seen` may begin at any sequence; else it begins at 1.
+  StreamFilter(Positions seen, bool truncated) : seen_(std::move(seen)), truncated_(truncated) {}
+
+  // kTake raises the stream's position.
+  Verdict Judge(const std::string& stream, uint64_t sequence);
+
+  // The streams that this batch has raised.
+  const Positions& raised() const { return raised_; }
+  void Commit();
+  void Rollback() { raised_.clear(); }
+
+ private:
+  Positions seen_;
+  Positions raised_;
+  bool truncated_;
+};
+
+}  // namespace fluxqueue::delivery

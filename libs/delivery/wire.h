@@ -1,0 +1,62 @@
+// Records on their way from the outbox to Kafka. Pure.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/kafka/message.h"
+
+namespace fluxqueue::delivery {
+
+struct Target {
+  std::string topic;
+  int partition = 0;
+  auto operator<=>(const Target&) const = default;
+};
+
+struct WireRecord {
+  std::string key;
+  std::string value;
+  kafka::Headers headers;
+  // The headers follow from the value, and are not kept in the outbox.
+  bool envelope = true;
+};
+
+// The messages of one batch, one stream and one target: sequences last_seq - records.size() + 1 … last_seq.
+struct OutboxRow {
+  std::string stream;
+  Target target;
+  uint64_t last_seq = 0;
+  std::vector<WireRecord> records;
+};
+
+// All rows of a stream and target up to a sequence.
+struct Prefix {
+  std::string stream;
+  Target target;
+  uint64_t last_seq = 0;
+  auto operator<=>(const Prefix&) const = default;
+};
+
+// What could not be handled.
+struct DeadLetter {
+  int source = 0;
+  std::string reason;
+  std::string topic;  // where it was read, or was to go
+  kafka::Message message;
+};
+
+WireRecord MakeRecord(const events::v1::Envelope& envelope, int target_partition);
+// The original key, value and headers, and headers that say why, by whom and where from.
+WireRecord MakeRecord(const DeadLetter& letter, std::string_view service);
+
+// The column outbox.blob. DataLoss when it does not decode.
+std::string EncodeBlob(const std::vector<WireRecord>& records);
+absl::StatusOr<std::vector<WireRecord>> DecodeBlob(std::string_view blob, const Target& target);
+
+}  // namespace fluxqueue::delivery
