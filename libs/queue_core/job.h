@@ -1,4 +1,4 @@
-// One job as the queue's core keeps it in memory. Strings aside, below 400 bytes, indexes included.
+// One job as the queue's core keeps it in memory: below half a KB with its indexes, strings aside.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool);
 queue::v1::JobRow ToRow(const Job& job, const std::string& pool);
 Job FromRow(const queue::v1::JobRow& row);
 
-// Only what has succeeded in full never runs again: a Job none of whose pods is made twice once it has
-// succeeded. Its slots are given back one by one.
+// True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for it any
+// more, and is given back before the rest.
 bool GivesSlotsBackEarly(const Job& job);
 
 }  // namespace fluxqueue::queue_core

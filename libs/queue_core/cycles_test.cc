@@ -1,0 +1,190 @@
+// What is asked of the matcher, and when.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "libs/queue_core/testing_story.h"
+
+namespace fluxqueue::queue_core {
+namespace {
+
+using model::JobState;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(CycleTest, OneInFlightAndTheNextBeginsAtOnce) {
+  Story story;
+  EXPECT_THAT(story.Tell(Submitted("a")), ElementsAre("fact a v1 Pending Queued", "cycle 1: a/1"));
+  EXPECT_THAT(story.Tell(Submitted("b")), ElementsAre("fact b v1 Pending Queued"));
+  EXPECT_THAT(story.Tell(Submitted("c")), ElementsAre("fact c v1 Pending Queued"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a"}})),
+              ElementsAre("fact a v2 Allocated", "cycle 2: b/1 c/1"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"b"}})), IsEmpty());  // not the one in flight
+  EXPECT_THAT(story.Tell(Answered(2, {{"b"}, {"c"}})),
+              ElementsAre("fact b v2 Allocated", "fact c v2 Allocated"));
+  EXPECT_EQ(story.core().cycle_in_flight(), 0U);
+}
+
+TEST(CycleTest, ABlockedHeadIsNotAskedForAgainUntilSomethingChanged) {
+  Story story;
+  story.Tell(Submitted("a"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a", 1, kBusyKind, "cpu is short on 20 nodes"}})),
+              ElementsAre("fact a v2 Pending Busy"));
+  EXPECT_EQ(story.last().message(), "cpu is short on 20 nodes");
+  // Who comes behind it changes nothing.
+  EXPECT_THAT(story.Tell(Submitted("b")), ElementsAre("fact b v1 Pending Queued"));
+  EXPECT_THAT(story.Tell(Tick()), IsEmpty());
+  EXPECT_THAT(story.Tell(Released("x", 1, /*nothing_held=*/true)), IsEmpty());
+  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 2: a/1 b/1"));
+  // Read before the answer, so the answer knows.
+  EXPECT_THAT(story.Tell(Released("y", 1)), IsEmpty());
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kBusyKind, "cpu is short on 19 nodes"}})), IsEmpty());
+  EXPECT_THAT(story.Tell(Inventory(true, true)), ElementsAre("cycle 3: a/1 b/1"));
+  story.Tell(Answered(3, {{"a", 1, kBusyKind, "cpu is short on 19 nodes"}}));
+  // Who goes before it is asked for.
+  EXPECT_THAT(story.Tell(Prioritised("b", 1)),
+              ElementsAre("fact b v2 Pending Queued", "cycle 4: b/1 a/1"));
+  EXPECT_THAT(story.Tell(Answered(4, {{"b"}, {"a", 1, kBusyKind, "cpu is short on 19 nodes"}})),
+              ElementsAre("fact b v3 Allocated"));
+}
+
+TEST(CycleTest, AnotherReasonIsANewFact) {
+  Story story;
+  story.Tell(Submitted("a"));
+  story.Tell(Answered(1, {{"a", 1, kBusyKind, "cpu is short"}}));
+  // The same word in other words: only after a while.
+  story.Tell(Inventory(true, true));
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kBusyKind, "memory is short"}})), IsEmpty());
+  story.Wait(10'000);
+  story.Tell(Inventory(true, true));
+  EXPECT_THAT(story.Tell(Answered(3, {{"a", 1, kBusyKind, "memory is short"}})),
+              ElementsAre("fact a v3 Pending Busy"));
+  EXPECT_EQ(story.last().message(), "memory is short");
+}
+
+TEST(CycleTest, NoAnswerByTheDeadlineAsksTheSameAgain) {
+  Story story;
+  story.Tell(Submitted("a"));
+  EXPECT_EQ(story.core().NextDeadline(), story.now() + Millis(2000));
+  story.Tell(Submitted("b"));
+  story.Wait(1999);
+  EXPECT_THAT(story.Tell(Tick()), IsEmpty());
+  story.Wait(1);
+  EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 1: a/1"));
+  EXPECT_EQ(story.core().NextDeadline(), story.now() + Millis(2000));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a"}})), ElementsAre("fact a v2 Allocated", "cycle 2: b/1"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a"}})), IsEmpty());
+}
+
+TEST(CycleTest, UnsatisfiableIsBusyUntilAllNodesAreKnown) {
+  Story story(nullptr);
+  story.Tell(PoolConfig());
+  story.Tell(QueueMade("default"));
+  story.Tell(Submitted("a"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})),
+              ElementsAre("fact a v2 Pending Busy"));
+  // Synced: now it can be believed, but not at once.
+  EXPECT_THAT(story.Tell(Inventory(false, true)), ElementsAre("cycle 2: a/1"));
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})),
+              ElementsAre("fact a v3 Pending Unsatisfiable"));
+  EXPECT_EQ(story.last().message(),
+            "no node has a gpu; rejected unless that changes within 5.0 s");
+  // Meanwhile it holds up nobody.
+  EXPECT_THAT(story.Tell(Submitted("b")), ElementsAre("fact b v1 Pending Queued", "cycle 3: b/1"));
+  story.Tell(Answered(3, {{"b"}}));
+  story.Wait(5000);
+  EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 4: a/1"));
+  EXPECT_THAT(story.Tell(Answered(4, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})),
+              ElementsAre("fact a v4 Rejected Unsatisfiable", "release a/1 ended"));
+  EXPECT_EQ(story.last().message(), "no node has a gpu");
+}
+
+TEST(CycleTest, UnsatisfiableUntilANodeComes) {
+  Story story;
+  story.Tell(Submitted("a"));
+  story.Tell(Answered(1, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}}));
+  story.Wait(1000);
+  EXPECT_THAT(story.Tell(Inventory(true, true)), ElementsAre("cycle 2: a/1"));
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})), IsEmpty());
+  story.Wait(1000);
+  story.Tell(Inventory(true, true));
+  EXPECT_THAT(story.Tell(Answered(3, {{"a", 1, kBusyKind, "gpus are in use"}})),
+              ElementsAre("fact a v3 Pending Busy"));
+  // The grace begins anew.
+  story.Wait(10'000);
+  story.Tell(Inventory(true, true));
+  EXPECT_THAT(story.Tell(Answered(4, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})),
+              ElementsAre("fact a v4 Pending Unsatisfiable"));
+}
+
+TEST(CycleTest, ABadJobspecIsRejected) {
+  Story story;
+  story.Tell(Submitted("a"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a", 1, kInvalidKind, "slot 0 asks for -1 cpu"}})),
+              ElementsAre("fact a v2 Rejected Invalid", "release a/1 ended"));
+}
+
+TEST(CycleTest, AnAnswerThatSaysNothingIsNotAskedForWithoutEnd) {
+  Story story;
+  story.Tell(Submitted("a"));
+  EXPECT_THAT(story.Tell(Answered(1, {})), IsEmpty());
+  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 2: a/1"));
+}
+
+TEST(CycleTest, DepthAndOrderOfQueues) {
+  Story story;
+  story.Tell(QueueMade("default", /*depth=*/2));
+  story.Tell(QueueMade("urgent", /*depth=*/1, /*priority=*/10));
+  story.Tell(Submitted("first"));  // takes the cycle, so that the others line up
+  for (const char* id : {"a", "b", "c"}) story.Tell(Submitted(id));
+  story.Tell(Submitted("u", {.queue = "urgent"}));
+  story.Tell(Submitted("low", {.priority = -1}));
+  story.Tell(Submitted("high", {.priority = 1}));
+  // The depth of the queue that is served first limits the cycle.
+  EXPECT_THAT(story.Tell(Answered(1, {{"first"}})),
+              ElementsAre("fact first v2 Allocated", "cycle 2: u/1"));
+  EXPECT_THAT(story.Tell(Answered(2, {{"u"}})),
+              ElementsAre("fact u v2 Allocated", "cycle 3: high/1 a/1"));
+}
+
+TEST(CycleTest, WhatACycleSays) {
+  Story story;
+  auto queue = QueueMade("timed");
+  queue.mutable_queue_configured()->set_default_duration_ms(1500);
+  story.Tell(queue);
+  story.Wait(3500);
+  Outputs outputs;
+  auto submitted = Submitted("a", {.queue = "timed"});
+  submitted.set_traceparent("00-trace");
+  ASSERT_TRUE(story.core().Handle(submitted, story.now(), &outputs).ok());
+  ASSERT_EQ(outputs.pool.size(), 1U);
+  EXPECT_EQ(outputs.pool[0].traceparent(), "00-trace");
+  EXPECT_EQ(outputs.pool[0].pool(), kPool);
+  const auto& cycle = outputs.pool[0].cycle_requested();
+  EXPECT_EQ(cycle.now_s(), 3);  // since the pool's first message
+  EXPECT_TRUE(cycle.stop_at_first_blocked());
+  EXPECT_EQ(cycle.candidates(0).duration_s(), 2);  // 1.5 s, in whole seconds
+  EXPECT_FALSE(cycle.candidates(0).may_reserve());
+  EXPECT_EQ(outputs.jobs[0].job_fact().duration_ms(), 1500);
+}
+
+TEST(CycleTest, ManyWaitingJobsCostNoMoreThanTheDepth) {
+  Story story;
+  story.Tell(QueueMade("default", /*depth=*/100));
+  Outputs outputs;
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_TRUE(story.core().Handle(Submitted(fmt::format("job-{}", i)), story.now(), &outputs).ok());
+  }
+  story.core().Commit();
+  ASSERT_EQ(outputs.pool.size(), 1U);  // one cycle in flight
+  EXPECT_EQ(story.core().Position("job-19999"), 20'000U);
+  // Refused and asked again: only the window is named, and only the head is spoken of.
+  story.Tell(Answered(1, {{"job-0", 1, kBusyKind, "full"}}));
+  const auto lines = story.Tell(Released("x", 1));
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), '/'), 16);
+}
+
+}  // namespace
+}  // namespace fluxqueue::queue_core

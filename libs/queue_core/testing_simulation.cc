@@ -1,0 +1,181 @@
+#include "libs/queue_core/testing_simulation.h"
+
+namespace fluxqueue::queue_core {
+
+using model::JobState;
+
+Simulation::Simulation() {
+  Tell(PoolConfig(/*max_attempts=*/4));
+  Tell(QueueMade("default", /*depth=*/4));
+}
+
+void Simulation::Tell(const events::v1::Envelope& message) {
+  std::map<std::string, JobState> before;
+  for (const std::string& id : ids_) {
+    if (const Job* job = core_.Find(id); job != nullptr) before[id] = job->state;
+  }
+  const uint64_t fingerprint = core_.Fingerprint();
+  Outputs outputs;
+  const absl::Status status = core_.Handle(message, now_, &outputs);
+  log_.push_back({message, now_, !status.ok()});
+  if (!status.ok()) {
+    RC_ASSERT(IsPoison(status));
+    RC_ASSERT(outputs.jobs.empty() && outputs.pool.empty());
+    RC_ASSERT(core_.Fingerprint() == fingerprint);
+    RC_ASSERT(core_.TakeChanges().empty());
+    return;
+  }
+  core_.Commit();
+  matcher_.Read(message);
+  if (message.has_cycle_answered()) answered_cycle_ = message.cycle_answered().cycle_id();
+  for (const auto& fact : outputs.jobs) CheckFact(fact.job_fact());
+  for (const auto& said : outputs.pool) {
+    if (said.has_release_requested()) CheckRelease(message, said.release_requested(), before);
+    if (said.has_cycle_requested()) {
+      // One in flight: the next only after the answer to the last; or the same again.
+      const uint64_t id = said.cycle_requested().cycle_id();
+      RC_ASSERT(id == last_cycle_ || (id == last_cycle_ + 1 && answered_cycle_ == last_cycle_));
+      RC_ASSERT(said.cycle_requested().candidates_size() > 0);
+      last_cycle_ = id;
+    }
+    matcher_.Read(said);
+  }
+  Append(outputs, &said_);
+}
+
+void Simulation::CheckFact(const events::v1::JobFact& fact) {
+  Seen& seen = seen_[fact.job_id()];
+  const auto state = static_cast<JobState>(fact.state());
+  RC_ASSERT(fact.version() == seen.version + 1);
+  RC_ASSERT(model::CanMove(seen.state, state));
+  seen.version = fact.version();
+  seen.state = state;
+}
+
+void Simulation::CheckRelease(const events::v1::Envelope& cause,
+                              const events::v1::ReleaseRequested& release,
+                              const std::map<std::string, JobState>& before) {
+  const std::string& id = release.key().job_id();
+  if (release.job_ended()) {
+    RC_ASSERT(++seen_[id].last_releases == 1);
+    RC_ASSERT(model::IsTerminal(seen_[id].state));
+  }
+  // What may run is only released when it has stopped or ended; a slot, when its pod has.
+  const auto it = before.find(id);
+  if (it == before.end() || !model::kHoldingStates.Has(it->second)) return;
+  if (cause.has_cycle_answered()) return;  // an older attempt's, that was never said to be allocated
+  const bool some = release.slots_size() > 0;
+  const bool free = some ? cause.has_pod_ended() : cause.has_job_stopped() || cause.has_job_ended();
+  RC_ASSERT(free);
+}
+
+void Simulation::Do(const Step& step) {
+  const auto& [what, which, how] = step;
+  if (what < 6) {
+    Submit(how);
+  } else if (what < 14) {
+    for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  } else if (what >= 28) {
+    PoolChanges(what - 28, how);
+  } else if (!ids_.empty()) {
+    // Mostly of the last few.
+    const size_t back = std::min<size_t>(static_cast<size_t>(which), ids_.size() - 1);
+    const std::string id = ids_[ids_.size() - 1 - back];
+    if (what < 22) {
+      WorldSays(what - 14, id, how);
+    } else {
+      UserSays(what - 22, id, how);
+    }
+  }
+}
+
+void Simulation::Submit(int how) {
+  JobOptions options;
+  options.slots = how == 7 ? 9 : static_cast<uint32_t>(1 + how % 4);
+  options.completions = how % 3 == 0 ? 20 : options.slots;
+  options.recreatable = how % 2 == 0;
+  options.queue = how == 5 ? "other" : "default";
+  options.priority = how == 6 ? 3 : 0;
+  options.hold = how == 4;
+  ids_.push_back(fmt::format("j{}", ids_.size()));
+  Tell(Submitted(ids_.back(), options));
+}
+
+void Simulation::WorldSays(int what, const std::string& id, int how) {
+  const Job* job = core_.Find(id);
+  uint32_t attempt = job == nullptr ? 1 : job->attempt;
+  if (how == 7) ++attempt;               // impossible
+  if (how == 6 && attempt > 1) --attempt;  // stale
+  switch (what) {
+    case 0: return Tell(Bound(id, attempt));
+    case 1: return Tell(BindFailed(id, attempt));
+    case 2:
+    case 3: return Tell(Stopped(id, attempt));
+    case 4: return Tell(Started(id, attempt));
+    case 5:
+      return Tell(PodEnded(id, static_cast<uint32_t>(how % 3), how == 5 ? kPodFailed : kPodSucceeded,
+                           attempt));
+    case 6: return Tell(Ended(id, how % 3 == 0   ? kJobSucceeded
+                                  : how % 3 == 1 ? kJobFailed
+                                                 : kJobDeleted));
+    default: return Tell(NodeLost(id, attempt));
+  }
+}
+
+void Simulation::UserSays(int what, const std::string& id, int how) {
+  const Job* job = core_.Find(id);
+  switch (what) {
+    case 0: return Tell(Held(id, how % 2 == 0));
+    case 1: return Tell(Prioritised(id, how % 3));
+    case 2: return Tell(Moved(id, how % 2 == 0 ? "default" : "other"));
+    case 3:
+      return Tell(Resized(id, (job == nullptr ? 1 : job->revision) + static_cast<uint32_t>(how % 2),
+                          1 + static_cast<uint32_t>(how % 4)));
+    case 4: return Tell(how % 2 == 0 ? Cancelled(id) : Withdrawn(id));
+    default:
+      // Said twice, while it lives.
+      if (job != nullptr) Tell(Submitted(id, {.slots = job->slots}));
+  }
+}
+
+void Simulation::PoolChanges(int what, int how) {
+  switch (what) {
+    case 0:
+      return Tell(how % 2 == 0 ? QueueMade("other", 0, how) : QueueDeleted("other"));
+    case 1:
+      return Tell(how == 0 ? QueueDeleted("default") : QueueMade("default", 4));
+    case 2:
+      now_ += Millis(300 * (1 << how));
+      return Tell(Tick());
+    case 3: return matcher_.Sync(how % 2 == 0);
+    case 4: return matcher_.Break();
+    default: now_ += Millis(how);
+  }
+}
+
+void Simulation::Finish() {
+  for (int round = 0; round < 3; ++round) {
+    while (!matcher_.silent()) Tell(matcher_.Next());
+    for (const std::string& id : ids_) {
+      if (core_.Find(id) != nullptr) Tell(Ended(id));
+    }
+  }
+  for (const auto& [id, seen] : seen_) {
+    RC_ASSERT(model::IsTerminal(seen.state));
+    RC_ASSERT(seen.last_releases == 1);
+  }
+  RC_ASSERT(core_.size() == 0U);
+  RC_ASSERT(core_.Counts().empty());
+  RC_ASSERT(core_.cycle_in_flight() == 0U);
+  RC_ASSERT(!core_.NextDeadline().has_value());
+  RC_ASSERT(matcher_.holds_nothing());
+  // Nor does the row remember anybody.
+  Outputs outputs;
+  RC_ASSERT(core_.Handle(Tick(), now_, &outputs).ok());
+  queue::v1::PoolRow row;
+  RC_ASSERT(row.ParseFromString(core_.TakeChanges().pool));
+  RC_ASSERT(row.ended_size() == 0);
+  core_.Rollback();
+}
+
+}  // namespace fluxqueue::queue_core

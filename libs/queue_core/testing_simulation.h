@@ -1,0 +1,204 @@
+// A random pool for property tests: steps drawn by rapidcheck are turned into messages, a small matcher
+// answers in the order of the log but late, and the world says what it likes, also what is stale or
+// impossible. Everything the core read and said is recorded, and checked as it is said.
+#pragma once
+
+#include <rapidcheck.h>
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/queue/v1/rows.pb.h"
+#include "libs/queue_core/queue_core.h"
+#include "libs/queue_core/testing_story.h"
+
+namespace fluxqueue::queue_core {
+
+// Counts slots, and nothing else.
+class FakeMatcher {
+ public:
+  explicit FakeMatcher(uint32_t capacity) : capacity_(capacity) {}
+
+  void Read(const events::v1::Envelope& message) {
+    if (message.has_job_submitted()) {
+      slots_[message.job_submitted().job_id()] = message.job_submitted().spec().slots();
+    } else if (message.has_job_updated() && message.job_updated().has_spec()) {
+      slots_[message.job_updated().job_id()] = message.job_updated().spec().slots();
+    } else if (message.has_cycle_requested()) {
+      Answer(message.cycle_requested());
+    } else if (message.has_release_requested()) {
+      Release(message.release_requested());
+    }
+  }
+  void Sync(bool grew) {
+    synced_ = true;
+    said_.push_back(Inventory(grew, true));
+  }
+  // The first holder loses a node.
+  void Break() {
+    if (!held_.empty()) said_.push_back(NodeGone("n", held_.begin()->first.first,
+                                                 held_.begin()->first.second));
+  }
+  bool silent() const { return said_.empty(); }
+  events::v1::Envelope Next() {
+    events::v1::Envelope next = std::move(said_.front());
+    said_.pop_front();
+    return next;
+  }
+  bool holds_nothing() const { return held_.empty(); }
+
+ private:
+  using Key = std::pair<std::string, uint32_t>;
+
+  void Answer(const events::v1::CycleRequested& cycle) {
+    if (cycle.cycle_id() <= last_cycle_) return;  // the stored answer is on its way
+    last_cycle_ = cycle.cycle_id();
+    std::vector<Said> outcomes;
+    for (const auto& candidate : cycle.candidates()) {
+      const uint32_t slots = slots_[candidate.job_id()];
+      const Key key{candidate.job_id(), candidate.attempt()};
+      RC_ASSERT(held_.count(key) == 0U);
+      if (slots > capacity_) {
+        outcomes.push_back({key.first, key.second, kUnsatisfiableKind, "too large"});
+      } else if (used_ + slots > capacity_) {
+        outcomes.push_back({key.first, key.second, kBusyKind, "full"});
+        break;
+      } else {
+        used_ += slots;
+        for (uint32_t slot = 0; slot < slots; ++slot) held_[key].insert(slot);
+        outcomes.push_back({key.first, key.second, kAllocatedKind, ""});
+      }
+    }
+    said_.push_back(Answered(cycle.cycle_id(), outcomes));
+  }
+
+  void Release(const events::v1::ReleaseRequested& release) {
+    const Key key{release.key().job_id(), release.key().attempt()};
+    std::set<uint32_t>& held = held_[key];
+    const bool nothing = held.empty();
+    if (release.slots_size() == 0) {
+      used_ -= static_cast<uint32_t>(held.size());
+      held.clear();
+    }
+    for (const uint32_t slot : release.slots()) used_ -= static_cast<uint32_t>(held.erase(slot));
+    if (held.empty()) held_.erase(key);
+    said_.push_back(Released(key.first, key.second, nothing));
+    *said_.back().mutable_released()->mutable_slots() = release.slots();
+  }
+
+  uint32_t capacity_;
+  uint32_t used_ = 0;
+  bool synced_ = false;
+  uint64_t last_cycle_ = 0;
+  std::map<std::string, uint32_t> slots_;
+  std::map<Key, std::set<uint32_t>> held_;
+  std::deque<events::v1::Envelope> said_;
+};
+
+// What the tables of the schema `queue` would hold.
+class FakeTables {
+ public:
+  void Write(const Changes& changes) {
+    if (changes.empty()) return;
+    pool_ = changes.pool;
+    std::set<std::string> seen;
+    for (const JobChange& job : changes.jobs) {
+      RC_ASSERT(seen.insert(job.job_id).second);
+      jobs_[job.job_id] = {job.state, job.row};
+    }
+    for (const JobEvent& event : changes.events) {
+      RC_ASSERT(events_.insert({event.job_id, event.version}).second);
+    }
+    for (const QueueChange& queue : changes.queues) {
+      if (queue.deleted) {
+        queues_.erase(queue.queue);
+      } else {
+        queues_[queue.queue] = queue.row;
+      }
+    }
+    for (const CycleRequest& cycle : changes.cycles_requested) {
+      cycles_[cycle.cycle_id] = cycle.requested;
+    }
+    for (const uint64_t id : changes.cycles_answered) cycles_.erase(id);
+  }
+  Rows Read() const {
+    Rows rows;
+    rows.pool = pool_;
+    for (const auto& [id, job] : jobs_) {
+      if (!model::IsTerminal(job.first)) rows.jobs.push_back(job.second);
+    }
+    for (const auto& [name, row] : queues_) rows.queues.push_back(row);
+    for (const auto& [id, row] : cycles_) rows.cycles_unanswered.push_back(row);
+    return rows;
+  }
+
+ private:
+  std::string pool_;
+  std::map<std::string, std::pair<model::JobState, std::string>> jobs_;
+  std::map<std::string, std::string> queues_;
+  std::map<uint64_t, std::string> cycles_;
+  std::set<std::pair<std::string, uint64_t>> events_;
+};
+
+// The outputs as bytes, in order.
+inline void Append(const Outputs& outputs, std::vector<std::string>* bytes) {
+  for (const auto& fact : outputs.jobs) bytes->push_back(fact.SerializeAsString());
+  for (const auto& said : outputs.pool) bytes->push_back(said.SerializeAsString());
+}
+
+using Step = std::tuple<int, int, int>;  // what, which job, how
+
+inline rc::Gen<std::vector<Step>> Steps() {
+  return rc::gen::resize(
+      250, rc::gen::container<std::vector<Step>>(rc::gen::tuple(
+               rc::gen::inRange(0, 34), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+}
+
+class Simulation {
+ public:
+  Simulation();
+  void Do(const Step& step);
+  // Lets the matcher speak, ends every job, and checks that nothing is left.
+  void Finish();
+
+  struct Record {
+    events::v1::Envelope message;
+    Millis now;
+    bool poison = false;
+  };
+  const std::vector<Record>& log() const { return log_; }
+  const std::vector<std::string>& said() const { return said_; }
+
+ private:
+  struct Seen {
+    uint64_t version = 0;
+    model::JobState state = model::JobState::kNone;
+    int last_releases = 0;
+  };
+
+  void Tell(const events::v1::Envelope& message);
+  void CheckFact(const events::v1::JobFact& fact);
+  void CheckRelease(const events::v1::Envelope& cause, const events::v1::ReleaseRequested& release,
+                    const std::map<std::string, model::JobState>& before);
+  void Submit(int how);
+  void WorldSays(int what, const std::string& id, int how);
+  void UserSays(int what, const std::string& id, int how);
+  void PoolChanges(int what, int how);
+
+  QueueCore core_{kPool};
+  FakeMatcher matcher_{6};
+  Millis now_{5000};
+  std::vector<std::string> ids_;
+  std::map<std::string, Seen> seen_;
+  uint64_t last_cycle_ = 0;
+  uint64_t answered_cycle_ = 0;
+  std::vector<Record> log_;
+  std::vector<std::string> said_;
+};
+
+}  // namespace fluxqueue::queue_core

@@ -1,0 +1,321 @@
+// A story for tests: the log in, one message after the other, and what the core says to it as lines.
+//
+//   fact <job> v<version> <state> [<reason>] [after=<AfterStop>]
+//   cycle <id>: <job>/<attempt> …
+//   release <job>/<attempt> [slots] [ended]
+//   poison
+//
+// Time stands still but for Wait(). Each message is a batch of its own.
+#pragma once
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "libs/base/status_macros.h"
+#include "libs/queue_core/queue_core.h"
+
+namespace fluxqueue::queue_core {
+
+inline constexpr char kPool[] = "main";
+
+inline events::v1::Envelope ForPool() {
+  events::v1::Envelope message;
+  message.set_pool(kPool);
+  return message;
+}
+
+struct JobOptions {
+  std::string kind = "Job";
+  uint32_t slots = 1;
+  int64_t completions = 1;
+  bool recreatable = true;
+  std::string queue = "default";
+  int32_t priority = 0;
+  bool hold = false;
+};
+inline JobOptions BarePod() { return {.kind = "Pod", .recreatable = false}; }
+
+inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& options = {}) {
+  events::v1::Envelope message = ForPool();
+  auto* job = message.mutable_job_submitted();
+  job->set_job_id(id);
+  job->mutable_workload()->set_kind(options.kind);
+  job->mutable_workload()->set_namespace_("team");
+  job->mutable_workload()->set_name("name-of-" + id);
+  job->mutable_workload()->set_uid(id);
+  job->mutable_workload()->set_completions(options.completions);
+  job->mutable_workload()->set_recreatable(options.recreatable);
+  job->set_queue(options.queue);
+  job->set_priority(options.priority);
+  job->set_hold(options.hold);
+  job->mutable_spec()->set_revision(1);
+  job->mutable_spec()->set_slots(options.slots);
+  job->set_created_ms(123);
+  return message;
+}
+
+inline events::v1::Envelope Held(const std::string& id, bool hold) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_updated()->set_job_id(id);
+  message.mutable_job_updated()->set_hold(hold);
+  return message;
+}
+inline events::v1::Envelope Cancelled(const std::string& id) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_updated()->set_job_id(id);
+  message.mutable_job_updated()->set_cancel(true);
+  return message;
+}
+inline events::v1::Envelope Moved(const std::string& id, const std::string& queue) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_updated()->set_job_id(id);
+  message.mutable_job_updated()->set_queue(queue);
+  return message;
+}
+inline events::v1::Envelope Prioritised(const std::string& id, int32_t priority) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_updated()->set_job_id(id);
+  message.mutable_job_updated()->set_priority(priority);
+  return message;
+}
+inline events::v1::Envelope Resized(const std::string& id, uint32_t revision, uint32_t slots) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_updated()->set_job_id(id);
+  message.mutable_job_updated()->mutable_spec()->set_revision(revision);
+  message.mutable_job_updated()->mutable_spec()->set_slots(slots);
+  return message;
+}
+inline events::v1::Envelope Withdrawn(const std::string& id) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_withdrawn()->set_job_id(id);
+  message.mutable_job_withdrawn()->set_reason("deleted");
+  return message;
+}
+inline events::v1::Envelope QueueMade(const std::string& name, uint32_t depth = 0, int priority = 0) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_queue_configured()->set_queue(name);
+  message.mutable_queue_configured()->set_strategy("fcfs");
+  message.mutable_queue_configured()->set_queue_depth(depth);
+  message.mutable_queue_configured()->set_priority(priority);
+  return message;
+}
+inline events::v1::Envelope QueueDeleted(const std::string& name) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_queue_configured()->set_queue(name);
+  message.mutable_queue_configured()->set_deleted(true);
+  return message;
+}
+inline events::v1::Envelope PoolConfig(uint32_t max_attempts = 0) {
+  events::v1::Envelope message = ForPool();
+  auto* config = message.mutable_pool_configured();
+  config->set_unsatisfiable_grace_ms(5000);
+  config->set_answer_deadline_ms(2000);
+  config->set_retry_min_ms(1000);
+  config->set_retry_max_ms(8000);
+  config->set_max_attempts(max_attempts);
+  return message;
+}
+inline events::v1::Envelope Tick() {
+  events::v1::Envelope message = ForPool();
+  message.mutable_tick();
+  return message;
+}
+
+// An outcome: {"a", 1, KIND_ALLOCATED}.
+struct Said {
+  std::string job;
+  uint32_t attempt = 1;
+  events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_ALLOCATED;
+  std::string reason = "";
+};
+inline constexpr auto kAllocatedKind = events::v1::Outcome::KIND_ALLOCATED;
+inline constexpr auto kBusyKind = events::v1::Outcome::KIND_BUSY;
+inline constexpr auto kUnsatisfiableKind = events::v1::Outcome::KIND_UNSATISFIABLE;
+inline constexpr auto kInvalidKind = events::v1::Outcome::KIND_INVALID;
+
+inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& outcomes) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_cycle_answered()->set_cycle_id(cycle);
+  for (const Said& said : outcomes) {
+    auto* outcome = message.mutable_cycle_answered()->add_outcomes();
+    outcome->set_job_id(said.job);
+    outcome->set_attempt(said.attempt);
+    outcome->set_kind(said.kind);
+    outcome->set_reason(said.reason);
+    if (said.kind == kAllocatedKind) outcome->set_placement_hash(77);
+  }
+  return message;
+}
+inline events::v1::Envelope Released(const std::string& id, uint32_t attempt,
+                                     bool nothing_held = false) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_released()->mutable_key()->set_job_id(id);
+  message.mutable_released()->mutable_key()->set_attempt(attempt);
+  message.mutable_released()->set_nothing_held(nothing_held);
+  return message;
+}
+inline events::v1::Envelope Inventory(bool grew, bool synced) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_inventory_changed()->set_grew(grew);
+  message.mutable_inventory_changed()->set_synced(synced);
+  return message;
+}
+inline events::v1::Envelope NodeGone(const std::string& node, const std::string& id,
+                                     uint32_t attempt) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_inventory_changed()->set_node(node);
+  message.mutable_inventory_changed()->set_synced(true);
+  auto* key = message.mutable_inventory_changed()->add_broken();
+  key->set_job_id(id);
+  key->set_attempt(attempt);
+  return message;
+}
+inline events::v1::Envelope Bound(const std::string& id, uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_bound()->set_job_id(id);
+  message.mutable_job_bound()->set_attempt(attempt);
+  return message;
+}
+inline events::v1::Envelope BindFailed(const std::string& id, uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_bind_failed()->set_job_id(id);
+  message.mutable_bind_failed()->set_attempt(attempt);
+  message.mutable_bind_failed()->set_reason("StartTimeout");
+  message.mutable_bind_failed()->set_message("no pods came within 60 s");
+  return message;
+}
+inline events::v1::Envelope Stopped(const std::string& id, uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_stopped()->set_job_id(id);
+  message.mutable_job_stopped()->set_attempt(attempt);
+  return message;
+}
+inline events::v1::Envelope Started(const std::string& id, uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_started()->set_job_id(id);
+  message.mutable_job_started()->set_attempt(attempt);
+  message.mutable_job_started()->set_started_ms(456);
+  return message;
+}
+inline constexpr auto kPodSucceeded = events::v1::PodEnded::RESULT_SUCCEEDED;
+inline constexpr auto kPodFailed = events::v1::PodEnded::RESULT_FAILED;
+
+inline events::v1::Envelope PodEnded(const std::string& id, uint32_t slot,
+                                     events::v1::PodEnded::Result result = kPodSucceeded,
+                                     uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_pod_ended()->set_job_id(id);
+  message.mutable_pod_ended()->set_attempt(attempt);
+  message.mutable_pod_ended()->set_slot(slot);
+  message.mutable_pod_ended()->set_result(result);
+  return message;
+}
+inline constexpr auto kJobSucceeded = events::v1::JobEnded::RESULT_SUCCEEDED;
+inline constexpr auto kJobFailed = events::v1::JobEnded::RESULT_FAILED;
+inline constexpr auto kJobDeleted = events::v1::JobEnded::RESULT_DELETED;
+
+inline events::v1::Envelope Ended(const std::string& id,
+                                  events::v1::JobEnded::Result result = kJobSucceeded) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_ended()->set_job_id(id);
+  message.mutable_job_ended()->set_result(result);
+  return message;
+}
+inline events::v1::Envelope NodeLost(const std::string& id, uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_node_lost()->set_job_id(id);
+  message.mutable_job_node_lost()->set_attempt(attempt);
+  message.mutable_job_node_lost()->set_node("node-7");
+  return message;
+}
+
+inline std::string Describe(const events::v1::Envelope& message) {
+  if (message.has_job_fact()) {
+    const auto& fact = message.job_fact();
+    std::string line =
+        fmt::format("fact {} v{} {}", fact.job_id(), fact.version(),
+                    model::Name(static_cast<model::JobState>(fact.state())));
+    if (!fact.reason().empty()) line += " " + fact.reason();
+    if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE) line += " after=requeue";
+    if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_CANCEL) line += " after=cancel";
+    if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_FAIL) line += " after=fail";
+    return line;
+  }
+  if (message.has_cycle_requested()) {
+    std::string line = fmt::format("cycle {}:", message.cycle_requested().cycle_id());
+    for (const auto& candidate : message.cycle_requested().candidates()) {
+      line += fmt::format(" {}/{}", candidate.job_id(), candidate.attempt());
+    }
+    return line;
+  }
+  const auto& release = message.release_requested();
+  std::string line = fmt::format("release {}/{}", release.key().job_id(), release.key().attempt());
+  for (const uint32_t slot : release.slots()) line += fmt::format(" slot {}", slot);
+  if (release.job_ended()) line += " ended";
+  return line;
+}
+
+class Story {
+ public:
+  using Lines = std::vector<std::string>;
+
+  // A pool with its FluxQueue `default` and all of its nodes.
+  Story() {
+    Tell(PoolConfig());
+    Tell(QueueMade("default"));
+    Tell(Inventory(true, true));
+  }
+  // A pool of which nothing is known.
+  explicit Story(std::nullptr_t) {}
+
+  Lines Tell(const events::v1::Envelope& message) {
+    Outputs outputs;
+    const absl::Status status = core_.Handle(message, now_, &outputs);
+    changes_ = core_.TakeChanges();
+    core_.Commit();
+    stale_ = outputs.stale;
+    error_ = fluxqueue::Message(status);
+    if (!status.ok()) return {"poison"};
+    Lines lines;
+    for (const auto& fact : outputs.jobs) {
+      lines.push_back(queue_core::Describe(fact));
+      last_ = fact.job_fact();
+    }
+    for (const auto& said : outputs.pool) lines.push_back(queue_core::Describe(said));
+    return lines;
+  }
+  void Wait(int64_t ms) { now_ += Millis(ms); }
+
+  // The job is now in the state, by the shortest way; attempt 1.
+  void Bring(const std::string& id, model::JobState state, const JobOptions& options = {}) {
+    Tell(Submitted(id, options));
+    if (state <= model::JobState::kPending) return;
+    Tell(Answered(core_.cycle_in_flight(), {{id}}));
+    if (state == model::JobState::kAllocated) return;
+    Tell(Bound(id));
+    if (state == model::JobState::kBound) return;
+    Tell(Started(id));
+    if (state == model::JobState::kStopping) Tell(NodeLost(id));
+  }
+
+  QueueCore& core() { return core_; }
+  Millis now() const { return now_; }
+  const events::v1::JobFact& last() const { return last_; }
+  const Changes& changes() const { return changes_; }
+  const std::string& error() const { return error_; }
+  uint64_t stale() const { return stale_; }
+
+ private:
+  QueueCore core_{kPool};
+  Millis now_{1'000'000};
+  events::v1::JobFact last_;
+  Changes changes_;
+  std::string error_;
+  uint64_t stale_ = 0;
+};
+
+}  // namespace fluxqueue::queue_core
