@@ -22,11 +22,12 @@ kafka_home() {
   cache_key kafka "$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$1/kafka/pom.xml")" "$1/kafka/pom.xml"
 }
 
-# go_home TOOLS NAME MODULE: the folder of what is built from tools/cluster/NAME, whose go.mod pins MODULE.
+# go_home TOOLS NAME MODULE: the folder of what is built from tools/cluster/NAME, whose go.mod pins MODULE. Its go.sum names
+# every module that goes into it.
 go_home() {
   local mod=$1/cluster/$2/go.mod
   cache_key "$2" "$(awk -v module="$3" '$1 == "require" { sub(/^require /, "") } $1 == module { print $2; exit }' "$mod")" \
-    "$mod" "${mod%.mod}.sum"
+    "${mod%.mod}.sum"
 }
 kubernetes_home() { go_home "$1" kubernetes k8s.io/kubernetes; }
 etcd_home() { go_home "$1" etcd go.etcd.io/etcd/server/v3; }

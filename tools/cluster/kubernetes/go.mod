@@ -1,6 +1,7 @@
 // The Kubernetes control plane that tools/deps builds: this file pins its version and, with go.sum, every
-// module it is made of. To move to another version change the three numbers (v1.34.4, v0.34.4) and run
-// `go mod tidy` here: tools/deps then rebuilds these programs and nothing else.
+// module it is made of. To move to another version: put it into the require line and the replace lines
+// (v1.34.4 goes with v0.34.4), then `go get -tool k8s.io/kubernetes/cmd/{kube-apiserver,…}@VERSION` here.
+// tools/deps then rebuilds these programs and nothing else.
 module fluxqueue/tools/cluster/kubernetes
 
 go 1.24.0
