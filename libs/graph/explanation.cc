@@ -75,7 +75,7 @@ class Explainer {
     if (result_.slots_ever == 0) return TooLarge();
     if (result_.slots_ever < jobspec_.slots) return TooMany();
     if (result_.up == 0) {
-      return fmt::format("none of the {} nodes that the job may use is up", result_.matching);
+      return fmt::format("no node that the job may use is up: 0 of {}", result_.matching);
     }
     if (result_.slots_now == 0) return NoRoom();
     if (result_.slots_now < jobspec_.slots) return TooLittleRoom();

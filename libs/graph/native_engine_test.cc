@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/base/status_macros.h"
 #include "libs/graph/explanation.h"
 
 namespace fluxqueue::graph {
@@ -139,7 +140,7 @@ TEST_F(NativeEngineTest, NodesDownAreCapacityButNotRoom) {
   const Jobspec one = Spec(1, {{"cpu", 1000}});
   EXPECT_THAT(Place(one), IsEmpty());
   EXPECT_EQ(kind_, OutcomeKind::kBusy);
-  EXPECT_EQ(Why(one), "none of the 1 nodes that the job may use is up");
+  EXPECT_EQ(Why(one), "no node that the job may use is up: 0 of 1");
   node.schedulable = true;
   EXPECT_TRUE(engine_.UpdateNode(node)->grew);
   EXPECT_THAT(Place(one), ElementsAre("n0"));
