@@ -1,0 +1,172 @@
+#include "services/admission/adapters/admission_store.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "libs/base/status_macros.h"
+#include "libs/postgres/array.h"
+#include "libs/postgres/statement.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using postgres::Statement;
+
+constexpr Statement kLoadPools{"admission_load_pools", "select pool, partition, config from pools"};
+constexpr Statement kLoadQueues{"admission_load_queues", "select queue, pool, config from queues"};
+constexpr Statement kLoadWorkloads{
+    "admission_load_workloads",
+    "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
+    "       hold, cancelled, duration_ms, requests::text, demand_hash from workloads"};
+
+constexpr Statement kWritePools{
+    "admission_write_pools",
+    "insert into pools (pool, partition, config) "
+    "select * from unnest($1::text[], $2::integer[], $3::bytea[]) "
+    "on conflict (pool) do update set config = excluded.config"};
+constexpr Statement kWriteQueues{
+    "admission_write_queues",
+    "insert into queues (queue, pool, config) "
+    "select * from unnest($1::text[], $2::text[], $3::bytea[]) "
+    "on conflict (queue) do update set pool = excluded.pool, config = excluded.config"};
+constexpr Statement kDeleteQueues{"admission_delete_queues",
+                                  "delete from queues where queue = any($1::text[])"};
+constexpr Statement kWriteWorkloads{
+    "admission_write_workloads",
+    "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
+    "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash) "
+    "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
+    "  cancelled, duration, requests::jsonb, hash "
+    "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
+    "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
+    "  $13::bigint[], $14::text[], $15::bigint[]) "
+    "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
+    "       cancelled, duration, requests, hash) "
+    "on conflict (uid) do update set queue = excluded.queue, "
+    "  resource_version = excluded.resource_version, revision = excluded.revision, "
+    "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
+    "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
+    "  requests = excluded.requests, demand_hash = excluded.demand_hash"};
+constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
+                                     "delete from workloads where uid = any($1::text[])"};
+
+std::string Bytes(const pqxx::field& field) { return pqxx::binarystring(field).str(); }
+
+absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
+  WorkloadRow row;
+  row.uid = columns[0].as<std::string>();
+  row.kind = columns[1].as<std::string>() == "Job" ? WorkloadKind::kJob : WorkloadKind::kPod;
+  row.space = columns[2].as<std::string>();
+  row.name = columns[3].as<std::string>();
+  row.pool = columns[4].as<std::string>();
+  row.queue = columns[5].as<std::string>();
+  row.resource_version = columns[6].as<std::string>();
+  row.revision = columns[7].as<uint32_t>();
+  row.slots = columns[8].as<uint32_t>();
+  row.priority = columns[9].as<int32_t>();
+  row.hold = columns[10].as<bool>();
+  row.cancelled = columns[11].as<bool>();
+  if (!columns[12].is_null()) row.duration_ms = columns[12].as<int64_t>();
+  const auto requests = nlohmann::json::parse(columns[13].as<std::string>(), nullptr,
+                                              /*allow_exceptions=*/false);
+  for (const auto& [resource, amount] : requests.items()) {
+    if (!amount.is_number_integer()) {
+      return Internal("admission.workloads {}: requests of {} are not a number", row.uid, resource);
+    }
+    row.requests.emplace(resource, amount.get<int64_t>());
+  }
+  row.demand_hash = static_cast<uint64_t>(columns[14].as<int64_t>());
+  return row;
+}
+
+void WriteCatalog(pqxx::transaction_base& tx, const CatalogChanges& changes) {
+  if (!changes.pools.empty()) {
+    postgres::TextArray pools;
+    postgres::BigintArray partitions;
+    postgres::ByteaArray configs;
+    for (const PoolRow& row : changes.pools) {
+      pools.Add(row.pool);
+      partitions.Add(row.partition);
+      configs.Add(row.config);
+    }
+    postgres::Exec(tx, kWritePools, pools.text(), partitions.text(), configs.text());
+  }
+  if (!changes.queues.empty()) {
+    postgres::TextArray queues;
+    postgres::TextArray pools;
+    postgres::ByteaArray configs;
+    for (const QueueRow& row : changes.queues) {
+      queues.Add(row.queue);
+      pools.Add(row.pool);
+      configs.Add(row.config);
+    }
+    postgres::Exec(tx, kWriteQueues, queues.text(), pools.text(), configs.text());
+  }
+  if (!changes.deleted_queues.empty()) {
+    postgres::TextArray queues;
+    for (const std::string& queue : changes.deleted_queues) queues.Add(queue);
+    postgres::Exec(tx, kDeleteQueues, queues.text());
+  }
+}
+
+void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
+  postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests;
+  postgres::BigintArray revisions, slots, priorities, durations, hashes;
+  postgres::BoolArray holds, cancelled;
+  for (const WorkloadRow& row : rows) {
+    uids.Add(row.uid);
+    kinds.Add(KindName(row.kind));
+    spaces.Add(row.space);
+    names.Add(row.name);
+    pools.Add(row.pool);
+    queues.Add(row.queue);
+    versions.Add(row.resource_version);
+    revisions.Add(row.revision);
+    slots.Add(row.slots);
+    priorities.Add(row.priority);
+    holds.Add(row.hold);
+    cancelled.Add(row.cancelled);
+    if (row.duration_ms) {
+      durations.Add(*row.duration_ms);
+    } else {
+      durations.AddNull();
+    }
+    requests.Add(nlohmann::json(row.requests).dump());
+    hashes.Add(static_cast<int64_t>(row.demand_hash));
+  }
+  postgres::Exec(tx, kWriteWorkloads, uids.text(), kinds.text(), spaces.text(), names.text(),
+                 pools.text(), queues.text(), versions.text(), revisions.text(), slots.text(),
+                 priorities.text(), holds.text(), cancelled.text(), durations.text(),
+                 requests.text(), hashes.text());
+}
+
+}  // namespace
+
+absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx) {
+  AdmissionRows rows;
+  for (const auto& columns : postgres::Exec(tx, kLoadPools)) {
+    rows.pools.push_back({columns[0].as<std::string>(), columns[1].as<int>(), Bytes(columns[2])});
+  }
+  for (const auto& columns : postgres::Exec(tx, kLoadQueues)) {
+    rows.queues.push_back(
+        {columns[0].as<std::string>(), columns[1].as<std::string>(), Bytes(columns[2])});
+  }
+  for (const auto& columns : postgres::Exec(tx, kLoadWorkloads)) {
+    ASSIGN_OR_RETURN(WorkloadRow row, ReadWorkload(columns));
+    rows.workloads.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void WriteRows(pqxx::transaction_base& tx, const CatalogChanges& catalog,
+               const TrackerChanges& workloads) {
+  WriteCatalog(tx, catalog);
+  if (!workloads.upserts.empty()) WriteWorkloads(tx, workloads.upserts);
+  if (!workloads.deletes.empty()) {
+    postgres::TextArray uids;
+    for (const std::string& uid : workloads.deletes) uids.Add(uid);
+    postgres::Exec(tx, kDeleteWorkloads, uids.text());
+  }
+}
+
+}  // namespace fluxqueue::admission

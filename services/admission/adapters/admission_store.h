@@ -1,0 +1,27 @@
+// The tables of the schema `admission`. Set-based: one statement for each kind of change in a batch.
+// Lets libpqxx's exceptions out, as the delivery loop wants it (libs/delivery/handler.h).
+#pragma once
+
+#include <pqxx/pqxx>
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "services/admission/domain/catalog.h"
+#include "services/admission/domain/tracker.h"
+
+namespace fluxqueue::admission {
+
+struct AdmissionRows {
+  std::vector<PoolRow> pools;
+  std::vector<QueueRow> queues;
+  std::vector<WorkloadRow> workloads;
+};
+
+// Internal: a row that this version cannot read; names it.
+absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx);
+
+void WriteRows(pqxx::transaction_base& tx, const CatalogChanges& catalog,
+               const TrackerChanges& workloads);
+
+}  // namespace fluxqueue::admission

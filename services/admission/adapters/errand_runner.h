@@ -1,0 +1,66 @@
+// Calls to the API server that the watch shard asks for and does not wait for: objects to be looked at
+// again, Events for users, new lists. One thread, in order.
+//
+// A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone). An Event
+// is tried once: it is a courtesy. What belongs to an opening of the feed that is over is dropped.
+//
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libs/base/clock.h"
+#include "libs/kubernetes/client.h"
+#include "services/admission/adapters/workload_feed.h"
+#include "services/admission/domain/tracker.h"
+
+namespace fluxqueue::admission {
+
+class ErrandRunner {
+ public:
+  // `instance` is named in Events. All must outlive the runner.
+  ErrandRunner(kubernetes::Client& client, WorkloadFeed& feed, const Clock& clock,
+               std::string instance);
+
+  void Look(std::vector<Fetch> fetches);
+  void Tell(std::vector<Refusal> refusals);
+  void Relist();
+
+  // Until `stop`.
+  absl::Status Run(std::stop_token stop);
+
+ private:
+  struct NewList {};
+  struct Errand {
+    uint64_t opening = 0;
+    std::variant<Fetch, Refusal, NewList> what;
+  };
+
+  void Add(Errand errand);
+  void Do(const Errand& errand, const std::stop_token& stop);
+  void Do(uint64_t opening, const Fetch& fetch, const std::stop_token& stop);
+  void Do(const Refusal& refusal);
+
+  kubernetes::Client& client_;
+  WorkloadFeed& feed_;
+  const Clock& clock_;
+  const std::string instance_;
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Errand> errands_;
+};
+
+// The Event (events.k8s.io/v1) that tells a user of a refusal, as JSON.
+std::string RefusalEvent(const Refusal& refusal, const std::string& instance,
+                         std::chrono::system_clock::time_point now);
+
+}  // namespace fluxqueue::admission

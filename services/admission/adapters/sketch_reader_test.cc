@@ -1,0 +1,107 @@
+#include "services/admission/adapters/sketch_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "services/admission/domain/objects_for_test.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using nlohmann::json;
+
+Sketch Read(const json& object) {
+  const auto kind = object["kind"] == "Job" ? WorkloadKind::kJob : WorkloadKind::kPod;
+  auto sketch = ReadSketch(kind, object.dump());
+  EXPECT_TRUE(sketch.ok()) << sketch.status();
+  return sketch.ok() ? *sketch : Sketch();
+}
+
+json Owner(const char* api_version, const char* kind, bool controller) {
+  return {{"apiVersion", api_version}, {"kind", kind}, {"name", "o"}, {"uid", "uid-o"},
+          {"controller", controller}};
+}
+
+TEST(SketchReaderTest, ReadsIdentity) {
+  json job = JobJson();
+  job["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
+  const Sketch sketch = Read(job);
+  EXPECT_EQ(sketch.space, "work");
+  EXPECT_EQ(sketch.name, "j");
+  EXPECT_EQ(sketch.uid, "uid-j");
+  EXPECT_EQ(sketch.resource_version, "9");
+  EXPECT_TRUE(sketch.held);
+  EXPECT_FALSE(sketch.ended || sketch.going || sketch.bound || sketch.controlled_otherwise);
+  EXPECT_FALSE(Read(JobJson()).held);
+}
+
+TEST(SketchReaderTest, ReadsEnds) {
+  json job = JobJson();
+  job["status"]["conditions"] = json::array({{{"type", "Suspended"}, {"status", "True"}},
+                                             {{"type", "Failed"}, {"status", "False"}}});
+  EXPECT_FALSE(Read(job).ended);
+  job["status"]["conditions"].push_back({{"status", "True"}, {"type", "Complete"}});
+  EXPECT_TRUE(Read(job).ended);
+  json pod = PodJson();
+  for (const char* phase : {"Pending", "Running", "Unknown"}) {
+    pod["status"]["phase"] = phase;
+    EXPECT_FALSE(Read(pod).ended) << phase;
+  }
+  for (const char* phase : {"Succeeded", "Failed"}) {
+    pod["status"]["phase"] = phase;
+    EXPECT_TRUE(Read(pod).ended) << phase;
+  }
+}
+
+TEST(SketchReaderTest, ReadsWhoControlsAPod) {
+  json pod = PodJson();
+  pod["metadata"]["ownerReferences"] = json::array({Owner("v1", "Thing", false)});
+  EXPECT_EQ(Read(pod).controller_job, "");
+  EXPECT_FALSE(Read(pod).controlled_otherwise);
+  pod["metadata"]["ownerReferences"].push_back(Owner("batch/v1", "Job", true));
+  EXPECT_EQ(Read(pod).controller_job, "uid-o");
+  pod["metadata"]["ownerReferences"] = json::array({Owner("apps/v1", "ReplicaSet", true)});
+  EXPECT_TRUE(Read(pod).controlled_otherwise);
+  json job = JobJson();
+  job["metadata"]["ownerReferences"] = json::array({Owner("batch/v1", "CronJob", true)});
+  EXPECT_FALSE(Read(job).controlled_otherwise);
+}
+
+TEST(SketchReaderTest, TheDigestIsOfWhatUsersChange) {
+  const uint64_t digest = Read(JobJson()).digest;
+  json same = JobJson();
+  same["metadata"]["resourceVersion"] = "10";
+  same["metadata"]["managedFields"] = json::array({{{"manager", "m"}}});
+  same["status"] = {{"active", 1}};
+  EXPECT_EQ(Read(same).digest, digest);
+  json generation = JobJson();
+  generation["metadata"]["generation"] = 2;
+  EXPECT_NE(Read(generation).digest, digest);
+  json labels = JobJson();
+  labels["metadata"]["labels"] = {{"a", "b"}};
+  EXPECT_NE(Read(labels).digest, digest);
+  json annotations = JobJson();
+  annotations["metadata"]["annotations"] = {{"a", "b"}};
+  EXPECT_NE(Read(annotations).digest, digest);
+  EXPECT_NE(Read(annotations).digest, Read(labels).digest);
+}
+
+TEST(SketchReaderTest, ReadsBoundAndGoing) {
+  json pod = PodJson();
+  pod["spec"]["nodeName"] = "n1";
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  EXPECT_TRUE(Read(pod).bound);
+  EXPECT_TRUE(Read(pod).going);
+}
+
+TEST(SketchReaderTest, RefusesWhatIsNoObject) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"metadata": {"name": "x"}})",
+                           R"({"metadata": {"uid": 3}})"}) {
+    EXPECT_FALSE(ReadSketch(WorkloadKind::kPod, text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace fluxqueue::admission

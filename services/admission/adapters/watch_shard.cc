@@ -1,0 +1,136 @@
+#include "services/admission/adapters/watch_shard.h"
+
+#include <utility>
+
+#include "fmt/format.h"
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "services/admission/adapters/admission_store.h"
+
+namespace fluxqueue::admission {
+
+WatchShard::WatchShard(WatchShardOptions options, Deps deps)
+    : options_(std::move(options)),
+      deps_(deps),
+      catalog_(options_.pool, options_.pool_partitions),
+      tracker_(catalog_) {}
+
+absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
+  ASSIGN_OR_RETURN(AdmissionRows rows, LoadRows(tx));
+  LogInfo("watch taken", {{"workloads", fmt::format("{}", rows.workloads.size())},
+                          {"queues", fmt::format("{}", rows.queues.size())}});
+  catalog_.Restore(std::move(rows.pools), std::move(rows.queues));
+  tracker_.Restore(std::move(rows.workloads));
+  queues_version_.reset();
+  committed_queues_version_.reset();
+  batch_.clear();
+  out_ = {};
+  said_.clear();
+  loaded_ = true;
+  next_sweep_ = deps_.clock.Monotonic() + options_.sweep_interval;
+  deps_.feed.Open();
+  ReportWorkloads();
+  return absl::OkStatus();
+}
+
+void WatchShard::Drop() {
+  deps_.feed.Close();
+  loaded_ = false;
+  catalog_.Restore({}, {});
+  tracker_.Restore({});
+  batch_.clear();
+  out_ = {};
+  deps_.metrics.Workloads(0, 0);
+}
+
+bool WatchShard::HasWork() const {
+  if (!loaded_ || !deps_.facts.synced()) return false;
+  if (!batch_.empty() || deps_.feed.HasEvents()) return true;
+  return queues_version_ != deps_.facts.With([](const ClusterFacts& facts) {
+    return facts.queues_version();
+  });
+}
+
+std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {
+  if (!loaded_ || !deps_.facts.synced()) return std::nullopt;
+  return next_sweep_;
+}
+
+absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
+  if (!loaded_ || !deps_.facts.synced()) return absl::OkStatus();
+  if (deps_.clock.Monotonic() >= next_sweep_) {
+    next_sweep_ = deps_.clock.Monotonic() + options_.sweep_interval;
+    deps_.errands.Relist();
+    deps_.metrics.Swept();
+    tracker_.RetryRefused(&out_);
+  }
+  if (batch_.empty()) deps_.feed.Take(options_.max_batch, &batch_);
+  deps_.facts.With([this](const ClusterFacts& facts) {
+    ReconcileQueues(facts);
+    for (const FeedEvent& event : batch_) Apply(event, facts);
+    return true;
+  });
+  for (events::v1::Envelope& message : out_.messages) {
+    const int partition = catalog_.PartitionOf(message.pool());
+    said_.push_back(message.event_case());
+    outbox.AppendToPool(delivery::kShard, partition, std::move(message));
+  }
+  out_.messages.clear();
+  return absl::OkStatus();
+}
+
+void WatchShard::ReconcileQueues(const ClusterFacts& facts) {
+  if (queues_version_ == facts.queues_version()) return;
+  queues_version_ = facts.queues_version();
+  std::vector<std::string> warnings;
+  catalog_.Reconcile(facts.queues(), &out_.messages, &warnings);
+  for (const std::string& warning : warnings) LogWarning("FluxQueue", {{"problem", warning}});
+  tracker_.RetryRefused(&out_);
+}
+
+void WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts) {
+  switch (event.kind) {
+    case FeedEvent::Kind::kListBegins:
+      return tracker_.BeginList(event.workload);
+    case FeedEvent::Kind::kSeen:
+      return tracker_.Observe(event.seen, facts, &out_);
+    case FeedEvent::Kind::kGone:
+      return tracker_.Gone(event.seen.sketch.uid, &out_);
+    case FeedEvent::Kind::kListEnds:
+      return tracker_.EndList(event.workload, &out_);
+  }
+}
+
+absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
+  WriteRows(tx, catalog_.Changes(), tracker_.Changes());
+  return absl::OkStatus();
+}
+
+void WatchShard::Commit() {
+  catalog_.Commit();
+  tracker_.Commit();
+  committed_queues_version_ = queues_version_;
+  deps_.metrics.Observed(batch_.size());
+  deps_.metrics.Refused(out_.refusals.size());
+  for (const events::v1::Envelope::EventCase type : said_) deps_.metrics.Said(type);
+  deps_.errands.Look(std::move(out_.fetches));
+  deps_.errands.Tell(std::move(out_.refusals));
+  batch_.clear();
+  out_ = {};
+  said_.clear();
+  ReportWorkloads();
+}
+
+void WatchShard::Rollback() {
+  catalog_.Rollback();
+  tracker_.Rollback();
+  queues_version_ = committed_queues_version_;
+  out_ = {};
+  said_.clear();
+}
+
+void WatchShard::ReportWorkloads() {
+  deps_.metrics.Workloads(tracker_.submitted(), tracker_.refused());
+}
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,79 @@
+// The shard "watch": what the feed and the facts show → tracker and catalog → logs and rows. One replica
+// holds it at a time (libs/delivery/shard_loop.h).
+//
+// A batch that is rolled back is kept and handled again; errands are started once it has committed.
+// Nothing is said before the facts have been listed: a FluxQueue that we have not seen yet is not one
+// that was deleted.
+//
+// Confined to the loop's thread; HasWork() too.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/delivery/handler.h"
+#include "services/admission/adapters/errand_runner.h"
+#include "services/admission/adapters/facts_cache.h"
+#include "services/admission/adapters/workload_feed.h"
+#include "services/admission/domain/catalog.h"
+#include "services/admission/domain/tracker.h"
+#include "services/admission/metrics.h"
+
+namespace fluxqueue::admission {
+
+struct WatchShardOptions {
+  events::v1::PoolConfigured pool;  // what every pool is configured with
+  int pool_partitions = 1;
+  size_t max_batch = 1000;
+  Millis sweep_interval{std::chrono::minutes(10)};
+};
+
+class WatchShard final : public delivery::ShardHandler {
+ public:
+  struct Deps {
+    const FactsCache& facts;
+    WorkloadFeed& feed;
+    ErrandRunner& errands;
+    const Clock& clock;
+    AdmissionMetrics& metrics;
+  };
+
+  // What `deps` refers to must outlive the shard.
+  WatchShard(WatchShardOptions options, Deps deps);
+
+  absl::Status Load(pqxx::transaction_base& tx) override;
+  void Drop() override;
+  bool HasWork() const override;
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
+  absl::Status Poll(delivery::Outbox& outbox) override;
+  absl::Status Write(pqxx::transaction_base& tx) override;
+  void Commit() override;
+  void Rollback() override;
+
+ private:
+  void Apply(const FeedEvent& event, const ClusterFacts& facts);
+  void ReconcileQueues(const ClusterFacts& facts);
+  void ReportWorkloads();
+
+  const WatchShardOptions options_;
+  const Deps deps_;
+
+  Catalog catalog_;
+  Tracker tracker_;
+  bool loaded_ = false;
+  std::chrono::steady_clock::time_point next_sweep_;
+
+  // The version of the FluxQueues that the catalog stands at; unset: none.
+  std::optional<uint64_t> queues_version_;
+  std::optional<uint64_t> committed_queues_version_;
+
+  // The batch under way.
+  std::vector<FeedEvent> batch_;
+  TrackerOutputs out_;
+  std::vector<events::v1::Envelope::EventCase> said_;
+};
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,96 @@
+#include "services/admission/app.h"
+
+#include <utility>
+#include <vector>
+
+#include "admission_migrations.h"
+#include "libs/base/status_macros.h"
+#include "libs/delivery/prepare.h"
+#include "libs/delivery/shard_loop.h"
+#include "libs/delivery/wiring.h"
+#include "libs/kafka/topics.h"
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/client_metrics.h"
+#include "libs/lifecycle/loop_component.h"
+#include "services/admission/adapters/errand_runner.h"
+#include "services/admission/adapters/facts_cache.h"
+#include "services/admission/adapters/watch_shard.h"
+#include "services/admission/adapters/webhook_server.h"
+#include "services/admission/adapters/workload_feed.h"
+#include "services/admission/metrics.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+constexpr const char* kService = "admission";
+
+class AdmissionApp final : public lifecycle::App {
+ public:
+  AdmissionApp(const lifecycle::AppContext& context, const AdmissionConfig& config,
+               kubernetes::ClusterConfig cluster)
+      : metrics_(context.metrics),
+        loop_options_(delivery::MakeLoopOptions(context.config, kService)),
+        client_(std::move(cluster)),
+        facts_(client_, [this] { loop_.Wake(); }),
+        webhook_(MakeServerOptions(config), MakeWebhookOptions(config), facts_, client_,
+                 context.clock, metrics_),
+        feed_(client_, metrics_, [this] { loop_.Wake(); }),
+        errands_(client_, feed_, context.clock, context.config.instance),
+        shard_({.pool = MakePoolConfigured(config),
+                .pool_partitions = kafka::kPoolPartitions,
+                .max_batch = loop_options_.max_batch,
+                .sweep_interval = config.sweep_interval},
+               {facts_, feed_, errands_, context.clock, metrics_}),
+        loop_({.loop = loop_options_, .shard = "watch"}, shard_, context.clock),
+        errand_thread_(
+            "errands",
+            [this](lifecycle::LoopContext& loop) { return errands_.Run(loop.stop_token()); },
+            nullptr, context.failures),
+        watch_thread_(
+            "watch loop",
+            [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
+            [this] { return LoopReady(); }, context.failures) {
+    delivery::ExportStats(context.metrics, kService, loop_.stats());
+    kubernetes::ExportCalls(context.metrics, kService, client_);
+  }
+
+  std::vector<lifecycle::Component*> Components() override {
+    return {&facts_, &webhook_, &errand_thread_, &watch_thread_};
+  }
+
+ private:
+  absl::Status RunLoop(const std::stop_token& stop) {
+    RETURN_IF_ERROR(delivery::Prepare(loop_options_, {&migrations::admission()}, stop));
+    const absl::Status status = loop_.Run(stop);
+    feed_.Close();
+    return status;
+  }
+
+  absl::Status LoopReady() const {
+    RETURN_IF_ERROR(loop_.Ready());
+    return feed_.Health();
+  }
+
+  AdmissionMetrics metrics_;
+  const delivery::LoopOptions loop_options_;
+  kubernetes::Client client_;
+  FactsCache facts_;
+  WebhookServer webhook_;
+  WorkloadFeed feed_;
+  ErrandRunner errands_;
+  WatchShard shard_;
+  delivery::ShardLoop loop_;
+  lifecycle::LoopComponent errand_thread_;
+  lifecycle::LoopComponent watch_thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const AdmissionConfig& config) {
+  ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
+                   kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
+  return std::make_unique<AdmissionApp>(context, config, std::move(cluster));
+}
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,23 @@
+// Admission, wired together:
+//
+//   API server ─► WebhookServer ─► Decide() ◄─ FactsCache ◄─ watches: namespaces, FluxQueues, classes …
+//                                                  │            (every replica)
+//   watches: held Jobs, Pods ─► WorkloadFeed ─► WatchShard ─► Catalog, Tracker
+//                                   ▲              │             (the replica with the lease)
+//                              ErrandRunner ◄──────┤
+//                                                  └─► rows: admission_store; the pools' logs
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "libs/lifecycle/service_main.h"
+#include "services/admission/config.h"
+
+namespace fluxqueue::admission {
+
+// InvalidArgument: the kubeconfig cannot be used.
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const AdmissionConfig& config);
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,83 @@
+#include "services/admission/config.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/config/units.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Version of the cores' rules that new configurations ask for.
+constexpr uint32_t kRules = 1;
+
+config::Section Describe(AdmissionConfig::Webhook* webhook) {
+  return config::Section()
+      .Text("address", &webhook->address)
+      .Int("port", &webhook->port, 0, 65535)
+      .Path("certificate", &webhook->certificate, config::Presence::kRequired)
+      .Path("key", &webhook->key, config::Presence::kRequired)
+      .Int("threads", &webhook->threads, 1, 64)
+      .Size("max_body", &webhook->max_body, 64 << 10, 64 << 20);
+}
+
+config::Section Describe(AdmissionConfig::Pool* pool) {
+  return config::Section()
+      .Choice("engine", &pool->engine, {"native"})
+      .Choice("policy", &pool->policy, {"first", "lonode", "hinode"})
+      .List("levels", &pool->levels)
+      .Duration("unsatisfiable_grace", &pool->unsatisfiable_grace, 0ms, 24h)
+      .Duration("answer_deadline", &pool->answer_deadline, 100ms, 10min)
+      .Duration("retry_min", &pool->retry_min, 10ms, 1h)
+      .Duration("retry_max", &pool->retry_max, 10ms, 24h)
+      .Int("max_attempts", &pool->max_attempts, 0, 1'000'000)
+      .Rule([pool]() -> absl::Status {
+        if (pool->retry_min <= pool->retry_max) return absl::OkStatus();
+        return InvalidArgument("retry_min {} is more than retry_max {}",
+                               config::FormatDuration(pool->retry_min),
+                               config::FormatDuration(pool->retry_max));
+      });
+}
+
+}  // namespace
+
+config::Section Describe(AdmissionConfig* config) {
+  return config::Section()
+      .Nested("webhook", Describe(&config->webhook))
+      .Nested("pool", Describe(&config->pool))
+      .Int("hold_pods", &config->hold_pods, 0, 1'000'000)
+      .Size("max_jobspec", &config->max_jobspec, 1 << 10, 1 << 20)
+      .Duration("sweep_interval", &config->sweep_interval, 1s, 24h);
+}
+
+http::ServerOptions MakeServerOptions(const AdmissionConfig& config) {
+  http::ServerOptions options;
+  options.address = config.webhook.address;
+  options.port = config.webhook.port;
+  options.threads = config.webhook.threads;
+  options.max_body_bytes = static_cast<size_t>(config.webhook.max_body);
+  options.tls = http::ServerTls{config.webhook.certificate, config.webhook.key};
+  return options;
+}
+
+WebhookOptions MakeWebhookOptions(const AdmissionConfig& config) {
+  return {.hold_pods = config.hold_pods,
+          .max_jobspec_bytes = static_cast<size_t>(config.max_jobspec)};
+}
+
+events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {
+  const AdmissionConfig::Pool& pool = config.pool;
+  events::v1::PoolConfigured out;
+  out.set_engine(pool.engine);
+  out.set_policy(pool.policy);
+  for (const std::string& level : pool.levels) out.add_levels(level);
+  out.set_unsatisfiable_grace_ms(pool.unsatisfiable_grace.count());
+  out.set_answer_deadline_ms(pool.answer_deadline.count());
+  out.set_retry_min_ms(pool.retry_min.count());
+  out.set_retry_max_ms(pool.retry_max.count());
+  out.set_max_attempts(pool.max_attempts);
+  out.set_rules(kRules);
+  return out;
+}
+
+}  // namespace fluxqueue::admission

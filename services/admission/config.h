@@ -1,0 +1,61 @@
+// Admission's own section of the configuration:
+//
+//   admission:
+//     webhook: {address: 0.0.0.0, port: 9443, certificate: tls.crt, key: tls.key, threads: 2,
+//               max_body: 4MiB}
+//     hold_pods: 16            # Jobs of more pods are held by suspend
+//     max_jobspec: 256KiB
+//     sweep_interval: 10m      # full list, compared with the rows
+//     pool:                    # how the cores of every pool decide
+//       {engine: native, policy: first, levels: [topology.kubernetes.io/zone],
+//        unsatisfiable_grace: 5s, answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts: 0}
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/base/clock.h"
+#include "libs/config/section.h"
+#include "libs/http/server.h"
+#include "services/admission/domain/webhook.h"
+
+namespace fluxqueue::admission {
+
+struct AdmissionConfig {
+  struct Webhook {
+    std::string address = "127.0.0.1";
+    int port = 9443;
+    std::string certificate;
+    std::string key;
+    int threads = 2;
+    int64_t max_body = 4 << 20;
+  };
+  struct Pool {
+    std::string engine = "native";
+    std::string policy = "first";
+    std::vector<std::string> levels{"topology.kubernetes.io/zone"};
+    Millis unsatisfiable_grace{std::chrono::seconds(5)};
+    Millis answer_deadline{std::chrono::seconds(5)};
+    Millis retry_min{std::chrono::seconds(1)};
+    Millis retry_max{std::chrono::minutes(5)};
+    uint32_t max_attempts = 0;
+  };
+
+  Webhook webhook;
+  Pool pool;
+  int64_t hold_pods = 16;
+  int64_t max_jobspec = 256 << 10;
+  Millis sweep_interval{std::chrono::minutes(10)};
+};
+
+// `config` must outlive the section.
+config::Section Describe(AdmissionConfig* config);
+
+http::ServerOptions MakeServerOptions(const AdmissionConfig& config);
+WebhookOptions MakeWebhookOptions(const AdmissionConfig& config);
+events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config);
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,158 @@
+#include "services/admission/domain/catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "libs/base/check.h"
+#include "libs/kubernetes/labels.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+// What a FluxQueue leaves unsaid; the CRD has the same defaults.
+constexpr int32_t kDefaultWeight = 1;
+constexpr uint32_t kDefaultQueueDepth = 1000;
+constexpr uint32_t kDefaultReservationDepth = 0;
+constexpr std::string_view kDefaultStrategy = "fcfs";
+
+events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
+  events::v1::QueueConfigured config;
+  config.set_queue(queue.meta.name);
+  config.set_weight(queue.weight.value_or(kDefaultWeight));
+  config.set_priority(queue.priority.value_or(0));
+  config.set_strategy(queue.strategy.empty() ? std::string(kDefaultStrategy) : queue.strategy);
+  config.set_queue_depth(queue.queue_depth.value_or(kDefaultQueueDepth));
+  config.set_reservation_depth(queue.reservation_depth.value_or(kDefaultReservationDepth));
+  config.set_default_duration_ms(queue.default_duration_ms.value_or(0));
+  config.set_max_duration_ms(queue.max_duration_ms.value_or(0));
+  return config;
+}
+
+events::v1::Envelope ForPool(const std::string& pool) {
+  events::v1::Envelope envelope;
+  envelope.set_pool(pool);
+  return envelope;
+}
+
+template <typename Row>
+std::vector<Row> Changed(const ClusterFacts::ByName<Row>& now,
+                         const ClusterFacts::ByName<Row>& before) {
+  std::vector<Row> rows;
+  for (const auto& [name, row] : now) {
+    const auto old = before.find(name);
+    if (old == before.end() || old->second != row) rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+Catalog::Catalog(events::v1::PoolConfigured config, int partitions)
+    : config_(std::move(config)), partitions_(partitions) {
+  CHECK(partitions > 0, "the topic of the pools has {} partitions", partitions);
+}
+
+void Catalog::Restore(std::vector<PoolRow> pools, std::vector<QueueRow> queues) {
+  said_ = {};
+  for (PoolRow& row : pools) said_.pools.emplace(row.pool, std::move(row));
+  for (QueueRow& row : queues) said_.queues.emplace(row.queue, std::move(row));
+  committed_ = said_;
+}
+
+void Catalog::Reconcile(const ClusterFacts::ByName<kubernetes::FluxQueue>& queues,
+                        std::vector<events::v1::Envelope>* messages,
+                        std::vector<std::string>* warnings) {
+  std::vector<std::string> known;
+  for (const auto& [pool, row] : said_.pools) known.push_back(pool);
+  for (const std::string& pool : known) ConfigurePool(pool, messages);
+  for (const auto& [name, queue] : queues) ConfigureQueue(queue, messages, warnings);
+  for (auto row = said_.queues.begin(); row != said_.queues.end();) {
+    if (queues.contains(row->first)) {
+      ++row;
+      continue;
+    }
+    events::v1::Envelope envelope = ForPool(row->second.pool);
+    envelope.mutable_queue_configured()->set_queue(row->first);
+    envelope.mutable_queue_configured()->set_deleted(true);
+    messages->push_back(std::move(envelope));
+    row = said_.queues.erase(row);
+  }
+}
+
+void Catalog::ConfigurePool(const std::string& pool, std::vector<events::v1::Envelope>* messages) {
+  std::string bytes = config_.SerializeAsString();
+  const auto found = said_.pools.find(pool);
+  if (found == said_.pools.end()) {
+    said_.pools.emplace(pool, PoolRow{pool, EmptiestPartition(), std::move(bytes)});
+  } else if (found->second.config != bytes) {
+    found->second.config = std::move(bytes);
+  } else {
+    return;
+  }
+  events::v1::Envelope envelope = ForPool(pool);
+  *envelope.mutable_pool_configured() = config_;
+  messages->push_back(std::move(envelope));
+}
+
+void Catalog::ConfigureQueue(const kubernetes::FluxQueue& queue,
+                             std::vector<events::v1::Envelope>* messages,
+                             std::vector<std::string>* warnings) {
+  const std::string& name = queue.meta.name;
+  std::string pool = queue.pool.empty() ? std::string(kubernetes::kDefaultPool) : queue.pool;
+  const auto found = said_.queues.find(name);
+  if (found != said_.queues.end() && found->second.pool != pool) {
+    warnings->push_back(
+        fmt::format("FluxQueue {}: spec.pool: '{}' has no effect, it keeps the pool '{}' with which "
+                    "it was made; delete it and make it again to move it",
+                    name, pool, found->second.pool));
+    pool = found->second.pool;
+  }
+  events::v1::QueueConfigured config = ConfigOf(queue);
+  QueueRow row{name, pool, config.SerializeAsString()};
+  if (found != said_.queues.end() && found->second == row) return;
+  ConfigurePool(pool, messages);
+  said_.queues.insert_or_assign(name, std::move(row));
+  events::v1::Envelope envelope = ForPool(pool);
+  *envelope.mutable_queue_configured() = std::move(config);
+  messages->push_back(std::move(envelope));
+}
+
+int Catalog::EmptiestPartition() const {
+  std::vector<int> pools(static_cast<size_t>(partitions_), 0);
+  for (const auto& [name, row] : said_.pools) {
+    if (row.partition < partitions_) ++pools[static_cast<size_t>(row.partition)];
+  }
+  return static_cast<int>(std::min_element(pools.begin(), pools.end()) - pools.begin());
+}
+
+const std::string* Catalog::PoolOf(std::string_view queue) const {
+  const auto found = said_.queues.find(queue);
+  return found == said_.queues.end() ? nullptr : &found->second.pool;
+}
+
+int Catalog::PartitionOf(std::string_view pool) const {
+  const auto found = said_.pools.find(pool);
+  CHECK(found != said_.pools.end(), "pool {} has no row", pool);
+  return found->second.partition;
+}
+
+CatalogChanges Catalog::Changes() const {
+  CatalogChanges changes;
+  changes.pools = Changed(said_.pools, committed_.pools);
+  changes.queues = Changed(said_.queues, committed_.queues);
+  for (const auto& [name, row] : committed_.queues) {
+    if (!said_.queues.contains(name)) changes.deleted_queues.push_back(name);
+  }
+  return changes;
+}
+
+void Catalog::Commit() {
+  const CatalogChanges changes = Changes();
+  if (changes.pools.empty() && changes.queues.empty() && changes.deleted_queues.empty()) return;
+  committed_ = said_;
+}
+
+void Catalog::Rollback() { said_ = committed_; }
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,122 @@
+#include "services/admission/domain/hold_patch.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "fmt/format.h"
+#include "libs/kubernetes/labels.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using nlohmann::json;
+
+// Collects operations; paths are JSON Pointers without the escaped last key.
+class PatchBuilder {
+ public:
+  void Set(std::string path, json value) {
+    operations_.push_back({{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}});
+  }
+
+  // A key of a map of strings. JSON Patch makes no parents, and `current` shows whether there is one: an
+  // empty map may be absent, and is replaced whole.
+  void SetKey(const std::string& map_path, const kubernetes::StringMap& current,
+              std::string_view key, std::string_view value) {
+    const auto found = current.find(key);
+    if (found != current.end() && found->second == value) return;
+    if (current.empty()) {
+      Set(map_path, json{{key, value}});
+    } else {
+      Set(fmt::format("{}/{}", map_path, Escape(key)), value);
+    }
+  }
+
+  void Append(const std::string& list_path, bool list_is_empty, json item) {
+    if (list_is_empty) {
+      Set(list_path, json::array({std::move(item)}));
+    } else {
+      Set(list_path + "/-", std::move(item));
+    }
+  }
+
+  std::string Text() const {
+    if (operations_.empty()) return {};
+    return operations_.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
+ private:
+  static std::string Escape(std::string_view key) {
+    std::string escaped;
+    for (const char c : key) {
+      if (c == '~') {
+        escaped += "~0";
+      } else if (c == '/') {
+        escaped += "~1";
+      } else {
+        escaped += c;
+      }
+    }
+    return escaped;
+  }
+
+  json operations_ = json::array();
+};
+
+bool ToleratesDedicated(const kubernetes::PodSpec& spec) {
+  return std::any_of(spec.tolerations.begin(), spec.tolerations.end(),
+                     [](const kubernetes::Toleration& toleration) {
+                       return toleration.op == "Exists" && toleration.effect.empty() &&
+                              (toleration.key.empty() ||
+                               toleration.key == kubernetes::kDedicatedTaint);
+                     });
+}
+
+// `path`: of the pod spec.
+void HoldSpec(const std::string& path, const kubernetes::PodSpec& spec, kubernetes::Mode mode,
+              PatchBuilder* patch) {
+  const std::string_view scheduler = mode == kubernetes::Mode::kDirect
+                                         ? kubernetes::kSchedulerName
+                                         : kubernetes::kDefaultScheduler;
+  if (spec.scheduler_name != scheduler) patch->Set(path + "/schedulerName", scheduler);
+  const bool gated = std::find(spec.gates.begin(), spec.gates.end(), kubernetes::kGate) !=
+                     spec.gates.end();
+  if (mode == kubernetes::Mode::kPinned && !gated) {
+    patch->Append(path + "/schedulingGates", spec.gates.empty(), {{"name", kubernetes::kGate}});
+  }
+  if (!ToleratesDedicated(spec)) {
+    patch->Append(path + "/tolerations", spec.tolerations.empty(),
+                  {{"key", kubernetes::kDedicatedTaint}, {"operator", "Exists"}});
+  }
+}
+
+std::string_view HeldValue(kubernetes::Mode mode) {
+  return mode == kubernetes::Mode::kDirect ? kubernetes::kHeldDirect : kubernetes::kHeldPinned;
+}
+
+}  // namespace
+
+std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode) {
+  PatchBuilder patch;
+  patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
+  HoldSpec("/spec", pod.spec, mode, &patch);
+  return patch.Text();
+}
+
+std::string HoldPatch(const kubernetes::Job& job, kubernetes::Mode mode, bool suspend) {
+  PatchBuilder patch;
+  patch.SetKey("/metadata/labels", job.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
+  // The API server always writes a template's metadata, if only as {}: the map can be added to it.
+  patch.SetKey("/spec/template/metadata/labels", job.template_labels, kubernetes::kHeldLabel,
+               HeldValue(mode));
+  HoldSpec("/spec/template/spec", job.pod, mode, &patch);
+  if (suspend) {
+    patch.SetKey("/metadata/annotations", job.meta.annotations,
+                 kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
+    if (!job.suspend) patch.Set("/spec/suspend", true);
+  }
+  return patch.Text();
+}
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,403 @@
+#include "services/admission/domain/tracker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/format.h"
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/submission.h"
+#include "services/admission/domain/queue_rules.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using events::v1::Envelope;
+using events::v1::JobSubmitted;
+using events::v1::JobUpdated;
+
+size_t Index(WorkloadKind kind) { return kind == WorkloadKind::kJob ? 0 : 1; }
+
+// FNV-1a: kept in rows, so it must be the same in every build.
+uint64_t DemandHash(const kubernetes::PodDemand& demand, uint32_t slots) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const std::string text =
+      fmt::format("{}|{}|{}", slots, kubernetes::FormatAmounts(demand.requests), demand.constraint);
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+std::optional<int64_t> DurationOf(const JobSubmitted& submission) {
+  if (!submission.has_duration_ms()) return std::nullopt;
+  return submission.duration_ms();
+}
+
+bool HasForeignGate(const kubernetes::PodSpec& spec) {
+  return std::any_of(spec.gates.begin(), spec.gates.end(),
+                     [](const std::string& gate) { return gate != kubernetes::kGate; });
+}
+
+Envelope ForPool(const std::string& pool) {
+  Envelope envelope;
+  envelope.set_pool(pool);
+  return envelope;
+}
+
+Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
+  Envelope envelope = ForPool(row.pool);
+  update.set_job_id(row.uid);
+  *envelope.mutable_job_updated() = std::move(update);
+  return envelope;
+}
+
+WorkloadRow RowOf(const Sketch& sketch, const JobSubmitted& submission,
+                  const kubernetes::PodDemand& demand, const std::string& pool) {
+  WorkloadRow row;
+  row.uid = sketch.uid;
+  row.kind = sketch.kind;
+  row.space = sketch.space;
+  row.name = sketch.name;
+  row.pool = pool;
+  row.queue = submission.queue();
+  row.resource_version = sketch.resource_version;
+  row.revision = submission.spec().revision();
+  row.slots = submission.spec().slots();
+  row.priority = submission.priority();
+  row.hold = submission.hold();
+  row.duration_ms = DurationOf(submission);
+  row.requests = demand.requests;
+  row.demand_hash = DemandHash(demand, row.slots);
+  return row;
+}
+
+// Moves the row to what the user's keys say now; what changed goes into `update`. True: something did.
+bool UpdateKeys(const JobSubmitted& now, bool cancel, int64_t default_duration_ms, WorkloadRow* row,
+                JobUpdated* update) {
+  const WorkloadRow before = *row;
+  row->hold = now.hold();
+  if (row->hold != before.hold) update->set_hold(row->hold);
+  row->priority = now.priority();
+  if (row->priority != before.priority) update->set_priority(row->priority);
+  row->queue = now.queue();
+  if (row->queue != before.queue) update->set_queue(row->queue);
+  row->duration_ms = DurationOf(now);
+  if (row->duration_ms != before.duration_ms) {
+    update->set_duration_ms(row->duration_ms.value_or(default_duration_ms));
+  }
+  // Once is enough, and it cannot be taken back.
+  if (cancel && !row->cancelled) update->set_cancel(true);
+  row->cancelled = row->cancelled || cancel;
+  return *row != before;
+}
+
+}  // namespace
+
+void Tracker::Restore(std::vector<WorkloadRow> rows) {
+  entries_.clear();
+  before_.clear();
+  submitted_ = 0;
+  refused_ = 0;
+  for (WorkloadRow& row : rows) {
+    Entry entry;
+    entry.kind = row.kind;
+    entry.space = row.space;
+    entry.name = row.name;
+    std::string uid = row.uid;
+    entry.row = std::move(row);
+    Count(entry, /*added=*/true);
+    entries_.emplace(std::move(uid), std::move(entry));
+  }
+}
+
+void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
+  const Sketch& sketch = seen.sketch;
+  if (sketch.controlled_otherwise) return;
+  if (!sketch.controller_job.empty()) {
+    ObserveJobPod(seen, out);
+    return;
+  }
+  if (!sketch.held) {
+    Gone(sketch.uid, out);
+    return;
+  }
+  const auto found = entries_.find(sketch.uid);
+  if (sketch.ended) {
+    if (found != entries_.end()) Forget(sketch.uid);
+    return;
+  }
+  if (found != entries_.end()) {
+    found->second.list = lists_[Index(sketch.kind)];
+    if (found->second.digest == sketch.digest) return;
+    if (found->second.row) {
+      Update(seen, facts, out);
+      return;
+    }
+  }
+  if (sketch.going || sketch.bound || kubernetes::IsSystemNamespace(sketch.space)) return;
+  Submit(seen, facts, out);
+}
+
+absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
+                                                const ClusterFacts& facts) {
+  Wish wish;
+  if (seen.sketch.kind == WorkloadKind::kJob) {
+    ASSIGN_OR_RETURN(const kubernetes::Job job, kubernetes::ParseJob(seen.object));
+    ASSIGN_OR_RETURN(wish.submission,
+                     kubernetes::SubmissionOf(job, facts.ContextOf(seen.sketch.space),
+                                              /*revision=*/1, &wish.demand));
+    ASSIGN_OR_RETURN(const kubernetes::UserKeys keys, kubernetes::ParseUserKeys(job));
+    wish.cancel = keys.cancel;
+    const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
+    wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
+    wish.respecify = job.suspend && job.started_ms == 0;
+    return wish;
+  }
+  ASSIGN_OR_RETURN(const kubernetes::Pod pod, kubernetes::ParsePod(seen.object));
+  ASSIGN_OR_RETURN(wish.submission, kubernetes::SubmissionOf(pod, /*revision=*/1, &wish.demand));
+  ASSIGN_OR_RETURN(const kubernetes::UserKeys keys,
+                   kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations));
+  wish.cancel = keys.cancel;
+  wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
+  wish.respecify = !pod.Bound();
+  return wish;
+}
+
+std::optional<std::string> Tracker::Problem(const Wish& wish, const WorkloadRow* row,
+                                            const ClusterFacts& facts) const {
+  const std::string& queue = wish.submission.queue();
+  const kubernetes::FluxQueue* found = facts.FindQueue(queue);
+  // A job that is in a queue stays there when the FluxQueue goes.
+  if (row == nullptr || row->queue != queue) {
+    const std::string* pool = catalog_.PoolOf(queue);
+    if (pool == nullptr || found == nullptr) return NoSuchQueue(queue, facts.queues());
+    if (row != nullptr && *pool != row->pool) {
+      return fmt::format("{}: '{}' is in pool '{}', and a job stays in the pool '{}' it was "
+                         "submitted to; delete it and make it again to move it",
+                         kubernetes::kQueueKey, queue, *pool, row->pool);
+    }
+  }
+  if (found == nullptr) return std::nullopt;
+  return DurationProblem(DurationOf(wish.submission), *found);
+}
+
+void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
+  absl::StatusOr<Wish> wish = ReadWish(seen, facts);
+  if (!wish.ok()) {
+    Refuse(seen, Message(wish.status()), out);
+    return;
+  }
+  if (!wish->ready) return;
+  if (auto problem = Problem(*wish, nullptr, facts)) {
+    Refuse(seen, *std::move(problem), out);
+    return;
+  }
+  Entry& entry = Touch(seen.sketch.uid);
+  entry.kind = seen.sketch.kind;
+  entry.space = seen.sketch.space;
+  entry.name = seen.sketch.name;
+  entry.digest = seen.sketch.digest;
+  entry.list = lists_[Index(entry.kind)];
+  entry.refusal.clear();
+  entry.row = RowOf(seen.sketch, wish->submission, wish->demand,
+                    *catalog_.PoolOf(wish->submission.queue()));
+  Envelope envelope = ForPool(entry.row->pool);
+  *envelope.mutable_job_submitted() = std::move(wish->submission);
+  out->messages.push_back(std::move(envelope));
+  if (wish->cancel) {
+    entry.row->cancelled = true;
+    JobUpdated update;
+    update.set_cancel(true);
+    out->messages.push_back(UpdateOf(*entry.row, std::move(update)));
+  }
+  if (entry.early) Enlarge(&*entry.row, *entry.early, out);
+  entry.early.reset();
+}
+
+void Tracker::Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
+  const absl::StatusOr<Wish> wish = ReadWish(seen, facts);
+  if (!wish.ok()) {
+    Refuse(seen, Message(wish.status()), out);
+    return;
+  }
+  Entry& entry = Touch(seen.sketch.uid);
+  if (auto problem = Problem(*wish, &*entry.row, facts)) {
+    Refuse(seen, *std::move(problem), out);
+    return;
+  }
+  entry.digest = seen.sketch.digest;
+  entry.refusal.clear();
+  WorkloadRow& row = *entry.row;
+  const kubernetes::FluxQueue* queue = facts.FindQueue(wish->submission.queue());
+  JobUpdated update;
+  const int64_t default_duration =
+      queue == nullptr ? 0 : queue->default_duration_ms.value_or(0);
+  bool changed =
+      UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
+  const uint32_t slots = wish->submission.spec().slots();
+  const uint64_t hash = DemandHash(wish->demand, slots);
+  if (wish->respecify && hash != row.demand_hash) {
+    row.demand_hash = hash;
+    row.requests = wish->demand.requests;
+    row.slots = slots;
+    ++row.revision;
+    *update.mutable_spec() = wish->submission.spec();
+    update.mutable_spec()->set_revision(row.revision);
+    changed = true;
+  }
+  if (!changed) return;
+  row.resource_version = seen.sketch.resource_version;
+  out->messages.push_back(UpdateOf(row, std::move(update)));
+}
+
+void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
+  const Sketch& sketch = seen.sketch;
+  if (!sketch.held || sketch.ended || sketch.going || sketch.bound) return;
+  const auto found = entries_.find(sketch.controller_job);
+  if (found != entries_.end() && !found->second.row && !found->second.refusal.empty()) return;
+  const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(seen.object);
+  if (!pod.ok()) return;
+  absl::StatusOr<kubernetes::PodDemand> demand = kubernetes::DemandOfPod(pod->spec);
+  if (!demand.ok()) return;
+  const bool submitted = found != entries_.end() && found->second.row;
+  if (submitted && !kubernetes::Excess(demand->requests, found->second.row->requests)) return;
+  Entry& entry = Touch(sketch.controller_job);
+  if (submitted) {
+    Enlarge(&*entry.row, *demand, out);
+    return;
+  }
+  entry.kind = WorkloadKind::kJob;
+  entry.list = lists_[Index(WorkloadKind::kJob)];
+  if (entry.early) kubernetes::RaiseTo(demand->requests, entry.early->requests);
+  entry.early = *std::move(demand);
+}
+
+// Slots only grow here: the pods of a job are made equal, and the largest must fit.
+void Tracker::Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand,
+                      TrackerOutputs* out) const {
+  if (!kubernetes::Excess(demand.requests, row->requests)) return;
+  kubernetes::PodDemand raised = demand;
+  kubernetes::RaiseTo(raised.requests, row->requests);
+  row->requests = raised.requests;
+  ++row->revision;
+  JobUpdated update;
+  update.mutable_spec()->set_revision(row->revision);
+  update.mutable_spec()->set_slots(row->slots);
+  update.mutable_spec()->set_jobspec(
+      kubernetes::MakeJobspec(raised, row->slots, Millis(row->duration_ms.value_or(0))));
+  out->messages.push_back(UpdateOf(*row, std::move(update)));
+}
+
+void Tracker::Refuse(const Observation& seen, std::string message, TrackerOutputs* out) {
+  const Sketch& sketch = seen.sketch;
+  Entry& entry = Touch(sketch.uid);
+  entry.kind = sketch.kind;
+  entry.space = sketch.space;
+  entry.name = sketch.name;
+  entry.digest = sketch.digest;
+  entry.list = lists_[Index(sketch.kind)];
+  if (entry.refusal == message) return;
+  entry.refusal = message;
+  out->refusals.push_back(
+      {sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)});
+}
+
+void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
+  const auto found = entries_.find(uid);
+  if (found == entries_.end()) return;
+  if (found->second.row) {
+    Envelope envelope = ForPool(found->second.row->pool);
+    envelope.mutable_job_withdrawn()->set_job_id(uid);
+    envelope.mutable_job_withdrawn()->set_reason(
+        fmt::format("the {} was deleted, or is held no longer", KindName(found->second.kind)));
+    out->messages.push_back(std::move(envelope));
+  }
+  Forget(uid);
+}
+
+void Tracker::BeginList(WorkloadKind kind) { ++lists_[Index(kind)]; }
+
+void Tracker::EndList(WorkloadKind kind, TrackerOutputs* out) {
+  std::vector<std::string> unseen;
+  for (const auto& [uid, entry] : entries_) {
+    if (entry.kind != kind || entry.list == lists_[Index(kind)]) continue;
+    if (entry.row) {
+      out->fetches.push_back({kind, entry.space, entry.name, uid});
+    } else {
+      unseen.push_back(uid);
+    }
+  }
+  for (const std::string& uid : unseen) Forget(uid);
+}
+
+void Tracker::RetryRefused(TrackerOutputs* out) {
+  std::vector<std::string> refused;
+  for (const auto& [uid, entry] : entries_) {
+    if (!entry.refusal.empty()) refused.push_back(uid);
+  }
+  for (const std::string& uid : refused) {
+    Entry& entry = Touch(uid);
+    entry.digest = 0;
+    out->fetches.push_back({entry.kind, entry.space, entry.name, uid});
+  }
+}
+
+Tracker::Entry& Tracker::Touch(const std::string& uid) {
+  const auto [found, added] = entries_.try_emplace(uid);
+  if (added) {
+    before_.try_emplace(uid, std::nullopt);
+  } else if (!before_.contains(uid)) {
+    before_.emplace(uid, found->second);
+  }
+  return found->second;
+}
+
+void Tracker::Forget(const std::string& uid) {
+  const auto found = entries_.find(uid);
+  if (found == entries_.end()) return;
+  if (!before_.contains(uid)) before_.emplace(uid, std::move(found->second));
+  entries_.erase(found);
+}
+
+TrackerChanges Tracker::Changes() const {
+  TrackerChanges changes;
+  for (const auto& [uid, before] : before_) {
+    const auto now = entries_.find(uid);
+    const bool has = now != entries_.end() && now->second.row;
+    const bool had = before && before->row;
+    if (has && (!had || *before->row != *now->second.row)) {
+      changes.upserts.push_back(*now->second.row);
+    } else if (!has && had) {
+      changes.deletes.push_back(uid);
+    }
+  }
+  return changes;
+}
+
+void Tracker::Commit() {
+  for (const auto& [uid, before] : before_) {
+    if (before) Count(*before, /*added=*/false);
+    const auto now = entries_.find(uid);
+    if (now != entries_.end()) Count(now->second, /*added=*/true);
+  }
+  before_.clear();
+}
+
+void Tracker::Rollback() {
+  for (auto& [uid, before] : before_) {
+    if (before) {
+      entries_.insert_or_assign(uid, *std::move(before));
+    } else {
+      entries_.erase(uid);
+    }
+  }
+  before_.clear();
+}
+
+void Tracker::Count(const Entry& entry, bool added) {
+  size_t& counter = entry.row ? submitted_ : refused_;
+  if (!entry.row && entry.refusal.empty()) return;
+  counter += added ? size_t{1} : -size_t{1};
+}
+
+}  // namespace fluxqueue::admission

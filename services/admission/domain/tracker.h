@@ -1,0 +1,160 @@
+// Held workloads → what the logs are told of them, and the rows that remember it. Pure; confined to one
+// thread.
+//
+// Level-triggered: Observe() compares what is with what was said, so that seeing an object twice, after a
+// restart or by a sweep, says nothing twice.
+//
+//   seen first: held by us, not bound, not ended, not going      JobSubmitted
+//   user's keys changed (hold, priority, queue, duration, cancel) JobUpdated, only what changed
+//   a waiting pod asks more than its slot; the template of a
+//   suspended Job changed; a waiting bare pod was resized         JobUpdated with revision + 1
+//   gone (or its label taken off) before its end was seen         JobWithdrawn
+//   ended                                                         nothing: cleanup's business; forgotten
+//
+// A Job that its user suspended is not submitted before he resumes it; one suspended later is on hold. What
+// cannot be submitted (a FluxQueue that has gone, a key that was made bad after CREATE) is refused: it
+// waits, and is fetched again when queues change and by each sweep.
+//
+// Memory: one entry for each live workload, no object. Changes are provisional until Commit(); Rollback()
+// takes them back by an undo journal. Outputs of a batch that is rolled back are to be thrown away, and the
+// same observations given again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/kubernetes/jobspec.h"
+#include "services/admission/domain/catalog.h"
+#include "services/admission/domain/cluster_facts.h"
+#include "services/admission/domain/sketch.h"
+
+namespace fluxqueue::admission {
+
+// What was said of a submitted workload. Its job id is its uid.
+struct WorkloadRow {
+  std::string uid;
+  WorkloadKind kind = WorkloadKind::kJob;
+  std::string space;
+  std::string name;
+  std::string pool;
+  std::string queue;
+  std::string resource_version;  // of the object that the row was last written for
+  uint32_t revision = 1;
+  uint32_t slots = 1;
+  int32_t priority = 0;
+  bool hold = false;
+  bool cancelled = false;
+  std::optional<int64_t> duration_ms;
+  kubernetes::Amounts requests;  // of one slot, as last said
+  uint64_t demand_hash = 0;      // of what the object itself asked for: a change of it is a new revision
+
+  friend bool operator==(const WorkloadRow&, const WorkloadRow&) = default;
+};
+
+// GET it, and give what comes back to Observe(), or to Gone().
+struct Fetch {
+  WorkloadKind kind = WorkloadKind::kJob;
+  std::string space;
+  std::string name;
+  std::string uid;
+};
+
+// For the user: why a workload is not queued, or a change to it is not followed.
+struct Refusal {
+  WorkloadKind kind = WorkloadKind::kJob;
+  std::string space;
+  std::string name;
+  std::string uid;
+  std::string message;
+};
+
+struct TrackerOutputs {
+  std::vector<events::v1::Envelope> messages;  // pool set
+  std::vector<Fetch> fetches;
+  std::vector<Refusal> refusals;
+};
+
+struct TrackerChanges {
+  std::vector<WorkloadRow> upserts;
+  std::vector<std::string> deletes;  // uids
+};
+
+class Tracker {
+ public:
+  // The catalog must outlive the tracker.
+  explicit Tracker(const Catalog& catalog) : catalog_(catalog) {}
+
+  void Restore(std::vector<WorkloadRow> rows);
+
+  void Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  // A watch says that it is deleted (or no longer selected), or a GET by uid that it is not there.
+  void Gone(const std::string& uid, TrackerOutputs* out);
+
+  // A full list of this kind begins, and has been observed: what it did not show is to be confirmed.
+  void BeginList(WorkloadKind kind);
+  void EndList(WorkloadKind kind, TrackerOutputs* out);
+  // Queues have changed: what was refused may do now.
+  void RetryRefused(TrackerOutputs* out);
+
+  TrackerChanges Changes() const;
+  void Commit();
+  void Rollback();
+
+  // As of the last commit.
+  size_t submitted() const { return submitted_; }
+  size_t refused() const { return refused_; }
+
+ private:
+  struct Entry {
+    std::optional<WorkloadRow> row;  // submitted
+    uint64_t digest = 0;
+    uint32_t list = 0;               // the list that showed it last
+    WorkloadKind kind = WorkloadKind::kJob;
+    std::string space;
+    std::string name;
+    std::string refusal;             // not submitted, or an update not followed: why
+    // A pod of it that asks more was seen before the Job itself.
+    std::optional<kubernetes::PodDemand> early;
+  };
+  using Entries = std::unordered_map<std::string, Entry>;  // by uid
+
+  // A workload as both kinds show it.
+  struct Wish {
+    events::v1::JobSubmitted submission;
+    kubernetes::PodDemand demand;
+    bool cancel = false;
+    bool ready = false;      // to be submitted: held by us, by nobody else
+    bool respecify = false;  // nothing of it has started: its demand may still change
+  };
+
+  static absl::StatusOr<Wish> ReadWish(const Observation& seen, const ClusterFacts& facts);
+  void ObserveJobPod(const Observation& seen, TrackerOutputs* out);
+  void Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  void Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  // Why the wish cannot be followed as a whole; unset: it can.
+  std::optional<std::string> Problem(const Wish& wish, const WorkloadRow* row,
+                                     const ClusterFacts& facts) const;
+  void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) const;
+  void Refuse(const Observation& seen, std::string message, TrackerOutputs* out);
+  void Forget(const std::string& uid);
+
+  // The entry, made if need be; journaled.
+  Entry& Touch(const std::string& uid);
+  void Count(const Entry& entry, bool added);
+
+  const Catalog& catalog_;
+  Entries entries_;
+  std::unordered_map<std::string, std::optional<Entry>> before_;  // the journal: absent then: unset
+  uint32_t lists_[2] = {0, 0};
+  size_t submitted_ = 0;
+  size_t refused_ = 0;
+};
+
+}  // namespace fluxqueue::admission

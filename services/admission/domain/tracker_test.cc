@@ -1,0 +1,415 @@
+#include "services/admission/domain/tracker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "services/admission/domain/objects_for_test.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using events::v1::Envelope;
+using events::v1::JobUpdated;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// The tracker over a cluster of two queues, with the rows that a database would hold.
+class TrackerTest : public ::testing::Test {
+ protected:
+  TrackerTest() {
+    std::vector<Envelope> messages;
+    std::vector<std::string> warnings;
+    kubernetes::FluxQueue other;
+    other.meta.name = "elsewhere";
+    other.pool = "gpu";
+    facts_.Upsert(other);
+    catalog_.Reconcile(facts_.queues(), &messages, &warnings);
+    catalog_.Commit();
+  }
+
+  static json Held(json object) {
+    const Verdict verdict = Decide(ReviewOf(object), SmallCluster(), {});
+    EXPECT_EQ(verdict.kind, Verdict::Kind::kHold) << verdict.message;
+    return verdict.patch.empty() ? object : object.patch(json::parse(verdict.patch));
+  }
+
+  static json PodOf(const json& job, const char* cpu = "1") {
+    json pod = PodJson("p1");
+    pod["metadata"]["uid"] = "uid-p1";
+    pod["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
+    pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "batch/v1"},
+                                                       {"kind", "Job"},
+                                                       {"name", job["metadata"]["name"]},
+                                                       {"uid", job["metadata"]["uid"]},
+                                                       {"controller", true}}});
+    pod["spec"]["schedulerName"] = "fluxqueue";
+    pod["spec"]["containers"][0]["resources"]["requests"] = {{"cpu", cpu}, {"memory", "1Gi"}};
+    return pod;
+  }
+
+  // As adapters/sketch_reader.h reads it.
+  static Observation Seen(const json& object) {
+    const json& meta = object["metadata"];
+    const json status = object.value("status", json::object());
+    Observation seen;
+    Sketch& sketch = seen.sketch;
+    sketch.kind = object["kind"] == "Job" ? WorkloadKind::kJob : WorkloadKind::kPod;
+    sketch.space = meta["namespace"];
+    sketch.name = meta["name"];
+    sketch.uid = meta["uid"];
+    sketch.resource_version = meta["resourceVersion"];
+    for (const json& owner : meta.value("ownerReferences", json::array())) {
+      if (sketch.kind == WorkloadKind::kPod) sketch.controller_job = owner["uid"];
+    }
+    const json labels = meta.value("labels", json::object());
+    sketch.held = labels.contains("fluxqueue.io/held");
+    const std::string phase = status.value("phase", "");
+    sketch.ended = phase == "Succeeded" || phase == "Failed" || status.contains("conditions");
+    sketch.going = meta.contains("deletionTimestamp");
+    sketch.bound = object["spec"].contains("nodeName");
+    sketch.digest = 1 + std::hash<std::string>()(labels.dump() + meta.value("annotations", json()).dump() +
+                                             meta.value("generation", json()).dump());
+    seen.object = object.dump();
+    return seen;
+  }
+
+  // Observes and commits, and keeps the rows.
+  TrackerOutputs Observe(const json& object) {
+    TrackerOutputs out;
+    tracker_.Observe(Seen(object), facts_, &out);
+    Commit();
+    return out;
+  }
+
+  TrackerOutputs Gone(const std::string& uid) {
+    TrackerOutputs out;
+    tracker_.Gone(uid, &out);
+    Commit();
+    return out;
+  }
+
+  void Commit() {
+    const TrackerChanges changes = tracker_.Changes();
+    for (const WorkloadRow& row : changes.upserts) rows_[row.uid] = row;
+    for (const std::string& uid : changes.deletes) {
+      EXPECT_EQ(rows_.erase(uid), 1) << uid;
+    }
+    tracker_.Commit();
+  }
+
+  void Restart() {
+    std::vector<WorkloadRow> rows;
+    for (const auto& [uid, row] : rows_) rows.push_back(row);
+    tracker_.Restore(std::move(rows));
+  }
+
+  ClusterFacts facts_ = SmallCluster();
+  Catalog catalog_{events::v1::PoolConfigured(), 12};
+  Tracker tracker_{catalog_};
+  std::map<std::string, WorkloadRow> rows_;
+};
+
+json Annotated(json object, const char* key, const char* value) {
+  object["metadata"]["annotations"][key] = value;
+  return object;
+}
+
+TEST_F(TrackerTest, SubmitsAJobOnce) {
+  const json job = Held(JobJson());
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].pool(), "default");
+  const auto& submitted = out.messages[0].job_submitted();
+  EXPECT_EQ(submitted.job_id(), "uid-j");
+  EXPECT_EQ(submitted.queue(), "default");
+  EXPECT_EQ(submitted.spec().slots(), 4);
+  EXPECT_EQ(submitted.spec().revision(), 1);
+  EXPECT_TRUE(submitted.workload().recreatable());
+  EXPECT_THAT(submitted.spec().jobspec(), HasSubstr("fluxqueue.io/dedicated"));
+  EXPECT_EQ(rows_.at("uid-j").requests.at("cpu"), 1000);
+  EXPECT_EQ(tracker_.submitted(), 1);
+
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  Restart();
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  EXPECT_EQ(tracker_.submitted(), 1);
+}
+
+TEST_F(TrackerTest, SubmitsABarePod) {
+  const TrackerOutputs out = Observe(Held(PodJson()));
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& submitted = out.messages[0].job_submitted();
+  EXPECT_EQ(submitted.job_id(), "uid-p");
+  EXPECT_EQ(submitted.workload().kind(), "Pod");
+  EXPECT_FALSE(submitted.workload().recreatable());
+  EXPECT_EQ(submitted.spec().slots(), 1);
+}
+
+TEST_F(TrackerTest, SubmitsAWorkQueueWithAsManySlotsAsPods) {
+  json job = JobJson("w", 7);
+  job["spec"].erase("completions");
+  EXPECT_EQ(Observe(Held(job)).messages.at(0).job_submitted().spec().slots(), 7);
+}
+
+TEST_F(TrackerTest, SaysWhoWouldUndoASuspend) {
+  json job = JobJson("s", 20);
+  job["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "jobset.x-k8s.io/v1"},
+                                                     {"kind", "JobSet"},
+                                                     {"name", "o"},
+                                                     {"uid", "u"},
+                                                     {"controller", true}}});
+  const auto workload = Observe(Held(job)).messages.at(0).job_submitted().workload();
+  EXPECT_TRUE(workload.controlled());
+  EXPECT_FALSE(workload.suspended());
+}
+
+TEST_F(TrackerTest, IgnoresWhatIsNotToBeSubmitted) {
+  json forged = JobJson();
+  forged["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
+  json users = Held(JobJson());
+  users["spec"]["suspend"] = true;
+  json ended = Held(JobJson());
+  ended["status"]["conditions"] = json::array({{{"type", "Complete"}, {"status", "True"}}});
+  json going = Held(JobJson());
+  going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:01Z";
+  json bound = Held(PodJson());
+  bound["spec"]["nodeName"] = "n1";
+  json gated = Held(PodJson());
+  gated["spec"]["schedulingGates"] = json::array({{{"name", "x/y"}}});
+  json system = Held(JobJson());
+  system["metadata"]["namespace"] = "kube-system";
+  for (const json& object : {forged, users, ended, going, bound, gated, system}) {
+    const TrackerOutputs out = Observe(object);
+    EXPECT_THAT(out.messages, IsEmpty()) << object.dump();
+    EXPECT_THAT(out.refusals, IsEmpty()) << object.dump();
+  }
+  EXPECT_TRUE(rows_.empty());
+}
+
+TEST_F(TrackerTest, AUsersSuspendHoldsUntilHeResumes) {
+  json job = Held(JobJson());
+  job["spec"]["suspend"] = true;
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  job["spec"]["suspend"] = false;
+  job["metadata"]["generation"] = 2;
+  EXPECT_THAT(Observe(job).messages, SizeIs(1));
+  job["spec"]["suspend"] = true;
+  job["metadata"]["generation"] = 3;
+  EXPECT_TRUE(Observe(job).messages.at(0).job_updated().hold());
+  job["spec"]["suspend"] = false;
+  job["metadata"]["generation"] = 4;
+  const JobUpdated update = Observe(job).messages.at(0).job_updated();
+  EXPECT_TRUE(update.has_hold());
+  EXPECT_FALSE(update.hold());
+}
+
+TEST_F(TrackerTest, OurOwnSuspendAndResumeAreNoNews) {
+  json job = Held(JobJson("big", 20));
+  ASSERT_TRUE(Observe(job).messages.at(0).job_submitted().workload().suspended());
+  job["spec"]["suspend"] = false;
+  job["metadata"]["generation"] = 2;
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  job["spec"]["suspend"] = true;
+  job["metadata"]["generation"] = 3;
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+}
+
+struct UpdateCase {
+  const char* key;
+  const char* value;
+  const char* want;  // JobUpdated, without job_id
+};
+
+TEST_F(TrackerTest, SaysOnlyWhatChanged) {
+  const std::vector<UpdateCase> cases = {
+      {"fluxqueue.io/hold", "true", "hold: true"},
+      {"fluxqueue.io/priority", "5", "priority: 5"},
+      {"fluxqueue.io/queue", "night", "queue: \"night\""},
+      {"fluxqueue.io/duration", "90", "duration_ms: 90000"},
+      {"fluxqueue.io/cancel", "true", "cancel: true"},
+  };
+  for (const UpdateCase& test : cases) {
+    rows_.clear();
+    Restart();
+    const json job = Held(JobJson());
+    Observe(job);
+    const json changed = Annotated(job, test.key, test.value);
+    const TrackerOutputs out = Observe(changed);
+    ASSERT_THAT(out.messages, SizeIs(1)) << test.key;
+    JobUpdated update = out.messages[0].job_updated();
+    EXPECT_EQ(update.job_id(), "uid-j");
+    update.clear_job_id();
+    EXPECT_EQ(update.ShortDebugString(), test.want);
+    Restart();
+    EXPECT_THAT(Observe(changed).messages, IsEmpty()) << test.key;
+  }
+}
+
+TEST_F(TrackerTest, ACancelCannotBeTakenBackNorSaidTwice) {
+  const json job = Held(JobJson());
+  const json cancelled = Annotated(job, "fluxqueue.io/cancel", "true");
+  EXPECT_THAT(Observe(cancelled).messages, SizeIs(2));  // submitted, then cancelled
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  EXPECT_THAT(Observe(cancelled).messages, IsEmpty());
+}
+
+TEST_F(TrackerTest, ABadChangeIsRefusedOnceAndTheJobStays) {
+  const json job = Held(JobJson());
+  Observe(job);
+  const json bad = Annotated(job, "fluxqueue.io/priority", "high");
+  TrackerOutputs out = Observe(bad);
+  EXPECT_THAT(out.messages, IsEmpty());
+  ASSERT_THAT(out.refusals, SizeIs(1));
+  EXPECT_THAT(out.refusals[0].message, HasSubstr("high"));
+  EXPECT_THAT(Observe(Annotated(bad, "other", "x")).refusals, IsEmpty());
+  const json moved = Annotated(job, "fluxqueue.io/queue", "elsewhere");
+  out = Observe(moved);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.refusals.at(0).message, HasSubstr("pool 'gpu'"));
+  EXPECT_EQ(rows_.at("uid-j").queue, "default");
+}
+
+TEST_F(TrackerTest, WhatIsRefusedWaitsForItsQueue) {
+  const json job = Annotated(Held(JobJson()), "fluxqueue.io/queue", "later");
+  TrackerOutputs out = Observe(job);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.refusals.at(0).message, HasSubstr("later"));
+  EXPECT_EQ(tracker_.refused(), 1);
+  EXPECT_TRUE(rows_.empty());
+
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "later";
+  facts_.Upsert(queue);
+  std::vector<Envelope> messages;
+  std::vector<std::string> warnings;
+  catalog_.Reconcile(facts_.queues(), &messages, &warnings);
+  TrackerOutputs retried;
+  tracker_.RetryRefused(&retried);
+  Commit();
+  ASSERT_THAT(retried.fetches, SizeIs(1));
+  EXPECT_EQ(retried.fetches[0].uid, "uid-j");
+  EXPECT_EQ(Observe(job).messages.at(0).job_submitted().queue(), "later");
+  EXPECT_EQ(tracker_.refused(), 0);
+  EXPECT_EQ(tracker_.submitted(), 1);
+}
+
+TEST_F(TrackerTest, ALargerPodGivesANewRevision) {
+  const json job = Held(JobJson());
+  Observe(job);
+  EXPECT_THAT(Observe(PodOf(job, "1")).messages, IsEmpty());
+  const TrackerOutputs out = Observe(PodOf(job, "2"));
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& spec = out.messages[0].job_updated().spec();
+  EXPECT_EQ(spec.revision(), 2);
+  EXPECT_EQ(spec.slots(), 4);
+  EXPECT_THAT(spec.jobspec(), HasSubstr("2000"));
+  EXPECT_THAT(Observe(PodOf(job, "2")).messages, IsEmpty());
+  Restart();
+  EXPECT_THAT(Observe(PodOf(job, "2")).messages, IsEmpty());
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+}
+
+TEST_F(TrackerTest, ALargerPodMayBeSeenBeforeItsJob) {
+  const json job = Held(JobJson());
+  EXPECT_THAT(Observe(PodOf(job, "3")).messages, IsEmpty());
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(2));
+  EXPECT_EQ(out.messages[0].job_submitted().spec().revision(), 1);
+  EXPECT_EQ(out.messages[1].job_updated().spec().revision(), 2);
+}
+
+TEST_F(TrackerTest, ASuspendedJobMayChangeItsTemplate) {
+  json job = Held(JobJson("big", 20));
+  Observe(job);
+  job["spec"]["template"]["spec"]["nodeSelector"] = {{"disk", "ssd"}};
+  job["metadata"]["generation"] = 2;
+  const auto spec = Observe(job).messages.at(0).job_updated().spec();
+  EXPECT_EQ(spec.revision(), 2);
+  EXPECT_THAT(spec.jobspec(), HasSubstr("disk=ssd"));
+}
+
+TEST_F(TrackerTest, WithdrawsWhatIsGoneBeforeItsEnd) {
+  Observe(Held(JobJson()));
+  const TrackerOutputs out = Gone("uid-j");
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_withdrawn().job_id(), "uid-j");
+  EXPECT_TRUE(rows_.empty());
+  EXPECT_THAT(Gone("uid-j").messages, IsEmpty());
+}
+
+TEST_F(TrackerTest, AnObjectThatIsHeldNoLongerIsWithdrawn) {
+  json job = Held(JobJson());
+  Observe(job);
+  job["metadata"]["labels"].erase("fluxqueue.io/held");
+  EXPECT_TRUE(Observe(job).messages.at(0).has_job_withdrawn());
+}
+
+TEST_F(TrackerTest, ForgetsWhatHasEnded) {
+  json job = Held(JobJson());
+  Observe(job);
+  job["status"]["conditions"] = json::array({{{"type", "Failed"}, {"status", "True"}}});
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  EXPECT_TRUE(rows_.empty());
+  EXPECT_EQ(tracker_.submitted(), 0);
+  EXPECT_THAT(Gone("uid-j").messages, IsEmpty());
+  Restart();
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+}
+
+TEST_F(TrackerTest, ConfirmsWhatAListDidNotShow) {
+  const json job = Held(JobJson());
+  json other = Held(JobJson("other"));
+  other["metadata"]["uid"] = "uid-o";
+  Observe(job);
+  Observe(other);
+  Observe(Held(PodJson()));
+  Restart();
+  TrackerOutputs out;
+  tracker_.BeginList(WorkloadKind::kJob);
+  tracker_.Observe(Seen(other), facts_, &out);
+  tracker_.EndList(WorkloadKind::kJob, &out);
+  EXPECT_THAT(out.messages, IsEmpty());
+  ASSERT_THAT(out.fetches, SizeIs(1));  // the pod is of another list
+  EXPECT_EQ(out.fetches[0].uid, "uid-j");
+  EXPECT_EQ(out.fetches[0].name, "j");
+}
+
+TEST_F(TrackerTest, ARollbackTakesEverythingBack) {
+  const json kept = Held(JobJson());
+  Observe(kept);
+  json other = Held(PodJson());
+  TrackerOutputs first;
+  const auto batch = [&](TrackerOutputs* out) {
+    tracker_.Observe(Seen(Annotated(kept, "fluxqueue.io/priority", "3")), facts_, out);
+    tracker_.Observe(Seen(PodOf(kept, "8")), facts_, out);
+    tracker_.Observe(Seen(other), facts_, out);
+    tracker_.Observe(Seen(Annotated(other, "fluxqueue.io/hold", "maybe")), facts_, out);
+    tracker_.Gone("uid-j", out);
+  };
+  batch(&first);
+  EXPECT_THAT(first.messages, SizeIs(4));
+  EXPECT_THAT(first.refusals, SizeIs(1));
+  tracker_.Rollback();
+  EXPECT_TRUE(tracker_.Changes().upserts.empty());
+  EXPECT_TRUE(tracker_.Changes().deletes.empty());
+  TrackerOutputs second;
+  batch(&second);
+  ASSERT_EQ(second.messages.size(), first.messages.size());
+  for (size_t i = 0; i < first.messages.size(); ++i) {
+    EXPECT_EQ(second.messages[i].SerializeAsString(), first.messages[i].SerializeAsString());
+  }
+  EXPECT_THAT(second.refusals, SizeIs(1));
+  Commit();
+  EXPECT_EQ(tracker_.submitted(), 1);
+}
+
+}  // namespace
+}  // namespace fluxqueue::admission

@@ -1,0 +1,194 @@
+#include "services/admission/domain/webhook.h"
+
+#include <string_view>
+#include <utility>
+
+#include "fmt/format.h"
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/submission.h"
+#include "services/admission/domain/hold_patch.h"
+#include "services/admission/domain/queue_rules.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+Verdict Refuse(std::string message) {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kRefuse;
+  verdict.message = std::move(message);
+  return verdict;
+}
+
+Verdict Refuse(const absl::Status& status) { return Refuse(Message(status)); }
+
+Verdict RefuseForAbsent(Absent::Kind kind, std::string name, std::string message) {
+  Verdict verdict = Refuse(std::move(message));
+  verdict.absent = Absent{kind, std::move(name)};
+  return verdict;
+}
+
+// What the workload refers to must be there, or its pods could never be made or queued.
+std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec, std::string_view space,
+                                       const ClusterFacts& facts) {
+  const kubernetes::TemplateContext& context = facts.ContextOf(space);
+  if (!spec.priority_class.empty() && !context.priorities.contains(spec.priority_class)) {
+    return RefuseForAbsent(
+        Absent::Kind::kPriorityClass, spec.priority_class,
+        fmt::format("priorityClassName '{}': there is no such PriorityClass; create it, or name one "
+                    "of `kubectl get priorityclasses`",
+                    spec.priority_class));
+  }
+  if (!spec.runtime_class.empty() && !context.overheads.contains(spec.runtime_class)) {
+    return RefuseForAbsent(
+        Absent::Kind::kRuntimeClass, spec.runtime_class,
+        fmt::format("runtimeClassName '{}': there is no such RuntimeClass; create it, or name one of "
+                    "`kubectl get runtimeclasses`",
+                    spec.runtime_class));
+  }
+  return std::nullopt;
+}
+
+std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
+                                  const ClusterFacts& facts) {
+  const kubernetes::FluxQueue* queue = facts.FindQueue(submission.queue());
+  if (queue == nullptr) {
+    return RefuseForAbsent(Absent::Kind::kQueue, submission.queue(),
+                           NoSuchQueue(submission.queue(), facts.queues()));
+  }
+  std::optional<int64_t> duration;
+  if (submission.has_duration_ms()) duration = submission.duration_ms();
+  auto problem = DurationProblem(duration, *queue);
+  if (problem) return Refuse(*std::move(problem));
+  return std::nullopt;
+}
+
+// What every workload of ours must pass; unset: it may be held.
+std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmitted>& submission,
+                                       const ClusterFacts& facts, const WebhookOptions& options) {
+  if (!submission.ok()) return Refuse(submission.status());
+  const size_t bytes = submission->spec().jobspec().size();
+  if (bytes > options.max_jobspec_bytes) {
+    return Refuse(fmt::format("its jobspec has {} bytes, allowed are {}: shorten the node affinity, "
+                              "nodeSelector or tolerations",
+                              bytes, options.max_jobspec_bytes));
+  }
+  return CheckQueue(*submission, facts);
+}
+
+// Pods of a Job with a gate of somebody else could not be bound when their slots are given out.
+std::optional<std::string> ForeignGate(const kubernetes::PodSpec& spec) {
+  for (const std::string& gate : spec.gates) {
+    if (gate != kubernetes::kGate) return gate;
+  }
+  return std::nullopt;
+}
+
+void WarnOfScheduler(const kubernetes::PodSpec& spec, Verdict* verdict) {
+  if (spec.scheduler_name.empty() || spec.scheduler_name == kubernetes::kSchedulerName ||
+      spec.scheduler_name == kubernetes::kDefaultScheduler) {
+    return;
+  }
+  verdict->warnings.push_back(
+      fmt::format("schedulerName '{}' does not apply: Fluxqueue schedules this workload (label "
+                  "{}=false opts out)",
+                  spec.scheduler_name, kubernetes::kManagedLabel));
+}
+
+struct Space {
+  kubernetes::Namespace value;
+  bool known = false;
+};
+
+Space SpaceOf(const Review& review, const ClusterFacts& facts) {
+  const kubernetes::Namespace* known = facts.FindNamespace(review.space);
+  if (known != nullptr) return {*known, true};
+  return {kubernetes::Namespace{.name = review.space, .labels = {}}, false};
+}
+
+// The API server's selectors found the namespace managed, perhaps before our watch did.
+Verdict LeaveAlone(const Review& review, const Space& space, std::string_view reason) {
+  Verdict verdict;
+  if (!space.known || reason == "NotManaged") {
+    verdict.absent = Absent{Absent::Kind::kNamespace, review.space};
+  }
+  return verdict;
+}
+
+// An object that we cannot read is refused only if it is ours, as far as its metadata tells.
+template <typename Object, typename OwnershipOf>
+Verdict Unreadable(const Review& review, const Space& space, const absl::Status& problem,
+                   OwnershipOf ownership_of) {
+  Object object;
+  auto meta = kubernetes::ParseMeta(review.object);
+  if (meta.ok()) object.meta = *std::move(meta);
+  const kubernetes::Ownership ownership = ownership_of(object, space.value);
+  if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
+  return Refuse(problem);
+}
+
+Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
+  Verdict verdict;
+  verdict.kind = Verdict::Kind::kHold;
+  verdict.patch = std::move(patch);
+  WarnOfScheduler(spec, &verdict);
+  return verdict;
+}
+
+Verdict DecidePod(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
+  const Space space = SpaceOf(review, facts);
+  const auto pod = kubernetes::ParsePod(review.object);
+  if (!pod.ok()) {
+    return Unreadable<kubernetes::Pod>(review, space, pod.status(), kubernetes::PodOwnership);
+  }
+  const kubernetes::Ownership ownership = kubernetes::PodOwnership(*pod, space.value);
+  if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
+  if (pod->meta.Controller() != nullptr) return {};
+  if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
+  const auto submission = kubernetes::SubmissionOf(*pod);
+  if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
+  return Held(HoldPatch(*pod, kubernetes::ChooseMode(pod->spec)), pod->spec);
+}
+
+Verdict DecideJob(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
+  const Space space = SpaceOf(review, facts);
+  const auto job = kubernetes::ParseJob(review.object);
+  if (!job.ok()) {
+    return Unreadable<kubernetes::Job>(review, space, job.status(), kubernetes::JobOwnership);
+  }
+  const kubernetes::Ownership ownership = kubernetes::JobOwnership(*job, space.value);
+  if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
+  if (const auto gate = ForeignGate(job->pod)) {
+    return Refuse(fmt::format("spec.template.spec.schedulingGates: '{}': pods of a queued Job cannot "
+                              "have gates of others; remove it, or use spec.suspend",
+                              *gate));
+  }
+  if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
+  const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
+  if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
+  // A Job that its user suspended waits for its user; ours are known by their annotation.
+  const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
+  const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods) && !users_suspend;
+  return Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), suspend), job->pod);
+}
+
+}  // namespace
+
+Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
+  const bool pods = review.group.empty() && review.resource == "pods";
+  const bool jobs = review.group == "batch" && review.resource == "jobs";
+  if ((!pods && !jobs) || review.operation != "CREATE" || review.object.empty()) {
+    Verdict verdict;
+    verdict.warnings.push_back(fmt::format(
+        "Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods and jobs.batch: "
+        "correct its MutatingWebhookConfiguration",
+        review.operation.empty() ? "no operation" : review.operation,
+        review.resource.empty() ? "no resource" : review.resource, review.group.empty() ? "" : ".",
+        review.group));
+    return verdict;
+  }
+  return pods ? DecidePod(review, facts, options) : DecideJob(review, facts, options);
+}
+
+}  // namespace fluxqueue::admission

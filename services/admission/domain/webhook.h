@@ -1,0 +1,65 @@
+// The webhook's decision: is the object ours, and if so, how is it held? Pure, thread-safe.
+//
+// Decide() sees an object before it exists: another webhook, validation or a quota may still reject it,
+// and the same request may come twice or as a dry run. So it says nothing to anybody; what exists and
+// carries our hold is found by the tracker (tracker.h).
+//
+//   Pod without a controller    label fluxqueue.io/held; schedulerName or gate; toleration
+//   Job                         the same on its pod template, the label on the Job too; `suspend` with
+//                               our annotation when ownership.h says so and the user did not suspend it
+//   pods of other owners        left alone: a Job's pods come from a template that was held already
+//
+// A patch changes only what is not there yet: Decide() of what the patch has made gives no patch.
+// What could never be scheduled as asked is refused here, in words for the person at the keyboard.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "services/admission/domain/cluster_facts.h"
+
+namespace fluxqueue::admission {
+
+// What the API server asks.
+struct Review {
+  std::string uid;
+  std::string operation;  // "CREATE"
+  std::string group;      // of the resource; empty: the core group
+  std::string resource;   // plural
+  std::string space;      // namespace
+  std::string name;       // empty with generateName
+  std::string object;     // JSON text; empty when the review has none
+};
+
+// Something that the decision took for absent because the facts do not have it. Facts come by watches, a
+// moment late: look it up, and decide again if it is there.
+struct Absent {
+  enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass };
+  Kind kind = Kind::kNamespace;
+  std::string name;
+
+  friend bool operator==(const Absent&, const Absent&) = default;
+};
+
+struct Verdict {
+  enum class Kind { kLeave, kHold, kRefuse };
+  Kind kind = Kind::kLeave;
+  std::string patch;                  // kHold: JSON Patch; empty when nothing needs to be changed
+  std::string message;                // kRefuse: why, and what to do
+  std::vector<std::string> warnings;  // kubectl shows them
+  std::optional<Absent> absent;
+};
+
+struct WebhookOptions {
+  // A Job of more pods than this is held by suspend.
+  int64_t hold_pods = 16;
+  // A jobspec travels in one message of the log.
+  size_t max_jobspec_bytes = 256 << 10;
+};
+
+Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOptions& options);
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,354 @@
+#include "services/admission/domain/webhook.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "services/admission/domain/objects_for_test.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using Kind = Verdict::Kind;
+using Change = std::function<void(json&)>;
+
+json Patched(const json& object, const Verdict& verdict) {
+  return verdict.patch.empty() ? object : object.patch(json::parse(verdict.patch));
+}
+
+Verdict Judge(const json& object, const ClusterFacts& facts = SmallCluster(),
+              const WebhookOptions& options = {}) {
+  return Decide(ReviewOf(object), facts, options);
+}
+
+const json kToleration = {{"key", "fluxqueue.io/dedicated"}, {"operator", "Exists"}};
+
+TEST(WebhookTest, HoldsAPodBySchedulerName) {
+  const json pod = PodJson();
+  const Verdict verdict = Judge(pod);
+  ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+  json want = pod;
+  want["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
+  want["spec"]["schedulerName"] = "fluxqueue";
+  want["spec"]["tolerations"] = json::array({kToleration});
+  EXPECT_EQ(Patched(pod, verdict), want);
+  EXPECT_EQ(json::parse(verdict.patch).size(), 3);
+}
+
+TEST(WebhookTest, HoldsAPodWithAClaimByAGate) {
+  json pod = PodJson();
+  pod["metadata"]["labels"] = {{"app", "x"}};
+  pod["spec"]["tolerations"] = json::array({{{"key", "k"}, {"operator", "Exists"}}});
+  pod["spec"]["volumes"] =
+      json::array({{{"name", "data"}, {"persistentVolumeClaim", {{"claimName", "c"}}}}});
+  const Verdict verdict = Judge(pod);
+  ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+  json want = pod;
+  want["metadata"]["labels"]["fluxqueue.io/held"] = "pinned";
+  want["spec"]["schedulingGates"] = json::array({{{"name", "fluxqueue.io/gate"}}});
+  want["spec"]["tolerations"].push_back(kToleration);
+  EXPECT_EQ(Patched(pod, verdict), want);
+}
+
+TEST(WebhookTest, HoldsASmallJobByItsTemplate) {
+  const json job = JobJson("j", 16);
+  const Verdict verdict = Judge(job);
+  ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+  json want = job;
+  want["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
+  json& inner = want["spec"]["template"];
+  inner["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
+  inner["spec"]["schedulerName"] = "fluxqueue";
+  inner["spec"]["tolerations"] = json::array({kToleration});
+  EXPECT_EQ(Patched(job, verdict), want);
+}
+
+struct SuspendCase {
+  const char* name;
+  Change change;
+  bool suspended;  // afterwards
+  bool annotated;
+};
+
+TEST(WebhookTest, SuspendsWhatIsLargeOrHasADeadline) {
+  const auto parallel = [](int pods) {
+    return [pods](json& job) { job["spec"]["parallelism"] = job["spec"]["completions"] = pods; };
+  };
+  const auto owner = [](const char* kind) {
+    return [kind](json& job) {
+      job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
+      job["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "x/v1"},
+                                                         {"kind", kind},
+                                                         {"name", "o"},
+                                                         {"uid", "u"},
+                                                         {"controller", true}}});
+    };
+  };
+  const std::vector<SuspendCase> cases = {
+      {"16 pods", parallel(16), false, false},
+      {"17 pods", parallel(17), true, true},
+      {"deadline", [](json& job) { job["spec"]["activeDeadlineSeconds"] = 60; }, true, true},
+      {"few at once",
+       [](json& job) {
+         job["spec"]["parallelism"] = 4;
+         job["spec"]["completions"] = 100;
+       },
+       false, false},
+      {"more parallelism than completions",
+       [](json& job) {
+         job["spec"]["parallelism"] = 100;
+         job["spec"]["completions"] = 4;
+       },
+       false, false},
+      {"a work queue",
+       [](json& job) {
+         job["spec"]["parallelism"] = 17;
+         job["spec"].erase("completions");
+       },
+       true, true},
+      {"of a CronJob", owner("CronJob"), true, true},
+      {"of a JobSet", owner("JobSet"), false, false},
+      {"suspended by its user",
+       [](json& job) {
+         job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
+         job["spec"]["suspend"] = true;
+       },
+       true, false},
+      {"made from an export of ours",
+       [](json& job) {
+         job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
+         job["spec"]["suspend"] = true;
+         job["metadata"]["annotations"] = {{"fluxqueue.io/suspended-by", "fluxqueue"}};
+       },
+       true, true},
+      {"applied again with suspend: false",
+       [](json& job) {
+         job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
+         job["metadata"]["annotations"] = {{"fluxqueue.io/suspended-by", "fluxqueue"}};
+       },
+       true, true},
+  };
+  for (const SuspendCase& test : cases) {
+    json job = JobJson();
+    test.change(job);
+    const Verdict verdict = Judge(job);
+    ASSERT_EQ(verdict.kind, Kind::kHold) << test.name << ": " << verdict.message;
+    const json held = Patched(job, verdict);
+    EXPECT_EQ(held["spec"]["suspend"], test.suspended) << test.name;
+    const json annotations = held["metadata"].value("annotations", json::object());
+    EXPECT_EQ(annotations.contains("fluxqueue.io/suspended-by"), test.annotated) << test.name;
+    EXPECT_EQ(held["spec"]["template"]["spec"]["schedulerName"], "fluxqueue") << test.name;
+  }
+}
+
+TEST(WebhookTest, ItsOwnOutputNeedsNoPatch) {
+  json pinned = PodJson();
+  pinned["spec"]["volumes"] =
+      json::array({{{"name", "v"}, {"ephemeral", {{"volumeClaimTemplate", json::object()}}}}});
+  json labelled = JobJson("l", 2);
+  labelled["metadata"]["labels"] = {{"fluxqueue.io/queue", "night"}};
+  for (const json& object : {PodJson(), pinned, JobJson("a", 1), JobJson("b", 50), labelled}) {
+    const Verdict first = Judge(object);
+    ASSERT_EQ(first.kind, Kind::kHold) << first.message;
+    EXPECT_FALSE(first.patch.empty());
+    const Verdict second = Judge(Patched(object, first));
+    EXPECT_EQ(second.kind, Kind::kHold) << second.message;
+    EXPECT_EQ(second.patch, "") << object.dump();
+  }
+}
+
+TEST(WebhookTest, AcceptsGenerateName) {
+  json pod = PodJson();
+  pod["metadata"].erase("name");
+  pod["metadata"].erase("uid");
+  pod["metadata"]["generateName"] = "p-";
+  EXPECT_EQ(Judge(pod).kind, Kind::kHold);
+}
+
+json OwnedPod(const char* api_version, const char* kind) {
+  json pod = PodJson();
+  pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", api_version},
+                                                     {"kind", kind},
+                                                     {"name", "o"},
+                                                     {"uid", "u"},
+                                                     {"controller", true}}});
+  return pod;
+}
+
+TEST(WebhookTest, LeavesAloneWhatIsNotOurs) {
+  const auto with = [](json object, const Change& change) {
+    change(object);
+    return object;
+  };
+  const auto optout = [](json& object) {
+    object["metadata"]["labels"] = {{"fluxqueue.io/managed", "false"}};
+  };
+  const std::vector<std::pair<const char*, json>> cases = {
+      {"another namespace", with(PodJson(), [](json& p) { p["metadata"]["namespace"] = "free"; })},
+      {"kube-system",
+       with(JobJson(), [](json& j) { j["metadata"]["namespace"] = "kube-system"; })},
+      {"ours",
+       with(PodJson(),
+            [](json& p) {
+              p["metadata"]["namespace"] = "fluxqueue-system";
+              p["metadata"]["labels"] = {{"fluxqueue.io/queue", "default"}};
+            })},
+      {"opted out", with(PodJson(), optout)},
+      {"job opted out", with(JobJson(), optout)},
+      {"template opted out",
+       with(JobJson(),
+            [](json& j) {
+              j["spec"]["template"]["metadata"]["labels"] = {{"fluxqueue.io/managed", "false"}};
+            })},
+      {"bound", with(PodJson(), [](json& p) { p["spec"]["nodeName"] = "n1"; })},
+      {"mirror",
+       with(PodJson(),
+            [](json& p) {
+              p["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
+            })},
+      {"daemon", OwnedPod("apps/v1", "DaemonSet")},
+      {"a Job's pod", OwnedPod("batch/v1", "Job")},
+      {"a ReplicaSet's pod", OwnedPod("apps/v1", "ReplicaSet")},
+  };
+  for (const auto& [name, object] : cases) {
+    const Verdict verdict = Judge(object);
+    EXPECT_EQ(verdict.kind, Kind::kLeave) << name << ": " << verdict.message;
+    EXPECT_EQ(verdict.patch, "") << name;
+  }
+}
+
+TEST(WebhookTest, TakesWhatIsLabelledElsewhere) {
+  json job = JobJson();
+  job["metadata"]["namespace"] = "free";
+  job["metadata"]["labels"] = {{"fluxqueue.io/queue", "default"}};
+  EXPECT_EQ(Judge(job).kind, Kind::kHold);
+}
+
+TEST(WebhookTest, AsksForASecondLookAtWhatSeemsAbsent) {
+  json pod = PodJson();
+  pod["metadata"]["namespace"] = "new";
+  Verdict verdict = Judge(pod);
+  EXPECT_EQ(verdict.kind, Kind::kLeave);
+  EXPECT_EQ(verdict.absent, (Absent{Absent::Kind::kNamespace, "new"}));
+  ClusterFacts facts = SmallCluster();
+  facts.Upsert(kubernetes::Namespace{"new", {{"fluxqueue.io/managed", "true"}}});
+  verdict = Judge(pod, facts);
+  EXPECT_EQ(verdict.kind, Kind::kHold);
+  EXPECT_FALSE(verdict.absent);
+}
+
+struct RefusalCase {
+  const char* name;
+  json object;
+  Change change;
+  std::vector<std::string> words;
+};
+
+TEST(WebhookTest, RefusesInWords) {
+  const auto annotate = [](const char* key, const char* value) {
+    return [=](json& object) { object["metadata"]["annotations"] = {{key, value}}; };
+  };
+  const auto label = [](const char* key, const char* value) {
+    return [=](json& object) { object["metadata"]["labels"] = {{key, value}}; };
+  };
+  const std::vector<RefusalCase> cases = {
+      {"duration", JobJson(), annotate("fluxqueue.io/duration", "soon"),
+       {"fluxqueue.io/duration", "soon", "1h30m"}},
+      {"priority", PodJson(), annotate("fluxqueue.io/priority", "high"),
+       {"fluxqueue.io/priority", "high", "whole numbers"}},
+      {"hold", PodJson(), annotate("fluxqueue.io/hold", "yes"),
+       {"fluxqueue.io/hold", "yes", "true"}},
+      {"typing error", PodJson(), label("fluxqueue.io/que", "default"), {"fluxqueue.io/que"}},
+      {"queue", JobJson(), label("fluxqueue.io/queue", "nihgt"),
+       {"fluxqueue.io/queue", "nihgt", "default, night"}},
+      {"groups", PodJson(), label("fluxqueue.io/group-name", "g"), {"fluxqueue.io/group-name"}},
+      {"too long for its queue", JobJson(),
+       [](json& job) {
+         job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "night"},
+                                           {"fluxqueue.io/duration", "2h"}};
+       },
+       {"fluxqueue.io/duration", "7200s", "night", "3600s"}},
+      {"unlimited", JobJson(),
+       [](json& job) {
+         job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "night"},
+                                           {"fluxqueue.io/duration", "0"}};
+       },
+       {"unlimited", "night"}},
+      {"no pods", JobJson(), [](json& job) { job["spec"]["parallelism"] = 0; },
+       {"spec.parallelism", "0"}},
+      {"class", JobJson(),
+       [](json& job) { job["spec"]["template"]["spec"]["priorityClassName"] = "nope"; },
+       {"priorityClassName", "nope"}},
+      {"runtime", PodJson(), [](json& pod) { pod["spec"]["runtimeClassName"] = "nope"; },
+       {"runtimeClassName", "nope"}},
+      {"gate", JobJson(),
+       [](json& job) {
+         job["spec"]["template"]["spec"]["schedulingGates"] = json::array({{{"name", "x/y"}}});
+       },
+       {"schedulingGates", "x/y"}},
+      {"host port", PodJson(),
+       [](json& pod) {
+         pod["spec"]["containers"][0]["ports"] =
+             json::array({{{"containerPort", 80}, {"hostPort", 80}}});
+       },
+       {"hostPort"}},
+      {"quantity", PodJson(),
+       [](json& pod) { pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much"; },
+       {"much"}},
+  };
+  for (const RefusalCase& test : cases) {
+    json object = test.object;
+    test.change(object);
+    const Verdict verdict = Judge(object);
+    EXPECT_EQ(verdict.kind, Kind::kRefuse) << test.name;
+    for (const std::string& word : test.words) {
+      EXPECT_THAT(verdict.message, HasSubstr(word)) << test.name;
+    }
+  }
+}
+
+TEST(WebhookTest, RefusesAJobspecThatIsTooLarge) {
+  const Verdict verdict = Judge(JobJson(), SmallCluster(), {.max_jobspec_bytes = 100});
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message, HasSubstr("100"));
+}
+
+TEST(WebhookTest, AnUnreadableObjectThatIsNotOursIsNotRefused) {
+  json pod = PodJson();
+  pod["metadata"]["namespace"] = "free";
+  pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much";
+  EXPECT_EQ(Judge(pod).kind, Kind::kLeave);
+}
+
+TEST(WebhookTest, WarnsOfWhatItIsNotFor) {
+  Review review = ReviewOf(PodJson());
+  review.resource = "deployments";
+  review.group = "apps";
+  Verdict verdict = Decide(review, SmallCluster(), {});
+  EXPECT_EQ(verdict.kind, Kind::kLeave);
+  ASSERT_EQ(verdict.warnings.size(), 1);
+  EXPECT_THAT(verdict.warnings[0], HasSubstr("deployments.apps"));
+  review = ReviewOf(PodJson());
+  review.operation = "UPDATE";
+  verdict = Decide(review, SmallCluster(), {});
+  EXPECT_EQ(verdict.kind, Kind::kLeave);
+  EXPECT_THAT(verdict.warnings.at(0), HasSubstr("UPDATE"));
+}
+
+TEST(WebhookTest, WarnsOfAnotherScheduler) {
+  json pod = PodJson();
+  pod["spec"]["schedulerName"] = "volcano";
+  const Verdict verdict = Judge(pod);
+  EXPECT_EQ(verdict.kind, Kind::kHold);
+  EXPECT_THAT(verdict.warnings.at(0), HasSubstr("volcano"));
+  EXPECT_EQ(Patched(pod, verdict)["spec"]["schedulerName"], "fluxqueue");
+}
+
+}  // namespace
+}  // namespace fluxqueue::admission
