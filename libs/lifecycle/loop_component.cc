@@ -18,6 +18,7 @@ constexpr Millis kMaxBackoff{5'000};
 absl::Status LoopContext::Retry(std::string_view doing, const std::function<absl::Status()>& step) {
   Backoff backoff(kMinBackoff, kMaxBackoff);
   absl::Status last;
+  owner_->SetWaiting(Unavailable("{}: under way", doing));
   while (!stop_.stop_requested()) {
     const absl::Status status = Annotate(step(), doing);
     if (!IsTransient(status)) {
@@ -27,10 +28,10 @@ absl::Status LoopContext::Retry(std::string_view doing, const std::function<absl
       owner_->SetWaiting(absl::OkStatus());
       return status;
     }
+    owner_->SetWaiting(status);
     if (status != last) {
       LogWarning("waiting", {{"component", owner_->name()}, {"reason", Message(status)}});
     }
-    owner_->SetWaiting(status);
     last = status;
     SleepFor(backoff.Next());
   }
@@ -58,7 +59,7 @@ LoopComponent::~LoopComponent() {
 }
 
 absl::Status LoopComponent::Start() {
-  SetWaiting(absl::OkStatus());
+  SetWaiting(Unavailable("starting"));
   thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
   return absl::OkStatus();
 }
@@ -78,6 +79,7 @@ absl::Status LoopComponent::Ready() const {
 }
 
 void LoopComponent::Run(const std::stop_token& stop) {
+  SetWaiting(absl::OkStatus());
   LoopContext context(this, stop);
   absl::Status status;
   // Nothing should throw up to here. If it does, the log's last line has to say where it came from.

@@ -34,9 +34,10 @@ class LoopContext {
  public:
   std::stop_token stop_token() const { return stop_; }
 
-  // Calls `step` until it succeeds. While its status is transient (status_macros.h) it backs off
-  // from 100 ms to 5 s, logs the first failure and each that reads differently, and the component
-  // is not ready, with the reason. Any other error is returned; Cancelled when asked to stop.
+  // Calls `step` until it succeeds; from the first try on the component is not ready, with the
+  // reason. While the status is transient (status_macros.h) it backs off from 100 ms to 5 s, and
+  // logs the first failure and each that reads differently. Any other error is returned; Cancelled
+  // when asked to stop.
   absl::Status Retry(std::string_view doing, const std::function<absl::Status()>& step);
 
   // Waits; false when asked to stop meanwhile.

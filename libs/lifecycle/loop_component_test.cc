@@ -83,7 +83,7 @@ TEST(LoopComponentTest, AsksTheReadyFunction) {
       [&] { return synced ? absl::OkStatus() : Unavailable("the watch is not synced"); },
       failures);
   ASSERT_TRUE(loop.Start().ok());
-  EXPECT_EQ(Message(loop.Ready()), "the watch is not synced");
+  EXPECT_TRUE(Eventually([&] { return Message(loop.Ready()) == "the watch is not synced"; }));
   synced = true;
   EXPECT_TRUE(loop.Ready().ok());
 }
@@ -111,6 +111,30 @@ TEST(LoopComponentTest, RetryWaitsWhileTheWorldIsAway) {
   EXPECT_TRUE(loop.Ready().ok());
 }
 
+TEST(LoopComponentTest, IsNotReadyDuringTheFirstTry) {
+  FakeFailureSink failures;
+  std::promise<void> entered;
+  std::promise<void> go_on;
+  LoopComponent loop(
+      "loop",
+      [&](LoopContext& context) -> absl::Status {
+        RETURN_IF_ERROR(context.Retry("connect", [&] {
+          entered.set_value();
+          go_on.get_future().wait();
+          return absl::OkStatus();
+        }));
+        WaitUntilStopped(context);
+        return absl::OkStatus();
+      },
+      nullptr,
+      failures);
+  ASSERT_TRUE(loop.Start().ok());
+  EXPECT_EQ(entered.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(Message(loop.Ready()), "connect: under way");
+  go_on.set_value();
+  EXPECT_TRUE(Eventually([&] { return loop.Ready().ok(); }));
+}
+
 TEST(LoopComponentTest, StopEndsARetry) {
   FakeFailureSink failures;
   absl::Status result;
@@ -122,7 +146,7 @@ TEST(LoopComponentTest, StopEndsARetry) {
       nullptr,
       failures);
   ASSERT_TRUE(loop.Start().ok());
-  EXPECT_TRUE(Eventually([&] { return !loop.Ready().ok(); }));
+  EXPECT_TRUE(Eventually([&] { return Message(loop.Ready()) == "connect: db: refused"; }));
   loop.Stop();
   EXPECT_TRUE(absl::IsCancelled(result)) << result;
 }
