@@ -1,12 +1,13 @@
-// A real control plane for tests: etcd and kube-apiserver, by tools/cluster/start, on free loopback
-// ports in a folder of its own; gone with the object. Built once into the cache (minutes), then up
-// in about 3 s.
+// A real control plane for tests: etcd, kube-apiserver, controllers, scheduler and kwok, by
+// tools/cluster/start, on free loopback ports in a folder of its own; gone with the object. Built
+// once into the cache (minutes), then up in about 3 s.
 //
 // One thread.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,14 +38,17 @@ class MiniCluster {
   absl::StatusOr<std::string> Kubectl(const std::vector<std::string>& arguments,
                                       const std::string& input = "");
 
-  // The API server alone: SIGKILL, and the same command again. Etcd keeps what was written.
+  // The API server alone: SIGKILL, and the start again of whatever has died. Etcd keeps what was
+  // written. StartApiServer returns when it is ready.
   absl::Status KillApiServer();
   absl::Status StartApiServer();
 
  private:
-  explicit MiniCluster(std::string folder) : folder_(std::move(folder)) {}
+  MiniCluster(std::string folder, std::string start_command)
+      : folder_(std::move(folder)), start_command_(std::move(start_command)) {}
 
-  std::string folder_;
+  const std::string folder_;
+  const std::string start_command_;  // starts whatever of it does not run
 };
 
 }  // namespace fluxqueue::testing

@@ -1,0 +1,226 @@
+#include "libs/kubernetes/jobspec.h"
+
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/constraints.h"
+#include "libs/kubernetes/submission.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+constexpr const char* kTerms =
+    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+
+PodSpec WithTerms(std::vector<NodeTerm> terms) {
+  PodSpec pod;
+  pod.required_node_terms = std::move(terms);
+  return pod;
+}
+
+PodSpec WithTolerations(std::vector<Toleration> tolerations) {
+  PodSpec pod;
+  pod.tolerations = std::move(tolerations);
+  return pod;
+}
+
+TEST(Constraint, SaysWhereAPodMayRun) {
+  PodSpec selected;
+  selected.node_selector = {{"zone", "a"}, {"disk", "ssd"}};
+  const NodeExpression in{"k", "In", {"a", "b"}};
+  const NodeExpression one{"k", "In", {"a"}};
+  struct Row {
+    PodSpec pod;
+    std::string expected;
+  };
+  const std::string none = R"({"tolerations":[]})";
+  const Row rows[] = {
+      {{}, none},
+      {selected, R"({"properties":["disk=ssd","zone=a"]},)" + none},
+      {WithTerms({{{one}, {}}}), R"({"properties":["k=a"]},)" + none},
+      {WithTerms({{{in}, {}}}),
+       R"({"or":[{"properties":["k=a"]},{"properties":["k=b"]}]},)" + none},
+      {WithTerms({{{{"k", "NotIn", {"a", "b"}}}, {}}}),
+       R"({"not":[{"or":[{"properties":["k=a"]},{"properties":["k=b"]}]}]},)" + none},
+      {WithTerms({{{{"k", "Exists", {}}, {"l", "DoesNotExist", {}}}, {}}}),
+       R"({"and":[{"properties":["k"]},{"not":[{"properties":["l"]}]}]},)" + none},
+      {WithTerms({{{one}, {}}, {{}, {}}, {{}, {{"metadata.name", "In", {"n1", "n2"}}}}}),
+       R"({"or":[{"properties":["k=a"]},{"hostlist":["n1","n2"]}]},)" + none},
+      {WithTerms({{{}, {{"metadata.name", "NotIn", {"n1"}}}}}),
+       R"({"not":[{"hostlist":["n1"]}]},)" + none},
+      {WithTolerations({{"d", "Equal", "batch", "NoSchedule"},
+                        {"spot", "Exists", "", "NoExecute"},
+                        {"gpu", "Exists", "", ""},
+                        {"gpu", "Exists", "", ""},
+                        {"x", "Equal", "y", ""},
+                        {"soft", "Exists", "", "PreferNoSchedule"},
+                        {"", "Exists", "", "NoSchedule"},
+                        {"", "Exists", "", ""}}),
+       R"({"tolerations":["*","*:NoSchedule","d=batch:NoSchedule","gpu","spot:NoExecute","x=y"]})"},
+  };
+  for (const Row& row : rows) {
+    const auto constraint = MakeConstraint(row.pod);
+    ASSERT_TRUE(constraint.ok()) << constraint.status();
+    EXPECT_EQ(*constraint, R"({"and":[)" + row.expected + "]}");
+  }
+}
+
+TEST(Constraint, RefusesWhatAGraphOfNodesCannotHold) {
+  PodSpec affinity;
+  affinity.required_pod_affinity = true;
+  PodSpec anti;
+  anti.required_pod_anti_affinity = true;
+  PodSpec spread;
+  spread.required_topology_spread = "zone";
+  PodSpec port;
+  port.containers.resize(1);
+  port.containers[0].name = "web";
+  port.containers[0].host_ports = {80};
+  PodSpec init_port;
+  init_port.init_containers = port.containers;
+  const std::string ports =
+      "container \"web\": host port 80 cannot be queued for, because it is no amount of a node; "
+      "use a "
+      "Service, or leave the pod unmanaged (label fluxqueue.io/managed=false)";
+  const std::string others = " cannot be queued for, because it depends on other pods; ";
+  const auto at = [](const char* rest) { return std::string(kTerms) + rest; };
+  const std::pair<PodSpec, std::string> rows[] = {
+      {affinity,
+       "spec.affinity.podAffinity: a required term" + others +
+           "make it preferred, or use node labels"},
+      {anti,
+       "spec.affinity.podAntiAffinity: a required term" + others +
+           "make it preferred, or request what only one pod of a node can have"},
+      {spread,
+       "spec.topologySpreadConstraints: DoNotSchedule over \"zone\"" + others +
+           "use ScheduleAnyway, or node labels"},
+      {port, ports},
+      {init_port, ports},
+      {WithTerms({{{{"mem", "Gt", {"4"}}}, {}}}),
+       at("[0].matchExpressions: operator Gt on \"mem\" cannot be queued for; use In, NotIn, "
+          "Exists or "
+          "DoesNotExist")},
+      {WithTerms({{}, {{{"mem", "Lt", {"4"}}}, {}}}),
+       at("[1].matchExpressions: operator Lt on \"mem\" cannot be queued for; use In, NotIn, "
+          "Exists or "
+          "DoesNotExist")},
+      {WithTerms({{{{"k", "Near", {"4"}}}, {}}}),
+       at("[0].matchExpressions: operator \"Near\" on \"k\": allowed are In, NotIn, Exists and "
+          "DoesNotExist")},
+      {WithTerms({{{{"k", "In", {}}}, {}}}),
+       at("[0].matchExpressions: In on \"k\" has no values; give at least one")},
+      {WithTerms({{{}, {{"metadata.uid", "In", {"a"}}}}}),
+       at("[0].matchFields: In of \"metadata.uid\": allowed are In and NotIn of metadata.name")},
+      {WithTerms({{}}), at(": an empty term matches no node; give an expression or remove it")},
+      {WithTerms({}), at(": an empty term matches no node; give an expression or remove it")},
+  };
+  for (const auto& [pod, error] : rows) {
+    EXPECT_EQ(Message(CheckExpressible(pod)), error);
+    EXPECT_EQ(Message(MakeConstraint(pod).status()), error);
+  }
+}
+
+constexpr std::string_view kJobText = R"({"metadata":{"name":"j","namespace":"lab","uid":"u1",
+    "creationTimestamp":"2026-01-31T12:00:00Z","labels":{"fluxqueue.io/queue":"gpu"},
+    "annotations":{"fluxqueue.io/duration":"1h"}},
+  "spec":{"parallelism":4,"completions":9,"completionMode":"Indexed","template":{"spec":{
+    "priority":7,"nodeSelector":{"disk":"ssd"},
+    "tolerations":[{"key":"dedicated","value":"batch","effect":"NoSchedule"}],
+    "containers":[{"name":"c","resources":{"requests":{"cpu":"1500m","memory":"3Gi"},
+      "limits":{"nvidia.com/gpu":"1"}}}]}}}})";
+
+TEST(Submission, OfAJobIsTheContractsJobspec) {
+  const auto job = ParseJob(kJobText);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto submitted = SubmissionOf(*job, {});
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_EQ(submitted->spec().jobspec(),
+            R"({"version":1,"resources":[{"type":"slot","count":4,"label":"pod","with":[)"
+            R"({"type":"cpu","count":1500},{"type":"memory","count":3221225472},)"
+            R"({"type":"nvidia.com/gpu","count":1},{"type":"pods","count":1}]}],)"
+            R"("tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],)"
+            R"("attributes":{"system":{"duration":3600,"constraints":{"and":[)"
+            R"({"properties":["disk=ssd"]},{"tolerations":["dedicated=batch:NoSchedule"]}]}}}})");
+  EXPECT_EQ(submitted->job_id(), "u1");
+  EXPECT_EQ(submitted->queue(), "gpu");
+  EXPECT_EQ(submitted->priority(), 7);
+  EXPECT_EQ(submitted->duration_ms(), 3'600'000);
+  EXPECT_EQ(submitted->spec().slots(), 4U);
+  EXPECT_EQ(submitted->spec().revision(), 1U);
+  EXPECT_EQ(submitted->created_ms(), 1'769'860'800'000);
+  const auto& workload = submitted->workload();
+  EXPECT_EQ(workload.kind(), "Job");
+  EXPECT_EQ(workload.completions(), 9);
+  EXPECT_TRUE(workload.indexed() && workload.recreatable());
+  EXPECT_FALSE(workload.suspended() || workload.controlled() || submitted->hold());
+}
+
+TEST(Submission, TakesTheShortestDeadlineWhereNoDurationIsSaid) {
+  Job job;
+  EXPECT_FALSE(SubmissionOf(job, {})->has_duration_ms());
+  job.pod.active_deadline_s = 60;
+  EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), 60'000);
+  job.active_deadline_s = 30;
+  EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), 30'000);
+  job.meta.annotations = {{"fluxqueue.io/duration", "0"}};
+  EXPECT_TRUE(SubmissionOf(job, {})->has_duration_ms());
+  EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), 0);
+}
+
+TEST(Submission, AForeignSuspendIsAHold) {
+  Job job;
+  job.suspend = true;
+  EXPECT_TRUE(SubmissionOf(job, {})->hold());
+  job.meta.annotations = {{"fluxqueue.io/suspended-by", "fluxqueue"}};
+  EXPECT_FALSE(SubmissionOf(job, {})->hold());
+  EXPECT_TRUE(SubmissionOf(job, {})->workload().suspended());
+}
+
+TEST(Submission, RefusesJobsThatAskForNothingOrTooMuch) {
+  Job job;
+  job.parallelism = 0;
+  EXPECT_EQ(Message(SubmissionOf(job, {}).status()),
+            "spec.parallelism: 0 asks for nothing; use at least 1, and fluxqueue.io/hold=\"true\" "
+            "to wait");
+  job.parallelism = 1;
+  job.completions = 0;
+  EXPECT_EQ(Message(SubmissionOf(job, {}).status()),
+            "spec.completions: 0 asks for nothing; use at least 1");
+  job.completions.reset();
+  job.parallelism = 100'001;
+  EXPECT_EQ(
+      Message(SubmissionOf(job, {}).status()),
+      "spec.parallelism: 100001 pods at once are more than the 100000 that one job may have; use a "
+      "smaller parallelism");
+  job.parallelism = 1;
+  job.pod.required_pod_affinity = true;
+  EXPECT_TRUE(Message(SubmissionOf(job, {}).status()).starts_with("pod template: spec.affinity"));
+}
+
+TEST(Submission, OfAPodTakesItAsItIs) {
+  const auto pod = ParsePod(R"({"metadata":{"name":"p","namespace":"lab","uid":"u2"},"spec":{
+      "priority":3,"activeDeadlineSeconds":5,"containers":[{"resources":{"requests":{"cpu":"1"},
+      "limits":{"memory":"1Gi"}}}],"volumes":[{"name":"v","persistentVolumeClaim":{}}]}})");
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  PodDemand demand;
+  const auto submitted = SubmissionOf(*pod, 2, &demand);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_EQ(demand.requests, (Amounts{{"cpu", 1000}, {"pods", 1}}));
+  EXPECT_EQ(demand.mode, Mode::kPinned);
+  EXPECT_EQ(submitted->queue(), "default");
+  EXPECT_EQ(submitted->priority(), 3);
+  EXPECT_EQ(submitted->duration_ms(), 5'000);
+  EXPECT_EQ(submitted->spec().slots(), 1U);
+  EXPECT_EQ(submitted->spec().revision(), 2U);
+  EXPECT_EQ(submitted->workload().kind(), "Pod");
+  EXPECT_FALSE(submitted->workload().recreatable());
+}
+
+TEST(Jobspec, DurationIsRoundedUp) {
+  PodDemand demand{Mode::kDirect, {{"pods", 1}}, "{}"};
+  EXPECT_NE(MakeJobspec(demand, 1, Millis(1)).find("\"duration\":1,"), std::string::npos);
+  EXPECT_NE(MakeJobspec(demand, 1, Millis(0)).find("\"duration\":0,"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,134 @@
+#include "libs/kubernetes/labels.h"
+
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+TEST(Duration, IsSecondsOrASum) {
+  const std::pair<const char*, int64_t> rows[] = {
+      {"0", 0},
+      {"90", 90'000},
+      {"90s", 90'000},
+      {"1h30m", 5'400'000},
+      {"500ms", 500},
+      {"1m1s1ms", 61'001},
+      {"0s", 0},
+      {"876000h", 3'153'600'000'000},
+  };
+  for (const auto& [text, millis] : rows) {
+    const auto duration = ParseDuration(text);
+    ASSERT_TRUE(duration.ok()) << text;
+    EXPECT_EQ(duration->count(), millis) << text;
+  }
+  for (const char* text : {"",
+                           " ",
+                           "-1",
+                           "1.5h",
+                           "h",
+                           "1d",
+                           "1h30",
+                           "30 s",
+                           "+5",
+                           "1h-5m",
+                           "876001h",
+                           "99999999999999999999"}) {
+    const auto duration = ParseDuration(text);
+    ASSERT_FALSE(duration.ok()) << text;
+    EXPECT_EQ(
+        Message(duration.status()),
+        fmt::format(
+            "\"{}\" is not a duration: allowed are seconds (\"90\") or a sum of h, m, s and ms "
+            "(\"1h30m\", \"90s\"), a century at most; \"0\" means unlimited",
+            text));
+  }
+}
+
+TEST(UserKeys, AreTakenFromLabelsAndAnnotations) {
+  const auto keys = ParseUserKeys({{"fluxqueue.io/queue", "gpu.a-1"}, {"app", "x"}},
+                                  {{"fluxqueue.io/priority", "-7"},
+                                   {"fluxqueue.io/duration", "2m"},
+                                   {"fluxqueue.io/hold", "true"},
+                                   {"fluxqueue.io/cancel", "false"},
+                                   {"fluxqueue.io/job-id", "ours"}});
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  EXPECT_EQ(keys->queue, "gpu.a-1");
+  EXPECT_EQ(keys->priority, -7);
+  EXPECT_EQ(keys->duration, Millis(120'000));
+  EXPECT_TRUE(keys->hold);
+  EXPECT_FALSE(keys->cancel);
+  EXPECT_FALSE(ParseUserKeys({}, {})->queue);
+}
+
+TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
+  struct Row {
+    StringMap labels;
+    StringMap annotations;
+    const char* error;
+  };
+  const Row rows[] = {
+      {{{"fluxqueue.io/queue", "A B"}},
+       {},
+       "fluxqueue.io/queue: \"A B\" is not the name of a FluxQueue: allowed are up to 63 of a-z, "
+       "0-9, '-' "
+       "and '.', beginning and ending with a letter or digit"},
+      {{},
+       {{"fluxqueue.io/priority", "high"}},
+       "fluxqueue.io/priority: \"high\" is not a priority: allowed are whole numbers from "
+       "-2147483648 to "
+       "2147483647"},
+      {{},
+       {{"fluxqueue.io/hold", "yes"}},
+       "fluxqueue.io/hold: \"yes\": allowed are \"true\" and \"false\""},
+      {{{"fluxqueue.io/managed", "no"}},
+       {},
+       "fluxqueue.io/managed: \"no\": allowed are \"true\" and \"false\""},
+      {{{"fluxqueue.io/queue", "a"}},
+       {{"fluxqueue.io/queue", "b"}},
+       "fluxqueue.io/queue: the label says \"a\", the annotation \"b\"; keep one of them"},
+      {{},
+       {{"fluxqueue.io/prio", "1"}},
+       "fluxqueue.io/prio=\"1\": no such key; known are fluxqueue.io/queue, fluxqueue.io/priority, "
+       "fluxqueue.io/duration, fluxqueue.io/hold, fluxqueue.io/cancel, fluxqueue.io/managed"},
+      {{},
+       {{"fluxqueue.io/topology", "required: rack"}},
+       "fluxqueue.io/topology=\"required: rack\": this version of Fluxqueue cannot honour it; "
+       "remove it"},
+  };
+  for (const Row& row : rows) {
+    const auto keys = ParseUserKeys(row.labels, row.annotations);
+    ASSERT_FALSE(keys.ok()) << row.error;
+    EXPECT_EQ(Message(keys.status()), row.error);
+  }
+}
+
+TEST(UserKeys, OfAJobWinOverItsTemplates) {
+  Job job;
+  job.meta.labels = {{"fluxqueue.io/queue", "a"}};
+  job.template_labels = {{"fluxqueue.io/queue", "b"}};
+  job.template_annotations = {{"fluxqueue.io/duration", "5"}, {"fluxqueue.io/cancel", "true"}};
+  const auto keys = ParseUserKeys(job);
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  EXPECT_EQ(keys->queue, "a");
+  EXPECT_EQ(keys->duration, Millis(5'000));
+  EXPECT_FALSE(keys->cancel);
+  job.template_annotations["fluxqueue.io/duration"] = "soon";
+  EXPECT_TRUE(
+      Message(ParseUserKeys(job).status()).starts_with("pod template: fluxqueue.io/duration: "));
+}
+
+TEST(SlotName, IsReadBack) {
+  EXPECT_EQ(FormatSlotName({1, 0, 3, 16}), "1.0.3/16");
+  const auto name = ParseSlotName("1.0.3/16");
+  ASSERT_TRUE(name.ok());
+  EXPECT_TRUE(name->attempt == 1 && name->part == 0 && name->slot == 3 && name->slots == 16);
+  for (const char* text :
+       {"", "1", "1.0.3", "1.0.3/", "1.0.16/16", "1.0.3/16x", "a.0.3/4", "1.0.-1/4"}) {
+    EXPECT_FALSE(ParseSlotName(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace fluxqueue::kubernetes

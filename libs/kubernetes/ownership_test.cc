@@ -1,0 +1,126 @@
+#include "libs/kubernetes/ownership.h"
+
+#include <gtest/gtest.h>
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+const Namespace kManagedSpace{"lab", {{"fluxqueue.io/managed", "true"}}};
+const Namespace kPlainSpace{"web", {}};
+
+TEST(Ownership, OfPods) {
+  Pod plain;
+  Pod queued;
+  queued.meta.labels = {{"fluxqueue.io/queue", "default"}};
+  Pod opted_out = queued;
+  opted_out.meta.labels["fluxqueue.io/managed"] = "false";
+  Pod bound = queued;
+  bound.spec.node_name = "n1";
+  Pod mirror;
+  mirror.meta.annotations = {{"kubernetes.io/config.mirror", "x"}};
+  Pod daemon;
+  daemon.meta.owners = {{"apps/v1", "DaemonSet", "d", "u", true}};
+  struct Row {
+    const Pod& pod;
+    const Namespace& space;
+    const char* reason;
+  };
+  const Namespace out{"out", {{"fluxqueue.io/managed", "false"}}};
+  const Namespace system{"kube-system", {{"fluxqueue.io/managed", "true"}}};
+  const Namespace own{"fluxqueue-system", {{"fluxqueue.io/managed", "true"}}};
+  const Row rows[] = {
+      {plain, kManagedSpace, "Managed"},
+      {plain, kPlainSpace, "NotManaged"},
+      {queued, kPlainSpace, "QueueLabel"},
+      {queued, system, "SystemNamespace"},
+      {queued, own, "SystemNamespace"},
+      {queued, out, "OptedOut"},
+      {opted_out, kManagedSpace, "OptedOut"},
+      {bound, kManagedSpace, "AlreadyBound"},
+      {mirror, kManagedSpace, "MirrorPod"},
+      {daemon, kManagedSpace, "DaemonSet"},
+  };
+  for (const Row& row : rows) {
+    const Ownership ownership = PodOwnership(row.pod, row.space);
+    EXPECT_EQ(ownership.reason, row.reason);
+    EXPECT_FALSE(ownership.message.empty());
+    EXPECT_EQ(ownership.ours, ownership.reason == "Managed" || ownership.reason == "QueueLabel");
+  }
+}
+
+TEST(Ownership, OfJobs) {
+  Job job;
+  EXPECT_FALSE(JobOwnership(job, kPlainSpace).ours);
+  EXPECT_TRUE(JobOwnership(job, kManagedSpace).ours);
+  job.template_labels = {{"fluxqueue.io/queue", "q"}};
+  EXPECT_TRUE(JobOwnership(job, kPlainSpace).ours);
+  job.template_labels["fluxqueue.io/managed"] = "false";
+  EXPECT_EQ(JobOwnership(job, kManagedSpace).reason, "OptedOut");
+  Job placed;
+  placed.pod.node_name = "n1";
+  EXPECT_EQ(JobOwnership(placed, kManagedSpace).reason, "AlreadyBound");
+}
+
+TEST(Mode, IsPinnedForWhatKubeSchedulerMustDo) {
+  PodSpec pod;
+  EXPECT_EQ(ChooseMode(pod), Mode::kDirect);
+  for (std::string PodSpec::*field :
+       {&PodSpec::claim_volume, &PodSpec::ephemeral_volume, &PodSpec::resource_claim}) {
+    PodSpec pinned;
+    pinned.*field = "v";
+    EXPECT_EQ(ChooseMode(pinned), Mode::kPinned);
+  }
+  EXPECT_FALSE(CarriedHold(pod));
+  pod.scheduler_name = "fluxqueue";
+  EXPECT_EQ(CarriedHold(pod), Mode::kDirect);
+  pod.scheduler_name = "default-scheduler";
+  pod.gates = {"other", "fluxqueue.io/gate"};
+  EXPECT_EQ(CarriedHold(pod), Mode::kPinned);
+}
+
+TEST(Suspend, IsForLargeOrTimedJobsThatNobodyElseControls) {
+  Job job;
+  job.parallelism = 16;
+  EXPECT_FALSE(HoldsBySuspend(job));
+  job.parallelism = 17;
+  EXPECT_TRUE(HoldsBySuspend(job));
+  job.completions = 4;
+  EXPECT_FALSE(HoldsBySuspend(job));
+  job.active_deadline_s = 60;
+  EXPECT_TRUE(HoldsBySuspend(job));
+  job.meta.owners = {{"batch/v1", "CronJob", "c", "u", true}};
+  EXPECT_TRUE(HoldsBySuspend(job));
+  job.meta.owners = {{"jobset.x-k8s.io/v1alpha2", "JobSet", "s", "u", true}};
+  EXPECT_TRUE(IsControlled(job));
+  EXPECT_FALSE(HoldsBySuspend(job));
+  job.meta.owners.clear();
+  job.managed_by = "kubernetes.io/job-controller";
+  EXPECT_FALSE(IsControlled(job));
+  job.managed_by = "kueue.x-k8s.io/multikueue";
+  EXPECT_TRUE(IsControlled(job));
+}
+
+TEST(Suspend, IsOursByItsAnnotation) {
+  Job job;
+  job.suspend = true;
+  EXPECT_FALSE(IsSuspendedByUs(job));
+  job.meta.annotations = {{"fluxqueue.io/suspended-by", "fluxqueue"}};
+  EXPECT_TRUE(IsSuspendedByUs(job));
+  job.suspend = false;
+  EXPECT_FALSE(IsSuspendedByUs(job));
+}
+
+TEST(JobId, IsTheOwnersOrThePodsOwn) {
+  Pod pod;
+  pod.meta.uid = "p";
+  EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.owners = {{"v1", "ConfigMap", "c", "u", false}};
+  EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.owners.push_back({"batch/v1", "Job", "j", "ju", true});
+  EXPECT_EQ(JobIdOf(pod), "ju");
+  pod.meta.owners.back().kind = "ReplicaSet";
+  EXPECT_FALSE(JobIdOf(pod));
+}
+
+}  // namespace
+}  // namespace fluxqueue::kubernetes

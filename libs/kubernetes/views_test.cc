@@ -1,0 +1,187 @@
+#include "libs/kubernetes/views.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_text.h"
+#include "libs/kubernetes/node.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+constexpr std::string_view kPodText = R"({
+  "metadata": {"name": "a-0", "namespace": "lab", "uid": "u1", "resourceVersion": "42",
+    "creationTimestamp": "2026-01-31T12:00:00Z", "deletionTimestamp": "2026-01-31T13:00:00+01:00",
+    "labels": {"batch.kubernetes.io/job-completion-index": "3"},
+    "ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x"},
+      {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "j1", "controller": true}]},
+  "spec": {"schedulerName": "fluxqueue", "nodeName": "n1", "priority": -5, "hostNetwork": true,
+    "schedulingGates": [{"name": "fluxqueue.io/gate"}], "nodeSelector": {"disk": "ssd"},
+    "tolerations": [{"key": "a", "value": "b"}, {"operator": "Exists"}],
+    "initContainers": [{"name": "i", "restartPolicy": "Always"}],
+    "containers": [{"name": "c", "ports": [{"containerPort": 80}, {"hostPort": 81}],
+      "resources": {"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"nvidia.com/gpu": "2"}}}],
+    "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]},
+      "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []},
+      "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]}}},
+    "topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway", "topologyKey": "s"},
+      {"whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}],
+    "volumes": [{"name": "e", "emptyDir": {}}, {"name": "p", "persistentVolumeClaim": {}}],
+    "resourceClaims": [{"name": "rc"}]},
+  "status": {"phase": "Failed", "reason": "Evicted", "startTime": "2026-01-31T12:00:01Z",
+    "conditions": [{"type": "DisruptionTarget", "status": "True"}, {"type": "Ready", "status": "False"}],
+    "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-01-31T12:00:02Z"}}}]}})";
+
+TEST(PodView, HasWhatWeUse) {
+  const auto read = ParsePod(kPodText);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Pod& pod = *read;
+  EXPECT_EQ(pod.meta.namespace_name, "lab");
+  EXPECT_EQ(pod.meta.created_ms, 1'769'860'800'000);
+  EXPECT_EQ(pod.meta.deleted_ms, pod.meta.created_ms);  // one hour east
+  ASSERT_NE(pod.meta.Controller(), nullptr);
+  EXPECT_EQ(pod.meta.Controller()->uid, "j1");
+  EXPECT_EQ(pod.Index(), 3);
+  EXPECT_TRUE(pod.Bound());
+  EXPECT_TRUE(pod.Ended());
+  EXPECT_EQ(pod.spec.priority, -5);
+  EXPECT_EQ(pod.spec.gates, std::vector<std::string>{"fluxqueue.io/gate"});
+  EXPECT_EQ(pod.spec.tolerations[0].op, "Equal");
+  EXPECT_TRUE(pod.spec.init_containers[0].sidecar);
+  EXPECT_EQ(pod.spec.containers[0].requests, (Amounts{{"cpu", 1000}, {"memory", 1 << 30}}));
+  EXPECT_EQ(pod.spec.containers[0].limits, (Amounts{{"nvidia.com/gpu", 2}}));
+  EXPECT_EQ(pod.spec.containers[0].host_ports, (std::vector<int>{80, 81}));
+  EXPECT_TRUE(pod.spec.required_pod_affinity);
+  EXPECT_FALSE(pod.spec.required_pod_anti_affinity);
+  ASSERT_TRUE(pod.spec.required_node_terms);
+  EXPECT_EQ((*pod.spec.required_node_terms)[0].expressions[0].values[0], "v");
+  EXPECT_EQ(pod.spec.required_topology_spread, "zone");
+  EXPECT_EQ(pod.spec.claim_volume, "p");
+  EXPECT_EQ(pod.spec.ephemeral_volume, "");
+  EXPECT_EQ(pod.spec.resource_claim, "rc");
+  EXPECT_TRUE(pod.status.disruption_target);
+  EXPECT_FALSE(pod.status.ready);
+  EXPECT_EQ(pod.status.finished_ms - pod.status.started_ms, 1000);
+}
+
+TEST(PodView, MissingAndNullAreDefaults) {
+  for (const char* text : {"{}",
+                           R"({"metadata":null,"spec":null,"status":null})",
+                           R"({"spec":{"containers":null,"nodeSelector":null,"affinity":{}}})",
+                           R"({"spec":{"containers":[null]}})"}) {
+    EXPECT_TRUE(ParsePod(text).ok()) << text << ParsePod(text).status();
+  }
+}
+
+TEST(Views, ErrorsNameThePath) {
+  struct Row {
+    const char* text;
+    const char* error;
+  };
+  const Row rows[] = {
+      {"", "pod: not JSON: Empty: no JSON found"},
+      {"[]", "pod: must be a JSON object"},
+      {R"({"metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{},{"resources":{"requests":{"cpu":"x"}}}]}})",
+       "pod b/a: spec.containers[1].resources.requests.cpu: \"x\" is not a quantity; allowed are "
+       "numbers "
+       "such as 2, 0.5, 1500m, 3Gi, 1e3"},
+      {R"({"spec":{"overhead":{"cpu":true}}})", "pod: spec.overhead.cpu: must be a quantity"},
+      {R"({"spec":{"containers":{}}})", "pod: spec.containers: must be an array"},
+      {R"({"spec":[]})", "pod: spec: must be an object"},
+      {R"({"spec":{"nodeName":7}})", "pod: spec.nodeName: must be a string"},
+      {R"({"spec":{"priority":3000000000}})",
+       "pod: spec.priority: 3000000000 is outside of -2147483648 to 2147483647"},
+      {R"({"spec":{"hostNetwork":"yes"}})", "pod: spec.hostNetwork: must be true or false"},
+      {R"({"metadata":{"creationTimestamp":"yesterday"}})",
+       "pod: metadata.creationTimestamp: \"yesterday\" is not a time such as 2026-01-31T12:00:00Z"},
+      {R"({"metadata":{"creationTimestamp":"2026-02-30T12:00:00Z"}})",
+       "pod: metadata.creationTimestamp: \"2026-02-30T12:00:00Z\" is not a time such as "
+       "2026-01-31T12:00:00Z"},
+  };
+  for (const Row& row : rows) {
+    const auto pod = ParsePod(row.text);
+    ASSERT_FALSE(pod.ok()) << row.text;
+    EXPECT_EQ(Message(pod.status()), row.error);
+    EXPECT_TRUE(absl::IsInvalidArgument(pod.status()));
+  }
+}
+
+TEST(JobView, HasWhatWeUse) {
+  const auto job = ParseJob(R"({"metadata":{"name":"j"},"spec":{"parallelism":8,"completions":3,
+      "completionMode":"Indexed","suspend":true,"activeDeadlineSeconds":60,"managedBy":"x/y",
+      "template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c"}]}}},
+      "status":{"active":2,"succeeded":1,"conditions":[{"type":"Suspended","status":"True"},
+        {"type":"Failed","status":"True","reason":"BackoffLimitExceeded","message":"m",
+         "lastTransitionTime":"2026-01-31T12:00:00Z"}]}})");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->Slots(), 3);
+  EXPECT_TRUE(job->indexed && job->suspend && job->suspended && job->has_failed && job->Ended());
+  EXPECT_EQ(job->reason, "BackoffLimitExceeded");
+  EXPECT_EQ(job->completed_ms, 1'769'860'800'000);
+  EXPECT_EQ(job->template_labels.at("a"), "b");
+  EXPECT_EQ(ParseJob(R"({"spec":{"parallelism":5}})")->Slots(), 5);
+  EXPECT_EQ(ParseJob("{}")->Slots(), 1);
+  EXPECT_FALSE(ParseJob(R"({"spec":{"parallelism":-1}})").ok());
+}
+
+TEST(OtherViews, HaveWhatWeUse) {
+  const auto range = ParseLimitRange(R"({"spec":{"limits":[{"type":"Pod","default":{"cpu":"9"}},
+      {"type":"Container","default":{"cpu":"2"},"defaultRequest":{"memory":"1Gi"}}]}})");
+  EXPECT_EQ(range->default_limits, (Amounts{{"cpu", 2000}}));
+  EXPECT_EQ(range->default_requests, (Amounts{{"memory", 1 << 30}}));
+  const auto runtime =
+      ParseRuntimeClass(R"({"metadata":{"name":"kata"},"overhead":{"podFixed":{"cpu":"250m"}}})");
+  EXPECT_EQ(runtime->overhead, (Amounts{{"cpu", 250}}));
+  const auto priority =
+      ParsePriorityClass(R"({"metadata":{"name":"high"},"value":100,"globalDefault":true})");
+  EXPECT_TRUE(priority->value == 100 && priority->global_default);
+  const auto queue = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"weight":2,
+      "queueDepth":64,"defaultDuration":"1h"}})");
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  EXPECT_EQ(queue->default_duration_ms, 3'600'000);
+  EXPECT_EQ(queue->queue_depth, 64U);
+  EXPECT_FALSE(queue->max_duration_ms);
+  EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"maxDuration":"soon"}})").ok());
+  EXPECT_EQ(ParseMeta(R"({"metadata":{"uid":"u"}})")->uid, "u");
+}
+
+TEST(NodeView, BecomesAnEvent) {
+  const auto node = ParseNode(R"({"metadata":{"name":"n","uid":"u","resourceVersion":"7",
+      "labels":{"b":"2","a":"1","fluxqueue.io/pool":"gpu"}},
+      "spec":{"unschedulable":true,"taints":[{"key":"z","effect":"NoSchedule"},
+        {"key":"a","value":"v","effect":"NoExecute"}]},
+      "status":{"allocatable":{"cpu":"3920m","memory":"7Gi","pods":"110","nvidia.com/gpu":"0"},
+        "conditions":[{"type":"MemoryPressure","status":"False"},
+          {"type":"Ready","status":"True","lastTransitionTime":"2026-01-31T12:00:00Z"}]}})");
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(PoolOf(*node), "gpu");
+  EXPECT_EQ(node->ready_changed_ms, 1'769'860'800'000);
+  const events::v1::Node event = ToEvent(*node, {{"cpu", 100}, {"pods", 1}});
+  EXPECT_EQ(ToAmounts(event.allocatable()),
+            (Amounts{{"cpu", 3920}, {"memory", int64_t{7} << 30}, {"pods", 110}}));
+  EXPECT_EQ(ToAmounts(event.foreign()), (Amounts{{"cpu", 100}, {"pods", 1}}));
+  EXPECT_EQ(event.labels(0).key(), "a");
+  EXPECT_EQ(event.taints(0).key(), "a");
+  EXPECT_TRUE(event.unschedulable() && event.ready());
+  Node later = *node;
+  later.meta.resource_version = "8";
+  EXPECT_TRUE(SameInventory(event, ToEvent(later, {{"cpu", 100}, {"pods", 1}})));
+  EXPECT_FALSE(SameInventory(event, ToEvent(later, {})));
+}
+
+RC_GTEST_PROP(Views, OddTextNeverCrashes, (const std::string& text)) {
+  (void)ParsePod(text);
+  (void)ParseJob(text);
+  (void)ParseNode(text);
+}
+
+TEST(JsonText, IsAlwaysValid) {
+  EXPECT_EQ(JsonString("a\"b\\c\n\x01ü"), "\"a\\\"b\\\\c\\u000a\\u0001ü\"");
+  EXPECT_EQ(JsonString("\xff\xc3(\xed\xa0\x80"), R"("\ufffd\ufffd(\ufffd\ufffd\ufffd")");
+  EXPECT_EQ(JsonObject({{"a", "1"}, {"b", "2"}}), R"({"a":"1","b":"2"})");
+}
+
+}  // namespace
+}  // namespace fluxqueue::kubernetes

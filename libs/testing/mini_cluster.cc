@@ -1,0 +1,100 @@
+#include "libs/testing/mini_cluster.h"
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::testing {
+namespace {
+
+std::string ShellQuote(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// Runs it in a shell. The standard output, or Unavailable with all it said.
+absl::StatusOr<std::string> Run(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return Unavailable("cannot run {}", command);
+  std::string output;
+  std::array<char, 4096> buffer{};
+  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), n);
+  }
+  const int result = pclose(pipe);
+  if (result == 0) return output;
+  return Unavailable("{} ended with {}: {}", command, WEXITSTATUS(result), output);
+}
+
+std::string Tool(const char* name) {
+  return fmt::format("{}/tools/cluster/{}", FLUXQUEUE_SOURCE_DIR, name);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MiniCluster>> MiniCluster::Start(MiniClusterOptions options) {
+  std::string folder =
+      (std::filesystem::temp_directory_path() / "fluxqueue-cluster-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return Unavailable("cannot make the folder {}", folder);
+  std::string command = fmt::format("{} {} --unsafe-no-fsync --parent {} --nodes {}",
+                                    Tool("start"),
+                                    ShellQuote(folder),
+                                    getpid(),
+                                    options.nodes);
+  for (const std::string& argument : options.arguments) command += " " + ShellQuote(argument);
+  std::unique_ptr<MiniCluster> cluster(new MiniCluster(std::move(folder), command + " 2>&1"));
+  RETURN_IF_ERROR(cluster->StartApiServer());
+  return cluster;
+}
+
+MiniCluster::~MiniCluster() {
+  if (const auto stopped = Run(Tool("stop") + " " + ShellQuote(folder_) + " 2>&1"); !stopped.ok()) {
+    fprintf(stderr, "%s\n", Message(stopped.status()).c_str());
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+absl::StatusOr<std::string> MiniCluster::Kubectl(const std::vector<std::string>& arguments,
+                                                 const std::string& input) {
+  const std::string input_file = folder_ + "/kubectl-input";
+  const std::string error_file = folder_ + "/kubectl-error";
+  std::ofstream(input_file) << input;
+  // The one that was built with the cluster.
+  std::string command = fmt::format(
+      "cd {}/tools && . lib/log.sh && . lib/cache.sh && \"$(kubernetes_home .)\"/kubectl "
+      "--kubeconfig {}",
+      ShellQuote(FLUXQUEUE_SOURCE_DIR),
+      ShellQuote(kubeconfig()));
+  for (const std::string& argument : arguments) command += " " + ShellQuote(argument);
+  auto output = Run(fmt::format(
+      "bash -c {} <{} 2>{}", ShellQuote(command), ShellQuote(input_file), ShellQuote(error_file)));
+  if (output.ok()) return output;
+  std::ifstream errors(error_file);
+  return Unavailable(
+      "{}{}", Message(output.status()), std::string(std::istreambuf_iterator<char>(errors), {}));
+}
+
+absl::Status MiniCluster::KillApiServer() {
+  std::ifstream file(folder_ + "/logs/kube-apiserver.pid");
+  pid_t pid = 0;
+  if (!(file >> pid) || pid <= 1) return Unavailable("no API server runs in {}", folder_);
+  if (kill(pid, SIGKILL) != 0) return Unavailable("the API server ({}) runs no more", pid);
+  return absl::OkStatus();
+}
+
+absl::Status MiniCluster::StartApiServer() {
+  return Run(start_command_).status();
+}
+
+}  // namespace fluxqueue::testing
