@@ -44,8 +44,9 @@ namespace fluxqueue::delivery {
 namespace {
 
 using events::v1::Envelope;
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsSupersetOf;
 using ::testing::Pair;
 
 constexpr int kPartitions = kafka::kPoolPartitions;
@@ -608,12 +609,12 @@ TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(letters.size(), 3);
   EXPECT_THAT(letters["1"],
-              IsSupersetOf({Pair("ce_id", "raw/0/0/2"),
-                            Pair("fluxqueue_reason", "id poison: not for me"),
-                            Pair("fluxqueue_topic", name_ + ".pool")}));
+              AllOf(Contains(Pair("ce_id", "raw/0/0/2")),
+                    Contains(Pair("fluxqueue_reason", "id poison: not for me")),
+                    Contains(Pair("fluxqueue_topic", name_ + ".pool"))));
   EXPECT_THAT(letters["2"],
-              IsSupersetOf({Pair("by", "hand"),
-                            Pair("fluxqueue_reason", "it does not decode as an Envelope")}));
+              AllOf(Contains(Pair("by", "hand")),
+                    Contains(Pair("fluxqueue_reason", "it does not decode as an Envelope"))));
   EXPECT_THAT(letters["4"]["fluxqueue_reason"], HasSubstr("twenty-four"));
 }
 

@@ -46,7 +46,8 @@ class BatchHandler {
   // Poll wants to be called then, at the latest. A time in the past means now.
   virtual std::optional<std::chrono::steady_clock::time_point> WakeAt() const = 0;
   // Before each commit, after the messages: say what did not come from the log (Ticks, results of API calls, what watches
-  // saw). Rolled back batches are polled again: keep what was said until Commit.
+  // saw). Rolled back batches are polled again: keep what was said until Commit. Say at most a few thousand messages at
+  // once, HasWork brings the next batch. What other threads hand over to the handler is the handler's to guard.
   virtual absl::Status Poll(Outbox& outbox) = 0;
   // Rows of this batch, inside the transaction that moves the offsets; the locks are held and checked. Set-based SQL.
   virtual absl::Status Write(pqxx::transaction_base& tx) = 0;

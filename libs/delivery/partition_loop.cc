@@ -1,14 +1,14 @@
 #include "libs/delivery/partition_loop.h"
 
 #include <algorithm>
-#include <iterator>
-#include <set>
+#include <map>
+#include <mutex>
 #include <utility>
 
-#include "libs/base/check.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/committer.h"
+#include "libs/delivery/partition_table.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/kafka/consumer.h"
 
@@ -24,14 +24,6 @@ constexpr Millis kTidy{500};
 constexpr Millis kDrain{1000};
 constexpr Millis kLagInterval{1000};
 constexpr Millis kWatermarksTimeout{2000};
-
-// A partition that is ours.
-struct Partition {
-  InboxRow row;  // as committed
-  int64_t next_offset;  // with the batch under way
-  Millis append_time;
-  StreamFilter filter;
-};
 
 // What a claim found in the tables.
 struct Claimed {
@@ -50,7 +42,7 @@ struct Condemned {
 
 }  // namespace
 
-class PartitionLoop::Impl final : public BatchGuard {
+class PartitionLoop::Impl {
  public:
   Impl(Options options, PartitionHandler& handler, const Clock& clock, FaultInjector* faults)
       : options_(std::move(options)),
@@ -58,6 +50,7 @@ class PartitionLoop::Impl final : public BatchGuard {
         handler_(handler),
         clock_(clock),
         committer_(options_.loop, clock, stats_, faults),
+        table_(options_.topic),
         backoff_(options_.loop.retry_min, options_.loop.retry_max),
         ready_(Unavailable("group {} has not been joined yet", group_)) {}
 
@@ -65,11 +58,6 @@ class PartitionLoop::Impl final : public BatchGuard {
   void Wake();
   absl::Status Ready() const { return ready_.Get(); }
   const Stats& stats() const { return stats_; }
-
-  absl::Status Lock(pqxx::transaction_base& tx) override;
-  BatchRows Rows(const Batch& batch) override;
-  Outcome Settle(pqxx::transaction_base& tx) override;
-  void Committed() override;
 
  private:
   // One turn: publish, receive, see to the assignment, work. A status that is transient backs off.
@@ -98,11 +86,13 @@ class PartitionLoop::Impl final : public BatchGuard {
   absl::Status Tidy(std::stop_token stop);
   // Folds inbox_ into the batch; `*folded` is how many of its messages were looked at.
   absl::Status Fold(Batch* batch, size_t* folded);
-  absl::Status FoldOne(const kafka::Message& message, Partition& partition, Batch* batch);
+  absl::Status FoldOne(const kafka::Message& message, PartitionTable::Partition& partition,
+                       Batch* batch);
   void Rollback();
   // After a failed commit: what to do next.
   absl::Status Recover(const absl::Status& status, const Batch& batch, size_t folded);
-  void GiveUpForeign();
+  // Drops what another has taken; false: nothing was.
+  bool GiveUpForeign();
   void UpdateLag();
 
   const Options options_;
@@ -111,6 +101,7 @@ class PartitionLoop::Impl final : public BatchGuard {
   const Clock& clock_;
   Stats stats_;
   Committer committer_;
+  PartitionTable table_;
   Backoff backoff_;
   Readiness ready_;
 
@@ -119,11 +110,8 @@ class PartitionLoop::Impl final : public BatchGuard {
   absl::Status kafka_status_;
   TimePoint ping_at_;
 
-  std::map<int, Partition> held_;
   std::optional<std::vector<int>> starting_;  // gained, and not claimed yet
   std::map<int, TimePoint> reclaim_;          // assigned to us, dropped, to be taken again then
-  std::set<int> foreign_;                     // rows that were not as our memory has them
-  std::set<int> touched_;                     // rows that the commit under way moves
 
   std::vector<kafka::Message> inbox_;  // received, not committed
   // A batch failed for a reason that one of its messages may be: so many of the inbox go one by one.
@@ -181,7 +169,7 @@ absl::Status PartitionLoop::Impl::EnsureConsumer() {
 
 void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
   LogWarning("consumer made anew", {{"topic", options_.topic}, {"because", Message(why)}});
-  while (!held_.empty()) Drop(held_.begin()->first);
+  while (!table_.held().empty()) Drop(table_.held().begin()->first);
   starting_.reset();
   reclaim_.clear();
   inbox_.clear();
@@ -202,7 +190,7 @@ bool PartitionLoop::Impl::Due() const {
 
 Millis PartitionLoop::Impl::ReceiveTimeout() const {
   if (!inbox_.empty() || starting_.has_value()) return Millis{0};
-  if (held_.empty()) return kIdle;
+  if (table_.held().empty()) return kIdle;
   if (handler_.HasWork()) return Millis{0};
   Millis timeout = kIdle;
   if (const std::optional<TimePoint> wake_at = handler_.WakeAt()) {
@@ -233,7 +221,7 @@ void PartitionLoop::Impl::Receive(std::stop_token stop) {
   }
   NoteKafka(status);
   for (const int partition : consumer_->TakeOutOfRange()) {
-    if (held_.contains(partition)) Drop(partition);
+    if (table_.Holds(partition)) Drop(partition);
     reclaim_[partition] = now;
   }
 }
@@ -248,7 +236,7 @@ void PartitionLoop::Impl::NoteKafka(const absl::Status& status) {
   } else if (!kafka_status_.ok() && now >= ping_at_) {
     ping_at_ = now + kLagInterval;
     if (consumer_->QueryWatermarks(0, kIdle).ok()) kafka_status_ = absl::OkStatus();
-    if (kafka_status_.ok() && !held_.empty()) ready_.Set(absl::OkStatus());
+    if (kafka_status_.ok() && !table_.held().empty()) ready_.Set(absl::OkStatus());
   }
 }
 
@@ -257,7 +245,7 @@ void PartitionLoop::Impl::UpdateLag() {
   if (now < lag_at_) return;
   lag_at_ = now + kLagInterval;
   int64_t lag = 0;
-  for (const auto& [partition, state] : held_) {
+  for (const auto& [partition, state] : table_.held()) {
     lag += std::max<int64_t>(0, consumer_->CachedEnd(partition) - state.row.next_offset);
   }
   stats_.lag = static_cast<uint64_t>(lag);
@@ -271,7 +259,7 @@ absl::Status PartitionLoop::Impl::ServeAssignment() {
       starting_ = std::move(change->gained);
     } else {
       for (const int partition : change->lost) {
-        if (held_.contains(partition)) Drop(partition);
+        if (table_.Holds(partition)) Drop(partition);
         reclaim_.erase(partition);
       }
       starting_.reset();
@@ -316,7 +304,7 @@ std::vector<kafka::Position> PartitionLoop::Impl::Positions(
     const std::vector<int>& partitions) const {
   std::vector<kafka::Position> positions;
   for (const int partition : partitions) {
-    positions.push_back({partition, held_.at(partition).next_offset});
+    positions.push_back({partition, table_.held().at(partition).next_offset});
   }
   return positions;
 }
@@ -376,12 +364,7 @@ absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
   }
   for (auto& [partition, claimed] : claims) {
     const InboxRow& row = claimed.row;
-    held_.insert_or_assign(
-        partition,
-        Partition{row,
-                  row.next_offset,
-                  row.append_time,
-                  StreamFilter(std::move(claimed.seen), row.truncated)});
+    table_.Add(row, std::move(claimed.seen));
     committer_.stamper().AddSource(partition, StreamOf(partition), std::move(claimed.sequences));
     for (OutboxRow& left : claimed.leftovers) committer_.publisher().Add(std::move(left));
     ++stats_.gained;
@@ -391,7 +374,7 @@ absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
              {"epoch", fmt::format("{}", row.epoch)},
              {"offset", fmt::format("{}", row.next_offset)}});
   }
-  stats_.held = held_.size();
+  stats_.held = table_.held().size();
   committer_.publisher().Pump(Millis{0});
   backoff_.Reset();
   return absl::OkStatus();
@@ -401,17 +384,17 @@ void PartitionLoop::Impl::Drop(int partition) {
   LogInfo("partition dropped",
           {{"topic", options_.topic}, {"partition", fmt::format("{}", partition)}});
   handler_.Drop(partition);
-  held_.erase(partition);
+  table_.Remove(partition);
   committer_.stamper().DropSource(partition);
   committer_.publisher().DropStream(StreamOf(partition));
   ++stats_.lost;
-  stats_.held = held_.size();
+  stats_.held = table_.held().size();
 }
 
 // ------------------------------------------------------------------------------------------------------ working
 
-absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message, Partition& partition,
-                                          Batch* batch) {
+absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
+                                          PartitionTable::Partition& partition, Batch* batch) {
   partition.next_offset = message.offset + 1;
   partition.append_time = std::max(partition.append_time, message.append_time);
   const auto bury = [&](std::string reason) {
@@ -456,16 +439,16 @@ absl::Status PartitionLoop::Impl::Fold(Batch* batch, size_t* folded) {
   *folded = 0;
   for (const kafka::Message& message : inbox_) {
     ++*folded;
-    const auto partition = held_.find(message.partition);
-    if (partition == held_.end() || message.offset < partition->second.next_offset) continue;
-    RETURN_IF_ERROR(FoldOne(message, partition->second, batch));
+    PartitionTable::Partition* partition = table_.Find(message.partition);
+    if (partition == nullptr || message.offset < partition->next_offset) continue;
+    RETURN_IF_ERROR(FoldOne(message, *partition, batch));
     if (single_ > 0) break;
   }
   return absl::OkStatus();
 }
 
 absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
-  if (held_.empty()) {
+  if (table_.held().empty()) {
     inbox_.clear();
     return absl::OkStatus();
   }
@@ -486,7 +469,7 @@ absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
     return status;
   }
   if (due || !idle) {
-    status = committer_.Commit(batch, *this, &handler_, stop);
+    status = committer_.Commit(batch, table_, &handler_, stop);
     if (!status.ok()) {
       Rollback();
       return Recover(status, batch, folded);
@@ -507,25 +490,18 @@ absl::Status PartitionLoop::Impl::Tidy(std::stop_token stop) {
     return absl::OkStatus();
   }
   Batch none;
-  const absl::Status status = committer_.Commit(none, *this, nullptr, stop);
+  const absl::Status status = committer_.Commit(none, table_, nullptr, stop);
   return status.ok() ? status : Recover(status, none, 0);
 }
 
 void PartitionLoop::Impl::Rollback() {
-  for (auto& [partition, state] : held_) {
-    state.next_offset = state.row.next_offset;
-    state.append_time = state.row.append_time;
-    state.filter.Rollback();
-  }
+  table_.Rollback();
   handler_.Rollback();
 }
 
 absl::Status PartitionLoop::Impl::Recover(const absl::Status& status, const Batch& batch,
                                           size_t folded) {
-  if (!foreign_.empty()) {
-    GiveUpForeign();
-    return absl::OkStatus();
-  }
+  if (GiveUpForeign()) return absl::OkStatus();
   if (!IsPoison(status)) return status;
   if (folded == 0 || batch.received == 0) return Internal("{}", Message(status));
   if (single_ == 0) {
@@ -540,92 +516,16 @@ absl::Status PartitionLoop::Impl::Recover(const absl::Status& status, const Batc
 }
 
 // Who took them has them by the group's word; if it is us after all, we shall still have them a session timeout later.
-void PartitionLoop::Impl::GiveUpForeign() {
-  for (const int partition : std::exchange(foreign_, {})) {
-    if (!held_.contains(partition)) continue;
+bool PartitionLoop::Impl::GiveUpForeign() {
+  const std::vector<int> foreign = table_.TakeForeign();
+  for (const int partition : foreign) {
+    if (!table_.Holds(partition)) continue;
     LogWarning("partition taken by another",
                {{"topic", options_.topic}, {"partition", fmt::format("{}", partition)}});
     Drop(partition);
     reclaim_[partition] = clock_.Monotonic() + options_.loop.session_timeout;
   }
-}
-
-// ---------------------------------------------------------------------------------------------------- inbox rows
-
-absl::Status PartitionLoop::Impl::Lock(pqxx::transaction_base& tx) {
-  foreign_.clear();
-  std::vector<int> partitions;
-  for (const auto& [partition, state] : held_) partitions.push_back(partition);
-  // A row that is not there is not ours either.
-  std::set<int> foreign(partitions.begin(), partitions.end());
-  for (const InboxRow& row : LockPartitions(tx, partitions)) {
-    const InboxRow& ours = held_.at(row.partition).row;
-    if (row.epoch == ours.epoch && row.commits == ours.commits &&
-        row.next_offset == ours.next_offset) {
-      foreign.erase(row.partition);
-    }
-  }
-  foreign_ = std::move(foreign);
-  if (foreign_.empty()) return absl::OkStatus();
-  return MakeStatus(absl::StatusCode::kAborted,
-                    "partition {} of topic {} is another's",
-                    *foreign_.begin(),
-                    options_.topic);
-}
-
-BatchRows PartitionLoop::Impl::Rows(const Batch& batch) {
-  touched_.clear();
-  BatchRows rows;
-  for (const Outbox::Message& message : batch.outbox.messages()) touched_.insert(message.source);
-  for (const DeadLetter& letter : batch.letters) touched_.insert(letter.source);
-  for (const auto& [partition, state] : held_) {
-    if (state.next_offset != state.row.next_offset) touched_.insert(partition);
-    for (const auto& [stream, sequence] : state.filter.raised()) {
-      rows.raised.push_back({partition, stream, sequence});
-    }
-  }
-  // At least one row must tell whether the commit happened.
-  if (touched_.empty()) touched_.insert(held_.begin()->first);
-  for (const int partition : touched_) {
-    const auto state = held_.find(partition);
-    CHECK(state != held_.end(), "a message for source {}, which is not held", partition);
-    InboxRow moved = state->second.row;
-    moved.next_offset = state->second.next_offset;
-    moved.append_time = state->second.append_time;
-    rows.moved.push_back(moved);
-  }
-  return rows;
-}
-
-BatchGuard::Outcome PartitionLoop::Impl::Settle(pqxx::transaction_base& tx) {
-  foreign_.clear();
-  std::vector<int> partitions;
-  for (const auto& [partition, state] : held_) partitions.push_back(partition);
-  std::optional<Outcome> outcome;
-  std::set<int> taken;
-  for (const InboxRow& row : LockPartitions(tx, partitions)) {
-    const InboxRow& ours = held_.at(row.partition).row;
-    if (row.epoch != ours.epoch) {
-      taken.insert(row.partition);
-    } else if (touched_.contains(row.partition)) {
-      outcome = row.commits == ours.commits ? Outcome::kNotCommitted : Outcome::kCommitted;
-    }
-  }
-  if (outcome == Outcome::kCommitted) return *outcome;
-  foreign_ = taken;
-  if (outcome.has_value()) return *outcome;
-  // None of the rows that could tell is ours any more: what the others' memory should be is in doubt too.
-  foreign_.insert(partitions.begin(), partitions.end());
-  return Outcome::kTaken;
-}
-
-void PartitionLoop::Impl::Committed() {
-  for (const int partition : touched_) ++held_.at(partition).row.commits;
-  for (auto& [partition, state] : held_) {
-    state.row.next_offset = state.next_offset;
-    state.row.append_time = state.append_time;
-    state.filter.Commit();
-  }
+  return !foreign.empty();
 }
 
 PartitionLoop::PartitionLoop(Options options, PartitionHandler& handler, const Clock& clock,

@@ -17,18 +17,11 @@
 // assigns it to us a session timeout later.
 #pragma once
 
-#include <chrono>
-#include <deque>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "libs/base/backoff.h"
 #include "libs/base/clock.h"
 #include "libs/delivery/faults.h"
 #include "libs/delivery/handler.h"

@@ -1,0 +1,58 @@
+// The partitions that a loop holds: inbox rows and stream positions, as committed, and as they are with the batch under
+// way. As a BatchGuard it checks, moves and settles the rows. Confined to the loop's thread.
+#pragma once
+
+#include <pqxx/pqxx>
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libs/base/clock.h"
+#include "libs/delivery/committer.h"
+#include "libs/delivery/ledger.h"
+#include "libs/delivery/stream_filter.h"
+
+namespace fluxqueue::delivery {
+
+class PartitionTable final : public BatchGuard {
+ public:
+  struct Partition {
+    InboxRow row;  // as committed
+    int64_t next_offset;
+    Millis append_time;
+    StreamFilter filter;
+  };
+
+  explicit PartitionTable(std::string topic) : topic_(std::move(topic)) {}
+
+  void Add(const InboxRow& row, StreamFilter::Positions seen);
+  void Remove(int partition) { held_.erase(partition); }
+  // nullptr: not held.
+  Partition* Find(int partition);
+  bool Holds(int partition) const { return held_.contains(partition); }
+  const std::map<int, Partition>& held() const { return held_; }
+
+  // Those whose rows were not as our memory has them, when the last commit failed: another has taken them.
+  std::vector<int> TakeForeign();
+  void Rollback();
+
+  absl::Status Lock(pqxx::transaction_base& tx) override;
+  BatchRows Rows(const Batch& batch) override;
+  Outcome Settle(pqxx::transaction_base& tx) override;
+  void Committed() override;
+
+ private:
+  std::vector<int> Partitions() const;
+
+  const std::string topic_;
+  std::map<int, Partition> held_;
+  std::set<int> foreign_;
+  std::set<int> touched_;  // rows that the commit under way moves
+};
+
+}  // namespace fluxqueue::delivery
