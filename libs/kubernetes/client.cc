@@ -59,18 +59,22 @@ class TokenSource {
 struct ApiStatus {
   std::string reason;
   std::string message;
+  bool other_uid = false;  // a patch named a uid that is not the object's
 };
 
 // The API server's Status object; for anything else the body's beginning.
 ApiStatus ReadStatus(const http::Response& response) {
   internal::Document document("status", response.body);
   const internal::Field root = document.root();
-  ApiStatus status{root["reason"].String(), root["message"].String()};
+  ApiStatus status{root["reason"].String(), root["message"].String(), false};
+  root["details"]["causes"].ForEach([&](const internal::Field& cause) {
+    status.other_uid = status.other_uid || cause["field"].String() == "metadata.uid";
+  });
   if (status.message.empty()) status.message = response.body.substr(0, 200);
   return status;
 }
 
-absl::StatusCode CodeOf(int status, std::string_view reason) {
+absl::StatusCode CodeOf(int status, const ApiStatus& api) {
   switch (status) {
     case 401:
       return absl::StatusCode::kUnauthenticated;
@@ -79,8 +83,10 @@ absl::StatusCode CodeOf(int status, std::string_view reason) {
     case 404:
       return absl::StatusCode::kNotFound;
     case 409:
-      return reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists
-                                       : absl::StatusCode::kAborted;
+      return api.reason == "AlreadyExists" ? absl::StatusCode::kAlreadyExists
+                                           : absl::StatusCode::kAborted;
+    case 422:
+      return api.other_uid ? absl::StatusCode::kAborted : absl::StatusCode::kInvalidArgument;
     case 410:
       return absl::StatusCode::kOutOfRange;
     case 408:
@@ -94,7 +100,7 @@ absl::StatusCode CodeOf(int status, std::string_view reason) {
 absl::Status ToStatus(const http::Response& response, std::string_view doing) {
   if (response.status >= 200 && response.status < 300) return absl::OkStatus();
   const ApiStatus api = ReadStatus(response);
-  absl::Status status = MakeStatus(CodeOf(response.status, api.reason),
+  absl::Status status = MakeStatus(CodeOf(response.status, api),
                                    "{}: {} (HTTP {}{}{})",
                                    doing,
                                    api.message,

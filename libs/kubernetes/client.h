@@ -96,8 +96,9 @@ class Client {
                                      std::string_view space,
                                      std::string_view body);
 
-  // Preconditions are a matter of the body: metadata.uid and metadata.resourceVersion in a merge
-  // patch give Aborted when they differ.
+  // Preconditions are a matter of the body: metadata.uid and metadata.resourceVersion in a merge or
+  // strategic patch give Aborted when they differ. A failed `test` of a JSON patch gives
+  // InvalidArgument, as does a bad patch: do not use it as one.
   absl::StatusOr<std::string> Patch(const Resource& resource,
                                     std::string_view space,
                                     std::string_view name,

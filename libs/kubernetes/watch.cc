@@ -224,13 +224,17 @@ absl::Status Watcher::Impl::TakeLine(simdjson::padded_string_view line) {
                       message,
                       code);
   }
+  if (read.object.empty()) {
+    return Unavailable("watch {}: an event without an object", options_.resource.plural);
+  }
+  const auto past = static_cast<size_t>(read.object.data() - line.data());
+  RETURN_IF_ERROR(TakeChange(read.type,
+                             simdjson::padded_string_view(
+                                 read.object.data(), read.object.size(), line.capacity() - past)));
   told_in_watch_ = true;
   failures_ = 0;
   backoff_.Reset();
-  const auto past = static_cast<size_t>(read.object.data() - line.data());
-  return TakeChange(
-      read.type,
-      simdjson::padded_string_view(read.object.data(), read.object.size(), line.capacity() - past));
+  return absl::OkStatus();
 }
 
 absl::Status Watcher::Impl::TakeChange(std::string_view type, simdjson::padded_string_view object) {

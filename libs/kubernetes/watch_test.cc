@@ -153,7 +153,7 @@ TEST(Watcher, SaysWhatIsBrokenAndSurvivesOddAnswers) {
       {.body = List(1, R"({"metadata":7})")},
       {.body = List(1, Object("a", "u1", 1))},
       {.body = "nonsense\n"},
-      {.body = Line("MODIFIED", "{}")},
+      {.body = Line("MODIFIED", "{}") + "{\"type\":\"ADDED\"}\n"},
       {.body = "{\"type\":\"ADDED\",\"object\":{\"half\":"},
       {.body = List(9, Object("a", "u1", 2))},
   });

@@ -18,7 +18,7 @@ namespace fluxqueue::testing {
 struct MiniClusterOptions {
   int nodes = 0;  // kwok nodes
   // More arguments for tools/cluster/start.
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments{};
 };
 
 class MiniCluster {
