@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "admission_migrations.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
@@ -19,6 +18,8 @@
 #include "services/admission/adapters/workload_feed.h"
 #include "services/admission/metrics.h"
 
+#include "admission_migrations.h"
+
 namespace fluxqueue::admission {
 namespace {
 
@@ -26,14 +27,19 @@ constexpr const char* kService = "admission";
 
 class AdmissionApp final : public lifecycle::App {
  public:
-  AdmissionApp(const lifecycle::AppContext& context, const AdmissionConfig& config,
+  AdmissionApp(const lifecycle::AppContext& context,
+               const AdmissionConfig& config,
                kubernetes::ClusterConfig cluster)
       : metrics_(context.metrics),
         loop_options_(delivery::MakeLoopOptions(context.config, kService)),
         client_(std::move(cluster)),
         facts_(client_, [this] { loop_.Wake(); }),
-        webhook_(MakeServerOptions(config), MakeWebhookOptions(config), facts_, client_,
-                 context.clock, metrics_),
+        webhook_(MakeServerOptions(config),
+                 MakeWebhookOptions(config),
+                 facts_,
+                 client_,
+                 context.clock,
+                 metrics_),
         feed_(client_, metrics_, [this] { loop_.Wake(); }),
         errands_(client_, feed_, context.clock, context.config.instance),
         shard_({.pool = MakePoolConfigured(config),
@@ -45,11 +51,13 @@ class AdmissionApp final : public lifecycle::App {
         errand_thread_(
             "errands",
             [this](lifecycle::LoopContext& loop) { return errands_.Run(loop.stop_token()); },
-            nullptr, context.failures),
+            nullptr,
+            context.failures),
         watch_thread_(
             "watch loop",
             [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
-            [this] { return LoopReady(); }, context.failures) {
+            [this] { return LoopReady(); },
+            context.failures) {
     delivery::ExportStats(context.metrics, kService, loop_.stats());
     kubernetes::ExportCalls(context.metrics, kService, client_);
   }

@@ -1,6 +1,7 @@
 // Admission, wired together:
 //
-//   API server ─► WebhookServer ─► Decide() ◄─ FactsCache ◄─ watches: namespaces, FluxQueues, classes …
+//   API server ─► WebhookServer ─► Decide() ◄─ FactsCache ◄─ watches: namespaces, FluxQueues,
+//   classes …
 //                                                  │            (every replica)
 //   watches: held Jobs, Pods ─► WorkloadFeed ─► WatchShard ─► Catalog, Tracker
 //                                   ▲              │             (the replica with the lease)
@@ -10,9 +11,10 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "libs/lifecycle/service_main.h"
 #include "services/admission/config.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 

@@ -8,7 +8,8 @@
 //     sweep_interval: 10m      # full list, compared with the rows
 //     pool:                    # how the cores of every pool decide
 //       {engine: native, policy: first, levels: [topology.kubernetes.io/zone],
-//        unsatisfiable_grace: 5s, answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts: 0}
+//        unsatisfiable_grace: 5s, answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts:
+//        0}
 #pragma once
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 #include "libs/config/section.h"
 #include "libs/http/server.h"

@@ -4,7 +4,8 @@
 int main(int argc, char** argv) {
   fluxqueue::admission::AdmissionConfig config;
   return fluxqueue::lifecycle::ServiceMain(
-      argc, argv,
+      argc,
+      argv,
       {.name = "admission",
        .section = fluxqueue::admission::Describe(&config),
        .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {

@@ -34,8 +34,9 @@ AdmissionMetrics::AdmissionMetrics(metrics::Registry& registry)
                                    "Full lists compared with the rows.")),
       workloads_(registry.MakeGauge("fluxqueue_admission_workloads",
                                     "Workloads submitted that have not ended.")),
-      workloads_refused_(registry.MakeGauge("fluxqueue_admission_workloads_refused",
-                                            "Held workloads that wait because they were refused.")) {}
+      workloads_refused_(
+          registry.MakeGauge("fluxqueue_admission_workloads_refused",
+                             "Held workloads that wait because they were refused.")) {}
 
 void AdmissionMetrics::Judged(Verdict::Kind kind, std::chrono::duration<double> latency) {
   webhook_seconds_.Observe(latency);

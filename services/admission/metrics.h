@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/metrics/metrics.h"
 #include "services/admission/domain/webhook.h"
 

@@ -1,7 +1,8 @@
 #include "services/admission/adapters/admission_store.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
@@ -19,11 +20,10 @@ constexpr Statement kLoadWorkloads{
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
     "       hold, cancelled, duration_ms, requests::text, demand_hash from workloads"};
 
-constexpr Statement kWritePools{
-    "admission_write_pools",
-    "insert into pools (pool, partition, config) "
-    "select * from unnest($1::text[], $2::integer[], $3::bytea[]) "
-    "on conflict (pool) do update set config = excluded.config"};
+constexpr Statement kWritePools{"admission_write_pools",
+                                "insert into pools (pool, partition, config) "
+                                "select * from unnest($1::text[], $2::integer[], $3::bytea[]) "
+                                "on conflict (pool) do update set config = excluded.config"};
 constexpr Statement kWriteQueues{
     "admission_write_queues",
     "insert into queues (queue, pool, config) "
@@ -50,7 +50,9 @@ constexpr Statement kWriteWorkloads{
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
 
-std::string Bytes(const pqxx::field& field) { return pqxx::binarystring(field).str(); }
+std::string Bytes(const pqxx::field& field) {
+  return pqxx::binarystring(field).str();
+}
 
 absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   WorkloadRow row;
@@ -67,7 +69,8 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   row.hold = columns[10].as<bool>();
   row.cancelled = columns[11].as<bool>();
   if (!columns[12].is_null()) row.duration_ms = columns[12].as<int64_t>();
-  const auto requests = nlohmann::json::parse(columns[13].as<std::string>(), nullptr,
+  const auto requests = nlohmann::json::parse(columns[13].as<std::string>(),
+                                              nullptr,
                                               /*allow_exceptions=*/false);
   for (const auto& [resource, amount] : requests.items()) {
     if (!amount.is_number_integer()) {
@@ -134,10 +137,23 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     requests.Add(nlohmann::json(row.requests).dump());
     hashes.Add(static_cast<int64_t>(row.demand_hash));
   }
-  postgres::Exec(tx, kWriteWorkloads, uids.text(), kinds.text(), spaces.text(), names.text(),
-                 pools.text(), queues.text(), versions.text(), revisions.text(), slots.text(),
-                 priorities.text(), holds.text(), cancelled.text(), durations.text(),
-                 requests.text(), hashes.text());
+  postgres::Exec(tx,
+                 kWriteWorkloads,
+                 uids.text(),
+                 kinds.text(),
+                 spaces.text(),
+                 names.text(),
+                 pools.text(),
+                 queues.text(),
+                 versions.text(),
+                 revisions.text(),
+                 slots.text(),
+                 priorities.text(),
+                 holds.text(),
+                 cancelled.text(),
+                 durations.text(),
+                 requests.text(),
+                 hashes.text());
 }
 
 }  // namespace
@@ -158,7 +174,8 @@ absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx) {
   return rows;
 }
 
-void WriteRows(pqxx::transaction_base& tx, const CatalogChanges& catalog,
+void WriteRows(pqxx::transaction_base& tx,
+               const CatalogChanges& catalog,
                const TrackerChanges& workloads) {
   WriteCatalog(tx, catalog);
   if (!workloads.upserts.empty()) WriteWorkloads(tx, workloads.upserts);

@@ -1,14 +1,15 @@
-// The tables of the schema `admission`. Set-based: one statement for each kind of change in a batch.
-// Lets libpqxx's exceptions out, as the delivery loop wants it (libs/delivery/handler.h).
+// The tables of the schema `admission`. Set-based: one statement for each kind of change in a
+// batch. Lets libpqxx's exceptions out, as the delivery loop wants it (libs/delivery/handler.h).
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include <pqxx/pqxx>
+
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/tracker.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 
@@ -21,7 +22,8 @@ struct AdmissionRows {
 // Internal: a row that this version cannot read; names it.
 absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx);
 
-void WriteRows(pqxx::transaction_base& tx, const CatalogChanges& catalog,
+void WriteRows(pqxx::transaction_base& tx,
+               const CatalogChanges& catalog,
                const TrackerChanges& workloads);
 
 }  // namespace fluxqueue::admission

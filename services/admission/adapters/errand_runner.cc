@@ -1,13 +1,15 @@
 #include "services/admission/adapters/errand_runner.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "fmt/format.h"
+#include <nlohmann/json.hpp>
+
 #include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "services/admission/adapters/sketch_reader.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -18,7 +20,8 @@ const kubernetes::Resource& ResourceOf(WorkloadKind kind) {
 
 }  // namespace
 
-std::string RefusalEvent(const Refusal& refusal, const std::string& instance,
+std::string RefusalEvent(const Refusal& refusal,
+                         const std::string& instance,
                          std::chrono::system_clock::time_point now) {
   constexpr size_t kMaxNote = 1024;  // the API server's limit
   // MicroTime has six digits.
@@ -44,7 +47,9 @@ std::string RefusalEvent(const Refusal& refusal, const std::string& instance,
   return event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-ErrandRunner::ErrandRunner(kubernetes::Client& client, WorkloadFeed& feed, const Clock& clock,
+ErrandRunner::ErrandRunner(kubernetes::Client& client,
+                           WorkloadFeed& feed,
+                           const Clock& clock,
                            std::string instance)
     : client_(client), feed_(feed), clock_(clock), instance_(std::move(instance)) {}
 
@@ -58,7 +63,9 @@ void ErrandRunner::Tell(std::vector<Refusal> refusals) {
   for (Refusal& refusal : refusals) Add({opening, std::move(refusal)});
 }
 
-void ErrandRunner::Relist() { Add({feed_.opening(), NewList{}}); }
+void ErrandRunner::Relist() {
+  Add({feed_.opening(), NewList{}});
+}
 
 void ErrandRunner::Add(Errand errand) {
   {
@@ -109,10 +116,11 @@ void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_toke
     } else if (absl::IsNotFound(object.status())) {
       answer.kind = FeedEvent::Kind::kGone;
     } else {
-      LogWarning("cannot look at a workload", {{"kind", KindName(fetch.kind)},
-                                               {"namespace", fetch.space},
-                                               {"name", fetch.name},
-                                               {"error", Message(object.status())}});
+      LogWarning("cannot look at a workload",
+                 {{"kind", KindName(fetch.kind)},
+                  {"namespace", fetch.space},
+                  {"name", fetch.name},
+                  {"error", Message(object.status())}});
       std::unique_lock lock(mutex_);
       changed_.wait_for(lock, stop, backoff.Next(), [] { return false; });
       continue;
@@ -124,15 +132,15 @@ void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_toke
 }
 
 void ErrandRunner::Do(const Refusal& refusal) {
-  LogWarning("held workload refused", {{"kind", KindName(refusal.kind)},
-                                       {"namespace", refusal.space},
-                                       {"name", refusal.name},
-                                       {"why", refusal.message}});
-  const auto created = client_.Create(kubernetes::kEvents, refusal.space,
-                                      RefusalEvent(refusal, instance_, clock_.Now()));
+  LogWarning("held workload refused",
+             {{"kind", KindName(refusal.kind)},
+              {"namespace", refusal.space},
+              {"name", refusal.name},
+              {"why", refusal.message}});
+  const auto created = client_.Create(
+      kubernetes::kEvents, refusal.space, RefusalEvent(refusal, instance_, clock_.Now()));
   if (created.ok()) return;
-  LogWarning("Event not written",
-             {{"name", refusal.name}, {"error", Message(created.status())}});
+  LogWarning("Event not written", {{"name", refusal.name}, {"error", Message(created.status())}});
 }
 
 }  // namespace fluxqueue::admission

@@ -1,8 +1,9 @@
-// Calls to the API server that the watch shard asks for and does not wait for: objects to be looked at
-// again, Events for users, new lists. One thread, in order.
+// Calls to the API server that the watch shard asks for and does not wait for: objects to be looked
+// at again, Events for users, new lists. One thread, in order.
 //
-// A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone). An Event
-// is tried once: it is a courtesy. What belongs to an opening of the feed that is over is dropped.
+// A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone). An
+// Event is tried once: it is a courtesy. What belongs to an opening of the feed that is over is
+// dropped.
 //
 // Thread-safe.
 #pragma once
@@ -16,18 +17,21 @@
 #include <variant>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/client.h"
 #include "services/admission/adapters/workload_feed.h"
 #include "services/admission/domain/tracker.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::admission {
 
 class ErrandRunner {
  public:
   // `instance` is named in Events. All must outlive the runner.
-  ErrandRunner(kubernetes::Client& client, WorkloadFeed& feed, const Clock& clock,
+  ErrandRunner(kubernetes::Client& client,
+               WorkloadFeed& feed,
+               const Clock& clock,
                std::string instance);
 
   void Look(std::vector<Fetch> fetches);
@@ -60,7 +64,8 @@ class ErrandRunner {
 };
 
 // The Event (events.k8s.io/v1) that tells a user of a refusal, as JSON.
-std::string RefusalEvent(const Refusal& refusal, const std::string& instance,
+std::string RefusalEvent(const Refusal& refusal,
+                         const std::string& instance,
                          std::chrono::system_clock::time_point now);
 
 }  // namespace fluxqueue::admission

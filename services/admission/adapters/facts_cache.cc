@@ -12,7 +12,9 @@ using kubernetes::WatchEvent;
 FactsCache::FactsCache(kubernetes::Client& client, std::function<void()> changed)
     : client_(client), changed_(std::move(changed)) {}
 
-FactsCache::~FactsCache() { Stop(); }
+FactsCache::~FactsCache() {
+  Stop();
+}
 
 template <typename Object>
 void FactsCache::Upsert(absl::StatusOr<Object> object) {
@@ -30,7 +32,8 @@ void FactsCache::Watch(const kubernetes::Resource& resource,
   kubernetes::WatcherOptions options;
   options.resource = resource;
   auto watcher = std::make_unique<kubernetes::Watcher>(
-      client_, options,
+      client_,
+      options,
       [this, apply = std::move(apply), listed = false](const WatchEvent& event) mutable {
         if (event.kind != WatchEvent::Kind::kSynced) return apply(event);
         if (!listed) ++lists_;

@@ -12,11 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
 #include "libs/lifecycle/component.h"
 #include "services/admission/domain/cluster_facts.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 

@@ -2,8 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "libs/base/status_macros.h"
+
+#include "absl/strings/escaping.h"
 #include "simdjson.h"
 
 namespace fluxqueue::admission {
@@ -94,7 +95,10 @@ absl::StatusOr<Review> ParseReview(std::string_view body) {
   }
   if (head.kind != kKind || head.api_version != kApiVersion) {
     return InvalidArgument("the request body is kind '{}' of apiVersion '{}'; expected {} of {}",
-                           head.kind, head.api_version, kKind, kApiVersion);
+                           head.kind,
+                           head.api_version,
+                           kKind,
+                           kApiVersion);
   }
   if (!head.has_request || review.uid.empty()) {
     return InvalidArgument("the {} has no request with a uid", kKind);

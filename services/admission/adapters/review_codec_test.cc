@@ -1,14 +1,15 @@
 #include "services/admission/adapters/review_codec.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
 #include "libs/base/status_macros.h"
+
+#include "absl/strings/escaping.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -53,7 +54,8 @@ TEST(ReviewCodecTest, NamesWhatIsNotAReview) {
       {"[1, 2]", "not the JSON"},
       {"{\"kind\": \"AdmissionReview\", \"request\": {", "not the JSON"},
       {"{\"kind\": 3}", "not the JSON"},
-      {std::string(kReview) + "x", "after its JSON"},
+      {std::string(kReview) + "x", "not the JSON"},
+      {std::string(kReview) + " {}", "after its JSON"},
       {"{}", "kind ''"},
       {deployment.dump(), "kind 'Deployment' of apiVersion 'apps/v1'"},
       {old.dump(), "v1beta1"},

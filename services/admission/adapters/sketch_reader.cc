@@ -6,6 +6,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/labels.h"
+
 #include "simdjson.h"
 
 namespace fluxqueue::admission {
@@ -129,8 +130,8 @@ absl::StatusOr<Sketch> ReadSketch(WorkloadKind kind, std::string_view json) {
   thread_local dom::parser parser;
   dom::element root;
   if (const auto error = parser.parse(json.data(), json.size()).get(root); error) {
-    return InvalidArgument("a {} that cannot be read: {}", KindName(kind),
-                           simdjson::error_message(error));
+    return InvalidArgument(
+        "a {} that cannot be read: {}", KindName(kind), simdjson::error_message(error));
   }
   Sketch sketch;
   sketch.kind = kind;

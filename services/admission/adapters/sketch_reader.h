@@ -4,8 +4,9 @@
 
 #include <string_view>
 
-#include "absl/status/statusor.h"
 #include "services/admission/domain/sketch.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 

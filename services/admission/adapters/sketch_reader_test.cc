@@ -1,9 +1,9 @@
 #include "services/admission/adapters/sketch_reader.h"
 
-#include <gtest/gtest.h>
-
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "services/admission/domain/objects_for_test.h"
 
@@ -20,7 +20,10 @@ Sketch Read(const json& object) {
 }
 
 json Owner(const char* api_version, const char* kind, bool controller) {
-  return {{"apiVersion", api_version}, {"kind", kind}, {"name", "o"}, {"uid", "uid-o"},
+  return {{"apiVersion", api_version},
+          {"kind", kind},
+          {"name", "o"},
+          {"uid", "uid-o"},
           {"controller", controller}};
 }
 
@@ -39,8 +42,8 @@ TEST(SketchReaderTest, ReadsIdentity) {
 
 TEST(SketchReaderTest, ReadsEnds) {
   json job = JobJson();
-  job["status"]["conditions"] = json::array({{{"type", "Suspended"}, {"status", "True"}},
-                                             {{"type", "Failed"}, {"status", "False"}}});
+  job["status"]["conditions"] = json::array(
+      {{{"type", "Suspended"}, {"status", "True"}}, {{"type", "Failed"}, {"status", "False"}}});
   EXPECT_FALSE(Read(job).ended);
   job["status"]["conditions"].push_back({{"status", "True"}, {"type", "Complete"}});
   EXPECT_TRUE(Read(job).ended);
@@ -97,8 +100,8 @@ TEST(SketchReaderTest, ReadsBoundAndGoing) {
 }
 
 TEST(SketchReaderTest, RefusesWhatIsNoObject) {
-  for (const char* text : {"", "{", "[]", "{}", R"({"metadata": {"name": "x"}})",
-                           R"({"metadata": {"uid": 3}})"}) {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"metadata": {"name": "x"}})", R"({"metadata": {"uid": 3}})"}) {
     EXPECT_FALSE(ReadSketch(WorkloadKind::kPod, text).ok()) << text;
   }
 }

@@ -2,10 +2,11 @@
 
 #include <utility>
 
-#include "fmt/format.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "services/admission/adapters/admission_store.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 
@@ -17,8 +18,9 @@ WatchShard::WatchShard(WatchShardOptions options, Deps deps)
 
 absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   ASSIGN_OR_RETURN(AdmissionRows rows, LoadRows(tx));
-  LogInfo("watch taken", {{"workloads", fmt::format("{}", rows.workloads.size())},
-                          {"queues", fmt::format("{}", rows.queues.size())}});
+  LogInfo("watch taken",
+          {{"workloads", fmt::format("{}", rows.workloads.size())},
+           {"queues", fmt::format("{}", rows.queues.size())}});
   catalog_.Restore(std::move(rows.pools), std::move(rows.queues));
   tracker_.Restore(std::move(rows.workloads));
   queues_version_.reset();
@@ -46,9 +48,8 @@ void WatchShard::Drop() {
 bool WatchShard::HasWork() const {
   if (!loaded_ || !deps_.facts.synced()) return false;
   if (!batch_.empty() || deps_.feed.HasEvents()) return true;
-  return queues_version_ != deps_.facts.With([](const ClusterFacts& facts) {
-    return facts.queues_version();
-  });
+  return queues_version_ !=
+         deps_.facts.With([](const ClusterFacts& facts) { return facts.queues_version(); });
 }
 
 std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {

@@ -1,9 +1,9 @@
-// The shard "watch": what the feed and the facts show → tracker and catalog → logs and rows. One replica
-// holds it at a time (libs/delivery/shard_loop.h).
+// The shard "watch": what the feed and the facts show → tracker and catalog → logs and rows. One
+// replica holds it at a time (libs/delivery/shard_loop.h).
 //
 // A batch that is rolled back is kept and handled again; errands are started once it has committed.
-// Nothing is said before the facts have been listed: a FluxQueue that we have not seen yet is not one
-// that was deleted.
+// Nothing is said before the facts have been listed: a FluxQueue that we have not seen yet is not
+// one that was deleted.
 //
 // Confined to the loop's thread; HasWork() too.
 #pragma once

@@ -18,9 +18,12 @@ http::Response PlainError(int status, std::string message) {
 
 }  // namespace
 
-WebhookServer::WebhookServer(http::ServerOptions http, WebhookOptions webhook,
-                             const FactsCache& facts, kubernetes::Client& client,
-                             const Clock& clock, AdmissionMetrics& metrics)
+WebhookServer::WebhookServer(http::ServerOptions http,
+                             WebhookOptions webhook,
+                             const FactsCache& facts,
+                             kubernetes::Client& client,
+                             const Clock& clock,
+                             AdmissionMetrics& metrics)
     : http_(std::move(http)),
       options_(webhook),
       facts_(facts),
@@ -65,9 +68,10 @@ http::Response WebhookServer::Mutate(const http::Request& request) const {
 }
 
 Verdict WebhookServer::DecideTwice(const Review& review) const {
-  Verdict verdict = facts_.With(
-      [&](const ClusterFacts& facts) { return Decide(review, facts, options_); });
-  // Two things can be missing at once, such as a namespace and its queue; more is not worth the wait.
+  Verdict verdict =
+      facts_.With([&](const ClusterFacts& facts) { return Decide(review, facts, options_); });
+  // Two things can be missing at once, such as a namespace and its queue; more is not worth the
+  // wait.
   for (int look = 0; look < 2 && verdict.absent; ++look) {
     const std::unique_ptr<ClusterFacts> facts = LookUp(*verdict.absent);
     if (facts == nullptr) break;
@@ -80,21 +84,22 @@ Verdict WebhookServer::DecideTwice(const Review& review) const {
 
 template <typename Object>
 std::unique_ptr<ClusterFacts> WebhookServer::LookUp(
-    const kubernetes::Resource& resource, const std::string& name,
+    const kubernetes::Resource& resource,
+    const std::string& name,
     absl::StatusOr<Object> (*parse)(std::string_view)) const {
   const absl::StatusOr<std::string> text = client_.Get(resource, "", name);
   if (!text.ok()) {
     if (!absl::IsNotFound(text.status())) {
-      LogWarning("second look failed", {{"resource", resource.plural},
-                                        {"name", name},
-                                        {"error", Message(text.status())}});
+      LogWarning(
+          "second look failed",
+          {{"resource", resource.plural}, {"name", name}, {"error", Message(text.status())}});
     }
     return nullptr;
   }
   absl::StatusOr<Object> object = parse(*text);
   if (!object.ok()) return nullptr;
-  auto facts = facts_.With(
-      [](const ClusterFacts& known) { return std::make_unique<ClusterFacts>(known); });
+  auto facts =
+      facts_.With([](const ClusterFacts& known) { return std::make_unique<ClusterFacts>(known); });
   facts->Upsert(*std::move(object));
   return facts;
 }
@@ -116,10 +121,11 @@ std::unique_ptr<ClusterFacts> WebhookServer::LookUp(const Absent& absent) const 
 
 void WebhookServer::Note(const Review& review, const Verdict& verdict) const {
   if (verdict.kind == Verdict::Kind::kRefuse) {
-    LogInfo("refused", {{"resource", review.resource},
-                        {"namespace", review.space},
-                        {"name", review.name},
-                        {"why", verdict.message}});
+    LogInfo("refused",
+            {{"resource", review.resource},
+             {"namespace", review.space},
+             {"name", review.name},
+             {"why", verdict.message}});
   }
   for (const std::string& warning : verdict.warnings) {
     LogInfo("warned", {{"namespace", review.space}, {"name", review.name}, {"of", warning}});

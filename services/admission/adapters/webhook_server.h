@@ -1,11 +1,11 @@
 // The webhook over HTTPS: POST /mutate.
 //
-// An AdmissionReview is always answered by an AdmissionReview with status 200. What is not one gets a
-// plain error: 400 (not JSON, another kind), 413 (too large, from libs/http), 503 while the cluster's
-// facts have not been listed once, so that the API server's failurePolicy decides.
+// An AdmissionReview is always answered by an AdmissionReview with status 200. What is not one gets
+// a plain error: 400 (not JSON, another kind), 413 (too large, from libs/http), 503 while the
+// cluster's facts have not been listed once, so that the API server's failurePolicy decides.
 //
-// Before an object is refused or left alone because something seems absent, that is looked up at the API
-// server: watches are a moment late, users type fast. One GET, in that case only.
+// Before an object is refused or left alone because something seems absent, that is looked up at
+// the API server: watches are a moment late, users type fast. One GET, in that case only.
 //
 // Thread-safe. Has no state of its own and writes nothing anywhere.
 #pragma once
@@ -26,8 +26,12 @@ namespace fluxqueue::admission {
 class WebhookServer final : public lifecycle::Component {
  public:
   // All references must outlive the server.
-  WebhookServer(http::ServerOptions http, WebhookOptions webhook, const FactsCache& facts,
-                kubernetes::Client& client, const Clock& clock, AdmissionMetrics& metrics);
+  WebhookServer(http::ServerOptions http,
+                WebhookOptions webhook,
+                const FactsCache& facts,
+                kubernetes::Client& client,
+                const Clock& clock,
+                AdmissionMetrics& metrics);
 
   const std::string& name() const override { return name_; }
   // FailedPrecondition: the port is in use. InvalidArgument: the certificate cannot be used.

@@ -17,11 +17,14 @@ constexpr size_t kMaxBytes = 8 << 20;
 
 }  // namespace
 
-WorkloadFeed::WorkloadFeed(kubernetes::Client& client, AdmissionMetrics& metrics,
+WorkloadFeed::WorkloadFeed(kubernetes::Client& client,
+                           AdmissionMetrics& metrics,
                            std::function<void()> wake)
     : client_(client), metrics_(metrics), wake_(std::move(wake)) {}
 
-WorkloadFeed::~WorkloadFeed() { Close(); }
+WorkloadFeed::~WorkloadFeed() {
+  Close();
+}
 
 void WorkloadFeed::Open() {
   Close();
@@ -87,7 +90,9 @@ void WorkloadFeed::StopWatches() {
   watchers_.clear();
 }
 
-void WorkloadFeed::OnEvent(uint64_t watches, WorkloadKind kind, const WatchEvent& event,
+void WorkloadFeed::OnEvent(uint64_t watches,
+                           WorkloadKind kind,
+                           const WatchEvent& event,
                            bool* listed) {
   FeedEvent out;
   out.workload = kind;

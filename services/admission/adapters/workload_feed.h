@@ -1,11 +1,12 @@
-// Held Jobs and Pods, as a queue of events for the loop: two watches (label fluxqueue.io/held) and the
-// answers of errands go in, the watch shard takes them out.
+// Held Jobs and Pods, as a queue of events for the loop: two watches (label fluxqueue.io/held) and
+// the answers of errands go in, the watch shard takes them out.
 //
-// Each opening lists anew: kListBegins, everything there is, kListEnds, for each kind; then what changes.
-// The queue is bounded: watches that are ahead of the loop wait, and so does the API server's stream.
+// Each opening lists anew: kListBegins, everything there is, kListEnds, for each kind; then what
+// changes. The queue is bounded: watches that are ahead of the loop wait, and so does the API
+// server's stream.
 //
-// Thread-safe. When Open, Relist and Close meet, the last to stop the watches decides: after Close nothing
-// comes, whatever a Relist was about to do.
+// Thread-safe. When Open, Relist and Close meet, the last to stop the watches decides: after Close
+// nothing comes, whatever a Relist was about to do.
 #pragma once
 
 #include <condition_variable>
@@ -18,11 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
 #include "services/admission/domain/sketch.h"
 #include "services/admission/metrics.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::admission {
 
@@ -60,7 +62,9 @@ class WorkloadFeed {
  private:
   void StartWatches();
   void StopWatches();
-  void OnEvent(uint64_t watches, WorkloadKind kind, const kubernetes::WatchEvent& event,
+  void OnEvent(uint64_t watches,
+               WorkloadKind kind,
+               const kubernetes::WatchEvent& event,
                bool* listed);
   // Waits for room; false when `wanted` says no any more.
   template <typename Wanted>
@@ -73,9 +77,9 @@ class WorkloadFeed {
   mutable std::mutex mutex_;
   std::condition_variable room_;
   std::deque<FeedEvent> queue_;
-  size_t bytes_ = 0;       // of the objects in the queue
-  uint64_t opening_ = 0;   // rises with Open and Close
-  uint64_t watches_ = 0;   // rises whenever the watches are stopped
+  size_t bytes_ = 0;      // of the objects in the queue
+  uint64_t opening_ = 0;  // rises with Open and Close
+  uint64_t watches_ = 0;  // rises whenever the watches are stopped
   bool open_ = false;
 
   mutable std::mutex watchers_mutex_;

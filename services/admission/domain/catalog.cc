@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "fmt/format.h"
 #include "libs/base/check.h"
 #include "libs/kubernetes/labels.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -102,10 +103,12 @@ void Catalog::ConfigureQueue(const kubernetes::FluxQueue& queue,
   std::string pool = queue.pool.empty() ? std::string(kubernetes::kDefaultPool) : queue.pool;
   const auto found = said_.queues.find(name);
   if (found != said_.queues.end() && found->second.pool != pool) {
-    warnings->push_back(
-        fmt::format("FluxQueue {}: spec.pool: '{}' has no effect, it keeps the pool '{}' with which "
-                    "it was made; delete it and make it again to move it",
-                    name, pool, found->second.pool));
+    warnings->push_back(fmt::format(
+        "FluxQueue {}: spec.pool: '{}' has no effect, it keeps the pool '{}' with which "
+        "it was made; delete it and make it again to move it",
+        name,
+        pool,
+        found->second.pool));
     pool = found->second.pool;
   }
   events::v1::QueueConfigured config = ConfigOf(queue);
@@ -153,6 +156,8 @@ void Catalog::Commit() {
   committed_ = said_;
 }
 
-void Catalog::Rollback() { said_ = committed_; }
+void Catalog::Rollback() {
+  said_ = committed_;
+}
 
 }  // namespace fluxqueue::admission

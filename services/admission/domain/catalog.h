@@ -1,8 +1,8 @@
-// The pools and queues that admission has configured: what was said in the logs, and which partition of
-// the log each pool has. Pure; confined to one thread.
+// The pools and queues that admission has configured: what was said in the logs, and which
+// partition of the log each pool has. Pure; confined to one thread.
 //
-// A pool comes into being with the first FluxQueue that names it. Its partition is chosen then, once:
-// the one with the fewest pools. A FluxQueue keeps the pool that it had when it was made.
+// A pool comes into being with the first FluxQueue that names it. Its partition is chosen then,
+// once: the one with the fewest pools. A FluxQueue keeps the pool that it had when it was made.
 //
 // Changes are provisional until Commit(); Rollback() forgets them. Changes() is what to write.
 #pragma once
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "services/admission/domain/cluster_facts.h"
 
 namespace fluxqueue::admission {
@@ -50,7 +51,8 @@ class Catalog {
   // Says what differs between the cluster and what was said; pools before their queues.
   // `warnings`: a sentence for each FluxQueue that asks for what cannot be.
   void Reconcile(const ClusterFacts::ByName<kubernetes::FluxQueue>& queues,
-                 std::vector<events::v1::Envelope>* messages, std::vector<std::string>* warnings);
+                 std::vector<events::v1::Envelope>* messages,
+                 std::vector<std::string>* warnings);
 
   // Null: there is no such queue.
   const std::string* PoolOf(std::string_view queue) const;

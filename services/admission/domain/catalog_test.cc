@@ -1,10 +1,10 @@
 #include "services/admission/domain/catalog.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 namespace fluxqueue::admission {
 namespace {

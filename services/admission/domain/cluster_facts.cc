@@ -51,7 +51,9 @@ void ClusterFacts::Upsert(kubernetes::PriorityClass priority_class) {
   RebuildContexts();
 }
 
-void ClusterFacts::RemoveNamespace(std::string_view name) { Erase(namespaces_, name); }
+void ClusterFacts::RemoveNamespace(std::string_view name) {
+  Erase(namespaces_, name);
+}
 
 void ClusterFacts::RemoveQueue(std::string_view name) {
   if (Erase(queues_, name)) ++queues_version_;

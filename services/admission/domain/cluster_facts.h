@@ -1,5 +1,5 @@
-// What admission knows of the cluster when it judges an object: namespaces, FluxQueues, and what the
-// API server will complete pod templates with. Filled by watches (adapters/facts_cache.h).
+// What admission knows of the cluster when it judges an object: namespaces, FluxQueues, and what
+// the API server will complete pod templates with. Filled by watches (adapters/facts_cache.h).
 //
 // Pure. Not thread-safe; const methods may run side by side.
 #pragma once
@@ -54,8 +54,8 @@ class ClusterFacts {
   ByName<kubernetes::PriorityClass> priority_classes_;
   ByName<ByName<kubernetes::LimitRange>> limit_ranges_;  // namespace → name
 
-  kubernetes::TemplateContext classes_;                // of namespaces without a LimitRange
-  ByName<kubernetes::TemplateContext> contexts_;       // of those with one
+  kubernetes::TemplateContext classes_;           // of namespaces without a LimitRange
+  ByName<kubernetes::TemplateContext> contexts_;  // of those with one
 };
 
 }  // namespace fluxqueue::admission

@@ -1,12 +1,14 @@
 #include "services/admission/domain/hold_patch.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "fmt/format.h"
+#include <nlohmann/json.hpp>
+
 #include "libs/kubernetes/labels.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -20,10 +22,12 @@ class PatchBuilder {
     operations_.push_back({{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}});
   }
 
-  // A key of a map of strings. JSON Patch makes no parents, and `current` shows whether there is one: an
-  // empty map may be absent, and is replaced whole.
-  void SetKey(const std::string& map_path, const kubernetes::StringMap& current,
-              std::string_view key, std::string_view value) {
+  // A key of a map of strings. JSON Patch makes no parents, and `current` shows whether there is
+  // one: an empty map may be absent, and is replaced whole.
+  void SetKey(const std::string& map_path,
+              const kubernetes::StringMap& current,
+              std::string_view key,
+              std::string_view value) {
     const auto found = current.find(key);
     if (found != current.end() && found->second == value) return;
     if (current.empty()) {
@@ -65,28 +69,32 @@ class PatchBuilder {
 };
 
 bool ToleratesDedicated(const kubernetes::PodSpec& spec) {
-  return std::any_of(spec.tolerations.begin(), spec.tolerations.end(),
-                     [](const kubernetes::Toleration& toleration) {
-                       return toleration.op == "Exists" && toleration.effect.empty() &&
-                              (toleration.key.empty() ||
-                               toleration.key == kubernetes::kDedicatedTaint);
-                     });
+  return std::any_of(
+      spec.tolerations.begin(),
+      spec.tolerations.end(),
+      [](const kubernetes::Toleration& toleration) {
+        return toleration.op == "Exists" && toleration.effect.empty() &&
+               (toleration.key.empty() || toleration.key == kubernetes::kDedicatedTaint);
+      });
 }
 
 // `path`: of the pod spec.
-void HoldSpec(const std::string& path, const kubernetes::PodSpec& spec, kubernetes::Mode mode,
+void HoldSpec(const std::string& path,
+              const kubernetes::PodSpec& spec,
+              kubernetes::Mode mode,
               PatchBuilder* patch) {
   const std::string_view scheduler = mode == kubernetes::Mode::kDirect
                                          ? kubernetes::kSchedulerName
                                          : kubernetes::kDefaultScheduler;
   if (spec.scheduler_name != scheduler) patch->Set(path + "/schedulerName", scheduler);
-  const bool gated = std::find(spec.gates.begin(), spec.gates.end(), kubernetes::kGate) !=
-                     spec.gates.end();
+  const bool gated =
+      std::find(spec.gates.begin(), spec.gates.end(), kubernetes::kGate) != spec.gates.end();
   if (mode == kubernetes::Mode::kPinned && !gated) {
     patch->Append(path + "/schedulingGates", spec.gates.empty(), {{"name", kubernetes::kGate}});
   }
   if (!ToleratesDedicated(spec)) {
-    patch->Append(path + "/tolerations", spec.tolerations.empty(),
+    patch->Append(path + "/tolerations",
+                  spec.tolerations.empty(),
                   {{"key", kubernetes::kDedicatedTaint}, {"operator", "Exists"}});
   }
 }
@@ -108,12 +116,16 @@ std::string HoldPatch(const kubernetes::Job& job, kubernetes::Mode mode, bool su
   PatchBuilder patch;
   patch.SetKey("/metadata/labels", job.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   // The API server always writes a template's metadata, if only as {}: the map can be added to it.
-  patch.SetKey("/spec/template/metadata/labels", job.template_labels, kubernetes::kHeldLabel,
+  patch.SetKey("/spec/template/metadata/labels",
+               job.template_labels,
+               kubernetes::kHeldLabel,
                HeldValue(mode));
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
   if (suspend) {
-    patch.SetKey("/metadata/annotations", job.meta.annotations,
-                 kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
+    patch.SetKey("/metadata/annotations",
+                 job.meta.annotations,
+                 kubernetes::kSuspendedByAnnotation,
+                 kubernetes::kSuspendedByUs);
     if (!job.suspend) patch.Set("/spec/suspend", true);
   }
   return patch.Text();

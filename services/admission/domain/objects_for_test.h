@@ -1,8 +1,9 @@
 // JSON of Kubernetes objects for admission's tests.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "services/admission/domain/cluster_facts.h"
 #include "services/admission/domain/webhook.h"

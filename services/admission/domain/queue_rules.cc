@@ -2,9 +2,10 @@
 
 #include <vector>
 
+#include "libs/kubernetes/labels.h"
+
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "libs/kubernetes/labels.h"
 
 namespace fluxqueue::admission {
 
@@ -18,8 +19,8 @@ std::string NoSuchQueue(std::string_view name,
   }
   std::string existing = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
   if (queues.size() > kShown) existing += fmt::format(" and {} more", queues.size() - kShown);
-  return fmt::format("{}: '{}': there is no such FluxQueue; existing: {}", kubernetes::kQueueKey,
-                     name, existing);
+  return fmt::format(
+      "{}: '{}': there is no such FluxQueue; existing: {}", kubernetes::kQueueKey, name, existing);
 }
 
 std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
@@ -30,7 +31,8 @@ std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
   return fmt::format("{}: {} is more than FluxQueue '{}' allows; allowed: up to {}s",
                      kubernetes::kDurationKey,
                      *asked_ms == 0 ? "unlimited" : fmt::format("{}s", (*asked_ms + 999) / 1000),
-                     queue.meta.name, max / 1000);
+                     queue.meta.name,
+                     max / 1000);
 }
 
 }  // namespace fluxqueue::admission

@@ -1,5 +1,5 @@
-// As much of a watched object as tells whether it is worth reading whole. A job's life is a dozen watch
-// events, and admission needs one or two of them.
+// As much of a watched object as tells whether it is worth reading whole. A job's life is a dozen
+// watch events, and admission needs one or two of them.
 #pragma once
 
 #include <cstdint>

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "fmt/format.h"
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/queue_rules.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -17,7 +18,9 @@ using events::v1::Envelope;
 using events::v1::JobSubmitted;
 using events::v1::JobUpdated;
 
-size_t Index(WorkloadKind kind) { return kind == WorkloadKind::kJob ? 0 : 1; }
+size_t Index(WorkloadKind kind) {
+  return kind == WorkloadKind::kJob ? 0 : 1;
+}
 
 // FNV-1a: kept in rows, so it must be the same in every build.
 uint64_t DemandHash(const kubernetes::PodDemand& demand, uint32_t slots) {
@@ -34,8 +37,9 @@ std::optional<int64_t> DurationOf(const JobSubmitted& submission) {
 }
 
 bool HasForeignGate(const kubernetes::PodSpec& spec) {
-  return std::any_of(spec.gates.begin(), spec.gates.end(),
-                     [](const std::string& gate) { return gate != kubernetes::kGate; });
+  return std::any_of(spec.gates.begin(), spec.gates.end(), [](const std::string& gate) {
+    return gate != kubernetes::kGate;
+  });
 }
 
 Envelope ForPool(const std::string& pool) {
@@ -51,8 +55,10 @@ Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
   return envelope;
 }
 
-WorkloadRow RowOf(const Sketch& sketch, const JobSubmitted& submission,
-                  const kubernetes::PodDemand& demand, const std::string& pool) {
+WorkloadRow RowOf(const Sketch& sketch,
+                  const JobSubmitted& submission,
+                  const kubernetes::PodDemand& demand,
+                  const std::string& pool) {
   WorkloadRow row;
   row.uid = sketch.uid;
   row.kind = sketch.kind;
@@ -71,8 +77,12 @@ WorkloadRow RowOf(const Sketch& sketch, const JobSubmitted& submission,
   return row;
 }
 
-// Moves the row to what the user's keys say now; what changed goes into `update`. True: something did.
-bool UpdateKeys(const JobSubmitted& now, bool cancel, int64_t default_duration_ms, WorkloadRow* row,
+// Moves the row to what the user's keys say now; what changed goes into `update`. True: something
+// did.
+bool UpdateKeys(const JobSubmitted& now,
+                bool cancel,
+                int64_t default_duration_ms,
+                WorkloadRow* row,
                 JobUpdated* update) {
   const WorkloadRow before = *row;
   row->hold = now.hold();
@@ -144,8 +154,10 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   if (seen.sketch.kind == WorkloadKind::kJob) {
     ASSIGN_OR_RETURN(const kubernetes::Job job, kubernetes::ParseJob(seen.object));
     ASSIGN_OR_RETURN(wish.submission,
-                     kubernetes::SubmissionOf(job, facts.ContextOf(seen.sketch.space),
-                                              /*revision=*/1, &wish.demand));
+                     kubernetes::SubmissionOf(job,
+                                              facts.ContextOf(seen.sketch.space),
+                                              /*revision=*/1,
+                                              &wish.demand));
     ASSIGN_OR_RETURN(const kubernetes::UserKeys keys, kubernetes::ParseUserKeys(job));
     wish.cancel = keys.cancel;
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
@@ -163,7 +175,8 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   return wish;
 }
 
-std::optional<std::string> Tracker::Problem(const Wish& wish, const WorkloadRow* row,
+std::optional<std::string> Tracker::Problem(const Wish& wish,
+                                            const WorkloadRow* row,
                                             const ClusterFacts& facts) const {
   const std::string& queue = wish.submission.queue();
   const kubernetes::FluxQueue* found = facts.FindQueue(queue);
@@ -172,9 +185,13 @@ std::optional<std::string> Tracker::Problem(const Wish& wish, const WorkloadRow*
     const std::string* pool = catalog_.PoolOf(queue);
     if (pool == nullptr || found == nullptr) return NoSuchQueue(queue, facts.queues());
     if (row != nullptr && *pool != row->pool) {
-      return fmt::format("{}: '{}' is in pool '{}', and a job stays in the pool '{}' it was "
-                         "submitted to; delete it and make it again to move it",
-                         kubernetes::kQueueKey, queue, *pool, row->pool);
+      return fmt::format(
+          "{}: '{}' is in pool '{}', and a job stays in the pool '{}' it was "
+          "submitted to; delete it and make it again to move it",
+          kubernetes::kQueueKey,
+          queue,
+          *pool,
+          row->pool);
     }
   }
   if (found == nullptr) return std::nullopt;
@@ -199,8 +216,8 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
   entry.digest = seen.sketch.digest;
   entry.list = lists_[Index(entry.kind)];
   entry.refusal.clear();
-  entry.row = RowOf(seen.sketch, wish->submission, wish->demand,
-                    *catalog_.PoolOf(wish->submission.queue()));
+  entry.row = RowOf(
+      seen.sketch, wish->submission, wish->demand, *catalog_.PoolOf(wish->submission.queue()));
   Envelope envelope = ForPool(entry.row->pool);
   *envelope.mutable_job_submitted() = std::move(wish->submission);
   out->messages.push_back(std::move(envelope));
@@ -230,10 +247,8 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   WorkloadRow& row = *entry.row;
   const kubernetes::FluxQueue* queue = facts.FindQueue(wish->submission.queue());
   JobUpdated update;
-  const int64_t default_duration =
-      queue == nullptr ? 0 : queue->default_duration_ms.value_or(0);
-  bool changed =
-      UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
+  const int64_t default_duration = queue == nullptr ? 0 : queue->default_duration_ms.value_or(0);
+  bool changed = UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
   const uint32_t slots = wish->submission.spec().slots();
   const uint64_t hash = DemandHash(wish->demand, slots);
   if (wish->respecify && hash != row.demand_hash) {
@@ -273,7 +288,8 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
 }
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.
-void Tracker::Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand,
+void Tracker::Enlarge(WorkloadRow* row,
+                      const kubernetes::PodDemand& demand,
                       TrackerOutputs* out) const {
   if (!kubernetes::Excess(demand.requests, row->requests)) return;
   kubernetes::PodDemand raised = demand;
@@ -298,8 +314,7 @@ void Tracker::Refuse(const Observation& seen, std::string message, TrackerOutput
   entry.list = lists_[Index(sketch.kind)];
   if (entry.refusal == message) return;
   entry.refusal = message;
-  out->refusals.push_back(
-      {sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)});
+  out->refusals.push_back({sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)});
 }
 
 void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
@@ -315,7 +330,9 @@ void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
   Forget(uid);
 }
 
-void Tracker::BeginList(WorkloadKind kind) { ++lists_[Index(kind)]; }
+void Tracker::BeginList(WorkloadKind kind) {
+  ++lists_[Index(kind)];
+}
 
 void Tracker::EndList(WorkloadKind kind, TrackerOutputs* out) {
   std::vector<std::string> unseen;

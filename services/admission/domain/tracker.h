@@ -1,23 +1,24 @@
-// Held workloads → what the logs are told of them, and the rows that remember it. Pure; confined to one
-// thread.
+// Held workloads → what the logs are told of them, and the rows that remember it. Pure; confined to
+// one thread.
 //
-// Level-triggered: Observe() compares what is with what was said, so that seeing an object twice, after a
-// restart or by a sweep, says nothing twice.
+// Level-triggered: Observe() compares what is with what was said, so that seeing an object twice,
+// after a restart or by a sweep, says nothing twice.
 //
 //   seen first: held by us, not bound, not ended, not going      JobSubmitted
 //   user's keys changed (hold, priority, queue, duration, cancel) JobUpdated, only what changed
 //   a waiting pod asks more than its slot; the template of a
 //   suspended Job changed; a waiting bare pod was resized         JobUpdated with revision + 1
 //   gone (or its label taken off) before its end was seen         JobWithdrawn
-//   ended                                                         nothing: cleanup's business; forgotten
+//   ended                                                         nothing: cleanup's business;
+//   forgotten
 //
-// A Job that its user suspended is not submitted before he resumes it; one suspended later is on hold. What
-// cannot be submitted (a FluxQueue that has gone, a key that was made bad after CREATE) is refused: it
-// waits, and is fetched again when queues change and by each sweep.
+// A Job that its user suspended is not submitted before he resumes it; one suspended later is on
+// hold. What cannot be submitted (a FluxQueue that has gone, a key that was made bad after CREATE)
+// is refused: it waits, and is fetched again when queues change and by each sweep.
 //
-// Memory: one entry for each live workload, no object. Changes are provisional until Commit(); Rollback()
-// takes them back by an undo journal. Outputs of a batch that is rolled back are to be thrown away, and the
-// same observations given again.
+// Memory: one entry for each live workload, no object. Changes are provisional until Commit();
+// Rollback() takes them back by an undo journal. Outputs of a batch that is rolled back are to be
+// thrown away, and the same observations given again.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +29,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/kubernetes/jobspec.h"
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/cluster_facts.h"
 #include "services/admission/domain/sketch.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 
@@ -53,7 +56,8 @@ struct WorkloadRow {
   bool cancelled = false;
   std::optional<int64_t> duration_ms;
   kubernetes::Amounts requests;  // of one slot, as last said
-  uint64_t demand_hash = 0;      // of what the object itself asked for: a change of it is a new revision
+  uint64_t demand_hash =
+      0;  // of what the object itself asked for: a change of it is a new revision
 
   friend bool operator==(const WorkloadRow&, const WorkloadRow&) = default;
 };
@@ -97,7 +101,8 @@ class Tracker {
   // A watch says that it is deleted (or no longer selected), or a GET by uid that it is not there.
   void Gone(const std::string& uid, TrackerOutputs* out);
 
-  // A full list of this kind begins, and has been observed: what it did not show is to be confirmed.
+  // A full list of this kind begins, and has been observed: what it did not show is to be
+  // confirmed.
   void BeginList(WorkloadKind kind);
   void EndList(WorkloadKind kind, TrackerOutputs* out);
   // Queues have changed: what was refused may do now.
@@ -115,11 +120,11 @@ class Tracker {
   struct Entry {
     std::optional<WorkloadRow> row;  // submitted
     uint64_t digest = 0;
-    uint32_t list = 0;               // the list that showed it last
+    uint32_t list = 0;  // the list that showed it last
     WorkloadKind kind = WorkloadKind::kJob;
     std::string space;
     std::string name;
-    std::string refusal;             // not submitted, or an update not followed: why
+    std::string refusal;  // not submitted, or an update not followed: why
     // A pod of it that asks more was seen before the Job itself.
     std::optional<kubernetes::PodDemand> early;
   };
@@ -139,7 +144,8 @@ class Tracker {
   void Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
   void Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
   // Why the wish cannot be followed as a whole; unset: it can.
-  std::optional<std::string> Problem(const Wish& wish, const WorkloadRow* row,
+  std::optional<std::string> Problem(const Wish& wish,
+                                     const WorkloadRow* row,
                                      const ClusterFacts& facts) const;
   void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) const;
   void Refuse(const Observation& seen, std::string message, TrackerOutputs* out);

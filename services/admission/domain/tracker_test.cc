@@ -1,13 +1,13 @@
 #include "services/admission/domain/tracker.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "services/admission/domain/objects_for_test.h"
 
@@ -75,8 +75,9 @@ class TrackerTest : public ::testing::Test {
     sketch.ended = phase == "Succeeded" || phase == "Failed" || status.contains("conditions");
     sketch.going = meta.contains("deletionTimestamp");
     sketch.bound = object["spec"].contains("nodeName");
-    sketch.digest = 1 + std::hash<std::string>()(labels.dump() + meta.value("annotations", json()).dump() +
-                                             meta.value("generation", json()).dump());
+    sketch.digest =
+        1 + std::hash<std::string>()(labels.dump() + meta.value("annotations", json()).dump() +
+                                     meta.value("generation", json()).dump());
     seen.object = object.dump();
     return seen;
   }

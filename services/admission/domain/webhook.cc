@@ -3,13 +3,14 @@
 #include <string_view>
 #include <utility>
 
-#include "fmt/format.h"
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/hold_patch.h"
 #include "services/admission/domain/queue_rules.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -21,7 +22,9 @@ Verdict Refuse(std::string message) {
   return verdict;
 }
 
-Verdict Refuse(const absl::Status& status) { return Refuse(Message(status)); }
+Verdict Refuse(const absl::Status& status) {
+  return Refuse(Message(status));
+}
 
 Verdict RefuseForAbsent(Absent::Kind kind, std::string name, std::string message) {
   Verdict verdict = Refuse(std::move(message));
@@ -30,22 +33,27 @@ Verdict RefuseForAbsent(Absent::Kind kind, std::string name, std::string message
 }
 
 // What the workload refers to must be there, or its pods could never be made or queued.
-std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec, std::string_view space,
+std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
+                                       std::string_view space,
                                        const ClusterFacts& facts) {
   const kubernetes::TemplateContext& context = facts.ContextOf(space);
   if (!spec.priority_class.empty() && !context.priorities.contains(spec.priority_class)) {
     return RefuseForAbsent(
-        Absent::Kind::kPriorityClass, spec.priority_class,
-        fmt::format("priorityClassName '{}': there is no such PriorityClass; create it, or name one "
-                    "of `kubectl get priorityclasses`",
-                    spec.priority_class));
+        Absent::Kind::kPriorityClass,
+        spec.priority_class,
+        fmt::format(
+            "priorityClassName '{}': there is no such PriorityClass; create it, or name one "
+            "of `kubectl get priorityclasses`",
+            spec.priority_class));
   }
   if (!spec.runtime_class.empty() && !context.overheads.contains(spec.runtime_class)) {
     return RefuseForAbsent(
-        Absent::Kind::kRuntimeClass, spec.runtime_class,
-        fmt::format("runtimeClassName '{}': there is no such RuntimeClass; create it, or name one of "
-                    "`kubectl get runtimeclasses`",
-                    spec.runtime_class));
+        Absent::Kind::kRuntimeClass,
+        spec.runtime_class,
+        fmt::format(
+            "runtimeClassName '{}': there is no such RuntimeClass; create it, or name one of "
+            "`kubectl get runtimeclasses`",
+            spec.runtime_class));
   }
   return std::nullopt;
 }
@@ -54,8 +62,8 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
                                   const ClusterFacts& facts) {
   const kubernetes::FluxQueue* queue = facts.FindQueue(submission.queue());
   if (queue == nullptr) {
-    return RefuseForAbsent(Absent::Kind::kQueue, submission.queue(),
-                           NoSuchQueue(submission.queue(), facts.queues()));
+    return RefuseForAbsent(
+        Absent::Kind::kQueue, submission.queue(), NoSuchQueue(submission.queue(), facts.queues()));
   }
   std::optional<int64_t> duration;
   if (submission.has_duration_ms()) duration = submission.duration_ms();
@@ -66,13 +74,16 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
 
 // What every workload of ours must pass; unset: it may be held.
 std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmitted>& submission,
-                                       const ClusterFacts& facts, const WebhookOptions& options) {
+                                       const ClusterFacts& facts,
+                                       const WebhookOptions& options) {
   if (!submission.ok()) return Refuse(submission.status());
   const size_t bytes = submission->spec().jobspec().size();
   if (bytes > options.max_jobspec_bytes) {
-    return Refuse(fmt::format("its jobspec has {} bytes, allowed are {}: shorten the node affinity, "
-                              "nodeSelector or tolerations",
-                              bytes, options.max_jobspec_bytes));
+    return Refuse(
+        fmt::format("its jobspec has {} bytes, allowed are {}: shorten the node affinity, "
+                    "nodeSelector or tolerations",
+                    bytes,
+                    options.max_jobspec_bytes));
   }
   return CheckQueue(*submission, facts);
 }
@@ -93,7 +104,8 @@ void WarnOfScheduler(const kubernetes::PodSpec& spec, Verdict* verdict) {
   verdict->warnings.push_back(
       fmt::format("schedulerName '{}' does not apply: Fluxqueue schedules this workload (label "
                   "{}=false opts out)",
-                  spec.scheduler_name, kubernetes::kManagedLabel));
+                  spec.scheduler_name,
+                  kubernetes::kManagedLabel));
 }
 
 struct Space {
@@ -118,7 +130,9 @@ Verdict LeaveAlone(const Review& review, const Space& space, std::string_view re
 
 // An object that we cannot read is refused only if it is ours, as far as its metadata tells.
 template <typename Object, typename OwnershipOf>
-Verdict Unreadable(const Review& review, const Space& space, const absl::Status& problem,
+Verdict Unreadable(const Review& review,
+                   const Space& space,
+                   const absl::Status& problem,
                    OwnershipOf ownership_of) {
   Object object;
   auto meta = kubernetes::ParseMeta(review.object);
@@ -160,9 +174,10 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   const kubernetes::Ownership ownership = kubernetes::JobOwnership(*job, space.value);
   if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
   if (const auto gate = ForeignGate(job->pod)) {
-    return Refuse(fmt::format("spec.template.spec.schedulingGates: '{}': pods of a queued Job cannot "
-                              "have gates of others; remove it, or use spec.suspend",
-                              *gate));
+    return Refuse(
+        fmt::format("spec.template.spec.schedulingGates: '{}': pods of a queued Job cannot "
+                    "have gates of others; remove it, or use spec.suspend",
+                    *gate));
   }
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
@@ -180,12 +195,14 @@ Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOpt
   const bool jobs = review.group == "batch" && review.resource == "jobs";
   if ((!pods && !jobs) || review.operation != "CREATE" || review.object.empty()) {
     Verdict verdict;
-    verdict.warnings.push_back(fmt::format(
-        "Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods and jobs.batch: "
-        "correct its MutatingWebhookConfiguration",
-        review.operation.empty() ? "no operation" : review.operation,
-        review.resource.empty() ? "no resource" : review.resource, review.group.empty() ? "" : ".",
-        review.group));
+    verdict.warnings.push_back(
+        fmt::format("Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods "
+                    "and jobs.batch: "
+                    "correct its MutatingWebhookConfiguration",
+                    review.operation.empty() ? "no operation" : review.operation,
+                    review.resource.empty() ? "no resource" : review.resource,
+                    review.group.empty() ? "" : ".",
+                    review.group));
     return verdict;
   }
   return pods ? DecidePod(review, facts, options) : DecideJob(review, facts, options);

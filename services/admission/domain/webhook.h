@@ -1,12 +1,14 @@
 // The webhook's decision: is the object ours, and if so, how is it held? Pure, thread-safe.
 //
-// Decide() sees an object before it exists: another webhook, validation or a quota may still reject it,
-// and the same request may come twice or as a dry run. So it says nothing to anybody; what exists and
-// carries our hold is found by the tracker (tracker.h).
+// Decide() sees an object before it exists: another webhook, validation or a quota may still reject
+// it, and the same request may come twice or as a dry run. So it says nothing to anybody; what
+// exists and carries our hold is found by the tracker (tracker.h).
 //
 //   Pod without a controller    label fluxqueue.io/held; schedulerName or gate; toleration
-//   Job                         the same on its pod template, the label on the Job too; `suspend` with
-//                               our annotation when ownership.h says so and the user did not suspend it
+//   Job                         the same on its pod template, the label on the Job too; `suspend`
+//   with
+//                               our annotation when ownership.h says so and the user did not
+//                               suspend it
 //   pods of other owners        left alone: a Job's pods come from a template that was held already
 //
 // A patch changes only what is not there yet: Decide() of what the patch has made gives no patch.
@@ -34,8 +36,8 @@ struct Review {
   std::string object;     // JSON text; empty when the review has none
 };
 
-// Something that the decision took for absent because the facts do not have it. Facts come by watches, a
-// moment late: look it up, and decide again if it is there.
+// Something that the decision took for absent because the facts do not have it. Facts come by
+// watches, a moment late: look it up, and decide again if it is there.
 struct Absent {
   enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass };
   Kind kind = Kind::kNamespace;

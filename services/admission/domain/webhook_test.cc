@@ -1,12 +1,12 @@
 #include "services/admission/domain/webhook.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "services/admission/domain/objects_for_test.h"
 
@@ -22,7 +22,8 @@ json Patched(const json& object, const Verdict& verdict) {
   return verdict.patch.empty() ? object : object.patch(json::parse(verdict.patch));
 }
 
-Verdict Judge(const json& object, const ClusterFacts& facts = SmallCluster(),
+Verdict Judge(const json& object,
+              const ClusterFacts& facts = SmallCluster(),
               const WebhookOptions& options = {}) {
   return Decide(ReviewOf(object), facts, options);
 }
@@ -99,19 +100,22 @@ TEST(WebhookTest, SuspendsWhatIsLargeOrHasADeadline) {
          job["spec"]["parallelism"] = 4;
          job["spec"]["completions"] = 100;
        },
-       false, false},
+       false,
+       false},
       {"more parallelism than completions",
        [](json& job) {
          job["spec"]["parallelism"] = 100;
          job["spec"]["completions"] = 4;
        },
-       false, false},
+       false,
+       false},
       {"a work queue",
        [](json& job) {
          job["spec"]["parallelism"] = 17;
          job["spec"].erase("completions");
        },
-       true, true},
+       true,
+       true},
       {"of a CronJob", owner("CronJob"), true, true},
       {"of a JobSet", owner("JobSet"), false, false},
       {"suspended by its user",
@@ -119,20 +123,23 @@ TEST(WebhookTest, SuspendsWhatIsLargeOrHasADeadline) {
          job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
          job["spec"]["suspend"] = true;
        },
-       true, false},
+       true,
+       false},
       {"made from an export of ours",
        [](json& job) {
          job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
          job["spec"]["suspend"] = true;
          job["metadata"]["annotations"] = {{"fluxqueue.io/suspended-by", "fluxqueue"}};
        },
-       true, true},
+       true,
+       true},
       {"applied again with suspend: false",
        [](json& job) {
          job["spec"]["parallelism"] = job["spec"]["completions"] = 17;
          job["metadata"]["annotations"] = {{"fluxqueue.io/suspended-by", "fluxqueue"}};
        },
-       true, true},
+       true,
+       true},
   };
   for (const SuspendCase& test : cases) {
     json job = JobJson();
@@ -191,8 +198,7 @@ TEST(WebhookTest, LeavesAloneWhatIsNotOurs) {
   };
   const std::vector<std::pair<const char*, json>> cases = {
       {"another namespace", with(PodJson(), [](json& p) { p["metadata"]["namespace"] = "free"; })},
-      {"kube-system",
-       with(JobJson(), [](json& j) { j["metadata"]["namespace"] = "kube-system"; })},
+      {"kube-system", with(JobJson(), [](json& j) { j["metadata"]["namespace"] = "kube-system"; })},
       {"ours",
        with(PodJson(),
             [](json& p) {
@@ -258,47 +264,65 @@ TEST(WebhookTest, RefusesInWords) {
     return [=](json& object) { object["metadata"]["labels"] = {{key, value}}; };
   };
   const std::vector<RefusalCase> cases = {
-      {"duration", JobJson(), annotate("fluxqueue.io/duration", "soon"),
+      {"duration",
+       JobJson(),
+       annotate("fluxqueue.io/duration", "soon"),
        {"fluxqueue.io/duration", "soon", "1h30m"}},
-      {"priority", PodJson(), annotate("fluxqueue.io/priority", "high"),
+      {"priority",
+       PodJson(),
+       annotate("fluxqueue.io/priority", "high"),
        {"fluxqueue.io/priority", "high", "whole numbers"}},
-      {"hold", PodJson(), annotate("fluxqueue.io/hold", "yes"),
+      {"hold",
+       PodJson(),
+       annotate("fluxqueue.io/hold", "yes"),
        {"fluxqueue.io/hold", "yes", "true"}},
       {"typing error", PodJson(), label("fluxqueue.io/que", "default"), {"fluxqueue.io/que"}},
-      {"queue", JobJson(), label("fluxqueue.io/queue", "nihgt"),
+      {"queue",
+       JobJson(),
+       label("fluxqueue.io/queue", "nihgt"),
        {"fluxqueue.io/queue", "nihgt", "default, night"}},
       {"groups", PodJson(), label("fluxqueue.io/group-name", "g"), {"fluxqueue.io/group-name"}},
-      {"too long for its queue", JobJson(),
+      {"too long for its queue",
+       JobJson(),
        [](json& job) {
          job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "night"},
                                            {"fluxqueue.io/duration", "2h"}};
        },
        {"fluxqueue.io/duration", "7200s", "night", "3600s"}},
-      {"unlimited", JobJson(),
+      {"unlimited",
+       JobJson(),
        [](json& job) {
          job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "night"},
                                            {"fluxqueue.io/duration", "0"}};
        },
        {"unlimited", "night"}},
-      {"no pods", JobJson(), [](json& job) { job["spec"]["parallelism"] = 0; },
+      {"no pods",
+       JobJson(),
+       [](json& job) { job["spec"]["parallelism"] = 0; },
        {"spec.parallelism", "0"}},
-      {"class", JobJson(),
+      {"class",
+       JobJson(),
        [](json& job) { job["spec"]["template"]["spec"]["priorityClassName"] = "nope"; },
        {"priorityClassName", "nope"}},
-      {"runtime", PodJson(), [](json& pod) { pod["spec"]["runtimeClassName"] = "nope"; },
+      {"runtime",
+       PodJson(),
+       [](json& pod) { pod["spec"]["runtimeClassName"] = "nope"; },
        {"runtimeClassName", "nope"}},
-      {"gate", JobJson(),
+      {"gate",
+       JobJson(),
        [](json& job) {
          job["spec"]["template"]["spec"]["schedulingGates"] = json::array({{{"name", "x/y"}}});
        },
        {"schedulingGates", "x/y"}},
-      {"host port", PodJson(),
+      {"host port",
+       PodJson(),
        [](json& pod) {
          pod["spec"]["containers"][0]["ports"] =
              json::array({{{"containerPort", 80}, {"hostPort", 80}}});
        },
-       {"hostPort"}},
-      {"quantity", PodJson(),
+       {"host port 80"}},
+      {"quantity",
+       PodJson(),
        [](json& pod) { pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "much"; },
        {"much"}},
   };
