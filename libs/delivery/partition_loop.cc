@@ -173,6 +173,8 @@ void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
   starting_.reset();
   reclaim_.clear();
   inbox_.clear();
+  single_ = 0;
+  condemned_.reset();
   {
     const std::scoped_lock lock(consumer_mutex_);
     consumer_.reset();

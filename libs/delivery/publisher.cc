@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMaxBytes = 32 * 1024 * 1024;
 constexpr size_t kMaxRecords = 100'000;
+constexpr Millis kPatience{3000};
 
 }  // namespace
 
@@ -17,7 +18,8 @@ Publisher::Publisher(const LoopOptions& options, const Clock& clock, Stats& stat
     : options_(options),
       clock_(clock),
       stats_(stats),
-      backoff_(options.retry_min, options.retry_max) {}
+      backoff_(options.retry_min, options.retry_max),
+      progress_at_(clock.Monotonic()) {}
 
 bool Publisher::Full() const {
   return tracker_.bytes() > kMaxBytes || tracker_.records() > kMaxRecords;
@@ -31,6 +33,7 @@ bool Publisher::Ensure() {
         tracker_.Acknowledge(row);
         ++stats_.sent;
         backoff_.Reset();
+        progress_at_ = clock_.Monotonic();
         if (!status_.ok()) status_ = absl::OkStatus();
       });
   if (!producer.ok()) {
@@ -68,6 +71,14 @@ void Publisher::Pump(Millis wait) {
   producer_->Poll(wait);
   if (!producer_->failed().ok()) GiveUp(producer_->failed());
   stats_.unpublished = tracker_.records();
+  const auto now = clock_.Monotonic();
+  if (tracker_.records() == 0) progress_at_ = now;
+  if (now - progress_at_ > kPatience && status_.ok()) {
+    status_ = Unavailable("Kafka at {} has acknowledged nothing for {} s, {} messages wait for it",
+                          options_.bootstrap,
+                          kPatience.count() / 1000,
+                          tracker_.records());
+  }
 }
 
 void Publisher::Drain(Millis timeout) {

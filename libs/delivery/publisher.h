@@ -33,7 +33,7 @@ class Publisher {
 
   // So much waits for Kafka that no more should be made.
   bool Full() const;
-  // What keeps it from publishing.
+  // What keeps it from publishing: an error, or that Kafka has acknowledged nothing for a while.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -48,6 +48,7 @@ class Publisher {
   std::unique_ptr<kafka::Producer> producer_;
   Backoff backoff_;
   std::chrono::steady_clock::time_point retry_at_;
+  std::chrono::steady_clock::time_point progress_at_;  // nothing waited, or something was acknowledged
   absl::Status status_;
 };
 

@@ -99,6 +99,7 @@ absl::Status ShardLoop::Impl::RunOnce(std::stop_token stop) {
   Wait(stop);
   if (stop.stop_requested() || clock_.Monotonic() < next_try_) return absl::OkStatus();
   if (!held_) return Take();
+  if (backoff_.failures() == 0) ready_.Set(committer_.publisher().status());
   return Work(stop);
 }
 
@@ -193,7 +194,6 @@ absl::Status ShardLoop::Impl::CommitBatch(Batch& batch, BatchHandler* handler,
   const absl::Status status = committer_.Commit(batch, *this, handler, stop);
   if (status.ok()) {
     backoff_.Reset();
-    ready_.Set(committer_.publisher().status());
     renew_at_ = clock_.Monotonic() + Ttl() / 3;
     return absl::OkStatus();
   }

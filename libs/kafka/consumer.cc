@@ -97,6 +97,8 @@ void Consumer::OnError(rd_kafka_t* client, int code, const char* reason, void* s
                                   fluxqueue::Message(KafkaStatus(cause, text.data())));
     return;
   }
+  // One connection of several has ended, which is nothing; when it was the last, another error says so.
+  if (cause == RD_KAFKA_RESP_ERR__TRANSPORT) return;
   if (consumer->error_.ok()) consumer->error_ = KafkaStatus(cause, reason);
 }
 
