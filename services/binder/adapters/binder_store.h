@@ -1,0 +1,36 @@
+// The tables of the schema `binder`, and what is read of other services' tables. Set-based: a batch
+// costs a statement for each table it changes, however many rows. Throws what libpqxx throws; the
+// delivery loop turns that into a status.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pqxx/pqxx>
+
+#include "services/binder/domain/bind_job.h"
+#include "services/binder/domain/bind_planner.h"
+
+namespace fluxqueue::binder {
+
+struct StoredJob {
+  JobRow job;
+  std::vector<SlotRow> slots;
+};
+
+// The jobs of a partition of fluxqueue.jobs.
+std::vector<StoredJob> LoadJobs(pqxx::transaction_base& tx, int partition);
+
+void WriteRows(pqxx::transaction_base& tx, const Rows& rows);
+
+// From matcher.allocations; keys without a row are absent. So is a placement that does not decode,
+// a defect of the matcher's: it is logged.
+std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
+    pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys);
+
+// From admission.pools: each pool's partition of fluxqueue.pool.
+std::map<std::string, int> LoadPools(pqxx::transaction_base& tx);
+
+}  // namespace fluxqueue::binder

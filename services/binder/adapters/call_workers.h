@@ -1,0 +1,55 @@
+// A fixed number of threads that make API calls, in the order in which they were submitted; what
+// comes of them goes into the inbox.
+//
+// When it stops, calls under way are finished and those that wait are dropped: whoever holds the
+// partition next makes them again, from the rows. Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/lifecycle/component.h"
+#include "services/binder/adapters/cluster_calls.h"
+#include "services/binder/adapters/inbox.h"
+#include "services/binder/metrics.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::binder {
+
+class CallWorkers final : public lifecycle::Component {
+ public:
+  // References must outlive the workers.
+  CallWorkers(
+      int threads, ClusterCalls& calls, Inbox& inbox, BinderMetrics& metrics, const Clock& clock);
+  ~CallWorkers() override { Stop(); }
+
+  // Does not block.
+  void Submit(std::vector<Call> calls);
+
+  const std::string& name() const override { return name_; }
+  absl::Status Start() override;
+  void Stop() override;
+  absl::Status Ready() const override { return absl::OkStatus(); }
+
+ private:
+  void Work(const std::stop_token& stop);
+
+  const std::string name_ = "API calls";
+  const int count_;
+  ClusterCalls& calls_;
+  Inbox& inbox_;
+  BinderMetrics& metrics_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::condition_variable_any submitted_;
+  std::deque<Call> waiting_;  // guarded by mutex_
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace fluxqueue::binder

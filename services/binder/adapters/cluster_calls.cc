@@ -1,0 +1,232 @@
+#include "services/binder/adapters/cluster_calls.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/resource.h"
+#include "libs/kubernetes/views.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+using Outcome = CallResult::Outcome;
+using nlohmann::json;
+
+CallResult Result(const Call& call, Outcome outcome, std::string message = {}) {
+  return {.call = call, .outcome = outcome, .pod = {}, .message = std::move(message)};
+}
+
+// What never succeeds is told apart from what may: rights can be granted, so 403 is tried again.
+CallResult NotDone(const Call& call, const absl::Status& status) {
+  CallResult result = Result(call, Outcome::kRetry, Message(status));
+  if (absl::IsNotFound(status)) result.outcome = Outcome::kGone;
+  if (absl::IsInvalidArgument(status)) result.outcome = Outcome::kRefused;
+  if (const std::optional<Millis> wish = kubernetes::RetryAfter(status)) result.retry_after = *wish;
+  return result;
+}
+
+bool IsConflict(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsAlreadyExists(status);
+}
+
+CallResult WithPod(const Call& call, Outcome outcome, const std::string& text) {
+  const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(text);
+  if (!pod.ok()) return Result(call, Outcome::kRetry, Message(pod.status()));
+  if (pod->meta.uid != call.uid) return Result(call, Outcome::kGone);
+  CallResult result = Result(call, outcome);
+  result.pod = ToFacts(*pod);
+  return result;
+}
+
+std::string SlotNameOf(const Call& call) {
+  return kubernetes::FormatSlotName(
+      {call.attempt, 0, static_cast<uint32_t>(call.slot), call.slots});
+}
+
+// A merge patch with the uid as its precondition.
+json PatchOf(const Call& call) {
+  json patch;
+  patch["metadata"]["uid"] = call.uid;
+  return patch;
+}
+
+}  // namespace
+
+CallResult ClusterCalls::Make(const Call& call) {
+  switch (call.kind) {
+    case Call::Kind::kBind:
+      return Bind(call);
+    case Call::Kind::kRelease:
+      return Release(call);
+    case Call::Kind::kResume:
+      return Resume(call);
+    case Call::Kind::kSuspend: {
+      json patch = PatchOf(call);
+      patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
+          kubernetes::kSuspendedByUs;
+      patch["spec"]["suspend"] = true;
+      return PatchJob(call, patch.dump());
+    }
+    case Call::Kind::kDelete:
+      return Delete(call);
+    case Call::Kind::kFence:
+      return Fence(call);
+    case Call::Kind::kReadPod:
+      return ReadPod(call, Outcome::kDone);
+    case Call::Kind::kCheckNode:
+      return CheckNode(call);
+    case Call::Kind::kReadJob:
+      return ReadJob(call);
+  }
+  return Result(call, Outcome::kRefused, "unknown kind of call");
+}
+
+CallResult ClusterCalls::Bind(const Call& call) {
+  kubernetes::Binding binding;
+  binding.space = call.space;
+  binding.pod = call.name;
+  binding.node = call.node;
+  binding.preconditions = {call.uid, fmt::format("{}", call.resource_version)};
+  binding.annotations = {{std::string(kubernetes::kJobIdAnnotation), call.job_id},
+                         {std::string(kubernetes::kAllocationAnnotation), SlotNameOf(call)}};
+  const absl::Status status = client_.Bind(binding);
+  return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
+}
+
+CallResult ClusterCalls::Failed(const Call& call, const absl::Status& status) {
+  if (!IsConflict(status)) return NotDone(call, status);
+  CallResult result = ReadPod(call, Outcome::kConflict);
+  if (result.message.empty()) result.message = Message(status);
+  return result;
+}
+
+CallResult ClusterCalls::ReadPod(const Call& call, Outcome found) {
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kPods, call.space, call.name);
+  if (!text.ok()) return NotDone(call, text.status());
+  return WithPod(call, found, *text);
+}
+
+CallResult ClusterCalls::PatchPod(const Call& call, const std::string& body) {
+  const absl::StatusOr<std::string> text =
+      client_.Patch(kubernetes::kPods, call.space, call.name, kubernetes::PatchType::kMerge, body);
+  if (!text.ok()) return Failed(call, text.status());
+  return WithPod(call, Outcome::kDone, *text);
+}
+
+// The patch depends on the pod's affinity, so the pod is read first; that it is still the version
+// of the plan is checked here and once more by the API server.
+CallResult ClusterCalls::Release(const Call& call) {
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kPods, call.space, call.name);
+  if (!text.ok()) return NotDone(call, text.status());
+  CallResult read = WithPod(call, Outcome::kConflict, *text);
+  if (read.outcome != Outcome::kConflict || !read.pod.has_value()) return read;
+  if (read.pod->resource_version != call.resource_version || !read.pod->Waiting()) return read;
+  const std::string patch = ReleasePatch(*text, call);
+  if (patch.empty()) return Result(call, Outcome::kRefused, "the pod is not a JSON object");
+  return PatchPod(call, patch);
+}
+
+CallResult ClusterCalls::Fence(const Call& call) {
+  json patch = PatchOf(call);
+  patch["metadata"]["annotations"][std::string(kubernetes::kFencedAnnotation)] =
+      fmt::format("{}", call.attempt);
+  return PatchPod(call, patch.dump());
+}
+
+CallResult ClusterCalls::Delete(const Call& call) {
+  const absl::Status status =
+      client_.Delete(kubernetes::kPods,
+                     call.space,
+                     call.name,
+                     {.preconditions = {call.uid, {}}, .grace_period_s = {}, .propagation = {}});
+  return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
+}
+
+CallResult ClusterCalls::PatchJob(const Call& call, const std::string& body) {
+  const absl::StatusOr<std::string> patched =
+      client_.Patch(kubernetes::kJobs, call.space, call.name, kubernetes::PatchType::kMerge, body);
+  if (patched.ok()) return Result(call, Outcome::kDone);
+  if (!IsConflict(patched.status())) return NotDone(call, patched.status());
+  // Another Job of that name: ours has gone.
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
+  if (!text.ok()) return NotDone(call, text.status());
+  const absl::StatusOr<kubernetes::ObjectMeta> meta = kubernetes::ParseMeta(*text);
+  if (meta.ok() && meta->uid != call.uid) return Result(call, Outcome::kGone);
+  return Result(call, Outcome::kRetry, Message(patched.status()));
+}
+
+CallResult ClusterCalls::Resume(const Call& call) {
+  if (call.only_ours) {
+    const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
+    if (!text.ok()) return NotDone(call, text.status());
+    const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(*text);
+    if (!job.ok()) return Result(call, Outcome::kRetry, Message(job.status()));
+    if (job->meta.uid != call.uid) return Result(call, Outcome::kGone);
+    if (!kubernetes::IsSuspendedByUs(*job)) return Result(call, Outcome::kDone);
+  }
+  json patch = PatchOf(call);
+  patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] = nullptr;
+  patch["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = call.job_id;
+  patch["spec"]["suspend"] = false;
+  return PatchJob(call, patch.dump());
+}
+
+CallResult ClusterCalls::CheckNode(const Call& call) {
+  CallResult result = Result(call, Outcome::kDone);
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kNodes, "", call.node);
+  if (absl::IsNotFound(text.status())) {
+    result.node_lost = true;
+    return result;
+  }
+  if (!text.ok()) return NotDone(call, text.status());
+  const absl::StatusOr<kubernetes::Node> node = kubernetes::ParseNode(*text);
+  if (!node.ok()) return Result(call, Outcome::kRetry, Message(node.status()));
+  const Millis since_change = std::chrono::duration_cast<Millis>(clock_.Now().time_since_epoch()) -
+                              Millis(node->ready_changed_ms);
+  result.node_lost = !node->ready && since_change >= node_lost_grace_;
+  return result;
+}
+
+CallResult ClusterCalls::ReadJob(const Call& call) {
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
+  if (!text.ok()) return NotDone(call, text.status());
+  const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(*text);
+  if (!job.ok()) return Result(call, Outcome::kRetry, Message(job.status()));
+  if (job->meta.uid != call.uid) return Result(call, Outcome::kGone);
+  CallResult result = Result(call, Outcome::kDone);
+  result.completions_left = job->completions.value_or(job->parallelism) - job->succeeded;
+  return result;
+}
+
+std::string ReleasePatch(const std::string& pod, const Call& call) {
+  const json object = json::parse(pod, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("spec")) return {};
+  json gates = json::array();
+  for (const json& gate : object["spec"].value("schedulingGates", json::array())) {
+    if (gate.value("name", "") != kubernetes::kGate) gates.push_back(gate);
+  }
+  static const json::json_pointer kTerms(
+      "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+      "nodeSelectorTerms");
+  json terms = object.contains(kTerms) ? object[kTerms] : json::array();
+  if (terms.empty()) terms.push_back(json::object());
+  for (json& term : terms) {
+    term["matchFields"].push_back(
+        {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({call.node})}});
+  }
+  json patch = PatchOf(call);
+  patch["metadata"]["resourceVersion"] = fmt::format("{}", call.resource_version);
+  patch["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = call.job_id;
+  patch["metadata"]["annotations"][std::string(kubernetes::kAllocationAnnotation)] =
+      SlotNameOf(call);
+  patch["spec"]["schedulingGates"] = gates.empty() ? json(nullptr) : gates;
+  patch[kTerms] = terms;
+  return patch.dump();
+}
+
+}  // namespace fluxqueue::binder

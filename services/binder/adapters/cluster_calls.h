@@ -1,0 +1,49 @@
+// Makes one Call against the API server and says what came of it (domain/call.h). A conflict is
+// looked into at once: the result carries the pod as it is now.
+//
+// Nothing is retried here; the planner repeats. Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/client.h"
+#include "services/binder/domain/call.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::binder {
+
+class ClusterCalls {
+ public:
+  // A node that was not ready for `node_lost_grace` is lost. References must outlive the object.
+  ClusterCalls(kubernetes::Client& client, const Clock& clock, Millis node_lost_grace)
+      : client_(client), clock_(clock), node_lost_grace_(node_lost_grace) {}
+
+  CallResult Make(const Call& call);
+
+ private:
+  CallResult Bind(const Call& call);
+  CallResult Release(const Call& call);
+  CallResult Fence(const Call& call);
+  CallResult Delete(const Call& call);
+  CallResult ReadPod(const Call& call, CallResult::Outcome found);
+  CallResult PatchPod(const Call& call, const std::string& body);
+  CallResult PatchJob(const Call& call, const std::string& body);
+  CallResult Resume(const Call& call);
+  CallResult CheckNode(const Call& call);
+  CallResult ReadJob(const Call& call);
+  // Of a pod's call that failed.
+  CallResult Failed(const Call& call, const absl::Status& status);
+
+  kubernetes::Client& client_;
+  const Clock& clock_;
+  const Millis node_lost_grace_;
+};
+
+// The merge patch that lets kube-scheduler bind a gated pod, to `node` only: the gate goes, and
+// every term of its required node affinity is narrowed. `pod` is the pod's JSON. Empty if it cannot
+// be read.
+std::string ReleasePatch(const std::string& pod, const Call& call);
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,60 @@
+#include "services/binder/adapters/cluster_calls.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace fluxqueue::binder {
+namespace {
+
+using nlohmann::json;
+
+Call ReleaseCall() {
+  Call call;
+  call.kind = Call::Kind::kRelease;
+  call.job_id = "job";
+  call.attempt = 2;
+  call.slot = 1;
+  call.slots = 4;
+  call.uid = "u";
+  call.resource_version = 7;
+  call.node = "n1";
+  return call;
+}
+
+const char kTerms[] =
+    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+
+TEST(ReleasePatch, TheGateGoesAndTheNodeIsNamed) {
+  const json patch = json::parse(ReleasePatch(
+      R"({"spec":{"schedulingGates":[{"name":"fluxqueue.io/gate"}]}})", ReleaseCall()));
+  EXPECT_EQ(patch, json::parse(R"({
+    "metadata":{"uid":"u","resourceVersion":"7","annotations":{
+      "fluxqueue.io/job-id":"job","fluxqueue.io/allocation":"2.0.1/4"}},
+    "spec":{"schedulingGates":null,"affinity":{"nodeAffinity":{
+      "requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+        {"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}}}}})"));
+}
+
+TEST(ReleasePatch, OtherGatesStayAndEachTermIsNarrowed) {
+  const json patch = json::parse(ReleasePatch(R"({"spec":{
+    "schedulingGates":[{"name":"a"},{"name":"fluxqueue.io/gate"}],
+    "affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{
+      "nodeSelectorTerms":[
+        {"matchExpressions":[{"key":"disk","operator":"Exists"}]},
+        {"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n9"]}]}]}}}}})",
+                                              ReleaseCall()));
+  EXPECT_EQ(patch["spec"]["schedulingGates"], json::parse(R"([{"name":"a"}])"));
+  const json& terms = patch[json::json_pointer(kTerms)];
+  ASSERT_EQ(terms.size(), 2);
+  EXPECT_EQ(terms[0]["matchExpressions"].size(), 1);
+  EXPECT_EQ(terms[0]["matchFields"].size(), 1);
+  EXPECT_EQ(terms[1]["matchFields"].size(), 2);
+}
+
+TEST(ReleasePatch, WhatIsNoPodGivesNone) {
+  EXPECT_EQ(ReleasePatch("nonsense", ReleaseCall()), "");
+  EXPECT_EQ(ReleasePatch("{}", ReleaseCall()), "");
+}
+
+}  // namespace
+}  // namespace fluxqueue::binder

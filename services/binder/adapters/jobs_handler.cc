@@ -1,0 +1,110 @@
+#include "services/binder/adapters/jobs_handler.h"
+
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "services/binder/adapters/binder_store.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+// How often the watch is asked whether it stands again.
+constexpr Millis kViewCheck{500};
+
+}  // namespace
+
+absl::Status JobsHandler::Load(pqxx::transaction_base& tx, int partition) {
+  pools_ = LoadPools(tx);
+  const Millis now = Now();
+  for (const StoredJob& stored : LoadJobs(tx, partition)) {
+    planner_.Restore(stored.job, stored.slots, now);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbox&) {
+  if (!record.envelope.has_job_fact()) return absl::OkStatus();
+  const events::v1::JobFact& fact = record.envelope.job_fact();
+  RETURN_IF_ERROR(planner_.Fold(record.partition, fact, Now()));
+  if (!pools_.contains(fact.pool())) pools_wanted_ = true;
+  return absl::OkStatus();
+}
+
+std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const {
+  std::optional<Millis> wake = planner_.WakeAt();
+  if (!in_view_ && pods_listed_) {
+    const Millis check = Now() + kViewCheck;
+    wake = wake.has_value() ? std::min(*wake, check) : check;
+  }
+  if (!wake.has_value()) return std::nullopt;
+  return std::chrono::steady_clock::time_point(*wake);
+}
+
+void JobsHandler::TakeNews(Millis now) {
+  for (News& news : deps_.inbox.Take()) {
+    if (auto* pod = std::get_if<PodFacts>(&news)) {
+      planner_.PodSeen(std::move(*pod));
+    } else if (auto* gone = std::get_if<PodWasGone>(&news)) {
+      planner_.PodGone(gone->uid);
+    } else if (auto* result = std::get_if<CallResult>(&news)) {
+      planner_.Answer(std::move(*result));
+    } else {
+      pods_listed_ = true;
+    }
+  }
+  in_view_ = pods_listed_ && deps_.pods_in_view();
+  planner_.SetPodsInView(in_view_, now);
+}
+
+absl::Status JobsHandler::Poll(delivery::Outbox& outbox) {
+  const Millis now = Now();
+  TakeNews(now);
+  sayings_.clear();
+  planner_.Plan(now, &sayings_);
+  for (const Saying& saying : sayings_) {
+    const auto pool = pools_.find(saying.envelope.pool());
+    if (pool == pools_.end()) {
+      return Internal("pool '{}' has jobs and no row in admission.pools", saying.envelope.pool());
+    }
+    outbox.AppendToPool(saying.partition, pool->second, saying.envelope);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
+  if (pools_wanted_) pools_ = LoadPools(tx);
+  const Millis now = Now();
+  const std::vector<PlacementKey> wanted = planner_.WantedPlacements(now);
+  const auto placements = LoadPlacements(tx, wanted);
+  for (const PlacementKey& key : wanted) {
+    const auto row = placements.find({key.job_id, key.attempt});
+    planner_.Placed(key, row == placements.end() ? nullptr : &row->second, now);
+  }
+  planner_.PlanPlaced(now);
+  const Rows rows = planner_.Changes();
+  WriteRows(tx, rows);
+  rows_ = rows.size();
+  return absl::OkStatus();
+}
+
+void JobsHandler::Commit() {
+  deps_.submit(planner_.Commit());
+  for (const Saying& saying : sayings_) deps_.metrics.Said(saying);
+  sayings_.clear();
+  pools_wanted_ = false;
+  deps_.metrics.RowsWritten(std::exchange(rows_, 0));
+  deps_.metrics.Following(planner_.jobs(), planner_.pods().size());
+  deps_.metrics.AnswersDropped(planner_.dropped_answers());
+}
+
+void JobsHandler::Rollback() {
+  planner_.Rollback();
+  sayings_.clear();
+  rows_ = 0;
+}
+
+Millis JobsHandler::Now() const {
+  return std::chrono::floor<Millis>(deps_.clock.Monotonic().time_since_epoch());
+}
+
+}  // namespace fluxqueue::binder

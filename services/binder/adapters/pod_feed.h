@@ -1,0 +1,39 @@
+// The pod watch: every pod that carries our label, into the inbox. Read and thinned out on the
+// watcher's own thread.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/watch.h"
+#include "libs/lifecycle/component.h"
+#include "services/binder/adapters/inbox.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::binder {
+
+class PodFeed final : public lifecycle::Component {
+ public:
+  // References must outlive the feed.
+  PodFeed(kubernetes::Client& client, Inbox& inbox) : client_(client), inbox_(inbox) {}
+
+  const std::string& name() const override { return name_; }
+  absl::Status Start() override;
+  void Stop() override;
+  // OK: all pods are in view.
+  absl::Status Ready() const override;
+
+ private:
+  void OnEvent(const kubernetes::WatchEvent& event);
+
+  const std::string name_ = "pod watch";
+  kubernetes::Client& client_;
+  Inbox& inbox_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<kubernetes::Watcher> watcher_;  // guarded by mutex_
+};
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,84 @@
+#include "services/binder/app.h"
+
+#include <utility>
+#include <vector>
+
+#include "libs/base/status_macros.h"
+#include "libs/delivery/partition_loop.h"
+#include "libs/delivery/prepare.h"
+#include "libs/delivery/wiring.h"
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/client_metrics.h"
+#include "libs/lifecycle/loop_component.h"
+#include "services/binder/adapters/call_workers.h"
+#include "services/binder/adapters/cluster_calls.h"
+#include "services/binder/adapters/inbox.h"
+#include "services/binder/adapters/jobs_handler.h"
+#include "services/binder/adapters/pod_feed.h"
+#include "services/binder/metrics.h"
+
+#include "binder_migrations.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+class BinderApp final : public lifecycle::App {
+ public:
+  BinderApp(const lifecycle::AppContext& context,
+            const BinderConfig& config,
+            kubernetes::ClusterConfig cluster)
+      : metrics_(context.metrics),
+        options_(delivery::MakeLoopOptions(context.config, "binder")),
+        client_(std::move(cluster)),
+        calls_(client_, context.clock, config.node_lost_grace),
+        workers_(config.api_workers, calls_, inbox_, metrics_, context.clock),
+        pods_(client_, inbox_),
+        handler_({.plan = config.plan,
+                  .inbox = inbox_,
+                  .pods_in_view = [this] { return pods_.Ready().ok(); },
+                  .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
+                  .metrics = metrics_,
+                  .clock = context.clock}),
+        loop_({options_, options_.topics.jobs}, handler_, context.clock),
+        component_(
+            "jobs loop",
+            [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
+            [this] { return loop_.Ready(); },
+            context.failures) {
+    inbox_.SetWake([this] { loop_.Wake(); });
+    delivery::ExportStats(context.metrics, "binder", loop_.stats());
+    kubernetes::ExportCalls(context.metrics, "binder", client_);
+  }
+
+  std::vector<lifecycle::Component*> Components() override {
+    return {&workers_, &pods_, &component_};
+  }
+
+ private:
+  absl::Status Run(const std::stop_token& stop) {
+    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::binder()}, stop));
+    return loop_.Run(stop);
+  }
+
+  BinderMetrics metrics_;
+  const delivery::LoopOptions options_;
+  Inbox inbox_;
+  kubernetes::Client client_;
+  ClusterCalls calls_;
+  CallWorkers workers_;
+  PodFeed pods_;
+  JobsHandler handler_;
+  delivery::PartitionLoop loop_;
+  lifecycle::LoopComponent component_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const BinderConfig& config) {
+  ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
+                   kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
+  return std::make_unique<BinderApp>(context, config, std::move(cluster));
+}
+
+}  // namespace fluxqueue::binder

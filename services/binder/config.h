@@ -1,0 +1,21 @@
+// The binder's own section of the configuration.
+#pragma once
+
+#include "libs/base/clock.h"
+#include "libs/config/section.h"
+#include "services/binder/domain/plan_context.h"
+
+namespace fluxqueue::binder {
+
+struct BinderConfig {
+  PlanOptions plan;
+  // Threads that make API calls, each with a connection of its own.
+  int api_workers = 16;
+  // A node that is not ready for longer is lost: as in cleanup's section.
+  Millis node_lost_grace{60'000};
+};
+
+// `config` must outlive the section.
+config::Section Describe(BinderConfig* config);
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,130 @@
+#include "services/binder/domain/bind_job.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/kubernetes/node.h"
+#include "services/binder/domain/call.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+constexpr std::array<std::string_view, 5> kSlotStates = {
+    "free", "taken", "bound", "ended", "fenced"};
+
+bool SameRow(const BindJob& a, const BindJob& b) {
+  return a.fact == b.fact && a.failed == b.failed && a.stopped == b.stopped &&
+         a.resumed == b.resumed;
+}
+
+JobRow ToRow(const BindJob& job) {
+  JobRow row;
+  row.job_id = job.id();
+  row.partition = job.partition;
+  row.pool = job.fact->pool();
+  row.fact = job.fact->SerializeAsString();
+  row.version = job.fact->version();
+  row.attempt = job.attempt();
+  row.failed = job.failed;
+  row.stopped = job.stopped;
+  row.resumed = job.resumed;
+  return row;
+}
+
+}  // namespace
+
+std::string_view Name(SlotState state) {
+  return kSlotStates[static_cast<size_t>(state)];
+}
+
+std::optional<SlotState> ParseSlotState(std::string_view name) {
+  const auto found = std::find(kSlotStates.begin(), kSlotStates.end(), name);
+  if (found == kSlotStates.end()) return std::nullopt;
+  return static_cast<SlotState>(found - kSlotStates.begin());
+}
+
+std::string_view Name(Call::Kind kind) {
+  switch (kind) {
+    case Call::Kind::kBind:
+      return "bind";
+    case Call::Kind::kRelease:
+      return "release";
+    case Call::Kind::kResume:
+      return "resume";
+    case Call::Kind::kSuspend:
+      return "suspend";
+    case Call::Kind::kDelete:
+      return "delete";
+    case Call::Kind::kFence:
+      return "fence";
+    case Call::Kind::kReadPod:
+      return "read_pod";
+    case Call::Kind::kCheckNode:
+      return "check_node";
+    case Call::Kind::kReadJob:
+      return "read_job";
+  }
+  CHECK(false, "call kind {}", static_cast<int>(kind));
+}
+
+bool Slot::SameRow(const Slot& other) const {
+  return std::tie(node, pod_uid, pod_name, state, bound_once, succeeded) ==
+         std::tie(other.node,
+                  other.pod_uid,
+                  other.pod_name,
+                  other.state,
+                  other.bound_once,
+                  other.succeeded);
+}
+
+bool BindJob::AllBound() const {
+  return !slots.empty() && std::all_of(slots.begin(), slots.end(), [](const Slot& slot) {
+    return slot.bound_once || slot.released || slot.succeeded;
+  });
+}
+
+void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows) {
+  if (after == nullptr) {
+    if (before != nullptr) rows->forgotten.push_back(before->id());
+    return;
+  }
+  const bool same_attempt = before != nullptr && before->attempt() == after->attempt();
+  if (before == nullptr || !SameRow(*before, *after)) rows->jobs.push_back(ToRow(*after));
+  if (before != nullptr && !same_attempt) rows->renewed.push_back(after->id());
+  for (size_t i = 0; i < after->slots.size(); ++i) {
+    const Slot& slot = after->slots[i];
+    if (slot.state == SlotState::kFree) continue;
+    if (same_attempt && i < before->slots.size() && slot.SameRow(before->slots[i])) continue;
+    rows->slots.push_back({.job_id = after->id(),
+                           .space = after->workload().namespace_(),
+                           .attempt = after->attempt(),
+                           .slot = static_cast<int>(i),
+                           .value = slot});
+  }
+}
+
+void Place(const events::v1::Placement& placement, bool released, BindJob* job) {
+  size_t slots = job->fact->slots();
+  for (const auto& slot : placement.slots()) slots = std::max<size_t>(slots, slot.slot() + 1);
+  if (job->slots.size() < slots) job->slots.resize(slots);
+  for (Slot& slot : job->slots) slot.released = true;
+  for (const auto& placed : placement.slots()) {
+    Slot& slot = job->slots[placed.slot()];
+    slot.node = placed.node();
+    slot.released = released || placed.released();
+  }
+  job->requests =
+      std::make_shared<kubernetes::Amounts>(kubernetes::ToAmounts(placement.requests()));
+  job->placed = true;
+}
+
+void PlaceNowhere(BindJob* job) {
+  if (job->slots.size() < job->fact->slots()) job->slots.resize(job->fact->slots());
+  job->requests = std::make_shared<kubernetes::Amounts>();
+  job->placed = true;
+}
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,149 @@
+// One job as the binder follows it, from Allocated until it is over, and the rows that it lives in.
+//
+// A slot:
+//
+//   free ──► taken ──► bound ──► ended ──► taken (a replacement)
+//              │         └─────────┐
+//              └──► fenced         ▼
+//                (only while stopping: its pod can no longer be bound)
+//
+// `taken` is committed before the call that starts its pod goes out. A slot is never given to
+// another pod before its pod has ended or is known to be gone.
+//
+// Pure values. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/quantity.h"
+
+namespace fluxqueue::binder {
+
+enum class SlotState : uint8_t { kFree, kTaken, kBound, kEnded, kFenced };
+
+// As in the table: 'taken', 'bound', 'ended', 'fenced'; free slots have no row.
+std::string_view Name(SlotState state);
+std::optional<SlotState> ParseSlotState(std::string_view name);
+
+// When to try a failed call again.
+struct Retry {
+  int failures = 0;
+  Millis at{0};
+};
+
+struct Slot {
+  // Rows.
+  std::string node;
+  std::string pod_uid;
+  std::string pod_name;
+  SlotState state = SlotState::kFree;
+  bool bound_once = false;  // counts for JobBound
+  bool succeeded = false;   // done for ever: it may have been given back already
+
+  // Memory.
+  bool released = false;  // given back
+  bool lost = false;      // its node is lost and the deletion accepted
+  bool delete_sent = false;
+  uint64_t call = 0;  // the one under way; 0: none
+  Retry retry;
+
+  bool Occupied() const { return state == SlotState::kTaken || state == SlotState::kBound; }
+  bool Open() const { return !Occupied() && !succeeded && !released; }
+  bool SameRow(const Slot& other) const;
+};
+
+// A reason of BindFailed: one word, and a sentence.
+struct Failure {
+  std::string reason;
+  std::string message;
+};
+
+struct BindJob {
+  int partition = 0;
+  std::shared_ptr<const events::v1::JobFact> fact;  // the first of this attempt, or Stopping
+  bool stopping = false;
+
+  // Rows.
+  bool failed = false;   // BindFailed was said: nothing more is started
+  bool stopped = false;  // JobStopped was said
+  bool resumed = false;  // its suspend was taken away
+
+  // From the matcher's placement.
+  bool placed = false;
+  Millis placement_at{0};  // when to look for it (again)
+  std::shared_ptr<const kubernetes::Amounts> requests;
+  std::vector<Slot> slots;
+
+  // Memory.
+  bool bound_said = false;
+  std::optional<Failure> failure;  // to be said
+  bool suspended = false;          // while stopping: the suspend was accepted
+  bool workload_gone = false;
+  std::optional<int64_t> completions_left;  // asked when pods do not come
+  uint64_t call = 0;                        // about the Job object
+  Retry retry;
+  Millis since{0};     // when this attempt, or its stop, came to us
+  Millis progress{0};  // when a pod last came or was bound
+
+  const std::string& id() const { return fact->job_id(); }
+  uint32_t attempt() const { return fact->attempt(); }
+  const events::v1::Workload& workload() const { return fact->workload(); }
+  bool IsJob() const { return workload().kind() == "Job"; }
+  // Stopped by `suspend: true`, not by deleting its pods.
+  bool StopsBySuspend() const { return IsJob() && !workload().controlled() && !workload_gone; }
+  bool AllBound() const;  // each slot has had its pod
+  // Each slot is for one completion: none is used twice once it has succeeded.
+  bool OneCompletionEach() const {
+    return workload().completions() <= static_cast<int64_t>(slots.size());
+  }
+};
+
+struct JobRow {
+  std::string job_id;
+  int partition = 0;
+  std::string pool;
+  std::string fact;  // serialized
+  uint64_t version = 0;
+  uint32_t attempt = 0;
+  bool failed = false;
+  bool stopped = false;
+  bool resumed = false;
+};
+
+struct SlotRow {
+  std::string job_id;
+  std::string space;  // namespace
+  uint32_t attempt = 0;
+  int slot = 0;
+  Slot value;  // its row fields
+};
+
+// What a batch changes. Applied in this order.
+struct Rows {
+  std::vector<std::string> forgotten;  // job and slots
+  std::vector<std::string> renewed;    // slots of an earlier attempt
+  std::vector<JobRow> jobs;
+  std::vector<SlotRow> slots;
+
+  size_t size() const { return forgotten.size() + renewed.size() + jobs.size() + slots.size(); }
+};
+
+// Appends what leads from `before` to `after`; null: no such job.
+void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows);
+
+// The slots as the matcher placed them. Slots that are absent there, and all of a placement that
+// was given back, count as released.
+void Place(const events::v1::Placement& placement, bool released, BindJob* job);
+// Of a stopping job whose placement is nowhere: as many slots, their nodes to be learnt from the
+// pods.
+void PlaceNowhere(BindJob* job);
+
+}  // namespace fluxqueue::binder

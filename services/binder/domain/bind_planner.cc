@@ -1,0 +1,310 @@
+#include "services/binder/domain/bind_planner.h"
+
+#include <algorithm>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "services/binder/domain/start_planner.h"
+#include "services/binder/domain/stop_planner.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+using events::v1::JobFact;
+
+enum class Want { kNothing, kStart, kStop, kUnknown };
+
+Want WantOf(events::v1::JobState state) {
+  switch (state) {
+    case events::v1::JOB_STATE_SUBMITTED:
+    case events::v1::JOB_STATE_PENDING:
+    case events::v1::JOB_STATE_SUCCEEDED:
+    case events::v1::JOB_STATE_FAILED:
+    case events::v1::JOB_STATE_CANCELLED:
+    case events::v1::JOB_STATE_REJECTED:
+      return Want::kNothing;
+    case events::v1::JOB_STATE_ALLOCATED:
+    case events::v1::JOB_STATE_BOUND:
+    case events::v1::JOB_STATE_RUNNING:
+      return Want::kStart;
+    case events::v1::JOB_STATE_STOPPING:
+      return Want::kStop;
+    case events::v1::JOB_STATE_UNSPECIFIED:
+    case events::v1::JobState_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case events::v1::JobState_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
+  }
+  return Want::kUnknown;
+}
+
+absl::Status Validate(const JobFact& fact) {
+  if (fact.job_id().empty()) return InvalidArgument("job fact without a job id");
+  const Want want = WantOf(fact.state());
+  if (want == Want::kUnknown) {
+    return InvalidArgument("fact {} of job {}: state {} is not known to this version",
+                           fact.version(),
+                           fact.job_id(),
+                           static_cast<int>(fact.state()));
+  }
+  if (want == Want::kNothing) return absl::OkStatus();
+  if (fact.attempt() == 0 || fact.pool().empty() || fact.workload().uid().empty()) {
+    return InvalidArgument(
+        "fact {} of job {}: attempt {}, pool '{}', workload uid '{}': all three "
+        "are needed to start or stop it",
+        fact.version(),
+        fact.job_id(),
+        fact.attempt(),
+        fact.pool(),
+        fact.workload().uid());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void BindPlanner::PodSeen(PodFacts pod) {
+  std::string job_id = pod.job_id;
+  if (board_.See(std::move(pod)) && jobs_.contains(job_id)) dirty_.insert(std::move(job_id));
+}
+
+void BindPlanner::PodGone(const std::string& uid) {
+  const PodFacts* pod = board_.Find(uid);
+  if (pod == nullptr) return;
+  const std::string job_id = pod->job_id;
+  const bool followed = jobs_.contains(job_id);
+  board_.Gone(uid, job_id, followed);
+  if (followed) dirty_.insert(job_id);
+}
+
+void BindPlanner::SetPodsInView(bool in_view, Millis now) {
+  if (in_view == pods_in_view_) return;
+  pods_in_view_ = in_view;
+  if (!in_view) return;
+  in_view_since_ = now;
+  for (const auto& [job_id, job] : jobs_) dirty_.insert(job_id);
+}
+
+absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
+  RETURN_IF_ERROR(Validate(fact));
+  const BindJob* known = Find(fact.job_id());
+  if (known != nullptr && fact.version() <= known->fact->version()) return absl::OkStatus();
+  switch (WantOf(fact.state())) {
+    case Want::kNothing:
+      if (known != nullptr) Erase(fact.job_id());
+      break;
+    case Want::kStart:
+      if (known == nullptr || known->attempt() != fact.attempt()) Make(partition, fact, now);
+      break;
+    case Want::kStop: {
+      BindJob& job = known != nullptr && known->attempt() == fact.attempt()
+                         ? *Touch(fact.job_id())
+                         : Make(partition, fact, now);
+      job.fact = std::make_shared<JobFact>(fact);
+      job.stopping = true;
+      job.since = now;
+      job.retry = {};
+      dirty_.insert(fact.job_id());
+      break;
+    }
+    case Want::kUnknown:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+void BindPlanner::Plan(Millis now, std::vector<Saying>* sayings) {
+  for (; answered_ < answers_.size(); ++answered_) Apply(answers_[answered_], now);
+  while (!wakes_.empty() && wakes_.begin()->first <= now) {
+    const std::string job_id = wakes_.begin()->second;
+    SetWake(job_id, Millis::max());
+    dirty_.insert(job_id);
+  }
+  for (const std::string& job_id : std::exchange(dirty_, {})) {
+    PlanJob(job_id, Context(now, true, sayings));
+  }
+}
+
+std::vector<PlacementKey> BindPlanner::WantedPlacements(Millis now) const {
+  std::vector<PlacementKey> keys;
+  for (const std::string& job_id : unplaced_) {
+    const BindJob& job = jobs_.at(job_id);
+    if (job.placement_at <= now) keys.push_back({job_id, job.attempt()});
+  }
+  return keys;
+}
+
+void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Millis now) {
+  BindJob* job = Touch(key.job_id);
+  if (job == nullptr || job->attempt() != key.attempt || job->placed) return;
+  if (row != nullptr) {
+    Place(row->placement, row->released, job);
+    job->bound_said = job->AllBound();
+  } else if (job->stopping) {
+    PlaceNowhere(job);
+  } else {
+    job->placement_at = now + options_.placement_retry;
+    SetWake(key.job_id, job->placement_at);
+    return;
+  }
+  unplaced_.erase(key.job_id);
+  placed_now_.insert(key.job_id);
+}
+
+void BindPlanner::PlanPlaced(Millis now) {
+  for (const std::string& job_id : std::exchange(placed_now_, {})) {
+    PlanJob(job_id, Context(now, false, nullptr));
+  }
+}
+
+PlanContext BindPlanner::Context(Millis now, bool may_speak, std::vector<Saying>* sayings) {
+  return {.options = options_,
+          .pods = board_,
+          .pods_in_view = pods_in_view_,
+          .in_view_since = in_view_since_,
+          .now = now,
+          .may_speak = may_speak,
+          .last_call = &last_call_,
+          .calls = &calls_,
+          .sayings = sayings};
+}
+
+void BindPlanner::PlanJob(const std::string& job_id, PlanContext context) {
+  BindJob* job = Touch(job_id);
+  if (job == nullptr || !job->placed) return;
+  if (job->stopping) {
+    PlanStop(context, job);
+  } else {
+    PlanStart(context, job);
+  }
+  SetWake(job_id, context.wake);
+  if (context.speak_later) dirty_.insert(job_id);
+}
+
+Rows BindPlanner::Changes() const {
+  std::set<std::string> touched;
+  for (const auto& [job_id, before] : saved_) touched.insert(job_id);
+  Rows rows;
+  for (const std::string& job_id : touched) {
+    AppendChanges(saved_.at(job_id).get(), Find(job_id), &rows);
+  }
+  return rows;
+}
+
+std::vector<Call> BindPlanner::Commit() {
+  saved_.clear();
+  answers_.erase(answers_.begin(), answers_.begin() + static_cast<ptrdiff_t>(answered_));
+  answered_ = 0;
+  return std::exchange(calls_, {});
+}
+
+void BindPlanner::Rollback() {
+  calls_.clear();
+  placed_now_.clear();
+  answered_ = 0;
+  for (auto& [job_id, before] : std::exchange(saved_, {})) {
+    SetWake(job_id, Millis::max());
+    unplaced_.erase(job_id);
+    if (before == nullptr) {
+      jobs_.erase(job_id);
+      board_.ForgetGone(job_id);
+      dirty_.erase(job_id);
+      continue;
+    }
+    if (!before->placed) unplaced_.insert(job_id);
+    jobs_[job_id] = std::move(*before);
+    dirty_.insert(job_id);
+  }
+}
+
+void BindPlanner::Restore(const JobRow& row, const std::vector<SlotRow>& slots, Millis now) {
+  CHECK(saved_.empty(), "restore within a batch");
+  auto fact = std::make_shared<JobFact>();
+  if (!fact->ParseFromString(row.fact)) return;
+  BindJob job;
+  job.partition = row.partition;
+  job.stopping = fact->state() == events::v1::JOB_STATE_STOPPING;
+  job.fact = std::move(fact);
+  job.failed = row.failed;
+  job.stopped = row.stopped;
+  job.resumed = row.resumed;
+  job.since = job.progress = now;
+  for (const SlotRow& slot : slots) {
+    if (slot.attempt != job.attempt()) continue;
+    const auto index = static_cast<size_t>(slot.slot);
+    if (job.slots.size() <= index) job.slots.resize(index + 1);
+    job.slots[index] = slot.value;
+  }
+  unplaced_.insert(row.job_id);
+  dirty_.insert(row.job_id);
+  jobs_[row.job_id] = std::move(job);
+}
+
+void BindPlanner::Drop(int partition) {
+  CHECK(saved_.empty(), "drop within a batch");
+  std::vector<std::string> dropped;
+  for (const auto& [job_id, job] : jobs_) {
+    if (job.partition == partition) dropped.push_back(job_id);
+  }
+  for (const std::string& job_id : dropped) {
+    Erase(job_id);
+    dirty_.erase(job_id);
+  }
+  saved_.clear();
+}
+
+std::optional<Millis> BindPlanner::WakeAt() const {
+  if (wakes_.empty()) return std::nullopt;
+  return wakes_.begin()->first;
+}
+
+const BindJob* BindPlanner::Find(const std::string& job_id) const {
+  const auto found = jobs_.find(job_id);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+void BindPlanner::Save(const std::string& job_id) {
+  if (saved_.contains(job_id)) return;
+  const BindJob* job = Find(job_id);
+  saved_.emplace(job_id, job == nullptr ? nullptr : std::make_unique<BindJob>(*job));
+}
+
+BindJob* BindPlanner::Touch(const std::string& job_id) {
+  const auto found = jobs_.find(job_id);
+  if (found == jobs_.end()) return nullptr;
+  Save(job_id);
+  return &found->second;
+}
+
+BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
+  Save(fact.job_id());
+  BindJob job;
+  job.partition = partition;
+  job.fact = std::make_shared<JobFact>(fact);
+  job.placement_at = now;
+  job.since = job.progress = now;
+  unplaced_.insert(fact.job_id());
+  dirty_.insert(fact.job_id());
+  return jobs_[fact.job_id()] = std::move(job);
+}
+
+void BindPlanner::Erase(const std::string& job_id) {
+  Save(job_id);
+  SetWake(job_id, Millis::max());
+  jobs_.erase(job_id);
+  board_.ForgetGone(job_id);
+  unplaced_.erase(job_id);
+  placed_now_.erase(job_id);
+}
+
+void BindPlanner::SetWake(const std::string& job_id, Millis at) {
+  const auto found = wake_of_.find(job_id);
+  if (found != wake_of_.end()) {
+    wakes_.erase({found->second, job_id});
+    wake_of_.erase(found);
+  }
+  if (at == Millis::max()) return;
+  wakes_.emplace(at, job_id);
+  wake_of_.emplace(job_id, at);
+}
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,131 @@
+// The binder's decisions: facts of jobs + placements + pods + answers of API calls → API calls,
+// rows, messages. Deterministic; time is an argument; performs nothing.
+//
+// What it knows falls in two parts. Pods are the cluster's state: seen when they are seen, never
+// undone. Jobs and slots are ours: provisional within a batch, and rows.
+//
+//   one batch:   Fold…Fold  Plan  WantedPlacements → Placed…  PlanPlaced  Changes  → Commit |
+//   Rollback
+//
+// Calls come out of Commit only, so the slot that a call is about is a committed row before the
+// call is made. Answers (Answer) may come at any time; they are applied by the next Plan, and again
+// after a Rollback. An answer about a job that is not held any more, or to a call that was not made
+// by this memory, is dropped: whoever holds the job makes the call again. JobBound and BindFailed
+// are said once for each attempt, JobStopped once for each stop: what was said is in the rows.
+//
+// Each pass looks at a job as a whole, and only at jobs that something has happened to.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/base/clock.h"
+#include "services/binder/domain/bind_job.h"
+#include "services/binder/domain/call.h"
+#include "services/binder/domain/plan_context.h"
+#include "services/binder/domain/pod_board.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::binder {
+
+struct PlacementKey {
+  std::string job_id;
+  uint32_t attempt = 0;
+};
+
+// A row of the matcher's `allocations`.
+struct PlacementRow {
+  events::v1::Placement placement;
+  bool released = false;
+};
+
+class BindPlanner {
+ public:
+  explicit BindPlanner(PlanOptions options) : options_(options) {}
+
+  // The pod watch.
+  void PodSeen(PodFacts pod);
+  void PodGone(const std::string& uid);
+  // `in_view`: the first list is complete, and the watch stands.
+  void SetPodsInView(bool in_view, Millis now);
+
+  // Answers of calls. Thread: the planner's.
+  void Answer(CallResult result) { answers_.push_back(std::move(result)); }
+
+  // A fact from the log. InvalidArgument: it can never be handled; nothing was changed.
+  absl::Status Fold(int partition, const events::v1::JobFact& fact, Millis now);
+  void Plan(Millis now, std::vector<Saying>* sayings);
+  // Jobs that cannot go on without their placement.
+  std::vector<PlacementKey> WantedPlacements(Millis now) const;
+  // Null: there is no such row.
+  void Placed(const PlacementKey& key, const PlacementRow* row, Millis now);
+  // For the jobs placed in this batch. Says nothing: what has to be said waits for the next.
+  void PlanPlaced(Millis now);
+  Rows Changes() const;
+  std::vector<Call> Commit();
+  void Rollback();
+
+  // From rows, never within a batch. `placement` as by Placed; unset: it will be wanted.
+  void Restore(const JobRow& job, const std::vector<SlotRow>& slots, Millis now);
+  void Drop(int partition);
+
+  // Plan has something to do at once.
+  bool HasWork() const { return !dirty_.empty() || answered_ < answers_.size(); }
+  // When Plan has something to do.
+  std::optional<Millis> WakeAt() const;
+
+  const BindJob* Find(const std::string& job_id) const;
+  const PodBoard& pods() const { return board_; }
+  size_t jobs() const { return jobs_.size(); }
+  uint64_t dropped_answers() const { return dropped_answers_; }
+
+ private:
+  // The job to be changed, saved as it was when the batch began. Null: not known.
+  BindJob* Touch(const std::string& job_id);
+  void Save(const std::string& job_id);
+  BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now);
+  void Erase(const std::string& job_id);
+  void SetWake(const std::string& job_id, Millis at);
+
+  PlanContext Context(Millis now, bool may_speak, std::vector<Saying>* sayings);
+  void PlanJob(const std::string& job_id, PlanContext context);
+  void Apply(const CallResult& result, Millis now);
+  void SeeResult(const CallResult& result);
+  void ApplyToJob(const CallResult& result, Millis now, BindJob* job);
+  void ApplyToSlot(const CallResult& result, Millis now, BindJob* job);
+  void BackOff(const CallResult& result, Millis now, Retry* retry) const;
+
+  const PlanOptions options_;
+  PodBoard board_;
+  bool pods_in_view_ = false;
+  Millis in_view_since_{0};
+
+  std::unordered_map<std::string, BindJob> jobs_;
+  std::set<std::string> dirty_;
+  std::set<std::string> unplaced_;
+  std::set<std::string> placed_now_;
+  std::set<std::pair<Millis, std::string>> wakes_;
+  std::unordered_map<std::string, Millis> wake_of_;
+
+  // This batch. Null: there was no such job.
+  std::unordered_map<std::string, std::unique_ptr<BindJob>> saved_;
+  std::vector<Call> calls_;
+  std::deque<CallResult> answers_;
+  size_t answered_ = 0;  // of answers_, applied in this batch
+  uint64_t last_call_ = 0;
+  uint64_t dropped_answers_ = 0;
+};
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,509 @@
+#include "services/binder/domain/bind_planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "services/binder/domain/planner_harness.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+using events::v1::JOB_STATE_ALLOCATED;
+using events::v1::JOB_STATE_BOUND;
+using events::v1::JOB_STATE_PENDING;
+using events::v1::JOB_STATE_RUNNING;
+using events::v1::JOB_STATE_STOPPING;
+using events::v1::JOB_STATE_SUCCEEDED;
+using events::v1::JobFact;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class BindPlannerTest : public ::testing::Test {
+ protected:
+  void Allocate(uint32_t slots, uint32_t attempt = 1) {
+    h_.PlaceJob("a", attempt, slots);
+    h_.log.push_back(Fact(JOB_STATE_ALLOCATED, slots, attempt));
+  }
+  JobFact Fact(events::v1::JobState state, uint32_t slots, uint32_t attempt = 1) {
+    JobFact fact = h_.Fact("a", state, slots, attempt);
+    *fact.mutable_workload() = workload_.has_value() ? *workload_ : fact.workload();
+    return fact;
+  }
+  void Stop(uint32_t slots, uint32_t attempt = 1) {
+    h_.log.push_back(Fact(JOB_STATE_STOPPING, slots, attempt));
+  }
+  events::v1::Workload& Workload(uint32_t slots) {
+    if (!workload_.has_value()) workload_ = h_.Fact("x", JOB_STATE_PENDING, slots).workload();
+    workload_->set_name("a");
+    workload_->set_uid("a");
+    return *workload_;
+  }
+  void BarePod() {
+    Workload(1).set_kind("Pod");
+    Workload(1).set_recreatable(false);
+  }
+
+  PlannerHarness h_;
+  std::optional<events::v1::Workload> workload_;
+};
+
+TEST_F(BindPlannerTest, APodThatIsThereIsBoundByTheBatchOfTheFact) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("bind a-0 n0"));
+  EXPECT_EQ(calls[0].resource_version, h_.cluster.Pod("a-0")->resource_version);
+  EXPECT_EQ(h_.tables.SlotsOf("a").at(0).value.state, SlotState::kTaken);
+  h_.Execute(calls);
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  EXPECT_EQ(h_.tables.SlotsOf("a").at(0).value.state, SlotState::kBound);
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, APodThatComesLaterIsBoundWhenItComes) {
+  Allocate(1);
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  h_.cluster.AddPod("a", "a-0");
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n0"));
+}
+
+TEST_F(BindPlannerTest, NothingIsBoundBeforeTheJobIsAllocated) {
+  h_.cluster.AddPod("a", "a-0");
+  h_.log.push_back(Fact(JOB_STATE_PENDING, 1));
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  EXPECT_THAT(h_.tables.jobs, IsEmpty());
+}
+
+TEST_F(BindPlannerTest, ARolledBackBatchLetsNoCallOutAndIsPlannedAgain) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.FailedBatch();
+  EXPECT_EQ(h_.planner->Find("a"), nullptr);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("bind a-0 n0"));
+  h_.Execute(calls);
+  h_.FailedBatch();  // the answer is not lost with the batch
+  h_.Batch();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, AnIndexGetsItsSlot) {
+  Workload(3).set_indexed(true);
+  h_.cluster.AddPod("a", "a-z", 0);
+  h_.cluster.AddPod("a", "a-y", 2);
+  h_.cluster.AddPod("a", "a-x", 1);
+  Allocate(3);
+  EXPECT_THAT(Describe(h_.Batch()),
+              UnorderedElementsAre("bind a-z n0", "bind a-x n1", "bind a-y n2"));
+}
+
+TEST_F(BindPlannerTest, IndexesBeyondTheSlotsTakeWhatIsFree) {
+  Workload(4).set_indexed(true);
+  Workload(4).set_completions(4);
+  h_.cluster.AddPod("a", "a-0", 0);
+  h_.cluster.AddPod("a", "a-1", 1);
+  Allocate(2);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.cluster.AddPod("a", "a-2", 2);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n1"));
+}
+
+TEST_F(BindPlannerTest, AReplacementWaitsUntilItsPredecessorHasGone) {
+  for (const bool indexed : {false, true}) {
+    SCOPED_TRACE(indexed);
+    h_.cluster = FakeCluster();
+    h_.tables = FakeTables();
+    h_.Restart();
+    Workload(1).set_indexed(indexed);
+    h_.cluster.AddPod("a", "old", 0);
+    Allocate(1, indexed ? 2 : 1);
+    h_.Settle();
+    h_.cluster.Delete("old");
+    h_.cluster.AddPod("a", "new", 0);
+    EXPECT_THAT(h_.Batch(), IsEmpty());  // side by side
+    h_.cluster.Remove("old");
+    EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind new n0"));
+  }
+}
+
+TEST_F(BindPlannerTest, ASlotIsNotUsedAgainAfterItsOnlyCompletion) {
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.End("a-0", PodFacts::Phase::kSucceeded);
+  h_.cluster.End("a-1", PodFacts::Phase::kFailed);
+  h_.cluster.AddPod("a", "a-2");
+  h_.cluster.AddPod("a", "a-3");
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n1"));
+  h_.cluster.Remove("a-0");
+  h_.Settle();
+  h_.Restart();  // known from the rows too
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.Pod("a-3")->Bound());
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, ASlotThatWasGivenBackIsNotUsed) {
+  Allocate(2);
+  h_.tables.placements[{"a", 1}].placement.mutable_slots(0)->set_released(true);
+  h_.cluster.AddPod("a", "a-0");
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n1"));
+}
+
+TEST_F(BindPlannerTest, APodThatAsksForMoreThanItsSlotFailsTheAttempt) {
+  Allocate(2);
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1").requests["cpu"] = 1001;
+  h_.cluster.Touch(*h_.cluster.Pod("a-1"));
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 PodTooLarge"));
+  EXPECT_THAT(h_.sayings.at(0).envelope.bind_failed().message(), HasSubstr("a-1"));
+  EXPECT_FALSE(h_.cluster.Pod("a-0")->Bound());
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 PodTooLarge"));
+}
+
+TEST_F(BindPlannerTest, APinnedPodIsReleasedAndCountsWhenItIsScheduled) {
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  Allocate(1);
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.Pod("a-0")->gated);
+  EXPECT_THAT(h_.Said("job_bound"), IsEmpty());
+  h_.cluster.Schedule("a-0", "n0");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, AnotherSchedulersNodeIsAConflict) {
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  Allocate(1);
+  h_.Settle();
+  h_.cluster.Schedule("a-0", "n7");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 Conflict"));
+}
+
+TEST_F(BindPlannerTest, ABindingThatConflictsIsRepeatedWithTheNewerVersion) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  const std::vector<Call> calls = h_.Batch();
+  h_.cluster.Touch(*h_.cluster.Pod("a-0"));  // somebody labels it
+  h_.cluster.events.clear();                 // and the watch is late
+  h_.Execute(calls);
+  const std::vector<Call> again = h_.Batch();
+  ASSERT_THAT(Describe(again), ElementsAre("bind a-0 n0"));
+  EXPECT_EQ(again[0].resource_version, h_.cluster.Pod("a-0")->resource_version);
+}
+
+TEST_F(BindPlannerTest, ABindingThatWasMadeUnseenIsSuccess) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.cluster.Execute(h_.Batch().at(0));  // its answer never comes
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, ANewOwnerRepeatsTheCallForTheSameSlot) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Batch();
+  h_.Restart();
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n0"));
+}
+
+TEST_F(BindPlannerTest, AnswersOfPartitionsThatMovedAreDropped) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  const std::vector<Call> calls = h_.Batch();
+  h_.planner->Drop(0);
+  h_.Execute(calls);
+  h_.Batch();
+  EXPECT_EQ(h_.planner->dropped_answers(), 1);
+  EXPECT_THAT(h_.Said("job_bound"), IsEmpty());
+}
+
+TEST_F(BindPlannerTest, AnUnknownPodIsReadBeforeItsSlotIsGivenAway) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Batch();
+  h_.cluster.AddPod("a", "a-1");
+  BindPlanner fresh(h_.options);
+  fresh.Restore(h_.tables.jobs.at("a"), h_.tables.SlotsOf("a"), h_.now);
+  fresh.SetPodsInView(true, h_.now);
+  fresh.PodSeen(*h_.cluster.Pod("a-1"));  // its watch has not come to a-0
+  fresh.Placed({"a", 1}, &h_.tables.placements.at({"a", 1}), h_.now);
+  fresh.PlanPlaced(h_.now);
+  EXPECT_THAT(fresh.Commit(), IsEmpty());
+  std::vector<Saying> said;
+  fresh.Plan(h_.now, &said);
+  const std::vector<Call> calls = fresh.Commit();
+  ASSERT_THAT(Describe(calls), ElementsAre("read_pod a-0 n0"));
+  fresh.Answer(h_.cluster.Execute(calls[0]));
+  fresh.Plan(h_.now, &said);
+  EXPECT_THAT(Describe(fresh.Commit()), ElementsAre("bind a-0 n0"));
+}
+
+TEST_F(BindPlannerTest, TransientErrorsBackOffAndDoNotHinderOthers) {
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_EQ(calls.size(), 2);
+  h_.planner->Answer({.call = calls[0],
+                      .outcome = CallResult::Outcome::kRetry,
+                      .pod = {},
+                      .retry_after = Millis(700),
+                      .message = "throttled"});
+  h_.planner->Answer(h_.cluster.Execute(calls[1]));
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  EXPECT_TRUE(h_.SlotOf("a", 1).bound_once);
+  EXPECT_EQ(h_.planner->WakeAt(), h_.now + Millis(700));
+  h_.now += Millis(700);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n0"));
+}
+
+TEST_F(BindPlannerTest, PodsThatDoNotComeFailTheAttempt) {
+  Allocate(2);
+  h_.cluster.AddPod("a", "a-0");
+  h_.Settle();
+  h_.now += h_.options.start_timeout - Millis(1);
+  h_.Batch();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  h_.now += Millis(1);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout"));
+  EXPECT_THAT(h_.sayings.at(0).envelope.bind_failed().message(), HasSubstr("1 of 2 pods"));
+}
+
+TEST_F(BindPlannerTest, AJobThatLacksFewerCompletionsThanItHasSlotsIsNotTimedOut) {
+  h_.cluster.suspended["a"] = false;
+  h_.cluster.completions_left["a"] = 1;
+  Allocate(2, 2);
+  h_.cluster.AddPod("a", "a-0");
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/2"));
+}
+
+TEST_F(BindPlannerTest, NoTimeoutWhileThePodsAreNotInView) {
+  Allocate(1);
+  h_.Settle();
+  h_.planner->SetPodsInView(false, h_.now);
+  h_.now += 2 * h_.options.start_timeout;
+  h_.Batch();
+  h_.planner->SetPodsInView(true, h_.now);
+  h_.Batch();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+}
+
+TEST_F(BindPlannerTest, AMissingPlacementIsLookedForAgain) {
+  h_.cluster.AddPod("a", "a-0");
+  h_.log.push_back(Fact(JOB_STATE_ALLOCATED, 1));
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  h_.PlaceJob("a", 1, 1);
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  h_.now += h_.options.placement_retry;
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n0"));
+}
+
+TEST_F(BindPlannerTest, ASuspendedJobIsResumedOnceAndSuspendedToStop) {
+  Workload(1).set_suspended(true);
+  h_.cluster.suspended["a"] = true;
+  Allocate(1);
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.suspended["a"]);
+  h_.cluster.suspended["a"] = true;  // by the user: his affair
+  h_.Restart();
+  h_.Settle();
+  EXPECT_TRUE(h_.cluster.suspended["a"]);
+  h_.cluster.suspended["a"] = false;
+
+  h_.cluster.AddPod("a", "a-0");
+  h_.Settle();
+  Stop(1);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("suspend a "));
+  h_.cluster.Execute({.kind = Call::Kind::kSuspend,
+                      .job_id = "a",
+                      .space = "",
+                      .name = "a",
+                      .uid = "a",
+                      .node = ""});
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), IsEmpty());  // its pod runs
+  h_.cluster.Delete("a-0");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), IsEmpty());  // and is going
+  h_.cluster.Remove("a-0");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+
+  h_.log.push_back(Fact(JOB_STATE_PENDING, 1, 2));
+  Allocate(1, 2);
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.suspended["a"]);
+  EXPECT_EQ(h_.tables.jobs.at("a").attempt, 2);
+}
+
+TEST_F(BindPlannerTest, ALaterAttemptDoesNotTakeAwayTheUsersOwnSuspend) {
+  h_.cluster.suspended["a"] = true;
+  Allocate(1, 2);
+  h_.Settle();
+  EXPECT_TRUE(h_.cluster.suspended["a"]);
+}
+
+TEST_F(BindPlannerTest, AControlledJobIsStoppedByDeletingItsBoundPods) {
+  Workload(2).set_controlled(true);
+  h_.cluster.suspended["a"] = false;
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.AddPod("a", "a-1");
+  h_.cluster.AddPod("a", "a-2");  // no slot: nothing is done about it
+  ASSERT_THAT(Describe(h_.Batch()), ElementsAre("bind a-1 n1"));
+  Stop(2);
+  h_.Restart();  // the Binding of a-1 was never sent
+  const std::vector<Call> calls = h_.Batch();
+  EXPECT_THAT(Describe(calls), UnorderedElementsAre("delete a-0 n0", "fence a-1 n1"));
+  h_.Execute(calls);
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.suspended["a"]);
+  EXPECT_THAT(h_.Said("job_stopped"), IsEmpty());
+  h_.cluster.Remove("a-0");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+  EXPECT_EQ(h_.SlotOf("a", 1).state, SlotState::kFenced);
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, AFenceThatComesTooLateLeadsToADeletion) {
+  BarePod();
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  const std::vector<Call> bind = h_.Batch();
+  h_.cluster.Execute(bind.at(0));  // a former owner's, unknown to the new one
+  h_.cluster.events.clear();
+  Stop(1);
+  h_.Batch();
+  h_.planner->Answer(
+      {.call = bind[0], .outcome = CallResult::Outcome::kRetry, .pod = {}, .message = "timeout"});
+  h_.Batch();
+  h_.now += h_.options.retry_max;
+  const std::vector<Call> fence = h_.Batch();
+  ASSERT_THAT(Describe(fence), ElementsAre("fence a-0 n0"));
+  h_.Execute(fence);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("delete a-0 n0"));
+}
+
+TEST_F(BindPlannerTest, ABarePodThatIsNotBoundIsLeftHeld) {
+  BarePod();
+  Allocate(1);
+  h_.Batch();
+  Stop(1);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, AReleasedPinnedPodIsDeletedNotFenced) {
+  BarePod();
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  Allocate(1);
+  h_.Settle();
+  Stop(1);
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-0"), nullptr);
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, OnALostNodeADeletionThatWasAcceptedCounts) {
+  BarePod();
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  Stop(1);
+  h_.Settle();
+  EXPECT_TRUE(h_.cluster.Pod("a-0")->deleting);
+  EXPECT_THAT(h_.Said("job_stopped"), IsEmpty());
+  h_.cluster.lost_nodes.insert("n0");
+  h_.now += 2 * h_.options.node_check_interval;
+  h_.Execute(h_.Batch());
+  h_.Batch();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, PodsOfAnEarlierAttemptAreNotInTheWay) {
+  h_.cluster.AddPod("a", "old");
+  Allocate(1);
+  h_.Settle();
+  h_.cluster.Delete("old");  // hangs on a lost node
+  h_.log.push_back(Fact(JOB_STATE_PENDING, 1, 2));
+  Allocate(1, 2);
+  h_.cluster.AddPod("a", "new");
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("new")->slot->attempt, 2);
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1", "a/2"));
+}
+
+TEST_F(BindPlannerTest, BoundPodsOfLostRowsAreAdopted) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  h_.tables.jobs.clear();
+  h_.tables.slots.clear();
+  h_.Restart();
+  h_.cluster.AddPod("a", "a-1");
+  h_.log.push_back(Fact(JOB_STATE_RUNNING, 1));
+  h_.Settle();
+  EXPECT_EQ(h_.SlotOf("a", 0).pod_uid, "a-0");
+  EXPECT_FALSE(h_.cluster.Pod("a-1")->Bound());
+}
+
+TEST_F(BindPlannerTest, AnEndedJobLeavesNothing) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  h_.log.push_back(Fact(JOB_STATE_BOUND, 1));
+  h_.log.push_back(Fact(JOB_STATE_SUCCEEDED, 1));
+  h_.Settle();
+  EXPECT_EQ(h_.planner->jobs(), 0);
+  EXPECT_THAT(h_.tables.jobs, IsEmpty());
+  EXPECT_THAT(h_.tables.slots, IsEmpty());
+  EXPECT_EQ(h_.planner->WakeAt(), std::nullopt);
+}
+
+TEST_F(BindPlannerTest, FactsThatCanNeverBeHandledAreRefusedAndChangeNothing) {
+  JobFact fact = Fact(JOB_STATE_ALLOCATED, 1);
+  fact.clear_job_id();
+  EXPECT_EQ(h_.planner->Fold(0, fact, h_.now).code(), absl::StatusCode::kInvalidArgument);
+  fact = Fact(JOB_STATE_ALLOCATED, 1);
+  fact.set_attempt(0);
+  EXPECT_EQ(h_.planner->Fold(0, fact, h_.now).code(), absl::StatusCode::kInvalidArgument);
+  fact = Fact(static_cast<events::v1::JobState>(99), 1);
+  EXPECT_EQ(h_.planner->Fold(0, fact, h_.now).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(h_.planner->Changes().size(), 0);
+}
+
+TEST_F(BindPlannerTest, AnOldFactIsStale) {
+  Allocate(1);
+  const JobFact old = h_.log.front();
+  h_.Batch();
+  h_.log.push_back(Fact(JOB_STATE_STOPPING, 1));
+  h_.Batch();
+  h_.log.push_back(old);
+  h_.Batch();
+  EXPECT_TRUE(h_.planner->Find("a")->stopping);
+}
+
+}  // namespace
+}  // namespace fluxqueue::binder

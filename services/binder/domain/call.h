@@ -1,0 +1,65 @@
+// What the binder asks of the API server, and what came of it. Every call can be repeated: the
+// second time changes nothing. All that start or stop a pod name its uid; those that start one also
+// the resourceVersion that the plan was made with.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libs/base/clock.h"
+#include "services/binder/domain/pod_board.h"
+
+namespace fluxqueue::binder {
+
+struct Call {
+  enum class Kind {
+    kBind,       // Binding of a direct pod to `node`
+    kRelease,    // pinned pod: node affinity to `node` and the gate's removal, in one patch
+    kResume,     // Job: suspend: false
+    kSuspend,    // Job: suspend: true, with our annotation
+    kDelete,     // pod, with its own grace
+    kFence,      // pod: annotation, so that Bindings planned earlier fail
+    kReadPod,    // is it there?
+    kCheckNode,  // is `node` lost?
+    kReadJob,    // how many completions does the Job lack?
+  };
+
+  Kind kind = Kind::kBind;
+  uint64_t id = 0;
+  std::string job_id;
+  uint32_t attempt = 0;
+  int slot = -1;  // -1: about the job itself
+  uint32_t slots = 0;
+  std::string space;  // namespace
+  std::string name;   // of the pod or the Job
+  std::string uid;
+  uint64_t resource_version = 0;  // 0: no precondition
+  std::string node;
+  // kResume: only if the Job carries our own suspend.
+  bool only_ours = false;
+};
+
+std::string_view Name(Call::Kind kind);
+
+struct CallResult {
+  enum class Outcome {
+    kDone,
+    kConflict,  // a precondition failed; `pod` is how it looks now
+    kGone,      // no object of that uid
+    kRetry,     // may succeed later; it may also have been done
+    kRefused,   // never succeeds
+  };
+
+  Call call;
+  Outcome outcome = Outcome::kDone;
+  // How the pod looked after the call, or when it was read because of a conflict.
+  std::optional<PodFacts> pod;
+  bool node_lost = false;        // kCheckNode
+  int64_t completions_left = 0;  // kReadJob
+  Millis retry_after{0};         // kRetry: the API server's wish
+  std::string message;
+};
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,74 @@
+#include "services/binder/domain/plan_context.h"
+
+#include <fmt/format.h>
+
+namespace fluxqueue::binder {
+namespace {
+
+Call MakeCall(PlanContext& context, const BindJob& job, Call::Kind kind) {
+  Call call;
+  call.kind = kind;
+  call.id = ++*context.last_call;
+  call.job_id = job.id();
+  call.attempt = job.attempt();
+  call.slots = static_cast<uint32_t>(job.slots.size());
+  call.space = job.workload().namespace_();
+  return call;
+}
+
+}  // namespace
+
+uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::Kind kind) {
+  const Slot& of = job.slots[static_cast<size_t>(slot)];
+  Call call = MakeCall(context, job, kind);
+  call.slot = slot;
+  call.name = of.pod_name;
+  call.uid = of.pod_uid;
+  call.node = of.node;
+  const bool starts = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
+  if (const PodFacts* pod = context.pods.Find(of.pod_uid); starts && pod != nullptr) {
+    call.resource_version = pod->resource_version;
+  }
+  const uint64_t id = call.id;
+  context.calls->push_back(std::move(call));
+  return id;
+}
+
+uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind) {
+  Call call = MakeCall(context, job, kind);
+  call.name = job.workload().name();
+  call.uid = job.workload().uid();
+  // In the first attempt the suspend is as admission saw it; later it may have become the user's.
+  call.only_ours =
+      kind == Call::Kind::kResume && !(job.workload().suspended() && job.attempt() == 1);
+  const uint64_t id = call.id;
+  context.calls->push_back(std::move(call));
+  return id;
+}
+
+void AdoptPods(PlanContext& context, BindJob* job) {
+  for (const PodFacts* pod : context.pods.OfJob(job->id())) {
+    if (!pod->Bound() || pod->Ended() || !pod->slot.has_value()) continue;
+    if (pod->slot->attempt != job->attempt() || pod->slot->part != 0) continue;
+    if (pod->slot->slot >= job->slots.size()) continue;
+    Slot& slot = job->slots[pod->slot->slot];
+    if (slot.Occupied() || slot.pod_uid == pod->uid) continue;
+    if (slot.node.empty()) slot.node = pod->node;
+    slot.pod_uid = pod->uid;
+    slot.pod_name = pod->name;
+    slot.state = SlotState::kTaken;
+    slot.retry = {};
+  }
+}
+
+void ReadUnknownPod(PlanContext& context, BindJob* job, int slot) {
+  Slot& of = job->slots[static_cast<size_t>(slot)];
+  if (!context.pods_in_view || of.call != 0 || !context.Due(of.retry)) return;
+  of.call = IssueForSlot(context, *job, slot, Call::Kind::kReadPod);
+}
+
+std::string Describe(const events::v1::Workload& workload) {
+  return fmt::format("{} {}/{}", workload.kind(), workload.namespace_(), workload.name());
+}
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,105 @@
+#include "services/binder/domain/pod_board.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/requests.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+// etcd's revision. Kubernetes promises that versions of one resource can be compared as numbers.
+std::optional<uint64_t> ParseVersion(const std::string& text) {
+  uint64_t version = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, version);
+  if (result.ec != std::errc() || result.ptr != end || text.empty()) return std::nullopt;
+  return version;
+}
+
+PodFacts::Phase PhaseOf(const std::string& phase) {
+  if (phase == "Succeeded") return PodFacts::Phase::kSucceeded;
+  if (phase == "Failed") return PodFacts::Phase::kFailed;
+  return PodFacts::Phase::kLive;
+}
+
+std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
+  const auto found = pod.meta.annotations.find(kubernetes::kAllocationAnnotation);
+  if (found == pod.meta.annotations.end()) return std::nullopt;
+  absl::StatusOr<kubernetes::SlotName> slot = kubernetes::ParseSlotName(found->second);
+  if (!slot.ok()) return std::nullopt;
+  return *slot;
+}
+
+}  // namespace
+
+std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
+  std::optional<std::string> job_id = kubernetes::JobIdOf(pod);
+  const std::optional<uint64_t> version = ParseVersion(pod.meta.resource_version);
+  if (!job_id.has_value() || !version.has_value() || pod.meta.uid.empty()) return std::nullopt;
+  PodFacts facts;
+  facts.uid = pod.meta.uid;
+  facts.job_id = *std::move(job_id);
+  facts.space = pod.meta.namespace_name;
+  facts.name = pod.meta.name;
+  facts.resource_version = *version;
+  facts.node = pod.spec.node_name;
+  facts.index = pod.Index().value_or(-1);
+  facts.phase = PhaseOf(pod.status.phase);
+  facts.deleting = pod.meta.deleted_ms != 0;
+  facts.direct = pod.spec.scheduler_name == kubernetes::kSchedulerName;
+  facts.gated = std::find(pod.spec.gates.begin(), pod.spec.gates.end(), kubernetes::kGate) !=
+                pod.spec.gates.end();
+  facts.slot = SlotOf(pod);
+  if (!facts.Ended() && !facts.Bound()) facts.requests = kubernetes::EffectiveRequests(pod.spec);
+  return facts;
+}
+
+bool PodBoard::See(PodFacts pod) {
+  if (KnownGone(pod.uid, pod.job_id)) return false;
+  const auto found = pods_.find(pod.uid);
+  if (found != pods_.end()) {
+    if (pod.resource_version <= found->second.resource_version) return false;
+    found->second = std::move(pod);
+    return true;
+  }
+  by_job_[pod.job_id].push_back(pod.uid);
+  std::string uid = pod.uid;
+  pods_.emplace(std::move(uid), std::move(pod));
+  return true;
+}
+
+void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool remember) {
+  if (remember) gone_[job_id].insert(uid);
+  if (pods_.erase(uid) == 0) return;
+  const auto of_job = by_job_.find(job_id);
+  if (of_job == by_job_.end()) return;
+  std::erase(of_job->second, uid);
+  if (of_job->second.empty()) by_job_.erase(of_job);
+}
+
+const PodFacts* PodBoard::Find(const std::string& uid) const {
+  const auto found = pods_.find(uid);
+  return found == pods_.end() ? nullptr : &found->second;
+}
+
+bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) const {
+  const auto found = gone_.find(job_id);
+  return found != gone_.end() && found->second.contains(uid);
+}
+
+std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id) const {
+  std::vector<const PodFacts*> pods;
+  const auto found = by_job_.find(job_id);
+  if (found == by_job_.end()) return pods;
+  pods.reserve(found->second.size());
+  for (const std::string& uid : found->second) pods.push_back(&pods_.at(uid));
+  std::sort(pods.begin(), pods.end(), [](const PodFacts* a, const PodFacts* b) {
+    return std::tie(a->name, a->uid) < std::tie(b->name, b->uid);
+  });
+  return pods;
+}
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,75 @@
+// What the cluster's pods look like, as far as the binder cares: fed by the pod watch and by the
+// answers of API calls, in any order.
+//
+// A pod moves only to a newer resourceVersion, so an old event that comes late changes nothing. A
+// pod that is not here may be gone or not yet seen: only KnownGone() tells, and it remembers uids
+// of pods of the jobs that are being followed.
+//
+// Pure. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/quantity.h"
+#include "libs/kubernetes/views.h"
+
+namespace fluxqueue::binder {
+
+struct PodFacts {
+  enum class Phase { kLive, kSucceeded, kFailed };
+
+  std::string uid;
+  std::string job_id;
+  std::string space;  // namespace
+  std::string name;
+  uint64_t resource_version = 0;
+  std::string node;  // empty: not bound
+  int index = -1;    // of an Indexed Job; -1: none
+  Phase phase = Phase::kLive;
+  bool deleting = false;
+  bool direct = false;  // held by its scheduler's name
+  bool gated = false;   // held by our gate
+  // From our annotation, written when it was bound or released.
+  std::optional<kubernetes::SlotName> slot;
+  kubernetes::Amounts requests;  // empty once it has ended
+
+  bool Bound() const { return !node.empty(); }
+  bool Ended() const { return phase != Phase::kLive; }
+  // Nothing of ours holds it any more: kube-scheduler may bind it at any time.
+  bool Released() const { return !direct && !gated && !Bound(); }
+  // Waits for a slot.
+  bool Waiting() const { return (direct || gated) && !Bound() && !deleting && !Ended(); }
+};
+
+// Unset: no job of ours can own it (another controller), or it lacks uid or resourceVersion.
+std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod);
+
+class PodBoard {
+ public:
+  // False: nothing new (older than what is known, or known to be gone).
+  bool See(PodFacts pod);
+  // `remember`: its job is followed.
+  void Gone(const std::string& uid, const std::string& job_id, bool remember);
+  // The job is no longer followed.
+  void ForgetGone(const std::string& job_id) { gone_.erase(job_id); }
+
+  // Null: not here. Valid until the next call that is not const.
+  const PodFacts* Find(const std::string& uid) const;
+  bool KnownGone(const std::string& uid, const std::string& job_id) const;
+  // In the order of their names.
+  std::vector<const PodFacts*> OfJob(const std::string& job_id) const;
+  size_t size() const { return pods_.size(); }
+
+ private:
+  std::unordered_map<std::string, PodFacts> pods_;
+  std::unordered_map<std::string, std::vector<std::string>> by_job_;
+  std::unordered_map<std::string, std::unordered_set<std::string>> gone_;
+};
+
+}  // namespace fluxqueue::binder

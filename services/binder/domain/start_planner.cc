@@ -1,0 +1,279 @@
+#include "services/binder/domain/start_planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "libs/kubernetes/requests.h"
+
+namespace fluxqueue::binder {
+namespace {
+
+void SetFailure(BindJob* job, std::string reason, std::string message) {
+  if (job->failed || job->failure.has_value()) return;
+  job->failure = Failure{std::move(reason), std::move(message)};
+}
+
+// The pod of a slot has ended.
+void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
+  if (pod.node == slot->node) slot->bound_once = true;
+  const bool succeeded = pod.phase == PodFacts::Phase::kSucceeded;
+  // The only pod of a job is the job's end, which others see to; nobody wants the slot, so its row
+  // need not be written once more.
+  if (succeeded && job->slots.size() == 1 && job->OneCompletionEach()) return;
+  slot->state = SlotState::kEnded;
+  slot->succeeded = succeeded && job->OneCompletionEach();
+}
+
+void ObserveBound(PlanContext& context, BindJob* job, Slot* slot, const PodFacts& pod) {
+  if (pod.node != slot->node) {
+    SetFailure(
+        job,
+        "Conflict",
+        fmt::format("pod {}/{} was to run on node {} and was bound to {} by another scheduler",
+                    pod.space,
+                    pod.name,
+                    slot->node,
+                    pod.node));
+    return;
+  }
+  if (slot->state == SlotState::kTaken) job->progress = context.now;
+  slot->state = SlotState::kBound;
+  slot->bound_once = true;
+}
+
+// What has become of the pods in their slots.
+void Observe(PlanContext& context, BindJob* job) {
+  for (size_t i = 0; i < job->slots.size(); ++i) {
+    Slot& slot = job->slots[i];
+    if (!slot.Occupied()) continue;
+    const PodFacts* pod = context.pods.Find(slot.pod_uid);
+    if (pod == nullptr) {
+      if (context.pods.KnownGone(slot.pod_uid, job->id())) {
+        slot.state = SlotState::kEnded;
+      } else {
+        ReadUnknownPod(context, job, static_cast<int>(i));
+      }
+    } else if (pod->Ended()) {
+      ObserveEnd(job, &slot, *pod);
+    } else if (pod->Bound()) {
+      ObserveBound(context, job, &slot, *pod);
+    } else if (pod->deleting && slot.state == SlotState::kTaken && slot.call == 0) {
+      slot.state = SlotState::kEnded;  // the API server binds no pod that is going
+    }
+  }
+}
+
+// Gives the waiting pods of one job their slots.
+class SlotChooser {
+ public:
+  SlotChooser(const PlanContext& context, const BindJob& job) : job_(job) {
+    for (size_t i = 0; i < job.slots.size(); ++i) {
+      const Slot& slot = job.slots[i];
+      if (slot.Open()) open_.insert(i);
+      if (!slot.Occupied()) continue;
+      seated_.insert(slot.pod_uid);
+      if (const PodFacts* pod = context.pods.Find(slot.pod_uid); pod != nullptr) {
+        indexes_.insert(pod->index);
+      }
+    }
+  }
+
+  bool done() const { return open_.empty(); }
+  bool Seated(const PodFacts& pod) const { return seated_.contains(pod.uid); }
+
+  // Unset: it has to wait, for its predecessor or for any slot.
+  std::optional<size_t> Choose(const PodFacts& pod) {
+    const std::optional<size_t> chosen =
+        job_.workload().indexed() && pod.index >= 0 ? ForIndex(pod.index) : First();
+    if (chosen.has_value()) {
+      open_.erase(*chosen);
+      indexes_.insert(pod.index);
+    }
+    return chosen;
+  }
+
+ private:
+  std::optional<size_t> First() const {
+    if (open_.empty()) return std::nullopt;
+    return *open_.begin();
+  }
+
+  std::optional<size_t> ForIndex(int index) const {
+    if (indexes_.contains(index)) return std::nullopt;  // its predecessor has not gone
+    const auto own = static_cast<size_t>(index);
+    if (open_.contains(own)) return own;
+    if (job_.OneCompletionEach()) return std::nullopt;
+    // More indexes than slots: rather one that was used, its own index may be still to come.
+    const auto used = std::find_if(
+        open_.begin(), open_.end(), [this](size_t i) { return job_.slots[i].bound_once; });
+    return used == open_.end() ? First() : *used;
+  }
+
+  const BindJob& job_;
+  std::set<size_t> open_;
+  std::unordered_set<std::string> seated_;
+  std::unordered_set<int> indexes_;  // that hold a slot
+};
+
+std::vector<const PodFacts*> WaitingPods(const PlanContext& context, const BindJob& job) {
+  std::vector<const PodFacts*> waiting;
+  for (const PodFacts* pod : context.pods.OfJob(job.id())) {
+    if (pod->Waiting()) waiting.push_back(pod);
+  }
+  std::stable_sort(waiting.begin(), waiting.end(), [](const PodFacts* a, const PodFacts* b) {
+    return a->index < b->index;
+  });
+  return waiting;
+}
+
+// False: one of them does not fit into a slot of this job.
+bool AllFit(const std::vector<const PodFacts*>& pods, BindJob* job) {
+  for (const PodFacts* pod : pods) {
+    const std::optional<std::string> excess = kubernetes::Excess(pod->requests, *job->requests);
+    if (!excess.has_value()) continue;
+    SetFailure(
+        job,
+        "PodTooLarge",
+        fmt::format(
+            "pod {}/{} asks for more than its slot holds: {}", pod->space, pod->name, *excess));
+    return false;
+  }
+  return true;
+}
+
+void Assign(PlanContext& context, BindJob* job) {
+  SlotChooser chooser(context, *job);
+  if (chooser.done()) return;
+  const std::vector<const PodFacts*> waiting = WaitingPods(context, *job);
+  if (!AllFit(waiting, job)) return;
+  for (const PodFacts* pod : waiting) {
+    if (chooser.Seated(*pod)) continue;
+    const std::optional<size_t> chosen = chooser.Choose(*pod);
+    if (!chosen.has_value()) continue;
+    Slot& slot = job->slots[*chosen];
+    slot.state = SlotState::kTaken;
+    slot.pod_uid = pod->uid;
+    slot.pod_name = pod->name;
+    slot.delete_sent = false;
+    slot.call = 0;  // an answer about the pod before is of no interest
+    slot.retry = {};
+    job->progress = context.now;
+  }
+}
+
+void IssueCalls(PlanContext& context, BindJob* job) {
+  for (size_t i = 0; i < job->slots.size(); ++i) {
+    Slot& slot = job->slots[i];
+    if (slot.state != SlotState::kTaken || slot.call != 0) continue;
+    const PodFacts* pod = context.pods.Find(slot.pod_uid);
+    if (pod == nullptr || !pod->Waiting() || !context.Due(slot.retry)) continue;
+    slot.call = IssueForSlot(
+        context, *job, static_cast<int>(i), pod->gated ? Call::Kind::kRelease : Call::Kind::kBind);
+  }
+}
+
+// Takes the suspend away by which the job was held, or with which its last attempt was stopped.
+void Resume(PlanContext& context, BindJob* job) {
+  if (!job->StopsBySuspend() || job->resumed || job->call != 0) return;
+  if (!job->workload().suspended() && job->attempt() == 1) return;
+  if (context.Due(job->retry)) job->call = IssueForJob(context, *job, Call::Kind::kResume);
+}
+
+// A call that fails is the API server's affair, not that of pods which do not come.
+bool CallsAreFailing(const BindJob& job) {
+  if (job.call != 0 || job.retry.failures > 0) return true;
+  return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
+    return slot.state == SlotState::kTaken && (slot.call != 0 || slot.retry.failures > 0);
+  });
+}
+
+void CheckTimeout(PlanContext& context, BindJob* job) {
+  if (job->bound_said || !context.pods_in_view) return;
+  const Millis at = std::max(job->progress, context.in_view_since) + context.options.start_timeout;
+  if (context.now < at || CallsAreFailing(*job)) {
+    context.WakeAt(context.now < at ? at : context.now + context.options.retry_max);
+    return;
+  }
+  // A Job of which some pods had succeeded in an earlier attempt needs fewer than it has slots.
+  if (job->IsJob() && !job->workload_gone && !job->completions_left.has_value()) {
+    job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
+    return;
+  }
+  const auto running = std::count_if(job->slots.begin(), job->slots.end(), [](const Slot& slot) {
+    return slot.state == SlotState::kBound;
+  });
+  if (job->completions_left.value_or(running + 1) <= running) {
+    for (Slot& slot : job->slots) slot.succeeded = slot.succeeded || slot.Open();
+    return;
+  }
+  const auto bound = std::count_if(job->slots.begin(), job->slots.end(), [](const Slot& slot) {
+    return slot.bound_once || slot.released;
+  });
+  SetFailure(
+      job,
+      "StartTimeout",
+      fmt::format("{} of {} pods were bound, and no more came within {} s: see the events of {}",
+                  bound,
+                  job->slots.size(),
+                  context.options.start_timeout.count() / 1000,
+                  Describe(job->workload())));
+}
+
+bool AnyOccupied(const BindJob& job) {
+  return std::any_of(
+      job.slots.begin(), job.slots.end(), [](const Slot& slot) { return slot.Occupied(); });
+}
+
+void Speak(PlanContext& context, BindJob* job) {
+  if (!job->bound_said && job->AllBound()) {
+    Saying saying{.partition = job->partition, .envelope = {}, .after = context.now - job->since};
+    saying.envelope.set_pool(job->fact->pool());
+    saying.envelope.mutable_job_bound()->set_job_id(job->id());
+    saying.envelope.mutable_job_bound()->set_attempt(job->attempt());
+    context.sayings->push_back(std::move(saying));
+    job->bound_said = true;
+  }
+  if (!job->failed && job->failure.has_value()) {
+    Saying saying{.partition = job->partition, .envelope = {}, .after = {}};
+    saying.envelope.set_pool(job->fact->pool());
+    events::v1::BindFailed* failed = saying.envelope.mutable_bind_failed();
+    failed->set_job_id(job->id());
+    failed->set_attempt(job->attempt());
+    failed->set_reason(job->failure->reason);
+    failed->set_message(job->failure->message);
+    context.sayings->push_back(std::move(saying));
+    job->failed = true;
+    job->failure.reset();
+  }
+}
+
+}  // namespace
+
+void PlanStart(PlanContext& context, BindJob* job) {
+  AdoptPods(context, job);
+  // Observing may complete the job, and that has to be said in the same batch.
+  if (context.may_speak) {
+    Observe(context, job);
+  } else if (AnyOccupied(*job)) {
+    context.speak_later = true;
+  }
+  if (!job->failed && !job->failure.has_value()) {
+    Resume(context, job);
+    Assign(context, job);
+    IssueCalls(context, job);
+    CheckTimeout(context, job);
+  }
+  if (context.may_speak) {
+    Speak(context, job);
+  } else if (job->failure.has_value()) {
+    context.speak_later = true;
+  }
+}
+
+}  // namespace fluxqueue::binder

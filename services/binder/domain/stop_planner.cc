@@ -1,0 +1,87 @@
+#include "services/binder/domain/stop_planner.h"
+
+#include <utility>
+
+namespace fluxqueue::binder {
+namespace {
+
+// A pod that runs, or may start without our doing.
+void StopStarted(PlanContext& context, BindJob* job, int index, const PodFacts& pod) {
+  Slot& slot = job->slots[static_cast<size_t>(index)];
+  if (slot.call != 0 || !context.Due(slot.retry)) return;
+  if (!pod.deleting && !slot.delete_sent) {
+    if (!job->StopsBySuspend()) {
+      slot.call = IssueForSlot(context, *job, index, Call::Kind::kDelete);
+    } else if (job->suspended) {
+      // The Job's controller has not come to it yet, or somebody took our suspend away.
+      const Millis again = job->retry.at + context.options.node_check_interval;
+      if (context.now >= again) {
+        job->suspended = false;
+        job->retry.at = context.now;
+      } else {
+        context.WakeAt(again);
+      }
+    }
+    return;
+  }
+  const Millis look = job->since + context.options.node_check_interval;
+  if (context.now < look) {
+    context.WakeAt(look);
+  } else {
+    slot.call = IssueForSlot(context, *job, index, Call::Kind::kCheckNode);
+  }
+}
+
+// True when nothing of the slot runs or can start.
+bool StopSlot(PlanContext& context, BindJob* job, int index) {
+  Slot& slot = job->slots[static_cast<size_t>(index)];
+  if (!slot.Occupied()) return true;
+  const PodFacts* pod = context.pods.Find(slot.pod_uid);
+  if (pod == nullptr && !context.pods.KnownGone(slot.pod_uid, job->id())) {
+    ReadUnknownPod(context, job, index);
+    return false;
+  }
+  if (pod == nullptr || pod->Ended() || slot.lost) {
+    slot.state = SlotState::kEnded;
+    return true;
+  }
+  if (pod->Bound() || pod->Released() || slot.state == SlotState::kBound) {
+    StopStarted(context, job, index, *pod);
+    return false;
+  }
+  if (slot.call == 0 && context.Due(slot.retry)) {
+    slot.call = IssueForSlot(context, *job, index, Call::Kind::kFence);
+  }
+  return false;
+}
+
+}  // namespace
+
+void PlanStop(PlanContext& context, BindJob* job) {
+  if (job->stopped) return;
+  AdoptPods(context, job);
+  bool all = true;
+  for (size_t i = 0; i < job->slots.size(); ++i) {
+    all = StopSlot(context, job, static_cast<int>(i)) && all;
+  }
+  if (job->StopsBySuspend() && !job->suspended) {
+    all = false;
+    if (job->call == 0 && context.Due(job->retry)) {
+      job->call = IssueForJob(context, *job, Call::Kind::kSuspend);
+    }
+  }
+  // A call about the Job that is still under way may yet resume it.
+  if (!all || job->call != 0) return;
+  if (!context.may_speak) {
+    context.speak_later = true;
+    return;
+  }
+  Saying saying{.partition = job->partition, .envelope = {}, .after = context.now - job->since};
+  saying.envelope.set_pool(job->fact->pool());
+  saying.envelope.mutable_job_stopped()->set_job_id(job->id());
+  saying.envelope.mutable_job_stopped()->set_attempt(job->attempt());
+  context.sayings->push_back(std::move(saying));
+  job->stopped = true;
+}
+
+}  // namespace fluxqueue::binder

@@ -1,0 +1,20 @@
+// How a job is stopped, so that afterwards nothing of the attempt runs or can still start.
+//
+//   a Job without another controller   suspended, with our annotation; its controller removes the
+//   pods any other                          its bound pods are deleted with their grace a pod whose
+//   slot is taken and that is not bound is fenced first: its resourceVersion rises, so that a
+//   Binding planned before fails, whoever sends it; pods without a slot need nothing.
+//
+// A pod has stopped when it has ended or gone, when it is fenced, or when it was told to go and its
+// node is lost. JobStopped is said once all have.
+#pragma once
+
+#include "services/binder/domain/bind_job.h"
+#include "services/binder/domain/plan_context.h"
+
+namespace fluxqueue::binder {
+
+// REQUIRES: job->placed and job->stopping.
+void PlanStop(PlanContext& context, BindJob* job);
+
+}  // namespace fluxqueue::binder
