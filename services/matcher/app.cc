@@ -5,13 +5,9 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/wiring.h"
 #include "libs/lifecycle/loop_component.h"
-#include "libs/postgres/migrations.h"
+#include "matcher_migrations.h"
 #include "services/matcher/adapters/pool_handler.h"
 #include "services/matcher/metrics.h"
-
-namespace fluxqueue::migrations {
-extern const postgres::MigrationSet matcher;
-}
 
 namespace fluxqueue::matcher {
 namespace {
@@ -33,7 +29,7 @@ class MatcherApp final : public lifecycle::App {
 
  private:
   absl::Status Run(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::matcher}, stop));
+    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::matcher()}, stop));
     return loop_.Run(stop);
   }
 

@@ -7,15 +7,11 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
-#include "libs/postgres/migrations.h"
+#include "queue_migrations.h"
 #include "services/queue/adapters/flux_job_source.h"
 #include "services/queue/adapters/flux_job_writer.h"
 #include "services/queue/adapters/pool_handler.h"
 #include "services/queue/metrics.h"
-
-namespace fluxqueue::migrations {
-extern const postgres::MigrationSet queue;
-}
 
 namespace fluxqueue::queue {
 namespace {
@@ -52,7 +48,7 @@ class QueueApp final : public lifecycle::App {
 
  private:
   absl::Status RunLoop(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::queue}, stop));
+    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::queue()}, stop));
     return loop_.Run(stop);
   }
 

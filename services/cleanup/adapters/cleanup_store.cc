@@ -1,0 +1,81 @@
+#include "services/cleanup/adapters/cleanup_store.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/postgres/array.h"
+#include "libs/postgres/statement.h"
+
+namespace fluxqueue::cleanup {
+namespace {
+
+constexpr postgres::Statement kLive{
+    "cleanup_live",
+    "SELECT job_id, kind, namespace, name, attempt, "
+    "  state IN ('Allocated', 'Bound', 'Running', 'Stopping'), state = 'Running' "
+    "FROM queue.jobs WHERE state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"};
+constexpr postgres::Statement kGraphNodes{
+    "cleanup_graph_nodes", "SELECT pool, node FROM matcher.graph_nodes WHERE present"};
+constexpr postgres::Statement kPools{
+    "cleanup_pools", "SELECT job_id, pool FROM queue.jobs WHERE job_id = ANY($1::text[])"};
+constexpr postgres::Statement kPartition{"cleanup_partition",
+                                         "SELECT partition FROM admission.pools WHERE pool = $1"};
+
+}  // namespace
+
+std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx) {
+  std::vector<LiveJob> jobs;
+  for (const pqxx::row& row : postgres::Exec(tx, kLive)) {
+    jobs.push_back({row[0].as<std::string>(), row[1].as<std::string>(), row[2].as<std::string>(),
+                    row[3].as<std::string>(), row[4].as<uint32_t>(), row[5].as<bool>(),
+                    row[6].as<bool>()});
+  }
+  return jobs;
+}
+
+std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::transaction_base& tx) {
+  std::vector<std::pair<std::string, events::v1::Node>> nodes;
+  for (const pqxx::row& row : postgres::Exec(tx, kGraphNodes)) {
+    auto& [pool, node] = nodes.emplace_back();
+    pool = row[0].as<std::string>();
+    // A node that does not decode is said anew.
+    if (!node.ParseFromString(pqxx::binarystring(row[1]).str())) nodes.pop_back();
+  }
+  return nodes;
+}
+
+absl::Status PoolDirectory::Find(const std::vector<std::string>& job_ids) {
+  postgres::TextArray unknown;
+  for (const std::string& job_id : job_ids) {
+    if (!pools_.contains(job_id)) unknown.Add(job_id);
+  }
+  if (unknown.empty()) return absl::OkStatus();
+  return connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : postgres::Exec(tx, kPools, unknown.text())) {
+      pools_[row[0].as<std::string>()] = row[1].as<std::string>();
+    }
+    return absl::OkStatus();
+  });
+}
+
+std::optional<std::string> PoolDirectory::PoolOf(const std::string& job_id) const {
+  const auto it = pools_.find(job_id);
+  if (it == pools_.end()) return std::nullopt;
+  return it->second;
+}
+
+absl::StatusOr<int> PoolDirectory::PartitionOf(const std::string& pool) {
+  if (const auto it = partitions_.find(pool); it != partitions_.end()) return it->second;
+  std::optional<int> partition;
+  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : postgres::Exec(tx, kPartition, pool)) {
+      partition = row[0].as<int>();
+    }
+    return absl::OkStatus();
+  }));
+  if (!partition.has_value()) {
+    return Unavailable("pool {} has no row in admission.pools yet: is admission running?", pool);
+  }
+  partitions_[pool] = *partition;
+  return *partition;
+}
+
+}  // namespace fluxqueue::cleanup

@@ -1,0 +1,49 @@
+// What cleanup reads of other services' tables. It writes none of its own: what it has said shows in the
+// tables of those who heard it, so a restart compares the cluster with them.
+#pragma once
+
+#include <pqxx/pqxx>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/postgres/connection.h"
+#include "services/cleanup/domain/sweep.h"
+
+namespace fluxqueue::cleanup {
+
+// Jobs that have not ended. Throws what libpqxx throws.
+std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx);
+// The nodes of the matcher's graphs, with their pool. Throws what libpqxx throws.
+std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::transaction_base& tx);
+
+// Pools of jobs, and partitions of pools; kept once found. Confined to one thread.
+class PoolDirectory {
+ public:
+  explicit PoolDirectory(postgres::Options options) : connection_(std::move(options)) {}
+
+  // Looks up those of the jobs that are not known yet, in one query.
+  absl::Status Find(const std::vector<std::string>& job_ids);
+  // Nullopt: the queue has no such job (yet).
+  std::optional<std::string> PoolOf(const std::string& job_id) const;
+  // The job is over.
+  void Forget(const std::string& job_id) { pools_.erase(job_id); }
+
+  // Unavailable: admission has not made the pool yet.
+  absl::StatusOr<int> PartitionOf(const std::string& pool);
+
+ private:
+  postgres::Connection connection_;
+  std::unordered_map<std::string, std::string> pools_;
+  std::map<std::string, int> partitions_;
+};
+
+}  // namespace fluxqueue::cleanup

@@ -1,0 +1,87 @@
+#include "services/cleanup/adapters/sweeper.h"
+
+#include <unordered_map>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::cleanup {
+
+absl::Status Sweeper::Run(lifecycle::LoopContext& context) {
+  while (context.SleepFor(interval_)) {
+    if (!held_()) continue;
+    // A sweep that fails is no reason to stop: the next one looks at the same things.
+    if (const absl::Status status = SweepOnce(context); status.ok()) {
+      metrics_.Swept();
+    } else {
+      LogWarning("sweep failed, the next one tries again", {{"error", Message(status)}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sweeper::SweepOnce(lifecycle::LoopContext& context) {
+  shard_.TakeSuspects();  // of a sweep that was not finished
+  std::vector<LiveJob> live;
+  RETURN_IF_ERROR(ReadLive(&live));
+  shard_.PostLiveJobs(std::move(live));
+  constexpr int kPatience = 100;
+  for (int i = 0; i < kPatience; ++i) {
+    if (const std::optional<Suspects> suspects = shard_.TakeSuspects(); suspects.has_value()) {
+      RETURN_IF_ERROR(ConfirmGone(suspects->gone));
+      return ConfirmOrphans(suspects->orphans);
+    }
+    if (!context.SleepFor(Millis(100))) return absl::OkStatus();
+  }
+  return Unavailable("the cluster has not been listed yet");
+}
+
+absl::Status Sweeper::ReadLive(std::vector<LiveJob>* live) {
+  return connection_.Query([&](pqxx::transaction_base& tx) {
+    *live = LoadLiveJobs(tx);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
+  std::vector<std::string> gone;
+  for (const LiveJob& job : suspects) {
+    const auto& resource = job.kind == "Pod" ? kubernetes::kPods : kubernetes::kJobs;
+    const absl::StatusOr<std::string> object = client_.Get(resource, job.space, job.name);
+    if (object.ok()) {
+      ASSIGN_OR_RETURN(const kubernetes::ObjectMeta meta, kubernetes::ParseMeta(*object));
+      if (meta.uid == job.job_id) continue;
+    } else if (!absl::IsNotFound(object.status())) {
+      return object.status();
+    }
+    gone.push_back(job.job_id);
+  }
+  if (gone.empty()) return absl::OkStatus();
+  std::vector<LiveJob> live;
+  RETURN_IF_ERROR(ReadLive(&live));
+  std::unordered_map<std::string, bool> holding;
+  for (const LiveJob& job : live) holding[job.job_id] = job.holding;
+  for (std::string& job_id : gone) {
+    if (!holding[job_id]) continue;
+    LogWarning("workload is gone, its job has not ended", {{"job", job_id}});
+    shard_.PostGone(std::move(job_id));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sweeper::ConfirmOrphans(const std::vector<Observer::OwnPod>& suspects) {
+  if (suspects.empty()) return absl::OkStatus();
+  std::vector<LiveJob> rows;
+  RETURN_IF_ERROR(ReadLive(&rows));
+  std::unordered_map<std::string, LiveJob> live;
+  for (LiveJob& job : rows) live.emplace(job.job_id, job);
+  for (const Observer::OwnPod& pod : suspects) {
+    if (!IsOrphan(pod, live)) continue;
+    LogWarning("pod runs without an allocation, it counts as foreign use",
+               {{"job", pod.job_id}, {"pod", pod.uid}});
+    shard_.PostOrphan(pod.uid);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fluxqueue::cleanup

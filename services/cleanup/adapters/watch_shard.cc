@@ -1,0 +1,219 @@
+#include "services/cleanup/adapters/watch_shard.h"
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::cleanup {
+namespace {
+
+template <class... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <class... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+}  // namespace
+
+WatchShard::WatchShard(const CleanupConfig& config, kubernetes::Client& client,
+                       postgres::Options postgres, CleanupMetrics& metrics, const Clock& clock,
+                       std::function<void()> wake)
+    : config_(config),
+      client_(client),
+      metrics_(metrics),
+      clock_(clock),
+      wake_(std::move(wake)),
+      directory_(std::move(postgres)) {}
+
+WatchShard::~WatchShard() { Drop(); }
+
+Millis WatchShard::Now() const {
+  return std::chrono::duration_cast<Millis>(clock_.Monotonic().time_since_epoch());
+}
+
+absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
+  Drop();
+  observer_ = std::make_unique<Observer>(config_.node_lost_grace);
+  for (const auto& [pool, node] : LoadGraphNodes(tx)) observer_->Remember(pool, node);
+  for (const LiveJob& job : LoadLiveJobs(tx)) {
+    if (job.running) observer_->RememberStarted(job.job_id, job.attempt);
+  }
+  StartWatches();
+  return absl::OkStatus();
+}
+
+void WatchShard::StartWatches() {
+  const auto start = [this](Kind kind, const kubernetes::Resource& resource, std::string labels) {
+    return std::make_unique<kubernetes::Watcher>(
+        client_,
+        kubernetes::WatcherOptions{.resource = resource, .selector = {.labels = std::move(labels)}},
+        [this, kind](const kubernetes::WatchEvent& event) { OnEvent(kind, event); });
+  };
+  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers;
+  watchers.push_back(start(kNodes, kubernetes::kNodes, ""));
+  watchers.push_back(start(kPods, kubernetes::kPods, ""));
+  watchers.push_back(start(kJobs, kubernetes::kJobs, std::string(kubernetes::kHeldLabel)));
+  std::lock_guard lock(mutex_);
+  watchers_ = std::move(watchers);
+}
+
+void WatchShard::Drop() {
+  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers;
+  {
+    std::lock_guard lock(mutex_);
+    watchers.swap(watchers_);
+  }
+  watchers.clear();  // joins their threads: after this nothing is posted by them
+  std::lock_guard lock(mutex_);
+  inbox_.clear();
+  suspects_.reset();
+  complete_ = false;
+  synced_.clear();
+  observer_.reset();
+}
+
+void WatchShard::Post(Item item) {
+  {
+    std::lock_guard lock(mutex_);
+    inbox_.push_back(std::move(item));
+  }
+  wake_();
+}
+
+// On the watcher's thread: what is large is read here, once, and what cannot be read is left out.
+void WatchShard::OnEvent(Kind kind, const kubernetes::WatchEvent& event) {
+  using EventKind = kubernetes::WatchEvent::Kind;
+  if (event.kind == EventKind::kSynced) return Post(Synced{kind});
+  if (event.kind == EventKind::kDeleted) {
+    return Post(Gone{kind, std::string(event.name), std::string(event.uid)});
+  }
+  const auto post = [&](auto parsed) {
+    if (parsed.ok()) return Post(std::move(*parsed));
+    metrics_.BadObject();
+    LogWarning("object not understood", {{"name", event.name}, {"error", Message(parsed.status())}});
+  };
+  switch (kind) {
+    case kNodes: return post(kubernetes::ParseNode(event.object));
+    case kPods: return post(kubernetes::ParsePod(event.object));
+    case kJobs: return post(kubernetes::ParseJob(event.object));
+  }
+}
+
+bool WatchShard::HasWork() const {
+  if (observer_ == nullptr) return false;
+  if (observer_->HasNews()) return true;
+  std::lock_guard lock(mutex_);
+  return !inbox_.empty();
+}
+
+std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {
+  if (observer_ == nullptr || !observer_->synced()) return std::nullopt;
+  const std::optional<Millis> deadline = observer_->NextDeadline();
+  if (!deadline.has_value()) return std::nullopt;
+  return std::chrono::steady_clock::time_point(*deadline);
+}
+
+void WatchShard::Apply(Item& item) {
+  std::visit(
+      Overloaded{
+          [&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
+          [&](const kubernetes::Pod& pod) { observer_->ObservePod(pod); },
+          [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
+          [&](const Gone& gone) {
+            if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
+            if (gone.kind == kPods) observer_->PodGone(gone.uid);
+            if (gone.kind == kJobs) observer_->JobGone(gone.uid);
+          },
+          [&](const Synced& synced) {
+            synced_.insert(synced.kind);
+            if (synced_.size() == 3) observer_->Synced();
+          },
+          [&](const std::vector<LiveJob>& live) {
+            if (!observer_->synced()) return;
+            for (const LiveJob& job : live) {
+              if (observer_->SayEndAgain(job.job_id)) metrics_.Drift("end_not_heard");
+            }
+            Suspects suspects = Compare(live, *observer_);
+            std::lock_guard lock(mutex_);
+            suspects_ = std::move(suspects);
+          },
+          [&](const ConfirmedGone& gone) {
+            metrics_.Drift("workload_gone");
+            observer_->ConfirmGone(gone.job_id);
+          },
+          [&](const ConfirmedOrphan& orphan) {
+            if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
+          }},
+      item);
+}
+
+absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
+  std::vector<Item> items;
+  {
+    std::lock_guard lock(mutex_);
+    items.swap(inbox_);
+  }
+  for (Item& item : items) Apply(item);
+  if (observer_->synced()) {
+    std::lock_guard lock(mutex_);
+    complete_ = true;
+  }
+  return Say(observer_->Collect(Now()), outbox);
+}
+
+absl::Status WatchShard::Say(const Said& said, delivery::Outbox& outbox) {
+  std::vector<std::string> job_ids;
+  for (const auto& [job_id, fact] : said.jobs) job_ids.push_back(job_id);
+  RETURN_IF_ERROR(directory_.Find(job_ids));
+  const auto append = [&](events::v1::Envelope fact) -> absl::Status {
+    ASSIGN_OR_RETURN(const int partition, directory_.PartitionOf(fact.pool()));
+    said_.push_back(fact);
+    outbox.AppendToPool(delivery::kShard, partition, std::move(fact));
+    return absl::OkStatus();
+  };
+  for (const events::v1::Envelope& node : said.nodes) RETURN_IF_ERROR(append(node));
+  for (const auto& [job_id, job] : said.jobs) {
+    const std::optional<std::string> pool = directory_.PoolOf(job_id);
+    if (!pool.has_value()) {
+      metrics_.UnknownJob();
+      continue;
+    }
+    events::v1::Envelope fact = job;
+    fact.set_pool(*pool);
+    RETURN_IF_ERROR(append(std::move(fact)));
+    if (job.has_job_ended()) directory_.Forget(job_id);
+  }
+  return absl::OkStatus();
+}
+
+void WatchShard::Commit() {
+  if (observer_ == nullptr) return;
+  observer_->Commit();
+  metrics_.View(observer_->jobs(), observer_->nodes());
+  for (const events::v1::Envelope& fact : said_) metrics_.Fact(fact);
+  said_.clear();
+}
+
+void WatchShard::Rollback() {
+  if (observer_ != nullptr) observer_->Rollback();
+  said_.clear();
+}
+
+absl::Status WatchShard::Ready() const {
+  std::lock_guard lock(mutex_);
+  if (watchers_.empty()) return absl::OkStatus();
+  for (const auto& watcher : watchers_) RETURN_IF_ERROR(watcher->Health());
+  if (!complete_) return Unavailable("nodes, pods and Jobs are being listed");
+  return absl::OkStatus();
+}
+
+void WatchShard::PostLiveJobs(std::vector<LiveJob> live) { Post(std::move(live)); }
+void WatchShard::PostGone(std::string job_id) { Post(ConfirmedGone{std::move(job_id)}); }
+void WatchShard::PostOrphan(std::string pod_uid) { Post(ConfirmedOrphan{std::move(pod_uid)}); }
+
+std::optional<Suspects> WatchShard::TakeSuspects() {
+  std::lock_guard lock(mutex_);
+  return std::exchange(suspects_, std::nullopt);
+}
+
+}  // namespace fluxqueue::cleanup

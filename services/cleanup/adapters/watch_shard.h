@@ -1,0 +1,102 @@
+// Cleanup's side of the delivery loop: while the lease is ours, three watches (nodes, pods, held Jobs) feed
+// an Observer, and what it has to say goes into the pools' logs.
+//
+// Load starts the watches and Drop stops them, so a replica without the lease costs nothing. Repeats: a
+// batch that was rolled back is collected again. The sweeper (sweeper.h) hands in rows and confirmations
+// through the same inbox.
+//
+// Confined to the loop's thread, save Post… and TakeSuspects, which are thread-safe.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/delivery/handler.h"
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/watch.h"
+#include "services/cleanup/adapters/cleanup_store.h"
+#include "services/cleanup/config.h"
+#include "services/cleanup/domain/observer.h"
+#include "services/cleanup/domain/sweep.h"
+#include "services/cleanup/metrics.h"
+
+namespace fluxqueue::cleanup {
+
+class WatchShard final : public delivery::ShardHandler {
+ public:
+  // `wake` is called after something was posted. References must outlive the shard.
+  WatchShard(const CleanupConfig& config, kubernetes::Client& client, postgres::Options postgres,
+             CleanupMetrics& metrics, const Clock& clock, std::function<void()> wake);
+  ~WatchShard() override;
+
+  absl::Status Load(pqxx::transaction_base& tx) override;
+  void Drop() override;
+  bool HasWork() const override;
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
+  absl::Status Poll(delivery::Outbox& outbox) override;
+  absl::Status Write(pqxx::transaction_base&) override { return absl::OkStatus(); }
+  void Commit() override;
+  void Rollback() override;
+
+  // OK when the lease is not ours, or the picture is complete and the watches stand.
+  absl::Status Ready() const;
+
+  // For the sweeper.
+  void PostLiveJobs(std::vector<LiveJob> live);
+  // What Compare found in the live jobs posted last; nullopt: not compared yet.
+  std::optional<Suspects> TakeSuspects();
+  void PostGone(std::string job_id);
+  void PostOrphan(std::string pod_uid);
+
+ private:
+  enum Kind { kNodes, kPods, kJobs };
+  struct Gone {
+    Kind kind;
+    std::string name;
+    std::string uid;
+  };
+  struct Synced {
+    Kind kind;
+  };
+  struct ConfirmedGone {
+    std::string job_id;
+  };
+  struct ConfirmedOrphan {
+    std::string uid;
+  };
+  using Item = std::variant<kubernetes::Node, kubernetes::Pod, kubernetes::Job, Gone, Synced,
+                            std::vector<LiveJob>, ConfirmedGone, ConfirmedOrphan>;
+
+  void Post(Item item);
+  void OnEvent(Kind kind, const kubernetes::WatchEvent& event);
+  void StartWatches();
+  void Apply(Item& item);
+  absl::Status Say(const Said& said, delivery::Outbox& outbox);
+  Millis Now() const;
+
+  const CleanupConfig& config_;
+  kubernetes::Client& client_;
+  CleanupMetrics& metrics_;
+  const Clock& clock_;
+  const std::function<void()> wake_;
+  PoolDirectory directory_;
+  std::unique_ptr<Observer> observer_;  // null: the lease is not ours
+  std::set<Kind> synced_;
+  std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics
+
+  mutable std::mutex mutex_;
+  std::vector<Item> inbox_;                // guarded by mutex_, as all below
+  std::optional<Suspects> suspects_;
+  bool complete_ = false;
+  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers_;
+};
+
+}  // namespace fluxqueue::cleanup

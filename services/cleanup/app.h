@@ -1,0 +1,19 @@
+// Cleanup, wired together:
+//
+//   watches of nodes, pods, held Jobs ─► WatchShard (Observer) ─► ShardLoop ─► fluxqueue.pool
+//                                             ▲
+//                     rows of live jobs ─► Sweeper
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "libs/lifecycle/service_main.h"
+#include "services/cleanup/config.h"
+
+namespace fluxqueue::cleanup {
+
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const CleanupConfig& config);
+
+}  // namespace fluxqueue::cleanup

@@ -1,0 +1,417 @@
+#include "services/cleanup/domain/observer.h"
+
+#include <algorithm>
+
+#include "libs/kubernetes/node.h"
+#include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/requests.h"
+
+namespace fluxqueue::cleanup {
+namespace {
+
+using events::v1::Envelope;
+using events::v1::JobEnded;
+using events::v1::PodEnded;
+
+// The annotations that a Binding of ours writes; unset: not bound by us.
+std::optional<std::pair<std::string, kubernetes::SlotName>> OwnSlot(const kubernetes::Pod& pod) {
+  const auto job = pod.meta.annotations.find(kubernetes::kJobIdAnnotation);
+  const auto slot = pod.meta.annotations.find(kubernetes::kAllocationAnnotation);
+  if (job == pod.meta.annotations.end() || slot == pod.meta.annotations.end()) return std::nullopt;
+  const absl::StatusOr<kubernetes::SlotName> name = kubernetes::ParseSlotName(slot->second);
+  if (!name.ok()) return std::nullopt;
+  return std::make_pair(job->second, *name);
+}
+
+PodEnded::Result ResultOf(const std::string& phase) {
+  return phase == "Succeeded" ? PodEnded::RESULT_SUCCEEDED : PodEnded::RESULT_FAILED;
+}
+
+}  // namespace
+
+Observer::JobEntry& Observer::Touch(const std::string& job_id) {
+  dirty_jobs_.insert(job_id);
+  return jobs_[job_id];
+}
+
+void Observer::ObservePod(const kubernetes::Pod& pod) {
+  const std::string& uid = pod.meta.uid;
+  if (!pod.Bound()) return;
+  PodEntry entry;
+  entry.node = pod.spec.node_name;
+  entry.phase = pod.status.phase;
+  entry.started_ms = pod.status.started_ms;
+  entry.deleting = pod.meta.deleted_ms != 0;
+  const auto known = pods_.find(uid);
+  if (known != pods_.end()) entry.disowned = known->second.disowned;
+  entry.requests = known != pods_.end() ? known->second.requests
+                                        : kubernetes::EffectiveRequests(pod.spec);
+  const auto slot = OwnSlot(pod);
+  if (!slot.has_value() && entry.Ended()) {  // a foreigner that uses nothing any more
+    DropPod(uid, /*gone=*/false);
+    return;
+  }
+  nodes_[entry.node].pods.insert(uid);
+  dirty_nodes_.insert(entry.node);
+  if (slot.has_value()) {
+    entry.job_id = slot->first;
+    entry.slot = slot->second;
+    TrackOwnPod(pod, std::move(entry));
+  } else {
+    pods_[uid] = std::move(entry);
+  }
+}
+
+void Observer::TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry) {
+  const std::string& uid = pod.meta.uid;
+  JobEntry& job = Touch(entry.job_id);
+  job.had_pods = true;
+  job.pods.insert(uid);
+  if (entry.slot.attempt > job.attempt) {
+    job.attempt = entry.slot.attempt;
+    job.started_ms = 0;
+  }
+  const bool runs = entry.phase == "Running" || entry.Ended();
+  if (runs && entry.slot.attempt == job.attempt && job.started_ms == 0) {
+    job.started_ms = std::max<int64_t>(entry.started_ms, 1);
+  }
+  if (entry.job_id == uid) {  // a bare pod is its own workload
+    job.present = true;
+    job.is_pod = true;
+    if (entry.Ended()) {
+      job.result = entry.phase == "Succeeded" ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
+      job.message = pod.status.message.empty() ? pod.status.reason : pod.status.message;
+    }
+  }
+  if (entry.Ended()) NotePodEnded(job, uid, entry, ResultOf(entry.phase));
+  pods_[uid] = std::move(entry);
+}
+
+// Only what can give its slot back before the rest: see queue_core's GivesSlotsBackEarly.
+void Observer::NotePodEnded(JobEntry& job, const std::string& uid, const PodEntry& pod,
+                            PodEnded::Result result) {
+  if (job.is_pod || pod.slot.slots < 2 || job.completions > pod.slot.slots) return;
+  if (!job.said.pods_ended.insert(uid).second) return;
+  PodEnded ended;
+  ended.set_job_id(pod.job_id);
+  ended.set_attempt(pod.slot.attempt);
+  ended.set_part(pod.slot.part);
+  ended.set_slot(pod.slot.slot);
+  ended.set_pod_uid(uid);
+  ended.set_result(result);
+  ended.set_node(pod.node);
+  job.ended.push_back(std::move(ended));
+}
+
+void Observer::PodGone(const std::string& uid) { DropPod(uid, /*gone=*/true); }
+
+void Observer::DropPod(const std::string& uid, bool gone) {
+  const auto it = pods_.find(uid);
+  if (it == pods_.end()) return;
+  const PodEntry pod = std::move(it->second);
+  pods_.erase(it);
+  if (const auto node = nodes_.find(pod.node); node != nodes_.end()) {
+    node->second.pods.erase(uid);
+    dirty_nodes_.insert(pod.node);
+  }
+  if (pod.job_id.empty()) return;
+  JobEntry& job = Touch(pod.job_id);
+  job.pods.erase(uid);
+  if (!pod.Ended()) NotePodEnded(job, uid, pod, PodEnded::RESULT_GONE);
+  if (gone && pod.job_id == uid) job.present = false;
+}
+
+void Observer::ObserveJob(const kubernetes::Job& job) {
+  JobEntry& entry = Touch(job.meta.uid);
+  entry.present = true;
+  entry.completions = job.completions.value_or(job.Slots());
+  if (!job.Ended()) return;
+  entry.result = job.complete ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
+  entry.message = job.complete ? "" : (job.message.empty() ? job.reason : job.message);
+}
+
+void Observer::JobGone(const std::string& uid) {
+  const auto it = jobs_.find(uid);
+  if (it == jobs_.end()) return;
+  it->second.present = false;
+  dirty_jobs_.insert(uid);
+}
+
+void Observer::ObserveNode(const kubernetes::Node& node, Millis now) {
+  NodeEntry& entry = nodes_[node.meta.name];
+  dirty_nodes_.insert(node.meta.name);
+  if (entry.present && entry.uid != node.meta.uid) entry.not_ready_since.reset();
+  entry.present = true;
+  entry.uid = node.meta.uid;
+  entry.pool = kubernetes::PoolOf(node);
+  entry.view = node;
+  if (node.ready) {
+    entry.not_ready_since.reset();
+    entry.lost = false;
+  } else if (!entry.not_ready_since.has_value()) {
+    entry.not_ready_since = now;
+  }
+}
+
+void Observer::NodeGone(const std::string& name, const std::string& uid) {
+  const auto it = nodes_.find(name);
+  if (it == nodes_.end() || (it->second.present && it->second.uid != uid)) return;
+  it->second.present = false;
+  dirty_nodes_.insert(name);
+  for (const std::string& pod : it->second.pods) {
+    if (const std::string& job = pods_.at(pod).job_id; !job.empty()) dirty_jobs_.insert(job);
+  }
+}
+
+void Observer::Synced() { synced_ = true; }
+
+void Observer::Remember(const std::string& pool, const events::v1::Node& node) {
+  NodeEntry& entry = nodes_[node.name()];
+  entry.said = node;
+  entry.said_pool = pool;
+  dirty_nodes_.insert(node.name());
+}
+
+void Observer::RememberStarted(const std::string& job_id, uint32_t attempt) {
+  JobSaid& said = jobs_[job_id].said;
+  said.started_attempt = std::max(said.started_attempt, attempt);
+}
+
+void Observer::ConfirmGone(const std::string& job_id) {
+  JobEntry& job = Touch(job_id);
+  if (job.present || !job.pods.empty()) return;
+  job.confirmed_gone = true;
+}
+
+bool Observer::SayEndAgain(const std::string& job_id) {
+  const auto it = jobs_.find(job_id);
+  if (it == jobs_.end() || !it->second.said.ended) return false;
+  it->second.said.ended = false;
+  dirty_jobs_.insert(job_id);
+  return true;
+}
+
+bool Observer::Disown(const std::string& pod_uid) {
+  const auto it = pods_.find(pod_uid);
+  if (it == pods_.end() || it->second.job_id.empty() || it->second.disowned) return false;
+  it->second.disowned = true;
+  dirty_nodes_.insert(it->second.node);
+  return true;
+}
+
+bool Observer::Shows(std::string_view job_id) const {
+  const auto it = jobs_.find(std::string(job_id));
+  return it != jobs_.end() && (it->second.present || !it->second.pods.empty());
+}
+
+std::vector<Observer::OwnPod> Observer::OwnPods() const {
+  std::vector<OwnPod> own;
+  for (const auto& [uid, pod] : pods_) {
+    if (pod.job_id.empty() || pod.Ended() || pod.disowned) continue;
+    own.push_back({pod.job_id, pod.slot.attempt, uid});
+  }
+  return own;
+}
+
+bool Observer::HasNews() const {
+  return synced_ && (!dirty_jobs_.empty() || !dirty_nodes_.empty() || !synced_said_);
+}
+
+std::optional<Millis> Observer::NextDeadline() const {
+  std::optional<Millis> first;
+  for (const auto& [name, node] : nodes_) {
+    if (!node.present || node.lost || !node.not_ready_since.has_value()) continue;
+    const Millis due = *node.not_ready_since + node_lost_grace_;
+    if (!first.has_value() || due < *first) first = due;
+  }
+  return first;
+}
+
+bool Observer::CountsAsForeign(const PodEntry& pod) const {
+  if (pod.Ended()) return false;
+  if (pod.job_id.empty() || pod.disowned) return true;
+  const auto node = nodes_.find(pod.node);
+  return pod.deleting && node != nodes_.end() && node->second.lost;
+}
+
+bool Observer::HasUnfinishedPods(const JobEntry& job) const {
+  return std::any_of(job.pods.begin(), job.pods.end(),
+                     [&](const std::string& uid) { return !pods_.at(uid).Ended(); });
+}
+
+bool Observer::HasLivePods(const NodeEntry& node) const {
+  return std::any_of(node.pods.begin(), node.pods.end(), [&](const std::string& uid) {
+    const PodEntry& pod = pods_.at(uid);
+    return !pod.job_id.empty() && !pod.Ended();
+  });
+}
+
+void Observer::CheckLost(const std::string& name, NodeEntry& node, Millis now) {
+  if (!node.present || node.lost || !node.not_ready_since.has_value()) return;
+  if (now < *node.not_ready_since + node_lost_grace_) return;
+  node.lost = true;
+  dirty_nodes_.insert(name);
+  for (const std::string& uid : node.pods) {
+    if (const std::string& job = pods_.at(uid).job_id; !job.empty()) dirty_jobs_.insert(job);
+  }
+}
+
+Said Observer::Collect(Millis now) {
+  Said said;
+  if (!synced_) return said;
+  for (auto& [name, node] : nodes_) CheckLost(name, node, now);
+  provisional_.emplace();
+  provisional_->synced_said = synced_said_;
+  for (const std::string& name : dirty_nodes_) CollectNode(name, nodes_[name], &said);
+  if (!synced_said_) {
+    std::map<std::string, uint32_t> pools;
+    for (const auto& [name, node] : nodes_) {
+      if (node.present) ++pools[node.pool];
+    }
+    for (const auto& [pool, count] : pools) {
+      Envelope synced;
+      synced.set_pool(pool);
+      synced.mutable_inventory_synced()->set_nodes(count);
+      said.nodes.push_back(std::move(synced));
+    }
+    synced_said_ = true;
+  }
+  for (const std::string& job_id : dirty_jobs_) CollectJob(job_id, jobs_[job_id], &said);
+  dirty_nodes_.clear();
+  dirty_jobs_.clear();
+  return said;
+}
+
+void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said) {
+  provisional_->nodes.push_back({name, {node.said, node.said_pool}});
+  const bool moved = node.said.has_value() && node.said_pool != node.pool;
+  const bool remade = node.said.has_value() && node.said->uid() != node.uid;
+  if (node.said.has_value() && (!node.present || moved || remade)) {
+    Envelope gone;
+    gone.set_pool(node.said_pool);
+    gone.mutable_node_gone()->set_name(name);
+    gone.mutable_node_gone()->set_uid(node.said->uid());
+    said->nodes.push_back(std::move(gone));
+    node.said.reset();
+  }
+  if (!node.present) return;
+  // It enters another pool once nothing of the first runs on it any more.
+  if (!node.said.has_value() && !node.said_pool.empty() && node.said_pool != node.pool &&
+      HasLivePods(node)) {
+    return;
+  }
+  kubernetes::Amounts foreign;
+  for (const std::string& uid : node.pods) {
+    const PodEntry& pod = pods_.at(uid);
+    if (CountsAsForeign(pod)) kubernetes::Add(foreign, pod.requests);
+  }
+  events::v1::Node event = kubernetes::ToEvent(node.view, foreign);
+  if (node.said.has_value() && kubernetes::SameInventory(*node.said, event)) return;
+  Envelope upserted;
+  upserted.set_pool(node.pool);
+  *upserted.mutable_node_upserted()->mutable_node() = event;
+  said->nodes.push_back(std::move(upserted));
+  node.said = std::move(event);
+  node.said_pool = node.pool;
+}
+
+void Observer::CollectJob(const std::string& job_id, JobEntry& job, Said* said) {
+  provisional_->jobs.emplace_back(job_id, job.said);
+  if (job.started_ms != 0 && job.said.started_attempt < job.attempt) {
+    Envelope started;
+    started.mutable_job_started()->set_job_id(job_id);
+    started.mutable_job_started()->set_attempt(job.attempt);
+    started.mutable_job_started()->set_started_ms(job.started_ms);
+    said->jobs.emplace_back(job_id, std::move(started));
+    job.said.started_attempt = job.attempt;
+  }
+  CollectLostNode(job_id, job, said);
+  const std::optional<JobEnded> end = EndOf(job_id, job);
+  if (!end.has_value()) {
+    for (const PodEnded& pod : job.ended) {
+      Envelope ended;
+      *ended.mutable_pod_ended() = pod;
+      said->jobs.emplace_back(job_id, std::move(ended));
+    }
+    return;
+  }
+  Envelope ended;
+  *ended.mutable_job_ended() = *end;
+  said->jobs.emplace_back(job_id, std::move(ended));
+  job.said.ended = true;
+}
+
+void Observer::CollectLostNode(const std::string& job_id, JobEntry& job, Said* said) {
+  for (const std::string& uid : job.pods) {
+    const PodEntry& pod = pods_.at(uid);
+    const NodeEntry& node = nodes_.at(pod.node);
+    if (pod.Ended() || (node.present && !node.lost)) continue;
+    if (!job.said.nodes_lost.emplace(pod.node, pod.slot.attempt).second) continue;
+    Envelope lost;
+    lost.mutable_job_node_lost()->set_job_id(job_id);
+    lost.mutable_job_node_lost()->set_attempt(pod.slot.attempt);
+    lost.mutable_job_node_lost()->set_node(pod.node);
+    lost.mutable_job_node_lost()->set_reason(node.present ? "NotReady" : "Deleted");
+    said->jobs.emplace_back(job_id, std::move(lost));
+  }
+}
+
+// A workload that never had a pod of ours and is deleted is admission's to withdraw.
+std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntry& job) const {
+  if (job.said.ended || HasUnfinishedPods(job)) return std::nullopt;
+  JobEnded end;
+  end.set_job_id(job_id);
+  if (job.result.has_value()) {
+    end.set_result(*job.result);
+    end.set_message(job.message);
+  } else if (!job.present && (job.had_pods || job.confirmed_gone)) {
+    end.set_result(JobEnded::RESULT_DELETED);
+    end.set_message("its workload was deleted");
+  } else {
+    return std::nullopt;
+  }
+  return end;
+}
+
+void Observer::Commit() {
+  if (!provisional_.has_value()) return;
+  for (const auto& [job_id, before] : provisional_->jobs) {
+    jobs_.at(job_id).ended.clear();
+    ForgetEnded(job_id);
+  }
+  for (const auto& [name, before] : provisional_->nodes) {
+    const auto it = nodes_.find(name);
+    if (!it->second.present && !it->second.said.has_value() && it->second.pods.empty()) {
+      nodes_.erase(it);
+    }
+  }
+  provisional_.reset();
+}
+
+// Nothing more can come of a job whose end was said and whose objects are gone.
+void Observer::ForgetEnded(const std::string& job_id) {
+  const auto it = jobs_.find(job_id);
+  const JobEntry& job = it->second;
+  const bool over = job.said.ended || (!job.had_pods && !job.result.has_value());
+  if (over && !job.present && job.pods.empty()) jobs_.erase(it);
+}
+
+void Observer::Rollback() {
+  if (!provisional_.has_value()) return;
+  for (auto& [job_id, before] : provisional_->jobs) {
+    // Pods whose end is noted stay noted: `ended` still has them.
+    std::set<std::string> noted = std::move(jobs_.at(job_id).said.pods_ended);
+    jobs_.at(job_id).said = std::move(before);
+    jobs_.at(job_id).said.pods_ended = std::move(noted);
+    dirty_jobs_.insert(job_id);
+  }
+  for (auto& [name, before] : provisional_->nodes) {
+    nodes_.at(name).said = std::move(before.first);
+    nodes_.at(name).said_pool = std::move(before.second);
+    dirty_nodes_.insert(name);
+  }
+  synced_said_ = provisional_->synced_said;
+  provisional_.reset();
+}
+
+}  // namespace fluxqueue::cleanup

@@ -1,0 +1,180 @@
+// What the cluster shows of our jobs and nodes, and what has to be said of it.
+//
+//   pods, Jobs, nodes (watches) ─► Observer ─► JobStarted, PodEnded, JobEnded, JobNodeLost
+//                                         └──► NodeUpserted, NodeGone, InventorySynced
+//
+// Level-triggered: Observe… moves the picture, Collect() compares it with what has been said and gives
+// the difference. Nothing is said before Synced(), because half a picture looks like loss. What Collect
+// gave is provisional until Commit(); after Rollback() the next Collect gives it again.
+//
+// A pod of ours is bound and carries our two annotations, which its Binding wrote; its slot names the
+// attempt. Everything else that is bound and has not ended uses its node as a foreigner; so do pods of
+// ours that hold no slot any more (Disown), and those that are being deleted on a lost node.
+//
+// Pure: time is an argument. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "libs/base/clock.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/views.h"
+
+namespace fluxqueue::cleanup {
+
+struct Said {
+  // Facts of jobs, in order. Their pool is the job's, which the caller knows (envelope.pool is empty).
+  std::vector<std::pair<std::string, events::v1::Envelope>> jobs;  // job id, fact
+  // Facts of nodes, in order, with their pool.
+  std::vector<events::v1::Envelope> nodes;
+
+  bool empty() const { return jobs.empty() && nodes.empty(); }
+};
+
+class Observer {
+ public:
+  // A node that is not ready for longer than `node_lost_grace` is lost with all that runs on it.
+  explicit Observer(Millis node_lost_grace) : node_lost_grace_(node_lost_grace) {}
+
+  void ObservePod(const kubernetes::Pod& pod);
+  void PodGone(const std::string& uid);
+  void ObserveJob(const kubernetes::Job& job);
+  void JobGone(const std::string& uid);
+  void ObserveNode(const kubernetes::Node& node, Millis now);
+  void NodeGone(const std::string& name, const std::string& uid);
+  // The picture is complete: everything that exists has been observed.
+  void Synced();
+  bool synced() const { return synced_; }
+
+  // What a predecessor has said: the graph's nodes, and the jobs that run.
+  void Remember(const std::string& pool, const events::v1::Node& node);
+  void RememberStarted(const std::string& job_id, uint32_t attempt);
+
+  // The job's end was said and has not been heard: say it again. True when there was one.
+  bool SayEndAgain(const std::string& job_id);
+  // The sweep has confirmed that the workload is gone and that nothing of the job is in the picture.
+  void ConfirmGone(const std::string& job_id);
+  // The sweep has confirmed that the pod's job holds nothing (any more): it counts as foreign use.
+  // True when it did not before.
+  bool Disown(const std::string& pod_uid);
+
+  // Is anything of the job in the picture: its workload, or a pod of ours?
+  bool Shows(std::string_view job_id) const;
+  // Unfinished pods of ours, by job: (job id, attempt, pod uid).
+  struct OwnPod {
+    std::string job_id;
+    uint32_t attempt = 0;
+    std::string uid;
+  };
+  std::vector<OwnPod> OwnPods() const;
+
+  // There may be something to say.
+  bool HasNews() const;
+  // When a node's grace period ends next.
+  std::optional<Millis> NextDeadline() const;
+
+  Said Collect(Millis now);
+  void Commit();
+  void Rollback();
+
+  size_t jobs() const { return jobs_.size(); }
+  size_t nodes() const { return nodes_.size(); }
+
+ private:
+  struct PodEntry {
+    std::string job_id;  // empty: foreign
+    kubernetes::SlotName slot;
+    std::string node;
+    std::string phase;
+    int64_t started_ms = 0;
+    bool deleting = false;
+    bool disowned = false;
+    kubernetes::Amounts requests;
+
+    bool Ended() const { return phase == "Succeeded" || phase == "Failed"; }
+  };
+
+  // What has been said of a job.
+  struct JobSaid {
+    uint32_t started_attempt = 0;
+    bool ended = false;
+    std::set<std::string> pods_ended;                      // uids
+    std::set<std::pair<std::string, uint32_t>> nodes_lost;  // node, attempt
+  };
+
+  struct JobEntry {
+    bool present = false;  // the workload exists
+    bool is_pod = false;
+    bool confirmed_gone = false;
+    int64_t completions = 0;
+    std::optional<events::v1::JobEnded::Result> result;
+    std::string message;
+    std::set<std::string> pods;  // uids of bound pods of ours, ended ones included, until they go
+    std::vector<events::v1::PodEnded> ended;  // since the last Commit
+    uint32_t attempt = 0;        // the highest seen on a pod
+    int64_t started_ms = 0;      // of that attempt; 0: not yet
+    bool had_pods = false;
+    JobSaid said;
+  };
+
+  struct NodeEntry {
+    bool present = false;
+    std::string uid;
+    std::string pool;
+    kubernetes::Node view;
+    std::set<std::string> pods;  // uids of bound pods, ours and foreign
+    std::optional<Millis> not_ready_since;
+    bool lost = false;
+    // What has been said; the pool it was said to.
+    std::optional<events::v1::Node> said;
+    std::string said_pool;
+  };
+
+  JobEntry& Touch(const std::string& job_id);
+  void DropPod(const std::string& uid, bool gone);
+  void TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry);
+  void NotePodEnded(JobEntry& job, const std::string& uid, const PodEntry& pod,
+                    events::v1::PodEnded::Result result);
+  bool CountsAsForeign(const PodEntry& pod) const;
+  bool HasUnfinishedPods(const JobEntry& job) const;
+  bool HasLivePods(const NodeEntry& node) const;
+  void CheckLost(const std::string& name, NodeEntry& node, Millis now);
+
+  void CollectJob(const std::string& job_id, JobEntry& job, Said* said);
+  void CollectNode(const std::string& name, NodeEntry& node, Said* said);
+  void CollectLostNode(const std::string& job_id, JobEntry& job, Said* said);
+  std::optional<events::v1::JobEnded> EndOf(const std::string& job_id, const JobEntry& job) const;
+  void ForgetEnded(const std::string& job_id);
+
+  const Millis node_lost_grace_;
+  bool synced_ = false;
+  bool synced_said_ = false;
+  std::unordered_map<std::string, PodEntry> pods_;  // bound ones, by uid
+  std::unordered_map<std::string, JobEntry> jobs_;
+  std::map<std::string, NodeEntry> nodes_;
+
+  // Sets are ordered, so that equal pictures are told in equal order.
+  std::set<std::string> dirty_jobs_;
+  std::set<std::string> dirty_nodes_;
+
+  // What Collect gave and Commit has not confirmed: what had been said before.
+  struct Provisional {
+    std::vector<std::pair<std::string, JobSaid>> jobs;
+    std::vector<std::pair<std::string, std::pair<std::optional<events::v1::Node>, std::string>>>
+        nodes;
+    bool synced_said = false;
+  };
+  std::optional<Provisional> provisional_;
+};
+
+}  // namespace fluxqueue::cleanup

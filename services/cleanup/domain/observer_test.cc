@@ -1,0 +1,366 @@
+#include "services/cleanup/domain/observer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "services/cleanup/domain/sweep.h"
+
+namespace fluxqueue::cleanup {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+kubernetes::Node MakeNode(const std::string& name, bool ready = true) {
+  kubernetes::Node node;
+  node.meta.name = name;
+  node.meta.uid = "uid-" + name;
+  node.allocatable = {{"cpu", 8000}, {"pods", 110}};
+  node.ready = ready;
+  return node;
+}
+
+kubernetes::Pod MakePod(const std::string& uid, const std::string& node, const std::string& phase) {
+  kubernetes::Pod pod;
+  pod.meta.uid = uid;
+  pod.meta.name = uid;
+  pod.spec.node_name = node;
+  pod.spec.containers.emplace_back().requests = {{"cpu", 1000}};
+  pod.status.phase = phase;
+  if (phase != "Pending") pod.status.started_ms = 5000;
+  return pod;
+}
+
+// A pod that our Binding has placed: "1.0.3/16".
+kubernetes::Pod OwnPod(const std::string& uid, const std::string& job, const std::string& slot,
+                       const std::string& phase, const std::string& node = "n1") {
+  kubernetes::Pod pod = MakePod(uid, node, phase);
+  pod.meta.annotations = {{std::string(kubernetes::kJobIdAnnotation), job},
+                          {std::string(kubernetes::kAllocationAnnotation), slot}};
+  return pod;
+}
+
+kubernetes::Job MakeJob(const std::string& uid, int64_t slots, bool complete = false) {
+  kubernetes::Job job;
+  job.meta.uid = uid;
+  job.parallelism = slots;
+  job.completions = slots;
+  job.complete = complete;
+  return job;
+}
+
+// One line a fact: what the tests compare.
+std::string Line(const events::v1::Envelope& fact) {
+  switch (fact.event_case()) {
+    case events::v1::Envelope::kJobStarted:
+      return fmt::format("started {} {}", fact.job_started().job_id(),
+                         fact.job_started().attempt());
+    case events::v1::Envelope::kPodEnded:
+      return fmt::format("pod-ended {} slot {} {}", fact.pod_ended().job_id(),
+                         fact.pod_ended().slot(),
+                         events::v1::PodEnded::Result_Name(fact.pod_ended().result()));
+    case events::v1::Envelope::kJobEnded:
+      return fmt::format("ended {} {}", fact.job_ended().job_id(),
+                         events::v1::JobEnded::Result_Name(fact.job_ended().result()));
+    case events::v1::Envelope::kJobNodeLost:
+      return fmt::format("lost {} {} {}", fact.job_node_lost().job_id(),
+                         fact.job_node_lost().node(), fact.job_node_lost().reason());
+    case events::v1::Envelope::kNodeUpserted: {
+      std::string line = fmt::format("node {}/{}", fact.pool(), fact.node_upserted().node().name());
+      for (const auto& amount : fact.node_upserted().node().foreign()) {
+        line += fmt::format(" {}={}", amount.resource(), amount.amount());
+      }
+      return line + (fact.node_upserted().node().ready() ? "" : " not-ready");
+    }
+    case events::v1::Envelope::kNodeGone:
+      return fmt::format("gone {}/{}", fact.pool(), fact.node_gone().name());
+    case events::v1::Envelope::kInventorySynced:
+      return fmt::format("synced {} {}", fact.pool(), fact.inventory_synced().nodes());
+    default:
+      return "?";
+  }
+}
+
+std::vector<std::string> Lines(const Said& said) {
+  std::vector<std::string> lines;
+  for (const auto& node : said.nodes) lines.push_back(Line(node));
+  for (const auto& [job_id, fact] : said.jobs) lines.push_back(Line(fact));
+  return lines;
+}
+
+class ObserverTest : public ::testing::Test {
+ protected:
+  // A cluster of one node, said and committed.
+  void Start() {
+    observer_.ObserveNode(MakeNode("n1"), Millis(0));
+    observer_.Synced();
+    Say();
+  }
+
+  std::vector<std::string> Say(Millis now = Millis(0)) {
+    const Said said = observer_.Collect(now);
+    observer_.Commit();
+    return Lines(said);
+  }
+
+  Observer observer_{Millis(1000)};
+};
+
+TEST_F(ObserverTest, NothingIsSaidOfHalfAPicture) {
+  observer_.ObserveNode(MakeNode("n1"), Millis(0));
+  EXPECT_FALSE(observer_.HasNews());
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.Synced();
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "synced default 1"));
+  EXPECT_FALSE(observer_.HasNews());
+}
+
+TEST_F(ObserverTest, AHeartbeatIsNoNews) {
+  Start();
+  kubernetes::Node node = MakeNode("n1");
+  node.meta.resource_version = "99";
+  observer_.ObserveNode(node, Millis(0));
+  EXPECT_THAT(Say(), IsEmpty());
+}
+
+TEST_F(ObserverTest, ForeignPodsUseTheirNodeUntilTheyEnd) {
+  Start();
+  observer_.ObservePod(MakePod("p1", "n1", "Pending"));
+  observer_.ObservePod(MakePod("p2", "n1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=2000 pods=2"));
+  observer_.ObservePod(MakePod("p1", "n1", "Succeeded"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  observer_.PodGone("p2");
+  EXPECT_THAT(Say(), ElementsAre("node default/n1"));
+}
+
+TEST_F(ObserverTest, APodThatEndedBeforeWeLookedIsNotCounted) {
+  Start();
+  observer_.ObservePod(MakePod("p1", "n1", "Failed"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObserveNode(MakeNode("n1", false), Millis(0));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 not-ready"));
+}
+
+TEST_F(ObserverTest, AJobOfOnePod) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Pending"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started j 1"));
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Succeeded"));
+  EXPECT_THAT(Say(), IsEmpty()) << "the workload has not said so yet";
+  observer_.ObserveJob(MakeJob("j", 1, true));
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+  observer_.PodGone("p");
+  observer_.JobGone("j");
+  EXPECT_THAT(Say(), IsEmpty());
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
+TEST_F(ObserverTest, AJobThatIsCompleteWaitsForItsPods) {
+  Start();
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  observer_.ObserveJob(MakeJob("j", 1, true));
+  EXPECT_THAT(Say(), ElementsAre("started j 1"));
+  observer_.PodGone("p");
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+}
+
+TEST_F(ObserverTest, PodsOfAGangEndOneByOne) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 2));
+  observer_.ObservePod(OwnPod("a", "j", "1.0.0/2", "Running"));
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
+  Say();
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Succeeded"));
+  EXPECT_THAT(Say(), ElementsAre("pod-ended j slot 1 RESULT_SUCCEEDED"));
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Succeeded"));
+  observer_.PodGone("a");
+  EXPECT_THAT(Say(), ElementsAre("pod-ended j slot 0 RESULT_GONE"));
+}
+
+TEST_F(ObserverTest, ADeletedJobEndsWithItsLastPod) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  Say();
+  observer_.JobGone("j");
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.PodGone("p");
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_DELETED"));
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
+TEST_F(ObserverTest, AJobWithoutPodsIsAdmissionsToWithdraw) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  observer_.JobGone("j");
+  EXPECT_THAT(Say(), IsEmpty());
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
+TEST_F(ObserverTest, ABarePodIsItsOwnWorkload) {
+  Start();
+  observer_.ObservePod(OwnPod("p", "p", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started p 1"));
+  kubernetes::Pod failed = OwnPod("p", "p", "1.0.0/1", "Failed");
+  failed.status.reason = "OutOfcpu";
+  observer_.ObservePod(failed);
+  const Said said = observer_.Collect(Millis(0));
+  ASSERT_EQ(said.jobs.size(), 1);
+  EXPECT_EQ(said.jobs[0].second.job_ended().result(), events::v1::JobEnded::RESULT_FAILED);
+  EXPECT_EQ(said.jobs[0].second.job_ended().message(), "OutOfcpu");
+}
+
+TEST_F(ObserverTest, ARollbackIsSaidAgain) {
+  observer_.ObserveNode(MakeNode("n1"), Millis(0));
+  observer_.ObserveJob(MakeJob("j", 2));
+  observer_.ObservePod(OwnPod("a", "j", "1.0.0/2", "Succeeded"));
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
+  observer_.Synced();
+  const auto first = Lines(observer_.Collect(Millis(0)));
+  EXPECT_THAT(first, ElementsAre("node default/n1", "synced default 1", "started j 1",
+                                 "pod-ended j slot 0 RESULT_SUCCEEDED"));
+  observer_.Rollback();
+  EXPECT_TRUE(observer_.HasNews());
+  EXPECT_EQ(Say(), first);
+  EXPECT_THAT(Say(), IsEmpty());
+}
+
+TEST_F(ObserverTest, ANodeIsLostAfterItsGrace) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  Say();
+  observer_.ObserveNode(MakeNode("n1", false), Millis(100));
+  EXPECT_THAT(Say(Millis(100)), ElementsAre("node default/n1 not-ready"));
+  EXPECT_EQ(observer_.NextDeadline(), Millis(1100));
+  EXPECT_THAT(Say(Millis(1099)), IsEmpty());
+  EXPECT_THAT(Say(Millis(1100)), ElementsAre("lost j n1 NotReady"));
+  EXPECT_THAT(Say(Millis(5000)), IsEmpty()) << "once for each attempt";
+  EXPECT_FALSE(observer_.NextDeadline().has_value());
+  // Its pod is being deleted: should the node come back, it uses it as a foreigner.
+  kubernetes::Pod going = OwnPod("p", "j", "1.0.0/1", "Running");
+  going.meta.deleted_ms = 1;
+  observer_.ObservePod(going);
+  EXPECT_THAT(Say(Millis(5000)), ElementsAre("node default/n1 cpu=1000 pods=1 not-ready"));
+}
+
+TEST_F(ObserverTest, ANodeThatComesBackInTimeIsNotLost) {
+  Start();
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  observer_.ObserveNode(MakeNode("n1", false), Millis(100));
+  observer_.ObserveNode(MakeNode("n1"), Millis(900));
+  EXPECT_THAT(Say(Millis(2000)), ElementsAre("started j 1"));
+}
+
+TEST_F(ObserverTest, ADeletedNodeIsGoneAndItsJobsAreLost) {
+  Start();
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  Say();
+  observer_.NodeGone("n1", "uid-other");
+  EXPECT_THAT(Say(), IsEmpty()) << "another node of that name";
+  observer_.NodeGone("n1", "uid-n1");
+  EXPECT_THAT(Say(), ElementsAre("gone default/n1", "lost j n1 Deleted"));
+}
+
+TEST_F(ObserverTest, ANodeMadeAgainIsAnotherNode) {
+  Start();
+  kubernetes::Node again = MakeNode("n1");
+  again.meta.uid = "uid-2";
+  observer_.ObserveNode(again, Millis(0));
+  EXPECT_THAT(Say(), ElementsAre("gone default/n1", "node default/n1"));
+}
+
+TEST_F(ObserverTest, ANodeThatChangesPoolWaitsForItsPods) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  Say();
+  kubernetes::Node moved = MakeNode("n1");
+  moved.meta.labels = {{"fluxqueue.io/pool", "other"}};
+  observer_.ObserveNode(moved, Millis(0));
+  EXPECT_THAT(Say(), ElementsAre("gone default/n1"));
+  observer_.PodGone("p");
+  EXPECT_THAT(Say(), ElementsAre("node other/n1"));
+}
+
+TEST_F(ObserverTest, WhatAPredecessorSaidIsNotSaidAgain) {
+  Start();
+  const Said said = [&] {
+    Observer first(Millis(1000));
+    first.ObserveNode(MakeNode("n1"), Millis(0));
+    first.Synced();
+    return first.Collect(Millis(0));
+  }();
+  Observer second(Millis(1000));
+  second.Remember("default", said.nodes[0].node_upserted().node());
+  events::v1::Node vanished;
+  vanished.set_name("n2");
+  vanished.set_uid("uid-n2");
+  second.Remember("default", vanished);
+  second.RememberStarted("j", 1);
+  second.ObserveNode(MakeNode("n1"), Millis(0));
+  second.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  second.Synced();
+  EXPECT_THAT(Lines(second.Collect(Millis(0))), ElementsAre("gone default/n2", "synced default 1"));
+}
+
+TEST_F(ObserverTest, ALaterAttemptStartsAnew) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  Say();
+  observer_.PodGone("p");
+  observer_.ObservePod(OwnPod("q", "j", "2.0.0/1", "Pending"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObservePod(OwnPod("q", "j", "2.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started j 2"));
+}
+
+LiveJob Live(const std::string& job_id, uint32_t attempt, bool holding) {
+  LiveJob job;
+  job.job_id = job_id;
+  job.attempt = attempt;
+  job.holding = holding;
+  return job;
+}
+
+TEST_F(ObserverTest, TheSweepSuspectsOnlyDifferences) {
+  Start();
+  observer_.ObserveJob(MakeJob("seen", 1));
+  observer_.ObservePod(OwnPod("p", "ended", "1.0.0/1", "Running"));
+  observer_.ObservePod(OwnPod("q", "moved-on", "1.0.0/1", "Running"));
+  observer_.ObservePod(OwnPod("r", "right", "2.0.0/1", "Running"));
+  Say();
+  const Suspects suspects =
+      Compare({Live("seen", 0, true), Live("unseen", 1, true), Live("waiting", 1, false),
+               Live("moved-on", 2, true), Live("right", 2, true)},
+              observer_);
+  ASSERT_EQ(suspects.gone.size(), 1);
+  EXPECT_EQ(suspects.gone[0].job_id, "unseen");
+  std::vector<std::string> orphans;
+  for (const auto& pod : suspects.orphans) orphans.push_back(pod.uid);
+  EXPECT_THAT(orphans, ::testing::UnorderedElementsAre("p", "q"));
+
+  observer_.ConfirmGone("unseen");
+  observer_.ConfirmGone("seen");
+  EXPECT_TRUE(observer_.Disown("p"));
+  EXPECT_FALSE(observer_.Disown("p"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1", "ended unseen RESULT_DELETED"));
+}
+
+TEST_F(ObserverTest, AnEndThatWasNotHeardIsSaidAgain) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1, true));
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+  EXPECT_TRUE(observer_.SayEndAgain("j"));
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+  EXPECT_FALSE(observer_.SayEndAgain("unknown"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::cleanup
