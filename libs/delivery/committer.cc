@@ -13,10 +13,11 @@ using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
 Committer::Committer(const LoopOptions& options, const Clock& clock, Stats& stats,
-                     FaultInjector* faults)
+                     Readiness& ready, FaultInjector* faults)
     : options_(options),
       clock_(clock),
       stats_(stats),
+      ready_(ready),
       faults_(faults),
       connection_(options.postgres),
       publisher_(options, clock, stats),
@@ -75,6 +76,7 @@ absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause,
     if (stop.stop_requested()) {
       return MakeStatus(absl::StatusCode::kCancelled, "stopped in doubt: {}", Message(cause));
     }
+    ready_.Set(status);
     Pause(backoff.Next(), stop);
   }
 }

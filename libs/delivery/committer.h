@@ -52,9 +52,23 @@ class BatchGuard {
   virtual void Committed() = 0;
 };
 
+// Whether the loop does its work, for other threads. Says changes in the log, each once.
+class Readiness {
+ public:
+  explicit Readiness(absl::Status initial) : status_(std::move(initial)) {}
+
+  absl::Status Get() const;
+  void Set(const absl::Status& status);
+
+ private:
+  mutable std::mutex mutex_;
+  absl::Status status_;
+};
+
 class Committer {
  public:
-  Committer(const LoopOptions& options, const Clock& clock, Stats& stats, FaultInjector* faults);
+  Committer(const LoopOptions& options, const Clock& clock, Stats& stats, Readiness& ready,
+            FaultInjector* faults);
 
   // Commits and publishes; calls handler->Write and Commit (nullptr: a batch without rows of the handler). Any status but
   // OK means that it is not committed: the caller rolls back. Cancelled: stopped before the outcome could be told.
@@ -73,24 +87,12 @@ class Committer {
   const LoopOptions& options_;
   const Clock& clock_;
   Stats& stats_;
+  Readiness& ready_;
   FaultInjector* faults_;
   postgres::Connection connection_;
   Publisher publisher_;
   Stamper stamper_;
   std::chrono::steady_clock::time_point last_commit_;
-};
-
-// Whether the loop does its work, for other threads. Says changes in the log, each once.
-class Readiness {
- public:
-  explicit Readiness(absl::Status initial) : status_(std::move(initial)) {}
-
-  absl::Status Get() const;
-  void Set(const absl::Status& status);
-
- private:
-  mutable std::mutex mutex_;
-  absl::Status status_;
 };
 
 // Waits for `time`, less when stopped.

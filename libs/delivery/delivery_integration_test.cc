@@ -529,6 +529,7 @@ TEST_F(DeliveryTest, ATopicMadeAnew) {
   feeder = StartFeeder("f", 100);
   ExpectSeenExactly(720);
   EXPECT_EQ(counter->stats().resets, 12);
+  ExpectOutboxesEmpty();
   ExpectVersionsExactly(720);
 }
 

@@ -49,10 +49,10 @@ class PartitionLoop::Impl {
         group_("fluxqueue." + options_.loop.service),
         handler_(handler),
         clock_(clock),
-        committer_(options_.loop, clock, stats_, faults),
+        ready_(Unavailable("group {} has not been joined yet", group_)),
+        committer_(options_.loop, clock, stats_, ready_, faults),
         table_(options_.topic),
-        backoff_(options_.loop.retry_min, options_.loop.retry_max),
-        ready_(Unavailable("group {} has not been joined yet", group_)) {}
+        backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
   absl::Status Run(std::stop_token stop);
   void Wake();
@@ -100,10 +100,10 @@ class PartitionLoop::Impl {
   PartitionHandler& handler_;
   const Clock& clock_;
   Stats stats_;
+  Readiness ready_;
   Committer committer_;
   PartitionTable table_;
   Backoff backoff_;
-  Readiness ready_;
 
   std::mutex consumer_mutex_;  // guards the pointer against Wake
   std::unique_ptr<kafka::Consumer> consumer_;

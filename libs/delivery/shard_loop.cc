@@ -29,9 +29,9 @@ class ShardLoop::Impl final : public BatchGuard {
         stream_(options_.loop.service + "/" + options_.shard),
         handler_(handler),
         clock_(clock),
-        committer_(options_.loop, clock, stats_, faults),
-        backoff_(options_.loop.retry_min, options_.loop.retry_max),
-        ready_(Unavailable("the lease of {} was not asked for yet", stream_)) {}
+        ready_(Unavailable("the lease of {} was not asked for yet", stream_)),
+        committer_(options_.loop, clock, stats_, ready_, faults),
+        backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
   absl::Status Run(std::stop_token stop);
   void Wake();
@@ -62,9 +62,9 @@ class ShardLoop::Impl final : public BatchGuard {
   ShardHandler& handler_;
   const Clock& clock_;
   Stats stats_;
+  Readiness ready_;
   Committer committer_;
   Backoff backoff_;
-  Readiness ready_;
 
   std::atomic<bool> held_ = false;
   LeaseRow lease_;
