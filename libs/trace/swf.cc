@@ -1,0 +1,83 @@
+#include "libs/trace/swf.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/trace/records.h"
+
+namespace fluxqueue::trace {
+namespace {
+
+using internal::Record;
+
+constexpr size_t kFields = 18;
+enum Field : size_t { kJob = 0, kSubmit = 1, kRunTime = 3, kUsed = 4, kAsked = 7 };
+
+constexpr int64_t kUnknown = -1;
+constexpr int64_t kMaxProcessors = 1'000'000;
+constexpr int64_t kMillicores = 1000;
+
+struct SwfJob {
+  TraceJob job;
+  bool runs = true;
+  bool has_processors = true;
+};
+
+absl::StatusOr<SwfJob> ReadJob(Record record) {
+  if (record.size() != kFields) {
+    return record.Error(
+        fmt::format("it has {} fields; a job in the Standard Workload Format has {}: is this an "
+                    "SWF file?",
+                    record.size(),
+                    kFields));
+  }
+  SwfJob read;
+  read.job.name = fmt::format(
+      "swf-{}", record.Integer(kJob, "1 (job)", 0, std::numeric_limits<int64_t>::max()));
+  read.job.submit_s = record.Seconds(kSubmit, "2 (submit time)", 0);
+  read.job.run_s = record.Seconds(kRunTime, "4 (run time)", kUnknown);
+  read.job.slots = record.Integer(kUsed, "5 (processors used)", kUnknown, kMaxProcessors);
+  if (read.job.slots <= 0) {
+    read.job.slots = record.Integer(kAsked, "8 (processors asked)", kUnknown, kMaxProcessors);
+  }
+  if (!record.status().ok()) return record.status();
+  read.job.requests = {{"cpu", kMillicores}};
+  read.runs = read.job.run_s > 0;
+  read.has_processors = read.job.slots > 0;
+  return read;
+}
+
+}  // namespace
+
+absl::StatusOr<Trace> ParseSwf(std::string_view text, const Source& source) {
+  Trace trace;
+  std::unordered_set<std::string> names;
+  size_t number = 0;
+  while (source.limit == 0 || names.size() < source.limit) {
+    const std::optional<std::string_view> line = internal::NextLine(&text);
+    if (!line.has_value()) break;
+    ++number;
+    std::vector<std::string_view> words = internal::SplitWords(*line);
+    if (words.empty() || words.front().front() == ';') continue;
+    Record record(source.file, number, std::move(words));
+    ASSIGN_OR_RETURN(SwfJob read, ReadJob(record));
+    if (!names.insert(read.job.name).second) {
+      return record.Error(fmt::format("{} is here for the second time", read.job.name));
+    }
+    if (!read.runs) {
+      ++trace.without_run_time;
+    } else if (!read.has_processors) {
+      ++trace.without_processors;
+    } else {
+      trace.jobs.push_back(std::move(read.job));
+    }
+  }
+  internal::Arrange(&trace);
+  return trace;
+}
+
+}  // namespace fluxqueue::trace

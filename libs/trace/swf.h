@@ -1,0 +1,18 @@
+// The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, `;` begins a
+// comment, -1 is unknown. Read are 1 job, 2 submit, 4 run time, 5 processors used and, where that
+// is unknown, 8 processors asked.
+#pragma once
+
+#include <string_view>
+
+#include "libs/trace/trace.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::trace {
+
+// A job of p processors is p slots of one cpu, named "swf-<job>". Left out, and counted: a run time
+// or a number of processors of 0 or unknown. InvalidArgument names file, line, field and value.
+absl::StatusOr<Trace> ParseSwf(std::string_view text, const Source& source);
+
+}  // namespace fluxqueue::trace
