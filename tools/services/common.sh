@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# What tools/services and tools/stack share. Sourced after log.sh, proc.sh and cache.sh, with `here` set to the folder of
+# the script and, where kube is used, `dir` to the stack's folder.
+
+# In the order of a job's way through them.
+readonly SERVICES=(admission queue matcher binder cleanup)
+readonly SYSTEM_NAMESPACE=fluxqueue-system
+readonly REPOSITORY=$here/../..
+
+# service_program NAME: FLUXQUEUE_BIN names the folder of another build.
+service_program() {
+  realpath -m "${FLUXQUEUE_BIN:-$REPOSITORY/.build/release/bin}/fluxqueue-$1"
+}
+
+# kube ARGUMENT…: kubectl on the stack's cluster, as its administrator.
+kube() {
+  "$(kubernetes_home "$REPOSITORY/tools")/kubectl" --kubeconfig "$dir/kubeconfig" --request-timeout 30s "$@"
+}
+
+# check_service NAME REPLICA
+check_service() {
+  [[ " ${SERVICES[*]} " == *" $1 "* ]] || die "unknown service '$1': wanted one of ${SERVICES[*]}"
+  [[ $2 =~ ^[1-9][0-9]{0,2}$ ]] || die "--replica '$2': wanted a number from 1 to 999"
+}
+
+# The replicas that DIR knows, running or not, as NAME-N, one a line.
+known_replicas() {
+  local name file
+  for name in "${SERVICES[@]}"; do
+    for file in "$1/config/$name"-*.yaml; do
+      [[ ! -e $file ]] || basename "$file" .yaml
+    done
+  done
+}
