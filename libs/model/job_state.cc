@@ -4,17 +4,28 @@ namespace fluxqueue::model {
 
 std::string_view Name(JobState state) {
   switch (state) {
-    case JobState::kNone: return "None";
-    case JobState::kSubmitted: return "Submitted";
-    case JobState::kPending: return "Pending";
-    case JobState::kAllocated: return "Allocated";
-    case JobState::kBound: return "Bound";
-    case JobState::kRunning: return "Running";
-    case JobState::kStopping: return "Stopping";
-    case JobState::kSucceeded: return "Succeeded";
-    case JobState::kFailed: return "Failed";
-    case JobState::kCancelled: return "Cancelled";
-    case JobState::kRejected: return "Rejected";
+    case JobState::kNone:
+      return "None";
+    case JobState::kSubmitted:
+      return "Submitted";
+    case JobState::kPending:
+      return "Pending";
+    case JobState::kAllocated:
+      return "Allocated";
+    case JobState::kBound:
+      return "Bound";
+    case JobState::kRunning:
+      return "Running";
+    case JobState::kStopping:
+      return "Stopping";
+    case JobState::kSucceeded:
+      return "Succeeded";
+    case JobState::kFailed:
+      return "Failed";
+    case JobState::kCancelled:
+      return "Cancelled";
+    case JobState::kRejected:
+      return "Rejected";
   }
   return "?";
 }
@@ -28,17 +39,23 @@ std::optional<JobState> ParseJobState(std::string_view name) {
 
 std::string_view WaitsFor(JobState state) {
   switch (state) {
-    case JobState::kSubmitted: return "its FluxQueue";
-    case JobState::kPending: return "the matcher";
-    case JobState::kAllocated: return "the binder";
+    case JobState::kSubmitted:
+      return "its FluxQueue";
+    case JobState::kPending:
+      return "the matcher";
+    case JobState::kAllocated:
+      return "the binder";
     case JobState::kBound:
-    case JobState::kRunning: return "cleanup";
-    case JobState::kStopping: return "the binder";
+    case JobState::kRunning:
+      return "cleanup";
+    case JobState::kStopping:
+      return "the binder";
     case JobState::kNone:
     case JobState::kSucceeded:
     case JobState::kFailed:
     case JobState::kCancelled:
-    case JobState::kRejected: return "";
+    case JobState::kRejected:
+      return "";
   }
   return "";
 }
@@ -53,34 +70,56 @@ std::vector<std::string_view> Names(StateSet states) {
 
 std::string_view Name(Fact fact) {
   switch (fact) {
-    case Fact::kSubmitted: return "Submitted";
-    case Fact::kUpdated: return "Updated";
-    case Fact::kResized: return "Resized";
-    case Fact::kCancelled: return "Cancelled";
-    case Fact::kWithdrawn: return "Withdrawn";
-    case Fact::kQueueAppeared: return "QueueAppeared";
-    case Fact::kQueueVanished: return "QueueVanished";
-    case Fact::kAllocated: return "Allocated";
-    case Fact::kRefused: return "Refused";
-    case Fact::kUnsatisfiable: return "Unsatisfiable";
-    case Fact::kInvalid: return "Invalid";
-    case Fact::kNodeGone: return "NodeGone";
-    case Fact::kBound: return "Bound";
-    case Fact::kBindFailed: return "BindFailed";
-    case Fact::kStopped: return "Stopped";
-    case Fact::kStarted: return "Started";
-    case Fact::kPodEnded: return "PodEnded";
-    case Fact::kEnded: return "Ended";
-    case Fact::kNodeLost: return "NodeLost";
+    case Fact::kSubmitted:
+      return "Submitted";
+    case Fact::kUpdated:
+      return "Updated";
+    case Fact::kResized:
+      return "Resized";
+    case Fact::kCancelled:
+      return "Cancelled";
+    case Fact::kWithdrawn:
+      return "Withdrawn";
+    case Fact::kQueueAppeared:
+      return "QueueAppeared";
+    case Fact::kQueueVanished:
+      return "QueueVanished";
+    case Fact::kAllocated:
+      return "Allocated";
+    case Fact::kRefused:
+      return "Refused";
+    case Fact::kUnsatisfiable:
+      return "Unsatisfiable";
+    case Fact::kInvalid:
+      return "Invalid";
+    case Fact::kNodeGone:
+      return "NodeGone";
+    case Fact::kBound:
+      return "Bound";
+    case Fact::kBindFailed:
+      return "BindFailed";
+    case Fact::kStopped:
+      return "Stopped";
+    case Fact::kStarted:
+      return "Started";
+    case Fact::kPodEnded:
+      return "PodEnded";
+    case Fact::kEnded:
+      return "Ended";
+    case Fact::kNodeLost:
+      return "NodeLost";
   }
   return "?";
 }
 
 std::string_view Name(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kApply: return "apply";
-    case Verdict::kStale: return "stale";
-    case Verdict::kImpossible: return "impossible";
+    case Verdict::kApply:
+      return "apply";
+    case Verdict::kStale:
+      return "stale";
+    case Verdict::kImpossible:
+      return "impossible";
   }
   return "?";
 }

@@ -1,5 +1,5 @@
-// The life of a job: its states, the facts that move it, and the one table that says which fact does
-// what in which state.
+// The life of a job: its states, the facts that move it, and the one table that says which fact
+// does what in which state.
 //
 //   Submitted ─► Pending ─► Allocated ─► Bound ─► Running ─► Succeeded │ Failed
 //        ▲          │  ▲         │          │         │
@@ -8,13 +8,14 @@
 //                   ├─► Rejected   (nothing in this pool could ever run it)
 //                   └─► Cancelled
 //
-// A later fact of the world implies the earlier ones, because facts of different origin overtake each
-// other: JobStarted in Allocated makes the job Running, JobEnded ends it in every state. Whatever may
-// have started leaves by Stopping, so that nothing is given away that something still runs on.
+// A later fact of the world implies the earlier ones, because facts of different origin overtake
+// each other: JobStarted in Allocated makes the job Running, JobEnded ends it in every state.
+// Whatever may have started leaves by Stopping, so that nothing is given away that something still
+// runs on.
 //
-// The table knows states and facts only. A fact that names an older attempt is stale and one that names
-// a newer attempt is impossible, before the table is asked. Where it leaves a choice (`to` has several
-// states), the queue core decides by what the job is.
+// The table knows states and facts only. A fact that names an older attempt is stale and one that
+// names a newer attempt is impossible, before the table is asked. Where it leaves a choice (`to`
+// has several states), the queue core decides by what the job is.
 //
 // Pure and constexpr; safe from every thread.
 #pragma once
@@ -97,7 +98,9 @@ inline constexpr StateSet kHoldingStates = {kAllocated, kBound, kRunning, kStopp
 inline constexpr StateSet kWaitingStates = {kSubmitted, kPending};
 inline constexpr StateSet kLiveStates = kWaitingStates | kHoldingStates;
 
-constexpr bool IsTerminal(JobState state) { return kTerminalStates.Has(state); }
+constexpr bool IsTerminal(JobState state) {
+  return kTerminalStates.Has(state);
+}
 
 // What can be learnt about a job, and from whom.
 enum class Fact : uint8_t {
@@ -154,8 +157,8 @@ inline constexpr StateSet kEnds = {kSucceeded, kFailed, kCancelled};
 inline constexpr StateSet kNothing = {kNone};
 inline constexpr StateSet kStarted = {kBound, kRunning};
 
-// Terminal states have no exit: there every fact is stale, which is why no rule names them. Of a job
-// that is not known every fact but its submission is stale too: it has ended and is forgotten.
+// Terminal states have no exit: there every fact is stale, which is why no rule names them. Of a
+// job that is not known every fact but its submission is stale too: it has ended and is forgotten.
 inline constexpr Rule kRules[] = {
     {Fact::kSubmitted, kNothing, Verdict::kApply, {kSubmitted, kPending}},
     {Fact::kSubmitted, kLiveStates, Verdict::kStale},
@@ -185,8 +188,8 @@ inline constexpr Rule kRules[] = {
     {Fact::kQueueVanished, {kSubmitted}, Verdict::kStale},
     {Fact::kQueueVanished, kHoldingStates, Verdict::kStale},
 
-    // Judged for the attempt that was asked for. In Submitted nothing of the present attempt was asked
-    // for; what a holding job holds was answered once.
+    // Judged for the attempt that was asked for. In Submitted nothing of the present attempt was
+    // asked for; what a holding job holds was answered once.
     {Fact::kAllocated, {kPending}, Verdict::kApply, {kAllocated}},
     {Fact::kAllocated, {kSubmitted}, Verdict::kImpossible},
     {Fact::kAllocated, kHoldingStates, Verdict::kImpossible},
@@ -215,10 +218,7 @@ inline constexpr Rule kRules[] = {
     {Fact::kBindFailed, kWaitingStates, Verdict::kImpossible},
 
     // Requeued it waits again; or it has failed, or was cancelled.
-    {Fact::kStopped,
-     {kStopping},
-     Verdict::kApply,
-     {kSubmitted, kPending, kFailed, kCancelled}},
+    {Fact::kStopped, {kStopping}, Verdict::kApply, {kSubmitted, kPending, kFailed, kCancelled}},
     {Fact::kStopped, {kAllocated, kBound, kRunning}, Verdict::kImpossible},
     {Fact::kStopped, kWaitingStates, Verdict::kImpossible},
 
@@ -294,6 +294,8 @@ constexpr StateSet Before(JobState to) {
   return before;
 }
 
-constexpr bool CanMove(JobState from, JobState to) { return Before(to).Has(from); }
+constexpr bool CanMove(JobState from, JobState to) {
+  return Before(to).Has(from);
+}
 
 }  // namespace fluxqueue::model

@@ -1,10 +1,10 @@
 #include "libs/model/job_state.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "libs/model/ids.h"
 
@@ -16,11 +16,12 @@ using testing::ElementsAre;
 // Every pair, written out a second time by hand: a letter for each state in the order of the enum
 // (None Submitted Pending Allocated Bound Running Stopping, then the four ends).
 //   .  stale      X  impossible
-//   S P A B R T   applied, and the job is then Submitted, Pending, Allocated, Bound, Running, Stopping
-//   C J E         applied: Cancelled, reJected, one of the three ends (succeeded, failed, cancelled)
-//   w             applied: Submitted or Pending        u  applied: Pending or reJected
+//   S P A B R T   applied, and the job is then Submitted, Pending, Allocated, Bound, Running,
+//   Stopping C J E         applied: Cancelled, reJected, one of the three ends (succeeded, failed,
+//   cancelled) w             applied: Submitted or Pending        u  applied: Pending or reJected
 //   b r           applied: Bound or Stopping, Running or Stopping
 //   q             applied: Submitted, Pending, Failed or Cancelled
+// clang-format off
 const std::map<Fact, std::string> kExpected = {
     //                      NSPABRT
     {Fact::kSubmitted,     "w.........."},
@@ -43,25 +44,42 @@ const std::map<Fact, std::string> kExpected = {
     {Fact::kEnded,         ".EEEEEE...."},
     {Fact::kNodeLost,      ".XXTTTT...."},
 };
+// clang-format on
 
 Transition Decode(char letter) {
   switch (letter) {
-    case '.': return {Verdict::kStale, {}};
-    case 'X': return {Verdict::kImpossible, {}};
-    case 'S': return {Verdict::kApply, {kSubmitted}};
-    case 'P': return {Verdict::kApply, {kPending}};
-    case 'A': return {Verdict::kApply, {kAllocated}};
-    case 'B': return {Verdict::kApply, {kBound}};
-    case 'R': return {Verdict::kApply, {kRunning}};
-    case 'T': return {Verdict::kApply, {kStopping}};
-    case 'C': return {Verdict::kApply, {kCancelled}};
-    case 'J': return {Verdict::kApply, {kRejected}};
-    case 'E': return {Verdict::kApply, {kSucceeded, kFailed, kCancelled}};
-    case 'w': return {Verdict::kApply, {kSubmitted, kPending}};
-    case 'u': return {Verdict::kApply, {kPending, kRejected}};
-    case 'b': return {Verdict::kApply, {kBound, kStopping}};
-    case 'r': return {Verdict::kApply, {kRunning, kStopping}};
-    case 'q': return {Verdict::kApply, {kSubmitted, kPending, kFailed, kCancelled}};
+    case '.':
+      return {Verdict::kStale, {}};
+    case 'X':
+      return {Verdict::kImpossible, {}};
+    case 'S':
+      return {Verdict::kApply, {kSubmitted}};
+    case 'P':
+      return {Verdict::kApply, {kPending}};
+    case 'A':
+      return {Verdict::kApply, {kAllocated}};
+    case 'B':
+      return {Verdict::kApply, {kBound}};
+    case 'R':
+      return {Verdict::kApply, {kRunning}};
+    case 'T':
+      return {Verdict::kApply, {kStopping}};
+    case 'C':
+      return {Verdict::kApply, {kCancelled}};
+    case 'J':
+      return {Verdict::kApply, {kRejected}};
+    case 'E':
+      return {Verdict::kApply, {kSucceeded, kFailed, kCancelled}};
+    case 'w':
+      return {Verdict::kApply, {kSubmitted, kPending}};
+    case 'u':
+      return {Verdict::kApply, {kPending, kRejected}};
+    case 'b':
+      return {Verdict::kApply, {kBound, kStopping}};
+    case 'r':
+      return {Verdict::kApply, {kRunning, kStopping}};
+    case 'q':
+      return {Verdict::kApply, {kSubmitted, kPending, kFailed, kCancelled}};
   }
   ADD_FAILURE() << "no such letter: " << letter;
   return {};

@@ -1,6 +1,6 @@
-// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job), cycles.cc (what
-// is asked of the matcher), configuration.cc (queues, pool, inventory), queue_core.cc (the fold and the
-// rows).
+// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job), cycles.cc
+// (what is asked of the matcher), configuration.cc (queues, pool, inventory), queue_core.cc (the
+// fold and the rows).
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,15 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 #include "libs/model/job_state.h"
 #include "libs/queue_core/job_book.h"
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::queue_core {
 
@@ -68,7 +70,8 @@ class QueueCore::Impl {
   void UpdateWaiting(Entry* entry, bool resized, bool hold_changed);
   void UpdateHolding(Entry* entry, bool resized);
   void CancelJob(Entry* entry, const char* reason, std::string message);
-  // Pending with this reason; or Held; or Submitted, where its queue does not exist. Says nothing yet.
+  // Pending with this reason; or Held; or Submitted, where its queue does not exist. Says nothing
+  // yet.
   void SetWaiting(Job& job, const char* reason, std::string message);
   // What the cycle in flight answers for the job is not wanted any more.
   void Disown(Job& job);

@@ -1,7 +1,8 @@
 // What is asked of the matcher, and what its answers mean.
 //
 // The naive way is to ask for everything that waits whenever anything happens. Departures:
-// - One cycle is in flight; what happens meanwhile is in the next one. The matcher has read everything
+// - One cycle is in flight; what happens meanwhile is in the next one. The matcher has read
+// everything
 //   before the request, so an answer is right for the log up to there.
 // - When the head of the line was refused and nothing that could help it was read since, nothing is
 //   asked. What the matcher said between request and answer does not count: it said it before it
@@ -57,7 +58,9 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome) {
     return Course::kUnwanted;
   }
   // Whoever is in the cycle with its present attempt is Pending: what moves it on disowns it.
-  CHECK(entry->job.state == JobState::kPending, "job {} is {}", entry->job.id,
+  CHECK(entry->job.state == JobState::kPending,
+        "job {} is {}",
+        entry->job.id,
         model::Name(entry->job.state));
   switch (outcome.kind()) {
     case Outcome::KIND_ALLOCATED:
@@ -136,14 +139,16 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
   book_.Place(entry);
   if (job.reason != reason::kUnsatisfiable) {
     job.reason = reason::kUnsatisfiable;
-    job.message = fmt::format("{}; rejected unless that changes within {:.1f} s", outcome.reason(),
+    job.message = fmt::format("{}; rejected unless that changes within {:.1f} s",
+                              outcome.reason(),
                               static_cast<double>(until - state_.now_ms) / 1000);
     Say(entry);
   }
   return Course::kMoved;
 }
 
-void QueueCore::Impl::CloseCycle(uint32_t allocated, bool progressed,
+void QueueCore::Impl::CloseCycle(uint32_t allocated,
+                                 bool progressed,
                                  const std::vector<uint64_t>& refused) {
   MarkCandidates(false);
   const auto cycle = std::exchange(state_.cycle, nullptr);

@@ -1,7 +1,7 @@
 // What is asked of the matcher, and when.
-#include <gtest/gtest.h>
-
 #include <algorithm>
+
+#include <gtest/gtest.h>
 
 #include "libs/queue_core/testing_story.h"
 
@@ -39,7 +39,8 @@ TEST(CycleTest, ABlockedHeadIsNotAskedForAgainUntilSomethingChanged) {
   EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 2: a/1 b/1"));
   // Read before the answer, so the answer knows.
   EXPECT_THAT(story.Tell(Released("y", 1)), IsEmpty());
-  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kBusyKind, "cpu is short on 19 nodes"}})), IsEmpty());
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kBusyKind, "cpu is short on 19 nodes"}})),
+              IsEmpty());
   EXPECT_THAT(story.Tell(Inventory(true, true)), ElementsAre("cycle 3: a/1 b/1"));
   story.Tell(Answered(3, {{"a", 1, kBusyKind, "cpu is short on 19 nodes"}}));
   // Who goes before it is asked for.
@@ -88,8 +89,7 @@ TEST(CycleTest, UnsatisfiableIsBusyUntilAllNodesAreKnown) {
   EXPECT_THAT(story.Tell(Inventory(false, true)), ElementsAre("cycle 2: a/1"));
   EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})),
               ElementsAre("fact a v3 Pending Unsatisfiable"));
-  EXPECT_EQ(story.last().message(),
-            "no node has a gpu; rejected unless that changes within 5.0 s");
+  EXPECT_EQ(story.last().message(), "no node has a gpu; rejected unless that changes within 5.0 s");
   // Meanwhile it holds up nobody.
   EXPECT_THAT(story.Tell(Submitted("b")), ElementsAre("fact b v1 Pending Queued", "cycle 3: b/1"));
   story.Tell(Answered(3, {{"b"}}));
@@ -106,7 +106,8 @@ TEST(CycleTest, UnsatisfiableUntilANodeComes) {
   story.Tell(Answered(1, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}}));
   story.Wait(1000);
   EXPECT_THAT(story.Tell(Inventory(true, true)), ElementsAre("cycle 2: a/1"));
-  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})), IsEmpty());
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 1, kUnsatisfiableKind, "no node has a gpu"}})),
+              IsEmpty());
   story.Wait(1000);
   story.Tell(Inventory(true, true));
   EXPECT_THAT(story.Tell(Answered(3, {{"a", 1, kBusyKind, "gpus are in use"}})),
@@ -174,7 +175,8 @@ TEST(CycleTest, ManyWaitingJobsCostNoMoreThanTheDepth) {
   story.Tell(QueueMade("default", /*depth=*/100));
   Outputs outputs;
   for (int i = 0; i < 20'000; ++i) {
-    ASSERT_TRUE(story.core().Handle(Submitted(fmt::format("job-{}", i)), story.now(), &outputs).ok());
+    ASSERT_TRUE(
+        story.core().Handle(Submitted(fmt::format("job-{}", i)), story.now(), &outputs).ok());
   }
   story.core().Commit();
   ASSERT_EQ(outputs.pool.size(), 1U);  // one cycle in flight

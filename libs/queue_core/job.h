@@ -9,6 +9,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 #include "fluxqueue/queue/v1/rows.pb.h"
+
 #include "libs/model/job_state.h"
 
 namespace fluxqueue::queue_core {
@@ -55,8 +56,8 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool);
 queue::v1::JobRow ToRow(const Job& job, const std::string& pool);
 Job FromRow(const queue::v1::JobRow& row);
 
-// True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for it any
-// more, and is given back before the rest.
+// True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
+// it any more, and is given back before the rest.
 bool GivesSlotsBackEarly(const Job& job);
 
 }  // namespace fluxqueue::queue_core

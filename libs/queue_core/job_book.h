@@ -1,9 +1,9 @@
-// The jobs and queues of one pool, with what is derived from them (lines, alarms, counts), and the undo
-// journal of the batch.
+// The jobs and queues of one pool, with what is derived from them (lines, alarms, counts), and the
+// undo journal of the batch.
 //
-// Derived: a job stands in its queue's line when it is Pending, not held, and its time has come; it has an
-// alarm when it only waits for its time. Place() brings both in step with the job's fields, so a change is
-// always the same three steps:
+// Derived: a job stands in its queue's line when it is Pending, not held, and its time has come; it
+// has an alarm when it only waits for its time. Place() brings both in step with the job's fields,
+// so a change is always the same three steps:
 //
 //   Job& job = book.Edit(entry);   // remembered for the undo, once for each batch
 //   job.hold = true;
@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/rows.h"
 #include "libs/scheduling/queue_order.h"
@@ -117,9 +118,9 @@ class JobBook {
   };
   // As a job was before the batch.
   struct Before {
-    std::optional<Job> job;            // none: not known
-    uint64_t changed = 0;              // place among the changed rows of the batch, from 1
-    std::unique_ptr<Entry> ended;      // ended in the batch, as it was last
+    std::optional<Job> job;        // none: not known
+    uint64_t changed = 0;          // place among the changed rows of the batch, from 1
+    std::unique_ptr<Entry> ended;  // ended in the batch, as it was last
   };
 
   Before& Remember(const std::string& id, Entry* entry);

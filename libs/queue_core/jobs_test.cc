@@ -53,7 +53,8 @@ TEST(JobStoryTest, SlotsOfAJobWithMoreCompletionsAreKept) {
 TEST(JobStoryTest, RequeuedAfterAFailedBinding) {
   Story story;
   story.Bring("a", JobState::kAllocated);
-  EXPECT_THAT(story.Tell(BindFailed("a")), ElementsAre("fact a v3 Stopping BindFailed after=requeue"));
+  EXPECT_THAT(story.Tell(BindFailed("a")),
+              ElementsAre("fact a v3 Stopping BindFailed after=requeue"));
   EXPECT_EQ(story.last().message(), "StartTimeout: no pods came within 60 s");
   EXPECT_THAT(story.Tell(BindFailed("a")), IsEmpty());
   EXPECT_THAT(story.Tell(Stopped("a")), ElementsAre("fact a v4 Pending Retry", "release a/1"));
@@ -84,10 +85,11 @@ TEST(JobStoryTest, FailsAfterItsLastAttempt) {
   story.Wait(1000);
   EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 2: a/2"));
   story.Tell(Answered(2, {{"a", 2}}));
-  EXPECT_THAT(story.Tell(BindFailed("a", 2)), ElementsAre("fact a v6 Stopping BindFailed after=fail"));
+  EXPECT_THAT(story.Tell(BindFailed("a", 2)),
+              ElementsAre("fact a v6 Stopping BindFailed after=fail"));
   EXPECT_THAT(story.last().message(), HasSubstr("attempt 2 of 2"));
-  EXPECT_THAT(story.Tell(Stopped("a", 2)), ElementsAre("fact a v7 Failed BindFailed",
-                                                      "release a/2 ended"));
+  EXPECT_THAT(story.Tell(Stopped("a", 2)),
+              ElementsAre("fact a v7 Failed BindFailed", "release a/2 ended"));
 }
 
 TEST(JobStoryTest, ABarePodOnALostNodeFails) {
@@ -115,8 +117,8 @@ TEST(JobStoryTest, ANodeThatGoesTakesItsAllocationsAlong) {
   EXPECT_EQ(story.last().message(), "node n1 is gone");
   // It turns out that the pod had been bound: nobody makes it again.
   EXPECT_THAT(story.Tell(Bound("p")), ElementsAre("fact p v4 Stopping NodeLost after=fail"));
-  EXPECT_THAT(story.Tell(Stopped("p")), ElementsAre("fact p v5 Failed NodeLost",
-                                                   "release p/1 ended"));
+  EXPECT_THAT(story.Tell(Stopped("p")),
+              ElementsAre("fact p v5 Failed NodeLost", "release p/1 ended"));
   EXPECT_THAT(story.Tell(NodeGone("n1", "p", 1)), IsEmpty());  // its last release is on its way
 }
 
@@ -152,8 +154,8 @@ TEST(JobStoryTest, CancelledInEachState) {
 }
 
 TEST(JobStoryTest, WithdrawnInEachState) {
-  for (JobState state : {JobState::kAllocated, JobState::kBound, JobState::kRunning,
-                         JobState::kStopping}) {
+  for (JobState state :
+       {JobState::kAllocated, JobState::kBound, JobState::kRunning, JobState::kStopping}) {
     Story story;
     story.Bring("a", state);
     const auto lines = story.Tell(Withdrawn("a"));
@@ -166,7 +168,8 @@ TEST(JobStoryTest, WithdrawnInEachState) {
   story.Bring("a", JobState::kPending);
   EXPECT_THAT(story.Tell(Withdrawn("a")),
               ElementsAre("fact a v2 Cancelled Withdrawn", "release a/1 ended"));
-  // The cycle had allocated it meanwhile: the release above, behind the request in the log, covers that.
+  // The cycle had allocated it meanwhile: the release above, behind the request in the log, covers
+  // that.
   EXPECT_THAT(story.Tell(Answered(1, {{"a"}})), IsEmpty());
   EXPECT_THAT(story.Tell(Withdrawn("nobody")), IsEmpty());
 }
@@ -227,8 +230,9 @@ TEST(JobStoryTest, WaitsForItsQueue) {
             "FluxQueue gpu does not exist in pool main: make it, or name another");
   EXPECT_THAT(story.Tell(Submitted("b", {.queue = "gpu"})),
               ElementsAre("fact b v1 Submitted NoQueue"));
-  EXPECT_THAT(story.Tell(QueueMade("gpu")),
-              ElementsAre("fact a v2 Pending Queued", "fact b v2 Pending Queued", "cycle 1: a/1 b/1"));
+  EXPECT_THAT(
+      story.Tell(QueueMade("gpu")),
+      ElementsAre("fact a v2 Pending Queued", "fact b v2 Pending Queued", "cycle 1: a/1 b/1"));
   story.Tell(Answered(1, {{"a"}, {"b", 1, kBusyKind, "no room"}}));
   // Deleted: who has started goes on, who waits, waits for the queue.
   EXPECT_THAT(story.Tell(QueueDeleted("gpu")), ElementsAre("fact b v4 Submitted NoQueue"));
@@ -271,7 +275,10 @@ TEST(JobStoryTest, WhatCannotBeIsPoisonAndChangesNothing) {
   Story story;
   story.Bring("a", JobState::kPending);
   const uint64_t before = story.core().Fingerprint();
-  for (const auto& message : {Bound("a", 1), Bound("a", 2), Stopped("a", 1), Answered(7, {{"a"}}),
+  for (const auto& message : {Bound("a", 1),
+                              Bound("a", 2),
+                              Stopped("a", 1),
+                              Answered(7, {{"a"}}),
                               Submitted("z", {.slots = 0})}) {
     EXPECT_THAT(story.Tell(message), ElementsAre("poison")) << message.ShortDebugString();
     EXPECT_TRUE(story.changes().empty());
@@ -335,7 +342,9 @@ TEST(JobStoryTest, CountsAndPositions) {
   EXPECT_EQ(counts.size(), 2U);
 }
 
-TEST(JobStoryTest, AJobIsSmall) { EXPECT_LE(sizeof(Entry), 512U); }
+TEST(JobStoryTest, AJobIsSmall) {
+  EXPECT_LE(sizeof(Entry), 512U);
+}
 
 }  // namespace
 }  // namespace fluxqueue::queue_core

@@ -131,7 +131,9 @@ void QueueCore::Impl::UpdateHolding(Entry* entry, bool resized) {
                        (job.state == JobState::kAllocated || job.workload->recreatable());
   if (requeue) {
     book_.Edit(entry).requeue_is_failure = false;
-    Stop(entry, JobFact::AFTER_STOP_REQUEUE, reason::kResized,
+    Stop(entry,
+         JobFact::AFTER_STOP_REQUEUE,
+         reason::kResized,
          fmt::format("its pods ask for something else now (revision {})", job.revision));
     return;
   }
@@ -163,8 +165,8 @@ void QueueCore::Impl::SetWaiting(Job& job, const char* reason, std::string messa
   if (!book_.Exists(job.queue)) {
     job.state = JobState::kSubmitted;
     job.reason = reason::kNoQueue;
-    job.message = fmt::format("FluxQueue {} does not exist in pool {}: make it, or name another",
-                              job.queue, pool_);
+    job.message = fmt::format(
+        "FluxQueue {} does not exist in pool {}: make it, or name another", job.queue, pool_);
     return;
   }
   job.state = JobState::kPending;
@@ -195,7 +197,9 @@ void QueueCore::Impl::OnBound(const events::v1::JobBound& bound) {
 void QueueCore::Impl::OnBindFailed(const events::v1::BindFailed& failed) {
   Entry* entry = Applies(failed.job_id(), failed.attempt(), Fact::kBindFailed);
   if (entry == nullptr) return;
-  StopForFailure(entry, entry->job.state != JobState::kAllocated, reason::kBindFailed,
+  StopForFailure(entry,
+                 entry->job.state != JobState::kAllocated,
+                 reason::kBindFailed,
                  Sentence(failed.reason(), failed.message()));
 }
 
@@ -206,19 +210,22 @@ void QueueCore::Impl::OnNodeLost(const events::v1::JobNodeLost& lost) {
     LearnBound(entry);
     return;
   }
-  StopForFailure(entry, /*may_be_bound=*/true, reason::kNodeLost,
+  StopForFailure(entry,
+                 /*may_be_bound=*/true,
+                 reason::kNodeLost,
                  Sentence(fmt::format("node {}", lost.node()), lost.reason()));
 }
 
 void QueueCore::Impl::OnNodeGone(const events::v1::AllocationKey& key, const std::string& node) {
   Entry* entry = Applies(key.job_id(), key.attempt(), Fact::kNodeGone);
   if (entry == nullptr) return;
-  StopForFailure(entry, entry->job.state != JobState::kAllocated, reason::kNodeLost,
+  StopForFailure(entry,
+                 entry->job.state != JobState::kAllocated,
+                 reason::kNodeLost,
                  fmt::format("node {} is gone", node));
 }
 
-void QueueCore::Impl::Stop(Entry* entry, AfterStop after, std::string reason,
-                           std::string message) {
+void QueueCore::Impl::Stop(Entry* entry, AfterStop after, std::string reason, std::string message) {
   Job& job = book_.Edit(entry);
   job.state = JobState::kStopping;
   job.after_stop = after;
@@ -227,7 +234,9 @@ void QueueCore::Impl::Stop(Entry* entry, AfterStop after, std::string reason,
   Say(entry);
 }
 
-void QueueCore::Impl::StopForFailure(Entry* entry, bool may_be_bound, const char* reason,
+void QueueCore::Impl::StopForFailure(Entry* entry,
+                                     bool may_be_bound,
+                                     const char* reason,
                                      std::string message) {
   Job& job = book_.Edit(entry);
   AfterStop after = JobFact::AFTER_STOP_REQUEUE;
@@ -249,8 +258,11 @@ void QueueCore::Impl::LearnBound(Entry* entry) {
     ++out_->stale;
     return;
   }
-  Stop(entry, JobFact::AFTER_STOP_FAIL, job.reason,
-       fmt::format("{}; its pod had been bound, and no controller makes the {} again", job.message,
+  Stop(entry,
+       JobFact::AFTER_STOP_FAIL,
+       job.reason,
+       fmt::format("{}; its pod had been bound, and no controller makes the {} again",
+                   job.message,
                    job.workload->kind()));
 }
 
@@ -280,13 +292,17 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   if (job.requeue_is_failure) {
     ++job.failures;
-    const Millis delay =
-        BackoffDelay(Millis(config().retry_min_ms()), Millis(config().retry_max_ms()),
-                     static_cast<int>(std::min<uint32_t>(job.failures, 1000)));
+    const Millis delay = BackoffDelay(Millis(config().retry_min_ms()),
+                                      Millis(config().retry_max_ms()),
+                                      static_cast<int>(std::min<uint32_t>(job.failures, 1000)));
     job.not_before_ms = state_.now_ms + delay.count();
-    SetWaiting(job, reason::kRetry,
-               fmt::format("attempt {} in {:.1f} s; {}: {}", job.attempt,
-                           static_cast<double>(delay.count()) / 1000, job.reason, job.message));
+    SetWaiting(job,
+               reason::kRetry,
+               fmt::format("attempt {} in {:.1f} s; {}: {}",
+                           job.attempt,
+                           static_cast<double>(delay.count()) / 1000,
+                           job.reason,
+                           job.message));
   } else {
     job.not_before_ms = 0;
     SetWaiting(job, reason::kQueued, fmt::format("in line again; {}", job.message));
@@ -365,7 +381,10 @@ void QueueCore::Impl::OnEnded(const events::v1::JobEnded& ended) {
 // `reason` null: it keeps the one it was stopped for.
 void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std::string message) {
   Job& job = book_.Edit(entry);
-  CHECK(model::CanMove(job.state, state), "job {}: {} to {}", job.id, model::Name(job.state),
+  CHECK(model::CanMove(job.state, state),
+        "job {}: {} to {}",
+        job.id,
+        model::Name(job.state),
         model::Name(state));
   job.state = state;
   if (reason != nullptr) job.reason = reason;

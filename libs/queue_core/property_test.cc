@@ -1,8 +1,8 @@
 // Properties of the core over random logs.
+#include <random>
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include <random>
 
 #include "libs/queue_core/testing_simulation.h"
 
@@ -18,10 +18,12 @@ Simulation Run(const std::vector<Step>& steps) {
 }
 
 // Versions, exits, final releases, cycles in flight, poison: checked by the simulation as it goes.
-RC_GTEST_PROP(QueueCoreProperty, InvariantsHoldAndEveryJobEnds, ()) { Run(*Steps()); }
+RC_GTEST_PROP(QueueCoreProperty, InvariantsHoldAndEveryJobEnds, ()) {
+  Run(*Steps());
+}
 
-// The same log, cut into other batches, each perhaps rolled back before it is committed, and the core
-// perhaps made anew from the rows after it.
+// The same log, cut into other batches, each perhaps rolled back before it is committed, and the
+// core perhaps made anew from the rows after it.
 RC_GTEST_PROP(QueueCoreProperty, BatchesRollbacksAndRestoresChangeNothing, ()) {
   const Simulation simulation = Run(*Steps());
   std::minstd_rand random(*rc::gen::arbitrary<uint32_t>());
@@ -78,7 +80,8 @@ TEST(QueueCoreRestore, RowsThatContradictEachOther) {
   EXPECT_THAT(Message(status), testing::HasSubstr("cycle 1 is in flight, but not in queue.cycles"));
 
   rows.cycles_unanswered.push_back(story.changes().cycles_requested[0].requested);
-  EXPECT_THAT(Message(core.Restore(rows)), testing::HasSubstr("queue default, which does not exist"));
+  EXPECT_THAT(Message(core.Restore(rows)),
+              testing::HasSubstr("queue default, which does not exist"));
 
   queue::v1::QueueRow queue;
   queue.mutable_config()->set_queue("default");

@@ -47,7 +47,9 @@ absl::Status CheckQueue(const events::v1::QueueConfigured& configured) {
   if (configured.queue().empty()) return InvalidArgument("QueueConfigured names no queue");
   if (!configured.deleted() && scheduling::FindStrategy(configured.strategy()) == nullptr) {
     return InvalidArgument("queue {}: strategy \"{}\" does not exist; allowed: {}",
-                           configured.queue(), configured.strategy(), scheduling::StrategyNames());
+                           configured.queue(),
+                           configured.strategy(),
+                           scheduling::StrategyNames());
   }
   return absl::OkStatus();
 }
@@ -62,7 +64,9 @@ absl::Status CheckPool(const events::v1::PoolConfigured& configured) {
     return InvalidArgument(
         "PoolConfigured: grace {} ms and retries from {} to {} ms; none may be below 0, nor the "
         "first retry above the last",
-        configured.unsatisfiable_grace_ms(), configured.retry_min_ms(), configured.retry_max_ms());
+        configured.unsatisfiable_grace_ms(),
+        configured.retry_min_ms(),
+        configured.retry_max_ms());
   }
   return absl::OkStatus();
 }
@@ -86,17 +90,24 @@ absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Output
   return absl::OkStatus();
 }
 
-absl::Status QueueCore::Impl::CheckFact(std::string_view job_id, uint32_t attempt,
+absl::Status QueueCore::Impl::CheckFact(std::string_view job_id,
+                                        uint32_t attempt,
                                         Fact fact) const {
   const Entry* entry = book_.Find(job_id);
   if (entry == nullptr || attempt < entry->job.attempt) return absl::OkStatus();
   if (attempt > entry->job.attempt) {
-    return InvalidArgument("job {}: {} of attempt {}, but it is in attempt {}", job_id,
-                           model::Name(fact), attempt, entry->job.attempt);
+    return InvalidArgument("job {}: {} of attempt {}, but it is in attempt {}",
+                           job_id,
+                           model::Name(fact),
+                           attempt,
+                           entry->job.attempt);
   }
   if (model::Judge(entry->job.state, fact).verdict == Verdict::kImpossible) {
-    return InvalidArgument("job {}: {} is impossible in state {} (attempt {}, version {})", job_id,
-                           model::Name(fact), model::Name(entry->job.state), attempt,
+    return InvalidArgument("job {}: {} is impossible in state {} (attempt {}, version {})",
+                           job_id,
+                           model::Name(fact),
+                           model::Name(entry->job.state),
+                           attempt,
                            entry->job.version);
   }
   return absl::OkStatus();
@@ -104,52 +115,81 @@ absl::Status QueueCore::Impl::CheckFact(std::string_view job_id, uint32_t attemp
 
 absl::Status QueueCore::Impl::Check(const Envelope& message) const {
   if (message.pool() != pool_) {
-    return InvalidArgument("a message of pool \"{}\" was handed to pool \"{}\"", message.pool(),
-                           pool_);
+    return InvalidArgument(
+        "a message of pool \"{}\" was handed to pool \"{}\"", message.pool(), pool_);
   }
   const auto fact = [this](const auto& event, Fact what) {
     return CheckFact(event.job_id(), event.attempt(), what);
   };
   switch (message.event_case()) {
-    case Envelope::kJobSubmitted: return CheckSubmitted(message.job_submitted());
-    case Envelope::kJobUpdated: return CheckUpdated(message.job_updated());
-    case Envelope::kQueueConfigured: return CheckQueue(message.queue_configured());
-    case Envelope::kPoolConfigured: return CheckPool(message.pool_configured());
-    case Envelope::kJobBound: return fact(message.job_bound(), Fact::kBound);
-    case Envelope::kBindFailed: return fact(message.bind_failed(), Fact::kBindFailed);
-    case Envelope::kJobStopped: return fact(message.job_stopped(), Fact::kStopped);
-    case Envelope::kJobStarted: return fact(message.job_started(), Fact::kStarted);
-    case Envelope::kPodEnded: return fact(message.pod_ended(), Fact::kPodEnded);
-    case Envelope::kJobNodeLost: return fact(message.job_node_lost(), Fact::kNodeLost);
+    case Envelope::kJobSubmitted:
+      return CheckSubmitted(message.job_submitted());
+    case Envelope::kJobUpdated:
+      return CheckUpdated(message.job_updated());
+    case Envelope::kQueueConfigured:
+      return CheckQueue(message.queue_configured());
+    case Envelope::kPoolConfigured:
+      return CheckPool(message.pool_configured());
+    case Envelope::kJobBound:
+      return fact(message.job_bound(), Fact::kBound);
+    case Envelope::kBindFailed:
+      return fact(message.bind_failed(), Fact::kBindFailed);
+    case Envelope::kJobStopped:
+      return fact(message.job_stopped(), Fact::kStopped);
+    case Envelope::kJobStarted:
+      return fact(message.job_started(), Fact::kStarted);
+    case Envelope::kPodEnded:
+      return fact(message.pod_ended(), Fact::kPodEnded);
+    case Envelope::kJobNodeLost:
+      return fact(message.job_node_lost(), Fact::kNodeLost);
     case Envelope::kCycleAnswered:
       if (message.cycle_answered().cycle_id() > state_.last_cycle_id) {
-        return InvalidArgument("pool {}: an answer to cycle {}, but the last asked is {}", pool_,
-                               message.cycle_answered().cycle_id(), state_.last_cycle_id);
+        return InvalidArgument("pool {}: an answer to cycle {}, but the last asked is {}",
+                               pool_,
+                               message.cycle_answered().cycle_id(),
+                               state_.last_cycle_id);
       }
       return absl::OkStatus();
-    default: return absl::OkStatus();
+    default:
+      return absl::OkStatus();
   }
 }
 
 void QueueCore::Impl::Fold(const Envelope& message) {
   switch (message.event_case()) {
-    case Envelope::kJobSubmitted: return OnSubmitted(message.job_submitted());
-    case Envelope::kJobUpdated: return OnUpdated(message.job_updated());
-    case Envelope::kJobWithdrawn: return OnWithdrawn(message.job_withdrawn());
-    case Envelope::kQueueConfigured: return OnQueueConfigured(message.queue_configured());
-    case Envelope::kPoolConfigured: return OnPoolConfigured(message.pool_configured());
-    case Envelope::kCycleAnswered: return OnAnswered(message.cycle_answered());
-    case Envelope::kReleased: return OnReleased(message.released());
-    case Envelope::kInventoryChanged: return OnInventoryChanged(message.inventory_changed());
-    case Envelope::kJobBound: return OnBound(message.job_bound());
-    case Envelope::kBindFailed: return OnBindFailed(message.bind_failed());
-    case Envelope::kJobStopped: return OnStopped(message.job_stopped());
-    case Envelope::kJobStarted: return OnStarted(message.job_started());
-    case Envelope::kPodEnded: return OnPodEnded(message.pod_ended());
-    case Envelope::kJobEnded: return OnEnded(message.job_ended());
-    case Envelope::kJobNodeLost: return OnNodeLost(message.job_node_lost());
+    case Envelope::kJobSubmitted:
+      return OnSubmitted(message.job_submitted());
+    case Envelope::kJobUpdated:
+      return OnUpdated(message.job_updated());
+    case Envelope::kJobWithdrawn:
+      return OnWithdrawn(message.job_withdrawn());
+    case Envelope::kQueueConfigured:
+      return OnQueueConfigured(message.queue_configured());
+    case Envelope::kPoolConfigured:
+      return OnPoolConfigured(message.pool_configured());
+    case Envelope::kCycleAnswered:
+      return OnAnswered(message.cycle_answered());
+    case Envelope::kReleased:
+      return OnReleased(message.released());
+    case Envelope::kInventoryChanged:
+      return OnInventoryChanged(message.inventory_changed());
+    case Envelope::kJobBound:
+      return OnBound(message.job_bound());
+    case Envelope::kBindFailed:
+      return OnBindFailed(message.bind_failed());
+    case Envelope::kJobStopped:
+      return OnStopped(message.job_stopped());
+    case Envelope::kJobStarted:
+      return OnStarted(message.job_started());
+    case Envelope::kPodEnded:
+      return OnPodEnded(message.pod_ended());
+    case Envelope::kJobEnded:
+      return OnEnded(message.job_ended());
+    case Envelope::kJobNodeLost:
+      return OnNodeLost(message.job_node_lost());
     case Envelope::kTick:  // time has passed, that is all
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -195,7 +235,8 @@ void QueueCore::Impl::Rollback() {
   Commit();
 }
 
-// ---------------------------------------------------------------------------------- the public face
+// ---------------------------------------------------------------------------------- the public
+// face
 
 QueueCore::QueueCore(std::string pool) : impl_(std::make_unique<Impl>(std::move(pool))) {}
 QueueCore::~QueueCore() = default;
@@ -219,14 +260,16 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kJobStarted:
     case Envelope::kPodEnded:
     case Envelope::kJobEnded:
-    case Envelope::kJobNodeLost: return true;
+    case Envelope::kJobNodeLost:
+      return true;
     case Envelope::kCycleRequested:  // its own words
     case Envelope::kReleaseRequested:
     case Envelope::kJobFact:
     case Envelope::kNodeUpserted:  // the matcher's, who says what they come to
     case Envelope::kNodeGone:
     case Envelope::kInventorySynced:
-    case Envelope::EVENT_NOT_SET: return false;
+    case Envelope::EVENT_NOT_SET:
+      return false;
   }
   return false;
 }
@@ -234,15 +277,33 @@ bool QueueCore::Reads(Envelope::EventCase type) {
 absl::Status QueueCore::Handle(const Envelope& message, Millis now, Outputs* out) {
   return impl_->Handle(message, now, out);
 }
-std::optional<Millis> QueueCore::NextDeadline() const { return impl_->NextDeadline(); }
-Changes QueueCore::TakeChanges() const { return impl_->Describe(); }
-void QueueCore::Commit() { impl_->Commit(); }
-void QueueCore::Rollback() { impl_->Rollback(); }
-absl::Status QueueCore::Restore(const Rows& rows) { return impl_->Restore(rows); }
-uint64_t QueueCore::Fingerprint() const { return impl_->Fingerprint(); }
-const std::string& QueueCore::pool() const { return impl_->pool(); }
-Millis QueueCore::now() const { return Millis(impl_->state().now_ms); }
-size_t QueueCore::size() const { return impl_->book().size(); }
+std::optional<Millis> QueueCore::NextDeadline() const {
+  return impl_->NextDeadline();
+}
+Changes QueueCore::TakeChanges() const {
+  return impl_->Describe();
+}
+void QueueCore::Commit() {
+  impl_->Commit();
+}
+void QueueCore::Rollback() {
+  impl_->Rollback();
+}
+absl::Status QueueCore::Restore(const Rows& rows) {
+  return impl_->Restore(rows);
+}
+uint64_t QueueCore::Fingerprint() const {
+  return impl_->Fingerprint();
+}
+const std::string& QueueCore::pool() const {
+  return impl_->pool();
+}
+Millis QueueCore::now() const {
+  return Millis(impl_->state().now_ms);
+}
+size_t QueueCore::size() const {
+  return impl_->book().size();
+}
 
 const Job* QueueCore::Find(std::string_view job_id) const {
   const Entry* entry = impl_->book().Find(job_id);

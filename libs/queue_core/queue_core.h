@@ -1,13 +1,16 @@
 // The queue's decisions for one pool, as a state machine over the pool's log.
 //
-//   log (JobSubmitted, CycleAnswered, JobBound, JobEnded …) ─► QueueCore ─► CycleRequested, ReleaseRequested
-//                                                                      └──► JobFact, version by version
+//   the log (JobSubmitted, CycleAnswered, JobBound, JobEnded …)
+//        └─► QueueCore ─┬─► CycleRequested, ReleaseRequested
+//                       └─► JobFact, version by version
 //
-// It owns the state machine of every job of the pool (libs/model/job_state.h has the table), the order in
-// which jobs are tried (libs/scheduling), and the cycle in flight: one at most. README.md tells the story.
+// It owns the state machine of every job of the pool (libs/model/job_state.h has the table), the
+// order in which jobs are tried (libs/scheduling), and the cycle in flight: one at most. README.md
+// tells the story.
 //
-// Pure: no clock, socket, thread or database; it does not throw. The same messages with the same times
-// give the same bytes, wherever a batch begins or ends. What it decides is provisional until Commit():
+// Pure: no clock, socket, thread or database; it does not throw. The same messages with the same
+// times give the same bytes, wherever a batch begins or ends. What it decides is provisional until
+// Commit():
 //
 //   core.Handle(envelope, now, &outputs);      // for each record of the batch
 //   store.Write(tx, core.TakeChanges());       // rows
@@ -15,14 +18,17 @@
 //
 // A core made by Restore() from the rows of the last commit equals the one that wrote them.
 //
-// Time is the log's: `now` is the greatest record timestamp of the partition so far (Record::append_time).
-// When something is due without a message, NextDeadline() says when; the shell appends a Tick by then.
+// Time is the log's: `now` is the greatest record timestamp of the partition so far
+// (Record::append_time). When something is due without a message, NextDeadline() says when; the
+// shell appends a Tick by then.
 //
-// Submissions are deduplicated while a job is known, that is until the matcher has confirmed the release
-// of all it held. That a workload is submitted once in its life is admission's promise (its row).
+// Submissions are deduplicated while a job is known, that is until the matcher has confirmed the
+// release of all it held. That a workload is submitted once in its life is admission's promise (its
+// row).
 //
 // Costs: O(log n) for a job's change, O(candidates) for a cycle, however many jobs wait.
-// Thread-compatible; one thread at a time. Pointers from Find() live until the next call that is not const.
+// Thread-compatible; one thread at a time. Pointers from Find() live until the next call that is
+// not const.
 #pragma once
 
 #include <cstddef>
@@ -35,16 +41,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/rows.h"
 
+#include "absl/status/status.h"
+
 namespace fluxqueue::queue_core {
 
-// What the shell has to send, in this order. Envelopes are complete but for stream, sequence and time_ms,
-// which the outbox stamps; the traceparent is that of the message from which they follow.
+// What the shell has to send, in this order. Envelopes are complete but for stream, sequence and
+// time_ms, which the outbox stamps; the traceparent is that of the message from which they follow.
 struct Outputs {
   std::vector<events::v1::Envelope> pool;  // to the pool's own log
   std::vector<events::v1::Envelope> jobs;  // JobFacts, to fluxqueue.jobs
@@ -76,21 +84,22 @@ class QueueCore {
   void Commit();
   void Rollback();
 
-  // Replaces all that is in memory. DataLoss when a row does not decode or the rows contradict each other;
-  // the core is then unusable until a Restore succeeds.
+  // Replaces all that is in memory. DataLoss when a row does not decode or the rows contradict each
+  // other; the core is then unusable until a Restore succeeds.
   absl::Status Restore(const Rows& rows);
 
   // Equal for equal states: of the rows, and of what is derived from them.
   uint64_t Fingerprint() const;
 
-  // ------------------------------------------------------------------------------------- for people
+  // ------------------------------------------------------------------------------------- for
+  // people
 
   const std::string& pool() const;
   Millis now() const;
   // Null when the job is not known (any more). Ended jobs are not.
   const Job* Find(std::string_view job_id) const;
-  // 1 for the next of its queue; 0 when the job is not known or not in line (held, waiting for a retry,
-  // started). O(log n).
+  // 1 for the next of its queue; 0 when the job is not known or not in line (held, waiting for a
+  // retry, started). O(log n).
   size_t Position(std::string_view job_id) const;
   // Jobs that have not ended, by queue and state.
   std::map<std::pair<std::string, model::JobState>, size_t> Counts() const;

@@ -9,10 +9,12 @@ using model::JobState;
 namespace {
 
 absl::Status DataLoss(const std::string& pool, std::string_view what) {
-  return MakeStatus(absl::StatusCode::kDataLoss,
-                    "pool {}: the rows of schema queue contradict each other: {}; restore them from "
-                    "a backup, or replay the pool's log into empty tables",
-                    pool, what);
+  return MakeStatus(
+      absl::StatusCode::kDataLoss,
+      "pool {}: the rows of schema queue contradict each other: {}; restore them from "
+      "a backup, or replay the pool's log into empty tables",
+      pool,
+      what);
 }
 
 // FNV-1a, so that it is the same in every build.
@@ -94,8 +96,9 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
     if (cycle->cycle_id() == row.cycle_in_flight()) state_.cycle = std::move(cycle);
   }
   if (row.cycle_in_flight() != 0 && state_.cycle == nullptr) {
-    return DataLoss(pool_, fmt::format("cycle {} is in flight, but not in queue.cycles",
-                                       row.cycle_in_flight()));
+    return DataLoss(
+        pool_,
+        fmt::format("cycle {} is in flight, but not in queue.cycles", row.cycle_in_flight()));
   }
   return absl::OkStatus();
 }
@@ -113,12 +116,16 @@ absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
     Job job = FromRow(row);
     const bool known = book_.Find(job.id) != nullptr || book_.EndedAttempt(job.id).has_value();
     if (known || !model::kLiveStates.Has(job.state)) {
-      return DataLoss(pool_, fmt::format("job {} is {} and {} known already", job.id,
-                                         model::Name(job.state), known ? "is" : "is not"));
+      return DataLoss(pool_,
+                      fmt::format("job {} is {} and {} known already",
+                                  job.id,
+                                  model::Name(job.state),
+                                  known ? "is" : "is not"));
     }
     if (job.state == JobState::kPending && !book_.Exists(job.queue)) {
-      return DataLoss(pool_, fmt::format("job {} is Pending in queue {}, which does not exist",
-                                         job.id, job.queue));
+      return DataLoss(
+          pool_,
+          fmt::format("job {} is Pending in queue {}, which does not exist", job.id, job.queue));
     }
     book_.Place(book_.Add(std::move(job)));
   }

@@ -6,12 +6,13 @@ namespace fluxqueue::queue_core::reason {
 // Submitted
 inline constexpr char kNoQueue[] = "NoQueue";  // its FluxQueue does not exist
 // Pending
-inline constexpr char kQueued[] = "Queued";                // in line, not tried yet
-inline constexpr char kHeld[] = "Held";                    // by its user
-inline constexpr char kBusy[] = "Busy";                    // tried: what it wants is in use
-inline constexpr char kReserved[] = "Reserved";            // tried: starts at start_ms
-inline constexpr char kUnsatisfiable[] = "Unsatisfiable";  // nothing here could ever run it; also Rejected
-inline constexpr char kRetry[] = "Retry";                  // waits before its next attempt
+inline constexpr char kQueued[] = "Queued";      // in line, not tried yet
+inline constexpr char kHeld[] = "Held";          // by its user
+inline constexpr char kBusy[] = "Busy";          // tried: what it wants is in use
+inline constexpr char kReserved[] = "Reserved";  // tried: starts at start_ms
+inline constexpr char kUnsatisfiable[] =
+    "Unsatisfiable";                       // nothing here could ever run it; also Rejected
+inline constexpr char kRetry[] = "Retry";  // waits before its next attempt
 // Stopping (and Failed, where it is not tried again)
 inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";

@@ -1,5 +1,5 @@
-// What the queue's core has to be kept in Postgres, as plain structs: the shell's store writes them with
-// set-based SQL and reads them back for Restore. Blobs are the protos of queue/v1/rows.proto.
+// What the queue's core has to be kept in Postgres, as plain structs: the shell's store writes them
+// with set-based SQL and reads them back for Restore. Blobs are the protos of queue/v1/rows.proto.
 #pragma once
 
 #include <cstdint>
@@ -72,9 +72,9 @@ struct Changes {
 
 // What Restore wants of one pool.
 struct Rows {
-  std::string pool;                          // queue.pools.row; empty: the pool is new
-  std::vector<std::string> queues;           // queue.queues.row
-  std::vector<std::string> jobs;             // queue.jobs.row, of the states that are not terminal
+  std::string pool;                 // queue.pools.row; empty: the pool is new
+  std::vector<std::string> queues;  // queue.queues.row
+  std::vector<std::string> jobs;    // queue.jobs.row, of the states that are not terminal
   std::vector<std::string> cycles_unanswered;  // queue.cycles.requested, not answered (one at most)
 };
 

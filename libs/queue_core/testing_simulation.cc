@@ -63,7 +63,8 @@ void Simulation::CheckRelease(const events::v1::Envelope& cause,
   // What may run is only released when it has stopped or ended; a slot, when its pod has.
   const auto it = before.find(id);
   if (it == before.end() || !model::kHoldingStates.Has(it->second)) return;
-  if (cause.has_cycle_answered()) return;  // an older attempt's, that was never said to be allocated
+  if (cause.has_cycle_answered())
+    return;  // an older attempt's, that was never said to be allocated
   const bool some = release.slots_size() > 0;
   const bool free = some ? cause.has_pod_ended() : cause.has_job_stopped() || cause.has_job_ended();
   RC_ASSERT(free);
@@ -104,34 +105,46 @@ void Simulation::Submit(int how) {
 void Simulation::WorldSays(int what, const std::string& id, int how) {
   const Job* job = core_.Find(id);
   uint32_t attempt = job == nullptr ? 1 : job->attempt;
-  if (how == 7) ++attempt;               // impossible
+  if (how == 7) ++attempt;                 // impossible
   if (how == 6 && attempt > 1) --attempt;  // stale
   switch (what) {
-    case 0: return Tell(Bound(id, attempt));
-    case 1: return Tell(BindFailed(id, attempt));
+    case 0:
+      return Tell(Bound(id, attempt));
+    case 1:
+      return Tell(BindFailed(id, attempt));
     case 2:
-    case 3: return Tell(Stopped(id, attempt));
-    case 4: return Tell(Started(id, attempt));
+    case 3:
+      return Tell(Stopped(id, attempt));
+    case 4:
+      return Tell(Started(id, attempt));
     case 5:
-      return Tell(PodEnded(id, static_cast<uint32_t>(how % 3), how == 5 ? kPodFailed : kPodSucceeded,
-                           attempt));
-    case 6: return Tell(Ended(id, how % 3 == 0   ? kJobSucceeded
-                                  : how % 3 == 1 ? kJobFailed
-                                                 : kJobDeleted));
-    default: return Tell(NodeLost(id, attempt));
+      return Tell(PodEnded(
+          id, static_cast<uint32_t>(how % 3), how == 5 ? kPodFailed : kPodSucceeded, attempt));
+    case 6:
+      return Tell(Ended(id,
+                        how % 3 == 0   ? kJobSucceeded
+                        : how % 3 == 1 ? kJobFailed
+                                       : kJobDeleted));
+    default:
+      return Tell(NodeLost(id, attempt));
   }
 }
 
 void Simulation::UserSays(int what, const std::string& id, int how) {
   const Job* job = core_.Find(id);
   switch (what) {
-    case 0: return Tell(Held(id, how % 2 == 0));
-    case 1: return Tell(Prioritised(id, how % 3));
-    case 2: return Tell(Moved(id, how % 2 == 0 ? "default" : "other"));
+    case 0:
+      return Tell(Held(id, how % 2 == 0));
+    case 1:
+      return Tell(Prioritised(id, how % 3));
+    case 2:
+      return Tell(Moved(id, how % 2 == 0 ? "default" : "other"));
     case 3:
-      return Tell(Resized(id, (job == nullptr ? 1 : job->revision) + static_cast<uint32_t>(how % 2),
+      return Tell(Resized(id,
+                          (job == nullptr ? 1 : job->revision) + static_cast<uint32_t>(how % 2),
                           1 + static_cast<uint32_t>(how % 4)));
-    case 4: return Tell(how % 2 == 0 ? Cancelled(id) : Withdrawn(id));
+    case 4:
+      return Tell(how % 2 == 0 ? Cancelled(id) : Withdrawn(id));
     default:
       // Said twice, while it lives.
       if (job != nullptr) Tell(Submitted(id, {.slots = job->slots}));
@@ -147,9 +160,12 @@ void Simulation::PoolChanges(int what, int how) {
     case 2:
       now_ += Millis(300 * (1 << how));
       return Tell(Tick());
-    case 3: return matcher_.Sync(how % 2 == 0);
-    case 4: return matcher_.Break();
-    default: now_ += Millis(how);
+    case 3:
+      return matcher_.Sync(how % 2 == 0);
+    case 4:
+      return matcher_.Break();
+    default:
+      now_ += Millis(how);
   }
 }
 

@@ -1,9 +1,7 @@
-// A random pool for property tests: steps drawn by rapidcheck are turned into messages, a small matcher
-// answers in the order of the log but late, and the world says what it likes, also what is stale or
-// impossible. Everything the core read and said is recorded, and checked as it is said.
+// A random pool for property tests: steps drawn by rapidcheck are turned into messages, a small
+// matcher answers in the order of the log but late, and the world says what it likes, also what is
+// stale or impossible. Everything the core read and said is recorded, and checked as it is said.
 #pragma once
-
-#include <rapidcheck.h>
 
 #include <deque>
 #include <map>
@@ -13,7 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include <rapidcheck.h>
+
 #include "fluxqueue/queue/v1/rows.pb.h"
+
 #include "libs/queue_core/queue_core.h"
 #include "libs/queue_core/testing_story.h"
 
@@ -41,8 +42,8 @@ class FakeMatcher {
   }
   // The first holder loses a node.
   void Break() {
-    if (!held_.empty()) said_.push_back(NodeGone("n", held_.begin()->first.first,
-                                                 held_.begin()->first.second));
+    if (!held_.empty())
+      said_.push_back(NodeGone("n", held_.begin()->first.first, held_.begin()->first.second));
   }
   bool silent() const { return said_.empty(); }
   events::v1::Envelope Next() {
@@ -155,8 +156,9 @@ using Step = std::tuple<int, int, int>;  // what, which job, how
 
 inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
-      250, rc::gen::container<std::vector<Step>>(rc::gen::tuple(
-               rc::gen::inRange(0, 34), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+      250,
+      rc::gen::container<std::vector<Step>>(
+          rc::gen::tuple(rc::gen::inRange(0, 34), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -183,7 +185,8 @@ class Simulation {
 
   void Tell(const events::v1::Envelope& message);
   void CheckFact(const events::v1::JobFact& fact);
-  void CheckRelease(const events::v1::Envelope& cause, const events::v1::ReleaseRequested& release,
+  void CheckRelease(const events::v1::Envelope& cause,
+                    const events::v1::ReleaseRequested& release,
                     const std::map<std::string, model::JobState>& before);
   void Submit(int how);
   void WorldSays(int what, const std::string& id, int how);

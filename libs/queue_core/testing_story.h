@@ -1,4 +1,5 @@
-// A story for tests: the log in, one message after the other, and what the core says to it as lines.
+// A story for tests: the log in, one message after the other, and what the core says to it as
+// lines.
 //
 //   fact <job> v<version> <state> [<reason>] [after=<AfterStop>]
 //   cycle <id>: <job>/<attempt> …
@@ -8,12 +9,12 @@
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
 
 #include "libs/base/status_macros.h"
 #include "libs/queue_core/queue_core.h"
@@ -37,7 +38,9 @@ struct JobOptions {
   int32_t priority = 0;
   bool hold = false;
 };
-inline JobOptions BarePod() { return {.kind = "Pod", .recreatable = false}; }
+inline JobOptions BarePod() {
+  return {.kind = "Pod", .recreatable = false};
+}
 
 inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& options = {}) {
   events::v1::Envelope message = ForPool();
@@ -95,7 +98,9 @@ inline events::v1::Envelope Withdrawn(const std::string& id) {
   message.mutable_job_withdrawn()->set_reason("deleted");
   return message;
 }
-inline events::v1::Envelope QueueMade(const std::string& name, uint32_t depth = 0, int priority = 0) {
+inline events::v1::Envelope QueueMade(const std::string& name,
+                                      uint32_t depth = 0,
+                                      int priority = 0) {
   events::v1::Envelope message = ForPool();
   message.mutable_queue_configured()->set_queue(name);
   message.mutable_queue_configured()->set_strategy("fcfs");
@@ -150,7 +155,8 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
   }
   return message;
 }
-inline events::v1::Envelope Released(const std::string& id, uint32_t attempt,
+inline events::v1::Envelope Released(const std::string& id,
+                                     uint32_t attempt,
                                      bool nothing_held = false) {
   events::v1::Envelope message = ForPool();
   message.mutable_released()->mutable_key()->set_job_id(id);
@@ -164,7 +170,8 @@ inline events::v1::Envelope Inventory(bool grew, bool synced) {
   message.mutable_inventory_changed()->set_synced(synced);
   return message;
 }
-inline events::v1::Envelope NodeGone(const std::string& node, const std::string& id,
+inline events::v1::Envelope NodeGone(const std::string& node,
+                                     const std::string& id,
                                      uint32_t attempt) {
   events::v1::Envelope message = ForPool();
   message.mutable_inventory_changed()->set_node(node);
@@ -204,7 +211,8 @@ inline events::v1::Envelope Started(const std::string& id, uint32_t attempt = 1)
 inline constexpr auto kPodSucceeded = events::v1::PodEnded::RESULT_SUCCEEDED;
 inline constexpr auto kPodFailed = events::v1::PodEnded::RESULT_FAILED;
 
-inline events::v1::Envelope PodEnded(const std::string& id, uint32_t slot,
+inline events::v1::Envelope PodEnded(const std::string& id,
+                                     uint32_t slot,
                                      events::v1::PodEnded::Result result = kPodSucceeded,
                                      uint32_t attempt = 1) {
   events::v1::Envelope message = ForPool();
@@ -236,9 +244,10 @@ inline events::v1::Envelope NodeLost(const std::string& id, uint32_t attempt = 1
 inline std::string Describe(const events::v1::Envelope& message) {
   if (message.has_job_fact()) {
     const auto& fact = message.job_fact();
-    std::string line =
-        fmt::format("fact {} v{} {}", fact.job_id(), fact.version(),
-                    model::Name(static_cast<model::JobState>(fact.state())));
+    std::string line = fmt::format("fact {} v{} {}",
+                                   fact.job_id(),
+                                   fact.version(),
+                                   model::Name(static_cast<model::JobState>(fact.state())));
     if (!fact.reason().empty()) line += " " + fact.reason();
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE) line += " after=requeue";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_CANCEL) line += " after=cancel";

@@ -1,10 +1,11 @@
 // How many candidates the next cycle names.
 //
-// The naive answer is the queue depth, always. Where the pool is full and the strategy stops at the first
-// that does not fit, that names hundreds to start one, in every cycle. So the window follows what the
-// last cycle could use: it closes to twice what was allocated when a cycle was blocked, and opens
-// fourfold, up to the depth, when a cycle that filled the window allocated all of it. The next cycle
-// begins at once in that case, so a closed window costs a few round trips and never an allocation.
+// The naive answer is the queue depth, always. Where the pool is full and the strategy stops at the
+// first that does not fit, that names hundreds to start one, in every cycle. So the window follows
+// what the last cycle could use: it closes to twice what was allocated when a cycle was blocked,
+// and opens fourfold, up to the depth, when a cycle that filled the window allocated all of it. The
+// next cycle begins at once in that case, so a closed window costs a few round trips and never an
+// allocation.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The order of the queues of a pool: higher priority first, then greater weight, then by name, so that
-// it is total. A cycle takes its candidates from the queues in this order.
+// The order of the queues of a pool: higher priority first, then greater weight, then by name, so
+// that it is total. A cycle takes its candidates from the queues in this order.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
+#include <set>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
-
-#include <set>
-#include <vector>
 
 #include "libs/scheduling/candidate_window.h"
 #include "libs/scheduling/queue_order.h"

@@ -17,6 +17,8 @@ const Strategy* FindStrategy(std::string_view name) {
   return name.empty() || name == fcfs.name() ? &fcfs : nullptr;
 }
 
-std::string StrategyNames() { return std::string(FindStrategy("")->name()); }
+std::string StrategyNames() {
+  return std::string(FindStrategy("")->name());
+}
 
 }  // namespace fluxqueue::scheduling

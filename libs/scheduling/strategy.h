@@ -1,6 +1,6 @@
-// How a cycle goes about its candidates. A strategy is stateless and decides two things: whether the
-// cycle stops at the first candidate that does not fit, and how many of the candidates, counted from the
-// head, may reserve what they cannot have now. With that:
+// How a cycle goes about its candidates. A strategy is stateless and decides two things: whether
+// the cycle stops at the first candidate that does not fit, and how many of the candidates, counted
+// from the head, may reserve what they cannot have now. With that:
 //
 //   fcfs           stops at the first that does not fit, reserves nothing
 //   easy           goes on (backfill), reserves for 1

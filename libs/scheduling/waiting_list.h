@@ -1,13 +1,14 @@
 // The jobs of one queue that could start now, in the order in which they are tried: higher priority
-// first, then the earlier submission. Submission numbers follow the log, so the order is total and the
-// same on every machine.
+// first, then the earlier submission. Submission numbers follow the log, so the order is total and
+// the same on every machine.
 //
-// A balanced tree that counts its subtrees: Insert, Erase and Position are O(log n), the first k cost
-// O(k). The list holds pointers and owns nothing. Thread-compatible.
+// A balanced tree that counts its subtrees: Insert, Erase and Position are O(log n), the first k
+// cost O(k). The list holds pointers and owns nothing. Thread-compatible.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
 #include <ext/pb_ds/assoc_container.hpp>
 #include <ext/pb_ds/tree_policy.hpp>
 
@@ -50,7 +51,10 @@ class WaitingList {
   bool empty() const { return jobs_.empty(); }
 
  private:
-  __gnu_pbds::tree<OrderKey, Job*, std::less<OrderKey>, __gnu_pbds::rb_tree_tag,
+  __gnu_pbds::tree<OrderKey,
+                   Job*,
+                   std::less<OrderKey>,
+                   __gnu_pbds::rb_tree_tag,
                    __gnu_pbds::tree_order_statistics_node_update>
       jobs_;
 };

@@ -1,0 +1,232 @@
+// The queue's core and the matcher's core over one log in memory, each reading it at its own pace,
+// with a random world around them: jobs come and are cancelled, nodes come and go, bindings fail,
+// pods end. At the end every job has ended, nothing is held, nothing is remembered, and no node was
+// ever given more than it has.
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "libs/matcher_core/matcher_core.h"
+#include "libs/matcher_core/test_messages.h"
+#include "libs/queue_core/queue_core.h"
+#include "libs/queue_core/testing_story.h"
+
+namespace fluxqueue {
+namespace {
+
+using events::v1::Envelope;
+using model::JobState;
+
+constexpr int64_t kNodeCpu = 4000;
+
+class Pool {
+ public:
+  explicit Pool(uint32_t seed) : random_(seed) {
+    Envelope config = queue_core::PoolConfig(/*max_attempts=*/5);
+    config.mutable_pool_configured()->set_engine("native");
+    config.mutable_pool_configured()->set_policy("first");
+    Append(config);
+    Append(queue_core::QueueMade("default", 1 + Roll(8)));
+    for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
+    Append(matcher_core::Synced());
+  }
+
+  void Step() {
+    switch (Roll(10)) {
+      case 0:
+        return Submit();
+      case 1:
+        return ChangeNode();
+      case 2:
+        return UserSays();
+      case 3:
+      case 4:
+        return WorldSays();
+      case 5:
+        now_ += Millis(Roll(1000));
+        return Append(queue_core::Tick());
+      case 6:
+      case 7:
+        return ReadByMatcher();
+      default:
+        return ReadByQueue();
+    }
+  }
+
+  // The world calms down: all is read, and what lives runs to its end.
+  void Finish() {
+    for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
+    for (int round = 0; round < 2000 && !(Read() && queue_.size() == 0); ++round) {
+      for (const std::string& id : ids_) Help(id);
+      now_ += Millis(1000);
+      Append(queue_core::Tick());
+    }
+    Read();
+    RC_ASSERT(queue_.size() == 0U);
+    RC_ASSERT(queue_.cycle_in_flight() == 0U);
+    RC_ASSERT(matcher_.engine().allocations() == 0U);
+    RC_ASSERT(matcher_.jobs() == 0U);
+    for (const std::string& id : ids_) RC_ASSERT(model::IsTerminal(last_[id]));
+  }
+
+ private:
+  uint32_t Roll(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
+
+  void Append(Envelope message) {
+    message.set_pool(queue_core::kPool);
+    log_.push_back(std::move(message));
+  }
+
+  events::v1::Node NewNode(int i) {
+    return matcher_core::MakeNode(
+        fmt::format("n{}", i), kNodeCpu, ++version_, fmt::format("uid-{}-{}", i, generation_[i]));
+  }
+
+  void Submit() {
+    const std::string id = fmt::format("j{}", ids_.size());
+    const uint32_t slots = 1 + Roll(4);
+    Envelope message = queue_core::Submitted(
+        id, {.slots = slots, .completions = slots, .recreatable = Roll(3) > 0});
+    // Now and then one that is larger than any node.
+    const int64_t cpu = Roll(12) == 0 ? 2 * kNodeCpu : 500 * (1 + Roll(4));
+    message.mutable_job_submitted()->mutable_spec()->set_jobspec(
+        matcher_core::JobspecText(slots, cpu));
+    ids_.push_back(id);
+    Append(message);
+  }
+
+  void ChangeNode() {
+    const int i = static_cast<int>(Roll(3));
+    if (Roll(2) == 0) {
+      Append(
+          matcher_core::Gone(fmt::format("n{}", i), fmt::format("uid-{}-{}", i, generation_[i])));
+      ++generation_[i];
+    } else {
+      Append(matcher_core::Upserted(NewNode(i)));
+    }
+  }
+
+  void UserSays() {
+    if (ids_.empty()) return;
+    const std::string& id = ids_[Roll(static_cast<uint32_t>(ids_.size()))];
+    switch (Roll(6)) {
+      case 0:
+        return Append(queue_core::Cancelled(id));
+      case 1:
+        return Append(queue_core::Withdrawn(id));
+      case 2:
+        return Append(queue_core::Prioritised(id, static_cast<int32_t>(Roll(3))));
+      case 3: {
+        const queue_core::Job* job = queue_.Find(id);
+        if (job == nullptr) return;
+        Envelope message = queue_core::Resized(id, job->revision + 1, job->slots);
+        message.mutable_job_updated()->mutable_spec()->set_jobspec(
+            matcher_core::JobspecText(job->slots, 500));
+        return Append(message);
+      }
+      default:
+        return Append(queue_core::Held(id, Roll(2) == 0));
+    }
+  }
+
+  // What binder and cleanup could say about a job as the queue knows it.
+  void WorldSays() {
+    if (ids_.empty()) return;
+    const std::string& id = ids_[Roll(static_cast<uint32_t>(ids_.size()))];
+    const queue_core::Job* job = queue_.Find(id);
+    if (job == nullptr || !model::kHoldingStates.Has(job->state)) return;
+    if (job->state == JobState::kStopping) return Append(queue_core::Stopped(id, job->attempt));
+    switch (Roll(7)) {
+      case 0:
+        return Append(queue_core::BindFailed(id, job->attempt));
+      case 1:
+        return Append(queue_core::NodeLost(id, job->attempt));
+      case 2:
+        return Append(queue_core::Ended(id));
+      case 3:
+        return Append(queue_core::Started(id, job->attempt));
+      case 4:
+      case 5:
+        return Append(
+            queue_core::PodEnded(id, Roll(job->slots), queue_core::kPodSucceeded, job->attempt));
+      default:
+        return Append(queue_core::Bound(id, job->attempt));
+    }
+  }
+
+  // One step towards the end.
+  void Help(const std::string& id) {
+    const queue_core::Job* job = queue_.Find(id);
+    if (job == nullptr) return;
+    if (job->hold) Append(queue_core::Held(id, false));
+    if (job->state == JobState::kStopping) return Append(queue_core::Stopped(id, job->attempt));
+    if (model::kHoldingStates.Has(job->state)) Append(queue_core::Ended(id));
+  }
+
+  bool Read() {
+    while (queue_at_ < log_.size() || matcher_at_ < log_.size()) {
+      ReadByMatcher();
+      ReadByQueue();
+    }
+    return true;
+  }
+
+  void ReadByQueue() {
+    for (uint32_t i = Roll(4) + 1; i > 0 && queue_at_ < log_.size(); --i) {
+      const Envelope message = log_[queue_at_++];
+      queue_core::Outputs outputs;
+      const absl::Status status = queue_.Handle(message, now_, &outputs);
+      if (!status.ok()) RC_LOG() << Message(status) << "\n";
+      RC_ASSERT(status.ok());  // nothing that was said here is impossible
+      queue_.Commit();
+      for (const Envelope& fact : outputs.jobs) {
+        last_[fact.job_fact().job_id()] = static_cast<JobState>(fact.job_fact().state());
+      }
+      for (const Envelope& said : outputs.pool) Append(said);
+    }
+  }
+
+  void ReadByMatcher() {
+    for (uint32_t i = Roll(4) + 1; i > 0 && matcher_at_ < log_.size(); --i) {
+      const Envelope message = log_[matcher_at_++];
+      std::vector<Envelope> out;
+      const absl::Status status = matcher_.Handle(message, now_, &out);
+      if (!status.ok()) RC_LOG() << Message(status) << "\n";
+      RC_ASSERT(status.ok());
+      matcher_.Commit();
+      for (const Envelope& said : out) Append(said);
+      for (const graph::NodeUsage& node : matcher_.engine().UsageByNode()) {
+        for (const graph::ResourceUsage& usage : node.resources) {
+          RC_ASSERT(usage.held <= usage.total);
+        }
+      }
+    }
+  }
+
+  std::minstd_rand random_;
+  queue_core::QueueCore queue_{queue_core::kPool};
+  matcher_core::MatcherCore matcher_{queue_core::kPool};
+  Millis now_{1'000'000};
+  std::vector<Envelope> log_;
+  size_t queue_at_ = 0;
+  size_t matcher_at_ = 0;
+  std::map<int, int> generation_;
+  int64_t version_ = 0;
+  std::vector<std::string> ids_;
+  std::map<std::string, JobState> last_;
+};
+
+RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
+  Pool pool(*rc::gen::arbitrary<uint32_t>());
+  const int steps = *rc::gen::inRange(0, 400);
+  for (int i = 0; i < steps; ++i) pool.Step();
+  pool.Finish();
+}
+
+}  // namespace
+}  // namespace fluxqueue
