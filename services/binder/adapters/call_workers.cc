@@ -1,9 +1,13 @@
 #include "services/binder/adapters/call_workers.h"
 
-#include <iterator>
 #include <utility>
 
 namespace fluxqueue::binder {
+namespace {
+
+constexpr Millis kMaxSuspendAge{10'000};
+
+}  // namespace
 
 CallWorkers::CallWorkers(
     int threads, ClusterCalls& calls, Inbox& inbox, BinderMetrics& metrics, const Clock& clock)
@@ -12,11 +16,10 @@ CallWorkers::CallWorkers(
 void CallWorkers::Submit(std::vector<Call> calls) {
   if (calls.empty()) return;
   const bool one = calls.size() == 1;
+  const auto now = clock_.Monotonic();
   {
     const std::lock_guard lock(mutex_);
-    waiting_.insert(waiting_.end(),
-                    std::make_move_iterator(calls.begin()),
-                    std::make_move_iterator(calls.end()));
+    for (Call& call : calls) waiting_.push_back({std::move(call), now});
     metrics_.CallsWaiting(waiting_.size());
   }
   if (one) {
@@ -42,20 +45,29 @@ void CallWorkers::Stop() {
 
 void CallWorkers::Work(const std::stop_token& stop) {
   while (true) {
-    Call call;
+    Waiting next;
     {
       std::unique_lock lock(mutex_);
       submitted_.wait(lock, stop, [this] { return !waiting_.empty(); });
       if (stop.stop_requested()) return;
-      call = std::move(waiting_.front());
+      next = std::move(waiting_.front());
       waiting_.pop_front();
       metrics_.CallsWaiting(waiting_.size());
     }
-    const auto begin = clock_.Monotonic();
-    CallResult result = calls_.Make(call);
-    metrics_.CallMade(result, clock_.Monotonic() - begin);
-    inbox_.Post(std::move(result));
+    inbox_.Post(Make(next.call, next.since));
   }
+}
+
+CallResult CallWorkers::Make(const Call& call, std::chrono::steady_clock::time_point since) {
+  const auto begin = clock_.Monotonic();
+  CallResult result{.call = call,
+                    .outcome = CallResult::Outcome::kRetry,
+                    .pod = {},
+                    .message = "waited too long to be made"};
+  const bool stale = call.kind == Call::Kind::kSuspend && begin - since > kMaxSuspendAge;
+  if (!stale) result = calls_.Make(call);
+  metrics_.CallMade(result, clock_.Monotonic() - begin);
+  return result;
 }
 
 }  // namespace fluxqueue::binder

@@ -2,9 +2,12 @@
 // comes of them goes into the inbox.
 //
 // When it stops, calls under way are finished and those that wait are dropped: whoever holds the
-// partition next makes them again, from the rows. Thread-safe.
+// partition next makes them again, from the rows. A suspend that has waited too long is given back
+// undone: no precondition would keep it from a later attempt, should this process have stood still
+// meanwhile. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -38,7 +41,13 @@ class CallWorkers final : public lifecycle::Component {
   absl::Status Ready() const override { return absl::OkStatus(); }
 
  private:
+  struct Waiting {
+    Call call;
+    std::chrono::steady_clock::time_point since;
+  };
+
   void Work(const std::stop_token& stop);
+  CallResult Make(const Call& call, std::chrono::steady_clock::time_point since);
 
   const std::string name_ = "API calls";
   const int count_;
@@ -48,7 +57,7 @@ class CallWorkers final : public lifecycle::Component {
   const Clock& clock_;
   std::mutex mutex_;
   std::condition_variable_any submitted_;
-  std::deque<Call> waiting_;  // guarded by mutex_
+  std::deque<Waiting> waiting_;  // guarded by mutex_
   std::vector<std::jthread> threads_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "services/binder/adapters/binder_store.h"
 
@@ -17,7 +18,7 @@ absl::Status JobsHandler::Load(pqxx::transaction_base& tx, int partition) {
   pools_ = LoadPools(tx);
   const Millis now = Now();
   for (const StoredJob& stored : LoadJobs(tx, partition)) {
-    planner_.Restore(stored.job, stored.slots, now);
+    RETURN_IF_ERROR(planner_.Restore(stored.job, stored.slots, now));
   }
   return absl::OkStatus();
 }
@@ -26,7 +27,7 @@ absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbo
   if (!record.envelope.has_job_fact()) return absl::OkStatus();
   const events::v1::JobFact& fact = record.envelope.job_fact();
   RETURN_IF_ERROR(planner_.Fold(record.partition, fact, Now()));
-  if (!pools_.contains(fact.pool())) pools_wanted_ = true;
+  if (!pools_.contains(fact.pool())) pools_wanted_.insert(fact.pool());
   return absl::OkStatus();
 }
 
@@ -63,16 +64,20 @@ absl::Status JobsHandler::Poll(delivery::Outbox& outbox) {
   planner_.Plan(now, &sayings_);
   for (const Saying& saying : sayings_) {
     const auto pool = pools_.find(saying.envelope.pool());
-    if (pool == pools_.end()) {
-      return Internal("pool '{}' has jobs and no row in admission.pools", saying.envelope.pool());
-    }
+    CHECK(pool != pools_.end(), "pool {} was known when its job came", saying.envelope.pool());
     outbox.AppendToPool(saying.partition, pool->second, saying.envelope);
   }
   return absl::OkStatus();
 }
 
 absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
-  if (pools_wanted_) pools_ = LoadPools(tx);
+  if (!pools_wanted_.empty()) pools_ = LoadPools(tx);
+  for (const std::string& pool : pools_wanted_) {
+    if (!pools_.contains(pool)) {
+      return Unavailable("pool '{}' has jobs and no row in admission.pools: is admission running?",
+                         pool);
+    }
+  }
   const Millis now = Now();
   const std::vector<PlacementKey> wanted = planner_.WantedPlacements(now);
   const auto placements = LoadPlacements(tx, wanted);
@@ -91,7 +96,7 @@ void JobsHandler::Commit() {
   deps_.submit(planner_.Commit());
   for (const Saying& saying : sayings_) deps_.metrics.Said(saying);
   sayings_.clear();
-  pools_wanted_ = false;
+  pools_wanted_.clear();
   deps_.metrics.RowsWritten(std::exchange(rows_, 0));
   deps_.metrics.Following(planner_.jobs(), planner_.pods().size());
   deps_.metrics.AnswersDropped(planner_.dropped_answers());
@@ -100,6 +105,7 @@ void JobsHandler::Commit() {
 void JobsHandler::Rollback() {
   planner_.Rollback();
   sayings_.clear();
+  pools_wanted_.clear();
   rows_ = 0;
 }
 

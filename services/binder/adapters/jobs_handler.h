@@ -57,7 +57,7 @@ class JobsHandler final : public delivery::PartitionHandler {
   BindPlanner planner_;
   // admission.pools; a pool's partition never changes.
   std::map<std::string, int> pools_;
-  bool pools_wanted_ = false;
+  std::set<std::string> pools_wanted_;  // by facts of this batch, and not known yet
   bool pods_listed_ = false;
   bool in_view_ = false;
   // The batch under way.

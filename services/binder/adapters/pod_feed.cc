@@ -39,7 +39,10 @@ absl::Status PodFeed::Ready() const {
 void PodFeed::OnEvent(const kubernetes::WatchEvent& event) {
   using Kind = kubernetes::WatchEvent::Kind;
   if (event.kind == Kind::kSynced) return inbox_.Post(PodsWereListed{});
-  if (event.kind == Kind::kDeleted) return inbox_.Post(PodWasGone{std::string(event.uid)});
+  if (event.kind == Kind::kDeleted) {
+    told_.erase(std::string(event.uid));
+    return inbox_.Post(PodWasGone{std::string(event.uid)});
+  }
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(event.object);
   if (!pod.ok()) {
     LogError("pod cannot be read: it will not be started",
@@ -47,7 +50,14 @@ void PodFeed::OnEvent(const kubernetes::WatchEvent& event) {
     return;
   }
   std::optional<PodFacts> facts = ToFacts(*pod);
-  if (facts.has_value()) inbox_.Post(*std::move(facts));
+  if (facts.has_value() && IsNews(*facts)) inbox_.Post(*std::move(facts));
+}
+
+bool PodFeed::IsNews(const PodFacts& pod) {
+  if (!pod.Bound()) return true;
+  const Told now{pod.phase, pod.deleting};
+  const auto [told, first] = told_.emplace(pod.uid, now);
+  return first || std::exchange(told->second, now) != now;
 }
 
 }  // namespace fluxqueue::binder

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
@@ -27,11 +28,21 @@ class PodFeed final : public lifecycle::Component {
   absl::Status Ready() const override;
 
  private:
+  struct Told {
+    PodFacts::Phase phase;
+    bool deleting;
+    friend bool operator==(const Told&, const Told&) = default;
+  };
+
   void OnEvent(const kubernetes::WatchEvent& event);
+  // Most events of a bound pod are its kubelet's reports, which change nothing here; each would
+  // cost a batch. Before it is bound every resourceVersion counts: the Binding names it.
+  bool IsNews(const PodFacts& pod);
 
   const std::string name_ = "pod watch";
   kubernetes::Client& client_;
   Inbox& inbox_;
+  std::unordered_map<std::string, Told> told_;  // of bound pods; the watcher's thread
   mutable std::mutex mutex_;
   std::unique_ptr<kubernetes::Watcher> watcher_;  // guarded by mutex_
 };

@@ -216,10 +216,15 @@ void BindPlanner::Rollback() {
   }
 }
 
-void BindPlanner::Restore(const JobRow& row, const std::vector<SlotRow>& slots, Millis now) {
+absl::Status BindPlanner::Restore(const JobRow& row,
+                                  const std::vector<SlotRow>& slots,
+                                  Millis now) {
   CHECK(saved_.empty(), "restore within a batch");
   auto fact = std::make_shared<JobFact>();
-  if (!fact->ParseFromString(row.fact)) return;
+  if (!fact->ParseFromString(row.fact)) {
+    return MakeStatus(
+        absl::StatusCode::kDataLoss, "binder.jobs: the fact of job {} does not decode", row.job_id);
+  }
   BindJob job;
   job.partition = row.partition;
   job.stopping = fact->state() == events::v1::JOB_STATE_STOPPING;
@@ -237,6 +242,7 @@ void BindPlanner::Restore(const JobRow& row, const std::vector<SlotRow>& slots, 
   unplaced_.insert(row.job_id);
   dirty_.insert(row.job_id);
   jobs_[row.job_id] = std::move(job);
+  return absl::OkStatus();
 }
 
 void BindPlanner::Drop(int partition) {

@@ -77,8 +77,9 @@ class BindPlanner {
   std::vector<Call> Commit();
   void Rollback();
 
-  // From rows, never within a batch. `placement` as by Placed; unset: it will be wanted.
-  void Restore(const JobRow& job, const std::vector<SlotRow>& slots, Millis now);
+  // From rows, never within a batch; its placement will be wanted. DataLoss: the row's fact does
+  // not decode.
+  absl::Status Restore(const JobRow& job, const std::vector<SlotRow>& slots, Millis now);
   void Drop(int partition);
 
   // Plan has something to do at once.

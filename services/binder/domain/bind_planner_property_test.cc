@@ -179,6 +179,9 @@ class Simulation {
       for (const auto& [name, pod] : std::map(h_.cluster.pods)) h_.cluster.Delete(name);
       return;
     }
+    for (const auto& [name, pod] : std::map(h_.cluster.pods)) {
+      if (done_.contains(pod.index) && !pod.Ended()) h_.cluster.Delete(name);  // no longer needed
+    }
     std::set<int> active;
     for (const auto& [name, pod] : h_.cluster.pods) {
       if (!pod.deleting && !pod.Ended()) active.insert(pod.index);
@@ -207,7 +210,7 @@ class Simulation {
         break;
       case 1:
         if (!pod.Bound() || pod.Ended() || kind_ == JobKind::kPod) break;
-        if (!pod.deleting) done_.insert(pod.index);
+        done_.insert(pod.index);  // also one that was told to go
         h_.cluster.End(name, PodFacts::Phase::kSucceeded);
         break;
       case 2:

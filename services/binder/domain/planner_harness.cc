@@ -260,7 +260,7 @@ void PlannerHarness::Settle() {
 void PlannerHarness::Restart() {
   planner = std::make_unique<BindPlanner>(options);
   for (const auto& [job_id, row] : tables.jobs) {
-    planner->Restore(row, tables.SlotsOf(job_id), now);
+    CHECK(planner->Restore(row, tables.SlotsOf(job_id), now).ok());
   }
   cluster.events.clear();
   for (const auto& [name, pod] : cluster.pods) cluster.events.push_back({pod, pod.uid});

@@ -179,15 +179,18 @@ void IssueCalls(PlanContext& context, BindJob* job) {
 }
 
 // Takes the suspend away by which the job was held, or with which its last attempt was stopped.
+bool NeedsResume(const BindJob& job) {
+  return job.StopsBySuspend() && !job.resumed && (job.workload().suspended() || job.attempt() > 1);
+}
+
 void Resume(PlanContext& context, BindJob* job) {
-  if (!job->StopsBySuspend() || job->resumed || job->call != 0) return;
-  if (!job->workload().suspended() && job->attempt() == 1) return;
+  if (!NeedsResume(*job) || job->call != 0) return;
   if (context.Due(job->retry)) job->call = IssueForJob(context, *job, Call::Kind::kResume);
 }
 
 // A call that fails is the API server's affair, not that of pods which do not come.
 bool CallsAreFailing(const BindJob& job) {
-  if (job.call != 0 || job.retry.failures > 0) return true;
+  if (job.call != 0 || (NeedsResume(job) && job.retry.failures > 0)) return true;
   return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
     return slot.state == SlotState::kTaken && (slot.call != 0 || slot.retry.failures > 0);
   });
@@ -202,7 +205,7 @@ void CheckTimeout(PlanContext& context, BindJob* job) {
   }
   // A Job of which some pods had succeeded in an earlier attempt needs fewer than it has slots.
   if (job->IsJob() && !job->workload_gone && !job->completions_left.has_value()) {
-    job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
+    if (context.Due(job->retry)) job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
     return;
   }
   const auto running = std::count_if(job->slots.begin(), job->slots.end(), [](const Slot& slot) {
