@@ -4,6 +4,7 @@
 #                     TESTS a_test.cc TEST_DEPS fluxqueue::testing)
 #     target fluxqueue_kafka, alias fluxqueue::kafka; its unit tests in the program kafka_test
 #   fluxqueue_program(fluxqueue-queue SOURCES main.cc DEPS fluxqueue::queue_service)
+#     the target "programs" is all of them
 #   fluxqueue_test(delivery_integration LABEL integration SOURCES … DEPS … [TIMEOUT s] [LOCK name])
 #
 # Headers are included from the root: "libs/kafka/consumer.h". PURE forbids every dependency that can perform an effect.
@@ -37,7 +38,7 @@ set(FLUXQUEUE_EFFECTS kafka postgres http kubernetes delivery lifecycle metrics 
 function(_fluxqueue_check_pure target)
   foreach(dep IN LISTS ARGN)
     foreach(effect IN LISTS FLUXQUEUE_EFFECTS)
-      if(dep MATCHES "(::|^)${effect}(\\+\\+)?$")
+      if(dep MATCHES "(::|^|_)${effect}(\\+\\+)?$")
         message(FATAL_ERROR "${target} is PURE and links ${dep}: move what needs it to an adapter")
       endif()
     endforeach()
@@ -49,6 +50,7 @@ function(fluxqueue_library name)
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "fluxqueue_library(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
+  string(REPLACE "fluxqueue::" "fluxqueue_" ARG_DEPS "${ARG_DEPS}")
   if(ARG_PURE)
     _fluxqueue_check_pure(${name} ${ARG_DEPS})
   endif()
@@ -67,17 +69,22 @@ function(fluxqueue_library name)
   endif()
 endfunction()
 
+add_custom_target(programs)
+
 function(fluxqueue_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  string(REPLACE "fluxqueue::" "fluxqueue_" ARG_DEPS "${ARG_DEPS}")
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} fluxqueue_warnings)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  add_dependencies(programs ${name})
 endfunction()
 
 # LOCK: tests that name the same lock never run side by side.
 function(fluxqueue_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;LOCK" "SOURCES;DEPS" ${ARGN})
+  string(REPLACE "fluxqueue::" "fluxqueue_" ARG_DEPS "${ARG_DEPS}")
   add_executable(${name}_test ${ARG_SOURCES})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gmock_main GTest::gtest rapidcheck fluxqueue_warnings)

@@ -14,8 +14,8 @@
 # A step is a command or a function; it runs in a subshell with `set -e`. One that fails shows its exit code
 # and the end of its log, the steps beside it are ended, and steps_wait (and step) return 1: under `set -e` the
 # script ends. Do not put them into a condition, `set -e` would then not hold inside the step.
-# Everything is written to stderr, so that stdout stays for results. A terminal sees the running steps and their
-# seconds on one line; a pipe or a file gets a line every 30 s.
+# Everything is written to stderr, so that stdout stays for results. A terminal sees the running steps, their
+# seconds and how far they say they are ("[12/340]", as ninja does) on one line; a pipe or a file gets a line every 30 s.
 
 STEP_NAMES=() STEP_PIDS=() STEP_STARTS=() STEP_LOGS=()
 ON_EXIT=()
@@ -136,17 +136,24 @@ steps_kill() {
   STEP_NAMES=() STEP_PIDS=() STEP_STARTS=() STEP_LOGS=()
 }
 
+# What a step said last of how far it is, with a space before it.
+step_counter() {
+  tail -c 4000 "$1" 2>/dev/null | grep -oE '\[[0-9]+/[0-9]+\]' | tail -n 1 | sed 's/^/ /' || true
+}
+
 steps_progress() {
-  local i line='' separator=''
+  local i line='' separator='' every=30000
+  [[ ! -t 2 ]] || every=1000
+  (($(now_ms) - STEPS_SHOWN >= every)) || return 0
+  STEPS_SHOWN=$(now_ms)
   for i in "${!STEP_PIDS[@]}"; do
     [[ -n ${STEP_PIDS[i]} ]] || continue
-    line+="$separator${STEP_NAMES[i]} $((($(now_ms) - STEP_STARTS[i]) / 1000)) s"
+    line+="$separator${STEP_NAMES[i]} $((($(now_ms) - STEP_STARTS[i]) / 1000)) s$(step_counter "${STEP_LOGS[i]}")"
     separator=' · '
   done
   if [[ -t 2 ]]; then
     printf '\r\033[K  … %.110s' "$line" >&2
-  elif (($(now_ms) - STEPS_SHOWN >= 30000)); then
-    STEPS_SHOWN=$(now_ms)
+  else
     say "  … $line"
   fi
 }

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154
 # What tools/services and tools/stack share. Sourced after log.sh, proc.sh and cache.sh, with `here` set to the folder of
 # the script and, where kube is used, `dir` to the stack's folder.
 
