@@ -1,6 +1,5 @@
 #include "libs/testing/mini_cluster.h"
 
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,29 +11,10 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/testing/shell.h"
 
 namespace fluxqueue::testing {
 namespace {
-
-std::string ShellQuote(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-// Runs it in a shell. The standard output, or Unavailable with all it said.
-absl::StatusOr<std::string> Run(const std::string& command) {
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return Unavailable("cannot run {}", command);
-  std::string output;
-  std::array<char, 4096> buffer{};
-  for (size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    output.append(buffer.data(), n);
-  }
-  const int result = pclose(pipe);
-  if (result == 0) return output;
-  return Unavailable("{} ended with {}: {}", command, WEXITSTATUS(result), output);
-}
 
 std::string Tool(const char* name) {
   return fmt::format("{}/tools/cluster/{}", FLUXQUEUE_SOURCE_DIR, name);

@@ -2,6 +2,7 @@
 
 #include "fluxqueue/queue/v1/rows.pb.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/job_state.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
@@ -35,7 +36,9 @@ absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
   postgres::BigintArray attempts;
   for (const events::v1::JobFact& fact : facts) {
     all.Add(fact.job_id());
-    if (fact.placement_hash() == 0) continue;
+    // What an ended job held is kept for a day: people want to see where it ran.
+    const bool ended = model::IsTerminal(static_cast<model::JobState>(fact.state()));
+    if (fact.placement_hash() == 0 && !ended) continue;
     holding.Add(fact.job_id());
     attempts.Add(fact.attempt());
   }

@@ -22,6 +22,11 @@ JobState StateOf(const JobFact& fact) { return static_cast<JobState>(fact.state(
 
 json Time(int64_t ms) { return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms))); }
 
+// As the column START shows it: whole seconds.
+json TimeInSeconds(int64_t ms) {
+  return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms)).substr(0, 19) + "Z");
+}
+
 // The CRD's limits on texts; what is longer loses its end.
 constexpr size_t kMaxMessage = 4000;
 
@@ -104,7 +109,7 @@ json Status(const JobFact& fact, int64_t position, const FluxJobDetails& details
           {"position", position == 0 ? json(nullptr) : json(position)},
           {"attempt", fact.attempt()},
           {"version", fact.version()},
-          {"start", Time(fact.start_ms())},
+          {"start", TimeInSeconds(fact.start_ms())},
           {"nodes", nodes.empty() ? json(nullptr) : json(nodes)},
           {"allocation", Allocation(details)},
           {"transitions", Transitions(details)},

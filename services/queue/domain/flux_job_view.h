@@ -13,7 +13,7 @@ namespace fluxqueue::queue {
 // What the fact does not carry, from the matcher's tables.
 struct FluxJobDetails {
   std::string jobspec;  // JSON; empty: not known
-  // Where the slots are, by slot; empty: holds nothing.
+  // Where the slots are, or, of a job that has ended, were; by slot. Empty: it holds and held nothing.
   std::vector<std::pair<uint32_t, std::string>> slots;
   struct Transition {
     std::string state;

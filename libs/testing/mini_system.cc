@@ -1,0 +1,167 @@
+#include "libs/testing/mini_system.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::testing {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{50};
+
+std::string ToolPath(const std::string& name) {
+  return fmt::format("{}/tools/{}", FLUXQUEUE_SOURCE_DIR, name);
+}
+
+absl::StatusOr<std::string> MakeFolder(const char* what) {
+  std::string folder =
+      (std::filesystem::temp_directory_path() / fmt::format("fluxqueue-{}-XXXXXX", what)).string();
+  if (mkdtemp(folder.data()) == nullptr) return Unavailable("cannot make the folder {}", folder);
+  return folder;
+}
+
+std::string ReadLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace
+
+MiniSystem::MiniSystem(std::string folder) : folder_(std::move(folder)) {}
+
+absl::StatusOr<std::unique_ptr<MiniSystem>> MiniSystem::Start(const MiniSystemOptions& options) {
+  ASSIGN_OR_RETURN(std::string folder, MakeFolder("system"));
+  std::unique_ptr<MiniSystem> system(new MiniSystem(folder));
+  std::vector<std::string> words = {"stack/start",
+                                    folder,
+                                    "--test",
+                                    "--nodes",
+                                    std::to_string(options.nodes),
+                                    "--replicas",
+                                    std::to_string(options.replicas),
+                                    "--parent",
+                                    std::to_string(getpid())};
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  RETURN_IF_ERROR(system->Tool(words).status());
+  system->database_ = std::make_unique<postgres::Connection>(postgres::Options{
+      .dsn = ReadLine(folder + "/postgres/dsn"), .application = "test", .schema = "public"});
+  return system;
+}
+
+MiniSystem::~MiniSystem() {
+  database_.reset();
+  if (const auto stopped = Tool({"stack/stop", folder_}); !stopped.ok()) {
+    fmt::print(stderr, "{}\n", Message(stopped.status()));
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+absl::StatusOr<std::string> MiniSystem::Tool(const std::vector<std::string>& words) {
+  std::vector<std::string> command = words;
+  command[0] = ToolPath(words[0]);
+  return Run(fmt::format("FLUXQUEUE_BIN={} {} 2>&1",
+                         ShellQuote(fmt::format("{}/bin", FLUXQUEUE_BINARY_DIR)),
+                         ShellCommand(command)));
+}
+
+absl::StatusOr<std::string> MiniSystem::Kubectl(const std::vector<std::string>& arguments,
+                                                const std::string& input) {
+  const std::string input_file = folder_ + "/kubectl-input";
+  const std::string error_file = folder_ + "/kubectl-error";
+  std::ofstream(input_file) << input;
+  ASSIGN_OR_RETURN(
+      ShellResult result,
+      RunAny(fmt::format(
+          "cd {}/tools && . lib/log.sh && . lib/cache.sh && \"$(kubernetes_home .)\"/kubectl "
+          "--kubeconfig {}/kubeconfig {} <{} 2>{}",
+          ShellQuote(FLUXQUEUE_SOURCE_DIR), ShellQuote(folder_), ShellCommand(arguments),
+          ShellQuote(input_file), ShellQuote(error_file))));
+  if (result.exit_code == 0) return std::move(result.output);
+  std::ifstream errors(error_file);
+  return Unavailable("kubectl {}: {}", ShellCommand(arguments),
+                     std::string(std::istreambuf_iterator<char>(errors), {}));
+}
+
+absl::StatusOr<ShellResult> MiniSystem::Fluxqueue(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {fmt::format("{}/bin/fluxqueue", FLUXQUEUE_BINARY_DIR)};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return RunAny(fmt::format("FLUXQUEUE_CONFIG={}/fluxqueue.yaml {} 2>&1", ShellQuote(folder_),
+                            ShellCommand(words)));
+}
+
+absl::StatusOr<std::vector<MiniSystem::Row>> MiniSystem::Query(const std::string& sql) {
+  std::vector<Row> rows;
+  RETURN_IF_ERROR(database_->Query([&](pqxx::transaction_base& tx) {
+    rows.clear();
+    for (const pqxx::row& found : tx.exec(sql)) {
+      Row& row = rows.emplace_back();
+      for (const pqxx::field& field : found) row.emplace_back(field.is_null() ? "" : field.c_str());
+    }
+    return absl::OkStatus();
+  }));
+  return rows;
+}
+
+absl::StatusOr<std::string> MiniSystem::QueryOne(const std::string& sql) {
+  ASSIGN_OR_RETURN(const std::vector<Row> rows, Query(sql));
+  if (rows.size() != 1 || rows[0].size() != 1) {
+    return InvalidArgument("{} gave {} rows, wanted one value", sql, rows.size());
+  }
+  return rows[0][0];
+}
+
+absl::Status MiniSystem::StartService(const std::string& name, int replica) {
+  return Tool({"services/start", folder_, name, "--replica", std::to_string(replica)}).status();
+}
+
+absl::Status MiniSystem::KillService(const std::string& name, int replica) {
+  return Tool({"services/stop", folder_, name, "--replica", std::to_string(replica), "--kill"})
+      .status();
+}
+
+absl::Status MiniSystem::WaitFor(const std::function<bool()>& condition,
+                                 std::chrono::seconds deadline,
+                                 const std::function<std::string()>& describe) {
+  const auto end = std::chrono::steady_clock::now() + deadline;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) {
+      return absl::DeadlineExceededError(
+          ToAbsl(fmt::format("not within {} s: {}", deadline.count(), describe())));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return absl::OkStatus();
+}
+
+std::string MiniSystem::SaveBundle() {
+  const absl::StatusOr<std::string> made = MakeFolder("bundle");
+  if (!made.ok()) return Message(made.status());
+  const std::string& bundle = *made;
+  std::error_code ignored;
+  std::filesystem::copy(folder_ + "/logs", bundle + "/logs",
+                        std::filesystem::copy_options::recursive, ignored);
+  for (const char* table : {"queue.jobs", "queue.job_events", "queue.cycles", "matcher.allocations",
+                            "matcher.graph_nodes", "binder.slots", "admission.workloads"}) {
+    const auto copied = Run(fmt::format(
+        "psql {} -c {} > {}/{}.csv", ShellQuote(ReadLine(folder_ + "/postgres/dsn")),
+        ShellQuote(fmt::format("copy (select * from {}) to stdout csv header", table)), bundle,
+        table));
+    if (!copied.ok()) std::ofstream(fmt::format("{}/{}.error", bundle, table)) << copied.status();
+  }
+  const auto objects = Kubectl({"get", "jobs,pods,fluxjobs,events,nodes", "-A", "-o", "yaml"});
+  std::ofstream(bundle + "/objects.yaml") << (objects.ok() ? *objects : Message(objects.status()));
+  const auto events = Fluxqueue({"replay", "-v"});
+  std::ofstream(bundle + "/replay.txt") << (events.ok() ? events->output : Message(events.status()));
+  return bundle;
+}
+
+}  // namespace fluxqueue::testing

@@ -1,0 +1,71 @@
+// The whole system for tests, by tools/stack/start: real Kafka, PostgreSQL and control plane with kwok
+// nodes, and the five services as processes of their own, with the rights of their service accounts. In a
+// folder of its own, on free loopback ports; gone with the object, or with the process.
+//
+// One thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/postgres/connection.h"
+#include "libs/testing/shell.h"
+
+namespace fluxqueue::testing {
+
+struct MiniSystemOptions {
+  int nodes = 10;     // kwok nodes of 8 cores and 32 GiB
+  int replicas = 1;   // of each service
+  std::vector<std::string> arguments{};  // more, for tools/stack/start
+};
+
+class MiniSystem {
+ public:
+  using Row = std::vector<std::string>;
+
+  // Returns when every service is ready. Unavailable: the end of the log of what failed.
+  static absl::StatusOr<std::unique_ptr<MiniSystem>> Start(const MiniSystemOptions& options);
+  ~MiniSystem();
+  MiniSystem(const MiniSystem&) = delete;
+  MiniSystem& operator=(const MiniSystem&) = delete;
+
+  const std::string& folder() const { return folder_; }
+
+  // kubectl as administrator; `input` is its standard input ("apply", "-f", "-").
+  absl::StatusOr<std::string> Kubectl(const std::vector<std::string>& arguments,
+                                      const std::string& input = "");
+  // The program `fluxqueue` with this system's configuration.
+  absl::StatusOr<ShellResult> Fluxqueue(const std::vector<std::string>& arguments);
+  // As the database's owner; all values as text, NULL as "".
+  absl::StatusOr<std::vector<Row>> Query(const std::string& sql);
+  // The only value of the only row.
+  absl::StatusOr<std::string> QueryOne(const std::string& sql);
+
+  // Returns when it is ready. One that runs is left alone.
+  absl::Status StartService(const std::string& name, int replica = 1);
+  // SIGKILL, in the middle of whatever it does.
+  absl::Status KillService(const std::string& name, int replica = 1);
+
+  // Asks `condition` until it is true: OK, or DeadlineExceeded with what `describe` then says.
+  absl::Status WaitFor(const std::function<bool()>& condition, std::chrono::seconds deadline,
+                       const std::function<std::string()>& describe);
+
+  // Logs, tables as CSV, topics and cluster objects, into a folder that stays. Returns its path.
+  std::string SaveBundle();
+
+ private:
+  explicit MiniSystem(std::string folder);
+
+  absl::StatusOr<std::string> Tool(const std::vector<std::string>& words);
+
+  const std::string folder_;
+  std::unique_ptr<postgres::Connection> database_;
+};
+
+}  // namespace fluxqueue::testing

@@ -1,0 +1,100 @@
+// Services that die in the middle of their work: every job ends, and ends once.
+#include "tests/e2e/system_test_base.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+constexpr int kJobs = 200;
+
+class FaultsTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() { StartSystem({.nodes = 10}); }
+
+  void ApplyJobs(const std::string& prefix) {
+    std::string yaml;
+    for (int i = 0; i < kJobs; ++i) yaml += JobYaml(fmt::format("{}-{}", prefix, i));
+    Apply(yaml);
+  }
+
+  int Ended(const std::string& prefix) {
+    return Count(fmt::format("queue.jobs WHERE name LIKE '{}-%' AND state = 'Succeeded'", prefix));
+  }
+
+  void WaitForEnded(const std::string& prefix, int jobs, std::chrono::seconds deadline) {
+    const absl::Status ended = system_->WaitFor(
+        [&] { return Ended(prefix) >= jobs; }, deadline, [&] {
+          std::string states;
+          const auto rows = system_->Query(fmt::format(
+              "SELECT state, count(*), min(name) FROM queue.jobs WHERE name LIKE '{}-%' "
+              "GROUP BY 1",
+              prefix));
+          if (rows.ok()) {
+            for (const auto& row : *rows) {
+              states += fmt::format("{} {} (such as {}); ", row[1], row[0], row[2]);
+            }
+          }
+          return states;
+        });
+    ASSERT_TRUE(ended.ok()) << Message(ended);
+  }
+
+  // One terminal fact each, versions 1, 2, 3 …, and one pod each: nothing ran twice.
+  void ExpectEndedOnce(const std::string& prefix) {
+    EXPECT_EQ(Ended(prefix), kJobs);
+    EXPECT_EQ(Count(fmt::format("(SELECT e.job_id FROM queue.job_events e JOIN queue.jobs j "
+                                "USING (job_id) WHERE j.name LIKE '{}-%' AND e.state IN "
+                                "('Succeeded', 'Failed', 'Cancelled', 'Rejected') "
+                                "GROUP BY e.job_id HAVING count(*) = 1) once",
+                                prefix)),
+              kJobs);
+    EXPECT_EQ(Count(fmt::format("(SELECT e.job_id FROM queue.job_events e JOIN queue.jobs j "
+                                "USING (job_id) WHERE j.name LIKE '{}-%' GROUP BY e.job_id "
+                                "HAVING max(e.version) <> count(*)) gaps",
+                                prefix)),
+              0);
+    const auto pods = system_->Kubectl({"get", "pods", "-n", "e2e", "--no-headers", "-o",
+                                        "custom-columns=NAME:.metadata.name"});
+    ASSERT_TRUE(pods.ok()) << Message(pods.status());
+    int of_prefix = 0;
+    for (size_t at = 0; (at = pods->find("\n" + prefix + "-", at)) != std::string::npos; ++at) {
+      ++of_prefix;
+    }
+    if (pods->starts_with(prefix + "-")) ++of_prefix;
+    EXPECT_EQ(of_prefix, kJobs);
+  }
+};
+
+TEST_F(FaultsTest, EachServiceIsKilledInTheMiddleOfTwoHundredJobs) {
+  ApplyJobs("killed");
+  int ended = 20;
+  for (const char* service : {"queue", "matcher", "binder", "cleanup", "admission"}) {
+    WaitForEnded("killed", ended, std::chrono::seconds(120));
+    ASSERT_TRUE(system_->KillService(service).ok());
+    const absl::Status started = system_->StartService(service);
+    ASSERT_TRUE(started.ok()) << Message(started);
+    ended += 20;
+  }
+  WaitForEnded("killed", kJobs, std::chrono::seconds(180));
+  ExpectEndedOnce("killed");
+}
+
+TEST_F(FaultsTest, ASecondReplicaTakesOver) {
+  for (const char* service : {"queue", "matcher", "binder", "cleanup"}) {
+    const absl::Status started = system_->StartService(service, 2);
+    ASSERT_TRUE(started.ok()) << Message(started);
+  }
+  ASSERT_TRUE(system_->StartService("admission", 2).ok());
+  ApplyJobs("replicas");
+  WaitForEnded("replicas", 20, std::chrono::seconds(120));
+  for (const char* service : {"queue", "matcher", "binder", "cleanup"}) {
+    ASSERT_TRUE(system_->KillService(service).ok());
+  }
+  WaitForEnded("replicas", kJobs, std::chrono::seconds(180));
+  ExpectEndedOnce("replicas");
+  for (const char* service : {"queue", "matcher", "binder", "cleanup"}) {
+    ASSERT_TRUE(system_->StartService(service).ok());
+  }
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e

@@ -1,0 +1,127 @@
+// What the e2e tests share: one system for a suite, objects as texts, and the end of every test: the
+// eight invariants and the replay.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "libs/base/status_macros.h"
+#include "libs/testing/mini_system.h"
+
+namespace fluxqueue::e2e {
+
+struct JobOptions {
+  int parallelism = 1;
+  int completions = 1;
+  bool indexed = false;
+  std::string cpu = "500m";
+  std::string run_seconds = "0.2";
+  std::string annotations;  // of the Job: "{fluxqueue.io/hold: \"true\"}"
+  std::string pod_spec;     // more lines of the template's spec, indented by six
+};
+
+inline std::string JobYaml(const std::string& name, const JobOptions& options = {}) {
+  return fmt::format(R"(apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {}
+  namespace: e2e
+  annotations: {}
+spec:
+  parallelism: {}
+  completions: {}
+  completionMode: {}
+  backoffLimit: 0
+  template:
+    metadata:
+      annotations: {{fluxqueue.io/run-seconds: "{}"}}
+    spec:
+{}      restartPolicy: Never
+      containers:
+        - name: main
+          image: busybox
+          resources: {{requests: {{cpu: "{}", memory: 64Mi}}}}
+---
+)",
+                     name, options.annotations.empty() ? "{}" : options.annotations,
+                     options.parallelism, options.completions,
+                     options.indexed ? "Indexed" : "NonIndexed", options.run_seconds,
+                     options.pod_spec, options.cpu);
+}
+
+class SystemTest : public ::testing::Test {
+ protected:
+  static void StartSystem(const testing::MiniSystemOptions& options) {
+    auto started = testing::MiniSystem::Start(options);
+    ASSERT_TRUE(started.ok()) << Message(started.status());
+    system_ = std::move(*started);
+    const auto made = system_->Kubectl({"apply", "-f", "-"},
+                                       "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: e2e\n"
+                                       "  labels: {fluxqueue.io/managed: \"true\"}\n");
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+  }
+
+  static void TearDownTestSuite() { system_.reset(); }
+
+  void SetUp() override { ASSERT_NE(system_, nullptr) << "the system did not start"; }
+
+  // Every test leaves a system that holds all its promises.
+  void TearDown() override {
+    if (system_ == nullptr) return;
+    ExpectPromisesKept();
+    if (HasFailure()) fmt::print("bundle: {}\n", system_->SaveBundle());
+  }
+
+  void ExpectPromisesKept() {
+    const auto verified = system_->Fluxqueue({"verify", "--no-replay"});
+    ASSERT_TRUE(verified.ok()) << Message(verified.status());
+    EXPECT_EQ(verified->exit_code, 0) << verified->output;
+    const auto replayed = system_->Fluxqueue({"replay"});
+    ASSERT_TRUE(replayed.ok()) << Message(replayed.status());
+    EXPECT_EQ(replayed->exit_code, 0) << replayed->output;
+    fmt::print("{}", replayed->output);
+  }
+
+  void Apply(const std::string& yaml) {
+    const auto applied = system_->Kubectl({"create", "-f", "-"}, yaml);
+    ASSERT_TRUE(applied.ok()) << Message(applied.status());
+  }
+
+  // "Running", of the job of this name; "" when it is not known.
+  std::string StateOf(const std::string& name) {
+    const auto rows = system_->Query(
+        fmt::format("SELECT state FROM queue.jobs WHERE name = '{}' ORDER BY created_ms DESC "
+                    "LIMIT 1",
+                    name));
+    return rows.ok() && !rows->empty() ? (*rows)[0][0] : "";
+  }
+
+  std::string MessageOf(const std::string& name) {
+    const auto message =
+        system_->QueryOne(fmt::format("SELECT message FROM queue.jobs WHERE name = '{}'", name));
+    return message.ok() ? *message : Message(message.status());
+  }
+
+  void ExpectState(const std::string& name, const std::string& state,
+                   std::chrono::seconds deadline = std::chrono::seconds(60)) {
+    const absl::Status reached = system_->WaitFor(
+        [&] { return StateOf(name) == state; }, deadline, [&] {
+          return fmt::format("job {} is {} ({}), not {}", name, StateOf(name), MessageOf(name),
+                             state);
+        });
+    EXPECT_TRUE(reached.ok()) << Message(reached);
+  }
+
+  int Count(const std::string& what) {
+    const auto count = system_->QueryOne("SELECT count(*) FROM " + what);
+    EXPECT_TRUE(count.ok()) << Message(count.status());
+    return count.ok() ? std::stoi(*count) : -1;
+  }
+
+  static inline std::unique_ptr<testing::MiniSystem> system_;
+};
+
+}  // namespace fluxqueue::e2e

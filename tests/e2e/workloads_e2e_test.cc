@@ -1,0 +1,198 @@
+// What users do, on a whole system: every kind of workload, waiting, refusal, hold, cancel, delete, a node
+// that goes.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/system_test_base.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+class WorkloadsTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() { StartSystem({.nodes = 4}); }
+};
+
+TEST_F(WorkloadsTest, AJobOfOnePodRunsToItsEnd) {
+  Apply(JobYaml("one"));
+  ExpectState("one", "Succeeded");
+  const auto history = system_->Query(
+      "SELECT e.version, e.state FROM queue.job_events e JOIN queue.jobs j USING (job_id) "
+      "WHERE j.name = 'one' ORDER BY e.version");
+  ASSERT_TRUE(history.ok());
+  ASSERT_GE(history->size(), 4);
+  EXPECT_EQ(history->front(), (testing::MiniSystem::Row{"1", "Pending"}));
+  EXPECT_EQ(history->back()[1], "Succeeded");
+}
+
+TEST_F(WorkloadsTest, IndexedPodsGetTheSlotOfTheirIndex) {
+  Apply(JobYaml("indexed", {.parallelism = 6, .completions = 6, .indexed = true, .cpu = "2"}));
+  ExpectState("indexed", "Succeeded");
+  const auto pods = system_->Kubectl(
+      {"get", "pods", "-n", "e2e", "-l", "batch.kubernetes.io/job-name=indexed", "-o",
+       "jsonpath={range .items[*]}{.metadata.annotations.batch\\.kubernetes\\.io/"
+       "job-completion-index}={.metadata.annotations.fluxqueue\\.io/allocation}{\"\\n\"}{end}"});
+  ASSERT_TRUE(pods.ok()) << Message(pods.status());
+  for (int i = 0; i < 6; ++i) EXPECT_THAT(*pods, HasSubstr(fmt::format("{}=1.0.{}/6\n", i, i)));
+}
+
+TEST_F(WorkloadsTest, AJobOfManyPodsIsSuspendedUntilItHasItsNodes) {
+  Apply(JobYaml("gang", {.parallelism = 20, .completions = 20, .cpu = "1"}));
+  ExpectState("gang", "Succeeded");
+  const auto annotation = system_->Kubectl({"get", "job", "gang", "-n", "e2e", "-o",
+                                            "jsonpath={.spec.suspend} {.status.succeeded}"});
+  ASSERT_TRUE(annotation.ok());
+  EXPECT_EQ(*annotation, "false 20");
+}
+
+TEST_F(WorkloadsTest, MoreCompletionsThanSlots) {
+  Apply(JobYaml("rounds", {.parallelism = 2, .completions = 6}));
+  ExpectState("rounds", "Succeeded");
+}
+
+TEST_F(WorkloadsTest, BarePodsAlsoWithGenerateName) {
+  Apply(R"(apiVersion: v1
+kind: Pod
+metadata: {name: alone, namespace: e2e, annotations: {fluxqueue.io/run-seconds: "0.2"}}
+spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {generateName: made-, namespace: e2e, annotations: {fluxqueue.io/run-seconds: "0.2"}}
+spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+)");
+  ExpectState("alone", "Succeeded");
+  const absl::Status both = system_->WaitFor(
+      [&] { return Count("queue.jobs WHERE kind = 'Pod' AND state = 'Succeeded'") == 2; },
+      std::chrono::seconds(60), [] { return "two pods that succeeded"; });
+  EXPECT_TRUE(both.ok()) << Message(both);
+}
+
+TEST_F(WorkloadsTest, APodWithAClaimIsPinned) {
+  Apply(R"(apiVersion: v1
+kind: PersistentVolume
+metadata: {name: volume}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  hostPath: {path: /tmp}
+  claimRef: {namespace: e2e, name: claim}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: claim, namespace: e2e}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  volumeName: volume
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: pinned, namespace: e2e, annotations: {fluxqueue.io/run-seconds: "0.2"}}
+spec:
+  restartPolicy: Never
+  containers: [{name: main, image: busybox}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: claim}}]
+)");
+  ExpectState("pinned", "Succeeded");
+  const auto scheduler = system_->Kubectl(
+      {"get", "pod", "pinned", "-n", "e2e", "-o", "jsonpath={.spec.schedulerName}"});
+  ASSERT_TRUE(scheduler.ok());
+  EXPECT_EQ(*scheduler, "default-scheduler");
+}
+
+TEST_F(WorkloadsTest, AJobLargerThanTheClusterIsRefusedWithTheResource) {
+  Apply(JobYaml("huge", {.cpu = "64"}));
+  ExpectState("huge", "Rejected");
+  EXPECT_THAT(MessageOf("huge"), HasSubstr("cpu"));
+}
+
+TEST_F(WorkloadsTest, AJobWaitsForRoomAndThenStarts) {
+  Apply(JobYaml("fills", {.parallelism = 4, .completions = 4, .cpu = "8", .run_seconds = "4"}));
+  ExpectState("fills", "Running");
+  Apply(JobYaml("waits", {.cpu = "8"}));
+  ExpectState("waits", "Pending");
+  const absl::Status explained = system_->WaitFor(
+      [&] { return MessageOf("waits").find("cpu") != std::string::npos; },
+      std::chrono::seconds(20), [&] { return "a reason that names cpu: " + MessageOf("waits"); });
+  EXPECT_TRUE(explained.ok()) << Message(explained);
+  ExpectState("waits", "Succeeded");
+  const auto overlap = system_->QueryOne(
+      "SELECT min(w.time_ms) >= min(f.time_ms) FROM queue.job_events w, queue.job_events f, "
+      "queue.jobs jw, queue.jobs jf WHERE jw.name = 'waits' AND w.job_id = jw.job_id AND "
+      "w.state = 'Allocated' AND jf.name = 'fills' AND f.job_id = jf.job_id AND "
+      "f.state IN ('Running', 'Succeeded')");
+  ASSERT_TRUE(overlap.ok());
+  EXPECT_EQ(*overlap, "t");
+}
+
+TEST_F(WorkloadsTest, AHoldIsTakenOff) {
+  Apply(JobYaml("held", {.annotations = "{fluxqueue.io/hold: \"true\"}"}));
+  ExpectState("held", "Pending");
+  Apply(JobYaml("passes"));
+  ExpectState("passes", "Succeeded");
+  EXPECT_EQ(StateOf("held"), "Pending");
+  ASSERT_TRUE(system_->Kubectl({"annotate", "job", "held", "-n", "e2e", "fluxqueue.io/hold-"}).ok());
+  ExpectState("held", "Succeeded");
+}
+
+TEST_F(WorkloadsTest, ARunningJobIsCancelled) {
+  Apply(JobYaml("cancelled", {.parallelism = 3, .completions = 3, .run_seconds = "600"}));
+  ExpectState("cancelled", "Running");
+  ASSERT_TRUE(system_
+                  ->Kubectl({"annotate", "job", "cancelled", "-n", "e2e",
+                             "fluxqueue.io/cancel=true"})
+                  .ok());
+  ExpectState("cancelled", "Cancelled");
+  const auto suspended = system_->Kubectl(
+      {"get", "job", "cancelled", "-n", "e2e", "-o", "jsonpath={.spec.suspend}"});
+  ASSERT_TRUE(suspended.ok());
+  EXPECT_EQ(*suspended, "true");
+}
+
+TEST_F(WorkloadsTest, ADeletedJobGivesItsNodesBack) {
+  Apply(JobYaml("deleted", {.parallelism = 4, .completions = 4, .cpu = "8", .run_seconds = "600"}));
+  ExpectState("deleted", "Running");
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "deleted", "-n", "e2e"}).ok());
+  ExpectState("deleted", "Cancelled");
+  Apply(JobYaml("after", {.parallelism = 4, .completions = 4, .cpu = "8"}));
+  ExpectState("after", "Succeeded");
+}
+
+TEST_F(WorkloadsTest, ADryRunLeavesNoTrace) {
+  const int before = Count("queue.jobs");
+  const auto applied =
+      system_->Kubectl({"create", "--dry-run=server", "-f", "-"}, JobYaml("dry-run"));
+  ASSERT_TRUE(applied.ok()) << Message(applied.status());
+  Apply(JobYaml("not-dry"));
+  ExpectState("not-dry", "Succeeded");
+  EXPECT_EQ(Count("queue.jobs"), before + 1);
+}
+
+TEST_F(WorkloadsTest, ABadLabelIsRefusedWithKeyAndValue) {
+  const auto applied = system_->Kubectl(
+      {"create", "-f", "-"}, JobYaml("bad", {.annotations = "{fluxqueue.io/duration: soon}"}));
+  ASSERT_FALSE(applied.ok());
+  EXPECT_THAT(Message(applied.status()), HasSubstr("fluxqueue.io/duration"));
+  EXPECT_THAT(Message(applied.status()), HasSubstr("soon"));
+}
+
+TEST_F(WorkloadsTest, AJobOnANodeThatGoesRunsAgainElsewhere) {
+  Apply(JobYaml("moves", {.run_seconds = "5"}));
+  ExpectState("moves", "Running");
+  const auto node = system_->QueryOne(
+      "SELECT s.node FROM binder.slots s JOIN queue.jobs j USING (job_id) WHERE j.name = 'moves'");
+  ASSERT_TRUE(node.ok()) << Message(node.status());
+  ASSERT_TRUE(system_->Kubectl({"delete", "node", *node}).ok());
+  ExpectState("moves", "Succeeded", std::chrono::seconds(90));
+  const auto attempt =
+      system_->QueryOne("SELECT attempt FROM queue.jobs WHERE name = 'moves'");
+  ASSERT_TRUE(attempt.ok());
+  EXPECT_EQ(*attempt, "2");
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e
