@@ -1,11 +1,11 @@
 #include "libs/base/log.h"
 
+#include <array>
+#include <memory>
+
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-
-#include <array>
-#include <memory>
 
 #include "libs/base/clock.h"
 
@@ -32,10 +32,14 @@ LogState& State() {
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::err;
 }
@@ -61,8 +65,8 @@ void AppendJsonString(std::string& out, std::string_view text) {
 }
 
 std::string JsonLine(LogLevel level, std::string_view event, LogFields fields) {
-  std::string line = fmt::format(R"({{"time":"{}","level":"{}","service":)",
-                                 FormatTime(RealClock().Now()), LevelName(level));
+  std::string line = fmt::format(
+      R"({{"time":"{}","level":"{}","service":)", FormatTime(RealClock().Now()), LevelName(level));
   AppendJsonString(line, State().service);
   line += ",\"event\":";
   AppendJsonString(line, event);
@@ -76,8 +80,8 @@ std::string JsonLine(LogLevel level, std::string_view event, LogFields fields) {
 }
 
 std::string TextLine(LogLevel level, std::string_view event, LogFields fields) {
-  std::string line = fmt::format("{} {:<5} {} | {}", FormatTime(RealClock().Now()),
-                                 LevelName(level), State().service, event);
+  std::string line = fmt::format(
+      "{} {:<5} {} | {}", FormatTime(RealClock().Now()), LevelName(level), State().service, event);
   for (const auto& [key, value] : fields) {
     const std::string_view quote = value.find(' ') == std::string_view::npos ? "" : "\"";
     line += fmt::format(" {}={}{}{}", key, quote, value, quote);
@@ -96,7 +100,8 @@ void InitLog(std::string service, LogLevel level, LogFormat format) {
 void Log(LogLevel level, std::string_view event, LogFields fields) {
   LogState& state = State();
   if (!state.logger->should_log(ToSpdlog(level))) return;
-  state.logger->log(ToSpdlog(level), "{}",
+  state.logger->log(ToSpdlog(level),
+                    "{}",
                     state.format == LogFormat::kJson ? JsonLine(level, event, fields)
                                                      : TextLine(level, event, fields));
 }

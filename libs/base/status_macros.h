@@ -4,14 +4,15 @@
 //   OK                                              commit
 //   Unavailable, Aborted, DeadlineExceeded          back off, then the same message again
 //   InvalidArgument, FailedPrecondition, NotFound   dead letter, commit, go on
-//   Internal, DataLoss                              stop the process: an invariant of ours is broken
+//   Internal, DataLoss                              stop the process: an invariant of ours is
+//   broken
 #pragma once
-
-#include <fmt/format.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,7 @@ namespace fluxqueue {
 
 // True when repeating the same call later can succeed.
 inline bool IsTransient(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsAborted(status) ||
-         absl::IsDeadlineExceeded(status);
+  return absl::IsUnavailable(status) || absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
 }
 
 // True when the message at hand can never succeed, while the next one may.
@@ -31,8 +31,12 @@ inline bool IsPoison(const absl::Status& status) {
 }
 
 // Debian's absl::string_view is a type of its own; these two are the only bridge.
-inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
-inline std::string_view FromAbsl(absl::string_view text) { return {text.data(), text.size()}; }
+inline absl::string_view ToAbsl(std::string_view text) {
+  return {text.data(), text.size()};
+}
+inline std::string_view FromAbsl(absl::string_view text) {
+  return {text.data(), text.size()};
+}
 
 // MakeStatus(absl::StatusCode::kInvalidArgument, "label {}: {}", key, value)
 template <typename... Args>
@@ -69,11 +73,11 @@ inline absl::Status Annotate(const absl::Status& status, std::string_view doing)
 #define FLUXQUEUE_CONCAT_INNER(a, b) a##b
 #define FLUXQUEUE_CONCAT(a, b) FLUXQUEUE_CONCAT_INNER(a, b)
 
-#define RETURN_IF_ERROR(expr)                          \
-  do {                                                 \
+#define RETURN_IF_ERROR(expr)                           \
+  do {                                                  \
     if (absl::Status _status = (expr); !_status.ok()) { \
-      return _status;                                  \
-    }                                                  \
+      return _status;                                   \
+    }                                                   \
   } while (false)
 
 #define ASSIGN_OR_RETURN(lhs, expr) \

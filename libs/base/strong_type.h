@@ -2,14 +2,14 @@
 // Explicit in, explicit out (`value()`), ordered, hashable, printable by fmt.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <compare>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace fluxqueue {
 

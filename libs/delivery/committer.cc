@@ -12,8 +12,11 @@ namespace fluxqueue::delivery {
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
-Committer::Committer(const LoopOptions& options, const Clock& clock, Stats& stats,
-                     Readiness& ready, FaultInjector* faults)
+Committer::Committer(const LoopOptions& options,
+                     const Clock& clock,
+                     Stats& stats,
+                     Readiness& ready,
+                     FaultInjector* faults)
     : options_(options),
       clock_(clock),
       stats_(stats),
@@ -23,8 +26,11 @@ Committer::Committer(const LoopOptions& options, const Clock& clock, Stats& stat
       publisher_(options, clock, stats),
       stamper_(options.service, options.topics) {}
 
-absl::Status Committer::Transact(BatchGuard& guard, BatchHandler* handler, const BatchRows& rows,
-                                 const std::vector<OutboxRow>& sent, bool* in_doubt) {
+absl::Status Committer::Transact(BatchGuard& guard,
+                                 BatchHandler* handler,
+                                 const BatchRows& rows,
+                                 const std::vector<OutboxRow>& sent,
+                                 bool* in_doubt) {
   const CommitFault fault = faults_ == nullptr ? CommitFault::kNone : faults_->NextCommit();
   uint64_t delivery_rows = 0;
   uint64_t handler_rows = 0;
@@ -52,8 +58,7 @@ absl::Status Committer::Transact(BatchGuard& guard, BatchHandler* handler, const
   return status;
 }
 
-absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause,
-                               std::stop_token stop) {
+absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause, std::stop_token stop) {
   ++stats_.doubts;
   Backoff backoff(options_.retry_min, options_.retry_max);
   while (true) {
@@ -81,15 +86,17 @@ absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause,
   }
 }
 
-absl::Status Committer::Commit(Batch& batch, BatchGuard& guard, BatchHandler* handler,
+absl::Status Committer::Commit(Batch& batch,
+                               BatchGuard& guard,
+                               BatchHandler* handler,
                                std::stop_token stop) {
   BatchRows rows = guard.Rows(batch);
   rows.cleared = publisher_.Prefixes();
   const size_t letters = batch.letters.size();
   int oversized = 0;
   const auto now = duration_cast<Millis>(clock_.Now().time_since_epoch());
-  std::vector<OutboxRow> sent = stamper_.Stamp(
-      batch.outbox.mutable_messages(), std::move(batch.letters), now, &oversized);
+  std::vector<OutboxRow> sent =
+      stamper_.Stamp(batch.outbox.mutable_messages(), std::move(batch.letters), now, &oversized);
 
   const auto begun = clock_.Monotonic();
   bool in_doubt = false;
@@ -101,7 +108,8 @@ absl::Status Committer::Commit(Batch& batch, BatchGuard& guard, BatchHandler* ha
     return status;
   }
   last_commit_ = clock_.Monotonic();
-  const auto took = static_cast<uint64_t>(duration_cast<microseconds>(last_commit_ - begun).count());
+  const auto took =
+      static_cast<uint64_t>(duration_cast<microseconds>(last_commit_ - begun).count());
 
   stamper_.Commit();
   guard.Committed();

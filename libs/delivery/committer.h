@@ -1,8 +1,6 @@
-// What both loops share: one batch in one transaction, its publication, and what becomes of a commit whose outcome is
-// unknown. Confined to the loop's thread.
+// What both loops share: one batch in one transaction, its publication, and what becomes of a
+// commit whose outcome is unknown. Confined to the loop's thread.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <chrono>
 #include <mutex>
@@ -10,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include <pqxx/pqxx>
+
 #include "libs/base/backoff.h"
 #include "libs/base/clock.h"
 #include "libs/delivery/faults.h"
@@ -20,6 +19,8 @@
 #include "libs/delivery/publisher.h"
 #include "libs/delivery/stamper.h"
 #include "libs/delivery/stats.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
@@ -47,7 +48,8 @@ class BatchGuard {
   virtual absl::Status Lock(pqxx::transaction_base& tx) = 0;
   // What the batch moves in the rows.
   virtual BatchRows Rows(const Batch& batch) = 0;
-  // After a commit whose outcome is unknown: locks the rows (so that a commit still under way is waited for) and tells.
+  // After a commit whose outcome is unknown: locks the rows (so that a commit still under way is
+  // waited for) and tells.
   virtual Outcome Settle(pqxx::transaction_base& tx) = 0;
   virtual void Committed() = 0;
 };
@@ -67,11 +69,15 @@ class Readiness {
 
 class Committer {
  public:
-  Committer(const LoopOptions& options, const Clock& clock, Stats& stats, Readiness& ready,
+  Committer(const LoopOptions& options,
+            const Clock& clock,
+            Stats& stats,
+            Readiness& ready,
             FaultInjector* faults);
 
-  // Commits and publishes; calls handler->Write and Commit (nullptr: a batch without rows of the handler). Any status but
-  // OK means that it is not committed: the caller rolls back. Cancelled: stopped before the outcome could be told.
+  // Commits and publishes; calls handler->Write and Commit (nullptr: a batch without rows of the
+  // handler). Any status but OK means that it is not committed: the caller rolls back. Cancelled:
+  // stopped before the outcome could be told.
   absl::Status Commit(Batch& batch, BatchGuard& guard, BatchHandler* handler, std::stop_token stop);
 
   postgres::Connection& connection() { return connection_; }
@@ -80,8 +86,11 @@ class Committer {
   std::chrono::steady_clock::time_point last_commit() const { return last_commit_; }
 
  private:
-  absl::Status Transact(BatchGuard& guard, BatchHandler* handler, const BatchRows& rows,
-                        const std::vector<OutboxRow>& sent, bool* in_doubt);
+  absl::Status Transact(BatchGuard& guard,
+                        BatchHandler* handler,
+                        const BatchRows& rows,
+                        const std::vector<OutboxRow>& sent,
+                        bool* in_doubt);
   absl::Status Settle(BatchGuard& guard, const absl::Status& cause, std::stop_token stop);
 
   const LoopOptions& options_;

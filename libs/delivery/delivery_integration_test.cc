@@ -1,17 +1,11 @@
-// The delivery loops with a real Kafka and a real Postgres: whatever happens, each message has its effect exactly once.
+// The delivery loops with a real Kafka and a real Postgres: whatever happens, each message has its
+// effect exactly once.
 //
-// The set-up of most tests: a Feeder (shard loop) says what stands in its table `todo`, in the order of the ids, to the
-// partition id % 12 of the pool topic. Counters (partition loops, one or more replicas) number the messages of each
-// partition, keep them in the table `seen` (a second handling violates its key), and say each as a version of a job. At the
-// end the rows and the versions must be exactly right. Faults are in between.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// The set-up of most tests: a Feeder (shard loop) says what stands in its table `todo`, in the
+// order of the ids, to the partition id % 12 of the pool topic. Counters (partition loops, one or
+// more replicas) number the messages of each partition, keep them in the table `seen` (a second
+// handling violates its key), and say each as a version of a job. At the end the rows and the
+// versions must be exactly right. Faults are in between.
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
@@ -23,6 +17,14 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -60,20 +62,22 @@ const postgres::MigrationSet& TestMigrations() {
       "test",
       {{"0001_test",
         "CREATE TABLE todo (id bigint PRIMARY KEY, payload bigint NOT NULL, done boolean NOT NULL);"
-        "CREATE TABLE seen (partition int, n bigint, id bigint, PRIMARY KEY (partition, n), UNIQUE (id));"}}};
+        "CREATE TABLE seen (partition int, n bigint, id bigint, PRIMARY KEY (partition, n), UNIQUE "
+        "(id));"}}};
   return kSet;
 }
 
-// ---------------------------------------------------------------------------------------------------- handlers
+// ----------------------------------------------------------------------------------------------------
+// handlers
 
 constexpr postgres::Statement kTodo = {"test_todo",
                                        "SELECT id FROM todo WHERE NOT done ORDER BY id"};
-constexpr postgres::Statement kDone = {
-    "test_done", "UPDATE todo SET done = true WHERE id = ANY($1::bigint[])"};
+constexpr postgres::Statement kDone = {"test_done",
+                                       "UPDATE todo SET done = true WHERE id = ANY($1::bigint[])"};
 constexpr postgres::Statement kCount = {"test_count",
                                         "SELECT count(*) FROM seen WHERE partition = $1"};
-// No ON CONFLICT: what is handled twice is a broken invariant. The id goes through text, so that one that is no number
-// fails in the database.
+// No ON CONFLICT: what is handled twice is a broken invariant. The id goes through text, so that
+// one that is no number fails in the database.
 constexpr postgres::Statement kSeen = {
     "test_seen",
     "INSERT INTO seen (partition, n, id) SELECT p, n, id::bigint "
@@ -174,7 +178,8 @@ class Counter final : public PartitionHandler {
   std::vector<Row> rows_;
 };
 
-// ------------------------------------------------------------------------------------------------------- faults
+// -------------------------------------------------------------------------------------------------------
+// faults
 
 // Every `period`-th commit fails, before and after in turn.
 class EveryNth final : public FaultInjector {
@@ -221,7 +226,8 @@ class Freezer final : public FaultInjector {
   bool released_ = false;
 };
 
-// ------------------------------------------------------------------------------------------------------ fixture
+// ------------------------------------------------------------------------------------------------------
+// fixture
 
 bool Eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
@@ -232,8 +238,10 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-LoopOptions MakeOptions(const std::string& test, const std::string& service,
-                        const std::string& instance, const std::string& bootstrap,
+LoopOptions MakeOptions(const std::string& test,
+                        const std::string& service,
+                        const std::string& instance,
+                        const std::string& bootstrap,
                         const std::string& dsn) {
   LoopOptions options;
   options.service = test + "-" + service;
@@ -249,7 +257,8 @@ LoopOptions MakeOptions(const std::string& test, const std::string& service,
 template <typename Loop, typename Handler>
 class Running {
  public:
-  Running(typename Loop::Options options, std::unique_ptr<Handler> handler,
+  Running(typename Loop::Options options,
+          std::unique_ptr<Handler> handler,
           std::unique_ptr<FaultInjector> faults)
       : handler_(std::move(handler)),
         faults_(std::move(faults)),
@@ -297,17 +306,16 @@ class DeliveryTest : public ::testing::Test {
   std::unique_ptr<RunningCounter> StartCounter(const std::string& instance,
                                                std::unique_ptr<FaultInjector> faults = nullptr) {
     LoopOptions options = Options("counter", instance);
-    return std::make_unique<RunningCounter>(
-        PartitionLoop::Options{options, options.topics.pool},
-        std::make_unique<Counter>(),
-        std::move(faults));
+    return std::make_unique<RunningCounter>(PartitionLoop::Options{options, options.topics.pool},
+                                            std::make_unique<Counter>(),
+                                            std::move(faults));
   }
-  std::unique_ptr<RunningFeeder> StartFeeder(const std::string& instance, size_t at_once,
+  std::unique_ptr<RunningFeeder> StartFeeder(const std::string& instance,
+                                             size_t at_once,
                                              std::unique_ptr<FaultInjector> faults = nullptr) {
-    return std::make_unique<RunningFeeder>(
-        ShardLoop::Options{Options("feeder", instance), "watch"},
-        std::make_unique<Feeder>(at_once),
-        std::move(faults));
+    return std::make_unique<RunningFeeder>(ShardLoop::Options{Options("feeder", instance), "watch"},
+                                           std::make_unique<Feeder>(at_once),
+                                           std::move(faults));
   }
 
   // REQUIRES: the feeder is not running.
@@ -332,20 +340,23 @@ class DeliveryTest : public ::testing::Test {
   }
   std::string Value(const std::string& sql) { return Sql(sql).at(0).at(0); }
   bool SeenReaches(int count) {
-    return Eventually([&] { return Value("SELECT count(*) FROM seen") == fmt::format("{}", count); });
+    return Eventually(
+        [&] { return Value("SELECT count(*) FROM seen") == fmt::format("{}", count); });
   }
 
   // Ids 0 … count-1 are seen once each, numbered in their order.
   void ExpectSeenExactly(int count) {
     EXPECT_TRUE(SeenReaches(count)) << "seen: " << Value("SELECT count(*) FROM seen");
     const std::string wrong = Value(
-        "SELECT count(*) FROM (SELECT n, row_number() OVER (PARTITION BY partition ORDER BY id) AS r, "
+        "SELECT count(*) FROM (SELECT n, row_number() OVER (PARTITION BY partition ORDER BY id) AS "
+        "r, "
         "id, partition FROM seen) s "
         "WHERE n <> r OR partition <> id % 12 OR id <> (n - 1) * 12 + partition");
     EXPECT_EQ(wrong, "0");
   }
 
-  // What a consumer of the jobs topic sees once it has dropped duplicates: each job's versions are 1, 2, 3 …
+  // What a consumer of the jobs topic sees once it has dropped duplicates: each job's versions are
+  // 1, 2, 3 …
   void ExpectVersionsExactly(int count) {
     std::map<std::string, uint64_t> versions;
     int total = 0;
@@ -377,7 +388,8 @@ class DeliveryTest : public ::testing::Test {
   postgres::Connection db_;
 };
 
-// -------------------------------------------------------------------------------------------------------- tests
+// --------------------------------------------------------------------------------------------------------
+// tests
 
 TEST_F(DeliveryTest, CommitsThatFailBeforeAndAfter) {
   Todo(0, 3000);
@@ -655,7 +667,8 @@ TEST_F(DeliveryTest, ArraysArriveAsTheyWere) {
 }
 
 TEST_F(DeliveryTest, ErrorsNameTheThing) {
-  postgres::Connection wrong({.dsn = mini_postgres->dsn() + "x", .application = "t", .schema = "s"});
+  postgres::Connection wrong(
+      {.dsn = mini_postgres->dsn() + "x", .application = "t", .schema = "s"});
   absl::Status status = wrong.Query([](pqxx::transaction_base&) { return absl::OkStatus(); });
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(Message(status), HasSubstr("database \"fluxqueuex\" does not exist"));

@@ -1,12 +1,12 @@
 // The pure parts of the delivery loop. The loops themselves: delivery_integration_test.cc.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
-
 #include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/delivery/outbox_tracker.h"
@@ -56,7 +56,8 @@ TEST(StreamFilterTest, RollbackForgetsTheBatch) {
   EXPECT_TRUE(filter.raised().empty());
 }
 
-// Whatever a publisher repeats, in prefixes from any point not beyond what was acknowledged: each once, in order.
+// Whatever a publisher repeats, in prefixes from any point not beyond what was acknowledged: each
+// once, in order.
 RC_GTEST_PROP(StreamFilterTest, RepetitionsChangeNothing, ()) {
   StreamFilter filter({}, false);
   uint64_t next = 1;

@@ -1,30 +1,37 @@
 // What a service implements; the loops (partition_loop.h, shard_loop.h) call it, from one thread.
 //
 // One batch is   Handle…Handle Poll Write → Commit   or, when anything of it fails,   … → Rollback.
-// A batch that failed is handled again, message by message as before. So memory is provisional until Commit: keep an undo
-// journal (or work on a copy of what changes), and let effects out in Commit only.
+// A batch that failed is handled again, message by message as before. So memory is provisional
+// until Commit: keep an undo journal (or work on a copy of what changes), and let effects out in
+// Commit only.
 //
 // What a returned status does:
 //   OK                                            on we go
-//   Unavailable, Aborted, DeadlineExceeded        the batch is rolled back, and repeated after a pause
-//   InvalidArgument, FailedPrecondition, NotFound Handle: this message goes to the dead letters, the batch goes on; Handle
-//                                                 must have changed nothing then. Write: the batch is repeated message by
-//                                                 message, and the one that fails alone goes to the dead letters.
-//                                                 Elsewhere: as below
-//   anything else                                 the batch is rolled back and Run returns the status: stop the process
-// Load and Write may let libpqxx's exceptions out: the loop turns them into statuses (libs/postgres/status.h).
+//   Unavailable, Aborted, DeadlineExceeded        the batch is rolled back, and repeated after a
+//   pause InvalidArgument, FailedPrecondition, NotFound Handle: this message goes to the dead
+//   letters, the batch goes on; Handle
+//                                                 must have changed nothing then. Write: the batch
+//                                                 is repeated message by message, and the one that
+//                                                 fails alone goes to the dead letters. Elsewhere:
+//                                                 as below
+//   anything else                                 the batch is rolled back and Run returns the
+//   status: stop the process
+// Load and Write may let libpqxx's exceptions out: the loop turns them into statuses
+// (libs/postgres/status.h).
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
 
-#include "absl/status/status.h"
+#include <pqxx/pqxx>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 #include "libs/delivery/outbox.h"
-#include "fluxqueue/events/v1/events.pb.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
@@ -32,7 +39,8 @@ namespace fluxqueue::delivery {
 struct Record {
   int partition = 0;
   int64_t offset = 0;
-  // The log's time: the greatest append time of the partition so far. Never goes back, also over restarts.
+  // The log's time: the greatest append time of the partition so far. Never goes back, also over
+  // restarts.
   Millis append_time{0};
   events::v1::Envelope envelope;
 };
@@ -41,15 +49,18 @@ class BatchHandler {
  public:
   virtual ~BatchHandler() = default;
 
-  // Poll has something to say now: the loop makes a batch even when no message has come. Asked often: make it cheap.
+  // Poll has something to say now: the loop makes a batch even when no message has come. Asked
+  // often: make it cheap.
   virtual bool HasWork() const = 0;
   // Poll wants to be called then, at the latest. A time in the past means now.
   virtual std::optional<std::chrono::steady_clock::time_point> WakeAt() const = 0;
-  // Before each commit, after the messages: say what did not come from the log (Ticks, results of API calls, what watches
-  // saw). Rolled back batches are polled again: keep what was said until Commit. Say at most a few thousand messages at
-  // once, HasWork brings the next batch. What other threads hand over to the handler is the handler's to guard.
+  // Before each commit, after the messages: say what did not come from the log (Ticks, results of
+  // API calls, what watches saw). Rolled back batches are polled again: keep what was said until
+  // Commit. Say at most a few thousand messages at once, HasWork brings the next batch. What other
+  // threads hand over to the handler is the handler's to guard.
   virtual absl::Status Poll(Outbox& outbox) = 0;
-  // Rows of this batch, inside the transaction that moves the offsets; the locks are held and checked. Set-based SQL.
+  // Rows of this batch, inside the transaction that moves the offsets; the locks are held and
+  // checked. Set-based SQL.
   virtual absl::Status Write(pqxx::transaction_base& tx) = 0;
   // It is committed: memory is final, effects may go out. Must not block.
   virtual void Commit() = 0;
@@ -59,8 +70,8 @@ class BatchHandler {
 
 class PartitionHandler : public BatchHandler {
  public:
-  // Rebuild the partition's memory from rows: it was gained, or its memory is in doubt. Never between Handle and
-  // Commit/Rollback. If the transaction fails afterwards, Drop follows.
+  // Rebuild the partition's memory from rows: it was gained, or its memory is in doubt. Never
+  // between Handle and Commit/Rollback. If the transaction fails afterwards, Drop follows.
   virtual absl::Status Load(pqxx::transaction_base& tx, int partition) = 0;
   // Lost: forget. Never between Handle and Commit/Rollback.
   virtual void Drop(int partition) = 0;

@@ -128,12 +128,16 @@ StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition) {
   return positions;
 }
 
-std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx, const std::string& shard,
-                                  const std::string& holder, Millis ttl) {
+std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx,
+                                  const std::string& shard,
+                                  const std::string& holder,
+                                  Millis ttl) {
   return ToLeaseRow(Exec(tx, kTakeLease, shard, holder, static_cast<int64_t>(ttl.count())));
 }
 
-bool RenewLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease,
+bool RenewLease(pqxx::transaction_base& tx,
+                const std::string& shard,
+                const LeaseRow& lease,
                 Millis ttl) {
   return Exec(tx, kRenewLease, shard, lease.epoch, lease.commits, static_cast<int64_t>(ttl.count()))
              .affected_rows() == 1;
@@ -170,7 +174,8 @@ absl::StatusOr<std::vector<OutboxRow>> LoadOutbox(pqxx::transaction_base& tx,
   return rows;
 }
 
-uint64_t WriteBatch(pqxx::transaction_base& tx, const BatchRows& rows,
+uint64_t WriteBatch(pqxx::transaction_base& tx,
+                    const BatchRows& rows,
                     const std::vector<OutboxRow>& sent) {
   if (rows.size() == 0 && sent.empty()) return 0;
   postgres::BigintArray moved_partition, next_offset, append_ms;
@@ -205,10 +210,24 @@ uint64_t WriteBatch(pqxx::transaction_base& tx, const BatchRows& rows,
     cleared_partition.Add(prefix.target.partition);
     cleared_seq.Add(static_cast<int64_t>(prefix.last_seq));
   }
-  Exec(tx, kWrite, moved_partition.text(), next_offset.text(), append_ms.text(),
-       raised_partition.text(), raised_stream.text(), raised_seq.text(), stream.text(),
-       topic.text(), partition.text(), last_seq.text(), count.text(), blob.text(),
-       cleared_stream.text(), cleared_topic.text(), cleared_partition.text(), cleared_seq.text());
+  Exec(tx,
+       kWrite,
+       moved_partition.text(),
+       next_offset.text(),
+       append_ms.text(),
+       raised_partition.text(),
+       raised_stream.text(),
+       raised_seq.text(),
+       stream.text(),
+       topic.text(),
+       partition.text(),
+       last_seq.text(),
+       count.text(),
+       blob.text(),
+       cleared_stream.text(),
+       cleared_topic.text(),
+       cleared_partition.text(),
+       cleared_seq.text());
   return rows.size() + 2 * sent.size();
 }
 

@@ -1,19 +1,20 @@
-// The SQL of delivery's tables (migrations/0001_delivery.sql). Every function runs inside the caller's transaction and
-// throws what libpqxx throws.
+// The SQL of delivery's tables (migrations/0001_delivery.sql). Every function runs inside the
+// caller's transaction and throws what libpqxx throws.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include <pqxx/pqxx>
+
 #include "libs/base/clock.h"
 #include "libs/delivery/stamper.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/delivery/wire.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::delivery {
 
@@ -37,14 +38,20 @@ InboxRow ClaimPartition(pqxx::transaction_base& tx, int partition, const std::st
 // The log was made anew or cut: go on at `next_offset`, and forget the streams.
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row);
 // Locks the rows, in the order of the partitions, and reads them.
-std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx, const std::vector<int>& partitions);
+std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx,
+                                     const std::vector<int>& partitions);
 StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition);
 
-// Takes the lease when it is free, has run out, or was ours under an earlier epoch. The row, or nothing when it is another's.
-std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx, const std::string& shard,
-                                  const std::string& holder, Millis ttl);
+// Takes the lease when it is free, has run out, or was ours under an earlier epoch. The row, or
+// nothing when it is another's.
+std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx,
+                                  const std::string& shard,
+                                  const std::string& holder,
+                                  Millis ttl);
 // Locks and renews the lease and counts a commit, if the row is still as in `lease`.
-bool RenewLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease,
+bool RenewLease(pqxx::transaction_base& tx,
+                const std::string& shard,
+                const LeaseRow& lease,
                 Millis ttl);
 std::optional<LeaseRow> LockLease(pqxx::transaction_base& tx, const std::string& shard);
 void ReleaseLease(pqxx::transaction_base& tx, const std::string& shard, const LeaseRow& lease);
@@ -66,7 +73,8 @@ struct BatchRows {
   std::vector<Prefix> cleared;
   size_t size() const { return moved.size() + raised.size() + cleared.size(); }
 };
-uint64_t WriteBatch(pqxx::transaction_base& tx, const BatchRows& rows,
+uint64_t WriteBatch(pqxx::transaction_base& tx,
+                    const BatchRows& rows,
                     const std::vector<OutboxRow>& sent);
 
 }  // namespace fluxqueue::delivery

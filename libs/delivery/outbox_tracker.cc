@@ -37,7 +37,9 @@ std::optional<OutboxTracker::Item> OutboxTracker::Next() {
   return std::nullopt;
 }
 
-void OutboxTracker::Advance() { ++next_record_; }
+void OutboxTracker::Advance() {
+  ++next_record_;
+}
 
 void OutboxTracker::Remove(std::map<uint64_t, Row>::iterator row) {
   bytes_ -= BytesOf(row->second);

@@ -1,9 +1,10 @@
-// Which committed messages are still to be handed to Kafka, and up to where they are acknowledged. Pure.
+// Which committed messages are still to be handed to Kafka, and up to where they are acknowledged.
+// Pure.
 //
-// Rows are handed over in the order in which they were added, which is the order of their sequences. Acknowledgements of a
-// partition come in order, but those of different rows of a line (a stream and its target) need not all come from the
-// same producer: so a row may go only once every row before it in its line is acknowledged. That unbroken prefix is what
-// may be deleted.
+// Rows are handed over in the order in which they were added, which is the order of their
+// sequences. Acknowledgements of a partition come in order, but those of different rows of a line
+// (a stream and its target) need not all come from the same producer: so a row may go only once
+// every row before it in its line is acknowledged. That unbroken prefix is what may be deleted.
 #pragma once
 
 #include <cstdint>
@@ -67,7 +68,8 @@ class OutboxTracker {
   std::map<uint64_t, Row> rows_;
   std::map<LineKey, Line> lines_;
   uint64_t last_row_ = 0;
-  // The next record to be handed over: the first row not below next_row_, and an index into it if it is that very row.
+  // The next record to be handed over: the first row not below next_row_, and an index into it if
+  // it is that very row.
   uint64_t next_row_ = 0;
   size_t next_record_ = 0;
   size_t records_ = 0;

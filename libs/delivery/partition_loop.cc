@@ -86,7 +86,8 @@ class PartitionLoop::Impl {
   absl::Status Tidy(std::stop_token stop);
   // Folds inbox_ into the batch; `*folded` is how many of its messages were looked at.
   absl::Status Fold(Batch* batch, size_t* folded);
-  absl::Status FoldOne(const kafka::Message& message, PartitionTable::Partition& partition,
+  absl::Status FoldOne(const kafka::Message& message,
+                       PartitionTable::Partition& partition,
                        Batch* batch);
   void Rollback();
   // After a failed commit: what to do next.
@@ -114,7 +115,8 @@ class PartitionLoop::Impl {
   std::map<int, TimePoint> reclaim_;          // assigned to us, dropped, to be taken again then
 
   std::vector<kafka::Message> inbox_;  // received, not committed
-  // A batch failed for a reason that one of its messages may be: so many of the inbox go one by one.
+  // A batch failed for a reason that one of its messages may be: so many of the inbox go one by
+  // one.
   size_t single_ = 0;
   std::optional<Condemned> condemned_;
   TimePoint retry_at_;
@@ -183,7 +185,8 @@ void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
   retry_at_ = clock_.Monotonic() + backoff_.Next();
 }
 
-// ---------------------------------------------------------------------------------------------------- receiving
+// ----------------------------------------------------------------------------------------------------
+// receiving
 
 bool PartitionLoop::Impl::Due() const {
   const std::optional<TimePoint> wake_at = handler_.WakeAt();
@@ -213,8 +216,8 @@ void PartitionLoop::Impl::Receive(std::stop_token stop) {
     committer_.publisher().Pump(kIdle);
     status = consumer_->Poll(Millis{0}, 1, &inbox_);
   } else {
-    const size_t room = std::max<size_t>(1, options_.loop.max_batch -
-                                                std::min(inbox_.size(), options_.loop.max_batch));
+    const size_t room = std::max<size_t>(
+        1, options_.loop.max_batch - std::min(inbox_.size(), options_.loop.max_batch));
     status = consumer_->Poll(ReceiveTimeout(), room, &inbox_);
   }
   if (absl::IsFailedPrecondition(status)) {
@@ -253,7 +256,8 @@ void PartitionLoop::Impl::UpdateLag() {
   stats_.lag = static_cast<uint64_t>(lag);
 }
 
-// ------------------------------------------------------------------------------------- gaining, losing, claiming
+// ------------------------------------------------------------------------------------- gaining,
+// losing, claiming
 
 absl::Status PartitionLoop::Impl::ServeAssignment() {
   if (auto change = consumer_->TakeAssignment()) {
@@ -292,7 +296,8 @@ absl::Status PartitionLoop::Impl::Reclaim() {
   if (due.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(Claim(due));
   for (const int partition : due) reclaim_.erase(partition);
-  // What was received meanwhile is older or newer than the position: the consumer begins anew there.
+  // What was received meanwhile is older or newer than the position: the consumer begins anew
+  // there.
   std::erase_if(inbox_, [&](const kafka::Message& message) {
     return std::find(due.begin(), due.end(), message.partition) != due.end();
   });
@@ -323,7 +328,8 @@ absl::StatusOr<std::map<int, kafka::Watermarks>> PartitionLoop::Impl::Ends(
   return ends;
 }
 
-absl::Status PartitionLoop::Impl::ClaimRow(pqxx::transaction_base& tx, kafka::Watermarks marks,
+absl::Status PartitionLoop::Impl::ClaimRow(pqxx::transaction_base& tx,
+                                           kafka::Watermarks marks,
                                            Claimed* claimed) {
   InboxRow& row = claimed->row;
   const bool anew = row.next_offset > marks.high;
@@ -393,10 +399,12 @@ void PartitionLoop::Impl::Drop(int partition) {
   stats_.held = table_.held().size();
 }
 
-// ------------------------------------------------------------------------------------------------------ working
+// ------------------------------------------------------------------------------------------------------
+// working
 
 absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
-                                          PartitionTable::Partition& partition, Batch* batch) {
+                                          PartitionTable::Partition& partition,
+                                          Batch* batch) {
   partition.next_offset = message.offset + 1;
   partition.append_time = std::max(partition.append_time, message.append_time);
   const auto bury = [&](std::string reason) {
@@ -461,7 +469,8 @@ absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
   size_t folded = 0;
   absl::Status status = Fold(&batch, &folded);
   const bool idle = batch.received + batch.duplicates + batch.gaps + batch.letters.size() == 0;
-  // One by one: what the handler has to say besides comes after the messages, in a batch of its own.
+  // One by one: what the handler has to say besides comes after the messages, in a batch of its
+  // own.
   if (status.ok() && single_ == 0 && (due || !idle)) {
     status = handler_.Poll(batch.outbox);
     if (IsPoison(status)) status = Internal("Poll: {}", Message(status));
@@ -501,13 +510,15 @@ void PartitionLoop::Impl::Rollback() {
   handler_.Rollback();
 }
 
-absl::Status PartitionLoop::Impl::Recover(const absl::Status& status, const Batch& batch,
+absl::Status PartitionLoop::Impl::Recover(const absl::Status& status,
+                                          const Batch& batch,
                                           size_t folded) {
   if (GiveUpForeign()) return absl::OkStatus();
   if (!IsPoison(status)) return status;
   if (folded == 0 || batch.received == 0) return Internal("{}", Message(status));
   if (single_ == 0) {
-    LogWarning("a batch cannot be written: its messages one by one", {{"because", Message(status)}});
+    LogWarning("a batch cannot be written: its messages one by one",
+               {{"because", Message(status)}});
     single_ = folded;
     return absl::OkStatus();
   }
@@ -517,7 +528,8 @@ absl::Status PartitionLoop::Impl::Recover(const absl::Status& status, const Batc
   return absl::OkStatus();
 }
 
-// Who took them has them by the group's word; if it is us after all, we shall still have them a session timeout later.
+// Who took them has them by the group's word; if it is us after all, we shall still have them a
+// session timeout later.
 bool PartitionLoop::Impl::GiveUpForeign() {
   const std::vector<int> foreign = table_.TakeForeign();
   for (const int partition : foreign) {
@@ -530,13 +542,23 @@ bool PartitionLoop::Impl::GiveUpForeign() {
   return !foreign.empty();
 }
 
-PartitionLoop::PartitionLoop(Options options, PartitionHandler& handler, const Clock& clock,
+PartitionLoop::PartitionLoop(Options options,
+                             PartitionHandler& handler,
+                             const Clock& clock,
                              FaultInjector* faults)
     : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
 PartitionLoop::~PartitionLoop() = default;
-absl::Status PartitionLoop::Run(std::stop_token stop) { return impl_->Run(std::move(stop)); }
-void PartitionLoop::Wake() { impl_->Wake(); }
-absl::Status PartitionLoop::Ready() const { return impl_->Ready(); }
-const Stats& PartitionLoop::stats() const { return impl_->stats(); }
+absl::Status PartitionLoop::Run(std::stop_token stop) {
+  return impl_->Run(std::move(stop));
+}
+void PartitionLoop::Wake() {
+  impl_->Wake();
+}
+absl::Status PartitionLoop::Ready() const {
+  return impl_->Ready();
+}
+const Stats& PartitionLoop::stats() const {
+  return impl_->stats();
+}
 
 }  // namespace fluxqueue::delivery

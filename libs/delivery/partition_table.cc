@@ -98,7 +98,8 @@ BatchGuard::Outcome PartitionTable::Settle(pqxx::transaction_base& tx) {
   if (outcome == Outcome::kCommitted) return *outcome;
   foreign_ = taken;
   if (outcome.has_value()) return *outcome;
-  // None of the rows that could tell is ours any more: what the others' memory should be is in doubt too.
+  // None of the rows that could tell is ours any more: what the others' memory should be is in
+  // doubt too.
   foreign_.insert(partitions.begin(), partitions.end());
   return Outcome::kTaken;
 }

@@ -1,8 +1,7 @@
-// The partitions that a loop holds: inbox rows and stream positions, as committed, and as they are with the batch under
-// way. As a BatchGuard it checks, moves and settles the rows. Confined to the loop's thread.
+// The partitions that a loop holds: inbox rows and stream positions, as committed, and as they are
+// with the batch under way. As a BatchGuard it checks, moves and settles the rows. Confined to the
+// loop's thread.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <cstdint>
 #include <map>
@@ -11,11 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
+#include <pqxx/pqxx>
+
 #include "libs/base/clock.h"
 #include "libs/delivery/committer.h"
 #include "libs/delivery/ledger.h"
 #include "libs/delivery/stream_filter.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
@@ -37,7 +39,8 @@ class PartitionTable final : public BatchGuard {
   bool Holds(int partition) const { return held_.contains(partition); }
   const std::map<int, Partition>& held() const { return held_; }
 
-  // Those whose rows were not as our memory has them, when the last commit failed: another has taken them.
+  // Those whose rows were not as our memory has them, when the last commit failed: another has
+  // taken them.
   std::vector<int> TakeForeign();
   void Rollback();
 

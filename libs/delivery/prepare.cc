@@ -6,17 +6,20 @@
 #include <mutex>
 #include <string>
 
-#include "delivery_migrations.h"
 #include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/kafka/admin.h"
 
+#include "delivery_migrations.h"
+
 namespace fluxqueue::delivery {
 namespace {
 
 // Calls `step` until it returns something that waiting does not change.
-absl::Status Persist(const LoopOptions& options, std::string_view doing, std::stop_token stop,
+absl::Status Persist(const LoopOptions& options,
+                     std::string_view doing,
+                     std::stop_token stop,
                      const std::function<absl::Status()>& step) {
   Backoff backoff(options.retry_min, options.retry_max);
   std::mutex mutex;
@@ -42,7 +45,9 @@ absl::Status MakeTopics(const LoopOptions& options) {
 
 }  // namespace
 
-const postgres::MigrationSet& Migrations() { return migrations::delivery(); }
+const postgres::MigrationSet& Migrations() {
+  return migrations::delivery();
+}
 
 absl::Status Prepare(const LoopOptions& options,
                      const std::vector<const postgres::MigrationSet*>& migrations,

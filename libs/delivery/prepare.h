@@ -4,18 +4,20 @@
 #include <stop_token>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/delivery/options.h"
 #include "libs/postgres/migrations.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
 // The tables inbox, inbox_streams, outbox, outbox_streams, leases.
 const postgres::MigrationSet& Migrations();
 
-// Migrates the service's schema (delivery's tables, then `migrations`) and makes the topics that are missing. While
-// Postgres or Kafka is away it says so in the log and tries again, until it is done or stopped (Cancelled). Another error
-// is returned at once: something that an operator must change. Blocks: run it in the loop's thread, before Run.
+// Migrates the service's schema (delivery's tables, then `migrations`) and makes the topics that
+// are missing. While Postgres or Kafka is away it says so in the log and tries again, until it is
+// done or stopped (Cancelled). Another error is returned at once: something that an operator must
+// change. Blocks: run it in the loop's thread, before Run.
 absl::Status Prepare(const LoopOptions& options,
                      const std::vector<const postgres::MigrationSet*>& migrations,
                      std::stop_token stop);

@@ -1,18 +1,20 @@
-// Publishes committed outbox rows to Kafka, from memory, in the order of their sequences. Confined to the loop's thread.
-// After a delivery error it makes a new producer and repeats from the first record that was not acknowledged.
+// Publishes committed outbox rows to Kafka, from memory, in the order of their sequences. Confined
+// to the loop's thread. After a delivery error it makes a new producer and repeats from the first
+// record that was not acknowledged.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/base/backoff.h"
 #include "libs/base/clock.h"
 #include "libs/delivery/options.h"
 #include "libs/delivery/outbox_tracker.h"
 #include "libs/delivery/stats.h"
 #include "libs/kafka/producer.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
@@ -22,7 +24,8 @@ class Publisher {
 
   // REQUIRES: the row is committed.
   void Add(OutboxRow row) { tracker_.Add(std::move(row)); }
-  // Hands over what there is, and takes acknowledgements; waits up to `wait` for the first of these.
+  // Hands over what there is, and takes acknowledgements; waits up to `wait` for the first of
+  // these.
   void Pump(Millis wait);
   // Pumps until all is acknowledged or the time is over.
   void Drain(Millis timeout);
@@ -48,7 +51,8 @@ class Publisher {
   std::unique_ptr<kafka::Producer> producer_;
   Backoff backoff_;
   std::chrono::steady_clock::time_point retry_at_;
-  std::chrono::steady_clock::time_point progress_at_;  // nothing waited, or something was acknowledged
+  std::chrono::steady_clock::time_point
+      progress_at_;  // nothing waited, or something was acknowledged
   absl::Status status_;
 };
 

@@ -159,8 +159,7 @@ absl::Status ShardLoop::Impl::Take() {
     next_try_ = now + Ttl() / 4;
     return absl::OkStatus();
   }
-  LogInfo("lease taken",
-          {{"shard", stream_}, {"epoch", fmt::format("{}", lease->epoch)}});
+  LogInfo("lease taken", {{"shard", stream_}, {"epoch", fmt::format("{}", lease->epoch)}});
   lease_ = *lease;
   held_ = true;
   ++stats_.gained;
@@ -188,7 +187,8 @@ absl::Status ShardLoop::Impl::Work(std::stop_token stop) {
   return CommitBatch(batch, nullptr, stop);
 }
 
-absl::Status ShardLoop::Impl::CommitBatch(Batch& batch, BatchHandler* handler,
+absl::Status ShardLoop::Impl::CommitBatch(Batch& batch,
+                                          BatchHandler* handler,
                                           std::stop_token stop) {
   taken_ = false;
   const absl::Status status = committer_.Commit(batch, *this, handler, stop);
@@ -240,14 +240,26 @@ void ShardLoop::Impl::Release() {
   Drop();
 }
 
-ShardLoop::ShardLoop(Options options, ShardHandler& handler, const Clock& clock,
+ShardLoop::ShardLoop(Options options,
+                     ShardHandler& handler,
+                     const Clock& clock,
                      FaultInjector* faults)
     : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
 ShardLoop::~ShardLoop() = default;
-absl::Status ShardLoop::Run(std::stop_token stop) { return impl_->Run(std::move(stop)); }
-void ShardLoop::Wake() { impl_->Wake(); }
-absl::Status ShardLoop::Ready() const { return impl_->Ready(); }
-bool ShardLoop::Held() const { return impl_->Held(); }
-const Stats& ShardLoop::stats() const { return impl_->stats(); }
+absl::Status ShardLoop::Run(std::stop_token stop) {
+  return impl_->Run(std::move(stop));
+}
+void ShardLoop::Wake() {
+  impl_->Wake();
+}
+absl::Status ShardLoop::Ready() const {
+  return impl_->Ready();
+}
+bool ShardLoop::Held() const {
+  return impl_->Held();
+}
+const Stats& ShardLoop::stats() const {
+  return impl_->stats();
+}
 
 }  // namespace fluxqueue::delivery

@@ -1,25 +1,27 @@
-// The delivery loop of a service that has no log to read: it watches something (a shard, such as "watch") and says what it
-// saw. One replica holds the shard's lease, a row with holder, epoch and expiry by the database's clock; the others wait.
+// The delivery loop of a service that has no log to read: it watches something (a shard, such as
+// "watch") and says what it saw. One replica holds the shard's lease, a row with holder, epoch and
+// expiry by the database's clock; the others wait.
 //
 //   ShardLoop loop({.loop = …, .shard = "watch"}, handler, clock);
 //   std::jthread thread([&](std::stop_token stop) { status = loop.Run(stop); });
 //
-// A batch is what handler.Poll has to say when HasWork() or WakeAt() ask for it. It commits in one transaction, which
-// first locks the lease row and checks that the epoch is ours, and renews it. Publication, doubts and errors are as in
-// partition_loop.h; the stream is "<service>/<shard>". A replica that stops gives the lease back; one that was killed
-// loses it after session_timeout.
+// A batch is what handler.Poll has to say when HasWork() or WakeAt() ask for it. It commits in one
+// transaction, which first locks the lease row and checks that the epoch is ours, and renews it.
+// Publication, doubts and errors are as in partition_loop.h; the stream is "<service>/<shard>". A
+// replica that stops gives the lease back; one that was killed loses it after session_timeout.
 #pragma once
 
 #include <memory>
 #include <stop_token>
 #include <string>
 
-#include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/delivery/faults.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/options.h"
 #include "libs/delivery/stats.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
@@ -31,7 +33,9 @@ class ShardLoop {
   };
 
   // All references must outlive the loop.
-  ShardLoop(Options options, ShardHandler& handler, const Clock& clock,
+  ShardLoop(Options options,
+            ShardHandler& handler,
+            const Clock& clock,
             FaultInjector* faults = nullptr);
   ~ShardLoop();
 
@@ -40,8 +44,8 @@ class ShardLoop {
 
   // Thread-safe: handler.HasWork() may have become true.
   void Wake();
-  // Thread-safe: OK when the lease is ours and the last batch went through, or another replica holds it; else what is
-  // in the way.
+  // Thread-safe: OK when the lease is ours and the last batch went through, or another replica
+  // holds it; else what is in the way.
   absl::Status Ready() const;
   // Thread-safe: the lease is ours.
   bool Held() const;

@@ -39,7 +39,8 @@ OutboxRow& Stamper::RowOf(const Key& key, std::map<Key, OutboxRow>& rows) {
 }
 
 std::vector<OutboxRow> Stamper::Stamp(std::vector<Outbox::Message>& messages,
-                                      std::vector<DeadLetter> letters, Millis now,
+                                      std::vector<DeadLetter> letters,
+                                      Millis now,
                                       int* oversized) {
   std::map<Key, OutboxRow> rows;
   for (Outbox::Message& message : messages) {

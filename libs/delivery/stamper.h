@@ -1,5 +1,5 @@
-// Gives the messages of a batch their stream, sequence and time, and sorts them into outbox rows: one for each stream and
-// target. Pure; provisional until Commit.
+// Gives the messages of a batch their stream, sequence and time, and sorts them into outbox rows:
+// one for each stream and target. Pure; provisional until Commit.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,12 @@ class Stamper {
   void AddSource(int source, std::string stream, Sequences sequences);
   void DropSource(int source) { sources_.erase(source); }
 
-  // REQUIRES: every message's source was added. A message of ours that is too large for a record becomes a dead letter
-  // (before it gets a sequence); `oversized` counts them.
+  // REQUIRES: every message's source was added. A message of ours that is too large for a record
+  // becomes a dead letter (before it gets a sequence); `oversized` counts them.
   std::vector<OutboxRow> Stamp(std::vector<Outbox::Message>& messages,
-                               std::vector<DeadLetter> letters, Millis now, int* oversized);
+                               std::vector<DeadLetter> letters,
+                               Millis now,
+                               int* oversized);
   void Commit();
   void Rollback() { given_.clear(); }
 

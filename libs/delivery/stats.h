@@ -17,18 +17,19 @@ struct Stats {
   Counter sent{0};          // messages acknowledged by Kafka
   Counter commits{0};
   Counter rollbacks{0};
-  Counter doubts{0};         // commits whose outcome had to be read from the row
-  Counter delivery_rows{0};  // rows of delivery's own tables written (inbox, streams, outbox, leases)
-  Counter handler_rows{0};   // rows that the handler's Write wrote through postgres::Exec
-  Counter gained{0};         // partitions (or the lease) taken
+  Counter doubts{0};  // commits whose outcome had to be read from the row
+  Counter delivery_rows{
+      0};  // rows of delivery's own tables written (inbox, streams, outbox, leases)
+  Counter handler_rows{0};  // rows that the handler's Write wrote through postgres::Exec
+  Counter gained{0};        // partitions (or the lease) taken
   Counter lost{0};
   Counter resets{0};             // logs made anew or truncated under us
   Counter producer_restarts{0};  // after delivery errors
   Counter commit_micros{0};      // total time of commits: with `commits`, the mean
 
   // Now, not in sum.
-  Counter held{0};       // partitions (or the lease) that are ours
-  Counter lag{0};        // messages in the log that are not handled yet
+  Counter held{0};         // partitions (or the lease) that are ours
+  Counter lag{0};          // messages in the log that are not handled yet
   Counter unpublished{0};  // messages committed and not acknowledged by Kafka
   Counter last_commit_micros{0};
 };

@@ -1,6 +1,6 @@
-// Which messages of a partition are new. A stream's sequences are contiguous, and its publisher repeats from the first
-// that was not acknowledged; so a sequence that was seen is a duplicate, and one behind a gap will come again.
-// Pure; provisional until Commit, as all memory of a batch.
+// Which messages of a partition are new. A stream's sequences are contiguous, and its publisher
+// repeats from the first that was not acknowledged; so a sequence that was seen is a duplicate, and
+// one behind a gap will come again. Pure; provisional until Commit, as all memory of a batch.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ class StreamFilter {
   enum class Verdict { kTake, kDuplicate, kGap };
   using Positions = std::unordered_map<std::string, uint64_t>;
 
-  // `seen`: the highest sequence of each stream. `truncated`: the log's beginning is not known to us, so a stream that is
-  // not in `seen` may begin at any sequence; else it begins at 1.
+  // `seen`: the highest sequence of each stream. `truncated`: the log's beginning is not known to
+  // us, so a stream that is not in `seen` may begin at any sequence; else it begins at 1.
   StreamFilter(Positions seen, bool truncated) : seen_(std::move(seen)), truncated_(truncated) {}
 
   // kTake raises the stream's position.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fluxqueue/delivery/v1/outbox.pb.h"
+
 #include "libs/base/status_macros.h"
 #include "libs/kafka/envelope.h"
 
@@ -43,12 +44,13 @@ std::string EncodeBlob(const std::vector<WireRecord>& records) {
 
 absl::StatusOr<std::vector<WireRecord>> DecodeBlob(std::string_view blob, const Target& target) {
   const auto broken = [&](std::string_view what) {
-    return MakeStatus(absl::StatusCode::kDataLoss,
-                      "an outbox row for topic {} partition {} does not decode ({}): was it changed by "
-                      "hand, or written by a newer version?",
-                      target.topic,
-                      target.partition,
-                      what);
+    return MakeStatus(
+        absl::StatusCode::kDataLoss,
+        "an outbox row for topic {} partition {} does not decode ({}): was it changed by "
+        "hand, or written by a newer version?",
+        target.topic,
+        target.partition,
+        what);
   };
   v1::OutboxBlob decoded;
   if (!decoded.ParseFromArray(blob.data(), static_cast<int>(blob.size()))) return broken("blob");

@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/kafka/message.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::delivery {
 
@@ -27,7 +29,8 @@ struct WireRecord {
   bool envelope = true;
 };
 
-// The messages of one batch, one stream and one target: sequences last_seq - records.size() + 1 … last_seq.
+// The messages of one batch, one stream and one target: sequences last_seq - records.size() + 1 …
+// last_seq.
 struct OutboxRow {
   std::string stream;
   Target target;

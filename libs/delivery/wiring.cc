@@ -1,8 +1,8 @@
 #include "libs/delivery/wiring.h"
 
-#include <fmt/format.h>
-
 #include <array>
+
+#include <fmt/format.h>
 
 namespace fluxqueue::delivery {
 namespace {
@@ -15,9 +15,10 @@ struct Exported {
 
 constexpr std::array kCounters = {
     Exported{"received", "Messages handled and committed.", &Stats::received},
-    Exported{"duplicates", "Messages dropped because they were handled before.",
-             &Stats::duplicates},
-    Exported{"gaps", "Messages dropped because an earlier one of their stream was missing.",
+    Exported{
+        "duplicates", "Messages dropped because they were handled before.", &Stats::duplicates},
+    Exported{"gaps",
+             "Messages dropped because an earlier one of their stream was missing.",
              &Stats::gaps},
     Exported{"dead_letters", "Messages that can never be handled.", &Stats::dead_letters},
     Exported{"oversized", "Messages of ours that were too large to be sent.", &Stats::oversized},
@@ -30,14 +31,14 @@ constexpr std::array kCounters = {
     Exported{"gained", "Partitions or leases taken.", &Stats::gained},
     Exported{"lost", "Partitions or leases lost.", &Stats::lost},
     Exported{"resets", "Logs found to be made anew or cut off.", &Stats::resets},
-    Exported{"producer_restarts", "Producers made anew after an error.",
-             &Stats::producer_restarts},
+    Exported{"producer_restarts", "Producers made anew after an error.", &Stats::producer_restarts},
 };
 
 constexpr std::array kGauges = {
     Exported{"held", "Partitions or leases held.", &Stats::held},
     Exported{"lag", "Messages in the log that are not handled yet.", &Stats::lag},
-    Exported{"unpublished", "Messages committed and not yet acknowledged by Kafka.",
+    Exported{"unpublished",
+             "Messages committed and not yet acknowledged by Kafka.",
              &Stats::unpublished},
 };
 
@@ -64,18 +65,18 @@ void ExportStats(metrics::Registry& registry, const std::string& service, const 
     };
   };
   for (const Exported& counter : kCounters) {
-    registry.CountersFrom(MetricName(service, counter.name, "_total"), counter.help,
-                          sample(counter.value));
+    registry.CountersFrom(
+        MetricName(service, counter.name, "_total"), counter.help, sample(counter.value));
   }
   for (const Exported& gauge : kGauges) {
     registry.GaugesFrom(MetricName(service, gauge.name, ""), gauge.help, sample(gauge.value));
   }
-  registry.CountersFrom(
-      MetricName(service, "commit_seconds", "_total"), "Time spent in commits, in seconds.",
-      [&stats] {
-        return std::vector<metrics::Sample>{
-            {{}, static_cast<double>(stats.commit_micros.load()) / 1e6}};
-      });
+  registry.CountersFrom(MetricName(service, "commit_seconds", "_total"),
+                        "Time spent in commits, in seconds.",
+                        [&stats] {
+                          return std::vector<metrics::Sample>{
+                              {{}, static_cast<double>(stats.commit_micros.load()) / 1e6}};
+                        });
 }
 
 }  // namespace fluxqueue::delivery

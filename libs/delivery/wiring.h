@@ -1,5 +1,5 @@
-// What every service does to get its loop: options from its configuration, and the loop's counters as
-// metrics. Thread-safe.
+// What every service does to get its loop: options from its configuration, and the loop's counters
+// as metrics. Thread-safe.
 #pragma once
 
 #include <string>

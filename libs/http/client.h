@@ -71,8 +71,9 @@ class Client {
 
   // A GET whose answer has no end. When the status is 200, `sink` gets each piece of the body as it
   // arrives (pieces are cut anywhere; first an empty one, when the headers have come) and the
-  // Response has no body; returning false ends the stream with Cancelled. Any other status is answered whole, as by Do. OK when the server closed the
-  // stream in order. `request.timeout` is not used.
+  // Response has no body; returning false ends the stream with Cancelled. Any other status is
+  // answered whole, as by Do. OK when the server closed the stream in order. `request.timeout` is
+  // not used.
   absl::StatusOr<Response> Stream(const ClientRequest& request,
                                   const StreamLimits& limits,
                                   const std::function<bool(std::string_view)>& sink,

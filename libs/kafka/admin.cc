@@ -17,12 +17,13 @@ using Resource =
 using Event = std::unique_ptr<rd_kafka_event_t, Destroyer<rd_kafka_event_destroy>>;
 using AdminOptions =
     std::unique_ptr<rd_kafka_AdminOptions_t, Destroyer<rd_kafka_AdminOptions_destroy>>;
-using Metadata =
-    std::unique_ptr<const rd_kafka_metadata_t, void (*)(const rd_kafka_metadata_t*)>;
+using Metadata = std::unique_ptr<const rd_kafka_metadata_t, void (*)(const rd_kafka_metadata_t*)>;
 
 // Issues one admin request through `send(queue, options)` and waits for its event.
 template <typename Send>
-absl::StatusOr<Event> Ask(rd_kafka_t* client, Millis timeout, std::string_view doing,
+absl::StatusOr<Event> Ask(rd_kafka_t* client,
+                          Millis timeout,
+                          std::string_view doing,
                           const Send& send) {
   const auto ms = static_cast<int>(timeout.count());
   const QueueHandle queue(rd_kafka_queue_new(client));
@@ -35,7 +36,8 @@ absl::StatusOr<Event> Ask(rd_kafka_t* client, Millis timeout, std::string_view d
   if (event == nullptr) return Unavailable("{}: Kafka does not answer", doing);
   if (const rd_kafka_resp_err_t error = rd_kafka_event_error(event.get());
       error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return KafkaStatus(error, fmt::format("{}: {}", doing, rd_kafka_event_error_string(event.get())));
+    return KafkaStatus(error,
+                       fmt::format("{}: {}", doing, rd_kafka_event_error_string(event.get())));
   }
   return event;
 }
@@ -48,8 +50,7 @@ absl::Status TopicResult(const rd_kafka_topic_result_t* result, std::string_view
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const std::string& bootstrap,
-                                                     Millis timeout) {
+absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const std::string& bootstrap, Millis timeout) {
   ClientConfig config(bootstrap, "fluxqueue-admin");
   ASSIGN_OR_RETURN(ClientHandle client, config.Create(RD_KAFKA_PRODUCER));
   return std::unique_ptr<Admin>(new Admin(std::move(client), timeout));
@@ -57,10 +58,10 @@ absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const std::string& bootstra
 
 absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {
   const rd_kafka_metadata_t* raw = nullptr;
-  // All topics: to ask for one by name can make it, with the broker's defaults instead of our settings.
+  // All topics: to ask for one by name can make it, with the broker's defaults instead of our
+  // settings.
   RETURN_IF_ERROR(KafkaStatus(
-      rd_kafka_metadata(
-          client_.get(), 1, nullptr, &raw, static_cast<int>(timeout_.count())),
+      rd_kafka_metadata(client_.get(), 1, nullptr, &raw, static_cast<int>(timeout_.count())),
       "list Kafka's topics"));
   const Metadata metadata(raw, &rd_kafka_metadata_destroy);
   for (int i = 0; i < metadata->topic_cnt; ++i) {
@@ -77,15 +78,14 @@ absl::Status Admin::CreateTopic(const TopicSpec& spec) {
       spec.name.c_str(), spec.partitions, kBrokersDefault, text.data(), text.size()));
   if (topic == nullptr) return InvalidArgument("{}: {}", doing, text.data());
   for (const auto& [key, value] : spec.config) {
-    RETURN_IF_ERROR(KafkaStatus(
-        rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str()), doing));
+    RETURN_IF_ERROR(
+        KafkaStatus(rd_kafka_NewTopic_set_config(topic.get(), key.c_str(), value.c_str()), doing));
   }
   std::array<rd_kafka_NewTopic_t*, 1> topics = {topic.get()};
-  ASSIGN_OR_RETURN(const Event event,
-                   Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
-                     rd_kafka_CreateTopics(
-                         client_.get(), topics.data(), topics.size(), options, queue);
-                   }));
+  ASSIGN_OR_RETURN(
+      const Event event, Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
+        rd_kafka_CreateTopics(client_.get(), topics.data(), topics.size(), options, queue);
+      }));
   size_t count = 0;
   const rd_kafka_topic_result_t** results =
       rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
@@ -100,11 +100,10 @@ absl::StatusOr<std::string> Admin::TopicSetting(const std::string& topic, const 
   const std::string doing = fmt::format("look up the settings of topic {}", topic);
   const Resource resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
   std::array<rd_kafka_ConfigResource_t*, 1> resources = {resource.get()};
-  ASSIGN_OR_RETURN(const Event event,
-                   Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
-                     rd_kafka_DescribeConfigs(
-                         client_.get(), resources.data(), resources.size(), options, queue);
-                   }));
+  ASSIGN_OR_RETURN(
+      const Event event, Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
+        rd_kafka_DescribeConfigs(client_.get(), resources.data(), resources.size(), options, queue);
+      }));
   size_t count = 0;
   const rd_kafka_ConfigResource_t** results = rd_kafka_DescribeConfigs_result_resources(
       rd_kafka_event_DescribeConfigs_result(event.get()), &count);
@@ -153,14 +152,13 @@ absl::StatusOr<std::vector<std::string>> Admin::EnsureTopics(const std::vector<T
 
 absl::StatusOr<Watermarks> Admin::QueryWatermarks(const std::string& topic, int partition) {
   Watermarks marks;
-  RETURN_IF_ERROR(KafkaStatus(
-      rd_kafka_query_watermark_offsets(client_.get(),
-                                       topic.c_str(),
-                                       partition,
-                                       &marks.low,
-                                       &marks.high,
-                                       static_cast<int>(timeout_.count())),
-      fmt::format("ends of topic {} partition {}", topic, partition)));
+  RETURN_IF_ERROR(KafkaStatus(rd_kafka_query_watermark_offsets(client_.get(),
+                                                               topic.c_str(),
+                                                               partition,
+                                                               &marks.low,
+                                                               &marks.high,
+                                                               static_cast<int>(timeout_.count())),
+                              fmt::format("ends of topic {} partition {}", topic, partition)));
   return marks;
 }
 
@@ -168,11 +166,10 @@ absl::Status Admin::DeleteTopic(const std::string& name) {
   const std::string doing = fmt::format("delete topic {}", name);
   const DeleteTopicHandle topic(rd_kafka_DeleteTopic_new(name.c_str()));
   std::array<rd_kafka_DeleteTopic_t*, 1> topics = {topic.get()};
-  ASSIGN_OR_RETURN(const Event event,
-                   Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
-                     rd_kafka_DeleteTopics(
-                         client_.get(), topics.data(), topics.size(), options, queue);
-                   }));
+  ASSIGN_OR_RETURN(
+      const Event event, Ask(client_.get(), timeout_, doing, [&](auto* queue, auto* options) {
+        rd_kafka_DeleteTopics(client_.get(), topics.data(), topics.size(), options, queue);
+      }));
   size_t count = 0;
   const rd_kafka_topic_result_t** results =
       rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event.get()), &count);

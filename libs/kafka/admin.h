@@ -1,16 +1,18 @@
-// Topics: made, looked at, deleted. Thread-safe; each call asks the broker and waits for its answer.
+// Topics: made, looked at, deleted. Thread-safe; each call asks the broker and waits for its
+// answer.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/consumer.h"
 #include "libs/kafka/topics.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::kafka {
 
@@ -19,8 +21,9 @@ class Admin {
   static absl::StatusOr<std::unique_ptr<Admin>> Create(const std::string& bootstrap,
                                                        Millis timeout = Millis{10000});
 
-  // Makes the topics that are missing and returns their names. FailedPrecondition when one exists with fewer
-  // partitions than `specs` says, or does not stamp on append: the message says what to change.
+  // Makes the topics that are missing and returns their names. FailedPrecondition when one exists
+  // with fewer partitions than `specs` says, or does not stamp on append: the message says what to
+  // change.
   absl::StatusOr<std::vector<std::string>> EnsureTopics(const std::vector<TopicSpec>& specs);
 
   // 0: there is no such topic.

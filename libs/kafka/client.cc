@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kErrorText = 512;
 
-// librdkafka's levels are syslog's. Its chatter about connections is no event of ours: errors come as statuses.
+// librdkafka's levels are syslog's. Its chatter about connections is no event of ours: errors come
+// as statuses.
 void OnLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
   constexpr int kSyslogError = 3;
   if (level > kSyslogError) return;
@@ -67,8 +68,8 @@ Message CopyMessage(const rd_kafka_message_t& record) {
   const char* name = nullptr;
   const void* value = nullptr;
   size_t size = 0;
-  for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) ==
-                     RD_KAFKA_RESP_ERR_NO_ERROR;
+  for (size_t i = 0;
+       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
        ++i) {
     message.headers.emplace_back(name, std::string(static_cast<const char*>(value), size));
   }
@@ -87,9 +88,10 @@ absl::Status KafkaStatus(rd_kafka_resp_err_t code, std::string_view doing) {
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
       return status(absl::StatusCode::kNotFound, " (services make missing topics when they start)");
     case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
-      return status(absl::StatusCode::kFailedPrecondition,
-                    " (kafka.session_timeout must not be below the broker's group.min.session.timeout.ms: "
-                    "raise the one or lower the other)");
+      return status(
+          absl::StatusCode::kFailedPrecondition,
+          " (kafka.session_timeout must not be below the broker's group.min.session.timeout.ms: "
+          "raise the one or lower the other)");
     case RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID:
       return status(absl::StatusCode::kFailedPrecondition,
                     " (another process has the same `instance`: give each replica its own)");

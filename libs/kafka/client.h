@@ -1,7 +1,6 @@
-// What Consumer, Producer, Admin and Reader share: configuration and ownership of librdkafka's C objects.
+// What Consumer, Producer, Admin and Reader share: configuration and ownership of librdkafka's C
+// objects.
 #pragma once
-
-#include <librdkafka/rdkafka.h>
 
 #include <initializer_list>
 #include <memory>
@@ -9,9 +8,12 @@
 #include <string_view>
 #include <utility>
 
+#include <librdkafka/rdkafka.h>
+
+#include "libs/kafka/message.h"
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libs/kafka/message.h"
 
 namespace fluxqueue::kafka {
 
@@ -25,13 +27,13 @@ struct Destroyer {
 
 using ClientHandle = std::unique_ptr<rd_kafka_t, Destroyer<rd_kafka_destroy>>;
 using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Destroyer<rd_kafka_queue_destroy>>;
-using PartitionList =
-    std::unique_ptr<rd_kafka_topic_partition_list_t,
-                    Destroyer<rd_kafka_topic_partition_list_destroy>>;
+using PartitionList = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                      Destroyer<rd_kafka_topic_partition_list_destroy>>;
 using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 using MessageHandle = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_message_destroy>>;
 
-// Collects settings; the first bad one is the status of Create. librdkafka's own log lines go to our log.
+// Collects settings; the first bad one is the status of Create. librdkafka's own log lines go to
+// our log.
 class ClientConfig {
  public:
   ClientConfig(const std::string& bootstrap, std::string_view client_id);
@@ -49,8 +51,9 @@ class ClientConfig {
 // A copy of what librdkafka owns.
 Message CopyMessage(const rd_kafka_message_t& record);
 
-// Unavailable for what passes by itself (broker away, leader moving, timeouts), NotFound for an unknown topic or
-// partition, FailedPrecondition for what an operator must change (authorisation, fenced instance …).
+// Unavailable for what passes by itself (broker away, leader moving, timeouts), NotFound for an
+// unknown topic or partition, FailedPrecondition for what an operator must change (authorisation,
+// fenced instance …).
 absl::Status KafkaStatus(rd_kafka_resp_err_t code, std::string_view doing);
 
 }  // namespace fluxqueue::kafka

@@ -45,7 +45,8 @@ absl::Status Consumer::Join() {
       .Set("enable.auto.offset.store", "false")
       // An offset outside the log is for the owner to judge.
       .Set("auto.offset.reset", "error")
-      // The broker answers as soon as there is a record. Whoever is gained waits for the fetch under way.
+      // The broker answers as soon as there is a record. Whoever is gained waits for the fetch
+      // under way.
       .Set("fetch.min.bytes", "1")
       .Set("fetch.wait.max.ms", "100")
       .Set("fetch.error.backoff.ms", "50")
@@ -65,7 +66,8 @@ absl::Status Consumer::Join() {
                      fmt::format("subscribe to topic {}", options_.topic));
 }
 
-// Static members do not leave the group, and closing would wait for an answer to a last change of the assignment.
+// Static members do not leave the group, and closing would wait for an answer to a last change of
+// the assignment.
 Consumer::~Consumer() {
   queue_.reset();
   if (client_ != nullptr) {
@@ -73,8 +75,10 @@ Consumer::~Consumer() {
   }
 }
 
-void Consumer::OnRebalance(rd_kafka_t* client, rd_kafka_resp_err_t event,
-                           rd_kafka_topic_partition_list_t* partitions, void* self) {
+void Consumer::OnRebalance(rd_kafka_t* client,
+                           rd_kafka_resp_err_t event,
+                           rd_kafka_topic_partition_list_t* partitions,
+                           void* self) {
   auto* consumer = static_cast<Consumer*>(self);
   consumer->assignment_.emplace();
   if (event == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
@@ -97,7 +101,8 @@ void Consumer::OnError(rd_kafka_t* client, int code, const char* reason, void* s
                                   fluxqueue::Message(KafkaStatus(cause, text.data())));
     return;
   }
-  // One connection of several has ended, which is nothing; when it was the last, another error says so.
+  // One connection of several has ended, which is nothing; when it was the last, another error says
+  // so.
   if (cause == RD_KAFKA_RESP_ERR__TRANSPORT) return;
   if (consumer->error_.ok()) consumer->error_ = KafkaStatus(cause, reason);
 }
@@ -121,7 +126,8 @@ void Consumer::Take(rd_kafka_message_t* record, std::vector<Message>* messages) 
 absl::Status Consumer::Poll(Millis timeout, size_t max, std::vector<Message>* messages) {
   error_ = absl::OkStatus();
   buffer_.resize(max);
-  // librdkafka waits until the whole batch is full or the time is over. So: wait for one, then take what is there.
+  // librdkafka waits until the whole batch is full or the time is over. So: wait for one, then take
+  // what is there.
   ssize_t count = rd_kafka_consume_batch_queue(
       queue_.get(), static_cast<int>(timeout.count()), buffer_.data(), 1);
   if (count == 1 && max > 1 && !assignment_.has_value()) {
@@ -132,7 +138,9 @@ absl::Status Consumer::Poll(Millis timeout, size_t max, std::vector<Message>* me
   return error_;
 }
 
-void Consumer::Wake() { rd_kafka_queue_yield(queue_.get()); }
+void Consumer::Wake() {
+  rd_kafka_queue_yield(queue_.get());
+}
 
 std::optional<Assignment> Consumer::TakeAssignment() {
   return std::exchange(assignment_, std::nullopt);
@@ -163,9 +171,9 @@ absl::Status Consumer::Stop(const std::vector<int>& partitions) {
 
 absl::Status Consumer::Seek(const std::vector<Position>& positions) {
   const PartitionList list = MakeList(positions);
-  RETURN_IF_ERROR(FromError(
-      ErrorHandle(rd_kafka_seek_partitions(client_.get(), list.get(), kSeekTimeoutMs)),
-      fmt::format("seek in topic {}", options_.topic)));
+  RETURN_IF_ERROR(
+      FromError(ErrorHandle(rd_kafka_seek_partitions(client_.get(), list.get(), kSeekTimeoutMs)),
+                fmt::format("seek in topic {}", options_.topic)));
   for (int i = 0; i < list->cnt; ++i) {
     const rd_kafka_topic_partition_t& item = list->elems[i];
     RETURN_IF_ERROR(KafkaStatus(
@@ -174,7 +182,9 @@ absl::Status Consumer::Seek(const std::vector<Position>& positions) {
   return absl::OkStatus();
 }
 
-std::vector<int> Consumer::TakeOutOfRange() { return std::exchange(out_of_range_, {}); }
+std::vector<int> Consumer::TakeOutOfRange() {
+  return std::exchange(out_of_range_, {});
+}
 
 absl::StatusOr<Watermarks> Consumer::QueryWatermarks(int partition, Millis timeout) {
   Watermarks marks;
@@ -185,8 +195,8 @@ absl::StatusOr<Watermarks> Consumer::QueryWatermarks(int partition, Millis timeo
                                        &marks.low,
                                        &marks.high,
                                        static_cast<int>(timeout.count()));
-  RETURN_IF_ERROR(KafkaStatus(
-      error, fmt::format("ends of topic {} partition {}", options_.topic, partition)));
+  RETURN_IF_ERROR(
+      KafkaStatus(error, fmt::format("ends of topic {} partition {}", options_.topic, partition)));
   return marks;
 }
 

@@ -1,18 +1,22 @@
-// A member of a consumer group, whose owner decides when an assignment takes effect and from which offset.
+// A member of a consumer group, whose owner decides when an assignment takes effect and from which
+// offset.
 //
-// Nothing is committed to Kafka: offsets live in Postgres. Static membership (`group.instance.id`) lets a restarted
-// service have its partitions back without a rebalance; partitions of a killed one move after session_timeout. The
-// protocol is cooperative: what a member keeps is not disturbed by what it gains or loses.
+// Nothing is committed to Kafka: offsets live in Postgres. Static membership (`group.instance.id`)
+// lets a restarted service have its partitions back without a rebalance; partitions of a killed one
+// move after session_timeout. The protocol is cooperative: what a member keeps is not disturbed by
+// what it gains or loses.
 //
 // A change of the assignment waits until the owner has answered it:
 //
 //   consumer->Poll(timeout, 1000, &messages);
 //   if (auto change = consumer->TakeAssignment()) {
-//     gained: make ready, then consumer->Start({{partition, offset} …})   messages follow, from that offset
-//     lost:   forget, then consumer->Stop(partitions)                     no further messages
+//     gained: make ready, then consumer->Start({{partition, offset} …})   messages follow, from
+//     that offset lost:   forget, then consumer->Stop(partitions)                     no further
+//     messages
 //   }
 //
-// Heartbeats go on meanwhile (up to `max.poll.interval.ms` between two polls). Confined to one thread, save Wake().
+// Heartbeats go on meanwhile (up to `max.poll.interval.ms` between two polls). Confined to one
+// thread, save Wake().
 #pragma once
 
 #include <cstdint>
@@ -21,11 +25,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/message.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::kafka {
 
@@ -61,10 +66,11 @@ class Consumer {
   Consumer(const Consumer&) = delete;
   Consumer& operator=(const Consumer&) = delete;
 
-  // Waits up to `timeout` for a first record, then appends it and what else is there already, up to `max`. Returns
-  // early on Wake() and on a change of the assignment.
-  // Errors: Unavailable (the broker is away: it goes on by itself), OutOfRange (a partition's offset is not in the log:
-  // see TakeOutOfRange), FailedPrecondition (fenced, refused …: this consumer is done for, make a new one).
+  // Waits up to `timeout` for a first record, then appends it and what else is there already, up to
+  // `max`. Returns early on Wake() and on a change of the assignment. Errors: Unavailable (the
+  // broker is away: it goes on by itself), OutOfRange (a partition's offset is not in the log: see
+  // TakeOutOfRange), FailedPrecondition (fenced, refused …: this consumer is done for, make a new
+  // one).
   absl::Status Poll(Millis timeout, size_t max, std::vector<Message>* messages);
 
   // Thread-safe: the Poll under way, or else the next one, returns at once.
@@ -92,8 +98,10 @@ class Consumer {
   explicit Consumer(const ConsumerOptions& options) : options_(options) {}
 
   absl::Status Join();
-  static void OnRebalance(rd_kafka_t* client, rd_kafka_resp_err_t event,
-                          rd_kafka_topic_partition_list_t* partitions, void* self);
+  static void OnRebalance(rd_kafka_t* client,
+                          rd_kafka_resp_err_t event,
+                          rd_kafka_topic_partition_list_t* partitions,
+                          void* self);
   static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
   // Takes one record out of the queue's; errors are kept in error_.
   void Take(rd_kafka_message_t* record, std::vector<Message>* messages);

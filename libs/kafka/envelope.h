@@ -4,8 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "libs/kafka/message.h"
 #include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/kafka/message.h"
 
 namespace fluxqueue::kafka {
 

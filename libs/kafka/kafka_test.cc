@@ -1,9 +1,9 @@
 // The pure parts; what needs a broker is in libs/delivery's integration test.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
 #include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/kafka/client.h"
@@ -55,7 +55,9 @@ TEST(EnvelopeTest, HeadersFollowCloudEvents) {
   EXPECT_EQ(EventType(envelope), "tick");
 }
 
-TEST(EnvelopeTest, AnEmptyEnvelopeHasNoType) { EXPECT_EQ(EventType({}), ""); }
+TEST(EnvelopeTest, AnEmptyEnvelopeHasNoType) {
+  EXPECT_EQ(EventType({}), "");
+}
 
 TEST(ClientTest, ABadSettingIsNamed) {
   ClientConfig config("127.0.0.1:1", "test");

@@ -51,11 +51,11 @@ void Producer::OnDelivery(rd_kafka_t* /*client*/, const rd_kafka_message_t* reco
   if (record->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
     producer->on_acknowledged_(reinterpret_cast<uint64_t>(record->_private));
   } else if (producer->failed_.ok()) {
-    producer->failed_ = KafkaStatus(
-        record->err,
-        fmt::format("publish to topic {} partition {}",
-                    record->rkt == nullptr ? "?" : rd_kafka_topic_name(record->rkt),
-                    record->partition));
+    producer->failed_ =
+        KafkaStatus(record->err,
+                    fmt::format("publish to topic {} partition {}",
+                                record->rkt == nullptr ? "?" : rd_kafka_topic_name(record->rkt),
+                                record->partition));
   }
 }
 
@@ -68,8 +68,12 @@ void Producer::OnError(rd_kafka_t* client, int code, const char* /*reason*/, voi
   if (producer->failed_.ok()) producer->failed_ = KafkaStatus(cause, text.data());
 }
 
-absl::Status Producer::Produce(const std::string& topic, int partition, std::string_view key,
-                               std::string_view value, const Headers& headers, uint64_t id) {
+absl::Status Producer::Produce(const std::string& topic,
+                               int partition,
+                               std::string_view key,
+                               std::string_view value,
+                               const Headers& headers,
+                               uint64_t id) {
   HeadersHandle list(rd_kafka_headers_new(headers.size()));
   for (const auto& [name, text] : headers) {
     (void)rd_kafka_header_add(list.get(),

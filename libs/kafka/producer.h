@@ -1,7 +1,7 @@
-// An idempotent producer (acks=all): within one Producer, the records of a partition are appended in the order of
-// Produce, each once, with no gap. It repeats for ever while the broker is away. After a delivery error it appends
-// nothing more: failed() is then true, and the owner makes a new Producer and repeats from the first record that was not
-// acknowledged.
+// An idempotent producer (acks=all): within one Producer, the records of a partition are appended
+// in the order of Produce, each once, with no gap. It repeats for ever while the broker is away.
+// After a delivery error it appends nothing more: failed() is then true, and the owner makes a new
+// Producer and repeats from the first record that was not acknowledged.
 //
 // Confined to one thread: acknowledgements arrive inside Poll.
 #pragma once
@@ -12,11 +12,12 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/message.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::kafka {
 
@@ -34,8 +35,12 @@ class Producer {
   Producer& operator=(const Producer&) = delete;
 
   // Queues a copy. Unavailable: the queue is full, Poll and try again.
-  absl::Status Produce(const std::string& topic, int partition, std::string_view key,
-                       std::string_view value, const Headers& headers, uint64_t id);
+  absl::Status Produce(const std::string& topic,
+                       int partition,
+                       std::string_view key,
+                       std::string_view value,
+                       const Headers& headers,
+                       uint64_t id);
   // Serves acknowledgements; waits up to `timeout` for the first.
   void Poll(Millis timeout);
   // Waits until all is acknowledged, or fails with DeadlineExceeded.

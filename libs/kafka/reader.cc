@@ -8,24 +8,27 @@
 namespace fluxqueue::kafka {
 namespace {
 
-absl::StatusOr<Watermarks> Ends(rd_kafka_t* client, const std::string& topic, int partition,
+absl::StatusOr<Watermarks> Ends(rd_kafka_t* client,
+                                const std::string& topic,
+                                int partition,
                                 Millis timeout) {
   Watermarks marks;
-  RETURN_IF_ERROR(KafkaStatus(
-      rd_kafka_query_watermark_offsets(client,
-                                       topic.c_str(),
-                                       partition,
-                                       &marks.low,
-                                       &marks.high,
-                                       static_cast<int>(timeout.count())),
-      fmt::format("ends of topic {} partition {}", topic, partition)));
+  RETURN_IF_ERROR(KafkaStatus(rd_kafka_query_watermark_offsets(client,
+                                                               topic.c_str(),
+                                                               partition,
+                                                               &marks.low,
+                                                               &marks.high,
+                                                               static_cast<int>(timeout.count())),
+                              fmt::format("ends of topic {} partition {}", topic, partition)));
   return marks;
 }
 
 }  // namespace
 
-absl::StatusOr<Watermarks> ReadPartition(const std::string& bootstrap, const std::string& topic,
-                                         int partition, int64_t from,
+absl::StatusOr<Watermarks> ReadPartition(const std::string& bootstrap,
+                                         const std::string& topic,
+                                         int partition,
+                                         int64_t from,
                                          const std::function<absl::Status(const Message&)>& each,
                                          Millis patience) {
   ClientConfig config(bootstrap, "fluxqueue-reader");

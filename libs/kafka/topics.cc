@@ -21,8 +21,8 @@ std::vector<TopicSpec> TopicSpecs(const TopicNames& names) {
 
 int JobPartition(std::string_view job_id, int partitions) {
   CHECK(partitions > 0);
-  const auto hash = crc32(0, reinterpret_cast<const Bytef*>(job_id.data()),
-                          static_cast<uInt>(job_id.size()));
+  const auto hash =
+      crc32(0, reinterpret_cast<const Bytef*>(job_id.data()), static_cast<uInt>(job_id.size()));
   return static_cast<int>(hash % static_cast<unsigned long>(partitions));
 }
 

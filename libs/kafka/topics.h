@@ -12,7 +12,8 @@ namespace fluxqueue::kafka {
 inline constexpr int kPoolPartitions = 12;
 // Never changes: a job's facts must stay in one partition.
 inline constexpr int kJobsPartitions = 12;
-// The largest record value; the topics and the producers are configured with room for headers on top.
+// The largest record value; the topics and the producers are configured with room for headers on
+// top.
 inline constexpr size_t kMaxValueBytes = 4 * 1024 * 1024;
 
 // Names can be changed so that several systems (and tests) can share one Kafka.

@@ -1,8 +1,8 @@
 #include "libs/postgres/array.h"
 
-#include <fmt/format.h>
-
 #include <iterator>
+
+#include <fmt/format.h>
 
 namespace fluxqueue::postgres {
 

@@ -50,5 +50,4 @@ class ByteaArray : public ArrayText {
   void Add(std::string_view bytes);
 };
 
-
 }  // namespace fluxqueue::postgres

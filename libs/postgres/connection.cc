@@ -1,11 +1,11 @@
 #include "libs/postgres/connection.h"
 
-#include <libpq-fe.h>
-
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <libpq-fe.h>
 
 #include "libs/base/status_macros.h"
 
@@ -36,7 +36,8 @@ std::string Describe(const std::string& dsn) {
   return text;
 }
 
-// The DSN with limits of its own: a server that has vanished must not hold us for the kernel's quarter of an hour.
+// The DSN with limits of its own: a server that has vanished must not hold us for the kernel's
+// quarter of an hour.
 std::string WithTimeouts(const Options& options) {
   const auto seconds = std::max<int64_t>(1, options.connect_timeout.count() / 1000);
   const std::string_view& dsn = options.dsn;
@@ -54,8 +55,8 @@ std::string WithTimeouts(const Options& options) {
 // The handler keeps the server's notices away from stderr; it must go before its connection does.
 struct Connection::Session {
   explicit Session(const std::string& dsn) : connection(dsn), quiet(connection) {
-    // A connection made anew by libpqxx behind our back would have none of our settings. (Deprecated because libpqxx 7
-    // never does it.)
+    // A connection made anew by libpqxx behind our back would have none of our settings.
+    // (Deprecated because libpqxx 7 never does it.)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
     connection.inhibit_reactivation(true);
@@ -71,20 +72,22 @@ Connection::Connection(Options options)
 
 Connection::~Connection() = default;
 
-void Connection::Close() { session_.reset(); }
+void Connection::Close() {
+  session_.reset();
+}
 
 absl::Status Connection::Open() {
   try {
     auto session = std::make_unique<Session>(WithTimeouts(options_));
     pqxx::connection& connection = session->connection;
     pqxx::nontransaction tx(connection);
-    std::string settings =
-        fmt::format("SET application_name = {}; SET statement_timeout = {}; SET lock_timeout = {}; "
-                    "SET idle_in_transaction_session_timeout = {};",
-                    connection.quote("fluxqueue-" + options_.application),
-                    options_.statement_timeout.count(),
-                    options_.lock_timeout.count(),
-                    options_.idle_in_transaction_timeout.count());
+    std::string settings = fmt::format(
+        "SET application_name = {}; SET statement_timeout = {}; SET lock_timeout = {}; "
+        "SET idle_in_transaction_session_timeout = {};",
+        connection.quote("fluxqueue-" + options_.application),
+        options_.statement_timeout.count(),
+        options_.lock_timeout.count(),
+        options_.idle_in_transaction_timeout.count());
     if (!options_.schema.empty()) {
       settings += fmt::format("SET search_path = {};", connection.quote_name(options_.schema));
     }

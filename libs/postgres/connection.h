@@ -2,15 +2,13 @@
 //
 //   postgres::Connection db({.dsn = config.dsn, .application = "queue", .schema = "queue"});
 //   absl::Status status = db.Transact([&](pqxx::transaction_base& tx) {
-//     postgres::Exec(tx, kInsertJobs, ids.text(), states.text());    // may throw: Transact turns it into a status
-//     return absl::OkStatus();
+//     postgres::Exec(tx, kInsertJobs, ids.text(), states.text());    // may throw: Transact turns
+//     it into a status return absl::OkStatus();
 //   });
 //
-// The connection is opened when it is first needed and again after it broke, never within a transaction. Names without a
-// schema mean the one in the options.
+// The connection is opened when it is first needed and again after it broke, never within a
+// transaction. Names without a schema mean the one in the options.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <condition_variable>
 #include <functional>
@@ -20,10 +18,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include <pqxx/pqxx>
+
 #include "libs/base/clock.h"
 #include "libs/postgres/status.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::postgres {
 
@@ -34,7 +35,8 @@ struct Options {
   Millis connect_timeout{5000};
   Millis statement_timeout{30000};
   Millis lock_timeout{5000};
-  // The server ends a transaction whose client has gone silent, so that it does not hold our locks for ever.
+  // The server ends a transaction whose client has gone silent, so that it does not hold our locks
+  // for ever.
   Millis idle_in_transaction_timeout{10000};
 };
 
@@ -49,8 +51,9 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Runs `work` in a read-write transaction and commits when it returns OK. The status of `work`, or else of the
-  // database (status.h); IsOutcomeUnknown when the connection died during the commit.
+  // Runs `work` in a read-write transaction and commits when it returns OK. The status of `work`,
+  // or else of the database (status.h); IsOutcomeUnknown when the connection died during the
+  // commit.
   absl::Status Transact(const Work& work);
   // The same without a transaction: each statement for itself. For reads of one statement.
   absl::Status Query(const Work& work);

@@ -1,21 +1,25 @@
 // The schema of a service: numbered SQL files, embedded at build time, applied at start.
 //
-//   fluxqueue_migrations(fluxqueue_queue_store queue ${CMAKE_CURRENT_SOURCE_DIR}/migrations)     # CMake
+//   fluxqueue_migrations(fluxqueue_queue_store queue ${CMAKE_CURRENT_SOURCE_DIR}/migrations)     #
+//   CMake
 //
-//   #include "queue_migrations.h"                            // made by it: fluxqueue::migrations::queue()
-//   Migrate(connection, "queue", {&delivery::Migrations(), &migrations::queue()});
+//   #include "queue_migrations.h"                            // made by it:
+//   fluxqueue::migrations::queue() Migrate(connection, "queue", {&delivery::Migrations(),
+//   &migrations::queue()});
 //
-// Files are named NNNN_what.sql and hold any number of statements; names without a schema mean the service's own. What is
-// missing is applied in one transaction, under an advisory lock (replicas may start together), and recorded with its
-// checksum in `<schema>.migrations`. A file that was applied must never change: that is an error which names it.
+// Files are named NNNN_what.sql and hold any number of statements; names without a schema mean the
+// service's own. What is missing is applied in one transaction, under an advisory lock (replicas
+// may start together), and recorded with its checksum in `<schema>.migrations`. A file that was
+// applied must never change: that is an error which names it.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "libs/postgres/connection.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::postgres {
 
@@ -30,8 +34,10 @@ struct MigrationSet {
 };
 
 // Makes `schema` and applies what is missing, the sets in their order. Says each in the log.
-// FailedPrecondition: an applied file has changed. Internal: a file's SQL is wrong (the message names file and error).
-absl::Status Migrate(Connection& connection, const std::string& schema,
+// FailedPrecondition: an applied file has changed. Internal: a file's SQL is wrong (the message
+// names file and error).
+absl::Status Migrate(Connection& connection,
+                     const std::string& schema,
                      const std::vector<const MigrationSet*>& sets);
 
 }  // namespace fluxqueue::postgres

@@ -1,8 +1,8 @@
 // The pure parts; what needs a server is in libs/delivery's integration test.
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <string>
 
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"

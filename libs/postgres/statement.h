@@ -1,10 +1,11 @@
-// Prepared statements: a name and a text, prepared on each connection when they are first used there.
+// Prepared statements: a name and a text, prepared on each connection when they are first used
+// there.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <cstdint>
 #include <utility>
+
+#include <pqxx/pqxx>
 
 namespace fluxqueue::postgres {
 
@@ -14,12 +15,13 @@ struct Statement {
   const char* sql;
 };
 
-// Rows that this thread's statements have inserted, updated or deleted so far (statements that return columns do not
-// count). For metrics: take the difference.
+// Rows that this thread's statements have inserted, updated or deleted so far (statements that
+// return columns do not count). For metrics: take the difference.
 uint64_t& RowsWritten();
 
-// Executes a prepared statement; throws what libpqxx throws. Arguments: numbers, bools, std::string, pqxx::binarystring
-// for bytea, nullptr; arrays by array.h. A std::string goes as text: never pass bytea that way.
+// Executes a prepared statement; throws what libpqxx throws. Arguments: numbers, bools,
+// std::string, pqxx::binarystring for bytea, nullptr; arrays by array.h. A std::string goes as
+// text: never pass bytea that way.
 template <typename... Args>
 pqxx::result Exec(pqxx::transaction_base& tx, const Statement& statement, Args&&... args) {
   tx.conn().prepare(statement.name, statement.sql);

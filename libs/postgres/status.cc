@@ -1,8 +1,8 @@
 #include "libs/postgres/status.h"
 
-#include <pqxx/pqxx>
-
 #include <string>
+
+#include <pqxx/pqxx>
 
 #include "libs/base/status_macros.h"
 
@@ -48,10 +48,8 @@ std::string Trimmed(std::string text) {
 absl::Status FromException(const std::exception& error, std::string_view doing) {
   const std::string what = Trimmed(error.what());
   if (dynamic_cast<const pqxx::in_doubt_error*>(&error) != nullptr) {
-    return MakeStatus(absl::StatusCode::kUnknown,
-                      "{}: the connection was lost during COMMIT: {}",
-                      doing,
-                      what);
+    return MakeStatus(
+        absl::StatusCode::kUnknown, "{}: the connection was lost during COMMIT: {}", doing, what);
   }
   if (dynamic_cast<const pqxx::broken_connection*>(&error) != nullptr) {
     return Unavailable("{}: {}", doing, what);
@@ -59,8 +57,7 @@ absl::Status FromException(const std::exception& error, std::string_view doing) 
   if (const auto* sql = dynamic_cast<const pqxx::sql_error*>(&error); sql != nullptr) {
     // libpqxx gives no SQLSTATE when the server went away in the middle of a statement.
     const std::string& state = sql->sqlstate();
-    const absl::StatusCode code =
-        state.empty() ? absl::StatusCode::kUnavailable : CodeOf(state);
+    const absl::StatusCode code = state.empty() ? absl::StatusCode::kUnavailable : CodeOf(state);
     return MakeStatus(code, "{}: {}{}", doing, what, Hint(state));
   }
   // Unlike SQL errors these carry no state: deadlock_detected, serialization_failure.

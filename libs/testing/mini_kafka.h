@@ -1,5 +1,5 @@
-// A real Kafka broker for a test: started on a free port in a folder of its own, stopped and removed with the object. If
-// the test dies, the broker goes with it.
+// A real Kafka broker for a test: started on a free port in a folder of its own, stopped and
+// removed with the object. If the test dies, the broker goes with it.
 #pragma once
 
 #include <memory>

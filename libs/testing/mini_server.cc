@@ -1,13 +1,13 @@
 #include "libs/testing/mini_server.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "libs/base/check.h"
 

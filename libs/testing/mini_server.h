@@ -1,4 +1,5 @@
-// What MiniKafka and MiniPostgres share: a server started by tools/<name>/start in a temporary folder.
+// What MiniKafka and MiniPostgres share: a server started by tools/<name>/start in a temporary
+// folder.
 #pragma once
 
 #include <string>

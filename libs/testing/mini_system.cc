@@ -1,12 +1,12 @@
 #include "libs/testing/mini_system.h"
 
-#include <fmt/format.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "libs/base/status_macros.h"
 
@@ -83,19 +83,23 @@ absl::StatusOr<std::string> MiniSystem::Kubectl(const std::vector<std::string>& 
       RunAny(fmt::format(
           "cd {}/tools && . lib/log.sh && . lib/cache.sh && \"$(kubernetes_home .)\"/kubectl "
           "--kubeconfig {}/kubeconfig {} <{} 2>{}",
-          ShellQuote(FLUXQUEUE_SOURCE_DIR), ShellQuote(folder_), ShellCommand(arguments),
-          ShellQuote(input_file), ShellQuote(error_file))));
+          ShellQuote(FLUXQUEUE_SOURCE_DIR),
+          ShellQuote(folder_),
+          ShellCommand(arguments),
+          ShellQuote(input_file),
+          ShellQuote(error_file))));
   if (result.exit_code == 0) return std::move(result.output);
   std::ifstream errors(error_file);
-  return Unavailable("kubectl {}: {}", ShellCommand(arguments),
+  return Unavailable("kubectl {}: {}",
+                     ShellCommand(arguments),
                      std::string(std::istreambuf_iterator<char>(errors), {}));
 }
 
 absl::StatusOr<ShellResult> MiniSystem::Fluxqueue(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {fmt::format("{}/bin/fluxqueue", FLUXQUEUE_BINARY_DIR)};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return RunAny(fmt::format("FLUXQUEUE_CONFIG={}/fluxqueue.yaml {} 2>&1", ShellQuote(folder_),
-                            ShellCommand(words)));
+  return RunAny(fmt::format(
+      "FLUXQUEUE_CONFIG={}/fluxqueue.yaml {} 2>&1", ShellQuote(folder_), ShellCommand(words)));
 }
 
 absl::StatusOr<std::vector<MiniSystem::Row>> MiniSystem::Query(const std::string& sql) {
@@ -147,20 +151,28 @@ std::string MiniSystem::SaveBundle() {
   if (!made.ok()) return Message(made.status());
   const std::string& bundle = *made;
   std::error_code ignored;
-  std::filesystem::copy(folder_ + "/logs", bundle + "/logs",
-                        std::filesystem::copy_options::recursive, ignored);
-  for (const char* table : {"queue.jobs", "queue.job_events", "queue.cycles", "matcher.allocations",
-                            "matcher.graph_nodes", "binder.slots", "admission.workloads"}) {
-    const auto copied = Run(fmt::format(
-        "psql {} -c {} > {}/{}.csv", ShellQuote(ReadLine(folder_ + "/postgres/dsn")),
-        ShellQuote(fmt::format("copy (select * from {}) to stdout csv header", table)), bundle,
-        table));
+  std::filesystem::copy(
+      folder_ + "/logs", bundle + "/logs", std::filesystem::copy_options::recursive, ignored);
+  for (const char* table : {"queue.jobs",
+                            "queue.job_events",
+                            "queue.cycles",
+                            "matcher.allocations",
+                            "matcher.graph_nodes",
+                            "binder.slots",
+                            "admission.workloads"}) {
+    const auto copied = Run(
+        fmt::format("psql {} -c {} > {}/{}.csv",
+                    ShellQuote(ReadLine(folder_ + "/postgres/dsn")),
+                    ShellQuote(fmt::format("copy (select * from {}) to stdout csv header", table)),
+                    bundle,
+                    table));
     if (!copied.ok()) std::ofstream(fmt::format("{}/{}.error", bundle, table)) << copied.status();
   }
   const auto objects = Kubectl({"get", "jobs,pods,fluxjobs,events,nodes", "-A", "-o", "yaml"});
   std::ofstream(bundle + "/objects.yaml") << (objects.ok() ? *objects : Message(objects.status()));
   const auto events = Fluxqueue({"replay", "-v"});
-  std::ofstream(bundle + "/replay.txt") << (events.ok() ? events->output : Message(events.status()));
+  std::ofstream(bundle + "/replay.txt")
+      << (events.ok() ? events->output : Message(events.status()));
   return bundle;
 }
 

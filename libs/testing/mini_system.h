@@ -1,6 +1,7 @@
-// The whole system for tests, by tools/stack/start: real Kafka, PostgreSQL and control plane with kwok
-// nodes, and the five services as processes of their own, with the rights of their service accounts. In a
-// folder of its own, on free loopback ports; gone with the object, or with the process.
+// The whole system for tests, by tools/stack/start: real Kafka, PostgreSQL and control plane with
+// kwok nodes, and the five services as processes of their own, with the rights of their service
+// accounts. In a folder of its own, on free loopback ports; gone with the object, or with the
+// process.
 //
 // One thread.
 #pragma once
@@ -12,16 +13,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "libs/postgres/connection.h"
 #include "libs/testing/shell.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::testing {
 
 struct MiniSystemOptions {
-  int nodes = 10;     // kwok nodes of 8 cores and 32 GiB
-  int replicas = 1;   // of each service
+  int nodes = 10;                        // kwok nodes of 8 cores and 32 GiB
+  int replicas = 1;                      // of each service
   std::vector<std::string> arguments{};  // more, for tools/stack/start
 };
 
@@ -53,7 +55,8 @@ class MiniSystem {
   absl::Status KillService(const std::string& name, int replica = 1);
 
   // Asks `condition` until it is true: OK, or DeadlineExceeded with what `describe` then says.
-  absl::Status WaitFor(const std::function<bool()>& condition, std::chrono::seconds deadline,
+  absl::Status WaitFor(const std::function<bool()>& condition,
+                       std::chrono::seconds deadline,
                        const std::function<std::string()>& describe);
 
   // Logs, tables as CSV, topics and cluster objects, into a folder that stays. Returns its path.

@@ -1,9 +1,9 @@
 #include "libs/testing/shell.h"
 
-#include <sys/wait.h>
-
 #include <array>
 #include <cstdio>
+
+#include <sys/wait.h>
 
 #include "libs/base/status_macros.h"
 

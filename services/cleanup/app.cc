@@ -15,21 +15,30 @@ namespace {
 
 class CleanupApp final : public lifecycle::App {
  public:
-  CleanupApp(const lifecycle::AppContext& context, const CleanupConfig& config,
+  CleanupApp(const lifecycle::AppContext& context,
+             const CleanupConfig& config,
              kubernetes::ClusterConfig cluster)
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "cleanup")),
         client_(std::move(cluster)),
-        shard_(config, client_, options_.postgres, metrics_, context.clock,
-               [this] { loop_.Wake(); }),
+        shard_(
+            config, client_, options_.postgres, metrics_, context.clock, [this] { loop_.Wake(); }),
         loop_({options_, "watch"}, shard_, context.clock),
-        sweeper_(shard_, client_, options_.postgres, metrics_, config.sweep_interval,
+        sweeper_(shard_,
+                 client_,
+                 options_.postgres,
+                 metrics_,
+                 config.sweep_interval,
                  [this] { return loop_.Held(); }),
         loop_component_(
-            "watch loop", [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
-            [this] { return Ready(); }, context.failures),
+            "watch loop",
+            [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
+            [this] { return Ready(); },
+            context.failures),
         sweep_component_(
-            "sweep", [this](lifecycle::LoopContext& loop) { return sweeper_.Run(loop); }, nullptr,
+            "sweep",
+            [this](lifecycle::LoopContext& loop) { return sweeper_.Run(loop); },
+            nullptr,
             context.failures) {
     delivery::ExportStats(context.metrics, "cleanup", loop_.stats());
     kubernetes::ExportCalls(context.metrics, "cleanup", client_);

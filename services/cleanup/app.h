@@ -7,9 +7,10 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "libs/lifecycle/service_main.h"
 #include "services/cleanup/config.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::cleanup {
 

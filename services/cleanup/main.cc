@@ -4,7 +4,8 @@
 int main(int argc, char** argv) {
   fluxqueue::cleanup::CleanupConfig config;
   return fluxqueue::lifecycle::ServiceMain(
-      argc, argv,
+      argc,
+      argv,
       {.name = "cleanup",
        .section = fluxqueue::cleanup::Describe(&config),
        .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {

@@ -7,9 +7,9 @@ namespace fluxqueue::cleanup {
 CleanupMetrics::CleanupMetrics(metrics::Registry& registry)
     : facts_(registry.MakeCounters("fluxqueue_cleanup_facts_total",
                                    "What was said to the pools' logs, by type.")),
-      unknown_jobs_(registry.MakeCounter(
-          "fluxqueue_cleanup_unknown_jobs_total",
-          "Ends of workloads that carry our hold and were never submitted.")),
+      unknown_jobs_(
+          registry.MakeCounter("fluxqueue_cleanup_unknown_jobs_total",
+                               "Ends of workloads that carry our hold and were never submitted.")),
       bad_objects_(registry.MakeCounter("fluxqueue_cleanup_bad_objects_total",
                                         "Objects of the API server that could not be read.")),
       jobs_(registry.MakeGauge("fluxqueue_cleanup_jobs", "Jobs in view.")),

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/metrics/metrics.h"
 
 namespace fluxqueue::cleanup {

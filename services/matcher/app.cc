@@ -5,9 +5,10 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/wiring.h"
 #include "libs/lifecycle/loop_component.h"
-#include "matcher_migrations.h"
 #include "services/matcher/adapters/pool_handler.h"
 #include "services/matcher/metrics.h"
+
+#include "matcher_migrations.h"
 
 namespace fluxqueue::matcher {
 namespace {
@@ -20,8 +21,10 @@ class MatcherApp final : public lifecycle::App {
         handler_(metrics_, context.clock),
         loop_({options_, options_.topics.pool}, handler_, context.clock),
         component_(
-            "pool loop", [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
-            [this] { return loop_.Ready(); }, context.failures) {
+            "pool loop",
+            [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
+            [this] { return loop_.Ready(); },
+            context.failures) {
     delivery::ExportStats(context.metrics, "matcher", loop_.stats());
   }
 

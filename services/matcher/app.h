@@ -6,8 +6,9 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
 #include "libs/lifecycle/service_main.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::matcher {
 

@@ -6,8 +6,8 @@ namespace {
 using events::v1::Outcome;
 
 metrics::Counter OutcomeCounter(metrics::Registry& registry, const char* outcome) {
-  return registry.MakeCounter("fluxqueue_matcher_outcomes_total", "Answers to candidates.",
-                              {{"outcome", outcome}});
+  return registry.MakeCounter(
+      "fluxqueue_matcher_outcomes_total", "Answers to candidates.", {{"outcome", outcome}});
 }
 
 }  // namespace
@@ -18,8 +18,10 @@ MatcherMetrics::MatcherMetrics(metrics::Registry& registry)
       candidates_(registry.MakeHistogram("fluxqueue_matcher_cycle_outcomes",
                                          "Candidates answered in a cycle.",
                                          {1, 4, 16, 64, 256, 1024, 4096})),
-      outcomes_{OutcomeCounter(registry, "allocated"), OutcomeCounter(registry, "reserved"),
-                OutcomeCounter(registry, "busy"), OutcomeCounter(registry, "unsatisfiable"),
+      outcomes_{OutcomeCounter(registry, "allocated"),
+                OutcomeCounter(registry, "reserved"),
+                OutcomeCounter(registry, "busy"),
+                OutcomeCounter(registry, "unsatisfiable"),
                 OutcomeCounter(registry, "invalid")},
       nodes_(registry.MakeGauges("fluxqueue_matcher_nodes",
                                  "Nodes in the graph, and those of them that can be given out.")),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/metrics/metrics.h"
 

@@ -7,18 +7,20 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
-#include "queue_migrations.h"
 #include "services/queue/adapters/flux_job_source.h"
 #include "services/queue/adapters/flux_job_writer.h"
 #include "services/queue/adapters/pool_handler.h"
 #include "services/queue/metrics.h"
+
+#include "queue_migrations.h"
 
 namespace fluxqueue::queue {
 namespace {
 
 class QueueApp final : public lifecycle::App {
  public:
-  QueueApp(const lifecycle::AppContext& context, const QueueConfig& config,
+  QueueApp(const lifecycle::AppContext& context,
+           const QueueConfig& config,
            kubernetes::ClusterConfig cluster)
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "queue")),
@@ -33,11 +35,14 @@ class QueueApp final : public lifecycle::App {
       components_.push_back(std::make_unique<lifecycle::LoopComponent>(
           fmt::format("FluxJob writer {}", i),
           [this](lifecycle::LoopContext& loop) { return writer_.Run(loop.stop_token()); },
-          [this] { return writer_.Ready(); }, context.failures));
+          [this] { return writer_.Ready(); },
+          context.failures));
     }
     components_.push_back(std::make_unique<lifecycle::LoopComponent>(
-        "pool loop", [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
-        [this] { return loop_.Ready(); }, context.failures));
+        "pool loop",
+        [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
+        [this] { return loop_.Ready(); },
+        context.failures));
   }
 
   std::vector<lifecycle::Component*> Components() override {

@@ -7,11 +7,12 @@ using namespace std::chrono_literals;
 config::Section Describe(QueueConfig* config) {
   FluxJobTimes& times = config->flux_jobs;
   return config::Section().Nested(
-      "flux_jobs", config::Section()
-                       .Duration("first_delay", &times.first_delay, 0ms, 10s)
-                       .Duration("interval", &times.interval, 100ms, 10min)
-                       .Duration("position_interval", &times.position_interval, 1s, 1h)
-                       .Int("writers", &config->flux_job_writers, 1, 64));
+      "flux_jobs",
+      config::Section()
+          .Duration("first_delay", &times.first_delay, 0ms, 10s)
+          .Duration("interval", &times.interval, 100ms, 10min)
+          .Duration("position_interval", &times.position_interval, 1s, 1h)
+          .Int("writers", &config->flux_job_writers, 1, 64));
 }
 
 }  // namespace fluxqueue::queue

@@ -4,7 +4,8 @@
 int main(int argc, char** argv) {
   fluxqueue::queue::QueueConfig config;
   return fluxqueue::lifecycle::ServiceMain(
-      argc, argv,
+      argc,
+      argv,
       {.name = "queue",
        .section = fluxqueue::queue::Describe(&config),
        .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {

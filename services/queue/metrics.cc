@@ -1,8 +1,8 @@
 #include "services/queue/metrics.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
+
+#include <fmt/format.h>
 
 namespace fluxqueue::queue {
 
@@ -26,9 +26,8 @@ QueueMetrics::QueueMetrics(metrics::Registry& registry)
       kubernetes_events_(registry.MakeCounter("fluxqueue_queue_kubernetes_events_total",
                                               "Events written on users' objects.")) {}
 
-void QueueMetrics::Jobs(
-    const std::string& pool,
-    const std::map<std::pair<std::string, model::JobState>, size_t>& counts) {
+void QueueMetrics::Jobs(const std::string& pool,
+                        const std::map<std::pair<std::string, model::JobState>, size_t>& counts) {
   for (auto& [key, gauge] : job_gauges_) {
     if (key.starts_with(pool + "/")) gauge.Set(0);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/metrics/metrics.h"
 #include "libs/model/job_state.h"
 

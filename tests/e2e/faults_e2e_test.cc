@@ -22,7 +22,9 @@ class FaultsTest : public SystemTest {
 
   void WaitForEnded(const std::string& prefix, int jobs, std::chrono::seconds deadline) {
     const absl::Status ended = system_->WaitFor(
-        [&] { return Ended(prefix) >= jobs; }, deadline, [&] {
+        [&] { return Ended(prefix) >= jobs; },
+        deadline,
+        [&] {
           std::string states;
           const auto rows = system_->Query(fmt::format(
               "SELECT state, count(*), min(name) FROM queue.jobs WHERE name LIKE '{}-%' "
@@ -52,8 +54,8 @@ class FaultsTest : public SystemTest {
                                 "HAVING max(e.version) <> count(*)) gaps",
                                 prefix)),
               0);
-    const auto pods = system_->Kubectl({"get", "pods", "-n", "e2e", "--no-headers", "-o",
-                                        "custom-columns=NAME:.metadata.name"});
+    const auto pods = system_->Kubectl(
+        {"get", "pods", "-n", "e2e", "--no-headers", "-o", "custom-columns=NAME:.metadata.name"});
     ASSERT_TRUE(pods.ok()) << Message(pods.status());
     int of_prefix = 0;
     for (size_t at = 0; (at = pods->find("\n" + prefix + "-", at)) != std::string::npos; ++at) {

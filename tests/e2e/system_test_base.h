@@ -1,12 +1,12 @@
-// What the e2e tests share: one system for a suite, objects as texts, and the end of every test: the
-// eight invariants and the replay.
+// What the e2e tests share: one system for a suite, objects as texts, and the end of every test:
+// the eight invariants and the replay.
 #pragma once
-
-#include <fmt/format.h>
-#include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/testing/mini_system.h"
@@ -46,10 +46,14 @@ spec:
           resources: {{requests: {{cpu: "{}", memory: 64Mi}}}}
 ---
 )",
-                     name, options.annotations.empty() ? "{}" : options.annotations,
-                     options.parallelism, options.completions,
-                     options.indexed ? "Indexed" : "NonIndexed", options.run_seconds,
-                     options.pod_spec, options.cpu);
+                     name,
+                     options.annotations.empty() ? "{}" : options.annotations,
+                     options.parallelism,
+                     options.completions,
+                     options.indexed ? "Indexed" : "NonIndexed",
+                     options.run_seconds,
+                     options.pod_spec,
+                     options.cpu);
 }
 
 class SystemTest : public ::testing::Test {
@@ -105,12 +109,15 @@ class SystemTest : public ::testing::Test {
     return message.ok() ? *message : Message(message.status());
   }
 
-  void ExpectState(const std::string& name, const std::string& state,
+  void ExpectState(const std::string& name,
+                   const std::string& state,
                    std::chrono::seconds deadline = std::chrono::seconds(60)) {
     const absl::Status reached = system_->WaitFor(
-        [&] { return StateOf(name) == state; }, deadline, [&] {
-          return fmt::format("job {} is {} ({}), not {}", name, StateOf(name), MessageOf(name),
-                             state);
+        [&] { return StateOf(name) == state; },
+        deadline,
+        [&] {
+          return fmt::format(
+              "job {} is {} ({}), not {}", name, StateOf(name), MessageOf(name), state);
         });
     EXPECT_TRUE(reached.ok()) << Message(reached);
   }

@@ -1,5 +1,5 @@
-// What users do, on a whole system: every kind of workload, waiting, refusal, hold, cancel, delete, a node
-// that goes.
+// What users do, on a whole system: every kind of workload, waiting, refusal, hold, cancel, delete,
+// a node that goes.
 #include <gmock/gmock.h>
 
 #include "tests/e2e/system_test_base.h"
@@ -30,7 +30,13 @@ TEST_F(WorkloadsTest, IndexedPodsGetTheSlotOfTheirIndex) {
   Apply(JobYaml("indexed", {.parallelism = 6, .completions = 6, .indexed = true, .cpu = "2"}));
   ExpectState("indexed", "Succeeded");
   const auto pods = system_->Kubectl(
-      {"get", "pods", "-n", "e2e", "-l", "batch.kubernetes.io/job-name=indexed", "-o",
+      {"get",
+       "pods",
+       "-n",
+       "e2e",
+       "-l",
+       "batch.kubernetes.io/job-name=indexed",
+       "-o",
        "jsonpath={range .items[*]}{.metadata.annotations.batch\\.kubernetes\\.io/"
        "job-completion-index}={.metadata.annotations.fluxqueue\\.io/allocation}{\"\\n\"}{end}"});
   ASSERT_TRUE(pods.ok()) << Message(pods.status());
@@ -40,8 +46,8 @@ TEST_F(WorkloadsTest, IndexedPodsGetTheSlotOfTheirIndex) {
 TEST_F(WorkloadsTest, AJobOfManyPodsIsSuspendedUntilItHasItsNodes) {
   Apply(JobYaml("gang", {.parallelism = 20, .completions = 20, .cpu = "1"}));
   ExpectState("gang", "Succeeded");
-  const auto annotation = system_->Kubectl({"get", "job", "gang", "-n", "e2e", "-o",
-                                            "jsonpath={.spec.suspend} {.status.succeeded}"});
+  const auto annotation = system_->Kubectl(
+      {"get", "job", "gang", "-n", "e2e", "-o", "jsonpath={.spec.suspend} {.status.succeeded}"});
   ASSERT_TRUE(annotation.ok());
   EXPECT_EQ(*annotation, "false 20");
 }
@@ -65,7 +71,8 @@ spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
   ExpectState("alone", "Succeeded");
   const absl::Status both = system_->WaitFor(
       [&] { return Count("queue.jobs WHERE kind = 'Pod' AND state = 'Succeeded'") == 2; },
-      std::chrono::seconds(60), [] { return "two pods that succeeded"; });
+      std::chrono::seconds(60),
+      [] { return "two pods that succeeded"; });
   EXPECT_TRUE(both.ok()) << Message(both);
 }
 
@@ -115,9 +122,10 @@ TEST_F(WorkloadsTest, AJobWaitsForRoomAndThenStarts) {
   ExpectState("fills", "Running");
   Apply(JobYaml("waits", {.cpu = "8"}));
   ExpectState("waits", "Pending");
-  const absl::Status explained = system_->WaitFor(
-      [&] { return MessageOf("waits").find("cpu") != std::string::npos; },
-      std::chrono::seconds(20), [&] { return "a reason that names cpu: " + MessageOf("waits"); });
+  const absl::Status explained =
+      system_->WaitFor([&] { return MessageOf("waits").find("cpu") != std::string::npos; },
+                       std::chrono::seconds(20),
+                       [&] { return "a reason that names cpu: " + MessageOf("waits"); });
   EXPECT_TRUE(explained.ok()) << Message(explained);
   ExpectState("waits", "Succeeded");
   const auto overlap = system_->QueryOne(
@@ -135,20 +143,20 @@ TEST_F(WorkloadsTest, AHoldIsTakenOff) {
   Apply(JobYaml("passes"));
   ExpectState("passes", "Succeeded");
   EXPECT_EQ(StateOf("held"), "Pending");
-  ASSERT_TRUE(system_->Kubectl({"annotate", "job", "held", "-n", "e2e", "fluxqueue.io/hold-"}).ok());
+  ASSERT_TRUE(
+      system_->Kubectl({"annotate", "job", "held", "-n", "e2e", "fluxqueue.io/hold-"}).ok());
   ExpectState("held", "Succeeded");
 }
 
 TEST_F(WorkloadsTest, ARunningJobIsCancelled) {
   Apply(JobYaml("cancelled", {.parallelism = 3, .completions = 3, .run_seconds = "600"}));
   ExpectState("cancelled", "Running");
-  ASSERT_TRUE(system_
-                  ->Kubectl({"annotate", "job", "cancelled", "-n", "e2e",
-                             "fluxqueue.io/cancel=true"})
-                  .ok());
+  ASSERT_TRUE(
+      system_->Kubectl({"annotate", "job", "cancelled", "-n", "e2e", "fluxqueue.io/cancel=true"})
+          .ok());
   ExpectState("cancelled", "Cancelled");
-  const auto suspended = system_->Kubectl(
-      {"get", "job", "cancelled", "-n", "e2e", "-o", "jsonpath={.spec.suspend}"});
+  const auto suspended =
+      system_->Kubectl({"get", "job", "cancelled", "-n", "e2e", "-o", "jsonpath={.spec.suspend}"});
   ASSERT_TRUE(suspended.ok());
   EXPECT_EQ(*suspended, "true");
 }
@@ -188,8 +196,7 @@ TEST_F(WorkloadsTest, AJobOnANodeThatGoesRunsAgainElsewhere) {
   ASSERT_TRUE(node.ok()) << Message(node.status());
   ASSERT_TRUE(system_->Kubectl({"delete", "node", *node}).ok());
   ExpectState("moves", "Succeeded", std::chrono::seconds(90));
-  const auto attempt =
-      system_->QueryOne("SELECT attempt FROM queue.jobs WHERE name = 'moves'");
+  const auto attempt = system_->QueryOne("SELECT attempt FROM queue.jobs WHERE name = 'moves'");
   ASSERT_TRUE(attempt.ok());
   EXPECT_EQ(*attempt, "2");
 }

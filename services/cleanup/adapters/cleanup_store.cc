@@ -24,8 +24,12 @@ constexpr postgres::Statement kPartition{"cleanup_partition",
 std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx) {
   std::vector<LiveJob> jobs;
   for (const pqxx::row& row : postgres::Exec(tx, kLive)) {
-    jobs.push_back({row[0].as<std::string>(), row[1].as<std::string>(), row[2].as<std::string>(),
-                    row[3].as<std::string>(), row[4].as<uint32_t>(), row[5].as<bool>(),
+    jobs.push_back({row[0].as<std::string>(),
+                    row[1].as<std::string>(),
+                    row[2].as<std::string>(),
+                    row[3].as<std::string>(),
+                    row[4].as<uint32_t>(),
+                    row[5].as<bool>(),
                     row[6].as<bool>()});
   }
   return jobs;

@@ -1,8 +1,6 @@
-// What cleanup reads of other services' tables. It writes none of its own: what it has said shows in the
-// tables of those who heard it, so a restart compares the cluster with them.
+// What cleanup reads of other services' tables. It writes none of its own: what it has said shows
+// in the tables of those who heard it, so a restart compares the cluster with them.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <cstdint>
 #include <map>
@@ -12,11 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include <pqxx/pqxx>
+
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/postgres/connection.h"
 #include "services/cleanup/domain/sweep.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::cleanup {
 

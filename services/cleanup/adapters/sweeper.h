@@ -1,22 +1,27 @@
-// Every interval the whole is compared: rows of live jobs with the picture of the cluster. A difference
-// is acted on only after a GET by uid and a second look at the row have both confirmed it; then it goes
-// through the shard like all else. In a thread of its own, beside the loop.
+// Every interval the whole is compared: rows of live jobs with the picture of the cluster. A
+// difference is acted on only after a GET by uid and a second look at the row have both confirmed
+// it; then it goes through the shard like all else. In a thread of its own, beside the loop.
 #pragma once
 
-#include "absl/status/status.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/client.h"
 #include "libs/lifecycle/loop_component.h"
 #include "libs/postgres/connection.h"
 #include "services/cleanup/adapters/watch_shard.h"
 
+#include "absl/status/status.h"
+
 namespace fluxqueue::cleanup {
 
 class Sweeper {
  public:
   // `held`: the lease is ours. References must outlive the sweeper.
-  Sweeper(WatchShard& shard, kubernetes::Client& client, postgres::Options postgres,
-          CleanupMetrics& metrics, Millis interval, std::function<bool()> held)
+  Sweeper(WatchShard& shard,
+          kubernetes::Client& client,
+          postgres::Options postgres,
+          CleanupMetrics& metrics,
+          Millis interval,
+          std::function<bool()> held)
       : shard_(shard),
         client_(client),
         metrics_(metrics),

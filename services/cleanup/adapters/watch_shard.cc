@@ -15,8 +15,11 @@ Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
 }  // namespace
 
-WatchShard::WatchShard(const CleanupConfig& config, kubernetes::Client& client,
-                       postgres::Options postgres, CleanupMetrics& metrics, const Clock& clock,
+WatchShard::WatchShard(const CleanupConfig& config,
+                       kubernetes::Client& client,
+                       postgres::Options postgres,
+                       CleanupMetrics& metrics,
+                       const Clock& clock,
                        std::function<void()> wake)
     : config_(config),
       client_(client),
@@ -25,7 +28,9 @@ WatchShard::WatchShard(const CleanupConfig& config, kubernetes::Client& client,
       wake_(std::move(wake)),
       directory_(std::move(postgres)) {}
 
-WatchShard::~WatchShard() { Drop(); }
+WatchShard::~WatchShard() {
+  Drop();
+}
 
 Millis WatchShard::Now() const {
   return std::chrono::duration_cast<Millis>(clock_.Monotonic().time_since_epoch());
@@ -90,12 +95,16 @@ void WatchShard::OnEvent(Kind kind, const kubernetes::WatchEvent& event) {
   const auto post = [&](auto parsed) {
     if (parsed.ok()) return Post(std::move(*parsed));
     metrics_.BadObject();
-    LogWarning("object not understood", {{"name", event.name}, {"error", Message(parsed.status())}});
+    LogWarning("object not understood",
+               {{"name", event.name}, {"error", Message(parsed.status())}});
   };
   switch (kind) {
-    case kNodes: return post(kubernetes::ParseNode(event.object));
-    case kPods: return post(kubernetes::ParsePod(event.object));
-    case kJobs: return post(kubernetes::ParseJob(event.object));
+    case kNodes:
+      return post(kubernetes::ParseNode(event.object));
+    case kPods:
+      return post(kubernetes::ParsePod(event.object));
+    case kJobs:
+      return post(kubernetes::ParseJob(event.object));
   }
 }
 
@@ -114,37 +123,35 @@ std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const 
 }
 
 void WatchShard::Apply(Item& item) {
-  std::visit(
-      Overloaded{
-          [&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
-          [&](const kubernetes::Pod& pod) { observer_->ObservePod(pod); },
-          [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
-          [&](const Gone& gone) {
-            if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
-            if (gone.kind == kPods) observer_->PodGone(gone.uid);
-            if (gone.kind == kJobs) observer_->JobGone(gone.uid);
-          },
-          [&](const Synced& synced) {
-            synced_.insert(synced.kind);
-            if (synced_.size() == 3) observer_->Synced();
-          },
-          [&](const std::vector<LiveJob>& live) {
-            if (!observer_->synced()) return;
-            for (const LiveJob& job : live) {
-              if (observer_->SayEndAgain(job.job_id)) metrics_.Drift("end_not_heard");
-            }
-            Suspects suspects = Compare(live, *observer_);
-            std::lock_guard lock(mutex_);
-            suspects_ = std::move(suspects);
-          },
-          [&](const ConfirmedGone& gone) {
-            metrics_.Drift("workload_gone");
-            observer_->ConfirmGone(gone.job_id);
-          },
-          [&](const ConfirmedOrphan& orphan) {
-            if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
-          }},
-      item);
+  std::visit(Overloaded{[&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
+                        [&](const kubernetes::Pod& pod) { observer_->ObservePod(pod); },
+                        [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
+                        [&](const Gone& gone) {
+                          if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
+                          if (gone.kind == kPods) observer_->PodGone(gone.uid);
+                          if (gone.kind == kJobs) observer_->JobGone(gone.uid);
+                        },
+                        [&](const Synced& synced) {
+                          synced_.insert(synced.kind);
+                          if (synced_.size() == 3) observer_->Synced();
+                        },
+                        [&](const std::vector<LiveJob>& live) {
+                          if (!observer_->synced()) return;
+                          for (const LiveJob& job : live) {
+                            if (observer_->SayEndAgain(job.job_id)) metrics_.Drift("end_not_heard");
+                          }
+                          Suspects suspects = Compare(live, *observer_);
+                          std::lock_guard lock(mutex_);
+                          suspects_ = std::move(suspects);
+                        },
+                        [&](const ConfirmedGone& gone) {
+                          metrics_.Drift("workload_gone");
+                          observer_->ConfirmGone(gone.job_id);
+                        },
+                        [&](const ConfirmedOrphan& orphan) {
+                          if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
+                        }},
+             item);
 }
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
@@ -207,9 +214,15 @@ absl::Status WatchShard::Ready() const {
   return absl::OkStatus();
 }
 
-void WatchShard::PostLiveJobs(std::vector<LiveJob> live) { Post(std::move(live)); }
-void WatchShard::PostGone(std::string job_id) { Post(ConfirmedGone{std::move(job_id)}); }
-void WatchShard::PostOrphan(std::string pod_uid) { Post(ConfirmedOrphan{std::move(pod_uid)}); }
+void WatchShard::PostLiveJobs(std::vector<LiveJob> live) {
+  Post(std::move(live));
+}
+void WatchShard::PostGone(std::string job_id) {
+  Post(ConfirmedGone{std::move(job_id)});
+}
+void WatchShard::PostOrphan(std::string pod_uid) {
+  Post(ConfirmedOrphan{std::move(pod_uid)});
+}
 
 std::optional<Suspects> WatchShard::TakeSuspects() {
   std::lock_guard lock(mutex_);

@@ -1,9 +1,9 @@
-// Cleanup's side of the delivery loop: while the lease is ours, three watches (nodes, pods, held Jobs) feed
-// an Observer, and what it has to say goes into the pools' logs.
+// Cleanup's side of the delivery loop: while the lease is ours, three watches (nodes, pods, held
+// Jobs) feed an Observer, and what it has to say goes into the pools' logs.
 //
-// Load starts the watches and Drop stops them, so a replica without the lease costs nothing. Repeats: a
-// batch that was rolled back is collected again. The sweeper (sweeper.h) hands in rows and confirmations
-// through the same inbox.
+// Load starts the watches and Drop stops them, so a replica without the lease costs nothing.
+// Repeats: a batch that was rolled back is collected again. The sweeper (sweeper.h) hands in rows
+// and confirmations through the same inbox.
 //
 // Confined to the loop's thread, save Post… and TakeSuspects, which are thread-safe.
 #pragma once
@@ -33,8 +33,12 @@ namespace fluxqueue::cleanup {
 class WatchShard final : public delivery::ShardHandler {
  public:
   // `wake` is called after something was posted. References must outlive the shard.
-  WatchShard(const CleanupConfig& config, kubernetes::Client& client, postgres::Options postgres,
-             CleanupMetrics& metrics, const Clock& clock, std::function<void()> wake);
+  WatchShard(const CleanupConfig& config,
+             kubernetes::Client& client,
+             postgres::Options postgres,
+             CleanupMetrics& metrics,
+             const Clock& clock,
+             std::function<void()> wake);
   ~WatchShard() override;
 
   absl::Status Load(pqxx::transaction_base& tx) override;
@@ -72,8 +76,14 @@ class WatchShard final : public delivery::ShardHandler {
   struct ConfirmedOrphan {
     std::string uid;
   };
-  using Item = std::variant<kubernetes::Node, kubernetes::Pod, kubernetes::Job, Gone, Synced,
-                            std::vector<LiveJob>, ConfirmedGone, ConfirmedOrphan>;
+  using Item = std::variant<kubernetes::Node,
+                            kubernetes::Pod,
+                            kubernetes::Job,
+                            Gone,
+                            Synced,
+                            std::vector<LiveJob>,
+                            ConfirmedGone,
+                            ConfirmedOrphan>;
 
   void Post(Item item);
   void OnEvent(Kind kind, const kubernetes::WatchEvent& event);
@@ -93,7 +103,7 @@ class WatchShard final : public delivery::ShardHandler {
   std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics
 
   mutable std::mutex mutex_;
-  std::vector<Item> inbox_;                // guarded by mutex_, as all below
+  std::vector<Item> inbox_;  // guarded by mutex_, as all below
   std::optional<Suspects> suspects_;
   bool complete_ = false;
   std::vector<std::unique_ptr<kubernetes::Watcher>> watchers_;

@@ -44,8 +44,8 @@ void Observer::ObservePod(const kubernetes::Pod& pod) {
   entry.deleting = pod.meta.deleted_ms != 0;
   const auto known = pods_.find(uid);
   if (known != pods_.end()) entry.disowned = known->second.disowned;
-  entry.requests = known != pods_.end() ? known->second.requests
-                                        : kubernetes::EffectiveRequests(pod.spec);
+  entry.requests =
+      known != pods_.end() ? known->second.requests : kubernetes::EffectiveRequests(pod.spec);
   const auto slot = OwnSlot(pod);
   if (!slot.has_value() && entry.Ended()) {  // a foreigner that uses nothing any more
     DropPod(uid, /*gone=*/false);
@@ -79,7 +79,8 @@ void Observer::TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry) {
     job.present = true;
     job.is_pod = true;
     if (entry.Ended()) {
-      job.result = entry.phase == "Succeeded" ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
+      job.result =
+          entry.phase == "Succeeded" ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
       job.message = pod.status.message.empty() ? pod.status.reason : pod.status.message;
     }
   }
@@ -88,7 +89,9 @@ void Observer::TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry) {
 }
 
 // Only what can give its slot back before the rest: see queue_core's GivesSlotsBackEarly.
-void Observer::NotePodEnded(JobEntry& job, const std::string& uid, const PodEntry& pod,
+void Observer::NotePodEnded(JobEntry& job,
+                            const std::string& uid,
+                            const PodEntry& pod,
                             PodEnded::Result result) {
   if (job.is_pod || pod.slot.slots < 2 || job.completions > pod.slot.slots) return;
   if (!job.said.pods_ended.insert(uid).second) return;
@@ -103,7 +106,9 @@ void Observer::NotePodEnded(JobEntry& job, const std::string& uid, const PodEntr
   job.ended.push_back(std::move(ended));
 }
 
-void Observer::PodGone(const std::string& uid) { DropPod(uid, /*gone=*/true); }
+void Observer::PodGone(const std::string& uid) {
+  DropPod(uid, /*gone=*/true);
+}
 
 void Observer::DropPod(const std::string& uid, bool gone) {
   const auto it = pods_.find(uid);
@@ -163,7 +168,9 @@ void Observer::NodeGone(const std::string& name, const std::string& uid) {
   }
 }
 
-void Observer::Synced() { synced_ = true; }
+void Observer::Synced() {
+  synced_ = true;
+}
 
 void Observer::Remember(const std::string& pool, const events::v1::Node& node) {
   NodeEntry& entry = nodes_[node.name()];
@@ -235,8 +242,9 @@ bool Observer::CountsAsForeign(const PodEntry& pod) const {
 }
 
 bool Observer::HasUnfinishedPods(const JobEntry& job) const {
-  return std::any_of(job.pods.begin(), job.pods.end(),
-                     [&](const std::string& uid) { return !pods_.at(uid).Ended(); });
+  return std::any_of(job.pods.begin(), job.pods.end(), [&](const std::string& uid) {
+    return !pods_.at(uid).Ended();
+  });
 }
 
 bool Observer::HasLivePods(const NodeEntry& node) const {

@@ -3,13 +3,15 @@
 //   pods, Jobs, nodes (watches) ─► Observer ─► JobStarted, PodEnded, JobEnded, JobNodeLost
 //                                         └──► NodeUpserted, NodeGone, InventorySynced
 //
-// Level-triggered: Observe… moves the picture, Collect() compares it with what has been said and gives
-// the difference. Nothing is said before Synced(), because half a picture looks like loss. What Collect
-// gave is provisional until Commit(); after Rollback() the next Collect gives it again.
+// Level-triggered: Observe… moves the picture, Collect() compares it with what has been said and
+// gives the difference. Nothing is said before Synced(), because half a picture looks like loss.
+// What Collect gave is provisional until Commit(); after Rollback() the next Collect gives it
+// again.
 //
-// A pod of ours is bound and carries our two annotations, which its Binding wrote; its slot names the
-// attempt. Everything else that is bound and has not ended uses its node as a foreigner; so do pods of
-// ours that hold no slot any more (Disown), and those that are being deleted on a lost node.
+// A pod of ours is bound and carries our two annotations, which its Binding wrote; its slot names
+// the attempt. Everything else that is bound and has not ended uses its node as a foreigner; so do
+// pods of ours that hold no slot any more (Disown), and those that are being deleted on a lost
+// node.
 //
 // Pure: time is an argument. Not thread-safe.
 #pragma once
@@ -26,6 +28,7 @@
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/views.h"
@@ -33,7 +36,8 @@
 namespace fluxqueue::cleanup {
 
 struct Said {
-  // Facts of jobs, in order. Their pool is the job's, which the caller knows (envelope.pool is empty).
+  // Facts of jobs, in order. Their pool is the job's, which the caller knows (envelope.pool is
+  // empty).
   std::vector<std::pair<std::string, events::v1::Envelope>> jobs;  // job id, fact
   // Facts of nodes, in order, with their pool.
   std::vector<events::v1::Envelope> nodes;
@@ -62,7 +66,8 @@ class Observer {
 
   // The job's end was said and has not been heard: say it again. True when there was one.
   bool SayEndAgain(const std::string& job_id);
-  // The sweep has confirmed that the workload is gone and that nothing of the job is in the picture.
+  // The sweep has confirmed that the workload is gone and that nothing of the job is in the
+  // picture.
   void ConfirmGone(const std::string& job_id);
   // The sweep has confirmed that the pod's job holds nothing (any more): it counts as foreign use.
   // True when it did not before.
@@ -108,7 +113,7 @@ class Observer {
   struct JobSaid {
     uint32_t started_attempt = 0;
     bool ended = false;
-    std::set<std::string> pods_ended;                      // uids
+    std::set<std::string> pods_ended;                       // uids
     std::set<std::pair<std::string, uint32_t>> nodes_lost;  // node, attempt
   };
 
@@ -121,8 +126,8 @@ class Observer {
     std::string message;
     std::set<std::string> pods;  // uids of bound pods of ours, ended ones included, until they go
     std::vector<events::v1::PodEnded> ended;  // since the last Commit
-    uint32_t attempt = 0;        // the highest seen on a pod
-    int64_t started_ms = 0;      // of that attempt; 0: not yet
+    uint32_t attempt = 0;                     // the highest seen on a pod
+    int64_t started_ms = 0;                   // of that attempt; 0: not yet
     bool had_pods = false;
     JobSaid said;
   };
@@ -143,7 +148,9 @@ class Observer {
   JobEntry& Touch(const std::string& job_id);
   void DropPod(const std::string& uid, bool gone);
   void TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry);
-  void NotePodEnded(JobEntry& job, const std::string& uid, const PodEntry& pod,
+  void NotePodEnded(JobEntry& job,
+                    const std::string& uid,
+                    const PodEntry& pod,
                     events::v1::PodEnded::Result result);
   bool CountsAsForeign(const PodEntry& pod) const;
   bool HasUnfinishedPods(const JobEntry& job) const;

@@ -33,8 +33,11 @@ kubernetes::Pod MakePod(const std::string& uid, const std::string& node, const s
 }
 
 // A pod that our Binding has placed: "1.0.3/16".
-kubernetes::Pod OwnPod(const std::string& uid, const std::string& job, const std::string& slot,
-                       const std::string& phase, const std::string& node = "n1") {
+kubernetes::Pod OwnPod(const std::string& uid,
+                       const std::string& job,
+                       const std::string& slot,
+                       const std::string& phase,
+                       const std::string& node = "n1") {
   kubernetes::Pod pod = MakePod(uid, node, phase);
   pod.meta.annotations = {{std::string(kubernetes::kJobIdAnnotation), job},
                           {std::string(kubernetes::kAllocationAnnotation), slot}};
@@ -54,18 +57,22 @@ kubernetes::Job MakeJob(const std::string& uid, int64_t slots, bool complete = f
 std::string Line(const events::v1::Envelope& fact) {
   switch (fact.event_case()) {
     case events::v1::Envelope::kJobStarted:
-      return fmt::format("started {} {}", fact.job_started().job_id(),
-                         fact.job_started().attempt());
+      return fmt::format(
+          "started {} {}", fact.job_started().job_id(), fact.job_started().attempt());
     case events::v1::Envelope::kPodEnded:
-      return fmt::format("pod-ended {} slot {} {}", fact.pod_ended().job_id(),
+      return fmt::format("pod-ended {} slot {} {}",
+                         fact.pod_ended().job_id(),
                          fact.pod_ended().slot(),
                          events::v1::PodEnded::Result_Name(fact.pod_ended().result()));
     case events::v1::Envelope::kJobEnded:
-      return fmt::format("ended {} {}", fact.job_ended().job_id(),
+      return fmt::format("ended {} {}",
+                         fact.job_ended().job_id(),
                          events::v1::JobEnded::Result_Name(fact.job_ended().result()));
     case events::v1::Envelope::kJobNodeLost:
-      return fmt::format("lost {} {} {}", fact.job_node_lost().job_id(),
-                         fact.job_node_lost().node(), fact.job_node_lost().reason());
+      return fmt::format("lost {} {} {}",
+                         fact.job_node_lost().job_id(),
+                         fact.job_node_lost().node(),
+                         fact.job_node_lost().reason());
     case events::v1::Envelope::kNodeUpserted: {
       std::string line = fmt::format("node {}/{}", fact.pool(), fact.node_upserted().node().name());
       for (const auto& amount : fact.node_upserted().node().foreign()) {
@@ -222,8 +229,11 @@ TEST_F(ObserverTest, ARollbackIsSaidAgain) {
   observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
   observer_.Synced();
   const auto first = Lines(observer_.Collect(Millis(0)));
-  EXPECT_THAT(first, ElementsAre("node default/n1", "synced default 1", "started j 1",
-                                 "pod-ended j slot 0 RESULT_SUCCEEDED"));
+  EXPECT_THAT(first,
+              ElementsAre("node default/n1",
+                          "synced default 1",
+                          "started j 1",
+                          "pod-ended j slot 0 RESULT_SUCCEEDED"));
   observer_.Rollback();
   EXPECT_TRUE(observer_.HasNews());
   EXPECT_EQ(Say(), first);
@@ -336,10 +346,12 @@ TEST_F(ObserverTest, TheSweepSuspectsOnlyDifferences) {
   observer_.ObservePod(OwnPod("q", "moved-on", "1.0.0/1", "Running"));
   observer_.ObservePod(OwnPod("r", "right", "2.0.0/1", "Running"));
   Say();
-  const Suspects suspects =
-      Compare({Live("seen", 0, true), Live("unseen", 1, true), Live("waiting", 1, false),
-               Live("moved-on", 2, true), Live("right", 2, true)},
-              observer_);
+  const Suspects suspects = Compare({Live("seen", 0, true),
+                                     Live("unseen", 1, true),
+                                     Live("waiting", 1, false),
+                                     Live("moved-on", 2, true),
+                                     Live("right", 2, true)},
+                                    observer_);
   ASSERT_EQ(suspects.gone.size(), 1);
   EXPECT_EQ(suspects.gone[0].job_id, "unseen");
   std::vector<std::string> orphans;

@@ -1,5 +1,5 @@
-// What a sweep looks at twice: differences between the rows of live jobs and the picture of the cluster.
-// Each is only suspected here; the sweeper confirms it before anything is said. Pure.
+// What a sweep looks at twice: differences between the rows of live jobs and the picture of the
+// cluster. Each is only suspected here; the sweeper confirms it before anything is said. Pure.
 #pragma once
 
 #include <cstdint>

@@ -88,7 +88,9 @@ constexpr Statement kPrune{
     "  SELECT job_id, attempt, part FROM allocations "
     "  WHERE released AND released_at < now() - $1 * interval '1 millisecond' LIMIT 5000)"};
 
-std::string Bytes(const pqxx::field& field) { return pqxx::binarystring(field).str(); }
+std::string Bytes(const pqxx::field& field) {
+  return pqxx::binarystring(field).str();
+}
 
 void LoadAllocations(pqxx::transaction_base& tx, PoolRows* pool) {
   for (const pqxx::row& row : Exec(tx, kLoadAllocations, pool->pool)) {
@@ -101,21 +103,26 @@ void LoadAllocations(pqxx::transaction_base& tx, PoolRows* pool) {
 
 void LoadNodes(pqxx::transaction_base& tx, PoolRows* pool) {
   for (const pqxx::row& row : Exec(tx, kLoadNodes, pool->pool)) {
-    pool->rows.nodes.push_back({row[0].as<std::string>(), row[1].as<std::string>(),
-                                static_cast<uint64_t>(row[2].as<int64_t>()), Bytes(row[3]),
+    pool->rows.nodes.push_back({row[0].as<std::string>(),
+                                row[1].as<std::string>(),
+                                static_cast<uint64_t>(row[2].as<int64_t>()),
+                                Bytes(row[3]),
                                 row[4].as<bool>()});
   }
 }
 
 void LoadSpecs(pqxx::transaction_base& tx, PoolRows* pool) {
   for (const pqxx::row& row : Exec(tx, kLoadSpecs, pool->pool)) {
-    pool->rows.specs.push_back({row[0].as<std::string>(), row[1].as<uint32_t>(),
-                                row[2].as<uint32_t>(), row[3].as<uint32_t>(),
+    pool->rows.specs.push_back({row[0].as<std::string>(),
+                                row[1].as<uint32_t>(),
+                                row[2].as<uint32_t>(),
+                                row[3].as<uint32_t>(),
                                 row[4].as<std::string>()});
   }
 }
 
-size_t WriteAllocations(pqxx::transaction_base& tx, const std::string& pool,
+size_t WriteAllocations(pqxx::transaction_base& tx,
+                        const std::string& pool,
                         const Changes& changes) {
   if (!changes.released.empty()) {
     TextArray jobs;
@@ -143,8 +150,15 @@ size_t WriteAllocations(pqxx::transaction_base& tx, const std::string& pool,
       hashes.Add(static_cast<int64_t>(row.placement_hash));
       released.Add(row.released);
     }
-    Exec(tx, kAllocate, pool, jobs.text(), attempts.text(), parts.text(), placements.text(),
-         hashes.text(), released.text());
+    Exec(tx,
+         kAllocate,
+         pool,
+         jobs.text(),
+         attempts.text(),
+         parts.text(),
+         placements.text(),
+         hashes.text(),
+         released.text());
   }
   return changes.released.size() + changes.allocations.size();
 }
@@ -168,7 +182,13 @@ size_t WriteNodes(pqxx::transaction_base& tx, const std::string& pool, const Cha
       nodes.Add(row.node);
       present.Add(row.present);
     }
-    Exec(tx, kUpsertNodes, pool, names.text(), uids.text(), ordinals.text(), nodes.text(),
+    Exec(tx,
+         kUpsertNodes,
+         pool,
+         names.text(),
+         uids.text(),
+         ordinals.text(),
+         nodes.text(),
          present.text());
   }
   return changes.nodes_dropped.size() + changes.nodes.size();
@@ -197,7 +217,13 @@ size_t WriteSpecs(pqxx::transaction_base& tx, const std::string& pool, const Cha
       slots.Add(row.slots);
       jobspecs.Add(row.jobspec);
     }
-    Exec(tx, kUpsertSpecs, pool, jobs.text(), parts.text(), revisions.text(), slots.text(),
+    Exec(tx,
+         kUpsertSpecs,
+         pool,
+         jobs.text(),
+         parts.text(),
+         revisions.text(),
+         slots.text(),
          jobspecs.text());
   }
   return changes.specs_dropped.size() + changes.specs.size();
@@ -238,8 +264,11 @@ std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
   return pools;
 }
 
-size_t WriteChanges(pqxx::transaction_base& tx, const std::string& pool, int partition,
-                    const Changes& changes, bool first) {
+size_t WriteChanges(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    int partition,
+                    const Changes& changes,
+                    bool first) {
   size_t rows = WriteAllocations(tx, pool, changes) + WriteNodes(tx, pool, changes) +
                 WriteSpecs(tx, pool, changes) + WriteAnswers(tx, pool, changes);
   if (changes.pool.has_value() || first) {

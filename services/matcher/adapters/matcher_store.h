@@ -1,12 +1,13 @@
-// The tables of the schema `matcher`. Set-based: a batch costs a statement for each table it changes,
-// however many rows. Throws what libpqxx throws; the delivery loop turns that into a status.
+// The tables of the schema `matcher`. Set-based: a batch costs a statement for each table it
+// changes, however many rows. Throws what libpqxx throws; the delivery loop turns that into a
+// status.
 #pragma once
-
-#include <pqxx/pqxx>
 
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include <pqxx/pqxx>
 
 #include "libs/base/clock.h"
 #include "libs/matcher_core/rows.h"
@@ -21,10 +22,13 @@ struct PoolRows {
 // Everything that is live in the pools of a partition, sorted by pool.
 std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition);
 
-// Applies what a batch changed. Returns the number of rows written. `first`: the pool has no row yet; it
-// gets one even when nothing of it changed, because LoadPools finds the rest by it.
-size_t WriteChanges(pqxx::transaction_base& tx, const std::string& pool, int partition,
-                    const matcher_core::Changes& changes, bool first);
+// Applies what a batch changed. Returns the number of rows written. `first`: the pool has no row
+// yet; it gets one even when nothing of it changed, because LoadPools finds the rest by it.
+size_t WriteChanges(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    int partition,
+                    const matcher_core::Changes& changes,
+                    bool first);
 
 // Deletes allocations that were released longer than `age` ago, a bounded number of them.
 size_t PruneReleased(pqxx::transaction_base& tx, Millis age);

@@ -1,7 +1,8 @@
 // The matcher's side of the delivery loop: a MatcherCore for each pool of the partitions held.
 //
-// Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters: messages
-// that the core refuses as invalid, and messages without a pool. Confined to the loop's thread.
+// Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters:
+// messages that the core refuses as invalid, and messages without a pool. Confined to the loop's
+// thread.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 #include "services/queue/adapters/flux_job_source.h"
 
 #include "fluxqueue/queue/v1/rows.pb.h"
+
 #include "libs/base/status_macros.h"
 #include "libs/model/job_state.h"
 #include "libs/postgres/array.h"
@@ -55,8 +56,7 @@ absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
                                                                row[4].as<uint32_t>()});
     }
     if (holding.empty()) return absl::OkStatus();
-    for (const pqxx::row& row :
-         postgres::Exec(tx, kPlacements, holding.text(), attempts.text())) {
+    for (const pqxx::row& row : postgres::Exec(tx, kPlacements, holding.text(), attempts.text())) {
       events::v1::Placement placement;
       if (!placement.ParseFromString(pqxx::binarystring(row[1]).str())) {
         return Internal("matcher.allocations.placement of job {} does not decode",

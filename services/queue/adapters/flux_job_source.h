@@ -1,14 +1,15 @@
-// What FluxJobs are made of beyond the facts: rows of the matcher's and of our own tables. Statuses are
-// those of libs/postgres. Thread-safe.
+// What FluxJobs are made of beyond the facts: rows of the matcher's and of our own tables. Statuses
+// are those of libs/postgres. Thread-safe.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "libs/postgres/connection.h"
 #include "services/queue/domain/flux_job_view.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::queue {
 
@@ -16,8 +17,8 @@ class FluxJobSource {
  public:
   explicit FluxJobSource(postgres::Options options) : pool_(std::move(options), 2) {}
 
-  // Jobspec, transitions and slots (of part 0 of the attempt) of the jobs named by the facts, by job id.
-  // A query each for all of them.
+  // Jobspec, transitions and slots (of part 0 of the attempt) of the jobs named by the facts, by
+  // job id. A query each for all of them.
   absl::StatusOr<std::map<std::string, FluxJobDetails>> Details(
       const std::vector<events::v1::JobFact>& facts);
 

@@ -1,7 +1,8 @@
 #include "services/queue/adapters/flux_job_writer.h"
 
-#include <nlohmann/json.hpp>
 #include <unordered_map>
+
+#include <nlohmann/json.hpp>
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
@@ -23,8 +24,8 @@ Shown ReadShown(std::string_view object) {
   const auto parsed = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
   Shown shown;
   if (!parsed.is_object()) return shown;
-  shown.owner_uid = parsed.value(nlohmann::json::json_pointer("/metadata/ownerReferences/0/uid"),
-                                 std::string());
+  shown.owner_uid =
+      parsed.value(nlohmann::json::json_pointer("/metadata/ownerReferences/0/uid"), std::string());
   shown.version = parsed.value(nlohmann::json::json_pointer("/status/version"), uint64_t{0});
   return shown;
 }
@@ -36,8 +37,11 @@ std::string ObjectUid(std::string_view object) {
 
 }  // namespace
 
-FluxJobWriter::FluxJobWriter(kubernetes::Client& client, FluxJobSource& source,
-                             QueueMetrics& metrics, const Clock& clock, FluxJobTimes times)
+FluxJobWriter::FluxJobWriter(kubernetes::Client& client,
+                             FluxJobSource& source,
+                             QueueMetrics& metrics,
+                             const Clock& clock,
+                             FluxJobTimes times)
     : client_(client), source_(source), metrics_(metrics), clock_(clock), planner_(times) {}
 
 Millis FluxJobWriter::Now() const {
@@ -96,8 +100,8 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   const Millis now = Now();
   const Millis due = planner_.NextDue().value_or(now + kIdle);
   if (!reconcile_ && events_.empty() && due > now) {
-    wake_.wait_for(lock, stop, std::min(due - now, kIdle),
-                   [&] { return reconcile_ || !events_.empty(); });
+    wake_.wait_for(
+        lock, stop, std::min(due - now, kIdle), [&] { return reconcile_ || !events_.empty(); });
   }
   if (std::exchange(reconcile_, false)) {
     lock.unlock();
@@ -121,7 +125,8 @@ void FluxJobWriter::Reconcile() {
   absl::Status status = facts.status();
   if (status.ok()) {
     status = client_
-                 .List(kubernetes::kFluxJobs, {},
+                 .List(kubernetes::kFluxJobs,
+                       {},
                        [&](std::string_view object) {
                          const Shown one = ReadShown(object);
                          shown[one.owner_uid] = one.version;
@@ -161,7 +166,9 @@ absl::Status FluxJobWriter::WriteOne(const FluxJobWrite& write, const FluxJobDet
   const events::v1::Workload& workload = write.fact.workload();
   if (write.exists) {
     return client_
-        .Patch(kubernetes::kFluxJobs, workload.namespace_(), FluxJobName(workload),
+        .Patch(kubernetes::kFluxJobs,
+               workload.namespace_(),
+               FluxJobName(workload),
                kubernetes::PatchType::kMerge,
                FluxJobPatch(write.fact, write.position, details))
         .status();
@@ -169,17 +176,17 @@ absl::Status FluxJobWriter::WriteOne(const FluxJobWrite& write, const FluxJobDet
   return CreateOrPatch(write, details);
 }
 
-// The name may be taken: by our own object (written by a predecessor), or by that of an earlier workload
-// of the same name, which the garbage collector has not reached yet.
+// The name may be taken: by our own object (written by a predecessor), or by that of an earlier
+// workload of the same name, which the garbage collector has not reached yet.
 absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
                                           const FluxJobDetails& details) {
   const events::v1::Workload& workload = write.fact.workload();
   const std::string name = FluxJobName(workload);
-  const absl::Status created =
-      client_
-          .Create(kubernetes::kFluxJobs, workload.namespace_(),
-                  FluxJobObject(write.fact, write.position, details))
-          .status();
+  const absl::Status created = client_
+                                   .Create(kubernetes::kFluxJobs,
+                                           workload.namespace_(),
+                                           FluxJobObject(write.fact, write.position, details))
+                                   .status();
   if (!absl::IsAlreadyExists(created)) return created;
   ASSIGN_OR_RETURN(const std::string object,
                    client_.Get(kubernetes::kFluxJobs, workload.namespace_(), name));
@@ -187,11 +194,16 @@ absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
   if (shown.owner_uid == workload.uid()) {
     if (shown.version >= write.fact.version()) return absl::OkStatus();
     return client_
-        .Patch(kubernetes::kFluxJobs, workload.namespace_(), name, kubernetes::PatchType::kMerge,
+        .Patch(kubernetes::kFluxJobs,
+               workload.namespace_(),
+               name,
+               kubernetes::PatchType::kMerge,
                FluxJobPatch(write.fact, write.position, details))
         .status();
   }
-  RETURN_IF_ERROR(client_.Delete(kubernetes::kFluxJobs, workload.namespace_(), name,
+  RETURN_IF_ERROR(client_.Delete(kubernetes::kFluxJobs,
+                                 workload.namespace_(),
+                                 name,
                                  {.preconditions = {.uid = ObjectUid(object)}}));
   return Unavailable("FluxJob {} of an earlier workload was in the way", name);
 }

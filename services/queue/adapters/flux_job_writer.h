@@ -1,10 +1,10 @@
-// Keeps the FluxJob objects, and writes Events on users' objects, beside the delivery loop and never in
-// its way: facts come in through a queue, a few threads write them as the planner says.
+// Keeps the FluxJob objects, and writes Events on users' objects, beside the delivery loop and
+// never in its way: facts come in through a queue, a few threads write them as the planner says.
 //
-// Repeats: a write may happen twice; the second changes nothing. When the API server is away the writes
-// back off and the latest fact of each job waits. When pools are gained, rows are compared with the
-// objects there are, and what is missing or old is written. Nothing here is ever lost for good: rows say
-// all, the objects follow.
+// Repeats: a write may happen twice; the second changes nothing. When the API server is away the
+// writes back off and the latest fact of each job waits. When pools are gained, rows are compared
+// with the objects there are, and what is missing or old is written. Nothing here is ever lost for
+// good: rows say all, the objects follow.
 //
 // Changed, PoolsGained, Waiting and Moved are thread-safe and quick.
 #pragma once
@@ -29,8 +29,11 @@ namespace fluxqueue::queue {
 class FluxJobWriter final : public JobObserver {
  public:
   // References must outlive the writer.
-  FluxJobWriter(kubernetes::Client& client, FluxJobSource& source, QueueMetrics& metrics,
-                const Clock& clock, FluxJobTimes times);
+  FluxJobWriter(kubernetes::Client& client,
+                FluxJobSource& source,
+                QueueMetrics& metrics,
+                const Clock& clock,
+                FluxJobTimes times);
 
   void Changed(std::vector<JobSeen> jobs) override;
   void PoolsGained() override;
@@ -66,8 +69,8 @@ class FluxJobWriter final : public JobObserver {
 
   mutable std::mutex mutex_;
   std::condition_variable_any wake_;
-  FluxJobPlanner planner_;                                    // guarded by mutex_, as all below
-  std::vector<std::pair<std::string, std::string>> events_;   // namespace, object
+  FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
+  std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
   bool reconcile_ = false;
   absl::Status last_;
 };

@@ -1,12 +1,14 @@
 // The queue's side of the delivery loop: a QueueCore for each pool of the partitions held.
 //
-// Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters: facts that
-// the core calls impossible, and messages without a pool. Facts go to the observer in Commit only.
+// Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters: facts
+// that the core calls impossible, and messages without a pool. Facts go to the observer in Commit
+// only.
 //
-// Time: a core names its next deadline in the log's time. The handler translates it to the monotonic
-// clock, counting from the moment at which it saw the pool's last message (or loaded the pool), and says
-// a Tick when it is due. The Tick is stamped by the broker like all else; should the broker's clock run
-// slower than ours, the deadline is still ahead when the Tick is read, and another follows.
+// Time: a core names its next deadline in the log's time. The handler translates it to the
+// monotonic clock, counting from the moment at which it saw the pool's last message (or loaded the
+// pool), and says a Tick when it is due. The Tick is stamped by the broker like all else; should
+// the broker's clock run slower than ours, the deadline is still ahead when the Tick is read, and
+// another follows.
 //
 // Confined to the loop's thread.
 #pragma once
@@ -68,8 +70,8 @@ class PoolHandler final : public delivery::PartitionHandler {
   struct Pool {
     std::unique_ptr<queue_core::QueueCore> core;
     bool persisted = false;
-    TimePoint seen;             // when core->now() was true
-    bool tick_said = false;     // a Tick is on its way
+    TimePoint seen;              // when core->now() was true
+    bool tick_said = false;      // a Tick is on its way
     bool tick_in_batch = false;  // … and not committed yet
   };
 
@@ -82,7 +84,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   QueueMetrics& metrics_;
   const Clock& clock_;
   std::map<PoolKey, Pool> pools_;
-  std::set<PoolKey> touched_;            // by the batch under way
+  std::set<PoolKey> touched_;               // by the batch under way
   std::vector<events::v1::JobFact> facts_;  // of the batch under way, in order
   size_t rows_written_ = 0;
   TimePoint next_positions_{};

@@ -20,8 +20,8 @@ constexpr Statement kLoadJobs{
     "queue_load_jobs",
     "SELECT row FROM jobs "
     "WHERE pool = $1 AND state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"};
-constexpr Statement kLoadCycles{
-    "queue_load_cycles", "SELECT requested FROM cycles WHERE pool = $1 AND NOT answered"};
+constexpr Statement kLoadCycles{"queue_load_cycles",
+                                "SELECT requested FROM cycles WHERE pool = $1 AND NOT answered"};
 
 constexpr Statement kUpsertPool{
     "queue_upsert_pool",
@@ -67,14 +67,16 @@ constexpr Statement kInsertCycles{
 constexpr Statement kAnswerCycles{
     "queue_answer_cycles",
     "UPDATE cycles SET answered = true WHERE pool = $1 AND cycle_id = ANY($2::bigint[])"};
-constexpr Statement kPruneCycles{
-    "queue_prune_cycles",
-    "DELETE FROM cycles WHERE pool = $1 AND cycle_id <= "
-    "  (SELECT max(cycle_id) FROM cycles WHERE pool = $1) - 1000"};
+constexpr Statement kPruneCycles{"queue_prune_cycles",
+                                 "DELETE FROM cycles WHERE pool = $1 AND cycle_id <= "
+                                 "  (SELECT max(cycle_id) FROM cycles WHERE pool = $1) - 1000"};
 
-std::string Bytes(const pqxx::field& field) { return pqxx::binarystring(field).str(); }
+std::string Bytes(const pqxx::field& field) {
+  return pqxx::binarystring(field).str();
+}
 
-std::vector<std::string> LoadBlobs(pqxx::transaction_base& tx, const Statement& statement,
+std::vector<std::string> LoadBlobs(pqxx::transaction_base& tx,
+                                   const Statement& statement,
                                    const std::string& pool) {
   std::vector<std::string> blobs;
   for (const pqxx::row& row : Exec(tx, statement, pool)) blobs.push_back(Bytes(row[0]));
@@ -129,10 +131,26 @@ size_t WriteJobs(pqxx::transaction_base& tx, const std::string& pool, const Chan
   if (changes.jobs.empty()) return 0;
   JobColumns c;
   for (const queue_core::JobChange& job : changes.jobs) c.Add(job);
-  Exec(tx, kUpsertJobs, pool, c.ids.text(), c.queues.text(), c.namespaces.text(), c.names.text(),
-       c.kinds.text(), c.states.text(), c.versions.text(), c.attempts.text(), c.reasons.text(),
-       c.messages.text(), c.slots.text(), c.priorities.text(), c.created.text(), c.starts.text(),
-       c.updated.text(), c.hashes.text(), c.rows.text());
+  Exec(tx,
+       kUpsertJobs,
+       pool,
+       c.ids.text(),
+       c.queues.text(),
+       c.namespaces.text(),
+       c.names.text(),
+       c.kinds.text(),
+       c.states.text(),
+       c.versions.text(),
+       c.attempts.text(),
+       c.reasons.text(),
+       c.messages.text(),
+       c.slots.text(),
+       c.priorities.text(),
+       c.created.text(),
+       c.starts.text(),
+       c.updated.text(),
+       c.hashes.text(),
+       c.rows.text());
   return changes.jobs.size();
 }
 
@@ -149,8 +167,15 @@ size_t WriteEvents(pqxx::transaction_base& tx, const Changes& changes) {
     reasons.Add(event.reason);
     messages.Add(event.message);
   }
-  Exec(tx, kInsertEvents, ids.text(), versions.text(), times.text(), states.text(),
-       attempts.text(), reasons.text(), messages.text());
+  Exec(tx,
+       kInsertEvents,
+       ids.text(),
+       versions.text(),
+       times.text(),
+       states.text(),
+       attempts.text(),
+       reasons.text(),
+       messages.text());
   return changes.events.size();
 }
 
@@ -190,7 +215,9 @@ std::vector<std::pair<std::string, queue_core::Rows>> LoadPools(pqxx::transactio
   return pools;
 }
 
-size_t WriteChanges(pqxx::transaction_base& tx, const std::string& pool, int partition,
+size_t WriteChanges(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    int partition,
                     const Changes& changes) {
   Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
   return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +

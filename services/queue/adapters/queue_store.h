@@ -2,11 +2,11 @@
 // however many rows. Throws what libpqxx throws; the delivery loop turns that into a status.
 #pragma once
 
-#include <pqxx/pqxx>
-
 #include <cstddef>
 #include <string>
 #include <vector>
+
+#include <pqxx/pqxx>
 
 #include "libs/queue_core/rows.h"
 
@@ -17,7 +17,9 @@ std::vector<std::pair<std::string, queue_core::Rows>> LoadPools(pqxx::transactio
                                                                 int partition);
 
 // Applies what a batch changed. Returns the number of rows written.
-size_t WriteChanges(pqxx::transaction_base& tx, const std::string& pool, int partition,
+size_t WriteChanges(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    int partition,
                     const queue_core::Changes& changes);
 
 // Forgets all but the last thousand cycles of a pool.

@@ -30,8 +30,8 @@ void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis no
   Schedule(it->first, it->second, now);
 }
 
-// A job has at most one place in due_, the earliest at which it may be written; while it is in flight
-// it has none, and gets it when the write has ended.
+// A job has at most one place in due_, the earliest at which it may be written; while it is in
+// flight it has none, and gets it when the write has ended.
 void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis now) {
   if (entry.in_flight) return;
   Millis due = now;
@@ -105,8 +105,8 @@ std::vector<std::string> FluxJobPlanner::Waiting(size_t max) const {
     if (entry.position > 0) waiting.emplace_back(entry.position, job_id);
   }
   const size_t shown = std::min(max, waiting.size());
-  std::partial_sort(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown),
-                    waiting.end());
+  std::partial_sort(
+      waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(shown), waiting.end());
   std::vector<std::string> jobs;
   for (size_t i = 0; i < shown; ++i) jobs.push_back(std::move(waiting[i].second));
   return jobs;

@@ -1,10 +1,12 @@
 // Decides when the FluxJob object of each job is written. A write to the API server is the dearest
 // thing in the system, so facts are coalesced:
 //
-//   - the first write waits `first_delay` after the first fact, so that a job that is quickly through
+//   - the first write waits `first_delay` after the first fact, so that a job that is quickly
+//   through
 //     costs one write, with its end in it;
 //   - after that a job is written at most once an `interval`, with its latest fact;
-//   - a position that moved is written only when nothing else is, every `position_interval` at most.
+//   - a position that moved is written only when nothing else is, every `position_interval` at
+//   most.
 //
 // The naive way, a write for each fact, would show every state for a moment and cost five writes a
 // job. Skipping states is safe because each fact is whole: the last one says all.
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 
 namespace fluxqueue::queue {

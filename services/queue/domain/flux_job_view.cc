@@ -1,12 +1,12 @@
 #include "services/queue/domain/flux_job_view.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "libs/base/clock.h"
 #include "libs/model/job_state.h"
@@ -18,9 +18,13 @@ using events::v1::JobFact;
 using json = nlohmann::json;
 using model::JobState;
 
-JobState StateOf(const JobFact& fact) { return static_cast<JobState>(fact.state()); }
+JobState StateOf(const JobFact& fact) {
+  return static_cast<JobState>(fact.state());
+}
 
-json Time(int64_t ms) { return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms))); }
+json Time(int64_t ms) {
+  return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms)));
+}
 
 // As the column START shows it: whole seconds.
 json TimeInSeconds(int64_t ms) {
@@ -131,8 +135,7 @@ struct EventText {
 
 EventText EventFor(const JobFact& fact) {
   if (StateOf(fact) == JobState::kRejected) return {"Warning", "Refused", "Scheduling"};
-  if (StateOf(fact) == JobState::kStopping &&
-      fact.after_stop() == JobFact::AFTER_STOP_REQUEUE) {
+  if (StateOf(fact) == JobState::kStopping && fact.after_stop() == JobFact::AFTER_STOP_REQUEUE) {
     return {"Warning", "Requeued", "Stopping"};
   }
   if (StateOf(fact) == JobState::kStopping && fact.after_stop() == JobFact::AFTER_STOP_FAIL) {
@@ -145,8 +148,9 @@ EventText EventFor(const JobFact& fact) {
 
 std::string FluxJobName(const events::v1::Workload& workload) {
   std::string kind = workload.kind();
-  std::transform(kind.begin(), kind.end(), kind.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
   return fmt::format("{}-{}", kind, workload.name());
 }
 
@@ -155,8 +159,8 @@ std::string NodesText(const FluxJobDetails& details) {
   for (const auto& [slot, node] : details.slots) distinct.insert(node);
   if (distinct.empty()) return "";
   if (distinct.size() == 1) return std::string(*distinct.begin());
-  return fmt::format("{}…{} ({})", details.slots.front().second, details.slots.back().second,
-                     distinct.size());
+  return fmt::format(
+      "{}…{} ({})", details.slots.front().second, details.slots.back().second, distinct.size());
 }
 
 std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
@@ -168,10 +172,11 @@ std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDe
                        {"metadata",
                         {{"name", FluxJobName(workload)},
                          {"namespace", workload.namespace_()},
-                         {"ownerReferences", json::array({{{"apiVersion", workload.api_version()},
-                                                           {"kind", workload.kind()},
-                                                           {"name", workload.name()},
-                                                           {"uid", workload.uid()}}})}}},
+                         {"ownerReferences",
+                          json::array({{{"apiVersion", workload.api_version()},
+                                        {"kind", workload.kind()},
+                                        {"name", workload.name()},
+                                        {"uid", workload.uid()}}})}}},
                        {"spec", Spec(fact, details)},
                        {"status", std::move(status)}};
   return object.dump();
@@ -187,23 +192,23 @@ std::string EventObject(const JobFact& fact) {
   const events::v1::Workload& workload = fact.workload();
   const std::string name =
       fmt::format("{}.{}.{}", workload.name(), workload.uid().substr(0, 8), fact.version());
-  const json event = {{"apiVersion", "events.k8s.io/v1"},
-                      {"kind", "Event"},
-                      {"metadata", {{"name", name}, {"namespace", workload.namespace_()}}},
-                      {"eventTime", fmt::format("{}000Z", FormatTime(Millis(fact.time_ms()))
-                                                              .substr(0, 23))},
-                      {"reportingController", "fluxqueue.io/queue"},
-                      {"reportingInstance", "fluxqueue-queue"},
-                      {"action", text.action},
-                      {"reason", text.reason},
-                      {"type", text.type},
-                      {"note", fact.message().empty() ? fact.reason() : fact.message().substr(0, 1000)},
-                      {"regarding",
-                       {{"apiVersion", workload.api_version()},
-                        {"kind", workload.kind()},
-                        {"namespace", workload.namespace_()},
-                        {"name", workload.name()},
-                        {"uid", workload.uid()}}}};
+  const json event = {
+      {"apiVersion", "events.k8s.io/v1"},
+      {"kind", "Event"},
+      {"metadata", {{"name", name}, {"namespace", workload.namespace_()}}},
+      {"eventTime", fmt::format("{}000Z", FormatTime(Millis(fact.time_ms())).substr(0, 23))},
+      {"reportingController", "fluxqueue.io/queue"},
+      {"reportingInstance", "fluxqueue-queue"},
+      {"action", text.action},
+      {"reason", text.reason},
+      {"type", text.type},
+      {"note", fact.message().empty() ? fact.reason() : fact.message().substr(0, 1000)},
+      {"regarding",
+       {{"apiVersion", workload.api_version()},
+        {"kind", workload.kind()},
+        {"namespace", workload.namespace_()},
+        {"name", workload.name()},
+        {"uid", workload.uid()}}}};
   return event.dump();
 }
 

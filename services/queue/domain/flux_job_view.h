@@ -13,7 +13,8 @@ namespace fluxqueue::queue {
 // What the fact does not carry, from the matcher's tables.
 struct FluxJobDetails {
   std::string jobspec;  // JSON; empty: not known
-  // Where the slots are, or, of a job that has ended, were; by slot. Empty: it holds and held nothing.
+  // Where the slots are, or, of a job that has ended, were; by slot. Empty: it holds and held
+  // nothing.
   std::vector<std::pair<uint32_t, std::string>> slots;
   struct Transition {
     std::string state;
@@ -31,12 +32,14 @@ std::string FluxJobName(const events::v1::Workload& workload);
 std::string NodesText(const FluxJobDetails& details);
 
 // The whole object, for the create: owned by the workload, so that it goes with it.
-std::string FluxJobObject(const events::v1::JobFact& fact, int64_t position,
+std::string FluxJobObject(const events::v1::JobFact& fact,
+                          int64_t position,
                           const FluxJobDetails& details);
 
 // A merge patch that turns any earlier version of the object into this one; what no longer holds is
 // set to null.
-std::string FluxJobPatch(const events::v1::JobFact& fact, int64_t position,
+std::string FluxJobPatch(const events::v1::JobFact& fact,
+                         int64_t position,
                          const FluxJobDetails& details);
 
 // The Event on the user's object for what a person must know; empty: this fact needs none. Refused,

@@ -1,7 +1,6 @@
 #include "services/queue/domain/flux_job_view.h"
 
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
 namespace fluxqueue::queue {
@@ -64,7 +63,8 @@ TEST(FluxJobViewTest, ThePatchTakesAwayWhatNoLongerHolds) {
   EXPECT_TRUE(patch["status"]["nodes"].is_null());
   EXPECT_TRUE(patch["status"]["allocation"].is_null());
   EXPECT_EQ(patch["status"]["position"], 2);
-  EXPECT_FALSE(patch["spec"].contains("jobspec")) << "an unknown jobspec must not take a known away";
+  EXPECT_FALSE(patch["spec"].contains("jobspec"))
+      << "an unknown jobspec must not take a known away";
 }
 
 TEST(FluxJobViewTest, ALongMessageIsCutAtACharacter) {
