@@ -88,8 +88,12 @@ function(fluxqueue_test name)
   add_executable(${name}_test ${ARG_SOURCES})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gmock_main GTest::gtest rapidcheck fluxqueue_warnings)
-  target_compile_definitions(${name}_test PRIVATE FLUXQUEUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                             FLUXQUEUE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  # Where the scripts and programs are, for those that run them; not for unit tests, whose objects ccache can then give
+  # to every checkout.
+  if(NOT ARG_LABEL STREQUAL "unit")
+    target_compile_definitions(${name}_test PRIVATE FLUXQUEUE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                               FLUXQUEUE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  endif()
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${ARG_LABEL}.${name} COMMAND ${name}_test)
   if(NOT ARG_TIMEOUT)
