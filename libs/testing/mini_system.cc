@@ -132,6 +132,14 @@ absl::Status MiniSystem::KillService(const std::string& name, int replica) {
       .status();
 }
 
+absl::Status MiniSystem::StopPart(const std::string& part) {
+  return Tool({part + "/stop", fmt::format("{}/{}", folder_, part)}).status();
+}
+
+absl::Status MiniSystem::StartPart(const std::string& part) {
+  return Tool({part + "/start", fmt::format("{}/{}", folder_, part)}).status();
+}
+
 absl::Status MiniSystem::WaitFor(const std::function<bool()>& condition,
                                  std::chrono::seconds deadline,
                                  const std::function<std::string()>& describe) {

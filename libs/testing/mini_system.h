@@ -54,6 +54,10 @@ class MiniSystem {
   // SIGKILL, in the middle of whatever it does.
   absl::Status KillService(const std::string& name, int replica = 1);
 
+  // Kafka ("kafka") or PostgreSQL ("postgres"): away, and back with its data on the same port.
+  absl::Status StopPart(const std::string& part);
+  absl::Status StartPart(const std::string& part);
+
   // Asks `condition` until it is true: OK, or DeadlineExceeded with what `describe` then says.
   absl::Status WaitFor(const std::function<bool()>& condition,
                        std::chrono::seconds deadline,

@@ -98,5 +98,17 @@ TEST_F(FaultsTest, ASecondReplicaTakesOver) {
   }
 }
 
+TEST_F(FaultsTest, BrokerAndDatabaseGoAwayAndComeBack) {
+  ApplyJobs("away");
+  WaitForEnded("away", 20, std::chrono::seconds(120));
+  ASSERT_TRUE(system_->StopPart("kafka").ok());
+  ASSERT_TRUE(system_->StartPart("kafka").ok());
+  WaitForEnded("away", 60, std::chrono::seconds(120));
+  ASSERT_TRUE(system_->StopPart("postgres").ok());
+  ASSERT_TRUE(system_->StartPart("postgres").ok());
+  WaitForEnded("away", kJobs, std::chrono::seconds(180));
+  ExpectEndedOnce("away");
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e
