@@ -94,6 +94,7 @@ class Feeder final : public ShardHandler {
   }
   void Drop() override { todo_.clear(); }
   bool HasWork() const override { return !todo_.empty(); }
+  bool HasRows() const override { return true; }
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override { return {}; }
   absl::Status Poll(Outbox& outbox) override {
     said_ = std::min(at_once_, todo_.size());

@@ -86,6 +86,9 @@ class ShardHandler : public BatchHandler {
   virtual absl::Status Load(pqxx::transaction_base& tx) = 0;
   // The lease is another's: forget.
   virtual void Drop() = 0;
+  // Asked after Poll: Write has rows. When it has none and Poll said nothing, the loop calls Commit
+  // without a transaction: most of what a watch sees is no news.
+  virtual bool HasRows() const = 0;
 };
 
 }  // namespace fluxqueue::delivery

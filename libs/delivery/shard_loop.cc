@@ -178,6 +178,10 @@ absl::Status ShardLoop::Impl::Work(std::stop_token stop) {
       handler_.Rollback();
       return polled;
     }
+    if (batch.outbox.empty() && !handler_.HasRows() && clock_.Monotonic() < renew_at_) {
+      handler_.Commit();
+      return absl::OkStatus();
+    }
     return CommitBatch(batch, &handler_, stop);
   }
   const TimePoint now = clock_.Monotonic();

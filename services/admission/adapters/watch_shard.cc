@@ -102,6 +102,10 @@ void WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts) {
   }
 }
 
+bool WatchShard::HasRows() const {
+  return !catalog_.Changes().empty() || !tracker_.Changes().empty();
+}
+
 absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
   WriteRows(tx, catalog_.Changes(), tracker_.Changes());
   return absl::OkStatus();

@@ -49,6 +49,7 @@ class WatchShard final : public delivery::ShardHandler {
   bool HasWork() const override;
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
+  bool HasRows() const override;
   absl::Status Write(pqxx::transaction_base& tx) override;
   void Commit() override;
   void Rollback() override;

@@ -39,6 +39,8 @@ struct CatalogChanges {
   std::vector<PoolRow> pools;
   std::vector<QueueRow> queues;
   std::vector<std::string> deleted_queues;
+
+  bool empty() const { return pools.empty() && queues.empty() && deleted_queues.empty(); }
 };
 
 class Catalog {

@@ -88,6 +88,8 @@ struct TrackerOutputs {
 struct TrackerChanges {
   std::vector<WorkloadRow> upserts;
   std::vector<std::string> deletes;  // uids
+
+  bool empty() const { return upserts.empty() && deletes.empty(); }
 };
 
 class Tracker {

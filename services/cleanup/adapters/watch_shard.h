@@ -46,6 +46,7 @@ class WatchShard final : public delivery::ShardHandler {
   bool HasWork() const override;
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
+  bool HasRows() const override { return false; }
   absl::Status Write(pqxx::transaction_base&) override { return absl::OkStatus(); }
   void Commit() override;
   void Rollback() override;
