@@ -78,11 +78,11 @@ Moments Collect(const std::vector<JobRecord>& records) {
     if (record.started_ms.has_value()) {
       moments.waits.push_back(Seconds(*record.started_ms - submitted));
     }
-    if (!record.ended_ms.has_value()) continue;
-    moments.last_ms = std::max(moments.last_ms, *record.ended_ms);
-    if (record.started_ms.has_value()) {
-      moments.uses.push_back(
-          {&record.planned->job, Seconds(*record.ended_ms - *record.started_ms)});
+    if (record.ended_ms.has_value()) {
+      moments.last_ms = std::max(moments.last_ms, *record.ended_ms);
+    }
+    if (record.ending == Ending::kSucceeded) {
+      moments.uses.push_back({&record.planned->job, Seconds(record.planned->run.count())});
     }
   }
   return moments;
@@ -127,11 +127,15 @@ LoadReport MakeReport(const Plan& plan, const std::vector<JobRecord>& records) {
   report.nodes = plan.nodes.size();
   report.without_run_time = plan.without_run_time;
   report.without_processors = plan.without_processors;
-  size_t pods_ended = 0;
+  size_t jobs_ran = 0;
+  size_t pods_ran = 0;
   for (const JobRecord& record : records) {
     const auto slots = static_cast<size_t>(record.planned->job.slots);
     report.pods += slots;
-    if (record.started_ms.has_value() && record.ended_ms.has_value()) pods_ended += slots;
+    if (record.started_ms.has_value() && record.ended_ms.has_value()) {
+      ++jobs_ran;
+      pods_ran += slots;
+    }
     CountEnding(record, &report);
   }
   const Moments moments = Collect(records);
@@ -142,8 +146,8 @@ LoadReport MakeReport(const Plan& plan, const std::vector<JobRecord>& records) {
   report.submitted_late_p99_s = trace::Percentile(moments.late, 99);
   if (moments.last_ms <= moments.first_ms) return report;
   report.span_s = Seconds(moments.last_ms - moments.first_ms);
-  report.jobs_per_s = static_cast<double>(moments.uses.size()) / report.span_s;
-  report.pods_per_s = static_cast<double>(pods_ended) / report.span_s;
+  report.jobs_per_s = static_cast<double>(jobs_ran) / report.span_s;
+  report.pods_per_s = static_cast<double>(pods_ran) / report.span_s;
   for (const auto& [resource, total] : trace::TotalOffer(plan.nodes)) {
     const std::optional<double> used =
         trace::Utilisation(moments.uses, resource, total, report.span_s);

@@ -34,8 +34,8 @@ struct LoadReport {
   std::vector<NamedReason> refused{};
   std::vector<NamedReason> not_ended{};  // and what keeps them
 
-  double span_s = 0;  // from the first submission to the last end
-  double jobs_per_s = 0;
+  double span_s = 0;      // from the first submission to the last end
+  double jobs_per_s = 0;  // that ran and have ended
   double pods_per_s = 0;
   // From the submission to the first running pod; to all pods bound. Unset: nothing to measure.
   std::optional<double> wait_p50_s{};
@@ -45,7 +45,9 @@ struct LoadReport {
   // How much later than planned the API server had the Jobs: above a second or so, the load was not
   // as fast as asked, and so waits are smaller than they would be.
   std::optional<double> submitted_late_p99_s{};
-  // By resource: the share of what the nodes offer, over the span.
+  // By resource: the share of what the nodes offer over the span that the jobs which succeeded
+  // asked for while their pods ran. What a job holds before its pods run and after they have ended
+  // is not use, so what the system itself takes makes it smaller.
   std::vector<std::pair<std::string, double>> utilisation{};
 
   // All that could run has ended, nothing was refused, and what was rejected could not run.
