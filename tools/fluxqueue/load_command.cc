@@ -1,10 +1,12 @@
 // fluxqueue load: a trace played on the cluster (tools/fluxqueue/load).
+#include "tools/fluxqueue/load/load_command.h"
+
 #include <memory>
 #include <string>
 
 #include "libs/base/status_macros.h"
+
 #include "tools/fluxqueue/commands.h"
-#include "tools/fluxqueue/load/load_command.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -19,8 +21,9 @@ absl::StatusOr<int> Run(const Options& options, const Context& context) {
   if (kubeconfig.empty()) {
     ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
     if (config.kubeconfig.empty()) {
-      return InvalidArgument("{}: kubernetes.kubeconfig is not set: set it, or name the cluster with --kubeconfig",
-                             config.file);
+      return InvalidArgument(
+          "{}: kubernetes.kubeconfig is not set: set it, or name the cluster with --kubeconfig",
+          config.file);
     }
     kubeconfig = config.kubeconfig;
   }
@@ -31,10 +34,12 @@ absl::StatusOr<int> Run(const Options& options, const Context& context) {
 }  // namespace
 
 void RegisterLoad(CLI::App& app, Context& context) {
-  CLI::App* sub = app.add_subcommand("load", "Play a workload trace as Kubernetes Jobs, and measure");
+  CLI::App* sub =
+      app.add_subcommand("load", "Play a workload trace as Kubernetes Jobs, and measure");
   const auto options = std::make_shared<Options>();
   load::AddLoadOptions(*sub, &options->load);
-  sub->add_option("--kubeconfig", options->kubeconfig, "The cluster, if not that of the configuration")
+  sub->add_option(
+         "--kubeconfig", options->kubeconfig, "The cluster, if not that of the configuration")
       ->check(CLI::ExistingFile);
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(*options, context); };
