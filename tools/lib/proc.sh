@@ -18,8 +18,16 @@ proc_pid() {
 
 # proc_is_ours PID DIR: the process runs (a zombie does not) and was started for DIR.
 proc_is_ours() {
-  grep -qzxsF "FLUXQUEUE_STACK=$2" "/proc/$1/environ"
-}
+  local tries
+  for tries in 1 2 3 4 5; do
+    ((tries == 1)) || nap 0.01
+    grep -qzxsF "FLUXQUEUE_STACK=$2" "/proc/$1/environ" && return 0
+    # At the moment of an exec the environment reads as empty, as that of a zombie does for good.
+    [[ -z $(tr -d '\0' 2>/dev/null <"/proc/$1/environ") ]] || return 1
+    [[ -e /proc/$1 ]] || return 1
+  done
+  return 1
+} 2>/dev/null
 
 proc_running() {
   local pid
