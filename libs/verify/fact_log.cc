@@ -1,0 +1,73 @@
+#include "libs/base/status_macros.h"
+#include "libs/verify/replay.h"
+
+namespace fluxqueue::verify {
+
+using events::v1::Envelope;
+
+std::string Bare(Envelope message) {
+  message.clear_stream();
+  message.clear_sequence();
+  message.clear_time_ms();
+  message.clear_traceparent();
+  return message.SerializeAsString();
+}
+
+void FactLog::BeginPartition(int partition, bool cut) {
+  partitions_.insert_or_assign(partition, Partition{cut, delivery::StreamFilter({}, cut)});
+}
+
+void FactLog::Fold(const LogRecord& record) {
+  const auto unreadable = [&](std::string_view why) {
+    unreadable_.push_back(
+        fmt::format("partition {} offset {}: {}", record.partition, record.offset, why));
+  };
+  Envelope message;
+  if (!message.ParseFromArray(record.value.data(), static_cast<int>(record.value.size()))) {
+    return unreadable("it does not decode as an Envelope");
+  }
+  if (!message.has_job_fact()) return unreadable("it is not a JobFact");
+  Partition& partition = partitions_.at(record.partition);
+  const auto verdict = partition.filter.Judge(message.stream(), message.sequence());
+  if (verdict != delivery::StreamFilter::Verdict::kTake) {
+    ++duplicates_;
+    return;
+  }
+  partition.filter.Commit();
+  ++facts_;
+  const events::v1::JobFact& fact = message.job_fact();
+  Trail& trail = trails_[fact.job_id()];
+  const bool any_first = trail.first == 0 && partition.cut;
+  if (!any_first && fact.version() != trail.last + 1) {
+    trail.faults.push_back(fmt::format("version {} follows {} (partition {} offset {})",
+                                       fact.version(),
+                                       trail.last,
+                                       record.partition,
+                                       record.offset));
+  }
+  if (trail.first == 0) trail.first = fact.version();
+  trail.last = fact.version();
+  Job& job = jobs_[fact.job_id()];
+  job.pool = fact.pool();
+  job.facts.push_back({record.partition, record.offset, Bare(std::move(message))});
+}
+
+std::optional<FactLog::Recorded> FactLog::Take(const std::string& job_id) {
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end() || job->second.facts.empty()) return std::nullopt;
+  Recorded fact = std::move(job->second.facts.front());
+  job->second.facts.pop_front();
+  return fact;
+}
+
+std::vector<std::pair<std::string, FactLog::Recorded>> FactLog::Left(
+    const std::set<std::string>& pools) const {
+  std::vector<std::pair<std::string, Recorded>> left;
+  for (const auto& [id, job] : jobs_) {
+    if (!pools.contains(job.pool)) continue;
+    for (const Recorded& fact : job.facts) left.emplace_back(id, fact);
+  }
+  return left;
+}
+
+}  // namespace fluxqueue::verify

@@ -1,0 +1,271 @@
+#include "tools/fluxqueue/job_store.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/queue/v1/rows.pb.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/model/job_state.h"
+#include "libs/postgres/array.h"
+#include "libs/postgres/statement.h"
+#include "libs/queue_core/queue_core.h"
+
+#include "tools/fluxqueue/snapshot_store.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+using postgres::Exec;
+using postgres::Statement;
+
+constexpr size_t kNamesForNearMatches = 5000;
+
+#define FLUXQUEUE_JOB_COLUMNS                                                                     \
+  "job_id, pool, queue, namespace, name, kind, state, version, attempt, reason, message, slots, " \
+  "priority, created_ms, start_ms, updated_ms"
+#define FLUXQUEUE_ENDED "state IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"
+
+constexpr Statement kJobs{
+    "cli_list_jobs",
+    "SELECT " FLUXQUEUE_JOB_COLUMNS
+    ", count(*) OVER () FROM queue.jobs "
+    "WHERE ($1 = '' OR queue = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR namespace = $3) "
+    "  AND ($4::boolean OR NOT " FLUXQUEUE_ENDED
+    ") "
+    "ORDER BY created_ms DESC, job_id DESC LIMIT nullif($5::bigint, 0)"};
+constexpr Statement kFind{"cli_find_job",
+                          "SELECT " FLUXQUEUE_JOB_COLUMNS
+                          " FROM queue.jobs "
+                          "WHERE job_id = $1 OR name = $1 OR namespace || '/' || name = $1 "
+                          "ORDER BY job_id = $1 DESC, created_ms DESC, updated_ms DESC LIMIT 100"};
+constexpr Statement kNames{
+    "cli_job_names",
+    "SELECT namespace || '/' || name FROM queue.jobs ORDER BY created_ms DESC LIMIT $1"};
+constexpr Statement kEvents{"cli_job_events",
+                            "SELECT version, time_ms, state, attempt, reason, message "
+                            "FROM queue.job_events WHERE job_id = $1 ORDER BY version"};
+constexpr Statement kPlacements{"cli_placements",
+                                "SELECT job_id, attempt, placement FROM matcher.allocations "
+                                "WHERE job_id = ANY($1::text[]) ORDER BY job_id, attempt, part"};
+constexpr Statement kParts{"cli_parts",
+                           "SELECT part, placement, released FROM matcher.allocations "
+                           "WHERE job_id = $1 AND attempt = $2 ORDER BY part"};
+constexpr Statement kPods{
+    "cli_pods",
+    "SELECT part, slot, namespace || '/' || pod_name, state FROM binder.slots "
+    "WHERE job_id = $1 AND attempt = $2"};
+constexpr Statement kQueues{"cli_queues",
+                            "SELECT pool, queue, row FROM queue.queues ORDER BY pool, queue"};
+constexpr Statement kCounts{
+    "cli_counts",
+    "SELECT pool, queue, state, count(*) FROM queue.jobs GROUP BY pool, queue, state"};
+// What the core wants of a pool (services/queue/adapters/queue_store.cc).
+constexpr Statement kCorePools{"cli_core_pools", "SELECT pool, row FROM queue.pools"};
+constexpr Statement kCoreQueues{"cli_core_queues", "SELECT row FROM queue.queues WHERE pool = $1"};
+constexpr Statement kCoreJobs{
+    "cli_core_jobs", "SELECT row FROM queue.jobs WHERE pool = $1 AND NOT " FLUXQUEUE_ENDED};
+constexpr Statement kCoreCycles{
+    "cli_core_cycles", "SELECT requested FROM queue.cycles WHERE pool = $1 AND NOT answered"};
+
+#undef FLUXQUEUE_JOB_COLUMNS
+#undef FLUXQUEUE_ENDED
+
+std::string Bytes(const pqxx::field& field) {
+  return pqxx::binarystring(field).str();
+}
+std::string Text(const pqxx::field& field) {
+  return field.as<std::string>();
+}
+int64_t Number(const pqxx::field& field) {
+  return field.as<int64_t>();
+}
+
+Job ReadJob(const pqxx::row& row) {
+  Job job{.id = Text(row[0]),
+          .pool = Text(row[1]),
+          .queue = Text(row[2]),
+          .space = Text(row[3]),
+          .name = Text(row[4]),
+          .kind = Text(row[5]),
+          .state = Text(row[6]),
+          .version = Number(row[7]),
+          .attempt = Number(row[8]),
+          .reason = Text(row[9]),
+          .message = Text(row[10]),
+          .slots = Number(row[11]),
+          .priority = Number(row[12]),
+          .created_ms = Number(row[13]),
+          .start_ms = Number(row[14]),
+          .updated_ms = Number(row[15])};
+  const auto state = model::ParseJobState(job.state);
+  job.ended = state.has_value() && model::IsTerminal(*state);
+  return job;
+}
+
+std::vector<std::string> Blobs(pqxx::transaction_base& tx,
+                               const Statement& statement,
+                               const std::string& pool) {
+  std::vector<std::string> blobs;
+  for (const pqxx::row& row : Exec(tx, statement, pool)) blobs.push_back(Bytes(row[0]));
+  return blobs;
+}
+
+void AddNodes(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
+  std::map<std::string, Job*> by_id;
+  postgres::TextArray ids;
+  for (Job& job : *jobs) {
+    by_id[job.id] = &job;
+    ids.Add(job.id);
+  }
+  for (const pqxx::row& row : Exec(tx, kPlacements, ids.text())) {
+    Job& job = *by_id.at(Text(row[0]));
+    events::v1::Placement placement;
+    if (Number(row[1]) != job.attempt || !placement.ParseFromString(Bytes(row[2]))) continue;
+    for (const auto& slot : placement.slots()) {
+      if (std::find(job.nodes.begin(), job.nodes.end(), slot.node()) == job.nodes.end()) {
+        job.nodes.push_back(slot.node());
+      }
+    }
+  }
+}
+
+absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
+  const bool any = std::any_of(
+      jobs->begin(), jobs->end(), [](const Job& job) { return job.state == "Pending"; });
+  if (!any) return absl::OkStatus();
+  for (const pqxx::row& row : Exec(tx, kCorePools)) {
+    const std::string pool = Text(row[0]);
+    queue_core::QueueCore core(pool);
+    RETURN_IF_ERROR(Annotate(core.Restore({.pool = Bytes(row[1]),
+                                           .queues = Blobs(tx, kCoreQueues, pool),
+                                           .jobs = Blobs(tx, kCoreJobs, pool),
+                                           .cycles_unanswered = Blobs(tx, kCoreCycles, pool)}),
+                             "rows of pool " + pool));
+    for (Job& job : *jobs) {
+      if (job.pool == pool && job.state == "Pending") job.position = core.Position(job.id);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+JobStore::JobStore(const std::string& dsn) : connection_(PostgresOptions(dsn)) {}
+
+absl::StatusOr<std::vector<Job>> JobStore::Jobs(const JobFilter& filter, int64_t* total) {
+  std::vector<Job> jobs;
+  *total = 0;
+  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row :
+         Exec(tx, kJobs, filter.queue, filter.state, filter.space, filter.ended, filter.limit)) {
+      jobs.push_back(ReadJob(row));
+      *total = Number(row[16]);
+    }
+    return absl::OkStatus();
+  }));
+  std::reverse(jobs.begin(), jobs.end());
+  return jobs;
+}
+
+absl::StatusOr<std::vector<Job>> JobStore::Find(const std::string& wanted) {
+  std::vector<Job> jobs;
+  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kFind, wanted)) jobs.push_back(ReadJob(row));
+    return absl::OkStatus();
+  }));
+  return jobs;
+}
+
+absl::StatusOr<std::vector<std::string>> JobStore::Names() {
+  std::vector<std::string> names;
+  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kNames, kNamesForNearMatches))
+      names.push_back(Text(row[0]));
+    return absl::OkStatus();
+  }));
+  return names;
+}
+
+absl::Status JobStore::AddPlaces(std::vector<Job>* jobs) {
+  return connection_.Transact([&](pqxx::transaction_base& tx) {
+    // The rows of the core have to be of one moment.
+    tx.exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    AddNodes(tx, jobs);
+    return AddPositions(tx, jobs);
+  });
+}
+
+absl::StatusOr<std::vector<JobEvent>> JobStore::Events(const std::string& job_id) {
+  std::vector<JobEvent> events;
+  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kEvents, job_id)) {
+      events.push_back({Number(row[0]),
+                        Number(row[1]),
+                        Text(row[2]),
+                        Number(row[3]),
+                        Text(row[4]),
+                        Text(row[5])});
+    }
+    return absl::OkStatus();
+  }));
+  return events;
+}
+
+absl::StatusOr<std::vector<JobSlot>> JobStore::Slots(const Job& job) {
+  std::map<std::pair<int64_t, int64_t>, JobSlot> slots;
+  RETURN_IF_ERROR(connection_.Transact([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kParts, job.id, job.attempt)) {
+      events::v1::Placement placement;
+      if (!placement.ParseFromString(Bytes(row[1]))) continue;
+      for (const auto& slot : placement.slots()) {
+        slots[{Number(row[0]), slot.slot()}] = {.part = Number(row[0]),
+                                                .slot = slot.slot(),
+                                                .node = slot.node(),
+                                                .released = row[2].as<bool>() || slot.released()};
+      }
+    }
+    for (const pqxx::row& row : Exec(tx, kPods, job.id, job.attempt)) {
+      const auto slot = slots.find({Number(row[0]), Number(row[1])});
+      if (slot == slots.end()) continue;
+      slot->second.pod = Text(row[2]);
+      slot->second.pod_state = Text(row[3]);
+    }
+    return absl::OkStatus();
+  }));
+  std::vector<JobSlot> result;
+  for (auto& [key, slot] : slots) result.push_back(std::move(slot));
+  return result;
+}
+
+absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues() {
+  std::map<std::pair<std::string, std::string>, QueueInfo> queues;
+  RETURN_IF_ERROR(connection_.Transact([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kQueues)) {
+      queue::v1::QueueRow stored;
+      stored.ParseFromString(Bytes(row[2]));
+      const events::v1::QueueConfigured& config = stored.config();
+      queues[{Text(row[0]), Text(row[1])}] = {.pool = Text(row[0]),
+                                              .queue = Text(row[1]),
+                                              .strategy = config.strategy(),
+                                              .priority = config.priority(),
+                                              .weight = config.weight(),
+                                              .depth = config.queue_depth(),
+                                              .jobs = {}};
+    }
+    for (const pqxx::row& row : Exec(tx, kCounts)) {
+      QueueInfo& queue = queues[{Text(row[0]), Text(row[1])}];
+      queue.pool = Text(row[0]);
+      queue.queue = Text(row[1]);
+      queue.jobs[Text(row[2])] = Number(row[3]);
+    }
+    return absl::OkStatus();
+  }));
+  std::vector<QueueInfo> result;
+  for (auto& [key, queue] : queues) result.push_back(std::move(queue));
+  return result;
+}
+
+}  // namespace fluxqueue::cli

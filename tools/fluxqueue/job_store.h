@@ -1,0 +1,100 @@
+// Jobs as the tables have them, for people. Reads only; throws nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libs/postgres/connection.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::cli {
+
+struct JobFilter {
+  std::string queue{};
+  std::string state{};
+  std::string space{};
+  bool ended = false;  // also those that have
+  // The newest; 0: all.
+  int64_t limit = 0;
+};
+
+struct Job {
+  std::string id{};
+  std::string pool{};
+  std::string queue{};
+  std::string space{};
+  std::string name{};
+  std::string kind{};
+  std::string state{};
+  int64_t version = 0;
+  int64_t attempt = 0;
+  std::string reason{};
+  std::string message{};
+  int64_t slots = 0;
+  int64_t priority = 0;
+  int64_t created_ms = 0;
+  int64_t start_ms = 0;  // expected, if it has not started
+  int64_t updated_ms = 0;
+  bool ended = false;
+  // Filled by AddPlaces: of the present attempt, in the order of the slots, each once; and its
+  // place in line, 0: none.
+  std::vector<std::string> nodes{};
+  size_t position = 0;
+
+  std::string FullName() const { return space + "/" + name; }
+};
+
+struct JobEvent {
+  int64_t version = 0;
+  int64_t time_ms = 0;
+  std::string state{};
+  int64_t attempt = 0;
+  std::string reason{};
+  std::string message{};
+};
+
+struct JobSlot {
+  int64_t part = 0;
+  int64_t slot = 0;
+  std::string node{};
+  bool released = false;
+  std::string pod{};        // empty: none (any more)
+  std::string pod_state{};  // of binder.slots
+};
+
+struct QueueInfo {
+  std::string pool{};
+  std::string queue{};
+  std::string strategy{};
+  int64_t priority = 0;
+  int64_t weight = 0;
+  int64_t depth = 0;
+  std::map<std::string, int64_t> jobs{};  // by state
+};
+
+class JobStore {
+ public:
+  explicit JobStore(const std::string& dsn);
+
+  // The oldest first. `*total`: how many there are without the limit.
+  absl::StatusOr<std::vector<Job>> Jobs(const JobFilter& filter, int64_t* total);
+  // By id, namespace/name or name; the newest first.
+  absl::StatusOr<std::vector<Job>> Find(const std::string& wanted);
+  // namespace/name of the newest jobs.
+  absl::StatusOr<std::vector<std::string>> Names();
+  // Nodes from the matcher's allocations, positions from the queue's own core over the queue's
+  // rows.
+  absl::Status AddPlaces(std::vector<Job>* jobs);
+  absl::StatusOr<std::vector<JobEvent>> Events(const std::string& job_id);
+  absl::StatusOr<std::vector<JobSlot>> Slots(const Job& job);
+  absl::StatusOr<std::vector<QueueInfo>> Queues();
+
+ private:
+  postgres::Connection connection_;
+};
+
+}  // namespace fluxqueue::cli

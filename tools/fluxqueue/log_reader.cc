@@ -1,0 +1,168 @@
+#include "tools/fluxqueue/log_reader.h"
+
+#include <charconv>
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kafka/admin.h"
+#include "libs/kafka/reader.h"
+#include "libs/postgres/statement.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+constexpr postgres::Statement kPools{"cli_pools", "SELECT pool, partition FROM admission.pools"};
+constexpr postgres::Statement kTruncated{
+    "cli_truncated",
+    "SELECT 'queue', partition FROM queue.inbox WHERE truncated "
+    "UNION ALL SELECT 'matcher', partition FROM matcher.inbox WHERE truncated"};
+
+verify::LogRecord View(const kafka::Message& message) {
+  return {message.partition, message.offset, message.append_time, message.value};
+}
+
+std::string Header(const kafka::Message& message, std::string_view name) {
+  for (const auto& [key, value] : message.headers) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+int64_t Number(const std::string& text) {
+  int64_t number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+absl::Status NotWhole(int partition, std::string_view why) {
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "the log of partition {} does not begin where its pools began ({}): it cannot "
+                    "be replayed from its "
+                    "start",
+                    partition,
+                    why);
+}
+
+}  // namespace
+
+absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut) const {
+  ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(bootstrap_));
+  ASSIGN_OR_RETURN(const int partitions, admin->PartitionCount(names_.jobs));
+  if (partitions == 0) {
+    return MakeStatus(absl::StatusCode::kNotFound,
+                      "there is no topic {} at {}: the queue makes it when it starts",
+                      names_.jobs,
+                      bootstrap_);
+  }
+  verify::FactLog facts;
+  *cut = false;
+  for (int partition = 0; partition < partitions; ++partition) {
+    ASSIGN_OR_RETURN(const kafka::Watermarks marks, admin->QueryWatermarks(names_.jobs, partition));
+    facts.BeginPartition(partition, marks.low > 0);
+    *cut |= marks.low > 0;
+    if (marks.low == marks.high) continue;
+    RETURN_IF_ERROR(kafka::ReadPartition(bootstrap_,
+                                         names_.jobs,
+                                         partition,
+                                         marks.low,
+                                         [&](const kafka::Message& message) {
+                                           facts.Fold(View(message));
+                                           return absl::OkStatus();
+                                         })
+                        .status());
+  }
+  return facts;
+}
+
+absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) const {
+  verify::Replayer::Buried buried;
+  const std::string wanted = fmt::format("{}", partition);
+  const auto marks =
+      kafka::ReadPartition(bootstrap_, names_.dead_letter, 0, 0, [&](const kafka::Message& letter) {
+        if (Header(letter, "fluxqueue_topic") == names_.pool &&
+            Header(letter, "fluxqueue_partition") == wanted) {
+          buried.emplace(Header(letter, "fluxqueue_service"),
+                         Number(Header(letter, "fluxqueue_offset")));
+        }
+        return absl::OkStatus();
+      });
+  RETURN_IF_ERROR(marks.status());
+  return buried;
+}
+
+absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
+                                                                  verify::FactLog& facts) const {
+  ASSIGN_OR_RETURN(verify::Replayer::Buried buried, ReadBuried(partition));
+  verify::Replayer replayer(partition, facts, std::move(buried));
+  ASSIGN_OR_RETURN(const kafka::Watermarks marks,
+                   kafka::ReadPartition(bootstrap_,
+                                        names_.pool,
+                                        partition,
+                                        0,
+                                        [&](const kafka::Message& message) -> absl::Status {
+                                          if (message.offset > 0 && replayer.empty()) {
+                                            return NotWhole(partition, "retention has cut it");
+                                          }
+                                          return replayer.Fold(View(message));
+                                        }));
+  if (marks.low > 0) return NotWhole(partition, "retention has cut it");
+  return replayer.Finish();
+}
+
+absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& connection,
+                                                     const std::string& pool) {
+  std::map<std::string, int> pools;
+  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : postgres::Exec(tx, kPools)) {
+      pools[row[0].as<std::string>()] = row[1].as<int>();
+    }
+    return absl::OkStatus();
+  }));
+  if (pool.empty()) return pools;
+  const auto found = pools.find(pool);
+  if (found != pools.end()) return std::map<std::string, int>{*found};
+  std::vector<std::string> names;
+  for (const auto& [name, partition] : pools) names.push_back(name);
+  return MakeStatus(absl::StatusCode::kNotFound,
+                    "there is no pool {}; there are: {}",
+                    pool,
+                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+}
+
+absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
+                                                            const LogReader& reader,
+                                                            const std::map<std::string, int>& pools,
+                                                            verify::FactLog& facts) {
+  std::set<int> partitions;
+  for (const auto& [pool, partition] : pools) partitions.insert(partition);
+  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+    for (const pqxx::row& row : postgres::Exec(tx, kTruncated)) {
+      const int partition = row[1].as<int>();
+      if (!partitions.contains(partition)) continue;
+      return NotWhole(partition,
+                      fmt::format("the {} has begun in the middle of it, or of one before it",
+                                  row[0].as<std::string>()));
+    }
+    return absl::OkStatus();
+  }));
+  std::vector<verify::PoolReplay> results;
+  for (const int partition : partitions) {
+    ASSIGN_OR_RETURN(std::vector<verify::PoolReplay> replayed, reader.Replay(partition, facts));
+    for (verify::PoolReplay& pool : replayed) {
+      if (pools.contains(pool.pool)) results.push_back(std::move(pool));
+    }
+  }
+  return results;
+}
+
+void AddTopic(const verify::FactLog& facts, bool cut, verify::Snapshot* snapshot) {
+  for (const auto& [id, trail] : facts.trails()) {
+    snapshot->topic[id] = {.last = trail.last, .faults = trail.faults};
+  }
+  snapshot->unreadable = facts.unreadable();
+  snapshot->topic_cut = cut;
+}
+
+}  // namespace fluxqueue::cli

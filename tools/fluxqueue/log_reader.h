@@ -1,0 +1,54 @@
+// The logs as they stand in Kafka now, for verify and replay. Reads only, outside of any group.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "libs/kafka/topics.h"
+#include "libs/postgres/connection.h"
+#include "libs/verify/replay.h"
+#include "libs/verify/snapshot.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::cli {
+
+class LogReader {
+ public:
+  // Topics have the names of `names`.
+  explicit LogReader(std::string bootstrap, kafka::TopicNames names = {})
+      : bootstrap_(std::move(bootstrap)), names_(std::move(names)) {}
+
+  // The jobs topic. `cut`: its beginning is no longer kept.
+  absl::StatusOr<verify::FactLog> ReadFacts(bool* cut) const;
+
+  // A partition of the pool topic through the cores. FailedPrecondition when the log does not begin
+  // at its beginning (any more). `facts` has to be read before.
+  absl::StatusOr<std::vector<verify::PoolReplay>> Replay(int partition,
+                                                         verify::FactLog& facts) const;
+
+ private:
+  absl::StatusOr<verify::Replayer::Buried> ReadBuried(int partition) const;
+
+  const std::string bootstrap_;
+  const kafka::TopicNames names_;
+};
+
+// Pools and their partitions, from admission.pools. NotFound (with the names that there are) when
+// `pool` is not empty and not among them.
+absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& connection,
+                                                     const std::string& pool);
+
+// Replays the pools' partitions. FailedPrecondition when queue or matcher have not read a log from
+// its beginning.
+absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
+                                                            const LogReader& reader,
+                                                            const std::map<std::string, int>& pools,
+                                                            verify::FactLog& facts);
+
+// The topic's part of a snapshot.
+void AddTopic(const verify::FactLog& facts, bool cut, verify::Snapshot* snapshot);
+
+}  // namespace fluxqueue::cli
