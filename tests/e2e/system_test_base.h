@@ -19,8 +19,8 @@ struct JobOptions {
   bool indexed = false;
   std::string cpu = "500m";
   std::string run_seconds = "0.2";
-  std::string annotations;  // of the Job: "{fluxqueue.io/hold: \"true\"}"
-  std::string pod_spec;     // more lines of the template's spec, indented by six
+  std::string annotations{};  // of the Job: "{fluxqueue.io/hold: \"true\"}"
+  std::string pod_spec{};     // more lines of the template's spec, indented by six
 };
 
 inline std::string JobYaml(const std::string& name, const JobOptions& options = {}) {
