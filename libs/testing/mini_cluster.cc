@@ -50,15 +50,10 @@ absl::StatusOr<std::string> MiniCluster::Kubectl(const std::vector<std::string>&
   const std::string input_file = folder_ + "/kubectl-input";
   const std::string error_file = folder_ + "/kubectl-error";
   std::ofstream(input_file) << input;
-  // The one that was built with the cluster.
-  std::string command = fmt::format(
-      "cd {}/tools && . lib/log.sh && . lib/cache.sh && \"$(kubernetes_home .)\"/kubectl "
-      "--kubeconfig {}",
-      ShellQuote(FLUXQUEUE_SOURCE_DIR),
-      ShellQuote(kubeconfig()));
-  for (const std::string& argument : arguments) command += " " + ShellQuote(argument);
-  auto output = Run(fmt::format(
-      "bash -c {} <{} 2>{}", ShellQuote(command), ShellQuote(input_file), ShellQuote(error_file)));
+  auto output = Run(fmt::format("{} <{} 2>{}",
+                                KubectlCommand(kubeconfig(), arguments),
+                                ShellQuote(input_file),
+                                ShellQuote(error_file)));
   if (output.ok()) return output;
   std::ifstream errors(error_file);
   return Unavailable(

@@ -78,16 +78,11 @@ absl::StatusOr<std::string> MiniSystem::Kubectl(const std::vector<std::string>& 
   const std::string input_file = folder_ + "/kubectl-input";
   const std::string error_file = folder_ + "/kubectl-error";
   std::ofstream(input_file) << input;
-  ASSIGN_OR_RETURN(
-      ShellResult result,
-      RunAny(fmt::format(
-          "cd {}/tools && . lib/log.sh && . lib/cache.sh && \"$(kubernetes_home .)\"/kubectl "
-          "--kubeconfig {}/kubeconfig {} <{} 2>{}",
-          ShellQuote(FLUXQUEUE_SOURCE_DIR),
-          ShellQuote(folder_),
-          ShellCommand(arguments),
-          ShellQuote(input_file),
-          ShellQuote(error_file))));
+  ASSIGN_OR_RETURN(ShellResult result,
+                   RunAny(fmt::format("{} <{} 2>{}",
+                                      KubectlCommand(folder_ + "/kubeconfig", arguments),
+                                      ShellQuote(input_file),
+                                      ShellQuote(error_file))));
   if (result.exit_code == 0) return std::move(result.output);
   std::ifstream errors(error_file);
   return Unavailable("kubectl {}: {}",

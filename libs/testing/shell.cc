@@ -21,6 +21,19 @@ std::string ShellCommand(const std::vector<std::string>& words) {
   return command;
 }
 
+std::string KubectlCommand(const std::string& kubeconfig,
+                           const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {
+      "bash",
+      "-c",
+      "cd \"$0\" && . lib/log.sh && . lib/cache.sh && exec \"$(kubernetes_home .)/kubectl\" \"$@\"",
+      FLUXQUEUE_SOURCE_DIR "/tools",
+      "--kubeconfig",
+      kubeconfig};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return ShellCommand(words);
+}
+
 absl::StatusOr<ShellResult> RunAny(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return Unavailable("cannot run {}", command);

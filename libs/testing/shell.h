@@ -13,6 +13,10 @@ namespace fluxqueue::testing {
 std::string ShellQuote(std::string_view text);
 std::string ShellCommand(const std::vector<std::string>& words);
 
+// kubectl as it was built with the control plane, with this kubeconfig.
+std::string KubectlCommand(const std::string& kubeconfig,
+                           const std::vector<std::string>& arguments);
+
 struct ShellResult {
   int exit_code = 0;
   std::string output;
