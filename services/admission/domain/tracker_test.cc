@@ -154,6 +154,23 @@ TEST_F(TrackerTest, SubmitsABarePod) {
   EXPECT_EQ(submitted.spec().slots(), 1);
 }
 
+TEST_F(TrackerTest, APinnedPodThatTheBinderLetGoAsksForNothingNew) {
+  json pod = PodJson();
+  pod["spec"]["volumes"] =
+      json::array({{{"name", "v"}, {"ephemeral", {{"volumeClaimTemplate", json::object()}}}}});
+  pod = Held(pod);
+  ASSERT_THAT(Observe(pod).messages, SizeIs(1));
+  pod["spec"].erase("schedulingGates");
+  pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+      {"nodeSelectorTerms",
+       json::array({{{"matchFields",
+                      json::array({{{"key", "metadata.name"},
+                                    {"operator", "In"},
+                                    {"values", json::array({"node-1"})}}})}}})}};
+  pod["metadata"]["annotations"]["fluxqueue.io/allocation"] = "1.0.0/1";
+  EXPECT_THAT(Observe(pod).messages, IsEmpty());
+}
+
 TEST_F(TrackerTest, SubmitsAWorkQueueWithAsManySlotsAsPods) {
   json job = JobJson("w", 7);
   job["spec"].erase("completions");
