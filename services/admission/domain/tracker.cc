@@ -171,7 +171,8 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
                    kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   wish.cancel = keys.cancel;
   wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
-  // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new question.
+  // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
+  // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();
   return wish;
 }
