@@ -1,0 +1,267 @@
+#include "tests/bench/cluster_driver.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/http/client.h"
+#include "libs/kubernetes/config.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/resource.h"
+#include "libs/kubernetes/views.h"
+#include "tests/bench/probe.h"
+
+namespace fluxqueue::bench {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int kCreators = 16;
+constexpr std::chrono::seconds kSettle{2};
+constexpr int kSettleTries = 30;
+constexpr kubernetes::Resource kServiceAccounts{"", "v1", "serviceaccounts"};
+constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
+
+// Not stored, or not about workloads: nodes and leases are written by the clock.
+constexpr std::array kNotCounted = {"leases", "nodes", "tokenreviews", "subjectaccessreviews",
+                                    "selfsubjectaccessreviews", "serviceaccounts"};
+
+std::string LabelOf(const std::string& labels, std::string_view key) {
+  const std::string begin = fmt::format("{}=\"", key);
+  size_t at = labels.find("{" + begin);
+  if (at == std::string::npos) at = labels.find("," + begin);
+  if (at == std::string::npos) return {};
+  at += begin.size() + 1;
+  return labels.substr(at, labels.find('"', at) - at);
+}
+
+bool IsWrite(const std::string& verb) {
+  return verb == "POST" || verb == "PUT" || verb == "PATCH" || verb == "DELETE" ||
+         verb == "APPLY" || verb == "DELETECOLLECTION";
+}
+
+double Sum(const Writes& writes) {
+  double sum = 0;
+  for (const auto& [what, count] : writes) sum += count;
+  return sum;
+}
+
+// "gang-17" → "gang".
+std::string PrefixOf(std::string_view name) {
+  return std::string(name.substr(0, name.rfind('-')));
+}
+
+double Milliseconds(SteadyClock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClusterDriver>> ClusterDriver::Connect(
+    const std::string& kubeconfig, std::string space, int timeout_s) {
+  ASSIGN_OR_RETURN(kubernetes::ClusterConfig config, kubernetes::ReadKubeconfig(kubeconfig));
+  // A machine that is busy with the benchmark answers late.
+  config.request_timeout = std::chrono::seconds(60);
+  return std::unique_ptr<ClusterDriver>(
+      new ClusterDriver(std::move(config), std::move(space), timeout_s));
+}
+
+ClusterDriver::ClusterDriver(kubernetes::ClusterConfig config, std::string space, int timeout_s)
+    : config_(config), space_(std::move(space)), timeout_(timeout_s), client_(std::move(config)) {}
+
+ClusterDriver::~ClusterDriver() = default;
+
+absl::Status ClusterDriver::Open(bool managed) {
+  const std::string labels =
+      managed ? fmt::format(R"(,"labels":{{"{}":"true"}})", kubernetes::kManagedLabel) : "";
+  RETURN_IF_ERROR(client_
+                      .Create(kubernetes::kNamespaces, {},
+                              fmt::format(R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"{}}}}})",
+                                          space_, labels))
+                      .status());
+  // Without it no pod can be made there.
+  const TimePoint deadline = SteadyClock::now() + timeout_;
+  while (!client_.Get(kServiceAccounts, space_, "default").ok()) {
+    if (SteadyClock::now() > deadline) {
+      return Unavailable("namespace {} has no service account yet: does the controller manager run?",
+                         space_);
+    }
+    std::this_thread::sleep_for(Millis(100));
+  }
+  kubernetes::WatcherOptions options;
+  options.resource = kubernetes::kJobs;
+  options.selector.space = space_;
+  jobs_ = std::make_unique<kubernetes::Watcher>(
+      client_, options, [this](const kubernetes::WatchEvent& event) { OnJob(event); });
+  return absl::OkStatus();
+}
+
+absl::Status ClusterDriver::Close() {
+  jobs_.reset();
+  RETURN_IF_ERROR(client_.Delete(kubernetes::kNamespaces, {}, space_));
+  const TimePoint deadline = SteadyClock::now() + timeout_;
+  while (!absl::IsNotFound(client_.Get(kubernetes::kNamespaces, {}, space_).status())) {
+    if (SteadyClock::now() > deadline) {
+      return Unavailable("namespace {} has not gone after {} s", space_, timeout_.count());
+    }
+    std::this_thread::sleep_for(Millis(500));
+  }
+  return absl::OkStatus();
+}
+
+void ClusterDriver::OnJob(const kubernetes::WatchEvent& event) {
+  if (event.object.empty()) return;
+  const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(event.object);
+  if (!job.ok() || !(job->complete || job->has_failed)) return;
+  const std::lock_guard lock(mutex_);
+  if (job->has_failed) failed_ = fmt::format("{}: {}", job->meta.name, job->message);
+  if (ended_.emplace(job->meta.name, SteadyClock::now()).second) {
+    ++ended_by_prefix_[PrefixOf(job->meta.name)];
+    changed_.notify_all();
+  }
+}
+
+void ClusterDriver::OnPod(const kubernetes::WatchEvent& event) {
+  if (event.object.empty()) return;
+  const TimePoint now = SteadyClock::now();
+  const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(event.object);
+  if (!pod.ok() || pod->spec.node_name.empty()) return;
+  const auto name = pod->meta.labels.find(kJobNameLabel);
+  if (name == pod->meta.labels.end()) return;
+  const std::lock_guard lock(mutex_);
+  if (bound_.emplace(name->second, now).second) changed_.notify_all();
+}
+
+std::string ClusterDriver::JobObject(const std::string& name, int pods) const {
+  return fmt::format(
+      R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"{}","namespace":"{}"}},"spec":{{)"
+      R"("parallelism":{},"completions":{},"template":{{"spec":{{"restartPolicy":"Never","containers":[)"
+      R"({{"name":"main","image":"work","resources":{{"requests":{{"cpu":"100m","memory":"64Mi"}}}}}}]}}}}}}}})",
+      name, space_, pods, pods);
+}
+
+absl::Status ClusterDriver::CreateAll(const std::string& prefix, int count, int pods) {
+  std::atomic<int> next = 0;
+  std::mutex mutex;
+  absl::Status first;
+  const auto work = [&] {
+    for (int i = next++; i < count; i = next++) {
+      const absl::Status made =
+          client_
+              .Create(kubernetes::kJobs, space_, JobObject(fmt::format("{}-{}", prefix, i), pods))
+              .status();
+      if (made.ok()) continue;
+      next = count;
+      const std::lock_guard lock(mutex);
+      first.Update(made);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < std::min(count, kCreators); ++i) threads.emplace_back(work);
+  }
+  return first;
+}
+
+absl::Status ClusterDriver::AwaitEnds(const std::string& prefix, int count) {
+  std::unique_lock lock(mutex_);
+  const bool all = changed_.wait_for(lock, timeout_, [&] {
+    return ended_by_prefix_[prefix] >= count || !failed_.empty();
+  });
+  if (!failed_.empty()) return Internal("a Job has failed: {}", failed_);
+  if (all) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kDeadlineExceeded, "only {} of {} Jobs {}-… have ended after {} s",
+                    ended_by_prefix_[prefix], count, prefix, timeout_.count());
+}
+
+absl::StatusOr<Writes> ClusterDriver::ReadWrites() {
+  http::Client http({.base_url = config_.server,
+                     .tls = config_.tls,
+                     .bearer_token = [this] { return config_.token; }});
+  ASSIGN_OR_RETURN(const http::Response page,
+                   http.Do({.target = "/metrics", .accept = "*/*", .timeout = Millis(60'000)}));
+  if (page.status != 200) return Unavailable("the API server's /metrics: HTTP {}", page.status);
+  Writes writes;
+  for (const MetricLine& line : ParseMetrics(page.body)) {
+    if (line.name != "apiserver_request_total") continue;
+    const std::string verb = LabelOf(line.labels, "verb");
+    const std::string resource = LabelOf(line.labels, "resource");
+    if (!IsWrite(verb) || resource.empty() ||
+        std::find(kNotCounted.begin(), kNotCounted.end(), resource) != kNotCounted.end()) {
+      continue;
+    }
+    const std::string part = LabelOf(line.labels, "subresource");
+    writes[fmt::format("{}{}{} {}", resource, part.empty() ? "" : "/", part, verb)] += line.value;
+  }
+  return writes;
+}
+
+absl::StatusOr<Writes> ClusterDriver::SettledWrites() {
+  ASSIGN_OR_RETURN(Writes writes, ReadWrites());
+  for (int i = 0; i < kSettleTries; ++i) {
+    std::this_thread::sleep_for(kSettle);
+    const double before = Sum(writes);
+    ASSIGN_OR_RETURN(writes, ReadWrites());
+    if (Sum(writes) == before) break;
+  }
+  return writes;
+}
+
+absl::StatusOr<BatchResult> ClusterDriver::Batch(const std::string& prefix, int count, int pods) {
+  ASSIGN_OR_RETURN(const Writes before, SettledWrites());
+  const TimePoint begin = SteadyClock::now();
+  RETURN_IF_ERROR(CreateAll(prefix, count, pods));
+  RETURN_IF_ERROR(AwaitEnds(prefix, count));
+  TimePoint last = begin;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, at] : ended_) {
+      if (PrefixOf(name) == prefix) last = std::max(last, at);
+    }
+  }
+  BatchResult result;
+  result.seconds = std::chrono::duration<double>(last - begin).count();
+  ASSIGN_OR_RETURN(const Writes after, SettledWrites());
+  for (const auto& [what, sum] : after) {
+    const auto found = before.find(what);
+    const double made = sum - (found == before.end() ? 0 : found->second);
+    if (made > 0) result.writes[what] = made;
+  }
+  return result;
+}
+
+absl::StatusOr<SingleResult> ClusterDriver::Singles(const std::string& prefix, int count) {
+  kubernetes::WatcherOptions options;
+  options.resource = kubernetes::kPods;
+  options.selector.space = space_;
+  kubernetes::Watcher pods(client_, options,
+                           [this](const kubernetes::WatchEvent& event) { OnPod(event); });
+  const TimePoint deadline = SteadyClock::now() + timeout_;
+  while (!pods.synced() && SteadyClock::now() < deadline) std::this_thread::sleep_for(Millis(10));
+  SingleResult result;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = fmt::format("{}-{}", prefix, i);
+    const TimePoint called = SteadyClock::now();
+    RETURN_IF_ERROR(client_.Create(kubernetes::kJobs, space_, JobObject(name, 1)).status());
+    const TimePoint created = SteadyClock::now();
+    RETURN_IF_ERROR(AwaitEnds(prefix, i + 1));
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, timeout_, [&] { return bound_.contains(name); })) {
+      return Unavailable("the pod of {} was not seen", name);
+    }
+    result.from_call.push_back(Milliseconds(bound_[name] - called));
+    result.from_created.push_back(std::max(0.0, Milliseconds(bound_[name] - created)));
+    lock.unlock();
+    // Longer than the queue waits before it writes the FluxJob: the next finds an idle system.
+    std::this_thread::sleep_for(Millis(400));
+  }
+  pods.Stop();
+  return result;
+}
+
+}  // namespace fluxqueue::bench

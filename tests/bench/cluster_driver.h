@@ -1,0 +1,83 @@
+// Jobs on a real cluster, seen from outside as a user sees them: created by several threads,
+// watched until they end, with the times of our own clock (those of the API server have whole
+// seconds).
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/watch.h"
+
+namespace fluxqueue::bench {
+
+// Requests that change something, by resource (with its subresource) and verb: "pods/binding POST".
+using Writes = std::map<std::string, double>;
+
+struct BatchResult {
+  double seconds = 0;  // from the first creation to the last end
+  Writes writes;       // those of the batch
+};
+
+// How long from a Job's creation to its pod's binding, in milliseconds.
+struct SingleResult {
+  std::vector<double> from_call;     // creation: when we called
+  std::vector<double> from_created;  // creation: when the API server had answered
+};
+
+// One namespace. One thread; its watches have their own.
+class ClusterDriver {
+ public:
+  // `kubeconfig` of an administrator.
+  static absl::StatusOr<std::unique_ptr<ClusterDriver>> Connect(const std::string& kubeconfig,
+                                                                std::string space, int timeout_s);
+  ~ClusterDriver();
+
+  // Makes the namespace; its pods and Jobs are Fluxqueue's if `managed`.
+  absl::Status Open(bool managed);
+  // Deletes the namespace with all that is in it and waits until it has gone.
+  absl::Status Close();
+
+  // `count` Jobs of `pods` pods each. Internal: one of them has failed.
+  absl::StatusOr<BatchResult> Batch(const std::string& prefix, int count, int pods);
+  // Each begins when the last has ended.
+  absl::StatusOr<SingleResult> Singles(const std::string& prefix, int count);
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  ClusterDriver(kubernetes::ClusterConfig config, std::string space, int timeout_s);
+
+  std::string JobObject(const std::string& name, int pods) const;
+  absl::Status CreateAll(const std::string& prefix, int count, int pods);
+  // Until every Job of the prefix has ended.
+  absl::Status AwaitEnds(const std::string& prefix, int count);
+  absl::StatusOr<Writes> ReadWrites();
+  // The same, when it does not rise any more.
+  absl::StatusOr<Writes> SettledWrites();
+  void OnJob(const kubernetes::WatchEvent& event);
+  void OnPod(const kubernetes::WatchEvent& event);
+
+  const kubernetes::ClusterConfig config_;
+  const std::string space_;
+  const std::chrono::seconds timeout_;
+  kubernetes::Client client_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, int> ended_by_prefix_;
+  std::map<std::string, TimePoint> ended_;  // by Job
+  std::map<std::string, TimePoint> bound_;  // by Job: when its first pod was seen bound
+  std::string failed_;                      // a Job that did
+
+  std::unique_ptr<kubernetes::Watcher> jobs_;  // last: its thread uses all of the above
+};
+
+}  // namespace fluxqueue::bench
