@@ -18,13 +18,14 @@ proc_pid() {
 
 # proc_is_ours PID DIR: the process runs (a zombie does not) and was started for DIR.
 proc_is_ours() {
-  local tries
-  for tries in 1 2 3 4 5; do
-    ((tries == 1)) || nap 0.01
+  local tries state
+  for ((tries = 0; tries < 200; ++tries)); do
     grep -qzxsF "FLUXQUEUE_STACK=$2" "/proc/$1/environ" && return 0
     # At the moment of an exec the environment reads as empty, as that of a zombie does for good.
-    [[ -z $(tr -d '\0' 2>/dev/null <"/proc/$1/environ") ]] || return 1
-    [[ -e /proc/$1 ]] || return 1
+    [[ -z $(tr -d '\0' <"/proc/$1/environ") ]] || return 1
+    state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status") || return 1
+    [[ -n $state && $state != [ZX]* ]] || return 1
+    nap 0.01
   done
   return 1
 } 2>/dev/null
