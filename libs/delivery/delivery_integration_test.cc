@@ -67,8 +67,7 @@ const postgres::MigrationSet& TestMigrations() {
   return kSet;
 }
 
-// ----------------------------------------------------------------------------------------------------
-// handlers
+// ---- handlers
 
 constexpr postgres::Statement kTodo = {"test_todo",
                                        "SELECT id FROM todo WHERE NOT done ORDER BY id"};
@@ -179,8 +178,7 @@ class Counter final : public PartitionHandler {
   std::vector<Row> rows_;
 };
 
-// -------------------------------------------------------------------------------------------------------
-// faults
+// ---- faults
 
 // Every `period`-th commit fails, before and after in turn.
 class EveryNth final : public FaultInjector {
@@ -227,8 +225,7 @@ class Freezer final : public FaultInjector {
   bool released_ = false;
 };
 
-// ------------------------------------------------------------------------------------------------------
-// fixture
+// ---- fixture
 
 bool Eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + kDeadline;
@@ -389,8 +386,7 @@ class DeliveryTest : public ::testing::Test {
   postgres::Connection db_;
 };
 
-// --------------------------------------------------------------------------------------------------------
-// tests
+// ---- tests
 
 TEST_F(DeliveryTest, CommitsThatFailBeforeAndAfter) {
   Todo(0, 3000);

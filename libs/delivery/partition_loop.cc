@@ -185,8 +185,7 @@ void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
   retry_at_ = clock_.Monotonic() + backoff_.Next();
 }
 
-// ----------------------------------------------------------------------------------------------------
-// receiving
+// ---- receiving
 
 bool PartitionLoop::Impl::Due() const {
   const std::optional<TimePoint> wake_at = handler_.WakeAt();
@@ -256,8 +255,7 @@ void PartitionLoop::Impl::UpdateLag() {
   stats_.lag = static_cast<uint64_t>(lag);
 }
 
-// ------------------------------------------------------------------------------------- gaining,
-// losing, claiming
+// ---- gaining, losing, claiming
 
 absl::Status PartitionLoop::Impl::ServeAssignment() {
   if (auto change = consumer_->TakeAssignment()) {
@@ -399,8 +397,7 @@ void PartitionLoop::Impl::Drop(int partition) {
   stats_.held = table_.held().size();
 }
 
-// ------------------------------------------------------------------------------------------------------
-// working
+// ---- working
 
 absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
                                           PartitionTable::Partition& partition,

@@ -38,8 +38,7 @@ std::unique_ptr<Engine> MakeNativeEngine() {
   return std::make_unique<NativeEngine>();
 }
 
-// ---------------------------------------------------------------------------------------- the
-// graph
+// ---- the graph
 
 absl::Status NativeEngine::SetPolicy(std::string_view policy) {
   const auto found = std::find(kPolicies.begin(), kPolicies.end(), policy);
@@ -288,8 +287,7 @@ Explanation NativeEngine::Explain(const Jobspec& jobspec) const {
   return ExplainShortfall(jobspec, table_, matching_.Get(jobspec));
 }
 
-// ------------------------------------------------------------------------------------- what is
-// held
+// ---- what is held
 
 // direction 1: holds every live slot; -1: gives them back.
 void NativeEngine::HoldLive(const Allocation& allocation, int64_t direction) {

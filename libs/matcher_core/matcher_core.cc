@@ -54,8 +54,7 @@ MatcherCore::MatcherCore(std::string pool)
 
 MatcherCore::~MatcherCore() = default;
 
-// ------------------------------------------------------------------------------------------
-// messages
+// ---- messages
 
 absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vector<Envelope>* out) {
   BeginBatch();
@@ -143,8 +142,7 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
   return absl::OkStatus();
 }
 
-// ---------------------------------------------------------------------------------------------
-// nodes
+// ---- nodes
 
 absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
     const events::v1::Node& node) {
@@ -228,8 +226,7 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
   PutNode(name, std::move(node));
 }
 
-// ---------------------------------------------------------------------------------------------
-// cycle
+// ---- cycle
 
 absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(
     const CycleRequested& request) {
@@ -358,8 +355,7 @@ uint64_t MatcherCore::WriteAllocation(const AllocationKey& key) {
   return row.placement_hash;
 }
 
-// ---------------------------------------------------------------------------------------------
-// batch
+// ---- batch
 
 void MatcherCore::BeginBatch() {
   if (batch_ != nullptr) return;
@@ -421,8 +417,7 @@ void MatcherCore::Rollback() {
   batch_.reset();
 }
 
-// ----------------------------------------------------------------------------------------------
-// rows
+// ---- rows
 
 Changes MatcherCore::TakeChanges() const {
   Changes changes;

@@ -235,8 +235,7 @@ void QueueCore::Impl::Rollback() {
   Commit();
 }
 
-// ---------------------------------------------------------------------------------- the public
-// face
+// ---- the public face
 
 QueueCore::QueueCore(std::string pool) : impl_(std::make_unique<Impl>(std::move(pool))) {}
 QueueCore::~QueueCore() = default;
