@@ -14,6 +14,8 @@ namespace fluxqueue::testing {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{50};
+// For a database that a test has stopped and started.
+constexpr std::chrono::seconds kPatience{10};
 
 std::string ToolPath(const std::string& name) {
   return fmt::format("{}/tools/{}", FLUXQUEUE_SOURCE_DIR, name);
@@ -99,14 +101,25 @@ absl::StatusOr<ShellResult> MiniSystem::Fluxqueue(const std::vector<std::string>
 
 absl::StatusOr<std::vector<MiniSystem::Row>> MiniSystem::Query(const std::string& sql) {
   std::vector<Row> rows;
-  RETURN_IF_ERROR(database_->Query([&](pqxx::transaction_base& tx) {
-    rows.clear();
-    for (const pqxx::row& found : tx.exec(sql)) {
-      Row& row = rows.emplace_back();
-      for (const pqxx::field& field : found) row.emplace_back(field.is_null() ? "" : field.c_str());
-    }
-    return absl::OkStatus();
-  }));
+  absl::Status status;
+  const absl::Status asked = WaitFor(
+      [&] {
+        status = database_->Query([&](pqxx::transaction_base& tx) {
+          rows.clear();
+          for (const pqxx::row& found : tx.exec(sql)) {
+            Row& row = rows.emplace_back();
+            for (const pqxx::field& field : found) {
+              row.emplace_back(field.is_null() ? "" : field.c_str());
+            }
+          }
+          return absl::OkStatus();
+        });
+        return !IsTransient(status);
+      },
+      kPatience,
+      [&] { return Message(status); });
+  RETURN_IF_ERROR(asked);
+  RETURN_IF_ERROR(status);
   return rows;
 }
 

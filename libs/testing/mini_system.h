@@ -44,7 +44,8 @@ class MiniSystem {
                                       const std::string& input = "");
   // The program `fluxqueue` with this system's configuration.
   absl::StatusOr<ShellResult> Fluxqueue(const std::vector<std::string>& arguments);
-  // As the database's owner; all values as text, NULL as "".
+  // As the database's owner; all values as text, NULL as "". Waits some seconds for a database that
+  // is away.
   absl::StatusOr<std::vector<Row>> Query(const std::string& sql);
   // The only value of the only row.
   absl::StatusOr<std::string> QueryOne(const std::string& sql);
