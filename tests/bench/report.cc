@@ -51,7 +51,7 @@ std::string Number(double value) {
   if (size >= 1000) {
     std::string digits = fmt::format("{:.0f}", value);
     const size_t first = value < 0 ? 1 : 0;
-    for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+    for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
     return digits;
   }
   if (size >= 10 || value == 0) return fmt::format("{:.{}f}", value, size >= 100 || value == 0 ? 0 : 1);
