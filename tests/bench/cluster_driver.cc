@@ -28,8 +28,12 @@ constexpr kubernetes::Resource kServiceAccounts{"", "v1", "serviceaccounts"};
 constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
 
 // Not stored, or not about workloads: nodes and leases are written by the clock.
-constexpr std::array kNotCounted = {"leases", "nodes", "tokenreviews", "subjectaccessreviews",
-                                    "selfsubjectaccessreviews", "serviceaccounts"};
+constexpr std::array kNotCounted = {"leases",
+                                    "nodes",
+                                    "tokenreviews",
+                                    "subjectaccessreviews",
+                                    "selfsubjectaccessreviews",
+                                    "serviceaccounts"};
 
 std::string LabelOf(const std::string& labels, std::string_view key) {
   const std::string begin = fmt::format("{}=\"", key);
@@ -62,8 +66,9 @@ double Milliseconds(SteadyClock::duration duration) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ClusterDriver>> ClusterDriver::Connect(
-    const std::string& kubeconfig, std::string space, int timeout_s) {
+absl::StatusOr<std::unique_ptr<ClusterDriver>> ClusterDriver::Connect(const std::string& kubeconfig,
+                                                                      std::string space,
+                                                                      int timeout_s) {
   ASSIGN_OR_RETURN(kubernetes::ClusterConfig config, kubernetes::ReadKubeconfig(kubeconfig));
   // A machine that is busy with the benchmark answers late.
   config.request_timeout = std::chrono::seconds(60);
@@ -79,17 +84,21 @@ ClusterDriver::~ClusterDriver() = default;
 absl::Status ClusterDriver::Open(bool managed) {
   const std::string labels =
       managed ? fmt::format(R"(,"labels":{{"{}":"true"}})", kubernetes::kManagedLabel) : "";
-  RETURN_IF_ERROR(client_
-                      .Create(kubernetes::kNamespaces, {},
-                              fmt::format(R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"{}}}}})",
-                                          space_, labels))
-                      .status());
+  RETURN_IF_ERROR(
+      client_
+          .Create(kubernetes::kNamespaces,
+                  {},
+                  fmt::format(
+                      R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"{}}}}})",
+                      space_,
+                      labels))
+          .status());
   // Without it no pod can be made there.
   const TimePoint deadline = SteadyClock::now() + timeout_;
   while (!client_.Get(kServiceAccounts, space_, "default").ok()) {
     if (SteadyClock::now() > deadline) {
-      return Unavailable("namespace {} has no service account yet: does the controller manager run?",
-                         space_);
+      return Unavailable(
+          "namespace {} has no service account yet: does the controller manager run?", space_);
     }
     std::this_thread::sleep_for(Millis(100));
   }
@@ -142,7 +151,10 @@ std::string ClusterDriver::JobObject(const std::string& name, int pods) const {
       R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"{}","namespace":"{}"}},"spec":{{)"
       R"("parallelism":{},"completions":{},"template":{{"spec":{{"restartPolicy":"Never","containers":[)"
       R"({{"name":"main","image":"work","resources":{{"requests":{{"cpu":"100m","memory":"64Mi"}}}}}}]}}}}}}}})",
-      name, space_, pods, pods);
+      name,
+      space_,
+      pods,
+      pods);
 }
 
 absl::Status ClusterDriver::CreateAll(const std::string& prefix, int count, int pods) {
@@ -170,19 +182,22 @@ absl::Status ClusterDriver::CreateAll(const std::string& prefix, int count, int 
 
 absl::Status ClusterDriver::AwaitEnds(const std::string& prefix, int count) {
   std::unique_lock lock(mutex_);
-  const bool all = changed_.wait_for(lock, timeout_, [&] {
-    return ended_by_prefix_[prefix] >= count || !failed_.empty();
-  });
+  const bool all = changed_.wait_for(
+      lock, timeout_, [&] { return ended_by_prefix_[prefix] >= count || !failed_.empty(); });
   if (!failed_.empty()) return Internal("a Job has failed: {}", failed_);
   if (all) return absl::OkStatus();
-  return MakeStatus(absl::StatusCode::kDeadlineExceeded, "only {} of {} Jobs {}-… have ended after {} s",
-                    ended_by_prefix_[prefix], count, prefix, timeout_.count());
+  return MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                    "only {} of {} Jobs {}-… have ended after {} s",
+                    ended_by_prefix_[prefix],
+                    count,
+                    prefix,
+                    timeout_.count());
 }
 
 absl::StatusOr<Writes> ClusterDriver::ReadWrites() {
-  http::Client http({.base_url = config_.server,
-                     .tls = config_.tls,
-                     .bearer_token = [this] { return config_.token; }});
+  http::Client http({.base_url = config_.server, .tls = config_.tls, .bearer_token = [this] {
+                       return config_.token;
+                     }});
   ASSIGN_OR_RETURN(const http::Response page,
                    http.Do({.target = "/metrics", .accept = "*/*", .timeout = Millis(60'000)}));
   if (page.status != 200) return Unavailable("the API server's /metrics: HTTP {}", page.status);
@@ -239,8 +254,8 @@ absl::StatusOr<SingleResult> ClusterDriver::Singles(const std::string& prefix, i
   kubernetes::WatcherOptions options;
   options.resource = kubernetes::kPods;
   options.selector.space = space_;
-  kubernetes::Watcher pods(client_, options,
-                           [this](const kubernetes::WatchEvent& event) { OnPod(event); });
+  kubernetes::Watcher pods(
+      client_, options, [this](const kubernetes::WatchEvent& event) { OnPod(event); });
   const TimePoint deadline = SteadyClock::now() + timeout_;
   while (!pods.synced() && SteadyClock::now() < deadline) std::this_thread::sleep_for(Millis(10));
   SingleResult result;

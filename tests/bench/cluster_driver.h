@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::bench {
 
@@ -37,7 +38,8 @@ class ClusterDriver {
  public:
   // `kubeconfig` of an administrator.
   static absl::StatusOr<std::unique_ptr<ClusterDriver>> Connect(const std::string& kubeconfig,
-                                                                std::string space, int timeout_s);
+                                                                std::string space,
+                                                                int timeout_s);
   ~ClusterDriver();
 
   // Makes the namespace; its pods and Jobs are Fluxqueue's if `managed`.

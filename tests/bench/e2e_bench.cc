@@ -31,11 +31,15 @@ double Sum(const Writes& writes) {
 Json ToJson(const StackCost& cost) {
   Json json;
   for (const auto& [name, one] : cost.services) {
-    json["services"][name] = {{"rows", one.rows},         {"sent", one.sent},
-                              {"received", one.received}, {"calls", one.calls},
-                              {"commits", one.commits},   {"commit_seconds", one.commit_seconds},
+    json["services"][name] = {{"rows", one.rows},
+                              {"sent", one.sent},
+                              {"received", one.received},
+                              {"calls", one.calls},
+                              {"commits", one.commits},
+                              {"commit_seconds", one.commit_seconds},
                               {"rollbacks", one.rollbacks},
-                              {"cpu", one.usage.cpu_seconds}, {"rss", one.usage.rss_mb},
+                              {"cpu", one.usage.cpu_seconds},
+                              {"rss", one.usage.rss_mb},
                               {"peak", one.usage.peak_mb}};
   }
   for (const auto& [name, usage] : cost.others) {
@@ -54,9 +58,12 @@ StackCost FromJson(const Json& json) {
   const Json services = json.value("services", Json::object());
   const Json others = json.value("others", Json::object());
   for (const auto& [name, one] : services.items()) {
-    cost.services[name] = {one.value("rows", 0.0),     one.value("sent", 0.0),
-                           one.value("received", 0.0), one.value("calls", 0.0),
-                           one.value("commits", 0.0),  one.value("commit_seconds", 0.0),
+    cost.services[name] = {one.value("rows", 0.0),
+                           one.value("sent", 0.0),
+                           one.value("received", 0.0),
+                           one.value("calls", 0.0),
+                           one.value("commits", 0.0),
+                           one.value("commit_seconds", 0.0),
                            one.value("rollbacks", 0.0),
                            UsageOf(one)};
   }
@@ -66,8 +73,11 @@ StackCost FromJson(const Json& json) {
   return cost;
 }
 
-absl::StatusOr<Json> PlayBatch(ClusterDriver& driver, const StackProbe& probe,
-                               const std::string& prefix, int count, int pods) {
+absl::StatusOr<Json> PlayBatch(ClusterDriver& driver,
+                               const StackProbe& probe,
+                               const std::string& prefix,
+                               int count,
+                               int pods) {
   ASSIGN_OR_RETURN(const StackCost before, probe.Read());
   ASSIGN_OR_RETURN(const BatchResult result, driver.Batch(prefix, count, pods));
   ASSIGN_OR_RETURN(const StackCost after, probe.Read());
@@ -101,21 +111,30 @@ double At(const Json& side, const char* batch, const char* figure) {
 void AddTargets(Report& report, const Json& plain, const Json& managed) {
   report.Target("one-pod Jobs, share of what Kubernetes alone does",
                 At(managed, "one_pod", "jobs_per_second") / At(plain, "one_pod", "jobs_per_second"),
-                true, kWantedShare, "of its jobs/s");
+                true,
+                kWantedShare,
+                "of its jobs/s");
   report.Target("gangs, share of what Kubernetes alone does",
                 At(managed, "gangs", "pods_per_second") / At(plain, "gangs", "pods_per_second"),
-                true, kWantedShare, "of its pods/s");
+                true,
+                kWantedShare,
+                "of its pods/s");
   report.Target("one-pod Jobs, API writes more than Kubernetes alone",
                 At(managed, "one_pod", "writes_per_job") - At(plain, "one_pod", "writes_per_job"),
-                false, kWantedJobWrites, "a job");
+                false,
+                kWantedJobWrites,
+                "a job");
   const double pods = At(managed, "gangs", "pods") / At(managed, "gangs", "jobs");
-  report.Target("gangs, API writes more than Kubernetes alone",
-                (At(managed, "gangs", "writes_per_job") - At(plain, "gangs", "writes_per_job")) / pods,
-                false, kWantedPodWrites, "a pod");
-  report.Target("idle, created to bound, p50", At(managed, "single", "p50_ms"), false, kWantedP50,
-                "ms");
-  report.Target("idle, created to bound, p99", At(managed, "single", "p99_ms"), false, kWantedP99,
-                "ms");
+  report.Target(
+      "gangs, API writes more than Kubernetes alone",
+      (At(managed, "gangs", "writes_per_job") - At(plain, "gangs", "writes_per_job")) / pods,
+      false,
+      kWantedPodWrites,
+      "a pod");
+  report.Target(
+      "idle, created to bound, p50", At(managed, "single", "p50_ms"), false, kWantedP50, "ms");
+  report.Target(
+      "idle, created to bound, p99", At(managed, "single", "p99_ms"), false, kWantedP99, "ms");
   double most = 0;
   for (const auto& [name, one] : FromJson(managed.at("gangs").at("cost")).services) {
     most = std::max(most, one.usage.peak_mb);
@@ -170,9 +189,13 @@ Report CompareE2e(const Json& plain, const Json& managed) {
   row("idle: with the call that creates, p99 ms", "single", "from_call_p99_ms");
   AddWrites(report, "API writes for a one-pod Job", plain.at("one_pod"), managed.at("one_pod"));
   AddWrites(report, "API writes for a gang", plain.at("gangs"), managed.at("gangs"));
-  for (const auto& [title, key] : {std::pair("One-pod Jobs", "one_pod"), std::pair("Gangs", "gangs")}) {
-    report.AddCost(title, fmt::format("{}_cost", key), FromJson(managed.at(key).at("cost")),
-                   At(managed, key, "jobs"), At(managed, key, "seconds"));
+  for (const auto& [title, key] :
+       {std::pair("One-pod Jobs", "one_pod"), std::pair("Gangs", "gangs")}) {
+    report.AddCost(title,
+                   fmt::format("{}_cost", key),
+                   FromJson(managed.at(key).at("cost")),
+                   At(managed, key, "jobs"),
+                   At(managed, key, "seconds"));
   }
   AddTargets(report, plain, managed);
   return report;

@@ -8,9 +8,10 @@
 
 #include <string>
 
+#include "tests/bench/report.h"
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tests/bench/report.h"
 
 namespace fluxqueue::bench {
 
@@ -20,7 +21,7 @@ struct E2eOptions {
   int jobs = 2000;
   int gangs = 200;
   int gang_pods = 16;
-  int single = 100;  // Jobs one after another
+  int single = 100;     // Jobs one after another
   int timeout_s = 600;  // of each phase
 };
 

@@ -73,9 +73,8 @@ FakeCluster::FakeCluster(int nodes, int64_t now_ms, Listener listener)
 }
 
 void FakeCluster::AddNodes(int count, int64_t now_ms) {
-  const std::string resources =
-      fmt::format(R"({{"cpu":"{}","memory":"32Gi","pods":"110","ephemeral-storage":"100Gi"}})",
-                  kNodeCpu);
+  const std::string resources = fmt::format(
+      R"({{"cpu":"{}","memory":"32Gi","pods":"110","ephemeral-storage":"100Gi"}})", kNodeCpu);
   for (int i = 0; i < count; ++i) {
     const std::string name = fmt::format("node-{}", i);
     std::string text = fmt::format(
@@ -154,9 +153,10 @@ std::string FakeCluster::PodText(const Job& job) const {
   } else if (job.phase != Phase::kPending) {
     const bool running = job.phase == Phase::kRunning;
     const std::string state =
-        running ? fmt::format(R"("running":{{"startedAt":"{}"}})", Time(job.bound))
-                : fmt::format(R"("terminated":{{"exitCode":0,"reason":"Completed","finishedAt":"{}"}})",
-                              Time(job.ended == 0 ? job.bound : job.ended));
+        running
+            ? fmt::format(R"("running":{{"startedAt":"{}"}})", Time(job.bound))
+            : fmt::format(R"("terminated":{{"exitCode":0,"reason":"Completed","finishedAt":"{}"}})",
+                          Time(job.ended == 0 ? job.bound : job.ended));
     status = fmt::format(
         R"({{"phase":"{0}","startTime":"{1}","hostIP":"10.0.0.1","podIP":"10.128.0.1","conditions":[)"
         R"({{"type":"PodScheduled","status":"True"}},{{"type":"Initialized","status":"True"}},)"
@@ -236,7 +236,8 @@ Answer FakeCluster::Bind(const std::string& pod, std::string_view body, int64_t 
     ++complete_;
     TellJob(job, "MODIFIED");
   }
-  return {201, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})"};
+  return {201,
+          R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})"};
 }
 
 Answer FakeCluster::Create(std::string_view plural, std::string_view body) {
@@ -300,11 +301,13 @@ Answer FakeCluster::List(std::string_view plural, std::string_view after, size_t
     items += *item;
     item = Item(plural, ++index);
   }
-  return {200,
-          fmt::format(R"({{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"{}"{}}},"items":[{}]}})",
-                      version,
-                      item.has_value() ? fmt::format(R"(,"continue":"{}.{}")", index, version) : "",
-                      items)};
+  return {
+      200,
+      fmt::format(
+          R"({{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"{}"{}}},"items":[{}]}})",
+          version,
+          item.has_value() ? fmt::format(R"(,"continue":"{}.{}")", index, version) : "",
+          items)};
 }
 
 Answer FakeCluster::Get(std::string_view plural, std::string_view name) const {
@@ -342,8 +345,9 @@ std::string FakeCluster::NewerThan(std::string_view plural, uint64_t version) co
 }
 
 std::string FakeCluster::Bookmark(std::string_view plural) const {
-  return Line("BOOKMARK",
-              fmt::format(R"({{"kind":"{}","metadata":{{"resourceVersion":"{}"}}}})", plural, version_));
+  return Line(
+      "BOOKMARK",
+      fmt::format(R"({{"kind":"{}","metadata":{{"resourceVersion":"{}"}}}})", plural, version_));
 }
 
 std::vector<JobTimes> FakeCluster::Times(std::string_view prefix) const {

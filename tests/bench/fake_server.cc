@@ -77,10 +77,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void Read() {
     parser_.emplace();
     parser_->body_limit(kMaxBody);
-    http::async_read(socket_, buffer_, *parser_,
-                     [self = shared_from_this()](error_code error, size_t) {
-                       if (!error) self->Answered();
-                     });
+    http::async_read(
+        socket_, buffer_, *parser_, [self = shared_from_this()](error_code error, size_t) {
+          if (!error) self->Answered();
+        });
   }
 
  private:
@@ -97,11 +97,13 @@ class Session : public std::enable_shared_from_this<Session> {
     Answer answer = server_.Serve(request);
     out_ = fmt::format(
         "HTTP/1.1 {} -\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-        answer.status, answer.body.size(), answer.body);
-    asio::async_write(socket_, asio::buffer(out_),
-                      [self = shared_from_this()](error_code error, size_t) {
-                        if (!error) self->Read();
-                      });
+        answer.status,
+        answer.body.size(),
+        answer.body);
+    asio::async_write(
+        socket_, asio::buffer(out_), [self = shared_from_this()](error_code error, size_t) {
+          if (!error) self->Read();
+        });
   }
 
   FakeServer& server_;
@@ -126,7 +128,9 @@ ApiPath ParseApiPath(std::string_view path) {
   if (!parts.empty() && parts[0] == "apis") at = 3;
   if (at == 0 || parts.size() <= at) return {};
   if (parts[at] == "namespaces" && parts.size() > at + 2) at += 2;
-  const auto part = [&](size_t index) { return index < parts.size() ? parts[index] : std::string(); };
+  const auto part = [&](size_t index) {
+    return index < parts.size() ? parts[index] : std::string();
+  };
   return {part(at), part(at + 1), part(at + 2)};
 }
 
@@ -180,14 +184,14 @@ void WatchStream::Flush() {
   }
   const bool last = finishing_;
   if (last) sending_ += "0\r\n\r\n";
-  asio::async_write(socket_, asio::buffer(sending_),
-                    [self = shared_from_this(), last](error_code error, size_t) {
-                      self->busy_ = false;
-                      self->gone_ = last || error;
-                      if (!self->gone_ && (!self->waiting_.empty() || self->finishing_)) {
-                        self->ScheduleFlush();
-                      }
-                    });
+  asio::async_write(
+      socket_, asio::buffer(sending_), [self = shared_from_this(), last](error_code error, size_t) {
+        self->busy_ = false;
+        self->gone_ = last || error;
+        if (!self->gone_ && (!self->waiting_.empty() || self->finishing_)) {
+          self->ScheduleFlush();
+        }
+      });
 }
 
 // ----------------------------------------------------------------------------------------------
@@ -210,8 +214,8 @@ absl::Status FakeServer::Listen(uint16_t port) {
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (error) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition, "listen on 127.0.0.1:{}: {}", port,
-                      error.message());
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition, "listen on 127.0.0.1:{}: {}", port, error.message());
   }
   Accept();
   SayBookmarks();
@@ -273,8 +277,8 @@ Answer FakeServer::Api(const Incoming& request) {
   if (path.plural.empty()) return {404, "{}"};
   if (request.method == "GET" && path.name.empty()) {
     const Query query = ParseQuery(request.query);
-    return cluster_.List(path.plural, Value(query, "continue"),
-                         ToNumber<size_t>(Value(query, "limit"), 500));
+    return cluster_.List(
+        path.plural, Value(query, "continue"), ToNumber<size_t>(Value(query, "limit"), 500));
   }
   if (request.method == "GET") return cluster_.Get(path.plural, path.name);
   if (request.method == "POST" && path.subresource == "binding") {
@@ -289,8 +293,8 @@ Answer FakeServer::Control(const Incoming& request) {
   const Query query = ParseQuery(request.query);
   if (request.path == "/bench/submit" && request.method == "POST") {
     Feed feed;
-    feed.shape = {Value(query, "prefix"), ToNumber(Value(query, "cpu"), 100),
-                  Value(query, "lasting") == "1"};
+    feed.shape = {
+        Value(query, "prefix"), ToNumber(Value(query, "cpu"), 100), Value(query, "lasting") == "1"};
     feed.count = ToNumber<size_t>(Value(query, "count"), 0);
     feed.rate = static_cast<double>(ToNumber<int64_t>(Value(query, "rate"), 0));
     feed.begin = SteadyClock::now();
@@ -299,9 +303,12 @@ Answer FakeServer::Control(const Incoming& request) {
     return {200, "{}"};
   }
   if (request.path == "/bench/state") {
-    return {200, fmt::format(R"({{"jobs":{},"bound":{},"complete":{},"fluxjobs":{}}})",
-                             cluster_.jobs(), cluster_.bound(), cluster_.complete(),
-                             cluster_.flux_jobs())};
+    return {200,
+            fmt::format(R"({{"jobs":{},"bound":{},"complete":{},"fluxjobs":{}}})",
+                        cluster_.jobs(),
+                        cluster_.bound(),
+                        cluster_.complete(),
+                        cluster_.flux_jobs())};
   }
   if (request.path == "/bench/jobs") {
     std::string lines;

@@ -20,8 +20,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "absl/status/status.h"
 #include "tests/bench/fake_cluster.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::bench {
 
@@ -40,7 +41,8 @@ std::map<std::string, std::string, std::less<>> ParseQuery(std::string_view quer
 // One watch: lines go out in the order they came, as many at once as have gathered.
 class WatchStream : public std::enable_shared_from_this<WatchStream> {
  public:
-  WatchStream(boost::asio::ip::tcp::socket socket, std::string plural,
+  WatchStream(boost::asio::ip::tcp::socket socket,
+              std::string plural,
               std::chrono::steady_clock::time_point end);
 
   // Sends the headers, then `lines`.

@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
   };
 
   PipelineOptions pipeline;
-  CLI::App* const run = app.add_subcommand("pipeline", "the services alone, with a fake API server");
+  CLI::App* const run =
+      app.add_subcommand("pipeline", "the services alone, with a fake API server");
   run->add_option("--stack", pipeline.stack)->required();
   run->add_option("--jobs", pipeline.jobs)->check(CLI::Range(1, 1'000'000));
   run->add_option("--nodes", pipeline.nodes)->check(CLI::Range(1, 100'000));

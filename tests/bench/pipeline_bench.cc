@@ -79,8 +79,10 @@ class PipelineBench {
   }
   absl::StatusOr<std::map<std::string, Steps>> ReadSteps();
   absl::Status CheckComplete(int64_t jobs);
-  void AddStages(const std::string& title, const std::string& key,
-                 const std::vector<JobTimes>& jobs, const std::map<std::string, Steps>& steps);
+  void AddStages(const std::string& title,
+                 const std::string& key,
+                 const std::vector<JobTimes>& jobs,
+                 const std::map<std::string, Steps>& steps);
 
   const PipelineOptions options_;
   const StackProbe probe_;
@@ -108,8 +110,10 @@ absl::Status PipelineBench::Await(const std::string& what,
     if (reached) return absl::OkStatus();
     if (SteadyClock::now() > deadline) {
       return MakeStatus(absl::StatusCode::kDeadlineExceeded,
-                        "waited {} s for {} in vain; the logs are in {}/logs", options_.timeout_s,
-                        what, options_.stack);
+                        "waited {} s for {} in vain; the logs are in {}/logs",
+                        options_.timeout_s,
+                        what,
+                        options_.stack);
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -124,12 +128,16 @@ absl::Status PipelineBench::AwaitInventory() {
   });
 }
 
-absl::Status PipelineBench::Submit(const std::string& prefix, int count, int rate, int cpu,
-                                   bool lasting) {
+absl::Status PipelineBench::Submit(
+    const std::string& prefix, int count, int rate, int cpu, bool lasting) {
   submitted_ += count;
   return Fetch(server_,
-               fmt::format("/bench/submit?prefix={}&count={}&rate={}&cpu={}&lasting={}", prefix,
-                           count, rate, cpu, lasting ? 1 : 0),
+               fmt::format("/bench/submit?prefix={}&count={}&rate={}&cpu={}&lasting={}",
+                           prefix,
+                           count,
+                           rate,
+                           cpu,
+                           lasting ? 1 : 0),
                "POST")
       .status();
 }
@@ -148,10 +156,11 @@ absl::StatusOr<std::vector<JobTimes>> PipelineBench::Submitted(const std::string
 // counting rows.
 absl::Status PipelineBench::AwaitEnds(int64_t ended) {
   const std::string wanted = fmt::format("\"complete\":{},", ended);
-  RETURN_IF_ERROR(Await(fmt::format("{} jobs to be complete", ended), [&]() -> absl::StatusOr<bool> {
-    ASSIGN_OR_RETURN(const std::string state, Fetch(server_, "/bench/state"));
-    return state.find(wanted) != std::string::npos;
-  }));
+  RETURN_IF_ERROR(
+      Await(fmt::format("{} jobs to be complete", ended), [&]() -> absl::StatusOr<bool> {
+        ASSIGN_OR_RETURN(const std::string state, Fetch(server_, "/bench/state"));
+        return state.find(wanted) != std::string::npos;
+      }));
   RETURN_IF_ERROR(Await(fmt::format("{} jobs to have ended", ended), [&]() -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const int64_t now, Ended());
     return now >= ended;
@@ -193,31 +202,37 @@ absl::StatusOr<std::map<std::string, Steps>> PipelineBench::ReadSteps() {
 }
 
 absl::Status PipelineBench::CheckComplete(int64_t jobs) {
-  const auto expect = [&](const std::string& what, int64_t wanted,
-                          const std::string& query) -> absl::Status {
+  const auto expect =
+      [&](const std::string& what, int64_t wanted, const std::string& query) -> absl::Status {
     ASSIGN_OR_RETURN(const int64_t found, Count(query));
     if (found != wanted) {
       report_.Problem(fmt::format("{}: {}, should be {}", what, found, wanted));
     }
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(expect("jobs that have succeeded", jobs,
+  RETURN_IF_ERROR(expect("jobs that have succeeded",
+                         jobs,
                          "SELECT count(*) FROM queue.jobs WHERE state = 'Succeeded'"));
-  RETURN_IF_ERROR(expect(
-      "jobs whose events are not the versions 1 to the job's", 0,
-      "SELECT count(*) FROM queue.jobs j LEFT JOIN (SELECT job_id, count(*) AS events, min(version) AS "
-      "first, max(version) AS last FROM queue.job_events GROUP BY job_id) e USING (job_id) WHERE e.events "
-      "IS NULL OR e.first <> 1 OR e.last <> j.version OR e.events <> j.version"));
-  RETURN_IF_ERROR(expect("allocations that are still held", 0,
+  RETURN_IF_ERROR(
+      expect("jobs whose events are not the versions 1 to the job's",
+             0,
+             "SELECT count(*) FROM queue.jobs j LEFT JOIN (SELECT job_id, count(*) AS events, "
+             "min(version) AS "
+             "first, max(version) AS last FROM queue.job_events GROUP BY job_id) e USING (job_id) "
+             "WHERE e.events "
+             "IS NULL OR e.first <> 1 OR e.last <> j.version OR e.events <> j.version"));
+  RETURN_IF_ERROR(expect("allocations that are still held",
+                         0,
                          "SELECT count(*) FROM matcher.allocations WHERE NOT released"));
-  RETURN_IF_ERROR(expect("allocations that were made", jobs,
-                         "SELECT count(*) FROM matcher.allocations"));
+  RETURN_IF_ERROR(
+      expect("allocations that were made", jobs, "SELECT count(*) FROM matcher.allocations"));
   RETURN_IF_ERROR(expect("slots that are left", 0, "SELECT count(*) FROM binder.slots"));
-  return expect("workloads that admission still has", 0,
-                "SELECT count(*) FROM admission.workloads");
+  return expect(
+      "workloads that admission still has", 0, "SELECT count(*) FROM admission.workloads");
 }
 
-void PipelineBench::AddStages(const std::string& title, const std::string& key,
+void PipelineBench::AddStages(const std::string& title,
+                              const std::string& key,
                               const std::vector<JobTimes>& jobs,
                               const std::map<std::string, Steps>& steps) {
   std::vector<double> pending, allocated, called, bound, ran, ended, whole;
@@ -236,7 +251,8 @@ void PipelineBench::AddStages(const std::string& title, const std::string& key,
     add(ended, job.ended, at[4]);
     add(whole, job.created, at[4]);
   }
-  report_.AddLatencies(title, key,
+  report_.AddLatencies(title,
+                       key,
                        {{"created -> Pending", PercentilesOf(pending)},
                         {"Pending -> Allocated", PercentilesOf(allocated)},
                         {"Allocated -> pod bound", PercentilesOf(called)},
@@ -285,7 +301,8 @@ absl::Status PipelineBench::Burst() {
                              {"jobs_per_second", rate_},
                              {"cpu_seconds", CpuSeconds(cost)}};
   report_.AddCost("Burst", "burst", cost, static_cast<double>(options_.jobs), seconds);
-  AddStages("Burst: milliseconds in each stage, most of it waiting", "burst_latencies", jobs, steps);
+  AddStages(
+      "Burst: milliseconds in each stage, most of it waiting", "burst_latencies", jobs, steps);
   report_.Target("jobs through all states", rate_, true, kWantedRate, "jobs/s");
   return absl::OkStatus();
 }
@@ -300,9 +317,14 @@ absl::Status PipelineBench::Paced() {
   ASSIGN_OR_RETURN(const std::vector<JobTimes> jobs, Submitted("paced"));
   ASSIGN_OR_RETURN(const auto steps, ReadSteps());
   report_.json()["paced"] = {{"jobs_per_second", rate}};
-  report_.AddCost(fmt::format("At {} jobs/s", rate), "paced", after - before,
-                  static_cast<double>(jobs.size()), kPacedSeconds);
-  AddStages(fmt::format("At {} jobs/s: milliseconds in each stage", rate), "paced_latencies", jobs,
+  report_.AddCost(fmt::format("At {} jobs/s", rate),
+                  "paced",
+                  after - before,
+                  static_cast<double>(jobs.size()),
+                  kPacedSeconds);
+  AddStages(fmt::format("At {} jobs/s: milliseconds in each stage", rate),
+            "paced_latencies",
+            jobs,
             steps);
   return absl::OkStatus();
 }
@@ -327,8 +349,10 @@ absl::Status PipelineBench::Waiting() {
     return state.find(fmt::format("\"fluxjobs\":{}}}", submitted_)) != std::string::npos;
   }));
   ASSIGN_OR_RETURN(const StackCost cost, probe_.Read());
-  report_.Section(fmt::format("{} jobs in the system: {} run, {} wait", options_.nodes + options_.waiting,
-                              options_.nodes, options_.waiting),
+  report_.Section(fmt::format("{} jobs in the system: {} run, {} wait",
+                              options_.nodes + options_.waiting,
+                              options_.nodes,
+                              options_.waiting),
                   {"", "RSS MB", "peak MB"});
   double most = 0;
   for (const auto& [name, one] : cost.services) {

@@ -6,8 +6,9 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "tests/bench/report.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::bench {
 

@@ -107,13 +107,15 @@ std::vector<MetricLine> ParseMetrics(std::string_view text) {
     if (line.empty() || line.front() == '#' || blank == std::string_view::npos) continue;
     const std::string_view key = line.substr(0, blank);
     const size_t brace = std::min(key.find('{'), key.size());
-    lines.push_back({std::string(key.substr(0, brace)), std::string(key.substr(brace)),
+    lines.push_back({std::string(key.substr(0, brace)),
+                     std::string(key.substr(brace)),
                      std::atof(std::string(line.substr(blank + 1)).c_str())});
   }
   return lines;
 }
 
-absl::StatusOr<std::string> Fetch(const std::string& server, const std::string& target,
+absl::StatusOr<std::string> Fetch(const std::string& server,
+                                  const std::string& target,
                                   const std::string& method) {
   http::Client client({.base_url = server});
   ASSIGN_OR_RETURN(http::Response response,
@@ -130,7 +132,8 @@ absl::StatusOr<Usage> ReadUsage(int pid) {
     return MakeStatus(absl::StatusCode::kNotFound, "process {} does not run", pid);
   }
   const auto hertz = static_cast<double>(sysconf(_SC_CLK_TCK));
-  return Usage{static_cast<double>(TicksWithChildren(pid)) / hertz, Megabytes(status, "VmRSS:"),
+  return Usage{static_cast<double>(TicksWithChildren(pid)) / hertz,
+               Megabytes(status, "VmRSS:"),
                Megabytes(status, "VmHWM:")};
 }
 

@@ -20,7 +20,8 @@ struct MetricLine {
 std::vector<MetricLine> ParseMetrics(std::string_view text);
 
 // "http://127.0.0.1:9102", "/metrics" → the body of a 200.
-absl::StatusOr<std::string> Fetch(const std::string& server, const std::string& target,
+absl::StatusOr<std::string> Fetch(const std::string& server,
+                                  const std::string& target,
                                   const std::string& method = "GET");
 
 struct Usage {

@@ -13,7 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double Share(double part, double whole) { return whole == 0 ? 0 : part / whole; }
+double Share(double part, double whole) {
+  return whole == 0 ? 0 : part / whole;
+}
 
 // Columns as wide as their widest cell; the first to the left, numbers to the right.
 std::string Render(const std::vector<std::vector<std::string>>& rows) {
@@ -54,7 +56,8 @@ std::string Number(double value) {
     for (size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, ',');
     return digits;
   }
-  if (size >= 10 || value == 0) return fmt::format("{:.{}f}", value, size >= 100 || value == 0 ? 0 : 1);
+  if (size >= 10 || value == 0)
+    return fmt::format("{:.{}f}", value, size >= 100 || value == 0 ? 0 : 1);
   return fmt::format("{:.{}f}", value, size >= 1 ? 2 : 3);
 }
 
@@ -72,19 +75,28 @@ void Report::Section(const std::string& title, std::vector<std::string> header) 
   parts_.push_back({title, {std::move(header)}});
 }
 
-void Report::Row(std::vector<std::string> cells) { parts_.back().rows.push_back(std::move(cells)); }
+void Report::Row(std::vector<std::string> cells) {
+  parts_.back().rows.push_back(std::move(cells));
+}
 
-void Report::AddCost(const std::string& title, const std::string& key, const StackCost& cost,
-                     double jobs, double seconds) {
-  Section(title + ": each service, for a job",
-          {"", "rows", "sent", "received", "API calls", "commits", "ms a commit",
-           "rollbacks in all"});
+void Report::AddCost(const std::string& title,
+                     const std::string& key,
+                     const StackCost& cost,
+                     double jobs,
+                     double seconds) {
+  Section(
+      title + ": each service, for a job",
+      {"", "rows", "sent", "received", "API calls", "commits", "ms a commit", "rollbacks in all"});
   Json services = Json::object();
   ServiceCost all;
   const auto row = [&](const std::string& name, const ServiceCost& one) {
-    Row({name, Number(Share(one.rows, jobs)), Number(Share(one.sent, jobs)),
-         Number(Share(one.received, jobs)), Number(Share(one.calls, jobs)),
-         Number(Share(one.commits, jobs)), Number(Share(one.commit_seconds * 1000, one.commits)),
+    Row({name,
+         Number(Share(one.rows, jobs)),
+         Number(Share(one.sent, jobs)),
+         Number(Share(one.received, jobs)),
+         Number(Share(one.calls, jobs)),
+         Number(Share(one.commits, jobs)),
+         Number(Share(one.commit_seconds * 1000, one.commits)),
          Number(one.rollbacks)});
     services[name] = {{"rows_per_job", Share(one.rows, jobs)},
                       {"sent_per_job", Share(one.sent, jobs)},
@@ -109,8 +121,12 @@ void Report::AddCost(const std::string& title, const std::string& key, const Sta
   Json processes = Json::object();
   double cpu = 0;
   const auto process = [&](const std::string& name, const Usage& usage) {
-    Row({name, Number(usage.cpu_seconds), Number(Share(usage.cpu_seconds * 1000, jobs)),
-         Number(Share(usage.cpu_seconds, seconds)), Number(usage.rss_mb), Number(usage.peak_mb)});
+    Row({name,
+         Number(usage.cpu_seconds),
+         Number(Share(usage.cpu_seconds * 1000, jobs)),
+         Number(Share(usage.cpu_seconds, seconds)),
+         Number(usage.rss_mb),
+         Number(usage.peak_mb)});
     cpu += usage.cpu_seconds;
     processes[name] = {{"cpu_seconds", usage.cpu_seconds},
                        {"cpu_ms_per_job", Share(usage.cpu_seconds * 1000, jobs)},
@@ -125,7 +141,8 @@ void Report::AddCost(const std::string& title, const std::string& key, const Sta
   json_[key]["processes"] = processes;
 }
 
-void Report::AddLatencies(const std::string& title, const std::string& key,
+void Report::AddLatencies(const std::string& title,
+                          const std::string& key,
                           const std::vector<std::pair<std::string, Percentiles>>& stages) {
   Section(title, {"", "p50 ms", "p99 ms"});
   for (const auto& [stage, found] : stages) {
@@ -134,15 +151,19 @@ void Report::AddLatencies(const std::string& title, const std::string& key,
   }
 }
 
-void Report::Target(const std::string& what, double value, bool at_least, double wanted,
-                    const std::string& unit) {
+void Report::Target(
+    const std::string& what, double value, bool at_least, double wanted, const std::string& unit) {
   const bool met = at_least ? value >= wanted : value <= wanted;
-  std::string line = fmt::format("{:<6} {}: {} {}, wanted {} {}", met ? "met" : "MISSED", what,
-                                 Number(value), unit, at_least ? "at least" : "at most",
+  std::string line = fmt::format("{:<6} {}: {} {}, wanted {} {}",
+                                 met ? "met" : "MISSED",
+                                 what,
+                                 Number(value),
+                                 unit,
+                                 at_least ? "at least" : "at most",
                                  Number(wanted));
   if (!met) {
-    line += fmt::format(": {} {} too {}", Number(std::abs(value - wanted)), unit,
-                        at_least ? "few" : "many");
+    line += fmt::format(
+        ": {} {} too {}", Number(std::abs(value - wanted)), unit, at_least ? "few" : "many");
     if (wanted != 0) line += fmt::format(" ({:.0f} %)", std::abs(value - wanted) / wanted * 100);
   }
   targets_.push_back(std::move(line));

@@ -31,13 +31,17 @@ class Report {
   nlohmann::ordered_json& json() { return json_; }
 
   // The section of what each service did for each job, and of every process' CPU and memory.
-  void AddCost(const std::string& title, const std::string& key, const StackCost& cost,
-               double jobs, double seconds);
-  void AddLatencies(const std::string& title, const std::string& key,
+  void AddCost(const std::string& title,
+               const std::string& key,
+               const StackCost& cost,
+               double jobs,
+               double seconds);
+  void AddLatencies(const std::string& title,
+                    const std::string& key,
                     const std::vector<std::pair<std::string, Percentiles>>& stages);
   // Compared with what is wanted, and shown under the section of targets.
-  void Target(const std::string& what, double value, bool at_least, double wanted,
-              const std::string& unit);
+  void Target(
+      const std::string& what, double value, bool at_least, double wanted, const std::string& unit);
   // What makes the figures worthless. The program's exit status tells of it.
   void Problem(const std::string& problem);
   bool sound() const { return problems_.empty(); }
