@@ -19,7 +19,7 @@ proc_pid() {
 # proc_is_ours PID DIR: the process runs (a zombie does not) and was started for DIR.
 proc_is_ours() {
   local tries state
-  for ((tries = 0; tries < 200; ++tries)); do
+  for ((tries = 0; tries < 1000; ++tries)); do
     grep -qzxsF "FLUXQUEUE_STACK=$2" "/proc/$1/environ" && return 0
     # At the moment of an exec the environment reads as empty, as that of a zombie does for good.
     [[ -z $(tr -d '\0' <"/proc/$1/environ") ]] || return 1
