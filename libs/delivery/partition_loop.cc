@@ -84,6 +84,8 @@ class PartitionLoop::Impl {
 
   absl::Status Work(std::stop_token stop);
   absl::Status Tidy(std::stop_token stop);
+  // A commit went through: what had been in the way is so no more.
+  void NoteWorked();
   // Folds inbox_ into the batch; `*folded` is how many of its messages were looked at.
   absl::Status Fold(Batch* batch, size_t* folded);
   absl::Status FoldOne(const kafka::Message& message,
@@ -486,8 +488,7 @@ absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
   inbox_.erase(inbox_.begin(), inbox_.begin() + static_cast<std::ptrdiff_t>(folded));
   condemned_.reset();
   single_ -= std::min(single_, folded);
-  backoff_.Reset();
-  ready_.Set(kafka_status_.ok() ? committer_.publisher().status() : kafka_status_);
+  NoteWorked();
   return absl::OkStatus();
 }
 
@@ -499,7 +500,14 @@ absl::Status PartitionLoop::Impl::Tidy(std::stop_token stop) {
   }
   Batch none;
   const absl::Status status = committer_.Commit(none, table_, nullptr, stop);
-  return status.ok() ? status : Recover(status, none, 0);
+  if (!status.ok()) return Recover(status, none, 0);
+  NoteWorked();
+  return absl::OkStatus();
+}
+
+void PartitionLoop::Impl::NoteWorked() {
+  backoff_.Reset();
+  ready_.Set(kafka_status_.ok() ? committer_.publisher().status() : kafka_status_);
 }
 
 void PartitionLoop::Impl::Rollback() {
