@@ -84,6 +84,10 @@ class PartitionLoop::Impl {
 
   absl::Status Work(std::stop_token stop);
   absl::Status Tidy(std::stop_token stop);
+  // librdkafka 2.0 may never join again after a broker that was restarted has forgotten the member:
+  // then the consumer is made anew. A member for whom there are no partitions is told so with an
+  // empty assignment.
+  Millis RejoinPatience() const { return 2 * options_.loop.session_timeout + kIdle; }
   // A commit went through: what had been in the way is so no more.
   void NoteWorked();
   // Folds inbox_ into the batch; `*folded` is how many of its messages were looked at.
@@ -114,6 +118,7 @@ class PartitionLoop::Impl {
   TimePoint ping_at_;
 
   std::optional<std::vector<int>> starting_;  // gained, and not claimed yet
+  std::optional<TimePoint> rejoin_by_;        // a new assignment is due by then
   std::map<int, TimePoint> reclaim_;          // assigned to us, dropped, to be taken again then
 
   std::vector<kafka::Message> inbox_;  // received, not committed
@@ -175,6 +180,7 @@ void PartitionLoop::Impl::DropConsumer(const absl::Status& why) {
   LogWarning("consumer made anew", {{"topic", options_.topic}, {"because", Message(why)}});
   while (!table_.held().empty()) Drop(table_.held().begin()->first);
   starting_.reset();
+  rejoin_by_.reset();
   reclaim_.clear();
   inbox_.clear();
   single_ = 0;
@@ -263,6 +269,7 @@ absl::Status PartitionLoop::Impl::ServeAssignment() {
   if (auto change = consumer_->TakeAssignment()) {
     if (change->lost.empty()) {
       starting_ = std::move(change->gained);
+      rejoin_by_.reset();
     } else {
       for (const int partition : change->lost) {
         if (table_.Holds(partition)) Drop(partition);
@@ -273,7 +280,12 @@ absl::Status PartitionLoop::Impl::ServeAssignment() {
         DropConsumer(status);
         return absl::OkStatus();
       }
+      if (table_.held().empty()) rejoin_by_ = clock_.Monotonic() + RejoinPatience();
     }
+  }
+  if (rejoin_by_.has_value() && *rejoin_by_ <= clock_.Monotonic()) {
+    DropConsumer(Unavailable("the group has not given any partitions since it took all of ours"));
+    return absl::OkStatus();
   }
   if (!starting_.has_value()) return absl::OkStatus();
   RETURN_IF_ERROR(Claim(*starting_));
