@@ -12,6 +12,15 @@ namespace fluxqueue::delivery {
 using std::chrono::duration_cast;
 using std::chrono::microseconds;
 
+namespace {
+
+postgres::Options KeptPlans(postgres::Options options) {
+  options.plans = postgres::Plans::kKept;
+  return options;
+}
+
+}  // namespace
+
 Committer::Committer(const LoopOptions& options,
                      const Clock& clock,
                      Stats& stats,
@@ -22,7 +31,7 @@ Committer::Committer(const LoopOptions& options,
       stats_(stats),
       ready_(ready),
       faults_(faults),
-      connection_(options.postgres),
+      connection_(KeptPlans(options.postgres)),
       publisher_(options, clock, stats),
       stamper_(options.service, options.topics) {}
 
@@ -108,6 +117,7 @@ absl::Status Committer::Commit(Batch& batch,
     return status;
   }
   last_commit_ = clock_.Monotonic();
+  pacer_.Committed(last_commit_, last_commit_ - begun);
   const auto took =
       static_cast<uint64_t>(duration_cast<microseconds>(last_commit_ - begun).count());
 

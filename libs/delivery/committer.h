@@ -16,6 +16,7 @@
 #include "libs/delivery/handler.h"
 #include "libs/delivery/ledger.h"
 #include "libs/delivery/options.h"
+#include "libs/delivery/pacer.h"
 #include "libs/delivery/publisher.h"
 #include "libs/delivery/stamper.h"
 #include "libs/delivery/stats.h"
@@ -84,6 +85,8 @@ class Committer {
   Publisher& publisher() { return publisher_; }
   Stamper& stamper() { return stamper_; }
   std::chrono::steady_clock::time_point last_commit() const { return last_commit_; }
+  // When the next batch may begin, unless it is a large one.
+  std::chrono::steady_clock::time_point next_commit() const { return pacer_.NextAt(); }
 
  private:
   absl::Status Transact(BatchGuard& guard,
@@ -102,6 +105,7 @@ class Committer {
   Publisher publisher_;
   Stamper stamper_;
   std::chrono::steady_clock::time_point last_commit_;
+  Pacer pacer_;
 };
 
 // Waits for `time`, less when stopped.

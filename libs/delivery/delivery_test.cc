@@ -1,5 +1,6 @@
 // The pure parts of the delivery loop. The loops themselves: delivery_integration_test.cc.
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/delivery/outbox_tracker.h"
+#include "libs/delivery/pacer.h"
 #include "libs/delivery/stamper.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/delivery/wire.h"
@@ -17,6 +19,7 @@
 namespace fluxqueue::delivery {
 namespace {
 
+using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -30,7 +33,7 @@ TEST(StreamFilterTest, TakesEachSequenceOnce) {
   EXPECT_EQ(filter.Judge("a/1", 3), Verdict::kGap);
   EXPECT_EQ(filter.Judge("a/1", 2), Verdict::kTake);
   EXPECT_EQ(filter.Judge("a/2", 1), Verdict::kTake);
-  EXPECT_THAT(filter.raised(), ::testing::UnorderedElementsAre(Pair("a/1", 2), Pair("a/2", 1)));
+  EXPECT_THAT(filter.unsaved(), ::testing::UnorderedElementsAre(Pair("a/1", 2), Pair("a/2", 1)));
 }
 
 TEST(StreamFilterTest, AGapDoesNotRaise) {
@@ -53,7 +56,7 @@ TEST(StreamFilterTest, RollbackForgetsTheBatch) {
   EXPECT_EQ(filter.Judge("a", 2), Verdict::kTake);
   filter.Commit();
   EXPECT_EQ(filter.Judge("a", 2), Verdict::kDuplicate);
-  EXPECT_TRUE(filter.raised().empty());
+  EXPECT_TRUE(filter.unsaved().empty());
 }
 
 // Whatever a publisher repeats, in prefixes from any point not beyond what was acknowledged: each
@@ -69,8 +72,63 @@ RC_GTEST_PROP(StreamFilterTest, RepetitionsChangeNothing, ()) {
       RC_ASSERT(take == (sequence == next));
       if (take) ++next;
     }
-    if (*rc::gen::arbitrary<bool>()) filter.Commit();
+    switch (*rc::gen::inRange(0, 3)) {
+      case 0:
+        filter.Keep();
+        break;
+      case 1:
+        filter.Commit();
+        break;
+      default:
+        break;
+    }
   }
+}
+
+TEST(StreamFilterTest, WhatIsKeptIsSavedLater) {
+  StreamFilter filter({{"a", 1}}, false);
+  EXPECT_EQ(filter.Judge("a", 2), Verdict::kTake);
+  filter.Keep();
+  EXPECT_EQ(filter.Judge("a", 3), Verdict::kTake);
+  filter.Rollback();
+  EXPECT_EQ(filter.Judge("a", 2), Verdict::kDuplicate);
+  EXPECT_THAT(filter.unsaved(), ::testing::UnorderedElementsAre(Pair("a", 2)));
+  filter.Commit();
+  EXPECT_TRUE(filter.unsaved().empty());
+}
+
+TEST(PacerTest, AnIdleLoopDoesNotWait) {
+  Pacer pacer;
+  Pacer::TimePoint now = Pacer::TimePoint(1h);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(pacer.NextAt(), now);
+    pacer.Committed(now, 5ms);
+    now += 50ms;
+  }
+}
+
+TEST(PacerTest, ABusyLoopCommitsATenthOfItsTime) {
+  Pacer pacer;
+  Pacer::TimePoint now = Pacer::TimePoint(1h);
+  const Pacer::TimePoint begun = now;
+  int commits = 0;
+  for (; now < begun + 10s; ++commits) {
+    now = std::max(now, pacer.NextAt()) + 5ms;
+    pacer.Committed(now, 5ms);
+  }
+  // 1 s of commits, and the credit.
+  EXPECT_NEAR(commits, 10s / 50ms, 12);
+}
+
+TEST(PacerTest, NoCommitIsPutOffForLong) {
+  Pacer pacer;
+  Pacer::TimePoint now = Pacer::TimePoint(1h);
+  for (int i = 0; i < 20; ++i) {
+    now = std::max(now, pacer.NextAt()) + 2s;
+    pacer.Committed(now, 2s);
+    EXPECT_EQ(pacer.NextAt(), now + Pacer::kLongest);
+  }
+  EXPECT_LE(pacer.NextAt(), now + 1s);
 }
 
 OutboxRow Row(const std::string& stream, int partition, uint64_t last_seq, size_t count) {

@@ -59,6 +59,11 @@ class BatchHandler {
   // Commit. Say at most a few thousand messages at once, HasWork brings the next batch. What other
   // threads hand over to the handler is the handler's to guard.
   virtual absl::Status Poll(Outbox& outbox) = 0;
+  // Asked after Poll: whether Write has rows, or Commit lets effects out that must not go before
+  // one. When neither, and nothing was said, the loop calls Commit without a transaction, and the
+  // offset moves with a later one: such messages may be handled again after a restart. Most of what
+  // a log or a watch brings is another's business.
+  virtual bool HasRows() const = 0;
   // Rows of this batch, inside the transaction that moves the offsets; the locks are held and
   // checked. Set-based SQL.
   virtual absl::Status Write(pqxx::transaction_base& tx) = 0;
@@ -86,9 +91,6 @@ class ShardHandler : public BatchHandler {
   virtual absl::Status Load(pqxx::transaction_base& tx) = 0;
   // The lease is another's: forget.
   virtual void Drop() = 0;
-  // Asked after Poll: Write has rows. When it has none and Poll said nothing, the loop calls Commit
-  // without a transaction: most of what a watch sees is no news.
-  virtual bool HasRows() const = 0;
 };
 
 }  // namespace fluxqueue::delivery

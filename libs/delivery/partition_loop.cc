@@ -19,9 +19,11 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 // The longest sleep.
 constexpr Millis kIdle{100};
-// How long acknowledged outbox rows may stay when no batch takes them along.
+// How long an offset may lag and acknowledged outbox rows may stay when no batch takes them along.
 constexpr Millis kTidy{500};
 constexpr Millis kDrain{1000};
+// So many messages are worth a commit at any time.
+constexpr size_t kLargeBatch = 200;
 constexpr Millis kLagInterval{1000};
 constexpr Millis kWatermarksTimeout{2000};
 
@@ -70,6 +72,10 @@ class PartitionLoop::Impl {
   Millis ReceiveTimeout() const;
   void NoteKafka(const absl::Status& status);
   bool Due() const;
+  // The next batch is to gather yet.
+  bool Paced() const {
+    return inbox_.size() < kLargeBatch && clock_.Monotonic() < committer_.next_commit();
+  }
 
   absl::Status ServeAssignment();
   absl::Status Reclaim();
@@ -83,6 +89,8 @@ class PartitionLoop::Impl {
   }
 
   absl::Status Work(std::stop_token stop);
+  bool MayKeep(const Batch& batch) const;
+  void Keep(const Batch& batch);
   absl::Status Tidy(std::stop_token stop);
   // librdkafka 2.0 may never join again after a broker that was restarted has forgotten the member:
   // then the consumer is made anew. A member for whom there are no partitions is told so with an
@@ -201,15 +209,17 @@ bool PartitionLoop::Impl::Due() const {
 }
 
 Millis PartitionLoop::Impl::ReceiveTimeout() const {
-  if (!inbox_.empty() || starting_.has_value()) return Millis{0};
-  if (table_.held().empty()) return kIdle;
-  if (handler_.HasWork()) return Millis{0};
-  Millis timeout = kIdle;
-  if (const std::optional<TimePoint> wake_at = handler_.WakeAt()) {
-    const auto left = std::chrono::ceil<Millis>(*wake_at - clock_.Monotonic());
-    timeout = std::clamp(left, Millis{0}, kIdle);
+  if (starting_.has_value()) return Millis{0};
+  if (table_.held().empty()) return inbox_.empty() ? kIdle : Millis{0};
+  const TimePoint now = clock_.Monotonic();
+  TimePoint until = now + kIdle;
+  if (!inbox_.empty() || handler_.HasWork()) {
+    until = now;
+  } else if (const std::optional<TimePoint> wake_at = handler_.WakeAt()) {
+    until = std::min(until, *wake_at);
   }
-  return timeout;
+  if (Paced()) until = std::max(until, committer_.next_commit());
+  return std::max(Millis{0}, std::chrono::ceil<Millis>(until - now));
 }
 
 void PartitionLoop::Impl::Receive(std::stop_token stop) {
@@ -258,7 +268,7 @@ void PartitionLoop::Impl::UpdateLag() {
   lag_at_ = now + kLagInterval;
   int64_t lag = 0;
   for (const auto& [partition, state] : table_.held()) {
-    lag += std::max<int64_t>(0, consumer_->CachedEnd(partition) - state.row.next_offset);
+    lag += std::max<int64_t>(0, consumer_->CachedEnd(partition) - state.kept.next_offset);
   }
   stats_.lag = static_cast<uint64_t>(lag);
 }
@@ -323,7 +333,7 @@ std::vector<kafka::Position> PartitionLoop::Impl::Positions(
     const std::vector<int>& partitions) const {
   std::vector<kafka::Position> positions;
   for (const int partition : partitions) {
-    positions.push_back({partition, table_.held().at(partition).next_offset});
+    positions.push_back({partition, table_.held().at(partition).kept.next_offset});
   }
   return positions;
 }
@@ -416,8 +426,8 @@ void PartitionLoop::Impl::Drop(int partition) {
 absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
                                           PartitionTable::Partition& partition,
                                           Batch* batch) {
-  partition.next_offset = message.offset + 1;
-  partition.append_time = std::max(partition.append_time, message.append_time);
+  partition.now.next_offset = message.offset + 1;
+  partition.now.append_time = std::max(partition.now.append_time, message.append_time);
   const auto bury = [&](std::string reason) {
     LogWarning("dead letter",
                {{"topic", options_.topic},
@@ -427,7 +437,7 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
     batch->letters.push_back({message.partition, std::move(reason), options_.topic, message});
     return absl::OkStatus();
   };
-  Record record{message.partition, message.offset, partition.append_time, {}};
+  Record record{message.partition, message.offset, partition.now.append_time, {}};
   events::v1::Envelope& envelope = record.envelope;
   if (!envelope.ParseFromString(message.value)) return bury("it does not decode as an Envelope");
   if (envelope.stream().empty() || envelope.sequence() == 0) return bury("it has no event id");
@@ -461,7 +471,7 @@ absl::Status PartitionLoop::Impl::Fold(Batch* batch, size_t* folded) {
   for (const kafka::Message& message : inbox_) {
     ++*folded;
     PartitionTable::Partition* partition = table_.Find(message.partition);
-    if (partition == nullptr || message.offset < partition->next_offset) continue;
+    if (partition == nullptr || message.offset < partition->now.next_offset) continue;
     RETURN_IF_ERROR(FoldOne(message, *partition, batch));
     if (single_ > 0) break;
   }
@@ -475,6 +485,7 @@ absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
   }
   const bool due = Due() && !committer_.publisher().Full();
   if (inbox_.empty() && !due) return Tidy(stop);
+  if (Paced()) return absl::OkStatus();
 
   Batch batch;
   size_t folded = 0;
@@ -490,7 +501,9 @@ absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
     Rollback();
     return status;
   }
-  if (due || !idle) {
+  if (MayKeep(batch)) {
+    Keep(batch);
+  } else if (due || !idle) {
     status = committer_.Commit(batch, table_, &handler_, stop);
     if (!status.ok()) {
       Rollback();
@@ -504,10 +517,26 @@ absl::Status PartitionLoop::Impl::Work(std::stop_token stop) {
   return absl::OkStatus();
 }
 
-// Outbox rows whose messages are in Kafka go with the next batch; when none comes, alone.
+// No row would change but the offset's, which need not be exact; the tables were there last time.
+bool PartitionLoop::Impl::MayKeep(const Batch& batch) const {
+  return batch.outbox.empty() && batch.letters.empty() && !handler_.HasRows() &&
+         backoff_.failures() == 0 &&
+         (!table_.Ahead() || clock_.Monotonic() - committer_.last_commit() < kTidy);
+}
+
+void PartitionLoop::Impl::Keep(const Batch& batch) {
+  table_.Keep();
+  handler_.Commit();
+  stats_.received += batch.received;
+  stats_.duplicates += batch.duplicates;
+  stats_.gaps += batch.gaps;
+}
+
+// Offsets, and outbox rows whose messages are in Kafka, go with the next batch; when none comes,
+// alone.
 absl::Status PartitionLoop::Impl::Tidy(std::stop_token stop) {
   if (clock_.Monotonic() - committer_.last_commit() < kTidy ||
-      committer_.publisher().Prefixes().empty()) {
+      (committer_.publisher().Prefixes().empty() && !table_.Ahead())) {
     return absl::OkStatus();
   }
   Batch none;

@@ -1,5 +1,6 @@
 #include "libs/delivery/partition_table.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "libs/base/check.h"
@@ -8,10 +9,9 @@
 namespace fluxqueue::delivery {
 
 void PartitionTable::Add(const InboxRow& row, StreamFilter::Positions seen) {
+  const Place place{row.next_offset, row.append_time};
   held_.insert_or_assign(
-      row.partition,
-      Partition{
-          row, row.next_offset, row.append_time, StreamFilter(std::move(seen), row.truncated)});
+      row.partition, Partition{row, place, place, StreamFilter(std::move(seen), row.truncated)});
 }
 
 PartitionTable::Partition* PartitionTable::Find(int partition) {
@@ -32,10 +32,22 @@ std::vector<int> PartitionTable::TakeForeign() {
 
 void PartitionTable::Rollback() {
   for (auto& [partition, state] : held_) {
-    state.next_offset = state.row.next_offset;
-    state.append_time = state.row.append_time;
+    state.now = state.kept;
     state.filter.Rollback();
   }
+}
+
+void PartitionTable::Keep() {
+  for (auto& [partition, state] : held_) {
+    state.kept = state.now;
+    state.filter.Keep();
+  }
+}
+
+bool PartitionTable::Ahead() const {
+  return std::any_of(held_.begin(), held_.end(), [](const auto& held) {
+    return held.second.kept.next_offset != held.second.row.next_offset;
+  });
 }
 
 absl::Status PartitionTable::Lock(pqxx::transaction_base& tx) {
@@ -64,8 +76,8 @@ BatchRows PartitionTable::Rows(const Batch& batch) {
   for (const Outbox::Message& message : batch.outbox.messages()) touched_.insert(message.source);
   for (const DeadLetter& letter : batch.letters) touched_.insert(letter.source);
   for (const auto& [partition, state] : held_) {
-    if (state.next_offset != state.row.next_offset) touched_.insert(partition);
-    for (const auto& [stream, sequence] : state.filter.raised()) {
+    if (state.now.next_offset != state.row.next_offset) touched_.insert(partition);
+    for (const auto& [stream, sequence] : state.filter.unsaved()) {
       rows.raised.push_back({partition, stream, sequence});
     }
   }
@@ -75,8 +87,8 @@ BatchRows PartitionTable::Rows(const Batch& batch) {
     const auto state = held_.find(partition);
     CHECK(state != held_.end(), "a message for source {}, which is not held", partition);
     InboxRow moved = state->second.row;
-    moved.next_offset = state->second.next_offset;
-    moved.append_time = state->second.append_time;
+    moved.next_offset = state->second.now.next_offset;
+    moved.append_time = state->second.now.append_time;
     rows.moved.push_back(moved);
   }
   return rows;
@@ -107,8 +119,9 @@ BatchGuard::Outcome PartitionTable::Settle(pqxx::transaction_base& tx) {
 void PartitionTable::Committed() {
   for (const int partition : touched_) ++held_.at(partition).row.commits;
   for (auto& [partition, state] : held_) {
-    state.row.next_offset = state.next_offset;
-    state.row.append_time = state.append_time;
+    state.kept = state.now;
+    state.row.next_offset = state.now.next_offset;
+    state.row.append_time = state.now.append_time;
     state.filter.Commit();
   }
 }

@@ -1,6 +1,6 @@
-// The partitions that a loop holds: inbox rows and stream positions, as committed, and as they are
-// with the batch under way. As a BatchGuard it checks, moves and settles the rows. Confined to the
-// loop's thread.
+// The partitions that a loop holds: inbox rows and stream positions, as the tables have them, as
+// our memory stands, and as they are with the batch under way. As a BatchGuard it checks, moves and
+// settles the rows. Confined to the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,14 @@ namespace fluxqueue::delivery {
 
 class PartitionTable final : public BatchGuard {
  public:
-  struct Partition {
-    InboxRow row;  // as committed
+  struct Place {
     int64_t next_offset;
     Millis append_time;
+  };
+  struct Partition {
+    InboxRow row;  // as committed
+    Place kept;    // where memory stands: ahead of the row by batches that had no rows
+    Place now;     // with the batch under way
     StreamFilter filter;
   };
 
@@ -43,6 +47,10 @@ class PartitionTable final : public BatchGuard {
   // taken them.
   std::vector<int> TakeForeign();
   void Rollback();
+  // The batch under way is final, and the rows stay behind.
+  void Keep();
+  // Some row is behind our memory.
+  bool Ahead() const;
 
   absl::Status Lock(pqxx::transaction_base& tx) override;
   BatchRows Rows(const Batch& batch) override;

@@ -123,9 +123,14 @@ void ShardLoop::Impl::Wait(std::stop_token stop) {
   if (stats_.unpublished > 0) until = now + Millis{20};
   const bool may_work = held_ && now >= next_try_ && !committer_.publisher().Full();
   if (may_work) {
-    if (handler_.HasWork()) return;
-    if (const auto wake_at = handler_.WakeAt()) until = std::min(until, *wake_at);
+    const TimePoint paced = committer_.next_commit();
+    if (handler_.HasWork()) {
+      until = std::min(until, paced);
+    } else if (const auto wake_at = handler_.WakeAt()) {
+      until = std::min(until, std::max(*wake_at, paced));
+    }
     until = std::min(until, renew_at_);
+    if (until <= now) return;
   } else if (now < next_try_) {
     until = std::min(until, next_try_);
   }
@@ -173,7 +178,7 @@ absl::Status ShardLoop::Impl::Take() {
 
 absl::Status ShardLoop::Impl::Work(std::stop_token stop) {
   Batch batch;
-  if (Due() && !committer_.publisher().Full()) {
+  if (Due() && !committer_.publisher().Full() && clock_.Monotonic() >= committer_.next_commit()) {
     if (const absl::Status polled = handler_.Poll(batch.outbox); !polled.ok()) {
       handler_.Rollback();
       return polled;

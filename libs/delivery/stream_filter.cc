@@ -17,9 +17,20 @@ StreamFilter::Verdict StreamFilter::Judge(const std::string& stream, uint64_t se
   return Verdict::kTake;
 }
 
-void StreamFilter::Commit() {
-  for (const auto& [stream, sequence] : raised_) seen_[stream] = sequence;
+StreamFilter::Positions StreamFilter::unsaved() const {
+  Positions all = unsaved_;
+  for (const auto& [stream, sequence] : raised_) all[stream] = sequence;
+  return all;
+}
+
+void StreamFilter::Keep() {
+  for (const auto& [stream, sequence] : raised_) seen_[stream] = unsaved_[stream] = sequence;
   raised_.clear();
+}
+
+void StreamFilter::Commit() {
+  Keep();
+  unsaved_.clear();
 }
 
 }  // namespace fluxqueue::delivery

@@ -1,6 +1,6 @@
 // Which messages of a partition are new. A stream's sequences are contiguous, and its publisher
 // repeats from the first that was not acknowledged; so a sequence that was seen is a duplicate, and
-// one behind a gap will come again. Pure; provisional until Commit, as all memory of a batch.
+// one behind a gap will come again. Pure; provisional until Keep, as all memory of a batch.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,18 @@ class StreamFilter {
   // kTake raises the stream's position.
   Verdict Judge(const std::string& stream, uint64_t sequence);
 
-  // The streams that this batch has raised.
-  const Positions& raised() const { return raised_; }
+  // The streams whose rows are behind.
+  Positions unsaved() const;
+  // The batch is final; its rows are to be written by a later one.
+  void Keep();
+  // So are the rows of all that is unsaved.
   void Commit();
   void Rollback() { raised_.clear(); }
 
  private:
   Positions seen_;
-  Positions raised_;
+  Positions raised_;   // by the batch under way
+  Positions unsaved_;  // by those that were kept
   bool truncated_;
 };
 

@@ -56,7 +56,24 @@ MatcherCore::~MatcherCore() = default;
 
 // ---- messages
 
+bool MatcherCore::Reads(Envelope::EventCase type) {
+  switch (type) {
+    case Envelope::kJobSubmitted:
+    case Envelope::kJobUpdated:
+    case Envelope::kPoolConfigured:
+    case Envelope::kNodeUpserted:
+    case Envelope::kNodeGone:
+    case Envelope::kInventorySynced:
+    case Envelope::kCycleRequested:
+    case Envelope::kReleaseRequested:
+      return true;
+    default:  // Another service's business.
+      return false;
+  }
+}
+
 absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vector<Envelope>* out) {
+  if (!Reads(message.event_case())) return absl::OkStatus();
   BeginBatch();
   const auto say = [this, now, out]() {
     Envelope& envelope = out->emplace_back();
@@ -94,7 +111,7 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
       *say()->mutable_released() = std::move(released);
       return absl::OkStatus();
     }
-    default:  // Another service's business.
+    default:
       return absl::OkStatus();
   }
 }

@@ -3,8 +3,9 @@
 // It keeps the jobspecs of live jobs (JobSubmitted, JobUpdated), the graph (NodeUpserted, NodeGone,
 // InventorySynced, PoolConfigured) and what is held on it, and answers CycleRequested with
 // CycleAnswered, ReleaseRequested with Released, and changes of the graph that matter with
-// InventoryChanged. Messages of other types are ignored. The same messages give the same bytes,
-// wherever batches begin and end; a core restored from rows equals the core folded from the log.
+// InventoryChanged. Messages of other types (Reads) are ignored. The same messages give the same
+// bytes, wherever batches begin and end; a core restored from rows equals the core folded from the
+// log.
 //
 // Delivery: everything since the last Commit or Rollback is provisional. The shell writes
 // TakeChanges() and commits them together with the messages of `out`, then calls Commit(); when the
@@ -54,6 +55,8 @@ class MatcherCore {
   MatcherCore(const MatcherCore&) = delete;
   MatcherCore& operator=(const MatcherCore&) = delete;
 
+  // Whether a message of this type can change anything; Handle ignores the others.
+  static bool Reads(events::v1::Envelope::EventCase type);
   // Folds one message; what is to be said is appended to `out` with pool and time_ms (= now) set.
   // `now`: the log's time, since the Unix epoch. A poison status (InvalidArgument: the message
   // lacks what it must have, or asks for an engine or policy that does not exist) has changed

@@ -88,10 +88,10 @@ absl::Status Connection::Open() {
         options_.statement_timeout.count(),
         options_.lock_timeout.count(),
         options_.idle_in_transaction_timeout.count());
-    // Prepared statements are planned anew for each batch. A plan that is kept would be the one of
-    // the first batches, when the tables were empty: sequential scans, for ever. And it knows
-    // nothing of the arrays' sizes, nor hashes them. Planning costs far less than a batch.
-    settings += "SET plan_cache_mode = force_custom_plan;";
+    settings += options_.plans == Plans::kAnew
+                    ? "SET plan_cache_mode = force_custom_plan;"
+                    : "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; "
+                      "SET enable_hashjoin = off; SET enable_mergejoin = off;";
     if (!options_.schema.empty()) {
       settings += fmt::format("SET search_path = {};", connection.quote_name(options_.schema));
     }

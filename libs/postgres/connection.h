@@ -28,10 +28,21 @@
 
 namespace fluxqueue::postgres {
 
+// How prepared statements are planned.
+enum class Plans {
+  // For each execution, by what the tables hold then: for statements that read much.
+  kAnew,
+  // Once, to reach rows through indexes: for statements that touch the rows of some keys, however
+  // large their tables become. A plan that is kept would else be the one of the first batches, when
+  // the tables were empty: sequential scans, for ever.
+  kKept,
+};
+
 struct Options {
   std::string dsn;
   std::string application;  // shown in pg_stat_activity
   std::string schema;       // search_path
+  Plans plans = Plans::kAnew;
   Millis connect_timeout{5000};
   Millis statement_timeout{30000};
   Millis lock_timeout{5000};

@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034,SC2154
-# What tools/services and tools/stack share. Sourced after log.sh, proc.sh and cache.sh, with `here` set to the folder of
-# the script and, where kube is used, `dir` to the stack's folder.
+# What tools/services and tools/stack share. Sourced after log.sh, proc.sh and cache.sh; where kube is used, `dir`
+# is the stack's folder.
 
 # In the order of a job's way through them.
 readonly SERVICES=(admission queue matcher binder cleanup)
 readonly SYSTEM_NAMESPACE=fluxqueue-system
-readonly REPOSITORY=$here/../..
+REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+readonly REPOSITORY
 
 # service_program NAME: FLUXQUEUE_BIN names the folder of another build.
 service_program() {

@@ -70,6 +70,10 @@ absl::Status JobsHandler::Poll(delivery::Outbox& outbox) {
   return absl::OkStatus();
 }
 
+bool JobsHandler::HasRows() const {
+  return !pools_wanted_.empty() || planner_.HasRows(Now());
+}
+
 absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
   if (!pools_wanted_.empty()) pools_ = LoadPools(tx);
   for (const std::string& pool : pools_wanted_) {

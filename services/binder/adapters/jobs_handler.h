@@ -45,6 +45,7 @@ class JobsHandler final : public delivery::PartitionHandler {
   bool HasWork() const override { return planner_.HasWork() || !deps_.inbox.empty(); }
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
+  bool HasRows() const override;
   absl::Status Write(pqxx::transaction_base& tx) override;
   void Commit() override;
   void Rollback() override;

@@ -190,6 +190,10 @@ Rows BindPlanner::Changes() const {
   return rows;
 }
 
+bool BindPlanner::HasRows(Millis now) const {
+  return !calls_.empty() || !WantedPlacements(now).empty() || Changes().size() != 0;
+}
+
 std::vector<Call> BindPlanner::Commit() {
   saved_.clear();
   answers_.erase(answers_.begin(), answers_.begin() + static_cast<ptrdiff_t>(answered_));

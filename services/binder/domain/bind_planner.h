@@ -74,6 +74,8 @@ class BindPlanner {
   // For the jobs placed in this batch. Says nothing: what has to be said waits for the next.
   void PlanPlaced(Millis now);
   Rows Changes() const;
+  // The batch has rows to write, rows to read, or calls that Commit will give.
+  bool HasRows(Millis now) const;
   std::vector<Call> Commit();
   void Rollback();
 

@@ -34,6 +34,7 @@ PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {
 
 absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbox& outbox) {
   if (record.envelope.pool().empty()) return InvalidArgument("the message names no pool");
+  if (!matcher_core::MatcherCore::Reads(record.envelope.event_case())) return absl::OkStatus();
   Pool& pool = Touch(record.partition, record.envelope.pool());
   said_.clear();
   const auto started = clock_.Monotonic();

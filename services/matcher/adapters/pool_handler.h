@@ -36,6 +36,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   }
   absl::Status Poll(delivery::Outbox&) override { return absl::OkStatus(); }
 
+  bool HasRows() const override { return !touched_.empty(); }
   absl::Status Write(pqxx::transaction_base& tx) override;
   void Commit() override;
   void Rollback() override;

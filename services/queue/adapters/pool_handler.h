@@ -59,6 +59,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   bool HasWork() const override { return false; }
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
+  bool HasRows() const override { return !touched_.empty(); }
   absl::Status Write(pqxx::transaction_base& tx) override;
   void Commit() override;
   void Rollback() override;
