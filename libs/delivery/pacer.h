@@ -1,9 +1,9 @@
 // When a loop may begin its next batch. A commit costs about the same whether it carries one
-// message or a hundred: a loop that is busy lets them gather, so that commits take a tenth of its
+// message or a hundred: a loop that is busy lets them gather, so that commits take a twentieth of its
 // time at most. One that was idle has time to its credit, and does not wait at all. Where commits
 // grow slow because the machine is, batches grow with them.
 //
-// A leaky bucket (ITU-T I.371, "virtual scheduling"), in which a commit weighs ten times the time
+// A leaky bucket (ITU-T I.371, "virtual scheduling"), in which a commit weighs twenty times the time
 // it took. Pure; not thread-safe.
 #pragma once
 
@@ -16,9 +16,9 @@ class Pacer {
   using TimePoint = std::chrono::steady_clock::time_point;
   using Duration = std::chrono::steady_clock::duration;
 
-  static constexpr int kWeight = 10;
+  static constexpr int kWeight = 20;
   // The credit of an idle loop, in weighted time.
-  static constexpr Duration kCredit = std::chrono::milliseconds(500);
+  static constexpr Duration kCredit = std::chrono::milliseconds(1000);
   // The longest that a batch is put off.
   static constexpr Duration kLongest = std::chrono::milliseconds(100);
 

@@ -48,7 +48,7 @@ absl::Status Consumer::Join() {
       // The broker answers as soon as there is a record. Whoever is gained waits for the fetch
       // under way.
       .Set("fetch.min.bytes", "1")
-      .Set("fetch.wait.max.ms", "100")
+      .Set("fetch.wait.max.ms", "500")
       .Set("fetch.error.backoff.ms", "50")
       .Set("fetch.message.max.bytes", "1048576")
       .Set("queued.min.messages", "5000")

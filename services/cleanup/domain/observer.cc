@@ -145,7 +145,10 @@ void Observer::JobGone(const std::string& uid) {
 void Observer::ObserveNode(const kubernetes::Node& node, Millis now) {
   NodeEntry& entry = nodes_[node.meta.name];
   dirty_nodes_.insert(node.meta.name);
-  if (entry.present && entry.uid != node.meta.uid) entry.not_ready_since.reset();
+  if (entry.uid != node.meta.uid) {
+    entry.not_ready_since.reset();
+    entry.lost = false;
+  }
   entry.present = true;
   entry.uid = node.meta.uid;
   entry.pool = kubernetes::PoolOf(node);
@@ -153,15 +156,18 @@ void Observer::ObserveNode(const kubernetes::Node& node, Millis now) {
   if (node.ready) {
     entry.not_ready_since.reset();
     entry.lost = false;
-  } else if (!entry.not_ready_since.has_value()) {
-    entry.not_ready_since = now;
+    missing_.erase(node.meta.name);
+    return;
   }
+  if (!entry.not_ready_since.has_value()) entry.not_ready_since = now;
+  if (!entry.lost) missing_.insert(node.meta.name);
 }
 
 void Observer::NodeGone(const std::string& name, const std::string& uid) {
   const auto it = nodes_.find(name);
   if (it == nodes_.end() || (it->second.present && it->second.uid != uid)) return;
   it->second.present = false;
+  missing_.erase(name);
   dirty_nodes_.insert(name);
   for (const std::string& pod : it->second.pods) {
     if (const std::string& job = pods_.at(pod).job_id; !job.empty()) dirty_jobs_.insert(job);
@@ -226,9 +232,8 @@ bool Observer::HasNews() const {
 
 std::optional<Millis> Observer::NextDeadline() const {
   std::optional<Millis> first;
-  for (const auto& [name, node] : nodes_) {
-    if (!node.present || node.lost || !node.not_ready_since.has_value()) continue;
-    const Millis due = *node.not_ready_since + node_lost_grace_;
+  for (const std::string& name : missing_) {
+    const Millis due = *nodes_.at(name).not_ready_since + node_lost_grace_;
     if (!first.has_value() || due < *first) first = due;
   }
   return first;
@@ -254,20 +259,26 @@ bool Observer::HasLivePods(const NodeEntry& node) const {
   });
 }
 
-void Observer::CheckLost(const std::string& name, NodeEntry& node, Millis now) {
-  if (!node.present || node.lost || !node.not_ready_since.has_value()) return;
-  if (now < *node.not_ready_since + node_lost_grace_) return;
-  node.lost = true;
-  dirty_nodes_.insert(name);
-  for (const std::string& uid : node.pods) {
-    if (const std::string& job = pods_.at(uid).job_id; !job.empty()) dirty_jobs_.insert(job);
+void Observer::CheckLost(Millis now) {
+  for (auto it = missing_.begin(); it != missing_.end();) {
+    NodeEntry& node = nodes_.at(*it);
+    if (now < *node.not_ready_since + node_lost_grace_) {
+      ++it;
+      continue;
+    }
+    node.lost = true;
+    dirty_nodes_.insert(*it);
+    for (const std::string& uid : node.pods) {
+      if (const std::string& job = pods_.at(uid).job_id; !job.empty()) dirty_jobs_.insert(job);
+    }
+    it = missing_.erase(it);
   }
 }
 
 Said Observer::Collect(Millis now) {
   Said said;
   if (!synced_) return said;
-  for (auto& [name, node] : nodes_) CheckLost(name, node, now);
+  CheckLost(now);
   provisional_.emplace();
   provisional_->synced_said = synced_said_;
   for (const std::string& name : dirty_nodes_) CollectNode(name, nodes_[name], &said);

@@ -155,7 +155,7 @@ class Observer {
   bool CountsAsForeign(const PodEntry& pod) const;
   bool HasUnfinishedPods(const JobEntry& job) const;
   bool HasLivePods(const NodeEntry& node) const;
-  void CheckLost(const std::string& name, NodeEntry& node, Millis now);
+  void CheckLost(Millis now);
 
   void CollectJob(const std::string& job_id, JobEntry& job, Said* said);
   void CollectNode(const std::string& name, NodeEntry& node, Said* said);
@@ -169,6 +169,7 @@ class Observer {
   std::unordered_map<std::string, PodEntry> pods_;  // bound ones, by uid
   std::unordered_map<std::string, JobEntry> jobs_;
   std::map<std::string, NodeEntry> nodes_;
+  std::set<std::string> missing_;  // present, not ready, and not lost yet
 
   // Sets are ordered, so that equal pictures are told in equal order.
   std::set<std::string> dirty_jobs_;

@@ -277,6 +277,19 @@ TEST_F(ObserverTest, ADeletedNodeIsGoneAndItsJobsAreLost) {
   EXPECT_THAT(Say(), ElementsAre("gone default/n1", "lost j n1 Deleted"));
 }
 
+TEST_F(ObserverTest, ANodeMadeAgainHasAGraceOfItsOwn) {
+  Start();
+  observer_.ObserveNode(MakeNode("n1", false), Millis(100));
+  Say(Millis(1100));
+  EXPECT_FALSE(observer_.NextDeadline().has_value());
+  kubernetes::Node again = MakeNode("n1", false);
+  again.meta.uid = "uid-2";
+  observer_.ObserveNode(again, Millis(2000));
+  EXPECT_EQ(observer_.NextDeadline(), Millis(3000));
+  observer_.NodeGone("n1", "uid-2");
+  EXPECT_FALSE(observer_.NextDeadline().has_value());
+}
+
 TEST_F(ObserverTest, ANodeMadeAgainIsAnotherNode) {
   Start();
   kubernetes::Node again = MakeNode("n1");

@@ -29,7 +29,7 @@
 namespace fluxqueue::queue {
 
 struct FluxJobTimes {
-  Millis first_delay{300};
+  Millis first_delay{1000};
   Millis interval{1000};
   Millis position_interval{10000};
   Millis retry_min{500};

@@ -16,7 +16,7 @@ JobFact Fact(const std::string& id, uint64_t version, events::v1::JobState state
 }
 
 TEST(FluxJobPlannerTest, AQuickJobCostsOneWrite) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(50));
   planner.Observe(Fact("a", 3, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(200));
@@ -31,7 +31,7 @@ TEST(FluxJobPlannerTest, AQuickJobCostsOneWrite) {
 }
 
 TEST(FluxJobPlannerTest, AtMostOneWriteAnInterval) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
   planner.Written("a", 1, Millis(300));
@@ -43,7 +43,7 @@ TEST(FluxJobPlannerTest, AtMostOneWriteAnInterval) {
 }
 
 TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
   planner.Observe(Fact("a", 2, events::v1::JOB_STATE_SUCCEEDED), 0, Millis(310));
@@ -54,14 +54,14 @@ TEST(FluxJobPlannerTest, AFactThatComesDuringAWriteIsWrittenAfterIt) {
 }
 
 TEST(FluxJobPlannerTest, OlderVersionsAreIgnored) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(0));
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   EXPECT_EQ(planner.TakeDue(Millis(300), 10).at(0).fact.version(), 2);
 }
 
 TEST(FluxJobPlannerTest, PositionsAreRefreshedSeldom) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
   planner.Written("a", 1, Millis(300));
@@ -73,7 +73,7 @@ TEST(FluxJobPlannerTest, PositionsAreRefreshedSeldom) {
 }
 
 TEST(FluxJobPlannerTest, WaitingJobsNearestToTheirTurnFirst) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("third", 1, events::v1::JOB_STATE_PENDING), 3, Millis(0));
   planner.Observe(Fact("first", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   planner.Observe(Fact("runs", 1, events::v1::JOB_STATE_RUNNING), 0, Millis(0));
@@ -82,7 +82,7 @@ TEST(FluxJobPlannerTest, WaitingJobsNearestToTheirTurnFirst) {
 }
 
 TEST(FluxJobPlannerTest, FailuresBackOff) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
   planner.Failed("a", Millis(300));
@@ -93,7 +93,7 @@ TEST(FluxJobPlannerTest, FailuresBackOff) {
 }
 
 TEST(FluxJobPlannerTest, TakesNoMoreThanAskedLongestDueFirst) {
-  FluxJobPlanner planner({});
+  FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("late", 1, events::v1::JOB_STATE_PENDING), 1, Millis(100));
   planner.Observe(Fact("early", 1, events::v1::JOB_STATE_PENDING), 2, Millis(0));
   const auto writes = planner.TakeDue(Millis(1000), 1);
