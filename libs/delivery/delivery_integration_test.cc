@@ -292,7 +292,8 @@ class DeliveryTest : public ::testing::Test {
         db_({.dsn = mini_postgres->dsn(), .application = "test", .schema = Schema("counter")}) {
     std::transform(name_.begin(), name_.end(), name_.begin(), ::tolower);
     for (const char* service : {"feeder", "counter"}) {
-      const absl::Status status = Prepare(Options(service, "prepare"), {&TestMigrations()}, {});
+      const absl::Status status =
+          Prepare(Options(service, "prepare"), {&TestMigrations()}, [](const absl::Status&) {}, {});
       CHECK(status.ok(), "{}", Message(status));
     }
   }

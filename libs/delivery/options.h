@@ -16,7 +16,7 @@ struct LoopOptions {
   std::string instance;
   std::string bootstrap;
   kafka::TopicNames topics;
-  // `schema` is the service's; Prepare has put the delivery tables into it.
+  // `schema` is the service's; Run puts the delivery tables into it.
   postgres::Options postgres;
   // A killed replica's partitions (or lease) move after this.
   Millis session_timeout{3000};

@@ -1,10 +1,10 @@
 // When a loop may begin its next batch. A commit costs about the same whether it carries one
-// message or a hundred: a loop that is busy lets them gather, so that commits take a twentieth of its
-// time at most. One that was idle has time to its credit, and does not wait at all. Where commits
-// grow slow because the machine is, batches grow with them.
+// message or a hundred: a loop that is busy lets them gather, so that commits take a twentieth of
+// its time at most. One that was idle has time to its credit, and does not wait at all. Where
+// commits grow slow because the machine is, batches grow with them.
 //
-// A leaky bucket (ITU-T I.371, "virtual scheduling"), in which a commit weighs twenty times the time
-// it took. Pure; not thread-safe.
+// A leaky bucket (ITU-T I.371, "virtual scheduling"), in which a commit weighs twenty times the
+// time it took. Pure; not thread-safe.
 #pragma once
 
 #include <chrono>

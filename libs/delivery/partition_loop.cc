@@ -9,6 +9,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/delivery/committer.h"
 #include "libs/delivery/partition_table.h"
+#include "libs/delivery/prepare.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/kafka/consumer.h"
 
@@ -23,7 +24,7 @@ constexpr Millis kIdle{100};
 constexpr Millis kTidy{500};
 constexpr Millis kDrain{1000};
 // So many messages are worth a commit at any time.
-constexpr size_t kLargeBatch = 200;
+constexpr size_t kLargeBatch = 50;
 constexpr Millis kLagInterval{1000};
 constexpr Millis kWatermarksTimeout{2000};
 
@@ -51,7 +52,7 @@ class PartitionLoop::Impl {
         group_("fluxqueue." + options_.loop.service),
         handler_(handler),
         clock_(clock),
-        ready_(Unavailable("group {} has not been joined yet", group_)),
+        ready_(NotJoined()),
         committer_(options_.loop, clock, stats_, ready_, faults),
         table_(options_.topic),
         backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
@@ -62,6 +63,10 @@ class PartitionLoop::Impl {
   const Stats& stats() const { return stats_; }
 
  private:
+  absl::Status NotJoined() const {
+    return Unavailable(
+        "Kafka at {}: group {} has not been joined yet", options_.loop.bootstrap, group_);
+  }
   // One turn: publish, receive, see to the assignment, work. A status that is transient backs off.
   absl::Status RunOnce(std::stop_token stop);
   absl::Status EnsureConsumer();
@@ -140,6 +145,11 @@ class PartitionLoop::Impl {
 
 absl::Status PartitionLoop::Impl::Run(std::stop_token stop) {
   const std::stop_callback wake(stop, [this] { Wake(); });
+  const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
+  const absl::Status prepared = Prepare(options_.loop, options_.migrations, waits, stop);
+  if (absl::IsCancelled(prepared)) return absl::OkStatus();
+  RETURN_IF_ERROR(prepared);
+  ready_.Set(NotJoined());
   while (!stop.stop_requested()) {
     const absl::Status status = RunOnce(stop);
     if (status.ok()) continue;

@@ -22,12 +22,14 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/delivery/faults.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/options.h"
 #include "libs/delivery/stats.h"
+#include "libs/postgres/migrations.h"
 
 #include "absl/status/status.h"
 
@@ -39,6 +41,8 @@ class PartitionLoop {
     LoopOptions loop;
     // What it consumes: loop.topics.pool or loop.topics.jobs.
     std::string topic;
+    // Of the service's own tables, besides delivery's.
+    std::vector<const postgres::MigrationSet*> migrations{};
   };
 
   // All references must outlive the loop.
@@ -48,8 +52,9 @@ class PartitionLoop {
                 FaultInjector* faults = nullptr);
   ~PartitionLoop();
 
-  // Until `stop`: then the batch under way is finished, what was committed is published (for up to
-  // a second), and OK is returned. Any other status means that the process must stop. Call it once.
+  // Makes what is missing of tables and topics (prepare.h), then works until `stop`: the batch
+  // under way is finished, what was committed is published (for up to a second), and OK is
+  // returned. Any other status means that the process must stop. Call it once.
   absl::Status Run(std::stop_token stop);
 
   // Thread-safe: handler.HasWork() may have become true.

@@ -19,6 +19,7 @@ namespace {
 // Calls `step` until it returns something that waiting does not change.
 absl::Status Persist(const LoopOptions& options,
                      std::string_view doing,
+                     const std::function<void(const absl::Status&)>& waits,
                      std::stop_token stop,
                      const std::function<absl::Status()>& step) {
   Backoff backoff(options.retry_min, options.retry_max);
@@ -29,7 +30,7 @@ absl::Status Persist(const LoopOptions& options,
     if (!IsTransient(status) && !postgres::IsOutcomeUnknown(status)) {
       return Annotate(status, doing);
     }
-    LogWarning("waiting", {{"for", doing}, {"because", Message(status)}});
+    waits(Annotate(status, doing));
     std::unique_lock lock(mutex);
     stopped.wait_for(lock, stop, backoff.Next(), [] { return false; });
   }
@@ -51,14 +52,15 @@ const postgres::MigrationSet& Migrations() {
 
 absl::Status Prepare(const LoopOptions& options,
                      const std::vector<const postgres::MigrationSet*>& migrations,
+                     const std::function<void(const absl::Status&)>& waits,
                      std::stop_token stop) {
   std::vector<const postgres::MigrationSet*> sets = {&Migrations()};
   sets.insert(sets.end(), migrations.begin(), migrations.end());
   postgres::Connection connection(options.postgres);
-  RETURN_IF_ERROR(Persist(options, "migrate the tables", stop, [&] {
+  RETURN_IF_ERROR(Persist(options, "migrate the tables", waits, stop, [&] {
     return postgres::Migrate(connection, options.postgres.schema, sets);
   }));
-  return Persist(options, "make the topics", stop, [&] { return MakeTopics(options); });
+  return Persist(options, "make the topics", waits, stop, [&] { return MakeTopics(options); });
 }
 
 }  // namespace fluxqueue::delivery

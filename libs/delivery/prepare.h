@@ -1,6 +1,7 @@
 // What must be there before a loop runs: the service's tables and the topics.
 #pragma once
 
+#include <functional>
 #include <stop_token>
 #include <vector>
 
@@ -15,11 +16,12 @@ namespace fluxqueue::delivery {
 const postgres::MigrationSet& Migrations();
 
 // Migrates the service's schema (delivery's tables, then `migrations`) and makes the topics that
-// are missing. While Postgres or Kafka is away it says so in the log and tries again, until it is
-// done or stopped (Cancelled). Another error is returned at once: something that an operator must
-// change. Blocks: run it in the loop's thread, before Run.
+// are missing. While Postgres or Kafka is away it calls `waits` with the reason and tries again,
+// until it is done or stopped (Cancelled). Another error is returned at once: something that an
+// operator must change. Blocks.
 absl::Status Prepare(const LoopOptions& options,
                      const std::vector<const postgres::MigrationSet*>& migrations,
+                     const std::function<void(const absl::Status&)>& waits,
                      std::stop_token stop);
 
 }  // namespace fluxqueue::delivery

@@ -10,6 +10,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/committer.h"
+#include "libs/delivery/prepare.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -78,6 +79,10 @@ class ShardLoop::Impl final : public BatchGuard {
 };
 
 absl::Status ShardLoop::Impl::Run(std::stop_token stop) {
+  const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
+  const absl::Status prepared = Prepare(options_.loop, options_.migrations, waits, stop);
+  if (absl::IsCancelled(prepared)) return absl::OkStatus();
+  RETURN_IF_ERROR(prepared);
   while (!stop.stop_requested()) {
     const absl::Status status = RunOnce(stop);
     if (status.ok()) continue;

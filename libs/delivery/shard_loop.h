@@ -14,12 +14,14 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/delivery/faults.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/options.h"
 #include "libs/delivery/stats.h"
+#include "libs/postgres/migrations.h"
 
 #include "absl/status/status.h"
 
@@ -30,6 +32,8 @@ class ShardLoop {
   struct Options {
     LoopOptions loop;
     std::string shard;
+    // Of the service's own tables, besides delivery's.
+    std::vector<const postgres::MigrationSet*> migrations{};
   };
 
   // All references must outlive the loop.

@@ -51,8 +51,10 @@ absl::Status Consumer::Join() {
       .Set("fetch.wait.max.ms", "500")
       .Set("fetch.error.backoff.ms", "50")
       .Set("fetch.message.max.bytes", "1048576")
-      .Set("queued.min.messages", "5000")
-      .Set("queued.max.messages.kbytes", "16384");
+      // Who has so much in hand that fetching stops is asked again only a second later (librdkafka
+      // 2.0): so much must be more than a second's work.
+      .Set("queued.min.messages", "100000")
+      .Set("queued.max.messages.kbytes", "32768");
   rd_kafka_conf_set_opaque(config.get(), this);
   rd_kafka_conf_set_rebalance_cb(config.get(), &Consumer::OnRebalance);
   rd_kafka_conf_set_error_cb(config.get(), &Consumer::OnError);

@@ -116,6 +116,12 @@ absl::Status ToStatus(const http::Response& response, std::string_view doing) {
   return status;
 }
 
+// The connection was refused or cut, or the time ran out; or we gave up ourselves.
+absl::Status Unanswered(const absl::Status& status, std::string_view doing) {
+  if (!IsTransient(status)) return Annotate(status, doing);
+  return Annotate(Annotate(status, "no answer from the Kubernetes API server"), doing);
+}
+
 std::string ContentType(PatchType type) {
   switch (type) {
     case PatchType::kJson:
@@ -191,7 +197,7 @@ class Client::Impl {
     absl::StatusOr<http::Response> response = http_.Do(request);
     const std::string doing = Doing(verb, resource, object);
     absl::Status status =
-        response.ok() ? ToStatus(*response, doing) : Annotate(response.status(), doing);
+        response.ok() ? ToStatus(*response, doing) : Unanswered(response.status(), doing);
     Count(verb, resource, status.ok(), SteadyClock::now() - begin);
     if (!status.ok()) return status;
     return std::move(response->body);
@@ -258,7 +264,7 @@ absl::Status Client::Impl::Watch(const Resource& resource,
       http_.Stream(request, http::StreamLimits(), first, std::move(stop));
   const std::string doing = Doing("watch", resource.plural, "");
   const absl::Status status =
-      response.ok() ? ToStatus(*response, doing) : Annotate(response.status(), doing);
+      response.ok() ? ToStatus(*response, doing) : Unanswered(response.status(), doing);
   count_once(status.ok() || absl::IsCancelled(status));
   return status;
 }

@@ -34,7 +34,8 @@ enum class Plans {
   kAnew,
   // Once, to reach rows through indexes: for statements that touch the rows of some keys, however
   // large their tables become. A plan that is kept would else be the one of the first batches, when
-  // the tables were empty: sequential scans, for ever.
+  // the tables were empty: sequential scans, for ever. A join must say which side drives: see
+  // LATERAL … OFFSET 0 in the services' stores.
   kKept,
 };
 

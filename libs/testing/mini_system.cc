@@ -135,6 +135,25 @@ absl::Status MiniSystem::StartService(const std::string& name, int replica) {
   return Tool({"services/start", folder_, name, "--replica", std::to_string(replica)}).status();
 }
 
+absl::Status MiniSystem::LaunchService(const std::string& name) {
+  const std::string instance = name + "-1";
+  return Run(fmt::format(
+                 "bash -euc '. {0}/log.sh; . {0}/proc.sh; proc_start \"$@\"' start {1}",
+                 ToolPath("lib"),
+                 ShellCommand({folder_,
+                               instance,
+                               fmt::format("{}/bin/fluxqueue-{}", FLUXQUEUE_BINARY_DIR, name),
+                               "--config",
+                               fmt::format("{}/config/{}.yaml", folder_, instance)})))
+      .status();
+}
+
+absl::StatusOr<std::string> MiniSystem::Readiness(const std::string& name) {
+  int port = 0;
+  std::ifstream(fmt::format("{}/config/{}-1.ports", folder_, name)) >> port;
+  return Run(fmt::format("curl -sSm 2 http://127.0.0.1:{}/readyz", port));
+}
+
 absl::Status MiniSystem::KillService(const std::string& name, int replica) {
   return Tool({"services/stop", folder_, name, "--replica", std::to_string(replica), "--kill"})
       .status();

@@ -52,10 +52,15 @@ class MiniSystem {
 
   // Returns when it is ready. One that runs is left alone.
   absl::Status StartService(const std::string& name, int replica = 1);
+  // Starts one that has run before, as it was, and does not wait: what it needs may be away.
+  absl::Status LaunchService(const std::string& name);
+  // What /readyz says: "ok", or what it waits for. Unavailable: it does not answer.
+  absl::StatusOr<std::string> Readiness(const std::string& name);
   // SIGKILL, in the middle of whatever it does.
   absl::Status KillService(const std::string& name, int replica = 1);
 
-  // Kafka ("kafka") or PostgreSQL ("postgres"): away, and back with its data on the same port.
+  // "kafka", "postgres", or the control plane ("cluster"): away, and back with its data on the same
+  // port.
   absl::Status StopPart(const std::string& part);
   absl::Status StartPart(const std::string& part);
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "libs/base/status_macros.h"
-#include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/wiring.h"
 #include "libs/kafka/topics.h"
@@ -47,7 +46,9 @@ class AdmissionApp final : public lifecycle::App {
                 .max_batch = loop_options_.max_batch,
                 .sweep_interval = config.sweep_interval},
                {facts_, feed_, errands_, context.clock, metrics_}),
-        loop_({.loop = loop_options_, .shard = "watch"}, shard_, context.clock),
+        loop_({.loop = loop_options_, .shard = "watch", .migrations = {&migrations::admission()}},
+              shard_,
+              context.clock),
         errand_thread_(
             "errands",
             [this](lifecycle::LoopContext& loop) { return errands_.Run(loop.stop_token()); },
@@ -68,7 +69,6 @@ class AdmissionApp final : public lifecycle::App {
 
  private:
   absl::Status RunLoop(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(loop_options_, {&migrations::admission()}, stop));
     const absl::Status status = loop_.Run(stop);
     feed_.Close();
     return status;

@@ -5,7 +5,6 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
-#include "libs/delivery/prepare.h"
 #include "libs/delivery/wiring.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
@@ -39,10 +38,10 @@ class BinderApp final : public lifecycle::App {
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
                   .metrics = metrics_,
                   .clock = context.clock}),
-        loop_({options_, options_.topics.jobs}, handler_, context.clock),
+        loop_({options_, options_.topics.jobs, {&migrations::binder()}}, handler_, context.clock),
         component_(
             "jobs loop",
-            [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
+            [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
             context.failures) {
     inbox_.SetWake([this] { loop_.Wake(); });
@@ -55,11 +54,6 @@ class BinderApp final : public lifecycle::App {
   }
 
  private:
-  absl::Status Run(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::binder()}, stop));
-    return loop_.Run(stop);
-  }
-
   BinderMetrics metrics_;
   const delivery::LoopOptions options_;
   Inbox inbox_;

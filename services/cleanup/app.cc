@@ -1,7 +1,6 @@
 #include "services/cleanup/app.h"
 
 #include "libs/base/status_macros.h"
-#include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/wiring.h"
 #include "libs/kubernetes/client_metrics.h"
@@ -50,7 +49,6 @@ class CleanupApp final : public lifecycle::App {
 
  private:
   absl::Status Run(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(options_, {}, stop));
     const absl::Status status = loop_.Run(stop);
     shard_.Drop();
     return status;

@@ -2,7 +2,6 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
-#include "libs/delivery/prepare.h"
 #include "libs/delivery/wiring.h"
 #include "libs/lifecycle/loop_component.h"
 #include "services/matcher/adapters/pool_handler.h"
@@ -19,10 +18,10 @@ class MatcherApp final : public lifecycle::App {
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "matcher")),
         handler_(metrics_, context.clock),
-        loop_({options_, options_.topics.pool}, handler_, context.clock),
+        loop_({options_, options_.topics.pool, {&migrations::matcher()}}, handler_, context.clock),
         component_(
             "pool loop",
-            [this](lifecycle::LoopContext& loop) { return Run(loop.stop_token()); },
+            [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
             context.failures) {
     delivery::ExportStats(context.metrics, "matcher", loop_.stats());
@@ -31,11 +30,6 @@ class MatcherApp final : public lifecycle::App {
   std::vector<lifecycle::Component*> Components() override { return {&component_}; }
 
  private:
-  absl::Status Run(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::matcher()}, stop));
-    return loop_.Run(stop);
-  }
-
   MatcherMetrics metrics_;
   const delivery::LoopOptions options_;
   PoolHandler handler_;

@@ -2,7 +2,6 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
-#include "libs/delivery/prepare.h"
 #include "libs/delivery/wiring.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
@@ -28,7 +27,7 @@ class QueueApp final : public lifecycle::App {
         source_(options_.postgres),
         writer_(client_, source_, metrics_, context.clock, config.flux_jobs),
         handler_(writer_, metrics_, context.clock),
-        loop_({options_, options_.topics.pool}, handler_, context.clock) {
+        loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock) {
     delivery::ExportStats(context.metrics, "queue", loop_.stats());
     kubernetes::ExportCalls(context.metrics, "queue", client_);
     for (int i = 0; i < config.flux_job_writers; ++i) {
@@ -40,7 +39,7 @@ class QueueApp final : public lifecycle::App {
     }
     components_.push_back(std::make_unique<lifecycle::LoopComponent>(
         "pool loop",
-        [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
+        [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
         [this] { return loop_.Ready(); },
         context.failures));
   }
@@ -52,11 +51,6 @@ class QueueApp final : public lifecycle::App {
   }
 
  private:
-  absl::Status RunLoop(const std::stop_token& stop) {
-    RETURN_IF_ERROR(delivery::Prepare(options_, {&migrations::queue()}, stop));
-    return loop_.Run(stop);
-  }
-
   QueueMetrics metrics_;
   const delivery::LoopOptions options_;
   kubernetes::Client client_;

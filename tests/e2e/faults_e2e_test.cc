@@ -1,10 +1,13 @@
 // Services that die in the middle of their work: every job ends, and ends once.
+#include <array>
+
 #include "tests/e2e/system_test_base.h"
 
 namespace fluxqueue::e2e {
 namespace {
 
 constexpr int kJobs = 200;
+constexpr std::array kServices = {"queue", "matcher", "binder", "cleanup", "admission"};
 
 class FaultsTest : public SystemTest {
  protected:
@@ -40,6 +43,19 @@ class FaultsTest : public SystemTest {
     ASSERT_TRUE(ended.ok()) << Message(ended);
   }
 
+  // The service stays up, and says what it waits for.
+  void ExpectUnready(const std::string& service, const std::string& part) {
+    absl::StatusOr<std::string> said;
+    const absl::Status named = system_->WaitFor(
+        [&] {
+          said = system_->Readiness(service);
+          return said.ok() && said->find(part) != std::string::npos;
+        },
+        std::chrono::seconds(30),
+        [&] { return said.ok() ? *said : Message(said.status()); });
+    EXPECT_TRUE(named.ok()) << service << " does not name " << part << ": " << Message(named);
+  }
+
   // One terminal fact each, versions 1, 2, 3 …, and one pod each: nothing ran twice.
   void ExpectEndedOnce(const std::string& prefix) {
     EXPECT_EQ(Ended(prefix), kJobs);
@@ -69,7 +85,7 @@ class FaultsTest : public SystemTest {
 TEST_F(FaultsTest, EachServiceIsKilledInTheMiddleOfTwoHundredJobs) {
   ApplyJobs("killed");
   int ended = 20;
-  for (const char* service : {"queue", "matcher", "binder", "cleanup", "admission"}) {
+  for (const char* service : kServices) {
     WaitForEnded("killed", ended, std::chrono::seconds(120));
     ASSERT_TRUE(system_->KillService(service).ok());
     const absl::Status started = system_->StartService(service);
@@ -108,6 +124,45 @@ TEST_F(FaultsTest, BrokerAndDatabaseGoAwayAndComeBack) {
   ASSERT_TRUE(system_->StartPart("postgres").ok());
   WaitForEnded("away", kJobs, std::chrono::seconds(180));
   ExpectEndedOnce("away");
+}
+
+TEST_F(FaultsTest, TheControlPlaneGoesAwayAndComesBack) {
+  ApplyJobs("cut");
+  WaitForEnded("cut", 20, std::chrono::seconds(120));
+  ASSERT_TRUE(system_->StopPart("cluster").ok());
+  ExpectUnready("binder", "Kubernetes");
+  const absl::Status back = system_->StartPart("cluster");
+  ASSERT_TRUE(back.ok()) << Message(back);
+  WaitForEnded("cut", kJobs, std::chrono::seconds(180));
+  ExpectEndedOnce("cut");
+}
+
+// Whatever is started first: each service waits, says for what, and works once it is there.
+TEST_F(FaultsTest, ServicesStartBeforeAllThatTheyNeed) {
+  ApplyJobs("early");
+  WaitForEnded("early", 20, std::chrono::seconds(120));
+  for (const char* service : kServices) ASSERT_TRUE(system_->KillService(service).ok());
+  for (const char* part : {"cluster", "kafka", "postgres"}) {
+    ASSERT_TRUE(system_->StopPart(part).ok());
+  }
+  for (const char* service : kServices) {
+    const absl::Status launched = system_->LaunchService(service);
+    ASSERT_TRUE(launched.ok()) << Message(launched);
+  }
+  for (const char* service : kServices) ExpectUnready(service, "Postgres");
+  ASSERT_TRUE(system_->StartPart("postgres").ok());
+  for (const char* service : {"queue", "matcher", "binder"}) ExpectUnready(service, "Kafka");
+  ASSERT_TRUE(system_->StartPart("kafka").ok());
+  for (const char* service : {"admission", "binder", "cleanup"}) {
+    ExpectUnready(service, "Kubernetes");
+  }
+  ASSERT_TRUE(system_->StartPart("cluster").ok());
+  for (const char* service : kServices) {
+    const absl::Status ready = system_->StartService(service);
+    ASSERT_TRUE(ready.ok()) << Message(ready);
+  }
+  WaitForEnded("early", kJobs, std::chrono::seconds(180));
+  ExpectEndedOnce("early");
 }
 
 }  // namespace

@@ -174,7 +174,8 @@ class Stack {
     CHECK(status.ok(), "{}", Message(status));
   }
   void Prepare(const std::string& service, const postgres::MigrationSet& set) {
-    const absl::Status status = delivery::Prepare(Options(service), {&set}, {});
+    const absl::Status status =
+        delivery::Prepare(Options(service), {&set}, [](const absl::Status&) {}, {});
     CHECK(status.ok(), "{}", Message(status));
   }
   std::unique_ptr<Running> Run(delivery::PartitionHandler& handler, const std::string& service) {

@@ -23,11 +23,14 @@ constexpr Statement kLoadSlots{
     "SELECT s.job_id, s.namespace, s.attempt, s.slot, s.node, s.pod_uid, s.pod_name, s.state, "
     "  s.bound_once, s.succeeded "
     "FROM slots s JOIN jobs j USING (job_id, attempt) WHERE j.partition = $1 AND s.part = 0"};
+// LATERAL … OFFSET 0: the keys drive, also in a plan that is kept (postgres::Plans::kKept).
 constexpr Statement kLoadPlacements{
     "binder_load_placements",
-    "SELECT a.job_id, a.attempt, a.placement, a.released FROM matcher.allocations a "
-    "JOIN unnest($1::text[], $2::bigint[]) AS wanted(job_id, attempt) "
-    "  ON a.job_id = wanted.job_id AND a.attempt = wanted.attempt AND a.part = 0"};
+    "SELECT a.job_id, a.attempt, a.placement, a.released "
+    "FROM unnest($1::text[], $2::bigint[]) AS wanted(job_id, attempt) "
+    "CROSS JOIN LATERAL ("
+    "  SELECT * FROM matcher.allocations x "
+    "  WHERE x.job_id = wanted.job_id AND x.attempt = wanted.attempt AND x.part = 0 OFFSET 0) a"};
 constexpr Statement kLoadPools{"binder_load_pools", "SELECT pool, partition FROM admission.pools"};
 
 constexpr Statement kForgetJobs{"binder_forget_jobs",

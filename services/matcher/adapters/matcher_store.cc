@@ -32,11 +32,15 @@ constexpr Statement kLoadAnswer{
     "matcher_load_answer",
     "SELECT cycle_id, answer FROM answers WHERE pool = $1 ORDER BY cycle_id DESC LIMIT 1"};
 
+// LATERAL … OFFSET 0: the keys drive, also in a plan that is kept (postgres::Plans::kKept).
 constexpr Statement kRelease{
     "matcher_release",
-    "UPDATE allocations a SET released = true, released_at = now() "
-    "FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS r(job_id, attempt, part) "
-    "WHERE a.job_id = r.job_id AND a.attempt = r.attempt AND a.part = r.part"};
+    "UPDATE allocations SET released = true, released_at = now() WHERE ctid = ANY(ARRAY("
+    "  SELECT a.ctid FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS r(job_id, attempt, "
+    "part) "
+    "  CROSS JOIN LATERAL ("
+    "    SELECT ctid FROM allocations x "
+    "    WHERE x.job_id = r.job_id AND x.attempt = r.attempt AND x.part = r.part OFFSET 0) a))"};
 constexpr Statement kAllocate{
     "matcher_allocate",
     "INSERT INTO allocations (job_id, attempt, part, pool, placement, placement_hash, released, "
@@ -61,8 +65,10 @@ constexpr Statement kUpsertNodes{
     "    node = excluded.node, present = excluded.present"};
 constexpr Statement kDropSpecs{
     "matcher_drop_specs",
-    "DELETE FROM specs s USING unnest($1::text[], $2::bigint[]) AS r(job_id, part) "
-    "WHERE s.job_id = r.job_id AND s.part = r.part"};
+    "DELETE FROM specs WHERE ctid = ANY(ARRAY("
+    "  SELECT s.ctid FROM unnest($1::text[], $2::bigint[]) AS r(job_id, part) "
+    "  CROSS JOIN LATERAL ("
+    "    SELECT ctid FROM specs x WHERE x.job_id = r.job_id AND x.part = r.part OFFSET 0) s))"};
 constexpr Statement kUpsertSpecs{
     "matcher_upsert_specs",
     "INSERT INTO specs (job_id, part, revision, pool, slots, jobspec) "

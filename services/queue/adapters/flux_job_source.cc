@@ -15,9 +15,10 @@ constexpr postgres::Statement kSpecs{
     "SELECT job_id, jobspec FROM matcher.specs WHERE part = 0 AND job_id = ANY($1::text[])"};
 constexpr postgres::Statement kPlacements{
     "queue_flux_job_placements",
-    "SELECT a.job_id, a.placement FROM matcher.allocations a "
-    "JOIN unnest($1::text[], $2::bigint[]) AS w(job_id, attempt) "
-    "  ON a.job_id = w.job_id AND a.attempt = w.attempt WHERE a.part = 0"};
+    "SELECT a.job_id, a.placement FROM unnest($1::text[], $2::bigint[]) AS w(job_id, attempt) "
+    "CROSS JOIN LATERAL ("
+    "  SELECT * FROM matcher.allocations x "
+    "  WHERE x.job_id = w.job_id AND x.attempt = w.attempt AND x.part = 0 OFFSET 0) a"};
 constexpr postgres::Statement kTransitions{
     "queue_flux_job_transitions",
     "SELECT job_id, state, reason, time_ms, attempt FROM queue.job_events "
@@ -25,10 +26,17 @@ constexpr postgres::Statement kTransitions{
 constexpr postgres::Statement kRecent{
     "queue_flux_job_recent",
     "SELECT row FROM queue.jobs "
-    "WHERE state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected') "
-    "   OR updated_ms > extract(epoch FROM now() - interval '1 hour') * 1000"};
+    "WHERE live OR updated_ms > extract(epoch FROM now() - interval '1 hour') * 1000"};
 
 }  // namespace
+
+FluxJobSource::FluxJobSource(postgres::Options options)
+    : pool_(
+          [&] {
+            options.plans = postgres::Plans::kKept;
+            return options;
+          }(),
+          2) {}
 
 absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
     const std::vector<events::v1::JobFact>& facts) {

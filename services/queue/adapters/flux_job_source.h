@@ -15,7 +15,7 @@ namespace fluxqueue::queue {
 
 class FluxJobSource {
  public:
-  explicit FluxJobSource(postgres::Options options) : pool_(std::move(options), 2) {}
+  explicit FluxJobSource(postgres::Options options);
 
   // Jobspec, transitions and slots (of part 0 of the attempt) of the jobs named by the facts, by
   // job id. A query each for all of them.

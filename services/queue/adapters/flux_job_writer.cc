@@ -10,7 +10,7 @@
 namespace fluxqueue::queue {
 namespace {
 
-constexpr size_t kBatch = 32;
+constexpr size_t kBatch = 128;
 constexpr size_t kWaitingShown = 200;
 constexpr Millis kIdle{1000};
 
@@ -100,8 +100,9 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   const Millis now = Now();
   const Millis due = planner_.NextDue().value_or(now + kIdle);
   if (!reconcile_ && events_.empty() && due > now) {
-    wake_.wait_for(
-        lock, stop, std::min(due - now, kIdle), [&] { return reconcile_ || !events_.empty(); });
+    wake_.wait_for(lock, stop, std::min(due - now, kIdle), [&] {
+      return reconcile_ || !events_.empty() || planner_.NextDue().value_or(due) < due;
+    });
   }
   if (std::exchange(reconcile_, false)) {
     lock.unlock();

@@ -16,10 +16,9 @@ using queue_core::Changes;
 constexpr Statement kLoadPools{"queue_load_pools",
                                "SELECT pool, row FROM pools WHERE partition = $1 ORDER BY pool"};
 constexpr Statement kLoadQueues{"queue_load_queues", "SELECT row FROM queues WHERE pool = $1"};
-constexpr Statement kLoadJobs{
-    "queue_load_jobs",
-    "SELECT row FROM jobs "
-    "WHERE pool = $1 AND state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"};
+constexpr Statement kLoadJobs{"queue_load_jobs",
+                              "SELECT row FROM jobs "
+                              "WHERE pool = $1 AND live"};
 constexpr Statement kLoadCycles{"queue_load_cycles",
                                 "SELECT requested FROM cycles WHERE pool = $1 AND NOT answered"};
 
@@ -51,8 +50,7 @@ constexpr Statement kUpsertJobs{
     "  priority = excluded.priority, start_ms = excluded.start_ms, "
     "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
     "  row = excluded.row "
-    "WHERE j.version <= excluded.version "
-    "  AND j.state NOT IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"};
+    "WHERE j.version <= excluded.version AND j.live"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
     "INSERT INTO job_events (job_id, version, time_ms, state, attempt, reason, message) "

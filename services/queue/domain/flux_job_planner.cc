@@ -58,6 +58,7 @@ void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::option
 
 std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
   std::vector<FluxJobWrite> writes;
+  if (now < next_take_) return writes;
   while (!due_.empty() && due_.begin()->first <= now && writes.size() < max) {
     Entry& entry = jobs_.at(due_.begin()->second);
     due_.erase(due_.begin());
@@ -66,6 +67,7 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
     entry.written_position = entry.position;
     writes.push_back({entry.fact, entry.position, entry.written_version != 0});
   }
+  next_take_ = now + Millis(1000 * static_cast<int64_t>(writes.size()) / times_.writes_per_second);
   return writes;
 }
 
@@ -114,7 +116,7 @@ std::vector<std::string> FluxJobPlanner::Waiting(size_t max) const {
 
 std::optional<Millis> FluxJobPlanner::NextDue() const {
   if (due_.empty()) return std::nullopt;
-  return due_.begin()->first;
+  return std::max(due_.begin()->first, next_take_);
 }
 
 }  // namespace fluxqueue::queue

@@ -2,11 +2,12 @@
 // thing in the system, so facts are coalesced:
 //
 //   - the first write waits `first_delay` after the first fact, so that a job that is quickly
-//   through
-//     costs one write, with its end in it;
+//     through costs one write, with its end in it;
 //   - after that a job is written at most once an `interval`, with its latest fact;
 //   - a position that moved is written only when nothing else is, every `position_interval` at
-//   most.
+//     most;
+//   - all jobs together are written `writes_per_second` times at most: what people look at must not
+//     take the API server from what starts their jobs.
 //
 // The naive way, a write for each fact, would show every state for a moment and cost five writes a
 // job. Skipping states is safe because each fact is whole: the last one says all.
@@ -32,6 +33,7 @@ struct FluxJobTimes {
   Millis first_delay{1000};
   Millis interval{1000};
   Millis position_interval{10000};
+  int writes_per_second = 500;
   Millis retry_min{500};
   Millis retry_max{30000};
 };
@@ -88,6 +90,7 @@ class FluxJobPlanner {
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
 
   FluxJobTimes times_;
+  Millis next_take_{0};  // what was taken before has used up the rate until then
   std::unordered_map<std::string, Entry> jobs_;
   std::set<std::pair<Millis, std::string>> due_;
 };

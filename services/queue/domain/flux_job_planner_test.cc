@@ -101,5 +101,16 @@ TEST(FluxJobPlannerTest, TakesNoMoreThanAskedLongestDueFirst) {
   EXPECT_EQ(writes[0].fact.job_id(), "early");
 }
 
+TEST(FluxJobPlannerTest, AllJobsTogetherHaveARate) {
+  FluxJobPlanner planner({.first_delay = Millis{0}, .writes_per_second = 100});
+  for (const char* id : {"a", "b", "c", "d", "e"}) {
+    planner.Observe(Fact(id, 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  }
+  EXPECT_EQ(planner.TakeDue(Millis(0), 3).size(), 3);
+  EXPECT_EQ(planner.NextDue(), Millis(30));
+  EXPECT_TRUE(planner.TakeDue(Millis(29), 3).empty());
+  EXPECT_EQ(planner.TakeDue(Millis(30), 3).size(), 2);
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue

@@ -103,7 +103,7 @@ std::string OrDash(const std::optional<double>& seconds) {
 }
 
 void AddRow(std::string* table, std::string_view name, std::string_view value) {
-  fmt::format_to(std::back_inserter(*table), "{:<24}{}\n", name, value);
+  fmt::format_to(std::back_inserter(*table), "{:<28}{}\n", name, value);
 }
 
 void AddNames(std::string* table, std::string_view heading, const std::vector<NamedReason>& jobs) {
@@ -184,8 +184,9 @@ std::string FormatTable(const LoadReport& report) {
   AddRow(&table, "bound after p50", OrDash(report.bound_p50_s));
   AddRow(&table, "bound after p99", OrDash(report.bound_p99_s));
   AddRow(&table, "submitted late p99", OrDash(report.submitted_late_p99_s));
+  if (!report.utilisation.empty()) table += "utilisation\n";
   for (const auto& [resource, share] : report.utilisation) {
-    AddRow(&table, "utilisation " + resource, fmt::format("{:.1f} %", share * 100));
+    AddRow(&table, "  " + resource, fmt::format("{:.1f} %", share * 100));
   }
   AddNames(&table, "Rejected, and rightly so: these nodes could never run them", report.rejected);
   AddNames(&table, "Rejected although these nodes could run them", report.wrongly_rejected);

@@ -64,7 +64,7 @@ TEST_F(LoadReportTest, TheTableNamesWhatWasRejectedAndLeftOut) {
   EXPECT_THAT(table, HasSubstr("5 without a run time"));
   EXPECT_THAT(table, HasSubstr("rightly so"));
   EXPECT_THAT(table, HasSubstr("wide: cpu is short"));
-  EXPECT_THAT(table, HasSubstr("utilisation cpu         40.0 %"));
+  EXPECT_THAT(table, HasSubstr("utilisation\n  cpu                       40.0 %"));
   EXPECT_THAT(table, Not(HasSubstr("Not ended")));
 }
 
