@@ -46,7 +46,7 @@ absl::StatusOr<SwfJob> ReadJob(Record record) {
   }
   if (!record.status().ok()) return record.status();
   read.job.requests = {{"cpu", kMillicores}};
-  read.runs = read.job.run_s > 0;
+  read.runs = read.job.run_s >= 0;
   read.has_processors = read.job.slots > 0;
   return read;
 }

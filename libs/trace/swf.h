@@ -11,8 +11,9 @@
 
 namespace fluxqueue::trace {
 
-// A job of p processors is p slots of one cpu, named "swf-<job>". Left out, and counted: a run time
-// or a number of processors of 0 or unknown. InvalidArgument names file, line, field and value.
+// A job of p processors is p slots of one cpu, named "swf-<job>". A run time of 0 is less than a
+// second. Left out, and counted: an unknown run time, and a number of processors that is unknown
+// or 0. InvalidArgument names file, line, field and value.
 absl::StatusOr<Trace> ParseSwf(std::string_view text, const Source& source);
 
 }  // namespace fluxqueue::trace

@@ -39,9 +39,10 @@ TEST(SwfTest, JobsWithoutRunTimeOrProcessorsAreCounted) {
                                   Line("4 0 -1 9 -1", "0") + Line("5 50 -1 9 1"),
                               {"a.swf"});
   ASSERT_TRUE(trace.ok()) << trace.status();
-  EXPECT_EQ(trace->without_run_time, 2);
+  EXPECT_EQ(trace->without_run_time, 1);
   EXPECT_EQ(trace->without_processors, 2);
-  ASSERT_EQ(trace->jobs.size(), 1);
+  ASSERT_EQ(trace->jobs.size(), 2);
+  EXPECT_EQ(trace->jobs[0].run_s, 0) << "it ran for less than a second";
   EXPECT_EQ(trace->jobs[0].submit_s, 0);
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::string_view kGpuMilli = "fluxqueue.io/gpu-milli";
 struct TraceJob {
   std::string name;                     // as in the trace, unique in it
   double submit_s = 0;                  // since the first job of the trace
-  double run_s = 0;                     // above 0
+  double run_s = 0;                     // 0: less than a second
   int64_t slots = 1;                    // placed together, at least 1
   Amounts requests;                     // of each slot
   std::vector<std::string> gpu_models;  // one of these; empty: any node will do
