@@ -18,11 +18,13 @@ proc_pid() {
 
 # proc_is_ours PID DIR: the process runs (a zombie does not) and was started for DIR.
 proc_is_ours() {
-  local tries state
+  local tries state environment
   for ((tries = 0; tries < 1000; ++tries)); do
-    grep -qzxsF "FLUXQUEUE_STACK=$2" "/proc/$1/environ" && return 0
-    # At the moment of an exec the environment reads as empty, as that of a zombie does for good.
-    [[ -z $(tr -d '\0' <"/proc/$1/environ") ]] || return 1
+    # Read once: at the moment of an exec the environment is empty, as that of a zombie is for good, and a moment later
+    # it is not.
+    environment=$(tr '\0' '\n' <"/proc/$1/environ")
+    [[ $'\n'$environment$'\n' != *$'\n'"FLUXQUEUE_STACK=$2"$'\n'* ]] || return 0
+    [[ -z $environment ]] || return 1
     state=$(sed -n 's/^State:[[:space:]]*//p' "/proc/$1/status") || return 1
     [[ -n $state && $state != [ZX]* ]] || return 1
     nap 0.01
