@@ -1,5 +1,5 @@
-// When a loop may begin its next batch. A commit costs about the same whether it carries one
-// message or a hundred: a loop that is busy lets them gather, so that commits take a twentieth of
+// When a loop may begin its next batch. A commit of a hundred messages costs far less than
+// a hundred commits: a loop that is busy lets them gather, so that commits take a twentieth of
 // its time at most. One that was idle has time to its credit, and does not wait at all. Where
 // commits grow slow because the machine is, batches grow with them.
 //

@@ -9,13 +9,18 @@
 namespace fluxqueue::postgres {
 namespace {
 
+// A table, column or schema that is not there (yet): the service that owns it makes it when it
+// starts, and one of a later version may have started before it.
+bool IsMissing(std::string_view sqlstate) {
+  return sqlstate == "42P01" || sqlstate == "42703" || sqlstate == "3F000";
+}
+
 absl::StatusCode CodeOf(std::string_view sqlstate) {
   const std::string_view family = sqlstate.substr(0, 2);
   if (sqlstate == "23505") return absl::StatusCode::kAlreadyExists;
   if (sqlstate == "57014") return absl::StatusCode::kDeadlineExceeded;
   if (sqlstate == "55P03") return absl::StatusCode::kUnavailable;
-  // A table or schema that is not there: another service makes it when it starts.
-  if (sqlstate == "42P01" || sqlstate == "3F000") return absl::StatusCode::kUnavailable;
+  if (IsMissing(sqlstate)) return absl::StatusCode::kUnavailable;
   if (sqlstate == "25006") return absl::StatusCode::kUnavailable;  // a standby: not promoted yet
   if (family == "40") return absl::StatusCode::kAborted;
   if (family == "22") return absl::StatusCode::kInvalidArgument;
@@ -27,7 +32,7 @@ absl::StatusCode CodeOf(std::string_view sqlstate) {
 }
 
 std::string Hint(std::string_view sqlstate) {
-  if (sqlstate == "42P01" || sqlstate == "3F000") {
+  if (IsMissing(sqlstate)) {
     return " (has the service that owns it run its migrations in this database?)";
   }
   if (sqlstate == "42501") return " (grant it to the user of the DSN)";

@@ -1,8 +1,7 @@
 // libpqxx's exceptions as statuses. Exceptions stop in this library: callers see absl::Status.
 //
 //   Unavailable       the server is away, is stopping, is full, a lock could not be had, or a table
-//   is not there (yet):
-//                     repeat later
+//                     or column is not there (yet): repeat later
 //   Aborted           deadlock or serialisation failure: repeat
 //   DeadlineExceeded  a statement ran into its time limit: repeat
 //   Unknown           the connection died during COMMIT: committed or not, only the rows can tell

@@ -75,7 +75,7 @@ function(fluxqueue_program name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} fluxqueue_warnings)
-  # Services allocate on one thread and free on another all day; jemalloc takes a fifth of their time less than glibc's
+  # Services allocate on one thread and free on another all day; jemalloc takes less of their CPU for it than glibc's
   # malloc (tools/bench pipeline). Sanitizers bring an allocator of their own.
   if(NOT FLUXQUEUE_SANITIZE)
     target_link_libraries(${name} PRIVATE jemalloc)
