@@ -2,12 +2,13 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 namespace fluxqueue {
 
 void CheckFailed(const char* file, int line, const char* condition, std::string_view message) {
   fmt::print(stderr, "{}:{}: CHECK({}) failed: {}\n", file, line, condition, message);
-  std::fflush(stderr);
+  std::ignore = std::fflush(stderr);
   std::abort();
 }
 

@@ -72,7 +72,7 @@ absl::Status Committer::Settle(BatchGuard& guard, const absl::Status& cause, std
   Backoff backoff(options_.retry_min, options_.retry_max);
   while (true) {
     BatchGuard::Outcome outcome{};
-    const absl::Status status = connection_.Transact([&](pqxx::transaction_base& tx) {
+    absl::Status status = connection_.Transact([&](pqxx::transaction_base& tx) {
       outcome = guard.Settle(tx);
       return absl::OkStatus();
     });

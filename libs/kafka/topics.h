@@ -14,7 +14,7 @@ inline constexpr int kPoolPartitions = 12;
 inline constexpr int kJobsPartitions = 12;
 // The largest record value; the topics and the producers are configured with room for headers on
 // top.
-inline constexpr size_t kMaxValueBytes = 4 * 1024 * 1024;
+inline constexpr size_t kMaxValueBytes = size_t{4} * 1024 * 1024;
 
 // Names can be changed so that several systems (and tests) can share one Kafka.
 struct TopicNames {
