@@ -7,13 +7,14 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/hostlist.h"
+#include "libs/graph/idset.h"
 
 namespace fluxqueue::graph {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kOperators = "properties, hostlist, and, or, not, tolerations";
+constexpr std::string_view kOperators = "properties, hostlist, ranks, and, or, not, tolerations";
 
 // RFC 31's list of what a property may not contain, and what would blur ToString().
 bool IsPropertyCharacter(char c) {
@@ -37,6 +38,14 @@ absl::StatusOr<std::string> TextAt(const json& array, size_t index, const std::s
         "{}[{}]: must be a string, is {}", path, index, array[index].type_name());
   }
   return array[index].get<std::string>();
+}
+
+// The same where YAML may have made a number of it: a rank, or a host that looks like one.
+absl::StatusOr<std::string> NumberOrTextAt(const json& array,
+                                           size_t index,
+                                           const std::string& path) {
+  if (array[index].is_number_unsigned()) return array[index].dump();
+  return TextAt(array, index, path);
 }
 
 }  // namespace
@@ -103,6 +112,10 @@ absl::StatusOr<Constraint> Constraint::ParseObject(const json& value,
         path,
         value.type_name());
   }
+  if (value.size() > 1) {
+    return InvalidArgument(
+        "{}: has {} operators; an object has one, several go into an `and`", path, value.size());
+  }
   Constraint all;
   for (const auto& [name, operand] : value.items()) {
     RETURN_IF_ERROR(all.AddOperator(name, operand, fmt::format("{}.{}", path, name), state));
@@ -131,6 +144,11 @@ absl::Status Constraint::AddOperator(const std::string& name,
   if (name == "hostlist") {
     ASSIGN_OR_RETURN(Constraint hosts, ParseHosts(value, path, state));
     children_.push_back(std::move(hosts));
+    return absl::OkStatus();
+  }
+  if (name == "ranks") {
+    ASSIGN_OR_RETURN(Constraint ranks, ParseRanks(value, path));
+    children_.push_back(std::move(ranks));
     return absl::OkStatus();
   }
   if (name == "and") {
@@ -200,7 +218,7 @@ absl::StatusOr<Constraint> Constraint::ParseHosts(const json& value,
   Constraint hosts;
   hosts.kind_ = Kind::kHosts;
   for (size_t i = 0; i < value.size(); ++i) {
-    ASSIGN_OR_RETURN(const std::string text, TextAt(value, i, path));
+    ASSIGN_OR_RETURN(const std::string text, NumberOrTextAt(value, i, path));
     RETURN_IF_ERROR(Annotate(ExpandHostlist(text, *state.hosts_left, &hosts.hosts_),
                              fmt::format("{}[{}]: \"{}\"", path, i, text)));
     hosts.text_ += (i == 0 ? "" : ",") + text;
@@ -208,6 +226,20 @@ absl::StatusOr<Constraint> Constraint::ParseHosts(const json& value,
   *state.hosts_left -= hosts.hosts_.size();
   std::sort(hosts.hosts_.begin(), hosts.hosts_.end());
   return hosts;
+}
+
+absl::StatusOr<Constraint> Constraint::ParseRanks(const json& value, const std::string& path) {
+  RETURN_IF_ERROR(CheckArray(value, path, false));
+  Constraint ranks;
+  ranks.kind_ = Kind::kRanks;
+  for (size_t i = 0; i < value.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string text, NumberOrTextAt(value, i, path));
+    RETURN_IF_ERROR(Annotate(ParseIdset(text, kMaxRankRanges, &ranks.ranks_),
+                             fmt::format("{}[{}]: \"{}\"", path, i, text)));
+    ranks.text_ += (i == 0 ? "" : ",") + text;
+  }
+  std::sort(ranks.ranks_.begin(), ranks.ranks_.end());
+  return ranks;
 }
 
 absl::Status Constraint::ParseTolerations(const json& value,
@@ -231,17 +263,23 @@ absl::Status Constraint::ParseTolerations(const json& value,
   return absl::OkStatus();
 }
 
-bool Constraint::MatchesProperty(const NodeSpec& node) const {
+bool Constraint::MatchesProperty(const Labels& properties) const {
   const auto label = std::lower_bound(
-      node.labels.begin(), node.labels.end(), key_, [](const auto& entry, const std::string& key) {
+      properties.begin(), properties.end(), key_, [](const auto& entry, const std::string& key) {
         return entry.first < key;
       });
-  const bool has = label != node.labels.end() && label->first == key_ &&
-                   (!has_value_ || label->second == value_);
+  const bool has =
+      label != properties.end() && label->first == key_ && (!has_value_ || label->second == value_);
   return has == wanted_;
 }
 
-bool Constraint::Matches(const NodeSpec& node) const {
+bool Constraint::MatchesRank(int64_t rank) const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [rank](const auto& range) {
+    return range.first <= rank && rank <= range.second;
+  });
+}
+
+bool Constraint::Matches(const ConstraintSubject& node) const {
   const auto matches = [&node](const Constraint& child) { return child.Matches(node); };
   switch (kind_) {
     case Kind::kAnd:
@@ -251,9 +289,11 @@ bool Constraint::Matches(const NodeSpec& node) const {
     case Kind::kNot:
       return !std::all_of(children_.begin(), children_.end(), matches);
     case Kind::kProperty:
-      return MatchesProperty(node);
+      return MatchesProperty(node.properties);
     case Kind::kHosts:
       return std::binary_search(hosts_.begin(), hosts_.end(), node.name);
+    case Kind::kRanks:
+      return MatchesRank(node.rank);
   }
   return false;
 }
@@ -288,6 +328,8 @@ std::string Constraint::ToString() const {
       return text_;
     case Kind::kHosts:
       return fmt::format("hostlist({})", text_);
+    case Kind::kRanks:
+      return fmt::format("ranks({})", text_);
   }
   return {};
 }

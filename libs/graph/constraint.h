@@ -1,5 +1,5 @@
-// RFC 31 constraints on nodes: `properties`, `hostlist`, `and`, `or`, `not`. An object with several
-// operators means all of them; `not` negates the `and` of its values.
+// RFC 31 constraints on nodes: `properties`, `hostlist`, `ranks`, `and`, `or`, `not` (of the
+// `and` of its values). An object has one operator; without one it is true for every node.
 //
 // Kubernetes labels are the properties: "key" asks for the label, "key=value" for its value, a
 // leading "^" for the opposite. Tolerations are an extension: see Toleration.
@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,6 +24,8 @@
 namespace fluxqueue::graph {
 
 inline constexpr size_t kMaxHosts = 65'536;
+// Ranges of ranks in one constraint.
+inline constexpr size_t kMaxRankRanges = 65'536;
 
 // One entry of the operator `tolerations`: "key=value:Effect", "key:Effect" (whatever the value),
 // "key" or "key=value" (all effects), "*" (everything), "*:Effect".
@@ -41,10 +45,17 @@ class Toleration {
   std::string effect_;  // empty: all
 };
 
-// A boolean expression over one node's name and labels. Default: true for every node.
+// What a constraint looks at.
+struct ConstraintSubject {
+  std::string_view name;
+  int64_t rank = -1;         // -1: none, which is in no list of ranks
+  const Labels& properties;  // sorted by key
+};
+
+// A boolean expression over one node's name, rank and labels. Default: true for every node.
 class Constraint {
  public:
-  enum class Kind { kAnd, kOr, kNot, kProperty, kHosts };
+  enum class Kind { kAnd, kOr, kNot, kProperty, kHosts, kRanks };
 
   Constraint() = default;
 
@@ -56,7 +67,10 @@ class Constraint {
                                           const std::string& path,
                                           std::optional<std::vector<Toleration>>* tolerations);
 
-  bool Matches(const NodeSpec& node) const;
+  bool Matches(const ConstraintSubject& node) const;
+  bool Matches(const NodeSpec& node) const {
+    return Matches(ConstraintSubject{node.name, static_cast<int64_t>(node.ordinal), node.labels});
+  }
 
   // The terms that a node must all meet, for explanations: those of a top-level `and`.
   std::vector<const Constraint*> Terms() const;
@@ -74,6 +88,8 @@ class Constraint {
   static absl::StatusOr<Constraint> ParseHosts(const nlohmann::json& value,
                                                const std::string& path,
                                                ParseState state);
+  static absl::StatusOr<Constraint> ParseRanks(const nlohmann::json& value,
+                                               const std::string& path);
   static absl::Status ParseTolerations(const nlohmann::json& value,
                                        const std::string& path,
                                        ParseState state);
@@ -85,7 +101,8 @@ class Constraint {
                            const nlohmann::json& value,
                            const std::string& path,
                            ParseState state);
-  bool MatchesProperty(const NodeSpec& node) const;
+  bool MatchesProperty(const Labels& properties) const;
+  bool MatchesRank(int64_t rank) const;
   std::string Join(std::string_view separator) const;
 
   Kind kind_ = Kind::kAnd;
@@ -95,8 +112,9 @@ class Constraint {
   bool has_value_ = false;
   std::string key_;
   std::string value_;
-  std::vector<std::string> hosts_;  // kHosts: sorted
-  std::string text_;                // kProperty, kHosts: as written
+  std::vector<std::string> hosts_;                  // kHosts: sorted
+  std::vector<std::pair<int64_t, int64_t>> ranks_;  // kRanks: from, to; sorted by from
+  std::string text_;                                // kProperty, kHosts, kRanks: as written
 };
 
 // True for taints by which Kubernetes tells a node's passing condition ("node.kubernetes.io/

@@ -103,8 +103,11 @@ TEST(Jobspec, RefusesAndNamesThePlace) {
        "tasks[0].slot: \"other\" is no label of a slot; there is \"pod\""},
       {Text(slot, R"({"system":{"duration":-1}})"), "attributes.system.duration: must be seconds"},
       {Text(slot, R"({"system":{"durations":1}})"), "attributes.system.durations"},
-      {Text(slot, Constraints(R"({"ranks":["1"]})")),
-       "attributes.system.constraints.ranks: unknown operator"},
+      {Text(slot, Constraints(R"({"colour":["1"]})")),
+       "attributes.system.constraints.colour: unknown operator"},
+      {Text(slot, Constraints(R"({"ranks":["1-"]})")), "ranks[0]: \"1-\": \"\" is no number"},
+      {Text(slot, Constraints(R"({"properties":["a"],"hostlist":["b"]})")),
+       "attributes.system.constraints: has 2 operators"},
       {Text(slot, Constraints(R"({"and":{}})")), "constraints.and: must be a list, is object"},
       {Text(slot, Constraints(R"({"or":[]})")), "constraints.or: is empty"},
       {Text(slot, Constraints(R"({"properties":[1]})")), "properties[0]: must be a string"},
@@ -113,10 +116,12 @@ TEST(Jobspec, RefusesAndNamesThePlace) {
       {Text(slot, Constraints(R"({"hostlist":["n[3-1]"]})")), "runs backwards"},
       {Text(slot, Constraints(R"({"hostlist":["n[0-99999]"]})")), "more than 65536 hosts"},
       {Text(slot,
-            Constraints(R"({"hostlist":["n[1-60000]"],"not":[{"hostlist":["m[1-60000]"]}]})")),
+            Constraints(
+                R"({"and":[{"hostlist":["n[1-60000]"]},{"not":[{"hostlist":["m[1-60000]"]}]}]})")),
        "more than"},
       {Text(slot, Constraints(R"({"not":[{"tolerations":[]}]})")), "only at the top"},
-      {Text(slot, Constraints(R"({"tolerations":[],"and":[{"tolerations":[]}]})")), "stands twice"},
+      {Text(slot, Constraints(R"({"and":[{"tolerations":[]},{"tolerations":[]}]})")),
+       "stands twice"},
       {Text(slot, Constraints(R"({"tolerations":["a:Sometimes"]})")), "has the effect"},
       {Text(slot, Constraints(R"({"tolerations":[":NoSchedule"]})")), "names no taint"},
   };
@@ -139,6 +144,7 @@ TEST(Jobspec, LongValuesDoNotMakeLongMessages) {
 NodeSpec MakeNode() {
   NodeSpec node;
   node.name = "node07";
+  node.ordinal = 7;
   node.labels = {{"disk", "ssd"}, {"gpu", "a100"}, {"zone", ""}};
   node.taints = {{"soft", "", "PreferNoSchedule"}};
   return node;
@@ -169,7 +175,9 @@ TEST(Constraint, Matches) {
       {R"({"not":[{"properties":["disk"]},{"properties":["gpu"]}]})", false},
       {R"({"not":[{"properties":["disk"]},{"properties":["x"]}]})", true},
       {R"({"and":[{"properties":["disk"]},{"not":[{"properties":["gpu"]}]}]})", false},
-      {R"({"properties":["disk"],"hostlist":["other"]})", false},
+      {R"({"and":[{"properties":["disk"]},{"hostlist":["other"]}]})", false},
+      {R"({"ranks":["0-9"]})", true},
+      {R"({"ranks":["0-6","8"]})", false},
   };
   for (const auto& test : cases) {
     const auto spec = ParseJobspec(Text(With(kCpu), Constraints(test.constraint)));

@@ -29,13 +29,15 @@ struct Taint {
   friend bool operator==(const Taint&, const Taint&) = default;
 };
 
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
 struct NodeSpec {
   std::string name;
   std::string uid;
   // The order of the nodes, and Fluxion's `id` and `uniq_id`: given once, never to two nodes.
   uint64_t ordinal = 0;
   Amounts resources;
-  std::vector<std::pair<std::string, std::string>> labels;  // sorted by key
+  Labels labels;  // sorted by key
   std::vector<Taint> taints;
   // Ready and not cordoned. A node that is not keeps what is held on it and gets nothing new.
   bool schedulable = true;

@@ -1,0 +1,109 @@
+// What a traversal has found below a vertex, by type, and which of it is taken.
+//
+// A candidate is a vertex that fits (or, for slots, the vertices of one slot), with a score; the
+// policy's comparison orders candidates, and the first that make up the count are taken. Equal
+// scores stay in the order in which std::sort leaves them, as in Fluxion.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "libs/graph/resource_graph.h"
+
+namespace fluxqueue::graph {
+
+inline constexpr int64_t kUnmet = 0;
+inline constexpr int64_t kMet = 1;
+
+struct TakenEdge {
+  EdgeId edge = 0;
+  uint32_t amount = 0;
+  bool exclusive = false;
+};
+
+struct Candidate {
+  int64_t score = kUnmet;
+  uint32_t count = 0;
+  std::vector<TakenEdge> edges;  // empty for the root, which no edge leads to
+};
+
+// Of one type.
+class CandidateList {
+ public:
+  void Add(Candidate candidate) {
+    found_ += candidate.count;
+    if (candidate.score > kUnmet) qualified_ += candidate.count;
+    candidates_.push_back(std::move(candidate));
+  }
+  void Append(const CandidateList& other) {
+    found_ += other.found_;
+    qualified_ += other.qualified_;
+    candidates_.insert(candidates_.end(), other.candidates_.begin(), other.candidates_.end());
+  }
+
+  uint32_t found() const { return found_; }
+  uint32_t qualified() const { return qualified_; }
+  const std::vector<Candidate>& all() const { return candidates_; }
+  std::vector<Candidate>& all() { return candidates_; }
+  // How many of the first candidates are taken; 0 before Take.
+  size_t taken() const { return taken_; }
+
+  // Orders the candidates and takes the first that make up `count`. Nothing happens when there are
+  // fewer, or when the count is 0.
+  template <typename Before>
+  bool Take(uint32_t count, const Before& before) {
+    if (count == 0 || count > qualified_) return false;
+    std::sort(candidates_.begin(), candidates_.end(), before);
+    int64_t missing = count;
+    for (taken_ = 0; missing > 0; ++taken_) missing -= candidates_[taken_].count;
+    return true;
+  }
+
+ private:
+  std::vector<Candidate> candidates_;
+  uint32_t found_ = 0;
+  uint32_t qualified_ = 0;
+  size_t taken_ = 0;
+};
+
+class Candidates {
+ public:
+  // Made empty when there is none.
+  CandidateList& Of(TypeId type);
+  const CandidateList* Find(TypeId type) const;
+  const std::vector<std::pair<TypeId, CandidateList>>& lists() const { return lists_; }
+  std::vector<std::pair<TypeId, CandidateList>>& lists() { return lists_; }
+  void Append(const Candidates& other);
+
+  // Something was taken here: what is below is settled, and is not passed up.
+  bool settled = false;
+  // What the vertex that was visited last says to its parent.
+  int64_t score = -1;
+  uint32_t available = 0;
+
+ private:
+  std::vector<std::pair<TypeId, CandidateList>> lists_;
+};
+
+inline CandidateList& Candidates::Of(TypeId type) {
+  for (auto& [key, list] : lists_) {
+    if (key == type) return list;
+  }
+  return lists_.emplace_back(type, CandidateList()).second;
+}
+
+inline const CandidateList* Candidates::Find(TypeId type) const {
+  for (const auto& [key, list] : lists_) {
+    if (key == type) return &list;
+  }
+  return nullptr;
+}
+
+inline void Candidates::Append(const Candidates& other) {
+  for (const auto& [type, list] : other.lists_) Of(type).Append(list);
+}
+
+}  // namespace fluxqueue::graph

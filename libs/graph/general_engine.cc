@@ -1,0 +1,346 @@
+#include "libs/graph/general_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/alternatives.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+// A job without a duration holds what it holds for as long as Fluxion takes a graph to last.
+constexpr int64_t kGraphDuration = int64_t{100} * 365 * 24 * 3600;
+
+bool AsksForSatisfiability(MatchOperation operation) {
+  return operation == MatchOperation::kAllocateWithSatisfiability ||
+         operation == MatchOperation::kSatisfiability;
+}
+
+bool MayReserve(MatchOperation operation) {
+  return operation == MatchOperation::kAllocateOrElseReserve ||
+         operation == MatchOperation::kWithoutAllocatingFuture;
+}
+
+bool Holds(MatchOperation operation) {
+  return operation == MatchOperation::kAllocate ||
+         operation == MatchOperation::kAllocateWithSatisfiability ||
+         operation == MatchOperation::kAllocateOrElseReserve;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GeneralEngine>> GeneralEngine::Make(ResourceGraph graph,
+                                                                   const Options& options) {
+  RETURN_IF_ERROR(graph.Check());
+  ASSIGN_OR_RETURN(const MatchPolicy policy, MatchPolicy::Parse(options.policy));
+  ASSIGN_OR_RETURN(PruneFilters filters, PruneFilters::Parse(options.prune_filters, &graph));
+  if (options.traverser != "simple" && options.traverser != "flexible") {
+    return InvalidArgument("traverser: must be simple or flexible, is \"{}\"", options.traverser);
+  }
+  const TraverserKind kind =
+      options.traverser == "simple" ? TraverserKind::kSimple : TraverserKind::kFlexible;
+  return std::unique_ptr<GeneralEngine>(
+      new GeneralEngine(std::move(graph), policy, std::move(filters), kind));
+}
+
+GeneralEngine::GeneralEngine(ResourceGraph graph,
+                             MatchPolicy policy,
+                             PruneFilters filters,
+                             TraverserKind traverser)
+    : graph_(std::move(graph)),
+      policy_(policy),
+      kind_(traverser),
+      state_(graph_, std::move(filters)),
+      traverser_(graph_, state_, policy_, kind_) {
+  for (const VertexId v : graph_.OfType(graph_.types().Find("node"))) {
+    if (graph_.vertex(v).up) ++nodes_up_;
+  }
+}
+
+const Holding* GeneralEngine::Find(JobNumber job) const {
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
+                                                 JobNumber job,
+                                                 const JobRequest& request) {
+  if (Holds(operation) && jobs_.contains(job)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
+  }
+  std::vector<JobRequest> split = {request};
+  if (kind_ == TraverserKind::kFlexible) {
+    ASSIGN_OR_RETURN(auto variants, SplitAlternatives(request.resources));
+    split.assign(variants.size(), request);
+    for (size_t i = 0; i < variants.size(); ++i) split[i].resources = std::move(variants[i]);
+  }
+  Alternatives alternatives;
+  for (const JobRequest& variant : split) {
+    alternatives.emplace_back(variant, graph_, state_.filters(), kind_);
+  }
+  const int64_t duration = request.duration_s == 0 ? kGraphDuration : request.duration_s;
+  MatchAnswer answer = Answer(operation, alternatives, duration);
+  if (answer.holding.vertices.empty()) return answer;
+
+  // What is only looked for is held and given back, as in Fluxion: `first` remembers it.
+  state_.Hold(job, answer.holding);
+  if (policy_.stop_on_first) {
+    for (const EdgeId edge : used_) state_.Reorder(edge, 0);
+  }
+  if (Holds(operation)) {
+    jobs_[job] = answer.holding;
+  } else {
+    state_.Release(job, answer.holding);
+    answer.status = MatchStatus::kMatched;
+  }
+  return answer;
+}
+
+MatchAnswer GeneralEngine::Answer(MatchOperation operation,
+                                  const Alternatives& alternatives,
+                                  int64_t duration) {
+  if (operation == MatchOperation::kSatisfiability) {
+    return {CouldEver(alternatives, duration) ? MatchStatus::kMatched : MatchStatus::kUnsatisfiable,
+            {}};
+  }
+  const bool enough =
+      std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
+        return EnoughNodes(request, operation, duration);
+      });
+  if (!enough) {
+    const bool ever = AsksForSatisfiability(operation);
+    return {ever ? MatchStatus::kUnsatisfiable : MatchStatus::kBusy, {}};
+  }
+  Holding now = Place(alternatives, {0, duration, Window::Kind::kNow});
+  if (!now.vertices.empty()) return {MatchStatus::kAllocated, std::move(now)};
+  if (MayReserve(operation)) {
+    Holding later = PlaceLater(alternatives, duration);
+    if (!later.vertices.empty()) return {MatchStatus::kReserved, std::move(later)};
+  }
+  const bool ask = AsksForSatisfiability(operation) || MayReserve(operation);
+  const bool ever = !ask || CouldEver(alternatives, duration);
+  return {ever ? MatchStatus::kBusy : MatchStatus::kUnsatisfiable, {}};
+}
+
+// A quick look, before any traversal: are there as many nodes as are asked for?
+bool GeneralEngine::EnoughNodes(const ResolvedRequest& request,
+                                MatchOperation operation,
+                                int64_t duration) const {
+  const TypeId node = graph_.types().Find("node");
+  const auto wanted = request.total.find(node);
+  const int64_t nodes = wanted == request.total.end() ? 0 : wanted->second;
+  if (nodes > nodes_up_) return false;
+  if (!request.job.constrained) return true;
+  const bool ever = AsksForSatisfiability(operation);
+  const int64_t at = operation == MatchOperation::kAllocate ? 0 : kGraphDuration - 1;
+  int64_t feasible = 0;
+  for (const VertexId v : graph_.OfType(node)) {
+    if (feasible >= nodes) break;
+    const Vertex& vertex = graph_.vertex(v);
+    const bool meets =
+        request.job.constraint.Matches({vertex.name, vertex.rank, vertex.properties});
+    if (meets && (ever || vertex.up) && state_.at(v).held.FreeDuring(at, duration) == 1) {
+      ++feasible;
+    }
+  }
+  return feasible >= nodes;
+}
+
+Holding GeneralEngine::Place(const Alternatives& alternatives, const Window& window) {
+  for (const ResolvedRequest& request : alternatives) {
+    if (!traverser_.Select(request, window)) continue;
+    Traverser::Selection selection = traverser_.Collect(request, window);
+    used_ = std::move(selection.used);
+    return std::move(selection.holding);
+  }
+  return {};
+}
+
+// The times at which something ends or begins are tried in turn, those at which the whole graph
+// has enough.
+Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, int64_t duration) {
+  const GraphState::At& root = state_.at(graph_.root());
+  if (root.filters.empty()) return {};
+  const auto has_enough = [&](const ResolvedRequest& request, int64_t time) {
+    for (const auto& [type, amount] : request.total) {
+      const auto filter = std::find(root.filter_types.begin(), root.filter_types.end(), type);
+      if (filter == root.filter_types.end()) continue;
+      const Timeline& free = root.filters[static_cast<size_t>(filter - root.filter_types.begin())];
+      if (amount > free.FreeDuring(time, duration)) return false;
+    }
+    return true;
+  };
+  for (auto time = root.filters.front().PointAfter(0); time.has_value();
+       time = root.filters.front().PointAfter(*time)) {
+    const bool enough =
+        std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
+          return has_enough(request, *time);
+        });
+    if (!enough) continue;
+    Holding holding = Place(alternatives, {*time, duration, Window::Kind::kLater});
+    if (!holding.vertices.empty()) return holding;
+  }
+  return {};
+}
+
+bool GeneralEngine::CouldEver(const Alternatives& alternatives, int64_t duration) {
+  const Window window{Timeline::kEnd - duration - 1, duration, Window::Kind::kEver};
+  return std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
+    return traverser_.Select(request, window);
+  });
+}
+
+bool GeneralEngine::Cancel(JobNumber job) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return false;
+  state_.Release(job, found->second);
+  jobs_.erase(found);
+  return true;
+}
+
+absl::StatusOr<bool> GeneralEngine::CancelPart(JobNumber job,
+                                               const std::vector<VertexId>& vertices) {
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) {
+    return MakeStatus(absl::StatusCode::kNotFound, "job {} holds nothing", job);
+  }
+  std::set<VertexId> gone;
+  for (const HeldVertex& held : found->second.vertices) {
+    if (held.exclusive) gone.insert(held.vertex);
+  }
+  for (const VertexId v : vertices) {
+    if (!gone.contains(v)) {
+      return InvalidArgument("job {} does not hold \"{}\"", job, graph_.PathOf(v));
+    }
+  }
+  gone = {vertices.begin(), vertices.end()};
+  Holding rest = found->second;
+  rest.vertices.clear();
+  std::set<VertexId> needed;  // above what is still held
+  for (const HeldVertex& held : found->second.vertices) {
+    const bool keeps = held.exclusive && !gone.contains(held.vertex);
+    if (!keeps && !needed.contains(held.vertex)) continue;
+    rest.vertices.push_back(held);
+    rest.vertices.back().exclusive = keeps;
+    if (held.edge != kNoEdge) needed.insert(graph_.edge(held.edge).source);
+  }
+  state_.SumUpBelow(&rest);
+  state_.Release(job, found->second);
+  if (rest.vertices.empty()) {
+    jobs_.erase(found);
+    return true;
+  }
+  state_.Hold(job, rest);
+  found->second = std::move(rest);
+  return false;
+}
+
+absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
+  if (jobs_.contains(job)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
+  }
+  for (const HeldVertex& held : holding.vertices) {
+    const bool known = held.vertex < graph_.vertices().size() &&
+                       (held.edge == kNoEdge || held.edge < graph_.edges().size());
+    if (!known) return InvalidArgument("job {}: the graph has no vertex {}", job, held.vertex);
+  }
+  Holding summed = holding;
+  state_.SumUpBelow(&summed);
+  state_.Hold(job, summed);
+  jobs_[job] = std::move(summed);
+  return absl::OkStatus();
+}
+
+// What holds above a vertex holds for it too.
+struct GeneralEngine::Above {
+  bool down = false;
+  bool allocated = false;
+  bool reserved = false;
+};
+
+namespace {
+
+class VertexSubject final : public FindSubject {
+ public:
+  VertexSubject(
+      const Vertex& vertex, const GraphState::At& at, bool down, bool allocated, bool reserved)
+      : vertex_(vertex), at_(at), down_(down), allocated_(allocated), reserved_(reserved) {}
+
+  bool IsDown() const override { return down_; }
+  bool IsAllocated() const override { return allocated_; }
+  bool IsReserved() const override { return reserved_; }
+  bool HeldBy(uint64_t job) const override { return at_.allocations.contains(job); }
+  bool ReservedBy(uint64_t job) const override { return at_.reservations.contains(job); }
+  bool PassedBy(uint64_t job) const override { return at_.passing.contains(job); }
+  bool SummedUpFor(uint64_t job) const override {
+    return !at_.filters.empty() && at_.passing.contains(job);
+  }
+  std::string_view Name() const override { return vertex_.name; }
+  bool HasProperty(std::string_view key) const override {
+    return std::any_of(vertex_.properties.begin(),
+                       vertex_.properties.end(),
+                       [key](const auto& property) { return property.first == key; });
+  }
+
+ private:
+  const Vertex& vertex_;
+  const GraphState::At& at_;
+  bool down_;
+  bool allocated_;
+  bool reserved_;
+};
+
+}  // namespace
+
+std::vector<VertexId> GeneralEngine::FindVertices(const FindCriteria& criteria) const {
+  std::vector<VertexId> found;
+  std::vector<bool> seen(graph_.vertices().size(), false);
+  FindBelow(graph_.root(), {}, criteria, &seen, &found);
+  return found;
+}
+
+bool GeneralEngine::FindBelow(VertexId v,
+                              Above above,
+                              const FindCriteria& criteria,
+                              std::vector<bool>* seen,
+                              std::vector<VertexId>* found) const {
+  (*seen)[v] = true;
+  const Vertex& vertex = graph_.vertex(v);
+  const GraphState::At& at = state_.at(v);
+  const Above here{above.down || !vertex.up,
+                   above.allocated || !at.allocations.empty(),
+                   above.reserved || !at.reservations.empty()};
+  bool any = false;
+  for (const EdgeId e : vertex.out) {
+    const Edge& edge = graph_.edge(e);
+    if (edge.subsystem != ResourceGraph::kContainment || (*seen)[edge.target]) continue;
+    any = FindBelow(edge.target, here, criteria, seen, found) || any;
+  }
+  const VertexSubject subject(vertex, at, here.down, here.allocated, here.reserved);
+  if (!any && !criteria.Matches(subject)) return false;
+  found->push_back(v);
+  return true;
+}
+
+absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
+  const auto v = graph_.FindPath(path);
+  if (!v.has_value()) {
+    return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
+  }
+  const Vertex& vertex = graph_.vertex(*v);
+  if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
+  graph_.SetUp(*v, up);
+  return absl::OkStatus();
+}
+
+absl::Status GeneralEngine::SetProperty(std::string_view path, std::string key, std::string value) {
+  const auto v = graph_.FindPath(path);
+  if (!v.has_value()) {
+    return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
+  }
+  graph_.SetProperty(*v, std::move(key), std::move(value));
+  return absl::OkStatus();
+}
+
+}  // namespace fluxqueue::graph

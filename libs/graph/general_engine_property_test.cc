@@ -1,0 +1,188 @@
+// Random histories on random clusters, against what must hold whatever the policy.
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "libs/graph/general_engine.h"
+#include "libs/graph/test_graphs.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+using testing::MakeCluster;
+using testing::NodeShape;
+
+struct Step {
+  bool cancel = false;
+  JobNumber job = 0;
+  MatchOperation operation = MatchOperation::kAllocate;
+  std::string jobspec;
+};
+
+rc::Gen<std::vector<NodeShape>> AnyNodes() {
+  const auto node = rc::gen::build<NodeShape>(
+      rc::gen::set(&NodeShape::cores, rc::gen::inRange(1, 5)),
+      rc::gen::set(&NodeShape::gpus, rc::gen::inRange(0, 3)),
+      rc::gen::set(&NodeShape::memory,
+                   rc::gen::container<std::vector<int64_t>>(rc::gen::inRange<int64_t>(1, 8))));
+  return rc::gen::nonEmpty(rc::gen::resize(6, rc::gen::container<std::vector<NodeShape>>(node)));
+}
+
+std::string AnyJobspec() {
+  const auto count = [](int most) { return std::to_string(*rc::gen::inRange(1, most + 1)); };
+  std::string parts = "{type: core, count: " + count(4) + "}";
+  if (*rc::gen::arbitrary<bool>()) parts += ", {type: gpu, count: " + count(2) + "}";
+  if (*rc::gen::arbitrary<bool>()) parts += ", {type: memory, count: " + count(9) + "}";
+  std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
+  const int above = *rc::gen::inRange(0, 3);
+  if (above >= 1) slot = "{type: node, count: " + count(3) + ", with: [" + slot + "]}";
+  if (above >= 2) slot = "{type: rack, count: " + count(2) + ", with: [" + slot + "]}";
+  return "version: 1\nresources: [" + slot +
+         "]\ntasks: []\nattributes: {system: {duration: " + count(30) + "}}";
+}
+
+std::vector<Step> AnySteps() {
+  std::vector<Step> steps(static_cast<size_t>(*rc::gen::inRange(1, 30)));
+  JobNumber next = 1;
+  for (Step& step : steps) {
+    step.cancel = next > 1 && *rc::gen::inRange(0, 4) == 0;
+    step.job = step.cancel ? *rc::gen::inRange<JobNumber>(1, next) : next++;
+    step.operation = *rc::gen::element(MatchOperation::kAllocate,
+                                       MatchOperation::kAllocateWithSatisfiability,
+                                       MatchOperation::kAllocateOrElseReserve);
+    if (!step.cancel) step.jobspec = AnyJobspec();
+  }
+  return steps;
+}
+
+std::string AnyPolicy() {
+  return *rc::gen::element<std::string>("first",
+                                        "firstnodex",
+                                        "high",
+                                        "low",
+                                        "hinode",
+                                        "lonode",
+                                        "hinodex",
+                                        "lonodex",
+                                        "locality",
+                                        "variation");
+}
+
+std::unique_ptr<GeneralEngine> Make(const std::vector<NodeShape>& nodes,
+                                    const std::string& policy) {
+  auto engine = GeneralEngine::Make(MakeCluster(nodes),
+                                    {.policy = policy, .prune_filters = "ALL:core,ALL:gpu"});
+  RC_ASSERT(engine.ok());
+  return *std::move(engine);
+}
+
+MatchAnswer Play(GeneralEngine& engine, const Step& step) {
+  if (step.cancel) {
+    engine.Cancel(step.job);
+    return {};
+  }
+  const auto request = ParseJobRequest(step.jobspec);
+  RC_ASSERT(request.ok());
+  const auto answer = engine.Match(step.operation, step.job, *request);
+  RC_ASSERT(answer.ok());
+  return *answer;
+}
+
+bool Overlap(const Holding& a, const Holding& b) {
+  return a.at_s < b.at_s + b.duration_s && b.at_s < a.at_s + a.duration_s;
+}
+
+// No vertex is held by two jobs at one time, nor used by another job where it is held.
+void CheckHeldOnce(const std::map<JobNumber, Holding>& jobs) {
+  for (auto a = jobs.begin(); a != jobs.end(); ++a) {
+    std::map<VertexId, bool> held;
+    for (const HeldVertex& vertex : a->second.vertices) held[vertex.vertex] = vertex.exclusive;
+    for (auto b = std::next(a); b != jobs.end(); ++b) {
+      if (!Overlap(a->second, b->second)) continue;
+      for (const HeldVertex& other : b->second.vertices) {
+        const auto same = held.find(other.vertex);
+        RC_ASSERT(same == held.end() || (!same->second && !other.exclusive));
+      }
+    }
+  }
+}
+
+RC_GTEST_PROP(GeneralEngineProperty, NothingIsHeldTwice, ()) {
+  const auto engine = Make(*AnyNodes(), AnyPolicy());
+  std::map<JobNumber, Holding> jobs;
+  for (const Step& step : AnySteps()) {
+    const MatchAnswer answer = Play(*engine, step);
+    if (step.cancel) jobs.erase(step.job);
+    if (!answer.holding.vertices.empty()) jobs[step.job] = answer.holding;
+    CheckHeldOnce(jobs);
+  }
+}
+
+RC_GTEST_PROP(GeneralEngineProperty, TheSameCallsGiveTheSameAnswers, ()) {
+  const auto nodes = *AnyNodes();
+  const std::string policy = AnyPolicy();
+  const auto a = Make(nodes, policy);
+  const auto b = Make(nodes, policy);
+  for (const Step& step : AnySteps()) {
+    const MatchAnswer first = Play(*a, step);
+    const MatchAnswer second = Play(*b, step);
+    RC_ASSERT(first.status == second.status);
+    RC_ASSERT(first.holding == second.holding);
+  }
+  RC_ASSERT(a->Fingerprint() == b->Fingerprint());
+}
+
+RC_GTEST_PROP(GeneralEngineProperty, CancelUndoesMatch, ()) {
+  const auto engine = Make(*AnyNodes(), AnyPolicy());
+  const uint64_t empty = engine->Fingerprint();
+  std::vector<JobNumber> jobs;
+  std::vector<uint64_t> before;
+  for (Step step : AnySteps()) {
+    if (step.cancel) continue;
+    before.push_back(engine->Fingerprint());
+    jobs.push_back(step.job);
+    Play(*engine, step);
+  }
+  for (size_t i = jobs.size(); i-- > 0;) {
+    engine->Cancel(jobs[i]);
+    RC_ASSERT(engine->Fingerprint() == before[i]);
+  }
+  RC_ASSERT(engine->Fingerprint() == empty);
+}
+
+// What a job is answered with `allocate_orelse_reserve`, it is answered at that time when nothing
+// but what still runs then is held; and at no earlier time does it fit.
+RC_GTEST_PROP(GeneralEngineProperty, NoReservationIsLaterThanASimpleSearchSays, ()) {
+  const auto nodes = *AnyNodes();
+  const auto engine = Make(nodes, "low");
+  std::map<JobNumber, Holding> jobs;
+  JobNumber next = 1;
+  const int running = *rc::gen::inRange(1, 6);
+  for (int i = 0; i < running; ++i, ++next) {
+    const MatchAnswer answer =
+        Play(*engine, {false, next, MatchOperation::kAllocate, AnyJobspec()});
+    if (!answer.holding.vertices.empty()) jobs[next] = answer.holding;
+  }
+  const std::string jobspec = AnyJobspec();
+  const MatchAnswer answer =
+      Play(*engine, {false, next, MatchOperation::kAllocateOrElseReserve, jobspec});
+  if (answer.status != MatchStatus::kReserved) return;
+  // The jobs all begin at 0, so what is held only ever becomes less: it is enough to let all that
+  // have ended by a time go, and to ask for now.
+  for (int64_t time = 0; time <= answer.holding.at_s; ++time) {
+    const auto later = Make(nodes, "low");
+    for (const auto& [job, holding] : jobs) {
+      if (holding.duration_s > time) RC_ASSERT(later->Restore(job, holding).ok());
+    }
+    const MatchAnswer now = Play(*later, {false, next, MatchOperation::kAllocate, jobspec});
+    RC_ASSERT((now.status == MatchStatus::kAllocated) == (time == answer.holding.at_s));
+  }
+}
+
+}  // namespace
+}  // namespace fluxqueue::graph

@@ -1,0 +1,31 @@
+// Which of the resources that fit are taken: Fluxion's ten policies and its custom form.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+struct MatchPolicy {
+  enum class Order {
+    kHigh,       // greatest score first, and a score grows with the id
+    kLow,        // least score first
+    kLocality,   // at the top, runs of adjacent scores together, the highest run first
+    kVariation,  // least `perf_class` first
+  };
+
+  Order order = Order::kHigh;
+  // A node's id weighs more than the ids below it.
+  bool node_centric = false;
+  // Every node that is used is held with all that it contains.
+  bool node_exclusive = false;
+  // Take what is found first, in the order of what was free when a child was last used.
+  bool stop_on_first = false;
+
+  // A name ("first", "lonodex" …) or settings ("policy=low node_centric=true"). InvalidArgument
+  // names what is allowed.
+  static absl::StatusOr<MatchPolicy> Parse(std::string_view text);
+};
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,126 @@
+// A resource graph: vertices (cluster, rack, node, core …) and the edges between them, in one or
+// more subsystems. It knows what there is and where, not what is held: see graph_state.h.
+//
+// The terms are Fluxion's, and so is the file format (jgf.h). Not thread-safe.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "libs/graph/types.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+using VertexId = uint32_t;
+using EdgeId = uint32_t;
+using TypeId = uint32_t;
+using SubsystemId = uint32_t;
+
+inline constexpr EdgeId kNoEdge = UINT32_MAX;
+
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
+// Numbers for names, given in the order in which the names come.
+class NameTable {
+ public:
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+
+  // The number of the name, given now if it has none.
+  uint32_t Intern(std::string_view name);
+  // kUnknown when no such name ever came.
+  uint32_t Find(std::string_view name) const;
+  const std::string& operator[](uint32_t number) const { return names_[number]; }
+  uint32_t size() const { return static_cast<uint32_t>(names_.size()); }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, uint32_t, TextHash, std::equal_to<>> numbers_;
+};
+
+struct Vertex {
+  TypeId type = 0;
+  std::string basename;
+  std::string name;  // what hostlists name
+  std::string unit;
+  int64_t id = 0;       // the number that policies order by
+  int64_t uniq_id = 0;  // unique in the graph
+  int64_t rank = -1;    // the broker rank of the node that it belongs to; -1: none
+  int64_t size = 1;     // in `unit`
+  bool up = true;
+  Labels properties;  // sorted by key
+  // Where it is in each subsystem, "/cluster0/rack1/node7".
+  std::vector<std::pair<SubsystemId, std::string>> paths;
+  // In the order in which they were added.
+  std::vector<EdgeId> out;
+  std::vector<EdgeId> in;
+};
+
+struct Edge {
+  VertexId source = 0;
+  VertexId target = 0;
+  SubsystemId subsystem = 0;
+};
+
+class ResourceGraph {
+ public:
+  // The subsystem that is traversed; always there.
+  static constexpr SubsystemId kContainment = 0;
+
+  ResourceGraph();
+
+  TypeId InternType(std::string_view type) { return types_.Intern(type); }
+  SubsystemId InternSubsystem(std::string_view name) { return subsystems_.Intern(name); }
+
+  // FailedPrecondition when a path is taken, or it is a second root of a subsystem (a path of one
+  // level).
+  absl::StatusOr<VertexId> AddVertex(Vertex vertex);
+  // REQUIRES: both vertices are in the graph.
+  EdgeId AddEdge(VertexId source, VertexId target, SubsystemId subsystem);
+  // That there is a root, everything in `containment` hangs below it, and nothing contains itself.
+  absl::Status Check() const;
+
+  const NameTable& types() const { return types_; }
+  const NameTable& subsystems() const { return subsystems_; }
+  std::span<const Vertex> vertices() const { return vertices_; }
+  std::span<const Edge> edges() const { return edges_; }
+  const Vertex& vertex(VertexId v) const { return vertices_[v]; }
+  const Edge& edge(EdgeId e) const { return edges_[e]; }
+  const std::string& TypeName(VertexId v) const { return types_[vertices_[v].type]; }
+  // In `containment`; empty when it has none there.
+  std::string_view PathOf(VertexId v) const;
+
+  // REQUIRES: Check() is OK.
+  VertexId root() const { return *root_; }
+  std::optional<VertexId> FindPath(std::string_view path) const;
+  // In the order in which they were added.
+  std::span<const VertexId> OfType(TypeId type) const;
+
+  void SetUp(VertexId v, bool up) { vertices_[v].up = up; }
+  void SetProperty(VertexId v, std::string key, std::string value);
+
+ private:
+  NameTable types_;
+  NameTable subsystems_;
+  std::vector<Vertex> vertices_;
+  std::vector<Edge> edges_;
+  std::optional<VertexId> root_;
+  std::vector<std::vector<VertexId>> by_type_;
+  std::unordered_map<std::string, VertexId, TextHash, std::equal_to<>> by_path_;
+};
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,82 @@
+#include "libs/graph/timeline.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace fluxqueue::graph {
+namespace {
+
+TEST(Timeline, IsAStepFunction) {
+  Timeline timeline(10);
+  timeline.Hold(5, 10, 4);
+  timeline.Hold(10, 10, 3);
+  EXPECT_EQ(timeline.FreeAt(0), 10);
+  EXPECT_EQ(timeline.FreeAt(5), 6);
+  EXPECT_EQ(timeline.FreeAt(12), 3);
+  EXPECT_EQ(timeline.FreeAt(15), 7);
+  EXPECT_EQ(timeline.FreeAt(20), 10);
+  EXPECT_EQ(timeline.FreeDuring(0, 5), 10);
+  EXPECT_EQ(timeline.FreeDuring(0, 6), 6);
+  EXPECT_EQ(timeline.FreeDuring(0, 100), 3);
+  EXPECT_EQ(timeline.FreeDuring(15, 5), 7);
+}
+
+TEST(Timeline, PointsAreWhereSpansBeginAndEnd) {
+  Timeline timeline(1);
+  EXPECT_FALSE(timeline.HasSpans());
+  timeline.Hold(0, 7, 1);
+  timeline.Hold(7, 3, 1);
+  EXPECT_TRUE(timeline.HasSpans());
+  EXPECT_EQ(timeline.PointAfter(0), 7);
+  EXPECT_EQ(timeline.PointAfter(7), 10);
+  EXPECT_EQ(timeline.PointAfter(10), std::nullopt);
+  timeline.Release(0, 7, 1);
+  EXPECT_EQ(timeline.PointAfter(0), 7);  // the other span begins there
+  timeline.Release(7, 3, 1);
+  EXPECT_EQ(timeline, Timeline(1));
+}
+
+TEST(Timeline, ReachesTheEndOfTime) {
+  Timeline timeline(2);
+  timeline.Hold(1, Timeline::kEnd - 1, 2);
+  EXPECT_EQ(timeline.FreeAt(Timeline::kEnd - 1), 0);
+  EXPECT_EQ(timeline.FreeDuring(Timeline::kEnd - 11, 10), 0);
+}
+
+struct Span {
+  int64_t at;
+  int64_t duration;
+  int64_t amount;
+};
+
+rc::Gen<Span> AnySpan() {
+  return rc::gen::map(rc::gen::tuple(rc::gen::inRange<int64_t>(0, 40),
+                                     rc::gen::inRange<int64_t>(1, 20),
+                                     rc::gen::inRange<int64_t>(0, 5)),
+                      [](const auto& span) {
+                        return Span{std::get<0>(span), std::get<1>(span), std::get<2>(span)};
+                      });
+}
+
+RC_GTEST_PROP(TimelineProperty, EqualsAnArray, ()) {
+  const auto spans = *rc::gen::container<std::vector<Span>>(AnySpan());
+  Timeline timeline(100);
+  std::vector<int64_t> array(80, 100);
+  for (const Span& span : spans) {
+    timeline.Hold(span.at, span.duration, span.amount);
+    for (int64_t t = span.at; t < span.at + span.duration; ++t) array[t] -= span.amount;
+  }
+  const auto at = *rc::gen::inRange<int64_t>(0, 40);
+  const auto duration = *rc::gen::inRange<int64_t>(1, 40);
+  RC_ASSERT(timeline.FreeAt(at) == array[at]);
+  RC_ASSERT(timeline.FreeDuring(at, duration) ==
+            *std::min_element(array.begin() + at, array.begin() + at + duration));
+  for (const Span& span : spans) timeline.Release(span.at, span.duration, span.amount);
+  RC_ASSERT(timeline == Timeline(100));
+}
+
+}  // namespace
+}  // namespace fluxqueue::graph

@@ -1,0 +1,161 @@
+// The general traversal: finds resources for a request on any graph, as Fluxion's depth-first
+// traverser does (flux-sched 0.54, resource/traversers). It is the reference that every faster way
+// must agree with.
+//
+// A walk from the root visits each vertex at most once. A vertex is left out when it is down, does
+// not meet the constraint, is taken, or its prune filters say that there is too little below it.
+// Levels of the graph above the first that the request names are passed through. Where all types of
+// a slot are children of a vertex, that vertex is split into slots. On the way back each vertex
+// says what fits below it; a vertex that the request names takes the best of that, and marks the
+// edges to it. Marks below a vertex that is not taken in the end are never looked at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "libs/graph/candidates.h"
+#include "libs/graph/graph_state.h"
+#include "libs/graph/match_policy.h"
+#include "libs/graph/request.h"
+#include "libs/graph/resource_graph.h"
+
+namespace fluxqueue::graph {
+
+// `kSimple`: slots do not stand beside each other. `kFlexible`: those that do are alternatives,
+// each vertex is split into whichever make most slots; and xor_slot (see SplitAlternatives).
+enum class TraverserKind { kSimple, kFlexible };
+
+// One level of a request against one graph: types are resolved, and what one of it needs below
+// itself is summed up.
+struct RequestLevel {
+  TypeId type = NameTable::kUnknown;
+  const ResourceRequest* request = nullptr;
+  std::vector<RequestLevel> with;
+  std::map<TypeId, int64_t> below;  // tracked types only; the least that can be meant
+
+  bool is_slot() const { return request->is_slot(); }
+};
+
+// REQUIRES: `request` outlives it.
+struct ResolvedRequest {
+  ResolvedRequest(const JobRequest& request,
+                  const ResourceGraph& graph,
+                  const PruneFilters& filters,
+                  TraverserKind traverser);
+
+  const JobRequest& job;
+  std::vector<RequestLevel> levels;
+  std::map<TypeId, int64_t> total;  // of the whole request
+  std::set<TypeId> exclusive;       // types that the request wants exclusively
+};
+
+struct Window {
+  enum class Kind {
+    kNow,    // to be held from `at_s` on
+    kLater,  // to be reserved
+    kEver,   // whether it could be, with everything up and free
+  };
+
+  int64_t at_s = 0;
+  int64_t duration_s = 0;
+  Kind kind = Kind::kNow;
+};
+
+class Traverser {
+ public:
+  Traverser(const ResourceGraph& graph,
+            const GraphState& state,
+            MatchPolicy policy,
+            TraverserKind kind);
+
+  // Marks where the request goes. False when it does not fit.
+  bool Select(const ResolvedRequest& request, const Window& window);
+
+  // What the last Select marked, as it is held: `vertices`, and the edges in `used` that lead to
+  // them. Empty when nothing of it would be held.
+  struct Selection {
+    Holding holding;
+    std::vector<EdgeId> used;
+  };
+  Selection Collect(const ResolvedRequest& request, const Window& window);
+
+ private:
+  using Levels = std::vector<RequestLevel>;
+
+  enum class Kind { kNone, kPassing, kResource, kSlot };
+  // How a vertex and a list of levels go together.
+  struct Fit {
+    Kind kind = Kind::kNone;
+    // What to look for below; for kSlot: the levels among which the slots are.
+    const Levels* next = nullptr;
+    const RequestLevel* slot = nullptr;
+  };
+  struct Mark {
+    uint64_t walk = 0;
+    int64_t amount = 0;
+    bool exclusive = false;
+  };
+
+  Fit Test(VertexId v, const Levels& levels, bool pristine) const;
+  Fit TestFlexibly(VertexId v, const Levels& levels, bool pristine) const;
+  bool HasChildrenFor(VertexId v, const RequestLevel& slot) const;
+  bool Prune(VertexId v, const Levels& levels, bool exclusive) const;
+  bool PruneByLevels(VertexId v, const Levels& levels, bool exclusive) const;
+  bool PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const;
+  bool MeetsConstraint(const Vertex& vertex) const;
+
+  bool Visit(
+      VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent);
+  bool VisitChild(EdgeId e, const Levels& levels, bool pristine, bool exclusive, Candidates* found);
+  bool Explore(VertexId v,
+               const Levels& levels,
+               bool pristine,
+               bool exclusive,
+               uint32_t shares,
+               Candidates* found);
+  bool ExploreInOrder(VertexId v,
+                      const Levels& levels,
+                      bool pristine,
+                      bool exclusive,
+                      uint32_t shares,
+                      Candidates* found);
+  void SplitIntoSlots(VertexId v, const RequestLevel& slot, Candidates* found);
+  void SplitIntoSlotsOf(VertexId v, const Levels& kinds, uint32_t slots, Candidates* found);
+
+  bool FinishVertex(VertexId v, const Levels& levels, Candidates* found) const;
+  bool FinishRoot(const Levels& levels, Candidates* found) const;
+  void OrderSlotParts(Candidates* found) const;
+  bool TakeBest(CandidateList* list, uint32_t count) const;
+
+  void MarkTaken(const Candidates& found, bool up_to_root);
+  void MarkAncestors(const Candidates& found, EdgeId edge);
+  EdgeId ParentEdge(VertexId v) const;
+
+  int64_t NodeFactor(const Vertex& vertex) const;
+  int CollectBelow(const HeldVertex& here,
+                   uint64_t walk,
+                   bool forced,
+                   const std::set<TypeId>& exclusive_types,
+                   Selection* selection);
+
+  const ResourceGraph& graph_;
+  const GraphState& state_;
+  MatchPolicy policy_;
+  TraverserKind kind_;
+  TypeId node_type_;
+  TypeId storage_node_type_;
+
+  // Of the walk that is on.
+  const ResolvedRequest* request_ = nullptr;
+  Window window_;
+  uint64_t walk_ = 0;
+  int64_t node_score_ = 0;  // of the nodes above the vertex that is visited
+  std::vector<uint64_t> seen_;
+  std::vector<Mark> marks_;  // by edge
+  Mark root_mark_;
+};
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,208 @@
+#include "libs/graph/yaml_tree.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <yaml-cpp/emitterstyle.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+using nlohmann::json;
+
+template <typename Number>
+std::optional<Number> WholeNumber(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return number;
+}
+
+// "012" and "1_000" are text: a hostlist or a rank may look like that.
+bool LooksLikeNumber(const std::string& text) {
+  size_t at = text.starts_with('-') ? 1 : 0;
+  if (at == text.size() || text[at] < '0' || text[at] > '9') return false;
+  return text[at] != '0' || at + 1 == text.size() || text[at + 1] == '.' || text[at + 1] == 'e';
+}
+
+json PlainScalar(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null") return nullptr;
+  if (text == "true") return true;
+  if (text == "false") return false;
+  if (!LooksLikeNumber(text)) return text;
+  if (const auto number = WholeNumber<uint64_t>(text)) return *number;
+  if (const auto number = WholeNumber<int64_t>(text)) return *number;
+  if (const auto number = WholeNumber<double>(text)) return *number;
+  return text;
+}
+
+// Builds the tree from the parser's events. Throws YAML::ParserException, which ReadYaml catches.
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(const YamlRules& rules) : rules_(rules) {}
+
+  json Take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Count(mark, 1);
+    Add(mark, nullptr, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) Fail(mark, "an alias stands inside what it names");
+    Count(mark, found->second.second);
+    Add(mark, found->second.first, 0);
+  }
+  void OnScalar(const YAML::Mark& mark,
+                const std::string& tag,
+                YAML::anchor_t anchor,
+                const std::string& value) override {
+    Count(mark, 1);
+    // The parser's tag for what was written without quotes.
+    const bool plain = tag == "?";
+    if (plain && InQuotedList()) {
+      Fail(mark, fmt::format("{} must be in quotes: \"{}\"", rules_.quoted_lists, value));
+    }
+    Add(mark, plain ? PlainScalar(value) : json(value), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark,
+                       const std::string&,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Push(mark, json::array(), anchor);
+  }
+  void OnSequenceEnd() override { Pop(); }
+  void OnMapStart(const YAML::Mark& mark,
+                  const std::string&,
+                  YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Push(mark, json::object(), anchor);
+  }
+  void OnMapEnd() override { Pop(); }
+
+ private:
+  struct Open {
+    YAML::Mark mark;
+    json value;
+    YAML::anchor_t anchor;
+    size_t nodes_before;
+    std::optional<std::string> key;  // of an object: the one whose value comes next
+  };
+
+  [[noreturn]] static void Fail(const YAML::Mark& mark, const std::string& what) {
+    throw YAML::ParserException(mark, what);
+  }
+  void Count(const YAML::Mark& mark, size_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > rules_.max_values) {
+      Fail(mark, fmt::format("has more than {} values", rules_.max_values));
+    }
+  }
+  bool InQuotedList() const {
+    return open_.size() >= 2 && open_.back().value.is_array() &&
+           open_[open_.size() - 2].key == rules_.quoted_lists;
+  }
+
+  void Push(const YAML::Mark& mark, json value, YAML::anchor_t anchor) {
+    if (open_.size() >= static_cast<size_t>(rules_.max_depth)) {
+      Fail(mark, fmt::format("is nested deeper than {} levels", rules_.max_depth));
+    }
+    const size_t before = nodes_;
+    Count(mark, 1);
+    open_.push_back({mark, std::move(value), anchor, before, std::nullopt});
+  }
+  void Pop() {
+    Open done = std::move(open_.back());
+    open_.pop_back();
+    const size_t size = nodes_ - done.nodes_before;
+    if (done.anchor != 0) anchors_[done.anchor] = {done.value, size};
+    Place(done.mark, std::move(done.value));
+  }
+  void Add(const YAML::Mark& mark, json value, YAML::anchor_t anchor) {
+    if (anchor != 0) anchors_[anchor] = {value, 1};
+    Place(mark, std::move(value));
+  }
+
+  void Place(const YAML::Mark& mark, json value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.value.is_array()) {
+      parent.value.push_back(std::move(value));
+    } else if (parent.key.has_value()) {
+      parent.value[*parent.key] = std::move(value);
+      parent.key.reset();
+    } else {
+      parent.key = KeyOf(mark, value);
+      if (parent.value.contains(*parent.key)) {
+        Fail(mark, fmt::format("the key \"{}\" stands twice in one mapping", *parent.key));
+      }
+    }
+  }
+  static std::string KeyOf(const YAML::Mark& mark, const json& value) {
+    if (value.is_structured()) Fail(mark, "a key must be a single value");
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
+
+  const YamlRules& rules_;
+  size_t nodes_ = 0;
+  json root_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, std::pair<json, size_t>> anchors_;  // with how many values it has
+};
+
+// The byte at which the text stops being UTF-8.
+std::optional<size_t> InvalidUtf8(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    size_t more = 0;
+    if (byte >= 0xC2 && byte < 0xE0) more = 1;
+    if (byte >= 0xE0 && byte < 0xF0) more = 2;
+    if (byte >= 0xF0 && byte < 0xF5) more = 3;
+    if (byte >= 0x80 && more == 0) return at;
+    if (at + more >= text.size() && more > 0) return at;
+    for (size_t i = 1; i <= more; ++i) {
+      if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return at;
+    }
+    at += more + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<json> ReadYaml(std::string_view text, const YamlRules& rules) {
+  if (const auto at = InvalidUtf8(text)) return InvalidArgument("is no UTF-8 (byte {})", *at);
+  TreeBuilder builder(rules);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) return InvalidArgument("is empty");
+  } catch (const YAML::Exception& error) {
+    if (error.mark.is_null()) return InvalidArgument("is no YAML: {}", error.msg);
+    return InvalidArgument(
+        "line {}, column {}: {}", error.mark.line + 1, error.mark.column + 1, error.msg);
+  }
+  return builder.Take();
+}
+
+}  // namespace fluxqueue::graph
