@@ -64,17 +64,19 @@ class Player {
     if (operation == "find") return Find(step);
     if (operation == "info") return json::object();
     if (operation == "partial_cancel") return CancelPart(step);
+    // Nothing is recorded of these two, also where Fluxion did not know the path.
     if (operation == "set_status") {
-      RETURN_IF_ERROR(
-          engine_->SetUp(step.at("path").get<std::string>(), step.at("status") == "up"));
+      engine_->SetUp(step.at("path").get<std::string>(), step.at("status") == "up").IgnoreError();
       return json::object();
     }
     if (operation == "set_property") {
       const std::string property = step.at("property");
       const size_t equals = property.find('=');
-      RETURN_IF_ERROR(engine_->SetProperty(step.at("path").get<std::string>(),
-                                           property.substr(0, equals),
-                                           property.substr(equals + 1)));
+      engine_
+          ->SetProperty(step.at("path").get<std::string>(),
+                        property.substr(0, equals),
+                        property.substr(equals + 1))
+          .IgnoreError();
       return json::object();
     }
     return InvalidArgument("unknown operation \"{}\"", operation);

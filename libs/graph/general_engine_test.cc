@@ -71,11 +71,11 @@ TEST_F(GeneralEngineTest, PoliciesChooseByIds) {
   const JobRequest one = Request(Slots(1, Some("core", 1)));
   const std::pair<std::string, std::string> cases[] = {
       {"low", "/cluster0/rack0/node0/core0"},
-      {"high", "/cluster0/rack1/node3/core1"},
+      {"high", "/cluster0/rack0/node0/core1"},  // the nodes' slots score the same
       {"lonode", "/cluster0/rack0/node0/core0"},
       {"hinode", "/cluster0/rack1/node3/core1"},
       {"first", "/cluster0/rack1/node3/core1"},
-      {"locality", "/cluster0/rack1/node3/core1"},
+      {"locality", "/cluster0/rack0/node0/core1"},
   };
   for (const auto& [policy, path] : cases) {
     Make({{2}, {2}, {2}, {2}}, policy);

@@ -39,8 +39,8 @@ Jobspec RandomJobspec(Random& random) {
   const std::vector<std::vector<std::string>> properties = {
       {}, {}, {"half=0"}, {"half"}, {"n=" + std::to_string(Pick(random, 0, 40))}};
   const std::string constraints =
-      R"({"properties":)" + Quoted(properties[random() % properties.size()]) +
-      R"(,"tolerations":)" + (random() % 2 == 0 ? "[]" : R"(["t"])") + "}";
+      R"({"and":[{"properties":)" + Quoted(properties[random() % properties.size()]) +
+      R"(},{"tolerations":)" + (random() % 2 == 0 ? "[]" : R"(["t"])") + "}]}";
   const int64_t slots = random() % 2 == 0 ? 1 : Pick(random, 1, 30);
   const auto spec = ParseJobspec(
       R"({"version":1,"resources":[{"type":"slot","label":"s","count":)" + std::to_string(slots) +

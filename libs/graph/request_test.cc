@@ -22,8 +22,12 @@ std::string Text(const std::string& resources, const std::string& attributes = "
 
 std::string Nested(int levels) {
   std::string text;
-  for (int i = 0; i < levels; ++i) text += "[{type: x, count: 1, with: ";
-  return text + "[]" + std::string(static_cast<size_t>(levels) * 2, '}');
+  std::string end;
+  for (int i = 0; i < levels; ++i) {
+    text += "[{type: x, count: 1, with: ";
+    end += "}]";
+  }
+  return text + "[]" + end;
 }
 
 TEST(JobRequest, IsATree) {

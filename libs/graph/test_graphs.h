@@ -45,7 +45,7 @@ class GraphBuilder {
 struct NodeShape {
   int cores = 0;
   int gpus = 0;
-  std::vector<int64_t> memory;  // one vertex each
+  std::vector<int64_t> memory = {};  // one vertex each
 };
 
 // /cluster0/rack0/node0/core0 …: the nodes in racks of `per_rack` each.

@@ -39,7 +39,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& name) {
 }
 
 absl::StatusOr<Set> Play(const std::string& directory) {
-  Set set{.directory = directory};
+  Set set;
+  set.directory = directory;
   ASSIGN_OR_RETURN(const std::string lines, ReadFile(directory + "/scenarios.jsonl"));
   std::istringstream stream(lines);
   std::string line;
