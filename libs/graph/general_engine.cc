@@ -5,6 +5,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/alternatives.h"
+#include "libs/graph/fnv.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -53,9 +54,13 @@ GeneralEngine::GeneralEngine(ResourceGraph graph,
       kind_(traverser),
       state_(graph_, std::move(filters)),
       traverser_(graph_, state_, policy_, kind_) {
-  for (const VertexId v : graph_.OfType(graph_.types().Find("node"))) {
-    if (graph_.vertex(v).up) ++nodes_up_;
-  }
+  CountNodes();
+}
+
+void GeneralEngine::CountNodes() {
+  const auto nodes = graph_.OfType(graph_.types().Find("node"));
+  nodes_up_ =
+      std::count_if(nodes.begin(), nodes.end(), [this](VertexId v) { return graph_.vertex(v).up; });
 }
 
 const Holding* GeneralEngine::Find(JobNumber job) const {
@@ -66,7 +71,7 @@ const Holding* GeneralEngine::Find(JobNumber job) const {
 absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
                                                  JobNumber job,
                                                  const JobRequest& request) {
-  if (Holds(operation) && jobs_.contains(job)) {
+  if (operation != MatchOperation::kSatisfiability && jobs_.contains(job)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
   }
   std::vector<JobRequest> split = {request};
@@ -84,14 +89,15 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   if (answer.holding.vertices.empty()) return answer;
 
   // What is only looked for is held and given back, as in Fluxion: `first` remembers it.
-  state_.Hold(job, answer.holding);
+  SetHolding(job, answer.holding);
   if (policy_.stop_on_first) {
-    for (const EdgeId edge : used_) state_.Reorder(edge, 0);
+    for (const EdgeId edge : used_) {
+      const uint64_t before = state_.Reorder(edge, 0);
+      if (recording_) journal_.push_back(UndoOrder{edge, before});
+    }
   }
-  if (Holds(operation)) {
-    jobs_[job] = answer.holding;
-  } else {
-    state_.Release(job, answer.holding);
+  if (!Holds(operation)) {
+    SetHolding(job, std::nullopt);
     answer.status = MatchStatus::kMatched;
   }
   return answer;
@@ -192,11 +198,24 @@ bool GeneralEngine::CouldEver(const Alternatives& alternatives, int64_t duration
 }
 
 bool GeneralEngine::Cancel(JobNumber job) {
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return false;
-  state_.Release(job, found->second);
-  jobs_.erase(found);
+  if (!jobs_.contains(job)) return false;
+  SetHolding(job, std::nullopt);
   return true;
+}
+
+void GeneralEngine::SetHolding(JobNumber job, std::optional<Holding> holding) {
+  UndoJob undo{job, std::nullopt};
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end()) {
+    state_.Release(job, found->second);
+    undo.before = std::move(found->second);
+    jobs_.erase(found);
+  }
+  if (holding.has_value()) {
+    state_.Hold(job, *holding);
+    jobs_[job] = *std::move(holding);
+  }
+  if (recording_) journal_.push_back(std::move(undo));
 }
 
 absl::StatusOr<bool> GeneralEngine::CancelPart(JobNumber job,
@@ -205,16 +224,20 @@ absl::StatusOr<bool> GeneralEngine::CancelPart(JobNumber job,
   if (found == jobs_.end()) {
     return MakeStatus(absl::StatusCode::kNotFound, "job {} holds nothing", job);
   }
-  std::set<VertexId> gone;
+  std::set<VertexId> has;
   for (const HeldVertex& held : found->second.vertices) {
-    if (held.exclusive) gone.insert(held.vertex);
+    if (held.exclusive) has.insert(held.vertex);
   }
   for (const VertexId v : vertices) {
-    if (!gone.contains(v)) {
+    if (!has.contains(v)) {
       return InvalidArgument("job {} does not hold \"{}\"", job, graph_.PathOf(v));
     }
   }
-  gone = {vertices.begin(), vertices.end()};
+  return !Reduce(job, {vertices.begin(), vertices.end()});
+}
+
+bool GeneralEngine::Reduce(JobNumber job, const std::set<VertexId>& gone) {
+  const auto found = jobs_.find(job);
   Holding rest = found->second;
   rest.vertices.clear();
   std::set<VertexId> needed;  // above what is still held
@@ -226,14 +249,53 @@ absl::StatusOr<bool> GeneralEngine::CancelPart(JobNumber job,
     if (held.edge != kNoEdge) needed.insert(graph_.edge(held.edge).source);
   }
   state_.SumUpBelow(&rest);
-  state_.Release(job, found->second);
-  if (rest.vertices.empty()) {
-    jobs_.erase(found);
-    return true;
+  const bool any = !rest.vertices.empty();
+  SetHolding(job, any ? std::optional<Holding>(std::move(rest)) : std::nullopt);
+  return any;
+}
+
+absl::Status GeneralEngine::AddSubgraph(const ResourceGraph& part) {
+  RETURN_IF_ERROR(part.Check());
+  std::unique_ptr<GeneralEngine> before = recording_ ? Snapshot() : nullptr;
+  RETURN_IF_ERROR(graph_.Merge(part));
+  if (recording_) journal_.push_back(UndoAll{std::move(before)});
+  state_.GraphGrew();
+  traverser_.GraphGrew();
+  CountNodes();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string_view path) {
+  const auto top = graph_.FindPath(path);
+  if (!top.has_value()) {
+    return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
-  state_.Hold(job, rest);
-  found->second = std::move(rest);
-  return false;
+  if (*top == graph_.root()) return InvalidArgument("\"{}\" is the root; make a new graph", path);
+  if (recording_) journal_.push_back(UndoAll{Snapshot()});
+  std::set<VertexId> gone = {*top};
+  std::vector<VertexId> open = {*top};
+  while (!open.empty()) {
+    const VertexId v = open.back();
+    open.pop_back();
+    for (const EdgeId e : graph_.vertex(v).out) {
+      const Edge& edge = graph_.edge(e);
+      if (edge.subsystem != ResourceGraph::kContainment) continue;
+      if (gone.insert(edge.target).second) open.push_back(edge.target);
+    }
+  }
+  std::vector<JobNumber> losers;
+  for (const auto& [job, holding] : jobs_) {
+    const bool loses = std::any_of(
+        holding.vertices.begin(), holding.vertices.end(), [&gone](const HeldVertex& held) {
+          return gone.contains(held.vertex);
+        });
+    if (loses) losers.push_back(job);
+  }
+  for (const JobNumber job : losers) Reduce(job, gone);
+  state_.GraphShrinks(*top);
+  graph_.RemoveSubtree(*top);
+  CountNodes();
+  return losers;
 }
 
 absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
@@ -247,8 +309,7 @@ absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
   }
   Holding summed = holding;
   state_.SumUpBelow(&summed);
-  state_.Hold(job, summed);
-  jobs_[job] = std::move(summed);
+  SetHolding(job, std::move(summed));
   return absl::OkStatus();
 }
 
@@ -328,6 +389,7 @@ absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
+  RecordVertex(*v);
   const Vertex& vertex = graph_.vertex(*v);
   if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
   graph_.SetUp(*v, up);
@@ -339,8 +401,77 @@ absl::Status GeneralEngine::SetProperty(std::string_view path, std::string key, 
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
+  RecordVertex(*v);
   graph_.SetProperty(*v, std::move(key), std::move(value));
   return absl::OkStatus();
+}
+
+GeneralEngine::GeneralEngine(const GeneralEngine& other)
+    : graph_(other.graph_),
+      policy_(other.policy_),
+      kind_(other.kind_),
+      state_(graph_, other.state_),
+      traverser_(graph_, state_, policy_, kind_),
+      nodes_up_(other.nodes_up_),
+      jobs_(other.jobs_) {}
+
+std::unique_ptr<GeneralEngine> GeneralEngine::Snapshot() const {
+  return std::unique_ptr<GeneralEngine>(new GeneralEngine(*this));
+}
+
+void GeneralEngine::RecordVertex(VertexId v) {
+  if (!recording_) return;
+  const Vertex& vertex = graph_.vertex(v);
+  journal_.push_back(UndoVertex{v, vertex.up, vertex.properties});
+}
+
+void GeneralEngine::Commit() {
+  recording_ = false;
+  journal_.clear();
+}
+
+void GeneralEngine::Rollback() {
+  recording_ = false;
+  std::vector<Undo> journal = std::move(journal_);
+  journal_.clear();
+  for (auto undo = journal.rbegin(); undo != journal.rend(); ++undo) {
+    std::visit([this](auto& change) { TakeBack(change); }, *undo);
+  }
+}
+
+void GeneralEngine::TakeBack(UndoJob& undo) {
+  SetHolding(undo.job, std::move(undo.before));
+}
+
+void GeneralEngine::TakeBack(UndoOrder& undo) {
+  state_.SetWeight(undo.edge, undo.weight);
+}
+
+void GeneralEngine::TakeBack(UndoVertex& undo) {
+  graph_.SetUp(undo.vertex, undo.up);
+  graph_.SetProperties(undo.vertex, std::move(undo.properties));
+  CountNodes();
+}
+
+void GeneralEngine::TakeBack(UndoAll& undo) {
+  graph_ = std::move(undo.before->graph_);
+  state_.Take(std::move(undo.before->state_));
+  jobs_ = std::move(undo.before->jobs_);
+  nodes_up_ = undo.before->nodes_up_;
+}
+
+uint64_t GeneralEngine::StateFingerprint() const {
+  Fnv hash;
+  hash.Add(state_.Fingerprint());
+  hash.Add(state_.OrderFingerprint());
+  for (const Vertex& vertex : graph_.vertices()) {
+    hash.Add(static_cast<uint64_t>(vertex.up) * 2 + static_cast<uint64_t>(vertex.gone));
+    for (const auto& [key, value] : vertex.properties) {
+      hash.Add(key);
+      hash.Add(value);
+    }
+  }
+  return hash.value();
 }
 
 }  // namespace fluxqueue::graph

@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "libs/graph/find_criteria.h"
@@ -77,9 +79,29 @@ class GeneralEngine {
   // edge that the graph does not have.
   absl::Status Restore(JobNumber job, const Holding& holding);
 
+  // Adds what `part` has and the graph has not: vertices by their paths, with the way to them from
+  // the root. FailedPrecondition, and nothing has changed: see ResourceGraph::Merge;
+  // InvalidArgument when `part` is no graph.
+  absl::Status AddSubgraph(const ResourceGraph& part);
+  // Takes a vertex out with all that it contains, and from the jobs that hold some of it; returns
+  // them, sorted. NotFound for an unknown path; InvalidArgument for the root.
+  absl::StatusOr<std::vector<JobNumber>> RemoveSubgraph(std::string_view path);
+
+  // A copy for what-if: what happens to it does not happen here.
+  std::unique_ptr<GeneralEngine> Snapshot() const;
+
+  // Undo: between Checkpoint() and Commit() every change is recorded, and Rollback() takes all of
+  // them back, so that StateFingerprint() is what it was. Not twice at once; Commit and Rollback do
+  // nothing without a Checkpoint.
+  void Checkpoint() { recording_ = true; }
+  void Commit();
+  void Rollback();
+
   // A hash of what is held: equal when the same jobs hold the same. (What policies that stop at the
   // first match remember of past jobs is not in it.)
   uint64_t Fingerprint() const { return state_.Fingerprint(); }
+  // A hash of all that can show in an answer.
+  uint64_t StateFingerprint() const;
 
   // Vertices that meet the criteria and those above them, children before their parents.
   std::vector<VertexId> FindVertices(const FindCriteria& criteria) const;
@@ -94,6 +116,36 @@ class GeneralEngine {
                 PruneFilters filters,
                 TraverserKind traverser);
 
+  // How to take back one change.
+  struct UndoJob {
+    JobNumber job = 0;
+    std::optional<Holding> before;
+  };
+  struct UndoOrder {
+    EdgeId edge = 0;
+    uint64_t weight = 0;
+  };
+  struct UndoVertex {
+    VertexId vertex = 0;
+    bool up = true;
+    Labels properties;
+  };
+  // The graph grew or shrank, which is rare: all of it is kept.
+  struct UndoAll {
+    std::unique_ptr<GeneralEngine> before;
+  };
+  using Undo = std::variant<UndoJob, UndoOrder, UndoVertex, UndoAll>;
+
+  GeneralEngine(const GeneralEngine& other);
+
+  void TakeBack(UndoJob& undo);
+  void TakeBack(UndoOrder& undo);
+  void TakeBack(UndoVertex& undo);
+  void TakeBack(UndoAll& undo);
+  void RecordVertex(VertexId v);
+  // The job holds this from now on, and no more what it held; nothing: it holds nothing.
+  void SetHolding(JobNumber job, std::optional<Holding> holding);
+
   // What a request stands for, in the order in which it is tried.
   using Alternatives = std::vector<ResolvedRequest>;
 
@@ -104,6 +156,10 @@ class GeneralEngine {
   Holding Place(const Alternatives& alternatives, const Window& window);
   Holding PlaceLater(const Alternatives& alternatives, int64_t duration);
   MatchAnswer Answer(MatchOperation operation, const Alternatives& alternatives, int64_t duration);
+  void CountNodes();
+  // Takes these vertices out of what the job holds; false when nothing is left of it.
+  bool Reduce(JobNumber job, const std::set<VertexId>& gone);
+
   struct Above;
   bool FindBelow(VertexId v,
                  Above above,
@@ -120,6 +176,8 @@ class GeneralEngine {
   int64_t nodes_up_ = 0;
   std::map<JobNumber, Holding> jobs_;
   std::vector<EdgeId> used_;  // by the last match
+  bool recording_ = false;
+  std::vector<Undo> journal_;
 };
 
 }  // namespace fluxqueue::graph

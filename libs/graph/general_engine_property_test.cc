@@ -155,6 +155,62 @@ RC_GTEST_PROP(GeneralEngineProperty, CancelUndoesMatch, ()) {
   RC_ASSERT(engine->Fingerprint() == empty);
 }
 
+RC_GTEST_PROP(GeneralEngineProperty, RollbackTakesABatchBack, ()) {
+  const auto nodes = *AnyNodes();
+  const std::string policy = AnyPolicy();
+  const auto engine = Make(nodes, policy);
+  for (const Step& step : AnySteps()) Play(*engine, step);
+  const auto before = engine->Snapshot();
+  const uint64_t state = engine->StateFingerprint();
+  RC_ASSERT(before->StateFingerprint() == state);
+
+  engine->Checkpoint();
+  for (Step step : AnySteps()) {
+    if (!step.cancel) step.job += 1000;
+    Play(*engine, step);
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    RC_ASSERT(engine->SetUp("/cluster0/rack0/node0", false).ok());
+    RC_ASSERT(engine->SetProperty("/cluster0/rack0", "key", "value").ok());
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    RC_ASSERT(engine->RemoveSubgraph("/cluster0/rack0/node0").ok());
+    RC_ASSERT(engine->AddSubgraph(MakeCluster(nodes)).ok());
+  }
+  engine->Rollback();
+  RC_ASSERT(engine->StateFingerprint() == state);
+  // And it answers as if nothing had been.
+  for (int i = 0; i < 3; ++i) {
+    const Step step{
+        false, JobNumber(5000 + i), MatchOperation::kAllocateOrElseReserve, AnyJobspec()};
+    RC_ASSERT(Play(*engine, step).holding == Play(*before, step).holding);
+  }
+}
+
+// A node that leaves with what is held on it, and comes back, leaves nothing behind.
+RC_GTEST_PROP(GeneralEngineProperty, ANodeMayLeaveAndComeBack, ()) {
+  const auto nodes = *AnyNodes();
+  // Policies that remember nothing of past jobs.
+  const auto policy = *rc::gen::element<std::string>("low", "high", "lonode", "hinodex");
+  const auto engine = Make(nodes, policy);
+  const auto untouched = Make(nodes, policy);
+  for (const Step& step : AnySteps()) Play(*engine, step);
+  const auto node = *rc::gen::inRange<size_t>(0, nodes.size());
+  const std::string path =
+      "/cluster0/rack" + std::to_string(node / 2) + "/node" + std::to_string(node);
+  RC_ASSERT(engine->RemoveSubgraph(path).ok());
+  RC_ASSERT(engine->AddSubgraph(MakeCluster(nodes)).ok());
+  for (JobNumber job = 1; job <= 30; ++job) engine->Cancel(job);
+  for (int i = 0; i < 5; ++i) {
+    const std::string jobspec = AnyJobspec();
+    const Step step{false, 100, MatchOperation::kAllocateWithSatisfiability, jobspec};
+    const MatchStatus status = Play(*engine, step).status;
+    RC_ASSERT(status == Play(*untouched, step).status);
+    engine->Cancel(100);
+    untouched->Cancel(100);
+  }
+}
+
 // What a job is answered with `allocate_orelse_reserve`, it is answered at that time when nothing
 // but what still runs then is held; and at no earlier time does it fit.
 RC_GTEST_PROP(GeneralEngineProperty, NoReservationIsLaterThanASimpleSearchSays, ()) {

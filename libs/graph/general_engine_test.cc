@@ -14,6 +14,7 @@ namespace fluxqueue::graph {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::GraphBuilder;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::MakeCluster;
@@ -200,6 +201,42 @@ TEST_F(GeneralEngineTest, GivesPartsBack) {
   EXPECT_TRUE(*rest);
   EXPECT_EQ(engine_->Find(1), nullptr);
   EXPECT_FALSE(engine_->Cancel(1));
+}
+
+TEST_F(GeneralEngineTest, GrowsAndShrinks) {
+  Make({{2}, {2}}, "low", "ALL:core,ALL:node");
+  const JobRequest three =
+      Request("[{type: node, count: 3, with: " + Slots(1, Some("core", 2)) + "}]");
+  const JobRequest two =
+      Request("[{type: node, count: 2, with: " + Slots(1, Some("core", 2)) + "}]");
+  const JobRequest gpu = Request(Slots(1, Some("gpu", 1)));
+  EXPECT_EQ(Match(1, three).status, MatchStatus::kUnsatisfiable);
+  EXPECT_EQ(Match(1, gpu).status, MatchStatus::kUnsatisfiable);
+  // A third node, in a rack of its own, with the first gpu.
+  ASSERT_TRUE(engine_->AddSubgraph(MakeCluster({{2}, {2}, {2, 1}})).ok());
+  EXPECT_EQ(Match(1, gpu).status, MatchStatus::kAllocated);
+  EXPECT_EQ(Match(2, three).status, MatchStatus::kAllocated);
+  EXPECT_EQ(Match(3, two, MatchOperation::kAllocateOrElseReserve).holding.at_s, 10);
+
+  const auto losers = engine_->RemoveSubgraph("/cluster0/rack1/node2");
+  ASSERT_TRUE(losers.ok()) << losers.status();
+  EXPECT_THAT(*losers, ElementsAre(1, 2));
+  EXPECT_EQ(engine_->Find(1), nullptr);
+  ASSERT_NE(engine_->Find(2), nullptr);
+  EXPECT_TRUE(engine_->Cancel(2));
+  EXPECT_EQ(Match(4, three).status, MatchStatus::kUnsatisfiable);
+  EXPECT_EQ(Match(4, gpu).status, MatchStatus::kUnsatisfiable);
+  EXPECT_EQ(Match(4, two).status, MatchStatus::kAllocated);  // until 10, when job 3 begins
+  EXPECT_EQ(Match(5, two).status, MatchStatus::kBusy);
+
+  EXPECT_TRUE(absl::IsNotFound(engine_->RemoveSubgraph("/cluster0/rack1/node2").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(engine_->RemoveSubgraph("/cluster0").status()));
+  GraphBuilder other;
+  const VertexId cluster = other.Add("cluster", nullptr);
+  const VertexId rack = other.Add("rack", &cluster);
+  other.Add("node", &rack, /*size=*/2);
+  EXPECT_THAT(Message(engine_->AddSubgraph(other.Take())),
+              HasSubstr("\"/cluster0/rack0/node0\" is in the graph with another type"));
 }
 
 TEST_F(GeneralEngineTest, FindsWhatIsHeld) {

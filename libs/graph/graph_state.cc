@@ -57,37 +57,99 @@ void PruneFilters::Add(TypeId anchor, TypeId type) {
 }
 
 GraphState::GraphState(const ResourceGraph& graph, PruneFilters filters)
-    : graph_(graph),
-      filters_(std::move(filters)),
-      children_(graph.vertices().size()),
-      weights_(graph.edges().size(), kUntouched) {
-  at_.reserve(graph.vertices().size());
-  for (const Vertex& vertex : graph.vertices()) at_.emplace_back(vertex.size);
-  for (EdgeId e = 0; e < graph.edges().size(); ++e) {
-    const Edge& edge = graph.edge(e);
-    if (edge.subsystem != ResourceGraph::kContainment) continue;
-    children_[edge.source].emplace(kUntouched, graph.vertex(edge.target).uniq_id, e);
-  }
-  std::vector<bool> seen(graph.vertices().size(), false);
-  SumUp(graph.root(), &seen);
+    : graph_(graph), filters_(std::move(filters)) {
+  GraphGrew();
 }
 
-// By type, the sizes of the vertex and of all below it, of types that are tracked.
-std::map<TypeId, int64_t> GraphState::SumUp(VertexId v, std::vector<bool>* seen) {
+GraphState::GraphState(const ResourceGraph& graph, const GraphState& other)
+    : graph_(graph),
+      filters_(other.filters_),
+      at_(other.at_),
+      children_(other.children_),
+      weights_(other.weights_) {}
+
+void GraphState::Take(GraphState&& other) {
+  filters_ = std::move(other.filters_);
+  at_ = std::move(other.at_);
+  children_ = std::move(other.children_);
+  weights_ = std::move(other.weights_);
+}
+
+void GraphState::GraphGrew() {
+  const size_t vertices_before = at_.size();
+  const size_t edges_before = weights_.size();
+  at_.reserve(graph_.vertices().size());
+  for (size_t v = vertices_before; v < graph_.vertices().size(); ++v) {
+    at_.emplace_back(graph_.vertices()[v].size);
+  }
+  children_.resize(graph_.vertices().size());
+  weights_.resize(graph_.edges().size(), kUntouched);
+  std::vector<bool> seen(vertices_before, true);
+  seen.resize(graph_.vertices().size(), false);
+  for (auto e = static_cast<EdgeId>(edges_before); e < graph_.edges().size(); ++e) {
+    const Edge& edge = graph_.edge(e);
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
+    children_[edge.source].emplace(kUntouched, graph_.vertex(edge.target).uniq_id, e);
+    // A new vertex below an old one: it and what is below it come on top of what there was.
+    if (edge.source >= vertices_before || seen[edge.target]) continue;
+    GrowAbove(edge.source, SumUp(edge.target, &seen, true), 1);
+  }
+  if (vertices_before == 0) SumUp(graph_.root(), &seen, true);
+}
+
+void GraphState::GraphShrinks(VertexId top) {
+  std::vector<bool> seen(graph_.vertices().size(), false);
+  const Sums sums = SumUp(top, &seen, false);
+  for (const EdgeId e : graph_.vertex(top).in) {
+    const Edge& edge = graph_.edge(e);
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
+    GrowAbove(edge.source, sums, -1);
+    children_[edge.source].erase({weights_[e], graph_.vertex(top).uniq_id, e});
+  }
+}
+
+void GraphState::GrowAbove(VertexId v, const Sums& sums, int64_t direction) {
+  while (true) {
+    At& at = at_[v];
+    const std::vector<TypeId> wanted = filters_.At(graph_.vertex(v).type, graph_.types());
+    for (const auto& [type, sum] : sums) {
+      if (std::find(wanted.begin(), wanted.end(), type) == wanted.end()) continue;
+      auto filter = std::find(at.filter_types.begin(), at.filter_types.end(), type);
+      if (filter == at.filter_types.end()) {
+        // The first of its type below: behind the others, whose places are known.
+        filter = at.filter_types.insert(filter, type);
+        at.filters.emplace_back(0);
+      }
+      at.filters[static_cast<size_t>(filter - at.filter_types.begin())].Grow(direction * sum);
+    }
+    const auto& in = graph_.vertex(v).in;
+    const auto up = std::find_if(in.begin(), in.end(), [this](EdgeId e) {
+      return graph_.edge(e).subsystem == ResourceGraph::kContainment;
+    });
+    if (up == in.end()) return;
+    v = graph_.edge(*up).source;
+  }
+}
+
+// Leaves are always summed up at the cluster: it says at once what there is not.
+void GraphState::Track(const Vertex& leaf) {
+  const TypeId cluster = graph_.types().Find("cluster");
+  if (!filters_.Tracks(leaf.type) && cluster != NameTable::kUnknown) {
+    filters_.Add(cluster, leaf.type);
+  }
+}
+
+GraphState::Sums GraphState::SumUp(VertexId v, std::vector<bool>* seen, bool make_filters) {
   (*seen)[v] = true;
   const Vertex& vertex = graph_.vertex(v);
-  std::map<TypeId, int64_t> below;
+  Sums below;
   for (const EdgeId e : vertex.out) {
     const Edge& edge = graph_.edge(e);
     if (edge.subsystem != ResourceGraph::kContainment || (*seen)[edge.target]) continue;
-    for (const auto& [type, sum] : SumUp(edge.target, seen)) below[type] += sum;
+    for (const auto& [type, sum] : SumUp(edge.target, seen, make_filters)) below[type] += sum;
   }
-  // Leaves are always summed up at the cluster: it says at once what there is not.
-  const TypeId cluster = graph_.types().Find("cluster");
-  if (vertex.out.empty() && !filters_.Tracks(vertex.type) && cluster != NameTable::kUnknown) {
-    filters_.Add(cluster, vertex.type);
-  }
-  if (!vertex.out.empty()) {
+  if (make_filters && vertex.out.empty()) Track(vertex);
+  if (make_filters && !vertex.out.empty()) {
     at_[v].filter_types = filters_.At(vertex.type, graph_.types());
     for (const TypeId type : at_[v].filter_types) {
       const auto sum = below.find(type);
@@ -164,16 +226,28 @@ uint64_t GraphState::Fingerprint() const {
   return hash.value();
 }
 
-void GraphState::Reorder(EdgeId edge, int64_t now) {
-  const auto [source, target, subsystem] = graph_.edge(edge);
-  const At& at = at_[target];
-  if (at.filters.empty()) return;
+uint64_t GraphState::OrderFingerprint() const {
+  Fnv hash;
+  for (const uint64_t weight : weights_) hash.Add(weight);
+  return hash.value();
+}
+
+uint64_t GraphState::Reorder(EdgeId edge, int64_t now) {
+  const uint64_t before = weights_[edge];
+  const At& at = at_[graph_.edge(edge).target];
+  if (at.filters.empty()) return before;
   const int64_t free = at.filters.back().FreeAt(now);
-  if (free == 0 && !at.filters.back().HasSpans()) return;
-  const int64_t uniq_id = graph_.vertex(target).uniq_id;
-  children_[source].erase({weights_[edge], uniq_id, edge});
-  weights_[edge] = static_cast<uint64_t>(std::max<int64_t>(free, 0));
-  children_[source].emplace(weights_[edge], uniq_id, edge);
+  if (free == 0 && !at.filters.back().HasSpans()) return before;
+  SetWeight(edge, static_cast<uint64_t>(std::max<int64_t>(free, 0)));
+  return before;
+}
+
+void GraphState::SetWeight(EdgeId edge, uint64_t weight) {
+  TryOrder& order = children_[graph_.edge(edge).source];
+  const int64_t uniq_id = graph_.vertex(graph_.edge(edge).target).uniq_id;
+  order.erase({weights_[edge], uniq_id, edge});
+  weights_[edge] = weight;
+  order.emplace(weight, uniq_id, edge);
 }
 
 }  // namespace fluxqueue::graph

@@ -83,9 +83,21 @@ class GraphState {
   };
 
   GraphState(const ResourceGraph& graph, PruneFilters filters);
+  // A copy that looks at `graph`, an equal of the one that `other` looks at.
+  GraphState(const ResourceGraph& graph, const GraphState& other);
+  GraphState(const GraphState&) = delete;
+  GraphState& operator=(const GraphState&) = delete;
+  // Becomes what `other` is; goes on looking at its own graph.
+  void Take(GraphState&& other);
 
   const At& at(VertexId v) const { return at_[v]; }
   const PruneFilters& filters() const { return filters_; }
+
+  // The graph has got vertices and edges behind those that it had.
+  void GraphGrew();
+  // Nothing is held of these vertices (any more), and they are leaving: what is free above the
+  // first of them, their top, becomes less. To be called before they leave the graph.
+  void GraphShrinks(VertexId top);
 
   // What is held below each vertex, by its filter types, follows from what is held.
   void SumUpBelow(Holding* holding) const;
@@ -93,18 +105,26 @@ class GraphState {
   void Hold(JobNumber job, const Holding& holding);
   void Release(JobNumber job, const Holding& holding);
 
-  // Of what is held; not of the order in which children are tried.
+  // Of what is held.
   uint64_t Fingerprint() const;
+  // Of the order in which children are tried.
+  uint64_t OrderFingerprint() const;
 
   // For policies that stop at the first match: the edges to a vertex's children, in the order in
   // which they are tried.
   using TryOrder = std::set<std::tuple<uint64_t, int64_t, EdgeId>, std::greater<>>;
   const TryOrder& Children(VertexId v) const { return children_[v]; }
-  // The child was used: it is tried by what is free below it at `now` from here on.
-  void Reorder(EdgeId edge, int64_t now);
+  // The child was used: it is tried by what is free below it at `now` from here on. Returns what it
+  // was tried by, which SetWeight takes back.
+  uint64_t Reorder(EdgeId edge, int64_t now);
+  void SetWeight(EdgeId edge, uint64_t weight);
 
  private:
-  std::map<TypeId, int64_t> SumUp(VertexId v, std::vector<bool>* seen);
+  // By type, the sizes of the vertex and of all below it that were not seen yet.
+  using Sums = std::map<TypeId, int64_t>;
+  Sums SumUp(VertexId v, std::vector<bool>* seen, bool make_filters);
+  void GrowAbove(VertexId v, const Sums& sums, int64_t direction);
+  void Track(const Vertex& leaf);
 
   const ResourceGraph& graph_;
   PruneFilters filters_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "libs/base/status_macros.h"
@@ -16,6 +18,10 @@ constexpr size_t kMaxDigits = 9;
 bool IsHostCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_';
+}
+
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
 }
 
 absl::Status ParseNumber(std::string_view text, uint32_t* number) {
@@ -112,6 +118,40 @@ absl::Status ExpandHostlist(std::string_view text, size_t limit, std::vector<std
     for (std::string& name : names) hosts->push_back(std::move(name));
   }
   return absl::OkStatus();
+}
+
+std::string FormatHostlist(const std::vector<std::string>& hosts) {
+  // By what stands before the number, and by how many digits a number with leading zeros has.
+  std::map<std::pair<std::string, size_t>, std::set<int64_t>> groups;
+  std::set<std::string> unnumbered;
+  for (const std::string& host : hosts) {
+    size_t digits = 0;
+    while (digits < kMaxDigits && digits < host.size() && IsDigit(host[host.size() - digits - 1])) {
+      ++digits;
+    }
+    if (digits == 0) {
+      unnumbered.insert(host);
+      continue;
+    }
+    const std::string prefix = host.substr(0, host.size() - digits);
+    const std::string number = host.substr(host.size() - digits);
+    const bool padded = number.front() == '0' && digits > 1;
+    groups[{prefix, padded ? digits : 0}].insert(std::stoll(number));
+  }
+  std::vector<std::string> parts(unnumbered.begin(), unnumbered.end());
+  for (const auto& [group, numbers] : groups) {
+    const auto& [prefix, width] = group;
+    std::string ranges;
+    for (auto at = numbers.begin(); at != numbers.end();) {
+      const int64_t first = *at;
+      int64_t last = first;
+      for (++at; at != numbers.end() && *at == last + 1; ++at) last = *at;
+      ranges += fmt::format("{}{:0{}}", ranges.empty() ? "" : ",", first, width);
+      if (last > first) ranges += fmt::format("-{:0{}}", last, width);
+    }
+    parts.push_back(numbers.size() == 1 ? prefix + ranges : fmt::format("{}[{}]", prefix, ranges));
+  }
+  return fmt::format("{}", fmt::join(parts, ","));
 }
 
 }  // namespace fluxqueue::graph

@@ -15,4 +15,7 @@ namespace fluxqueue::graph {
 // beyond `limit` (which also bounds time and memory).
 absl::Status ExpandHostlist(std::string_view text, size_t limit, std::vector<std::string>* hosts);
 
+// A short text that names these hosts, in the order of their names and numbers.
+std::string FormatHostlist(const std::vector<std::string>& hosts);
+
 }  // namespace fluxqueue::graph

@@ -119,6 +119,19 @@ TEST(Jgf, RefusesAndNamesThePlace) {
   }
 }
 
+TEST(Jgf, IsNotDeeperThanAWalkMayGo) {
+  std::string nodes = kRoot;
+  std::string edges;
+  for (int i = 1; i <= 100; ++i) {
+    const std::string id = std::to_string(i);
+    nodes += R"(, {"id": ")" + id +
+             R"(", "metadata": {"type": "box", "paths": {"containment": "/c0/)" + id + R"("}}})";
+    edges += std::string(i == 1 ? "" : ", ") + R"({"source": ")" + std::to_string(i - 1) +
+             R"(", "target": ")" + id + R"("})";
+  }
+  EXPECT_THAT(Message(ParseJgf(Jgf(nodes, edges)).status()), HasSubstr("more than 64 levels deep"));
+}
+
 TEST(Jgf, FindsAPartOfAGraph) {
   const auto graph =
       ParseJgf(WithNode(R"({"type": "node", "rank": 0, "paths": {"containment": "/c0/n"}})"));

@@ -47,7 +47,7 @@ absl::StatusOr<VertexId> ResourceGraph::AddVertex(Vertex vertex) {
 
 EdgeId ResourceGraph::AddEdge(VertexId source, VertexId target, SubsystemId subsystem) {
   const auto number = static_cast<EdgeId>(edges_.size());
-  edges_.push_back({source, target, subsystem});
+  edges_.push_back({source, target, subsystem, false});
   vertices_[source].out.push_back(number);
   vertices_[target].in.push_back(number);
   return number;
@@ -60,30 +60,121 @@ absl::Status ResourceGraph::Check() const {
   // Vertices whose parents have all been seen, from the root on: a cycle is never entered.
   std::vector<uint32_t> parents(vertices_.size(), 0);
   for (const Edge& edge : edges_) {
-    if (edge.subsystem == kContainment) ++parents[edge.target];
+    if (edge.subsystem == kContainment && !edge.gone) ++parents[edge.target];
   }
   if (parents[*root_] != 0) {
     return InvalidArgument("the root \"{}\" is contained in a vertex", PathOf(*root_));
   }
   std::vector<VertexId> open = {*root_};
   std::vector<bool> seen(vertices_.size(), false);
+  std::vector<uint32_t> depth(vertices_.size(), 0);
   while (!open.empty()) {
     const VertexId v = open.back();
     open.pop_back();
     seen[v] = true;
+    if (depth[v] > kMaxDepth) {
+      return InvalidArgument("\"{}\" is more than {} levels deep", PathOf(v), kMaxDepth);
+    }
     for (const EdgeId e : vertices_[v].out) {
-      if (edges_[e].subsystem == kContainment && --parents[edges_[e].target] == 0) {
-        open.push_back(edges_[e].target);
-      }
+      const VertexId below = edges_[e].target;
+      if (edges_[e].subsystem != kContainment) continue;
+      depth[below] = std::max(depth[below], depth[v] + 1);
+      if (--parents[below] == 0) open.push_back(below);
     }
   }
   for (VertexId v = 0; v < vertices_.size(); ++v) {
-    if (seen[v] || PathOf(v).empty()) continue;
+    if (seen[v] || vertices_[v].gone || PathOf(v).empty()) continue;
     return InvalidArgument("\"{}\" does not hang below the root \"{}\", or contains itself",
                            PathOf(v),
                            PathOf(*root_));
   }
   return absl::OkStatus();
+}
+
+absl::Status ResourceGraph::CheckMerge(const ResourceGraph& part) const {
+  if (PathOf(*root_) != part.PathOf(part.root())) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "the root is \"{}\", not \"{}\"",
+                      PathOf(*root_),
+                      part.PathOf(part.root()));
+  }
+  for (VertexId v = 0; v < part.vertices_.size(); ++v) {
+    const auto here = FindPath(part.PathOf(v));
+    if (!here.has_value()) continue;
+    const Vertex& there = part.vertices_[v];
+    const Vertex& known = vertices_[*here];
+    const bool same = part.TypeName(v) == TypeName(*here) && there.id == known.id &&
+                      there.rank == known.rank && there.size == known.size;
+    if (same) continue;
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "\"{}\" is in the graph with another type, id, rank or size",
+                      part.PathOf(v));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResourceGraph::Merge(const ResourceGraph& part) {
+  RETURN_IF_ERROR(CheckMerge(part));
+  const auto before = static_cast<VertexId>(vertices_.size());
+  std::vector<VertexId> numbers;
+  for (VertexId v = 0; v < part.vertices_.size(); ++v) {
+    if (const auto here = FindPath(part.PathOf(v))) {
+      numbers.push_back(*here);
+      continue;
+    }
+    Vertex vertex = part.vertices_[v];
+    vertex.type = InternType(part.TypeName(v));
+    vertex.out.clear();
+    vertex.in.clear();
+    for (auto& [subsystem, path] : vertex.paths) {
+      subsystem = InternSubsystem(part.subsystems_[subsystem]);
+    }
+    ASSIGN_OR_RETURN(const VertexId added, AddVertex(std::move(vertex)));
+    numbers.push_back(added);
+  }
+  for (const Edge& edge : part.edges_) {
+    const VertexId source = numbers[edge.source];
+    const VertexId target = numbers[edge.target];
+    if (source < before && target < before) continue;
+    AddEdge(source, target, InternSubsystem(part.subsystems_[edge.subsystem]));
+  }
+  return absl::OkStatus();
+}
+
+void ResourceGraph::Detach(EdgeId e) {
+  Edge& edge = edges_[e];
+  if (edge.gone) return;
+  edge.gone = true;
+  std::erase(vertices_[edge.source].out, e);
+  std::erase(vertices_[edge.target].in, e);
+}
+
+void ResourceGraph::Forget(VertexId v) {
+  Vertex& vertex = vertices_[v];
+  for (const auto& [subsystem, path] : vertex.paths) by_path_.erase(path);
+  vertex.paths.clear();
+  std::erase(by_type_[vertex.type], v);
+  vertex.gone = true;
+}
+
+std::vector<VertexId> ResourceGraph::RemoveSubtree(VertexId top) {
+  std::vector<VertexId> removed = {top};
+  for (const EdgeId e : std::vector<EdgeId>(vertices_[top].in)) Detach(e);
+  for (size_t i = 0; i < removed.size(); ++i) {
+    const VertexId v = removed[i];
+    for (const EdgeId e : std::vector<EdgeId>(vertices_[v].out)) {
+      const VertexId below = edges_[e].target;
+      Detach(e);
+      const auto& in = vertices_[below].in;
+      const bool hangs = std::any_of(in.begin(), in.end(), [this](EdgeId other) {
+        return edges_[other].subsystem == kContainment;
+      });
+      if (!hangs && !vertices_[below].gone) removed.push_back(below);
+    }
+    for (const EdgeId e : std::vector<EdgeId>(vertices_[v].in)) Detach(e);
+    Forget(v);
+  }
+  return removed;
 }
 
 std::string_view ResourceGraph::PathOf(VertexId v) const {

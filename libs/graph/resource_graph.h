@@ -68,18 +68,22 @@ struct Vertex {
   // In the order in which they were added.
   std::vector<EdgeId> out;
   std::vector<EdgeId> in;
+  bool gone = false;  // taken out of the graph
 };
 
 struct Edge {
   VertexId source = 0;
   VertexId target = 0;
   SubsystemId subsystem = 0;
+  bool gone = false;  // one of its ends was taken out
 };
 
 class ResourceGraph {
  public:
   // The subsystem that is traversed; always there.
   static constexpr SubsystemId kContainment = 0;
+  // Levels below the root: walks are recursive.
+  static constexpr uint32_t kMaxDepth = 64;
 
   ResourceGraph();
 
@@ -91,7 +95,16 @@ class ResourceGraph {
   absl::StatusOr<VertexId> AddVertex(Vertex vertex);
   // REQUIRES: both vertices are in the graph.
   EdgeId AddEdge(VertexId source, VertexId target, SubsystemId subsystem);
-  // That there is a root, everything in `containment` hangs below it, and nothing contains itself.
+  // Adds what `part` has and this graph does not: vertices by their paths, and the edges to and
+  // from them. `part` passes Check(). FailedPrecondition, and nothing has changed, when the roots
+  // differ or a vertex is there with another type, id, rank or size.
+  absl::Status Merge(const ResourceGraph& part);
+  // Takes the vertex out with all that hangs below it in containment and nowhere else; returns
+  // them, the top first. Their numbers are not given again. REQUIRES: not the root.
+  std::vector<VertexId> RemoveSubtree(VertexId top);
+
+  // That there is a root, everything in `containment` hangs below it, at most kMaxDepth levels
+  // deep, and nothing contains itself.
   absl::Status Check() const;
 
   const NameTable& types() const { return types_; }
@@ -112,8 +125,15 @@ class ResourceGraph {
 
   void SetUp(VertexId v, bool up) { vertices_[v].up = up; }
   void SetProperty(VertexId v, std::string key, std::string value);
+  void SetProperties(VertexId v, Labels properties) {
+    vertices_[v].properties = std::move(properties);
+  }
 
  private:
+  absl::Status CheckMerge(const ResourceGraph& part) const;
+  void Forget(VertexId v);
+  void Detach(EdgeId e);
+
   NameTable types_;
   NameTable subsystems_;
   std::vector<Vertex> vertices_;

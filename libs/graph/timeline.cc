@@ -24,6 +24,11 @@ std::optional<int64_t> Timeline::PointAfter(int64_t time) const {
   return point->first;
 }
 
+void Timeline::Grow(int64_t more) {
+  total_ += more;
+  for (auto& [time, point] : points_) point.free += more;
+}
+
 void Timeline::AddTo(Fnv* hash) const {
   hash->Add(points_.size());
   for (const auto& [time, point] : points_) {

@@ -33,6 +33,9 @@ class Timeline {
   // Takes out what Hold with the same arguments put in.
   void Release(int64_t at, int64_t duration, int64_t amount) { Change(at, duration, amount, -1); }
 
+  // There is `more` at all times (or less, when negative). What is free can become negative.
+  void Grow(int64_t more);
+
   // The first point after `time`, if there is one.
   std::optional<int64_t> PointAfter(int64_t time) const;
   // Spans begin or end somewhere.

@@ -39,6 +39,19 @@ TEST(Timeline, PointsAreWhereSpansBeginAndEnd) {
   EXPECT_EQ(timeline, Timeline(1));
 }
 
+TEST(Timeline, GrowsAtAllTimes) {
+  Timeline timeline(2);
+  timeline.Hold(5, 5, 2);
+  timeline.Grow(3);
+  EXPECT_EQ(timeline.total(), 5);
+  EXPECT_EQ(timeline.FreeAt(0), 5);
+  EXPECT_EQ(timeline.FreeAt(5), 3);
+  timeline.Grow(-4);
+  EXPECT_EQ(timeline.FreeAt(5), -1);
+  timeline.Release(5, 5, 2);
+  EXPECT_EQ(timeline, Timeline(1));
+}
+
 TEST(Timeline, ReachesTheEndOfTime) {
   Timeline timeline(2);
   timeline.Hold(1, Timeline::kEnd - 1, 2);

@@ -138,14 +138,16 @@ Traverser::Traverser(const ResourceGraph& graph,
                      const GraphState& state,
                      MatchPolicy policy,
                      TraverserKind kind)
-    : graph_(graph),
-      state_(state),
-      policy_(policy),
-      kind_(kind),
-      node_type_(graph.types().Find("node")),
-      storage_node_type_(graph.types().Find("storage_node")),
-      seen_(graph.vertices().size(), 0),
-      marks_(graph.edges().size()) {}
+    : graph_(graph), state_(state), policy_(policy), kind_(kind) {
+  GraphGrew();
+}
+
+void Traverser::GraphGrew() {
+  node_type_ = graph_.types().Find("node");
+  storage_node_type_ = graph_.types().Find("storage_node");
+  seen_.resize(graph_.vertices().size(), 0);
+  marks_.resize(graph_.edges().size());
+}
 
 bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
   request_ = &request;

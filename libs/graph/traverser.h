@@ -71,6 +71,9 @@ class Traverser {
             MatchPolicy policy,
             TraverserKind kind);
 
+  // The graph has got vertices and edges behind those that it had.
+  void GraphGrew();
+
   // Marks where the request goes. False when it does not fit.
   bool Select(const ResolvedRequest& request, const Window& window);
 
@@ -145,8 +148,8 @@ class Traverser {
   const GraphState& state_;
   MatchPolicy policy_;
   TraverserKind kind_;
-  TypeId node_type_;
-  TypeId storage_node_type_;
+  TypeId node_type_ = NameTable::kUnknown;
+  TypeId storage_node_type_ = NameTable::kUnknown;
 
   // Of the walk that is on.
   const ResolvedRequest* request_ = nullptr;

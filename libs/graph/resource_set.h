@@ -1,0 +1,30 @@
+// What a job holds, in the forms that others read: R version 1 (RFC 20), its R_lite alone, JGF.
+//
+//   {"version": 1,
+//    "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}],
+//                  "nodelist": ["node[0-1]"], "properties": {"ssd": "1"},
+//                  "starttime": 0, "expiration": 3600},
+//    "scheduling": {"graph": …}}                            (in `rv1` only)
+//
+// R_lite knows cores and gpus by the rank of their node; only the graph tells the rest.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "libs/graph/graph_state.h"
+#include "libs/graph/resource_graph.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+enum class SetFormat { kRv1, kRv1NoSched, kRlite, kJgf };
+
+// Fluxion's names: rv1, rv1_nosched, rlite, jgf. InvalidArgument names them.
+absl::StatusOr<SetFormat> ParseSetFormat(std::string_view name);
+
+// JSON. Times are `holding`'s own.
+std::string WriteResourceSet(const ResourceGraph& graph, const Holding& holding, SetFormat format);
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,338 @@
+// What the graph engine costs: matches, refusals, cancels, reservations, on n nodes of 32 cores and
+// 4 gpus in racks of 40; jobs of one node and 4 cores unless said. One thread; a parsed request to
+// a placement. Each row is measured for a bounded time.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/check.h"
+#include "libs/graph/general_engine.h"
+#include "libs/graph/resource_set.h"
+
+namespace fluxqueue::bench {
+namespace {
+
+using graph::GeneralEngine;
+using graph::JobNumber;
+using graph::JobRequest;
+using graph::MatchOperation;
+using graph::MatchStatus;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kCores = 32;
+constexpr int kGpus = 4;
+constexpr int kNodesPerRack = 40;
+
+double Seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+// Resources of one kind below a vertex, ids from 0.
+class GraphMaker {
+ public:
+  graph::VertexId Add(const std::string& type, int64_t id, std::optional<graph::VertexId> parent) {
+    graph::Vertex vertex;
+    vertex.type = graph_.InternType(type);
+    vertex.basename = type;
+    vertex.id = id;
+    vertex.name = fmt::format("{}{}", type, id);
+    vertex.uniq_id = static_cast<int64_t>(graph_.vertices().size());
+    std::string path = "/" + vertex.name;
+    if (parent.has_value()) {
+      path = std::string(graph_.PathOf(*parent)) + path;
+      vertex.rank = type == "node" ? id : graph_.vertex(*parent).rank;
+    }
+    vertex.paths.emplace_back(graph::ResourceGraph::kContainment, std::move(path));
+    const auto added = graph_.AddVertex(std::move(vertex));
+    CHECK(added.ok());
+    if (parent.has_value()) {
+      graph_.AddEdge(*parent, *added, graph::ResourceGraph::kContainment);
+    }
+    return *added;
+  }
+
+  graph::ResourceGraph Make(int64_t nodes) {
+    const graph::VertexId cluster = Add("cluster", 0, std::nullopt);
+    graph::VertexId rack = cluster;
+    for (int64_t n = 0; n < nodes; ++n) {
+      if (n % kNodesPerRack == 0) rack = Add("rack", n / kNodesPerRack, cluster);
+      const graph::VertexId node = Add("node", n, rack);
+      if (n % 2 == 0) graph_.SetProperty(node, "half", "");
+      for (int i = 0; i < kCores; ++i) Add("core", i, node);
+      for (int i = 0; i < kGpus; ++i) Add("gpu", i, node);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  graph::ResourceGraph graph_;
+};
+
+JobRequest Request(const std::string& resources, int64_t duration, const std::string& more = "") {
+  const auto request = graph::ParseJobRequest(fmt::format(
+      R"({{"version": 1, "resources": [{}], "tasks": [],
+          "attributes": {{"system": {{"duration": {}{}}}}}}})",
+      resources,
+      duration,
+      more));
+  CHECK(request.ok());
+  return *request;
+}
+
+std::string Slot(int64_t count, int64_t cores) {
+  return fmt::format(
+      R"({{"type": "slot", "count": {}, "label": "s", "with": [{{"type": "core", "count": {}}}]}})",
+      count,
+      cores);
+}
+
+std::string Nodes(int64_t count, const std::string& with, bool exclusive = false) {
+  return fmt::format(
+      R"({{"type": "node", "count": {}, "exclusive": {}, "with": [{}]}})", count, exclusive, with);
+}
+
+JobRequest OneNode() {
+  return Request(Nodes(1, Slot(1, 4)), 3600);
+}
+
+struct Result {
+  std::string row;
+  int64_t nodes = 0;
+  double per_second = 0;
+  double p99_us = 0;
+  size_t samples = 0;
+};
+
+// Calls `once` until it says that there is no more, or the time is over.
+class Meter {
+ public:
+  Meter(std::string row, int64_t nodes, double seconds) : seconds_(seconds) {
+    result_.row = std::move(row);
+    result_.nodes = nodes;
+  }
+
+  Result Run(const std::function<bool(JobNumber)>& once) {
+    std::vector<double> took;
+    const auto begun = Clock::now();
+    double spent = 0;
+    for (JobNumber job = 1; Seconds(Clock::now() - begun) < seconds_; ++job) {
+      const auto before = Clock::now();
+      if (!once(job)) break;
+      took.push_back(Seconds(Clock::now() - before));
+      spent += took.back();
+    }
+    result_.samples = took.size();
+    if (took.empty()) return result_;
+    result_.per_second = static_cast<double>(took.size()) / spent;
+    const size_t rank = std::min(took.size() - 1, took.size() * 99 / 100);
+    std::nth_element(took.begin(), took.begin() + static_cast<ptrdiff_t>(rank), took.end());
+    result_.p99_us = took[rank] * 1e6;
+    return result_;
+  }
+
+ private:
+  double seconds_;
+  Result result_;
+};
+
+class Bench {
+ public:
+  Bench(int64_t nodes, double seconds) : nodes_(nodes), seconds_(seconds) {}
+
+  std::vector<Result> Run(const std::vector<std::string>& policies) {
+    for (const std::string& policy : policies) Fill(policy);
+    const std::string& policy = policies.front();
+    Refuse(policy);
+    Cancel(policy);
+    WholeNodes(policy);
+    Reserve(policy);
+    Gangs(policy);
+    WriteR(policy);
+    return std::move(results_);
+  }
+
+ private:
+  std::unique_ptr<GeneralEngine> Make(const std::string& policy) const {
+    auto engine = GeneralEngine::Make(GraphMaker().Make(nodes_),
+                                      {.policy = policy, .prune_filters = "ALL:core,ALL:gpu"});
+    CHECK(engine.ok());
+    return *std::move(engine);
+  }
+
+  // One job that holds every core.
+  void MakeFull(GeneralEngine& engine) const {
+    const auto answer = engine.Match(
+        MatchOperation::kAllocate, 1'000'000'000, Request(Nodes(nodes_, Slot(8, 4)), 1000));
+    CHECK(answer.ok() && answer->status == MatchStatus::kAllocated);
+  }
+
+  void Measure(const std::string& row, const std::function<bool(JobNumber)>& once) {
+    results_.push_back(Meter(row, nodes_, seconds_).Run(once));
+  }
+
+  void Fill(const std::string& policy) {
+    const auto engine = Make(policy);
+    const JobRequest request = OneNode();
+    Measure("fill, " + policy, [&](JobNumber job) {
+      return engine->Match(MatchOperation::kAllocate, job, request)->status ==
+             MatchStatus::kAllocated;
+    });
+  }
+
+  void Refuse(const std::string& policy) {
+    const auto engine = Make(policy);
+    MakeFull(*engine);
+    const JobRequest request = OneNode();
+    Measure("refused, machine full", [&](JobNumber job) {
+      return engine->Match(MatchOperation::kAllocate, job, request)->status == MatchStatus::kBusy;
+    });
+  }
+
+  void Cancel(const std::string& policy) {
+    const auto engine = Make(policy);
+    const JobRequest request = OneNode();
+    JobNumber held = 0;
+    const auto begun = Clock::now();
+    while (Seconds(Clock::now() - begun) < seconds_) {
+      const auto answer = engine->Match(MatchOperation::kAllocate, held + 1, request);
+      if (answer->status != MatchStatus::kAllocated) break;
+      ++held;
+    }
+    Measure("cancel", [&](JobNumber job) { return job <= held && engine->Cancel(job); });
+  }
+
+  void WholeNodes(const std::string& policy) {
+    const auto engine = Make(policy);
+    const JobRequest request = Request(Nodes(64, Slot(1, kCores), true), 3600);
+    Measure("64 whole nodes", [&](JobNumber job) {
+      return engine->Match(MatchOperation::kAllocate, job, request)->status ==
+             MatchStatus::kAllocated;
+    });
+  }
+
+  void Reserve(const std::string& policy) {
+    const auto engine = Make(policy);
+    MakeFull(*engine);
+    std::vector<JobRequest> mixed;
+    for (int64_t i = 1; i <= 10; ++i) {
+      mixed.push_back(Request(Nodes(1 + i % 4, Slot(1 + i % 2, 4 * (1 + i % 3))), 100 * i));
+    }
+    Measure("reserve, 1,000 mixed jobs", [&](JobNumber job) {
+      if (job > 1000) return false;
+      const auto answer =
+          engine->Match(MatchOperation::kAllocateOrElseReserve, job, mixed[job % mixed.size()]);
+      return answer->status == MatchStatus::kReserved;
+    });
+  }
+
+  void Gangs(const std::string& policy) {
+    const auto engine = Make(policy);
+    const JobRequest request = Request(
+        fmt::format(R"({{"type": "rack", "count": 1, "with": [{}]}})", Nodes(16, Slot(1, 4))),
+        3600,
+        R"(, "constraints": {"properties": ["half"]})");
+    Measure("16 nodes in a rack, half of all", [&](JobNumber job) {
+      return engine->Match(MatchOperation::kAllocate, job, request)->status ==
+             MatchStatus::kAllocated;
+    });
+  }
+
+  void WriteR(const std::string& policy) {
+    const auto engine = Make(policy);
+    const auto answer = engine->Match(MatchOperation::kAllocate, 1, OneNode());
+    Measure("write R", [&](JobNumber) {
+      return !graph::WriteResourceSet(
+                  engine->graph(), answer->holding, graph::SetFormat::kRv1NoSched)
+                  .empty();
+    });
+    const std::string text =
+        fmt::format(R"({{"version": 1, "resources": [{}], "tasks": [], "attributes": {{}}}})",
+                    Nodes(1, Slot(1, 4)));
+    Measure("parse a jobspec", [&](JobNumber) { return graph::ParseJobRequest(text).ok(); });
+  }
+
+  int64_t nodes_;
+  double seconds_;
+  std::vector<Result> results_;
+};
+
+// How the time of one call grows with the nodes: the slope in the logarithms of first and last.
+std::optional<double> Exponent(const std::vector<Result>& of_row) {
+  if (of_row.size() < 2 || of_row.front().samples == 0 || of_row.back().samples == 0) {
+    return std::nullopt;
+  }
+  const double time = of_row.front().per_second / of_row.back().per_second;
+  return std::log(time) / std::log(static_cast<double>(of_row.back().nodes) /
+                                   static_cast<double>(of_row.front().nodes));
+}
+
+void Print(const std::vector<Result>& results, bool as_json) {
+  json report = json::array();
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<Result>> rows;
+  for (const Result& result : results) {
+    if (!rows.contains(result.row)) order.push_back(result.row);
+    rows[result.row].push_back(result);
+  }
+  if (!as_json)
+    fmt::print("{:<34}{:>9}{:>14}{:>14}{:>10}\n", "", "nodes", "per second", "p99", "growth");
+  for (const std::string& row : order) {
+    const auto exponent = Exponent(rows[row]);
+    for (const Result& result : rows[row]) {
+      if (as_json) {
+        report.push_back({{"row", row},
+                          {"nodes", result.nodes},
+                          {"perSecond", result.per_second},
+                          {"p99Us", result.p99_us},
+                          {"samples", result.samples}});
+        continue;
+      }
+      const bool last = result.nodes == rows[row].back().nodes;
+      fmt::print("{:<34}{:>9}{:>14.0f}{:>11.1f} µs{:>10}\n",
+                 row,
+                 result.nodes,
+                 result.per_second,
+                 result.p99_us,
+                 last && exponent.has_value() ? fmt::format("n^{:.2f}", *exponent) : "");
+    }
+  }
+  if (as_json) fmt::print("{}\n", report.dump(2));
+}
+
+}  // namespace
+}  // namespace fluxqueue::bench
+
+int main(int argc, char** argv) {
+  using namespace fluxqueue::bench;
+  std::vector<int64_t> nodes = {100, 1000};
+  std::vector<std::string> policies = {"first", "low", "lonode", "lonodex"};
+  double seconds = 2;
+  std::string output = "table";
+  CLI::App app("What the graph engine costs.", "fluxqueue-bench-match");
+  app.add_option("--nodes", nodes, "How many nodes; several are compared")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 200'000));
+  app.add_option("--policies", policies, "For the first row; all others use the first of them")
+      ->delimiter(',');
+  app.add_option("--seconds", seconds, "At most, for each row")->check(CLI::Range(0.01, 600.0));
+  app.add_option("-o,--output", output)->check(CLI::IsMember({"table", "json"}));
+  CLI11_PARSE(app, argc, argv);
+  std::vector<Result> results;
+  for (const int64_t count : nodes) {
+    if (output == "table") fmt::print(stderr, "{} nodes …\n", count);
+    for (Result& result : Bench(count, seconds).Run(policies)) results.push_back(std::move(result));
+  }
+  Print(results, output == "json");
+  return 0;
+}
