@@ -246,7 +246,7 @@ bool GeneralEngine::Reduce(JobNumber job, const std::set<VertexId>& gone) {
     if (!keeps && !needed.contains(held.vertex)) continue;
     rest.vertices.push_back(held);
     rest.vertices.back().exclusive = keeps;
-    if (held.edge != kNoEdge) needed.insert(graph_.edge(held.edge).source);
+    for (const VertexId parent : graph_.ParentsOf(held.vertex)) needed.insert(parent);
   }
   state_.SumUpBelow(&rest);
   const bool any = !rest.vertices.empty();
@@ -272,17 +272,8 @@ absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string
   }
   if (*top == graph_.root()) return InvalidArgument("\"{}\" is the root; make a new graph", path);
   if (recording_) journal_.push_back(UndoAll{Snapshot()});
-  std::set<VertexId> gone = {*top};
-  std::vector<VertexId> open = {*top};
-  while (!open.empty()) {
-    const VertexId v = open.back();
-    open.pop_back();
-    for (const EdgeId e : graph_.vertex(v).out) {
-      const Edge& edge = graph_.edge(e);
-      if (edge.subsystem != ResourceGraph::kContainment) continue;
-      if (gone.insert(edge.target).second) open.push_back(edge.target);
-    }
-  }
+  const std::vector<VertexId> subtree = graph_.SubtreeOf(*top);
+  const std::set<VertexId> gone(subtree.begin(), subtree.end());
   std::vector<JobNumber> losers;
   for (const auto& [job, holding] : jobs_) {
     const bool loses = std::any_of(
@@ -294,6 +285,7 @@ absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string
   for (const JobNumber job : losers) Reduce(job, gone);
   state_.GraphShrinks(*top);
   graph_.RemoveSubtree(*top);
+  state_.GraphShrank();
   CountNodes();
   return losers;
 }

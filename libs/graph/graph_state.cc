@@ -95,6 +95,27 @@ void GraphState::GraphGrew() {
     GrowAbove(edge.source, SumUp(edge.target, &seen, true), 1);
   }
   if (vertices_before == 0) SumUp(graph_.root(), &seen, true);
+  if (graph_.has_shared()) Recount();
+}
+
+void GraphState::GraphShrank() {
+  if (graph_.has_shared()) Recount();
+}
+
+void GraphState::Recount() {
+  for (VertexId v = 0; v < at_.size(); ++v) {
+    const Vertex& vertex = graph_.vertex(v);
+    if (vertex.gone || vertex.out.empty()) continue;
+    std::vector<bool> seen(at_.size(), false);
+    Sums below = SumUp(v, &seen, false);
+    if (filters_.Tracks(vertex.type)) below[vertex.type] -= vertex.size;
+    At& at = at_[v];
+    for (size_t i = 0; i < at.filters.size(); ++i) {
+      at.filters[i].Grow(below[at.filter_types[i]] - at.filters[i].total());
+      below.erase(at.filter_types[i]);
+    }
+    GrowFilters(v, below, 1);
+  }
 }
 
 void GraphState::GraphShrinks(VertexId top) {
@@ -110,24 +131,25 @@ void GraphState::GraphShrinks(VertexId top) {
 
 void GraphState::GrowAbove(VertexId v, const Sums& sums, int64_t direction) {
   while (true) {
-    At& at = at_[v];
-    const std::vector<TypeId> wanted = filters_.At(graph_.vertex(v).type, graph_.types());
-    for (const auto& [type, sum] : sums) {
-      if (std::find(wanted.begin(), wanted.end(), type) == wanted.end()) continue;
-      auto filter = std::find(at.filter_types.begin(), at.filter_types.end(), type);
-      if (filter == at.filter_types.end()) {
-        // The first of its type below: behind the others, whose places are known.
-        filter = at.filter_types.insert(filter, type);
-        at.filters.emplace_back(0);
-      }
-      at.filters[static_cast<size_t>(filter - at.filter_types.begin())].Grow(direction * sum);
+    GrowFilters(v, sums, direction);
+    const std::vector<VertexId> parents = graph_.ParentsOf(v);
+    if (parents.empty()) return;
+    v = parents.front();
+  }
+}
+
+void GraphState::GrowFilters(VertexId v, const Sums& sums, int64_t direction) {
+  At& at = at_[v];
+  const std::vector<TypeId> wanted = filters_.At(graph_.vertex(v).type, graph_.types());
+  for (const auto& [type, sum] : sums) {
+    if (std::find(wanted.begin(), wanted.end(), type) == wanted.end()) continue;
+    auto filter = std::find(at.filter_types.begin(), at.filter_types.end(), type);
+    if (filter == at.filter_types.end()) {
+      // The first of its type below: behind the others, whose places are known.
+      filter = at.filter_types.insert(filter, type);
+      at.filters.emplace_back(0);
     }
-    const auto& in = graph_.vertex(v).in;
-    const auto up = std::find_if(in.begin(), in.end(), [this](EdgeId e) {
-      return graph_.edge(e).subsystem == ResourceGraph::kContainment;
-    });
-    if (up == in.end()) return;
-    v = graph_.edge(*up).source;
+    at.filters[static_cast<size_t>(filter - at.filter_types.begin())].Grow(direction * sum);
   }
 }
 
@@ -161,23 +183,33 @@ GraphState::Sums GraphState::SumUp(VertexId v, std::vector<bool>* seen, bool mak
 }
 
 void GraphState::SumUpBelow(Holding* holding) const {
-  std::map<VertexId, std::map<TypeId, int64_t>> sums;
-  for (HeldVertex& held : holding->vertices) {
+  std::set<VertexId> held_here;
+  for (const HeldVertex& held : holding->vertices) held_here.insert(held.vertex);
+  std::map<VertexId, Sums> sums;
+  std::vector<VertexId> above;
+  for (const HeldVertex& held : holding->vertices) {
     const Vertex& vertex = graph_.vertex(held.vertex);
-    const std::map<TypeId, int64_t> below = std::move(sums[held.vertex]);
-    held.below.clear();
-    if (!below.empty()) {
-      for (const TypeId type : at_[held.vertex].filter_types) {
-        const auto sum = below.find(type);
-        held.below.push_back(sum == below.end() ? 0 : sum->second);
+    if (!filters_.Tracks(vertex.type)) continue;
+    const int64_t amount = held.exclusive ? vertex.size : vertex.size - held.amount;
+    // Once for each vertex above it, whatever the way.
+    above = {held.vertex};
+    for (size_t i = 0; i < above.size(); ++i) {
+      for (const VertexId parent : graph_.ParentsOf(above[i])) {
+        const bool known = std::find(above.begin(), above.end(), parent) != above.end();
+        if (known || !held_here.contains(parent)) continue;
+        sums[parent][vertex.type] += amount;
+        above.push_back(parent);
       }
     }
-    if (held.edge == kNoEdge) continue;
-    std::map<TypeId, int64_t>& above = sums[graph_.edge(held.edge).source];
-    if (filters_.Tracks(vertex.type)) {
-      above[vertex.type] += held.exclusive ? vertex.size : vertex.size - held.amount;
+  }
+  for (HeldVertex& held : holding->vertices) {
+    held.below.clear();
+    const auto below = sums.find(held.vertex);
+    if (below == sums.end()) continue;
+    for (const TypeId type : at_[held.vertex].filter_types) {
+      const auto sum = below->second.find(type);
+      held.below.push_back(sum == below->second.end() ? 0 : sum->second);
     }
-    for (const auto& [type, amount] : below) above[type] += amount;
   }
 }
 

@@ -98,6 +98,8 @@ class GraphState {
   // Nothing is held of these vertices (any more), and they are leaving: what is free above the
   // first of them, their top, becomes less. To be called before they leave the graph.
   void GraphShrinks(VertexId top);
+  // They have left.
+  void GraphShrank();
 
   // What is held below each vertex, by its filter types, follows from what is held.
   void SumUpBelow(Holding* holding) const;
@@ -124,6 +126,9 @@ class GraphState {
   using Sums = std::map<TypeId, int64_t>;
   Sums SumUp(VertexId v, std::vector<bool>* seen, bool make_filters);
   void GrowAbove(VertexId v, const Sums& sums, int64_t direction);
+  // Where vertices are shared, sums do not add up: each is counted by itself.
+  void Recount();
+  void GrowFilters(VertexId v, const Sums& sums, int64_t direction);
   void Track(const Vertex& leaf);
 
   const ResourceGraph& graph_;

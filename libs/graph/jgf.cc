@@ -122,6 +122,18 @@ absl::Status ReadProperties(const json& metadata, const std::string& path, Verte
   return absl::OkStatus();
 }
 
+absl::Status AddPath(const json& value,
+                     const std::string& place,
+                     SubsystemId subsystem,
+                     Vertex* vertex) {
+  ASSIGN_OR_RETURN(std::string text, Text(value, place));
+  if (!text.starts_with('/') || text.size() < 2) {
+    return InvalidArgument("{}: must begin with \"/\" and name a vertex, is \"{}\"", place, text);
+  }
+  vertex->paths.emplace_back(subsystem, std::move(text));
+  return absl::OkStatus();
+}
+
 absl::Status ReadPaths(const json& metadata,
                        const std::string& path,
                        ResourceGraph* graph,
@@ -132,11 +144,16 @@ absl::Status ReadPaths(const json& metadata,
   }
   for (const auto& [subsystem, value] : paths->items()) {
     const std::string place = fmt::format("{}.paths.{}", path, subsystem);
-    ASSIGN_OR_RETURN(std::string text, Text(value, place));
-    if (!text.starts_with('/') || text.size() < 2) {
-      return InvalidArgument("{}: must begin with \"/\" and name a vertex, is \"{}\"", place, text);
+    const SubsystemId number = graph->InternSubsystem(subsystem);
+    // One path, or (ours) a list of them.
+    if (!value.is_array()) {
+      RETURN_IF_ERROR(AddPath(value, place, number, vertex));
+      continue;
     }
-    vertex->paths.emplace_back(graph->InternSubsystem(subsystem), std::move(text));
+    if (value.empty()) return InvalidArgument("{}: is an empty list", place);
+    for (size_t i = 0; i < value.size(); ++i) {
+      RETURN_IF_ERROR(AddPath(value[i], fmt::format("{}[{}]", place, i), number, vertex));
+    }
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,8 @@
 // Left out: `basename` is the type, `uniq_id` the vertex's id as a number, `id` the number at the
 // end of a node's name or else `uniq_id`, `name` is basename and id, `size` 1, `unit` "", `rank`
 // -1, an edge's subsystem `containment`.
+//
+// An extension: a vertex that several others contain has a list of paths in `containment`.
 #pragma once
 
 #include <cstddef>

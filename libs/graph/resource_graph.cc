@@ -1,6 +1,7 @@
 #include "libs/graph/resource_graph.h"
 
 #include <algorithm>
+#include <map>
 
 #include "libs/base/status_macros.h"
 
@@ -47,6 +48,7 @@ absl::StatusOr<VertexId> ResourceGraph::AddVertex(Vertex vertex) {
 
 EdgeId ResourceGraph::AddEdge(VertexId source, VertexId target, SubsystemId subsystem) {
   const auto number = static_cast<EdgeId>(edges_.size());
+  if (subsystem == kContainment && !ParentsOf(target).empty()) ++shared_;
   edges_.push_back({source, target, subsystem, false});
   vertices_[source].out.push_back(number);
   vertices_[target].in.push_back(number);
@@ -145,6 +147,7 @@ void ResourceGraph::Detach(EdgeId e) {
   Edge& edge = edges_[e];
   if (edge.gone) return;
   edge.gone = true;
+  if (edge.subsystem == kContainment && ParentsOf(edge.target).size() > 1) --shared_;
   std::erase(vertices_[edge.source].out, e);
   std::erase(vertices_[edge.target].in, e);
 }
@@ -157,24 +160,25 @@ void ResourceGraph::Forget(VertexId v) {
   vertex.gone = true;
 }
 
-std::vector<VertexId> ResourceGraph::RemoveSubtree(VertexId top) {
-  std::vector<VertexId> removed = {top};
-  for (const EdgeId e : std::vector<EdgeId>(vertices_[top].in)) Detach(e);
-  for (size_t i = 0; i < removed.size(); ++i) {
-    const VertexId v = removed[i];
-    for (const EdgeId e : std::vector<EdgeId>(vertices_[v].out)) {
+std::vector<VertexId> ResourceGraph::SubtreeOf(VertexId top) const {
+  std::vector<VertexId> subtree = {top};
+  std::map<VertexId, size_t> parents_in_it;
+  for (size_t i = 0; i < subtree.size(); ++i) {
+    for (const EdgeId e : vertices_[subtree[i]].out) {
       const VertexId below = edges_[e].target;
-      Detach(e);
-      const auto& in = vertices_[below].in;
-      const bool hangs = std::any_of(in.begin(), in.end(), [this](EdgeId other) {
-        return edges_[other].subsystem == kContainment;
-      });
-      if (!hangs && !vertices_[below].gone) removed.push_back(below);
+      if (edges_[e].subsystem != kContainment) continue;
+      if (++parents_in_it[below] == ParentsOf(below).size()) subtree.push_back(below);
     }
+  }
+  return subtree;
+}
+
+void ResourceGraph::RemoveSubtree(VertexId top) {
+  for (const VertexId v : SubtreeOf(top)) {
+    for (const EdgeId e : std::vector<EdgeId>(vertices_[v].out)) Detach(e);
     for (const EdgeId e : std::vector<EdgeId>(vertices_[v].in)) Detach(e);
     Forget(v);
   }
-  return removed;
 }
 
 std::string_view ResourceGraph::PathOf(VertexId v) const {
@@ -182,6 +186,18 @@ std::string_view ResourceGraph::PathOf(VertexId v) const {
     if (subsystem == kContainment) return path;
   }
   return {};
+}
+
+std::vector<VertexId> ResourceGraph::ParentsOf(VertexId v) const {
+  std::vector<VertexId> parents;
+  for (const EdgeId e : vertices_[v].in) {
+    if (edges_[e].subsystem == kContainment) parents.push_back(edges_[e].source);
+  }
+  return parents;
+}
+
+bool ResourceGraph::IsShared(VertexId v) const {
+  return has_shared() && ParentsOf(v).size() > 1;
 }
 
 std::optional<VertexId> ResourceGraph::FindPath(std::string_view path) const {

@@ -63,7 +63,8 @@ struct Vertex {
   int64_t size = 1;     // in `unit`
   bool up = true;
   Labels properties;  // sorted by key
-  // Where it is in each subsystem, "/cluster0/rack1/node7".
+  // Where it is in each subsystem, "/cluster0/rack1/node7". Several in `containment` (an extension)
+  // when several vertices contain it: all of them reach it, and it counts once.
   std::vector<std::pair<SubsystemId, std::string>> paths;
   // In the order in which they were added.
   std::vector<EdgeId> out;
@@ -99,9 +100,10 @@ class ResourceGraph {
   // from them. `part` passes Check(). FailedPrecondition, and nothing has changed, when the roots
   // differ or a vertex is there with another type, id, rank or size.
   absl::Status Merge(const ResourceGraph& part);
-  // Takes the vertex out with all that hangs below it in containment and nowhere else; returns
-  // them, the top first. Their numbers are not given again. REQUIRES: not the root.
-  std::vector<VertexId> RemoveSubtree(VertexId top);
+  // The vertex and all that hangs below it in containment and nowhere else, the top first.
+  std::vector<VertexId> SubtreeOf(VertexId top) const;
+  // Takes that out. The numbers are not given again. REQUIRES: not the root.
+  void RemoveSubtree(VertexId top);
 
   // That there is a root, everything in `containment` hangs below it, at most kMaxDepth levels
   // deep, and nothing contains itself.
@@ -114,8 +116,14 @@ class ResourceGraph {
   const Vertex& vertex(VertexId v) const { return vertices_[v]; }
   const Edge& edge(EdgeId e) const { return edges_[e]; }
   const std::string& TypeName(VertexId v) const { return types_[vertices_[v].type]; }
-  // In `containment`; empty when it has none there.
+  // The first in `containment`; empty when it has none there.
   std::string_view PathOf(VertexId v) const;
+  // The vertices that contain it.
+  std::vector<VertexId> ParentsOf(VertexId v) const;
+  // Whether several vertices contain it.
+  bool IsShared(VertexId v) const;
+  // Whether that is so of any vertex.
+  bool has_shared() const { return shared_ > 0; }
 
   // REQUIRES: Check() is OK.
   VertexId root() const { return *root_; }
@@ -139,6 +147,7 @@ class ResourceGraph {
   std::vector<Vertex> vertices_;
   std::vector<Edge> edges_;
   std::optional<VertexId> root_;
+  uint32_t shared_ = 0;  // edges in containment beyond the first to a vertex
   std::vector<std::vector<VertexId>> by_type_;
   std::unordered_map<std::string, VertexId, TextHash, std::equal_to<>> by_path_;
 };

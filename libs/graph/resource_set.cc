@@ -40,7 +40,13 @@ ordered_json VertexOf(const ResourceGraph& graph, const HeldVertex& held) {
   if (held.exclusive) metadata["exclusive"] = true;
   if (held.amount != 1) metadata["size"] = held.amount;
   for (const auto& [subsystem, path] : vertex.paths) {
-    metadata["paths"][graph.subsystems()[subsystem]] = path;
+    ordered_json& paths = metadata["paths"][graph.subsystems()[subsystem]];
+    if (paths.is_string()) paths = ordered_json::array({paths});
+    if (paths.is_array()) {
+      paths.push_back(path);
+    } else {
+      paths = path;
+    }
   }
   return {{"id", std::to_string(vertex.uniq_id)}, {"metadata", std::move(metadata)}};
 }

@@ -146,6 +146,7 @@ void Traverser::GraphGrew() {
   node_type_ = graph_.types().Find("node");
   storage_node_type_ = graph_.types().Find("storage_node");
   seen_.resize(graph_.vertices().size(), 0);
+  kept_.resize(graph_.vertices().size(), 0);
   marks_.resize(graph_.edges().size());
 }
 
@@ -154,6 +155,7 @@ bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
   window_ = window;
   ++walk_;
   node_score_ = 0;
+  shared_seen_.clear();
   const VertexId root = graph_.root();
   bool exclusive = false;
   Candidates found;
@@ -291,8 +293,9 @@ bool Traverser::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusi
 bool Traverser::Visit(
     VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent) {
   const Vertex& vertex = graph_.vertex(v);
+  const bool exclusive_above = *exclusive;
   const bool exclusive_here =
-      *exclusive || std::any_of(levels.begin(), levels.end(), [&](const RequestLevel& level) {
+      exclusive_above || std::any_of(levels.begin(), levels.end(), [&](const RequestLevel& level) {
         return level.type == vertex.type && level.request->exclusivity == Exclusivity::kExclusive;
       });
   const Fit fit = Test(v, levels, pristine);
@@ -300,7 +303,11 @@ bool Traverser::Visit(
   const int64_t factor = NodeFactor(vertex);
   if (factor < 0) return false;
   node_score_ += factor;
-  seen_[v] = walk_;
+  MarkSeen(v);
+  // What this vertex finds for itself does not keep its siblings from finding it too.
+  const bool named = fit.kind != Kind::kPassing;
+  std::vector<VertexId> shared_before;
+  if (named) shared_before.swap(shared_seen_);
   Candidates found;
   if (fit.kind == Kind::kSlot) {
     if (kind_ == TraverserKind::kFlexible) {
@@ -309,8 +316,10 @@ bool Traverser::Visit(
       SplitIntoSlots(v, *fit.slot, &found);
     }
   } else {
-    Explore(v, *fit.next, fit.kind == Kind::kPassing, exclusive_here, 1, &found);
+    // A vertex held exclusively does not own what others contain too.
+    Explore(v, *fit.next, {!named, exclusive_here, exclusive_above}, 1, &found);
   }
+  if (named) shared_before.swap(shared_seen_);
   *exclusive = exclusive_here;
   node_score_ -= factor;
   if (!FinishVertex(v, levels, &found)) return false;
@@ -325,36 +334,44 @@ bool Traverser::Visit(
   return true;
 }
 
-bool Traverser::VisitChild(
-    EdgeId e, const Levels& levels, bool pristine, bool exclusive, Candidates* found) {
+bool Traverser::WasSeen(VertexId v) const {
+  if (!graph_.IsShared(v)) return seen_[v] == walk_;
+  return std::find(shared_seen_.begin(), shared_seen_.end(), v) != shared_seen_.end();
+}
+
+void Traverser::MarkSeen(VertexId v) {
+  if (graph_.IsShared(v)) {
+    shared_seen_.push_back(v);
+  } else if (!graph_.has_shared()) {
+    seen_[v] = walk_;
+  }
+}
+
+bool Traverser::VisitChild(EdgeId e,
+                           const Levels& levels,
+                           const Descent& descent,
+                           Candidates* found) {
   const Edge& edge = graph_.edge(e);
-  if (edge.subsystem != ResourceGraph::kContainment || seen_[edge.target] == walk_) return false;
-  if (!Visit(edge.target, levels, pristine, &exclusive, found)) return false;
+  if (edge.subsystem != ResourceGraph::kContainment || WasSeen(edge.target)) return false;
+  bool exclusive = graph_.IsShared(edge.target) ? descent.exclusive_shared : descent.exclusive;
+  if (!Visit(edge.target, levels, descent.pristine, &exclusive, found)) return false;
   found->Of(graph_.vertex(edge.target).type)
       .Add({found->score, found->available, {{e, found->available, exclusive}}});
   return true;
 }
 
-bool Traverser::Explore(VertexId v,
-                        const Levels& levels,
-                        bool pristine,
-                        bool exclusive,
-                        uint32_t shares,
-                        Candidates* found) {
-  if (policy_.stop_on_first) return ExploreInOrder(v, levels, pristine, exclusive, shares, found);
+bool Traverser::Explore(
+    VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found) {
+  if (policy_.stop_on_first) return ExploreInOrder(v, levels, descent, shares, found);
   bool any = false;
   for (const EdgeId e : graph_.vertex(v).out) {
-    any = VisitChild(e, levels, pristine, exclusive, found) || any;
+    any = VisitChild(e, levels, descent, found) || any;
   }
   return any;
 }
 
-bool Traverser::ExploreInOrder(VertexId v,
-                               const Levels& levels,
-                               bool pristine,
-                               bool exclusive,
-                               uint32_t shares,
-                               Candidates* found) {
+bool Traverser::ExploreInOrder(
+    VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found) {
   struct Progress {
     const RequestLevel* level;
     ShareTally tally;
@@ -371,7 +388,7 @@ bool Traverser::ExploreInOrder(VertexId v,
   std::set<TypeId> satisfied;
   for (const auto& [weight, uniq_id, e] : state_.Children(v)) {
     if (satisfied.contains(graph_.vertex(graph_.edge(e).target).type)) continue;
-    if (!VisitChild(e, levels, pristine, exclusive, found)) continue;
+    if (!VisitChild(e, levels, descent, found)) continue;
     any = true;
     for (Progress& progress : wanted) {
       const CandidateList* list = found->Find(KeyOf(*progress.level));
@@ -426,7 +443,7 @@ class PartSource {
 void Traverser::SplitIntoSlots(VertexId v, const RequestLevel& slot, Candidates* found) {
   const Levels& shape = slot.with;
   Candidates parts;
-  if (!Explore(v, shape, false, true, slot.request->count.Most(), &parts)) return;
+  if (!Explore(v, shape, {false, true, true}, slot.request->count.Most(), &parts)) return;
   OrderSlotParts(&parts);
   PartSource source(parts);
   // As many slots as the scarcest part makes.
@@ -461,7 +478,7 @@ void Traverser::SplitIntoSlotsOf(VertexId v,
   Levels wanted;
   for (const auto& [type, level] : types) wanted.push_back(*level);
   Candidates parts;
-  if (!Explore(v, wanted, false, true, slots, &parts)) return;
+  if (!Explore(v, wanted, {false, true, true}, slots, &parts)) return;
   OrderSlotParts(&parts);
 
   PartSource source(parts);
@@ -595,28 +612,36 @@ int Traverser::CollectBelow(const HeldVertex& here,
                             const std::set<TypeId>& exclusive_types,
                             Selection* selection) {
   const Vertex& vertex = graph_.vertex(here.vertex);
-  // What is held exclusively by its type is held with all that it contains.
+  // What is held exclusively by its type is held with all that it alone contains.
+  const bool forced_above = forced;
   forced = forced || exclusive_types.contains(vertex.type);
   seen_[here.vertex] = walk_;
   int held = 0;
   for (const EdgeId e : vertex.out) {
     const Edge& edge = graph_.edge(e);
-    if (edge.subsystem != ResourceGraph::kContainment || seen_[edge.target] == walk_) continue;
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
     const Mark& mark = marks_[e];
     const bool marked = mark.walk == walk;
-    if (!marked && !forced) continue;
+    const bool all = graph_.IsShared(edge.target) ? forced_above : forced;
+    if (!marked && !all) continue;
+    if (seen_[edge.target] == walk_) {
+      // Held by another way already: it counts once, and is below this vertex all the same.
+      if (kept_[edge.target] == walk_) ++held;
+      continue;
+    }
     const HeldVertex child{edge.target,
                            e,
-                           forced ? graph_.vertex(edge.target).size : mark.amount,
-                           forced || mark.exclusive,
+                           all ? graph_.vertex(edge.target).size : mark.amount,
+                           all || mark.exclusive,
                            {}};
-    const int held_below = CollectBelow(child, walk, forced, exclusive_types, selection);
+    const int held_below = CollectBelow(child, walk, all, exclusive_types, selection);
     if (held_below > 0) selection->used.push_back(e);
     held += held_below;
   }
   const bool exclusive = here.exclusive || forced;
   if (exclusive) ++held;
   if (held == 0) return 0;
+  kept_[here.vertex] = walk_;
   selection->holding.vertices.push_back({here.vertex, here.edge, here.amount, exclusive, {}});
   return held;
 }

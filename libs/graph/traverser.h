@@ -96,6 +96,12 @@ class Traverser {
     const Levels* next = nullptr;
     const RequestLevel* slot = nullptr;
   };
+  // How a vertex's children are visited.
+  struct Descent {
+    bool pristine = false;          // no level of the request has been matched above
+    bool exclusive = false;         // what is found is held exclusively
+    bool exclusive_shared = false;  // the same of children that other vertices contain too
+  };
   struct Mark {
     uint64_t walk = 0;
     int64_t amount = 0;
@@ -112,19 +118,13 @@ class Traverser {
 
   bool Visit(
       VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent);
-  bool VisitChild(EdgeId e, const Levels& levels, bool pristine, bool exclusive, Candidates* found);
-  bool Explore(VertexId v,
-               const Levels& levels,
-               bool pristine,
-               bool exclusive,
-               uint32_t shares,
-               Candidates* found);
-  bool ExploreInOrder(VertexId v,
-                      const Levels& levels,
-                      bool pristine,
-                      bool exclusive,
-                      uint32_t shares,
-                      Candidates* found);
+  bool WasSeen(VertexId v) const;
+  void MarkSeen(VertexId v);
+  bool VisitChild(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found);
+  bool Explore(
+      VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found);
+  bool ExploreInOrder(
+      VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found);
   void SplitIntoSlots(VertexId v, const RequestLevel& slot, Candidates* found);
   void SplitIntoSlotsOf(VertexId v, const Levels& kinds, uint32_t slots, Candidates* found);
 
@@ -157,7 +157,11 @@ class Traverser {
   uint64_t walk_ = 0;
   int64_t node_score_ = 0;  // of the nodes above the vertex that is visited
   std::vector<uint64_t> seen_;
-  std::vector<Mark> marks_;  // by edge
+  // Shared vertices that were visited for the named vertex that is being visited: within it each
+  // counts once, and the next one may have it too.
+  std::vector<VertexId> shared_seen_;
+  std::vector<uint64_t> kept_;  // by Collect
+  std::vector<Mark> marks_;     // by edge
   Mark root_mark_;
 };
 
