@@ -260,7 +260,7 @@ absl::Status GeneralEngine::AddSubgraph(const ResourceGraph& part) {
   RETURN_IF_ERROR(graph_.Merge(part));
   if (recording_) journal_.push_back(UndoAll{std::move(before)});
   state_.GraphGrew();
-  traverser_.GraphGrew();
+  traverser_.GraphChanged();
   CountNodes();
   return absl::OkStatus();
 }
@@ -286,6 +286,7 @@ absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string
   state_.GraphShrinks(*top);
   graph_.RemoveSubtree(*top);
   state_.GraphShrank();
+  traverser_.GraphChanged();
   CountNodes();
   return losers;
 }
@@ -381,7 +382,7 @@ absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
-  RecordVertex(*v);
+  ChangesVertex(*v);
   const Vertex& vertex = graph_.vertex(*v);
   if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
   graph_.SetUp(*v, up);
@@ -393,7 +394,7 @@ absl::Status GeneralEngine::SetProperty(std::string_view path, std::string key, 
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
-  RecordVertex(*v);
+  ChangesVertex(*v);
   graph_.SetProperty(*v, std::move(key), std::move(value));
   return absl::OkStatus();
 }
@@ -411,7 +412,8 @@ std::unique_ptr<GeneralEngine> GeneralEngine::Snapshot() const {
   return std::unique_ptr<GeneralEngine>(new GeneralEngine(*this));
 }
 
-void GeneralEngine::RecordVertex(VertexId v) {
+void GeneralEngine::ChangesVertex(VertexId v) {
+  state_.Touch(v);
   if (!recording_) return;
   const Vertex& vertex = graph_.vertex(v);
   journal_.push_back(UndoVertex{v, vertex.up, vertex.properties});
@@ -442,6 +444,7 @@ void GeneralEngine::TakeBack(UndoOrder& undo) {
 void GeneralEngine::TakeBack(UndoVertex& undo) {
   graph_.SetUp(undo.vertex, undo.up);
   graph_.SetProperties(undo.vertex, std::move(undo.properties));
+  state_.Touch(undo.vertex);
   CountNodes();
 }
 
@@ -450,6 +453,7 @@ void GeneralEngine::TakeBack(UndoAll& undo) {
   state_.Take(std::move(undo.before->state_));
   jobs_ = std::move(undo.before->jobs_);
   nodes_up_ = undo.before->nodes_up_;
+  traverser_.GraphChanged();
 }
 
 uint64_t GeneralEngine::StateFingerprint() const {

@@ -142,7 +142,8 @@ class GeneralEngine {
   void TakeBack(UndoOrder& undo);
   void TakeBack(UndoVertex& undo);
   void TakeBack(UndoAll& undo);
-  void RecordVertex(VertexId v);
+  // To be called before a vertex changes.
+  void ChangesVertex(VertexId v);
   // The job holds this from now on, and no more what it held; nothing: it holds nothing.
   void SetHolding(JobNumber job, std::optional<Holding> holding);
 

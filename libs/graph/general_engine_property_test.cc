@@ -187,6 +187,27 @@ RC_GTEST_PROP(GeneralEngineProperty, RollbackTakesABatchBack, ()) {
   }
 }
 
+// An engine that remembers visits answers as one that sees each request for the first time.
+RC_GTEST_PROP(GeneralEngineProperty, WhatIsRememberedChangesNoAnswer, ()) {
+  const auto nodes = *AnyNodes();
+  const std::string policy = AnyPolicy();
+  const auto engine = Make(nodes, policy);
+  std::vector<std::string> jobspecs(3);
+  for (std::string& jobspec : jobspecs) jobspec = AnyJobspec();
+  for (Step step : AnySteps()) {
+    step.jobspec = *rc::gen::elementOf(jobspecs);
+    const auto fresh = engine->Snapshot();  // remembers nothing
+    const MatchAnswer known = Play(*engine, step);
+    const MatchAnswer first = Play(*fresh, step);
+    RC_ASSERT(known.status == first.status);
+    RC_ASSERT(known.holding == first.holding);
+    if (*rc::gen::inRange(0, 5) == 0) {
+      const bool up = *rc::gen::arbitrary<bool>();
+      RC_ASSERT(engine->SetUp("/cluster0/rack0/node0/core0", up).ok());
+    }
+  }
+}
+
 // A node that leaves with what is held on it, and comes back, leaves nothing behind.
 RC_GTEST_PROP(GeneralEngineProperty, ANodeMayLeaveAndComeBack, ()) {
   const auto nodes = *AnyNodes();

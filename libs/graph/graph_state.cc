@@ -66,13 +66,15 @@ GraphState::GraphState(const ResourceGraph& graph, const GraphState& other)
       filters_(other.filters_),
       at_(other.at_),
       children_(other.children_),
-      weights_(other.weights_) {}
+      weights_(other.weights_),
+      changes_(other.changes_) {}
 
 void GraphState::Take(GraphState&& other) {
   filters_ = std::move(other.filters_);
   at_ = std::move(other.at_);
   children_ = std::move(other.children_);
   weights_ = std::move(other.weights_);
+  changes_ = other.changes_;
 }
 
 void GraphState::GraphGrew() {
@@ -213,9 +215,18 @@ void GraphState::SumUpBelow(Holding* holding) const {
   }
 }
 
+void GraphState::Touch(VertexId v) {
+  std::vector<VertexId> above = {v};
+  for (size_t i = 0; i < above.size(); ++i) {
+    at_[above[i]].version = ++changes_;
+    for (const VertexId parent : graph_.ParentsOf(above[i])) above.push_back(parent);
+  }
+}
+
 void GraphState::Hold(JobNumber job, const Holding& holding) {
   for (const HeldVertex& held : holding.vertices) {
     At& at = at_[held.vertex];
+    at.version = ++changes_;
     at.passing.insert(job);
     at.jobs.Hold(holding.at_s, holding.duration_s, 1);
     for (size_t i = 0; i < held.below.size(); ++i) {
@@ -230,6 +241,7 @@ void GraphState::Hold(JobNumber job, const Holding& holding) {
 void GraphState::Release(JobNumber job, const Holding& holding) {
   for (const HeldVertex& held : holding.vertices) {
     At& at = at_[held.vertex];
+    at.version = ++changes_;
     at.passing.erase(job);
     at.jobs.Release(holding.at_s, holding.duration_s, 1);
     for (size_t i = 0; i < held.below.size(); ++i) {

@@ -77,6 +77,7 @@ class GraphState {
     Timeline jobs;  // -n: n jobs here or below
     std::vector<TypeId> filter_types;
     std::vector<Timeline> filters;
+    uint64_t version = 1;              // rises when anything changes here or below
     std::set<JobNumber> allocations;   // that hold this vertex itself
     std::set<JobNumber> reservations;  // the same
     std::set<JobNumber> passing;       // jobs that hold it or something below
@@ -103,6 +104,9 @@ class GraphState {
 
   // What is held below each vertex, by its filter types, follows from what is held.
   void SumUpBelow(Holding* holding) const;
+
+  // Something about the vertex changed that is not kept here.
+  void Touch(VertexId v);
 
   void Hold(JobNumber job, const Holding& holding);
   void Release(JobNumber job, const Holding& holding);
@@ -136,6 +140,7 @@ class GraphState {
   std::vector<At> at_;
   std::vector<TryOrder> children_;
   std::vector<uint64_t> weights_;  // by edge
+  uint64_t changes_ = 1;
 };
 
 }  // namespace fluxqueue::graph

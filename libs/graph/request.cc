@@ -203,6 +203,7 @@ absl::StatusOr<JobRequest> ParseTree(const json& tree) {
   ASSIGN_OR_RETURN(request.task_slots, ParseTasks(*tasks));
   ASSIGN_OR_RETURN(const json* attributes, Member(tree, "attributes", ""));
   RETURN_IF_ERROR(ParseAttributes(*attributes, &request));
+  request.shape = fmt::format("{} on {}", resources->dump(), request.constraint.ToString());
   return request;
 }
 

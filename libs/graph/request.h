@@ -65,6 +65,8 @@ struct JobRequest {
   std::string queue;
   bool constrained = false;
   Constraint constraint;
+  // Equal for requests of the same resources and constraints.
+  std::string shape;
 };
 
 // InvalidArgument with the path of the offending key ("resources[0].with[1].count: …"), its value

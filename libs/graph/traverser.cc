@@ -14,6 +14,7 @@ namespace {
 constexpr TypeId kSlotKey = NameTable::kUnknown - 1;
 // A node's id counts as this many ids inside a node.
 constexpr int64_t kNodeWeight = 10'000;
+constexpr uint32_t kNoPlace = UINT32_MAX;
 constexpr int64_t kWorstPerformance = 9'999;
 
 TypeId KeyOf(const RequestLevel& level) {
@@ -100,11 +101,13 @@ class Resolver {
 
   std::vector<RequestLevel> Resolve(const std::vector<ResourceRequest>& requests,
                                     std::map<TypeId, int64_t>* sum,
-                                    std::set<TypeId>* exclusive) const {
+                                    std::set<TypeId>* exclusive) {
     std::vector<RequestLevel> levels;
+    const uint32_t list = lists_++;
     for (const ResourceRequest& request : requests) {
       RequestLevel level;
       level.request = &request;
+      level.list = list;
       level.type = graph_.types().Find(request.type);
       if (request.exclusivity == Exclusivity::kExclusive) exclusive->insert(level.type);
       level.with = Resolve(request.with, &level.below, exclusive);
@@ -122,6 +125,7 @@ class Resolver {
   const ResourceGraph& graph_;
   const PruneFilters& filters_;
   TraverserKind traverser_;
+  uint32_t lists_ = 0;
 };
 
 }  // namespace
@@ -139,15 +143,23 @@ Traverser::Traverser(const ResourceGraph& graph,
                      MatchPolicy policy,
                      TraverserKind kind)
     : graph_(graph), state_(state), policy_(policy), kind_(kind) {
-  GraphGrew();
+  GraphChanged();
 }
 
-void Traverser::GraphGrew() {
+void Traverser::GraphChanged() {
   node_type_ = graph_.types().Find("node");
   storage_node_type_ = graph_.types().Find("storage_node");
   seen_.resize(graph_.vertices().size(), 0);
   kept_.resize(graph_.vertices().size(), 0);
   marks_.resize(graph_.edges().size());
+  cache_.Clear();
+  last_table_ = {};
+  node_places_.assign(graph_.vertices().size(), kNoPlace);
+  nodes_ = 0;
+  for (const VertexId v : graph_.OfType(node_type_)) {
+    node_places_[v] = static_cast<uint32_t>(nodes_++);
+  }
+  remembered_.assign(nodes_, {});
 }
 
 bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
@@ -334,6 +346,72 @@ bool Traverser::Visit(
   return true;
 }
 
+bool Traverser::MayRemember(VertexId v, const Levels& levels) const {
+  return node_places_[v] != kNoPlace && !remembering_ && kind_ == TraverserKind::kSimple &&
+         !levels.empty() && window_.kind != Window::Kind::kLater && node_score_ == 0 &&
+         !graph_.has_shared() && !request_->job.shape.empty();
+}
+
+VisitCache::Outcomes& Traverser::Table(const Levels& levels, bool pristine, bool exclusive) {
+  const uint32_t list = levels.front().list;
+  const bool same = last_table_.walk == walk_ && last_table_.list == list &&
+                    last_table_.pristine == pristine && last_table_.exclusive == exclusive;
+  if (!same) {
+    VisitCache::Outcomes& outcomes = cache_.For({request_->job.shape,
+                                                 list,
+                                                 pristine,
+                                                 exclusive,
+                                                 window_.at_s,
+                                                 window_.duration_s,
+                                                 window_.kind == Window::Kind::kEver},
+                                                nodes_);
+    last_table_ = {walk_, list, pristine, exclusive, &outcomes};
+  }
+  return *last_table_.outcomes;
+}
+
+bool Traverser::VisitRemembered(
+    VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent) {
+  const uint32_t place = node_places_[v];
+  VisitCache::Outcome& outcome = Table(levels, pristine, *exclusive)[place];
+  if (outcome.version == state_.at(v).version) {
+    if (!outcome.fits) return false;
+    remembered_[place] = {walk_, &levels, pristine, *exclusive};
+  } else {
+    Candidates found;
+    bool exclusive_here = *exclusive;
+    remembering_ = true;
+    outcome.fits = Visit(v, levels, pristine, &exclusive_here, &found);
+    remembering_ = false;
+    outcome.version = state_.at(v).version;
+    outcome.exclusive = exclusive_here;
+    outcome.score = found.score;
+    outcome.available = found.available;
+    outcome.found =
+        found.lists().empty() ? nullptr : std::make_unique<Candidates>(std::move(found));
+    if (!outcome.fits) return false;
+  }
+  if (outcome.found != nullptr) to_parent->Append(*outcome.found);
+  to_parent->score = outcome.score;
+  to_parent->available = outcome.available;
+  *exclusive = outcome.exclusive;
+  return true;
+}
+
+void Traverser::MarkRemembered(VertexId v, uint64_t walk) {
+  const uint32_t place = node_places_[v];
+  if (place == kNoPlace || remembered_[place].walk != walk) return;
+  const Remembered& visit = remembered_[place];
+  const uint64_t collecting = walk_;
+  walk_ = walk;
+  remembering_ = true;
+  Candidates found;
+  bool exclusive = visit.exclusive;
+  Visit(v, *visit.levels, visit.pristine, &exclusive, &found);
+  remembering_ = false;
+  walk_ = collecting;
+}
+
 bool Traverser::WasSeen(VertexId v) const {
   if (!graph_.IsShared(v)) return seen_[v] == walk_;
   return std::find(shared_seen_.begin(), shared_seen_.end(), v) != shared_seen_.end();
@@ -354,7 +432,10 @@ bool Traverser::VisitChild(EdgeId e,
   const Edge& edge = graph_.edge(e);
   if (edge.subsystem != ResourceGraph::kContainment || WasSeen(edge.target)) return false;
   bool exclusive = graph_.IsShared(edge.target) ? descent.exclusive_shared : descent.exclusive;
-  if (!Visit(edge.target, levels, descent.pristine, &exclusive, found)) return false;
+  const bool fits = MayRemember(edge.target, levels)
+                        ? VisitRemembered(edge.target, levels, descent.pristine, &exclusive, found)
+                        : Visit(edge.target, levels, descent.pristine, &exclusive, found);
+  if (!fits) return false;
   found->Of(graph_.vertex(edge.target).type)
       .Add({found->score, found->available, {{e, found->available, exclusive}}});
   return true;
@@ -611,6 +692,7 @@ int Traverser::CollectBelow(const HeldVertex& here,
                             bool forced,
                             const std::set<TypeId>& exclusive_types,
                             Selection* selection) {
+  MarkRemembered(here.vertex, walk);
   const Vertex& vertex = graph_.vertex(here.vertex);
   // What is held exclusively by its type is held with all that it alone contains.
   const bool forced_above = forced;

@@ -21,6 +21,7 @@
 #include "libs/graph/match_policy.h"
 #include "libs/graph/request.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/visit_cache.h"
 
 namespace fluxqueue::graph {
 
@@ -33,6 +34,7 @@ enum class TraverserKind { kSimple, kFlexible };
 struct RequestLevel {
   TypeId type = NameTable::kUnknown;
   const ResourceRequest* request = nullptr;
+  uint32_t list = 0;  // the number of the list that it stands in
   std::vector<RequestLevel> with;
   std::map<TypeId, int64_t> below;  // tracked types only; the least that can be meant
 
@@ -71,8 +73,8 @@ class Traverser {
             MatchPolicy policy,
             TraverserKind kind);
 
-  // The graph has got vertices and edges behind those that it had.
-  void GraphGrew();
+  // The graph has got vertices and edges behind those that it had, or some have left.
+  void GraphChanged();
 
   // Marks where the request goes. False when it does not fit.
   bool Select(const ResolvedRequest& request, const Window& window);
@@ -118,6 +120,13 @@ class Traverser {
 
   bool Visit(
       VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent);
+  // The same as Visit, for a node that may not have changed since a like request was there. What is
+  // remembered has left no marks: MarkRemembered makes them.
+  bool VisitRemembered(
+      VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent);
+  bool MayRemember(VertexId v, const Levels& levels) const;
+  VisitCache::Outcomes& Table(const Levels& levels, bool pristine, bool exclusive);
+  void MarkRemembered(VertexId v, uint64_t walk);
   bool WasSeen(VertexId v) const;
   void MarkSeen(VertexId v);
   bool VisitChild(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found);
@@ -161,7 +170,27 @@ class Traverser {
   // counts once, and the next one may have it too.
   std::vector<VertexId> shared_seen_;
   std::vector<uint64_t> kept_;  // by Collect
-  std::vector<Mark> marks_;     // by edge
+  VisitCache cache_;
+  // The table that was asked for last, which is mostly the next one too.
+  struct {
+    uint64_t walk = 0;
+    uint32_t list = 0;
+    bool pristine = false;
+    bool exclusive = false;
+    VisitCache::Outcomes* outcomes = nullptr;
+  } last_table_;
+  bool remembering_ = false;           // inside a node whose visit is going to be remembered
+  std::vector<uint32_t> node_places_;  // by vertex; kNoPlace for what is no node
+  size_t nodes_ = 0;
+  // By place: the visit that was answered from memory.
+  struct Remembered {
+    uint64_t walk = 0;
+    const Levels* levels = nullptr;
+    bool pristine = false;
+    bool exclusive = false;
+  };
+  std::vector<Remembered> remembered_;
+  std::vector<Mark> marks_;  // by edge
   Mark root_mark_;
 };
 
