@@ -34,13 +34,13 @@ struct Candidate {
 class CandidateList {
  public:
   void Add(Candidate candidate) {
-    found_ += candidate.count;
-    if (candidate.score > kUnmet) qualified_ += candidate.count;
+    found_ = Sum(found_, candidate.count);
+    if (candidate.score > kUnmet) qualified_ = Sum(qualified_, candidate.count);
     candidates_.push_back(std::move(candidate));
   }
   void Append(const CandidateList& other) {
-    found_ += other.found_;
-    qualified_ += other.qualified_;
+    found_ = Sum(found_, other.found_);
+    qualified_ = Sum(qualified_, other.qualified_);
     candidates_.insert(candidates_.end(), other.candidates_.begin(), other.candidates_.end());
   }
 
@@ -63,6 +63,11 @@ class CandidateList {
   }
 
  private:
+  // As many as a count can say.
+  static uint32_t Sum(uint32_t a, uint32_t b) {
+    return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} + b, UINT32_MAX));
+  }
+
   std::vector<Candidate> candidates_;
   uint32_t found_ = 0;
   uint32_t qualified_ = 0;

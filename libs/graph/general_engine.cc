@@ -233,17 +233,18 @@ absl::StatusOr<bool> GeneralEngine::CancelPart(JobNumber job,
       return InvalidArgument("job {} does not hold \"{}\"", job, graph_.PathOf(v));
     }
   }
-  return !Reduce(job, {vertices.begin(), vertices.end()});
+  return !Reduce(job, {vertices.begin(), vertices.end()}, /*leaving=*/false);
 }
 
-bool GeneralEngine::Reduce(JobNumber job, const std::set<VertexId>& gone) {
+bool GeneralEngine::Reduce(JobNumber job, const std::set<VertexId>& gone, bool leaving) {
   const auto found = jobs_.find(job);
   Holding rest = found->second;
   rest.vertices.clear();
   std::set<VertexId> needed;  // above what is still held
   for (const HeldVertex& held : found->second.vertices) {
     const bool keeps = held.exclusive && !gone.contains(held.vertex);
-    if (!keeps && !needed.contains(held.vertex)) continue;
+    const bool leads = needed.contains(held.vertex) && !(leaving && gone.contains(held.vertex));
+    if (!keeps && !leads) continue;
     rest.vertices.push_back(held);
     rest.vertices.back().exclusive = keeps;
     for (const VertexId parent : graph_.ParentsOf(held.vertex)) needed.insert(parent);
@@ -282,10 +283,11 @@ absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string
         });
     if (loses) losers.push_back(job);
   }
-  for (const JobNumber job : losers) Reduce(job, gone);
+  for (const JobNumber job : losers) Reduce(job, gone, /*leaving=*/true);
   state_.GraphShrinks(*top);
+  const bool had_shared = graph_.has_shared();
   graph_.RemoveSubtree(*top);
-  state_.GraphShrank();
+  state_.GraphShrank(had_shared);
   traverser_.GraphChanged();
   CountNodes();
   return losers;
@@ -298,7 +300,15 @@ absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
   for (const HeldVertex& held : holding.vertices) {
     const bool known = held.vertex < graph_.vertices().size() &&
                        (held.edge == kNoEdge || held.edge < graph_.edges().size());
-    if (!known) return InvalidArgument("job {}: the graph has no vertex {}", job, held.vertex);
+    if (!known || graph_.vertex(held.vertex).gone) {
+      return InvalidArgument("job {}: the graph has no vertex {}", job, held.vertex);
+    }
+    if (held.amount < 0) return InvalidArgument("job {}: an amount of {}", job, held.amount);
+  }
+  if (holding.at_s < 0 || holding.duration_s < 1 ||
+      holding.at_s > Timeline::kEnd - holding.duration_s) {
+    return InvalidArgument(
+        "job {}: from {} on for {} seconds is no time", job, holding.at_s, holding.duration_s);
   }
   Holding summed = holding;
   state_.SumUpBelow(&summed);

@@ -279,6 +279,27 @@ TEST_F(GeneralEngineTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(make({.traverser = "fast"}), HasSubstr("simple or flexible, is \"fast\""));
 }
 
+TEST_F(GeneralEngineTest, HugeCountsAreOnlyTooMany) {
+  Make({{2}}, "low");
+  const std::string huge = "4294967295";
+  const JobRequest request =
+      Request("[{type: rack, count: " + huge + ", with: [{type: node, count: " + huge +
+              ", with: [{type: slot, label: a, count: " + huge +
+              ", with: [{type: core, count: " + huge + "}]}]}]}]");
+  EXPECT_EQ(Match(1, request).status, MatchStatus::kUnsatisfiable);
+}
+
+TEST_F(GeneralEngineTest, RestoreWantsATime) {
+  Make({{2}}, "low");
+  Holding holding = Match(1, Request(Slots(1, Some("core", 1)))).holding;
+  EXPECT_TRUE(engine_->Cancel(1));
+  EXPECT_TRUE(engine_->Restore(1, holding).ok());
+  holding.at_s = -1;
+  EXPECT_TRUE(absl::IsInvalidArgument(engine_->Restore(2, holding)));
+  holding = {0, 0, false, {}};
+  EXPECT_TRUE(absl::IsInvalidArgument(engine_->Restore(2, holding)));
+}
+
 TEST_F(GeneralEngineTest, AJobHoldsOnce) {
   Make({{2}}, "low");
   const JobRequest one = Request(Slots(1, Some("core", 1)));

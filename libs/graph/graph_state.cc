@@ -100,8 +100,8 @@ void GraphState::GraphGrew() {
   if (graph_.has_shared()) Recount();
 }
 
-void GraphState::GraphShrank() {
-  if (graph_.has_shared()) Recount();
+void GraphState::GraphShrank(bool had_shared) {
+  if (had_shared) Recount();
 }
 
 void GraphState::Recount() {
@@ -219,7 +219,10 @@ void GraphState::Touch(VertexId v) {
   std::vector<VertexId> above = {v};
   for (size_t i = 0; i < above.size(); ++i) {
     at_[above[i]].version = ++changes_;
-    for (const VertexId parent : graph_.ParentsOf(above[i])) above.push_back(parent);
+    for (const VertexId parent : graph_.ParentsOf(above[i])) {
+      const bool known = std::find(above.begin(), above.end(), parent) != above.end();
+      if (!known) above.push_back(parent);
+    }
   }
 }
 

@@ -99,8 +99,8 @@ class GraphState {
   // Nothing is held of these vertices (any more), and they are leaving: what is free above the
   // first of them, their top, becomes less. To be called before they leave the graph.
   void GraphShrinks(VertexId top);
-  // They have left.
-  void GraphShrank();
+  // They have left; `had_shared`: the graph had shared vertices before.
+  void GraphShrank(bool had_shared);
 
   // What is held below each vertex, by its filter types, follows from what is held.
   void SumUpBelow(Holding* holding) const;

@@ -18,6 +18,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kMaxDepth = 16;
+// Of sizes, ids and ranks: sums and scores made of them stay far from overflow.
+constexpr uint64_t kMaxNumber = INT32_MAX;
 
 absl::StatusOr<const json*> Member(const json& object, const char* key, const std::string& path) {
   if (!object.is_object()) {
@@ -49,10 +51,14 @@ absl::Status ReadNumber(
     const json& object, const char* key, const std::string& path, int64_t least, int64_t* number) {
   const auto found = object.find(key);
   if (found == object.end()) return absl::OkStatus();
-  const bool too_large = found->is_number_unsigned() && found->get<uint64_t>() > INT64_MAX;
+  const bool too_large = found->is_number_unsigned() && found->get<uint64_t>() > kMaxNumber;
   if (!found->is_number_integer() || too_large || found->get<int64_t>() < least) {
-    return InvalidArgument(
-        "{}.{}: must be an integer of at least {}, is {}", path, key, least, found->dump());
+    return InvalidArgument("{}.{}: must be an integer from {} to {}, is {}",
+                           path,
+                           key,
+                           least,
+                           kMaxNumber,
+                           found->dump());
   }
   *number = found->get<int64_t>();
   return absl::OkStatus();
@@ -69,7 +75,9 @@ std::optional<int64_t> WholeNumber(std::string_view text) {
 std::optional<int64_t> Suffix(std::string_view name) {
   size_t begin = name.size();
   while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
-  return WholeNumber(name.substr(begin));
+  const auto number = WholeNumber(name.substr(begin));
+  if (number.has_value() && *number > static_cast<int64_t>(kMaxNumber)) return std::nullopt;
+  return number;
 }
 
 absl::Status ReadStatus(const json& metadata, const std::string& path, Vertex* vertex) {
@@ -91,7 +99,7 @@ absl::Status ReadIds(const json& metadata,
   RETURN_IF_ERROR(ReadNumber(metadata, "uniq_id", path, -1, &vertex->uniq_id));
   if (vertex->uniq_id == -1) {
     const auto number = WholeNumber(id);
-    if (!number.has_value() || *number < 0) {
+    if (!number.has_value() || *number < 0 || *number > static_cast<int64_t>(kMaxNumber)) {
       return InvalidArgument(
           "{}.uniq_id: is missing, and the vertex's id \"{}\" is no number to take instead",
           path,

@@ -95,7 +95,7 @@ TEST(Jgf, RefusesAndNamesThePlace) {
       {Jgf(std::string(kRoot) + R"(, {"id": "0", "metadata": )" + good + "}", ""),
        "graph.nodes[1].id: \"0\" stands twice"},
       {WithNode(R"({"type": "node", "size": -1, "paths": {"containment": "/c0/n"}})"),
-       "graph.nodes[1].metadata.size: must be an integer of at least 0, is -1"},
+       "graph.nodes[1].metadata.size: must be an integer from 0 to 2147483647, is -1"},
       {WithNode(
            R"({"type": "node", "size": 18446744073709551615, "paths": {"containment": "/c0/n"}})"),
        "size: must be an integer"},

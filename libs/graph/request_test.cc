@@ -90,6 +90,10 @@ TEST(JobRequest, RefusesAndNamesThePlace) {
       {"", "is empty"},
       {"a: [", "line 1"},
       {"\xff", "is no UTF-8 (byte 0)"},
+      {"a: \xed\xa0\x80", "is no UTF-8 (byte 3)"},
+      {"a: \xe0\x80\x80", "is no UTF-8 (byte 3)"},
+      {"a: \xf4\x90\x80\x80", "is no UTF-8 (byte 3)"},
+      {std::string("a\0b", 3), "is no UTF-8 (byte 1)"},
       {"a: \xe2\x82", "is no UTF-8"},
       {"[]", "the jobspec: must be a mapping, is array"},
       {"version: 1\nversion: 1", "the key \"version\" stands twice"},
@@ -139,6 +143,12 @@ TEST(JobRequest, EndsABomb) {
     text += name + ": &" + name + " [" + list + "]\n";
   }
   EXPECT_THAT(Message(ParseJobRequest(text).status()), HasSubstr("more than 10000 values"));
+}
+
+TEST(JobRequest, EndsABombOfOneLongText) {
+  std::string text = "a: &x \"" + std::string(500'000, 'x') + "\"\nb: [";
+  for (int i = 0; i < 5000; ++i) text += "*x, ";
+  EXPECT_THAT(Message(ParseJobRequest(text + "]").status()), HasSubstr("bytes of text"));
 }
 
 TEST(Alternatives, OneOfEachXorSlot) {

@@ -85,7 +85,8 @@ absl::Status ResourceGraph::Check() const {
     }
   }
   for (VertexId v = 0; v < vertices_.size(); ++v) {
-    if (seen[v] || vertices_[v].gone || PathOf(v).empty()) continue;
+    const bool contained = !PathOf(v).empty() || !ParentsOf(v).empty();
+    if (seen[v] || vertices_[v].gone || !contained) continue;
     return InvalidArgument("\"{}\" does not hang below the root \"{}\", or contains itself",
                            PathOf(v),
                            PathOf(*root_));
@@ -117,6 +118,16 @@ absl::Status ResourceGraph::CheckMerge(const ResourceGraph& part) const {
 
 absl::Status ResourceGraph::Merge(const ResourceGraph& part) {
   RETURN_IF_ERROR(CheckMerge(part));
+  ResourceGraph merged = *this;
+  RETURN_IF_ERROR(merged.Add(part));
+  if (const absl::Status status = merged.Check(); !status.ok()) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "{}", Message(status));
+  }
+  *this = std::move(merged);
+  return absl::OkStatus();
+}
+
+absl::Status ResourceGraph::Add(const ResourceGraph& part) {
   const auto before = static_cast<VertexId>(vertices_.size());
   std::vector<VertexId> numbers;
   for (VertexId v = 0; v < part.vertices_.size(); ++v) {

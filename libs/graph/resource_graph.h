@@ -139,6 +139,7 @@ class ResourceGraph {
 
  private:
   absl::Status CheckMerge(const ResourceGraph& part) const;
+  absl::Status Add(const ResourceGraph& part);
   void Forget(VertexId v);
   void Detach(EdgeId e);
 

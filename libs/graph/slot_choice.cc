@@ -30,7 +30,7 @@ class Chooser {
     std::vector<std::vector<uint32_t>> open = {counts};
     while (!open.empty()) {
       const std::vector<uint32_t> here = open.back();
-      if (ways_.size() > kMaxWays) return false;
+      if (ways_.size() + open.size() > kMaxWays) return false;
       Way way;
       bool ready = true;
       for (size_t kind = 0; kind < kinds_.size(); ++kind) {

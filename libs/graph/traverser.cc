@@ -75,17 +75,30 @@ int64_t PerformanceClass(const Vertex& vertex) {
   return kWorstPerformance;
 }
 
+// More than any graph has, and far from overflow.
+constexpr int64_t kMaxNeed = int64_t{1} << 60;
+
+int64_t Times(int64_t count, int64_t amount) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(count, amount, &product)) return kMaxNeed;
+  return std::min(product, kMaxNeed);
+}
+
 // Adds what `level` needs to what all of its siblings need: the least that can be meant.
 void SumUp(const RequestLevel& level, const PruneFilters& filters, std::map<TypeId, int64_t>* sum) {
   const int64_t count = level.request->count.min;
-  if (filters.Tracks(level.type)) (*sum)[level.type] += count;
-  for (const auto& [type, amount] : level.below) (*sum)[type] += count * amount;
+  const auto add = [sum](TypeId type, int64_t amount) {
+    int64_t& total = (*sum)[type];
+    total = std::min(total + amount, kMaxNeed);
+  };
+  if (filters.Tracks(level.type)) add(level.type, count);
+  for (const auto& [type, amount] : level.below) add(type, Times(count, amount));
 }
 
 // The same for a slot whose sibling slots are alternatives.
 void TakeLeast(const RequestLevel& slot, std::map<TypeId, int64_t>* sum) {
   for (const auto& [type, amount] : slot.below) {
-    const int64_t needed = slot.request->count.min * amount;
+    const int64_t needed = Times(slot.request->count.min, amount);
     const auto [entry, added] = sum->emplace(type, needed);
     if (!added) entry->second = std::min(entry->second, needed);
   }
@@ -266,7 +279,7 @@ bool Traverser::Prune(VertexId v, const Levels& levels, bool exclusive) const {
   const Vertex& vertex = graph_.vertex(v);
   if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
   if (!MeetsConstraint(vertex)) return true;
-  if (state_.at(v).held.FreeDuring(window_.at_s, window_.duration_s) == 0) return true;
+  if (state_.at(v).held.FreeDuring(window_.at_s, window_.duration_s) <= 0) return true;
   return PruneByLevels(v, levels, exclusive);
 }
 
@@ -573,8 +586,11 @@ void Traverser::SplitIntoSlotsOf(VertexId v,
       shape.push_back({static_cast<size_t>(index), part.request->count});
     }
   }
+  size_t vertices = 0;
+  for (const auto& [type, list] : parts.lists()) vertices += list.all().size();
+  const auto most = static_cast<uint32_t>(std::min<size_t>(slots, vertices));
   std::vector<Candidate> made;
-  for (const size_t kind : ChooseSlots(shapes, counts, slots)) {
+  for (const size_t kind : ChooseSlots(shapes, counts, most)) {
     Candidate& candidate = made.emplace_back(Candidate{kMet, 1, {}});
     if (!source.AddSlot(kinds[kind].with, &candidate)) return;
   }

@@ -23,6 +23,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr size_t kMaxTextBytes = size_t{4} * 1024 * 1024;
+
 template <typename Number>
 std::optional<Number> WholeNumber(const std::string& text) {
   Number number{};
@@ -60,20 +62,21 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Count(mark, 1);
+    Count(mark, 1, 0);
     Add(mark, nullptr, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) Fail(mark, "an alias stands inside what it names");
-    Count(mark, found->second.second);
-    Add(mark, found->second.first, 0);
+    const Anchor& anchored = found->second;
+    Count(mark, anchored.values, anchored.bytes);
+    Add(mark, anchored.value, 0);
   }
   void OnScalar(const YAML::Mark& mark,
                 const std::string& tag,
                 YAML::anchor_t anchor,
                 const std::string& value) override {
-    Count(mark, 1);
+    Count(mark, 1, value.size());
     // The parser's tag for what was written without quotes.
     const bool plain = tag == "?";
     if (plain && InQuotedList()) {
@@ -97,21 +100,31 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { Pop(); }
 
  private:
+  struct Anchor {
+    json value;
+    size_t values = 0;
+    size_t bytes = 0;
+  };
   struct Open {
     YAML::Mark mark;
     json value;
     YAML::anchor_t anchor;
-    size_t nodes_before;
+    size_t values_before;
+    size_t bytes_before;
     std::optional<std::string> key;  // of an object: the one whose value comes next
   };
 
   [[noreturn]] static void Fail(const YAML::Mark& mark, const std::string& what) {
     throw YAML::ParserException(mark, what);
   }
-  void Count(const YAML::Mark& mark, size_t nodes) {
-    nodes_ += nodes;
-    if (nodes_ > rules_.max_values) {
+  void Count(const YAML::Mark& mark, size_t values, size_t bytes) {
+    values_ += values;
+    bytes_ += bytes;
+    if (values_ > rules_.max_values) {
       Fail(mark, fmt::format("has more than {} values", rules_.max_values));
+    }
+    if (bytes_ > kMaxTextBytes) {
+      Fail(mark, fmt::format("has more than {} bytes of text, aliases filled in", kMaxTextBytes));
     }
   }
   bool InQuotedList() const {
@@ -123,19 +136,23 @@ class TreeBuilder final : public YAML::EventHandler {
     if (open_.size() >= static_cast<size_t>(rules_.max_depth)) {
       Fail(mark, fmt::format("is nested deeper than {} levels", rules_.max_depth));
     }
-    const size_t before = nodes_;
-    Count(mark, 1);
-    open_.push_back({mark, std::move(value), anchor, before, std::nullopt});
+    const size_t values_before = values_;
+    Count(mark, 1, 0);
+    open_.push_back({mark, std::move(value), anchor, values_before, bytes_, std::nullopt});
   }
   void Pop() {
     Open done = std::move(open_.back());
     open_.pop_back();
-    const size_t size = nodes_ - done.nodes_before;
-    if (done.anchor != 0) anchors_[done.anchor] = {done.value, size};
+    if (done.anchor != 0) {
+      anchors_[done.anchor] = {
+          done.value, values_ - done.values_before, bytes_ - done.bytes_before};
+    }
     Place(done.mark, std::move(done.value));
   }
   void Add(const YAML::Mark& mark, json value, YAML::anchor_t anchor) {
-    if (anchor != 0) anchors_[anchor] = {value, 1};
+    if (anchor != 0) {
+      anchors_[anchor] = {value, 1, value.is_string() ? value.get_ref<std::string&>().size() : 0};
+    }
     Place(mark, std::move(value));
   }
 
@@ -163,27 +180,43 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   const YamlRules& rules_;
-  size_t nodes_ = 0;
+  size_t values_ = 0;
+  size_t bytes_ = 0;
   json root_;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, std::pair<json, size_t>> anchors_;  // with how many values it has
+  std::map<YAML::anchor_t, Anchor> anchors_;
 };
+
+// How many bytes the character has that begins with these two; 0 when none does. NUL counts as
+// none: YAML's readers would take the text for another encoding.
+size_t CharacterBytes(unsigned char first, unsigned char second) {
+  if (first > 0 && first < 0x80) return 1;
+  if (first >= 0xC2 && first < 0xE0) return 2;
+  if (first >= 0xE0 && first < 0xF0) {
+    const bool overlong = first == 0xE0 && second < 0xA0;
+    const bool surrogate = first == 0xED && second >= 0xA0;
+    return overlong || surrogate ? 0 : 3;
+  }
+  if (first >= 0xF0 && first < 0xF5) {
+    const bool overlong = first == 0xF0 && second < 0x90;
+    const bool beyond = first == 0xF4 && second >= 0x90;
+    return overlong || beyond ? 0 : 4;
+  }
+  return 0;
+}
 
 // The byte at which the text stops being UTF-8.
 std::optional<size_t> InvalidUtf8(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    size_t more = 0;
-    if (byte >= 0xC2 && byte < 0xE0) more = 1;
-    if (byte >= 0xE0 && byte < 0xF0) more = 2;
-    if (byte >= 0xF0 && byte < 0xF5) more = 3;
-    if (byte >= 0x80 && more == 0) return at;
-    if (at + more >= text.size() && more > 0) return at;
-    for (size_t i = 1; i <= more; ++i) {
-      if ((static_cast<unsigned char>(text[at + i]) & 0xC0) != 0x80) return at;
+  const auto byte = [text](size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : static_cast<unsigned char>(0);
+  };
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = CharacterBytes(byte(at), byte(at + 1));
+    if (bytes == 0) return at;
+    for (size_t i = 1; i < bytes; ++i) {
+      if ((byte(at + i) & 0xC0) != 0x80) return at;
     }
-    at += more + 1;
+    at += bytes;
   }
   return std::nullopt;
 }
