@@ -7,7 +7,6 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/hostlist.h"
-#include "libs/graph/idset.h"
 
 namespace fluxqueue::graph {
 namespace {

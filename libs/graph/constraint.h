@@ -12,11 +12,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "libs/graph/idset.h"
 #include "libs/graph/types.h"
 
 #include "absl/status/statusor.h"
@@ -112,9 +112,9 @@ class Constraint {
   bool has_value_ = false;
   std::string key_;
   std::string value_;
-  std::vector<std::string> hosts_;                  // kHosts: sorted
-  std::vector<std::pair<int64_t, int64_t>> ranks_;  // kRanks: from, to; sorted by from
-  std::string text_;                                // kProperty, kHosts, kRanks: as written
+  std::vector<std::string> hosts_;  // kHosts: sorted
+  std::vector<IdRange> ranks_;      // kRanks: sorted
+  std::string text_;                // kProperty, kHosts, kRanks: as written
 };
 
 // True for taints by which Kubernetes tells a node's passing condition ("node.kubernetes.io/

@@ -189,23 +189,25 @@ bool FindCriteria::Evaluate(const std::vector<Term>& terms, const FindSubject& s
 bool FindCriteria::Holds(const Term& term, const FindSubject& subject) {
   switch (term.key) {
     case Key::kStatus:
-      return subject.IsDown() == term.wanted;
+      return subject.down == term.wanted;
     case Key::kNow:
-      return subject.IsAllocated() == term.wanted;
+      return subject.allocated == term.wanted;
     case Key::kFuture:
-      return subject.IsReserved() == term.wanted;
+      return subject.reserved == term.wanted;
     case Key::kHeldBy:
-      return subject.HeldBy(term.job);
+      return subject.allocations.contains(term.job);
     case Key::kReservedBy:
-      return subject.ReservedBy(term.job);
+      return subject.reservations.contains(term.job);
     case Key::kPassedBy:
-      return subject.PassedBy(term.job);
+      return subject.passing.contains(term.job);
     case Key::kSummedUpFor:
-      return subject.SummedUpFor(term.job);
+      return subject.sums_up && subject.passing.contains(term.job);
     case Key::kNames:
-      return std::binary_search(term.names.begin(), term.names.end(), subject.Name());
+      return std::binary_search(term.names.begin(), term.names.end(), subject.name);
     case Key::kProperty:
-      return subject.HasProperty(term.property);
+      return std::any_of(subject.properties.begin(),
+                         subject.properties.end(),
+                         [&term](const auto& property) { return property.first == term.property; });
     case Key::kGroup:
       return Evaluate(term.group, subject);
   }

@@ -11,28 +11,28 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "libs/graph/types.h"
 
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::graph {
 
-// What criteria are asked of.
-class FindSubject {
- public:
-  virtual ~FindSubject() = default;
-
-  virtual bool IsDown() const = 0;
-  virtual bool IsAllocated() const = 0;
-  virtual bool IsReserved() const = 0;
-  virtual bool HeldBy(uint64_t job) const = 0;
-  virtual bool ReservedBy(uint64_t job) const = 0;
-  virtual bool PassedBy(uint64_t job) const = 0;
-  virtual bool SummedUpFor(uint64_t job) const = 0;
-  virtual std::string_view Name() const = 0;
-  virtual bool HasProperty(std::string_view key) const = 0;
+// What criteria are asked of; the sets and properties outlive it.
+struct FindSubject {
+  std::string_view name;
+  bool down = false;
+  bool allocated = false;
+  bool reserved = false;
+  bool sums_up = false;  // it has prune filters
+  const Labels& properties;
+  const std::set<uint64_t>& allocations;
+  const std::set<uint64_t>& reservations;
+  const std::set<uint64_t>& passing;  // jobs that hold it or something below
 };
 
 class FindCriteria {

@@ -12,30 +12,28 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct FakeSubject final : FindSubject {
-  bool down = false;
-  bool allocated = false;
-  bool reserved = false;
+const Labels kProperties = {{"ssd", ""}};
+const std::set<uint64_t> kAllocations = {1};
+const std::set<uint64_t> kReservations = {2};
+const std::set<uint64_t> kPassing = {1, 2};
 
-  bool IsDown() const override { return down; }
-  bool IsAllocated() const override { return allocated; }
-  bool IsReserved() const override { return reserved; }
-  bool HeldBy(uint64_t job) const override { return job == 1; }
-  bool ReservedBy(uint64_t job) const override { return job == 2; }
-  bool PassedBy(uint64_t job) const override { return job <= 2; }
-  bool SummedUpFor(uint64_t job) const override { return job == 3; }
-  std::string_view Name() const override { return "node7"; }
-  bool HasProperty(std::string_view key) const override { return key == "ssd"; }
-};
+FindSubject Subject() {
+  return {.name = "node7",
+          .sums_up = true,
+          .properties = kProperties,
+          .allocations = kAllocations,
+          .reservations = kReservations,
+          .passing = kPassing};
+}
 
-bool Matches(const std::string& text, const FakeSubject& subject) {
+bool Matches(const std::string& text, const FindSubject& subject) {
   const auto criteria = FindCriteria::Parse(text);
   EXPECT_TRUE(criteria.ok()) << text << ": " << criteria.status();
   return criteria.ok() && criteria->Matches(subject);
 }
 
 TEST(FindCriteria, Terms) {
-  FakeSubject subject;
+  FindSubject subject = Subject();
   subject.down = true;
   subject.allocated = true;
   EXPECT_TRUE(Matches("status=down", subject));
@@ -48,14 +46,16 @@ TEST(FindCriteria, Terms) {
   EXPECT_FALSE(Matches("jobid-alloc=2", subject));
   EXPECT_TRUE(Matches("jobid-reserved=2", subject));
   EXPECT_TRUE(Matches("jobid-tag=2", subject));
-  EXPECT_TRUE(Matches("jobid-span=3", subject));
+  EXPECT_TRUE(Matches("jobid-span=2", subject));
+  subject.sums_up = false;
+  EXPECT_FALSE(Matches("jobid-span=2", subject));
   EXPECT_TRUE(Matches("names=node[0-9]", subject));
   EXPECT_FALSE(Matches("names=node[0-6]", subject));
   EXPECT_TRUE(Matches("property=ssd", subject));
 }
 
 TEST(FindCriteria, JoinsFromLeftToRight) {
-  FakeSubject subject;
+  FindSubject subject = Subject();
   subject.allocated = true;
   EXPECT_TRUE(Matches("status=up and sched-now=allocated", subject));
   EXPECT_TRUE(Matches("status=up sched-now=allocated", subject));

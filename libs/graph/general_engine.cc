@@ -74,15 +74,17 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   if (operation != MatchOperation::kSatisfiability && jobs_.contains(job)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
   }
-  std::vector<JobRequest> split = {request};
+  std::vector<JobRequest> split;
+  Alternatives alternatives;
   if (kind_ == TraverserKind::kFlexible) {
     ASSIGN_OR_RETURN(auto variants, SplitAlternatives(request.resources));
     split.assign(variants.size(), request);
-    for (size_t i = 0; i < variants.size(); ++i) split[i].resources = std::move(variants[i]);
-  }
-  Alternatives alternatives;
-  for (const JobRequest& variant : split) {
-    alternatives.emplace_back(variant, graph_, state_.filters(), kind_);
+    for (size_t i = 0; i < variants.size(); ++i) {
+      split[i].resources = std::move(variants[i]);
+      alternatives.emplace_back(split[i], graph_, state_.filters(), kind_);
+    }
+  } else {
+    alternatives.emplace_back(request, graph_, state_.filters(), kind_);
   }
   const int64_t duration = request.duration_s == 0 ? kGraphDuration : request.duration_s;
   MatchAnswer answer = Answer(operation, alternatives, duration);
@@ -323,40 +325,6 @@ struct GeneralEngine::Above {
   bool reserved = false;
 };
 
-namespace {
-
-class VertexSubject final : public FindSubject {
- public:
-  VertexSubject(
-      const Vertex& vertex, const GraphState::At& at, bool down, bool allocated, bool reserved)
-      : vertex_(vertex), at_(at), down_(down), allocated_(allocated), reserved_(reserved) {}
-
-  bool IsDown() const override { return down_; }
-  bool IsAllocated() const override { return allocated_; }
-  bool IsReserved() const override { return reserved_; }
-  bool HeldBy(uint64_t job) const override { return at_.allocations.contains(job); }
-  bool ReservedBy(uint64_t job) const override { return at_.reservations.contains(job); }
-  bool PassedBy(uint64_t job) const override { return at_.passing.contains(job); }
-  bool SummedUpFor(uint64_t job) const override {
-    return !at_.filters.empty() && at_.passing.contains(job);
-  }
-  std::string_view Name() const override { return vertex_.name; }
-  bool HasProperty(std::string_view key) const override {
-    return std::any_of(vertex_.properties.begin(),
-                       vertex_.properties.end(),
-                       [key](const auto& property) { return property.first == key; });
-  }
-
- private:
-  const Vertex& vertex_;
-  const GraphState::At& at_;
-  bool down_;
-  bool allocated_;
-  bool reserved_;
-};
-
-}  // namespace
-
 std::vector<VertexId> GeneralEngine::FindVertices(const FindCriteria& criteria) const {
   std::vector<VertexId> found;
   std::vector<bool> seen(graph_.vertices().size(), false);
@@ -381,7 +349,15 @@ bool GeneralEngine::FindBelow(VertexId v,
     if (edge.subsystem != ResourceGraph::kContainment || (*seen)[edge.target]) continue;
     any = FindBelow(edge.target, here, criteria, seen, found) || any;
   }
-  const VertexSubject subject(vertex, at, here.down, here.allocated, here.reserved);
+  const FindSubject subject{.name = vertex.name,
+                            .down = here.down,
+                            .allocated = here.allocated,
+                            .reserved = here.reserved,
+                            .sums_up = !at.filters.empty(),
+                            .properties = vertex.properties,
+                            .allocations = at.allocations,
+                            .reservations = at.reservations,
+                            .passing = at.passing};
   if (!any && !criteria.Matches(subject)) return false;
   found->push_back(v);
   return true;

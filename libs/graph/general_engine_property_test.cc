@@ -9,13 +9,13 @@
 #include <rapidcheck/gtest.h>
 
 #include "libs/graph/general_engine.h"
-#include "libs/graph/test_graphs.h"
+#include "libs/graph/synthetic_graphs.h"
 
 namespace fluxqueue::graph {
 namespace {
 
-using testing::MakeCluster;
-using testing::NodeShape;
+using synthetic::MakeCluster;
+using synthetic::NodeShape;
 
 struct Step {
   bool cancel = false;

@@ -8,17 +8,17 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
-#include "libs/graph/test_graphs.h"
+#include "libs/graph/synthetic_graphs.h"
 
 namespace fluxqueue::graph {
 namespace {
 
+using synthetic::GraphBuilder;
+using synthetic::MakeCluster;
+using synthetic::NodeShape;
 using ::testing::ElementsAre;
-using testing::GraphBuilder;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::MakeCluster;
-using testing::NodeShape;
 
 JobRequest Request(const std::string& resources, const std::string& system = "{duration: 10}") {
   const auto request = ParseJobRequest("version: 1\nresources: " + resources +

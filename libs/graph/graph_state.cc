@@ -227,32 +227,27 @@ void GraphState::Touch(VertexId v) {
 }
 
 void GraphState::Hold(JobNumber job, const Holding& holding) {
-  for (const HeldVertex& held : holding.vertices) {
-    At& at = at_[held.vertex];
-    at.version = ++changes_;
-    at.passing.insert(job);
-    at.jobs.Hold(holding.at_s, holding.duration_s, 1);
-    for (size_t i = 0; i < held.below.size(); ++i) {
-      at.filters[i].Hold(holding.at_s, holding.duration_s, held.below[i]);
-    }
-    if (!held.exclusive) continue;
-    at.held.Hold(holding.at_s, holding.duration_s, held.amount);
-    (holding.reserved ? at.reservations : at.allocations).insert(job);
-  }
+  Change(holding, &Timeline::Hold, [job](std::set<JobNumber>& jobs) { jobs.insert(job); });
 }
 
 void GraphState::Release(JobNumber job, const Holding& holding) {
+  Change(holding, &Timeline::Release, [job](std::set<JobNumber>& jobs) { jobs.erase(job); });
+}
+
+void GraphState::Change(const Holding& holding,
+                        void (Timeline::*change)(int64_t, int64_t, int64_t),
+                        const std::function<void(std::set<JobNumber>&)>& note) {
   for (const HeldVertex& held : holding.vertices) {
     At& at = at_[held.vertex];
     at.version = ++changes_;
-    at.passing.erase(job);
-    at.jobs.Release(holding.at_s, holding.duration_s, 1);
+    note(at.passing);
+    (at.jobs.*change)(holding.at_s, holding.duration_s, 1);
     for (size_t i = 0; i < held.below.size(); ++i) {
-      at.filters[i].Release(holding.at_s, holding.duration_s, held.below[i]);
+      (at.filters[i].*change)(holding.at_s, holding.duration_s, held.below[i]);
     }
     if (!held.exclusive) continue;
-    at.held.Release(holding.at_s, holding.duration_s, held.amount);
-    (holding.reserved ? at.reservations : at.allocations).erase(job);
+    (at.held.*change)(holding.at_s, holding.duration_s, held.amount);
+    note(holding.reserved ? at.reservations : at.allocations);
   }
 }
 

@@ -126,6 +126,10 @@ class GraphState {
   void SetWeight(EdgeId edge, uint64_t weight);
 
  private:
+  // Hold and Release: `note` adds the job to a set, or takes it out.
+  void Change(const Holding& holding,
+              void (Timeline::*change)(int64_t, int64_t, int64_t),
+              const std::function<void(std::set<JobNumber>&)>& note);
   // By type, the sizes of the vertex and of all below it that were not seen yet.
   using Sums = std::map<TypeId, int64_t>;
   Sums SumUp(VertexId v, std::vector<bool>* seen, bool make_filters);

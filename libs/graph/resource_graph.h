@@ -57,8 +57,8 @@ struct Vertex {
   std::string basename;
   std::string name;  // what hostlists name
   std::string unit;
-  int64_t id = 0;       // the number that policies order by
-  int64_t uniq_id = 0;  // unique in the graph
+  int64_t id = 0;       // the number that policies order by; at least -1
+  int64_t uniq_id = 0;  // unique in the graph; not negative
   int64_t rank = -1;    // the broker rank of the node that it belongs to; -1: none
   int64_t size = 1;     // in `unit`
   bool up = true;

@@ -11,15 +11,15 @@
 #include "libs/graph/general_engine.h"
 #include "libs/graph/hostlist.h"
 #include "libs/graph/jgf.h"
-#include "libs/graph/test_graphs.h"
+#include "libs/graph/synthetic_graphs.h"
 
 namespace fluxqueue::graph {
 namespace {
 
 using nlohmann::json;
+using synthetic::MakeCluster;
+using synthetic::NodeShape;
 using ::testing::HasSubstr;
-using testing::MakeCluster;
-using testing::NodeShape;
 
 class ResourceSetTest : public ::testing::Test {
  protected:

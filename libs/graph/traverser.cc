@@ -1,155 +1,18 @@
 #include "libs/graph/traverser.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
+#include <utility>
 
 #include "libs/base/check.h"
-#include "libs/graph/slot_choice.h"
+#include "libs/graph/candidate_choice.h"
+#include "libs/graph/slot_parts.h"
 
 namespace fluxqueue::graph {
 namespace {
 
-// Slots among the candidates; no type has this number.
-constexpr TypeId kSlotKey = NameTable::kUnknown - 1;
-// A node's id counts as this many ids inside a node.
-constexpr int64_t kNodeWeight = 10'000;
 constexpr uint32_t kNoPlace = UINT32_MAX;
-constexpr int64_t kWorstPerformance = 9'999;
-
-TypeId KeyOf(const RequestLevel& level) {
-  return level.is_slot() ? kSlotKey : level.type;
-}
-
-bool Higher(const Candidate& a, const Candidate& b) {
-  return a.score > b.score;
-}
-bool Lower(const Candidate& a, const Candidate& b) {
-  return a.score < b.score;
-}
-
-// How many shares of at least `per_share` whole vertices make up, taken as they come.
-class ShareTally {
- public:
-  explicit ShareTally(uint32_t per_share) : per_share_(per_share) {}
-
-  void Add(uint64_t amount) {
-    partial_ += amount;
-    if (partial_ < per_share_) return;
-    ++shares_;
-    partial_ = 0;
-  }
-  uint64_t shares() const { return shares_; }
-
- private:
-  uint32_t per_share_;
-  uint64_t partial_ = 0;
-  uint64_t shares_ = 0;
-};
-
-// Runs of adjacent scores, and which of them each score is in.
-class ScoreRuns {
- public:
-  void Add(const CandidateList& list) {
-    for (const Candidate& candidate : list.all()) scores_.insert(candidate.score);
-  }
-  // The first score of the run.
-  int64_t RunOf(int64_t score) const {
-    auto at = scores_.find(score);
-    while (at != scores_.begin() && *std::prev(at) == *at - 1) --at;
-    return *at;
-  }
-
- private:
-  std::set<int64_t> scores_;
-};
-
-int64_t PerformanceClass(const Vertex& vertex) {
-  for (const auto& [key, value] : vertex.properties) {
-    if (key != "perf_class") continue;
-    int64_t performance = 0;
-    const auto result = std::from_chars(value.data(), value.data() + value.size(), performance);
-    const bool good = result.ec == std::errc() && performance >= 0;
-    return good ? std::min(performance, kWorstPerformance) : kWorstPerformance;
-  }
-  return kWorstPerformance;
-}
-
-// More than any graph has, and far from overflow.
-constexpr int64_t kMaxNeed = int64_t{1} << 60;
-
-int64_t Times(int64_t count, int64_t amount) {
-  int64_t product = 0;
-  if (__builtin_mul_overflow(count, amount, &product)) return kMaxNeed;
-  return std::min(product, kMaxNeed);
-}
-
-// Adds what `level` needs to what all of its siblings need: the least that can be meant.
-void SumUp(const RequestLevel& level, const PruneFilters& filters, std::map<TypeId, int64_t>* sum) {
-  const int64_t count = level.request->count.min;
-  const auto add = [sum](TypeId type, int64_t amount) {
-    int64_t& total = (*sum)[type];
-    total = std::min(total + amount, kMaxNeed);
-  };
-  if (filters.Tracks(level.type)) add(level.type, count);
-  for (const auto& [type, amount] : level.below) add(type, Times(count, amount));
-}
-
-// The same for a slot whose sibling slots are alternatives.
-void TakeLeast(const RequestLevel& slot, std::map<TypeId, int64_t>* sum) {
-  for (const auto& [type, amount] : slot.below) {
-    const int64_t needed = Times(slot.request->count.min, amount);
-    const auto [entry, added] = sum->emplace(type, needed);
-    if (!added) entry->second = std::min(entry->second, needed);
-  }
-  for (auto& [type, needed] : *sum) {
-    if (!slot.below.contains(type)) needed = std::min<int64_t>(needed, 0);
-  }
-}
-
-class Resolver {
- public:
-  Resolver(const ResourceGraph& graph, const PruneFilters& filters, TraverserKind traverser)
-      : graph_(graph), filters_(filters), traverser_(traverser) {}
-
-  std::vector<RequestLevel> Resolve(const std::vector<ResourceRequest>& requests,
-                                    std::map<TypeId, int64_t>* sum,
-                                    std::set<TypeId>* exclusive) {
-    std::vector<RequestLevel> levels;
-    const uint32_t list = lists_++;
-    for (const ResourceRequest& request : requests) {
-      RequestLevel level;
-      level.request = &request;
-      level.list = list;
-      level.type = graph_.types().Find(request.type);
-      if (request.exclusivity == Exclusivity::kExclusive) exclusive->insert(level.type);
-      level.with = Resolve(request.with, &level.below, exclusive);
-      if (traverser_ == TraverserKind::kFlexible && level.is_slot()) {
-        TakeLeast(level, sum);
-      } else {
-        SumUp(level, filters_, sum);
-      }
-      levels.push_back(std::move(level));
-    }
-    return levels;
-  }
-
- private:
-  const ResourceGraph& graph_;
-  const PruneFilters& filters_;
-  TraverserKind traverser_;
-  uint32_t lists_ = 0;
-};
 
 }  // namespace
-
-ResolvedRequest::ResolvedRequest(const JobRequest& request,
-                                 const ResourceGraph& graph,
-                                 const PruneFilters& filters,
-                                 TraverserKind traverser)
-    : job(request) {
-  levels = Resolver(graph, filters, traverser).Resolve(request.resources, &total, &exclusive);
-}
 
 Traverser::Traverser(const ResourceGraph& graph,
                      const GraphState& state,
@@ -162,8 +25,6 @@ Traverser::Traverser(const ResourceGraph& graph,
 void Traverser::GraphChanged() {
   node_type_ = graph_.types().Find("node");
   storage_node_type_ = graph_.types().Find("storage_node");
-  seen_.resize(graph_.vertices().size(), 0);
-  kept_.resize(graph_.vertices().size(), 0);
   marks_.resize(graph_.edges().size());
   cache_.Clear();
   last_table_ = {};
@@ -187,7 +48,7 @@ bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
   if (!Visit(root, request.levels, true, &exclusive, &found)) return false;
   found.Of(graph_.vertex(root).type).Add({found.score, found.available, {}});
   const uint32_t available = found.available;
-  if (!FinishRoot(request.levels, &found)) return false;
+  if (!TakeAtRoot(policy_, request.levels, &found)) return false;
   int64_t amount = 1;
   for (const RequestLevel& level : request.levels) {
     if (level.type != graph_.vertex(root).type) continue;
@@ -325,28 +186,23 @@ bool Traverser::Visit(
       });
   const Fit fit = Test(v, levels, pristine);
   if (fit.kind == Kind::kNone || Prune(v, levels, exclusive_here)) return false;
-  const int64_t factor = NodeFactor(vertex);
-  if (factor < 0) return false;
-  node_score_ += factor;
-  MarkSeen(v);
+  const int64_t score_before = node_score_;
+  if (vertex.type == node_type_) node_score_ += NodeScore(policy_, vertex);
+  if (graph_.IsShared(v)) shared_seen_.push_back(v);
   // What this vertex finds for itself does not keep its siblings from finding it too.
   const bool named = fit.kind != Kind::kPassing;
   std::vector<VertexId> shared_before;
   if (named) shared_before.swap(shared_seen_);
   Candidates found;
   if (fit.kind == Kind::kSlot) {
-    if (kind_ == TraverserKind::kFlexible) {
-      SplitIntoSlotsOf(v, *fit.next, fit.slot->request->count.Most(), &found);
-    } else {
-      SplitIntoSlots(v, *fit.slot, &found);
-    }
+    SplitIntoSlots(v, fit, &found);
   } else {
     // A vertex held exclusively does not own what others contain too.
     Explore(v, *fit.next, {!named, exclusive_here, exclusive_above}, 1, &found);
   }
   if (named) shared_before.swap(shared_seen_);
   *exclusive = exclusive_here;
-  node_score_ -= factor;
+  node_score_ = score_before;
   if (!FinishVertex(v, levels, &found)) return false;
   if (found.settled) {
     MarkTaken(found, false);
@@ -411,31 +267,21 @@ bool Traverser::VisitRemembered(
   return true;
 }
 
-void Traverser::MarkRemembered(VertexId v, uint64_t walk) {
+void Traverser::MarkRemembered(VertexId v) {
   const uint32_t place = node_places_[v];
-  if (place == kNoPlace || remembered_[place].walk != walk) return;
+  if (place == kNoPlace || remembered_[place].walk != walk_) return;
   const Remembered& visit = remembered_[place];
-  const uint64_t collecting = walk_;
-  walk_ = walk;
   remembering_ = true;
   Candidates found;
   bool exclusive = visit.exclusive;
   Visit(v, *visit.levels, visit.pristine, &exclusive, &found);
   remembering_ = false;
-  walk_ = collecting;
 }
 
+// Only what several vertices contain can be met twice.
 bool Traverser::WasSeen(VertexId v) const {
-  if (!graph_.IsShared(v)) return seen_[v] == walk_;
-  return std::find(shared_seen_.begin(), shared_seen_.end(), v) != shared_seen_.end();
-}
-
-void Traverser::MarkSeen(VertexId v) {
-  if (graph_.IsShared(v)) {
-    shared_seen_.push_back(v);
-  } else if (!graph_.has_shared()) {
-    seen_[v] = walk_;
-  }
+  return graph_.IsShared(v) &&
+         std::find(shared_seen_.begin(), shared_seen_.end(), v) != shared_seen_.end();
 }
 
 bool Traverser::VisitChild(EdgeId e,
@@ -485,7 +331,7 @@ bool Traverser::ExploreInOrder(
     if (!VisitChild(e, levels, descent, found)) continue;
     any = true;
     for (Progress& progress : wanted) {
-      const CandidateList* list = found->Find(KeyOf(*progress.level));
+      const CandidateList* list = found->Find(progress.level->key());
       const uint32_t total = list == nullptr ? 0 : list->found();
       // What one child brings is not divided.
       if (total > progress.found_before) progress.tally.Add(total - progress.found_before);
@@ -497,118 +343,19 @@ bool Traverser::ExploreInOrder(
   return any;
 }
 
-namespace {
-
-// Hands out the candidates of each type, whole vertices one after another.
-class PartSource {
- public:
-  explicit PartSource(const Candidates& parts) : parts_(parts) {}
-
-  uint32_t Qualified(TypeId type) const {
-    const CandidateList* list = parts_.Find(type);
-    return list == nullptr ? 0 : list->qualified();
-  }
-  const CandidateList* Find(TypeId type) const { return parts_.Find(type); }
-
-  // Adds what one slot takes. False when there is too little left.
-  bool AddSlot(const std::vector<RequestLevel>& shape, Candidate* slot) {
-    for (const RequestLevel& part : shape) {
-      const uint32_t count = part.request->count.Best(Qualified(part.type));
-      for (uint64_t taken = 0; taken < count;) {
-        const std::vector<Candidate>& all = parts_.Find(part.type)->all();
-        size_t& at = next_[part.type];
-        if (at == all.size()) return false;
-        const Candidate& candidate = all[at++];
-        slot->edges.push_back({candidate.edges.front().edge, candidate.count, true});
-        slot->score += candidate.score;
-        taken += candidate.count;
-      }
-    }
-    return true;
-  }
-
- private:
-  const Candidates& parts_;
-  std::map<TypeId, size_t> next_;
-};
-
-}  // namespace
-
-void Traverser::SplitIntoSlots(VertexId v, const RequestLevel& slot, Candidates* found) {
-  const Levels& shape = slot.with;
+void Traverser::SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found) {
+  const bool flexible = kind_ == TraverserKind::kFlexible;
+  const uint32_t most = fit.slot->request->count.Most();
+  Levels all_parts;
+  if (flexible) all_parts = PartsOf(*fit.next);
+  // Not a copy: what is remembered of a walk refers to the request's own levels.
+  const Levels& wanted = flexible ? all_parts : fit.slot->with;
   Candidates parts;
-  if (!Explore(v, shape, {false, true, true}, slot.request->count.Most(), &parts)) return;
-  OrderSlotParts(&parts);
-  PartSource source(parts);
-  // As many slots as the scarcest part makes.
-  uint64_t slots = shape.empty() ? 0 : UINT64_MAX;
-  for (const RequestLevel& part : shape) {
-    const uint32_t count = part.request->count.Best(source.Qualified(part.type));
-    ShareTally tally(count);
-    if (count > 0) {
-      for (const Candidate& candidate : source.Find(part.type)->all()) tally.Add(candidate.count);
-    }
-    slots = std::min(slots, tally.shares());
-  }
-  std::vector<Candidate> made(slots, Candidate{kMet, 1, {}});
-  for (Candidate& candidate : made) {
-    if (!source.AddSlot(shape, &candidate)) return;
-  }
-  for (Candidate& candidate : made) found->Of(kSlotKey).Add(std::move(candidate));
-}
-
-void Traverser::SplitIntoSlotsOf(VertexId v,
-                                 const Levels& kinds,
-                                 uint32_t slots,
-                                 Candidates* found) {
-  // Of each type, the level that wants most of it; the index of the type is its place in the map.
-  std::map<TypeId, const RequestLevel*> types;
-  for (const RequestLevel& kind : kinds) {
-    for (const RequestLevel& part : kind.with) {
-      const RequestLevel*& most = types[part.type];
-      if (most == nullptr || most->request->count.min < part.request->count.min) most = &part;
-    }
-  }
-  Levels wanted;
-  for (const auto& [type, level] : types) wanted.push_back(*level);
-  Candidates parts;
-  if (!Explore(v, wanted, {false, true, true}, slots, &parts)) return;
-  OrderSlotParts(&parts);
-
-  PartSource source(parts);
-  std::vector<uint32_t> counts;
-  for (const auto& [type, level] : types) counts.push_back(source.Qualified(type));
-  std::vector<SlotKind> shapes;
-  for (const RequestLevel& kind : kinds) {
-    SlotKind& shape = shapes.emplace_back();
-    for (const RequestLevel& part : kind.with) {
-      const auto index = std::distance(types.begin(), types.find(part.type));
-      shape.push_back({static_cast<size_t>(index), part.request->count});
-    }
-  }
-  size_t vertices = 0;
-  for (const auto& [type, list] : parts.lists()) vertices += list.all().size();
-  const auto most = static_cast<uint32_t>(std::min<size_t>(slots, vertices));
-  std::vector<Candidate> made;
-  for (const size_t kind : ChooseSlots(shapes, counts, most)) {
-    Candidate& candidate = made.emplace_back(Candidate{kMet, 1, {}});
-    if (!source.AddSlot(kinds[kind].with, &candidate)) return;
-  }
-  for (Candidate& candidate : made) found->Of(kSlotKey).Add(std::move(candidate));
-}
-
-void Traverser::OrderSlotParts(Candidates* found) const {
-  const bool low = policy_.order == MatchPolicy::Order::kLow;
-  for (auto& [type, list] : found->lists()) {
-    const uint32_t all = list.qualified();
-    if (low ? list.Take(all, Lower) : list.Take(all, Higher)) found->settled = true;
-  }
-}
-
-bool Traverser::TakeBest(CandidateList* list, uint32_t count) const {
-  const bool low =
-      policy_.order == MatchPolicy::Order::kLow || policy_.order == MatchPolicy::Order::kVariation;
-  return low ? list->Take(count, Lower) : list->Take(count, Higher);
+  if (!Explore(v, wanted, {false, true, true}, most, &parts)) return;
+  OrderSlotParts(policy_, &parts);
+  std::vector<Candidate> slots =
+      flexible ? MakeSlotsOf(*fit.next, most, parts) : MakeSlots(*fit.slot, parts);
+  for (Candidate& slot : slots) found->Of(kSlotKey).Add(std::move(slot));
 }
 
 bool Traverser::FinishVertex(VertexId v, const Levels& levels, Candidates* found) const {
@@ -616,43 +363,17 @@ bool Traverser::FinishVertex(VertexId v, const Levels& levels, Candidates* found
   for (const RequestLevel& level : levels) {
     if (level.type != vertex.type) continue;
     for (const RequestLevel& below : level.with) {
-      CandidateList& list = found->Of(KeyOf(below));
+      CandidateList& list = found->Of(below.key());
       const uint32_t count = below.request->count.Best(list.qualified());
       if (count == 0) {
         found->score = kUnmet;
         return false;
       }
-      if (TakeBest(&list, count)) found->settled = true;
+      if (TakeBest(policy_, count, &list)) found->settled = true;
     }
   }
-  found->score =
-      kMet + (policy_.order == MatchPolicy::Order::kVariation ? PerformanceClass(vertex)
-                                                              : node_score_ + vertex.id + 1);
+  found->score = VertexScore(policy_, vertex, node_score_);
   return true;
-}
-
-bool Traverser::FinishRoot(const Levels& levels, Candidates* found) const {
-  ScoreRuns runs;
-  for (const RequestLevel& level : levels) {
-    CandidateList& list = found->Of(KeyOf(level));
-    const uint32_t count = level.request->count.Best(list.qualified());
-    if (count == 0) return false;
-    if (policy_.order == MatchPolicy::Order::kLocality) {
-      runs.Add(list);
-      list.Take(count, [&](const Candidate& a, const Candidate& b) {
-        return runs.RunOf(a.score) > runs.RunOf(b.score);
-      });
-    } else {
-      TakeBest(&list, count);
-    }
-  }
-  return true;
-}
-
-int64_t Traverser::NodeFactor(const Vertex& vertex) const {
-  if (!policy_.node_centric || vertex.type != node_type_) return 0;
-  if (vertex.id < -1 || vertex.uniq_id < 0) return -1;
-  return (vertex.id + 2) * kNodeWeight + std::abs(vertex.uniq_id % kNodeWeight - 1);
 }
 
 EdgeId Traverser::ParentEdge(VertexId v) const {
@@ -687,60 +408,57 @@ void Traverser::MarkAncestors(const Candidates& found, EdgeId edge) {
   }
 }
 
+// The way down along the marks of the last Select.
+struct Traverser::Collection {
+  std::set<TypeId> exclusive_types;
+  Selection selection;
+  std::map<VertexId, bool> shared;  // met already, and whether something of it is held
+};
+
 Traverser::Selection Traverser::Collect(const ResolvedRequest& request, const Window& window) {
   CHECK(root_mark_.walk == walk_);
-  // Marks are of the walk before; this one only tells what has been visited.
-  ++walk_;
-  Selection selection;
-  selection.holding.at_s = window.at_s;
-  selection.holding.duration_s = window.duration_s;
-  selection.holding.reserved = window.kind == Window::Kind::kLater;
-  std::set<TypeId> exclusive_types = request.exclusive;
-  if (policy_.node_exclusive) exclusive_types.insert(node_type_);
-  const HeldVertex root{graph_.root(), kNoEdge, root_mark_.amount, root_mark_.exclusive, {}};
-  CollectBelow(root, root_mark_.walk, false, exclusive_types, &selection);
-  state_.SumUpBelow(&selection.holding);
-  return selection;
+  Collection collection;
+  collection.selection.holding.at_s = window.at_s;
+  collection.selection.holding.duration_s = window.duration_s;
+  collection.selection.holding.reserved = window.kind == Window::Kind::kLater;
+  collection.exclusive_types = request.exclusive;
+  if (policy_.node_exclusive) collection.exclusive_types.insert(node_type_);
+  CollectBelow(
+      {graph_.root(), kNoEdge, root_mark_.amount, root_mark_.exclusive, {}}, false, &collection);
+  state_.SumUpBelow(&collection.selection.holding);
+  return std::move(collection.selection);
 }
 
-int Traverser::CollectBelow(const HeldVertex& here,
-                            uint64_t walk,
-                            bool forced,
-                            const std::set<TypeId>& exclusive_types,
-                            Selection* selection) {
-  MarkRemembered(here.vertex, walk);
+bool Traverser::CollectBelow(const HeldVertex& here, bool forced_above, Collection* collection) {
+  MarkRemembered(here.vertex);
   const Vertex& vertex = graph_.vertex(here.vertex);
   // What is held exclusively by its type is held with all that it alone contains.
-  const bool forced_above = forced;
-  forced = forced || exclusive_types.contains(vertex.type);
-  seen_[here.vertex] = walk_;
-  int held = 0;
+  const bool forced = forced_above || collection->exclusive_types.contains(vertex.type);
+  const bool exclusive = here.exclusive || forced;
+  bool held = exclusive;
   for (const EdgeId e : vertex.out) {
     const Edge& edge = graph_.edge(e);
     if (edge.subsystem != ResourceGraph::kContainment) continue;
     const Mark& mark = marks_[e];
-    const bool marked = mark.walk == walk;
-    const bool all = graph_.IsShared(edge.target) ? forced_above : forced;
-    if (!marked && !all) continue;
-    if (seen_[edge.target] == walk_) {
-      // Held by another way already: it counts once, and is below this vertex all the same.
-      if (kept_[edge.target] == walk_) ++held;
+    const bool shared = graph_.IsShared(edge.target);
+    const bool all = shared ? forced_above : forced;
+    if (mark.walk != walk_ && !all) continue;
+    if (const auto met = collection->shared.find(edge.target); met != collection->shared.end()) {
+      // It counts once, and is below this vertex all the same.
+      held = held || met->second;
       continue;
     }
-    const HeldVertex child{edge.target,
-                           e,
-                           all ? graph_.vertex(edge.target).size : mark.amount,
-                           all || mark.exclusive,
-                           {}};
-    const int held_below = CollectBelow(child, walk, all, exclusive_types, selection);
-    if (held_below > 0) selection->used.push_back(e);
-    held += held_below;
+    const int64_t amount = all ? graph_.vertex(edge.target).size : mark.amount;
+    const bool held_below =
+        CollectBelow({edge.target, e, amount, all || mark.exclusive, {}}, all, collection);
+    if (shared) collection->shared[edge.target] = held_below;
+    if (held_below) collection->selection.used.push_back(e);
+    held = held || held_below;
   }
-  const bool exclusive = here.exclusive || forced;
-  if (exclusive) ++held;
-  if (held == 0) return 0;
-  kept_[here.vertex] = walk_;
-  selection->holding.vertices.push_back({here.vertex, here.edge, here.amount, exclusive, {}});
+  if (held) {
+    collection->selection.holding.vertices.push_back(
+        {here.vertex, here.edge, here.amount, exclusive, {}});
+  }
   return held;
 }
 

@@ -2,57 +2,27 @@
 // traverser does (flux-sched 0.54, resource/traversers). It is the reference that every faster way
 // must agree with.
 //
-// A walk from the root visits each vertex at most once. A vertex is left out when it is down, does
-// not meet the constraint, is taken, or its prune filters say that there is too little below it.
-// Levels of the graph above the first that the request names are passed through. Where all types of
-// a slot are children of a vertex, that vertex is split into slots. On the way back each vertex
-// says what fits below it; a vertex that the request names takes the best of that, and marks the
-// edges to it. Marks below a vertex that is not taken in the end are never looked at.
+// A walk from the root visits each vertex at most once (what several vertices contain: at most once
+// for each vertex that the request names). A vertex is left out when it is down, does not meet the
+// constraint, is taken, or its prune filters say that there is too little below it. Levels of the
+// graph above the first that the request names are passed through. Where all types of a slot are
+// children of a vertex, that vertex is split into slots. On the way back each vertex says what fits
+// below it; a vertex that the request names takes the best of that, and marks the edges to it.
+// Marks below a vertex that is not taken in the end are never looked at.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <set>
-#include <string_view>
 #include <vector>
 
 #include "libs/graph/candidates.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/match_policy.h"
-#include "libs/graph/request.h"
+#include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/visit_cache.h"
 
 namespace fluxqueue::graph {
-
-// `kSimple`: slots do not stand beside each other. `kFlexible`: those that do are alternatives,
-// each vertex is split into whichever make most slots; and xor_slot (see SplitAlternatives).
-enum class TraverserKind { kSimple, kFlexible };
-
-// One level of a request against one graph: types are resolved, and what one of it needs below
-// itself is summed up.
-struct RequestLevel {
-  TypeId type = NameTable::kUnknown;
-  const ResourceRequest* request = nullptr;
-  uint32_t list = 0;  // the number of the list that it stands in
-  std::vector<RequestLevel> with;
-  std::map<TypeId, int64_t> below;  // tracked types only; the least that can be meant
-
-  bool is_slot() const { return request->is_slot(); }
-};
-
-// REQUIRES: `request` outlives it.
-struct ResolvedRequest {
-  ResolvedRequest(const JobRequest& request,
-                  const ResourceGraph& graph,
-                  const PruneFilters& filters,
-                  TraverserKind traverser);
-
-  const JobRequest& job;
-  std::vector<RequestLevel> levels;
-  std::map<TypeId, int64_t> total;  // of the whole request
-  std::set<TypeId> exclusive;       // types that the request wants exclusively
-};
 
 struct Window {
   enum class Kind {
@@ -126,32 +96,24 @@ class Traverser {
       VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent);
   bool MayRemember(VertexId v, const Levels& levels) const;
   VisitCache::Outcomes& Table(const Levels& levels, bool pristine, bool exclusive);
-  void MarkRemembered(VertexId v, uint64_t walk);
+  void MarkRemembered(VertexId v);
   bool WasSeen(VertexId v) const;
-  void MarkSeen(VertexId v);
   bool VisitChild(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found);
   bool Explore(
       VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found);
   bool ExploreInOrder(
       VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found);
-  void SplitIntoSlots(VertexId v, const RequestLevel& slot, Candidates* found);
-  void SplitIntoSlotsOf(VertexId v, const Levels& kinds, uint32_t slots, Candidates* found);
+  void SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found);
 
   bool FinishVertex(VertexId v, const Levels& levels, Candidates* found) const;
-  bool FinishRoot(const Levels& levels, Candidates* found) const;
-  void OrderSlotParts(Candidates* found) const;
-  bool TakeBest(CandidateList* list, uint32_t count) const;
 
   void MarkTaken(const Candidates& found, bool up_to_root);
   void MarkAncestors(const Candidates& found, EdgeId edge);
   EdgeId ParentEdge(VertexId v) const;
 
-  int64_t NodeFactor(const Vertex& vertex) const;
-  int CollectBelow(const HeldVertex& here,
-                   uint64_t walk,
-                   bool forced,
-                   const std::set<TypeId>& exclusive_types,
-                   Selection* selection);
+  struct Collection;
+  // Whether something here or below is held.
+  bool CollectBelow(const HeldVertex& here, bool forced_above, Collection* collection);
 
   const ResourceGraph& graph_;
   const GraphState& state_;
@@ -165,11 +127,9 @@ class Traverser {
   Window window_;
   uint64_t walk_ = 0;
   int64_t node_score_ = 0;  // of the nodes above the vertex that is visited
-  std::vector<uint64_t> seen_;
   // Shared vertices that were visited for the named vertex that is being visited: within it each
   // counts once, and the next one may have it too.
   std::vector<VertexId> shared_seen_;
-  std::vector<uint64_t> kept_;  // by Collect
   VisitCache cache_;
   // The table that was asked for last, which is mostly the next one too.
   struct {

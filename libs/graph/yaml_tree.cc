@@ -17,6 +17,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/utf8.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -187,36 +188,13 @@ class TreeBuilder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Anchor> anchors_;
 };
 
-// How many bytes the character has that begins with these two; 0 when none does. NUL counts as
-// none: YAML's readers would take the text for another encoding.
-size_t CharacterBytes(unsigned char first, unsigned char second) {
-  if (first > 0 && first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0) return 2;
-  if (first >= 0xE0 && first < 0xF0) {
-    const bool overlong = first == 0xE0 && second < 0xA0;
-    const bool surrogate = first == 0xED && second >= 0xA0;
-    return overlong || surrogate ? 0 : 3;
-  }
-  if (first >= 0xF0 && first < 0xF5) {
-    const bool overlong = first == 0xF0 && second < 0x90;
-    const bool beyond = first == 0xF4 && second >= 0x90;
-    return overlong || beyond ? 0 : 4;
-  }
-  return 0;
-}
-
-// The byte at which the text stops being UTF-8.
+// The byte at which the text stops being UTF-8. NUL counts as none: YAML's readers would take the
+// text for another encoding.
 std::optional<size_t> InvalidUtf8(std::string_view text) {
-  const auto byte = [text](size_t at) {
-    return at < text.size() ? static_cast<unsigned char>(text[at]) : static_cast<unsigned char>(0);
-  };
   for (size_t at = 0; at < text.size();) {
-    const size_t bytes = CharacterBytes(byte(at), byte(at + 1));
-    if (bytes == 0) return at;
-    for (size_t i = 1; i < bytes; ++i) {
-      if ((byte(at + i) & 0xC0) != 0x80) return at;
-    }
-    at += bytes;
+    const size_t length = text[at] == '\0' ? 0 : Utf8Length(text, at);
+    if (length == 0) return at;
+    at += length;
   }
   return std::nullopt;
 }

@@ -18,6 +18,7 @@
 #include "libs/base/check.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/resource_set.h"
+#include "libs/graph/synthetic_graphs.h"
 
 namespace fluxqueue::bench {
 namespace {
@@ -38,46 +39,15 @@ double Seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// Resources of one kind below a vertex, ids from 0.
-class GraphMaker {
- public:
-  graph::VertexId Add(const std::string& type, int64_t id, std::optional<graph::VertexId> parent) {
-    graph::Vertex vertex;
-    vertex.type = graph_.InternType(type);
-    vertex.basename = type;
-    vertex.id = id;
-    vertex.name = fmt::format("{}{}", type, id);
-    vertex.uniq_id = static_cast<int64_t>(graph_.vertices().size());
-    std::string path = "/" + vertex.name;
-    if (parent.has_value()) {
-      path = std::string(graph_.PathOf(*parent)) + path;
-      vertex.rank = type == "node" ? id : graph_.vertex(*parent).rank;
-    }
-    vertex.paths.emplace_back(graph::ResourceGraph::kContainment, std::move(path));
-    const auto added = graph_.AddVertex(std::move(vertex));
-    CHECK(added.ok());
-    if (parent.has_value()) {
-      graph_.AddEdge(*parent, *added, graph::ResourceGraph::kContainment);
-    }
-    return *added;
-  }
-
-  graph::ResourceGraph Make(int64_t nodes) {
-    const graph::VertexId cluster = Add("cluster", 0, std::nullopt);
-    graph::VertexId rack = cluster;
-    for (int64_t n = 0; n < nodes; ++n) {
-      if (n % kNodesPerRack == 0) rack = Add("rack", n / kNodesPerRack, cluster);
-      const graph::VertexId node = Add("node", n, rack);
-      if (n % 2 == 0) graph_.SetProperty(node, "half", "");
-      for (int i = 0; i < kCores; ++i) Add("core", i, node);
-      for (int i = 0; i < kGpus; ++i) Add("gpu", i, node);
-    }
-    return std::move(graph_);
-  }
-
- private:
-  graph::ResourceGraph graph_;
-};
+graph::ResourceGraph MakeGraph(int64_t nodes) {
+  const std::vector<graph::synthetic::NodeShape> shapes(static_cast<size_t>(nodes),
+                                                        {kCores, kGpus, {}});
+  graph::ResourceGraph graph = graph::synthetic::MakeCluster(shapes, kNodesPerRack);
+  const auto all = graph.OfType(graph.types().Find("node"));
+  const std::vector<graph::VertexId> vertices(all.begin(), all.end());
+  for (size_t i = 0; i < vertices.size(); i += 2) graph.SetProperty(vertices[i], "half", "");
+  return graph;
+}
 
 JobRequest Request(const std::string& resources, int64_t duration, const std::string& more = "") {
   const auto request = graph::ParseJobRequest(fmt::format(
@@ -164,7 +134,7 @@ class Bench {
 
  private:
   std::unique_ptr<GeneralEngine> Make(const std::string& policy) const {
-    auto engine = GeneralEngine::Make(GraphMaker().Make(nodes_),
+    auto engine = GeneralEngine::Make(MakeGraph(nodes_),
                                       {.policy = policy, .prune_filters = "ALL:core,ALL:gpu"});
     CHECK(engine.ok());
     return *std::move(engine);

@@ -1,15 +1,14 @@
-// Graphs for tests.
+// Graphs for tests and benchmarks.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
+#include "libs/base/check.h"
 #include "libs/graph/resource_graph.h"
 
-namespace fluxqueue::graph::testing {
+namespace fluxqueue::graph::synthetic {
 
 // A vertex "type id" (name "type3") below `parent`, or the root without one. Ids count up from 0 in
 // the graph for nodes, and below the parent for all else; a node's number is the rank of what is
@@ -31,7 +30,7 @@ class GraphBuilder {
     }
     vertex.paths.emplace_back(ResourceGraph::kContainment, path);
     const auto v = graph_.AddVertex(std::move(vertex));
-    EXPECT_TRUE(v.ok()) << v.status();
+    CHECK(v.ok());
     if (parent != nullptr) graph_.AddEdge(*parent, *v, ResourceGraph::kContainment);
     return *v;
   }
@@ -67,4 +66,4 @@ inline ResourceGraph MakeCluster(const std::vector<NodeShape>& nodes, size_t per
   return builder.Take();
 }
 
-}  // namespace fluxqueue::graph::testing
+}  // namespace fluxqueue::graph::synthetic
