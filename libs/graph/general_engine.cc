@@ -1,6 +1,9 @@
 #include "libs/graph/general_engine.h"
 
 #include <algorithm>
+#include <set>
+#include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "libs/base/status_macros.h"
@@ -148,7 +151,7 @@ bool GeneralEngine::EnoughNodes(const ResolvedRequest& request,
     const Vertex& vertex = graph_.vertex(v);
     const bool meets =
         request.job.constraint.Matches({vertex.name, vertex.rank, vertex.properties});
-    if (meets && (ever || vertex.up) && state_.at(v).held.FreeDuring(at, duration) == 1) {
+    if (meets && (ever || vertex.up) && state_.FreeDuring(v, at, duration) == 1) {
       ++feasible;
     }
   }
@@ -160,6 +163,7 @@ Holding GeneralEngine::Place(const Alternatives& alternatives, const Window& win
     if (!traverser_.Select(request, window)) continue;
     Traverser::Selection selection = traverser_.Collect(request, window);
     used_ = std::move(selection.used);
+    state_.SumUpBelow(&selection.holding);
     return std::move(selection.holding);
   }
   return {};
@@ -168,19 +172,20 @@ Holding GeneralEngine::Place(const Alternatives& alternatives, const Window& win
 // The times at which something ends or begins are tried in turn, those at which the whole graph
 // has enough.
 Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, int64_t duration) {
-  const GraphState::At& root = state_.at(graph_.root());
-  if (root.filters.empty()) return {};
+  const std::span<const TypeId> types = state_.FilterTypes(graph_.root());
+  const std::span<const Timeline> filters = state_.Filters(graph_.root());
+  if (filters.empty()) return {};
   const auto has_enough = [&](const ResolvedRequest& request, int64_t time) {
     for (const auto& [type, amount] : request.total) {
-      const auto filter = std::find(root.filter_types.begin(), root.filter_types.end(), type);
-      if (filter == root.filter_types.end()) continue;
-      const Timeline& free = root.filters[static_cast<size_t>(filter - root.filter_types.begin())];
+      const auto filter = std::find(types.begin(), types.end(), type);
+      if (filter == types.end()) continue;
+      const Timeline& free = filters[static_cast<size_t>(filter - types.begin())];
       if (amount > free.FreeDuring(time, duration)) return false;
     }
     return true;
   };
-  for (auto time = root.filters.front().PointAfter(0); time.has_value();
-       time = root.filters.front().PointAfter(*time)) {
+  for (auto time = filters.front().PointAfter(0); time.has_value();
+       time = filters.front().PointAfter(*time)) {
     const bool enough =
         std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
           return has_enough(request, *time);
@@ -209,12 +214,12 @@ void GeneralEngine::SetHolding(JobNumber job, std::optional<Holding> holding) {
   UndoJob undo{job, std::nullopt};
   const auto found = jobs_.find(job);
   if (found != jobs_.end()) {
-    state_.Release(job, found->second);
+    state_.Release(found->second);
     undo.before = std::move(found->second);
     jobs_.erase(found);
   }
   if (holding.has_value()) {
-    state_.Hold(job, *holding);
+    state_.Hold(*holding);
     jobs_[job] = *std::move(holding);
   }
   if (recording_) journal_.push_back(std::move(undo));
@@ -306,6 +311,11 @@ absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
       return InvalidArgument("job {}: the graph has no vertex {}", job, held.vertex);
     }
     if (held.amount < 0) return InvalidArgument("job {}: an amount of {}", job, held.amount);
+    const bool whole = held.exclusive && held.amount == graph_.vertex(held.vertex).size;
+    if (!whole && state_.BitOf(held.vertex) != 0) {
+      return InvalidArgument(
+          "job {}: \"{}\" can only be held whole", job, graph_.PathOf(held.vertex));
+    }
   }
   if (holding.at_s < 0 || holding.duration_s < 1 ||
       holding.at_s > Timeline::kEnd - holding.duration_s) {
@@ -325,41 +335,59 @@ struct GeneralEngine::Above {
   bool reserved = false;
 };
 
-std::vector<VertexId> GeneralEngine::FindVertices(const FindCriteria& criteria) const {
+// Which jobs are at a vertex.
+struct GeneralEngine::JobsAt {
+  std::set<JobNumber> allocations;   // that hold this vertex itself
+  std::set<JobNumber> reservations;  // the same
+  std::set<JobNumber> passing;       // jobs that hold it or something below
+};
+
+struct GeneralEngine::Search {
+  const FindCriteria& criteria;
+  std::unordered_map<VertexId, JobsAt> jobs;
+  std::vector<bool> seen;
   std::vector<VertexId> found;
-  std::vector<bool> seen(graph_.vertices().size(), false);
-  FindBelow(graph_.root(), {}, criteria, &seen, &found);
-  return found;
+};
+
+std::vector<VertexId> GeneralEngine::FindVertices(const FindCriteria& criteria) const {
+  Search search{criteria, {}, std::vector<bool>(graph_.vertices().size(), false), {}};
+  for (const auto& [job, holding] : jobs_) {
+    for (const HeldVertex& held : holding.vertices) {
+      JobsAt& at = search.jobs[held.vertex];
+      at.passing.insert(job);
+      if (held.exclusive) (holding.reserved ? at.reservations : at.allocations).insert(job);
+    }
+  }
+  FindBelow(graph_.root(), {}, &search);
+  return std::move(search.found);
 }
 
-bool GeneralEngine::FindBelow(VertexId v,
-                              Above above,
-                              const FindCriteria& criteria,
-                              std::vector<bool>* seen,
-                              std::vector<VertexId>* found) const {
-  (*seen)[v] = true;
+bool GeneralEngine::FindBelow(VertexId v, Above above, Search* search) const {
+  static const JobsAt kNoJobs;
+  search->seen[v] = true;
   const Vertex& vertex = graph_.vertex(v);
-  const GraphState::At& at = state_.at(v);
+  const auto jobs = search->jobs.find(v);
+  const JobsAt& at = jobs == search->jobs.end() ? kNoJobs : jobs->second;
   const Above here{above.down || !vertex.up,
                    above.allocated || !at.allocations.empty(),
                    above.reserved || !at.reservations.empty()};
   bool any = false;
   for (const EdgeId e : vertex.out) {
     const Edge& edge = graph_.edge(e);
-    if (edge.subsystem != ResourceGraph::kContainment || (*seen)[edge.target]) continue;
-    any = FindBelow(edge.target, here, criteria, seen, found) || any;
+    if (edge.subsystem != ResourceGraph::kContainment || search->seen[edge.target]) continue;
+    any = FindBelow(edge.target, here, search) || any;
   }
   const FindSubject subject{.name = vertex.name,
                             .down = here.down,
                             .allocated = here.allocated,
                             .reserved = here.reserved,
-                            .sums_up = !at.filters.empty(),
+                            .sums_up = !state_.Filters(v).empty(),
                             .properties = vertex.properties,
                             .allocations = at.allocations,
                             .reservations = at.reservations,
                             .passing = at.passing};
-  if (!any && !criteria.Matches(subject)) return false;
-  found->push_back(v);
+  if (!any && !search->criteria.Matches(subject)) return false;
+  search->found.push_back(v);
   return true;
 }
 
@@ -442,9 +470,27 @@ void GeneralEngine::TakeBack(UndoAll& undo) {
   traverser_.GraphChanged();
 }
 
-uint64_t GeneralEngine::StateFingerprint() const {
+uint64_t GeneralEngine::Fingerprint() const {
   Fnv hash;
   hash.Add(state_.Fingerprint());
+  for (const auto& [job, holding] : jobs_) {
+    hash.Add(job);
+    for (const int64_t time : {holding.at_s, holding.duration_s}) {
+      hash.Add(static_cast<uint64_t>(time));
+    }
+    hash.Add(static_cast<uint64_t>(holding.reserved));
+    for (const HeldVertex& held : holding.vertices) {
+      hash.Add(held.vertex);
+      hash.Add(static_cast<uint64_t>(held.amount));
+      hash.Add(static_cast<uint64_t>(held.exclusive));
+    }
+  }
+  return hash.value();
+}
+
+uint64_t GeneralEngine::StateFingerprint() const {
+  Fnv hash;
+  hash.Add(Fingerprint());
   hash.Add(state_.OrderFingerprint());
   for (const Vertex& vertex : graph_.vertices()) {
     hash.Add(static_cast<uint64_t>(vertex.up) * 2 + static_cast<uint64_t>(vertex.gone));

@@ -99,7 +99,7 @@ class GeneralEngine {
 
   // A hash of what is held: equal when the same jobs hold the same. (What policies that stop at the
   // first match remember of past jobs is not in it.)
-  uint64_t Fingerprint() const { return state_.Fingerprint(); }
+  uint64_t Fingerprint() const;
   // A hash of all that can show in an answer.
   uint64_t StateFingerprint() const;
 
@@ -163,11 +163,9 @@ class GeneralEngine {
   bool Reduce(JobNumber job, const std::set<VertexId>& gone, bool leaving);
 
   struct Above;
-  bool FindBelow(VertexId v,
-                 Above above,
-                 const FindCriteria& criteria,
-                 std::vector<bool>* seen,
-                 std::vector<VertexId>* found) const;
+  struct JobsAt;
+  struct Search;
+  bool FindBelow(VertexId v, Above above, Search* search) const;
   bool CouldEver(const Alternatives& alternatives, int64_t duration);
 
   ResourceGraph graph_;

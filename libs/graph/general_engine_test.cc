@@ -296,7 +296,7 @@ TEST_F(GeneralEngineTest, RestoreWantsATime) {
   EXPECT_TRUE(engine_->Restore(1, holding).ok());
   holding.at_s = -1;
   EXPECT_TRUE(absl::IsInvalidArgument(engine_->Restore(2, holding)));
-  holding = {0, 0, false, {}};
+  holding = Holding();
   EXPECT_TRUE(absl::IsInvalidArgument(engine_->Restore(2, holding)));
 }
 

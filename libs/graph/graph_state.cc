@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/fnv.h"
 
@@ -10,6 +11,9 @@ namespace {
 
 // Children that were never used are tried first.
 constexpr uint64_t kUntouched = UINT64_MAX;
+// As many leaves as a word has bits.
+constexpr size_t kGroupSize = 64;
+constexpr size_t kMinLog = 4096;
 
 }  // namespace
 
@@ -25,7 +29,7 @@ absl::StatusOr<PruneFilters> PruneFilters::Parse(std::string_view text, Resource
     }
     const TypeId type = graph->InternType(item.substr(colon + 1));
     if (item.substr(0, colon) == "ALL") {
-      filters.tracked_.insert(type);
+      filters.Track(type);
       filters.everywhere_.insert(type);
       for (auto& [anchor, types] : filters.at_) types.erase(type);
     } else {
@@ -51,53 +55,170 @@ std::vector<TypeId> PruneFilters::At(TypeId anchor, const NameTable& names) cons
   return types;
 }
 
+void PruneFilters::Track(TypeId type) {
+  if (tracked_.size() <= type) tracked_.resize(type + 1, false);
+  tracked_[type] = true;
+}
+
 void PruneFilters::Add(TypeId anchor, TypeId type) {
-  tracked_.insert(type);
+  Track(type);
   if (!everywhere_.contains(type)) at_[anchor].insert(type);
 }
 
 GraphState::GraphState(const ResourceGraph& graph, PruneFilters filters)
-    : graph_(graph), filters_(std::move(filters)) {
+    : graph_(&graph), filters_(std::move(filters)) {
   GraphGrew();
 }
 
-GraphState::GraphState(const ResourceGraph& graph, const GraphState& other)
-    : graph_(graph),
-      filters_(other.filters_),
-      at_(other.at_),
-      children_(other.children_),
-      weights_(other.weights_),
-      changes_(other.changes_) {}
+GraphState::GraphState(const ResourceGraph& graph, const GraphState& other) : GraphState(other) {
+  graph_ = &graph;
+}
 
 void GraphState::Take(GraphState&& other) {
-  filters_ = std::move(other.filters_);
-  at_ = std::move(other.at_);
-  children_ = std::move(other.children_);
-  weights_ = std::move(other.weights_);
-  changes_ = other.changes_;
+  const ResourceGraph* graph = graph_;
+  *this = std::move(other);
+  graph_ = graph;
+}
+
+int64_t GraphState::FreeDuring(VertexId v, int64_t at_s, int64_t duration) const {
+  if (!IsGrouped(v)) return at(v).held.FreeDuring(at_s, duration);
+  const LeafGroup& group = groups_[places_[v].index];
+  return (group.HeldDuring(at_s, duration) & Bit(v)) != 0 ? 0 : group.size;
+}
+
+bool GraphState::IsUnusedDuring(VertexId v, int64_t at_s, int64_t duration) const {
+  if (!IsGrouped(v)) return at(v).jobs.FreeDuring(at_s, duration) == 0;
+  return (groups_[places_[v].index].HeldDuring(at_s, duration) & Bit(v)) == 0;
+}
+
+bool GraphState::IsAllocated(VertexId v) const {
+  if (!IsGrouped(v)) return at(v).allocations > 0;
+  return (groups_[places_[v].index].Allocated() & Bit(v)) != 0;
+}
+
+std::span<const TypeId> GraphState::FilterTypes(VertexId v) const {
+  if (IsGrouped(v)) return {};
+  return at(v).filter_types;
+}
+
+std::span<const Timeline> GraphState::Filters(VertexId v) const {
+  if (IsGrouped(v)) return {};
+  return at(v).filters;
+}
+
+uint64_t GraphState::Version(VertexId v) const {
+  return at(IsGrouped(v) ? groups_[places_[v].index].parent : v).version;
+}
+
+std::span<const LeafGroup> GraphState::GroupsOf(VertexId parent) const {
+  if (IsGrouped(parent)) return {};
+  return std::span(groups_).subspan(at(parent).first_group, at(parent).groups);
+}
+
+uint64_t GraphState::BitOf(VertexId leaf) const {
+  return IsGrouped(leaf) ? Bit(leaf) : 0;
 }
 
 void GraphState::GraphGrew() {
-  const size_t vertices_before = at_.size();
+  const size_t vertices_before = places_.size();
   const size_t edges_before = weights_.size();
-  at_.reserve(graph_.vertices().size());
-  for (size_t v = vertices_before; v < graph_.vertices().size(); ++v) {
-    at_.emplace_back(graph_.vertices()[v].size);
+  const size_t vertices = graph_->vertices().size();
+  places_.resize(vertices);
+  sums_at_.resize(vertices, 0);
+  weights_.resize(graph_->edges().size(), kUntouched);
+  for (auto e = static_cast<EdgeId>(edges_before); e < graph_->edges().size(); ++e) {
+    const VertexId source = graph_->edge(e).source;
+    if (source < vertices_before && IsGrouped(source)) Ungroup(places_[source].index);
   }
-  children_.resize(graph_.vertices().size());
-  weights_.resize(graph_.edges().size(), kUntouched);
+  const auto groups_before = static_cast<uint32_t>(groups_.size());
+  for (auto v = static_cast<VertexId>(vertices_before); v < vertices; ++v) GroupLeaves(v);
+  for (auto v = static_cast<VertexId>(vertices_before); v < vertices; ++v) {
+    if (IsGrouped(v)) continue;
+    places_[v].index = static_cast<uint32_t>(at_.size());
+    at_.emplace_back(graph_->vertex(v).size);
+  }
+  for (uint32_t group = groups_before; group < groups_.size(); ++group) {
+    At& parent = at(groups_[group].parent);
+    if (parent.groups++ == 0) parent.first_group = group;
+  }
   std::vector<bool> seen(vertices_before, true);
-  seen.resize(graph_.vertices().size(), false);
-  for (auto e = static_cast<EdgeId>(edges_before); e < graph_.edges().size(); ++e) {
-    const Edge& edge = graph_.edge(e);
+  seen.resize(vertices, false);
+  for (auto e = static_cast<EdgeId>(edges_before); e < graph_->edges().size(); ++e) {
+    const Edge& edge = graph_->edge(e);
     if (edge.subsystem != ResourceGraph::kContainment) continue;
-    children_[edge.source].emplace(kUntouched, graph_.vertex(edge.target).uniq_id, e);
+    const bool leaf = graph_->vertex(edge.target).out.empty();
+    if (const auto order = orders_.find(edge.source); order != orders_.end()) {
+      order->second.emplace(kUntouched, graph_->vertex(edge.target).uniq_id, e);
+    } else if (!leaf) {
+      orders_.emplace(edge.source, OrderOf(edge.source));
+    }
     // A new vertex below an old one: it and what is below it come on top of what there was.
     if (edge.source >= vertices_before || seen[edge.target]) continue;
     GrowAbove(edge.source, SumUp(edge.target, &seen, true), 1);
   }
-  if (vertices_before == 0) SumUp(graph_.root(), &seen, true);
-  if (graph_.has_shared()) Recount();
+  if (vertices_before == 0) SumUp(graph_->root(), &seen, true);
+  if (graph_->has_shared()) Recount();
+}
+
+void GraphState::GroupLeaves(VertexId parent) {
+  std::map<TypeId, std::vector<VertexId>> leaves;
+  for (const EdgeId e : graph_->vertex(parent).out) {
+    const Edge& edge = graph_->edge(e);
+    if (edge.subsystem == ResourceGraph::kContainment) {
+      leaves[graph_->vertex(edge.target).type].push_back(edge.target);
+    }
+  }
+  for (auto& [type, of_type] : leaves) {
+    std::sort(of_type.begin(), of_type.end(), [this](VertexId a, VertexId b) {
+      return graph_->vertex(a).id < graph_->vertex(b).id;
+    });
+    if (!MayGroup(of_type)) continue;
+    for (size_t first = 0; first < of_type.size(); first += kGroupSize) {
+      const auto number = static_cast<uint32_t>(groups_.size());
+      LeafGroup& group = groups_.emplace_back();
+      group.parent = parent;
+      group.type = type;
+      group.size = graph_->vertex(of_type[first]).size;
+      for (size_t i = first; i < std::min(first + kGroupSize, of_type.size()); ++i) {
+        places_[of_type[i]] = {number, static_cast<uint32_t>(i - first)};
+        group.leaves.push_back(of_type[i]);
+        group.present |= Bit(of_type[i]);
+        if (graph_->vertex(of_type[i]).up) group.up |= Bit(of_type[i]);
+      }
+    }
+  }
+}
+
+// Nothing but ids tells them apart, and those order them as their unique ids do.
+bool GraphState::MayGroup(const std::vector<VertexId>& leaves) const {
+  const Vertex& first = graph_->vertex(leaves.front());
+  const Vertex* before = nullptr;
+  for (const VertexId leaf : leaves) {
+    const Vertex& vertex = graph_->vertex(leaf);
+    if (vertex.size != first.size || vertex.size < 1 || graph_->IsShared(leaf)) return false;
+    if (!vertex.out.empty()) return false;
+    if (before != nullptr && (vertex.id == before->id || vertex.uniq_id <= before->uniq_id)) {
+      return false;
+    }
+    before = &vertex;
+  }
+  return true;
+}
+
+void GraphState::Ungroup(uint32_t number) {
+  const LeafGroup group = std::move(groups_[number]);
+  groups_[number] = {.parent = group.parent, .type = group.type};
+  for (const VertexId leaf : group.leaves) {
+    const uint64_t bit = Bit(leaf);
+    places_[leaf] = {static_cast<uint32_t>(at_.size()), Place::kAlone};
+    At& at = at_.emplace_back(group.size);
+    for (const LeafGroup::Span& span : group.spans) {
+      if ((span.leaves & bit) == 0) continue;
+      at.jobs.Hold(span.at, span.end - span.at, 1);
+      at.held.Hold(span.at, span.end - span.at, group.size);
+      if (!span.reserved) ++at.allocations;
+    }
+  }
 }
 
 void GraphState::GraphShrank(bool had_shared) {
@@ -105,59 +226,63 @@ void GraphState::GraphShrank(bool had_shared) {
 }
 
 void GraphState::Recount() {
-  for (VertexId v = 0; v < at_.size(); ++v) {
-    const Vertex& vertex = graph_.vertex(v);
+  for (VertexId v = 0; v < places_.size(); ++v) {
+    const Vertex& vertex = graph_->vertex(v);
     if (vertex.gone || vertex.out.empty()) continue;
-    std::vector<bool> seen(at_.size(), false);
+    std::vector<bool> seen(places_.size(), false);
     Sums below = SumUp(v, &seen, false);
     if (filters_.Tracks(vertex.type)) below[vertex.type] -= vertex.size;
-    At& at = at_[v];
-    for (size_t i = 0; i < at.filters.size(); ++i) {
-      at.filters[i].Grow(below[at.filter_types[i]] - at.filters[i].total());
-      below.erase(at.filter_types[i]);
+    At& here = at(v);
+    for (size_t i = 0; i < here.filters.size(); ++i) {
+      here.filters[i].Grow(below[here.filter_types[i]] - here.filters[i].total());
+      below.erase(here.filter_types[i]);
     }
     GrowFilters(v, below, 1);
   }
 }
 
 void GraphState::GraphShrinks(VertexId top) {
-  std::vector<bool> seen(graph_.vertices().size(), false);
+  std::vector<bool> seen(graph_->vertices().size(), false);
   const Sums sums = SumUp(top, &seen, false);
-  for (const EdgeId e : graph_.vertex(top).in) {
-    const Edge& edge = graph_.edge(e);
+  for (const EdgeId e : graph_->vertex(top).in) {
+    const Edge& edge = graph_->edge(e);
     if (edge.subsystem != ResourceGraph::kContainment) continue;
     GrowAbove(edge.source, sums, -1);
-    children_[edge.source].erase({weights_[e], graph_.vertex(top).uniq_id, e});
+    if (const auto order = orders_.find(edge.source); order != orders_.end()) {
+      order->second.erase({weights_[e], graph_->vertex(top).uniq_id, e});
+    }
+    Changed(edge.source);
   }
+  if (IsGrouped(top)) groups_[places_[top].index].present &= ~Bit(top);
 }
 
 void GraphState::GrowAbove(VertexId v, const Sums& sums, int64_t direction) {
   while (true) {
     GrowFilters(v, sums, direction);
-    const std::vector<VertexId> parents = graph_.ParentsOf(v);
+    const std::vector<VertexId> parents = graph_->ParentsOf(v);
     if (parents.empty()) return;
     v = parents.front();
   }
 }
 
 void GraphState::GrowFilters(VertexId v, const Sums& sums, int64_t direction) {
-  At& at = at_[v];
-  const std::vector<TypeId> wanted = filters_.At(graph_.vertex(v).type, graph_.types());
+  At& here = at(v);
+  const std::vector<TypeId> wanted = filters_.At(graph_->vertex(v).type, graph_->types());
   for (const auto& [type, sum] : sums) {
     if (std::find(wanted.begin(), wanted.end(), type) == wanted.end()) continue;
-    auto filter = std::find(at.filter_types.begin(), at.filter_types.end(), type);
-    if (filter == at.filter_types.end()) {
+    auto filter = std::find(here.filter_types.begin(), here.filter_types.end(), type);
+    if (filter == here.filter_types.end()) {
       // The first of its type below: behind the others, whose places are known.
-      filter = at.filter_types.insert(filter, type);
-      at.filters.emplace_back(0);
+      filter = here.filter_types.insert(filter, type);
+      here.filters.emplace_back(0);
     }
-    at.filters[static_cast<size_t>(filter - at.filter_types.begin())].Grow(direction * sum);
+    here.filters[static_cast<size_t>(filter - here.filter_types.begin())].Grow(direction * sum);
   }
 }
 
 // Leaves are always summed up at the cluster: it says at once what there is not.
 void GraphState::Track(const Vertex& leaf) {
-  const TypeId cluster = graph_.types().Find("cluster");
+  const TypeId cluster = graph_->types().Find("cluster");
   if (!filters_.Tracks(leaf.type) && cluster != NameTable::kUnknown) {
     filters_.Add(cluster, leaf.type);
   }
@@ -165,105 +290,179 @@ void GraphState::Track(const Vertex& leaf) {
 
 GraphState::Sums GraphState::SumUp(VertexId v, std::vector<bool>* seen, bool make_filters) {
   (*seen)[v] = true;
-  const Vertex& vertex = graph_.vertex(v);
+  const Vertex& vertex = graph_->vertex(v);
   Sums below;
   for (const EdgeId e : vertex.out) {
-    const Edge& edge = graph_.edge(e);
+    const Edge& edge = graph_->edge(e);
     if (edge.subsystem != ResourceGraph::kContainment || (*seen)[edge.target]) continue;
     for (const auto& [type, sum] : SumUp(edge.target, seen, make_filters)) below[type] += sum;
   }
   if (make_filters && vertex.out.empty()) Track(vertex);
   if (make_filters && !vertex.out.empty()) {
-    at_[v].filter_types = filters_.At(vertex.type, graph_.types());
-    for (const TypeId type : at_[v].filter_types) {
+    At& here = at(v);
+    here.filter_types = filters_.At(vertex.type, graph_->types());
+    for (const TypeId type : here.filter_types) {
       const auto sum = below.find(type);
-      at_[v].filters.emplace_back(sum == below.end() ? 0 : sum->second);
+      here.filters.emplace_back(sum == below.end() ? 0 : sum->second);
     }
   }
   if (filters_.Tracks(vertex.type)) below[vertex.type] += vertex.size;
   return below;
 }
 
-void GraphState::SumUpBelow(Holding* holding) const {
-  std::set<VertexId> held_here;
-  for (const HeldVertex& held : holding->vertices) held_here.insert(held.vertex);
-  std::map<VertexId, Sums> sums;
-  std::vector<VertexId> above;
+void GraphState::SumUpBelow(Holding* holding) {
+  std::vector<int64_t>& below = holding->below;
+  below.clear();
   for (const HeldVertex& held : holding->vertices) {
-    const Vertex& vertex = graph_.vertex(held.vertex);
+    sums_at_[held.vertex] = static_cast<uint32_t>(below.size() + 1);
+    below.insert(below.end(), FilterTypes(held.vertex).size(), Holding::kNothing);
+  }
+  std::vector<VertexId> above;
+  for (size_t i = 0; i < holding->vertices.size(); ++i) {
+    const HeldVertex& held = holding->vertices[i];
+    const Vertex& vertex = graph_->vertex(held.vertex);
     if (!filters_.Tracks(vertex.type)) continue;
-    const int64_t amount = held.exclusive ? vertex.size : vertex.size - held.amount;
+    int64_t amount = held.exclusive ? vertex.size : vertex.size - held.amount;
+    // Leaves of one group are below the same vertices.
+    for (; IsGrouped(held.vertex) && i + 1 < holding->vertices.size(); ++i) {
+      const Place next = places_[holding->vertices[i + 1].vertex];
+      if (next.bit == Place::kAlone || next.index != places_[held.vertex].index) break;
+      amount += vertex.size;
+    }
     // Once for each vertex above it, whatever the way.
-    above = {held.vertex};
-    for (size_t i = 0; i < above.size(); ++i) {
-      for (const VertexId parent : graph_.ParentsOf(above[i])) {
-        const bool known = std::find(above.begin(), above.end(), parent) != above.end();
-        if (known || !held_here.contains(parent)) continue;
-        sums[parent][vertex.type] += amount;
-        above.push_back(parent);
+    above.assign(1, held.vertex);
+    for (size_t j = 0; j < above.size(); ++j) {
+      for (const EdgeId e : graph_->vertex(above[j]).in) {
+        const Edge& edge = graph_->edge(e);
+        if (edge.subsystem != ResourceGraph::kContainment || sums_at_[edge.source] == 0) continue;
+        if (std::find(above.begin(), above.end(), edge.source) != above.end()) continue;
+        AddBelow(edge.source, vertex.type, amount, &below);
+        above.push_back(edge.source);
       }
     }
   }
-  for (HeldVertex& held : holding->vertices) {
-    held.below.clear();
-    const auto below = sums.find(held.vertex);
-    if (below == sums.end()) continue;
-    for (const TypeId type : at_[held.vertex].filter_types) {
-      const auto sum = below->second.find(type);
-      held.below.push_back(sum == below->second.end() ? 0 : sum->second);
-    }
+  for (const HeldVertex& held : holding->vertices) sums_at_[held.vertex] = 0;
+}
+
+void GraphState::AddBelow(VertexId v,
+                          TypeId type,
+                          int64_t amount,
+                          std::vector<int64_t>* below) const {
+  const std::span<const TypeId> types = FilterTypes(v);
+  if (types.empty()) return;
+  const std::span<int64_t> sums = std::span(*below).subspan(sums_at_[v] - 1, types.size());
+  if (sums.front() == Holding::kNothing) std::fill(sums.begin(), sums.end(), 0);
+  const auto place = std::find(types.begin(), types.end(), type);
+  if (place != types.end()) sums[static_cast<size_t>(place - types.begin())] += amount;
+}
+
+void GraphState::Changed(VertexId v) {
+  at(v).version = ++changes_;
+  if (!log_.empty() && log_.back() == v) return;
+  if (log_.size() > std::max(kMinLog, places_.size())) {
+    log_begin_ += log_.size();
+    log_.clear();
   }
+  log_.push_back(v);
 }
 
 void GraphState::Touch(VertexId v) {
+  if (IsGrouped(v)) {
+    LeafGroup& group = groups_[places_[v].index];
+    group.up = graph_->vertex(v).up ? group.up | Bit(v) : group.up & ~Bit(v);
+  } else {
+    Changed(v);
+  }
   std::vector<VertexId> above = {v};
   for (size_t i = 0; i < above.size(); ++i) {
-    at_[above[i]].version = ++changes_;
-    for (const VertexId parent : graph_.ParentsOf(above[i])) {
-      const bool known = std::find(above.begin(), above.end(), parent) != above.end();
-      if (!known) above.push_back(parent);
+    for (const VertexId parent : graph_->ParentsOf(above[i])) {
+      if (std::find(above.begin(), above.end(), parent) != above.end()) continue;
+      above.push_back(parent);
+      Changed(parent);
     }
   }
 }
 
-void GraphState::Hold(JobNumber job, const Holding& holding) {
-  Change(holding, &Timeline::Hold, [job](std::set<JobNumber>& jobs) { jobs.insert(job); });
-}
-
-void GraphState::Release(JobNumber job, const Holding& holding) {
-  Change(holding, &Timeline::Release, [job](std::set<JobNumber>& jobs) { jobs.erase(job); });
-}
-
-void GraphState::Change(const Holding& holding,
-                        void (Timeline::*change)(int64_t, int64_t, int64_t),
-                        const std::function<void(std::set<JobNumber>&)>& note) {
-  for (const HeldVertex& held : holding.vertices) {
-    At& at = at_[held.vertex];
-    at.version = ++changes_;
-    note(at.passing);
-    (at.jobs.*change)(holding.at_s, holding.duration_s, 1);
-    for (size_t i = 0; i < held.below.size(); ++i) {
-      (at.filters[i].*change)(holding.at_s, holding.duration_s, held.below[i]);
+void GraphState::Change(const Holding& holding, bool hold) {
+  const auto& vertices = holding.vertices;
+  const int64_t* below = holding.below.data();
+  const LeafGroup::Span nothing{
+      holding.at_s, holding.at_s + holding.duration_s, 0, holding.reserved};
+  for (size_t i = 0; i < vertices.size(); ++i) {
+    if (!IsGrouped(vertices[i].vertex)) {
+      below = ChangeVertex(holding, vertices[i], below, hold);
+      continue;
     }
-    if (!held.exclusive) continue;
-    (at.held.*change)(holding.at_s, holding.duration_s, held.amount);
-    note(holding.reserved ? at.reservations : at.allocations);
+    const uint32_t group = places_[vertices[i].vertex].index;
+    LeafGroup::Span span = nothing;
+    span.leaves = Bit(vertices[i].vertex);
+    for (; i + 1 < vertices.size(); ++i) {
+      const Place next = places_[vertices[i + 1].vertex];
+      if (next.bit == Place::kAlone || next.index != group) break;
+      span.leaves |= Bit(vertices[i + 1].vertex);
+    }
+    ChangeLeaves(&groups_[group], span, hold);
   }
+}
+
+void GraphState::ChangeLeaves(LeafGroup* group, const LeafGroup::Span& span, bool hold) {
+  if (hold) {
+    group->spans.push_back(span);
+  } else {
+    const auto known = std::find(group->spans.rbegin(), group->spans.rend(), span);
+    CHECK(known != group->spans.rend());
+    *known = group->spans.back();
+    group->spans.pop_back();
+  }
+  Changed(group->parent);
+}
+
+const int64_t* GraphState::ChangeVertex(const Holding& holding,
+                                        const HeldVertex& held,
+                                        const int64_t* below,
+                                        bool hold) {
+  At& here = at(held.vertex);
+  Changed(held.vertex);
+  const auto change = [&](Timeline& timeline, int64_t amount) {
+    if (hold) {
+      timeline.Hold(holding.at_s, holding.duration_s, amount);
+    } else {
+      timeline.Release(holding.at_s, holding.duration_s, amount);
+    }
+  };
+  change(here.jobs, 1);
+  for (Timeline& filter : here.filters) {
+    if (*below != Holding::kNothing) change(filter, *below);
+    ++below;
+  }
+  if (held.exclusive) {
+    change(here.held, held.amount);
+    if (!holding.reserved) here.allocations += hold ? 1 : -1;
+  }
+  return below;
 }
 
 uint64_t GraphState::Fingerprint() const {
   Fnv hash;
-  const auto add = [&hash](const std::set<JobNumber>& jobs) {
-    hash.Add(jobs.size());
-    for (const JobNumber job : jobs) hash.Add(job);
-  };
   for (const At& at : at_) {
     at.held.AddTo(&hash);
     at.jobs.AddTo(&hash);
     for (const Timeline& filter : at.filters) filter.AddTo(&hash);
-    add(at.allocations);
-    add(at.reservations);
-    add(at.passing);
+    hash.Add(at.allocations);
+  }
+  for (const LeafGroup& group : groups_) {
+    hash.Add(group.up);
+    hash.Add(group.present);
+    uint64_t spans = 0;  // in whatever order
+    for (const LeafGroup::Span& span : group.spans) {
+      Fnv one;
+      one.Add(static_cast<uint64_t>(span.at));
+      one.Add(static_cast<uint64_t>(span.end));
+      one.Add(span.leaves);
+      one.Add(static_cast<uint64_t>(span.reserved));
+      spans += one.value();
+    }
+    hash.Add(spans);
   }
   return hash.value();
 }
@@ -274,22 +473,37 @@ uint64_t GraphState::OrderFingerprint() const {
   return hash.value();
 }
 
+GraphState::TryOrder GraphState::OrderOf(VertexId v) const {
+  TryOrder order;
+  for (const EdgeId e : graph_->vertex(v).out) {
+    const Edge& edge = graph_->edge(e);
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
+    order.emplace(weights_[e], graph_->vertex(edge.target).uniq_id, e);
+  }
+  return order;
+}
+
 uint64_t GraphState::Reorder(EdgeId edge, int64_t now) {
   const uint64_t before = weights_[edge];
-  const At& at = at_[graph_.edge(edge).target];
-  if (at.filters.empty()) return before;
-  const int64_t free = at.filters.back().FreeAt(now);
-  if (free == 0 && !at.filters.back().HasSpans()) return before;
+  const std::span<const Timeline> filters = Filters(graph_->edge(edge).target);
+  if (filters.empty()) return before;
+  const int64_t free = filters.back().FreeAt(now);
+  if (free == 0 && !filters.back().HasSpans()) return before;
   SetWeight(edge, static_cast<uint64_t>(std::max<int64_t>(free, 0)));
   return before;
 }
 
 void GraphState::SetWeight(EdgeId edge, uint64_t weight) {
-  TryOrder& order = children_[graph_.edge(edge).source];
-  const int64_t uniq_id = graph_.vertex(graph_.edge(edge).target).uniq_id;
-  order.erase({weights_[edge], uniq_id, edge});
+  if (weights_[edge] == weight) return;
+  const VertexId target = graph_->edge(edge).target;
+  // What has filters is no leaf, so there is an order.
+  TryOrder& order = orders_.at(graph_->edge(edge).source);
+  const int64_t uniq_id = graph_->vertex(target).uniq_id;
+  auto entry = order.extract({weights_[edge], uniq_id, edge});
   weights_[edge] = weight;
-  order.emplace(weight, uniq_id, edge);
+  entry.value() = {weight, uniq_id, edge};
+  order.insert(std::move(entry));
+  if (!IsGrouped(target)) Changed(target);
 }
 
 }  // namespace fluxqueue::graph

@@ -2,7 +2,8 @@
 //
 // Each vertex has a timeline of its own amount, one of the jobs at it or below it (a vertex can be
 // held exclusively only when there are none), and, where the prune filters ask for it, timelines of
-// what is free below it by type, which tell a traversal where it need not look.
+// what is free below it by type, which tell a traversal where it need not look. Leaves that differ
+// in nothing but their ids have no timelines: they are bits of a group.
 //
 // Not thread-safe.
 #pragma once
@@ -11,8 +12,10 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -32,14 +35,16 @@ class PruneFilters {
   static absl::StatusOr<PruneFilters> Parse(std::string_view text, ResourceGraph* graph);
 
   // Summed up somewhere.
-  bool Tracks(TypeId type) const { return tracked_.contains(type); }
+  bool Tracks(TypeId type) const { return type < tracked_.size() && tracked_[type]; }
   // What is summed up at vertices of this type, in the order that `first` knows ("the last one").
   std::vector<TypeId> At(TypeId anchor, const NameTable& types) const;
   // Adds a type at one anchor, unless it is summed up everywhere.
   void Add(TypeId anchor, TypeId type);
 
  private:
-  std::set<TypeId> tracked_;
+  void Track(TypeId type);
+
+  std::vector<bool> tracked_;  // by type
   std::set<TypeId> everywhere_;
   std::map<TypeId, std::set<TypeId>> at_;
 };
@@ -52,8 +57,6 @@ struct HeldVertex {
   int64_t amount = 0;
   // Held, rather than only on the way to what is held.
   bool exclusive = false;
-  // By the vertex's filter types, how much is held below; empty when it sums up nothing.
-  std::vector<int64_t> below;
 
   friend bool operator==(const HeldVertex&, const HeldVertex&) = default;
 };
@@ -64,35 +67,83 @@ struct Holding {
   bool reserved = false;
   // Children before their parents.
   std::vector<HeldVertex> vertices;
+  // How much is held below those vertices that sum it up, in their order: one number for each of
+  // the vertex's filter types, or kNothing for each. See GraphState::SumUpBelow.
+  std::vector<int64_t> below;
+
+  static constexpr int64_t kNothing = -1;
 
   friend bool operator==(const Holding&, const Holding&) = default;
 };
 
-class GraphState {
- public:
-  struct At {
-    explicit At(int64_t size) : held(size), jobs(0) {}
+// Up to 64 like leaves of one vertex (its cores): a bit each, in the order of their ids.
+struct LeafGroup {
+  // Held by one job in [at, end).
+  struct Span {
+    int64_t at = 0;
+    int64_t end = 0;
+    uint64_t leaves = 0;
+    bool reserved = false;
 
-    Timeline held;
-    Timeline jobs;  // -n: n jobs here or below
-    std::vector<TypeId> filter_types;
-    std::vector<Timeline> filters;
-    uint64_t version = 1;              // rises when anything changes here or below
-    std::set<JobNumber> allocations;   // that hold this vertex itself
-    std::set<JobNumber> reservations;  // the same
-    std::set<JobNumber> passing;       // jobs that hold it or something below
+    friend bool operator==(const Span&, const Span&) = default;
   };
 
+  VertexId parent = 0;
+  TypeId type = 0;
+  int64_t size = 1;      // of each
+  uint64_t present = 0;  // not gone
+  uint64_t up = 0;
+  std::vector<VertexId> leaves = {};
+  std::vector<Span> spans = {};  // in no order
+
+  // Held at some time in [at, at + duration).
+  uint64_t HeldDuring(int64_t at, int64_t duration) const {
+    uint64_t held = 0;
+    for (const Span& span : spans) {
+      if (span.at - at < duration && span.end > at) held |= span.leaves;
+    }
+    return held;
+  }
+  // Allocated, whether or not the time is over.
+  uint64_t Allocated() const {
+    uint64_t allocated = 0;
+    for (const Span& span : spans) allocated |= span.reserved ? 0 : span.leaves;
+    return allocated;
+  }
+};
+
+class GraphState {
+ public:
   GraphState(const ResourceGraph& graph, PruneFilters filters);
   // A copy that looks at `graph`, an equal of the one that `other` looks at.
   GraphState(const ResourceGraph& graph, const GraphState& other);
-  GraphState(const GraphState&) = delete;
-  GraphState& operator=(const GraphState&) = delete;
   // Becomes what `other` is; goes on looking at its own graph.
   void Take(GraphState&& other);
 
-  const At& at(VertexId v) const { return at_[v]; }
   const PruneFilters& filters() const { return filters_; }
+
+  // The least of the vertex's own amount that is not held in [at, at + duration).
+  int64_t FreeDuring(VertexId v, int64_t at, int64_t duration) const;
+  // No job is at it or below it in that time.
+  bool IsUnusedDuring(VertexId v, int64_t at, int64_t duration) const;
+  // Some job was allocated the vertex itself, and has not given it back, be its time over or not.
+  bool IsAllocated(VertexId v) const;
+  // What the vertex sums up, and what is free of it below; empty for leaves.
+  std::span<const TypeId> FilterTypes(VertexId v) const;
+  std::span<const Timeline> Filters(VertexId v) const;
+  // Rises when anything changes here or below.
+  uint64_t Version(VertexId v) const;
+
+  // The groups of a vertex's leaves; a type may have several, of ascending ids. Leaves that cannot
+  // be grouped (see GroupLeaves) are in none.
+  std::span<const LeafGroup> GroupsOf(VertexId parent) const;
+  // The leaf's bit in its group; none when it is in no group.
+  uint64_t BitOf(VertexId leaf) const;
+
+  // The vertices that changed, or something below them, in the order of the changes; leaves in
+  // groups are told by their parents. Old entries go: from changes_begin() on.
+  std::span<const VertexId> changes() const { return log_; }
+  uint64_t changes_begin() const { return log_begin_; }
 
   // The graph has got vertices and edges behind those that it had.
   void GraphGrew();
@@ -103,33 +154,71 @@ class GraphState {
   void GraphShrank(bool had_shared);
 
   // What is held below each vertex, by its filter types, follows from what is held.
-  void SumUpBelow(Holding* holding) const;
+  void SumUpBelow(Holding* holding);
 
   // Something about the vertex changed that is not kept here.
   void Touch(VertexId v);
 
-  void Hold(JobNumber job, const Holding& holding);
-  void Release(JobNumber job, const Holding& holding);
+  void Hold(const Holding& holding) { Change(holding, true); }
+  void Release(const Holding& holding) { Change(holding, false); }
 
-  // Of what is held.
+  // Of what is held, whoever holds it.
   uint64_t Fingerprint() const;
   // Of the order in which children are tried.
   uint64_t OrderFingerprint() const;
 
   // For policies that stop at the first match: the edges to a vertex's children, in the order in
-  // which they are tried.
-  using TryOrder = std::set<std::tuple<uint64_t, int64_t, EdgeId>, std::greater<>>;
-  const TryOrder& Children(VertexId v) const { return children_[v]; }
+  // which they are tried; until `visit(edge)` says that it is enough.
+  template <typename Visit>
+  void VisitChildren(VertexId v, const Visit& visit) const;
+  // What the edge's target is tried by: greatest first, then the greatest unique id.
+  uint64_t Weight(EdgeId edge) const { return weights_[edge]; }
   // The child was used: it is tried by what is free below it at `now` from here on. Returns what it
   // was tried by, which SetWeight takes back.
   uint64_t Reorder(EdgeId edge, int64_t now);
   void SetWeight(EdgeId edge, uint64_t weight);
 
  private:
-  // Hold and Release: `note` adds the job to a set, or takes it out.
-  void Change(const Holding& holding,
-              void (Timeline::*change)(int64_t, int64_t, int64_t),
-              const std::function<void(std::set<JobNumber>&)>& note);
+  // Of a vertex that is in no group of leaves.
+  struct At {
+    explicit At(int64_t size) : held(size), jobs(0) {}
+
+    Timeline held;
+    Timeline jobs;  // -n: n jobs here or below
+    std::vector<TypeId> filter_types;
+    std::vector<Timeline> filters;
+    uint32_t allocations = 0;  // of the vertex itself
+    uint32_t first_group = 0;  // of its leaves
+    uint32_t groups = 0;
+    uint64_t version = 1;
+  };
+  // Where the state of a vertex is: at_[index], or a leaf of groups_[index].
+  struct Place {
+    static constexpr uint32_t kAlone = UINT32_MAX;
+
+    uint32_t index = 0;
+    uint32_t bit = kAlone;
+  };
+
+  const At& at(VertexId v) const { return at_[places_[v].index]; }
+  At& at(VertexId v) { return at_[places_[v].index]; }
+  bool IsGrouped(VertexId v) const { return places_[v].bit != Place::kAlone; }
+  uint64_t Bit(VertexId v) const { return uint64_t{1} << places_[v].bit; }
+
+  void Change(const Holding& holding, bool hold);
+  // `below`: of the vertices from this one on. Returns those of the vertices behind it.
+  const int64_t* ChangeVertex(const Holding& holding,
+                              const HeldVertex& held,
+                              const int64_t* below,
+                              bool hold);
+  void ChangeLeaves(LeafGroup* group, const LeafGroup::Span& span, bool hold);
+  void Changed(VertexId v);
+
+  // Puts the leaves of a new vertex that are alike but for their ids into groups.
+  void GroupLeaves(VertexId parent);
+  bool MayGroup(const std::vector<VertexId>& leaves) const;
+  void Ungroup(uint32_t group);
+
   // By type, the sizes of the vertex and of all below it that were not seen yet.
   using Sums = std::map<TypeId, int64_t>;
   Sums SumUp(VertexId v, std::vector<bool>* seen, bool make_filters);
@@ -139,12 +228,40 @@ class GraphState {
   void GrowFilters(VertexId v, const Sums& sums, int64_t direction);
   void Track(const Vertex& leaf);
 
-  const ResourceGraph& graph_;
+  // By weight and unique id.
+  using TryOrder = std::set<std::tuple<uint64_t, int64_t, EdgeId>, std::greater<>>;
+
+  GraphState(const GraphState&) = default;
+  GraphState& operator=(GraphState&&) = default;
+
+  void AddBelow(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below) const;
+  TryOrder OrderOf(VertexId v) const;
+
+  const ResourceGraph* graph_;
   PruneFilters filters_;
+  std::vector<Place> places_;  // by vertex
   std::vector<At> at_;
-  std::vector<TryOrder> children_;
+  std::vector<LeafGroup> groups_;
+  // Of vertices with a child that is no leaf. Leaves have no filters, and so are tried in one order
+  // for ever.
+  std::unordered_map<VertexId, TryOrder> orders_;
   std::vector<uint64_t> weights_;  // by edge
   uint64_t changes_ = 1;
+  std::vector<VertexId> log_;
+  uint64_t log_begin_ = 0;
+  // Of SumUpBelow: by vertex, one more than where its sums begin; 0: it is not held.
+  std::vector<uint32_t> sums_at_;
 };
+
+template <typename Visit>
+void GraphState::VisitChildren(VertexId v, const Visit& visit) const {
+  const auto known = orders_.find(v);
+  const auto until_enough = [&visit](const TryOrder& order) {
+    for (const auto& [weight, uniq_id, edge] : order) {
+      if (visit(edge)) return;
+    }
+  };
+  until_enough(known != orders_.end() ? known->second : OrderOf(v));
+}
 
 }  // namespace fluxqueue::graph

@@ -140,7 +140,7 @@ bool Traverser::Prune(VertexId v, const Levels& levels, bool exclusive) const {
   const Vertex& vertex = graph_.vertex(v);
   if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
   if (!MeetsConstraint(vertex)) return true;
-  if (state_.at(v).held.FreeDuring(window_.at_s, window_.duration_s) <= 0) return true;
+  if (state_.FreeDuring(v, window_.at_s, window_.duration_s) <= 0) return true;
   return PruneByLevels(v, levels, exclusive);
 }
 
@@ -157,21 +157,22 @@ bool Traverser::PruneByLevels(VertexId v, const Levels& levels, bool exclusive) 
 }
 
 bool Traverser::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const {
-  const GraphState::At& at = state_.at(v);
   if (!level.is_slot()) {
     // What is inside a slot cannot be shared.
     if (exclusive && level.request->exclusivity == Exclusivity::kShared) return true;
     if (exclusive || level.request->exclusivity == Exclusivity::kExclusive) {
       // A job beyond its end still holds what it holds.
-      if (window_.kind == Window::Kind::kNow && !at.allocations.empty()) return true;
-      if (at.jobs.FreeDuring(window_.at_s, window_.duration_s) < 0) return true;
+      if (window_.kind == Window::Kind::kNow && state_.IsAllocated(v)) return true;
+      if (!state_.IsUnusedDuring(v, window_.at_s, window_.duration_s)) return true;
     }
   }
   if (level.below.empty()) return false;
-  for (size_t i = 0; i < at.filters.size(); ++i) {
-    const auto needed = level.below.find(at.filter_types[i]);
+  const std::span<const TypeId> types = state_.FilterTypes(v);
+  const std::span<const Timeline> filters = state_.Filters(v);
+  for (size_t i = 0; i < filters.size(); ++i) {
+    const auto needed = level.below.find(types[i]);
     const int64_t amount = needed == level.below.end() ? 0 : needed->second;
-    if (amount > at.filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;
+    if (amount > filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;
   }
   return false;
 }
@@ -210,7 +211,7 @@ bool Traverser::Visit(
     to_parent->Append(found);
   }
   to_parent->available =
-      static_cast<uint32_t>(state_.at(v).held.FreeDuring(window_.at_s, window_.duration_s));
+      static_cast<uint32_t>(state_.FreeDuring(v, window_.at_s, window_.duration_s));
   to_parent->score = found.score;
   return true;
 }
@@ -243,7 +244,7 @@ bool Traverser::VisitRemembered(
     VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent) {
   const uint32_t place = node_places_[v];
   VisitCache::Outcome& outcome = Table(levels, pristine, *exclusive)[place];
-  if (outcome.version == state_.at(v).version) {
+  if (outcome.version == state_.Version(v)) {
     if (!outcome.fits) return false;
     remembered_[place] = {walk_, &levels, pristine, *exclusive};
   } else {
@@ -252,7 +253,7 @@ bool Traverser::VisitRemembered(
     remembering_ = true;
     outcome.fits = Visit(v, levels, pristine, &exclusive_here, &found);
     remembering_ = false;
-    outcome.version = state_.at(v).version;
+    outcome.version = state_.Version(v);
     outcome.exclusive = exclusive_here;
     outcome.score = found.score;
     outcome.available = found.available;
@@ -326,9 +327,9 @@ bool Traverser::ExploreInOrder(
   };
   bool any = false;
   std::set<TypeId> satisfied;
-  for (const auto& [weight, uniq_id, e] : state_.Children(v)) {
-    if (satisfied.contains(graph_.vertex(graph_.edge(e).target).type)) continue;
-    if (!VisitChild(e, levels, descent, found)) continue;
+  state_.VisitChildren(v, [&](EdgeId e) {
+    if (satisfied.contains(graph_.vertex(graph_.edge(e).target).type)) return false;
+    if (!VisitChild(e, levels, descent, found)) return false;
     any = true;
     for (Progress& progress : wanted) {
       const CandidateList* list = found->Find(progress.level->key());
@@ -338,8 +339,8 @@ bool Traverser::ExploreInOrder(
       progress.found_before = total;
       if (enough(progress)) satisfied.insert(progress.level->type);
     }
-    if (std::all_of(wanted.begin(), wanted.end(), enough)) break;
-  }
+    return std::all_of(wanted.begin(), wanted.end(), enough);
+  });
   return any;
 }
 
@@ -424,8 +425,7 @@ Traverser::Selection Traverser::Collect(const ResolvedRequest& request, const Wi
   collection.exclusive_types = request.exclusive;
   if (policy_.node_exclusive) collection.exclusive_types.insert(node_type_);
   CollectBelow(
-      {graph_.root(), kNoEdge, root_mark_.amount, root_mark_.exclusive, {}}, false, &collection);
-  state_.SumUpBelow(&collection.selection.holding);
+      {graph_.root(), kNoEdge, root_mark_.amount, root_mark_.exclusive}, false, &collection);
   return std::move(collection.selection);
 }
 
@@ -450,14 +450,14 @@ bool Traverser::CollectBelow(const HeldVertex& here, bool forced_above, Collecti
     }
     const int64_t amount = all ? graph_.vertex(edge.target).size : mark.amount;
     const bool held_below =
-        CollectBelow({edge.target, e, amount, all || mark.exclusive, {}}, all, collection);
+        CollectBelow({edge.target, e, amount, all || mark.exclusive}, all, collection);
     if (shared) collection->shared[edge.target] = held_below;
     if (held_below) collection->selection.used.push_back(e);
     held = held || held_below;
   }
   if (held) {
     collection->selection.holding.vertices.push_back(
-        {here.vertex, here.edge, here.amount, exclusive, {}});
+        {here.vertex, here.edge, here.amount, exclusive});
   }
   return held;
 }
