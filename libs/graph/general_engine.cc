@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/alternatives.h"
 #include "libs/graph/fnv.h"
@@ -15,6 +16,8 @@ namespace {
 
 // A job without a duration holds what it holds for as long as Fluxion takes a graph to last.
 constexpr int64_t kGraphDuration = int64_t{100} * 365 * 24 * 3600;
+// Requests of so many shapes are kept ready.
+constexpr size_t kMaxPrepared = 1024;
 
 bool AsksForSatisfiability(MatchOperation operation) {
   return operation == MatchOperation::kAllocateWithSatisfiability ||
@@ -45,18 +48,43 @@ absl::StatusOr<std::unique_ptr<GeneralEngine>> GeneralEngine::Make(ResourceGraph
   const TraverserKind kind =
       options.traverser == "simple" ? TraverserKind::kSimple : TraverserKind::kFlexible;
   return std::unique_ptr<GeneralEngine>(
-      new GeneralEngine(std::move(graph), policy, std::move(filters), kind));
+      new GeneralEngine(std::move(graph), policy, std::move(filters), kind, options.indexes));
 }
 
 GeneralEngine::GeneralEngine(ResourceGraph graph,
                              MatchPolicy policy,
                              PruneFilters filters,
-                             TraverserKind traverser)
+                             TraverserKind traverser,
+                             bool indexes)
     : graph_(std::move(graph)),
       policy_(policy),
       kind_(traverser),
       state_(graph_, std::move(filters)),
-      traverser_(graph_, state_, policy_, kind_) {
+      traverser_(graph_, state_, policy_, kind_),
+      indexes_(indexes),
+      search_(graph_, state_, policy_) {
+  CountNodes();
+}
+
+GeneralEngine::Prepared::Prepared(const JobRequest& request, const GeneralEngine& engine)
+    : job(request), resolved(job, engine.graph_, engine.state_.filters(), engine.kind_) {}
+
+const GeneralEngine::Prepared& GeneralEngine::Prepare(const JobRequest& request) {
+  CHECK(!request.shape.empty());
+  const auto known = prepared_.find(request.shape);
+  if (known != prepared_.end()) return *known->second;
+  if (prepared_.size() >= kMaxPrepared) prepared_.clear();
+  auto prepared = std::make_unique<Prepared>(request, *this);
+  if (indexes_ && kind_ == TraverserKind::kSimple) {
+    prepared->plan = search_.PlanFor(prepared->resolved);
+  }
+  return *prepared_.emplace(request.shape, std::move(prepared)).first->second;
+}
+
+void GeneralEngine::GraphChanged() {
+  prepared_.clear();
+  traverser_.GraphChanged();
+  search_.GraphChanged();
   CountNodes();
 }
 
@@ -77,17 +105,18 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   if (operation != MatchOperation::kSatisfiability && jobs_.contains(job)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
   }
-  std::vector<JobRequest> split;
   Alternatives alternatives;
+  std::vector<std::unique_ptr<Prepared>> split;
   if (kind_ == TraverserKind::kFlexible) {
     ASSIGN_OR_RETURN(auto variants, SplitAlternatives(request.resources));
-    split.assign(variants.size(), request);
-    for (size_t i = 0; i < variants.size(); ++i) {
-      split[i].resources = std::move(variants[i]);
-      alternatives.emplace_back(split[i], graph_, state_.filters(), kind_);
+    for (auto& variant : variants) {
+      JobRequest alternative = request;
+      alternative.resources = std::move(variant);
+      split.push_back(std::make_unique<Prepared>(alternative, *this));
+      alternatives.push_back(split.back().get());
     }
   } else {
-    alternatives.emplace_back(request, graph_, state_.filters(), kind_);
+    alternatives.push_back(&Prepare(request));
   }
   const int64_t duration = request.duration_s == 0 ? kGraphDuration : request.duration_s;
   MatchAnswer answer = Answer(operation, alternatives, duration);
@@ -116,8 +145,8 @@ MatchAnswer GeneralEngine::Answer(MatchOperation operation,
             {}};
   }
   const bool enough =
-      std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
-        return EnoughNodes(request, operation, duration);
+      std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
+        return EnoughNodes(request->resolved, operation, duration);
       });
   if (!enough) {
     const bool ever = AsksForSatisfiability(operation);
@@ -159,14 +188,33 @@ bool GeneralEngine::EnoughNodes(const ResolvedRequest& request,
 }
 
 Holding GeneralEngine::Place(const Alternatives& alternatives, const Window& window) {
-  for (const ResolvedRequest& request : alternatives) {
-    if (!traverser_.Select(request, window)) continue;
-    Traverser::Selection selection = traverser_.Collect(request, window);
-    used_ = std::move(selection.used);
-    state_.SumUpBelow(&selection.holding);
-    return std::move(selection.holding);
+  for (const Prepared* request : alternatives) {
+    std::optional<Selection> selection = Select(*request, window);
+    if (!selection.has_value()) continue;
+    used_ = std::move(selection->used);
+    state_.SumUpBelow(&selection->holding);
+    return std::move(selection->holding);
   }
   return {};
+}
+
+std::optional<Selection> GeneralEngine::Select(const Prepared& request, const Window& window) {
+  if (request.plan.has_value()) {
+    Selection selection;
+    const auto answer = search_.Search(*request.plan, window, &selection);
+    if (answer == IndexedSearch::Answer::kFound) return selection;
+    if (answer == IndexedSearch::Answer::kNothingFits) return std::nullopt;
+  }
+  if (!traverser_.Select(request.resolved, window)) return std::nullopt;
+  return traverser_.Collect(request.resolved, window);
+}
+
+bool GeneralEngine::Fits(const Prepared& request, const Window& window) {
+  if (request.plan.has_value()) {
+    const auto answer = search_.Search(*request.plan, window, nullptr);
+    if (answer != IndexedSearch::Answer::kAskAWalk) return answer == IndexedSearch::Answer::kFound;
+  }
+  return traverser_.Select(request.resolved, window);
 }
 
 // The times at which something ends or begins are tried in turn, those at which the whole graph
@@ -187,8 +235,8 @@ Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, int64_t dura
   for (auto time = filters.front().PointAfter(0); time.has_value();
        time = filters.front().PointAfter(*time)) {
     const bool enough =
-        std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
-          return has_enough(request, *time);
+        std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
+          return has_enough(request->resolved, *time);
         });
     if (!enough) continue;
     Holding holding = Place(alternatives, {*time, duration, Window::Kind::kLater});
@@ -199,8 +247,8 @@ Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, int64_t dura
 
 bool GeneralEngine::CouldEver(const Alternatives& alternatives, int64_t duration) {
   const Window window{Timeline::kEnd - duration - 1, duration, Window::Kind::kEver};
-  return std::any_of(alternatives.begin(), alternatives.end(), [&](const ResolvedRequest& request) {
-    return traverser_.Select(request, window);
+  return std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
+    return Fits(*request, window);
   });
 }
 
@@ -268,8 +316,7 @@ absl::Status GeneralEngine::AddSubgraph(const ResourceGraph& part) {
   RETURN_IF_ERROR(graph_.Merge(part));
   if (recording_) journal_.push_back(UndoAll{std::move(before)});
   state_.GraphGrew();
-  traverser_.GraphChanged();
-  CountNodes();
+  GraphChanged();
   return absl::OkStatus();
 }
 
@@ -295,8 +342,7 @@ absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string
   const bool had_shared = graph_.has_shared();
   graph_.RemoveSubtree(*top);
   state_.GraphShrank(had_shared);
-  traverser_.GraphChanged();
-  CountNodes();
+  GraphChanged();
   return losers;
 }
 
@@ -396,10 +442,11 @@ absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
-  ChangesVertex(*v);
+  Note(*v);
   const Vertex& vertex = graph_.vertex(*v);
   if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
   graph_.SetUp(*v, up);
+  state_.Touch(*v);
   return absl::OkStatus();
 }
 
@@ -408,8 +455,9 @@ absl::Status GeneralEngine::SetProperty(std::string_view path, std::string key, 
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
-  ChangesVertex(*v);
+  Note(*v);
   graph_.SetProperty(*v, std::move(key), std::move(value));
+  state_.Touch(*v);
   return absl::OkStatus();
 }
 
@@ -419,6 +467,8 @@ GeneralEngine::GeneralEngine(const GeneralEngine& other)
       kind_(other.kind_),
       state_(graph_, other.state_),
       traverser_(graph_, state_, policy_, kind_),
+      indexes_(other.indexes_),
+      search_(graph_, state_, policy_),
       nodes_up_(other.nodes_up_),
       jobs_(other.jobs_) {}
 
@@ -426,8 +476,7 @@ std::unique_ptr<GeneralEngine> GeneralEngine::Snapshot() const {
   return std::unique_ptr<GeneralEngine>(new GeneralEngine(*this));
 }
 
-void GeneralEngine::ChangesVertex(VertexId v) {
-  state_.Touch(v);
+void GeneralEngine::Note(VertexId v) {
   if (!recording_) return;
   const Vertex& vertex = graph_.vertex(v);
   journal_.push_back(UndoVertex{v, vertex.up, vertex.properties});
@@ -467,7 +516,7 @@ void GeneralEngine::TakeBack(UndoAll& undo) {
   state_.Take(std::move(undo.before->state_));
   jobs_ = std::move(undo.before->jobs_);
   nodes_up_ = undo.before->nodes_up_;
-  traverser_.GraphChanged();
+  GraphChanged();
 }
 
 uint64_t GeneralEngine::Fingerprint() const {

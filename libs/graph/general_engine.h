@@ -11,11 +11,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
 #include "libs/graph/find_criteria.h"
 #include "libs/graph/graph_state.h"
+#include "libs/graph/indexed_search.h"
 #include "libs/graph/match_policy.h"
 #include "libs/graph/request.h"
 #include "libs/graph/resource_graph.h"
@@ -54,6 +56,8 @@ class GeneralEngine {
     std::string_view policy = "first";
     std::string_view prune_filters = "ALL:core";
     std::string_view traverser = "simple";
+    // False: every answer by a walk. The same answers, to hold the other against.
+    bool indexes = true;
   };
 
   // InvalidArgument: an option that does not parse, a graph without a root.
@@ -114,7 +118,8 @@ class GeneralEngine {
   GeneralEngine(ResourceGraph graph,
                 MatchPolicy policy,
                 PruneFilters filters,
-                TraverserKind traverser);
+                TraverserKind traverser,
+                bool indexes);
 
   // How to take back one change.
   struct UndoJob {
@@ -142,14 +147,27 @@ class GeneralEngine {
   void TakeBack(UndoOrder& undo);
   void TakeBack(UndoVertex& undo);
   void TakeBack(UndoAll& undo);
-  // To be called before a vertex changes.
-  void ChangesVertex(VertexId v);
+  // To be called before a vertex changes, so that it can be undone.
+  void Note(VertexId v);
+  void GraphChanged();
   // The job holds this from now on, and no more what it held; nothing: it holds nothing.
   void SetHolding(JobNumber job, std::optional<Holding> holding);
 
-  // What a request stands for, in the order in which it is tried.
-  using Alternatives = std::vector<ResolvedRequest>;
+  // A request against this graph. What is prepared once serves all like requests.
+  struct Prepared {
+    Prepared(const JobRequest& request, const GeneralEngine& engine);
 
+    JobRequest job;
+    ResolvedRequest resolved;
+    std::optional<SearchPlan> plan;
+  };
+  // What a request stands for, in the order in which it is tried.
+  using Alternatives = std::vector<const Prepared*>;
+
+  const Prepared& Prepare(const JobRequest& request);
+  // Where the request goes in that time.
+  std::optional<Selection> Select(const Prepared& request, const Window& window);
+  bool Fits(const Prepared& request, const Window& window);
   bool EnoughNodes(const ResolvedRequest& request,
                    MatchOperation operation,
                    int64_t duration) const;
@@ -173,6 +191,10 @@ class GeneralEngine {
   TraverserKind kind_;
   GraphState state_;
   Traverser traverser_;
+  bool indexes_;
+  IndexedSearch search_;
+  // By shape.
+  std::unordered_map<std::string, std::unique_ptr<Prepared>, TextHash, std::equal_to<>> prepared_;
   int64_t nodes_up_ = 0;
   std::map<JobNumber, Holding> jobs_;
   std::vector<EdgeId> used_;  // by the last match

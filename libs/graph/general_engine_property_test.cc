@@ -40,8 +40,12 @@ std::string AnyJobspec() {
   if (*rc::gen::arbitrary<bool>()) parts += ", {type: memory, count: " + count(9) + "}";
   std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
   const int above = *rc::gen::inRange(0, 3);
-  if (above >= 1) slot = "{type: node, count: " + count(3) + ", with: [" + slot + "]}";
+  if (above >= 1) {
+    const std::string exclusive = *rc::gen::element<std::string>("", "", ", exclusive: true");
+    slot = "{type: node, count: " + count(3) + exclusive + ", with: [" + slot + "]}";
+  }
   if (above >= 2) slot = "{type: rack, count: " + count(2) + ", with: [" + slot + "]}";
+  if (*rc::gen::inRange(0, 4) == 0) slot = "{type: cluster, count: 1, with: [" + slot + "]}";
   return "version: 1\nresources: [" + slot +
          "]\ntasks: []\nattributes: {system: {duration: " + count(30) + "}}";
 }
@@ -74,9 +78,11 @@ std::string AnyPolicy() {
 }
 
 std::unique_ptr<GeneralEngine> Make(const std::vector<NodeShape>& nodes,
-                                    const std::string& policy) {
-  auto engine = GeneralEngine::Make(MakeCluster(nodes),
-                                    {.policy = policy, .prune_filters = "ALL:core,ALL:gpu"});
+                                    const std::string& policy,
+                                    bool indexes = true) {
+  auto engine = GeneralEngine::Make(
+      MakeCluster(nodes),
+      {.policy = policy, .prune_filters = "ALL:core,ALL:gpu", .indexes = indexes});
   RC_ASSERT(engine.ok());
   return *std::move(engine);
 }
@@ -205,6 +211,30 @@ RC_GTEST_PROP(GeneralEngineProperty, WhatIsRememberedChangesNoAnswer, ()) {
       const bool up = *rc::gen::arbitrary<bool>();
       RC_ASSERT(engine->SetUp("/cluster0/rack0/node0/core0", up).ok());
     }
+  }
+}
+
+// The search by indexes answers as a walk does.
+RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
+  const auto nodes = *AnyNodes();
+  const std::string policy = AnyPolicy();
+  const auto engine = Make(nodes, policy);
+  const auto walking = Make(nodes, policy, /*indexes=*/false);
+  std::vector<std::string> jobspecs(4);
+  for (std::string& jobspec : jobspecs) jobspec = AnyJobspec();
+  for (Step step : AnySteps()) {
+    if (!step.cancel) step.jobspec = *rc::gen::elementOf(jobspecs);
+    const MatchAnswer indexed = Play(*engine, step);
+    const MatchAnswer walked = Play(*walking, step);
+    RC_ASSERT(indexed.status == walked.status);
+    RC_ASSERT(indexed.holding == walked.holding);
+    RC_ASSERT(engine->StateFingerprint() == walking->StateFingerprint());
+    if (*rc::gen::inRange(0, 4) != 0) continue;
+    const bool up = *rc::gen::arbitrary<bool>();
+    const std::string path =
+        *rc::gen::element<std::string>("", "/rack0", "/rack0/node0", "/rack0/node0/core0");
+    RC_ASSERT(engine->SetUp("/cluster0" + path, up).ok());
+    RC_ASSERT(walking->SetUp("/cluster0" + path, up).ok());
   }
 }
 

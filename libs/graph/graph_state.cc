@@ -251,7 +251,7 @@ void GraphState::GraphShrinks(VertexId top) {
     if (const auto order = orders_.find(edge.source); order != orders_.end()) {
       order->second.erase({weights_[e], graph_->vertex(top).uniq_id, e});
     }
-    Changed(edge.source);
+    Touch(edge.source);
   }
   if (IsGrouped(top)) groups_[places_[top].index].present &= ~Bit(top);
 }
@@ -356,35 +356,34 @@ void GraphState::AddBelow(VertexId v,
   if (place != types.end()) sums[static_cast<size_t>(place - types.begin())] += amount;
 }
 
-void GraphState::Changed(VertexId v) {
-  at(v).version = ++changes_;
-  if (!log_.empty() && log_.back() == v) return;
+void GraphState::Log(VertexId v, bool below) {
   if (log_.size() > std::max(kMinLog, places_.size())) {
     log_begin_ += log_.size();
     log_.clear();
   }
-  log_.push_back(v);
+  log_.push_back({v, below});
 }
 
 void GraphState::Touch(VertexId v) {
+  std::vector<VertexId> above = {v};
+  for (size_t i = 0; i < above.size(); ++i) {
+    if (!IsGrouped(above[i])) at(above[i]).version = ++versions_;
+    for (const VertexId parent : graph_->ParentsOf(above[i])) {
+      if (std::find(above.begin(), above.end(), parent) == above.end()) above.push_back(parent);
+    }
+  }
   if (IsGrouped(v)) {
     LeafGroup& group = groups_[places_[v].index];
     group.up = graph_->vertex(v).up ? group.up | Bit(v) : group.up & ~Bit(v);
+    Log(group.parent, false);
   } else {
-    Changed(v);
-  }
-  std::vector<VertexId> above = {v};
-  for (size_t i = 0; i < above.size(); ++i) {
-    for (const VertexId parent : graph_->ParentsOf(above[i])) {
-      if (std::find(above.begin(), above.end(), parent) != above.end()) continue;
-      above.push_back(parent);
-      Changed(parent);
-    }
+    Log(v, true);
   }
 }
 
 void GraphState::Change(const Holding& holding, bool hold) {
   const auto& vertices = holding.vertices;
+  if (holding.at_s > 0) later_ += hold ? 1 : -1;
   const int64_t* below = holding.below.data();
   const LeafGroup::Span nothing{
       holding.at_s, holding.at_s + holding.duration_s, 0, holding.reserved};
@@ -414,7 +413,8 @@ void GraphState::ChangeLeaves(LeafGroup* group, const LeafGroup::Span& span, boo
     *known = group->spans.back();
     group->spans.pop_back();
   }
-  Changed(group->parent);
+  at(group->parent).version = ++versions_;
+  Log(group->parent, false);
 }
 
 const int64_t* GraphState::ChangeVertex(const Holding& holding,
@@ -422,7 +422,8 @@ const int64_t* GraphState::ChangeVertex(const Holding& holding,
                                         const int64_t* below,
                                         bool hold) {
   At& here = at(held.vertex);
-  Changed(held.vertex);
+  here.version = ++versions_;
+  if (held.exclusive) Log(held.vertex, true);
   const auto change = [&](Timeline& timeline, int64_t amount) {
     if (hold) {
       timeline.Hold(holding.at_s, holding.duration_s, amount);
@@ -503,7 +504,7 @@ void GraphState::SetWeight(EdgeId edge, uint64_t weight) {
   weights_[edge] = weight;
   entry.value() = {weight, uniq_id, edge};
   order.insert(std::move(entry));
-  if (!IsGrouped(target)) Changed(target);
+  Log(target, false);
 }
 
 }  // namespace fluxqueue::graph

@@ -137,13 +137,23 @@ class GraphState {
   // The groups of a vertex's leaves; a type may have several, of ascending ids. Leaves that cannot
   // be grouped (see GroupLeaves) are in none.
   std::span<const LeafGroup> GroupsOf(VertexId parent) const;
+  // REQUIRES: the leaf is in one.
+  const LeafGroup& GroupOf(VertexId leaf) const { return groups_[places_[leaf].index]; }
   // The leaf's bit in its group; none when it is in no group.
   uint64_t BitOf(VertexId leaf) const;
 
-  // The vertices that changed, or something below them, in the order of the changes; leaves in
-  // groups are told by their parents. Old entries go: from changes_begin() on.
-  std::span<const VertexId> changes() const { return log_; }
+  // What changed, in the order of the changes: vertices that are held (not only passed), touched,
+  // or tried in another order; leaves in groups are told by their parents. The first of them has
+  // the number changes_begin(): old ones go.
+  struct ChangedVertex {
+    VertexId vertex = 0;
+    bool below = false;  // so that everything below it may answer otherwise
+  };
+  std::span<const ChangedVertex> changes() const { return log_; }
   uint64_t changes_begin() const { return log_begin_; }
+  // Something is held from a later time than 0 on.
+  bool HoldsLater() const { return later_ > 0; }
+  uint64_t changes_end() const { return log_begin_ + log_.size(); }
 
   // The graph has got vertices and edges behind those that it had.
   void GraphGrew();
@@ -212,7 +222,7 @@ class GraphState {
                               const int64_t* below,
                               bool hold);
   void ChangeLeaves(LeafGroup* group, const LeafGroup::Span& span, bool hold);
-  void Changed(VertexId v);
+  void Log(VertexId v, bool below);
 
   // Puts the leaves of a new vertex that are alike but for their ids into groups.
   void GroupLeaves(VertexId parent);
@@ -246,8 +256,9 @@ class GraphState {
   // for ever.
   std::unordered_map<VertexId, TryOrder> orders_;
   std::vector<uint64_t> weights_;  // by edge
-  uint64_t changes_ = 1;
-  std::vector<VertexId> log_;
+  uint64_t versions_ = 1;
+  uint64_t later_ = 0;  // holdings that begin after 0
+  std::vector<ChangedVertex> log_;
   uint64_t log_begin_ = 0;
   // Of SumUpBelow: by vertex, one more than where its sums begin; 0: it is not held.
   std::vector<uint32_t> sums_at_;

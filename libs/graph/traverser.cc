@@ -18,13 +18,13 @@ Traverser::Traverser(const ResourceGraph& graph,
                      const GraphState& state,
                      MatchPolicy policy,
                      TraverserKind kind)
-    : graph_(graph), state_(state), policy_(policy), kind_(kind) {
+    : graph_(graph), state_(state), policy_(policy), kind_(kind), pruner_(graph, state, kind) {
   GraphChanged();
 }
 
 void Traverser::GraphChanged() {
   node_type_ = graph_.types().Find("node");
-  storage_node_type_ = graph_.types().Find("storage_node");
+  pruner_.GraphChanged();
   marks_.resize(graph_.edges().size());
   cache_.Clear();
   last_table_ = {};
@@ -39,6 +39,7 @@ void Traverser::GraphChanged() {
 bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
   request_ = &request;
   window_ = window;
+  pruner_.Begin(request.job, window);
   ++walk_;
   node_score_ = 0;
   shared_seen_.clear();
@@ -130,53 +131,6 @@ bool Traverser::HasChildrenFor(VertexId v, const RequestLevel& slot) const {
   });
 }
 
-bool Traverser::MeetsConstraint(const Vertex& vertex) const {
-  if (!request_->job.constrained) return true;
-  if (vertex.type != node_type_ && vertex.type != storage_node_type_) return true;
-  return request_->job.constraint.Matches({vertex.name, vertex.rank, vertex.properties});
-}
-
-bool Traverser::Prune(VertexId v, const Levels& levels, bool exclusive) const {
-  const Vertex& vertex = graph_.vertex(v);
-  if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
-  if (!MeetsConstraint(vertex)) return true;
-  if (state_.FreeDuring(v, window_.at_s, window_.duration_s) <= 0) return true;
-  return PruneByLevels(v, levels, exclusive);
-}
-
-bool Traverser::PruneByLevels(VertexId v, const Levels& levels, bool exclusive) const {
-  bool pruned = false;
-  for (const RequestLevel& level : levels) {
-    if (level.type != graph_.vertex(v).type && !level.is_slot()) continue;
-    pruned = PruneByLevel(v, level, exclusive);
-    // Of slots that are alternatives, Fluxion lets the last one decide.
-    const bool alternative = kind_ == TraverserKind::kFlexible && level.is_slot();
-    if (pruned && !alternative) return true;
-  }
-  return pruned;
-}
-
-bool Traverser::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const {
-  if (!level.is_slot()) {
-    // What is inside a slot cannot be shared.
-    if (exclusive && level.request->exclusivity == Exclusivity::kShared) return true;
-    if (exclusive || level.request->exclusivity == Exclusivity::kExclusive) {
-      // A job beyond its end still holds what it holds.
-      if (window_.kind == Window::Kind::kNow && state_.IsAllocated(v)) return true;
-      if (!state_.IsUnusedDuring(v, window_.at_s, window_.duration_s)) return true;
-    }
-  }
-  if (level.below.empty()) return false;
-  const std::span<const TypeId> types = state_.FilterTypes(v);
-  const std::span<const Timeline> filters = state_.Filters(v);
-  for (size_t i = 0; i < filters.size(); ++i) {
-    const auto needed = level.below.find(types[i]);
-    const int64_t amount = needed == level.below.end() ? 0 : needed->second;
-    if (amount > filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;
-  }
-  return false;
-}
-
 bool Traverser::Visit(
     VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent) {
   const Vertex& vertex = graph_.vertex(v);
@@ -186,7 +140,7 @@ bool Traverser::Visit(
         return level.type == vertex.type && level.request->exclusivity == Exclusivity::kExclusive;
       });
   const Fit fit = Test(v, levels, pristine);
-  if (fit.kind == Kind::kNone || Prune(v, levels, exclusive_here)) return false;
+  if (fit.kind == Kind::kNone || pruner_.Prune(v, levels, exclusive_here)) return false;
   const int64_t score_before = node_score_;
   if (vertex.type == node_type_) node_score_ += NodeScore(policy_, vertex);
   if (graph_.IsShared(v)) shared_seen_.push_back(v);
@@ -416,7 +370,7 @@ struct Traverser::Collection {
   std::map<VertexId, bool> shared;  // met already, and whether something of it is held
 };
 
-Traverser::Selection Traverser::Collect(const ResolvedRequest& request, const Window& window) {
+Selection Traverser::Collect(const ResolvedRequest& request, const Window& window) {
   CHECK(root_mark_.walk == walk_);
   Collection collection;
   collection.selection.holding.at_s = window.at_s;

@@ -18,23 +18,13 @@
 #include "libs/graph/candidates.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/match_policy.h"
+#include "libs/graph/pruner.h"
 #include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/selection.h"
 #include "libs/graph/visit_cache.h"
 
 namespace fluxqueue::graph {
-
-struct Window {
-  enum class Kind {
-    kNow,    // to be held from `at_s` on
-    kLater,  // to be reserved
-    kEver,   // whether it could be, with everything up and free
-  };
-
-  int64_t at_s = 0;
-  int64_t duration_s = 0;
-  Kind kind = Kind::kNow;
-};
 
 class Traverser {
  public:
@@ -49,12 +39,7 @@ class Traverser {
   // Marks where the request goes. False when it does not fit.
   bool Select(const ResolvedRequest& request, const Window& window);
 
-  // What the last Select marked, as it is held: `vertices`, and the edges in `used` that lead to
-  // them. Empty when nothing of it would be held.
-  struct Selection {
-    Holding holding;
-    std::vector<EdgeId> used;
-  };
+  // What the last Select marked.
   Selection Collect(const ResolvedRequest& request, const Window& window);
 
  private:
@@ -83,10 +68,6 @@ class Traverser {
   Fit Test(VertexId v, const Levels& levels, bool pristine) const;
   Fit TestFlexibly(VertexId v, const Levels& levels, bool pristine) const;
   bool HasChildrenFor(VertexId v, const RequestLevel& slot) const;
-  bool Prune(VertexId v, const Levels& levels, bool exclusive) const;
-  bool PruneByLevels(VertexId v, const Levels& levels, bool exclusive) const;
-  bool PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const;
-  bool MeetsConstraint(const Vertex& vertex) const;
 
   bool Visit(
       VertexId v, const Levels& levels, bool pristine, bool* exclusive, Candidates* to_parent);
@@ -120,7 +101,7 @@ class Traverser {
   MatchPolicy policy_;
   TraverserKind kind_;
   TypeId node_type_ = NameTable::kUnknown;
-  TypeId storage_node_type_ = NameTable::kUnknown;
+  Pruner pruner_;
 
   // Of the walk that is on.
   const ResolvedRequest* request_ = nullptr;

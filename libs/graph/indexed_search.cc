@@ -1,0 +1,564 @@
+#include "libs/graph/indexed_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "libs/graph/candidate_choice.h"
+#include "libs/graph/candidates.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+// Tables are kept for so many sites in all, and for so many requests.
+constexpr size_t kMaxTableSites = 4'000'000;
+constexpr size_t kMinTables = 4;
+constexpr size_t kMaxTables = 128;
+// Priorities of nodes by the score of their next slot; above any score.
+constexpr int64_t kScoreBias = int64_t{1} << 61;
+
+// The one number, or 0.
+uint32_t FixedCount(const RequestLevel& level) {
+  const CountRange& count = level.request->count;
+  return count.min == count.max ? count.min : 0;
+}
+
+uint32_t HighestBit(uint64_t bits) {
+  return static_cast<uint32_t>(std::bit_width(bits) - 1);
+}
+
+// Leaves are taken whole.
+uint32_t LeavesPerSlot(const LeafGroup& group, const SearchPlan::Part& part) {
+  return static_cast<uint32_t>((part.count + group.size - 1) / group.size);
+}
+
+}  // namespace
+
+IndexedSearch::IndexedSearch(const ResourceGraph& graph,
+                             const GraphState& state,
+                             const MatchPolicy& policy)
+    : graph_(graph),
+      state_(state),
+      policy_(policy),
+      pruner_(graph, state, TraverserKind::kSimple),
+      topology_(graph, state) {}
+
+void IndexedSearch::GraphChanged() {
+  tables_.clear();
+  layouts_.clear();
+  pruner_.GraphChanged();
+  topology_ = Topology(graph_, state_);
+}
+
+std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request) {
+  // Scores that are not told apart by ids leave ties to the order of a walk.
+  const bool by_id =
+      policy_.order == MatchPolicy::Order::kHigh || policy_.order == MatchPolicy::Order::kLow;
+  if (!by_id || topology_.sites().empty()) return std::nullopt;
+  const auto types = topology_.types();
+  if (!topology_.HasUniqueIds(topology_.node_depth())) return std::nullopt;
+  SearchPlan plan;
+  plan.number = ++plans_;
+  plan.request = &request;
+  uint32_t next = 0;
+  const Levels* levels = &request.levels;
+  while (true) {
+    if (levels->size() != 1) return std::nullopt;
+    const RequestLevel& level = levels->front();
+    const uint32_t count = FixedCount(level);
+    if (count == 0) return std::nullopt;
+    // Levels may be left out above the first that is named only.
+    const bool first = levels == &request.levels;
+    if (level.is_slot()) {
+      if (!first && next != topology_.node_depth()) return std::nullopt;
+      plan.stages.push_back({topology_.node_depth(), count, levels});
+      return AddParts(level, &plan) ? std::optional(std::move(plan)) : std::nullopt;
+    }
+    const auto type = std::find(types.begin(), types.end(), level.type);
+    if (type == types.end()) return std::nullopt;
+    const auto depth = static_cast<uint32_t>(type - types.begin());
+    if (first ? depth < next : depth != next) return std::nullopt;
+    const bool exclusive = level.request->exclusivity == Exclusivity::kExclusive;
+    if (depth == topology_.node_depth()) {
+      if (level.with.size() != 1 || !level.with.front().is_slot()) return std::nullopt;
+      plan.stages.push_back({depth, count, levels});
+      plan.names_nodes = true;
+      plan.exclusive_nodes = exclusive;
+      plan.slots_per_node = FixedCount(level.with.front());
+      const bool good = plan.slots_per_node > 0 && AddParts(level.with.front(), &plan);
+      return good ? std::optional(std::move(plan)) : std::nullopt;
+    }
+    if (exclusive || !topology_.HasUniqueIds(depth)) return std::nullopt;
+    if (depth == 0 && count != 1) return std::nullopt;
+    if (depth > 0) plan.stages.push_back({depth, count, levels});
+    next = depth + 1;
+    levels = &level.with;
+  }
+}
+
+bool IndexedSearch::AddParts(const RequestLevel& slot, SearchPlan* plan) const {
+  std::set<TypeId> types(topology_.types().begin(), topology_.types().end());
+  for (const RequestLevel& part : slot.with) {
+    const uint32_t count = FixedCount(part);
+    const bool plain = count > 0 && !part.is_slot() && part.with.empty() &&
+                       part.request->exclusivity != Exclusivity::kShared;
+    if (!plain || topology_.HasElsewhere(part.type) || !types.insert(part.type).second) {
+      return false;
+    }
+    plan->parts.push_back({part.type, count});
+  }
+  return !plan->parts.empty();
+}
+
+// Policies that stop at the first match go from vertex to vertex; for others what is below a vertex
+// that the request does not name is as good as below the vertex above.
+const IndexedSearch::Layout& IndexedSearch::LayoutFor(const SearchPlan& plan) {
+  std::vector<bool> gathers(topology_.node_depth() + 1, policy_.stop_on_first);
+  gathers.front() = true;
+  for (const SearchPlan::Stage& stage : plan.stages) gathers[stage.depth] = true;
+  gathers.back() = false;
+  for (const Layout& layout : layouts_) {
+    if (layout.gathers == gathers) return layout;
+  }
+  return layouts_.emplace_back(MakeLayout(gathers));
+}
+
+IndexedSearch::Layout IndexedSearch::MakeLayout(const std::vector<bool>& gathers) const {
+  const auto sites = topology_.sites();
+  Layout layout;
+  layout.gathers = gathers;
+  layout.group_at.assign(sites.size(), kNoGroup);
+  layout.group_of.assign(sites.size(), kNoGroup);
+  layout.place_in.assign(sites.size(), 0);
+  std::vector<std::vector<SiteId>> members;
+  for (SiteId s = 0; s < sites.size(); ++s) {
+    const uint32_t depth = sites[s].depth;
+    if (gathers[depth]) {
+      layout.group_at[s] = static_cast<uint32_t>(members.size());
+      members.emplace_back();
+    }
+    if (depth == 0 || (!gathers[depth] && depth != topology_.node_depth())) continue;
+    SiteId above = sites[s].parent;
+    while (!gathers[sites[above].depth]) above = sites[above].parent;
+    layout.group_of[s] = layout.group_at[above];
+    members[layout.group_at[above]].push_back(s);
+  }
+  // Among equals the last one is taken.
+  const auto before = [&](SiteId a, SiteId b) {
+    const Vertex& left = graph_.vertex(sites[a].vertex);
+    const Vertex& right = graph_.vertex(sites[b].vertex);
+    if (policy_.stop_on_first) {
+      return std::pair(left.uniq_id, sites[a].edge) < std::pair(right.uniq_id, sites[b].edge);
+    }
+    return policy_.order == MatchPolicy::Order::kLow ? left.id > right.id : left.id < right.id;
+  };
+  for (std::vector<SiteId>& of_group : members) {
+    std::sort(of_group.begin(), of_group.end(), before);
+    const auto first = static_cast<uint32_t>(layout.members.size());
+    layout.groups.push_back({layout.tree_length, first, static_cast<uint32_t>(of_group.size())});
+    layout.tree_length += Tournament::Length(of_group.size());
+    for (const SiteId site : of_group) {
+      layout.place_in[site] = static_cast<uint32_t>(layout.members.size()) - first;
+      layout.members.push_back(site);
+    }
+  }
+  return layout;
+}
+
+IndexedSearch::Table* IndexedSearch::TableFor(const SearchPlan& plan, const Window& window) {
+  const Key key{plan.number, window};
+  for (auto table = tables_.begin(); table != tables_.end(); ++table) {
+    if (!(table->key == key)) continue;
+    tables_.splice(tables_.begin(), tables_, table);
+    Update(&tables_.front());
+    return &tables_.front();
+  }
+  const size_t most = std::clamp(kMaxTableSites / topology_.sites().size(), kMinTables, kMaxTables);
+  if (tables_.size() < most) {
+    tables_.emplace_front();
+  } else {
+    tables_.splice(tables_.begin(), tables_, std::prev(tables_.end()));
+  }
+  Table& table = tables_.front();
+  table.key = key;
+  table.layout = &LayoutFor(plan);
+  table.slots_compete = !plan.names_nodes && !policy_.stop_on_first;
+  Reset(&table);
+  return &table;
+}
+
+Tournament IndexedSearch::TreeOf(Table* table, uint32_t group) {
+  const Layout::Group& known = table->layout->groups[group];
+  return {table->trees.data() + known.tree, known.size};
+}
+
+uint64_t IndexedSearch::FirstPriority(const Table& table, SiteId site) const {
+  const Site& here = topology_.site(site);
+  if (policy_.stop_on_first) return std::min(state_.Weight(here.edge), UINT64_MAX - 1) + 1;
+  // Its best slot is not known yet: it is looked at before any slot is taken.
+  const bool unknown = table.slots_compete && here.depth == topology_.node_depth();
+  return unknown ? UINT64_MAX : 1;
+}
+
+void IndexedSearch::Reset(Table* table) const {
+  const Layout& layout = *table->layout;
+  table->seen = state_.changes_end();
+  table->slots.assign(topology_.sites().size(), kUnknown);
+  table->trees.assign(layout.tree_length, Tournament::kOut);
+  for (uint32_t group = 0; group < layout.groups.size(); ++group) {
+    Tournament tree = TreeOf(table, group);
+    for (uint32_t place = 0; place < layout.groups[group].size; ++place) {
+      const SiteId site = layout.members[layout.groups[group].first + place];
+      tree.Place(place, FirstPriority(*table, site));
+    }
+    tree.Build();
+  }
+}
+
+void IndexedSearch::Update(Table* table) const {
+  if (table->seen < state_.changes_begin()) {
+    Reset(table);
+    return;
+  }
+  const auto changes = state_.changes();
+  for (size_t i = table->seen - state_.changes_begin(); i < changes.size(); ++i) {
+    const SiteId site = topology_.SiteOf(changes[i].vertex);
+    if (site != kNoSite) Mark(table, site, changes[i].below);
+  }
+  table->seen = state_.changes_end();
+}
+
+void IndexedSearch::Mark(Table* table, SiteId site, bool below) const {
+  const Layout& layout = *table->layout;
+  const auto may_fit = [&](SiteId s) {
+    if (layout.group_of[s] == kNoGroup) return;
+    TreeOf(table, layout.group_of[s]).Set(layout.place_in[s], FirstPriority(*table, s));
+  };
+  const SiteId end = below ? topology_.site(site).end : site + 1;
+  for (SiteId s = site; s < end; ++s) {
+    table->slots[s] = kUnknown;
+    may_fit(s);
+  }
+  for (SiteId s = topology_.site(site).parent; s != kNoSite; s = topology_.site(s).parent) {
+    may_fit(s);
+  }
+}
+
+IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
+                                            const Window& window,
+                                            Selection* selection) {
+  // When nothing is to begin later, what is free now is free for however long.
+  Window canonical = window;
+  if (window.kind == Window::Kind::kNow && window.at_s == 0 && !state_.HoldsLater()) {
+    canonical.duration_s = 1;
+  }
+  plan_ = &plan;
+  pruner_.Begin(plan.request->job, canonical);
+  if (pruner_.Prune(graph_.root(), plan.request->levels, false)) return Answer::kNothingFits;
+  table_ = TableFor(plan, canonical);
+  ambiguous_ = false;
+  taken_.clear();
+  std::vector<Unit> units;
+  const uint32_t found = Gather(0, 0, &units);
+  if (ambiguous_) return Answer::kAskAWalk;
+  if (found < plan.stages.front().wanted) return Answer::kNothingFits;
+  Choose(0, 0, &units);
+  if (selection == nullptr) return Answer::kFound;
+  selection->holding.at_s = window.at_s;
+  selection->holding.duration_s = window.duration_s;
+  selection->holding.reserved = window.kind == Window::Kind::kLater;
+  Collect(selection);
+  return Answer::kFound;
+}
+
+uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units) {
+  const uint32_t wanted = plan_->stages[stage].wanted;
+  const bool at_nodes = stage + 1 == plan_->stages.size();
+  if (at_nodes && !plan_->names_nodes && !policy_.stop_on_first) {
+    return GatherSlotsByScore(at, wanted);
+  }
+  const Layout& layout = *table_->layout;
+  const uint32_t group = layout.group_at[at];
+  Tournament tree = TreeOf(table_, group);
+  std::vector<std::pair<size_t, uint64_t>> met;
+  uint32_t found = 0;
+  while (found < wanted) {
+    const size_t place = tree.Best();
+    if (place == Tournament::kNobody) break;
+    const uint64_t priority = tree.Priority(place);
+    tree.Set(place, Tournament::kOut);
+    const uint32_t here =
+        VisitMember(layout.members[layout.groups[group].first + place], stage, units);
+    // Who has nothing stays out until it changes.
+    if (here > 0) met.emplace_back(place, priority);
+    found += here;
+  }
+  for (const auto& [place, priority] : met) tree.Set(place, priority);
+  return found;
+}
+
+// What the member has of what the stage wants: at most that much.
+uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>* units) {
+  const Site& here = topology_.site(site);
+  const SearchPlan::Stage& wanted = plan_->stages[stage];
+  const size_t first = taken_.size();
+  const int64_t id = graph_.vertex(here.vertex).id;
+  if (here.depth == topology_.node_depth()) {
+    const uint32_t slots = SlotsOn(site);
+    if (slots == 0) return 0;
+    if (!plan_->names_nodes) {
+      taken_.push_back({site, std::min(slots, wanted.wanted)});
+      return taken_.back().slots;
+    }
+    taken_.push_back({site, plan_->slots_per_node});
+    units->push_back({id, first, first + 1});
+    return 1;
+  }
+  if (pruner_.Prune(here.vertex, *wanted.levels, false)) return 0;
+  if (here.depth < wanted.depth) return Gather(site, stage, units);
+  std::vector<Unit> below;
+  if (Gather(site, stage + 1, &below) < plan_->stages[stage + 1].wanted) {
+    taken_.resize(first);
+    return 0;
+  }
+  Choose(stage + 1, first, &below);
+  units->push_back({id, first, taken_.size()});
+  return 1;
+}
+
+// Slots of different nodes compete: the node whose next slot is the best goes first.
+uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
+  const Layout& layout = *table_->layout;
+  const uint32_t group = layout.group_at[at];
+  Tournament tree = TreeOf(table_, group);
+  struct Node {
+    size_t place;
+    std::vector<uint64_t> priorities;  // of its slots
+    size_t taken;                      // where it is in `taken_`
+  };
+  std::vector<Node> nodes;
+  uint64_t last = 0;
+  uint32_t found = 0;
+  while (found < wanted) {
+    const size_t place = tree.Best();
+    if (place == Tournament::kNobody) break;
+    const SiteId site = layout.members[layout.groups[group].first + place];
+    auto node = std::find_if(
+        nodes.rbegin(), nodes.rend(), [place](const Node& known) { return known.place == place; });
+    if (node == nodes.rend()) {
+      const uint32_t slots = SlotsOn(site);
+      if (slots == 0) {
+        tree.Set(place, Tournament::kOut);
+        continue;
+      }
+      Node met{place, {}, taken_.size()};
+      for (const int64_t score : SlotScores(site, std::min(slots, wanted))) {
+        met.priorities.push_back(SlotPriority(score));
+      }
+      tree.Set(place, met.priorities.front());
+      taken_.push_back({site, 0});
+      nodes.push_back(std::move(met));
+      continue;
+    }
+    last = tree.Priority(place);
+    const uint32_t taken = ++taken_[node->taken].slots;
+    tree.Set(place, taken < node->priorities.size() ? node->priorities[taken] : Tournament::kOut);
+    ++found;
+  }
+  const size_t next = tree.Best();
+  if (found == wanted && next != Tournament::kNobody && tree.Priority(next) == last) {
+    ambiguous_ = true;
+  }
+  for (const Node& node : nodes) tree.Set(node.place, node.priorities.front());
+  std::erase_if(taken_, [](const Taken& taken) { return taken.slots == 0; });
+  return found;
+}
+
+// Keeps the best of what was gathered since `first`, as many as the stage wants.
+void IndexedSearch::Choose(size_t stage, size_t first, std::vector<Unit>* units) {
+  const uint32_t wanted = plan_->stages[stage].wanted;
+  if (stage + 1 == plan_->stages.size() && !plan_->names_nodes) {
+    ChooseSlots(wanted, first);
+    return;
+  }
+  if (units->size() <= wanted) return;
+  const bool low = policy_.order == MatchPolicy::Order::kLow;
+  std::sort(units->begin(), units->end(), [low](const Unit& a, const Unit& b) {
+    return low ? a.id < b.id : a.id > b.id;
+  });
+  std::vector<Taken> best;
+  for (size_t i = 0; i < wanted; ++i) {
+    best.insert(best.end(),
+                taken_.begin() + static_cast<ptrdiff_t>((*units)[i].first),
+                taken_.begin() + static_cast<ptrdiff_t>((*units)[i].last));
+  }
+  taken_.resize(first);
+  taken_.insert(taken_.end(), best.begin(), best.end());
+}
+
+void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
+  uint64_t found = 0;
+  for (size_t i = first; i < taken_.size(); ++i) found += taken_[i].slots;
+  if (found <= wanted) return;
+  struct Slot {
+    int64_t score;
+    size_t taken;
+  };
+  std::vector<Slot> slots;
+  for (size_t i = first; i < taken_.size(); ++i) {
+    for (const int64_t score : SlotScores(taken_[i].node, taken_[i].slots)) {
+      slots.push_back({score, i});
+    }
+    taken_[i].slots = 0;
+  }
+  // A walk sorts its candidates like this: equals end up in the same order here and there.
+  const bool low = policy_.order == MatchPolicy::Order::kLow;
+  std::sort(slots.begin(), slots.end(), [low](const Slot& a, const Slot& b) {
+    return low ? a.score < b.score : a.score > b.score;
+  });
+  for (size_t i = 0; i < wanted; ++i) ++taken_[slots[i].taken].slots;
+  std::erase_if(taken_, [](const Taken& taken) { return taken.slots == 0; });
+}
+
+uint64_t IndexedSearch::SlotPriority(int64_t score) const {
+  const int64_t up = policy_.order == MatchPolicy::Order::kLow ? kScoreBias - score : score;
+  return static_cast<uint64_t>(up);
+}
+
+uint32_t IndexedSearch::SlotsOn(SiteId site) {
+  uint32_t& slots = table_->slots[site];
+  if (slots == kUnknown) slots = CountSlots(site);
+  return slots;
+}
+
+uint32_t IndexedSearch::CountSlots(SiteId site) {
+  const VertexId node = topology_.site(site).vertex;
+  const Levels& levels = *plan_->stages.back().levels;
+  if (!MayReach(site) || pruner_.Prune(node, levels, plan_->exclusive_nodes)) return 0;
+  uint64_t slots = kUnknown - 1;
+  for (const SearchPlan::Part& part : plan_->parts) {
+    uint64_t leaves = 0;
+    uint32_t per_slot = 1;
+    for (const LeafGroup& group : state_.GroupsOf(node)) {
+      if (group.type != part.type) continue;
+      leaves += static_cast<uint64_t>(std::popcount(Usable(group)));
+      per_slot = LeavesPerSlot(group, part);
+    }
+    slots = std::min(slots, leaves / per_slot);
+  }
+  if (!plan_->names_nodes) return static_cast<uint32_t>(slots);
+  return slots >= plan_->slots_per_node ? plan_->slots_per_node : 0;
+}
+
+// Whether the vertices between the node and where it is gathered can be passed.
+bool IndexedSearch::MayReach(SiteId site) const {
+  const Window& window = table_->key.window;
+  SiteId above = topology_.site(site).parent;
+  for (; table_->layout->group_at[above] == kNoGroup; above = topology_.site(above).parent) {
+    const VertexId v = topology_.site(above).vertex;
+    if (window.kind != Window::Kind::kEver && !graph_.vertex(v).up) return false;
+    if (state_.FreeDuring(v, window.at_s, window.duration_s) <= 0) return false;
+  }
+  return true;
+}
+
+uint64_t IndexedSearch::Usable(const LeafGroup& group) const {
+  const Window& window = table_->key.window;
+  uint64_t leaves = group.present & ~group.HeldDuring(window.at_s, window.duration_s);
+  if (window.kind != Window::Kind::kEver) leaves &= group.up;
+  // A job beyond its end still holds what it holds.
+  if (window.kind == Window::Kind::kNow) leaves &= ~group.Allocated();
+  return leaves;
+}
+
+void IndexedSearch::PutInOrder(VertexId node, const SearchPlan::Part& part) {
+  leaves_.clear();
+  const auto groups = state_.GroupsOf(node);
+  size_t most = SIZE_MAX;
+  for (size_t g = groups.size(); g-- > 0;) {
+    const LeafGroup& group = groups[g];
+    if (group.type != part.type) continue;
+    if (policy_.stop_on_first) {
+      const uint64_t slots =
+          plan_->names_nodes ? plan_->slots_per_node : plan_->stages.back().wanted;
+      most = slots * LeavesPerSlot(group, part);
+    }
+    for (uint64_t usable = Usable(group); usable != 0 && leaves_.size() < most;) {
+      const uint32_t bit = HighestBit(usable);
+      usable &= ~(uint64_t{1} << bit);
+      leaves_.push_back({static_cast<uint32_t>(g), bit});
+    }
+  }
+  if (policy_.order == MatchPolicy::Order::kLow) std::reverse(leaves_.begin(), leaves_.end());
+}
+
+std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
+  const VertexId node = topology_.site(site).vertex;
+  const auto groups = state_.GroupsOf(node);
+  const int64_t node_score = NodeScore(policy_, graph_.vertex(node));
+  std::vector<int64_t> scores(slots, kMet);
+  for (const SearchPlan::Part& part : plan_->parts) {
+    PutInOrder(node, part);
+    const uint32_t per_slot = LeavesPerSlot(groups[leaves_.front().group], part);
+    for (size_t i = 0; i < size_t{slots} * per_slot; ++i) {
+      const VertexId leaf = groups[leaves_[i].group].leaves[leaves_[i].bit];
+      scores[i / per_slot] += VertexScore(policy_, graph_.vertex(leaf), node_score);
+    }
+  }
+  return scores;
+}
+
+// Sites below their parents, in the order of the edges: as a walk goes.
+void IndexedSearch::Collect(Selection* selection) {
+  std::sort(
+      taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.node < b.node; });
+  std::vector<SiteId> open = {0};
+  const auto close_before = [&](SiteId node) {
+    while (topology_.site(open.back()).end <= node) {
+      CollectSite(open.back(), false, selection);
+      open.pop_back();
+    }
+  };
+  for (const Taken& taken : taken_) {
+    close_before(taken.node);
+    const size_t depth = open.size();
+    for (SiteId s = topology_.site(taken.node).parent; s != open[depth - 1];
+         s = topology_.site(s).parent) {
+      open.insert(open.begin() + static_cast<ptrdiff_t>(depth), s);
+    }
+    CollectNode(taken, selection);
+  }
+  for (; !open.empty(); open.pop_back()) CollectSite(open.back(), false, selection);
+}
+
+void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
+  const VertexId node = topology_.site(taken.node).vertex;
+  const auto groups = state_.GroupsOf(node);
+  const bool whole = plan_->exclusive_nodes || policy_.node_exclusive;
+  std::vector<uint64_t> picked(groups.size(), 0);
+  for (size_t g = 0; whole && g < groups.size(); ++g) picked[g] = groups[g].present;
+  for (const SearchPlan::Part& part : plan_->parts) {
+    if (whole) break;
+    PutInOrder(node, part);
+    const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
+    for (size_t i = 0; i < count; ++i) {
+      picked[leaves_[i].group] |= uint64_t{1} << leaves_[i].bit;
+    }
+  }
+  for (const EdgeId e : graph_.vertex(node).out) {
+    const VertexId leaf = graph_.edge(e).target;
+    if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
+    const LeafGroup& group = state_.GroupOf(leaf);
+    if ((picked[static_cast<size_t>(&group - groups.data())] & state_.BitOf(leaf)) == 0) continue;
+    selection->holding.vertices.push_back({leaf, e, group.size, true});
+  }
+  CollectSite(taken.node, whole, selection);
+}
+
+void IndexedSearch::CollectSite(SiteId site, bool exclusive, Selection* selection) const {
+  const Site& here = topology_.site(site);
+  selection->holding.vertices.push_back({here.vertex, here.edge, 1, exclusive});
+  if (here.edge != kNoEdge) selection->used.push_back(here.edge);
+}
+
+}  // namespace fluxqueue::graph

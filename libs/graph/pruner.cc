@@ -1,0 +1,66 @@
+#include "libs/graph/pruner.h"
+
+#include <span>
+
+namespace fluxqueue::graph {
+
+Pruner::Pruner(const ResourceGraph& graph, const GraphState& state, TraverserKind kind)
+    : graph_(graph), state_(state), kind_(kind) {
+  GraphChanged();
+}
+
+void Pruner::GraphChanged() {
+  node_type_ = graph_.types().Find("node");
+  storage_node_type_ = graph_.types().Find("storage_node");
+}
+
+bool Pruner::MeetsConstraint(const Vertex& vertex) const {
+  if (!job_->constrained) return true;
+  if (vertex.type != node_type_ && vertex.type != storage_node_type_) return true;
+  return job_->constraint.Matches({vertex.name, vertex.rank, vertex.properties});
+}
+
+bool Pruner::Prune(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const {
+  const Vertex& vertex = graph_.vertex(v);
+  if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
+  if (!MeetsConstraint(vertex)) return true;
+  if (state_.FreeDuring(v, window_.at_s, window_.duration_s) <= 0) return true;
+  return PruneByLevels(v, levels, exclusive);
+}
+
+bool Pruner::PruneByLevels(VertexId v,
+                           const std::vector<RequestLevel>& levels,
+                           bool exclusive) const {
+  bool pruned = false;
+  for (const RequestLevel& level : levels) {
+    if (level.type != graph_.vertex(v).type && !level.is_slot()) continue;
+    pruned = PruneByLevel(v, level, exclusive);
+    // Of slots that are alternatives, Fluxion lets the last one decide.
+    const bool alternative = kind_ == TraverserKind::kFlexible && level.is_slot();
+    if (pruned && !alternative) return true;
+  }
+  return pruned;
+}
+
+bool Pruner::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const {
+  if (!level.is_slot()) {
+    // What is inside a slot cannot be shared.
+    if (exclusive && level.request->exclusivity == Exclusivity::kShared) return true;
+    if (exclusive || level.request->exclusivity == Exclusivity::kExclusive) {
+      // A job beyond its end still holds what it holds.
+      if (window_.kind == Window::Kind::kNow && state_.IsAllocated(v)) return true;
+      if (!state_.IsUnusedDuring(v, window_.at_s, window_.duration_s)) return true;
+    }
+  }
+  if (level.below.empty()) return false;
+  const std::span<const TypeId> types = state_.FilterTypes(v);
+  const std::span<const Timeline> filters = state_.Filters(v);
+  for (size_t i = 0; i < filters.size(); ++i) {
+    const auto needed = level.below.find(types[i]);
+    const int64_t amount = needed == level.below.end() ? 0 : needed->second;
+    if (amount > filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;
+  }
+  return false;
+}
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,64 @@
+// The part of a graph from the root down to its nodes, when it has a plain shape: every node is at
+// the same depth, below vertices of the same types, and all that it contains are leaves that stand
+// in groups (cores, gpus, memory). That is what Kubernetes clusters look like, and most others.
+//
+// Vertices of this part are sites. Sites are numbered as a walk along the edges meets them, so that
+// what is below a site are the numbers behind its own.
+//
+// Immutable; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "libs/graph/graph_state.h"
+#include "libs/graph/resource_graph.h"
+
+namespace fluxqueue::graph {
+
+using SiteId = uint32_t;
+
+inline constexpr SiteId kNoSite = UINT32_MAX;
+
+struct Site {
+  VertexId vertex = 0;
+  EdgeId edge = kNoEdge;    // that leads to it
+  SiteId parent = kNoSite;  // none for the root
+  SiteId end = 0;           // one behind the last site below
+  uint32_t depth = 0;       // 0: the root
+};
+
+class Topology {
+ public:
+  // Without any site when the graph has no such shape.
+  Topology(const ResourceGraph& graph, const GraphState& state);
+
+  std::span<const Site> sites() const { return sites_; }
+  const Site& site(SiteId s) const { return sites_[s]; }
+  // kNoSite when the vertex is none.
+  SiteId SiteOf(VertexId v) const { return site_of_[v]; }
+  // By depth, from the root to the nodes.
+  std::span<const TypeId> types() const { return types_; }
+  uint32_t node_depth() const { return static_cast<uint32_t>(types_.size()) - 1; }
+  // Whether ids tell all sites of the depth apart.
+  bool HasUniqueIds(uint32_t depth) const { return unique_ids_[depth]; }
+  // Beside the sites, above the nodes.
+  bool HasElsewhere(TypeId type) const { return elsewhere_.contains(type); }
+
+ private:
+  bool AddBelow(const ResourceGraph& graph, const GraphState& state, SiteId parent);
+  bool AddNode(const ResourceGraph& graph, const GraphState& state, VertexId node);
+  void NoteElsewhere(const ResourceGraph& graph, VertexId v);
+
+  std::vector<Site> sites_;
+  std::vector<SiteId> site_of_;  // by vertex
+  std::vector<TypeId> types_;
+  std::vector<bool> unique_ids_;
+  std::set<TypeId> elsewhere_;
+  std::vector<bool> leads_to_node_;  // by vertex
+  TypeId node_type_ = NameTable::kUnknown;
+};
+
+}  // namespace fluxqueue::graph
