@@ -311,37 +311,55 @@ GraphState::Sums GraphState::SumUp(VertexId v, std::vector<bool>* seen, bool mak
 }
 
 void GraphState::SumUpBelow(Holding* holding) {
+  const std::vector<HeldVertex>& vertices = holding->vertices;
   std::vector<int64_t>& below = holding->below;
   below.clear();
-  for (const HeldVertex& held : holding->vertices) {
+  for (const HeldVertex& held : vertices) {
+    if (IsGrouped(held.vertex)) continue;
     sums_at_[held.vertex] = static_cast<uint32_t>(below.size() + 1);
-    below.insert(below.end(), FilterTypes(held.vertex).size(), Holding::kNothing);
+    below.insert(below.end(), at(held.vertex).filter_types.size(), Holding::kNothing);
   }
-  std::vector<VertexId> above;
-  for (size_t i = 0; i < holding->vertices.size(); ++i) {
-    const HeldVertex& held = holding->vertices[i];
-    const Vertex& vertex = graph_->vertex(held.vertex);
-    if (!filters_.Tracks(vertex.type)) continue;
-    int64_t amount = held.exclusive ? vertex.size : vertex.size - held.amount;
-    // Leaves of one group are below the same vertices.
-    for (; IsGrouped(held.vertex) && i + 1 < holding->vertices.size(); ++i) {
-      const Place next = places_[holding->vertices[i + 1].vertex];
-      if (next.bit == Place::kAlone || next.index != places_[held.vertex].index) break;
-      amount += vertex.size;
+  for (size_t i = 0; i < vertices.size();) {
+    const VertexId v = vertices[i].vertex;
+    if (!IsGrouped(v)) {
+      const Vertex& vertex = graph_->vertex(v);
+      const int64_t amount = vertices[i].exclusive ? vertex.size : vertex.size - vertices[i].amount;
+      AddAbove(v, vertex.type, amount, &below);
+      ++i;
+      continue;
     }
-    // Once for each vertex above it, whatever the way.
-    above.assign(1, held.vertex);
-    for (size_t j = 0; j < above.size(); ++j) {
-      for (const EdgeId e : graph_->vertex(above[j]).in) {
-        const Edge& edge = graph_->edge(e);
-        if (edge.subsystem != ResourceGraph::kContainment || sums_at_[edge.source] == 0) continue;
-        if (std::find(above.begin(), above.end(), edge.source) != above.end()) continue;
-        AddBelow(edge.source, vertex.type, amount, &below);
-        above.push_back(edge.source);
-      }
+    const LeafGroup& group = GroupOf(v);
+    const size_t end = EndOfLeaves(vertices, i);
+    AddAbove(v, group.type, static_cast<int64_t>(end - i) * group.size, &below);
+    i = end;
+  }
+  for (const HeldVertex& held : vertices) {
+    if (!IsGrouped(held.vertex)) sums_at_[held.vertex] = 0;
+  }
+}
+
+size_t GraphState::EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i) const {
+  const uint32_t group = places_[vertices[i].vertex].index;
+  for (++i; i < vertices.size(); ++i) {
+    const Place next = places_[vertices[i].vertex];
+    if (next.bit == Place::kAlone || next.index != group) break;
+  }
+  return i;
+}
+
+// To what each vertex above this one has below itself: once, whatever the way.
+void GraphState::AddAbove(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below) {
+  if (!filters_.Tracks(type)) return;
+  above_.assign(1, v);
+  for (size_t i = 0; i < above_.size(); ++i) {
+    for (const EdgeId e : graph_->vertex(above_[i]).in) {
+      const Edge& edge = graph_->edge(e);
+      if (edge.subsystem != ResourceGraph::kContainment || sums_at_[edge.source] == 0) continue;
+      if (std::find(above_.begin(), above_.end(), edge.source) != above_.end()) continue;
+      AddBelow(edge.source, type, amount, below);
+      above_.push_back(edge.source);
     }
   }
-  for (const HeldVertex& held : holding->vertices) sums_at_[held.vertex] = 0;
 }
 
 void GraphState::AddBelow(VertexId v,
@@ -387,20 +405,16 @@ void GraphState::Change(const Holding& holding, bool hold) {
   const int64_t* below = holding.below.data();
   const LeafGroup::Span nothing{
       holding.at_s, holding.at_s + holding.duration_s, 0, holding.reserved};
-  for (size_t i = 0; i < vertices.size(); ++i) {
+  for (size_t i = 0; i < vertices.size();) {
     if (!IsGrouped(vertices[i].vertex)) {
-      below = ChangeVertex(holding, vertices[i], below, hold);
+      below = ChangeVertex(holding, vertices[i++], below, hold);
       continue;
     }
-    const uint32_t group = places_[vertices[i].vertex].index;
     LeafGroup::Span span = nothing;
-    span.leaves = Bit(vertices[i].vertex);
-    for (; i + 1 < vertices.size(); ++i) {
-      const Place next = places_[vertices[i + 1].vertex];
-      if (next.bit == Place::kAlone || next.index != group) break;
-      span.leaves |= Bit(vertices[i + 1].vertex);
-    }
-    ChangeLeaves(&groups_[group], span, hold);
+    const size_t end = EndOfLeaves(vertices, i);
+    LeafGroup& group = groups_[places_[vertices[i].vertex].index];
+    for (; i < end; ++i) span.leaves |= Bit(vertices[i].vertex);
+    ChangeLeaves(&group, span, hold);
   }
 }
 

@@ -244,6 +244,9 @@ class GraphState {
   GraphState(const GraphState&) = default;
   GraphState& operator=(GraphState&&) = default;
 
+  // One behind the last leaf of the same group as vertices[i].
+  size_t EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i) const;
+  void AddAbove(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below);
   void AddBelow(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below) const;
   TryOrder OrderOf(VertexId v) const;
 
@@ -262,6 +265,7 @@ class GraphState {
   uint64_t log_begin_ = 0;
   // Of SumUpBelow: by vertex, one more than where its sums begin; 0: it is not held.
   std::vector<uint32_t> sums_at_;
+  std::vector<VertexId> above_;
 };
 
 template <typename Visit>

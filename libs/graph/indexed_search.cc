@@ -508,10 +508,24 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
   return scores;
 }
 
+// Vertices in what was taken, and those above them.
+size_t IndexedSearch::HeldAtMost() const {
+  size_t per_slot = 0;
+  for (const SearchPlan::Part& part : plan_->parts) per_slot += part.count;
+  size_t vertices = 1;
+  for (const Taken& taken : taken_) {
+    const Site& node = topology_.site(taken.node);
+    const size_t below = graph_.vertex(node.vertex).out.size();
+    vertices += node.depth + (HoldsWholeNodes() ? below : std::min(below, per_slot * taken.slots));
+  }
+  return vertices;
+}
+
 // Sites below their parents, in the order of the edges: as a walk goes.
 void IndexedSearch::Collect(Selection* selection) {
   std::sort(
       taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.node < b.node; });
+  selection->holding.vertices.reserve(HeldAtMost());
   std::vector<SiteId> open = {0};
   const auto close_before = [&](SiteId node) {
     while (topology_.site(open.back()).end <= node) {
@@ -534,7 +548,7 @@ void IndexedSearch::Collect(Selection* selection) {
 void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
   const VertexId node = topology_.site(taken.node).vertex;
   const auto groups = state_.GroupsOf(node);
-  const bool whole = plan_->exclusive_nodes || policy_.node_exclusive;
+  const bool whole = HoldsWholeNodes();
   std::vector<uint64_t> picked(groups.size(), 0);
   for (size_t g = 0; whole && g < groups.size(); ++g) picked[g] = groups[g].present;
   for (const SearchPlan::Part& part : plan_->parts) {

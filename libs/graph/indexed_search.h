@@ -151,6 +151,8 @@ class IndexedSearch {
   std::vector<int64_t> SlotScores(SiteId site, uint32_t slots);
   uint64_t SlotPriority(int64_t score) const;
 
+  bool HoldsWholeNodes() const { return plan_->exclusive_nodes || policy_.node_exclusive; }
+  size_t HeldAtMost() const;
   void Collect(Selection* selection);
   void CollectNode(const Taken& taken, Selection* selection);
   void CollectSite(SiteId site, bool exclusive, Selection* selection) const;

@@ -4,6 +4,12 @@
 #include <iterator>
 
 namespace fluxqueue::graph {
+namespace {
+
+// The beginning, and where one or two jobs end: most timelines have no more.
+constexpr size_t kFewPoints = 3;
+
+}  // namespace
 
 void Timeline::Run::FindLeast() {
   least = points.front().free;
@@ -93,6 +99,7 @@ bool operator==(const Timeline& a, const Timeline& b) {
 Timeline::Place Timeline::Touch(int64_t time) {
   if (runs_.empty()) {
     runs_.emplace_back();
+    runs_[0].points.reserve(kFewPoints);
     runs_[0].points.push_back({0, total_, 0});
     runs_[0].least = total_;
   }

@@ -84,7 +84,8 @@ struct Result {
   size_t samples = 0;
 };
 
-// Calls `once` until it says that there is no more, or the time is over.
+// Calls `once` with 1, 2, 3 … until it says that there is no more, then `again` with the last
+// number that there was, which makes room for another round; until the time is over.
 class Meter {
  public:
   Meter(std::string row, int64_t nodes, double seconds) : seconds_(seconds) {
@@ -92,15 +93,24 @@ class Meter {
     result_.nodes = nodes;
   }
 
-  Result Run(const std::function<bool(JobNumber)>& once) {
+  Result Run(const std::function<bool(JobNumber)>& once,
+             const std::function<void(JobNumber)>& again) {
     std::vector<double> took;
     const auto begun = Clock::now();
     double spent = 0;
-    for (JobNumber job = 1; Seconds(Clock::now() - begun) < seconds_; ++job) {
+    JobNumber job = 1;
+    for (; Seconds(Clock::now() - begun) < seconds_; ++job) {
       const auto before = Clock::now();
-      if (!once(job)) break;
-      took.push_back(Seconds(Clock::now() - before));
-      spent += took.back();
+      const bool more = once(job);
+      const double took_now = Seconds(Clock::now() - before);
+      if (!more && (again == nullptr || job == 1)) break;
+      if (!more) {
+        again(job - 1);
+        job = 0;
+        continue;
+      }
+      took.push_back(took_now);
+      spent += took_now;
     }
     result_.samples = took.size();
     if (took.empty()) return result_;
@@ -118,21 +128,26 @@ class Meter {
 
 class Bench {
  public:
-  Bench(int64_t nodes, double seconds) : nodes_(nodes), seconds_(seconds) {}
+  Bench(int64_t nodes, double seconds, std::string only)
+      : nodes_(nodes), seconds_(seconds), only_(std::move(only)) {}
 
   std::vector<Result> Run(const std::vector<std::string>& policies) {
-    for (const std::string& policy : policies) Fill(policy);
+    for (const std::string& policy : policies) {
+      if (Wants("fill, " + policy)) Fill(policy);
+    }
     const std::string& policy = policies.front();
-    Refuse(policy);
-    Cancel(policy);
-    WholeNodes(policy);
-    Reserve(policy);
-    Gangs(policy);
-    WriteR(policy);
+    if (Wants("refused, machine full")) Refuse(policy);
+    if (Wants("cancel")) Cancel(policy);
+    if (Wants("64 whole nodes")) WholeNodes(policy);
+    if (Wants("reserve, 1,000 mixed jobs")) Reserve(policy);
+    if (Wants("16 nodes in a rack, half of all")) Gangs(policy);
+    if (Wants("write R")) WriteR(policy);
     return std::move(results_);
   }
 
  private:
+  bool Wants(const std::string& row) const { return row.find(only_) != std::string::npos; }
+
   std::unique_ptr<GeneralEngine> Make(const std::string& policy) const {
     auto engine = GeneralEngine::Make(MakeGraph(nodes_),
                                       {.policy = policy, .prune_filters = "ALL:core,ALL:gpu"});
@@ -147,17 +162,26 @@ class Bench {
     CHECK(answer.ok() && answer->status == MatchStatus::kAllocated);
   }
 
-  void Measure(const std::string& row, const std::function<bool(JobNumber)>& once) {
-    results_.push_back(Meter(row, nodes_, seconds_).Run(once));
+  void Measure(const std::string& row,
+               const std::function<bool(JobNumber)>& once,
+               const std::function<void(JobNumber)>& again = nullptr) {
+    results_.push_back(Meter(row, nodes_, seconds_).Run(once, again));
+  }
+
+  static std::function<void(JobNumber)> CancelAllOf(GeneralEngine& engine) {
+    return [&engine](JobNumber last) {
+      for (JobNumber job = 1; job <= last; ++job) engine.Cancel(job);
+    };
   }
 
   void Fill(const std::string& policy) {
     const auto engine = Make(policy);
     const JobRequest request = OneNode();
-    Measure("fill, " + policy, [&](JobNumber job) {
+    const auto once = [&](JobNumber job) {
       return engine->Match(MatchOperation::kAllocate, job, request)->status ==
              MatchStatus::kAllocated;
-    });
+    };
+    Measure("fill, " + policy, once, CancelAllOf(*engine));
   }
 
   void Refuse(const std::string& policy) {
@@ -185,10 +209,11 @@ class Bench {
   void WholeNodes(const std::string& policy) {
     const auto engine = Make(policy);
     const JobRequest request = Request(Nodes(64, Slot(1, kCores), true), 3600);
-    Measure("64 whole nodes", [&](JobNumber job) {
+    const auto once = [&](JobNumber job) {
       return engine->Match(MatchOperation::kAllocate, job, request)->status ==
              MatchStatus::kAllocated;
-    });
+    };
+    Measure("64 whole nodes", once, CancelAllOf(*engine));
   }
 
   void Reserve(const std::string& policy) {
@@ -198,12 +223,13 @@ class Bench {
     for (int64_t i = 1; i <= 10; ++i) {
       mixed.push_back(Request(Nodes(1 + i % 4, Slot(1 + i % 2, 4 * (1 + i % 3))), 100 * i));
     }
-    Measure("reserve, 1,000 mixed jobs", [&](JobNumber job) {
+    const auto once = [&](JobNumber job) {
       if (job > 1000) return false;
       const auto answer =
           engine->Match(MatchOperation::kAllocateOrElseReserve, job, mixed[job % mixed.size()]);
       return answer->status == MatchStatus::kReserved;
-    });
+    };
+    Measure("reserve, 1,000 mixed jobs", once, CancelAllOf(*engine));
   }
 
   void Gangs(const std::string& policy) {
@@ -212,10 +238,11 @@ class Bench {
         fmt::format(R"({{"type": "rack", "count": 1, "with": [{}]}})", Nodes(16, Slot(1, 4))),
         3600,
         R"(, "constraints": {"properties": ["half"]})");
-    Measure("16 nodes in a rack, half of all", [&](JobNumber job) {
+    const auto once = [&](JobNumber job) {
       return engine->Match(MatchOperation::kAllocate, job, request)->status ==
              MatchStatus::kAllocated;
-    });
+    };
+    Measure("16 nodes in a rack, half of all", once, CancelAllOf(*engine));
   }
 
   void WriteR(const std::string& policy) {
@@ -234,6 +261,7 @@ class Bench {
 
   int64_t nodes_;
   double seconds_;
+  std::string only_;
   std::vector<Result> results_;
 };
 
@@ -289,6 +317,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> policies = {"first", "low", "lonode", "lonodex"};
   double seconds = 2;
   std::string output = "table";
+  std::string only;
   CLI::App app("What the graph engine costs.", "fluxqueue-bench-match");
   app.add_option("--nodes", nodes, "How many nodes; several are compared")
       ->delimiter(',')
@@ -296,12 +325,14 @@ int main(int argc, char** argv) {
   app.add_option("--policies", policies, "For the first row; all others use the first of them")
       ->delimiter(',');
   app.add_option("--seconds", seconds, "At most, for each row")->check(CLI::Range(0.01, 600.0));
+  app.add_option("--only", only, "Rows whose name contains this");
   app.add_option("-o,--output", output)->check(CLI::IsMember({"table", "json"}));
   CLI11_PARSE(app, argc, argv);
   std::vector<Result> results;
   for (const int64_t count : nodes) {
     if (output == "table") fmt::print(stderr, "{} nodes …\n", count);
-    for (Result& result : Bench(count, seconds).Run(policies)) results.push_back(std::move(result));
+    for (Result& result : Bench(count, seconds, only).Run(policies))
+      results.push_back(std::move(result));
   }
   Print(results, output == "json");
   return 0;
