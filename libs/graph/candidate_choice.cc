@@ -60,7 +60,7 @@ int64_t VertexScore(const MatchPolicy& policy, const Vertex& vertex, int64_t nod
   return kMet + (by_class ? PerformanceClass(vertex) : nodes_above + vertex.id + 1);
 }
 
-bool TakeBest(const MatchPolicy& policy, uint32_t count, CandidateList* list) {
+bool TakeBest(const MatchPolicy& policy, uint64_t count, CandidateList* list) {
   const bool low =
       policy.order == MatchPolicy::Order::kLow || policy.order == MatchPolicy::Order::kVariation;
   return low ? list->Take(count, Lower) : list->Take(count, Higher);
@@ -69,7 +69,7 @@ bool TakeBest(const MatchPolicy& policy, uint32_t count, CandidateList* list) {
 void OrderSlotParts(const MatchPolicy& policy, Candidates* parts) {
   const bool low = policy.order == MatchPolicy::Order::kLow;
   for (auto& [type, list] : parts->lists()) {
-    const uint32_t all = list.qualified();
+    const uint64_t all = list.qualified();
     low ? list.Take(all, Lower) : list.Take(all, Higher);
   }
 }
@@ -80,7 +80,7 @@ bool TakeAtRoot(const MatchPolicy& policy,
   ScoreRuns runs;
   for (const RequestLevel& level : levels) {
     CandidateList& list = found->Of(level.key());
-    const uint32_t count = level.request->count.Best(list.qualified());
+    const uint64_t count = level.request->count.Best(list.qualified());
     if (count == 0) return false;
     if (policy.order == MatchPolicy::Order::kLocality) {
       runs.Add(list);

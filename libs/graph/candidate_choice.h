@@ -18,7 +18,7 @@ int64_t VertexScore(const MatchPolicy& policy, const Vertex& vertex, int64_t nod
 
 // Takes the best of the list that make up `count`. False, and nothing is taken, when there are
 // fewer, or when the count is 0.
-bool TakeBest(const MatchPolicy& policy, uint32_t count, CandidateList* list);
+bool TakeBest(const MatchPolicy& policy, uint64_t count, CandidateList* list);
 // Puts what a slot is made of into the order in which it is taken.
 void OrderSlotParts(const MatchPolicy& policy, Candidates* parts);
 // Takes what the request asks for at its top. False when there is too little of something.

@@ -20,13 +20,14 @@ inline constexpr int64_t kMet = 1;
 
 struct TakenEdge {
   EdgeId edge = 0;
-  uint32_t amount = 0;
+  uint64_t amount = 0;
   bool exclusive = false;
+  bool share = false;  // one of several that may be taken of the same vertex
 };
 
 struct Candidate {
   int64_t score = kUnmet;
-  uint32_t count = 0;
+  uint64_t count = 0;
   std::vector<TakenEdge> edges;  // empty for the root, which no edge leads to
 };
 
@@ -44,8 +45,8 @@ class CandidateList {
     candidates_.insert(candidates_.end(), other.candidates_.begin(), other.candidates_.end());
   }
 
-  uint32_t found() const { return found_; }
-  uint32_t qualified() const { return qualified_; }
+  uint64_t found() const { return found_; }
+  uint64_t qualified() const { return qualified_; }
   const std::vector<Candidate>& all() const { return candidates_; }
   std::vector<Candidate>& all() { return candidates_; }
   // How many of the first candidates are taken; 0 before Take.
@@ -54,7 +55,7 @@ class CandidateList {
   // Orders the candidates and takes the first that make up `count`. Nothing happens when there are
   // fewer, or when the count is 0.
   template <typename Before>
-  bool Take(uint32_t count, const Before& before) {
+  bool Take(uint64_t count, const Before& before) {
     if (count == 0 || count > qualified_) return false;
     std::sort(candidates_.begin(), candidates_.end(), before);
     int64_t missing = count;
@@ -64,13 +65,12 @@ class CandidateList {
 
  private:
   // As many as a count can say.
-  static uint32_t Sum(uint32_t a, uint32_t b) {
-    return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} + b, UINT32_MAX));
-  }
+  static constexpr uint64_t kMost = uint64_t{1} << 62;
+  static uint64_t Sum(uint64_t a, uint64_t b) { return std::min(a + b, kMost); }
 
   std::vector<Candidate> candidates_;
-  uint32_t found_ = 0;
-  uint32_t qualified_ = 0;
+  uint64_t found_ = 0;
+  uint64_t qualified_ = 0;
   size_t taken_ = 0;
 };
 
@@ -87,7 +87,7 @@ class Candidates {
   bool settled = false;
   // What the vertex that was visited last says to its parent.
   int64_t score = -1;
-  uint32_t available = 0;
+  uint64_t available = 0;
 
  private:
   std::vector<std::pair<TypeId, CandidateList>> lists_;

@@ -28,6 +28,7 @@ rc::Gen<std::vector<NodeShape>> AnyNodes() {
   const auto node = rc::gen::build<NodeShape>(
       rc::gen::set(&NodeShape::cores, rc::gen::inRange(1, 5)),
       rc::gen::set(&NodeShape::gpus, rc::gen::inRange(0, 3)),
+      rc::gen::set(&NodeShape::millicores, rc::gen::element<int64_t>(0, 1000, 2500)),
       rc::gen::set(&NodeShape::memory,
                    rc::gen::container<std::vector<int64_t>>(rc::gen::inRange<int64_t>(1, 8))));
   return rc::gen::nonEmpty(rc::gen::resize(6, rc::gen::container<std::vector<NodeShape>>(node)));
@@ -38,6 +39,9 @@ std::string AnyJobspec() {
   std::string parts = "{type: core, count: " + count(4) + "}";
   if (*rc::gen::arbitrary<bool>()) parts += ", {type: gpu, count: " + count(2) + "}";
   if (*rc::gen::arbitrary<bool>()) parts += ", {type: memory, count: " + count(9) + "}";
+  const std::string millicores = "{type: cpu, count: " + count(1500) + "}";
+  if (*rc::gen::inRange(0, 3) == 0) parts += ", " + millicores;
+  if (*rc::gen::inRange(0, 4) == 0) parts = millicores;
   std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
   const int above = *rc::gen::inRange(0, 3);
   if (above >= 1) {
@@ -96,6 +100,12 @@ MatchAnswer Play(GeneralEngine& engine, const Step& step) {
   RC_ASSERT(request.ok());
   const auto answer = engine.Match(step.operation, step.job, *request);
   RC_ASSERT(answer.ok());
+  RC_LOG() << "operation " << static_cast<int>(step.operation) << ", job " << step.job << ", "
+           << step.jobspec << "\n  status " << static_cast<int>(answer->status) << ":";
+  for (const HeldVertex& held : answer->holding.vertices) {
+    RC_LOG() << " " << engine.graph().PathOf(held.vertex) << "=" << held.amount;
+  }
+  RC_LOG() << "\n";
   return *answer;
 }
 
@@ -103,14 +113,31 @@ bool Overlap(const Holding& a, const Holding& b) {
   return a.at_s < b.at_s + b.duration_s && b.at_s < a.at_s + a.duration_s;
 }
 
+// Of what can be divided, no more is held than there is.
+void CheckShares(const ResourceGraph& graph, const std::map<JobNumber, Holding>& jobs) {
+  for (const auto& [now, begins] : jobs) {
+    std::map<VertexId, int64_t> held;
+    for (const auto& [job, holding] : jobs) {
+      const int64_t at = begins.at_s;
+      if (holding.at_s > at || holding.at_s + holding.duration_s <= at) continue;
+      for (const HeldVertex& vertex : holding.vertices) held[vertex.vertex] += vertex.amount;
+    }
+    for (const auto& [v, amount] : held) {
+      RC_ASSERT(!graph.vertex(v).divisible || amount <= graph.vertex(v).size);
+    }
+  }
+}
+
 // No vertex is held by two jobs at one time, nor used by another job where it is held.
-void CheckHeldOnce(const std::map<JobNumber, Holding>& jobs) {
+void CheckHeldOnce(const ResourceGraph& graph, const std::map<JobNumber, Holding>& jobs) {
+  CheckShares(graph, jobs);
   for (auto a = jobs.begin(); a != jobs.end(); ++a) {
     std::map<VertexId, bool> held;
     for (const HeldVertex& vertex : a->second.vertices) held[vertex.vertex] = vertex.exclusive;
     for (auto b = std::next(a); b != jobs.end(); ++b) {
       if (!Overlap(a->second, b->second)) continue;
       for (const HeldVertex& other : b->second.vertices) {
+        if (graph.vertex(other.vertex).divisible) continue;
         const auto same = held.find(other.vertex);
         RC_ASSERT(same == held.end() || (!same->second && !other.exclusive));
       }
@@ -125,7 +152,7 @@ RC_GTEST_PROP(GeneralEngineProperty, NothingIsHeldTwice, ()) {
     const MatchAnswer answer = Play(*engine, step);
     if (step.cancel) jobs.erase(step.job);
     if (!answer.holding.vertices.empty()) jobs[step.job] = answer.holding;
-    CheckHeldOnce(jobs);
+    CheckHeldOnce(engine->graph(), jobs);
   }
 }
 

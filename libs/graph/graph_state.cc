@@ -196,7 +196,7 @@ bool GraphState::MayGroup(const std::vector<VertexId>& leaves) const {
   for (const VertexId leaf : leaves) {
     const Vertex& vertex = graph_->vertex(leaf);
     if (vertex.size != first.size || vertex.size < 1 || graph_->IsShared(leaf)) return false;
-    if (!vertex.out.empty()) return false;
+    if (!vertex.out.empty() || vertex.divisible) return false;
     if (before != nullptr && (vertex.id == before->id || vertex.uniq_id <= before->uniq_id)) {
       return false;
     }
@@ -323,7 +323,8 @@ void GraphState::SumUpBelow(Holding* holding) {
     const VertexId v = vertices[i].vertex;
     if (!IsGrouped(v)) {
       const Vertex& vertex = graph_->vertex(v);
-      const int64_t amount = vertices[i].exclusive ? vertex.size : vertex.size - vertices[i].amount;
+      const int64_t whole = vertex.divisible ? vertices[i].amount : vertex.size;
+      const int64_t amount = vertices[i].exclusive ? whole : vertex.size - vertices[i].amount;
       AddAbove(v, vertex.type, amount, &below);
       ++i;
       continue;

@@ -11,6 +11,8 @@ namespace fluxqueue::graph {
 namespace {
 
 // Tables are kept for so many sites in all, and for so many requests.
+// More than any graph has.
+constexpr uint64_t kMostVertices = UINT32_MAX - 1;
 constexpr size_t kMaxTableSites = 4'000'000;
 constexpr size_t kMinTables = 4;
 constexpr size_t kMaxTables = 128;
@@ -18,9 +20,14 @@ constexpr size_t kMaxTables = 128;
 constexpr int64_t kScoreBias = int64_t{1} << 61;
 
 // The one number, or 0.
-uint32_t FixedCount(const RequestLevel& level) {
+uint64_t FixedAmount(const RequestLevel& level) {
   const CountRange& count = level.request->count;
   return count.min == count.max ? count.min : 0;
+}
+
+// The same of what is counted vertex by vertex.
+uint32_t FixedCount(const RequestLevel& level) {
+  return static_cast<uint32_t>(std::min<uint64_t>(FixedAmount(level), kMostVertices));
 }
 
 uint32_t HighestBit(uint64_t bits) {
@@ -28,8 +35,9 @@ uint32_t HighestBit(uint64_t bits) {
 }
 
 // Leaves are taken whole.
-uint32_t LeavesPerSlot(const LeafGroup& group, const SearchPlan::Part& part) {
-  return static_cast<uint32_t>((part.count + group.size - 1) / group.size);
+uint64_t LeavesPerSlot(const LeafGroup& group, const SearchPlan::Part& part) {
+  const auto size = static_cast<uint64_t>(group.size);
+  return (part.count + size - 1) / size;
 }
 
 }  // namespace
@@ -99,7 +107,7 @@ std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request)
 bool IndexedSearch::AddParts(const RequestLevel& slot, SearchPlan* plan) const {
   std::set<TypeId> types(topology_.types().begin(), topology_.types().end());
   for (const RequestLevel& part : slot.with) {
-    const uint32_t count = FixedCount(part);
+    const uint64_t count = FixedAmount(part);
     const bool plain = count > 0 && !part.is_slot() && part.with.empty() &&
                        part.request->exclusivity != Exclusivity::kShared;
     if (!plain || topology_.HasElsewhere(part.type) || !types.insert(part.type).second) {
@@ -438,16 +446,31 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
   uint64_t slots = kUnknown - 1;
   for (const SearchPlan::Part& part : plan_->parts) {
     uint64_t leaves = 0;
-    uint32_t per_slot = 1;
+    uint64_t per_slot = 1;
     for (const LeafGroup& group : state_.GroupsOf(node)) {
       if (group.type != part.type) continue;
       leaves += static_cast<uint64_t>(std::popcount(Usable(group)));
       per_slot = LeavesPerSlot(group, part);
     }
+    if (const Pool* pool = PoolOf(site, part)) {
+      const Window& window = table_->key.window;
+      const int64_t free = state_.FreeDuring(pool->vertex, window.at_s, window.duration_s);
+      const bool usable = window.kind == Window::Kind::kEver || graph_.vertex(pool->vertex).up;
+      leaves = usable ? static_cast<uint64_t>(std::max<int64_t>(free, 0)) : 0;
+      per_slot = part.count;
+    }
     slots = std::min(slots, leaves / per_slot);
   }
   if (!plan_->names_nodes) return static_cast<uint32_t>(slots);
   return slots >= plan_->slots_per_node ? plan_->slots_per_node : 0;
+}
+
+// The vertex that the part is an amount of, if it is that; else it is counted in leaves.
+const Pool* IndexedSearch::PoolOf(SiteId node, const SearchPlan::Part& part) const {
+  for (const Pool& pool : topology_.PoolsOf(node)) {
+    if (pool.type == part.type) return &pool;
+  }
+  return nullptr;
 }
 
 // Whether the vertices between the node and where it is gathered can be passed.
@@ -498,8 +521,13 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
   const int64_t node_score = NodeScore(policy_, graph_.vertex(node));
   std::vector<int64_t> scores(slots, kMet);
   for (const SearchPlan::Part& part : plan_->parts) {
+    if (const Pool* pool = PoolOf(site, part)) {
+      const int64_t score = VertexScore(policy_, graph_.vertex(pool->vertex), node_score);
+      for (int64_t& of_slot : scores) of_slot += score;
+      continue;
+    }
     PutInOrder(node, part);
-    const uint32_t per_slot = LeavesPerSlot(groups[leaves_.front().group], part);
+    const uint64_t per_slot = LeavesPerSlot(groups[leaves_.front().group], part);
     for (size_t i = 0; i < size_t{slots} * per_slot; ++i) {
       const VertexId leaf = groups[leaves_[i].group].leaves[leaves_[i].bit];
       scores[i / per_slot] += VertexScore(policy_, graph_.vertex(leaf), node_score);
@@ -510,8 +538,10 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
 
 // Vertices in what was taken, and those above them.
 size_t IndexedSearch::HeldAtMost() const {
-  size_t per_slot = 0;
-  for (const SearchPlan::Part& part : plan_->parts) per_slot += part.count;
+  uint64_t per_slot = 0;
+  for (const SearchPlan::Part& part : plan_->parts) {
+    per_slot += std::min<uint64_t>(part.count, graph_.vertices().size());
+  }
   size_t vertices = 1;
   for (const Taken& taken : taken_) {
     const Site& node = topology_.site(taken.node);
@@ -552,7 +582,7 @@ void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
   std::vector<uint64_t> picked(groups.size(), 0);
   for (size_t g = 0; whole && g < groups.size(); ++g) picked[g] = groups[g].present;
   for (const SearchPlan::Part& part : plan_->parts) {
-    if (whole) break;
+    if (whole || PoolOf(taken.node, part) != nullptr) continue;
     PutInOrder(node, part);
     const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
     for (size_t i = 0; i < count; ++i) {
@@ -562,11 +592,24 @@ void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
   for (const EdgeId e : graph_.vertex(node).out) {
     const VertexId leaf = graph_.edge(e).target;
     if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
+    if (state_.BitOf(leaf) == 0) {
+      const Vertex& pool = graph_.vertex(leaf);
+      const int64_t amount = whole ? pool.size : AmountOf(pool.type, taken.slots);
+      if (amount > 0) selection->holding.vertices.push_back({leaf, e, amount, true});
+      continue;
+    }
     const LeafGroup& group = state_.GroupOf(leaf);
     if ((picked[static_cast<size_t>(&group - groups.data())] & state_.BitOf(leaf)) == 0) continue;
     selection->holding.vertices.push_back({leaf, e, group.size, true});
   }
   CollectSite(taken.node, whole, selection);
+}
+
+int64_t IndexedSearch::AmountOf(TypeId type, uint32_t slots) const {
+  for (const SearchPlan::Part& part : plan_->parts) {
+    if (part.type == type) return static_cast<int64_t>(part.count * slots);
+  }
+  return 0;
 }
 
 void IndexedSearch::CollectSite(SiteId site, bool exclusive, Selection* selection) const {

@@ -44,7 +44,7 @@ struct SearchPlan {
   };
   struct Part {
     TypeId type = 0;
-    uint32_t count = 0;  // in one slot
+    uint64_t count = 0;  // in one slot
   };
 
   uint64_t number = 0;
@@ -145,6 +145,8 @@ class IndexedSearch {
   uint32_t CountSlots(SiteId site);
   bool MayReach(SiteId node) const;
   uint64_t Usable(const LeafGroup& group) const;
+  const Pool* PoolOf(SiteId node, const SearchPlan::Part& part) const;
+  int64_t AmountOf(TypeId type, uint32_t slots) const;
   // Puts the leaves of the part's type into `leaves_`, in the order in which slots take them.
   void PutInOrder(VertexId node, const SearchPlan::Part& part);
   // Of the first slots that the node can make.

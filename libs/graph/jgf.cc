@@ -115,6 +115,16 @@ absl::Status ReadIds(const json& metadata,
   return absl::OkStatus();
 }
 
+absl::Status ReadDivisible(const json& metadata, const std::string& path, Vertex* vertex) {
+  const auto divisible = metadata.find("divisible");
+  if (divisible == metadata.end()) return absl::OkStatus();
+  if (!divisible->is_boolean()) {
+    return InvalidArgument("{}.divisible: must be true or false, is {}", path, divisible->dump());
+  }
+  vertex->divisible = divisible->get<bool>();
+  return absl::OkStatus();
+}
+
 absl::Status ReadProperties(const json& metadata, const std::string& path, Vertex* vertex) {
   const auto properties = metadata.find("properties");
   if (properties == metadata.end() || properties->is_null()) return absl::OkStatus();
@@ -183,6 +193,7 @@ absl::StatusOr<Vertex> ReadVertex(const json& node,
   RETURN_IF_ERROR(ReadNumber(*metadata, "size", path, 0, &vertex.size));
   RETURN_IF_ERROR(ReadNumber(*metadata, "rank", path, -1, &vertex.rank));
   RETURN_IF_ERROR(ReadStatus(*metadata, path, &vertex));
+  RETURN_IF_ERROR(ReadDivisible(*metadata, path, &vertex));
   RETURN_IF_ERROR(ReadIds(*metadata, id, path, &vertex));
   if (vertex.name.empty()) vertex.name = fmt::format("{}{}", vertex.basename, vertex.id);
   RETURN_IF_ERROR(ReadPaths(*metadata, path, graph, &vertex));

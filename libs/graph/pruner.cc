@@ -46,7 +46,9 @@ bool Pruner::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive)
   if (!level.is_slot()) {
     // What is inside a slot cannot be shared.
     if (exclusive && level.request->exclusivity == Exclusivity::kShared) return true;
-    if (exclusive || level.request->exclusivity == Exclusivity::kExclusive) {
+    // What can be divided is shared by its nature.
+    const bool alone = exclusive || level.request->exclusivity == Exclusivity::kExclusive;
+    if (alone && !graph_.vertex(v).divisible) {
       // A job beyond its end still holds what it holds.
       if (window_.kind == Window::Kind::kNow && state_.IsAllocated(v)) return true;
       if (!state_.IsUnusedDuring(v, window_.at_s, window_.duration_s)) return true;

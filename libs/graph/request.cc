@@ -52,12 +52,13 @@ absl::StatusOr<std::string> Text(const json& value, const std::string& path) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-absl::StatusOr<uint32_t> Positive(const json& value, const std::string& path) {
-  constexpr uint64_t kMost = UINT32_MAX;
-  if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 || value.get<uint64_t>() > kMost) {
-    return InvalidArgument("{}: must be an integer from 1 to {}, is {}", path, kMost, value.dump());
+absl::StatusOr<uint64_t> Positive(const json& value, const std::string& path) {
+  if (!value.is_number_unsigned() || value.get<uint64_t>() == 0 ||
+      value.get<uint64_t>() > kMaxCount) {
+    return InvalidArgument(
+        "{}: must be an integer from 1 to {}, is {}", path, kMaxCount, value.dump());
   }
-  return static_cast<uint32_t>(value.get<uint64_t>());
+  return value.get<uint64_t>();
 }
 
 absl::StatusOr<CountRange> ParseCount(const json& value, const std::string& path) {
@@ -207,24 +208,29 @@ absl::StatusOr<JobRequest> ParseTree(const json& tree) {
   return request;
 }
 
+uint64_t Product(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 // base to the power of exponent, or more than `limit` when it is more.
-uint64_t Power(uint64_t base, uint32_t exponent, uint64_t limit) {
+uint64_t Power(uint64_t base, uint64_t exponent, uint64_t limit) {
   uint64_t product = 1;
-  for (uint32_t i = 0; i < exponent && product <= limit; ++i) product *= base;
+  for (uint64_t i = 0; i < exponent && product <= limit; ++i) product = Product(product, base);
   return product;
 }
 
 }  // namespace
 
-uint32_t CountRange::Best(uint32_t available) const {
+uint64_t CountRange::Best(uint64_t available) const {
   if (min > max || min > available) return 0;
-  const uint32_t most = std::min(max, available);
+  const uint64_t most = std::min(max, available);
   if (op == '+') return most - (most - min) % operand;
   if (operand < 2 || (op == '^' && min == 1)) return min;
   uint64_t best = min;
   while (true) {
-    const uint64_t next = op == '*' ? best * operand : Power(best, operand, most);
-    if (next > most) return static_cast<uint32_t>(best);
+    const uint64_t next = op == '*' ? Product(best, operand) : Power(best, operand, most);
+    if (next > most) return best;
     best = next;
   }
 }

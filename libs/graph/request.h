@@ -28,19 +28,21 @@ inline constexpr std::string_view kSlotType = "slot";
 inline constexpr size_t kMaxRequestBytes = 1024 * 1024;
 inline constexpr int kMaxRequestDepth = 32;
 inline constexpr size_t kMaxRequestValues = 10'000;
+// Counts may be amounts of divisible resources, such as bytes.
+inline constexpr uint64_t kMaxCount = uint64_t{1} << 60;
 
 // How many: from `min` on, each next by the operator and operand, up to `max`; the most that is
 // there is taken. One number is the range from itself to itself.
 struct CountRange {
-  uint32_t min = 1;
-  uint32_t max = 1;
+  uint64_t min = 1;
+  uint64_t max = 1;
   char op = '+';  // + * ^
-  uint32_t operand = 1;
+  uint64_t operand = 1;
 
   // The greatest count of the range that is at most `available`; 0 when even `min` is more.
-  uint32_t Best(uint32_t available) const;
+  uint64_t Best(uint64_t available) const;
   // The greatest of all.
-  uint32_t Most() const { return Best(UINT32_MAX); }
+  uint64_t Most() const { return Best(UINT64_MAX); }
 };
 
 enum class Exclusivity { kUnsaid, kShared, kExclusive };

@@ -16,7 +16,7 @@ int64_t Times(int64_t count, int64_t amount) {
 
 // Adds what `level` needs to what all of its siblings need: the least that can be meant.
 void SumUp(const RequestLevel& level, const PruneFilters& filters, std::map<TypeId, int64_t>* sum) {
-  const int64_t count = level.request->count.min;
+  const auto count = static_cast<int64_t>(level.request->count.min);
   const auto add = [sum](TypeId type, int64_t amount) {
     int64_t& total = (*sum)[type];
     total = std::min(total + amount, kMaxNeed);
@@ -28,7 +28,7 @@ void SumUp(const RequestLevel& level, const PruneFilters& filters, std::map<Type
 // The same for a slot whose sibling slots are alternatives.
 void TakeLeast(const RequestLevel& slot, std::map<TypeId, int64_t>* sum) {
   for (const auto& [type, amount] : slot.below) {
-    const int64_t needed = Times(slot.request->count.min, amount);
+    const int64_t needed = Times(static_cast<int64_t>(slot.request->count.min), amount);
     const auto [entry, added] = sum->emplace(type, needed);
     if (!added) entry->second = std::min(entry->second, needed);
   }

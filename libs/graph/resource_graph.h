@@ -62,7 +62,8 @@ struct Vertex {
   int64_t rank = -1;    // the broker rank of the node that it belongs to; -1: none
   int64_t size = 1;     // in `unit`
   bool up = true;
-  Labels properties;  // sorted by key
+  bool divisible = false;  // amounts of it are taken (an extension); else it is taken whole
+  Labels properties;       // sorted by key
   // Where it is in each subsystem, "/cluster0/rack1/node7". Several in `containment` (an extension)
   // when several vertices contain it: all of them reach it, and it counts once.
   std::vector<std::pair<SubsystemId, std::string>> paths;

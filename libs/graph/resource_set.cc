@@ -38,6 +38,7 @@ ordered_json VertexOf(const ResourceGraph& graph, const HeldVertex& held) {
   metadata["rank"] = vertex.rank;
   for (const auto& [key, value] : vertex.properties) metadata["properties"][key] = value;
   if (held.exclusive) metadata["exclusive"] = true;
+  if (vertex.divisible) metadata["divisible"] = true;
   if (held.amount != 1) metadata["size"] = held.amount;
   for (const auto& [subsystem, path] : vertex.paths) {
     ordered_json& paths = metadata["paths"][graph.subsystems()[subsystem]];

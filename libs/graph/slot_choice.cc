@@ -10,10 +10,10 @@ namespace {
 constexpr size_t kMaxWays = 100'000;
 
 // What is left when one slot of the kind is made; nothing when it does not fit, or takes nothing.
-std::optional<std::vector<uint32_t>> Make(const SlotKind& kind, std::vector<uint32_t> counts) {
+std::optional<std::vector<uint64_t>> Make(const SlotKind& kind, std::vector<uint64_t> counts) {
   if (kind.empty()) return std::nullopt;
   for (const SlotPart& part : kind) {
-    const uint32_t count = part.count.Best(counts[part.type]);
+    const uint64_t count = part.count.Best(counts[part.type]);
     if (count == 0) return std::nullopt;
     counts[part.type] -= count;
   }
@@ -26,10 +26,10 @@ class Chooser {
 
   // The longest chain of slots from `counts` on: depth first without recursion, as a chain may be
   // as long as there are cores.
-  bool Solve(const std::vector<uint32_t>& counts) {
-    std::vector<std::vector<uint32_t>> open = {counts};
+  bool Solve(const std::vector<uint64_t>& counts) {
+    std::vector<std::vector<uint64_t>> open = {counts};
     while (!open.empty()) {
-      const std::vector<uint32_t> here = open.back();
+      const std::vector<uint64_t> here = open.back();
       if (ways_.size() + open.size() > kMaxWays) return false;
       Way way;
       bool ready = true;
@@ -51,7 +51,7 @@ class Chooser {
     return true;
   }
 
-  std::vector<size_t> Chain(std::vector<uint32_t> counts) const {
+  std::vector<size_t> Chain(std::vector<uint64_t> counts) const {
     std::vector<size_t> chain;
     for (const Way* way = &ways_.at(counts); way->slots > 0; way = &ways_.at(way->next)) {
       chain.push_back(way->kind);
@@ -61,24 +61,24 @@ class Chooser {
 
  private:
   struct Way {
-    uint32_t slots = 0;
+    uint64_t slots = 0;
     size_t kind = 0;
-    std::vector<uint32_t> next;
+    std::vector<uint64_t> next;
   };
 
   const std::vector<SlotKind>& kinds_;
-  std::map<std::vector<uint32_t>, Way> ways_;
+  std::map<std::vector<uint64_t>, Way> ways_;
 };
 
 }  // namespace
 
 std::vector<size_t> ChooseSlots(const std::vector<SlotKind>& kinds,
-                                const std::vector<uint32_t>& counts,
-                                uint32_t most) {
+                                const std::vector<uint64_t>& counts,
+                                uint64_t most) {
   if (kinds.size() == 1) {
-    uint32_t slots = kinds.front().empty() ? 0 : most;
+    uint64_t slots = kinds.front().empty() ? 0 : most;
     for (const SlotPart& part : kinds.front()) {
-      const uint32_t count = part.count.Best(counts[part.type]);
+      const uint64_t count = part.count.Best(counts[part.type]);
       slots = count == 0 ? 0 : std::min(slots, counts[part.type] / count);
     }
     return std::vector<size_t>(slots, 0);

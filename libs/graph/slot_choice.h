@@ -20,7 +20,7 @@ using SlotKind = std::vector<SlotPart>;
 // The kinds of the slots to make, one after another; at most `most` when there is only one kind.
 // Empty when none fits, or when there are more ways than may be looked at (100,000).
 std::vector<size_t> ChooseSlots(const std::vector<SlotKind>& kinds,
-                                const std::vector<uint32_t>& counts,
-                                uint32_t most);
+                                const std::vector<uint64_t>& counts,
+                                uint64_t most);
 
 }  // namespace fluxqueue::graph

@@ -14,7 +14,7 @@ class PartSource {
  public:
   explicit PartSource(const Candidates& parts) : parts_(parts) {}
 
-  uint32_t Qualified(TypeId type) const {
+  uint64_t Qualified(TypeId type) const {
     const CandidateList* list = parts_.Find(type);
     return list == nullptr ? 0 : list->qualified();
   }
@@ -22,13 +22,14 @@ class PartSource {
   // Adds what one slot takes. False when there is too little left.
   bool AddSlot(const std::vector<RequestLevel>& shape, Candidate* slot) {
     for (const RequestLevel& part : shape) {
-      const uint32_t count = part.request->count.Best(Qualified(part.type));
+      const uint64_t count = part.request->count.Best(Qualified(part.type));
       for (uint64_t taken = 0; taken < count;) {
         const std::vector<Candidate>& all = parts_.Find(part.type)->all();
         size_t& at = next_[part.type];
         if (at == all.size()) return false;
         const Candidate& candidate = all[at++];
-        slot->edges.push_back({candidate.edges.front().edge, candidate.count, true});
+        const TakenEdge& edge = candidate.edges.front();
+        slot->edges.push_back({edge.edge, candidate.count, true, edge.share});
         slot->score += candidate.score;
         taken += candidate.count;
       }
@@ -47,7 +48,7 @@ std::vector<Candidate> MakeSlots(const RequestLevel& slot, const Candidates& par
   PartSource source(parts);
   uint64_t slots = slot.with.empty() ? 0 : UINT64_MAX;
   for (const RequestLevel& part : slot.with) {
-    const uint32_t count = part.request->count.Best(source.Qualified(part.type));
+    const uint64_t count = part.request->count.Best(source.Qualified(part.type));
     ShareTally tally(count);
     if (count > 0) {
       for (const Candidate& candidate : parts.Find(part.type)->all()) tally.Add(candidate.count);
@@ -75,11 +76,11 @@ std::vector<RequestLevel> PartsOf(const std::vector<RequestLevel>& kinds) {
 }
 
 std::vector<Candidate> MakeSlotsOf(const std::vector<RequestLevel>& kinds,
-                                   uint32_t most,
+                                   uint64_t most,
                                    const Candidates& parts) {
   PartSource source(parts);
   std::map<TypeId, size_t> places;  // of a type among the counts
-  std::vector<uint32_t> counts;
+  std::vector<uint64_t> counts;
   std::vector<SlotKind> shapes;
   for (const RequestLevel& kind : kinds) {
     SlotKind& shape = shapes.emplace_back();
@@ -91,7 +92,7 @@ std::vector<Candidate> MakeSlotsOf(const std::vector<RequestLevel>& kinds,
   }
   size_t vertices = 0;
   for (const auto& [type, list] : parts.lists()) vertices += list.all().size();
-  most = static_cast<uint32_t>(std::min<size_t>(most, vertices));
+  most = std::min<uint64_t>(most, vertices);
   std::vector<Candidate> made;
   for (const size_t kind : ChooseSlots(shapes, counts, most)) {
     Candidate& candidate = made.emplace_back(Candidate{kMet, 1, {}});

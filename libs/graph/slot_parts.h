@@ -12,7 +12,7 @@ namespace fluxqueue::graph {
 // How many shares of at least `per_share` whole vertices make up, taken as they come.
 class ShareTally {
  public:
-  explicit ShareTally(uint32_t per_share) : per_share_(per_share) {}
+  explicit ShareTally(uint64_t per_share) : per_share_(per_share) {}
 
   void Add(uint64_t amount) {
     partial_ += amount;
@@ -23,7 +23,7 @@ class ShareTally {
   uint64_t shares() const { return shares_; }
 
  private:
-  uint32_t per_share_;
+  uint64_t per_share_;
   uint64_t partial_ = 0;
   uint64_t shares_ = 0;
 };
@@ -35,7 +35,7 @@ std::vector<Candidate> MakeSlots(const RequestLevel& slot, const Candidates& par
 std::vector<RequestLevel> PartsOf(const std::vector<RequestLevel>& kinds);
 // As many slots as can be made of whichever kinds; at most `most` when there is only one kind.
 std::vector<Candidate> MakeSlotsOf(const std::vector<RequestLevel>& kinds,
-                                   uint32_t most,
+                                   uint64_t most,
                                    const Candidates& parts);
 
 }  // namespace fluxqueue::graph

@@ -15,8 +15,13 @@ namespace fluxqueue::graph::synthetic {
 // below it.
 class GraphBuilder {
  public:
-  VertexId Add(const std::string& type, const VertexId* parent, int64_t size = 1, int64_t id = 0) {
+  VertexId Add(const std::string& type,
+               const VertexId* parent,
+               int64_t size = 1,
+               int64_t id = 0,
+               bool divisible = false) {
     Vertex vertex;
+    vertex.divisible = divisible;
     vertex.type = graph_.InternType(type);
     vertex.basename = type;
     vertex.id = id;
@@ -45,6 +50,7 @@ struct NodeShape {
   int cores = 0;
   int gpus = 0;
   std::vector<int64_t> memory = {};  // one vertex each
+  int64_t millicores = 0;            // divisible
 };
 
 // /cluster0/rack0/node0/core0 …: the nodes in racks of `per_rack` each.
@@ -59,6 +65,7 @@ inline ResourceGraph MakeCluster(const std::vector<NodeShape>& nodes, size_t per
     const VertexId node = builder.Add("node", &rack, 1, static_cast<int64_t>(n));
     for (int i = 0; i < nodes[n].cores; ++i) builder.Add("core", &node, 1, i);
     for (int i = 0; i < nodes[n].gpus; ++i) builder.Add("gpu", &node, 1, i);
+    if (nodes[n].millicores > 0) builder.Add("cpu", &node, nodes[n].millicores, 0, true);
     for (size_t i = 0; i < nodes[n].memory.size(); ++i) {
       builder.Add("memory", &node, nodes[n].memory[i], static_cast<int64_t>(i));
     }

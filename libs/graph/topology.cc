@@ -46,7 +46,7 @@ bool Topology::AddBelow(const ResourceGraph& graph, const GraphState& state, Sit
   const Site above = sites_[parent];
   const Vertex& vertex = graph.vertex(above.vertex);
   if (vertex.type != types_[above.depth] || vertex.size != 1) return false;
-  if (above.depth == node_depth()) return AddNode(graph, state, above.vertex);
+  if (above.depth == node_depth()) return AddNode(graph, state, &sites_[parent]);
   for (const EdgeId e : vertex.out) {
     const Edge& edge = graph.edge(e);
     if (edge.subsystem != ResourceGraph::kContainment) continue;
@@ -56,20 +56,34 @@ bool Topology::AddBelow(const ResourceGraph& graph, const GraphState& state, Sit
     }
     const auto site = static_cast<SiteId>(sites_.size());
     site_of_[edge.target] = site;
-    sites_.push_back({edge.target, e, parent, 0, above.depth + 1});
+    sites_.push_back(
+        {.vertex = edge.target, .edge = e, .parent = parent, .depth = above.depth + 1});
     if (!AddBelow(graph, state, site)) return false;
   }
   sites_[parent].end = static_cast<SiteId>(sites_.size());
   return true;
 }
 
-bool Topology::AddNode(const ResourceGraph& graph, const GraphState& state, VertexId node) {
-  const auto& out = graph.vertex(node).out;
-  sites_.back().end = static_cast<SiteId>(sites_.size());
-  return std::all_of(out.begin(), out.end(), [&](EdgeId e) {
+bool Topology::AddNode(const ResourceGraph& graph, const GraphState& state, Site* node) {
+  node->end = static_cast<SiteId>(sites_.size());
+  node->first_pool = static_cast<uint32_t>(pools_.size());
+  std::set<TypeId> groups;
+  std::set<TypeId> pools;
+  for (const EdgeId e : graph.vertex(node->vertex).out) {
     const Edge& edge = graph.edge(e);
-    return edge.subsystem != ResourceGraph::kContainment || state.BitOf(edge.target) != 0;
-  });
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
+    const Vertex& leaf = graph.vertex(edge.target);
+    if (state.BitOf(edge.target) != 0) {
+      groups.insert(leaf.type);
+      continue;
+    }
+    if (!leaf.divisible || !leaf.out.empty() || !pools.insert(leaf.type).second) return false;
+    pools_.push_back({leaf.type, edge.target});
+    ++node->pools;
+    site_of_[edge.target] = site_of_[node->vertex];
+  }
+  return std::none_of(
+      pools.begin(), pools.end(), [&groups](TypeId type) { return groups.contains(type); });
 }
 
 void Topology::NoteElsewhere(const ResourceGraph& graph, VertexId v) {

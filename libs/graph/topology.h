@@ -1,6 +1,7 @@
 // The part of a graph from the root down to its nodes, when it has a plain shape: every node is at
 // the same depth, below vertices of the same types, and all that it contains are leaves that stand
-// in groups (cores, gpus, memory). That is what Kubernetes clusters look like, and most others.
+// in groups (cores, gpus) or can be divided (millicores, bytes), one of a type. That is what
+// Kubernetes clusters look like, and most others.
 //
 // Vertices of this part are sites. Sites are numbered as a walk along the edges meets them, so that
 // what is below a site are the numbers behind its own.
@@ -28,6 +29,14 @@ struct Site {
   SiteId parent = kNoSite;  // none for the root
   SiteId end = 0;           // one behind the last site below
   uint32_t depth = 0;       // 0: the root
+  uint32_t first_pool = 0;  // of a node's
+  uint32_t pools = 0;
+};
+
+// A divisible leaf of a node.
+struct Pool {
+  TypeId type = 0;
+  VertexId vertex = 0;
 };
 
 class Topology {
@@ -37,8 +46,11 @@ class Topology {
 
   std::span<const Site> sites() const { return sites_; }
   const Site& site(SiteId s) const { return sites_[s]; }
-  // kNoSite when the vertex is none.
+  // Of a divisible leaf: its node's. kNoSite when the vertex is none.
   SiteId SiteOf(VertexId v) const { return site_of_[v]; }
+  std::span<const Pool> PoolsOf(SiteId node) const {
+    return std::span(pools_).subspan(sites_[node].first_pool, sites_[node].pools);
+  }
   // By depth, from the root to the nodes.
   std::span<const TypeId> types() const { return types_; }
   uint32_t node_depth() const { return static_cast<uint32_t>(types_.size()) - 1; }
@@ -49,11 +61,12 @@ class Topology {
 
  private:
   bool AddBelow(const ResourceGraph& graph, const GraphState& state, SiteId parent);
-  bool AddNode(const ResourceGraph& graph, const GraphState& state, VertexId node);
+  bool AddNode(const ResourceGraph& graph, const GraphState& state, Site* node);
   void NoteElsewhere(const ResourceGraph& graph, VertexId v);
 
   std::vector<Site> sites_;
   std::vector<SiteId> site_of_;  // by vertex
+  std::vector<Pool> pools_;      // by node
   std::vector<TypeId> types_;
   std::vector<bool> unique_ids_;
   std::set<TypeId> elsewhere_;

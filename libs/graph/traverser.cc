@@ -48,12 +48,12 @@ bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
   Candidates found;
   if (!Visit(root, request.levels, true, &exclusive, &found)) return false;
   found.Of(graph_.vertex(root).type).Add({found.score, found.available, {}});
-  const uint32_t available = found.available;
+  const uint64_t available = found.available;
   if (!TakeAtRoot(policy_, request.levels, &found)) return false;
   int64_t amount = 1;
   for (const RequestLevel& level : request.levels) {
     if (level.type != graph_.vertex(root).type) continue;
-    amount = level.request->count.Best(available);
+    amount = static_cast<int64_t>(level.request->count.Best(available));
     if (amount == 0) return false;
   }
   for (const auto& [type, list] : found.lists()) {
@@ -153,7 +153,7 @@ bool Traverser::Visit(
     SplitIntoSlots(v, fit, &found);
   } else {
     // A vertex held exclusively does not own what others contain too.
-    Explore(v, *fit.next, {!named, exclusive_here, exclusive_above}, 1, &found);
+    Explore(v, *fit.next, {!named, exclusive_here, exclusive_above}, &found);
   }
   if (named) shared_before.swap(shared_seen_);
   *exclusive = exclusive_here;
@@ -165,7 +165,7 @@ bool Traverser::Visit(
     to_parent->Append(found);
   }
   to_parent->available =
-      static_cast<uint32_t>(state_.FreeDuring(v, window_.at_s, window_.duration_s));
+      static_cast<uint64_t>(state_.FreeDuring(v, window_.at_s, window_.duration_s));
   to_parent->score = found.score;
   return true;
 }
@@ -250,14 +250,33 @@ bool Traverser::VisitChild(EdgeId e,
                         ? VisitRemembered(edge.target, levels, descent.pristine, &exclusive, found)
                         : Visit(edge.target, levels, descent.pristine, &exclusive, found);
   if (!fits) return false;
+  if (graph_.vertex(edge.target).divisible) return AddShares(e, levels, descent, found);
   found->Of(graph_.vertex(edge.target).type)
       .Add({found->score, found->available, {{e, found->available, exclusive}}});
   return true;
 }
 
-bool Traverser::Explore(
-    VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found) {
-  if (policy_.stop_on_first) return ExploreInOrder(v, levels, descent, shares, found);
+bool Traverser::AddShares(EdgeId e,
+                          const Levels& levels,
+                          const Descent& descent,
+                          Candidates* found) const {
+  const TypeId type = graph_.vertex(graph_.edge(e).target).type;
+  const uint64_t available = found->available;
+  const auto level = std::find_if(
+      levels.begin(), levels.end(), [type](const RequestLevel& one) { return one.type == type; });
+  const uint64_t share = level == levels.end() ? 0 : level->request->count.Best(available);
+  if (share == 0) return false;
+  for (uint64_t i = 0; i < std::min(available / share, descent.shares); ++i) {
+    found->Of(type).Add({found->score, share, {{e, share, descent.exclusive, true}}});
+  }
+  return true;
+}
+
+bool Traverser::Explore(VertexId v,
+                        const Levels& levels,
+                        const Descent& descent,
+                        Candidates* found) {
+  if (policy_.stop_on_first) return ExploreInOrder(v, levels, descent, found);
   bool any = false;
   for (const EdgeId e : graph_.vertex(v).out) {
     any = VisitChild(e, levels, descent, found) || any;
@@ -265,19 +284,21 @@ bool Traverser::Explore(
   return any;
 }
 
-bool Traverser::ExploreInOrder(
-    VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found) {
+bool Traverser::ExploreInOrder(VertexId v,
+                               const Levels& levels,
+                               const Descent& descent,
+                               Candidates* found) {
   struct Progress {
     const RequestLevel* level;
     ShareTally tally;
-    uint32_t found_before = 0;
+    uint64_t found_before = 0;
   };
   std::vector<Progress> wanted;
   for (const RequestLevel& level : levels) {
     wanted.push_back({&level, ShareTally(level.request->count.Most())});
   }
-  const auto enough = [shares](const Progress& progress) {
-    return progress.tally.shares() >= shares;
+  const auto enough = [&descent](const Progress& progress) {
+    return progress.tally.shares() >= descent.shares;
   };
   bool any = false;
   std::set<TypeId> satisfied;
@@ -287,9 +308,13 @@ bool Traverser::ExploreInOrder(
     any = true;
     for (Progress& progress : wanted) {
       const CandidateList* list = found->Find(progress.level->key());
-      const uint32_t total = list == nullptr ? 0 : list->found();
-      // What one child brings is not divided.
-      if (total > progress.found_before) progress.tally.Add(total - progress.found_before);
+      const uint64_t total = list == nullptr ? 0 : list->found();
+      // What one child brings is not divided, but for what is divisible.
+      uint64_t more = total - std::min(total, progress.found_before);
+      const uint64_t share = progress.level->request->count.min;
+      const bool divisible = graph_.vertex(graph_.edge(e).target).divisible;
+      for (; divisible && more > share; more -= share) progress.tally.Add(share);
+      if (more > 0) progress.tally.Add(more);
       progress.found_before = total;
       if (enough(progress)) satisfied.insert(progress.level->type);
     }
@@ -300,13 +325,13 @@ bool Traverser::ExploreInOrder(
 
 void Traverser::SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found) {
   const bool flexible = kind_ == TraverserKind::kFlexible;
-  const uint32_t most = fit.slot->request->count.Most();
+  const uint64_t most = fit.slot->request->count.Most();
   Levels all_parts;
   if (flexible) all_parts = PartsOf(*fit.next);
   // Not a copy: what is remembered of a walk refers to the request's own levels.
   const Levels& wanted = flexible ? all_parts : fit.slot->with;
   Candidates parts;
-  if (!Explore(v, wanted, {false, true, true}, most, &parts)) return;
+  if (!Explore(v, wanted, {false, true, true, most}, &parts)) return;
   OrderSlotParts(policy_, &parts);
   std::vector<Candidate> slots =
       flexible ? MakeSlotsOf(*fit.next, most, parts) : MakeSlots(*fit.slot, parts);
@@ -319,7 +344,7 @@ bool Traverser::FinishVertex(VertexId v, const Levels& levels, Candidates* found
     if (level.type != vertex.type) continue;
     for (const RequestLevel& below : level.with) {
       CandidateList& list = found->Of(below.key());
-      const uint32_t count = below.request->count.Best(list.qualified());
+      const uint64_t count = below.request->count.Best(list.qualified());
       if (count == 0) {
         found->score = kUnmet;
         return false;
@@ -342,7 +367,9 @@ void Traverser::MarkTaken(const Candidates& found, bool up_to_root) {
   for (const auto& [type, list] : found.lists()) {
     for (size_t i = 0; i < list.taken(); ++i) {
       for (const TakenEdge& taken : list.all()[i].edges) {
-        marks_[taken.edge] = {walk_, taken.amount, taken.exclusive};
+        Mark& mark = marks_[taken.edge];
+        const int64_t more = taken.share && mark.walk == walk_ ? mark.amount : 0;
+        mark = {walk_, more + static_cast<int64_t>(taken.amount), taken.exclusive};
         if (up_to_root) MarkAncestors(found, taken.edge);
       }
     }

@@ -58,6 +58,7 @@ class Traverser {
     bool pristine = false;          // no level of the request has been matched above
     bool exclusive = false;         // what is found is held exclusively
     bool exclusive_shared = false;  // the same of children that other vertices contain too
+    uint64_t shares = 1;            // how often what is found is wanted: so many slots
   };
   struct Mark {
     uint64_t walk = 0;
@@ -80,10 +81,10 @@ class Traverser {
   void MarkRemembered(VertexId v);
   bool WasSeen(VertexId v) const;
   bool VisitChild(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found);
-  bool Explore(
-      VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found);
-  bool ExploreInOrder(
-      VertexId v, const Levels& levels, const Descent& descent, uint32_t shares, Candidates* found);
+  // Adds what a divisible vertex has to give, as so many candidates. False when it is too little.
+  bool AddShares(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found) const;
+  bool Explore(VertexId v, const Levels& levels, const Descent& descent, Candidates* found);
+  bool ExploreInOrder(VertexId v, const Levels& levels, const Descent& descent, Candidates* found);
   void SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found);
 
   bool FinishVertex(VertexId v, const Levels& levels, Candidates* found) const;

@@ -36,7 +36,7 @@ class VisitCache {
     uint64_t version = 0;  // 0: not known
     bool fits = false;
     bool exclusive = false;
-    uint32_t available = 0;
+    uint64_t available = 0;
     int64_t score = 0;
     std::unique_ptr<Candidates> found;  // null: nothing goes up
   };
