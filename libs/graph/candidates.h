@@ -57,7 +57,15 @@ class CandidateList {
   template <typename Before>
   bool Take(uint64_t count, const Before& before) {
     if (count == 0 || count > qualified_) return false;
-    std::sort(candidates_.begin(), candidates_.end(), before);
+    // Of equals that share a divisible vertex, those that were found first.
+    const bool shares = std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) {
+      return std::any_of(c.edges.begin(), c.edges.end(), [](const auto& e) { return e.share; });
+    });
+    if (shares) {
+      std::stable_sort(candidates_.begin(), candidates_.end(), before);
+    } else {
+      std::sort(candidates_.begin(), candidates_.end(), before);
+    }
     int64_t missing = count;
     for (taken_ = 0; missing > 0; ++taken_) missing -= candidates_[taken_].count;
     return true;

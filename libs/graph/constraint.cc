@@ -338,10 +338,10 @@ bool IsCondition(const Taint& taint) {
          taint.key.starts_with("node.cloudprovider.kubernetes.io/");
 }
 
-const Taint* FirstUntolerated(const NodeSpec& node,
+const Taint* FirstUntolerated(std::span<const Taint> taints,
                               const std::vector<Toleration>& tolerations,
                               bool lasting) {
-  for (const Taint& taint : node.taints) {
+  for (const Taint& taint : taints) {
     if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
     if (lasting && IsCondition(taint)) continue;
     const bool tolerated =

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -122,9 +123,9 @@ class Constraint {
 // about whether the node could ever run it.
 bool IsCondition(const Taint& taint);
 
-// The first taint that keeps such a job away from the node, or null. Taints of effect
+// The first taint that keeps such a job away, or null. Taints of effect
 // PreferNoSchedule keep nobody away. `lasting`: conditions do not count.
-const Taint* FirstUntolerated(const NodeSpec& node,
+const Taint* FirstUntolerated(std::span<const Taint> taints,
                               const std::vector<Toleration>& tolerations,
                               bool lasting);
 

@@ -24,8 +24,7 @@ struct Tally {
 
 class Explainer {
  public:
-  Explainer(const Jobspec& jobspec, const NodeTable& table, const MatchingNodes& matching)
-      : jobspec_(jobspec), table_(table), matching_(matching) {}
+  Explainer(const Jobspec& jobspec, const NodeTable& table) : jobspec_(jobspec), table_(table) {}
 
   Explanation Explain() {
     for (const Amount& amount : jobspec_.request) {
@@ -37,16 +36,23 @@ class Explainer {
       tallies_.push_back(tally);
     }
     result_.nodes = table_.size();
-    result_.matching = static_cast<uint32_t>(matching_.ever.size());
-    for (const size_t position : matching_.ever) Count(position);
+    for (const auto& [ordinal, node] : table_.nodes()) {
+      if (jobspec_.constraint.Matches(node->spec) && Tolerates(*node, /*lasting=*/true)) {
+        Count(*node);
+      }
+    }
     result_.sentence = Sentence();
     return result_;
   }
 
  private:
-  void Count(size_t position) {
-    const Node& node = *table_.positions()[position];
-    const bool up = node.spec.schedulable && (matching_.flags[position] & MatchingNodes::kNow) != 0;
+  bool Tolerates(const Node& node, bool lasting) const {
+    return FirstUntolerated(node.spec.taints, jobspec_.tolerations, lasting) == nullptr;
+  }
+
+  void Count(const Node& node) {
+    ++result_.matching;
+    const bool up = node.spec.schedulable && Tolerates(node, /*lasting=*/false);
     int64_t ever = kMaxSlots;
     int64_t now = up ? kMaxSlots : 0;
     for (Tally& tally : tallies_) {
@@ -87,9 +93,9 @@ class Explainer {
     const Taint* example = nullptr;
     std::vector<const Constraint*> terms = jobspec_.constraint.Terms();
     std::vector<uint32_t> meets(terms.size(), 0);
-    for (const Node* node : table_.positions()) {
-      if (node == nullptr) continue;
-      const Taint* taint = FirstUntolerated(node->spec, jobspec_.tolerations, /*lasting=*/true);
+    for (const auto& [ordinal, node] : table_.nodes()) {
+      const Taint* taint =
+          FirstUntolerated(node->spec.taints, jobspec_.tolerations, /*lasting=*/true);
       if (taint == nullptr) ++tolerated;
       if (example == nullptr) example = taint;
       for (size_t i = 0; i < terms.size(); ++i) meets[i] += terms[i]->Matches(node->spec) ? 1 : 0;
@@ -229,7 +235,6 @@ class Explainer {
 
   const Jobspec& jobspec_;
   const NodeTable& table_;
-  const MatchingNodes& matching_;
   std::vector<Tally> tallies_;
   Explanation result_;
 };
@@ -264,10 +269,8 @@ std::string FormatAmount(std::string_view resource, int64_t amount) {
   return fmt::format("{}", amount);
 }
 
-Explanation ExplainShortfall(const Jobspec& jobspec,
-                             const NodeTable& table,
-                             const MatchingNodes& matching) {
-  return Explainer(jobspec, table, matching).Explain();
+Explanation ExplainShortfall(const Jobspec& jobspec, const NodeTable& table) {
+  return Explainer(jobspec, table).Explain();
 }
 
 }  // namespace fluxqueue::graph

@@ -6,14 +6,12 @@
 #include <string_view>
 
 #include "libs/graph/engine.h"
-#include "libs/graph/matching_nodes.h"
+#include "libs/graph/jobspec.h"
 #include "libs/graph/node_table.h"
 
 namespace fluxqueue::graph {
 
-Explanation ExplainShortfall(const Jobspec& jobspec,
-                             const NodeTable& table,
-                             const MatchingNodes& matching);
+Explanation ExplainShortfall(const Jobspec& jobspec, const NodeTable& table);
 
 // For people: cpu in cores ("1.5"), bytes with binary units ("3Gi", "1.5Gi"), else the number.
 std::string FormatAmount(std::string_view resource, int64_t amount);

@@ -48,20 +48,21 @@ absl::StatusOr<std::unique_ptr<GeneralEngine>> GeneralEngine::Make(ResourceGraph
   const TraverserKind kind =
       options.traverser == "simple" ? TraverserKind::kSimple : TraverserKind::kFlexible;
   return std::unique_ptr<GeneralEngine>(
-      new GeneralEngine(std::move(graph), policy, std::move(filters), kind, options.indexes));
+      new GeneralEngine(std::move(graph), policy, std::move(filters), kind, options));
 }
 
 GeneralEngine::GeneralEngine(ResourceGraph graph,
                              MatchPolicy policy,
                              PruneFilters filters,
                              TraverserKind traverser,
-                             bool indexes)
+                             const Options& options)
     : graph_(std::move(graph)),
       policy_(policy),
       kind_(traverser),
       state_(graph_, std::move(filters)),
       traverser_(graph_, state_, policy_, kind_),
-      indexes_(indexes),
+      indexes_(options.indexes),
+      remembers_use_(options.remembers_use),
       search_(graph_, state_, policy_) {
   CountNodes();
 }
@@ -81,7 +82,8 @@ const GeneralEngine::Prepared& GeneralEngine::Prepare(const JobRequest& request)
   return *prepared_.emplace(request.shape, std::move(prepared)).first->second;
 }
 
-void GeneralEngine::GraphChanged() {
+void GeneralEngine::Settle() {
+  if (std::exchange(settled_, true)) return;
   prepared_.clear();
   traverser_.GraphChanged();
   search_.GraphChanged();
@@ -105,6 +107,7 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   if (operation != MatchOperation::kSatisfiability && jobs_.contains(job)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
   }
+  Settle();
   Alternatives alternatives;
   std::vector<std::unique_ptr<Prepared>> split;
   if (kind_ == TraverserKind::kFlexible) {
@@ -124,7 +127,7 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
 
   // What is only looked for is held and given back, as in Fluxion: `first` remembers it.
   SetHolding(job, answer.holding);
-  if (policy_.stop_on_first) {
+  if (policy_.stop_on_first && remembers_use_) {
     for (const EdgeId edge : used_) {
       const uint64_t before = state_.Reorder(edge, 0);
       if (recording_) journal_.push_back(UndoOrder{edge, before});
@@ -224,6 +227,7 @@ Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, int64_t dura
   const std::span<const Timeline> filters = state_.Filters(graph_.root());
   if (filters.empty()) return {};
   const auto has_enough = [&](const ResolvedRequest& request, int64_t time) {
+    if (state_.IsOverheld()) return true;
     for (const auto& [type, amount] : request.total) {
       const auto filter = std::find(types.begin(), types.end(), type);
       if (filter == types.end()) continue;
@@ -326,7 +330,7 @@ absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
   if (*top == graph_.root()) return InvalidArgument("\"{}\" is the root; make a new graph", path);
-  if (recording_) journal_.push_back(UndoAll{Snapshot()});
+  NoteAll();
   const std::vector<VertexId> subtree = graph_.SubtreeOf(*top);
   const std::set<VertexId> gone(subtree.begin(), subtree.end());
   std::vector<JobNumber> losers;
@@ -437,16 +441,70 @@ bool GeneralEngine::FindBelow(VertexId v, Above above, Search* search) const {
   return true;
 }
 
+void GeneralEngine::NoteAll() {
+  if (recording_) journal_.push_back(UndoAll{Snapshot()});
+}
+
+absl::StatusOr<VertexId> GeneralEngine::AddVertex(Vertex vertex, VertexId parent) {
+  NoteAll();
+  ASSIGN_OR_RETURN(const VertexId added, graph_.AddVertex(std::move(vertex)));
+  graph_.AddEdge(parent, added, ResourceGraph::kContainment);
+  state_.GraphGrew();
+  GraphChanged();
+  return added;
+}
+
+void GeneralEngine::Resize(VertexId v, int64_t size) {
+  NoteAll();
+  const int64_t more = size - graph_.vertex(v).size;
+  graph_.SetSize(v, size);
+  state_.Resize(v, more);
+}
+
+void GeneralEngine::SetTaints(VertexId v, std::vector<Taint> taints) {
+  NoteAll();
+  graph_.SetTaints(v, std::move(taints));
+  state_.Touch(v);
+}
+
+void GeneralEngine::SetProperties(VertexId v, Labels properties) {
+  Note(v);
+  graph_.SetProperties(v, std::move(properties));
+  state_.Touch(v);
+}
+
+void GeneralEngine::SetUp(VertexId v, bool up) {
+  Note(v);
+  const Vertex& vertex = graph_.vertex(v);
+  if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
+  graph_.SetUp(v, up);
+  state_.Touch(v);
+}
+
+void GeneralEngine::SetTryOrder(VertexId v, uint64_t weight) {
+  for (const EdgeId e : graph_.vertex(v).in) {
+    if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
+    if (recording_) journal_.push_back(UndoOrder{e, state_.Weight(e)});
+    state_.SetWeight(e, weight);
+  }
+}
+
+absl::Status GeneralEngine::SetPolicy(std::string_view policy) {
+  ASSIGN_OR_RETURN(const MatchPolicy parsed, MatchPolicy::Parse(policy));
+  NoteAll();
+  policy_ = parsed;
+  traverser_.SetPolicy(parsed);
+  search_.SetPolicy(parsed);
+  GraphChanged();
+  return absl::OkStatus();
+}
+
 absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
   const auto v = graph_.FindPath(path);
   if (!v.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
   }
-  Note(*v);
-  const Vertex& vertex = graph_.vertex(*v);
-  if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
-  graph_.SetUp(*v, up);
-  state_.Touch(*v);
+  SetUp(*v, up);
   return absl::OkStatus();
 }
 
@@ -468,6 +526,8 @@ GeneralEngine::GeneralEngine(const GeneralEngine& other)
       state_(graph_, other.state_),
       traverser_(graph_, state_, policy_, kind_),
       indexes_(other.indexes_),
+      remembers_use_(other.remembers_use_),
+      settled_(other.settled_),
       search_(graph_, state_, policy_),
       nodes_up_(other.nodes_up_),
       jobs_(other.jobs_) {}
@@ -515,7 +575,9 @@ void GeneralEngine::TakeBack(UndoAll& undo) {
   graph_ = std::move(undo.before->graph_);
   state_.Take(std::move(undo.before->state_));
   jobs_ = std::move(undo.before->jobs_);
-  nodes_up_ = undo.before->nodes_up_;
+  policy_ = undo.before->policy_;
+  traverser_.SetPolicy(policy_);
+  search_.SetPolicy(policy_);
   GraphChanged();
 }
 

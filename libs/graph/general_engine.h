@@ -58,6 +58,9 @@ class GeneralEngine {
     std::string_view traverser = "simple";
     // False: every answer by a walk. The same answers, to hold the other against.
     bool indexes = true;
+    // Policies that stop at the first match try children by what was free when they were last used,
+    // as Fluxion does. False: by what the caller says (SetTryOrder).
+    bool remembers_use = true;
   };
 
   // InvalidArgument: an option that does not parse, a graph without a root.
@@ -65,6 +68,7 @@ class GeneralEngine {
                                                              const Options& options);
 
   const ResourceGraph& graph() const { return graph_; }
+  TypeId InternType(std::string_view type) { return graph_.InternType(type); }
   // Null when the job holds nothing.
   const Holding* Find(JobNumber job) const;
 
@@ -87,6 +91,8 @@ class GeneralEngine {
   // the root. FailedPrecondition, and nothing has changed: see ResourceGraph::Merge;
   // InvalidArgument when `part` is no graph.
   absl::Status AddSubgraph(const ResourceGraph& part);
+  // Adds one vertex below another in containment. FailedPrecondition when its path is taken.
+  absl::StatusOr<VertexId> AddVertex(Vertex vertex, VertexId parent);
   // Takes a vertex out with all that it contains, and from the jobs that hold some of it; returns
   // them, sorted. NotFound for an unknown path; InvalidArgument for the root.
   absl::StatusOr<std::vector<JobNumber>> RemoveSubgraph(std::string_view path);
@@ -110,6 +116,18 @@ class GeneralEngine {
   // Vertices that meet the criteria and those above them, children before their parents.
   std::vector<VertexId> FindVertices(const FindCriteria& criteria) const;
 
+  // A divisible vertex has this size from now on, whatever is held of it. REQUIRES: it is
+  // divisible.
+  void Resize(VertexId v, int64_t size);
+  void SetProperties(VertexId v, Labels properties);
+  void SetTaints(VertexId v, std::vector<Taint> taints);
+  void SetUp(VertexId v, bool up);
+  // Children with greater weights are tried first, those never used (GraphState::kUntouched) before
+  // all others. REQUIRES: not the root, and it contains something.
+  void SetTryOrder(VertexId v, uint64_t weight);
+  // InvalidArgument: not a policy's name or form. What is held stays.
+  absl::Status SetPolicy(std::string_view policy);
+
   // NotFound for an unknown path. What is below a vertex that is down is not given out either.
   absl::Status SetUp(std::string_view path, bool up);
   absl::Status SetProperty(std::string_view path, std::string key, std::string value);
@@ -119,7 +137,7 @@ class GeneralEngine {
                 MatchPolicy policy,
                 PruneFilters filters,
                 TraverserKind traverser,
-                bool indexes);
+                const Options& options);
 
   // How to take back one change.
   struct UndoJob {
@@ -149,7 +167,10 @@ class GeneralEngine {
   void TakeBack(UndoAll& undo);
   // To be called before a vertex changes, so that it can be undone.
   void Note(VertexId v);
-  void GraphChanged();
+  void NoteAll();
+  // What follows from the graph is made anew when it is needed next.
+  void GraphChanged() { settled_ = false; }
+  void Settle();
   // The job holds this from now on, and no more what it held; nothing: it holds nothing.
   void SetHolding(JobNumber job, std::optional<Holding> holding);
 
@@ -192,6 +213,8 @@ class GeneralEngine {
   GraphState state_;
   Traverser traverser_;
   bool indexes_;
+  bool remembers_use_;
+  bool settled_ = true;
   IndexedSearch search_;
   // By shape.
   std::unordered_map<std::string, std::unique_ptr<Prepared>, TextHash, std::equal_to<>> prepared_;

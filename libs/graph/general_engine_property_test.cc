@@ -247,6 +247,7 @@ RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
   const std::string policy = AnyPolicy();
   const auto engine = Make(nodes, policy);
   const auto walking = Make(nodes, policy, /*indexes=*/false);
+  RC_LOG() << "policy " << policy << "\n";
   std::vector<std::string> jobspecs(4);
   for (std::string& jobspec : jobspecs) jobspec = AnyJobspec();
   for (Step step : AnySteps()) {

@@ -9,8 +9,6 @@
 namespace fluxqueue::graph {
 namespace {
 
-// Children that were never used are tried first.
-constexpr uint64_t kUntouched = UINT64_MAX;
 // As many leaves as a word has bits.
 constexpr size_t kGroupSize = 64;
 constexpr size_t kMinLog = 4096;
@@ -141,19 +139,19 @@ void GraphState::GraphGrew() {
     At& parent = at(groups_[group].parent);
     if (parent.groups++ == 0) parent.first_group = group;
   }
-  std::vector<bool> seen(vertices_before, true);
-  seen.resize(vertices, false);
+  Seen seen(vertices_before, vertices);
   for (auto e = static_cast<EdgeId>(edges_before); e < graph_->edges().size(); ++e) {
     const Edge& edge = graph_->edge(e);
     if (edge.subsystem != ResourceGraph::kContainment) continue;
-    const bool leaf = graph_->vertex(edge.target).out.empty();
     if (const auto order = orders_.find(edge.source); order != orders_.end()) {
       order->second.emplace(kUntouched, graph_->vertex(edge.target).uniq_id, e);
-    } else if (!leaf) {
-      orders_.emplace(edge.source, OrderOf(edge.source));
+    }
+    // Its source is no leaf (any more): those above try it in an order that changes.
+    for (const VertexId parent : graph_->ParentsOf(edge.source)) {
+      if (!orders_.contains(parent)) orders_.emplace(parent, OrderOf(parent));
     }
     // A new vertex below an old one: it and what is below it come on top of what there was.
-    if (edge.source >= vertices_before || seen[edge.target]) continue;
+    if (edge.source >= vertices_before || seen.Contains(edge.target)) continue;
     GrowAbove(edge.source, SumUp(edge.target, &seen, true), 1);
   }
   if (vertices_before == 0) SumUp(graph_->root(), &seen, true);
@@ -229,7 +227,7 @@ void GraphState::Recount() {
   for (VertexId v = 0; v < places_.size(); ++v) {
     const Vertex& vertex = graph_->vertex(v);
     if (vertex.gone || vertex.out.empty()) continue;
-    std::vector<bool> seen(places_.size(), false);
+    Seen seen(0, places_.size());
     Sums below = SumUp(v, &seen, false);
     if (filters_.Tracks(vertex.type)) below[vertex.type] -= vertex.size;
     At& here = at(v);
@@ -242,7 +240,7 @@ void GraphState::Recount() {
 }
 
 void GraphState::GraphShrinks(VertexId top) {
-  std::vector<bool> seen(graph_->vertices().size(), false);
+  Seen seen(0, graph_->vertices().size());
   const Sums sums = SumUp(top, &seen, false);
   for (const EdgeId e : graph_->vertex(top).in) {
     const Edge& edge = graph_->edge(e);
@@ -288,13 +286,13 @@ void GraphState::Track(const Vertex& leaf) {
   }
 }
 
-GraphState::Sums GraphState::SumUp(VertexId v, std::vector<bool>* seen, bool make_filters) {
-  (*seen)[v] = true;
+GraphState::Sums GraphState::SumUp(VertexId v, Seen* seen, bool make_filters) {
+  seen->Insert(v);
   const Vertex& vertex = graph_->vertex(v);
   Sums below;
   for (const EdgeId e : vertex.out) {
     const Edge& edge = graph_->edge(e);
-    if (edge.subsystem != ResourceGraph::kContainment || (*seen)[edge.target]) continue;
+    if (edge.subsystem != ResourceGraph::kContainment || seen->Contains(edge.target)) continue;
     for (const auto& [type, sum] : SumUp(edge.target, seen, make_filters)) below[type] += sum;
   }
   if (make_filters && vertex.out.empty()) Track(vertex);
@@ -312,30 +310,33 @@ GraphState::Sums GraphState::SumUp(VertexId v, std::vector<bool>* seen, bool mak
 
 void GraphState::SumUpBelow(Holding* holding) {
   const std::vector<HeldVertex>& vertices = holding->vertices;
-  std::vector<int64_t>& below = holding->below;
-  below.clear();
+  sums_.clear();
   for (const HeldVertex& held : vertices) {
     if (IsGrouped(held.vertex)) continue;
-    sums_at_[held.vertex] = static_cast<uint32_t>(below.size() + 1);
-    below.insert(below.end(), at(held.vertex).filter_types.size(), Holding::kNothing);
+    sums_at_[held.vertex] = static_cast<uint32_t>(sums_.size() + 1);
+    // In front: how many of them there are, once something is added.
+    sums_.insert(sums_.end(), at(held.vertex).filter_types.size() + 1, 0);
   }
   for (size_t i = 0; i < vertices.size();) {
     const VertexId v = vertices[i].vertex;
     if (!IsGrouped(v)) {
       const Vertex& vertex = graph_->vertex(v);
       const int64_t whole = vertex.divisible ? vertices[i].amount : vertex.size;
-      const int64_t amount = vertices[i].exclusive ? whole : vertex.size - vertices[i].amount;
-      AddAbove(v, vertex.type, amount, &below);
+      AddAbove(v, vertex.type, vertices[i].exclusive ? whole : vertex.size - vertices[i].amount);
       ++i;
       continue;
     }
     const LeafGroup& group = GroupOf(v);
     const size_t end = EndOfLeaves(vertices, i);
-    AddAbove(v, group.type, static_cast<int64_t>(end - i) * group.size, &below);
+    AddAbove(v, group.type, static_cast<int64_t>(end - i) * group.size);
     i = end;
   }
+  holding->below.clear();
   for (const HeldVertex& held : vertices) {
-    if (!IsGrouped(held.vertex)) sums_at_[held.vertex] = 0;
+    if (IsGrouped(held.vertex)) continue;
+    const auto sums = sums_.begin() + sums_at_[held.vertex] - 1;
+    holding->below.insert(holding->below.end(), sums, sums + *sums + 1);
+    sums_at_[held.vertex] = 0;
   }
 }
 
@@ -349,7 +350,7 @@ size_t GraphState::EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i
 }
 
 // To what each vertex above this one has below itself: once, whatever the way.
-void GraphState::AddAbove(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below) {
+void GraphState::AddAbove(VertexId v, TypeId type, int64_t amount) {
   if (!filters_.Tracks(type)) return;
   above_.assign(1, v);
   for (size_t i = 0; i < above_.size(); ++i) {
@@ -357,22 +358,35 @@ void GraphState::AddAbove(VertexId v, TypeId type, int64_t amount, std::vector<i
       const Edge& edge = graph_->edge(e);
       if (edge.subsystem != ResourceGraph::kContainment || sums_at_[edge.source] == 0) continue;
       if (std::find(above_.begin(), above_.end(), edge.source) != above_.end()) continue;
-      AddBelow(edge.source, type, amount, below);
+      AddBelow(edge.source, type, amount);
       above_.push_back(edge.source);
     }
   }
 }
 
-void GraphState::AddBelow(VertexId v,
-                          TypeId type,
-                          int64_t amount,
-                          std::vector<int64_t>* below) const {
+void GraphState::AddBelow(VertexId v, TypeId type, int64_t amount) {
   const std::span<const TypeId> types = FilterTypes(v);
-  if (types.empty()) return;
-  const std::span<int64_t> sums = std::span(*below).subspan(sums_at_[v] - 1, types.size());
-  if (sums.front() == Holding::kNothing) std::fill(sums.begin(), sums.end(), 0);
+  int64_t* sums = &sums_[sums_at_[v] - 1];
+  *sums = static_cast<int64_t>(types.size());
   const auto place = std::find(types.begin(), types.end(), type);
-  if (place != types.end()) sums[static_cast<size_t>(place - types.begin())] += amount;
+  if (place != types.end()) sums[1 + (place - types.begin())] += amount;
+}
+
+template <typename Apply>
+void GraphState::ChangeDivisible(VertexId v, const Apply& apply) {
+  const auto is_overheld = [&] { return at(v).held.FreeDuring(0, Timeline::kEnd) < 0; };
+  overheld_ -= is_overheld() ? 1 : 0;
+  apply();
+  overheld_ += is_overheld() ? 1 : 0;
+}
+
+void GraphState::Resize(VertexId v, int64_t more) {
+  CHECK(!IsGrouped(v) && graph_->vertex(v).divisible);
+  ChangeDivisible(v, [&] { at(v).held.Grow(more); });
+  for (const VertexId parent : graph_->ParentsOf(v)) {
+    GrowAbove(parent, {{graph_->vertex(v).type, more}}, 1);
+  }
+  Touch(v);
 }
 
 void GraphState::Log(VertexId v, bool below) {
@@ -447,12 +461,13 @@ const int64_t* GraphState::ChangeVertex(const Holding& holding,
     }
   };
   change(here.jobs, 1);
-  for (Timeline& filter : here.filters) {
-    if (*below != Holding::kNothing) change(filter, *below);
-    ++below;
-  }
+  const int64_t* end = below + 1 + *below;
+  size_t filter = 0;
+  for (++below; below != end; ++below) change(here.filters[filter++], *below);
   if (held.exclusive) {
-    change(here.held, held.amount);
+    const auto change_held = [&] { change(here.held, held.amount); };
+    graph_->vertex(held.vertex).divisible ? ChangeDivisible(held.vertex, change_held)
+                                          : change_held();
     if (!holding.reserved) here.allocations += hold ? 1 : -1;
   }
   return below;

@@ -67,11 +67,10 @@ struct Holding {
   bool reserved = false;
   // Children before their parents.
   std::vector<HeldVertex> vertices;
-  // How much is held below those vertices that sum it up, in their order: one number for each of
-  // the vertex's filter types, or kNothing for each. See GraphState::SumUpBelow.
+  // How much is held below each vertex that is in no group of leaves, in their order: how many
+  // numbers follow, and one number for each of the filter types that the vertex had when it was
+  // held. None where nothing is held of what the vertex sums up. See GraphState::SumUpBelow.
   std::vector<int64_t> below;
-
-  static constexpr int64_t kNothing = -1;
 
   friend bool operator==(const Holding&, const Holding&) = default;
 };
@@ -151,6 +150,9 @@ class GraphState {
   };
   std::span<const ChangedVertex> changes() const { return log_; }
   uint64_t changes_begin() const { return log_begin_; }
+  // More is held of a divisible vertex than it has (it was resized, or a job restored): sums over
+  // several vertices are then less than what some of them have.
+  bool IsOverheld() const { return overheld_ > 0; }
   // Something is held from a later time than 0 on.
   bool HoldsLater() const { return later_ > 0; }
   uint64_t changes_end() const { return log_begin_ + log_.size(); }
@@ -162,6 +164,10 @@ class GraphState {
   void GraphShrinks(VertexId top);
   // They have left; `had_shared`: the graph had shared vertices before.
   void GraphShrank(bool had_shared);
+
+  // A divisible vertex has so much more, or less, than before. What is held may be more than it
+  // has.
+  void Resize(VertexId v, int64_t more);
 
   // What is held below each vertex, by its filter types, follows from what is held.
   void SumUpBelow(Holding* holding);
@@ -186,7 +192,11 @@ class GraphState {
   // The child was used: it is tried by what is free below it at `now` from here on. Returns what it
   // was tried by, which SetWeight takes back.
   uint64_t Reorder(EdgeId edge, int64_t now);
+  // REQUIRES: the edge leads to a vertex with children.
   void SetWeight(EdgeId edge, uint64_t weight);
+
+  // The weight of what was never used.
+  static constexpr uint64_t kUntouched = UINT64_MAX;
 
  private:
   // Of a vertex that is in no group of leaves.
@@ -221,6 +231,9 @@ class GraphState {
                               const HeldVertex& held,
                               const int64_t* below,
                               bool hold);
+  // Changes a divisible vertex by `apply`, and keeps count of those that are overheld.
+  template <typename Apply>
+  void ChangeDivisible(VertexId v, const Apply& apply);
   void ChangeLeaves(LeafGroup* group, const LeafGroup::Span& span, bool hold);
   void Log(VertexId v, bool below);
 
@@ -231,7 +244,16 @@ class GraphState {
 
   // By type, the sizes of the vertex and of all below it that were not seen yet.
   using Sums = std::map<TypeId, int64_t>;
-  Sums SumUp(VertexId v, std::vector<bool>* seen, bool make_filters);
+  // Vertices that were met; those before `first` count as met.
+  struct Seen {
+    Seen(size_t first_vertex, size_t vertices) : first(first_vertex), met(vertices - first) {}
+    bool Contains(VertexId v) const { return v < first || met[v - first]; }
+    void Insert(VertexId v) { met[v - first] = true; }
+
+    size_t first;
+    std::vector<bool> met;
+  };
+  Sums SumUp(VertexId v, Seen* seen, bool make_filters);
   void GrowAbove(VertexId v, const Sums& sums, int64_t direction);
   // Where vertices are shared, sums do not add up: each is counted by itself.
   void Recount();
@@ -246,8 +268,8 @@ class GraphState {
 
   // One behind the last leaf of the same group as vertices[i].
   size_t EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i) const;
-  void AddAbove(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below);
-  void AddBelow(VertexId v, TypeId type, int64_t amount, std::vector<int64_t>* below) const;
+  void AddAbove(VertexId v, TypeId type, int64_t amount);
+  void AddBelow(VertexId v, TypeId type, int64_t amount);
   TryOrder OrderOf(VertexId v) const;
 
   const ResourceGraph* graph_;
@@ -260,11 +282,13 @@ class GraphState {
   std::unordered_map<VertexId, TryOrder> orders_;
   std::vector<uint64_t> weights_;  // by edge
   uint64_t versions_ = 1;
-  uint64_t later_ = 0;  // holdings that begin after 0
+  uint64_t later_ = 0;     // holdings that begin after 0
+  uint64_t overheld_ = 0;  // divisible vertices
   std::vector<ChangedVertex> log_;
   uint64_t log_begin_ = 0;
   // Of SumUpBelow: by vertex, one more than where its sums begin; 0: it is not held.
   std::vector<uint32_t> sums_at_;
+  std::vector<int64_t> sums_;
   std::vector<VertexId> above_;
 };
 

@@ -16,6 +16,8 @@ constexpr uint64_t kMostVertices = UINT32_MAX - 1;
 constexpr size_t kMaxTableSites = 4'000'000;
 constexpr size_t kMinTables = 4;
 constexpr size_t kMaxTables = 128;
+// Of nodes whose best slot is not known yet: they are looked at before any slot is taken.
+constexpr uint64_t kUnknownPriority = UINT64_MAX;
 // Priorities of nodes by the score of their next slot; above any score.
 constexpr int64_t kScoreBias = int64_t{1} << 61;
 
@@ -203,9 +205,8 @@ Tournament IndexedSearch::TreeOf(Table* table, uint32_t group) {
 uint64_t IndexedSearch::FirstPriority(const Table& table, SiteId site) const {
   const Site& here = topology_.site(site);
   if (policy_.stop_on_first) return std::min(state_.Weight(here.edge), UINT64_MAX - 1) + 1;
-  // Its best slot is not known yet: it is looked at before any slot is taken.
   const bool unknown = table.slots_compete && here.depth == topology_.node_depth();
-  return unknown ? UINT64_MAX : 1;
+  return unknown ? kUnknownPriority : 1;
 }
 
 void IndexedSearch::Reset(Table* table) const {
@@ -346,39 +347,46 @@ uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
   };
   std::vector<Node> nodes;
   uint64_t last = 0;
+  size_t last_place = 0;
+  bool several_equal = false;  // several nodes gave slots that are as good as the last one
   uint32_t found = 0;
   while (found < wanted) {
     const size_t place = tree.Best();
     if (place == Tournament::kNobody) break;
     const SiteId site = layout.members[layout.groups[group].first + place];
+    if (tree.Priority(place) == kUnknownPriority) {
+      const bool fits = SlotsOn(site) > 0;
+      tree.Set(place, fits ? SlotPriority(SlotScores(site, 1).front()) : Tournament::kOut);
+      continue;
+    }
     auto node = std::find_if(
         nodes.rbegin(), nodes.rend(), [place](const Node& known) { return known.place == place; });
     if (node == nodes.rend()) {
-      const uint32_t slots = SlotsOn(site);
-      if (slots == 0) {
-        tree.Set(place, Tournament::kOut);
-        continue;
-      }
       Node met{place, {}, taken_.size()};
-      for (const int64_t score : SlotScores(site, std::min(slots, wanted))) {
+      for (const int64_t score : SlotScores(site, std::min(SlotsOn(site), wanted))) {
         met.priorities.push_back(SlotPriority(score));
       }
-      tree.Set(place, met.priorities.front());
       taken_.push_back({site, 0});
       nodes.push_back(std::move(met));
-      continue;
+      node = nodes.rbegin();
     }
+    several_equal = tree.Priority(place) == last && (several_equal || place != last_place);
     last = tree.Priority(place);
+    last_place = place;
     const uint32_t taken = ++taken_[node->taken].slots;
     tree.Set(place, taken < node->priorities.size() ? node->priorities[taken] : Tournament::kOut);
     ++found;
   }
-  const size_t next = tree.Best();
-  if (found == wanted && next != Tournament::kNobody && tree.Priority(next) == last) {
-    ambiguous_ = true;
+  // Equals are left. If they are all of one node, it does not matter which of its slots it gives.
+  const auto leaves_equals = [&] {
+    const size_t next = tree.Best();
+    return next != Tournament::kNobody && tree.Priority(next) == last;
+  };
+  if (found == wanted && leaves_equals()) {
+    tree.Set(last_place, Tournament::kOut);
+    ambiguous_ = ambiguous_ || several_equal || leaves_equals();
   }
   for (const Node& node : nodes) tree.Set(node.place, node.priorities.front());
-  std::erase_if(taken_, [](const Taken& taken) { return taken.slots == 0; });
   return found;
 }
 
@@ -413,7 +421,11 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
     size_t taken;
   };
   std::vector<Slot> slots;
+  bool shares = false;
   for (size_t i = first; i < taken_.size(); ++i) {
+    for (const SearchPlan::Part& part : plan_->parts) {
+      shares = shares || PoolOf(taken_[i].node, part) != nullptr;
+    }
     for (const int64_t score : SlotScores(taken_[i].node, taken_[i].slots)) {
       slots.push_back({score, i});
     }
@@ -421,9 +433,14 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
   }
   // A walk sorts its candidates like this: equals end up in the same order here and there.
   const bool low = policy_.order == MatchPolicy::Order::kLow;
-  std::sort(slots.begin(), slots.end(), [low](const Slot& a, const Slot& b) {
+  const auto before = [low](const Slot& a, const Slot& b) {
     return low ? a.score < b.score : a.score > b.score;
-  });
+  };
+  if (shares) {
+    std::stable_sort(slots.begin(), slots.end(), before);
+  } else {
+    std::sort(slots.begin(), slots.end(), before);
+  }
   for (size_t i = 0; i < wanted; ++i) ++taken_[slots[i].taken].slots;
   std::erase_if(taken_, [](const Taken& taken) { return taken.slots == 0; });
 }

@@ -60,6 +60,11 @@ class IndexedSearch {
  public:
   IndexedSearch(const ResourceGraph& graph, const GraphState& state, const MatchPolicy& policy);
 
+  // All plans are void.
+  void SetPolicy(const MatchPolicy& policy) {
+    policy_ = policy;
+    GraphChanged();
+  }
   // The graph has got vertices and edges, or some have left: all plans are void.
   void GraphChanged();
 

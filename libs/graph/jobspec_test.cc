@@ -209,10 +209,10 @@ TEST(Constraint, Tolerations) {
     EXPECT_EQ(toleration->Tolerates(taint), test.tolerates) << test.toleration;
   }
   NodeSpec node = MakeNode();
-  EXPECT_EQ(FirstUntolerated(node, {}, false), nullptr);
+  EXPECT_EQ(FirstUntolerated(node.taints, {}, false), nullptr);
   node.taints.push_back({"node.kubernetes.io/not-ready", "", "NoSchedule"});
-  EXPECT_NE(FirstUntolerated(node, {}, false), nullptr);
-  EXPECT_EQ(FirstUntolerated(node, {}, true), nullptr);
+  EXPECT_NE(FirstUntolerated(node.taints, {}, false), nullptr);
+  EXPECT_EQ(FirstUntolerated(node.taints, {}, true), nullptr);
 }
 
 TEST(Hostlist, Expands) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -13,13 +14,40 @@
 namespace fluxqueue::graph {
 namespace {
 
-// The trees are asked when at least one node in so many meets the constraints.
-constexpr size_t kFewNodes = 16;
+// What others use of a node is held by a job with this bit and the node's ordinal.
+constexpr JobNumber kForeign = JobNumber{1} << 63;
+// Unique ids of resources, behind those of nodes.
+constexpr int64_t kFirstLeaf = int64_t{1} << 40;
+// A node can have so much of a resource, whatever it says: sums over all nodes have room.
+constexpr int64_t kMostOfOne = int64_t{1} << 46;
+// As long as a graph lasts; see GeneralEngine.
+constexpr int64_t kForEver = int64_t{100} * 365 * 24 * 3600;
+constexpr size_t kMaxRequests = 1024;
 
+// Those that tell nodes apart, and do not hold more of them than is asked for.
 constexpr std::array<std::string_view, 3> kPolicies = {"first", "lonode", "hinode"};
 
-bool Few(const std::vector<size_t>& positions, const NodeTable& table) {
-  return positions.size() * kFewNodes < table.positions().size();
+// `first`, but which node a slot is on does not count: what was found first is taken.
+constexpr std::string_view kFirst =
+    "policy=high node_centric=false node_exclusive=false stop_on_1_matches=true";
+
+std::string_view OnGraph(std::string_view policy) {
+  return policy == "first" ? kFirst : policy;
+}
+
+// A cluster without nodes.
+std::unique_ptr<GeneralEngine> EmptyCluster() {
+  ResourceGraph graph;
+  Vertex cluster;
+  cluster.type = graph.InternType("cluster");
+  cluster.basename = "cluster";
+  cluster.name = "cluster0";
+  cluster.paths.emplace_back(ResourceGraph::kContainment, "/cluster0");
+  CHECK(graph.AddVertex(std::move(cluster)).ok());
+  auto engine = GeneralEngine::Make(
+      std::move(graph), {.policy = kFirst, .prune_filters = "ALL:cpu", .remembers_use = false});
+  CHECK(engine.ok());
+  return *std::move(engine);
 }
 
 // More of any resource in `after`; both sorted by name.
@@ -32,28 +60,117 @@ bool AnyGrew(const Amounts& before, const Amounts& after) {
   });
 }
 
+std::string PathOf(const Node& node) {
+  return "/cluster0/" + node.spec.name;
+}
+
+int64_t SizeOf(const Node& node, size_t resource) {
+  return std::min(node.capacity[resource], kMostOfOne);
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> MakeNativeEngine() {
   return std::make_unique<NativeEngine>();
 }
 
+NativeEngine::NativeEngine() : graph_(EmptyCluster()) {}
+
 // ---- the graph
 
 absl::Status NativeEngine::SetPolicy(std::string_view policy) {
-  const auto found = std::find(kPolicies.begin(), kPolicies.end(), policy);
-  if (found == kPolicies.end()) {
+  if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
     return InvalidArgument(
         "policy \"{}\": the native engine knows {}", policy, fmt::join(kPolicies, ", "));
   }
-  Record(UndoPolicy{policy_});
-  ApplyPolicy(static_cast<Policy>(found - kPolicies.begin()));
+  RETURN_IF_ERROR(graph_->SetPolicy(OnGraph(policy)));
+  Record(UndoPolicy{std::exchange(policy_, std::string(policy))});
   return absl::OkStatus();
 }
 
-void NativeEngine::ApplyPolicy(Policy policy) {
-  policy_ = policy;
-  table_.SetApart(policy == Policy::kFirst);
+VertexId NativeEngine::Add(Vertex vertex, std::string_view path, VertexId parent) {
+  vertex.basename = graph_->graph().types()[vertex.type];
+  vertex.paths.emplace_back(ResourceGraph::kContainment, path);
+  const auto added = graph_->AddVertex(std::move(vertex), parent);
+  CHECK(added.ok(), "{}", Message(added.status()));
+  return *added;
+}
+
+void NativeEngine::Plant(Node* node) {
+  Vertex vertex;
+  vertex.type = graph_->InternType("node");
+  vertex.name = node->spec.name;
+  vertex.id = static_cast<int64_t>(node->spec.ordinal);
+  vertex.rank = vertex.id;
+  vertex.uniq_id = vertex.id + 1;
+  const VertexId v = Add(std::move(vertex), PathOf(*node), graph_->graph().root());
+  node->here = {v, graph_->graph().vertex(v).in.front()};
+  node->leaves.assign(table_.resources().size(), {});
+  by_vertex_[v] = node;
+  for (const Amount& amount : node->spec.resources) LeafOf(node, table_.Number(amount.resource));
+  Tend(node);
+}
+
+Node::Leaf NativeEngine::LeafOf(Node* node, size_t resource) {
+  Node::Leaf& leaf = node->leaves[resource];
+  if (leaf.edge != kNoEdge) return leaf;
+  Vertex vertex;
+  vertex.type = graph_->InternType(table_.resources()[resource]);
+  vertex.name = table_.resources()[resource];
+  vertex.uniq_id = kFirstLeaf + next_leaf_++;
+  vertex.rank = static_cast<int64_t>(node->spec.ordinal);
+  vertex.size = SizeOf(*node, resource);
+  vertex.divisible = true;
+  const VertexId v =
+      Add(std::move(vertex), PathOf(*node) + "/" + table_.resources()[resource], node->here.vertex);
+  leaf = {v, graph_->graph().vertex(v).in.front()};
+  return leaf;
+}
+
+// Everything but name and ordinal may have changed.
+void NativeEngine::Tend(Node* node) {
+  graph_->SetUp(node->here.vertex, node->spec.schedulable);
+  graph_->SetProperties(node->here.vertex, node->spec.labels);
+  graph_->SetTaints(node->here.vertex, node->spec.taints);
+  for (const Amount& amount : node->spec.resources) LeafOf(node, table_.Number(amount.resource));
+  for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
+    const Node::Leaf& leaf = node->leaves[resource];
+    const int64_t size = SizeOf(*node, resource);
+    if (leaf.edge == kNoEdge || graph_->graph().vertex(leaf.vertex).size == size) continue;
+    graph_->Resize(leaf.vertex, size);
+  }
+  HoldForeign(node);
+  Reorder(*node);
+}
+
+void NativeEngine::Uproot(Node* node) {
+  graph_->Cancel(kForeign | node->spec.ordinal);
+  by_vertex_.erase(node->here.vertex);
+  CHECK(graph_->RemoveSubgraph(PathOf(*node)).ok());
+}
+
+void NativeEngine::HoldForeign(Node* node) {
+  const JobNumber number = kForeign | node->spec.ordinal;
+  graph_->Cancel(number);
+  Holding holding;
+  holding.duration_s = kForEver;
+  for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
+    const Node::Leaf& leaf = node->leaves[resource];
+    const int64_t amount = std::min(node->foreign[resource], kMostOfOne);
+    if (leaf.edge == kNoEdge || amount == 0) continue;
+    holding.vertices.push_back({leaf.vertex, leaf.edge, amount, true});
+  }
+  if (holding.vertices.empty()) return;
+  holding.vertices.push_back({node->here.vertex, node->here.edge, 1, false});
+  holding.vertices.push_back({graph_->graph().root(), kNoEdge, 1, false});
+  CHECK(graph_->Restore(number, holding).ok());
+}
+
+void NativeEngine::Reorder(const Node& node) {
+  const bool empty = graph_->graph().vertex(node.here.vertex).out.empty();
+  if (empty) return;
+  const auto free = static_cast<uint64_t>(node.free[NodeTable::kCpu]);
+  graph_->SetTryOrder(node.here.vertex, node.live_slots == 0 ? GraphState::kUntouched : free);
 }
 
 absl::Status NativeEngine::AddNode(NodeSpec node) {
@@ -68,7 +185,7 @@ absl::Status NativeEngine::AddNode(NodeSpec node) {
                       node.ordinal);
   }
   Record(UndoAdd{node.name});
-  table_.Add(std::move(node));
+  Plant(table_.Add(std::move(node)));
   return absl::OkStatus();
 }
 
@@ -93,6 +210,7 @@ absl::StatusOr<NodeChange> NativeEngine::UpdateNode(NodeSpec spec) {
        AnyGrew(before.resources, spec.resources) || AnyGrew(spec.foreign, before.foreign));
   Record(UndoUpdate{before});
   table_.Replace(node, std::move(spec));
+  Tend(node);
   return change;
 }
 
@@ -114,6 +232,7 @@ absl::StatusOr<std::vector<AllocationKey>> NativeEngine::RemoveNode(std::string_
       if (broken.empty() || broken.back() != key) broken.push_back(key);
     }
   }
+  Uproot(node);
   undo.node = table_.Take(node);
   Record(std::move(undo));
   return broken;
@@ -121,121 +240,58 @@ absl::StatusOr<std::vector<AllocationKey>> NativeEngine::RemoveNode(std::string_
 
 // --------------------------------------------------------------------------------------- the match
 
+const JobRequest& NativeEngine::RequestOf(const Jobspec& jobspec) {
+  const auto known = requests_.find(jobspec.shape);
+  if (known != requests_.end()) return known->second;
+  if (requests_.size() >= kMaxRequests) requests_.clear();
+  const auto asks = [](std::string_view type, uint64_t count) {
+    ResourceRequest request;
+    request.type = type;
+    request.count = {.min = count, .max = count};
+    return request;
+  };
+  ResourceRequest slot = asks(kSlotType, jobspec.slots);
+  for (const Amount& amount : jobspec.request) {
+    slot.with.push_back(asks(amount.resource, static_cast<uint64_t>(amount.amount)));
+  }
+  JobRequest& request = requests_[jobspec.shape];
+  request.resources.push_back(std::move(slot));
+  request.constrained = true;
+  request.constraint = jobspec.constraint;
+  request.tolerations = jobspec.tolerations;
+  request.shape = jobspec.shape;
+  return request;
+}
+
 bool NativeEngine::Before(const Node& a, const Node& b) const {
-  switch (policy_) {
-    case Policy::kLonode:
-      return a.position < b.position;
-    case Policy::kHinode:
-      return a.position > b.position;
-    case Policy::kFirst: {
-      const auto rank = [](const Node& node) {
-        return node.live_slots == 0 ? std::numeric_limits<int64_t>::max()
-                                    : node.free[NodeTable::kCpu];
-      };
-      return std::pair(rank(a), a.position) > std::pair(rank(b), b.position);
-    }
+  if (policy_ != "first") {
+    const bool high = policy_.starts_with("hi");
+    return high ? a.spec.ordinal > b.spec.ordinal : a.spec.ordinal < b.spec.ordinal;
   }
-  return false;
-}
-
-template <typename Visit>
-void NativeEngine::WalkFew(std::span<const Need> needs,
-                           const MatchingNodes& matching,
-                           const Visit& visit) const {
-  std::vector<Node*> fitting;
-  for (const size_t position : matching.now) {
-    Node* node = table_.positions()[position];
-    if (node->spec.schedulable && SlotsIn(node->free, needs) > 0) fitting.push_back(node);
-  }
-  std::sort(fitting.begin(), fitting.end(), [this](const Node* a, const Node* b) {
-    return Before(*a, *b);
-  });
-  for (Node* node : fitting) {
-    if (!visit(node)) return;
-  }
-}
-
-template <typename Visit>
-void NativeEngine::Walk(std::span<const Need> needs,
-                        const MatchingNodes& matching,
-                        const Visit& visit) {
-  if (Few(matching.now, table_)) return WalkFew(needs, matching, visit);
-  if (policy_ == Policy::kFirst) return WalkFirst(needs, matching, visit);
-  const auto accept = [&matching](size_t leaf) {
-    return (matching.flags[leaf] & MatchingNodes::kNow) != 0;
+  const auto rank = [](const Node& node) {
+    return node.live_slots == 0 ? std::numeric_limits<int64_t>::max() : node.free[NodeTable::kCpu];
   };
-  const MaxTree& tree = table_.untouched();
-  const bool up = policy_ == Policy::kLonode;
-  size_t edge = up ? 0 : tree.leaves();
-  while (true) {
-    const size_t leaf = up ? tree.FindUp(edge, needs, accept) : tree.FindDown(edge, needs, accept);
-    if (leaf == MaxTree::kNone || !visit(table_.positions()[leaf])) return;
-    edge = up ? leaf + 1 : leaf;
-  }
+  return std::pair(rank(a), a.spec.ordinal) > std::pair(rank(b), b.spec.ordinal);
 }
 
-template <typename Visit>
-void NativeEngine::WalkFirst(std::span<const Need> needs,
-                             const MatchingNodes& matching,
-                             const Visit& visit) {
-  const auto accept = [&matching](size_t leaf) {
-    return (matching.flags[leaf] & MatchingNodes::kNow) != 0;
-  };
-  size_t edge = table_.untouched().leaves();
-  while (true) {
-    const size_t leaf = table_.untouched().FindDown(edge, needs, accept);
-    if (leaf == MaxTree::kNone) break;
-    if (!visit(table_.positions()[leaf])) return;
-    edge = leaf;
-  }
-  std::vector<Node*> visited;
-  while (true) {
-    const size_t leaf = table_.touched().FindGreatest(NodeTable::kCpu, needs, accept);
-    if (leaf == MaxTree::kNone) break;
-    Node* node = table_.positions()[leaf];
-    if (!visit(node)) break;
-    table_.Hide(*node);
-    visited.push_back(node);
-  }
-  for (Node* node : visited) table_.Refresh(node);
-}
-
-std::vector<NativeEngine::Share> NativeEngine::Choose(std::span<const Need> needs,
-                                                      const MatchingNodes& matching,
-                                                      int64_t slots) {
+std::vector<NativeEngine::Share> NativeEngine::SharesOf(const Holding& holding,
+                                                        const Jobspec& jobspec) const {
+  const ResourceGraph& graph = graph_->graph();
   std::vector<Share> shares;
-  if (!table_.untouched().MayFit(needs) && !table_.touched().MayFit(needs)) return shares;
-  Walk(needs, matching, [&](Node* node) {
-    const int64_t here = std::min(slots, SlotsIn(node->free, needs));
-    shares.push_back({node, here});
-    slots -= here;
-    return slots > 0;
-  });
-  if (slots > 0) shares.clear();
-  return shares;
-}
-
-bool NativeEngine::CouldEverFit(std::span<const Need> needs,
-                                const MatchingNodes& matching,
-                                int64_t slots) const {
-  if (!table_.capacity().MayFit(needs)) return false;
-  if (Few(matching.ever, table_)) {
-    for (const size_t position : matching.ever) {
-      slots -= SlotsIn(table_.positions()[position]->capacity, needs);
-      if (slots <= 0) return true;
+  for (size_t i = 1; i < holding.vertices.size(); ++i) {
+    const auto node = by_vertex_.find(holding.vertices[i].vertex);
+    if (node == by_vertex_.end()) continue;
+    // What stands before a node is a resource of it.
+    const HeldVertex& leaf = holding.vertices[i - 1];
+    for (const Amount& amount : jobspec.request) {
+      if (amount.resource != graph.TypeName(leaf.vertex)) continue;
+      shares.push_back({node->second, leaf.amount / amount.amount});
     }
-    return false;
   }
-  const auto accept = [&matching](size_t leaf) {
-    return (matching.flags[leaf] & MatchingNodes::kEver) != 0;
-  };
-  size_t leaf = table_.capacity().FindUp(0, needs, accept);
-  while (leaf != MaxTree::kNone) {
-    slots -= SlotsIn(table_.positions()[leaf]->capacity, needs);
-    if (slots <= 0) return true;
-    leaf = table_.capacity().FindUp(leaf + 1, needs, accept);
-  }
-  return false;
+  std::sort(shares.begin(), shares.end(), [this](const Share& a, const Share& b) {
+    return Before(*a.node, *b.node);
+  });
+  return shares;
 }
 
 Outcome NativeEngine::Match(const MatchRequest& request) {
@@ -245,26 +301,32 @@ Outcome NativeEngine::Match(const MatchRequest& request) {
       return {OutcomeKind::kAllocated, held};
     }
   }
-  const int64_t slots = request.jobspec.slots;
   std::optional<std::vector<Need>> needs = table_.NeedsOf(request.jobspec.request);
-  const MatchingNodes* matching = needs ? &matching_.Get(request.jobspec) : nullptr;
+  const auto ask = [&](MatchOperation operation) {
+    auto answer = graph_->Match(operation, next_number_, RequestOf(request.jobspec));
+    CHECK(answer.ok(), "{}", Message(answer.status()));
+    return *std::move(answer);
+  };
   if (allocates && needs) {
-    const std::vector<Share> shares = Choose(*needs, *matching, slots);
-    if (!shares.empty()) {
-      return {OutcomeKind::kAllocated, &Allocate(request, *std::move(needs), shares)};
+    const MatchAnswer answer = ask(MatchOperation::kAllocate);
+    if (answer.status == MatchStatus::kAllocated) {
+      const std::vector<Share> shares = SharesOf(answer.holding, request.jobspec);
+      return {OutcomeKind::kAllocated,
+              &Allocate(request, next_number_++, *std::move(needs), shares)};
     }
   }
   if (request.operation == Operation::kAllocate) return {OutcomeKind::kBusy, nullptr};
-  if (!needs || !CouldEverFit(*needs, *matching, slots)) {
-    return {OutcomeKind::kUnsatisfiable, nullptr};
-  }
+  const bool ever = needs && ask(MatchOperation::kSatisfiability).status == MatchStatus::kMatched;
+  if (!ever) return {OutcomeKind::kUnsatisfiable, nullptr};
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
 }
 
 const Placement& NativeEngine::Allocate(const MatchRequest& request,
+                                        JobNumber number,
                                         std::vector<Need> needs,
                                         const std::vector<Share>& shares) {
   Allocation& allocation = allocations_[request.key];
+  allocation.number = number;
   allocation.placement.requests = request.jobspec.request;
   allocation.placement.start_s = request.now_s;
   allocation.placement.duration_s = request.duration_s;
@@ -272,6 +334,7 @@ const Placement& NativeEngine::Allocate(const MatchRequest& request,
   allocation.nodes.reserve(request.jobspec.slots);
   for (const Share& share : shares) {
     table_.Hold(share.node, needs, share.slots);
+    Reorder(*share.node);
     for (int64_t i = 0; i < share.slots; ++i) {
       const uint32_t slot = static_cast<uint32_t>(allocation.nodes.size());
       allocation.placement.slots.push_back({slot, share.node->spec.name, false});
@@ -284,7 +347,7 @@ const Placement& NativeEngine::Allocate(const MatchRequest& request,
 }
 
 Explanation NativeEngine::Explain(const Jobspec& jobspec) const {
-  return ExplainShortfall(jobspec, table_, matching_.Get(jobspec));
+  return ExplainShortfall(jobspec, table_);
 }
 
 // ---- what is held
@@ -292,8 +355,37 @@ Explanation NativeEngine::Explain(const Jobspec& jobspec) const {
 // direction 1: holds every live slot; -1: gives them back.
 void NativeEngine::HoldLive(const Allocation& allocation, int64_t direction) {
   for (Node* node : allocation.nodes) {
-    if (node != nullptr) table_.Hold(node, allocation.needs, direction);
+    if (node == nullptr) continue;
+    table_.Hold(node, allocation.needs, direction);
+    Reorder(*node);
   }
+  if (direction > 0) {
+    HoldInGraph(allocation);
+  } else {
+    graph_->Cancel(allocation.number);
+  }
+}
+
+void NativeEngine::HoldInGraph(const Allocation& allocation) {
+  graph_->Cancel(allocation.number);
+  std::map<uint64_t, Share> shares;
+  for (Node* node : allocation.nodes) {
+    if (node == nullptr) continue;
+    Share& share = shares.try_emplace(node->spec.ordinal, Share{node, 0}).first->second;
+    ++share.slots;
+  }
+  Holding holding;
+  holding.duration_s = kForEver;
+  for (const auto& [ordinal, share] : shares) {
+    for (const Need& need : allocation.needs) {
+      const Node::Leaf leaf = LeafOf(share.node, need.resource);
+      holding.vertices.push_back({leaf.vertex, leaf.edge, need.amount * share.slots, true});
+    }
+    holding.vertices.push_back({share.node->here.vertex, share.node->here.edge, 1, false});
+  }
+  if (shares.empty()) return;
+  holding.vertices.push_back({graph_->graph().root(), kNoEdge, 1, false});
+  CHECK(graph_->Restore(allocation.number, holding).ok());
 }
 
 bool NativeEngine::Release(const AllocationKey& key) {
@@ -316,11 +408,14 @@ std::vector<uint32_t> NativeEngine::ReleaseSlots(const AllocationKey& key,
     if (slot >= allocation.nodes.size() || allocation.nodes[slot] == nullptr) continue;
     Node* node = std::exchange(allocation.nodes[slot], nullptr);
     table_.Hold(node, allocation.needs, -1);
+    Reorder(*node);
     allocation.placement.slots[slot].released = true;
     undo.slots.emplace_back(slot, node);
     released.push_back(slot);
   }
-  if (!released.empty()) Record(std::move(undo));
+  if (released.empty()) return released;
+  HoldInGraph(allocation);
+  Record(std::move(undo));
   return released;
 }
 
@@ -334,7 +429,7 @@ absl::Status NativeEngine::Restore(const AllocationKey& key, const Placement& pl
                       what);
   };
   if (allocations_.contains(key)) return fail("holds something already");
-  Allocation allocation{.placement = placement, .nodes = {}, .needs = {}};
+  Allocation allocation{.placement = placement, .nodes = {}, .needs = {}, .number = next_number_++};
   for (size_t i = 0; i < placement.slots.size(); ++i) {
     const PlacedSlot& slot = placement.slots[i];
     if (slot.slot != i) return fail(fmt::format("slot {} stands at index {}", slot.slot, i));
@@ -392,27 +487,36 @@ void NativeEngine::Rollback() {
 }
 
 void NativeEngine::TakeBack(UndoPolicy& undo) {
-  ApplyPolicy(undo.before);
+  policy_ = std::move(undo.before);
+  CHECK(graph_->SetPolicy(OnGraph(policy_)).ok());
 }
 
 void NativeEngine::TakeBack(UndoAdd& undo) {
-  table_.Take(table_.Find(undo.name));
+  Node* node = table_.Find(undo.name);
+  Uproot(node);
+  table_.Take(node);
 }
 
 void NativeEngine::TakeBack(UndoUpdate& undo) {
   Node* node = table_.Find(undo.before.name);
   table_.Replace(node, std::move(undo.before));
+  Tend(node);
 }
 
 void NativeEngine::TakeBack(UndoRemove& undo) {
   Node* node = undo.node.get();
   table_.PutBack(std::move(undo.node));
+  Plant(node);
+  std::set<AllocationKey> keys;
   for (const auto& [key, slot] : undo.slots) {
     Allocation& allocation = allocations_.at(key);
     allocation.nodes[slot] = node;
     allocation.placement.slots[slot].released = false;
     table_.Hold(node, allocation.needs, 1);
+    keys.insert(key);
   }
+  for (const AllocationKey& key : keys) HoldInGraph(allocations_.at(key));
+  Reorder(*node);
 }
 
 void NativeEngine::TakeBack(UndoAllocate& undo) {
@@ -432,7 +536,9 @@ void NativeEngine::TakeBack(UndoReleaseSlots& undo) {
     allocation.nodes[slot] = node;
     allocation.placement.slots[slot].released = false;
     table_.Hold(node, allocation.needs, 1);
+    Reorder(*node);
   }
+  HoldInGraph(allocation);
 }
 
 }  // namespace fluxqueue::graph

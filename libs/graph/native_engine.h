@@ -1,41 +1,35 @@
-// The engine for Kubernetes' shape: one level of nodes, divisible resources, equal slots.
+// The engine for Kubernetes: nodes and equal slots in, placements out.
 //
-// The naive match sorts all nodes by the policy's order, walks them, and puts as many slots on each
-// as fit until all are placed. (That greedy walk finds a place whenever there is one: slots are
-// equal, and what a node takes does not depend on the others.) This engine visits the same nodes in
-// the same order and leaves out those that cannot take a slot:
-//   - MaxTree skips subtrees of nodes in which a resource falls short;
-//   - the order of `first` needs no sorting: nodes without slots of ours count as infinitely free
-//   and
-//     come first, by position; the others follow by free cpu, and the tree finds the greatest;
-//   - constraints are evaluated once for each distinct text (MatchingCache). Where few nodes meet
-//     them, those alone are looked at, and the trees are not asked.
+// Nodes become a graph (cluster → node → one divisible vertex for each resource) in which the
+// general engine finds the places; this class keeps the books by name beside it. What others use is
+// held by a job of their own, so that it takes room and not capacity.
 //
-// Policies: `first` (free cpu, greatest first; untouched nodes as infinite; then ordinal, greatest
-// first), `lonode` and `hinode` (ordinal, lowest or highest first). Each visited node is filled
-// with as many slots as fit before the next is visited, as in Fluxion's depth-first walk.
+// Policies: `lonode` and `hinode` as in match_policy.h. `first` tries nodes by what is free on them now: those that
+// hold nothing of ours first, then by free cpu, greatest first; the greatest ordinal among equals.
+// (Fluxion's goes by what was free when a node was last used, which cannot be restored after a
+// restart.) Each visited node is filled with as many slots as fit before the next is visited.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "libs/graph/engine.h"
-#include "libs/graph/matching_nodes.h"
+#include "libs/graph/general_engine.h"
 #include "libs/graph/node_table.h"
 
 namespace fluxqueue::graph {
 
 class NativeEngine final : public Engine {
  public:
-  NativeEngine() = default;
+  NativeEngine();
   NativeEngine(const NativeEngine&) = delete;
   NativeEngine& operator=(const NativeEngine&) = delete;
 
@@ -62,12 +56,11 @@ class NativeEngine final : public Engine {
   uint64_t Fingerprint() const override;
 
  private:
-  enum class Policy { kFirst, kLonode, kHinode };
-
   struct Allocation {
     Placement placement;
     std::vector<Node*> nodes;  // of each slot; null when it is released
     std::vector<Need> needs;
+    JobNumber number = 0;  // in the graph
   };
 
   // `slots` on one node.
@@ -78,7 +71,7 @@ class NativeEngine final : public Engine {
 
   // How to take back one change.
   struct UndoPolicy {
-    Policy before;
+    std::string before;
   };
   struct UndoAdd {
     std::string name;
@@ -118,34 +111,37 @@ class NativeEngine final : public Engine {
   void TakeBack(UndoReleaseSlots& undo);
   void Record(Undo undo);
 
-  void ApplyPolicy(Policy policy);
-  // Where `slots` slots go; empty when not all find a place.
-  std::vector<Share> Choose(std::span<const Need> needs,
-                            const MatchingNodes& matching,
-                            int64_t slots);
-  template <typename Visit>
-  void WalkFew(std::span<const Need> needs,
-               const MatchingNodes& matching,
-               const Visit& visit) const;
-  template <typename Visit>
-  void Walk(std::span<const Need> needs, const MatchingNodes& matching, const Visit& visit);
-  template <typename Visit>
-  void WalkFirst(std::span<const Need> needs, const MatchingNodes& matching, const Visit& visit);
-  // The policy's order.
-  bool Before(const Node& a, const Node& b) const;
-  bool CouldEverFit(std::span<const Need> needs,
-                    const MatchingNodes& matching,
-                    int64_t slots) const;
+  // The node comes into the graph, changes there, goes.
+  void Plant(Node* node);
+  void Tend(Node* node);
+  void Uproot(Node* node);
+  // The resource's vertex below the node; made when it has none.
+  Node::Leaf LeafOf(Node* node, size_t resource);
+  void HoldForeign(Node* node);
+  // Where the node stands in the order of `first`.
+  void Reorder(const Node& node);
+  VertexId Add(Vertex vertex, std::string_view path, VertexId parent);
 
+  const JobRequest& RequestOf(const Jobspec& jobspec);
+  // What the graph gave, in the policy's order.
+  std::vector<Share> SharesOf(const Holding& holding, const Jobspec& jobspec) const;
+  bool Before(const Node& a, const Node& b) const;
   const Placement& Allocate(const MatchRequest& request,
+                            JobNumber number,
                             std::vector<Need> needs,
                             const std::vector<Share>& shares);
+  // The books, and what the graph holds for it, follow what is live of the allocation.
   void HoldLive(const Allocation& allocation, int64_t direction);
+  void HoldInGraph(const Allocation& allocation);
 
-  Policy policy_ = Policy::kFirst;
+  std::string policy_ = "first";
   NodeTable table_;
-  // A memo: it changes what is computed, never what comes out.
-  mutable MatchingCache matching_{table_};
+  std::unique_ptr<GeneralEngine> graph_;
+  std::unordered_map<VertexId, Node*> by_vertex_;
+  // By the jobspec's shape.
+  std::unordered_map<std::string, JobRequest> requests_;
+  JobNumber next_number_ = 1;
+  int64_t next_leaf_ = 0;
   std::map<AllocationKey, Allocation> allocations_;
   bool recording_ = false;
   std::vector<Undo> journal_;

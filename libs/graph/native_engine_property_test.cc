@@ -125,7 +125,7 @@ struct Model {
     std::vector<std::string> slots;
     for (const NodeSpec* node : InOrder()) {
       if (!node->schedulable || !spec.constraint.Matches(*node)) continue;
-      if (FirstUntolerated(*node, spec.tolerations, false) != nullptr) continue;
+      if (FirstUntolerated(node->taints, spec.tolerations, false) != nullptr) continue;
       int64_t fit = INT64_MAX;
       for (const Amount& need : spec.request) {
         fit = std::min(fit, FreeOf(*node, need.resource) / need.amount);
@@ -140,7 +140,7 @@ struct Model {
     int64_t slots = 0;
     for (const auto& [name, node] : nodes) {
       if (!spec.constraint.Matches(node)) continue;
-      if (FirstUntolerated(node, spec.tolerations, true) != nullptr) continue;
+      if (FirstUntolerated(node.taints, spec.tolerations, true) != nullptr) continue;
       int64_t fit = INT64_MAX;
       for (const Amount& need : spec.request) {
         fit = std::min(fit, AmountOf(node.resources, need.resource) / need.amount);

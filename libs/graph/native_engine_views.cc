@@ -73,8 +73,7 @@ std::vector<ResourceUsage> UsageOf(const Node& node, const std::vector<std::stri
 
 std::vector<NodeUsage> NativeEngine::UsageByNode() const {
   std::vector<NodeUsage> usage;
-  for (const Node* node : table_.positions()) {
-    if (node == nullptr) continue;
+  for (const auto& [ordinal, node] : table_.nodes()) {
     usage.push_back({node->spec.name,
                      node->spec.schedulable,
                      node->live_slots,
@@ -102,9 +101,8 @@ std::vector<ResourceUsage> NativeEngine::Usage() const {
 
 uint64_t NativeEngine::Fingerprint() const {
   Fnv hash;
-  hash.Add(static_cast<uint64_t>(policy_));
-  for (const Node* node : table_.positions()) {
-    if (node == nullptr) continue;
+  hash.Add(policy_);
+  for (const auto& [ordinal, node] : table_.nodes()) {
     HashNode(node->spec, &hash);
     // Follows from the allocations; here so that a defect in the books shows.
     hash.Add(node->live_slots);

@@ -8,19 +8,6 @@
 
 namespace fluxqueue::graph {
 
-int64_t SlotsIn(std::span<const int64_t> amounts, std::span<const Need> needs) {
-  int64_t slots = kMaxSlots;
-  for (const Need& need : needs) {
-    slots = std::min(slots, amounts[need.resource] / need.amount);
-  }
-  return slots;
-}
-
-NodeTable::NodeTable() {
-  Number("cpu");
-  Renumber(nullptr);
-}
-
 size_t NodeTable::Number(std::string_view resource) {
   const auto found = numbers_.find(resource);
   if (found != numbers_.end()) return found->second;
@@ -28,7 +15,6 @@ size_t NodeTable::Number(std::string_view resource) {
   resources_.emplace_back(resource);
   numbers_.emplace(resource, number);
   for (auto& [name, node] : nodes_) Load(node.get());
-  if (number > kCpu) Renumber(nullptr);
   return number;
 }
 
@@ -48,20 +34,12 @@ Node* NodeTable::Find(std::string_view name) const {
   return found == nodes_.end() ? nullptr : found->second.get();
 }
 
-bool NodeTable::HasOrdinal(uint64_t ordinal) const {
-  if (positions_.empty() || ordinal > last_ordinal_) return false;
-  return std::any_of(positions_.begin(), positions_.end(), [ordinal](const Node* node) {
-    return node != nullptr && node->spec.ordinal == ordinal;
-  });
-}
-
 Node* NodeTable::Add(NodeSpec spec) {
   auto node = std::make_unique<Node>();
   node->spec = std::move(spec);
   for (const Amounts* amounts : {&node->spec.resources, &node->spec.foreign}) {
     for (const Amount& amount : *amounts) Number(amount.resource);
   }
-  Load(node.get());
   Node* added = node.get();
   PutBack(std::move(node));
   return added;
@@ -72,21 +50,18 @@ void NodeTable::PutBack(std::unique_ptr<Node> owned) {
   Load(node);
   const bool inserted = nodes_.emplace(node->spec.name, std::move(owned)).second;
   CHECK(inserted, "node {} is there already", node->spec.name);
+  by_ordinal_.emplace(node->spec.ordinal, node);
   if (node->spec.schedulable) ++schedulable_;
   ++version_;
-  Place(node);
 }
 
 std::unique_ptr<Node> NodeTable::Take(Node* node) {
   const auto found = nodes_.find(node->spec.name);
   std::unique_ptr<Node> owned = std::move(found->second);
   nodes_.erase(found);
+  by_ordinal_.erase(node->spec.ordinal);
   if (node->spec.schedulable) --schedulable_;
   ++version_;
-  positions_[node->position] = nullptr;
-  untouched_.Clear(node->position);
-  touched_.Clear(node->position);
-  capacity_.Clear(node->position);
   return owned;
 }
 
@@ -98,47 +73,12 @@ void NodeTable::Replace(Node* node, NodeSpec spec) {
   schedulable_ += (spec.schedulable ? 1 : 0) - (node->spec.schedulable ? 1 : 0);
   node->spec = std::move(spec);
   Load(node);
-  Index(node);
 }
 
 void NodeTable::Hold(Node* node, std::span<const Need> needs, int64_t slots) {
   for (const Need& need : needs) node->held[need.resource] += need.amount * slots;
   node->live_slots = static_cast<uint32_t>(node->live_slots + slots);
-  Refresh(node);
-}
-
-void NodeTable::SetApart(bool apart) {
-  apart_ = apart;
-  Renumber(nullptr);
-}
-
-// At the end when that is where its ordinal belongs and there is room, else all anew.
-void NodeTable::Place(Node* node) {
-  const bool last = positions_.empty() || node->spec.ordinal > last_ordinal_;
-  if (!last || positions_.size() == untouched_.leaves()) return Renumber(node);
-  node->position = positions_.size();
-  positions_.push_back(node);
-  last_ordinal_ = node->spec.ordinal;
-  Index(node);
-}
-
-void NodeTable::Renumber(Node* added) {
-  std::erase(positions_, nullptr);
-  if (added != nullptr) positions_.push_back(added);
-  std::sort(positions_.begin(), positions_.end(), [](const Node* a, const Node* b) {
-    return a->spec.ordinal < b->spec.ordinal;
-  });
-  last_ordinal_ = positions_.empty() ? 0 : positions_.back()->spec.ordinal;
-  ++version_;
-  // Room for as many again, so that a growing cluster is not renumbered at each node.
-  const size_t leaves = std::max<size_t>(16, 2 * positions_.size());
-  untouched_.Reset(leaves, resources_.size());
-  touched_.Reset(leaves, resources_.size());
-  capacity_.Reset(leaves, resources_.size());
-  for (size_t i = 0; i < positions_.size(); ++i) {
-    positions_[i]->position = i;
-    Index(positions_[i]);
-  }
+  CountFree(node);
 }
 
 // Amounts by name become amounts by number; what is held stays.
@@ -156,25 +96,13 @@ void NodeTable::Load(Node* node) const {
   load(node->spec.foreign, &node->foreign);
   node->held.resize(resources_.size(), 0);
   node->free.resize(resources_.size(), 0);
+  node->leaves.resize(resources_.size());
+  CountFree(node);
 }
 
-void NodeTable::Index(Node* node) {
-  capacity_.Set(node->position, node->capacity);
-  Refresh(node);
-}
-
-void NodeTable::Refresh(Node* node) {
+void NodeTable::CountFree(Node* node) const {
   for (size_t i = 0; i < resources_.size(); ++i) {
     node->free[i] = std::max<int64_t>(0, node->capacity[i] - node->foreign[i] - node->held[i]);
-  }
-  const bool touched = apart_ && node->live_slots > 0;
-  MaxTree& in = touched ? touched_ : untouched_;
-  MaxTree& out = touched ? untouched_ : touched_;
-  out.Clear(node->position);
-  if (node->spec.schedulable) {
-    in.Set(node->position, node->free);
-  } else {
-    in.Clear(node->position);
   }
 }
 

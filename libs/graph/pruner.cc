@@ -14,16 +14,21 @@ void Pruner::GraphChanged() {
   storage_node_type_ = graph_.types().Find("storage_node");
 }
 
-bool Pruner::MeetsConstraint(const Vertex& vertex) const {
-  if (!job_->constrained) return true;
+bool Pruner::MeetsConstraint(VertexId v) const {
+  const Vertex& vertex = graph_.vertex(v);
   if (vertex.type != node_type_ && vertex.type != storage_node_type_) return true;
-  return job_->constraint.Matches({vertex.name, vertex.rank, vertex.properties});
+  if (job_->constrained &&
+      !job_->constraint.Matches({vertex.name, vertex.rank, vertex.properties})) {
+    return false;
+  }
+  const bool lasting = window_.kind == Window::Kind::kEver;
+  return FirstUntolerated(graph_.TaintsOf(v), job_->tolerations, lasting) == nullptr;
 }
 
 bool Pruner::Prune(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const {
   const Vertex& vertex = graph_.vertex(v);
   if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
-  if (!MeetsConstraint(vertex)) return true;
+  if (!MeetsConstraint(v)) return true;
   if (state_.FreeDuring(v, window_.at_s, window_.duration_s) <= 0) return true;
   return PruneByLevels(v, levels, exclusive);
 }
@@ -54,7 +59,7 @@ bool Pruner::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive)
       if (!state_.IsUnusedDuring(v, window_.at_s, window_.duration_s)) return true;
     }
   }
-  if (level.below.empty()) return false;
+  if (level.below.empty() || state_.IsOverheld()) return false;
   const std::span<const TypeId> types = state_.FilterTypes(v);
   const std::span<const Timeline> filters = state_.Filters(v);
   for (size_t i = 0; i < filters.size(); ++i) {

@@ -43,7 +43,7 @@ class Pruner {
  private:
   bool PruneByLevels(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const;
   bool PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const;
-  bool MeetsConstraint(const Vertex& vertex) const;
+  bool MeetsConstraint(VertexId v) const;
 
   const ResourceGraph& graph_;
   const GraphState& state_;

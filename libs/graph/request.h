@@ -67,7 +67,8 @@ struct JobRequest {
   std::string queue;
   bool constrained = false;
   Constraint constraint;
-  // Equal for requests of the same resources and constraints.
+  std::vector<Toleration> tolerations;
+  // Equal for requests of the same resources, constraints and tolerations; never empty.
   std::string shape;
 };
 

@@ -167,6 +167,7 @@ void ResourceGraph::Forget(VertexId v) {
   Vertex& vertex = vertices_[v];
   for (const auto& [subsystem, path] : vertex.paths) by_path_.erase(path);
   vertex.paths.clear();
+  taints_.erase(v);
   std::erase(by_type_[vertex.type], v);
   vertex.gone = true;
 }
@@ -215,6 +216,20 @@ std::optional<VertexId> ResourceGraph::FindPath(std::string_view path) const {
   const auto found = by_path_.find(path);
   if (found == by_path_.end()) return std::nullopt;
   return found->second;
+}
+
+std::span<const Taint> ResourceGraph::TaintsOf(VertexId v) const {
+  const auto found = taints_.find(v);
+  if (found == taints_.end()) return {};
+  return found->second;
+}
+
+void ResourceGraph::SetTaints(VertexId v, std::vector<Taint> taints) {
+  if (taints.empty()) {
+    taints_.erase(v);
+  } else {
+    taints_[v] = std::move(taints);
+  }
 }
 
 std::span<const VertexId> ResourceGraph::OfType(TypeId type) const {

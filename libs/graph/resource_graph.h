@@ -132,6 +132,11 @@ class ResourceGraph {
   // In the order in which they were added.
   std::span<const VertexId> OfType(TypeId type) const;
 
+  // A node's (an extension): what keeps jobs away that do not tolerate it.
+  std::span<const Taint> TaintsOf(VertexId v) const;
+  void SetTaints(VertexId v, std::vector<Taint> taints);
+
+  void SetSize(VertexId v, int64_t size) { vertices_[v].size = size; }
   void SetUp(VertexId v, bool up) { vertices_[v].up = up; }
   void SetProperty(VertexId v, std::string key, std::string value);
   void SetProperties(VertexId v, Labels properties) {
@@ -149,6 +154,7 @@ class ResourceGraph {
   std::vector<Vertex> vertices_;
   std::vector<Edge> edges_;
   std::optional<VertexId> root_;
+  std::unordered_map<VertexId, std::vector<Taint>> taints_;
   uint32_t shared_ = 0;  // edges in containment beyond the first to a vertex
   std::vector<std::vector<VertexId>> by_type_;
   std::unordered_map<std::string, VertexId, TextHash, std::equal_to<>> by_path_;

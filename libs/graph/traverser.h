@@ -33,6 +33,11 @@ class Traverser {
             MatchPolicy policy,
             TraverserKind kind);
 
+  // What was remembered is forgotten.
+  void SetPolicy(const MatchPolicy& policy) {
+    policy_ = policy;
+    GraphChanged();
+  }
   // The graph has got vertices and edges behind those that it had, or some have left.
   void GraphChanged();
 
