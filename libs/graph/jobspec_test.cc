@@ -237,5 +237,27 @@ TEST(Hostlist, Expands) {
   }
 }
 
+// Many names that are long, or that take many steps to make, are refused before they are made.
+TEST(Hostlist, NamesAreBounded) {
+  std::vector<std::string> hosts;
+  const auto error = [&hosts](const std::string& text) {
+    hosts.clear();
+    return Message(ExpandHostlist(text, kMaxHosts, &hosts));
+  };
+  std::string brackets = "[1-9999]";
+  for (int i = 0; i < 100'000; ++i) brackets += "[1]";
+  EXPECT_THAT(error("n[1-60000]" + std::string(500'000, 'x')), HasSubstr("at most 255 bytes"));
+  EXPECT_THAT(error(brackets), HasSubstr("at most 255 bytes"));
+  EXPECT_THAT(error("n[1-999999999][1-999999999][1-999999999]"), HasSubstr("more than 65536"));
+  EXPECT_EQ(error(std::string(254, 'x') + "[1-9]"), "");
+  EXPECT_THAT(error(std::string(254, 'x') + "[1-10]"), HasSubstr("at most 255 bytes"));
+  EXPECT_THAT(error(std::string(254, 'x') + "[01]"), HasSubstr("at most 255 bytes"));
+}
+
+TEST(Hostlist, IsWrittenShort) {
+  EXPECT_EQ(FormatHostlist({"n3", "n1", "login", "n2", "n08", "n09", "n10", "n1"}),
+            "login,n[1-3,10],n[08-09]");
+}
+
 }  // namespace
 }  // namespace fluxqueue::graph
