@@ -182,5 +182,21 @@ TEST(Alternatives, AreBounded) {
               HasSubstr("more than 1000 requests"));
 }
 
+// 2^9 requests of 1,900 resources each.
+TEST(Alternatives, AreBoundedAlsoInSize) {
+  std::string resources = "[";
+  for (int i = 0; i < 9; ++i) {
+    resources +=
+        "{type: t, count: 1, with: [{type: xor_slot, count: 1, label: a}, "
+        "{type: xor_slot, count: 1, label: b}]}, ";
+  }
+  for (int i = 0; i < 1'800; ++i) resources += "{type: t, count: 1}, ";
+  const auto request = ParseJobRequest(Text(resources + "]"));
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(
+      Message(SplitAlternatives(request->resources).status()),
+      HasSubstr("the 512 requests that xor_slot stands for have more than 100000 resources"));
+}
+
 }  // namespace
 }  // namespace fluxqueue::graph
