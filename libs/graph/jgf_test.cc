@@ -167,7 +167,14 @@ TEST(Jgf, AVertexIsNoWayToHaveMore) {
               HasSubstr("graph.nodes[0]: has more than 1000000 values"));
 }
 
-// In seconds, were each edge to look at those before it.
+TEST(Jgf, AnObjectHasSoManyKeysAtMost) {
+  std::string keys;
+  for (int i = 0; i <= 1'000'000; ++i) keys += fmt::format("{}\"{}\":0", i == 0 ? "" : ",", i);
+  EXPECT_THAT(Message(ParseJgf(R"({"x": {)" + keys + "}}").status()),
+              HasSubstr("JGF: x: has more than 1000000 keys"));
+}
+
+// Ten thousand million steps, were each edge to look at those before it.
 TEST(Jgf, ManyEdgesToOneVertexAreNotLookedAtAgain) {
   std::string edges = R"({"source": "0", "target": "1"})";
   for (int i = 1; i < 100'000; ++i) edges += R"(,{"source": "0", "target": "1"})";

@@ -1,9 +1,12 @@
 #include "libs/graph/jobspec.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/hostlist.h"
@@ -179,6 +182,8 @@ TEST(Constraint, Matches) {
       {R"({"and":[{"properties":["disk"]},{"hostlist":["other"]}]})", false},
       {R"({"ranks":["0-9"]})", true},
       {R"({"ranks":["0-6","8"]})", false},
+      {R"({"ranks":["8-9","0-2","1-7","3-4"]})", true},
+      {R"({"ranks":["8-9","0-2","1-6","3-4"]})", false},
   };
   for (const auto& test : cases) {
     const auto spec = ParseJobspec(Text(With(kCpu), Constraints(test.constraint)));
@@ -253,6 +258,23 @@ TEST(Hostlist, NamesAreBounded) {
   EXPECT_EQ(error(std::string(254, 'x') + "[1-9]"), "");
   EXPECT_THAT(error(std::string(254, 'x') + "[1-10]"), HasSubstr("at most 255 bytes"));
   EXPECT_THAT(error(std::string(254, 'x') + "[01]"), HasSubstr("at most 255 bytes"));
+}
+
+// Two lists of 40,000 ranges each that do not touch.
+TEST(Constraint, HasSoManyRangesAtMost) {
+  std::string ranks = "0";
+  for (int i = 2; i < 80'000; i += 2) ranks += "," + std::to_string(i);
+  const auto parse = [](const std::string& text) {
+    std::optional<std::vector<Toleration>> tolerations;
+    return Constraint::Parse(nlohmann::json::parse(text), "constraints", &tolerations);
+  };
+  const std::string one = R"({"ranks":[")" + ranks + R"("]})";
+  const auto constraint = parse(one);
+  ASSERT_TRUE(constraint.ok()) << constraint.status();
+  EXPECT_TRUE(constraint->Matches({"node", 79'998, {}}));
+  EXPECT_FALSE(constraint->Matches({"node", 79'997, {}}));
+  EXPECT_THAT(Message(parse(R"({"or":[)" + one + "," + one + "]}").status()),
+              HasSubstr("constraints.or[1].ranks: more than 65536 ranges in one constraint"));
 }
 
 TEST(Hostlist, IsWrittenShort) {

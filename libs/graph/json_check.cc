@@ -10,6 +10,9 @@
 namespace fluxqueue::graph {
 namespace {
 
+// Of one object: all of them are kept until it ends.
+constexpr size_t kMaxKeys = 1'000'000;
+
 // Returns false from an event to stop the parser; `status` then says why.
 class Checker final : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -41,6 +44,9 @@ class Checker final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     open_.back().key = name;
+    if (open_.back().keys.size() == kMaxKeys) {
+      return Fail(open_.size() - 1, fmt::format("has more than {} keys", kMaxKeys));
+    }
     if (!open_.back().keys.insert(name).second) {
       return Fail(open_.size() - 1, fmt::format("the key \"{}\" stands twice", name));
     }
