@@ -1,6 +1,7 @@
 #include "libs/graph/constraint.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -47,6 +48,20 @@ absl::StatusOr<std::string> NumberOrTextAt(const json& array,
   return TextAt(array, index, path);
 }
 
+// Those that overlap become one. `ranges` are sorted.
+void JoinRanges(std::vector<IdRange>* ranges) {
+  size_t last = 0;
+  for (const IdRange& range : *ranges) {
+    IdRange& before = (*ranges)[last];
+    if (range.first <= before.second) {
+      before.second = std::max(before.second, range.second);
+    } else {
+      (*ranges)[++last] = range;
+    }
+  }
+  ranges->resize(last + 1);
+}
+
 }  // namespace
 
 absl::StatusOr<Toleration> Toleration::Parse(const std::string& text, const std::string& path) {
@@ -91,15 +106,17 @@ bool Toleration::Tolerates(const Taint& taint) const {
 struct Constraint::ParseState {
   // Where `tolerations` go; null where they may not stand.
   std::optional<std::vector<Toleration>>* tolerations;
-  // Hosts that may still be named.
+  // Hosts and ranges of ranks that may still be named.
   size_t* hosts_left;
+  size_t* ranges_left;
 };
 
 absl::StatusOr<Constraint> Constraint::Parse(const json& value,
                                              const std::string& path,
                                              std::optional<std::vector<Toleration>>* tolerations) {
   size_t hosts_left = kMaxHosts;
-  return ParseObject(value, path, {tolerations, &hosts_left});
+  size_t ranges_left = kMaxRankRanges;
+  return ParseObject(value, path, {tolerations, &hosts_left, &ranges_left});
 }
 
 absl::StatusOr<Constraint> Constraint::ParseObject(const json& value,
@@ -147,6 +164,10 @@ absl::Status Constraint::AddOperator(const std::string& name,
   }
   if (name == "ranks") {
     ASSIGN_OR_RETURN(Constraint ranks, ParseRanks(value, path));
+    if (ranks.ranks_.size() > *state.ranges_left) {
+      return InvalidArgument("{}: more than {} ranges in one constraint", path, kMaxRankRanges);
+    }
+    *state.ranges_left -= ranks.ranks_.size();
     children_.push_back(std::move(ranks));
     return absl::OkStatus();
   }
@@ -160,7 +181,7 @@ absl::Status Constraint::AddOperator(const std::string& name,
                      ParseNested(name == "or" ? Kind::kOr : Kind::kNot,
                                  value,
                                  path,
-                                 ParseState{nullptr, state.hosts_left}));
+                                 ParseState{nullptr, state.hosts_left, state.ranges_left}));
     children_.push_back(std::move(nested));
     return absl::OkStatus();
   }
@@ -238,6 +259,7 @@ absl::StatusOr<Constraint> Constraint::ParseRanks(const json& value, const std::
     ranks.text_ += (i == 0 ? "" : ",") + text;
   }
   std::sort(ranks.ranks_.begin(), ranks.ranks_.end());
+  JoinRanges(&ranks.ranks_);
   return ranks;
 }
 
@@ -273,9 +295,12 @@ bool Constraint::MatchesProperty(const Labels& properties) const {
 }
 
 bool Constraint::MatchesRank(int64_t rank) const {
-  return std::any_of(ranks_.begin(), ranks_.end(), [rank](const auto& range) {
-    return range.first <= rank && rank <= range.second;
-  });
+  // The last that begins at the rank or before it.
+  const auto after = std::upper_bound(
+      ranks_.begin(), ranks_.end(), rank, [](int64_t wanted, const IdRange& range) {
+        return wanted < range.first;
+      });
+  return after != ranks_.begin() && rank <= std::prev(after)->second;
 }
 
 bool Constraint::Matches(const ConstraintSubject& node) const {

@@ -8,11 +8,13 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/hostlist.h"
+#include "libs/graph/shortened.h"
 
 namespace fluxqueue::graph {
 namespace {
 
-constexpr size_t kMaxNames = 65'536;
+constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxNames = 65'536;  // of all terms together
 constexpr int kMaxDepth = 64;
 constexpr std::string_view kKnown =
     "status, sched-now, sched-future, jobid-alloc, jobid-reserved, jobid-tag, jobid-span, names, "
@@ -100,7 +102,7 @@ class FindCriteria::Parser {
     return MakeTerm(leaf.substr(0, equals), leaf.substr(equals + 1));
   }
 
-  static absl::StatusOr<Term> MakeTerm(std::string_view key, std::string_view value) {
+  absl::StatusOr<Term> MakeTerm(std::string_view key, std::string_view value) {
     struct Choice {
       std::string_view key;
       Key kind;
@@ -126,7 +128,7 @@ class FindCriteria::Parser {
     return MakeOpenTerm(key, value);
   }
 
-  static absl::StatusOr<Term> MakeOpenTerm(std::string_view key, std::string_view value) {
+  absl::StatusOr<Term> MakeOpenTerm(std::string_view key, std::string_view value) {
     constexpr std::array<std::pair<std::string_view, Key>, 4> kJobs = {
         {{"jobid-alloc", Key::kHeldBy},
          {"jobid-reserved", Key::kReservedBy},
@@ -145,8 +147,9 @@ class FindCriteria::Parser {
     }
     if (key == "names") {
       term.key = Key::kNames;
-      RETURN_IF_ERROR(Annotate(ExpandHostlist(Lower(value), kMaxNames, &term.names),
+      RETURN_IF_ERROR(Annotate(ExpandHostlist(Lower(value), names_left_, &term.names),
                                fmt::format("criteria: names=\"{}\"", value)));
+      names_left_ -= term.names.size();
       std::sort(term.names.begin(), term.names.end());
       return term;
     }
@@ -164,12 +167,19 @@ class FindCriteria::Parser {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t names_left_ = kMaxNames;
   bool joined_ = false;  // by a word after which a term must stand
 };
 
 absl::StatusOr<FindCriteria> FindCriteria::Parse(std::string_view text) {
+  if (text.size() > kMaxBytes) {
+    return InvalidArgument(
+        "criteria: have {} bytes, at most {} are allowed", text.size(), kMaxBytes);
+  }
   FindCriteria criteria;
-  ASSIGN_OR_RETURN(criteria.terms_, Parser(text).Parse());
+  absl::StatusOr<std::vector<Term>> terms = Parser(text).Parse();
+  if (!terms.ok()) return Shortened(terms.status());
+  criteria.terms_ = *std::move(terms);
   return criteria;
 }
 

@@ -37,7 +37,8 @@ struct FindSubject {
 
 class FindCriteria {
  public:
-  // InvalidArgument names the term and what is allowed.
+  // InvalidArgument names the term and what is allowed. The names of all `names=` together are
+  // 65,536 at most.
   static absl::StatusOr<FindCriteria> Parse(std::string_view text);
 
   bool Matches(const FindSubject& subject) const;

@@ -82,10 +82,17 @@ TEST(FindCriteria, RefusesAndSaysWhatIsKnown) {
       {"(status=up", "\"(\" without a \")\""},
       {"status=up)", "\")\" without a \"(\""},
       {std::string(1000, '('), "nested deeper than 64"},
+      {"names=a[1-60000] or names=b[1-60000]", "names=\"b[1-60000]\": more than 5536 hosts"},
+      {std::string(size_t{1} << 21, ' '), "have 2097152 bytes, at most 1048576 are allowed"},
   };
   for (const auto& [text, error] : cases) {
     EXPECT_THAT(Message(FindCriteria::Parse(text).status()), HasSubstr(error)) << text;
   }
+}
+
+TEST(FindCriteria, LongValuesDoNotMakeLongMessages) {
+  const auto criteria = FindCriteria::Parse("colour=red or " + std::string(10'000, 'x') + "=1");
+  EXPECT_LT(Message(criteria.status()).size(), 600u);
 }
 
 }  // namespace

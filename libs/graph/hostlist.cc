@@ -5,15 +5,20 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "libs/base/status_macros.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::graph {
 namespace {
 
 // "08" of "n[08-10]": at most this many digits, so that numbers and widths stay small.
 constexpr size_t kMaxDigits = 9;
+// DNS allows 253.
+constexpr size_t kMaxHostBytes = 255;
 
 bool IsHostCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -33,40 +38,41 @@ absl::Status ParseNumber(std::string_view text, uint32_t* number) {
   return absl::OkStatus();
 }
 
-// Appends each of `prefixes` with each number of the range ("7", "1-3") behind it.
-absl::Status AppendRange(const std::vector<std::string>& prefixes,
-                         std::string_view range,
-                         size_t limit,
-                         std::vector<std::string>* names) {
-  const size_t dash = range.find('-');
-  const std::string_view first_text = range.substr(0, dash);
+struct Range {
   uint32_t first = 0;
-  RETURN_IF_ERROR(ParseNumber(first_text, &first));
-  uint32_t last = first;
-  if (dash != std::string_view::npos) RETURN_IF_ERROR(ParseNumber(range.substr(dash + 1), &last));
-  if (last < first) return InvalidArgument("the range \"{}\" runs backwards", range);
-  if (names->size() + (uint64_t{last} - first + 1) * prefixes.size() > limit) {
-    return InvalidArgument("more than {} hosts", limit);
+  uint32_t last = 0;
+  size_t width = 0;
+};
+
+// A stretch of a name, and the numbers that may stand behind it; none at the name's end.
+struct Part {
+  std::string_view literal;
+  std::vector<Range> ranges = {};
+};
+
+// "7", "1-3".
+absl::StatusOr<Range> ParseRange(std::string_view text) {
+  const size_t dash = text.find('-');
+  const std::string_view first = text.substr(0, dash);
+  Range range{.width = first.size()};
+  RETURN_IF_ERROR(ParseNumber(first, &range.first));
+  range.last = range.first;
+  if (dash != std::string_view::npos) {
+    RETURN_IF_ERROR(ParseNumber(text.substr(dash + 1), &range.last));
   }
-  for (const std::string& prefix : prefixes) {
-    for (uint32_t number = first; number <= last; ++number) {
-      names->push_back(fmt::format("{}{:0{}}", prefix, number, first_text.size()));
-    }
-  }
-  return absl::OkStatus();
+  if (range.last < range.first) return InvalidArgument("the range \"{}\" runs backwards", text);
+  return range;
 }
 
-// One bracket's content behind each of `names`.
-absl::Status Multiply(std::string_view ranges, size_t limit, std::vector<std::string>* names) {
-  std::vector<std::string> product;
+absl::StatusOr<std::vector<Range>> ParseRanges(std::string_view text) {
+  std::vector<Range> ranges;
   while (true) {
-    const size_t comma = ranges.find(',');
-    RETURN_IF_ERROR(AppendRange(*names, ranges.substr(0, comma), limit, &product));
-    if (comma == std::string_view::npos) break;
-    ranges.remove_prefix(comma + 1);
+    const size_t comma = text.find(',');
+    ASSIGN_OR_RETURN(const Range range, ParseRange(text.substr(0, comma)));
+    ranges.push_back(range);
+    if (comma == std::string_view::npos) return ranges;
+    text.remove_prefix(comma + 1);
   }
-  *names = std::move(product);
-  return absl::OkStatus();
 }
 
 // The next name with its brackets, cut off the front of `text` with the comma behind it.
@@ -83,25 +89,66 @@ std::string_view TakeElement(std::string_view* text) {
   return element;
 }
 
-absl::Status ExpandElement(std::string_view element,
-                           size_t limit,
-                           std::vector<std::string>* names) {
-  *names = {""};
+absl::StatusOr<std::vector<Part>> ParseElement(std::string_view element) {
+  std::vector<Part> parts;
   while (!element.empty()) {
     const size_t open = element.find('[');
-    const std::string_view literal = element.substr(0, open);
-    if (literal.find(']') != std::string_view::npos) return InvalidArgument("a \"]\" too many");
-    if (!std::all_of(literal.begin(), literal.end(), IsHostCharacter)) {
+    Part part{.literal = element.substr(0, open)};
+    if (part.literal.find(']') != std::string_view::npos) {
+      return InvalidArgument("a \"]\" too many");
+    }
+    if (!std::all_of(part.literal.begin(), part.literal.end(), IsHostCharacter)) {
       return InvalidArgument("a host name has letters, digits, \"-\", \".\" and \"_\" only");
     }
-    for (std::string& name : *names) name += literal;
-    if (open == std::string_view::npos) break;
-    const size_t close = element.find(']', open);
-    if (close == std::string_view::npos) return InvalidArgument("a \"[\" without its \"]\"");
-    RETURN_IF_ERROR(Multiply(element.substr(open + 1, close - open - 1), limit, names));
-    element.remove_prefix(close + 1);
+    size_t close = std::string_view::npos;
+    if (open != std::string_view::npos) {
+      close = element.find(']', open);
+      if (close == std::string_view::npos) return InvalidArgument("a \"[\" without its \"]\"");
+      ASSIGN_OR_RETURN(part.ranges, ParseRanges(element.substr(open + 1, close - open - 1)));
+    }
+    parts.push_back(std::move(part));
+    element.remove_prefix(close == std::string_view::npos ? element.size() : close + 1);
+  }
+  return parts;
+}
+
+// Names and their number multiply; both are known before the first is made.
+absl::Status CheckSize(std::span<const Part> parts, size_t limit, size_t left) {
+  uint64_t names = 1;
+  size_t bytes = 0;
+  for (const Part& part : parts) {
+    bytes += part.literal.size();
+    uint64_t numbers = 0;
+    size_t digits = 0;
+    for (const Range& range : part.ranges) {
+      numbers += range.last - range.first + 1;
+      digits = std::max({digits, range.width, fmt::formatted_size("{}", range.last)});
+    }
+    bytes += digits;
+    if (!part.ranges.empty()) names *= numbers;
+    if (names > left) return InvalidArgument("more than {} hosts", limit);
+    if (bytes > kMaxHostBytes) {
+      return InvalidArgument("a host name has at most {} bytes", kMaxHostBytes);
+    }
   }
   return absl::OkStatus();
+}
+
+// Appends `name` with all that `parts` make of it.
+void Append(std::span<const Part> parts, const std::string& name, std::vector<std::string>* hosts) {
+  if (parts.empty()) {
+    hosts->push_back(name);
+    return;
+  }
+  const Part& part = parts.front();
+  if (part.ranges.empty()) hosts->push_back(fmt::format("{}{}", name, part.literal));
+  for (const Range& range : part.ranges) {
+    for (uint32_t number = range.first; number <= range.last; ++number) {
+      Append(parts.subspan(1),
+             fmt::format("{}{}{:0{}}", name, part.literal, number, range.width),
+             hosts);
+    }
+  }
 }
 
 }  // namespace
@@ -109,13 +156,13 @@ absl::Status ExpandElement(std::string_view element,
 absl::Status ExpandHostlist(std::string_view text, size_t limit, std::vector<std::string>* hosts) {
   if (text.empty()) return InvalidArgument("a hostlist names at least one host");
   const bool ends_in_comma = text.back() == ',';
-  std::vector<std::string> names;
   while (!text.empty()) {
     const std::string_view element = TakeElement(&text);
     if (element.empty() || ends_in_comma) return InvalidArgument("a comma without a host");
-    RETURN_IF_ERROR(ExpandElement(element, limit, &names));
-    if (hosts->size() + names.size() > limit) return InvalidArgument("more than {} hosts", limit);
-    for (std::string& name : names) hosts->push_back(std::move(name));
+    ASSIGN_OR_RETURN(const std::vector<Part> parts, ParseElement(element));
+    const size_t left = limit - std::min(limit, hosts->size());
+    RETURN_IF_ERROR(CheckSize(parts, limit, left));
+    Append(parts, "", hosts);
   }
   return absl::OkStatus();
 }

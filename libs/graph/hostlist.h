@@ -11,8 +11,8 @@
 
 namespace fluxqueue::graph {
 
-// Appends the names to `hosts`. InvalidArgument when the text does not parse, or `hosts` would grow
-// beyond `limit` (which also bounds time and memory).
+// Appends the names to `hosts`. InvalidArgument when the text does not parse, a name is longer than
+// 255 bytes, or `hosts` would grow beyond `limit`; the two together bound time and memory.
 absl::Status ExpandHostlist(std::string_view text, size_t limit, std::vector<std::string>* hosts);
 
 // A short text that names these hosts, in the order of their names and numbers.

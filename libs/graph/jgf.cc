@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/json_check.h"
+#include "libs/graph/json_items.h"
+#include "libs/graph/shortened.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -176,6 +180,11 @@ absl::Status ReadPaths(const json& metadata,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> IdOf(const json& node, const std::string& place) {
+  ASSIGN_OR_RETURN(const json* id, Member(node, "id", place));
+  return Text(*id, place + ".id");
+}
+
 absl::StatusOr<Vertex> ReadVertex(const json& node,
                                   const std::string& id,
                                   const std::string& place,
@@ -203,35 +212,36 @@ absl::StatusOr<Vertex> ReadVertex(const json& node,
 
 class Reader {
  public:
-  absl::Status ReadVertices(const json& nodes) {
-    if (!nodes.is_array() || nodes.size() > kMaxVertices) {
-      return InvalidArgument("graph.nodes: must be a list of at most {} vertices", kMaxVertices);
+  // As ReadJsonItem. Edges that come before the nodes are left for a second reading.
+  absl::Status Read(std::string_view list, size_t index, const json& item) {
+    const std::string place = fmt::format("graph.{}[{}]", list, index);
+    if (list == "nodes") return ReadNode(item, place);
+    if (graph_.vertices().empty()) {
+      edges_came_first_ = true;
+      return absl::OkStatus();
     }
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const std::string place = fmt::format("graph.nodes[{}]", i);
-      ASSIGN_OR_RETURN(const json* id, Member(nodes[i], "id", place));
-      ASSIGN_OR_RETURN(std::string text, Text(*id, place + ".id"));
-      ASSIGN_OR_RETURN(Vertex vertex, ReadVertex(nodes[i], text, place, &graph_));
-      const absl::StatusOr<VertexId> v = graph_.AddVertex(std::move(vertex));
-      if (!v.ok()) return InvalidArgument("{}.metadata.paths: {}", place, Message(v.status()));
-      if (!numbers_.emplace(text, *v).second) {
-        return InvalidArgument("{}.id: \"{}\" stands twice", place, text);
-      }
-    }
-    return absl::OkStatus();
+    return ReadEdge(item, place);
   }
 
-  absl::Status ReadEdges(const json& edges) {
-    if (!edges.is_array()) return InvalidArgument("graph.edges: must be a list");
-    for (size_t i = 0; i < edges.size(); ++i) {
-      RETURN_IF_ERROR(ReadEdge(edges[i], fmt::format("graph.edges[{}]", i)));
-    }
-    return absl::OkStatus();
-  }
-
+  bool edges_came_first() const { return edges_came_first_; }
   ResourceGraph Take() { return std::move(graph_); }
 
  private:
+  absl::Status ReadNode(const json& node, const std::string& place) {
+    ASSIGN_OR_RETURN(const std::string id, IdOf(node, place));
+    ASSIGN_OR_RETURN(Vertex vertex, ReadVertex(node, id, place, &graph_));
+    const int64_t uniq_id = vertex.uniq_id;
+    const absl::StatusOr<VertexId> v = graph_.AddVertex(std::move(vertex));
+    if (!v.ok()) return InvalidArgument("{}.metadata.paths: {}", place, Message(v.status()));
+    if (!numbers_.emplace(id, *v).second) {
+      return InvalidArgument("{}.id: \"{}\" stands twice", place, id);
+    }
+    if (!uniq_ids_.insert(uniq_id).second) {
+      return InvalidArgument("{}.metadata.uniq_id: {} stands twice", place, uniq_id);
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<VertexId> End(const json& edge, const char* key, const std::string& place) {
     ASSIGN_OR_RETURN(const json* value, Member(edge, key, place));
     ASSIGN_OR_RETURN(const std::string id, Text(*value, fmt::format("{}.{}", place, key)));
@@ -263,62 +273,96 @@ class Reader {
 
   ResourceGraph graph_;
   std::unordered_map<std::string, VertexId> numbers_;
+  std::unordered_set<int64_t> uniq_ids_;
+  bool edges_came_first_ = false;
 };
 
-absl::StatusOr<json> ReadTree(std::string_view text) {
+absl::Status CheckText(std::string_view text) {
   if (text.size() > kMaxJgfBytes) {
-    return InvalidArgument("JGF: has {} bytes, at most {} are allowed", text.size(), kMaxJgfBytes);
+    return InvalidArgument("has {} bytes, at most {} are allowed", text.size(), kMaxJgfBytes);
   }
-  RETURN_IF_ERROR(Annotate(CheckJson(text, kMaxDepth), "JGF"));
-  // It has parsed once: neither an exception nor a discarded value can come of it.
-  return json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return CheckJson(
+      text,
+      {.depth = kMaxDepth, .lists = {{"graph.nodes", kMaxVertices}, {"graph.edges", kMaxEdges}}});
+}
+
+// That what is around the items is as documented.
+absl::Status CheckFrame(const json& frame, std::initializer_list<const char*> lists) {
+  ASSIGN_OR_RETURN(const json* graph, Member(frame, "graph", "JGF"));
+  for (const char* name : lists) {
+    ASSIGN_OR_RETURN(const json* list, Member(*graph, name, "graph"));
+    if (!list->is_array()) {
+      return InvalidArgument("graph.{}: must be a list, is {}", name, list->type_name());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ResourceGraph> ReadGraph(std::string_view text) {
+  RETURN_IF_ERROR(Annotate(CheckText(text), "JGF"));
+  Reader reader;
+  const ReadJsonItem read = [&reader](std::string_view list, size_t index, const json& item) {
+    return reader.Read(list, index, item);
+  };
+  ASSIGN_OR_RETURN(const json frame, ReadJsonItems(text, {"graph", {"nodes", "edges"}}, read));
+  RETURN_IF_ERROR(CheckFrame(frame, {"nodes", "edges"}));
+  if (reader.edges_came_first()) {
+    RETURN_IF_ERROR(ReadJsonItems(text, {"graph", {"edges"}}, read).status());
+  }
+  ResourceGraph graph = reader.Take();
+  RETURN_IF_ERROR(Annotate(graph.Check(), "graph.edges"));
+  return graph;
+}
+
+// The vertex of `graph` that `node` names. `names`: of the text's types and subsystems.
+absl::StatusOr<VertexId> FindVertex(const json& node,
+                                    const std::string& place,
+                                    const ResourceGraph& graph,
+                                    ResourceGraph* names) {
+  ASSIGN_OR_RETURN(const std::string id, IdOf(node, place));
+  ASSIGN_OR_RETURN(const Vertex named, ReadVertex(node, id, place, names));
+  const std::string& path = named.paths.front().second;
+  const auto v = graph.FindPath(path);
+  if (!v.has_value()) return InvalidArgument("{}: the graph has no path \"{}\"", place, path);
+  const Vertex& vertex = graph.vertex(*v);
+  const bool same = names->types()[named.type] == graph.TypeName(*v) &&
+                    named.basename == vertex.basename && named.name == vertex.name &&
+                    named.id == vertex.id && named.rank == vertex.rank && named.size == vertex.size;
+  if (same) return *v;
+  return InvalidArgument(
+      "{}: \"{}\" is not as it is in the graph (type, basename, name, id, rank, size)",
+      place,
+      path);
+}
+
+absl::StatusOr<std::vector<VertexId>> FindVertices(std::string_view text,
+                                                   const ResourceGraph& graph) {
+  RETURN_IF_ERROR(Annotate(CheckText(text), "JGF"));
+  std::vector<VertexId> found;
+  ResourceGraph names;
+  const ReadJsonItem read = [&](std::string_view list, size_t index, const json& item) {
+    const auto v = FindVertex(item, fmt::format("graph.{}[{}]", list, index), graph, &names);
+    if (v.ok()) found.push_back(*v);
+    return v.status();
+  };
+  ASSIGN_OR_RETURN(const json frame, ReadJsonItems(text, {"graph", {"nodes"}}, read));
+  RETURN_IF_ERROR(CheckFrame(frame, {"nodes"}));
+  return found;
 }
 
 }  // namespace
 
 absl::StatusOr<ResourceGraph> ParseJgf(std::string_view text) {
-  ASSIGN_OR_RETURN(const json tree, ReadTree(text));
-  ASSIGN_OR_RETURN(const json* graph, Member(tree, "graph", "JGF"));
-  ASSIGN_OR_RETURN(const json* nodes, Member(*graph, "nodes", "graph"));
-  ASSIGN_OR_RETURN(const json* edges, Member(*graph, "edges", "graph"));
-  Reader reader;
-  RETURN_IF_ERROR(reader.ReadVertices(*nodes));
-  RETURN_IF_ERROR(reader.ReadEdges(*edges));
-  ResourceGraph result = reader.Take();
-  RETURN_IF_ERROR(Annotate(result.Check(), "graph.edges"));
-  return result;
+  absl::StatusOr<ResourceGraph> graph = ReadGraph(text);
+  if (!graph.ok()) return Shortened(graph.status());
+  return graph;
 }
 
 absl::StatusOr<std::vector<VertexId>> FindJgfVertices(std::string_view text,
                                                       const ResourceGraph& graph) {
-  ASSIGN_OR_RETURN(const json tree, ReadTree(text));
-  ASSIGN_OR_RETURN(const json* inner, Member(tree, "graph", "JGF"));
-  ASSIGN_OR_RETURN(const json* nodes, Member(*inner, "nodes", "graph"));
-  if (!nodes->is_array()) return InvalidArgument("graph.nodes: must be a list");
-  std::vector<VertexId> found;
-  ResourceGraph other;
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    const std::string place = fmt::format("graph.nodes[{}]", i);
-    ASSIGN_OR_RETURN(const json* id, Member((*nodes)[i], "id", place));
-    ASSIGN_OR_RETURN(const std::string number, Text(*id, place + ".id"));
-    ASSIGN_OR_RETURN(const Vertex named, ReadVertex((*nodes)[i], number, place, &other));
-    const std::string& path = named.paths.front().second;
-    const auto v = graph.FindPath(path);
-    if (!v.has_value()) return InvalidArgument("{}: the graph has no path \"{}\"", place, path);
-    const Vertex& vertex = graph.vertex(*v);
-    const bool same = other.types()[named.type] == graph.TypeName(*v) &&
-                      named.basename == vertex.basename && named.name == vertex.name &&
-                      named.id == vertex.id && named.rank == vertex.rank &&
-                      named.size == vertex.size;
-    if (!same) {
-      return InvalidArgument(
-          "{}: \"{}\" is not as it is in the graph (type, basename, name, id, rank, size)",
-          place,
-          path);
-    }
-    found.push_back(*v);
-  }
-  return found;
+  absl::StatusOr<std::vector<VertexId>> vertices = FindVertices(text, graph);
+  if (!vertices.ok()) return Shortened(vertices.status());
+  return vertices;
 }
 
 }  // namespace fluxqueue::graph

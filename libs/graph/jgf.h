@@ -25,10 +25,12 @@ namespace fluxqueue::graph {
 
 inline constexpr size_t kMaxJgfBytes = size_t{2} * 1024 * 1024 * 1024;
 inline constexpr size_t kMaxVertices = 5'000'000;
+inline constexpr size_t kMaxEdges = 20'000'000;
 
 // InvalidArgument with the place ("graph.nodes[3].metadata.size: …"), the value and what is
 // allowed: a missing id, an edge to nowhere, a cycle, a path that stands twice, a negative size, a
-// property that is no text, too many vertices.
+// property that is no text, too many vertices or edges. These two are counted before anything is
+// built; after that, memory is what the graph takes and one vertex or edge as JSON.
 absl::StatusOr<ResourceGraph> ParseJgf(std::string_view text);
 
 // The vertices of `graph` that the text names, which may be a part of it (what a job gives back).

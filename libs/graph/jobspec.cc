@@ -11,6 +11,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/json_check.h"
+#include "libs/graph/shortened.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -28,7 +29,6 @@ constexpr std::array<std::string_view, 2> kAttributeKeys = {"system", "user"};
 // Those that do not say where a job can run are accepted and not looked at.
 constexpr std::array<std::string_view, 7> kSystemKeys = {
     "constraints", "cwd", "duration", "environment", "job", "queue", "shell"};
-constexpr size_t kMaxMessageBytes = 500;
 constexpr double kMaxDuration = 1e10;  // seconds: three centuries
 
 // An object with no key beyond the known ones.
@@ -232,16 +232,6 @@ absl::StatusOr<Jobspec> ParseTree(const json& tree) {
   return spec;
 }
 
-// What the user wrote may be long, and the message travels on; cut between UTF-8 characters.
-absl::Status Shortened(const absl::Status& status) {
-  std::string message = Message(status);
-  if (message.size() <= kMaxMessageBytes) return status;
-  size_t end = kMaxMessageBytes;
-  while ((static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;
-  message.resize(end);
-  return InvalidArgument("{}…", message);
-}
-
 }  // namespace
 
 absl::StatusOr<Jobspec> ParseJobspec(std::string_view text) {
@@ -249,7 +239,7 @@ absl::StatusOr<Jobspec> ParseJobspec(std::string_view text) {
     return InvalidArgument(
         "jobspec: has {} bytes, at most {} are allowed", text.size(), kMaxJobspecBytes);
   }
-  if (absl::Status status = CheckJson(text, kMaxJobspecDepth); !status.ok()) {
+  if (absl::Status status = CheckJson(text, {.depth = kMaxJobspecDepth}); !status.ok()) {
     return Shortened(Annotate(status, "jobspec"));
   }
   // It has parsed once: neither an exception nor a discarded value can come of it.

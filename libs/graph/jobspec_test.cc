@@ -1,9 +1,12 @@
 #include "libs/graph/jobspec.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/hostlist.h"
@@ -67,10 +70,11 @@ TEST(Jobspec, RefusesAndNamesThePlace) {
   const BadCase cases[] = {
       {"", "is no JSON"},
       {"{\"version\":1,", "is no JSON (byte"},
-      {"{\"version\":\"\xff\"}", "is no JSON"},
+      {"{\"version\":\"\xff\"}", "jobspec: is no JSON (byte 13)"},
       {"[]", "jobspec: must be an object, is array"},
-      {"{\"version\":1,\"version\":1}", "\"version\" stands twice"},
-      {std::string(40, '[') + std::string(40, ']'), "deeper than 32"},
+      {"{\"version\":1,\"version\":1}", "jobspec: the key \"version\" stands twice"},
+      {R"({"tasks":[1,{"a":{"b":1,"b":2}}]})", "jobspec: tasks[1].a: the key \"b\" stands twice"},
+      {std::string(40, '[') + std::string(40, ']'), "[0][0]: is nested deeper than 32 levels"},
       {std::string(kMaxJobspecBytes + 1, ' '), "at most 262144"},
       {R"({"version":2,"resources":[],"tasks":[]})", "version: must be 1, is 2"},
       {R"({"version":1,"tasks":[]})", "resources: is missing"},
@@ -178,6 +182,8 @@ TEST(Constraint, Matches) {
       {R"({"and":[{"properties":["disk"]},{"hostlist":["other"]}]})", false},
       {R"({"ranks":["0-9"]})", true},
       {R"({"ranks":["0-6","8"]})", false},
+      {R"({"ranks":["8-9","0-2","1-7","3-4"]})", true},
+      {R"({"ranks":["8-9","0-2","1-6","3-4"]})", false},
   };
   for (const auto& test : cases) {
     const auto spec = ParseJobspec(Text(With(kCpu), Constraints(test.constraint)));
@@ -235,6 +241,45 @@ TEST(Hostlist, Expands) {
     hosts.clear();
     EXPECT_FALSE(ExpandHostlist(bad, 100, &hosts).ok()) << bad;
   }
+}
+
+// Many names that are long, or that take many steps to make, are refused before they are made.
+TEST(Hostlist, NamesAreBounded) {
+  std::vector<std::string> hosts;
+  const auto error = [&hosts](const std::string& text) {
+    hosts.clear();
+    return Message(ExpandHostlist(text, kMaxHosts, &hosts));
+  };
+  std::string brackets = "[1-9999]";
+  for (int i = 0; i < 100'000; ++i) brackets += "[1]";
+  EXPECT_THAT(error("n[1-60000]" + std::string(500'000, 'x')), HasSubstr("at most 255 bytes"));
+  EXPECT_THAT(error(brackets), HasSubstr("at most 255 bytes"));
+  EXPECT_THAT(error("n[1-999999999][1-999999999][1-999999999]"), HasSubstr("more than 65536"));
+  EXPECT_EQ(error(std::string(254, 'x') + "[1-9]"), "");
+  EXPECT_THAT(error(std::string(254, 'x') + "[1-10]"), HasSubstr("at most 255 bytes"));
+  EXPECT_THAT(error(std::string(254, 'x') + "[01]"), HasSubstr("at most 255 bytes"));
+}
+
+// Two lists of 40,000 ranges each that do not touch.
+TEST(Constraint, HasSoManyRangesAtMost) {
+  std::string ranks = "0";
+  for (int i = 2; i < 80'000; i += 2) ranks += "," + std::to_string(i);
+  const auto parse = [](const std::string& text) {
+    std::optional<std::vector<Toleration>> tolerations;
+    return Constraint::Parse(nlohmann::json::parse(text), "constraints", &tolerations);
+  };
+  const std::string one = R"({"ranks":[")" + ranks + R"("]})";
+  const auto constraint = parse(one);
+  ASSERT_TRUE(constraint.ok()) << constraint.status();
+  EXPECT_TRUE(constraint->Matches({"node", 79'998, {}}));
+  EXPECT_FALSE(constraint->Matches({"node", 79'997, {}}));
+  EXPECT_THAT(Message(parse(R"({"or":[)" + one + "," + one + "]}").status()),
+              HasSubstr("constraints.or[1].ranks: more than 65536 ranges in one constraint"));
+}
+
+TEST(Hostlist, IsWrittenShort) {
+  EXPECT_EQ(FormatHostlist({"n3", "n1", "login", "n2", "n08", "n09", "n10", "n1"}),
+            "login,n[1-3,10],n[08-09]");
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 #include "libs/graph/json_check.h"
 
-#include <cstddef>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -12,29 +10,47 @@
 namespace fluxqueue::graph {
 namespace {
 
+// Of one object: all of them are kept until it ends.
+constexpr size_t kMaxKeys = 1'000'000;
+
 // Returns false from an event to stop the parser; `status` then says why.
 class Checker final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Checker(int max_depth) : max_depth_(max_depth) {}
+  explicit Checker(const JsonLimits& limits) : limits_(limits) {}
 
   const absl::Status& status() const { return status_; }
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(size_t) override { return Push(); }
+  bool null() override { return Begin(); }
+  bool boolean(bool) override { return Begin(); }
+  bool number_integer(number_integer_t) override { return Begin(); }
+  bool number_unsigned(number_unsigned_t) override { return Begin(); }
+  bool number_float(number_float_t, const string_t&) override { return Begin(); }
+  bool string(string_t&) override { return Begin(); }
+  bool binary(binary_t&) override { return Begin(); }
+  bool start_object(size_t) override { return Begin() && Push(); }
   bool end_object() override { return Pop(); }
-  bool start_array(size_t) override { return Push(); }
+  bool start_array(size_t) override {
+    if (!Begin() || !Push()) return false;
+    open_.back().is_list = true;
+    // Most texts have no such list: the path is not made for them.
+    if (limits_.lists.empty()) return true;
+    const std::string path = Path(open_.size() - 1);
+    for (const JsonLimits::List& list : limits_.lists) {
+      if (list.path == path) open_.back().most_items = list.items;
+    }
+    return true;
+  }
   bool end_array() override { return Pop(); }
 
   bool key(string_t& name) override {
-    if (keys_.back().insert(name).second) return true;
-    status_ = InvalidArgument("the key \"{}\" stands twice in one object", name);
-    return false;
+    open_.back().key = name;
+    if (open_.back().keys.size() == kMaxKeys) {
+      return Fail(open_.size() - 1, fmt::format("has more than {} keys", kMaxKeys));
+    }
+    if (!open_.back().keys.insert(name).second) {
+      return Fail(open_.size() - 1, fmt::format("the key \"{}\" stands twice", name));
+    }
+    return Count();
   }
 
   bool parse_error(size_t position,
@@ -49,26 +65,63 @@ class Checker final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  bool Push() {
-    keys_.emplace_back();
-    if (keys_.size() <= static_cast<size_t>(max_depth_)) return true;
-    status_ = InvalidArgument("is nested deeper than {} levels", max_depth_);
+  // An object or a list that has not ended.
+  struct Open {
+    bool is_list = false;
+    size_t items = 0;  // of a list: that have begun
+    size_t most_items = SIZE_MAX;
+    std::string key = {};  // of an object: the last
+    std::set<std::string> keys = {};
+  };
+
+  // Where the value is that the last of the first `levels` have begun; empty at the top.
+  std::string Path(size_t levels) const {
+    std::string path;
+    for (size_t i = 0; i < levels; ++i) {
+      if (open_[i].is_list) {
+        path += fmt::format("[{}]", open_[i].items - 1);
+      } else {
+        path += fmt::format("{}{}", path.empty() ? "" : ".", open_[i].key);
+      }
+    }
+    return path;
+  }
+  bool Fail(size_t levels, const std::string& what) {
+    const std::string path = Path(levels);
+    status_ = InvalidArgument("{}{}{}", path, path.empty() ? "" : ": ", what);
     return false;
   }
+
+  bool Count() {
+    if (++values_ <= limits_.values) return true;
+    return Fail(open_.size(), fmt::format("has more than {} values", limits_.values));
+  }
+  bool Begin() {
+    if (!open_.empty() && open_.back().is_list && ++open_.back().items > open_.back().most_items) {
+      return Fail(open_.size() - 1, fmt::format("has more than {} items", open_.back().most_items));
+    }
+    return Count();
+  }
+  bool Push() {
+    open_.emplace_back();
+    if (open_.size() <= static_cast<size_t>(limits_.depth)) return true;
+    return Fail(open_.size() - 1, fmt::format("is nested deeper than {} levels", limits_.depth));
+  }
   bool Pop() {
-    keys_.pop_back();
+    open_.pop_back();
     return true;
   }
 
-  int max_depth_;
-  std::vector<std::set<std::string>> keys_;  // of each object (or array) that is open
+  const JsonLimits& limits_;
+  size_t values_ = 0;
+  std::vector<Open> open_;
   absl::Status status_;
 };
 
 }  // namespace
 
-absl::Status CheckJson(std::string_view text, int max_depth) {
-  Checker checker(max_depth);
+absl::Status CheckJson(std::string_view text, const JsonLimits& limits) {
+  Checker checker(limits);
   nlohmann::json::sax_parse(text, &checker);
   return checker.status();
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/graph/shortened.h"
 #include "libs/graph/yaml_tree.h"
 
 namespace fluxqueue::graph {
@@ -243,8 +244,10 @@ absl::StatusOr<JobRequest> ParseJobRequest(std::string_view text) {
   constexpr YamlRules kRules = {
       .max_depth = kMaxRequestDepth, .max_values = kMaxRequestValues, .quoted_lists = "properties"};
   absl::StatusOr<json> tree = ReadYaml(text, kRules);
-  if (!tree.ok()) return Annotate(tree.status(), "jobspec");
-  return ParseTree(*tree);
+  if (!tree.ok()) return Shortened(Annotate(tree.status(), "jobspec"));
+  absl::StatusOr<JobRequest> request = ParseTree(*tree);
+  if (!request.ok()) return Shortened(request.status());
+  return request;
 }
 
 }  // namespace fluxqueue::graph

@@ -93,7 +93,7 @@ TEST(JobRequest, RefusesAndNamesThePlace) {
       {"a: \xed\xa0\x80", "is no UTF-8 (byte 3)"},
       {"a: \xe0\x80\x80", "is no UTF-8 (byte 3)"},
       {"a: \xf4\x90\x80\x80", "is no UTF-8 (byte 3)"},
-      {std::string("a\0b", 3), "is no UTF-8 (byte 1)"},
+      {std::string("a\0b", 3), "has a control character (byte 1)"},
       {"a: \xe2\x82", "is no UTF-8"},
       {"[]", "the jobspec: must be a mapping, is array"},
       {"version: 1\nversion: 1", "the key \"version\" stands twice"},
@@ -106,7 +106,8 @@ TEST(JobRequest, RefusesAndNamesThePlace) {
       {Text("[{type: node}]"), "resources[0].count: is missing"},
       {Text("[{type: node, count: 0}]"), "resources[0].count: must be an integer from 1"},
       {Text("[{type: node, count: -1}]"), "is -1"},
-      {Text("[{type: node, count: 9223372036854775808}]"), "from 1 to 1152921504606846976"},
+      {Text("[{type: node, count: 9223372036854775808}]"),
+       "resources[0].count: must be an integer from 1 to 1152921504606846976, is 9223372036854775808"},
       {Text("[{type: node, count: 1.5}]"), "is 1.5"},
       {Text("[{type: node, count: {min: 2, max: 1, operator: +, operand: 1}}]"),
        "resources[0].count.max: must be at least min (2), is 1"},
@@ -116,7 +117,9 @@ TEST(JobRequest, RefusesAndNamesThePlace) {
       {Text("[{type: slot, count: 1}]"), "resources[0].label: is missing"},
       {Text("[{type: node, count: 1, exclusive: maybe}]"), "exclusive: must be true or false"},
       {Text("[{type: node, count: 1, colour: red}]"), "resources[0].colour: unknown key"},
-      {Text(Nested(1000)), "nested deeper than 32 levels"},
+      {Text(Nested(1000)), "jobspec: line 2, column 418: is nested deeper than 32 levels"},
+      {"version: 1\x04 and more", "has a control character (byte 10)"},
+      {"a: \"\\N\"", "jobspec: line 1, column 4: has an escape sequence that makes no UTF-8"},
       {Text("&a [{type: x, count: 1, with: *a}]"), "an alias stands inside what it names"},
       {Text(slot, "{system: {duration: -1}}"), "duration: must be seconds"},
       {Text(slot, "{system: {duration: 1e300}}"), "duration: must be seconds"},
@@ -133,6 +136,22 @@ TEST(JobRequest, RefusesAndNamesThePlace) {
   }
 }
 
+// As JSON's writers make it of what lies beyond 16 bits.
+TEST(JobRequest, JsonMayHaveCharactersInTwoHalves) {
+  const auto request = ParseJobRequest(
+      R"({"version": 1, "resources": [{"type": "slot", "label": "\ud83d\ude00", "count": 1}],
+          "tasks": [], "attributes": {}})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->resources[0].label, "\xf0\x9f\x98\x80");
+}
+
+TEST(JobRequest, LongValuesDoNotMakeLongMessages) {
+  const auto request =
+      ParseJobRequest(Text("[{type: node, count: " + std::string(10'000, 'x') + "}]"));
+  EXPECT_THAT(Message(request.status()), HasSubstr("resources[0].count: must be an integer"));
+  EXPECT_LT(Message(request.status()).size(), 600u);
+}
+
 // Nine levels of nine aliases each: a billion values.
 TEST(JobRequest, EndsABomb) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
@@ -142,13 +161,15 @@ TEST(JobRequest, EndsABomb) {
     for (int k = 0; k < 9; ++k) list += (k == 0 ? "*a" : ", *a") + std::to_string(i - 1);
     text += name + ": &" + name + " [" + list + "]\n";
   }
-  EXPECT_THAT(Message(ParseJobRequest(text).status()), HasSubstr("more than 10000 values"));
+  EXPECT_THAT(Message(ParseJobRequest(text).status()),
+              HasSubstr("jobspec: line 5, column 10: has more than 10000 values"));
 }
 
 TEST(JobRequest, EndsABombOfOneLongText) {
   std::string text = "a: &x \"" + std::string(500'000, 'x') + "\"\nb: [";
   for (int i = 0; i < 5000; ++i) text += "*x, ";
-  EXPECT_THAT(Message(ParseJobRequest(text + "]").status()), HasSubstr("bytes of text"));
+  EXPECT_THAT(Message(ParseJobRequest(text + "]").status()),
+              HasSubstr("jobspec: line 2, column 33: has more than 4194304 bytes of text"));
 }
 
 TEST(Alternatives, OneOfEachXorSlot) {
@@ -180,6 +201,22 @@ TEST(Alternatives, AreBounded) {
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_THAT(Message(SplitAlternatives(request->resources).status()),
               HasSubstr("more than 1000 requests"));
+}
+
+// 2^9 requests of 1,900 resources each.
+TEST(Alternatives, AreBoundedAlsoInSize) {
+  std::string resources = "[";
+  for (int i = 0; i < 9; ++i) {
+    resources +=
+        "{type: t, count: 1, with: [{type: xor_slot, count: 1, label: a}, "
+        "{type: xor_slot, count: 1, label: b}]}, ";
+  }
+  for (int i = 0; i < 1'800; ++i) resources += "{type: t, count: 1}, ";
+  const auto request = ParseJobRequest(Text(resources + "]"));
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(
+      Message(SplitAlternatives(request->resources).status()),
+      HasSubstr("the 512 requests that xor_slot stands for have more than 100000 resources"));
 }
 
 }  // namespace

@@ -6,6 +6,46 @@
 #include "libs/base/status_macros.h"
 
 namespace fluxqueue::graph {
+namespace {
+
+// Marks the vertices whose parents have all been seen, from the root on: a cycle is never entered.
+// `parents`: how many of each vertex have not been.
+absl::Status WalkDown(const ResourceGraph& graph,
+                      std::vector<uint32_t> parents,
+                      std::vector<bool>* seen) {
+  const size_t number = graph.vertices().size();
+  std::vector<uint32_t> depth(number, 0);
+  std::vector<uint64_t> ways(number, 0);
+  ways[graph.root()] = 1;
+  uint64_t ways_left = ResourceGraph::kMaxWays * (number + graph.edges().size());
+  std::vector<VertexId> open = {graph.root()};
+  while (!open.empty()) {
+    const VertexId v = open.back();
+    open.pop_back();
+    (*seen)[v] = true;
+    if (depth[v] > ResourceGraph::kMaxDepth) {
+      return InvalidArgument(
+          "\"{}\" is more than {} levels deep", graph.PathOf(v), ResourceGraph::kMaxDepth);
+    }
+    if (ways[v] > ways_left) {
+      return InvalidArgument(
+          "too many ways lead from the root to \"{}\": what several vertices contain is contained "
+          "in what several contain, and so on",
+          graph.PathOf(v));
+    }
+    ways_left -= ways[v];
+    for (const EdgeId e : graph.vertex(v).out) {
+      const Edge& edge = graph.edge(e);
+      if (edge.subsystem != ResourceGraph::kContainment) continue;
+      ways[edge.target] += ways[v];
+      depth[edge.target] = std::max(depth[edge.target], depth[v] + 1);
+      if (--parents[edge.target] == 0) open.push_back(edge.target);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 uint32_t NameTable::Intern(std::string_view name) {
   const auto found = numbers_.find(name);
@@ -43,12 +83,13 @@ absl::StatusOr<VertexId> ResourceGraph::AddVertex(Vertex vertex) {
   if (by_type_.size() <= vertex.type) by_type_.resize(vertex.type + 1);
   by_type_[vertex.type].push_back(number);
   vertices_.push_back(std::move(vertex));
+  parents_.push_back(0);
   return number;
 }
 
 EdgeId ResourceGraph::AddEdge(VertexId source, VertexId target, SubsystemId subsystem) {
   const auto number = static_cast<EdgeId>(edges_.size());
-  if (subsystem == kContainment && !ParentsOf(target).empty()) ++shared_;
+  if (subsystem == kContainment && ++parents_[target] > 1) ++shared_;
   edges_.push_back({source, target, subsystem, false});
   vertices_[source].out.push_back(number);
   vertices_[target].in.push_back(number);
@@ -59,33 +100,13 @@ absl::Status ResourceGraph::Check() const {
   if (!root_.has_value()) {
     return InvalidArgument("no vertex is the root of containment (a path such as \"/cluster0\")");
   }
-  // Vertices whose parents have all been seen, from the root on: a cycle is never entered.
-  std::vector<uint32_t> parents(vertices_.size(), 0);
-  for (const Edge& edge : edges_) {
-    if (edge.subsystem == kContainment && !edge.gone) ++parents[edge.target];
-  }
-  if (parents[*root_] != 0) {
+  if (parents_[*root_] != 0) {
     return InvalidArgument("the root \"{}\" is contained in a vertex", PathOf(*root_));
   }
-  std::vector<VertexId> open = {*root_};
   std::vector<bool> seen(vertices_.size(), false);
-  std::vector<uint32_t> depth(vertices_.size(), 0);
-  while (!open.empty()) {
-    const VertexId v = open.back();
-    open.pop_back();
-    seen[v] = true;
-    if (depth[v] > kMaxDepth) {
-      return InvalidArgument("\"{}\" is more than {} levels deep", PathOf(v), kMaxDepth);
-    }
-    for (const EdgeId e : vertices_[v].out) {
-      const VertexId below = edges_[e].target;
-      if (edges_[e].subsystem != kContainment) continue;
-      depth[below] = std::max(depth[below], depth[v] + 1);
-      if (--parents[below] == 0) open.push_back(below);
-    }
-  }
+  RETURN_IF_ERROR(WalkDown(*this, parents_, &seen));
   for (VertexId v = 0; v < vertices_.size(); ++v) {
-    const bool contained = !PathOf(v).empty() || !ParentsOf(v).empty();
+    const bool contained = !PathOf(v).empty() || parents_[v] > 0;
     if (seen[v] || vertices_[v].gone || !contained) continue;
     return InvalidArgument("\"{}\" does not hang below the root \"{}\", or contains itself",
                            PathOf(v),
@@ -158,7 +179,7 @@ void ResourceGraph::Detach(EdgeId e) {
   Edge& edge = edges_[e];
   if (edge.gone) return;
   edge.gone = true;
-  if (edge.subsystem == kContainment && ParentsOf(edge.target).size() > 1) --shared_;
+  if (edge.subsystem == kContainment && --parents_[edge.target] > 0) --shared_;
   std::erase(vertices_[edge.source].out, e);
   std::erase(vertices_[edge.target].in, e);
 }
@@ -179,7 +200,7 @@ std::vector<VertexId> ResourceGraph::SubtreeOf(VertexId top) const {
     for (const EdgeId e : vertices_[subtree[i]].out) {
       const VertexId below = edges_[e].target;
       if (edges_[e].subsystem != kContainment) continue;
-      if (++parents_in_it[below] == ParentsOf(below).size()) subtree.push_back(below);
+      if (++parents_in_it[below] == parents_[below]) subtree.push_back(below);
     }
   }
   return subtree;
@@ -209,7 +230,7 @@ std::vector<VertexId> ResourceGraph::ParentsOf(VertexId v) const {
 }
 
 bool ResourceGraph::IsShared(VertexId v) const {
-  return has_shared() && ParentsOf(v).size() > 1;
+  return parents_[v] > 1;
 }
 
 std::optional<VertexId> ResourceGraph::FindPath(std::string_view path) const {

@@ -86,6 +86,10 @@ class ResourceGraph {
   static constexpr SubsystemId kContainment = 0;
   // Levels below the root: walks are recursive.
   static constexpr uint32_t kMaxDepth = 64;
+  // Ways from the root to all vertices together, for each vertex and edge that there is. A walk may
+  // go every way, and where what is shared contains what is shared, their number grows
+  // exponentially.
+  static constexpr uint64_t kMaxWays = 64;
 
   ResourceGraph();
 
@@ -107,7 +111,7 @@ class ResourceGraph {
   void RemoveSubtree(VertexId top);
 
   // That there is a root, everything in `containment` hangs below it, at most kMaxDepth levels
-  // deep, and nothing contains itself.
+  // deep and not in more than kMaxWays ways, and nothing contains itself.
   absl::Status Check() const;
 
   const NameTable& types() const { return types_; }
@@ -155,7 +159,8 @@ class ResourceGraph {
   std::vector<Edge> edges_;
   std::optional<VertexId> root_;
   std::unordered_map<VertexId, std::vector<Taint>> taints_;
-  uint32_t shared_ = 0;  // edges in containment beyond the first to a vertex
+  std::vector<uint32_t> parents_;  // how many edges in containment lead to each vertex
+  uint32_t shared_ = 0;            // edges in containment beyond the first to a vertex
   std::vector<std::vector<VertexId>> by_type_;
   std::unordered_map<std::string, VertexId, TextHash, std::equal_to<>> by_path_;
 };

@@ -18,6 +18,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/base/utf8.h"
+#include "libs/graph/json_check.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -53,6 +54,16 @@ json PlainScalar(const std::string& text) {
   return text;
 }
 
+// The byte at which the text stops being UTF-8.
+std::optional<size_t> InvalidUtf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = Utf8Length(text, at);
+    if (length == 0) return at;
+    at += length;
+  }
+  return std::nullopt;
+}
+
 // Builds the tree from the parser's events. Throws YAML::ParserException, which ReadYaml catches.
 class TreeBuilder final : public YAML::EventHandler {
  public:
@@ -78,6 +89,8 @@ class TreeBuilder final : public YAML::EventHandler {
                 YAML::anchor_t anchor,
                 const std::string& value) override {
     Count(mark, 1, value.size());
+    // yaml-cpp makes one byte each of "\N" and "\_", as if the text were Latin-1.
+    if (InvalidUtf8(value)) Fail(mark, "has an escape sequence that makes no UTF-8");
     // The parser's tag for what was written without quotes.
     const bool plain = tag == "?";
     if (plain && InQuotedList()) {
@@ -188,21 +201,32 @@ class TreeBuilder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Anchor> anchors_;
 };
 
-// The byte at which the text stops being UTF-8. NUL counts as none: YAML's readers would take the
-// text for another encoding.
-std::optional<size_t> InvalidUtf8(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = text[at] == '\0' ? 0 : Utf8Length(text, at);
-    if (length == 0) return at;
-    at += length;
+// That it is UTF-8 and has no control characters, which YAML forbids: yaml-cpp takes U+0004 for the
+// end of the text, and NUL for a sign of another encoding.
+absl::Status CheckCharacters(std::string_view text) {
+  if (const auto at = InvalidUtf8(text)) return InvalidArgument("is no UTF-8 (byte {})", *at);
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (c < ' ' && c != '\t' && c != '\n' && c != '\r') {
+      return InvalidArgument("has a control character (byte {})", at);
+    }
   }
-  return std::nullopt;
+  return absl::OkStatus();
+}
+
+// JSON is YAML, save that YAML has no characters in two halves ("\ud83d\ude00"), as JSON's writers
+// make them. What does not pass here is for YAML's parser to judge.
+std::optional<json> ReadAsJson(std::string_view text, const YamlRules& rules) {
+  const JsonLimits limits = {.depth = rules.max_depth, .values = rules.max_values};
+  if (!CheckJson(text, limits).ok()) return std::nullopt;
+  return json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
 }  // namespace
 
 absl::StatusOr<json> ReadYaml(std::string_view text, const YamlRules& rules) {
-  if (const auto at = InvalidUtf8(text)) return InvalidArgument("is no UTF-8 (byte {})", *at);
+  RETURN_IF_ERROR(CheckCharacters(text));
+  if (std::optional<json> tree = ReadAsJson(text, rules)) return *std::move(tree);
   TreeBuilder builder(rules);
   try {
     std::istringstream stream{std::string(text)};

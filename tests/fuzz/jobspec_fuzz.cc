@@ -1,0 +1,77 @@
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/graph/engine.h"
+#include "libs/graph/jobspec.h"
+#include "tests/fuzz/targets.h"
+
+namespace fluxqueue::fuzz {
+namespace {
+
+using graph::Jobspec;
+using nlohmann::json;
+
+std::string Write(const Jobspec& spec) {
+  json with = json::array();
+  for (const graph::Amount& amount : spec.request) {
+    with.push_back({{"type", amount.resource}, {"count", amount.amount}});
+  }
+  json system = {{"duration", spec.duration_s}};
+  for (const graph::Toleration& toleration : spec.tolerations) {
+    system["constraints"]["tolerations"].push_back(toleration.text());
+  }
+  return json{
+      {"version", 1},
+      {"resources",
+       {{{"type", "slot"}, {"count", spec.slots}, {"label", "pod"}, {"with", std::move(with)}}}},
+      {"tasks", {{{"command", {"pod"}}, {"slot", "pod"}, {"count", {{"per_slot", 1}}}}}},
+      {"attributes", {{"system", std::move(system)}}}}
+      .dump();
+}
+
+void CheckWritten(const Jobspec& spec) {
+  const std::string text = Write(spec);
+  const auto again = graph::ParseJobspec(text);
+  CHECK(again.ok(), "{}: {}", Message(again.status()), text);
+  CHECK(again->slots == spec.slots && again->request == spec.request &&
+            again->duration_s == spec.duration_s && Write(*again) == text,
+        "{}",
+        text);
+}
+
+void CheckMatch(const Jobspec& spec) {
+  const auto engine = graph::MakeNativeEngine();
+  for (uint64_t i = 0; i < 3; ++i) {
+    graph::NodeSpec node;
+    node.name = fmt::format("node{}", i);
+    node.ordinal = i;
+    node.resources = {{"cpu", 4000}, {"memory", int64_t{1} << 33}, {"pods", 10}};
+    node.labels = {{"disk", i == 0 ? "ssd" : "hdd"}};
+    if (i == 2) node.taints = {{"dedicated", "batch", "NoSchedule"}};
+    CHECK(engine->AddNode(std::move(node)).ok());
+  }
+  const uint64_t before = engine->Fingerprint();
+  const graph::AllocationKey key{"job", 0, 0};
+  const auto outcome = engine->Match({.key = key, .jobspec = spec, .now_s = 0, .duration_s = 60});
+  CHECK(!engine->Explain(spec).sentence.empty());
+  const bool held = outcome.kind == graph::OutcomeKind::kAllocated;
+  CHECK(engine->Release(key) == held);
+  CHECK(engine->Fingerprint() == before);
+}
+
+}  // namespace
+
+void FuzzJobspec(std::string_view text) {
+  const auto spec = graph::ParseJobspec(text);
+  if (!spec.ok()) {
+    CHECK(absl::IsInvalidArgument(spec.status()), "{}", Message(spec.status()));
+    return;
+  }
+  CheckWritten(*spec);
+  CheckMatch(*spec);
+}
+
+}  // namespace fluxqueue::fuzz
