@@ -17,11 +17,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<std::string_view, SetFormat>, 4> kFormats = {
+constexpr std::array<std::pair<std::string_view, SetFormat>, 5> kFormats = {
     {{"rv1", SetFormat::kRv1},
      {"rv1_nosched", SetFormat::kRv1NoSched},
      {"rlite", SetFormat::kRlite},
-     {"jgf", SetFormat::kJgf}}};
+     {"jgf", SetFormat::kJgf},
+     {"simple", SetFormat::kSimple}}};
 // The types that R_lite knows, in the order in which it names them.
 constexpr std::array<std::string_view, 2> kChildren = {"core", "gpu"};
 
@@ -123,13 +124,26 @@ ordered_json ExecutionOf(const ResourceGraph& graph, const Holding& holding) {
   return execution;
 }
 
+std::string LinesOf(const ResourceGraph& graph, const Holding& holding) {
+  std::string lines;
+  for (const HeldVertex& held : holding.vertices) {
+    const std::string_view path = graph.PathOf(held.vertex);
+    lines.append(6, ' ');
+    for (const char c : path) lines += c == '/' ? "---" : "";
+    lines += fmt::format(
+        "{}[{}:{}]\n", graph.vertex(held.vertex).name, held.amount, held.exclusive ? 'x' : 's');
+  }
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<SetFormat> ParseSetFormat(std::string_view name) {
   for (const auto& [known, format] : kFormats) {
     if (known == name) return format;
   }
-  return InvalidArgument("match format: must be rv1, rv1_nosched, rlite or jgf, is \"{}\"", name);
+  return InvalidArgument("match format: must be rv1, rv1_nosched, rlite, jgf or simple, is \"{}\"",
+                         name);
 }
 
 std::string WriteResourceSet(const ResourceGraph& graph, const Holding& holding, SetFormat format) {
@@ -138,6 +152,8 @@ std::string WriteResourceSet(const ResourceGraph& graph, const Holding& holding,
       return GraphOf(graph, holding).dump();
     case SetFormat::kRlite:
       return RliteOf(RanksOf(graph, holding)).dump();
+    case SetFormat::kSimple:
+      return LinesOf(graph, holding);
     case SetFormat::kRv1NoSched:
     case SetFormat::kRv1:
       break;

@@ -6,7 +6,11 @@
 //                  "starttime": 0, "expiration": 3600},
 //    "scheduling": {"graph": …}}                            (in `rv1` only)
 //
-// R_lite knows cores and gpus by the rank of their node; only the graph tells the rest.
+// R_lite knows cores and gpus by the rank of their node; only the graph tells the rest. `simple` is
+// for people: a line for each vertex, deeper ones with more dashes.
+//
+//         ------core0[1:x]          1 of it, held (x) or on the way to what is held (s)
+//         ---node0[1:s]
 #pragma once
 
 #include <string>
@@ -19,12 +23,12 @@
 
 namespace fluxqueue::graph {
 
-enum class SetFormat { kRv1, kRv1NoSched, kRlite, kJgf };
+enum class SetFormat { kRv1, kRv1NoSched, kRlite, kJgf, kSimple };
 
-// Fluxion's names: rv1, rv1_nosched, rlite, jgf. InvalidArgument names them.
+// Fluxion's names: rv1, rv1_nosched, rlite, jgf, simple. InvalidArgument names them.
 absl::StatusOr<SetFormat> ParseSetFormat(std::string_view name);
 
-// JSON. Times are `holding`'s own.
+// JSON, or text when it is `simple`. Times are `holding`'s own.
 std::string WriteResourceSet(const ResourceGraph& graph, const Holding& holding, SetFormat format);
 
 }  // namespace fluxqueue::graph
