@@ -1,6 +1,5 @@
 #include "libs/graph/resource_set.h"
 
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,8 +22,6 @@ constexpr std::array<std::pair<std::string_view, SetFormat>, 5> kFormats = {
      {"rlite", SetFormat::kRlite},
      {"jgf", SetFormat::kJgf},
      {"simple", SetFormat::kSimple}}};
-// The types that R_lite knows, in the order in which it names them.
-constexpr std::array<std::string_view, 2> kChildren = {"core", "gpu"};
 
 // What can be told from the rest is left out, as Fluxion does.
 ordered_json VertexOf(const ResourceGraph& graph, const HeldVertex& held) {
@@ -80,14 +77,14 @@ Ranks RanksOf(const ResourceGraph& graph, const Holding& holding) {
     const std::string& type = graph.TypeName(held.vertex);
     if (vertex.rank < 0) continue;
     if (type == "node") nodes[vertex.rank] = held.vertex;
-    for (const std::string_view known : kChildren) {
+    for (const std::string_view known : kRliteTypes) {
       if (type == known && held.exclusive) children[vertex.rank][known].insert(vertex.id);
     }
   }
   Ranks ranks;
   for (const auto& [rank, types] : children) {
     ordered_json named = ordered_json::object();
-    for (const std::string_view type : kChildren) {
+    for (const std::string_view type : kRliteTypes) {
       const auto ids = types.find(type);
       if (ids != types.end()) {
         named[std::string(type)] = FormatIdset({ids->second.begin(), ids->second.end()});

@@ -13,6 +13,7 @@
 //         ---node0[1:s]
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::graph {
+
+// The types that R_lite knows, in the order in which it names them.
+inline constexpr std::array<std::string_view, 2> kRliteTypes = {"core", "gpu"};
 
 enum class SetFormat { kRv1, kRv1NoSched, kRlite, kJgf, kSimple };
 

@@ -426,30 +426,32 @@ absl::Status AddNode(const Entry& entry, Vertex vertex, VertexId root, GraphWrit
 
 }  // namespace
 
-absl::StatusOr<Holding> ReadResourceSet(std::string_view text, const ResourceGraph& graph) {
+absl::StatusOr<ResourceSet> ReadResourceSet(std::string_view text, const ResourceGraph& graph) {
   ASSIGN_OR_RETURN(const json tree, ReadTree(text));
-  Holding holding;
-  holding.duration_s = kForever;
+  ResourceSet set;
+  set.holding.duration_s = kForever;
   Assembly assembly(graph);
   if (tree.contains("graph")) {
+    set.by_vertices = true;
     RETURN_IF_ERROR(AddJgf(tree, graph, &assembly));
   } else {
     const json& execution = tree.at("execution");
-    RETURN_IF_ERROR(Annotate(Member(execution, "R_lite", "execution").status(), "R"));
-    RETURN_IF_ERROR(ReadTimes(execution, &holding));
+    RETURN_IF_ERROR(Member(execution, "R_lite", "execution").status());
+    RETURN_IF_ERROR(ReadTimes(execution, &set.holding));
     const auto scheduling = tree.find("scheduling");
-    if (scheduling != tree.end()) {
+    set.by_vertices = scheduling != tree.end();
+    if (set.by_vertices) {
       RETURN_IF_ERROR(Annotate(AddJgf(*scheduling, graph, &assembly), "scheduling"));
     } else {
       RETURN_IF_ERROR(AddRlite(execution, graph, &assembly));
     }
   }
-  holding.vertices = assembly.Take();
-  const bool any = std::any_of(holding.vertices.begin(),
-                               holding.vertices.end(),
-                               [](const HeldVertex& held) { return held.exclusive; });
+  set.holding.vertices = assembly.Take();
+  const auto& vertices = set.holding.vertices;
+  const bool any = std::any_of(
+      vertices.begin(), vertices.end(), [](const HeldVertex& held) { return held.exclusive; });
   if (!any) return InvalidArgument("R: names nothing that a job could hold");
-  return holding;
+  return set;
 }
 
 absl::StatusOr<ResourceGraph> ReadResourceSetAsGraph(std::string_view text) {

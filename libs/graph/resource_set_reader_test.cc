@@ -72,7 +72,8 @@ TEST_F(ResourceSetReaderTest, WhatWasWrittenWithItsGraphIsHeldAgain) {
     ASSERT_TRUE(engine_->Cancel(1));
     const auto read = ReadResourceSet(written, graph());
     ASSERT_TRUE(read.ok()) << read.status();
-    ASSERT_TRUE(engine_->Restore(1, *read).ok());
+    EXPECT_TRUE(read->by_vertices);
+    ASSERT_TRUE(engine_->Restore(1, read->holding).ok());
     EXPECT_EQ(engine_->Fingerprint(), fingerprint);
     EXPECT_EQ(WriteResourceSet(graph(), *engine_->Find(1), SetFormat::kRv1), written);
     ASSERT_TRUE(engine_->Cancel(1));
@@ -84,18 +85,19 @@ TEST_F(ResourceSetReaderTest, WithoutItsGraphCoresAndGpusComeBack) {
   const auto read =
       ReadResourceSet(WriteResourceSet(graph(), before, SetFormat::kRv1NoSched), graph());
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_THAT(Held(*read),
+  EXPECT_FALSE(read->by_vertices);
+  EXPECT_THAT(Held(read->holding),
               ::testing::ElementsAre("/cluster0/rack0/node0/core0",
                                      "/cluster0/rack0/node0/gpu0",
                                      "/cluster0/rack0/node1/core0",
                                      "/cluster0/rack0/node1/gpu0"));
-  EXPECT_EQ(read->at_s, 0);
-  EXPECT_EQ(read->duration_s, 60);
-  EXPECT_FALSE(read->reserved);
+  EXPECT_EQ(read->holding.at_s, 0);
+  EXPECT_EQ(read->holding.duration_s, 60);
+  EXPECT_FALSE(read->holding.reserved);
   // With the way to them, from the leaves to the root.
-  EXPECT_EQ(read->vertices.size(), 4u + 2u + 1u + 1u);
-  EXPECT_EQ(read->vertices.back().vertex, graph().root());
-  EXPECT_EQ(read->vertices.back().edge, kNoEdge);
+  EXPECT_EQ(read->holding.vertices.size(), 4u + 2u + 1u + 1u);
+  EXPECT_EQ(read->holding.vertices.back().vertex, graph().root());
+  EXPECT_EQ(read->holding.vertices.back().edge, kNoEdge);
 }
 
 TEST_F(ResourceSetReaderTest, TimesAreThoseOfR) {
@@ -107,12 +109,12 @@ TEST_F(ResourceSetReaderTest, TimesAreThoseOfR) {
   };
   const auto later = read_with(R"(, "starttime": 10, "expiration": 25.5)");
   ASSERT_TRUE(later.ok()) << later.status();
-  EXPECT_EQ(later->at_s, 10);
-  EXPECT_EQ(later->duration_s, 15);
-  EXPECT_TRUE(later->reserved);
+  EXPECT_EQ(later->holding.at_s, 10);
+  EXPECT_EQ(later->holding.duration_s, 15);
+  EXPECT_TRUE(later->holding.reserved);
   const auto unlimited = read_with(R"(, "starttime": 0, "expiration": 0)");
   ASSERT_TRUE(unlimited.ok());
-  EXPECT_EQ(unlimited->duration_s, int64_t{100} * 365 * 24 * 3600);
+  EXPECT_EQ(unlimited->holding.duration_s, int64_t{100} * 365 * 24 * 3600);
   EXPECT_THAT(Message(read_with(R"(, "starttime": 30, "expiration": 30)").status()),
               HasSubstr("must be later than starttime (30), is 30"));
   EXPECT_THAT(Message(read_with(R"(, "starttime": -1)").status()),
