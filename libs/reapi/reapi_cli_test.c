@@ -265,6 +265,8 @@ static void test_clones_and_changing_graphs(void) {
   EXPECT(matches(second, REAPI_ALLOCATE, NODES("1"), 2));
   EXPECT(match_fails(second, REAPI_SATISFIABILITY, NODES("3"), 3, ENODEV));
   EXPECT(reapi.remove_subgraph(second, "/cluster0/node0") == 0);
+  EXPECT(is(second, 1, "ALLOCATED", 0));
+  EXPECT(reapi.cancel(second, 1, false) == 0);
   EXPECT(is(second, 1, "CANCELED", 0));
   EXPECT(reapi.remove_subgraph(second, "/cluster0/node0") == -1 && errno == ENOENT);
   EXPECT(reapi.remove_subgraph(second, "/cluster0") == -1 && errno == EINVAL);

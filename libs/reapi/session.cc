@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libs/base/status_macros.h"
+#include "libs/graph/alternatives.h"
 #include "libs/graph/find_criteria.h"
 #include "libs/graph/jgf.h"
 #include "libs/graph/request.h"
@@ -56,6 +57,27 @@ bool IsRliteType(const std::string& type) {
          graph::kRliteTypes.end();
 }
 
+// Types that Fluxion has numbers for whatever the graph.
+constexpr std::array<std::string_view, 7> kBuiltInTypes = {
+    "cluster", "core", "socket", "gpu", "node", "rack", graph::kSlotType};
+
+bool IsKnownType(const std::string& type, const ResourceGraph& resources) {
+  return std::find(kBuiltInTypes.begin(), kBuiltInTypes.end(), type) != kBuiltInTypes.end() ||
+         type == graph::kXorSlotType || resources.types().Find(type) != graph::NameTable::kUnknown;
+}
+
+// To Fluxion's interface a type that no graph ever had is a mistake, not a want of resources.
+absl::Status CheckTypes(const std::vector<graph::ResourceRequest>& requests,
+                        const ResourceGraph& resources) {
+  for (const graph::ResourceRequest& request : requests) {
+    if (!IsKnownType(request.type, resources)) {
+      return InvalidArgument("the graph has no resources of type \"{}\"", request.type);
+    }
+    RETURN_IF_ERROR(CheckTypes(request.with, resources));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string_view NameOf(JobMode mode) {
@@ -101,6 +123,7 @@ absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec
   }
   const MatchOperation asked = kOperations[static_cast<size_t>(operation) - 1];
   ASSIGN_OR_RETURN(const graph::JobRequest request, graph::ParseJobRequest(jobspec));
+  RETURN_IF_ERROR(CheckTypes(request.resources, engine_->graph()));
   if (asked != MatchOperation::kSatisfiability && engine_->Find(job) != nullptr) {
     return MakeStatus(absl::StatusCode::kAlreadyExists, "job {} holds something already", job);
   }
@@ -123,7 +146,10 @@ absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec
       if (asked == MatchOperation::kSatisfiability) return Placement{};
       break;
   }
-  return PlacementOf(answer.holding);
+  Placement placement = PlacementOf(answer.holding);
+  // What is only looked for is not reserved, whenever it would be.
+  placement.reserved = answer.status == MatchStatus::kReserved;
+  return placement;
 }
 
 JobNumber Session::NextJob() {
@@ -163,8 +189,11 @@ absl::StatusOr<Placement> Session::Restore(JobNumber job, std::string_view resou
 }
 
 absl::Status Session::Cancel(JobNumber job) {
-  if (!engine_->Cancel(job)) return HoldsNothing(job);
-  jobs_[job].mode = JobMode::kCanceled;
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end() || found->second.mode == JobMode::kCanceled) return HoldsNothing(job);
+  // It may have lost all to a subgraph that was removed.
+  engine_->Cancel(job);
+  found->second.mode = JobMode::kCanceled;
   return absl::OkStatus();
 }
 
@@ -259,11 +288,7 @@ absl::Status Session::AddSubgraph(std::string_view jgf) {
 }
 
 absl::Status Session::RemoveSubgraph(std::string_view path) {
-  ASSIGN_OR_RETURN(const std::vector<JobNumber> losers, engine_->RemoveSubgraph(path));
-  for (const JobNumber job : losers) {
-    if (engine_->Find(job) == nullptr) jobs_[job].mode = JobMode::kCanceled;
-  }
-  return absl::OkStatus();
+  return engine_->RemoveSubgraph(path).status();
 }
 
 absl::Status Session::SetUp(std::string_view path, bool up) {

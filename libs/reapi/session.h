@@ -65,7 +65,7 @@ class Session {
   // not have, or what is held by another job at that time.
   absl::StatusOr<Placement> Restore(JobNumber job, std::string_view resources);
 
-  // NotFound when the job holds nothing.
+  // NotFound for a job that never was, or was cancelled.
   absl::Status Cancel(JobNumber job);
   // Gives back what R names; true when that was all. With the scheduling key: those vertices.
   // Without it: all that the job holds on those ranks; InvalidArgument when R names only a part of
@@ -80,7 +80,8 @@ class Session {
                                                   std::optional<std::string_view> format) const;
 
   absl::Status AddSubgraph(std::string_view jgf);
-  // From the jobs that hold some of it, too. NotFound for an unknown path.
+  // From the jobs that hold some of it, too; one that held nothing else goes on, holding nothing,
+  // until it is cancelled. NotFound for an unknown path.
   absl::Status RemoveSubgraph(std::string_view path);
 
   // InvalidArgument for an unknown path. What is below a vertex that is down is not given out.
