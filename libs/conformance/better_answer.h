@@ -14,7 +14,6 @@ struct ContextHistory {
   bool cloned = false;             // it is a clone, or there is one of it
   bool grown = false;              // add_subgraph
   bool shrunk = false;             // remove_subgraph
-  bool restored = false;           // update_allocate
   bool refused_exclusive = false;  // a jobspec with `exclusive` was EINVAL
 };
 

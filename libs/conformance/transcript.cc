@@ -95,6 +95,9 @@ class Player {
       target_->Call({{"fn", "cancel"},
                      {"ctx", call.call.at("ctx")},
                      {"args", {{"jobid", call.call.at("args").at("jobid")}, {"noent_ok", true}}}});
+      // `first` remembers where it has been.
+      const std::string policy = options_.at("matcher_policy");
+      context->apart = context->apart || policy.starts_with("first");
       return;
     }
     // A part of what it gives back may be gone, although Fluxion failed.
@@ -112,7 +115,6 @@ class Player {
     }
     history.grown = history.grown || function == "add_subgraph";
     history.shrunk = history.shrunk || function == "remove_subgraph";
-    history.restored = history.restored || function == "update_allocate";
     if (function == "match_with_jobid" && call.at("out").at("errno") == "EINVAL") {
       const auto& jobspec = call.at("args").at("jobspec").get_ref<const std::string&>();
       if (jobspec.find("\"exclusive\": true") != std::string::npos) {
