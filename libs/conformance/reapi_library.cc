@@ -41,6 +41,7 @@ absl::Status LookUp(void* handle, const char* name, Function* function) {
 
 absl::StatusOr<std::unique_ptr<ReapiLibrary>> ReapiLibrary::Open(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread.
   if (handle == nullptr) return InvalidArgument("{}", dlerror());
   Functions f;
   for (const absl::Status& found : {LookUp(handle, "new", &f.make),
@@ -78,7 +79,7 @@ void ReapiLibrary::Clear() {
 absl::Status ReapiLibrary::Begin(const std::string& graph, const std::string& options) {
   Clear();
   reapi_cli_ctx_t* ctx = functions_.make();
-  if (ctx == nullptr) return InvalidArgument("reapi_cli_new: {}", std::strerror(errno));
+  if (ctx == nullptr) return InvalidArgument("reapi_cli_new: errno {}", errno);
   contexts_["c0"] = ctx;
   if (functions_.initialize(ctx, graph.c_str(), options.c_str()) == 0) return absl::OkStatus();
   const json text = Take(const_cast<char*>(functions_.get_err_msg(ctx)));

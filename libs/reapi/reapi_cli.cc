@@ -145,6 +145,7 @@ reapi_cli_ctx_t* reapi_cli_clone(reapi_cli_ctx_t* ctx) {
   return rc == 0 ? clone.release() : nullptr;
 }
 
+// NOLINTBEGIN(readability-function-size): as many parameters as Fluxion has.
 int reapi_cli_match_with_jobid(reapi_cli_ctx_t* ctx,
                                int op,
                                const char* jobspec,
@@ -189,6 +190,8 @@ int reapi_cli_match(reapi_cli_ctx_t* ctx,
   *jobid = next;
   return 0;
 }
+
+// NOLINTEND(readability-function-size)
 
 int reapi_cli_update_allocate(reapi_cli_ctx_t* ctx,
                               uint64_t jobid,

@@ -21,6 +21,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+// NOLINTBEGIN(modernize-use-using, readability-identifier-naming, readability-function-size): it is
+// C, and Fluxion's.
 typedef struct reapi_cli_ctx reapi_cli_ctx_t;
 
 enum {
@@ -110,6 +112,8 @@ int reapi_cli_get_status(reapi_cli_ctx_t* ctx, const char* path, int* status);
 /* What was wrong since the last clearing, a line for each failure. NULL: out of memory. */
 const char* reapi_cli_get_err_msg(reapi_cli_ctx_t* ctx);
 void reapi_cli_clear_err_msg(reapi_cli_ctx_t* ctx);
+
+// NOLINTEND(modernize-use-using, readability-identifier-naming, readability-function-size)
 
 #pragma GCC visibility pop
 #ifdef __cplusplus
