@@ -125,18 +125,17 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   MatchAnswer answer = Answer(operation, alternatives, duration);
   if (answer.holding.vertices.empty()) return answer;
 
-  // What is only looked for is held and given back, as in Fluxion: `first` remembers it.
+  // What is only looked for is held and given back, as in Fluxion: `first` remembers it, by what
+  // was free before.
   SetHolding(job, answer.holding);
+  if (!Holds(operation)) SetHolding(job, std::nullopt);
   if (policy_.stop_on_first && remembers_use_) {
     for (const EdgeId edge : used_) {
       const uint64_t before = state_.Reorder(edge, 0);
       if (recording_) journal_.push_back(UndoOrder{edge, before});
     }
   }
-  if (!Holds(operation)) {
-    SetHolding(job, std::nullopt);
-    answer.status = MatchStatus::kMatched;
-  }
+  if (!Holds(operation)) answer.status = MatchStatus::kMatched;
   return answer;
 }
 
@@ -375,6 +374,13 @@ absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
   Holding summed = holding;
   state_.SumUpBelow(&summed);
   SetHolding(job, std::move(summed));
+  if (!policy_.stop_on_first || !remembers_use_) return absl::OkStatus();
+  // In Fluxion what was restored is tried last, whatever is free of it.
+  for (const HeldVertex& held : holding.vertices) {
+    if (held.edge == kNoEdge || state_.Filters(held.vertex).empty()) continue;
+    if (recording_) journal_.push_back(UndoOrder{held.edge, state_.Weight(held.edge)});
+    state_.SetWeight(held.edge, 0);
+  }
   return absl::OkStatus();
 }
 

@@ -1,6 +1,5 @@
 #include "libs/graph/resource_set.h"
 
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,13 +16,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<std::string_view, SetFormat>, 4> kFormats = {
+constexpr std::array<std::pair<std::string_view, SetFormat>, 5> kFormats = {
     {{"rv1", SetFormat::kRv1},
      {"rv1_nosched", SetFormat::kRv1NoSched},
      {"rlite", SetFormat::kRlite},
-     {"jgf", SetFormat::kJgf}}};
-// The types that R_lite knows, in the order in which it names them.
-constexpr std::array<std::string_view, 2> kChildren = {"core", "gpu"};
+     {"jgf", SetFormat::kJgf},
+     {"simple", SetFormat::kSimple}}};
 
 // What can be told from the rest is left out, as Fluxion does.
 ordered_json VertexOf(const ResourceGraph& graph, const HeldVertex& held) {
@@ -80,14 +78,14 @@ Ranks RanksOf(const ResourceGraph& graph, const Holding& holding) {
     const std::string& type = graph.TypeName(held.vertex);
     if (vertex.rank < 0) continue;
     if (type == "node") nodes[vertex.rank] = held.vertex;
-    for (const std::string_view known : kChildren) {
+    for (const std::string_view known : kRliteTypes) {
       if (type == known && held.exclusive) children[vertex.rank][known].insert(vertex.id);
     }
   }
   Ranks ranks;
   for (const auto& [rank, types] : children) {
     ordered_json named = ordered_json::object();
-    for (const std::string_view type : kChildren) {
+    for (const std::string_view type : kRliteTypes) {
       const auto ids = types.find(type);
       if (ids != types.end()) {
         named[std::string(type)] = FormatIdset({ids->second.begin(), ids->second.end()});
@@ -124,13 +122,26 @@ ordered_json ExecutionOf(const ResourceGraph& graph, const Holding& holding) {
   return execution;
 }
 
+std::string LinesOf(const ResourceGraph& graph, const Holding& holding) {
+  std::string lines;
+  for (const HeldVertex& held : holding.vertices) {
+    const std::string_view path = graph.PathOf(held.vertex);
+    lines.append(6, ' ');
+    for (const char c : path) lines += c == '/' ? "---" : "";
+    lines += fmt::format(
+        "{}[{}:{}]\n", graph.vertex(held.vertex).name, held.amount, held.exclusive ? 'x' : 's');
+  }
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<SetFormat> ParseSetFormat(std::string_view name) {
   for (const auto& [known, format] : kFormats) {
     if (known == name) return format;
   }
-  return InvalidArgument("match format: must be rv1, rv1_nosched, rlite or jgf, is \"{}\"", name);
+  return InvalidArgument("match format: must be rv1, rv1_nosched, rlite, jgf or simple, is \"{}\"",
+                         name);
 }
 
 std::string WriteResourceSet(const ResourceGraph& graph, const Holding& holding, SetFormat format) {
@@ -139,6 +150,8 @@ std::string WriteResourceSet(const ResourceGraph& graph, const Holding& holding,
       return GraphOf(graph, holding).dump();
     case SetFormat::kRlite:
       return RliteOf(RanksOf(graph, holding)).dump();
+    case SetFormat::kSimple:
+      return LinesOf(graph, holding);
     case SetFormat::kRv1NoSched:
     case SetFormat::kRv1:
       break;

@@ -78,10 +78,20 @@ TEST_F(ResourceSetTest, JgfIsThePartOfTheGraph) {
   EXPECT_TRUE(part.ok()) << part.status();
 }
 
+TEST_F(ResourceSetTest, SimpleIsForPeople) {
+  EXPECT_EQ(Write("[{type: slot, count: 1, label: a, with: [{type: memory, count: 3}]}]",
+                  SetFormat::kSimple),
+            "      ------------memory0[8:x]\n"
+            "      ---------node0[1:s]\n"
+            "      ------rack0[1:s]\n"
+            "      ---cluster0[1:s]\n");
+}
+
 TEST_F(ResourceSetTest, TheSchedulingKeyIsTheGraph) {
   const json set = json::parse(Write(kAllCores, SetFormat::kRv1));
   EXPECT_EQ(set["scheduling"]["graph"]["nodes"].size(), 5u + 3u + 2u + 1u);
-  EXPECT_THAT(Message(ParseSetFormat("rv2").status()), HasSubstr("rv1_nosched, rlite or jgf"));
+  EXPECT_THAT(Message(ParseSetFormat("rv2").status()),
+              HasSubstr("rv1_nosched, rlite, jgf or simple"));
 }
 
 TEST(Hostlist, IsFormatted) {

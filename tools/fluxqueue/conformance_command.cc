@@ -8,6 +8,7 @@
 #include "libs/conformance/scenario.h"
 
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/transcripts_command.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -122,17 +123,28 @@ absl::StatusOr<int> Run(const Context& context,
 void RegisterConformance(CLI::App& app, Context& context) {
   struct Options {
     std::vector<std::string> directories;
+    std::string library;
     bool verbose = false;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
       "conformance", "Play recorded answers of Fluxion on the graph engine; exit 1 if one differs");
-  sub->add_option("DIR", options->directories, "A set: scenarios.jsonl, graphs and jobspecs")
+  sub->add_option(
+         "DIR",
+         options->directories,
+         "A set: scenarios.jsonl, graphs and jobspecs; or, with --library, transcripts.jsonl.gz")
       ->required()
       ->check(CLI::ExistingDirectory);
-  sub->add_flag("-v,--verbose", options->verbose, "Show where each scenario first differs");
+  sub->add_option("--library",
+                  options->library,
+                  "Play recorded calls on this library with Fluxion's C interface instead");
+  sub->add_flag(
+      "-v,--verbose", options->verbose, "Show where each scenario or sequence first differs");
   sub->callback([&context, options] {
-    context.command = [&context, options] {
+    context.command = [&context, options]() -> absl::StatusOr<int> {
+      if (!options->library.empty()) {
+        return PlayTranscripts(context, options->library, options->directories, options->verbose);
+      }
       return Run(context, options->directories, options->verbose);
     };
   });
