@@ -117,7 +117,7 @@ absl::StatusOr<json> ReadTree(std::string_view text) {
     return InvalidArgument(
         "R: has {} bytes, at most {} are allowed", text.size(), kMaxResourceSetBytes);
   }
-  RETURN_IF_ERROR(Annotate(CheckJson(text, kMaxDepth), "R"));
+  RETURN_IF_ERROR(Annotate(CheckJson(text, {.depth = kMaxDepth}), "R"));
   // It has parsed once: neither an exception nor a discarded value can come of it.
   json tree = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!tree.is_object()) return InvalidArgument("R: must be an object, is {}", tree.type_name());

@@ -54,7 +54,7 @@ absl::Status ReadOption(const std::string& key, const std::string& value, Sessio
 }  // namespace
 
 absl::StatusOr<SessionOptions> SessionOptions::Parse(std::string_view text) {
-  RETURN_IF_ERROR(Annotate(graph::CheckJson(text, kMaxDepth), "options"));
+  RETURN_IF_ERROR(Annotate(graph::CheckJson(text, {.depth = kMaxDepth}), "options"));
   // It has parsed once: neither an exception nor a discarded value can come of it.
   const json tree = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!tree.is_object()) {
