@@ -255,6 +255,11 @@ bool GeneralEngine::CouldEver(const Alternatives& alternatives, int64_t duration
   });
 }
 
+GraphExplanation GeneralEngine::Explain(const JobRequest& request) const {
+  const ResolvedRequest resolved(request, graph_, state_.filters(), kind_);
+  return ExplainOnGraph(graph_, state_, jobs_, resolved);
+}
+
 bool GeneralEngine::Cancel(JobNumber job) {
   if (!jobs_.contains(job)) return false;
   SetHolding(job, std::nullopt);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "libs/graph/find_criteria.h"
+#include "libs/graph/graph_explanation.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/indexed_search.h"
 #include "libs/graph/match_policy.h"
@@ -76,6 +77,8 @@ class GeneralEngine {
   absl::StatusOr<MatchAnswer> Match(MatchOperation operation,
                                     JobNumber job,
                                     const JobRequest& request);
+  // Why the request does not fit now; see GraphExplanation.
+  GraphExplanation Explain(const JobRequest& request) const;
   // False when the job holds nothing.
   bool Cancel(JobNumber job);
   // Gives back these vertices, and those above them that then hold nothing; true when that is all.

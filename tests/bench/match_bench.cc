@@ -1,9 +1,13 @@
 // What the graph engine costs: matches, refusals, cancels, reservations, on n nodes of 32 cores and
 // 4 gpus in racks of 40; jobs of one node and 4 cores unless said. One thread; a parsed request to
 // a placement. Each row is measured for a bounded time.
+//
+// Two rows are of another kind: how long a pool takes to load its Kubernetes nodes, and how much
+// memory a graph has when it is full of jobs.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/check.h"
+#include "libs/graph/engine.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/resource_set.h"
 #include "libs/graph/synthetic_graphs.h"
@@ -78,6 +83,8 @@ JobRequest OneNode() {
 
 struct Result {
   std::string row;
+  // Set: the row is no rate, and shows this.
+  std::string text;
   int64_t nodes = 0;
   double per_second = 0;
   double p99_us = 0;
@@ -132,6 +139,8 @@ class Bench {
       : nodes_(nodes), seconds_(seconds), only_(std::move(only)) {}
 
   std::vector<Result> Run(const std::vector<std::string>& policies) {
+    if (Wants("memory, full of jobs")) Memory(policies.front());
+    if (Wants("load from Kubernetes nodes")) Load();
     for (const std::string& policy : policies) {
       if (Wants("fill, " + policy)) Fill(policy);
     }
@@ -182,6 +191,58 @@ class Bench {
              MatchStatus::kAllocated;
     };
     Measure("fill, " + policy, once, CancelAllOf(*engine));
+  }
+
+  // What the process has more than before: asked for first, as memory that was given back stays.
+  void Memory(const std::string& policy) {
+    const int64_t before = ResidentKb();
+    const auto engine = Make(policy);
+    const JobRequest request = OneNode();
+    JobNumber job = 1;
+    while (engine->Match(MatchOperation::kAllocate, job, request)->status ==
+           MatchStatus::kAllocated) {
+      ++job;
+    }
+    const double megabytes = static_cast<double>(ResidentKb() - before) / 1024;
+    results_.push_back({.row = "memory, full of jobs",
+                        .text = fmt::format("{:.0f} MB ({} jobs)", megabytes, job - 1),
+                        .nodes = nodes_});
+  }
+
+  static int64_t ResidentKb() {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+      int64_t kilobytes = 0;
+      if (word == "VmRSS:" && status >> kilobytes) return kilobytes;
+    }
+    return 0;
+  }
+
+  void Load() {
+    std::vector<graph::NodeSpec> nodes(static_cast<size_t>(nodes_));
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].name = fmt::format("node{}", i);
+      nodes[i].ordinal = i;
+      nodes[i].resources = {{"cpu", kCores * 1000},
+                            {"memory", int64_t{128} << 30},
+                            {"nvidia.com/gpu", kGpus},
+                            {"pods", 110}};
+      nodes[i].labels = {{"kubernetes.io/hostname", nodes[i].name}};
+    }
+    const auto engine = graph::MakeNativeEngine();
+    const auto jobspec = graph::ParseJobspec(
+        R"({"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s",
+            "with": [{"type": "cpu", "count": 4000}]}],
+            "tasks": [{"command": ["x"], "slot": "s", "count": {"per_slot": 1}}],
+            "attributes": {"system": {}}})");
+    CHECK(jobspec.ok());
+    const auto begun = Clock::now();
+    for (graph::NodeSpec& node : nodes) CHECK(engine->AddNode(std::move(node)).ok());
+    // The first match completes it.
+    CHECK(engine->Match({.key = {"job", 1, 0}, .jobspec = *jobspec}).placement != nullptr);
+    results_.push_back({.row = "load from Kubernetes nodes",
+                        .text = fmt::format("{:.1f} ms", Seconds(Clock::now() - begun) * 1e3),
+                        .nodes = nodes_});
   }
 
   void Refuse(const std::string& policy) {
@@ -288,12 +349,20 @@ void Print(const std::vector<Result>& results, bool as_json) {
   for (const std::string& row : order) {
     const auto exponent = Exponent(rows[row]);
     for (const Result& result : rows[row]) {
+      if (as_json && !result.text.empty()) {
+        report.push_back({{"row", row}, {"nodes", result.nodes}, {"text", result.text}});
+        continue;
+      }
       if (as_json) {
         report.push_back({{"row", row},
                           {"nodes", result.nodes},
                           {"perSecond", result.per_second},
                           {"p99Us", result.p99_us},
                           {"samples", result.samples}});
+        continue;
+      }
+      if (!result.text.empty()) {
+        fmt::print("{:<34}{:>9}  {}\n", row, result.nodes, result.text);
         continue;
       }
       const bool last = result.nodes == rows[row].back().nodes;
@@ -314,7 +383,16 @@ void Print(const std::vector<Result>& results, bool as_json) {
 int main(int argc, char** argv) {
   using namespace fluxqueue::bench;
   std::vector<int64_t> nodes = {100, 1000};
-  std::vector<std::string> policies = {"first", "low", "lonode", "lonodex"};
+  std::vector<std::string> policies = {"first",
+                                       "firstnodex",
+                                       "low",
+                                       "high",
+                                       "lonode",
+                                       "hinode",
+                                       "lonodex",
+                                       "hinodex",
+                                       "locality",
+                                       "variation"};
   double seconds = 2;
   std::string output = "table";
   std::string only;
