@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <iterator>
-#include <set>
+#include <map>
 
 namespace fluxqueue::graph {
 namespace {
@@ -24,17 +23,20 @@ bool Lower(const Candidate& a, const Candidate& b) {
 class ScoreRuns {
  public:
   void Add(const CandidateList& list) {
-    for (const Candidate& candidate : list.all()) scores_.insert(candidate.score);
+    for (const Candidate& candidate : list.all()) first_of_run_[candidate.score] = 0;
+    int64_t first = 0;
+    int64_t before = INT64_MIN;
+    for (auto& [score, first_of_run] : first_of_run_) {
+      if (before == INT64_MIN || score != before + 1) first = score;
+      first_of_run = first;
+      before = score;
+    }
   }
-  // The first score of the run.
-  int64_t RunOf(int64_t score) const {
-    auto at = scores_.find(score);
-    while (at != scores_.begin() && *std::prev(at) == *at - 1) --at;
-    return *at;
-  }
+  // The first score of the run. REQUIRES: the score was added.
+  int64_t RunOf(int64_t score) const { return first_of_run_.find(score)->second; }
 
  private:
-  std::set<int64_t> scores_;
+  std::map<int64_t, int64_t> first_of_run_;  // by score
 };
 
 int64_t PerformanceClass(const Vertex& vertex) {

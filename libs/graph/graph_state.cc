@@ -265,11 +265,11 @@ void GraphState::GrowAbove(VertexId v, const Sums& sums, int64_t direction) {
 
 void GraphState::GrowFilters(VertexId v, const Sums& sums, int64_t direction) {
   At& here = at(v);
-  const std::vector<TypeId> wanted = filters_.At(graph_->vertex(v).type, graph_->types());
   for (const auto& [type, sum] : sums) {
-    if (std::find(wanted.begin(), wanted.end(), type) == wanted.end()) continue;
     auto filter = std::find(here.filter_types.begin(), here.filter_types.end(), type);
     if (filter == here.filter_types.end()) {
+      const std::vector<TypeId> wanted = filters_.At(graph_->vertex(v).type, graph_->types());
+      if (std::find(wanted.begin(), wanted.end(), type) == wanted.end()) continue;
       // The first of its type below: behind the others, whose places are known.
       filter = here.filter_types.insert(filter, type);
       here.filters.emplace_back(0);

@@ -62,14 +62,14 @@ void IndexedSearch::GraphChanged() {
 
 std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request) {
   // Scores that are not told apart by ids leave ties to the order of a walk.
-  const bool by_id =
-      policy_.order == MatchPolicy::Order::kHigh || policy_.order == MatchPolicy::Order::kLow;
+  const bool by_id = policy_.order != MatchPolicy::Order::kVariation;
   if (!by_id || topology_.sites().empty()) return std::nullopt;
   const auto types = topology_.types();
   if (!topology_.HasUniqueIds(topology_.node_depth())) return std::nullopt;
   SearchPlan plan;
   plan.number = ++plans_;
   plan.request = &request;
+  plan.by_runs = policy_.order == MatchPolicy::Order::kLocality;
   uint32_t next = 0;
   const Levels* levels = &request.levels;
   while (true) {
@@ -81,6 +81,7 @@ std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request)
     const bool first = levels == &request.levels;
     if (level.is_slot()) {
       if (!first && next != topology_.node_depth()) return std::nullopt;
+      if (policy_.order == MatchPolicy::Order::kLocality) return std::nullopt;
       plan.stages.push_back({topology_.node_depth(), count, levels});
       return AddParts(level, &plan) ? std::optional(std::move(plan)) : std::nullopt;
     }
@@ -100,7 +101,11 @@ std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request)
     }
     if (exclusive || !topology_.HasUniqueIds(depth)) return std::nullopt;
     if (depth == 0 && count != 1) return std::nullopt;
-    if (depth > 0) plan.stages.push_back({depth, count, levels});
+    if (depth == 0) {
+      plan.by_runs = false;
+    } else {
+      plan.stages.push_back({depth, count, levels});
+    }
     next = depth + 1;
     levels = &level.with;
   }
@@ -268,7 +273,7 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
   ambiguous_ = false;
   taken_.clear();
   std::vector<Unit> units;
-  const uint32_t found = Gather(0, 0, &units);
+  const uint32_t found = plan.by_runs ? GatherAll(&units) : Gather(0, 0, &units);
   if (ambiguous_) return Answer::kAskAWalk;
   if (found < plan.stages.front().wanted) return Answer::kNothingFits;
   Choose(0, 0, &units);
@@ -306,6 +311,23 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
   return found;
 }
 
+// All that fit, in the order of a walk.
+uint32_t IndexedSearch::GatherAll(std::vector<Unit>* units) {
+  const Layout& layout = *table_->layout;
+  const Layout::Group& group = layout.groups[layout.group_at[0]];
+  Tournament tree = TreeOf(table_, layout.group_at[0]);
+  for (uint32_t place = 0; place < group.size; ++place) {
+    if (tree.Priority(place) == Tournament::kOut) continue;
+    if (VisitMember(layout.members[group.first + place], 0, units) == 0) {
+      tree.Set(place, Tournament::kOut);
+    }
+  }
+  std::sort(units->begin(), units->end(), [this](const Unit& a, const Unit& b) {
+    return taken_[a.first].node < taken_[b.first].node;
+  });
+  return static_cast<uint32_t>(units->size());
+}
+
 // What the member has of what the stage wants: at most that much.
 uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>* units) {
   const Site& here = topology_.site(site);
@@ -320,7 +342,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
       return taken_.back().slots;
     }
     taken_.push_back({site, plan_->slots_per_node});
-    units->push_back({id, first, first + 1});
+    units->push_back({id, 0, first, first + 1});
     return 1;
   }
   if (pruner_.Prune(here.vertex, *wanted.levels, false)) return 0;
@@ -331,7 +353,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
     return 0;
   }
   Choose(stage + 1, first, &below);
-  units->push_back({id, first, taken_.size()});
+  units->push_back({id, 0, first, taken_.size()});
   return 1;
 }
 
@@ -398,10 +420,14 @@ void IndexedSearch::Choose(size_t stage, size_t first, std::vector<Unit>* units)
     return;
   }
   if (units->size() <= wanted) return;
-  const bool low = policy_.order == MatchPolicy::Order::kLow;
-  std::sort(units->begin(), units->end(), [low](const Unit& a, const Unit& b) {
-    return low ? a.id < b.id : a.id > b.id;
-  });
+  if (stage == 0 && plan_->by_runs) {
+    SortByRuns(units);
+  } else {
+    const bool low = policy_.order == MatchPolicy::Order::kLow;
+    std::sort(units->begin(), units->end(), [low](const Unit& a, const Unit& b) {
+      return low ? a.id < b.id : a.id > b.id;
+    });
+  }
   std::vector<Taken> best;
   for (size_t i = 0; i < wanted; ++i) {
     best.insert(best.end(),
@@ -410,6 +436,20 @@ void IndexedSearch::Choose(size_t stage, size_t first, std::vector<Unit>* units)
   }
   taken_.resize(first);
   taken_.insert(taken_.end(), best.begin(), best.end());
+}
+
+// Runs of adjacent ids, the highest first; within a run as std::sort leaves them, as in a walk.
+void IndexedSearch::SortByRuns(std::vector<Unit>* units) {
+  std::vector<Unit*> by_id;
+  by_id.reserve(units->size());
+  for (Unit& unit : *units) by_id.push_back(&unit);
+  std::sort(by_id.begin(), by_id.end(), [](const Unit* a, const Unit* b) { return a->id < b->id; });
+  for (size_t i = 0; i < by_id.size(); ++i) {
+    const bool joins = i > 0 && by_id[i]->id == by_id[i - 1]->id + 1;
+    by_id[i]->run = joins ? by_id[i - 1]->run : by_id[i]->id;
+  }
+  std::sort(
+      units->begin(), units->end(), [](const Unit& a, const Unit& b) { return a.run > b.run; });
 }
 
 void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {

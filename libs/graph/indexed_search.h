@@ -50,6 +50,8 @@ struct SearchPlan {
   uint64_t number = 0;
   const ResolvedRequest* request = nullptr;
   std::vector<Stage> stages;  // the last one: nodes, or slots
+  // What is gathered at the root is chosen by runs of ids (`locality`, unless the root is named).
+  bool by_runs = false;
   bool names_nodes = false;
   bool exclusive_nodes = false;
   uint32_t slots_per_node = 0;  // when nodes are named
@@ -122,6 +124,7 @@ class IndexedSearch {
   // A candidate, and what of `taken_` is its.
   struct Unit {
     int64_t id = 0;
+    int64_t run = 0;  // the first id of the run that it is in; see SortByRuns
     size_t first = 0;
     size_t last = 0;
   };
@@ -142,6 +145,8 @@ class IndexedSearch {
   static Tournament TreeOf(Table* table, uint32_t group);
 
   uint32_t Gather(SiteId at, size_t stage, std::vector<Unit>* units);
+  uint32_t GatherAll(std::vector<Unit>* units);
+  static void SortByRuns(std::vector<Unit>* units);
   uint32_t GatherSlotsByScore(SiteId at, uint32_t wanted);
   uint32_t VisitMember(SiteId site, size_t stage, std::vector<Unit>* units);
   void Choose(size_t stage, size_t first, std::vector<Unit>* units);

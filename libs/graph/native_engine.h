@@ -4,10 +4,11 @@
 // general engine finds the places; this class keeps the books by name beside it. What others use is
 // held by a job of their own, so that it takes room and not capacity.
 //
-// Policies: `lonode` and `hinode` as in match_policy.h. `first` tries nodes by what is free on them now: those that
-// hold nothing of ours first, then by free cpu, greatest first; the greatest ordinal among equals.
-// (Fluxion's goes by what was free when a node was last used, which cannot be restored after a
-// restart.) Each visited node is filled with as many slots as fit before the next is visited.
+// Policies: `lonode` and `hinode` as in match_policy.h. `first` tries nodes by what is free on them
+// now: those that hold nothing of ours first, then by free cpu, greatest first; the greatest
+// ordinal among equals. (Fluxion's goes by what was free when a node was last used, which cannot be
+// restored after a restart.) Each visited node is filled with as many slots as fit before the next
+// is visited.
 #pragma once
 
 #include <cstddef>

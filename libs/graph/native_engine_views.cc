@@ -69,6 +69,17 @@ std::vector<ResourceUsage> UsageOf(const Node& node, const std::vector<std::stri
   return usage;
 }
 
+Amounts HeldOn(const Node& node, const std::vector<std::string>& resources) {
+  Amounts held;
+  for (size_t i = 0; i < node.held.size(); ++i) {
+    if (node.held[i] != 0) held.push_back({resources[i], node.held[i]});
+  }
+  std::sort(held.begin(), held.end(), [](const Amount& a, const Amount& b) {
+    return a.resource < b.resource;
+  });
+  return held;
+}
+
 }  // namespace
 
 std::vector<NodeUsage> NativeEngine::UsageByNode() const {
@@ -106,18 +117,7 @@ uint64_t NativeEngine::Fingerprint() const {
     HashNode(node->spec, &hash);
     // Follows from the allocations; here so that a defect in the books shows.
     hash.Add(node->live_slots);
-    HashAmounts(
-        [&] {
-          Amounts held;
-          for (size_t i = 0; i < node->held.size(); ++i) {
-            if (node->held[i] != 0) held.push_back({table_.resources()[i], node->held[i]});
-          }
-          std::sort(held.begin(), held.end(), [](const auto& a, const auto& b) {
-            return a.resource < b.resource;
-          });
-          return held;
-        }(),
-        &hash);
+    HashAmounts(HeldOn(*node, table_.resources()), &hash);
   }
   for (const auto& [key, allocation] : allocations_) {
     HashPlacement(key, allocation.placement, &hash);

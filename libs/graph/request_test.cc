@@ -107,7 +107,8 @@ TEST(JobRequest, RefusesAndNamesThePlace) {
       {Text("[{type: node, count: 0}]"), "resources[0].count: must be an integer from 1"},
       {Text("[{type: node, count: -1}]"), "is -1"},
       {Text("[{type: node, count: 9223372036854775808}]"),
-       "resources[0].count: must be an integer from 1 to 1152921504606846976, is 9223372036854775808"},
+       "resources[0].count: must be an integer from 1 to 1152921504606846976, is "
+       "9223372036854775808"},
       {Text("[{type: node, count: 1.5}]"), "is 1.5"},
       {Text("[{type: node, count: {min: 2, max: 1, operator: +, operand: 1}}]"),
        "resources[0].count.max: must be at least min (2), is 1"},
