@@ -70,7 +70,7 @@ bool TakeBest(const MatchPolicy& policy, uint64_t count, CandidateList* list) {
 
 void OrderSlotParts(const MatchPolicy& policy, Candidates* parts) {
   const bool low = policy.order == MatchPolicy::Order::kLow;
-  for (auto& [type, list] : parts->lists()) {
+  for (auto& [type, list] : parts->lists) {
     const uint64_t all = list.qualified();
     low ? list.Take(all, Lower) : list.Take(all, Higher);
   }

@@ -66,8 +66,8 @@ class CandidateList {
     } else {
       std::sort(candidates_.begin(), candidates_.end(), before);
     }
-    int64_t missing = count;
-    for (taken_ = 0; missing > 0; ++taken_) missing -= candidates_[taken_].count;
+    uint64_t taken = 0;
+    for (taken_ = 0; taken < count; ++taken_) taken += candidates_[taken_].count;
     return true;
   }
 
@@ -82,41 +82,36 @@ class CandidateList {
   size_t taken_ = 0;
 };
 
-class Candidates {
- public:
+struct Candidates {
   // Made empty when there is none.
   CandidateList& Of(TypeId type);
   const CandidateList* Find(TypeId type) const;
-  const std::vector<std::pair<TypeId, CandidateList>>& lists() const { return lists_; }
-  std::vector<std::pair<TypeId, CandidateList>>& lists() { return lists_; }
   void Append(const Candidates& other);
 
+  std::vector<std::pair<TypeId, CandidateList>> lists;
   // Something was taken here: what is below is settled, and is not passed up.
   bool settled = false;
   // What the vertex that was visited last says to its parent.
   int64_t score = -1;
   uint64_t available = 0;
-
- private:
-  std::vector<std::pair<TypeId, CandidateList>> lists_;
 };
 
 inline CandidateList& Candidates::Of(TypeId type) {
-  for (auto& [key, list] : lists_) {
+  for (auto& [key, list] : lists) {
     if (key == type) return list;
   }
-  return lists_.emplace_back(type, CandidateList()).second;
+  return lists.emplace_back(type, CandidateList()).second;
 }
 
 inline const CandidateList* Candidates::Find(TypeId type) const {
-  for (const auto& [key, list] : lists_) {
+  for (const auto& [key, list] : lists) {
     if (key == type) return &list;
   }
   return nullptr;
 }
 
 inline void Candidates::Append(const Candidates& other) {
-  for (const auto& [type, list] : other.lists_) Of(type).Append(list);
+  for (const auto& [type, list] : other.lists) Of(type).Append(list);
 }
 
 }  // namespace fluxqueue::graph

@@ -128,9 +128,25 @@ void GraphState::GraphGrew() {
     const VertexId source = graph_->edge(e).source;
     if (source < vertices_before && IsGrouped(source)) Ungroup(places_[source].index);
   }
+  MakeStates(vertices_before);
+  Seen seen(vertices_before, vertices);
+  for (auto e = static_cast<EdgeId>(edges_before); e < graph_->edges().size(); ++e) {
+    const Edge& edge = graph_->edge(e);
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
+    OrderChild(e);
+    // A new vertex below an old one: it and what is below it come on top of what there was.
+    if (edge.source >= vertices_before || seen.Contains(edge.target)) continue;
+    GrowAbove(edge.source, SumUp(edge.target, &seen, true), 1);
+  }
+  if (vertices_before == 0) SumUp(graph_->root(), &seen, true);
+  if (graph_->has_shared()) Recount();
+}
+
+// Of the vertices from `first` on: in groups, or one by one.
+void GraphState::MakeStates(size_t first) {
   const auto groups_before = static_cast<uint32_t>(groups_.size());
-  for (auto v = static_cast<VertexId>(vertices_before); v < vertices; ++v) GroupLeaves(v);
-  for (auto v = static_cast<VertexId>(vertices_before); v < vertices; ++v) {
+  for (auto v = static_cast<VertexId>(first); v < places_.size(); ++v) GroupLeaves(v);
+  for (auto v = static_cast<VertexId>(first); v < places_.size(); ++v) {
     if (IsGrouped(v)) continue;
     places_[v].index = static_cast<uint32_t>(at_.size());
     at_.emplace_back(graph_->vertex(v).size);
@@ -139,23 +155,18 @@ void GraphState::GraphGrew() {
     At& parent = at(groups_[group].parent);
     if (parent.groups++ == 0) parent.first_group = group;
   }
-  Seen seen(vertices_before, vertices);
-  for (auto e = static_cast<EdgeId>(edges_before); e < graph_->edges().size(); ++e) {
-    const Edge& edge = graph_->edge(e);
-    if (edge.subsystem != ResourceGraph::kContainment) continue;
-    if (const auto order = orders_.find(edge.source); order != orders_.end()) {
-      order->second.emplace(kUntouched, graph_->vertex(edge.target).uniq_id, e);
-    }
-    // Its source is no leaf (any more): those above try it in an order that changes.
-    for (const VertexId parent : graph_->ParentsOf(edge.source)) {
-      if (!orders_.contains(parent)) orders_.emplace(parent, OrderOf(parent));
-    }
-    // A new vertex below an old one: it and what is below it come on top of what there was.
-    if (edge.source >= vertices_before || seen.Contains(edge.target)) continue;
-    GrowAbove(edge.source, SumUp(edge.target, &seen, true), 1);
+}
+
+// The edge is new.
+void GraphState::OrderChild(EdgeId e) {
+  const Edge& edge = graph_->edge(e);
+  if (const auto order = orders_.find(edge.source); order != orders_.end()) {
+    order->second.emplace(kUntouched, graph_->vertex(edge.target).uniq_id, e);
   }
-  if (vertices_before == 0) SumUp(graph_->root(), &seen, true);
-  if (graph_->has_shared()) Recount();
+  // Its source is no leaf (any more): those above try it in an order that changes.
+  for (const VertexId parent : graph_->ParentsOf(edge.source)) {
+    if (!orders_.contains(parent)) orders_.emplace(parent, OrderOf(parent));
+  }
 }
 
 void GraphState::GroupLeaves(VertexId parent) {

@@ -37,7 +37,7 @@ class PruneFilters {
   // Summed up somewhere.
   bool Tracks(TypeId type) const { return type < tracked_.size() && tracked_[type]; }
   // What is summed up at vertices of this type, in the order that `first` knows ("the last one").
-  std::vector<TypeId> At(TypeId anchor, const NameTable& types) const;
+  std::vector<TypeId> At(TypeId anchor, const NameTable& names) const;
   // Adds a type at one anchor, unless it is summed up everywhere.
   void Add(TypeId anchor, TypeId type);
 
@@ -240,7 +240,9 @@ class GraphState {
   // Puts the leaves of a new vertex that are alike but for their ids into groups.
   void GroupLeaves(VertexId parent);
   bool MayGroup(const std::vector<VertexId>& leaves) const;
-  void Ungroup(uint32_t group);
+  void Ungroup(uint32_t number);
+  void MakeStates(size_t first);
+  void OrderChild(EdgeId e);
 
   // By type, the sizes of the vertex and of all below it that were not seen yet.
   using Sums = std::map<TypeId, int64_t>;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 #include "libs/graph/candidate_choice.h"
 #include "libs/graph/candidates.h"
@@ -11,8 +10,6 @@ namespace fluxqueue::graph {
 namespace {
 
 // Tables are kept for so many sites in all, and for so many requests.
-// More than any graph has.
-constexpr uint64_t kMostVertices = UINT32_MAX - 1;
 constexpr size_t kMaxTableSites = 4'000'000;
 constexpr size_t kMinTables = 4;
 constexpr size_t kMaxTables = 128;
@@ -20,17 +17,6 @@ constexpr size_t kMaxTables = 128;
 constexpr uint64_t kUnknownPriority = UINT64_MAX;
 // Priorities of nodes by the score of their next slot; above any score.
 constexpr int64_t kScoreBias = int64_t{1} << 61;
-
-// The one number, or 0.
-uint64_t FixedAmount(const RequestLevel& level) {
-  const CountRange& count = level.request->count;
-  return count.min == count.max ? count.min : 0;
-}
-
-// The same of what is counted vertex by vertex.
-uint32_t FixedCount(const RequestLevel& level) {
-  return static_cast<uint32_t>(std::min<uint64_t>(FixedAmount(level), kMostVertices));
-}
 
 uint32_t HighestBit(uint64_t bits) {
   return static_cast<uint32_t>(std::bit_width(bits) - 1);
@@ -61,68 +47,9 @@ void IndexedSearch::GraphChanged() {
 }
 
 std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request) {
-  // Scores that are not told apart by ids leave ties to the order of a walk.
-  const bool by_id = policy_.order != MatchPolicy::Order::kVariation;
-  if (!by_id || topology_.sites().empty()) return std::nullopt;
-  const auto types = topology_.types();
-  if (!topology_.HasUniqueIds(topology_.node_depth())) return std::nullopt;
-  SearchPlan plan;
-  plan.number = ++plans_;
-  plan.request = &request;
-  plan.by_runs = policy_.order == MatchPolicy::Order::kLocality;
-  uint32_t next = 0;
-  const Levels* levels = &request.levels;
-  while (true) {
-    if (levels->size() != 1) return std::nullopt;
-    const RequestLevel& level = levels->front();
-    const uint32_t count = FixedCount(level);
-    if (count == 0) return std::nullopt;
-    // Levels may be left out above the first that is named only.
-    const bool first = levels == &request.levels;
-    if (level.is_slot()) {
-      if (!first && next != topology_.node_depth()) return std::nullopt;
-      if (policy_.order == MatchPolicy::Order::kLocality) return std::nullopt;
-      plan.stages.push_back({topology_.node_depth(), count, levels});
-      return AddParts(level, &plan) ? std::optional(std::move(plan)) : std::nullopt;
-    }
-    const auto type = std::find(types.begin(), types.end(), level.type);
-    if (type == types.end()) return std::nullopt;
-    const auto depth = static_cast<uint32_t>(type - types.begin());
-    if (first ? depth < next : depth != next) return std::nullopt;
-    const bool exclusive = level.request->exclusivity == Exclusivity::kExclusive;
-    if (depth == topology_.node_depth()) {
-      if (level.with.size() != 1 || !level.with.front().is_slot()) return std::nullopt;
-      plan.stages.push_back({depth, count, levels});
-      plan.names_nodes = true;
-      plan.exclusive_nodes = exclusive;
-      plan.slots_per_node = FixedCount(level.with.front());
-      const bool good = plan.slots_per_node > 0 && AddParts(level.with.front(), &plan);
-      return good ? std::optional(std::move(plan)) : std::nullopt;
-    }
-    if (exclusive || !topology_.HasUniqueIds(depth)) return std::nullopt;
-    if (depth == 0 && count != 1) return std::nullopt;
-    if (depth == 0) {
-      plan.by_runs = false;
-    } else {
-      plan.stages.push_back({depth, count, levels});
-    }
-    next = depth + 1;
-    levels = &level.with;
-  }
-}
-
-bool IndexedSearch::AddParts(const RequestLevel& slot, SearchPlan* plan) const {
-  std::set<TypeId> types(topology_.types().begin(), topology_.types().end());
-  for (const RequestLevel& part : slot.with) {
-    const uint64_t count = FixedAmount(part);
-    const bool plain = count > 0 && !part.is_slot() && part.with.empty() &&
-                       part.request->exclusivity != Exclusivity::kShared;
-    if (!plain || topology_.HasElsewhere(part.type) || !types.insert(part.type).second) {
-      return false;
-    }
-    plan->parts.push_back({part.type, count});
-  }
-  return !plan->parts.empty();
+  std::optional<SearchPlan> plan = PlanSearch(topology_, policy_, request);
+  if (plan.has_value()) plan->number = ++plans_;
+  return plan;
 }
 
 // Policies that stop at the first match go from vertex to vertex; for others what is below a vertex
@@ -377,19 +304,15 @@ uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
     if (place == Tournament::kNobody) break;
     const SiteId site = layout.members[layout.groups[group].first + place];
     if (tree.Priority(place) == kUnknownPriority) {
-      const bool fits = SlotsOn(site) > 0;
-      tree.Set(place, fits ? SlotPriority(SlotScores(site, 1).front()) : Tournament::kOut);
+      tree.Set(place, SlotsOn(site) > 0 ? SlotPriorities(site, 1).front() : Tournament::kOut);
       continue;
     }
     auto node = std::find_if(
         nodes.rbegin(), nodes.rend(), [place](const Node& known) { return known.place == place; });
     if (node == nodes.rend()) {
-      Node met{place, {}, taken_.size()};
-      for (const int64_t score : SlotScores(site, std::min(SlotsOn(site), wanted))) {
-        met.priorities.push_back(SlotPriority(score));
-      }
+      nodes.push_back(
+          {place, SlotPriorities(site, std::min(SlotsOn(site), wanted)), taken_.size()});
       taken_.push_back({site, 0});
-      nodes.push_back(std::move(met));
       node = nodes.rbegin();
     }
     several_equal = tree.Priority(place) == last && (several_equal || place != last_place);
@@ -485,9 +408,13 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
   std::erase_if(taken_, [](const Taken& taken) { return taken.slots == 0; });
 }
 
-uint64_t IndexedSearch::SlotPriority(int64_t score) const {
-  const int64_t up = policy_.order == MatchPolicy::Order::kLow ? kScoreBias - score : score;
-  return static_cast<uint64_t>(up);
+std::vector<uint64_t> IndexedSearch::SlotPriorities(SiteId site, uint32_t slots) {
+  const bool low = policy_.order == MatchPolicy::Order::kLow;
+  std::vector<uint64_t> priorities;
+  for (const int64_t score : SlotScores(site, slots)) {
+    priorities.push_back(static_cast<uint64_t>(low ? kScoreBias - score : score));
+  }
+  return priorities;
 }
 
 uint32_t IndexedSearch::SlotsOn(SiteId site) {
@@ -632,32 +559,43 @@ void IndexedSearch::Collect(Selection* selection) {
   for (; !open.empty(); open.pop_back()) CollectSite(open.back(), false, selection);
 }
 
-void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
+std::vector<uint64_t> IndexedSearch::PickLeaves(const Taken& taken) {
   const VertexId node = topology_.site(taken.node).vertex;
   const auto groups = state_.GroupsOf(node);
-  const bool whole = HoldsWholeNodes();
   std::vector<uint64_t> picked(groups.size(), 0);
-  for (size_t g = 0; whole && g < groups.size(); ++g) picked[g] = groups[g].present;
+  if (HoldsWholeNodes()) {
+    for (size_t g = 0; g < groups.size(); ++g) picked[g] = groups[g].present;
+    return picked;
+  }
   for (const SearchPlan::Part& part : plan_->parts) {
-    if (whole || PoolOf(taken.node, part) != nullptr) continue;
+    if (PoolOf(taken.node, part) != nullptr) continue;
     PutInOrder(node, part);
     const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
     for (size_t i = 0; i < count; ++i) {
       picked[leaves_[i].group] |= uint64_t{1} << leaves_[i].bit;
     }
   }
+  return picked;
+}
+
+void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
+  const VertexId node = topology_.site(taken.node).vertex;
+  const LeafGroup* groups = state_.GroupsOf(node).data();
+  const bool whole = HoldsWholeNodes();
+  const std::vector<uint64_t> picked = PickLeaves(taken);
   for (const EdgeId e : graph_.vertex(node).out) {
-    const VertexId leaf = graph_.edge(e).target;
     if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
-    if (state_.BitOf(leaf) == 0) {
+    const VertexId leaf = graph_.edge(e).target;
+    int64_t amount = 0;
+    if (const uint64_t bit = state_.BitOf(leaf); bit != 0) {
+      const LeafGroup& group = state_.GroupOf(leaf);
+      const bool taken_here = (picked[static_cast<size_t>(&group - groups)] & bit) != 0;
+      amount = taken_here ? group.size : 0;
+    } else {
       const Vertex& pool = graph_.vertex(leaf);
-      const int64_t amount = whole ? pool.size : AmountOf(pool.type, taken.slots);
-      if (amount > 0) selection->holding.vertices.push_back({leaf, e, amount, true});
-      continue;
+      amount = whole ? pool.size : AmountOf(pool.type, taken.slots);
     }
-    const LeafGroup& group = state_.GroupOf(leaf);
-    if ((picked[static_cast<size_t>(&group - groups.data())] & state_.BitOf(leaf)) == 0) continue;
-    selection->holding.vertices.push_back({leaf, e, group.size, true});
+    if (amount > 0) selection->holding.vertices.push_back({leaf, e, amount, true});
   }
   CollectSite(taken.node, whole, selection);
 }

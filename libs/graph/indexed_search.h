@@ -28,35 +28,12 @@
 #include "libs/graph/pruner.h"
 #include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/search_plan.h"
 #include "libs/graph/selection.h"
 #include "libs/graph/topology.h"
 #include "libs/graph/tournament.h"
 
 namespace fluxqueue::graph {
-
-// How a request is searched for: so many of one depth, below each of them so many of the next, and
-// at the end nodes with slots, or slots on whichever nodes.
-struct SearchPlan {
-  struct Stage {
-    uint32_t depth = 0;
-    uint32_t wanted = 0;
-    const std::vector<RequestLevel>* levels = nullptr;  // where the request names it
-  };
-  struct Part {
-    TypeId type = 0;
-    uint64_t count = 0;  // in one slot
-  };
-
-  uint64_t number = 0;
-  const ResolvedRequest* request = nullptr;
-  std::vector<Stage> stages;  // the last one: nodes, or slots
-  // What is gathered at the root is chosen by runs of ids (`locality`, unless the root is named).
-  bool by_runs = false;
-  bool names_nodes = false;
-  bool exclusive_nodes = false;
-  uint32_t slots_per_node = 0;  // when nodes are named
-  std::vector<Part> parts;      // of a slot, of different types
-};
 
 class IndexedSearch {
  public:
@@ -134,7 +111,6 @@ class IndexedSearch {
     uint32_t bit = 0;
   };
 
-  bool AddParts(const RequestLevel& slot, SearchPlan* plan) const;
   const Layout& LayoutFor(const SearchPlan& plan);
   Layout MakeLayout(const std::vector<bool>& gathers) const;
   Table* TableFor(const SearchPlan& plan, const Window& window);
@@ -148,12 +124,13 @@ class IndexedSearch {
   uint32_t GatherAll(std::vector<Unit>* units);
   static void SortByRuns(std::vector<Unit>* units);
   uint32_t GatherSlotsByScore(SiteId at, uint32_t wanted);
+  std::vector<uint64_t> SlotPriorities(SiteId site, uint32_t slots);
   uint32_t VisitMember(SiteId site, size_t stage, std::vector<Unit>* units);
   void Choose(size_t stage, size_t first, std::vector<Unit>* units);
   void ChooseSlots(uint32_t wanted, size_t first);
   uint32_t SlotsOn(SiteId site);
   uint32_t CountSlots(SiteId site);
-  bool MayReach(SiteId node) const;
+  bool MayReach(SiteId site) const;
   uint64_t Usable(const LeafGroup& group) const;
   const Pool* PoolOf(SiteId node, const SearchPlan::Part& part) const;
   int64_t AmountOf(TypeId type, uint32_t slots) const;
@@ -161,12 +138,13 @@ class IndexedSearch {
   void PutInOrder(VertexId node, const SearchPlan::Part& part);
   // Of the first slots that the node can make.
   std::vector<int64_t> SlotScores(SiteId site, uint32_t slots);
-  uint64_t SlotPriority(int64_t score) const;
 
   bool HoldsWholeNodes() const { return plan_->exclusive_nodes || policy_.node_exclusive; }
   size_t HeldAtMost() const;
   void Collect(Selection* selection);
   void CollectNode(const Taken& taken, Selection* selection);
+  // Which leaves of each of the node's groups are taken.
+  std::vector<uint64_t> PickLeaves(const Taken& taken);
   void CollectSite(SiteId site, bool exclusive, Selection* selection) const;
 
   const ResourceGraph& graph_;

@@ -25,7 +25,7 @@
 namespace fluxqueue::graph {
 
 inline constexpr std::string_view kSlotType = "slot";
-inline constexpr size_t kMaxRequestBytes = 1024 * 1024;
+inline constexpr size_t kMaxRequestBytes = size_t{1024} * 1024;
 inline constexpr int kMaxRequestDepth = 32;
 inline constexpr size_t kMaxRequestValues = 10'000;
 // Counts may be amounts of divisible resources, such as bytes.

@@ -91,7 +91,7 @@ std::vector<Candidate> MakeSlotsOf(const std::vector<RequestLevel>& kinds,
     }
   }
   size_t vertices = 0;
-  for (const auto& [type, list] : parts.lists()) vertices += list.all().size();
+  for (const auto& [type, list] : parts.lists) vertices += list.all().size();
   most = std::min<uint64_t>(most, vertices);
   std::vector<Candidate> made;
   for (const size_t kind : ChooseSlots(shapes, counts, most)) {

@@ -56,7 +56,7 @@ bool Traverser::Select(const ResolvedRequest& request, const Window& window) {
     amount = static_cast<int64_t>(level.request->count.Best(available));
     if (amount == 0) return false;
   }
-  for (const auto& [type, list] : found.lists()) {
+  for (const auto& [type, list] : found.lists) {
     if (list.qualified() == 0) return false;
   }
   MarkTaken(found, true);
@@ -211,8 +211,7 @@ bool Traverser::VisitRemembered(
     outcome.exclusive = exclusive_here;
     outcome.score = found.score;
     outcome.available = found.available;
-    outcome.found =
-        found.lists().empty() ? nullptr : std::make_unique<Candidates>(std::move(found));
+    outcome.found = found.lists.empty() ? nullptr : std::make_unique<Candidates>(std::move(found));
     if (!outcome.fits) return false;
   }
   if (outcome.found != nullptr) to_parent->Append(*outcome.found);
@@ -364,7 +363,7 @@ EdgeId Traverser::ParentEdge(VertexId v) const {
 }
 
 void Traverser::MarkTaken(const Candidates& found, bool up_to_root) {
-  for (const auto& [type, list] : found.lists()) {
+  for (const auto& [type, list] : found.lists) {
     for (size_t i = 0; i < list.taken(); ++i) {
       for (const TakenEdge& taken : list.all()[i].edges) {
         Mark& mark = marks_[taken.edge];
