@@ -297,15 +297,30 @@ RC_GTEST_PROP(GeneralEngineProperty, NoReservationIsLaterThanASimpleSearchSays, 
   const auto engine = Make(nodes, "low");
   std::map<JobNumber, Holding> jobs;
   JobNumber next = 1;
-  const int running = *rc::gen::inRange(1, 6);
-  for (int i = 0; i < running; ++i, ++next) {
-    const MatchAnswer answer =
-        Play(*engine, {false, next, MatchOperation::kAllocate, AnyJobspec()});
-    if (!answer.holding.vertices.empty()) jobs[next] = answer.holding;
+  // Every core is taken, each until a time of its own; some are free again.
+  while (true) {
+    const std::string core =
+        "version: 1\nresources: [{type: slot, label: a, count: 1, with: [{type: core, count: 1}]}]"
+        "\ntasks: []\nattributes: {system: {duration: " +
+        std::to_string(*rc::gen::inRange(1, 30)) + "}}";
+    const MatchAnswer answer = Play(*engine, {false, next, MatchOperation::kAllocate, core});
+    if (answer.holding.vertices.empty()) break;
+    jobs[next++] = answer.holding;
   }
-  const std::string jobspec = AnyJobspec();
+  for (JobNumber job = 1; job < next; ++job) {
+    if (*rc::gen::inRange(0, 4) == 0) jobs.erase(job);
+    if (!jobs.contains(job)) engine->Cancel(job);
+  }
+  std::string jobspec = AnyJobspec();
+  // One that fits, but not now.
+  for (int i = 0; i < 20; ++i) {
+    const Step now{false, next, MatchOperation::kAllocateWithSatisfiability, jobspec};
+    if (Play(*engine->Snapshot(), now).status == MatchStatus::kBusy) break;
+    jobspec = AnyJobspec();
+  }
   const MatchAnswer answer =
       Play(*engine, {false, next, MatchOperation::kAllocateOrElseReserve, jobspec});
+  RC_CLASSIFY(answer.status == MatchStatus::kReserved, "reserved");
   if (answer.status != MatchStatus::kReserved) return;
   // The jobs all begin at 0, so what is held only ever becomes less: it is enough to let all that
   // have ended by a time go, and to ask for now.

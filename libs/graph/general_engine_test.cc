@@ -264,8 +264,11 @@ TEST_F(GeneralEngineTest, FlexibleSlotsAreAlternatives) {
       "[{type: node, count: 1, with: ["
       "{type: slot, count: 1, label: a, with: [{type: core, count: 3}]},"
       "{type: slot, count: 1, label: b, with: [{type: core, count: 1}, {type: gpu, count: 1}]}]}]");
-  // Either fits; one is made.
-  EXPECT_FALSE(Held(Match(1, request)).empty());
+  // Either fits; one is made: the first, of three cores.
+  EXPECT_THAT(Held(Match(1, request)),
+              ElementsAre("/cluster0/rack0/node0/core0",
+                          "/cluster0/rack0/node0/core1",
+                          "/cluster0/rack0/node0/core2"));
 }
 
 TEST_F(GeneralEngineTest, RefusesWhatItDoesNotKnow) {
@@ -277,6 +280,68 @@ TEST_F(GeneralEngineTest, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(make({.policy = "node_centric=true"}), HasSubstr("need policy=high or policy=low"));
   EXPECT_THAT(make({.prune_filters = "core"}), HasSubstr("\"core\" must be anchor:type"));
   EXPECT_THAT(make({.traverser = "fast"}), HasSubstr("simple or flexible, is \"fast\""));
+}
+
+// Cores of one node in several groups.
+TEST_F(GeneralEngineTest, NodesMayHaveMoreCoresThanAWordHasBits) {
+  for (const std::string policy : {"low", "high", "first", "hinodex"}) {
+    std::vector<Holding> answers;
+    for (const bool indexes : {true, false}) {
+      auto engine =
+          GeneralEngine::Make(MakeCluster({{150}, {150}}),
+                              {.policy = policy, .prune_filters = "ALL:core", .indexes = indexes});
+      ASSERT_TRUE(engine.ok());
+      for (JobNumber job = 1; job <= 3; ++job) {
+        const auto answer = (*engine)->Match(
+            MatchOperation::kAllocate,
+            job,
+            Request("[{type: node, count: 1, with: " + Slots(1, Some("core", 70)) + "}]"));
+        answers.push_back(answer->holding);
+      }
+    }
+    EXPECT_FALSE(answers[0].vertices.empty()) << policy;
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(answers[i], answers[i + 3]) << policy << " " << i;
+  }
+}
+
+TEST_F(GeneralEngineTest, WhatIsDivisibleIsTakenInAmounts) {
+  Make({{.cores = 1, .gpus = 0, .memory = {}, .millicores = 2500}}, "low");
+  const JobRequest two = Request(Slots(2, Some("cpu", 900)));
+  const Holding holding = Match(1, two).holding;
+  ASSERT_EQ(holding.vertices.size(), 4u);
+  EXPECT_EQ(engine_->graph().TypeName(holding.vertices[0].vertex), "cpu");
+  EXPECT_EQ(holding.vertices[0].amount, 1800);
+  EXPECT_EQ(Match(2, Request(Slots(1, Some("cpu", 701)))).status, MatchStatus::kBusy);
+  EXPECT_EQ(Match(2, Request(Slots(1, Some("cpu", 700)))).status, MatchStatus::kAllocated);
+  EXPECT_EQ(Match(3, Request(Slots(1, Some("cpu", 2501)))).status, MatchStatus::kUnsatisfiable);
+  EXPECT_TRUE(engine_->Cancel(1));
+  EXPECT_EQ(Match(3, two).status, MatchStatus::kAllocated);
+}
+
+// What a job holds is given back as it was taken, also when the graph sums up more types by now.
+TEST_F(GeneralEngineTest, MoreMayBeSummedUpWhileAJobRuns) {
+  Make({{2}, {2}}, "low", "ALL:core,ALL:gpu");
+  ASSERT_EQ(Match(1, Request(Slots(3, Some("core", 1)))).status, MatchStatus::kAllocated);
+  ASSERT_TRUE(engine_->AddSubgraph(MakeCluster({{2}, {2}, {2, 1}})).ok());
+  EXPECT_TRUE(engine_->Cancel(1));
+  EXPECT_EQ(Match(2, Request(Slots(1, Some("gpu", 1)))).status, MatchStatus::kAllocated);
+  EXPECT_EQ(Match(3, Request(Slots(6, Some("core", 1)))).status, MatchStatus::kAllocated);
+  EXPECT_EQ(Match(4, Request(Slots(1, Some("core", 1)))).status, MatchStatus::kBusy);
+}
+
+// One vertex that has less than is held of it hides nothing of what others have.
+TEST_F(GeneralEngineTest, AnOverheldVertexTakesNothingFromOthers) {
+  Make({{.cores = 1, .gpus = 0, .memory = {}, .millicores = 4000},
+        {.cores = 1, .gpus = 0, .memory = {}, .millicores = 1000}},
+       "low",
+       "ALL:cpu");
+  ASSERT_EQ(Match(1, Request(Slots(1, Some("cpu", 4000)))).status, MatchStatus::kAllocated);
+  engine_->Resize(*engine_->graph().FindPath("/cluster0/rack0/node0/cpu0"), 1000);
+  EXPECT_THAT(Held(Match(2, Request(Slots(1, Some("cpu", 500))))),
+              ElementsAre("/cluster0/rack0/node1/cpu0"));
+  EXPECT_TRUE(engine_->Cancel(1));
+  EXPECT_THAT(Held(Match(3, Request(Slots(1, Some("cpu", 1000))))),
+              ElementsAre("/cluster0/rack0/node0/cpu0"));
 }
 
 TEST_F(GeneralEngineTest, HugeCountsAreOnlyTooMany) {

@@ -91,5 +91,38 @@ RC_GTEST_PROP(TimelineProperty, EqualsAnArray, ()) {
   RC_ASSERT(timeline == Timeline(100));
 }
 
+// So many points that they stand in several runs.
+RC_GTEST_PROP(TimelineProperty, EqualsAnArrayWithManyPoints, ()) {
+  constexpr int64_t kTimes = 3000;
+  Timeline timeline(1000);
+  std::vector<int64_t> array(kTimes + 200, 1000);
+  std::vector<Span> spans;
+  for (int i = 0; i < 600; ++i) {
+    const Span span{*rc::gen::inRange<int64_t>(0, kTimes),
+                    *rc::gen::inRange<int64_t>(1, 200),
+                    *rc::gen::inRange<int64_t>(0, 5)};
+    timeline.Hold(span.at, span.duration, span.amount);
+    for (int64_t t = span.at; t < span.at + span.duration; ++t) array[t] -= span.amount;
+    spans.push_back(span);
+    if (*rc::gen::inRange(0, 3) != 0) continue;
+    const size_t gone = *rc::gen::inRange<size_t>(0, spans.size());
+    const Span old = spans[gone];
+    timeline.Release(old.at, old.duration, old.amount);
+    for (int64_t t = old.at; t < old.at + old.duration; ++t) array[t] += old.amount;
+    spans.erase(spans.begin() + static_cast<ptrdiff_t>(gone));
+  }
+  for (int i = 0; i < 50; ++i) {
+    const auto at = *rc::gen::inRange<int64_t>(0, kTimes);
+    const auto duration = *rc::gen::inRange<int64_t>(1, 200);
+    RC_ASSERT(timeline.FreeAt(at) == array[at]);
+    RC_ASSERT(timeline.FreeDuring(at, duration) ==
+              *std::min_element(array.begin() + at, array.begin() + at + duration));
+    const auto next = timeline.PointAfter(at);
+    for (int64_t t = at + 1; t < next.value_or(kTimes + 200); ++t) RC_ASSERT(array[t] == array[at]);
+  }
+  for (const Span& span : spans) timeline.Release(span.at, span.duration, span.amount);
+  RC_ASSERT(timeline == Timeline(1000));
+}
+
 }  // namespace
 }  // namespace fluxqueue::graph
