@@ -363,6 +363,12 @@ size_t GraphState::EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i
 // To what each vertex above this one has below itself: once, whatever the way.
 void GraphState::AddAbove(VertexId v, TypeId type, int64_t amount) {
   if (!filters_.Tracks(type)) return;
+  // The group knows without a look at the leaf.
+  if (IsGrouped(v) && !graph_->has_shared()) {
+    v = GroupOf(v).parent;
+    if (sums_at_[v] == 0) return;
+    AddBelow(v, type, amount);
+  }
   above_.assign(1, v);
   for (size_t i = 0; i < above_.size(); ++i) {
     for (const EdgeId e : graph_->vertex(above_[i]).in) {
