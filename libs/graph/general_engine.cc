@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/alternatives.h"
-#include "libs/graph/fnv.h"
+#include "libs/graph/find_vertices.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -389,71 +388,8 @@ absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
   return absl::OkStatus();
 }
 
-// What holds above a vertex holds for it too.
-struct GeneralEngine::Above {
-  bool down = false;
-  bool allocated = false;
-  bool reserved = false;
-};
-
-// Which jobs are at a vertex.
-struct GeneralEngine::JobsAt {
-  std::set<JobNumber> allocations;   // that hold this vertex itself
-  std::set<JobNumber> reservations;  // the same
-  std::set<JobNumber> passing;       // jobs that hold it or something below
-};
-
-struct GeneralEngine::Search {
-  const FindCriteria& criteria;
-  std::unordered_map<VertexId, JobsAt> jobs;
-  std::vector<bool> seen;
-  std::vector<VertexId> found;
-};
-
 std::vector<VertexId> GeneralEngine::FindVertices(const FindCriteria& criteria) const {
-  Search search{criteria, {}, std::vector<bool>(graph_.vertices().size(), false), {}};
-  for (const auto& [job, holding] : jobs_) {
-    for (const HeldVertex& held : holding.vertices) {
-      JobsAt& at = search.jobs[held.vertex];
-      at.passing.insert(job);
-      if (held.exclusive) (holding.reserved ? at.reservations : at.allocations).insert(job);
-    }
-  }
-  FindBelow(graph_.root(), {}, &search);
-  return std::move(search.found);
-}
-
-bool GeneralEngine::FindBelow(VertexId v, Above above, Search* search) const {
-  static const JobsAt kNoJobs;
-  search->seen[v] = true;
-  const Vertex& vertex = graph_.vertex(v);
-  const auto jobs = search->jobs.find(v);
-  const JobsAt& at = jobs == search->jobs.end() ? kNoJobs : jobs->second;
-  const Above here{above.down || !vertex.up,
-                   above.allocated || !at.allocations.empty(),
-                   above.reserved || !at.reservations.empty()};
-  bool any = false;
-  for (const EdgeId e : vertex.out) {
-    const Edge& edge = graph_.edge(e);
-    if (edge.subsystem != ResourceGraph::kContainment || search->seen[edge.target]) continue;
-    any = FindBelow(edge.target, here, search) || any;
-  }
-  const FindSubject subject{.name = vertex.name,
-                            .down = here.down,
-                            .allocated = here.allocated,
-                            .reserved = here.reserved,
-                            .sums_up = !state_.Filters(v).empty(),
-                            .properties = vertex.properties,
-                            .allocations = at.allocations,
-                            .reservations = at.reservations,
-                            .passing = at.passing};
-  if (!any && !search->criteria.Matches(subject)) return false;
-  search->found.push_back(v);
-  return true;
-}
-
-void GeneralEngine::NoteAll() {
-  if (recording_) journal_.push_back(UndoAll{Snapshot()});
+  return FindOnGraph(graph_, state_, jobs_, criteria);
 }
 
 absl::StatusOr<VertexId> GeneralEngine::AddVertex(Vertex vertex, VertexId parent) {
@@ -504,8 +440,6 @@ absl::Status GeneralEngine::SetPolicy(std::string_view policy) {
   ASSIGN_OR_RETURN(const MatchPolicy parsed, MatchPolicy::Parse(policy));
   NoteAll();
   policy_ = parsed;
-  traverser_.SetPolicy(parsed);
-  search_.SetPolicy(parsed);
   GraphChanged();
   return absl::OkStatus();
 }
@@ -545,83 +479,6 @@ GeneralEngine::GeneralEngine(const GeneralEngine& other)
 
 std::unique_ptr<GeneralEngine> GeneralEngine::Snapshot() const {
   return std::unique_ptr<GeneralEngine>(new GeneralEngine(*this));
-}
-
-void GeneralEngine::Note(VertexId v) {
-  if (!recording_) return;
-  const Vertex& vertex = graph_.vertex(v);
-  journal_.push_back(UndoVertex{v, vertex.up, vertex.properties});
-}
-
-void GeneralEngine::Commit() {
-  recording_ = false;
-  journal_.clear();
-}
-
-void GeneralEngine::Rollback() {
-  recording_ = false;
-  std::vector<Undo> journal = std::move(journal_);
-  journal_.clear();
-  for (auto undo = journal.rbegin(); undo != journal.rend(); ++undo) {
-    std::visit([this](auto& change) { TakeBack(change); }, *undo);
-  }
-}
-
-void GeneralEngine::TakeBack(UndoJob& undo) {
-  SetHolding(undo.job, std::move(undo.before));
-}
-
-void GeneralEngine::TakeBack(UndoOrder& undo) {
-  state_.SetWeight(undo.edge, undo.weight);
-}
-
-void GeneralEngine::TakeBack(UndoVertex& undo) {
-  graph_.SetUp(undo.vertex, undo.up);
-  graph_.SetProperties(undo.vertex, std::move(undo.properties));
-  state_.Touch(undo.vertex);
-  CountNodes();
-}
-
-void GeneralEngine::TakeBack(UndoAll& undo) {
-  graph_ = std::move(undo.before->graph_);
-  state_.Take(std::move(undo.before->state_));
-  jobs_ = std::move(undo.before->jobs_);
-  policy_ = undo.before->policy_;
-  traverser_.SetPolicy(policy_);
-  search_.SetPolicy(policy_);
-  GraphChanged();
-}
-
-uint64_t GeneralEngine::Fingerprint() const {
-  Fnv hash;
-  hash.Add(state_.Fingerprint());
-  for (const auto& [job, holding] : jobs_) {
-    hash.Add(job);
-    for (const int64_t time : {holding.at_s, holding.duration_s}) {
-      hash.Add(static_cast<uint64_t>(time));
-    }
-    hash.Add(static_cast<uint64_t>(holding.reserved));
-    for (const HeldVertex& held : holding.vertices) {
-      hash.Add(held.vertex);
-      hash.Add(static_cast<uint64_t>(held.amount));
-      hash.Add(static_cast<uint64_t>(held.exclusive));
-    }
-  }
-  return hash.value();
-}
-
-uint64_t GeneralEngine::StateFingerprint() const {
-  Fnv hash;
-  hash.Add(Fingerprint());
-  hash.Add(state_.OrderFingerprint());
-  for (const Vertex& vertex : graph_.vertices()) {
-    hash.Add(static_cast<uint64_t>(vertex.up) * 2 + static_cast<uint64_t>(vertex.gone));
-    for (const auto& [key, value] : vertex.properties) {
-      hash.Add(key);
-      hash.Add(value);
-    }
-  }
-  return hash.value();
 }
 
 }  // namespace fluxqueue::graph

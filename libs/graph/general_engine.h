@@ -204,10 +204,6 @@ class GeneralEngine {
   // they do not even lead to what is left.
   bool Reduce(JobNumber job, const std::set<VertexId>& gone, bool leaving);
 
-  struct Above;
-  struct JobsAt;
-  struct Search;
-  bool FindBelow(VertexId v, Above above, Search* search) const;
   bool CouldEver(const Alternatives& alternatives, int64_t duration);
 
   ResourceGraph graph_;

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "libs/graph/constraint.h"
+#include "libs/graph/pruner.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -32,12 +31,16 @@ class GraphExplainer {
   GraphExplanation Explain() {
     Enumerate(levels_);
     const Found found = Find(graph_.root(), levels_.front(), true, true);
-    if (!Below(levels_.front(), found.ever)) {
+    if (!Suffices(levels_.front(), found.ever)) {
       Say(/*now=*/false);
-    } else if (!Below(levels_.front(), found.now)) {
+    } else if (!Suffices(levels_.front(), found.now)) {
       Say(/*now=*/true);
     } else {
       result_.sentence = "fits now";
+    }
+    for (Tally& tally : tallies_) {
+      if (tally.level->is_slot()) tally.counts.type = HostName(tally);
+      result_.levels.push_back(std::move(tally.counts));
     }
     return std::move(result_);
   }
@@ -46,8 +49,7 @@ class GraphExplainer {
   // A place where a slot's part, or a level's vertices, come nearest to what is wanted.
   struct Nearest {
     Found best;
-    VertexId now_at = 0;
-    VertexId ever_at = 0;
+    VertexId at = 0;  // the most now; where there is none now, the most ever
     int64_t wanted = 0;
   };
   struct Tally {
@@ -57,7 +59,7 @@ class GraphExplainer {
     std::vector<Nearest> parts;  // of what stands in the level
   };
 
-  static bool Below(const RequestLevel& level, int64_t found) {
+  static bool Suffices(const RequestLevel& level, int64_t found) {
     return found >= static_cast<int64_t>(level.request->count.min);
   }
 
@@ -82,20 +84,20 @@ class GraphExplainer {
     });
   }
 
-  bool IsAllowed(VertexId v) const {
-    const Vertex& vertex = graph_.vertex(v);
-    if (vertex.type != node_type_) return true;
-    const bool meets =
-        !job_.constrained || job_.constraint.Matches({vertex.name, vertex.rank, vertex.properties});
-    return meets && FirstUntolerated(graph_.TaintsOf(v), job_.tolerations, true) == nullptr;
+  bool IsAllowed(VertexId v, bool lasting) const {
+    return graph_.vertex(v).type != node_type_ || MeetsConstraint(graph_, v, job_, lasting);
   }
 
   // How many of the level there are at the vertex and below it.
   Found Find(VertexId v, const RequestLevel& level, bool allowed_above, bool up_above) {
-    const bool allowed = allowed_above && IsAllowed(v);
+    const bool allowed = allowed_above && IsAllowed(v, /*lasting=*/true);
     const bool up = up_above && IsUsable(v);
     if (level.is_slot() && HasParts(v, level)) return Count(v, level, allowed, up);
     if (level.type == graph_.vertex(v).type) return Count(v, level, allowed, up);
+    return FindInChildren(v, level, allowed, up);
+  }
+
+  Found FindInChildren(VertexId v, const RequestLevel& level, bool allowed, bool up) {
     Found sum;
     ForEachChild(v, [&](VertexId child) {
       const Found found = Find(child, level, allowed, up);
@@ -106,10 +108,7 @@ class GraphExplainer {
   }
 
   bool IsUsable(VertexId v) const {
-    const Vertex& vertex = graph_.vertex(v);
-    if (!vertex.up || state_.FreeDuring(v, 0, 1) <= 0) return false;
-    return vertex.type != node_type_ ||
-           FirstUntolerated(graph_.TaintsOf(v), job_.tolerations, false) == nullptr;
+    return graph_.vertex(v).up && state_.FreeDuring(v, 0, 1) > 0 && IsAllowed(v, /*lasting=*/false);
   }
 
   bool HasParts(VertexId v, const RequestLevel& slot) const {
@@ -136,10 +135,9 @@ class GraphExplainer {
       Found found = level.is_slot() ? SumOf(v, part) : FindBelow(v, part, up);
       if (!up) found.now = 0;
       Nearest& nearest = tally.parts[i];
-      if (found.now > nearest.best.now) nearest.now_at = v;
-      if (found.ever > nearest.best.ever) nearest.ever_at = v;
-      if (nearest.best.now == 0)
-        nearest.now_at = found.ever >= nearest.best.ever ? v : nearest.now_at;
+      const bool more_now = found.now > nearest.best.now;
+      const bool more_ever = nearest.best.now == 0 && found.ever >= nearest.best.ever;
+      if (more_now || more_ever) nearest.at = v;
       nearest.best.now = std::max(nearest.best.now, found.now);
       nearest.best.ever = std::max(nearest.best.ever, found.ever);
       fits.now = std::min(fits.now, found.now / nearest.wanted);
@@ -164,13 +162,7 @@ class GraphExplainer {
   Found FindBelow(VertexId v, const RequestLevel& level, bool up) {
     // A slot is made of what the vertex itself contains, when that has all of its parts.
     if (level.is_slot() && HasParts(v, level)) return Count(v, level, true, up);
-    Found sum;
-    ForEachChild(v, [&](VertexId child) {
-      const Found found = Find(child, level, true, up);
-      sum.now += found.now;
-      sum.ever += found.ever;
-    });
-    return sum;
+    return FindInChildren(v, level, true, up);
   }
 
   Found SumOf(VertexId v, const RequestLevel& part) const {
@@ -192,14 +184,9 @@ class GraphExplainer {
 
   // The lowest level that cannot be had says the most.
   void Say(bool now) {
-    if (!SayNone()) {
-      for (auto tally = tallies_.rbegin(); tally != tallies_.rend(); ++tally) {
-        if (SayOf(*tally, now)) break;
-      }
-    }
-    for (Tally& tally : tallies_) {
-      if (tally.level->is_slot()) tally.counts.type = HostName(tally);
-      result_.levels.push_back(std::move(tally.counts));
+    if (SayNone()) return;
+    for (auto tally = tallies_.rbegin(); tally != tallies_.rend(); ++tally) {
+      if (SayOf(*tally, now)) return;
     }
   }
 
@@ -284,7 +271,7 @@ class GraphExplainer {
                                    name,
                                    best_of(*shortest),
                                    now ? " free" : "");
-    if (now) FindHolders(shortest->now_at, part.type);
+    if (now) FindHolders(shortest->at, part.type);
   }
 
   void FindHolders(VertexId host, TypeId type) {

@@ -39,12 +39,8 @@ class IndexedSearch {
  public:
   IndexedSearch(const ResourceGraph& graph, const GraphState& state, const MatchPolicy& policy);
 
-  // All plans are void.
-  void SetPolicy(const MatchPolicy& policy) {
-    policy_ = policy;
-    GraphChanged();
-  }
-  // The graph has got vertices and edges, or some have left: all plans are void.
+  // The policy is another, or the graph has got vertices and edges, or some have left: all plans
+  // are void.
   void GraphChanged();
 
   // None when only a walk can answer the request. REQUIRES: the request outlives the plan.
@@ -149,7 +145,7 @@ class IndexedSearch {
 
   const ResourceGraph& graph_;
   const GraphState& state_;
-  MatchPolicy policy_;
+  const MatchPolicy& policy_;
   Pruner pruner_;
   Topology topology_;
   uint64_t plans_ = 0;

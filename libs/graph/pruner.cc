@@ -4,6 +4,16 @@
 
 namespace fluxqueue::graph {
 
+bool MeetsConstraint(const ResourceGraph& graph,
+                     VertexId node,
+                     const JobRequest& job,
+                     bool lasting) {
+  const Vertex& vertex = graph.vertex(node);
+  const bool meets =
+      !job.constrained || job.constraint.Matches({vertex.name, vertex.rank, vertex.properties});
+  return meets && FirstUntolerated(graph.TaintsOf(node), job.tolerations, lasting) == nullptr;
+}
+
 Pruner::Pruner(const ResourceGraph& graph, const GraphState& state, TraverserKind kind)
     : graph_(graph), state_(state), kind_(kind) {
   GraphChanged();
@@ -14,21 +24,16 @@ void Pruner::GraphChanged() {
   storage_node_type_ = graph_.types().Find("storage_node");
 }
 
-bool Pruner::MeetsConstraint(VertexId v) const {
-  const Vertex& vertex = graph_.vertex(v);
-  if (vertex.type != node_type_ && vertex.type != storage_node_type_) return true;
-  if (job_->constrained &&
-      !job_->constraint.Matches({vertex.name, vertex.rank, vertex.properties})) {
-    return false;
-  }
-  const bool lasting = window_.kind == Window::Kind::kEver;
-  return FirstUntolerated(graph_.TaintsOf(v), job_->tolerations, lasting) == nullptr;
+bool Pruner::IsAllowed(VertexId v) const {
+  const TypeId type = graph_.vertex(v).type;
+  if (type != node_type_ && type != storage_node_type_) return true;
+  return MeetsConstraint(graph_, v, *job_, window_.kind == Window::Kind::kEver);
 }
 
 bool Pruner::Prune(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const {
   const Vertex& vertex = graph_.vertex(v);
   if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
-  if (!MeetsConstraint(v)) return true;
+  if (!IsAllowed(v)) return true;
   if (state_.FreeDuring(v, window_.at_s, window_.duration_s) <= 0) return true;
   return PruneByLevels(v, levels, exclusive);
 }

@@ -25,6 +25,13 @@ struct Window {
   friend bool operator==(const Window&, const Window&) = default;
 };
 
+// Whether a node meets the constraints of the job, which tolerates its taints. `lasting`: passing
+// conditions of the node do not count.
+bool MeetsConstraint(const ResourceGraph& graph,
+                     VertexId node,
+                     const JobRequest& job,
+                     bool lasting);
+
 class Pruner {
  public:
   Pruner(const ResourceGraph& graph, const GraphState& state, TraverserKind kind);
@@ -43,7 +50,7 @@ class Pruner {
  private:
   bool PruneByLevels(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const;
   bool PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive) const;
-  bool MeetsConstraint(VertexId v) const;
+  bool IsAllowed(VertexId v) const;
 
   const ResourceGraph& graph_;
   const GraphState& state_;

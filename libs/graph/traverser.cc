@@ -16,7 +16,7 @@ constexpr uint32_t kNoPlace = UINT32_MAX;
 
 Traverser::Traverser(const ResourceGraph& graph,
                      const GraphState& state,
-                     MatchPolicy policy,
+                     const MatchPolicy& policy,
                      TraverserKind kind)
     : graph_(graph), state_(state), policy_(policy), kind_(kind), pruner_(graph, state, kind) {
   GraphChanged();

@@ -30,15 +30,11 @@ class Traverser {
  public:
   Traverser(const ResourceGraph& graph,
             const GraphState& state,
-            MatchPolicy policy,
+            const MatchPolicy& policy,
             TraverserKind kind);
 
-  // What was remembered is forgotten.
-  void SetPolicy(const MatchPolicy& policy) {
-    policy_ = policy;
-    GraphChanged();
-  }
-  // The graph has got vertices and edges behind those that it had, or some have left.
+  // What was remembered is forgotten: the policy is another, or the graph has got vertices and
+  // edges behind those that it had, or some have left.
   void GraphChanged();
 
   // Marks where the request goes. False when it does not fit.
@@ -104,7 +100,7 @@ class Traverser {
 
   const ResourceGraph& graph_;
   const GraphState& state_;
-  MatchPolicy policy_;
+  const MatchPolicy& policy_;
   TraverserKind kind_;
   TypeId node_type_ = NameTable::kUnknown;
   Pruner pruner_;
