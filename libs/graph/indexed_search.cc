@@ -9,12 +9,6 @@
 namespace fluxqueue::graph {
 namespace {
 
-// Tables are kept for so many sites in all, and for so many requests.
-constexpr size_t kMaxTableSites = 4'000'000;
-constexpr size_t kMinTables = 4;
-constexpr size_t kMaxTables = 128;
-// Of nodes whose best slot is not known yet: they are looked at before any slot is taken.
-constexpr uint64_t kUnknownPriority = UINT64_MAX;
 // Priorities of nodes by the score of their next slot; above any score.
 constexpr int64_t kScoreBias = int64_t{1} << 61;
 
@@ -37,11 +31,11 @@ IndexedSearch::IndexedSearch(const ResourceGraph& graph,
       state_(state),
       policy_(policy),
       pruner_(graph, state, TraverserKind::kSimple),
-      topology_(graph, state) {}
+      topology_(graph, state),
+      tables_(graph, state, policy, topology_) {}
 
 void IndexedSearch::GraphChanged() {
-  tables_.clear();
-  layouts_.clear();
+  tables_.Clear();
   pruner_.GraphChanged();
   topology_ = Topology(graph_, state_);
 }
@@ -50,139 +44,6 @@ std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request)
   std::optional<SearchPlan> plan = PlanSearch(topology_, policy_, request);
   if (plan.has_value()) plan->number = ++plans_;
   return plan;
-}
-
-// Policies that stop at the first match go from vertex to vertex; for others what is below a vertex
-// that the request does not name is as good as below the vertex above.
-const IndexedSearch::Layout& IndexedSearch::LayoutFor(const SearchPlan& plan) {
-  std::vector<bool> gathers(topology_.node_depth() + 1, policy_.stop_on_first);
-  gathers.front() = true;
-  for (const SearchPlan::Stage& stage : plan.stages) gathers[stage.depth] = true;
-  gathers.back() = false;
-  for (const Layout& layout : layouts_) {
-    if (layout.gathers == gathers) return layout;
-  }
-  return layouts_.emplace_back(MakeLayout(gathers));
-}
-
-IndexedSearch::Layout IndexedSearch::MakeLayout(const std::vector<bool>& gathers) const {
-  const auto sites = topology_.sites();
-  Layout layout;
-  layout.gathers = gathers;
-  layout.group_at.assign(sites.size(), kNoGroup);
-  layout.group_of.assign(sites.size(), kNoGroup);
-  layout.place_in.assign(sites.size(), 0);
-  std::vector<std::vector<SiteId>> members;
-  for (SiteId s = 0; s < sites.size(); ++s) {
-    const uint32_t depth = sites[s].depth;
-    if (gathers[depth]) {
-      layout.group_at[s] = static_cast<uint32_t>(members.size());
-      members.emplace_back();
-    }
-    if (depth == 0 || (!gathers[depth] && depth != topology_.node_depth())) continue;
-    SiteId above = sites[s].parent;
-    while (!gathers[sites[above].depth]) above = sites[above].parent;
-    layout.group_of[s] = layout.group_at[above];
-    members[layout.group_at[above]].push_back(s);
-  }
-  // Among equals the last one is taken.
-  const auto before = [&](SiteId a, SiteId b) {
-    const Vertex& left = graph_.vertex(sites[a].vertex);
-    const Vertex& right = graph_.vertex(sites[b].vertex);
-    if (policy_.stop_on_first) {
-      return std::pair(left.uniq_id, sites[a].edge) < std::pair(right.uniq_id, sites[b].edge);
-    }
-    return policy_.order == MatchPolicy::Order::kLow ? left.id > right.id : left.id < right.id;
-  };
-  for (std::vector<SiteId>& of_group : members) {
-    std::sort(of_group.begin(), of_group.end(), before);
-    const auto first = static_cast<uint32_t>(layout.members.size());
-    layout.groups.push_back({layout.tree_length, first, static_cast<uint32_t>(of_group.size())});
-    layout.tree_length += Tournament::Length(of_group.size());
-    for (const SiteId site : of_group) {
-      layout.place_in[site] = static_cast<uint32_t>(layout.members.size()) - first;
-      layout.members.push_back(site);
-    }
-  }
-  return layout;
-}
-
-IndexedSearch::Table* IndexedSearch::TableFor(const SearchPlan& plan, const Window& window) {
-  const Key key{plan.number, window};
-  for (auto table = tables_.begin(); table != tables_.end(); ++table) {
-    if (!(table->key == key)) continue;
-    tables_.splice(tables_.begin(), tables_, table);
-    Update(&tables_.front());
-    return &tables_.front();
-  }
-  const size_t most = std::clamp(kMaxTableSites / topology_.sites().size(), kMinTables, kMaxTables);
-  if (tables_.size() < most) {
-    tables_.emplace_front();
-  } else {
-    tables_.splice(tables_.begin(), tables_, std::prev(tables_.end()));
-  }
-  Table& table = tables_.front();
-  table.key = key;
-  table.layout = &LayoutFor(plan);
-  table.slots_compete = !plan.names_nodes && !policy_.stop_on_first;
-  Reset(&table);
-  return &table;
-}
-
-Tournament IndexedSearch::TreeOf(Table* table, uint32_t group) {
-  const Layout::Group& known = table->layout->groups[group];
-  return {table->trees.data() + known.tree, known.size};
-}
-
-uint64_t IndexedSearch::FirstPriority(const Table& table, SiteId site) const {
-  const Site& here = topology_.site(site);
-  if (policy_.stop_on_first) return std::min(state_.Weight(here.edge), UINT64_MAX - 1) + 1;
-  const bool unknown = table.slots_compete && here.depth == topology_.node_depth();
-  return unknown ? kUnknownPriority : 1;
-}
-
-void IndexedSearch::Reset(Table* table) const {
-  const Layout& layout = *table->layout;
-  table->seen = state_.changes_end();
-  table->slots.assign(topology_.sites().size(), kUnknown);
-  table->trees.assign(layout.tree_length, Tournament::kOut);
-  for (uint32_t group = 0; group < layout.groups.size(); ++group) {
-    Tournament tree = TreeOf(table, group);
-    for (uint32_t place = 0; place < layout.groups[group].size; ++place) {
-      const SiteId site = layout.members[layout.groups[group].first + place];
-      tree.Place(place, FirstPriority(*table, site));
-    }
-    tree.Build();
-  }
-}
-
-void IndexedSearch::Update(Table* table) const {
-  if (table->seen < state_.changes_begin()) {
-    Reset(table);
-    return;
-  }
-  const auto changes = state_.changes();
-  for (size_t i = table->seen - state_.changes_begin(); i < changes.size(); ++i) {
-    const SiteId site = topology_.SiteOf(changes[i].vertex);
-    if (site != kNoSite) Mark(table, site, changes[i].below);
-  }
-  table->seen = state_.changes_end();
-}
-
-void IndexedSearch::Mark(Table* table, SiteId site, bool below) const {
-  const Layout& layout = *table->layout;
-  const auto may_fit = [&](SiteId s) {
-    if (layout.group_of[s] == kNoGroup) return;
-    TreeOf(table, layout.group_of[s]).Set(layout.place_in[s], FirstPriority(*table, s));
-  };
-  const SiteId end = below ? topology_.site(site).end : site + 1;
-  for (SiteId s = site; s < end; ++s) {
-    table->slots[s] = kUnknown;
-    may_fit(s);
-  }
-  for (SiteId s = topology_.site(site).parent; s != kNoSite; s = topology_.site(s).parent) {
-    may_fit(s);
-  }
 }
 
 IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
@@ -196,7 +57,7 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
   plan_ = &plan;
   pruner_.Begin(plan.request->job, canonical);
   if (pruner_.Prune(graph_.root(), plan.request->levels, false)) return Answer::kNothingFits;
-  table_ = TableFor(plan, canonical);
+  table_ = &tables_.For(plan, canonical);
   ambiguous_ = false;
   taken_.clear();
   std::vector<Unit> units;
@@ -218,9 +79,7 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
   if (at_nodes && !plan_->names_nodes && !policy_.stop_on_first) {
     return GatherSlotsByScore(at, wanted);
   }
-  const Layout& layout = *table_->layout;
-  const uint32_t group = layout.group_at[at];
-  Tournament tree = TreeOf(table_, group);
+  auto [tree, members] = table_->At(at);
   std::vector<std::pair<size_t, uint64_t>> met;
   uint32_t found = 0;
   while (found < wanted) {
@@ -228,8 +87,7 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
     if (place == Tournament::kNobody) break;
     const uint64_t priority = tree.Priority(place);
     tree.Set(place, Tournament::kOut);
-    const uint32_t here =
-        VisitMember(layout.members[layout.groups[group].first + place], stage, units);
+    const uint32_t here = VisitMember(members[place], stage, units);
     // Who has nothing stays out until it changes.
     if (here > 0) met.emplace_back(place, priority);
     found += here;
@@ -240,14 +98,10 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
 
 // All that fit, in the order of a walk.
 uint32_t IndexedSearch::GatherAll(std::vector<Unit>* units) {
-  const Layout& layout = *table_->layout;
-  const Layout::Group& group = layout.groups[layout.group_at[0]];
-  Tournament tree = TreeOf(table_, layout.group_at[0]);
-  for (uint32_t place = 0; place < group.size; ++place) {
+  auto [tree, members] = table_->At(0);
+  for (size_t place = 0; place < members.size(); ++place) {
     if (tree.Priority(place) == Tournament::kOut) continue;
-    if (VisitMember(layout.members[group.first + place], 0, units) == 0) {
-      tree.Set(place, Tournament::kOut);
-    }
+    if (VisitMember(members[place], 0, units) == 0) tree.Set(place, Tournament::kOut);
   }
   std::sort(units->begin(), units->end(), [this](const Unit& a, const Unit& b) {
     return taken_[a.first].node < taken_[b.first].node;
@@ -286,9 +140,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
 
 // Slots of different nodes compete: the node whose next slot is the best goes first.
 uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
-  const Layout& layout = *table_->layout;
-  const uint32_t group = layout.group_at[at];
-  Tournament tree = TreeOf(table_, group);
+  auto [tree, members] = table_->At(at);
   struct Node {
     size_t place;
     std::vector<uint64_t> priorities;  // of its slots
@@ -302,8 +154,8 @@ uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
   while (found < wanted) {
     const size_t place = tree.Best();
     if (place == Tournament::kNobody) break;
-    const SiteId site = layout.members[layout.groups[group].first + place];
-    if (tree.Priority(place) == kUnknownPriority) {
+    const SiteId site = members[place];
+    if (tree.Priority(place) == SearchTable::kUnknownPriority) {
       tree.Set(place, SlotsOn(site) > 0 ? SlotPriorities(site, 1).front() : Tournament::kOut);
       continue;
     }
@@ -419,7 +271,7 @@ std::vector<uint64_t> IndexedSearch::SlotPriorities(SiteId site, uint32_t slots)
 
 uint32_t IndexedSearch::SlotsOn(SiteId site) {
   uint32_t& slots = table_->slots[site];
-  if (slots == kUnknown) slots = CountSlots(site);
+  if (slots == SearchTable::kUnknown) slots = CountSlots(site);
   return slots;
 }
 
@@ -427,7 +279,7 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
   const VertexId node = topology_.site(site).vertex;
   const Levels& levels = *plan_->stages.back().levels;
   if (!MayReach(site) || pruner_.Prune(node, levels, plan_->exclusive_nodes)) return 0;
-  uint64_t slots = kUnknown - 1;
+  uint64_t slots = SearchTable::kUnknown - 1;
   for (const SearchPlan::Part& part : plan_->parts) {
     uint64_t leaves = 0;
     uint64_t per_slot = 1;
@@ -437,7 +289,7 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
       per_slot = LeavesPerSlot(group, part);
     }
     if (const Pool* pool = PoolOf(site, part)) {
-      const Window& window = table_->key.window;
+      const Window& window = table_->window;
       const int64_t free = state_.FreeDuring(pool->vertex, window.at_s, window.duration_s);
       const bool usable = window.kind == Window::Kind::kEver || graph_.vertex(pool->vertex).up;
       leaves = usable ? static_cast<uint64_t>(std::max<int64_t>(free, 0)) : 0;
@@ -459,9 +311,9 @@ const Pool* IndexedSearch::PoolOf(SiteId node, const SearchPlan::Part& part) con
 
 // Whether the vertices between the node and where it is gathered can be passed.
 bool IndexedSearch::MayReach(SiteId site) const {
-  const Window& window = table_->key.window;
+  const Window& window = table_->window;
   SiteId above = topology_.site(site).parent;
-  for (; table_->layout->group_at[above] == kNoGroup; above = topology_.site(above).parent) {
+  for (; !table_->GathersAt(above); above = topology_.site(above).parent) {
     const VertexId v = topology_.site(above).vertex;
     if (window.kind != Window::Kind::kEver && !graph_.vertex(v).up) return false;
     if (state_.FreeDuring(v, window.at_s, window.duration_s) <= 0) return false;
@@ -470,7 +322,7 @@ bool IndexedSearch::MayReach(SiteId site) const {
 }
 
 uint64_t IndexedSearch::Usable(const LeafGroup& group) const {
-  const Window& window = table_->key.window;
+  const Window& window = table_->window;
   uint64_t leaves = group.present & ~group.HeldDuring(window.at_s, window.duration_s);
   if (window.kind != Window::Kind::kEver) leaves &= group.up;
   // A job beyond its end still holds what it holds.

@@ -16,11 +16,7 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
-#include <memory>
 #include <optional>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "libs/graph/graph_state.h"
@@ -29,9 +25,9 @@
 #include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/search_plan.h"
+#include "libs/graph/search_tables.h"
 #include "libs/graph/selection.h"
 #include "libs/graph/topology.h"
-#include "libs/graph/tournament.h"
 
 namespace fluxqueue::graph {
 
@@ -56,39 +52,6 @@ class IndexedSearch {
 
  private:
   using Levels = std::vector<RequestLevel>;
-  static constexpr uint32_t kUnknown = UINT32_MAX;
-  static constexpr uint32_t kNoGroup = UINT32_MAX;
-
-  // At which sites candidates are gathered, and which sites are candidates there.
-  struct Layout {
-    struct Group {
-      size_t tree = 0;  // where its tournament begins
-      uint32_t first = 0;
-      uint32_t size = 0;
-    };
-    std::vector<bool> gathers;  // by depth
-    std::vector<Group> groups;
-    std::vector<uint32_t> group_at;  // by site: the group that is gathered there
-    std::vector<uint32_t> group_of;  // by site: the group that it is a member of
-    std::vector<uint32_t> place_in;  // by site: where in that group
-    std::vector<SiteId> members;     // by group
-    size_t tree_length = 0;
-  };
-
-  struct Key {
-    uint64_t plan = 0;
-    Window window;
-
-    friend bool operator==(const Key&, const Key&) = default;
-  };
-  struct Table {
-    Key key;
-    const Layout* layout = nullptr;
-    bool slots_compete = false;  // nodes are ordered by the best slot that they can make
-    uint64_t seen = 0;           // of the state's changes
-    std::vector<uint64_t> trees;
-    std::vector<uint32_t> slots;  // by site: how many a node has room for; kUnknown
-  };
 
   struct Taken {
     SiteId node = 0;
@@ -106,15 +69,6 @@ class IndexedSearch {
     uint32_t group = 0;
     uint32_t bit = 0;
   };
-
-  const Layout& LayoutFor(const SearchPlan& plan);
-  Layout MakeLayout(const std::vector<bool>& gathers) const;
-  Table* TableFor(const SearchPlan& plan, const Window& window);
-  void Reset(Table* table) const;
-  void Update(Table* table) const;
-  void Mark(Table* table, SiteId site, bool below) const;
-  uint64_t FirstPriority(const Table& table, SiteId site) const;
-  static Tournament TreeOf(Table* table, uint32_t group);
 
   uint32_t Gather(SiteId at, size_t stage, std::vector<Unit>* units);
   uint32_t GatherAll(std::vector<Unit>* units);
@@ -148,13 +102,12 @@ class IndexedSearch {
   const MatchPolicy& policy_;
   Pruner pruner_;
   Topology topology_;
+  SearchTables tables_;
   uint64_t plans_ = 0;
-  std::list<Layout> layouts_;
-  std::list<Table> tables_;  // the last asked for first
 
   // Of the search that is on.
   const SearchPlan* plan_ = nullptr;
-  Table* table_ = nullptr;
+  SearchTable* table_ = nullptr;
   bool ambiguous_ = false;
   std::vector<Taken> taken_;
   std::vector<LeafRef> leaves_;  // of PutInOrder, for whoever called it

@@ -1,0 +1,149 @@
+#include "libs/graph/search_tables.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace fluxqueue::graph {
+namespace {
+
+// Tables are kept for so many sites in all, and for so many requests.
+constexpr size_t kMaxTableSites = 4'000'000;
+constexpr size_t kMinTables = 4;
+constexpr size_t kMaxTables = 128;
+
+}  // namespace
+
+void SearchTables::Clear() {
+  tables_.clear();
+  layouts_.clear();
+}
+
+// Policies that stop at the first match go from vertex to vertex; for others what is below a vertex
+// that the request does not name is as good as below the vertex above.
+const SearchLayout& SearchTables::LayoutFor(const SearchPlan& plan) {
+  std::vector<bool> gathers(topology_.node_depth() + 1, policy_.stop_on_first);
+  gathers.front() = true;
+  for (const SearchPlan::Stage& stage : plan.stages) gathers[stage.depth] = true;
+  gathers.back() = false;
+  for (const SearchLayout& layout : layouts_) {
+    if (layout.gathers == gathers) return layout;
+  }
+  return layouts_.emplace_back(MakeLayout(gathers));
+}
+
+SearchLayout SearchTables::MakeLayout(const std::vector<bool>& gathers) const {
+  const auto sites = topology_.sites();
+  SearchLayout layout;
+  layout.gathers = gathers;
+  layout.group_at.assign(sites.size(), SearchLayout::kNoGroup);
+  layout.group_of.assign(sites.size(), SearchLayout::kNoGroup);
+  layout.place_in.assign(sites.size(), 0);
+  std::vector<std::vector<SiteId>> members;
+  for (SiteId s = 0; s < sites.size(); ++s) {
+    const uint32_t depth = sites[s].depth;
+    if (gathers[depth]) {
+      layout.group_at[s] = static_cast<uint32_t>(members.size());
+      members.emplace_back();
+    }
+    if (depth == 0 || (!gathers[depth] && depth != topology_.node_depth())) continue;
+    SiteId above = sites[s].parent;
+    while (!gathers[sites[above].depth]) above = sites[above].parent;
+    layout.group_of[s] = layout.group_at[above];
+    members[layout.group_at[above]].push_back(s);
+  }
+  // Among equals the last one is taken.
+  const auto before = [&](SiteId a, SiteId b) {
+    const Vertex& left = graph_.vertex(sites[a].vertex);
+    const Vertex& right = graph_.vertex(sites[b].vertex);
+    if (policy_.stop_on_first) {
+      return std::pair(left.uniq_id, sites[a].edge) < std::pair(right.uniq_id, sites[b].edge);
+    }
+    return policy_.order == MatchPolicy::Order::kLow ? left.id > right.id : left.id < right.id;
+  };
+  for (std::vector<SiteId>& of_group : members) {
+    std::sort(of_group.begin(), of_group.end(), before);
+    const auto first = static_cast<uint32_t>(layout.members.size());
+    layout.groups.push_back({layout.tree_length, first, static_cast<uint32_t>(of_group.size())});
+    layout.tree_length += Tournament::Length(of_group.size());
+    for (const SiteId site : of_group) {
+      layout.place_in[site] = static_cast<uint32_t>(layout.members.size()) - first;
+      layout.members.push_back(site);
+    }
+  }
+  return layout;
+}
+
+SearchTable& SearchTables::For(const SearchPlan& plan, const Window& window) {
+  for (auto table = tables_.begin(); table != tables_.end(); ++table) {
+    if (table->plan != plan.number || !(table->window == window)) continue;
+    tables_.splice(tables_.begin(), tables_, table);
+    Update(&tables_.front());
+    return tables_.front();
+  }
+  const size_t most = std::clamp(kMaxTableSites / topology_.sites().size(), kMinTables, kMaxTables);
+  if (tables_.size() < most) {
+    tables_.emplace_front();
+  } else {
+    tables_.splice(tables_.begin(), tables_, std::prev(tables_.end()));
+  }
+  SearchTable& table = tables_.front();
+  table.plan = plan.number;
+  table.window = window;
+  table.layout = &LayoutFor(plan);
+  table.slots_compete = !plan.names_nodes && !policy_.stop_on_first;
+  Reset(&table);
+  return table;
+}
+
+uint64_t SearchTables::FirstPriority(const SearchTable& table, SiteId site) const {
+  const Site& here = topology_.site(site);
+  if (policy_.stop_on_first) return std::min(state_.Weight(here.edge), UINT64_MAX - 1) + 1;
+  const bool unknown = table.slots_compete && here.depth == topology_.node_depth();
+  return unknown ? SearchTable::kUnknownPriority : 1;
+}
+
+void SearchTables::Reset(SearchTable* table) const {
+  const SearchLayout& layout = *table->layout;
+  table->seen = state_.changes_end();
+  table->slots.assign(topology_.sites().size(), SearchTable::kUnknown);
+  table->trees.assign(layout.tree_length, Tournament::kOut);
+  for (uint32_t group = 0; group < layout.groups.size(); ++group) {
+    auto [tree, members] = table->OfGroup(group);
+    for (size_t place = 0; place < members.size(); ++place) {
+      tree.Place(place, FirstPriority(*table, members[place]));
+    }
+    tree.Build();
+  }
+}
+
+void SearchTables::Update(SearchTable* table) const {
+  if (table->seen < state_.changes_begin()) {
+    Reset(table);
+    return;
+  }
+  const auto changes = state_.changes();
+  for (size_t i = table->seen - state_.changes_begin(); i < changes.size(); ++i) {
+    const SiteId site = topology_.SiteOf(changes[i].vertex);
+    if (site != kNoSite) Mark(table, site, changes[i].below);
+  }
+  table->seen = state_.changes_end();
+}
+
+void SearchTables::Mark(SearchTable* table, SiteId site, bool below) const {
+  const SearchLayout& layout = *table->layout;
+  const auto may_fit = [&](SiteId s) {
+    if (layout.group_of[s] == SearchLayout::kNoGroup) return;
+    table->OfGroup(layout.group_of[s]).tree.Set(layout.place_in[s], FirstPriority(*table, s));
+  };
+  const SiteId end = below ? topology_.site(site).end : site + 1;
+  for (SiteId s = site; s < end; ++s) {
+    table->slots[s] = SearchTable::kUnknown;
+    may_fit(s);
+  }
+  for (SiteId s = topology_.site(site).parent; s != kNoSite; s = topology_.site(s).parent) {
+    may_fit(s);
+  }
+}
+
+}  // namespace fluxqueue::graph

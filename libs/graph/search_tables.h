@@ -1,0 +1,100 @@
+// What an indexed search (indexed_search.h) keeps from one like request to the next: who may fit.
+//
+// For each plan and time there is a table: below each site that candidates are gathered at, a
+// tournament of those that may fit, in the policy's order; and how many slots each node has room
+// for. Who was looked at and did not fit is out until GraphState's log says that he changed.
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <span>
+#include <vector>
+
+#include "libs/graph/graph_state.h"
+#include "libs/graph/match_policy.h"
+#include "libs/graph/pruner.h"
+#include "libs/graph/resource_graph.h"
+#include "libs/graph/search_plan.h"
+#include "libs/graph/topology.h"
+#include "libs/graph/tournament.h"
+
+namespace fluxqueue::graph {
+
+// At which sites candidates are gathered, and which sites are candidates there.
+struct SearchLayout {
+  static constexpr uint32_t kNoGroup = UINT32_MAX;
+
+  struct Group {
+    size_t tree = 0;  // where its tournament begins
+    uint32_t first = 0;
+    uint32_t size = 0;
+  };
+  std::vector<bool> gathers;  // by depth
+  std::vector<Group> groups;
+  std::vector<uint32_t> group_at;  // by site: the group that is gathered there
+  std::vector<uint32_t> group_of;  // by site: the group that it is a member of
+  std::vector<uint32_t> place_in;  // by site: where in that group
+  std::vector<SiteId> members;     // by group
+  size_t tree_length = 0;
+};
+
+struct SearchTable {
+  static constexpr uint32_t kUnknown = UINT32_MAX;
+  // Of nodes whose best slot is not known yet: they are looked at before any slot is taken.
+  static constexpr uint64_t kUnknownPriority = UINT64_MAX;
+
+  // Those that are gathered at one site; a tournament's places are places among the members.
+  struct Gathering {
+    Tournament tree;
+    std::span<const SiteId> members;
+  };
+  Gathering At(SiteId site) { return OfGroup(layout->group_at[site]); }
+  Gathering OfGroup(uint32_t number) {
+    const SearchLayout::Group& group = layout->groups[number];
+    return {{trees.data() + group.tree, group.size},
+            std::span(layout->members).subspan(group.first, group.size)};
+  }
+  bool GathersAt(SiteId site) const { return layout->group_at[site] != SearchLayout::kNoGroup; }
+
+  uint64_t plan = 0;
+  Window window;
+  const SearchLayout* layout = nullptr;
+  bool slots_compete = false;  // nodes are ordered by the best slot that they can make
+  uint64_t seen = 0;           // of the state's changes
+  std::vector<uint64_t> trees;
+  std::vector<uint32_t> slots;  // by site: how many a node has room for; kUnknown
+};
+
+class SearchTables {
+ public:
+  SearchTables(const ResourceGraph& graph,
+               const GraphState& state,
+               const MatchPolicy& policy,
+               const Topology& topology)
+      : graph_(graph), state_(state), policy_(policy), topology_(topology) {}
+
+  // The policy or the topology is another.
+  void Clear();
+
+  // Of what is now. Until the next call of For or Clear.
+  SearchTable& For(const SearchPlan& plan, const Window& window);
+
+ private:
+  const SearchLayout& LayoutFor(const SearchPlan& plan);
+  SearchLayout MakeLayout(const std::vector<bool>& gathers) const;
+  void Reset(SearchTable* table) const;
+  void Update(SearchTable* table) const;
+  void Mark(SearchTable* table, SiteId site, bool below) const;
+  uint64_t FirstPriority(const SearchTable& table, SiteId site) const;
+
+  const ResourceGraph& graph_;
+  const GraphState& state_;
+  const MatchPolicy& policy_;
+  const Topology& topology_;
+  std::list<SearchLayout> layouts_;
+  std::list<SearchTable> tables_;  // the last asked for first
+};
+
+}  // namespace fluxqueue::graph
