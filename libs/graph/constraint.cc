@@ -119,6 +119,37 @@ absl::StatusOr<Constraint> Constraint::Parse(const json& value,
   return ParseObject(value, path, {tolerations, &hosts_left, &ranges_left});
 }
 
+Constraint Constraint::And(std::vector<Constraint> all) {
+  Constraint constraint;
+  constraint.children_ = std::move(all);
+  return constraint;
+}
+
+Constraint Constraint::Not(Constraint constraint) {
+  Constraint negated;
+  negated.kind_ = Kind::kNot;
+  negated.children_.push_back(std::move(constraint));
+  return negated;
+}
+
+Constraint Constraint::HasLabel(std::string_view key, std::string_view value) {
+  Constraint label;
+  label.kind_ = Kind::kProperty;
+  label.has_value_ = true;
+  label.key_ = key;
+  label.value_ = value;
+  label.text_ = fmt::format("{}={}", key, value);
+  return label;
+}
+
+Constraint Constraint::IsHost(std::string_view name) {
+  Constraint host;
+  host.kind_ = Kind::kHosts;
+  host.hosts_.emplace_back(name);
+  host.text_ = name;
+  return host;
+}
+
 absl::StatusOr<Constraint> Constraint::ParseObject(const json& value,
                                                    const std::string& path,
                                                    ParseState state) {

@@ -68,6 +68,11 @@ class Constraint {
                                           const std::string& path,
                                           std::optional<std::vector<Toleration>>* tolerations);
 
+  static Constraint And(std::vector<Constraint> all);
+  static Constraint Not(Constraint constraint);
+  static Constraint HasLabel(std::string_view key, std::string_view value);
+  static Constraint IsHost(std::string_view name);
+
   bool Matches(const ConstraintSubject& node) const;
   bool Matches(const NodeSpec& node) const {
     return Matches(ConstraintSubject{node.name, static_cast<int64_t>(node.ordinal), node.labels});

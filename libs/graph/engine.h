@@ -53,16 +53,27 @@ struct Outcome {
 // Why a jobspec does not fit, counted over all nodes. Costs a look at every node, so it is asked
 // for, not given with each refusal.
 struct Explanation {
-  uint32_t nodes = 0;       // in the graph
-  uint32_t matching = 0;    // of these, that meet the constraints and tolerate the taints
-  uint32_t up = 0;          // of these, that can be given out now
-  uint32_t fitting = 0;     // of these, with room for a slot now
-  uint64_t slots_now = 0;   // how many slots would fit now
-  uint64_t slots_ever = 0;  // how many would on the matching nodes, all up and empty
+  uint32_t nodes = 0;     // in the graph
+  uint32_t matching = 0;  // of these, that meet the constraints and tolerate the taints
+  uint32_t up = 0;        // of these, that can be given out now
+  uint32_t fitting = 0;   // of these, with room for a slot now
+  // How many slots would fit now, below one vertex of the level that is required; and how many
+  // would on the matching nodes, all up and empty. Where slots differ, of the group that is short.
+  uint64_t slots_now = 0;
+  uint64_t slots_ever = 0;
   // The resource that ran out; empty when it was not a resource.
   std::string resource;
   // One sentence for people, such as "nvidia.com/gpu: a slot needs 8, the largest node has 4".
   std::string sentence;
+  // For one slot: the node that comes nearest to having room, if that resource is what it lacks.
+  std::string nearest;
+};
+
+// Some of a resource is held by a job.
+struct Holder {
+  AllocationKey key;
+  int64_t amount = 0;
+  int64_t until_s = 0;  // since the pool's beginning; 0: it has no end
 };
 
 struct NodeChange {
@@ -95,6 +106,11 @@ class Engine {
   // What is held stays.
   virtual absl::Status SetPolicy(std::string_view policy) = 0;
 
+  // The levels above the nodes, from the outermost: node labels, or "name=label" (levels.h). Those
+  // that no node's label names are not there. InvalidArgument names what is wrong. What is held
+  // stays.
+  virtual absl::Status SetLevels(const std::vector<std::string>& levels) = 0;
+
   // FailedPrecondition when the name or the ordinal is taken.
   virtual absl::Status AddNode(NodeSpec node) = 0;
   // Everything but name and ordinal may change, also below what is held: nothing new is given out
@@ -109,6 +125,9 @@ class Engine {
   virtual Outcome Match(const MatchRequest& request) = 0;
   // What stands in the way of `jobspec` now.
   virtual Explanation Explain(const Jobspec& jobspec) const = 0;
+  // Who holds the resource that ran out: on the nearest node if there is one, else on all nodes
+  // that the job may use. The most first, at most 10. A look at all that is held.
+  virtual std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const = 0;
 
   // Gives back everything that the key holds, and forgets it. False when it holds nothing.
   virtual bool Release(const AllocationKey& key) = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,12 +23,18 @@ struct Tally {
   uint64_t slots_now = 0;
 };
 
+// Of one group of equal slots.
 class Explainer {
  public:
-  Explainer(const Jobspec& jobspec, const NodeTable& table) : jobspec_(jobspec), table_(table) {}
+  // `levels`: down to the one that is required.
+  Explainer(const Jobspec& jobspec,
+            const SlotGroup& slots,
+            const NodeTable& table,
+            std::span<const Level> levels)
+      : jobspec_(jobspec), slots_(slots), table_(table), levels_(levels) {}
 
   Explanation Explain() {
-    for (const Amount& amount : jobspec_.request) {
+    for (const Amount& amount : slots_.request) {
       Tally tally{.need = &amount};
       const auto& names = table_.resources();
       const auto name = std::find(names.begin(), names.end(), amount.resource);
@@ -73,19 +80,66 @@ class Explainer {
     result_.fitting += now > 0 ? 1 : 0;
     result_.slots_ever += static_cast<uint64_t>(ever);
     result_.slots_now += static_cast<uint64_t>(now);
+    if (up && ever > 0) FindNearest(node);
+    if (levels_.empty()) return;
+    Below& below = below_[GroupOf(node.spec, levels_)];
+    below.ever += static_cast<uint64_t>(ever);
+    below.now += static_cast<uint64_t>(now);
+  }
+
+  // How much of what a slot needs is free, of the resource that is shortest.
+  void FindNearest(const Node& node) {
+    const Tally* shortest = nullptr;
+    double part = 2;
+    for (const Tally& tally : tallies_) {
+      const double here =
+          static_cast<double>(node.free[tally.number]) / static_cast<double>(tally.need->amount);
+      if (here >= part) continue;
+      part = here;
+      shortest = &tally;
+    }
+    if (shortest == nullptr || part <= nearest_part_) return;
+    nearest_part_ = part;
+    nearest_ = &node;
+    nearest_lacks_ = shortest;
   }
 
   std::string Sentence() {
     if (result_.nodes == 0) return "the pool has no nodes";
     if (result_.matching == 0) return NoneMatches();
     if (result_.slots_ever == 0) return TooLarge();
-    if (result_.slots_ever < jobspec_.slots) return TooMany();
+    if (result_.slots_ever < slots_.slots) return TooMany();
+    if (const Below best = Best(&Below::ever); best.ever < slots_.slots && !levels_.empty()) {
+      result_.slots_ever = best.ever;
+      result_.slots_now = Best(&Below::now).now;
+      return fmt::format(
+          "{}: at most {} of {} slots would fit in one {} if all nodes{} were up and empty",
+          levels_.back().name,
+          best.ever,
+          slots_.slots,
+          levels_.back().name,
+          Usable());
+    }
     if (result_.up == 0) {
       return fmt::format("no node that the job may use is up: 0 of {}", result_.matching);
     }
     if (result_.slots_now == 0) return NoRoom();
-    if (result_.slots_now < jobspec_.slots) return TooLittleRoom();
-    return fmt::format("fits now: {} of {} slots", result_.slots_now, jobspec_.slots);
+    if (result_.slots_now < slots_.slots) return TooLittleRoom();
+    if (levels_.empty()) return Fits();
+    result_.slots_ever = Best(&Below::ever).ever;
+    result_.slots_now = Best(&Below::now).now;
+    if (result_.slots_now >= slots_.slots) return Fits();
+    return fmt::format("{}: {} of {} slots fit now in the best of {} {}s; {}",
+                       levels_.back().name,
+                       result_.slots_now,
+                       slots_.slots,
+                       below_.size(),
+                       levels_.back().name,
+                       Filters());
+  }
+
+  std::string Fits() const {
+    return fmt::format("fits now: {} of {} slots", result_.slots_now, slots_.slots);
   }
 
   std::string NoneMatches() const {
@@ -141,7 +195,7 @@ class Explainer {
         "needs {}, the largest node has {}",
         Head(tally, &Tally::slots_ever),
         result_.slots_ever,
-        jobspec_.slots,
+        slots_.slots,
         result_.matching,
         Usable(),
         Needs(tally),
@@ -152,16 +206,19 @@ class Explainer {
     for (const Tally& tally : tallies_) {
       if (tally.free_enough > 0) continue;
       result_.resource = tally.need->resource;
+      Nearest();
       return fmt::format(
           "{}: 0 of {} slots fit now; a slot needs {}, the best node has {} free; {}",
           tally.need->resource,
-          jobspec_.slots,
+          slots_.slots,
           Needs(tally),
           Show(tally, tally.most_free),
           Filters());
     }
+    result_.resource = nearest_lacks_ != nullptr ? nearest_lacks_->need->resource : "";
+    Nearest();
     return fmt::format("0 of {} slots fit now; no node has everything free together: {}; {}",
-                       jobspec_.slots,
+                       slots_.slots,
                        Each(&Tally::free_enough),
                        Filters());
   }
@@ -171,7 +228,7 @@ class Explainer {
     return fmt::format("{}{} of {} slots fit now; a slot needs {}, the best node has {} free; {}",
                        Head(tally, &Tally::slots_now),
                        result_.slots_now,
-                       jobspec_.slots,
+                       slots_.slots,
                        Needs(tally),
                        Show(tally, tally.most_free),
                        Filters());
@@ -187,7 +244,7 @@ class Explainer {
 
   // "cpu: " when it alone is too little, else nothing: it is how the resources lie together.
   std::string Head(const Tally& tally, uint64_t Tally::*slots) {
-    if (tally.*slots >= jobspec_.slots) return "";
+    if (tally.*slots >= slots_.slots) return "";
     result_.resource = tally.need->resource;
     return tally.need->resource + ": ";
   }
@@ -233,9 +290,34 @@ class Explainer {
     return text.substr(0, end) + "…";
   }
 
+  // Slots below one vertex of the required level.
+  struct Below {
+    uint64_t ever = 0;
+    uint64_t now = 0;
+  };
+
+  Below Best(uint64_t Below::*slots) const {
+    Below best;
+    for (const auto& [name, below] : below_) {
+      if (below.*slots > best.*slots) best = below;
+    }
+    return best;
+  }
+
+  // For one slot it is one node that is short of the resource.
+  void Nearest() {
+    if (slots_.slots == 1 && nearest_ != nullptr) result_.nearest = nearest_->spec.name;
+  }
+
   const Jobspec& jobspec_;
+  const SlotGroup& slots_;
   const NodeTable& table_;
+  const std::span<const Level> levels_;
   std::vector<Tally> tallies_;
+  std::map<std::string, Below> below_;
+  double nearest_part_ = -1;
+  const Node* nearest_ = nullptr;
+  const Tally* nearest_lacks_ = nullptr;
   Explanation result_;
 };
 
@@ -255,6 +337,12 @@ std::string Decimal(int64_t amount, int64_t unit) {
   return text;
 }
 
+std::string Names(std::span<const Level> levels) {
+  std::string names;
+  for (const Level& level : levels) names += (names.empty() ? "" : ", ") + level.name;
+  return names;
+}
+
 }  // namespace
 
 std::string FormatAmount(std::string_view resource, int64_t amount) {
@@ -269,8 +357,38 @@ std::string FormatAmount(std::string_view resource, int64_t amount) {
   return fmt::format("{}", amount);
 }
 
-Explanation ExplainShortfall(const Jobspec& jobspec, const NodeTable& table) {
-  return Explainer(jobspec, table).Explain();
+Explanation ExplainShortfall(const Jobspec& jobspec,
+                             const NodeTable& table,
+                             std::span<const Level> levels,
+                             std::span<const Level> in_use) {
+  const auto named = [&jobspec](const Level& level) {
+    return level.name == jobspec.required_level;
+  };
+  const auto required = std::find_if(in_use.begin(), in_use.end(), named);
+  Explanation why;
+  why.nodes = table.size();
+  if (!jobspec.required_level.empty() && required == in_use.end() && table.size() > 0) {
+    const auto known = std::find_if(levels.begin(), levels.end(), named);
+    why.sentence = known != levels.end()
+                       ? fmt::format("{}: no node has the label {}", known->name, known->label)
+                       : fmt::format("{}: the pool has no such level; there is {}",
+                                     jobspec.required_level,
+                                     levels.empty() ? "none" : Names(levels));
+    return why;
+  }
+  const auto depth = required == in_use.end() ? 0 : required - in_use.begin() + 1;
+  for (size_t i = 0; i < jobspec.groups.size(); ++i) {
+    const SlotGroup& slots = jobspec.groups[i];
+    why = Explainer(jobspec, slots, table, in_use.first(static_cast<size_t>(depth))).Explain();
+    if (why.slots_now >= slots.slots) continue;
+    if (jobspec.groups.size() > 1) why.sentence = fmt::format("slot[{}]: {}", i, why.sentence);
+    return why;
+  }
+  if (jobspec.groups.size() > 1) {
+    why.sentence = fmt::format("each of its {} groups of slots fits now, but not all together",
+                               jobspec.groups.size());
+  }
+  return why;
 }
 
 }  // namespace fluxqueue::graph

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -22,13 +23,15 @@ using Keys = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 4> kTopKeys = {
     "attributes", "resources", "tasks", "version"};
 constexpr std::array<std::string_view, 4> kSlotKeys = {"count", "label", "type", "with"};
+constexpr std::array<std::string_view, 3> kLevelKeys = {"count", "type", "with"};
 constexpr std::array<std::string_view, 3> kResourceKeys = {"count", "type", "unit"};
 constexpr std::array<std::string_view, 4> kTaskKeys = {"attributes", "command", "count", "slot"};
 constexpr std::array<std::string_view, 2> kTaskCountKeys = {"per_slot", "total"};
 constexpr std::array<std::string_view, 2> kAttributeKeys = {"system", "user"};
 // Those that do not say where a job can run are accepted and not looked at.
-constexpr std::array<std::string_view, 7> kSystemKeys = {
-    "constraints", "cwd", "duration", "environment", "job", "queue", "shell"};
+constexpr std::array<std::string_view, 8> kSystemKeys = {
+    "constraints", "cwd", "duration", "environment", "job", "queue", "shell", "topology"};
+constexpr std::array<std::string_view, 1> kTopologyKeys = {"preferred"};
 constexpr double kMaxDuration = 1e10;  // seconds: three centuries
 
 // An object with no key beyond the known ones.
@@ -124,30 +127,73 @@ absl::Status ParseRequest(const json& with, const std::string& path, Amounts* re
   return absl::OkStatus();
 }
 
-absl::Status ParseResources(const json& resources, Jobspec* spec, std::string* label) {
-  if (!resources.is_array() || resources.size() != 1) {
-    return InvalidArgument("resources: must be a list of one slot");
-  }
-  const json& slot = resources[0];
-  const std::string path = "resources[0]";
-  if (slot.is_object() && slot.contains("type") && slot["type"] != "slot") {
-    return InvalidArgument(
-        "{}.type: must be \"slot\", is {}; levels above the slot are not "
-        "supported, a slot goes to any node",
-        path,
-        slot["type"].dump());
-  }
+absl::StatusOr<SlotGroup> ParseSlot(const json& slot,
+                                    const std::string& path,
+                                    std::set<std::string>* labels) {
   RETURN_IF_ERROR(CheckObject(slot, path, kSlotKeys));
   ASSIGN_OR_RETURN(const std::string type, Text(slot, "type", path));
+  if (type != "slot") {
+    return InvalidArgument("{}.type: must be \"slot\", is \"{}\"", path, type);
+  }
+  SlotGroup group;
   ASSIGN_OR_RETURN(const int64_t count, Count(slot, path, kMaxSlots));
-  spec->slots = static_cast<uint32_t>(count);
-  ASSIGN_OR_RETURN(*label, Text(slot, "label", path));
+  group.slots = static_cast<uint32_t>(count);
+  ASSIGN_OR_RETURN(std::string label, Text(slot, "label", path));
+  if (labels->contains(label)) {
+    return InvalidArgument("{}.label: \"{}\" is another slot's label", path, label);
+  }
+  labels->insert(std::move(label));
   ASSIGN_OR_RETURN(const json* with, Member(slot, "with", path));
-  return ParseRequest(*with, path + ".with", &spec->request);
+  RETURN_IF_ERROR(ParseRequest(*with, path + ".with", &group.request));
+  return group;
+}
+
+absl::Status ParseSlots(const json& slots,
+                        const std::string& path,
+                        Jobspec* spec,
+                        std::set<std::string>* labels) {
+  if (!slots.is_array() || slots.empty() || slots.size() > kMaxSlotGroups) {
+    return InvalidArgument("{}: must be a list of 1 to {} slots", path, kMaxSlotGroups);
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    ASSIGN_OR_RETURN(SlotGroup group, ParseSlot(slots[i], fmt::format("{}[{}]", path, i), labels));
+    spec->slots += group.slots;
+    if (spec->slots > kMaxSlots) {
+      return InvalidArgument(
+          "{}: {} slots in all, at most {} are allowed", path, spec->slots, kMaxSlots);
+    }
+    spec->groups.push_back(std::move(group));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseLevel(const json& level, Jobspec* spec, std::set<std::string>* labels) {
+  const std::string path = "resources[0]";
+  RETURN_IF_ERROR(CheckObject(level, path, kLevelKeys));
+  ASSIGN_OR_RETURN(spec->required_level, Text(level, "type", path));
+  if (spec->required_level == "node") {
+    return InvalidArgument("{}.type: \"node\": leave it out, a slot lies on one node", path);
+  }
+  ASSIGN_OR_RETURN(const int64_t count, Count(level, path, kMaxSlots));
+  if (count != 1) {
+    return InvalidArgument("{}.count: must be 1 for a level above the slots, is {}", path, count);
+  }
+  ASSIGN_OR_RETURN(const json* with, Member(level, "with", path));
+  return ParseSlots(*with, path + ".with", spec, labels);
+}
+
+absl::Status ParseResources(const json& resources, Jobspec* spec, std::set<std::string>* labels) {
+  if (!resources.is_array() || resources.empty()) {
+    return InvalidArgument("resources: must be a list of slots, or of one level above them");
+  }
+  const json& first = resources[0];
+  const bool level = resources.size() == 1 && first.is_object() && first.contains("type") &&
+                     first["type"].is_string() && first["type"] != "slot";
+  return level ? ParseLevel(first, spec, labels) : ParseSlots(resources, "resources", spec, labels);
 }
 
 // Tasks say what runs in a slot, which is the pod's business; only their form is checked.
-absl::Status CheckTasks(const json& tasks, const std::string& label) {
+absl::Status CheckTasks(const json& tasks, const std::set<std::string>& labels) {
   if (!tasks.is_array() || tasks.empty()) {
     return InvalidArgument("tasks: must be a list of at least one task");
   }
@@ -159,9 +205,11 @@ absl::Status CheckTasks(const json& tasks, const std::string& label) {
       return InvalidArgument("{}.command: must be a list of strings", path);
     }
     ASSIGN_OR_RETURN(const std::string slot, Text(tasks[i], "slot", path));
-    if (slot != label) {
-      return InvalidArgument(
-          "{}.slot: \"{}\" is no label of a slot; there is \"{}\"", path, slot, label);
+    if (!labels.contains(slot)) {
+      return InvalidArgument("{}.slot: \"{}\" is no label of a slot; there is \"{}\"",
+                             path,
+                             slot,
+                             fmt::join(labels, "\", \""));
     }
     ASSIGN_OR_RETURN(const json* count, Member(tasks[i], "count", path));
     RETURN_IF_ERROR(CheckObject(*count, path + ".count", kTaskCountKeys));
@@ -190,6 +238,11 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
   if (const auto duration = system->find("duration"); duration != system->end()) {
     RETURN_IF_ERROR(ParseDuration(*duration, &spec->duration_s));
   }
+  if (const auto topology = system->find("topology"); topology != system->end()) {
+    const std::string path = "attributes.system.topology";
+    RETURN_IF_ERROR(CheckObject(*topology, path, kTopologyKeys));
+    ASSIGN_OR_RETURN(spec->preferred_level, Text(*topology, "preferred", path));
+  }
   const auto constraints = system->find("constraints");
   if (constraints == system->end()) return absl::OkStatus();
   std::optional<std::vector<Toleration>> tolerations;
@@ -205,9 +258,17 @@ void Sign(Jobspec* spec) {
     // JSON's way to quote: a toleration's text may hold any character.
     spec->constraint_signature += " ~" + json(toleration.text()).dump();
   }
-  spec->shape = fmt::format("{} x", spec->slots);
-  for (const Amount& amount : spec->request) {
-    spec->shape += fmt::format(" {}:{}", json(amount.resource).dump(), amount.amount);
+  for (const SlotGroup& group : spec->groups) {
+    spec->shape += fmt::format("{}{} x", spec->shape.empty() ? "" : ", ", group.slots);
+    for (const Amount& amount : group.request) {
+      spec->shape += fmt::format(" {}:{}", json(amount.resource).dump(), amount.amount);
+    }
+  }
+  if (!spec->required_level.empty()) {
+    spec->shape += " in one " + json(spec->required_level).dump();
+  }
+  if (!spec->preferred_level.empty()) {
+    spec->shape += " preferably in one " + json(spec->preferred_level).dump();
   }
   spec->shape += " on " + spec->constraint_signature;
 }
@@ -220,11 +281,11 @@ absl::StatusOr<Jobspec> ParseTree(const json& tree) {
     return InvalidArgument("version: must be 1, is {}", version->dump());
   }
   Jobspec spec;
-  std::string label;
+  std::set<std::string> labels;
   ASSIGN_OR_RETURN(const json* resources, Member(tree, "resources", ""));
-  RETURN_IF_ERROR(ParseResources(*resources, &spec, &label));
+  RETURN_IF_ERROR(ParseResources(*resources, &spec, &labels));
   ASSIGN_OR_RETURN(const json* tasks, Member(tree, "tasks", ""));
-  RETURN_IF_ERROR(CheckTasks(*tasks, label));
+  RETURN_IF_ERROR(CheckTasks(*tasks, labels));
   if (const auto attributes = tree.find("attributes"); attributes != tree.end()) {
     RETURN_IF_ERROR(ParseAttributes(*attributes, &spec));
   }

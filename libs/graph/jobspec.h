@@ -1,4 +1,4 @@
-// Jobspecs in RFC 14's canonical form, as JSON: the subset that asks for equal slots over any
+// Jobspecs in RFC 14's canonical form, as JSON: the subset that pods need, which is slots over any
 // nodes.
 //
 //   {"version": 1,
@@ -8,8 +8,12 @@
 //    "attributes": {"system": {"duration": 3600, "constraints": {"and": [
 //        {"properties": ["disk=ssd"]}, {"tolerations": ["dedicated=batch:NoSchedule"]}]}}}}
 //
-// Each slot lies on one node; several may share a node. `tolerations` stands at the top of
-// `constraints` or in a top-level `and`, once; a jobspec without it tolerates no taint.
+// Each slot lies on one node; several may share a node. Slots that differ (a leader and its
+// workers) stand beside each other, each with a label of its own, and are matched as one. One level
+// above them, such as {"type": "rack", "count": 1, "with": [slots]}, keeps all of them below one
+// vertex of that level; attributes.system.topology, such as {"preferred": "rack"}, tries that level
+// first, then each one above it, then any nodes. `tolerations` stands at the top of `constraints`
+// or in a top-level `and`, once; a jobspec without it tolerates no taint.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +34,15 @@ inline constexpr int kMaxJobspecDepth = 32;
 inline constexpr int64_t kMaxSlots = 100'000;
 inline constexpr int64_t kMaxAmount = int64_t{1} << 60;
 inline constexpr size_t kMaxResources = 64;
+inline constexpr size_t kMaxSlotGroups = 16;
 
 // Immutable once parsed.
 struct Jobspec {
-  uint32_t slots = 0;
-  // Of one slot; never empty, every amount at least 1.
-  Amounts request;
+  uint32_t slots = 0;  // of all groups together
+  // Never empty. Slots are numbered along them.
+  std::vector<SlotGroup> groups;
+  std::string required_level;   // "rack"; empty: none
+  std::string preferred_level;  // the same
   Constraint constraint;
   std::vector<Toleration> tolerations;
   int64_t duration_s = 0;  // 0: unlimited

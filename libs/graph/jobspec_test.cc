@@ -43,7 +43,8 @@ TEST(Jobspec, ReadsWhatAdmissionWrites) {
       {"properties":["disk=ssd"]},{"tolerations":["dedicated=batch:NoSchedule"]}]}}}})");
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->slots, 4u);
-  EXPECT_THAT(spec->request,
+  ASSERT_EQ(spec->groups.size(), 1u);
+  EXPECT_THAT(spec->groups[0].request,
               ElementsAre(Amount{"cpu", 1500}, Amount{"nvidia.com/gpu", 1}, Amount{"pods", 1}));
   EXPECT_EQ(spec->duration_s, 3600);
   ASSERT_EQ(spec->tolerations.size(), 1u);
@@ -58,6 +59,21 @@ TEST(Jobspec, ShapeIsAllButTheDuration) {
   EXPECT_EQ(a->shape, b->shape);
   EXPECT_EQ(b->duration_s, 3);
   EXPECT_NE(a->shape, c->shape);
+}
+
+TEST(Jobspec, LevelsAndSlotsThatDiffer) {
+  const std::string two =
+      With(kCpu) + R"(,{"type":"slot","count":3,"label":"b","with":[{"type":"gpu","count":1}]})";
+  const auto spec = ParseJobspec(Text(R"({"type":"zone","count":1,"with":[)" + two + "]}",
+                                      R"({"system":{"topology":{"preferred":"rack"}}})"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->slots, 5u);
+  EXPECT_THAT(spec->groups, ElementsAre(SlotGroup{2, {{"cpu", 1500}}}, SlotGroup{3, {{"gpu", 1}}}));
+  EXPECT_EQ(spec->required_level, "zone");
+  EXPECT_EQ(spec->preferred_level, "rack");
+  const auto anywhere = ParseJobspec(Text(two));
+  ASSERT_TRUE(anywhere.ok()) << anywhere.status();
+  EXPECT_NE(spec->shape, anywhere->shape);
 }
 
 struct BadCase {
@@ -79,8 +95,18 @@ TEST(Jobspec, RefusesAndNamesThePlace) {
       {R"({"version":2,"resources":[],"tasks":[]})", "version: must be 1, is 2"},
       {R"({"version":1,"tasks":[]})", "resources: is missing"},
       {R"({"version":1,"resources":[],"tasks":[],"x":1})", "x: this key is not supported"},
-      {Text(slot + "," + slot), "resources: must be a list of one slot"},
-      {Text(R"({"type":"node","count":1,"with":[]})"), "resources[0].type: must be \"slot\""},
+      {Text(slot + "," + slot), "resources[1].label: \"pod\" is another slot's label"},
+      {Text(slot + R"(,{"type":"rack","count":1,"with":[]})"),
+       "resources[1].type: must be \"slot\", is \"rack\""},
+      {Text(R"({"type":"node","count":1,"with":[]})"), "resources[0].type: \"node\": leave it out"},
+      {Text(R"({"type":"rack","count":2,"with":[)" + slot + "]}"), "count: must be 1 for a level"},
+      {Text(R"({"type":"rack","count":1,"with":[]})"), "resources[0].with: must be a list of 1"},
+      {Text(R"({"type":"rack","count":1,"with":[{"type":"rack","count":1,"with":[]}]})"),
+       "resources[0].with[0]"},
+      {Text(slot, R"({"system":{"topology":{"preferred":1}}})"),
+       "attributes.system.topology.preferred: must be a string"},
+      {Text(slot, R"({"system":{"topology":{"required":"rack"}}})"),
+       "attributes.system.topology.required: this key is not supported"},
       {Text(R"({"type":"slot","count":1,"label":"pod"})"), "resources[0].with: is missing"},
       {Text(R"({"type":"slot","count":0,"label":"pod","with":[]})"),
        "resources[0].count: must be from 1 to 100000, is 0"},

@@ -1,54 +1,16 @@
 #include "libs/graph/native_engine.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
-#include <optional>
 #include <set>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/explanation.h"
-#include "libs/graph/fnv.h"
 
 namespace fluxqueue::graph {
 namespace {
 
-// What others use of a node is held by a job with this bit and the node's ordinal.
-constexpr JobNumber kForeign = JobNumber{1} << 63;
-// Unique ids of resources, behind those of nodes.
-constexpr int64_t kFirstLeaf = int64_t{1} << 40;
-// A node can have so much of a resource, whatever it says: sums over all nodes have room.
-constexpr int64_t kMostOfOne = int64_t{1} << 46;
-// As long as a graph lasts; see GeneralEngine.
-constexpr int64_t kForEver = int64_t{100} * 365 * 24 * 3600;
-constexpr size_t kMaxRequests = 1024;
-
-// Those that tell nodes apart, and do not hold more of them than is asked for.
-constexpr std::array<std::string_view, 3> kPolicies = {"first", "lonode", "hinode"};
-
-// `first`, but which node a slot is on does not count: what was found first is taken.
-constexpr std::string_view kFirst =
-    "policy=high node_centric=false node_exclusive=false stop_on_1_matches=true";
-
-std::string_view OnGraph(std::string_view policy) {
-  return policy == "first" ? kFirst : policy;
-}
-
-// A cluster without nodes.
-std::unique_ptr<GeneralEngine> EmptyCluster() {
-  ResourceGraph graph;
-  Vertex cluster;
-  cluster.type = graph.InternType("cluster");
-  cluster.basename = "cluster";
-  cluster.name = "cluster0";
-  cluster.paths.emplace_back(ResourceGraph::kContainment, "/cluster0");
-  CHECK(graph.AddVertex(std::move(cluster)).ok());
-  auto engine = GeneralEngine::Make(
-      std::move(graph), {.policy = kFirst, .prune_filters = "ALL:cpu", .remembers_use = false});
-  CHECK(engine.ok());
-  return *std::move(engine);
-}
+constexpr size_t kMostHolders = 10;
 
 // More of any resource in `after`; both sorted by name.
 bool AnyGrew(const Amounts& before, const Amounts& after) {
@@ -60,12 +22,13 @@ bool AnyGrew(const Amounts& before, const Amounts& after) {
   });
 }
 
-std::string PathOf(const Node& node) {
-  return "/cluster0/" + node.spec.name;
-}
-
-int64_t SizeOf(const Node& node, size_t resource) {
-  return std::min(node.capacity[resource], kMostOfOne);
+// By slot, the group that it is in.
+std::vector<uint32_t> GroupsOfSlots(const std::vector<SlotGroup>& groups) {
+  std::vector<uint32_t> of_slot;
+  for (uint32_t group = 0; group < groups.size(); ++group) {
+    of_slot.insert(of_slot.end(), groups[group].slots, group);
+  }
+  return of_slot;
 }
 
 }  // namespace
@@ -74,103 +37,30 @@ std::unique_ptr<Engine> MakeNativeEngine() {
   return std::make_unique<NativeEngine>();
 }
 
-NativeEngine::NativeEngine() : graph_(EmptyCluster()) {}
+NativeEngine::NativeEngine() : graph_(&table_) {}
 
 // ---- the graph
 
-absl::Status NativeEngine::SetPolicy(std::string_view policy) {
-  if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
-    return InvalidArgument(
-        "policy \"{}\": the native engine knows {}", policy, fmt::join(kPolicies, ", "));
+ClusterGraph& NativeEngine::Graph() {
+  if (graph_.is_stale()) {
+    graph_.Rebuild();
+    for (const auto& [key, allocation] : allocations_) HoldInGraph(allocation);
   }
-  RETURN_IF_ERROR(graph_->SetPolicy(OnGraph(policy)));
-  Record(UndoPolicy{std::exchange(policy_, std::string(policy))});
+  return graph_;
+}
+
+absl::Status NativeEngine::SetPolicy(std::string_view policy) {
+  UndoPolicy undo{graph_.policy()};
+  RETURN_IF_ERROR(graph_.SetPolicy(policy));
+  Record(std::move(undo));
   return absl::OkStatus();
 }
 
-VertexId NativeEngine::Add(Vertex vertex, std::string_view path, VertexId parent) {
-  vertex.basename = graph_->graph().types()[vertex.type];
-  vertex.paths.emplace_back(ResourceGraph::kContainment, path);
-  const auto added = graph_->AddVertex(std::move(vertex), parent);
-  CHECK(added.ok(), "{}", Message(added.status()));
-  return *added;
-}
-
-void NativeEngine::Plant(Node* node) {
-  Vertex vertex;
-  vertex.type = graph_->InternType("node");
-  vertex.name = node->spec.name;
-  vertex.id = static_cast<int64_t>(node->spec.ordinal);
-  vertex.rank = vertex.id;
-  vertex.uniq_id = vertex.id + 1;
-  const VertexId v = Add(std::move(vertex), PathOf(*node), graph_->graph().root());
-  node->here = {v, graph_->graph().vertex(v).in.front()};
-  node->leaves.assign(table_.resources().size(), {});
-  by_vertex_[v] = node;
-  for (const Amount& amount : node->spec.resources) LeafOf(node, table_.Number(amount.resource));
-  Tend(node);
-}
-
-Node::Leaf NativeEngine::LeafOf(Node* node, size_t resource) {
-  Node::Leaf& leaf = node->leaves[resource];
-  if (leaf.edge != kNoEdge) return leaf;
-  Vertex vertex;
-  vertex.type = graph_->InternType(table_.resources()[resource]);
-  vertex.name = table_.resources()[resource];
-  vertex.uniq_id = kFirstLeaf + next_leaf_++;
-  vertex.rank = static_cast<int64_t>(node->spec.ordinal);
-  vertex.size = SizeOf(*node, resource);
-  vertex.divisible = true;
-  const VertexId v =
-      Add(std::move(vertex), PathOf(*node) + "/" + table_.resources()[resource], node->here.vertex);
-  leaf = {v, graph_->graph().vertex(v).in.front()};
-  return leaf;
-}
-
-// Everything but name and ordinal may have changed.
-void NativeEngine::Tend(Node* node) {
-  graph_->SetUp(node->here.vertex, node->spec.schedulable);
-  graph_->SetProperties(node->here.vertex, node->spec.labels);
-  graph_->SetTaints(node->here.vertex, node->spec.taints);
-  for (const Amount& amount : node->spec.resources) LeafOf(node, table_.Number(amount.resource));
-  for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
-    const Node::Leaf& leaf = node->leaves[resource];
-    const int64_t size = SizeOf(*node, resource);
-    if (leaf.edge == kNoEdge || graph_->graph().vertex(leaf.vertex).size == size) continue;
-    graph_->Resize(leaf.vertex, size);
-  }
-  HoldForeign(node);
-  Reorder(*node);
-}
-
-void NativeEngine::Uproot(Node* node) {
-  graph_->Cancel(kForeign | node->spec.ordinal);
-  by_vertex_.erase(node->here.vertex);
-  CHECK(graph_->RemoveSubgraph(PathOf(*node)).ok());
-}
-
-void NativeEngine::HoldForeign(Node* node) {
-  const JobNumber number = kForeign | node->spec.ordinal;
-  graph_->Cancel(number);
-  Holding holding;
-  holding.duration_s = kForEver;
-  for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
-    const Node::Leaf& leaf = node->leaves[resource];
-    const int64_t amount = std::min(node->foreign[resource], kMostOfOne);
-    if (leaf.edge == kNoEdge || amount == 0) continue;
-    holding.vertices.push_back({leaf.vertex, leaf.edge, amount, true});
-  }
-  if (holding.vertices.empty()) return;
-  holding.vertices.push_back({node->here.vertex, node->here.edge, 1, false});
-  holding.vertices.push_back({graph_->graph().root(), kNoEdge, 1, false});
-  CHECK(graph_->Restore(number, holding).ok());
-}
-
-void NativeEngine::Reorder(const Node& node) {
-  const bool empty = graph_->graph().vertex(node.here.vertex).out.empty();
-  if (empty) return;
-  const auto free = static_cast<uint64_t>(node.free[NodeTable::kCpu]);
-  graph_->SetTryOrder(node.here.vertex, node.live_slots == 0 ? GraphState::kUntouched : free);
+absl::Status NativeEngine::SetLevels(const std::vector<std::string>& levels) {
+  ASSIGN_OR_RETURN(std::vector<Level> parsed, ParseLevels(levels));
+  Record(UndoLevels{graph_.levels()});
+  graph_.SetLevels(std::move(parsed));
+  return absl::OkStatus();
 }
 
 absl::Status NativeEngine::AddNode(NodeSpec node) {
@@ -185,7 +75,7 @@ absl::Status NativeEngine::AddNode(NodeSpec node) {
                       node.ordinal);
   }
   Record(UndoAdd{node.name});
-  Plant(table_.Add(std::move(node)));
+  graph_.Add(table_.Add(std::move(node)));
   return absl::OkStatus();
 }
 
@@ -208,9 +98,10 @@ absl::StatusOr<NodeChange> NativeEngine::UpdateNode(NodeSpec spec) {
       spec.schedulable &&
       (!before.schedulable || before.labels != spec.labels || before.taints != spec.taints ||
        AnyGrew(before.resources, spec.resources) || AnyGrew(spec.foreign, before.foreign));
-  Record(UndoUpdate{before});
+  NodeSpec replaced = before;
   table_.Replace(node, std::move(spec));
-  Tend(node);
+  graph_.Update(node, replaced);
+  Record(UndoUpdate{std::move(replaced)});
   return change;
 }
 
@@ -225,73 +116,29 @@ absl::StatusOr<std::vector<AllocationKey>> NativeEngine::RemoveNode(std::string_
   for (auto& [key, allocation] : allocations_) {
     for (size_t i = 0; node->live_slots > 0 && i < allocation.nodes.size(); ++i) {
       if (allocation.nodes[i] != node) continue;
-      table_.Hold(node, allocation.needs, -1);
+      HoldSlot(allocation, i, node, -1);
       allocation.nodes[i] = nullptr;
       allocation.placement.slots[i].released = true;
       undo.slots.emplace_back(key, i);
       if (broken.empty() || broken.back() != key) broken.push_back(key);
     }
   }
-  Uproot(node);
+  graph_.Remove(node);
   undo.node = table_.Take(node);
   Record(std::move(undo));
   return broken;
 }
 
-// --------------------------------------------------------------------------------------- the match
+// ---- the match
 
-const JobRequest& NativeEngine::RequestOf(const Jobspec& jobspec) {
-  const auto known = requests_.find(jobspec.shape);
-  if (known != requests_.end()) return known->second;
-  if (requests_.size() >= kMaxRequests) requests_.clear();
-  const auto asks = [](std::string_view type, uint64_t count) {
-    ResourceRequest request;
-    request.type = type;
-    request.count = {.min = count, .max = count};
-    return request;
-  };
-  ResourceRequest slot = asks(kSlotType, jobspec.slots);
-  for (const Amount& amount : jobspec.request) {
-    slot.with.push_back(asks(amount.resource, static_cast<uint64_t>(amount.amount)));
+std::optional<std::vector<std::vector<Need>>> NativeEngine::NeedsOf(const Jobspec& jobspec) const {
+  std::vector<std::vector<Need>> needs;
+  for (const SlotGroup& group : jobspec.groups) {
+    std::optional<std::vector<Need>> of_slot = table_.NeedsOf(group.request);
+    if (!of_slot) return std::nullopt;
+    needs.push_back(*std::move(of_slot));
   }
-  JobRequest& request = requests_[jobspec.shape];
-  request.resources.push_back(std::move(slot));
-  request.constrained = true;
-  request.constraint = jobspec.constraint;
-  request.tolerations = jobspec.tolerations;
-  request.shape = jobspec.shape;
-  return request;
-}
-
-bool NativeEngine::Before(const Node& a, const Node& b) const {
-  if (policy_ != "first") {
-    const bool high = policy_.starts_with("hi");
-    return high ? a.spec.ordinal > b.spec.ordinal : a.spec.ordinal < b.spec.ordinal;
-  }
-  const auto rank = [](const Node& node) {
-    return node.live_slots == 0 ? std::numeric_limits<int64_t>::max() : node.free[NodeTable::kCpu];
-  };
-  return std::pair(rank(a), a.spec.ordinal) > std::pair(rank(b), b.spec.ordinal);
-}
-
-std::vector<NativeEngine::Share> NativeEngine::SharesOf(const Holding& holding,
-                                                        const Jobspec& jobspec) const {
-  const ResourceGraph& graph = graph_->graph();
-  std::vector<Share> shares;
-  for (size_t i = 1; i < holding.vertices.size(); ++i) {
-    const auto node = by_vertex_.find(holding.vertices[i].vertex);
-    if (node == by_vertex_.end()) continue;
-    // What stands before a node is a resource of it.
-    const HeldVertex& leaf = holding.vertices[i - 1];
-    for (const Amount& amount : jobspec.request) {
-      if (amount.resource != graph.TypeName(leaf.vertex)) continue;
-      shares.push_back({node->second, leaf.amount / amount.amount});
-    }
-  }
-  std::sort(shares.begin(), shares.end(), [this](const Share& a, const Share& b) {
-    return Before(*a.node, *b.node);
-  });
-  return shares;
+  return needs;
 }
 
 Outcome NativeEngine::Match(const MatchRequest& request) {
@@ -301,40 +148,34 @@ Outcome NativeEngine::Match(const MatchRequest& request) {
       return {OutcomeKind::kAllocated, held};
     }
   }
-  std::optional<std::vector<Need>> needs = table_.NeedsOf(request.jobspec.request);
-  const auto ask = [&](MatchOperation operation) {
-    auto answer = graph_->Match(operation, next_number_, RequestOf(request.jobspec));
-    CHECK(answer.ok(), "{}", Message(answer.status()));
-    return *std::move(answer);
-  };
+  std::optional<std::vector<std::vector<Need>>> needs = NeedsOf(request.jobspec);
   if (allocates && needs) {
-    const MatchAnswer answer = ask(MatchOperation::kAllocate);
-    if (answer.status == MatchStatus::kAllocated) {
-      const std::vector<Share> shares = SharesOf(answer.holding, request.jobspec);
-      return {OutcomeKind::kAllocated,
-              &Allocate(request, next_number_++, *std::move(needs), shares)};
+    const auto shares = Graph().Match(next_number_, request.jobspec);
+    if (shares) {
+      return {OutcomeKind::kAllocated, &Allocate(request, *std::move(needs), *shares)};
     }
   }
   if (request.operation == Operation::kAllocate) return {OutcomeKind::kBusy, nullptr};
-  const bool ever = needs && ask(MatchOperation::kSatisfiability).status == MatchStatus::kMatched;
-  if (!ever) return {OutcomeKind::kUnsatisfiable, nullptr};
+  if (!needs || !Graph().CouldEver(request.jobspec)) {
+    return {OutcomeKind::kUnsatisfiable, nullptr};
+  }
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
 }
 
 const Placement& NativeEngine::Allocate(const MatchRequest& request,
-                                        JobNumber number,
-                                        std::vector<Need> needs,
-                                        const std::vector<Share>& shares) {
+                                        std::vector<std::vector<Need>> needs,
+                                        const ClusterGraph::Shares& shares) {
   Allocation& allocation = allocations_[request.key];
-  allocation.number = number;
-  allocation.placement.requests = request.jobspec.request;
+  allocation.number = next_number_;
+  next_number_ += needs.size();
+  allocation.placement.groups = request.jobspec.groups;
   allocation.placement.start_s = request.now_s;
   allocation.placement.duration_s = request.duration_s;
   allocation.placement.slots.reserve(request.jobspec.slots);
   allocation.nodes.reserve(request.jobspec.slots);
-  for (const Share& share : shares) {
-    table_.Hold(share.node, needs, share.slots);
-    Reorder(*share.node);
+  for (const ClusterGraph::Share& share : shares) {
+    table_.Hold(share.node, needs[share.group], share.slots);
+    graph_.Reorder(share.node);
     for (int64_t i = 0; i < share.slots; ++i) {
       const uint32_t slot = static_cast<uint32_t>(allocation.nodes.size());
       allocation.placement.slots.push_back({slot, share.node->spec.name, false});
@@ -347,45 +188,82 @@ const Placement& NativeEngine::Allocate(const MatchRequest& request,
 }
 
 Explanation NativeEngine::Explain(const Jobspec& jobspec) const {
-  return ExplainShortfall(jobspec, table_);
+  return ExplainShortfall(jobspec, table_, graph_.levels(), graph_.LevelsInUse());
+}
+
+std::vector<Holder> NativeEngine::HoldersOf(const Jobspec& jobspec, const Explanation& why) const {
+  std::vector<Holder> holders;
+  if (why.resource.empty()) return holders;
+  const auto counts = [&](const Node* node) {
+    return node != nullptr && (why.nearest.empty() || node->spec.name == why.nearest) &&
+           jobspec.constraint.Matches(node->spec);
+  };
+  for (const auto& [key, allocation] : allocations_) {
+    const Placement& placement = allocation.placement;
+    Holder holder{.key = key};
+    size_t slot = 0;
+    for (const SlotGroup& group : placement.groups) {
+      const auto amount =
+          std::find_if(group.request.begin(), group.request.end(), [&why](const Amount& one) {
+            return one.resource == why.resource;
+          });
+      for (const size_t end = slot + group.slots; slot < end; ++slot) {
+        const bool holds = amount != group.request.end() && counts(allocation.nodes[slot]);
+        if (holds) holder.amount += amount->amount;
+      }
+    }
+    if (holder.amount == 0) continue;
+    if (placement.duration_s > 0) holder.until_s = placement.start_s + placement.duration_s;
+    holders.push_back(std::move(holder));
+  }
+  std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+    return a.amount > b.amount;
+  });
+  if (holders.size() > kMostHolders) holders.resize(kMostHolders);
+  return holders;
 }
 
 // ---- what is held
 
-// direction 1: holds every live slot; -1: gives them back.
+void NativeEngine::HoldSlot(const Allocation& allocation,
+                            size_t slot,
+                            Node* node,
+                            int64_t direction) {
+  size_t group = 0;
+  for (size_t behind = allocation.placement.groups[0].slots; slot >= behind;) {
+    behind += allocation.placement.groups[++group].slots;
+  }
+  table_.Hold(node, allocation.needs[group], direction);
+}
+
 void NativeEngine::HoldLive(const Allocation& allocation, int64_t direction) {
-  for (Node* node : allocation.nodes) {
+  for (size_t slot = 0; slot < allocation.nodes.size(); ++slot) {
+    Node* node = allocation.nodes[slot];
     if (node == nullptr) continue;
-    table_.Hold(node, allocation.needs, direction);
-    Reorder(*node);
+    HoldSlot(allocation, slot, node, direction);
+    graph_.Reorder(node);
   }
   if (direction > 0) {
     HoldInGraph(allocation);
   } else {
-    graph_->Cancel(allocation.number);
+    graph_.Release(allocation.number, allocation.needs.size());
   }
 }
 
 void NativeEngine::HoldInGraph(const Allocation& allocation) {
-  graph_->Cancel(allocation.number);
-  std::map<uint64_t, Share> shares;
-  for (Node* node : allocation.nodes) {
+  const std::vector<uint32_t> group_of = GroupsOfSlots(allocation.placement.groups);
+  // By group of slots and ordinal.
+  std::map<std::pair<uint32_t, uint64_t>, ClusterGraph::Share> by_node;
+  for (size_t slot = 0; slot < allocation.nodes.size(); ++slot) {
+    Node* node = allocation.nodes[slot];
     if (node == nullptr) continue;
-    Share& share = shares.try_emplace(node->spec.ordinal, Share{node, 0}).first->second;
-    ++share.slots;
+    const uint32_t group = group_of[slot];
+    ++by_node.try_emplace({group, node->spec.ordinal}, ClusterGraph::Share{node, group, 0})
+          .first->second.slots;
   }
-  Holding holding;
-  holding.duration_s = kForEver;
-  for (const auto& [ordinal, share] : shares) {
-    for (const Need& need : allocation.needs) {
-      const Node::Leaf leaf = LeafOf(share.node, need.resource);
-      holding.vertices.push_back({leaf.vertex, leaf.edge, need.amount * share.slots, true});
-    }
-    holding.vertices.push_back({share.node->here.vertex, share.node->here.edge, 1, false});
-  }
-  if (shares.empty()) return;
-  holding.vertices.push_back({graph_->graph().root(), kNoEdge, 1, false});
-  CHECK(graph_->Restore(allocation.number, holding).ok());
+  ClusterGraph::Shares shares;
+  for (const auto& [where, share] : by_node) shares.push_back(share);
+  graph_.Hold(allocation.number, shares, allocation.needs);
 }
 
 bool NativeEngine::Release(const AllocationKey& key) {
@@ -407,8 +285,8 @@ std::vector<uint32_t> NativeEngine::ReleaseSlots(const AllocationKey& key,
   for (const uint32_t slot : slots) {
     if (slot >= allocation.nodes.size() || allocation.nodes[slot] == nullptr) continue;
     Node* node = std::exchange(allocation.nodes[slot], nullptr);
-    table_.Hold(node, allocation.needs, -1);
-    Reorder(*node);
+    HoldSlot(allocation, slot, node, -1);
+    graph_.Reorder(node);
     allocation.placement.slots[slot].released = true;
     undo.slots.emplace_back(slot, node);
     released.push_back(slot);
@@ -429,7 +307,10 @@ absl::Status NativeEngine::Restore(const AllocationKey& key, const Placement& pl
                       what);
   };
   if (allocations_.contains(key)) return fail("holds something already");
-  Allocation allocation{.placement = placement, .nodes = {}, .needs = {}, .number = next_number_++};
+  Allocation allocation{.placement = placement, .nodes = {}, .needs = {}, .number = next_number_};
+  if (GroupsOfSlots(placement.groups).size() != placement.slots.size()) {
+    return fail(fmt::format("{} slots are not those of its groups", placement.slots.size()));
+  }
   for (size_t i = 0; i < placement.slots.size(); ++i) {
     const PlacedSlot& slot = placement.slots[i];
     if (slot.slot != i) return fail(fmt::format("slot {} stands at index {}", slot.slot, i));
@@ -439,9 +320,13 @@ absl::Status NativeEngine::Restore(const AllocationKey& key, const Placement& pl
     }
     allocation.nodes.push_back(node);
   }
-  for (const Amount& amount : placement.requests) {
-    allocation.needs.push_back({table_.Number(amount.resource), amount.amount});
+  for (const SlotGroup& group : placement.groups) {
+    std::vector<Need>& needs = allocation.needs.emplace_back();
+    for (const Amount& amount : group.request) {
+      needs.push_back({table_.Number(amount.resource), amount.amount});
+    }
   }
+  next_number_ += placement.groups.size();
   HoldLive(allocation, 1);
   allocations_.emplace(key, std::move(allocation));
   Record(UndoAllocate{key});
@@ -487,36 +372,40 @@ void NativeEngine::Rollback() {
 }
 
 void NativeEngine::TakeBack(UndoPolicy& undo) {
-  policy_ = std::move(undo.before);
-  CHECK(graph_->SetPolicy(OnGraph(policy_)).ok());
+  CHECK(graph_.SetPolicy(undo.before).ok());
+}
+
+void NativeEngine::TakeBack(UndoLevels& undo) {
+  graph_.SetLevels(std::move(undo.before));
 }
 
 void NativeEngine::TakeBack(UndoAdd& undo) {
   Node* node = table_.Find(undo.name);
-  Uproot(node);
+  graph_.Remove(node);
   table_.Take(node);
 }
 
 void NativeEngine::TakeBack(UndoUpdate& undo) {
   Node* node = table_.Find(undo.before.name);
+  NodeSpec replaced = node->spec;
   table_.Replace(node, std::move(undo.before));
-  Tend(node);
+  graph_.Update(node, replaced);
 }
 
 void NativeEngine::TakeBack(UndoRemove& undo) {
   Node* node = undo.node.get();
   table_.PutBack(std::move(undo.node));
-  Plant(node);
+  graph_.Add(node);
   std::set<AllocationKey> keys;
   for (const auto& [key, slot] : undo.slots) {
     Allocation& allocation = allocations_.at(key);
     allocation.nodes[slot] = node;
     allocation.placement.slots[slot].released = false;
-    table_.Hold(node, allocation.needs, 1);
+    HoldSlot(allocation, slot, node, 1);
     keys.insert(key);
   }
   for (const AllocationKey& key : keys) HoldInGraph(allocations_.at(key));
-  Reorder(*node);
+  graph_.Reorder(node);
 }
 
 void NativeEngine::TakeBack(UndoAllocate& undo) {
@@ -535,8 +424,8 @@ void NativeEngine::TakeBack(UndoReleaseSlots& undo) {
   for (const auto& [slot, node] : undo.slots) {
     allocation.nodes[slot] = node;
     allocation.placement.slots[slot].released = false;
-    table_.Hold(node, allocation.needs, 1);
-    Reorder(*node);
+    HoldSlot(allocation, slot, node, 1);
+    graph_.Reorder(node);
   }
   HoldInGraph(allocation);
 }

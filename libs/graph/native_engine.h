@@ -1,29 +1,28 @@
-// The engine for Kubernetes: nodes and equal slots in, placements out.
+// The engine for Kubernetes: nodes and slots in, placements out.
 //
-// Nodes become a graph (cluster → node → one divisible vertex for each resource) in which the
-// general engine finds the places; this class keeps the books by name beside it. What others use is
-// held by a job of their own, so that it takes room and not capacity.
+// Where jobs go is decided on a graph (cluster_graph.h); this class keeps the books by name beside
+// it: who holds what, and how to take a batch back.
 //
-// Policies: `lonode` and `hinode` as in match_policy.h. `first` tries nodes by what is free on them
-// now: those that hold nothing of ours first, then by free cpu, greatest first; the greatest
-// ordinal among equals. (Fluxion's goes by what was free when a node was last used, which cannot be
-// restored after a restart.) Each visited node is filled with as many slots as fit before the next
-// is visited.
+// Policies: `lonode` and `hinode` as in match_policy.h. `first` tries nodes, and the zones and
+// racks above them, by what is free on them now: those that hold nothing of ours first, then by
+// free cpu, greatest first; the last among equals (of nodes the greatest ordinal). (Fluxion's goes
+// by what was free when a node was last used, which cannot be restored after a restart.) Each
+// visited node is filled with as many slots as fit before the next is visited.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "libs/graph/cluster_graph.h"
 #include "libs/graph/engine.h"
-#include "libs/graph/general_engine.h"
 #include "libs/graph/node_table.h"
 
 namespace fluxqueue::graph {
@@ -35,11 +34,13 @@ class NativeEngine final : public Engine {
   NativeEngine& operator=(const NativeEngine&) = delete;
 
   absl::Status SetPolicy(std::string_view policy) override;
+  absl::Status SetLevels(const std::vector<std::string>& levels) override;
   absl::Status AddNode(NodeSpec node) override;
   absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) override;
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
   Outcome Match(const MatchRequest& request) override;
   Explanation Explain(const Jobspec& jobspec) const override;
+  std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const override;
   bool Release(const AllocationKey& key) override;
   std::vector<uint32_t> ReleaseSlots(const AllocationKey& key,
                                      const std::vector<uint32_t>& slots) override;
@@ -59,20 +60,17 @@ class NativeEngine final : public Engine {
  private:
   struct Allocation {
     Placement placement;
-    std::vector<Node*> nodes;  // of each slot; null when it is released
-    std::vector<Need> needs;
-    JobNumber number = 0;  // in the graph
-  };
-
-  // `slots` on one node.
-  struct Share {
-    Node* node;
-    int64_t slots;
+    std::vector<Node*> nodes;              // of each slot; null when it is released
+    std::vector<std::vector<Need>> needs;  // of a slot, by group
+    JobNumber number = 0;                  // in the graph: of the first group's job
   };
 
   // How to take back one change.
   struct UndoPolicy {
     std::string before;
+  };
+  struct UndoLevels {
+    std::vector<Level> before;
   };
   struct UndoAdd {
     std::string name;
@@ -96,6 +94,7 @@ class NativeEngine final : public Engine {
     std::vector<std::pair<size_t, Node*>> slots;
   };
   using Undo = std::variant<UndoPolicy,
+                            UndoLevels,
                             UndoAdd,
                             UndoUpdate,
                             UndoRemove,
@@ -104,6 +103,7 @@ class NativeEngine final : public Engine {
                             UndoReleaseSlots>;
 
   void TakeBack(UndoPolicy& undo);
+  void TakeBack(UndoLevels& undo);
   void TakeBack(UndoAdd& undo);
   void TakeBack(UndoUpdate& undo);
   void TakeBack(UndoRemove& undo);
@@ -112,37 +112,22 @@ class NativeEngine final : public Engine {
   void TakeBack(UndoReleaseSlots& undo);
   void Record(Undo undo);
 
-  // The node comes into the graph, changes there, goes.
-  void Plant(Node* node);
-  void Tend(Node* node);
-  void Uproot(Node* node);
-  // The resource's vertex below the node; made when it has none.
-  Node::Leaf LeafOf(Node* node, size_t resource);
-  void HoldForeign(Node* node);
-  // Where the node stands in the order of `first`.
-  void Reorder(const Node& node);
-  VertexId Add(Vertex vertex, std::string_view path, VertexId parent);
-
-  const JobRequest& RequestOf(const Jobspec& jobspec);
-  // What the graph gave, in the policy's order.
-  std::vector<Share> SharesOf(const Holding& holding, const Jobspec& jobspec) const;
-  bool Before(const Node& a, const Node& b) const;
+  // The graph as it must be for a match.
+  ClusterGraph& Graph();
+  // Nothing when no node ever had one of the resources.
+  std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
   const Placement& Allocate(const MatchRequest& request,
-                            JobNumber number,
-                            std::vector<Need> needs,
-                            const std::vector<Share>& shares);
-  // The books, and what the graph holds for it, follow what is live of the allocation.
+                            std::vector<std::vector<Need>> needs,
+                            const ClusterGraph::Shares& shares);
+  // The books follow: `direction` 1: the slot holds what it asks for; −1: it gives it back.
+  void HoldSlot(const Allocation& allocation, size_t slot, Node* node, int64_t direction);
+  // The same of every live slot, in the graph too.
   void HoldLive(const Allocation& allocation, int64_t direction);
   void HoldInGraph(const Allocation& allocation);
 
-  std::string policy_ = "first";
   NodeTable table_;
-  std::unique_ptr<GeneralEngine> graph_;
-  std::unordered_map<VertexId, Node*> by_vertex_;
-  // By the jobspec's shape.
-  std::unordered_map<std::string, JobRequest> requests_;
+  ClusterGraph graph_;
   JobNumber next_number_ = 1;
-  int64_t next_leaf_ = 0;
   std::map<AllocationKey, Allocation> allocations_;
   bool recording_ = false;
   std::vector<Undo> journal_;

@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -28,7 +30,7 @@ std::string Quoted(const std::vector<std::string>& texts) {
   return "[" + list + "]";
 }
 
-// Slots, what each needs, and constraints that all, half or one of the nodes meet.
+// Slots, what each needs, constraints that all, half or one of the nodes meet, and levels.
 Jobspec RandomJobspec(Random& random) {
   std::string with = R"({"type":"cpu","count":)" + std::to_string(Pick(random, 1, 8) * 500) + "}";
   if (random() % 2 == 0) {
@@ -42,11 +44,20 @@ Jobspec RandomJobspec(Random& random) {
       R"({"and":[{"properties":)" + Quoted(properties[random() % properties.size()]) +
       R"(},{"tolerations":)" + (random() % 2 == 0 ? "[]" : R"(["t"])") + "}]}";
   const int64_t slots = random() % 2 == 0 ? 1 : Pick(random, 1, 30);
+  std::string resources = R"({"type":"slot","label":"s","count":)" + std::to_string(slots) +
+                          R"(,"with":[)" + with + "]}";
+  const std::vector<std::string> levels = {"", "", "zone", "rack", "room"};
+  const std::string& required = levels[random() % levels.size()];
+  const std::string& preferred = levels[random() % levels.size()];
+  if (!required.empty()) {
+    resources = R"({"type":")" + required + R"(","count":1,"with":[)" + resources + "]}";
+  }
+  const std::string topology =
+      preferred.empty() ? "" : R"("topology":{"preferred":")" + preferred + R"("},)";
   const auto spec = ParseJobspec(
-      R"({"version":1,"resources":[{"type":"slot","label":"s","count":)" + std::to_string(slots) +
-      R"(,"with":[)" + with +
-      R"(]}],"tasks":[{"command":["x"],"slot":"s","count":{"per_slot":1}}],"attributes":{"system":{"constraints":)" +
-      constraints + "}}}");
+      R"({"version":1,"resources":[)" + resources +
+      R"(],"tasks":[{"command":["x"],"slot":"s","count":{"per_slot":1}}],"attributes":{"system":{)" +
+      topology + R"("constraints":)" + constraints + "}}}");
   RC_ASSERT(spec.ok());
   return *spec;
 }
@@ -59,6 +70,8 @@ NodeSpec RandomNode(Random& random, const std::string& name, uint64_t ordinal) {
   node.resources = {{"cpu", Pick(random, 0, 4) * 4000}, {"memory", Pick(random, 1, 40)}};
   if (random() % 3 == 0) node.resources.insert(node.resources.begin() + 1, {"gpu", 2});
   node.labels = {{"half", std::to_string(ordinal % 2)}, {"n", std::to_string(ordinal)}};
+  if (random() % 8 != 0) node.labels.emplace_back("rack", std::to_string(Pick(random, 8, 11)));
+  if (random() % 8 != 0) node.labels.emplace_back("zone", random() % 2 == 0 ? "a" : "b");
   if (random() % 8 == 0) node.taints.push_back({"t", "", "NoSchedule"});
   if (random() % 8 == 0) node.taints.push_back({"node.kubernetes.io/x", "", "NoSchedule"});
   node.schedulable = random() % 8 != 0;
@@ -76,14 +89,19 @@ int64_t AmountOf(const Amounts& amounts, const std::string& resource) {
 // The definition, without any index.
 struct Model {
   std::string policy = "first";
+  std::vector<std::string> levels;
   std::map<std::string, NodeSpec> nodes;
   std::map<AllocationKey, Placement> held;
 
   int64_t HeldOn(const std::string& node, const std::string& resource) const {
     int64_t sum = 0;
     for (const auto& [key, placement] : held) {
+      size_t group = 0;
+      size_t behind = placement.groups[0].slots;
       for (const PlacedSlot& slot : placement.slots) {
-        if (!slot.released && slot.node == node) sum += AmountOf(placement.requests, resource);
+        while (slot.slot >= behind) behind += placement.groups[++group].slots;
+        if (slot.released || slot.node != node) continue;
+        sum += AmountOf(placement.groups[group].request, resource);
       }
     }
     return sum;
@@ -104,50 +122,172 @@ struct Model {
                                  HeldOn(node.name, resource));
   }
 
-  std::vector<const NodeSpec*> InOrder() const {
-    std::vector<std::tuple<int64_t, int64_t, const NodeSpec*>> ranked;
-    for (const auto& [name, node] : nodes) {
-      const auto ordinal = static_cast<int64_t>(node.ordinal);
-      if (policy == "first") {
-        ranked.emplace_back(Touched(name) ? -FreeOf(node, "cpu") : INT64_MIN, -ordinal, &node);
-      } else {
-        ranked.emplace_back(0, policy == "lonode" ? ordinal : -ordinal, &node);
-      }
+  std::vector<Level> LevelsInUse() const {
+    std::vector<Level> in_use;
+    for (const std::string& name : levels) {
+      const bool used = std::any_of(nodes.begin(), nodes.end(), [&name](const auto& entry) {
+        return LabelOf(entry.second, name) != nullptr;
+      });
+      if (used) in_use.push_back({name, name});
     }
-    std::sort(ranked.begin(), ranked.end());
-    std::vector<const NodeSpec*> order;
-    for (const auto& [a, b, node] : ranked) order.push_back(node);
+    return in_use;
+  }
+
+  // Where it stands among the nodes, or among the vertices of its level: lesser ones come first.
+  using Rank = std::pair<int64_t, int64_t>;
+
+  Rank RankOf(bool touched, int64_t free, int64_t order) const {
+    if (policy == "first") return {touched ? -free : INT64_MIN, -order};
+    return {0, policy == "lonode" ? order : -order};
+  }
+
+  // Of the vertices of the last of `above`, by GroupOf.
+  std::map<std::string, Rank> RanksOf(std::span<const Level> above) const {
+    // Those that labels name in their natural order, then those of nodes without the label.
+    const auto before = [](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first < b.first;
+      return NaturallyBefore(a.second, b.second);
+    };
+    std::set<std::pair<uint64_t, std::string>, decltype(before)> groups(before);
+    for (const auto& [name, node] : nodes) {
+      const bool named = LabelOf(node, above.back().label) != nullptr;
+      groups.emplace(named ? 0 : node.ordinal + 1, GroupOf(node, above));
+    }
+    std::map<std::string, Rank> ranks;
+    for (const auto& [own, group] : groups) {
+      bool touched = false;
+      int64_t free = 0;
+      for (const auto& [name, node] : nodes) {
+        if (GroupOf(node, above) != group) continue;
+        touched = touched || Touched(name);
+        free += FreeOf(node, "cpu");
+      }
+      ranks[group] = RankOf(touched, free, static_cast<int64_t>(ranks.size()));
+    }
+    return ranks;
+  }
+
+  using InOrder = std::map<std::vector<Rank>, const NodeSpec*>;
+
+  InOrder NodesInOrder(const std::vector<Level>& in_use) const {
+    std::vector<std::map<std::string, Rank>> levels_ranks;
+    for (size_t depth = 1; depth <= in_use.size(); ++depth) {
+      levels_ranks.push_back(RanksOf(std::span(in_use).first(depth)));
+    }
+    InOrder order;
+    for (const auto& [name, node] : nodes) {
+      std::vector<Rank> ranks;
+      for (size_t depth = 1; depth <= in_use.size(); ++depth) {
+        ranks.push_back(levels_ranks[depth - 1].at(GroupOf(node, std::span(in_use).first(depth))));
+      }
+      ranks.push_back(
+          RankOf(Touched(name), FreeOf(node, "cpu"), static_cast<int64_t>(node.ordinal)));
+      order[ranks] = &node;
+    }
     return order;
+  }
+
+  int64_t SlotsOn(const NodeSpec& node, const Jobspec& spec) const {
+    if (!node.schedulable || !spec.constraint.Matches(node)) return 0;
+    if (FirstUntolerated(node.taints, spec.tolerations, false) != nullptr) return 0;
+    int64_t fit = INT64_MAX;
+    for (const Amount& need : spec.groups[0].request) {
+      fit = std::min(fit, FreeOf(node, need.resource) / need.amount);
+    }
+    return fit;
+  }
+
+  // The nodes of the slots below that vertex, or nothing.
+  std::optional<std::vector<std::string>> MatchWithin(const std::string& group,
+                                                      std::span<const Level> above,
+                                                      const Jobspec& spec) const {
+    const std::vector<Level> in_use = LevelsInUse();
+    // Only `first` goes from vertex to vertex.
+    const InOrder tried = NodesInOrder(policy == "first" ? in_use : std::vector<Level>());
+    std::map<std::string, int64_t> taken;
+    int64_t wanted = spec.slots;
+    for (const auto& [ranks, node] : tried) {
+      if (GroupOf(*node, above) != group) continue;
+      const int64_t slots = std::min(wanted, SlotsOn(*node, spec));
+      taken[node->name] = slots;
+      wanted -= slots;
+    }
+    if (wanted > 0) return std::nullopt;
+    std::vector<std::string> slots;
+    for (const auto& [ranks, node] : NodesInOrder(in_use)) {
+      slots.insert(slots.end(), static_cast<size_t>(taken[node->name]), node->name);
+    }
+    return slots;
+  }
+
+  // How many of the levels in use are above the slots, for each way that is tried.
+  std::vector<size_t> Ways(const Jobspec& spec) const {
+    const std::vector<Level> in_use = LevelsInUse();
+    const auto place = [](const auto& list, const std::string& name) {
+      size_t at = 0;
+      while (at < list.size() && list[at] != name) ++at;
+      return at;
+    };
+    std::vector<std::string> used;
+    for (const Level& level : in_use) used.push_back(level.name);
+    std::vector<size_t> ways;
+    const bool required = !spec.required_level.empty();
+    if (required && place(used, spec.required_level) == used.size()) return ways;
+    for (size_t depth = in_use.size(); depth > 0; --depth) {
+      const size_t here = place(levels, used[depth - 1]);
+      const bool preferred = place(levels, spec.preferred_level) < levels.size() &&
+                             here <= place(levels, spec.preferred_level);
+      const bool inside = !required || here > place(levels, spec.required_level);
+      if (preferred && inside) ways.push_back(depth);
+    }
+    ways.push_back(required ? place(used, spec.required_level) + 1 : 0);
+    return ways;
   }
 
   // The nodes of the slots, or nothing.
   std::optional<std::vector<std::string>> Match(const Jobspec& spec) const {
-    std::vector<std::string> slots;
-    for (const NodeSpec* node : InOrder()) {
-      if (!node->schedulable || !spec.constraint.Matches(*node)) continue;
-      if (FirstUntolerated(node->taints, spec.tolerations, false) != nullptr) continue;
-      int64_t fit = INT64_MAX;
-      for (const Amount& need : spec.request) {
-        fit = std::min(fit, FreeOf(*node, need.resource) / need.amount);
+    const std::vector<Level> in_use = LevelsInUse();
+    for (const size_t depth : Ways(spec)) {
+      const auto above = std::span(in_use).first(depth);
+      std::vector<std::string> groups = {""};
+      if (depth > 0) {
+        // `first` goes through the levels one after the other; the others look at one.
+        const size_t from = policy == "first" ? 1 : depth;
+        std::map<std::vector<Rank>, std::string> in_order;
+        for (const auto& [name, node] : nodes) {
+          std::vector<Rank> ranks;
+          for (size_t d = from; d <= depth; ++d) {
+            ranks.push_back(RanksOf(above.first(d)).at(GroupOf(node, above.first(d))));
+          }
+          in_order[ranks] = GroupOf(node, above);
+        }
+        groups.clear();
+        for (const auto& [ranks, group] : in_order) groups.push_back(group);
       }
-      while (fit-- > 0 && slots.size() < spec.slots) slots.push_back(node->name);
+      for (const std::string& group : groups) {
+        if (auto slots = MatchWithin(group, above, spec)) return slots;
+      }
     }
-    if (slots.size() < spec.slots) return std::nullopt;
-    return slots;
+    return std::nullopt;
   }
 
   bool CouldEverFit(const Jobspec& spec) const {
-    int64_t slots = 0;
+    const std::vector<size_t> ways = Ways(spec);
+    if (ways.empty()) return false;
+    const std::vector<Level> in_use = LevelsInUse();
+    std::map<std::string, int64_t> slots;
     for (const auto& [name, node] : nodes) {
       if (!spec.constraint.Matches(node)) continue;
       if (FirstUntolerated(node.taints, spec.tolerations, true) != nullptr) continue;
       int64_t fit = INT64_MAX;
-      for (const Amount& need : spec.request) {
+      for (const Amount& need : spec.groups[0].request) {
         fit = std::min(fit, AmountOf(node.resources, need.resource) / need.amount);
       }
-      slots += fit;
+      slots[GroupOf(node, std::span(in_use).first(ways.back()))] += fit;
     }
-    return slots >= static_cast<int64_t>(spec.slots);
+    return std::any_of(slots.begin(), slots.end(), [&spec](const auto& entry) {
+      return entry.second >= static_cast<int64_t>(spec.slots);
+    });
   }
 };
 
@@ -163,13 +303,22 @@ class World {
       case 2:
         return UpdateNode(random);
       case 3:
-        return random() % 2 == 0 ? RemoveNode(random) : SetPolicy(random);
+        switch (random() % 3) {
+          case 0:
+            return RemoveNode(random);
+          case 1:
+            return SetPolicy(random);
+          default:
+            return SetLevels(random);
+        }
       case 4:
         return Release(random);
       case 5:
         return ReleaseSlots(random);
       case 6:
         return Batch(random);
+      case 7:
+        return MatchGroups(random);
       default:
         return Match(random);
     }
@@ -193,6 +342,7 @@ class World {
   void CheckRestored() {
     NativeEngine restored;
     RC_ASSERT(restored.SetPolicy(model_.policy).ok());
+    RC_ASSERT(restored.SetLevels(model_.levels).ok());
     for (const auto& [name, node] : model_.nodes) RC_ASSERT(restored.AddNode(node).ok());
     for (const auto& [key, placement] : model_.held) {
       RC_ASSERT(restored.Restore(key, placement).ok());
@@ -239,7 +389,7 @@ class World {
         break;
       default:
         changed.taints = other.taints;
-        changed.labels = {{"half", "0"}};
+        changed.labels = {{"half", "0"}, {"rack", "9"}};
     }
     const auto change = engine_.UpdateNode(changed);
     RC_ASSERT(change.ok());
@@ -270,6 +420,12 @@ class World {
   void SetPolicy(Random& random) {
     model_.policy = std::vector<std::string>{"first", "lonode", "hinode"}[random() % 3];
     RC_ASSERT(engine_.SetPolicy(model_.policy).ok());
+  }
+
+  void SetLevels(Random& random) {
+    const std::vector<std::vector<std::string>> choices = {{}, {"zone"}, {"zone", "room", "rack"}};
+    model_.levels = choices[random() % choices.size()];
+    RC_ASSERT(engine_.SetLevels(model_.levels).ok());
   }
 
   const AllocationKey* AnyKey(Random& random) {
@@ -341,7 +497,41 @@ class World {
     RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 7}).placement == placement);
     RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 9}).placement == placement);
     model_.held[key] = placement;
-    for (const std::string& name : slots) CheckWithinSize(name, placement.requests);
+    for (const std::string& name : slots) CheckWithinSize(name, placement.groups[0].request);
+  }
+
+  // A leader and its workers: not which nodes they get, but that they are all there or none.
+  void MatchGroups(Random& random) {
+    const Jobspec workers = RandomJobspec(random);
+    Jobspec spec = RandomJobspec(random);
+    spec.groups.insert(spec.groups.begin(), {1, workers.groups[0].request});
+    spec.slots += 1;
+    spec.shape += " led by " + workers.shape;
+    const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
+    const uint64_t before = engine_.Fingerprint();
+    const Outcome outcome = engine_.Match({.key = key, .jobspec = spec, .now_s = 7});
+    if (outcome.kind != OutcomeKind::kAllocated) {
+      RC_ASSERT(engine_.Fingerprint() == before);
+      RC_ASSERT(!engine_.Explain(spec).sentence.empty());
+      return;
+    }
+    const Placement placement = *outcome.placement;
+    RC_ASSERT(placement.slots.size() == spec.slots);
+    RC_ASSERT(placement.groups == spec.groups);
+    RC_ASSERT(engine_.Release(key));
+    RC_ASSERT(engine_.Fingerprint() == before);
+    RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 7}).placement == placement);
+    model_.held[key] = placement;
+    const std::vector<size_t> ways = model_.Ways(spec);
+    const std::vector<Level> in_use = model_.LevelsInUse();
+    std::set<std::string> vertices;
+    for (const PlacedSlot& slot : placement.slots) {
+      const NodeSpec& node = model_.nodes.at(slot.node);
+      RC_ASSERT(node.schedulable && spec.constraint.Matches(node));
+      vertices.insert(GroupOf(node, std::span(in_use).first(ways.back())));
+      for (const SlotGroup& group : placement.groups) CheckWithinSize(slot.node, group.request);
+    }
+    RC_ASSERT(vertices.size() == 1u);
   }
 
   void CheckExplanation(const Jobspec& spec) {

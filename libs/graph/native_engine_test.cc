@@ -256,6 +256,154 @@ TEST_F(NativeEngineTest, ConstraintsFollowRelabelling) {
   EXPECT_THAT(Place(ssd), ElementsAre("n7"));
 }
 
+// Two zones of two racks of two nodes of 4 cores.
+class LevelsTest : public NativeEngineTest {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 8; ++i) {
+      NodeSpec node = Node("n" + std::to_string(i), {{"cpu", 4000}});
+      node.labels = {{"example.com/rack", i % 4 < 2 ? "r1" : "r2"}, {"zone", i < 4 ? "a" : "b"}};
+      Add(node);
+    }
+    ASSERT_TRUE(engine_.SetLevels({"zone", "room", "example.com/rack"}).ok());
+  }
+
+  static Jobspec Topology(uint32_t slots,
+                          const std::string& required,
+                          const std::string& preferred) {
+    Jobspec spec = Spec(slots, {{"cpu", 4000}});
+    spec.required_level = required;
+    spec.preferred_level = preferred;
+    spec.shape += " " + required + " " + preferred;
+    return spec;
+  }
+};
+
+TEST_F(LevelsTest, RequiredKeepsSlotsTogether) {
+  // In the order in which `first` goes: what was not used, the last first.
+  EXPECT_THAT(Place(Topology(2, "rack", "")), ElementsAre("n7", "n6"));
+  EXPECT_THAT(Place(Topology(3, "zone", "")), ElementsAre("n3", "n2", "n1"));
+  EXPECT_THAT(Place(Topology(3, "zone", "")), IsEmpty());
+  EXPECT_EQ(kind_, OutcomeKind::kBusy);
+  EXPECT_EQ(
+      Why(Topology(3, "zone", "")),
+      "zone: 2 of 3 slots fit now in the best of 2 zones; of 8 nodes 8 may be used, 8 are up, "
+      "3 have room for a slot");
+  EXPECT_THAT(Place(Topology(3, "rack", "")), IsEmpty());
+  EXPECT_EQ(kind_, OutcomeKind::kUnsatisfiable);
+  EXPECT_EQ(Why(Topology(3, "rack", "")),
+            "rack: at most 2 of 3 slots would fit in one rack if all nodes were up and empty");
+  EXPECT_EQ(Why(Topology(1, "room", "")), "room: no node has the label room");
+  EXPECT_EQ(Why(Topology(1, "row", "")),
+            "row: the pool has no such level; there is zone, room, rack");
+  EXPECT_THAT(Place(Topology(1, "row", "")), IsEmpty());
+  EXPECT_EQ(kind_, OutcomeKind::kUnsatisfiable);
+}
+
+TEST_F(LevelsTest, PreferredTriesWiderAndWider) {
+  EXPECT_THAT(Place(Topology(2, "", "rack")), ElementsAre("n7", "n6"));
+  // One rack is not enough, one zone is.
+  EXPECT_THAT(Place(Topology(3, "", "rack")), ElementsAre("n3", "n2", "n1"));
+  EXPECT_THAT(Place(Topology(3, "", "rack")), ElementsAre("n5", "n4", "n0"));
+  EXPECT_THAT(Place(Topology(3, "zone", "rack")), IsEmpty());
+}
+
+TEST_F(LevelsTest, RacksOfTheSameNameInOtherZonesAreOthers) {
+  ASSERT_TRUE(engine_.SetPolicy("lonode").ok());
+  EXPECT_THAT(Place(Topology(2, "rack", "")), ElementsAre("n0", "n1"));
+  EXPECT_THAT(Place(Topology(2, "rack", "")), ElementsAre("n2", "n3"));
+  EXPECT_THAT(Place(Topology(2, "rack", "")), ElementsAre("n4", "n5"));
+}
+
+TEST_F(LevelsTest, ANodeWithoutTheLabelIsInARackOfItsOwn) {
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(Place(Topology(2, "rack", "")).size(), 2u);
+  Add(Node("new", {{"cpu", 4000}}));
+  Add(Node("newer", {{"cpu", 4000}}));
+  EXPECT_THAT(Place(Topology(2, "rack", "")), IsEmpty());
+  EXPECT_THAT(Place(Topology(1, "rack", "")), ElementsAre("newer"));
+}
+
+TEST_F(LevelsTest, FollowRelabelling) {
+  ASSERT_EQ(Place(Topology(2, "rack", "")).size(), 2u);  // n7, n6
+  NodeSpec node = Node("n5", {{"cpu", 4000}});
+  node.ordinal = 5;
+  node.labels = {{"example.com/rack", "r2"}, {"zone", "b"}};
+  EXPECT_TRUE(engine_.UpdateNode(node)->grew);
+  ASSERT_TRUE(engine_.Release({"j0", 1, 0}));
+  EXPECT_THAT(Place(Topology(3, "rack", "")), ElementsAre("n7", "n6", "n5"));
+}
+
+TEST_F(LevelsTest, RefusesWhatIsNoLevel) {
+  EXPECT_THAT(Message(engine_.SetLevels({""})), HasSubstr("must be a node label"));
+  EXPECT_THAT(Message(engine_.SetLevels({"a/zone", "b/zone"})), HasSubstr("name is another"));
+  EXPECT_THAT(Message(engine_.SetLevels({"x=zone", "y=zone"})), HasSubstr("label is another"));
+  EXPECT_THAT(Message(engine_.SetLevels({"topology/node"})), HasSubstr("cannot be called"));
+  EXPECT_THAT(Message(engine_.SetLevels(std::vector<std::string>(9, "x"))), HasSubstr("at most 8"));
+}
+
+Jobspec LeaderAndWorkers(uint32_t workers, const std::string& level) {
+  const std::string slots =
+      R"({"type":"slot","label":"leader","count":1,"with":[{"type":"cpu","count":1000}]},)"
+      R"({"type":"slot","label":"worker","count":)" +
+      std::to_string(workers) + R"(,"with":[{"type":"cpu","count":4000}]})";
+  const auto spec = ParseJobspec(
+      R"({"version":1,"resources":[)" +
+      (level.empty() ? slots : R"({"type":")" + level + R"(","count":1,"with":[)" + slots + "]}") +
+      R"(],"tasks":[{"command":["x"],"slot":"worker","count":{"per_slot":1}}]})");
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return *spec;
+}
+
+TEST_F(LevelsTest, SlotsThatDifferAreMatchedAsOne) {
+  EXPECT_THAT(Place(LeaderAndWorkers(2, "")), ElementsAre("n5", "n7", "n6"));
+  ASSERT_TRUE(engine_.Release({"j0", 1, 0}));
+  // Not the leader in one rack and its worker in another; and no rack has room for one and two.
+  EXPECT_THAT(Place(LeaderAndWorkers(1, "rack")), ElementsAre("n6", "n7"));
+  EXPECT_THAT(Place(LeaderAndWorkers(2, "rack")), IsEmpty());
+  EXPECT_EQ(kind_, OutcomeKind::kUnsatisfiable);
+  EXPECT_EQ(Why(LeaderAndWorkers(2, "rack")),
+            "each of its 2 groups of slots fits now, but not all together");
+  EXPECT_THAT(Place(LeaderAndWorkers(2, "zone")), ElementsAre("n1", "n3", "n2"));
+  EXPECT_THAT(Place(LeaderAndWorkers(3, "zone")), IsEmpty());
+  EXPECT_EQ(kind_, OutcomeKind::kBusy);
+  EXPECT_EQ(Why(LeaderAndWorkers(3, "zone")),
+            "slot[1]: zone: 2 of 3 slots fit now in the best of 2 zones; of 8 nodes 8 may be used, "
+            "8 are up, 3 have room for a slot");
+}
+
+TEST_F(LevelsTest, TheHardestSlotsComeFirst) {
+  // A leader that went first would take the only large node.
+  Add(Node("large", {{"cpu", 64000}}));
+  const auto spec = ParseJobspec(R"({"version":1,"resources":[
+      {"type":"slot","label":"leader","count":1,"with":[{"type":"cpu","count":4000}]},
+      {"type":"slot","label":"worker","count":1,"with":[{"type":"cpu","count":64000}]}],
+      "tasks":[{"command":["x"],"slot":"worker","count":{"per_slot":1}}]})");
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(Place(*spec)[1], "large");
+}
+
+TEST_F(NativeEngineTest, Holders) {
+  AddNodes(2);
+  ASSERT_EQ(Place(Spec(1, {{"cpu", 3000}})).size(), 1u);  // j0 on n1
+  ASSERT_EQ(Place(Spec(1, {{"cpu", 2000}})).size(), 1u);  // j1 on n0
+  ASSERT_EQ(Place(Spec(1, {{"cpu", 1000}})).size(), 1u);  // j2 on n0
+  const Jobspec one = Spec(1, {{"cpu", 2000}});
+  ASSERT_THAT(Place(one), IsEmpty());
+  const Explanation why = engine_.Explain(one);
+  EXPECT_EQ(why.resource, "cpu");
+  EXPECT_EQ(why.nearest, "n0");
+  const std::vector<Holder> holders = engine_.HoldersOf(one, why);
+  ASSERT_EQ(holders.size(), 2u);
+  EXPECT_EQ(holders[0].key.job_id, "j1");
+  EXPECT_EQ(holders[0].amount, 2000);
+  EXPECT_EQ(holders[1].key.job_id, "j2");
+  // Of a gang all that hold some, wherever.
+  const Jobspec gang = Spec(3, {{"cpu", 1000}});
+  const std::vector<Holder> all = engine_.HoldersOf(gang, engine_.Explain(gang));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].key.job_id, "j0");
+}
+
 TEST_F(NativeEngineTest, RefusesWhatContradictsItself) {
   AddNodes(1);
   NodeSpec twin = Node("twin", {});
@@ -263,11 +411,23 @@ TEST_F(NativeEngineTest, RefusesWhatContradictsItself) {
   EXPECT_TRUE(absl::IsFailedPrecondition(engine_.AddNode(twin)));
   EXPECT_TRUE(absl::IsNotFound(engine_.UpdateNode(twin).status()));
   EXPECT_TRUE(absl::IsNotFound(engine_.RemoveNode("twin").status()));
-  Placement placement{.slots = {{0, "gone", false}}, .requests = {{"cpu", 1}}};
+  Placement placement{.slots = {{0, "gone", false}}, .groups = {{1, {{"cpu", 1}}}}};
   EXPECT_THAT(Message(engine_.Restore({"j", 1, 0}, placement)), HasSubstr("node gone"));
   placement.slots[0].released = true;
   EXPECT_TRUE(engine_.Restore({"j", 1, 0}, placement).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(engine_.Restore({"j", 1, 0}, placement)));
+  placement.groups[0].slots = 2;
+  EXPECT_THAT(Message(engine_.Restore({"k", 1, 0}, placement)), HasSubstr("are not those"));
+}
+
+TEST(Levels, NaturalOrder) {
+  EXPECT_TRUE(NaturallyBefore("rack-2", "rack-10"));
+  EXPECT_FALSE(NaturallyBefore("rack-10", "rack-2"));
+  EXPECT_TRUE(NaturallyBefore("a/r9", "b/r1"));
+  EXPECT_TRUE(NaturallyBefore("r01", "r1"));
+  EXPECT_FALSE(NaturallyBefore("r1", "r01"));
+  EXPECT_TRUE(NaturallyBefore("r", "r1"));
+  EXPECT_FALSE(NaturallyBefore("r1", "r1"));
 }
 
 TEST(FormatAmount, ForPeople) {

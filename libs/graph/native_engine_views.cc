@@ -45,7 +45,11 @@ void HashPlacement(const AllocationKey& key, const Placement& placement, Fnv* ha
   hash->Add(key.job_id);
   hash->Add(key.attempt);
   hash->Add(key.part);
-  HashAmounts(placement.requests, hash);
+  hash->Add(placement.groups.size());
+  for (const SlotGroup& group : placement.groups) {
+    hash->Add(group.slots);
+    HashAmounts(group.request, hash);
+  }
   hash->Add(static_cast<uint64_t>(placement.start_s));
   hash->Add(static_cast<uint64_t>(placement.duration_s));
   hash->Add(placement.slots.size());
@@ -112,7 +116,11 @@ std::vector<ResourceUsage> NativeEngine::Usage() const {
 
 uint64_t NativeEngine::Fingerprint() const {
   Fnv hash;
-  hash.Add(policy_);
+  hash.Add(graph_.policy());
+  for (const Level& level : graph_.levels()) {
+    hash.Add(level.name);
+    hash.Add(level.label);
+  }
   for (const auto& [ordinal, node] : table_.nodes()) {
     HashNode(node->spec, &hash);
     // Follows from the allocations; here so that a defect in the books shows.

@@ -69,10 +69,24 @@ void NodeTable::Replace(Node* node, NodeSpec spec) {
   for (const Amounts* amounts : {&spec.resources, &spec.foreign}) {
     for (const Amount& amount : *amounts) Number(amount.resource);
   }
-  if (spec.labels != node->spec.labels || spec.taints != node->spec.taints) ++version_;
+  const NodeSpec& before = node->spec;
+  if (spec.labels != before.labels || spec.taints != before.taints ||
+      spec.resources != before.resources) {
+    ++version_;
+  }
   schedulable_ += (spec.schedulable ? 1 : 0) - (node->spec.schedulable ? 1 : 0);
   node->spec = std::move(spec);
   Load(node);
+}
+
+int64_t NodeTable::Largest(std::string_view resource) const {
+  const auto number = numbers_.find(resource);
+  if (number == numbers_.end()) return 0;
+  int64_t largest = 0;
+  for (const auto& [ordinal, node] : by_ordinal_) {
+    largest = std::max(largest, node->capacity[number->second]);
+  }
+  return largest;
 }
 
 void NodeTable::Hold(Node* node, std::span<const Need> needs, int64_t slots) {

@@ -77,7 +77,9 @@ class NodeTable {
   const std::map<uint64_t, Node*>& nodes() const { return by_ordinal_; }
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
   uint32_t schedulable() const { return schedulable_; }
-  // Rises whenever nodes come or go, or labels or taints change.
+  // The most that one node has.
+  int64_t Largest(std::string_view resource) const;
+  // Rises whenever nodes come or go, or what they have, their labels or taints change.
   uint64_t version() const { return version_; }
 
  private:

@@ -68,6 +68,8 @@ struct JobRequest {
   bool constrained = false;
   Constraint constraint;
   std::vector<Toleration> tolerations;
+  // Everywhere above the slots; in jobspecs it is only above the first level that is named.
+  bool levels_may_be_left_out = false;
   // Equal for requests of the same resources, constraints and tolerations; never empty.
   std::string shape;
 };

@@ -47,14 +47,18 @@ class Planner {
     const auto type = std::find(types.begin(), types.end(), level.type);
     if (type == types.end()) return false;
     const auto depth = static_cast<uint32_t>(type - types.begin());
-    // Levels may be left out above the first that is named only.
-    if (&levels != &request_.levels && depth != next_depth_) return false;
+    if (!MayPass(levels) && depth != next_depth_) return false;
     next_depth_ = depth + 1;
     return depth == topology_.node_depth() ? AddNodes(levels) : AddAbove(levels, depth);
   }
 
+  // Whether levels of the graph may be left out above these.
+  bool MayPass(const Levels& levels) const {
+    return &levels == &request_.levels || request_.job.levels_may_be_left_out;
+  }
+
   bool AddSlotsOnAnyNodes(const Levels& levels) {
-    const bool at_nodes = &levels == &request_.levels || next_depth_ == topology_.node_depth();
+    const bool at_nodes = MayPass(levels) || next_depth_ == topology_.node_depth();
     // Runs of slots' scores: a walk knows them.
     if (!at_nodes || plan_.by_runs) return false;
     plan_.stages.push_back({topology_.node_depth(), FixedCount(levels.front()), &levels});

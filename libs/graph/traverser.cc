@@ -153,7 +153,8 @@ bool Traverser::Visit(
     SplitIntoSlots(v, fit, &found);
   } else {
     // A vertex held exclusively does not own what others contain too.
-    Explore(v, *fit.next, {!named, exclusive_here, exclusive_above}, &found);
+    const bool pristine_below = !named || request_->job.levels_may_be_left_out;
+    Explore(v, *fit.next, {pristine_below, exclusive_here, exclusive_above}, &found);
   }
   if (named) shared_before.swap(shared_seen_);
   *exclusive = exclusive_here;

@@ -56,7 +56,8 @@ class Traverser {
   };
   // How a vertex's children are visited.
   struct Descent {
-    bool pristine = false;          // no level of the request has been matched above
+    bool pristine = false;          // levels of the graph may be passed: none that the request
+                                    // names is above
     bool exclusive = false;         // what is found is held exclusively
     bool exclusive_shared = false;  // the same of children that other vertices contain too
     uint64_t shares = 1;            // how often what is found is wanted: so many slots

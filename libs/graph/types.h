@@ -65,10 +65,20 @@ struct PlacedSlot {
   friend bool operator==(const PlacedSlot&, const PlacedSlot&) = default;
 };
 
-// Where each slot is: slot i stands at index i.
+// Equal slots of a job.
+struct SlotGroup {
+  uint32_t slots = 0;
+  // Of one slot; every amount at least 1.
+  Amounts request;
+
+  friend bool operator==(const SlotGroup&, const SlotGroup&) = default;
+};
+
+// Where each slot is: slot i stands at index i. The first slots are those of the first group, and
+// so on.
 struct Placement {
   std::vector<PlacedSlot> slots;
-  Amounts requests;        // of one slot
+  std::vector<SlotGroup> groups;
   int64_t start_s = 0;     // whole seconds since the pool's beginning
   int64_t duration_s = 0;  // 0: unlimited
 

@@ -67,10 +67,14 @@ events::v1::Placement ToProto(const graph::Placement& placement) {
     added->set_node(slot.node);
     added->set_released(slot.released);
   }
-  for (const graph::Amount& amount : placement.requests) {
-    events::v1::Amount* added = proto.add_requests();
-    added->set_resource(amount.resource);
-    added->set_amount(amount.amount);
+  for (const graph::SlotGroup& group : placement.groups) {
+    events::v1::Placement::Group* added = proto.add_groups();
+    added->set_slots(group.slots);
+    for (const graph::Amount& amount : group.request) {
+      events::v1::Amount* request = added->add_requests();
+      request->set_resource(amount.resource);
+      request->set_amount(amount.amount);
+    }
   }
   proto.set_start_s(placement.start_s);
   proto.set_duration_s(placement.duration_s);
@@ -82,7 +86,9 @@ graph::Placement FromProto(const events::v1::Placement& proto) {
   for (const events::v1::Placement::Slot& slot : proto.slots()) {
     placement.slots.push_back({slot.slot(), slot.node(), slot.released()});
   }
-  placement.requests = ToAmounts(proto.requests());
+  for (const events::v1::Placement::Group& group : proto.groups()) {
+    placement.groups.push_back({group.slots(), ToAmounts(group.requests())});
+  }
   placement.start_s = proto.start_s();
   placement.duration_s = proto.duration_s();
   return placement;

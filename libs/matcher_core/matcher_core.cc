@@ -6,6 +6,7 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/fnv.h"
+#include "libs/graph/levels.h"
 #include "libs/matcher_core/codec.h"
 
 namespace fluxqueue::matcher_core {
@@ -154,7 +155,11 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
                            config.rules(),
                            kRules);
   }
-  RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), fmt::format("pool {}", pool_)));
+  const std::string where = fmt::format("pool {}", pool_);
+  const std::vector<std::string> levels(config.levels().begin(), config.levels().end());
+  RETURN_IF_ERROR(Annotate(graph::ParseLevels(levels).status(), where));
+  RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), where));
+  RETURN_IF_ERROR(Annotate(engine_->SetLevels(levels), where));
   *state_.mutable_config() = config;
   return absl::OkStatus();
 }
@@ -491,6 +496,9 @@ absl::Status MatcherCore::RestorePool(const Rows& rows) {
   }
   const absl::Status policy = engine_->SetPolicy(PolicyOf(state_.config()));
   if (!policy.ok()) return DataLoss("pool {}: {}", pool_, Message(policy));
+  const auto& levels = state_.config().levels();
+  const absl::Status set = engine_->SetLevels({levels.begin(), levels.end()});
+  if (!set.ok()) return DataLoss("pool {}: {}", pool_, Message(set));
   if (state_.last_cycle_id() == 0) return absl::OkStatus();
   const auto answer =
       std::find_if(rows.answers.begin(), rows.answers.end(), [this](const AnswerRow& row) {

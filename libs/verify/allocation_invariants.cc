@@ -14,12 +14,18 @@ std::map<std::pair<std::string, std::string>, NodeUse> UseByNode(const Snapshot&
   std::map<std::pair<std::string, std::string>, NodeUse> uses;
   for (const auto& [key, allocation] : snapshot.allocations) {
     if (allocation.released) continue;
-    for (const events::v1::Placement::Slot& slot : allocation.placement.slots()) {
-      if (slot.released()) continue;
-      NodeUse& use = uses[{allocation.pool, slot.node()}];
-      ++use.jobs[key.job_id];
-      for (const events::v1::Amount& amount : allocation.placement.requests()) {
-        use.ours[amount.resource()] += amount.amount();
+    const events::v1::Placement& placement = allocation.placement;
+    int next = 0;
+    for (const events::v1::Placement::Group& group : placement.groups()) {
+      const int end = std::min(next + static_cast<int>(group.slots()), placement.slots_size());
+      for (; next < end; ++next) {
+        const events::v1::Placement::Slot& slot = placement.slots(next);
+        if (slot.released()) continue;
+        NodeUse& use = uses[{allocation.pool, slot.node()}];
+        ++use.jobs[key.job_id];
+        for (const events::v1::Amount& amount : group.requests()) {
+          use.ours[amount.resource()] += amount.amount();
+        }
       }
     }
   }

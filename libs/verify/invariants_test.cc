@@ -24,7 +24,9 @@ events::v1::Placement MakePlacement(const std::vector<std::string>& nodes, int64
     slot->set_slot(static_cast<uint32_t>(i));
     slot->set_node(nodes[i]);
   }
-  auto* amount = placement.add_requests();
+  auto* group = placement.add_groups();
+  group->set_slots(static_cast<uint32_t>(nodes.size()));
+  auto* amount = group->add_requests();
   amount->set_resource("cpu");
   amount->set_amount(cpu);
   return placement;
@@ -213,7 +215,7 @@ const Case kCases[] = {
        AllocationRow other = Allocation(s, "over");
        other.key.job_id = "nobody";
        other.released = false;
-       other.placement.mutable_requests(0)->set_amount(1);
+       other.placement.mutable_groups(0)->mutable_requests(0)->set_amount(1);
        other.placement_hash = matcher_core::PlacementHash(other.placement);
        s.allocations[other.key] = other;
      },

@@ -146,10 +146,12 @@ class Others {
       slot->set_slot(static_cast<uint32_t>(i));
       slot->set_node(nodes[i]);
     }
-    auto* cpu = placement.add_requests();
+    auto* group = placement.add_groups();
+    group->set_slots(static_cast<uint32_t>(nodes.size()));
+    auto* cpu = group->add_requests();
     cpu->set_resource("cpu");
     cpu->set_amount(100);
-    auto* pods = placement.add_requests();
+    auto* pods = group->add_requests();
     pods->set_resource("pods");
     pods->set_amount(1);
     const std::string bytes = placement.SerializeAsString();

@@ -15,20 +15,29 @@ using graph::Jobspec;
 using nlohmann::json;
 
 std::string Write(const Jobspec& spec) {
-  json with = json::array();
-  for (const graph::Amount& amount : spec.request) {
-    with.push_back({{"type", amount.resource}, {"count", amount.amount}});
+  json resources = json::array();
+  for (const graph::SlotGroup& group : spec.groups) {
+    json with = json::array();
+    for (const graph::Amount& amount : group.request) {
+      with.push_back({{"type", amount.resource}, {"count", amount.amount}});
+    }
+    resources.push_back({{"type", "slot"},
+                         {"count", group.slots},
+                         {"label", fmt::format("pod{}", resources.size())},
+                         {"with", std::move(with)}});
+  }
+  if (!spec.required_level.empty()) {
+    resources = {{{"type", spec.required_level}, {"count", 1}, {"with", std::move(resources)}}};
   }
   json system = {{"duration", spec.duration_s}};
   for (const graph::Toleration& toleration : spec.tolerations) {
     system["constraints"]["tolerations"].push_back(toleration.text());
   }
-  return json{
-      {"version", 1},
-      {"resources",
-       {{{"type", "slot"}, {"count", spec.slots}, {"label", "pod"}, {"with", std::move(with)}}}},
-      {"tasks", {{{"command", {"pod"}}, {"slot", "pod"}, {"count", {{"per_slot", 1}}}}}},
-      {"attributes", {{"system", std::move(system)}}}}
+  if (!spec.preferred_level.empty()) system["topology"]["preferred"] = spec.preferred_level;
+  return json{{"version", 1},
+              {"resources", std::move(resources)},
+              {"tasks", {{{"command", {"pod"}}, {"slot", "pod0"}, {"count", {{"per_slot", 1}}}}}},
+              {"attributes", {{"system", std::move(system)}}}}
       .dump();
 }
 
@@ -36,7 +45,7 @@ void CheckWritten(const Jobspec& spec) {
   const std::string text = Write(spec);
   const auto again = graph::ParseJobspec(text);
   CHECK(again.ok(), "{}: {}", Message(again.status()), text);
-  CHECK(again->slots == spec.slots && again->request == spec.request &&
+  CHECK(again->slots == spec.slots && again->groups == spec.groups &&
             again->duration_s == spec.duration_s && Write(*again) == text,
         "{}",
         text);
@@ -49,10 +58,11 @@ void CheckMatch(const Jobspec& spec) {
     node.name = fmt::format("node{}", i);
     node.ordinal = i;
     node.resources = {{"cpu", 4000}, {"memory", int64_t{1} << 33}, {"pods", 10}};
-    node.labels = {{"disk", i == 0 ? "ssd" : "hdd"}};
+    node.labels = {{"disk", i == 0 ? "ssd" : "hdd"}, {"rack", i == 0 ? "a" : "b"}};
     if (i == 2) node.taints = {{"dedicated", "batch", "NoSchedule"}};
     CHECK(engine->AddNode(std::move(node)).ok());
   }
+  CHECK(engine->SetLevels({"zone", "rack"}).ok());
   const uint64_t before = engine->Fingerprint();
   const graph::AllocationKey key{"job", 0, 0};
   const auto outcome = engine->Match({.key = key, .jobspec = spec, .now_s = 0, .duration_s = 60});

@@ -116,14 +116,17 @@ void Place(const events::v1::Placement& placement, bool released, BindJob* job) 
     slot.node = placed.node();
     slot.released = released || placed.released();
   }
-  job->requests =
-      std::make_shared<kubernetes::Amounts>(kubernetes::ToAmounts(placement.requests()));
+  job->groups.clear();
+  for (const auto& group : placement.groups()) {
+    const size_t first = job->groups.empty() ? 0 : job->groups.back().end;
+    job->groups.push_back({first, first + group.slots(), kubernetes::ToAmounts(group.requests())});
+  }
   job->placed = true;
 }
 
 void PlaceNowhere(BindJob* job) {
   if (job->slots.size() < job->fact->slots()) job->slots.resize(job->fact->slots());
-  job->requests = std::make_shared<kubernetes::Amounts>();
+  job->groups.clear();
   job->placed = true;
 }
 

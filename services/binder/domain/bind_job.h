@@ -66,6 +66,13 @@ struct Failure {
   std::string message;
 };
 
+// Equal slots of a job: from `first` to before `end`.
+struct SlotGroup {
+  size_t first = 0;
+  size_t end = 0;
+  kubernetes::Amounts requests;  // of one
+};
+
 struct BindJob {
   int partition = 0;
   std::shared_ptr<const events::v1::JobFact> fact;  // the first of this attempt, or Stopping
@@ -79,7 +86,7 @@ struct BindJob {
   // From the matcher's placement.
   bool placed = false;
   Millis placement_at{0};  // when to look for it (again)
-  std::shared_ptr<const kubernetes::Amounts> requests;
+  std::vector<SlotGroup> groups;
   std::vector<Slot> slots;
 
   // Memory.

@@ -190,10 +190,12 @@ void PlannerHarness::PlaceJob(const std::string& job_id, uint32_t attempt, uint3
     slot->set_slot(i);
     slot->set_node(fmt::format("n{}", i));
   }
-  auto* cpu = row.placement.add_requests();
+  auto* group = row.placement.add_groups();
+  group->set_slots(slots);
+  auto* cpu = group->add_requests();
   cpu->set_resource("cpu");
   cpu->set_amount(1000);
-  auto* pods = row.placement.add_requests();
+  auto* pods = group->add_requests();
   pods->set_resource("pods");
   pods->set_amount(1);
   tables.placements[{job_id, attempt}] = row;

@@ -90,7 +90,7 @@ class SlotChooser {
   // Unset: it has to wait, for its predecessor or for any slot.
   std::optional<size_t> Choose(const PodFacts& pod) {
     const std::optional<size_t> chosen =
-        job_.workload().indexed() && pod.index >= 0 ? ForIndex(pod.index) : First();
+        job_.workload().indexed() && pod.index >= 0 ? ForIndex(pod) : First(pod);
     if (chosen.has_value()) {
       open_.erase(*chosen);
       indexes_.insert(pod.index);
@@ -99,20 +99,28 @@ class SlotChooser {
   }
 
  private:
-  std::optional<size_t> First() const {
-    if (open_.empty()) return std::nullopt;
-    return *open_.begin();
+  // Where slots differ, rather one that is just as large as the pod.
+  std::optional<size_t> First(const PodFacts& pod) const {
+    std::optional<size_t> chosen;
+    for (const SlotGroup& group : job_.groups) {
+      const auto open = open_.lower_bound(group.first);
+      if (open == open_.end() || *open >= group.end) continue;
+      if (pod.requests == group.requests) return *open;
+      if (!chosen && !kubernetes::Excess(pod.requests, group.requests)) chosen = *open;
+    }
+    return chosen;
   }
 
-  std::optional<size_t> ForIndex(int index) const {
-    if (indexes_.contains(index)) return std::nullopt;  // its predecessor has not gone
-    const auto own = static_cast<size_t>(index);
+  // The slots of Jobs are equal.
+  std::optional<size_t> ForIndex(const PodFacts& pod) const {
+    if (indexes_.contains(pod.index)) return std::nullopt;  // its predecessor has not gone
+    const auto own = static_cast<size_t>(pod.index);
     if (open_.contains(own)) return own;
     if (job_.OneCompletionEach()) return std::nullopt;
     // More indexes than slots: rather one that was used, its own index may be still to come.
     const auto used = std::find_if(
         open_.begin(), open_.end(), [this](size_t i) { return job_.slots[i].bound_once; });
-    return used == open_.end() ? First() : *used;
+    return used == open_.end() ? First(pod) : *used;
   }
 
   const BindJob& job_;
@@ -132,10 +140,19 @@ std::vector<const PodFacts*> WaitingPods(const PlanContext& context, const BindJ
   return waiting;
 }
 
-// False: one of them does not fit into a slot of this job.
+// In what the pod asks for more than any slot of the job has; unset: it fits one.
+std::optional<std::string> ExcessOf(const PodFacts& pod, const BindJob& job) {
+  std::optional<std::string> excess;
+  for (const SlotGroup& group : job.groups) {
+    excess = kubernetes::Excess(pod.requests, group.requests);
+    if (!excess.has_value()) break;
+  }
+  return excess;
+}
+
 bool AllFit(const std::vector<const PodFacts*>& pods, BindJob* job) {
   for (const PodFacts* pod : pods) {
-    const std::optional<std::string> excess = kubernetes::Excess(pod->requests, *job->requests);
+    const std::optional<std::string> excess = ExcessOf(*pod, *job);
     if (!excess.has_value()) continue;
     SetFailure(
         job,

@@ -1,0 +1,545 @@
+#include "libs/graph/cluster_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/graph/slot_requests.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+// What others use of a node is held by a job with this bit and the node's ordinal.
+constexpr JobNumber kForeign = JobNumber{1} << 63;
+// Unique ids: nodes' are their ordinals, groups' and resources' are behind them.
+constexpr int64_t kFirstGroup = int64_t{1} << 40;
+constexpr int64_t kFirstLeaf = int64_t{1} << 60;
+// Groups of nodes without the label come behind those that a label names.
+constexpr int64_t kFirstOwn = int64_t{1} << 32;
+// A node can have so much of a resource, whatever it says: sums over all nodes have room.
+constexpr int64_t kMostOfOne = int64_t{1} << 46;
+// As long as a graph lasts; see GeneralEngine.
+constexpr int64_t kForEver = int64_t{100} * 365 * 24 * 3600;
+constexpr size_t kMaxShapes = 1024;
+
+// Those that tell nodes apart, and do not hold more of them than is asked for.
+constexpr std::array<std::string_view, 3> kPolicies = {"first", "lonode", "hinode"};
+
+// `first`, but which node a slot is on does not count: what was found first is taken.
+constexpr std::string_view kFirst =
+    "policy=high node_centric=false node_exclusive=false stop_on_1_matches=true";
+
+std::string_view OnGraph(std::string_view policy) {
+  return policy == "first" ? kFirst : policy;
+}
+
+// A cluster without nodes.
+std::unique_ptr<GeneralEngine> EmptyCluster(std::string_view policy) {
+  ResourceGraph graph;
+  Vertex cluster;
+  cluster.type = graph.InternType("cluster");
+  cluster.basename = "cluster";
+  cluster.name = "cluster0";
+  cluster.paths.emplace_back(ResourceGraph::kContainment, "/cluster0");
+  CHECK(graph.AddVertex(std::move(cluster)).ok());
+  auto engine = GeneralEngine::Make(
+      std::move(graph),
+      {.policy = OnGraph(policy), .prune_filters = "ALL:cpu", .remembers_use = false});
+  CHECK(engine.ok());
+  return *std::move(engine);
+}
+
+int64_t OrderOfOwn(const Node& node) {
+  return kFirstOwn + static_cast<int64_t>(node.spec.ordinal);
+}
+
+int64_t SizeOf(const Node& node, size_t resource) {
+  return std::min(node.capacity[resource], kMostOfOne);
+}
+
+}  // namespace
+
+ClusterGraph::ClusterGraph(NodeTable* table) : table_(*table), engine_(EmptyCluster(policy_)) {}
+
+absl::Status ClusterGraph::SetPolicy(std::string_view policy) {
+  if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
+    return InvalidArgument(
+        "policy \"{}\": the native engine knows {}", policy, fmt::join(kPolicies, ", "));
+  }
+  RETURN_IF_ERROR(engine_->SetPolicy(OnGraph(policy)));
+  policy_ = policy;
+  return absl::OkStatus();
+}
+
+// ---- levels
+
+void ClusterGraph::SetLevels(std::vector<Level> levels) {
+  if (levels == levels_) return;
+  levels_ = std::move(levels);
+  labelled_.clear();
+  for (const auto& [ordinal, node] : table_.nodes()) CountLabels(node->spec, 1);
+  stale_ = true;
+}
+
+void ClusterGraph::CountLabels(const NodeSpec& spec, int direction) {
+  for (const Level& level : levels_) {
+    if (LabelOf(spec, level.label) == nullptr) continue;
+    uint32_t& count = labelled_[level.label];
+    count += static_cast<uint32_t>(direction);
+    if (count == 0) labelled_.erase(level.label);
+  }
+}
+
+std::vector<Level> ClusterGraph::LevelsInUse() const {
+  std::vector<Level> in_use;
+  for (const Level& level : levels_) {
+    if (labelled_.contains(level.label)) in_use.push_back(level);
+  }
+  return in_use;
+}
+
+bool ClusterGraph::FindGroup(const Node& node, Group** group) {
+  *group = nullptr;
+  if (LevelsInUse() != in_use_) return false;
+  for (size_t depth = 0; depth < in_use_.size(); ++depth) {
+    const std::string name = GroupOf(node.spec, std::span(in_use_).first(depth + 1));
+    const auto known = groups_.find(name);
+    if (known != groups_.end()) {
+      *group = known->second.get();
+      continue;
+    }
+    // The order of those with a label follows from all of them.
+    if (LabelOf(node.spec, in_use_[depth].label) != nullptr) return false;
+    *group = AddGroup(name, depth, *group, OrderOfOwn(node));
+  }
+  return true;
+}
+
+ClusterGraph::Group* ClusterGraph::AddGroup(const std::string& name,
+                                            size_t depth,
+                                            Group* above,
+                                            int64_t order) {
+  auto group = std::make_unique<Group>();
+  group->above = above;
+  group->order = order;
+  Vertex vertex;
+  vertex.type = engine_->InternType(in_use_[depth].name);
+  vertex.name = name.substr(name.rfind('/') + 1);
+  vertex.id = order;
+  vertex.uniq_id = kFirstGroup + order;
+  const VertexId parent = above != nullptr ? above->vertex : engine_->graph().root();
+  group->vertex = AddVertex(std::move(vertex), "/cluster0/" + name, parent);
+  group->edge = engine_->graph().vertex(group->vertex).in.front();
+  return groups_.emplace(name, std::move(group)).first->second.get();
+}
+
+// Of each level those that labels name, in their order; then those of nodes without the label.
+void ClusterGraph::AddGroups() {
+  const auto parent_of = [this](const std::string& name) {
+    const auto above = groups_.find(name.substr(0, name.rfind('/')));
+    return above == groups_.end() ? nullptr : above->second.get();
+  };
+  for (size_t depth = 0; depth < in_use_.size(); ++depth) {
+    std::set<std::string, decltype(&NaturallyBefore)> named(&NaturallyBefore);
+    std::vector<const Node*> unnamed;
+    for (const auto& [ordinal, node] : table_.nodes()) {
+      if (LabelOf(node->spec, in_use_[depth].label) == nullptr) {
+        unnamed.push_back(node);
+      } else {
+        named.insert(GroupOf(node->spec, std::span(in_use_).first(depth + 1)));
+      }
+    }
+    int64_t order = 0;
+    for (const std::string& name : named) AddGroup(name, depth, parent_of(name), order++);
+    for (const Node* node : unnamed) {
+      const std::string name = GroupOf(node->spec, std::span(in_use_).first(depth + 1));
+      AddGroup(name, depth, parent_of(name), OrderOfOwn(*node));
+    }
+  }
+}
+
+void ClusterGraph::Rebuild() {
+  stale_ = false;
+  in_use_ = LevelsInUse();
+  groups_.clear();
+  planted_.clear();
+  by_vertex_.clear();
+  ways_.clear();
+  next_leaf_ = 0;
+  engine_ = EmptyCluster(policy_);
+  AddGroups();
+  for (const auto& [ordinal, node] : table_.nodes()) {
+    Group* group = nullptr;
+    CHECK(FindGroup(*node, &group), "node {}", node->spec.name);
+    Plant(node, group);
+  }
+}
+
+uint64_t ClusterGraph::Group::weight() const {
+  return live_slots == 0 ? GraphState::kUntouched : static_cast<uint64_t>(free_cpu);
+}
+
+// ---- nodes
+
+void ClusterGraph::Add(Node* node) {
+  CountLabels(node->spec, 1);
+  if (stale_) return;
+  Group* group = nullptr;
+  if (FindGroup(*node, &group)) {
+    Plant(node, group);
+  } else {
+    stale_ = true;
+  }
+}
+
+void ClusterGraph::Update(Node* node, const NodeSpec& before) {
+  CountLabels(before, -1);
+  CountLabels(node->spec, 1);
+  if (stale_) return;
+  Group* group = nullptr;
+  if (FindGroup(*node, &group) && planted_.at(node).group == group) {
+    Tend(node);
+  } else {
+    stale_ = true;
+  }
+}
+
+void ClusterGraph::Remove(Node* node) {
+  CountLabels(node->spec, -1);
+  if (stale_) return;
+  engine_->Cancel(kForeign | node->spec.ordinal);
+  const Planted planted = planted_.at(node);
+  const Vertex& vertex = engine_->graph().vertex(node->here.vertex);
+  CHECK(engine_->RemoveSubgraph(std::string(vertex.paths.front().second)).ok());
+  by_vertex_.erase(node->here.vertex);
+  planted_.erase(node);
+  CountAbove(planted.group, -planted.free_cpu, -planted.live_slots);
+  if (LevelsInUse() != in_use_) stale_ = true;
+}
+
+VertexId ClusterGraph::AddVertex(Vertex vertex, std::string_view path, VertexId parent) {
+  vertex.basename = engine_->graph().types()[vertex.type];
+  vertex.paths.emplace_back(ResourceGraph::kContainment, path);
+  const auto added = engine_->AddVertex(std::move(vertex), parent);
+  CHECK(added.ok(), "{}", Message(added.status()));
+  return *added;
+}
+
+std::string ClusterGraph::PathOf(const Node& node) const {
+  const std::string group = GroupOf(node.spec, in_use_);
+  return "/cluster0/" + group + (group.empty() ? "" : "/") + node.spec.name;
+}
+
+void ClusterGraph::Plant(Node* node, Group* group) {
+  Vertex vertex;
+  vertex.type = engine_->InternType("node");
+  vertex.name = node->spec.name;
+  vertex.id = static_cast<int64_t>(node->spec.ordinal);
+  vertex.rank = vertex.id;
+  vertex.uniq_id = vertex.id + 1;
+  const VertexId parent = group != nullptr ? group->vertex : engine_->graph().root();
+  const VertexId v = AddVertex(std::move(vertex), PathOf(*node), parent);
+  node->here = {v, engine_->graph().vertex(v).in.front()};
+  node->leaves.assign(table_.resources().size(), {});
+  by_vertex_[v] = node;
+  planted_[node].group = group;
+  Tend(node);
+}
+
+Node::Leaf ClusterGraph::LeafOf(Node* node, size_t resource) {
+  Node::Leaf& leaf = node->leaves[resource];
+  if (leaf.edge != kNoEdge) return leaf;
+  Vertex vertex;
+  vertex.type = engine_->InternType(table_.resources()[resource]);
+  vertex.name = table_.resources()[resource];
+  vertex.uniq_id = kFirstLeaf + next_leaf_++;
+  vertex.rank = static_cast<int64_t>(node->spec.ordinal);
+  vertex.size = SizeOf(*node, resource);
+  vertex.divisible = true;
+  const std::string path = PathOf(*node) + "/" + table_.resources()[resource];
+  const VertexId v = AddVertex(std::move(vertex), path, node->here.vertex);
+  leaf = {v, engine_->graph().vertex(v).in.front()};
+  return leaf;
+}
+
+void ClusterGraph::Tend(Node* node) {
+  engine_->SetUp(node->here.vertex, node->spec.schedulable);
+  engine_->SetProperties(node->here.vertex, node->spec.labels);
+  engine_->SetTaints(node->here.vertex, node->spec.taints);
+  for (const Amount& amount : node->spec.resources) LeafOf(node, table_.Number(amount.resource));
+  for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
+    const Node::Leaf& leaf = node->leaves[resource];
+    const int64_t size = SizeOf(*node, resource);
+    if (leaf.edge == kNoEdge || engine_->graph().vertex(leaf.vertex).size == size) continue;
+    engine_->Resize(leaf.vertex, size);
+  }
+  HoldForeign(node);
+  Reorder(node);
+}
+
+void ClusterGraph::HoldForeign(Node* node) {
+  const JobNumber number = kForeign | node->spec.ordinal;
+  engine_->Cancel(number);
+  Holding holding;
+  holding.duration_s = kForEver;
+  for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
+    const Node::Leaf& leaf = node->leaves[resource];
+    const int64_t amount = std::min(node->foreign[resource], kMostOfOne);
+    if (leaf.edge == kNoEdge || amount == 0) continue;
+    holding.vertices.push_back({leaf.vertex, leaf.edge, amount, true});
+  }
+  if (holding.vertices.empty()) return;
+  holding.vertices.push_back({node->here.vertex, node->here.edge, 1, false});
+  for (const Group* group = planted_.at(node).group; group != nullptr; group = group->above) {
+    holding.vertices.push_back({group->vertex, group->edge, 1, false});
+  }
+  holding.vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
+  CHECK(engine_->Restore(number, holding).ok());
+}
+
+void ClusterGraph::CountAbove(Group* group, int64_t free_cpu, int64_t live_slots) {
+  for (; group != nullptr; group = group->above) {
+    group->free_cpu += free_cpu;
+    group->live_slots += live_slots;
+    if (engine_->graph().vertex(group->vertex).out.empty()) continue;
+    engine_->SetTryOrder(group->vertex, group->weight());
+  }
+}
+
+void ClusterGraph::Reorder(Node* node) {
+  if (stale_) return;
+  Planted& planted = planted_.at(node);
+  const int64_t free = node->free[NodeTable::kCpu];
+  const int64_t more_free = free - std::exchange(planted.free_cpu, free);
+  const int64_t more_slots = node->live_slots - std::exchange(planted.live_slots, node->live_slots);
+  CountAbove(planted.group, more_free, more_slots);
+  if (engine_->graph().vertex(node->here.vertex).out.empty()) return;
+  engine_->SetTryOrder(
+      node->here.vertex,
+      node->live_slots == 0 ? GraphState::kUntouched : static_cast<uint64_t>(free));
+}
+
+// ---- the match
+
+const std::vector<SlotRequests>& ClusterGraph::WaysToMeet(const Jobspec& jobspec) {
+  const auto known = ways_.find(jobspec.shape);
+  if (known != ways_.end()) return known->second;
+  if (ways_.size() >= kMaxShapes) ways_.clear();
+  return ways_.emplace(jobspec.shape, graph::WaysToMeet(jobspec, levels_, in_use_)).first->second;
+}
+
+bool ClusterGraph::Try(JobNumber number, const JobRequest& request) {
+  const auto answer = engine_->Match(MatchOperation::kAllocate, number, request);
+  CHECK(answer.ok(), "{}", Message(answer.status()));
+  return answer->status == MatchStatus::kAllocated;
+}
+
+std::optional<ClusterGraph::Shares> ClusterGraph::Match(JobNumber first, const Jobspec& jobspec) {
+  for (const SlotRequests& way : WaysToMeet(jobspec)) {
+    if (jobspec.groups.size() == 1) {
+      if (Try(first, way.requests.front())) return SharesOf(first, jobspec);
+      continue;
+    }
+    for (const std::vector<uint32_t>& order : OrdersOf(jobspec)) {
+      if (TryTogether(first, way, order)) return SharesOf(first, jobspec);
+    }
+  }
+  return std::nullopt;
+}
+
+bool ClusterGraph::TryTogether(JobNumber first,
+                               const SlotRequests& way,
+                               const std::vector<uint32_t>& order) {
+  const size_t depth = way.level.has_value() ? DepthOf(*way.level) + 1 : 0;
+  const auto levels = std::span(in_use_).first(depth);
+  JobRequest leader = way.requests[order.front()];
+  while (Try(first + order.front(), leader)) {
+    const NodeSpec& node = AnyNodeOf(first + order.front()).spec;
+    const std::string where = GroupOf(node, levels);
+    size_t placed = 1;
+    for (; placed < order.size(); ++placed) {
+      const JobRequest& request = way.requests[order[placed]];
+      const bool fits = depth == 0 ? Try(first + order[placed], request)
+                                   : Try(first + order[placed],
+                                         Constrained(request, InGroupOf(node, levels), where));
+      if (!fits) break;
+    }
+    if (placed == order.size()) return true;
+    for (size_t i = 0; i < placed; ++i) engine_->Cancel(first + order[i]);
+    if (depth == 0) return false;
+    leader = Constrained(leader, Constraint::Not(InGroupOf(node, levels)), "not " + where);
+  }
+  return false;
+}
+
+std::vector<std::vector<uint32_t>> ClusterGraph::OrdersOf(const Jobspec& jobspec) const {
+  // The largest part of any node's resource that one slot takes.
+  std::vector<double> hardness;
+  for (const SlotGroup& slots : jobspec.groups) {
+    double part = 0;
+    for (const Amount& amount : slots.request) {
+      part =
+          std::max(part,
+                   static_cast<double>(amount.amount) /
+                       static_cast<double>(std::max<int64_t>(1, table_.Largest(amount.resource))));
+    }
+    hardness.push_back(part);
+  }
+  std::vector<uint32_t> order(jobspec.groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&hardness](uint32_t a, uint32_t b) {
+    return hardness[a] > hardness[b];
+  });
+  std::vector<std::vector<uint32_t>> orders = {order};
+  for (size_t i = 1; i < order.size(); ++i) {
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(i), order.end());
+    orders.push_back(order);
+    order = orders.front();
+  }
+  return orders;
+}
+
+bool ClusterGraph::CouldEver(const Jobspec& jobspec) {
+  const std::vector<SlotRequests>& ways = WaysToMeet(jobspec);
+  if (ways.empty()) return false;
+  // The last way asks least.
+  for (const JobRequest& request : ways.back().requests) {
+    const auto answer = engine_->Match(MatchOperation::kSatisfiability, 0, request);
+    CHECK(answer.ok(), "{}", Message(answer.status()));
+    if (answer->status != MatchStatus::kMatched) return false;
+  }
+  if (jobspec.groups.size() == 1) return true;
+  // Each for itself does; together they are tried on the same nodes, empty and up.
+  Ever& ever = ever_[jobspec.shape];
+  if (ever.version != table_.version()) ever = {table_.version(), FitsWhenEmpty(jobspec)};
+  return ever.could;
+}
+
+bool ClusterGraph::FitsWhenEmpty(const Jobspec& jobspec) const {
+  NodeTable nodes;
+  for (const auto& [ordinal, node] : table_.nodes()) {
+    NodeSpec spec = node->spec;
+    spec.schedulable = true;
+    spec.foreign.clear();
+    std::erase_if(spec.taints, IsCondition);
+    nodes.Add(std::move(spec));
+  }
+  ClusterGraph empty(&nodes);
+  empty.SetLevels(levels_);
+  CHECK(empty.SetPolicy(policy_).ok());
+  empty.Rebuild();
+  return empty.Match(0, jobspec).has_value();
+}
+
+// ---- what is held
+
+size_t ClusterGraph::DepthOf(const Level& level) const {
+  return static_cast<size_t>(std::find(in_use_.begin(), in_use_.end(), level) - in_use_.begin());
+}
+
+const Node& ClusterGraph::AnyNodeOf(JobNumber number) const {
+  for (const HeldVertex& held : engine_->Find(number)->vertices) {
+    const auto node = by_vertex_.find(held.vertex);
+    if (node != by_vertex_.end()) return *node->second;
+  }
+  CHECK(false, "job {} holds no node", number);
+}
+
+ClusterGraph::Shares ClusterGraph::SharesOf(JobNumber first, const Jobspec& jobspec) const {
+  Shares shares;
+  for (uint32_t group = 0; group < jobspec.groups.size(); ++group) {
+    AddShares(first + group, jobspec.groups[group], group, &shares);
+  }
+  return shares;
+}
+
+void ClusterGraph::AddShares(JobNumber number,
+                             const SlotGroup& slots,
+                             uint32_t group,
+                             Shares* shares) const {
+  const Holding& holding = *engine_->Find(number);
+  const auto begin = static_cast<ptrdiff_t>(shares->size());
+  for (size_t i = 1; i < holding.vertices.size(); ++i) {
+    const auto node = by_vertex_.find(holding.vertices[i].vertex);
+    if (node == by_vertex_.end()) continue;
+    // What stands before a node is a resource of it.
+    const HeldVertex& leaf = holding.vertices[i - 1];
+    for (const Amount& amount : slots.request) {
+      if (amount.resource != engine_->graph().TypeName(leaf.vertex)) continue;
+      shares->push_back({node->second, group, leaf.amount / amount.amount});
+    }
+  }
+  std::sort(shares->begin() + begin, shares->end(), [this](const Share& a, const Share& b) {
+    return Before(*a.node, *b.node);
+  });
+}
+
+bool ClusterGraph::Before(const Node& a, const Node& b) const {
+  const int groups = Compare(planted_.at(&a).group, planted_.at(&b).group);
+  if (groups != 0) return groups < 0;
+  if (policy_ != "first") {
+    const bool high = policy_.starts_with("hi");
+    return high ? a.spec.ordinal > b.spec.ordinal : a.spec.ordinal < b.spec.ordinal;
+  }
+  const auto rank = [](const Node& node) {
+    return node.live_slots == 0 ? std::numeric_limits<int64_t>::max() : node.free[NodeTable::kCpu];
+  };
+  return std::pair(rank(a), a.spec.ordinal) > std::pair(rank(b), b.spec.ordinal);
+}
+
+int ClusterGraph::Compare(const Group* a, const Group* b) const {
+  if (a == b) return 0;
+  const int above = Compare(a->above, b->above);
+  if (above != 0) return above;
+  if (policy_ == "first") {
+    return std::pair(a->weight(), a->order) > std::pair(b->weight(), b->order) ? -1 : 1;
+  }
+  return (a->order < b->order) == policy_.starts_with("lo") ? -1 : 1;
+}
+
+void ClusterGraph::Hold(JobNumber first,
+                        const Shares& shares,
+                        std::span<const std::vector<Need>> needs) {
+  if (stale_) return;
+  Release(first, needs.size());
+  for (uint32_t slots = 0; slots < needs.size(); ++slots) {
+    Holding holding;
+    holding.duration_s = kForEver;
+    // Groups of the cluster's levels by depth, the deepest first.
+    std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>> above;
+    for (const Share& share : shares) {
+      if (share.group != slots) continue;
+      for (const Need& need : needs[slots]) {
+        const Node::Leaf leaf = LeafOf(share.node, need.resource);
+        holding.vertices.push_back({leaf.vertex, leaf.edge, need.amount * share.slots, true});
+      }
+      holding.vertices.push_back({share.node->here.vertex, share.node->here.edge, 1, false});
+      size_t depth = in_use_.size();
+      for (const Group* group = planted_.at(share.node).group; group != nullptr;
+           group = group->above) {
+        above[depth--].emplace(group->vertex, group->edge);
+      }
+    }
+    if (holding.vertices.empty()) continue;
+    for (const auto& [depth, groups] : above) {
+      for (const auto& [vertex, edge] : groups) {
+        holding.vertices.push_back({vertex, edge, 1, false});
+      }
+    }
+    holding.vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
+    CHECK(engine_->Restore(first + slots, holding).ok());
+  }
+}
+
+void ClusterGraph::Release(JobNumber first, size_t groups) {
+  if (stale_) return;
+  for (size_t group = 0; group < groups; ++group) engine_->Cancel(first + group);
+}
+
+}  // namespace fluxqueue::graph

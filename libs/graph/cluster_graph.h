@@ -1,0 +1,155 @@
+// Kubernetes nodes as a graph for the general engine, and what pods ask for as requests on it:
+//
+//   cluster ─► zone ─► rack ─► node ─► cpu | memory | pods | …      one divisible vertex a resource
+//              levels that the nodes' labels name (levels.h)
+//
+// What others use of a node is held by a job of their own, so that it takes room and not capacity.
+//
+// The graph follows from the node table, the levels and the policy: where it would have to change
+// its shape (a level, or a vertex of one, that was not there), it is only noted, and made anew when
+// it is needed. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libs/graph/general_engine.h"
+#include "libs/graph/jobspec.h"
+#include "libs/graph/levels.h"
+#include "libs/graph/node_table.h"
+#include "libs/graph/slot_requests.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::graph {
+
+class ClusterGraph {
+ public:
+  // Equal slots on one node.
+  struct Share {
+    Node* node = nullptr;
+    uint32_t group = 0;  // of the jobspec's slots
+    int64_t slots = 0;
+  };
+  using Shares = std::vector<Share>;
+
+  // `table` must outlive it; where its nodes are in the graph is written to them.
+  explicit ClusterGraph(NodeTable* table);
+
+  // InvalidArgument, with the names that are known.
+  absl::Status SetPolicy(std::string_view policy);
+  const std::string& policy() const { return policy_; }
+  void SetLevels(std::vector<Level> levels);
+  const std::vector<Level>& levels() const { return levels_; }
+  // Those of them that some node's label names.
+  std::vector<Level> LevelsInUse() const;
+
+  // The node has come, has changed (all but its name and ordinal), is going.
+  void Add(Node* node);
+  void Update(Node* node, const NodeSpec& before);
+  void Remove(Node* node);
+  // What is free on it has changed.
+  void Reorder(Node* node);
+
+  // To be made anew, and then all that is held to be held again, before the next Match or
+  // CouldEver.
+  bool is_stale() const { return stale_; }
+  void Rebuild();
+
+  // Holds all slots of the jobspec as jobs `first` … `first` + groups − 1; or none. The shares of
+  // each group follow on each other, in the policy's order, which keeps those of one zone or rack
+  // together.
+  std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec);
+  // Whether it would fit if all nodes were up and nothing were held.
+  bool CouldEver(const Jobspec& jobspec);
+
+  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held.
+  // `needs`: of a slot, by group. Nothing when the graph is stale: see Rebuild.
+  void Hold(JobNumber first, const Shares& shares, std::span<const std::vector<Need>> needs);
+  void Release(JobNumber first, size_t groups);
+
+ private:
+  // A vertex of a level.
+  struct Group {
+    VertexId vertex = 0;
+    EdgeId edge = kNoEdge;
+    Group* above = nullptr;  // null: the cluster
+    int64_t order = 0;       // among its siblings
+    // Of all nodes below.
+    int64_t free_cpu = 0;
+    int64_t live_slots = 0;
+
+    uint64_t weight() const;
+  };
+  // What is known of a node beside the table.
+  struct Planted {
+    Group* group = nullptr;  // null: the cluster
+    // As counted in the groups above.
+    int64_t free_cpu = 0;
+    int64_t live_slots = 0;
+  };
+  std::string PathOf(const Node& node) const;
+  void CountLabels(const NodeSpec& spec, int direction);
+  // The group in which the node is; null, and the graph is stale, when it is not there yet.
+  bool FindGroup(const Node& node, Group** group);
+  Group* AddGroup(const std::string& name, size_t depth, Group* above, int64_t order);
+  void AddGroups();
+  VertexId AddVertex(Vertex vertex, std::string_view path, VertexId parent);
+  void Plant(Node* node, Group* group);
+  // Everything but name, ordinal and group may have changed.
+  void Tend(Node* node);
+  // The resource's vertex below the node; made when it has none.
+  Node::Leaf LeafOf(Node* node, size_t resource);
+  void HoldForeign(Node* node);
+  void CountAbove(Group* group, int64_t free_cpu, int64_t live_slots);
+
+  const std::vector<SlotRequests>& WaysToMeet(const Jobspec& jobspec);
+  bool Try(JobNumber number, const JobRequest& request);
+  // The groups of slots, in this order; all below the vertex of the level where the first one is.
+  bool TryTogether(JobNumber first, const SlotRequests& way, const std::vector<uint32_t>& order);
+  // In which orders groups of slots are tried: the one that is hardest to place first, then each of
+  // the others first.
+  std::vector<std::vector<uint32_t>> OrdersOf(const Jobspec& jobspec) const;
+  bool FitsWhenEmpty(const Jobspec& jobspec) const;
+  size_t DepthOf(const Level& level) const;
+  const Node& AnyNodeOf(JobNumber number) const;
+  Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;
+  void AddShares(JobNumber number, const SlotGroup& slots, uint32_t group, Shares* shares) const;
+  bool Before(const Node& a, const Node& b) const;
+  // Negative, 0, positive.
+  int Compare(const Group* a, const Group* b) const;
+
+  NodeTable& table_;
+  std::string policy_ = "first";
+  std::vector<Level> levels_;
+  // By label: how many nodes have it. Those of levels only.
+  std::map<std::string, uint32_t, std::less<>> labelled_;
+  bool stale_ = false;
+
+  // What follows from these.
+  std::vector<Level> in_use_;
+  std::unique_ptr<GeneralEngine> engine_;
+  // By depth and GroupOf.
+  std::unordered_map<std::string, std::unique_ptr<Group>> groups_;
+  std::unordered_map<const Node*, Planted> planted_;
+  std::unordered_map<VertexId, Node*> by_vertex_;
+  int64_t next_leaf_ = 0;
+  // By the jobspec's shape.
+  std::unordered_map<std::string, std::vector<SlotRequests>> ways_;
+  // Of jobspecs whose slots differ, by shape: whether they could ever be met, on the nodes of that
+  // version of the table.
+  struct Ever {
+    uint64_t version = 0;
+    bool could = false;
+  };
+  std::unordered_map<std::string, Ever> ever_;
+};
+
+}  // namespace fluxqueue::graph
