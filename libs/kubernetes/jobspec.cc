@@ -21,20 +21,32 @@ absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateCon
   return DemandOfPod(complete);
 }
 
-std::string MakeJobspec(const PodDemand& demand, uint32_t slots, Millis duration) {
+std::string MakeJobspec(const PodDemand& demand,
+                        uint32_t slots,
+                        Millis duration,
+                        const Topology& topology) {
   std::string with;
   for (const auto& [resource, amount] : demand.requests) {
     with += fmt::format(
         "{}{{\"type\":{},\"count\":{}}}", with.empty() ? "" : ",", JsonString(resource), amount);
   }
-  return fmt::format(
-      R"({{"version":1,"resources":[{{"type":"slot","count":{},"label":"pod","with":[{}]}}],)"
-      R"("tasks":[{{"command":["pod"],"slot":"pod","count":{{"per_slot":1}}}}],)"
-      R"("attributes":{{"system":{{"duration":{},"constraints":{}}}}}}})",
-      slots,
-      with,
-      (duration.count() + 999) / 1000,
-      demand.constraint);
+  std::string resources =
+      fmt::format(R"({{"type":"slot","count":{},"label":"pod","with":[{}]}})", slots, with);
+  if (!topology.required.empty()) {
+    resources = fmt::format(
+        R"({{"type":{},"count":1,"with":[{}]}})", JsonString(topology.required), resources);
+  }
+  std::string preferred;
+  if (!topology.preferred.empty()) {
+    preferred = fmt::format(R"("topology":{{"preferred":{}}},)", JsonString(topology.preferred));
+  }
+  return fmt::format(R"({{"version":1,"resources":[{}],)"
+                     R"("tasks":[{{"command":["pod"],"slot":"pod","count":{{"per_slot":1}}}}],)"
+                     R"("attributes":{{"system":{{"duration":{},{}"constraints":{}}}}}}})",
+                     resources,
+                     (duration.count() + 999) / 1000,
+                     preferred,
+                     demand.constraint);
 }
 
 }  // namespace fluxqueue::kubernetes

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "libs/base/clock.h"
+#include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/quantity.h"
 #include "libs/kubernetes/requests.h"
@@ -26,9 +27,12 @@ absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod);
 // Of a template: completed first.
 absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateContext& context);
 
-// Canonical RFC 14 version 1: `slots` slots of the demand, resources sorted by name, keys in a
-// fixed order, so that equal demands have equal bytes. `duration` is given in whole seconds,
-// rounded up; 0: unlimited.
-std::string MakeJobspec(const PodDemand& demand, uint32_t slots, Millis duration);
+// Canonical RFC 14 version 1 (libs/graph/jobspec.h): `slots` slots of the demand, resources sorted
+// by name, keys in a fixed order, so that equal demands have equal bytes. `duration` is given in
+// whole seconds, rounded up; 0: unlimited.
+std::string MakeJobspec(const PodDemand& demand,
+                        uint32_t slots,
+                        Millis duration,
+                        const Topology& topology);
 
 }  // namespace fluxqueue::kubernetes

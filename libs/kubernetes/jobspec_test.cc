@@ -1,5 +1,6 @@
 #include "libs/kubernetes/jobspec.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
@@ -8,6 +9,8 @@
 
 namespace fluxqueue::kubernetes {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr const char* kTerms =
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
@@ -218,8 +221,19 @@ TEST(Submission, OfAPodTakesItAsItIs) {
 
 TEST(Jobspec, DurationIsRoundedUp) {
   PodDemand demand{Mode::kDirect, {{"pods", 1}}, "{}"};
-  EXPECT_NE(MakeJobspec(demand, 1, Millis(1)).find("\"duration\":1,"), std::string::npos);
-  EXPECT_NE(MakeJobspec(demand, 1, Millis(0)).find("\"duration\":0,"), std::string::npos);
+  EXPECT_THAT(MakeJobspec(demand, 1, Millis(1), {}), HasSubstr("\"duration\":1,"));
+  EXPECT_THAT(MakeJobspec(demand, 1, Millis(0), {}), HasSubstr("\"duration\":0,"));
+}
+
+TEST(Jobspec, Topology) {
+  const PodDemand demand{Mode::kDirect, {{"pods", 1}}, "{}"};
+  EXPECT_EQ(
+      MakeJobspec(demand, 2, Millis(0), {.required = "zone", .preferred = "rack"}),
+      R"({"version":1,"resources":[{"type":"zone","count":1,"with":[{"type":"slot","count":2,)"
+      R"("label":"pod","with":[{"type":"pods","count":1}]}]}],)"
+      R"("tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],)"
+      R"("attributes":{"system":{"duration":0,"topology":{"preferred":"rack"},)"
+      R"("constraints":{}}}})");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace fluxqueue::kubernetes {
 namespace {
 
 constexpr std::array kUserKeys = {
-    kQueueKey, kPriorityKey, kDurationKey, kHoldKey, kCancelKey, kManagedLabel};
+    kQueueKey, kPriorityKey, kDurationKey, kTopologyKey, kHoldKey, kCancelKey, kManagedLabel};
 constexpr std::array kOurKeys = {kPoolLabel,
                                  kHeldLabel,
                                  kGate,
@@ -25,12 +25,11 @@ constexpr std::array kOurKeys = {kPoolLabel,
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
 constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",
                                                          "fluxqueue.io/exit"};
-constexpr std::array<std::string_view, 7> kLaterKeys = {"fluxqueue.io/group-name",
+constexpr std::array<std::string_view, 6> kLaterKeys = {"fluxqueue.io/group-name",
                                                         "fluxqueue.io/group-size",
                                                         "fluxqueue.io/group-timeout",
                                                         "fluxqueue.io/depends-on",
                                                         "fluxqueue.io/jobspec",
-                                                        "fluxqueue.io/topology",
                                                         "fluxqueue.io/exclusive"};
 
 template <typename List>
@@ -141,6 +140,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
   RETURN_IF_ERROR(Take(kQueueKey, labels, annotations, ParseQueueName, &keys.queue));
   RETURN_IF_ERROR(Take(kPriorityKey, labels, annotations, ParsePriority, &keys.priority));
   RETURN_IF_ERROR(Take(kDurationKey, labels, annotations, ParseDuration, &keys.duration));
+  RETURN_IF_ERROR(Take(kTopologyKey, labels, annotations, ParseTopology, &keys.topology));
   RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
   RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
   RETURN_IF_ERROR(Take(kManagedLabel, labels, {}, ParseBool, &managed));
@@ -155,6 +155,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
   if (!keys.queue) keys.queue = from_template->queue;
   if (!keys.priority) keys.priority = from_template->priority;
   if (!keys.duration) keys.duration = from_template->duration;
+  if (!keys.topology) keys.topology = from_template->topology;
   keys.hold = keys.hold || from_template->hold;
   return keys;
 }
@@ -180,6 +181,49 @@ absl::StatusOr<Millis> ParseDuration(std::string_view text) {
       "\"{}\" is not a duration: allowed are seconds (\"90\") or a sum of h, m, s and ms "
       "(\"1h30m\", \"90s\"), a century at most; \"0\" means unlimited",
       text);
+}
+
+absl::StatusOr<Topology> ParseTopology(std::string_view text) {
+  const auto trim = [](std::string_view part) {
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    return part;
+  };
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '-' || c == '_' || c == '.';
+    });
+  };
+  Topology topology;
+  std::string_view rest = text;
+  bool good = true;
+  while (good) {
+    const size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    const size_t colon = part.find(':');
+    const std::string_view key = trim(part.substr(0, colon));
+    const std::string_view level = colon == part.npos ? "" : trim(part.substr(colon + 1));
+    std::string* const value = key == "required"    ? &topology.required
+                               : key == "preferred" ? &topology.preferred
+                                                    : nullptr;
+    good = value != nullptr && value->empty() && is_name(level);
+    if (good) *value = level;
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  if (good) return topology;
+  return InvalidArgument(
+      "\"{}\": allowed are \"required: LEVEL\", \"preferred: LEVEL\", or both with a comma between "
+      "them; LEVEL is one of the pool's, such as zone or rack",
+      text);
+}
+
+std::string FormatTopology(const Topology& topology) {
+  std::string text;
+  if (!topology.required.empty()) text = "required: " + topology.required;
+  if (topology.preferred.empty()) return text;
+  return text + (text.empty() ? "" : ", ") + "preferred: " + topology.preferred;
 }
 
 absl::StatusOr<bool> ParseBool(std::string_view text) {

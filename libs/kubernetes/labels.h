@@ -27,6 +27,7 @@ inline constexpr std::string_view kPriorityKey = "fluxqueue.io/priority";
 inline constexpr std::string_view kDurationKey = "fluxqueue.io/duration";
 inline constexpr std::string_view kHoldKey = "fluxqueue.io/hold";
 inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
+inline constexpr std::string_view kTopologyKey = "fluxqueue.io/topology";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
 inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
 
@@ -45,11 +46,21 @@ inline constexpr std::string_view kSuspendedByAnnotation = "fluxqueue.io/suspend
 inline constexpr std::string_view kSuspendedByUs = "fluxqueue";
 inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
 
+// Levels of the cluster (zone, rack …) within one vertex of which all pods of a job must be, or
+// rather are. Empty: any.
+struct Topology {
+  std::string required;
+  std::string preferred;
+
+  friend bool operator==(const Topology&, const Topology&) = default;
+};
+
 // What a user asked for on one object. Unset: not said.
 struct UserKeys {
   std::optional<std::string> queue;
   std::optional<int32_t> priority;
   std::optional<Millis> duration;  // 0: unlimited
+  std::optional<Topology> topology;
   bool hold = false;
   bool cancel = false;
 };
@@ -57,7 +68,7 @@ struct UserKeys {
 // Reads the keys above from labels and annotations. InvalidArgument names key, value and what is
 // allowed: a bad value, a key that is there as label and as annotation with different values, a key
 // of ours that no version knows (a typing error), or one that this version cannot honour yet
-// (groups, topology, exclusive, jobspec, depends-on).
+// (groups, exclusive, jobspec, depends-on).
 absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations);
 
 // A Job's own keys, and where they are silent its template's.
@@ -65,6 +76,10 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job);
 
 // "90" (seconds), "90s", "1h30m", "500ms"; "0": unlimited.
 absl::StatusOr<Millis> ParseDuration(std::string_view text);
+// "required: rack", "preferred: rack", or both: "required: zone, preferred: rack".
+absl::StatusOr<Topology> ParseTopology(std::string_view text);
+// The same the other way; "" for neither.
+std::string FormatTopology(const Topology& topology);
 // "true" or "false".
 absl::StatusOr<bool> ParseBool(std::string_view text);
 

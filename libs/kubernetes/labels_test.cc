@@ -46,11 +46,40 @@ TEST(Duration, IsSecondsOrASum) {
   }
 }
 
+TEST(Topology, Parses) {
+  const std::pair<const char*, Topology> rows[] = {
+      {"required: rack", {.required = "rack", .preferred = {}}},
+      {"preferred:zone", {.required = {}, .preferred = "zone"}},
+      {"preferred: rack, required: zone", {.required = "zone", .preferred = "rack"}},
+  };
+  for (const auto& [text, topology] : rows) {
+    const auto parsed = ParseTopology(text);
+    ASSERT_TRUE(parsed.ok()) << text;
+    EXPECT_EQ(*parsed, topology) << text;
+    EXPECT_EQ(*ParseTopology(FormatTopology(*parsed)), topology) << text;
+  }
+  for (const char* text : {"",
+                           "rack",
+                           "required",
+                           "required:",
+                           "required: a b",
+                           "required: rack,",
+                           "required: a, required: b",
+                           "wanted: rack"}) {
+    EXPECT_EQ(Message(ParseTopology(text).status()),
+              fmt::format("\"{}\": allowed are \"required: LEVEL\", \"preferred: LEVEL\", or both "
+                          "with a comma between them; LEVEL is one of the pool's, such as zone or "
+                          "rack",
+                          text));
+  }
+}
+
 TEST(UserKeys, AreTakenFromLabelsAndAnnotations) {
   const auto keys = ParseUserKeys({{"fluxqueue.io/queue", "gpu.a-1"}, {"app", "x"}},
                                   {{"fluxqueue.io/priority", "-7"},
                                    {"fluxqueue.io/duration", "2m"},
                                    {"fluxqueue.io/hold", "true"},
+                                   {"fluxqueue.io/topology", "required: rack"},
                                    {"fluxqueue.io/cancel", "false"},
                                    {"fluxqueue.io/job-id", "ours"}});
   ASSERT_TRUE(keys.ok()) << keys.status();
@@ -58,6 +87,7 @@ TEST(UserKeys, AreTakenFromLabelsAndAnnotations) {
   EXPECT_EQ(keys->priority, -7);
   EXPECT_EQ(keys->duration, Millis(120'000));
   EXPECT_TRUE(keys->hold);
+  EXPECT_EQ(keys->topology->required, "rack");
   EXPECT_FALSE(keys->cancel);
   EXPECT_FALSE(ParseUserKeys({}, {})->queue);
 }
@@ -91,10 +121,11 @@ TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
       {{},
        {{"fluxqueue.io/prio", "1"}},
        "fluxqueue.io/prio=\"1\": no such key; known are fluxqueue.io/queue, fluxqueue.io/priority, "
-       "fluxqueue.io/duration, fluxqueue.io/hold, fluxqueue.io/cancel, fluxqueue.io/managed"},
+       "fluxqueue.io/duration, fluxqueue.io/topology, fluxqueue.io/hold, fluxqueue.io/cancel, "
+       "fluxqueue.io/managed"},
       {{},
-       {{"fluxqueue.io/topology", "required: rack"}},
-       "fluxqueue.io/topology=\"required: rack\": this version of Fluxqueue cannot honour it; "
+       {{"fluxqueue.io/exclusive", "true"}},
+       "fluxqueue.io/exclusive=\"true\": this version of Fluxqueue cannot honour it; "
        "remove it"},
   };
   for (const Row& row : rows) {

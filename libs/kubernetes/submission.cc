@@ -52,7 +52,8 @@ JobSubmitted Assemble(const UserKeys& keys,
   submitted.set_hold(keys.hold);
   auto* spec = submitted.mutable_spec();
   spec->set_slots(slots);
-  spec->set_jobspec(MakeJobspec(demand, slots, duration.value_or(Millis(0))));
+  spec->set_jobspec(
+      MakeJobspec(demand, slots, duration.value_or(Millis(0)), keys.topology.value_or(Topology())));
   return submitted;
 }
 

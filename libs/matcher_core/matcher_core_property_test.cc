@@ -42,7 +42,7 @@ class LogWriter {
       case 3:
         return Gone(Name(random), "uid-" + std::to_string(Roll(random, 2)));
       case 4:
-        return Roll(random, 4) == 0 ? Synced() : Configured(Policy(random));
+        return Roll(random, 4) == 0 ? Synced() : Configured(Policy(random), Levels(random));
       case 5:
       case 6:
       case 7:
@@ -69,6 +69,11 @@ class LogWriter {
     auto* label = node.add_labels();
     label->set_key("half");
     label->set_value(std::to_string(Roll(random, 2)));
+    if (Roll(random, 4) != 0) {
+      auto* zone = node.add_labels();
+      zone->set_key("zone");
+      zone->set_value(std::to_string(Roll(random, 3)));
+    }
     if (Roll(random, 3) == 0) {
       auto* foreign = node.add_foreign();
       foreign->set_resource("cpu");
@@ -80,6 +85,10 @@ class LogWriter {
   Envelope Submit(Random& random) {
     if (Roll(random, 10) == 0) return Submitted(Job(random), 1, "{");
     const uint32_t slots = 1 + Roll(random, 4);
+    if (slots > 1 && Roll(random, 3) == 0) {
+      const int64_t cpu = 250 * static_cast<int64_t>(1 + Roll(random, 5));
+      return Submitted(Job(random), slots, GroupsText(slots, cpu));
+    }
     const char* property = Roll(random, 3) == 0 ? "half=1" : "";
     return Submitted(Job(random),
                      slots,
@@ -96,6 +105,11 @@ class LogWriter {
   static std::string Job(Random& random) { return "job" + std::to_string(Roll(random, 20)); }
   static std::string Policy(Random& random) {
     return std::vector<std::string>{"first", "lonode", "hinode", "", "unknown"}[Roll(random, 5)];
+  }
+
+  static std::vector<std::string> Levels(Random& random) {
+    return std::vector<std::vector<std::string>>{
+        {}, {"zone"}, {"zone"}, {"zone", "rack"}, {"zone", "zone"}}[Roll(random, 5)];
   }
 
   uint64_t cycle_ = 0;

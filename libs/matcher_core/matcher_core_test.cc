@@ -158,9 +158,35 @@ TEST_F(MatcherCoreTest, BadJobspecsAreInvalidOutcomesNotPoison) {
   Feed(Submitted("two", 2, JobspecText(3, 1000)));
   const CycleAnswered answer = Ask(Cycle(1, {"bad", "two", "unknown"}));
   for (const Outcome& outcome : answer.outcomes()) EXPECT_EQ(outcome.kind(), Outcome::KIND_INVALID);
-  EXPECT_THAT(answer.outcomes(0).reason(), HasSubstr("resources: must be a list of one slot"));
+  EXPECT_THAT(answer.outcomes(0).reason(), HasSubstr("resources: must be a list of slots"));
   EXPECT_THAT(answer.outcomes(1).reason(), HasSubstr("asks for 3 slots"));
   EXPECT_THAT(answer.outcomes(2).reason(), HasSubstr("no jobspec of part 0"));
+}
+
+TEST_F(MatcherCoreTest, LevelsAreThePoolsAndSlotsMayDiffer) {
+  EXPECT_THAT(Message(Handle(Configured("first", {"zone", "zone"}))),
+              HasSubstr("pool default: levels: \"zone\": the name is another level's"));
+  Feed(Configured("first", {"zone"}));
+  for (const auto& [name, zone] : {std::pair("n0", "a"), std::pair("n1", "b")}) {
+    events::v1::Node node = MakeNode(name, 2000);
+    auto* label = node.add_labels();
+    label->set_key("zone");
+    label->set_value(zone);
+    Feed(Upserted(node));
+  }
+  Feed(Submitted("wide", 3, GroupsText(3, 1000)));
+  Feed(Submitted("close", 2, GroupsText(2, 1000)));
+  Feed(Synced());
+  const auto answer = Ask(Cycle(1, {"wide", "close"}));
+  EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_UNSATISFIABLE) << answer.outcomes(0).reason();
+  ASSERT_EQ(answer.outcomes(1).kind(), Outcome::KIND_ALLOCATED) << answer.outcomes(1).reason();
+  const auto rows = core_.TakeChanges().allocations;
+  ASSERT_EQ(rows.size(), 1u);
+  events::v1::Placement placement;
+  ASSERT_TRUE(placement.ParseFromString(rows[0].placement));
+  ASSERT_EQ(placement.groups_size(), 2);
+  EXPECT_EQ(placement.groups(0).requests(0).amount(), 500);
+  EXPECT_EQ(placement.slots(0).node(), placement.slots(1).node());
 }
 
 TEST_F(MatcherCoreTest, ANewerRevisionReplacesTheJobspec) {

@@ -81,10 +81,21 @@ inline Envelope Synced() {
   return message;
 }
 
-inline Envelope Configured(const std::string& policy) {
+// A leader of half a core and `slots` − 1 workers, all in one zone.
+inline std::string GroupsText(uint32_t slots, int64_t cpu) {
+  return R"({"version":1,"resources":[{"type":"zone","count":1,"with":[)"
+         R"({"type":"slot","count":1,"label":"leader","with":[{"type":"cpu","count":500}]},)"
+         R"({"type":"slot","count":)" +
+         std::to_string(slots - 1) + R"(,"label":"worker","with":[{"type":"cpu","count":)" +
+         std::to_string(cpu) +
+         R"(}]}]}],"tasks":[{"command":["pod"],"slot":"worker","count":{"per_slot":1}}]})";
+}
+
+inline Envelope Configured(const std::string& policy, const std::vector<std::string>& levels = {}) {
   Envelope message;
   message.mutable_pool_configured()->set_engine("native");
   message.mutable_pool_configured()->set_policy(policy);
+  for (const std::string& level : levels) message.mutable_pool_configured()->add_levels(level);
   return message;
 }
 

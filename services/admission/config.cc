@@ -2,6 +2,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
+#include "libs/graph/levels.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -31,6 +32,7 @@ config::Section Describe(AdmissionConfig::Pool* pool) {
       .Duration("retry_min", &pool->retry_min, 10ms, 1h)
       .Duration("retry_max", &pool->retry_max, 10ms, 24h)
       .Int("max_attempts", &pool->max_attempts, 0, 1'000'000)
+      .Rule([pool]() { return graph::ParseLevels(pool->levels).status(); })
       .Rule([pool]() -> absl::Status {
         if (pool->retry_min <= pool->retry_max) return absl::OkStatus();
         return InvalidArgument("retry_min {} is more than retry_max {}",

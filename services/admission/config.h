@@ -7,7 +7,9 @@
 //     max_jobspec: 256KiB
 //     sweep_interval: 10m      # full list, compared with the rows
 //     pool:                    # how the cores of every pool decide
-//       {engine: native, policy: first, levels: [topology.kubernetes.io/zone],
+//       {engine: native, policy: first,
+//        levels: [topology.kubernetes.io/zone, topology.kubernetes.io/block,
+//                 topology.kubernetes.io/rack],    # node labels, or name=label; outermost first
 //        unsatisfiable_grace: 5s, answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts:
 //        0}
 #pragma once
@@ -38,7 +40,9 @@ struct AdmissionConfig {
   struct Pool {
     std::string engine = "native";
     std::string policy = "first";
-    std::vector<std::string> levels{"topology.kubernetes.io/zone"};
+    std::vector<std::string> levels{"topology.kubernetes.io/zone",
+                                    "topology.kubernetes.io/block",
+                                    "topology.kubernetes.io/rack"};
     Millis unsatisfiable_grace{std::chrono::seconds(5)};
     Millis answer_deadline{std::chrono::seconds(5)};
     Millis retry_min{std::chrono::seconds(1)};

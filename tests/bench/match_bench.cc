@@ -2,8 +2,9 @@
 // 4 gpus in racks of 40; jobs of one node and 4 cores unless said. One thread; a parsed request to
 // a placement. Each row is measured for a bounded time.
 //
-// Two rows are of another kind: how long a pool takes to load its Kubernetes nodes, and how much
-// memory a graph has when it is full of jobs.
+// Rows that begin with "pods" are the matcher's engine, with Kubernetes nodes and pods by name. Two
+// rows are of another kind: how long a pool takes to load its nodes, and how much memory a graph
+// has when it is full of jobs.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -151,11 +152,12 @@ class Bench {
     if (Wants("reserve, 1,000 mixed jobs")) Reserve(policy);
     if (Wants("16 nodes in a rack, half of all")) Gangs(policy);
     if (Wants("write R")) WriteR(policy);
+    Pods();
     return std::move(results_);
   }
 
  private:
-  bool Wants(const std::string& row) const { return row.find(only_) != std::string::npos; }
+  bool Wants(std::string_view row) const { return row.find(only_) != std::string_view::npos; }
 
   std::unique_ptr<GeneralEngine> Make(const std::string& policy) const {
     auto engine = GeneralEngine::Make(MakeGraph(nodes_),
@@ -218,7 +220,7 @@ class Bench {
     return 0;
   }
 
-  void Load() {
+  std::vector<graph::NodeSpec> KubernetesNodes() const {
     std::vector<graph::NodeSpec> nodes(static_cast<size_t>(nodes_));
     for (size_t i = 0; i < nodes.size(); ++i) {
       nodes[i].name = fmt::format("node{}", i);
@@ -227,19 +229,69 @@ class Bench {
                             {"memory", int64_t{128} << 30},
                             {"nvidia.com/gpu", kGpus},
                             {"pods", 110}};
-      nodes[i].labels = {{"kubernetes.io/hostname", nodes[i].name}};
+      nodes[i].labels = {{"kubernetes.io/hostname", nodes[i].name},
+                         {"topology.kubernetes.io/rack", fmt::format("r{}", i / kNodesPerRack)}};
+    }
+    return nodes;
+  }
+
+  static graph::Jobspec Pods(int64_t count, const std::string& level = "") {
+    std::string slots = fmt::format(
+        R"({{"type": "slot", "count": {}, "label": "s", "with": [{{"type": "cpu", "count": 4000}},
+            {{"type": "memory", "count": 4294967296}}, {{"type": "pods", "count": 1}}]}})",
+        count);
+    if (!level.empty()) {
+      slots = fmt::format(R"({{"type": "{}", "count": 1, "with": [{}]}})", level, slots);
+    }
+    const auto jobspec = graph::ParseJobspec(fmt::format(
+        R"({{"version": 1, "resources": [{}],
+            "tasks": [{{"command": ["x"], "slot": "s", "count": {{"per_slot": 1}}}}]}})",
+        slots));
+    CHECK(jobspec.ok());
+    return *jobspec;
+  }
+
+  void Pods() {
+    constexpr std::string_view kRows[] = {
+        "pods, one", "pods, 16 in one rack", "pods, refused", "pods, why refused"};
+    if (!std::any_of(std::begin(kRows), std::end(kRows), [this](auto row) { return Wants(row); })) {
+      return;
     }
     const auto engine = graph::MakeNativeEngine();
-    const auto jobspec = graph::ParseJobspec(
-        R"({"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s",
-            "with": [{"type": "cpu", "count": 4000}]}],
-            "tasks": [{"command": ["x"], "slot": "s", "count": {"per_slot": 1}}],
-            "attributes": {"system": {}}})");
-    CHECK(jobspec.ok());
+    for (graph::NodeSpec& node : KubernetesNodes()) CHECK(engine->AddNode(std::move(node)).ok());
+    const auto key = [](JobNumber job) {
+      return graph::AllocationKey{fmt::format("job-{}", job), 1, 0};
+    };
+    const auto fill = [&](std::string_view row, const graph::Jobspec& jobspec) {
+      const auto once = [&](JobNumber job) {
+        return engine->Match({.key = key(job), .jobspec = jobspec}).placement != nullptr;
+      };
+      const auto empty = [&](JobNumber last) {
+        for (JobNumber job = 1; job <= last; ++job) engine->Release(key(job));
+      };
+      Measure(std::string(row), once, empty);
+      while (engine->allocations() > 0) empty(engine->allocations());
+    };
+    fill(kRows[0], Pods(1));
+    CHECK(engine->SetLevels({"topology.kubernetes.io/rack"}).ok());
+    fill(kRows[1], Pods(16, "rack"));
+    CHECK(engine->Match({.key = key(0), .jobspec = Pods(8 * nodes_)}).placement != nullptr);
+    const graph::Jobspec one = Pods(1);
+    Measure(std::string(kRows[2]), [&](JobNumber job) {
+      return engine->Match({.key = key(job), .jobspec = one}).placement == nullptr;
+    });
+    Measure(std::string(kRows[3]), [&](JobNumber) { return engine->Explain(one).slots_now == 0; });
+  }
+
+  void Load() {
+    std::vector<graph::NodeSpec> nodes = KubernetesNodes();
+    const auto engine = graph::MakeNativeEngine();
+    const graph::Jobspec one = Pods(1);
     const auto begun = Clock::now();
+    CHECK(engine->SetLevels({"topology.kubernetes.io/rack"}).ok());
     for (graph::NodeSpec& node : nodes) CHECK(engine->AddNode(std::move(node)).ok());
     // The first match completes it.
-    CHECK(engine->Match({.key = {"job", 1, 0}, .jobspec = *jobspec}).placement != nullptr);
+    CHECK(engine->Match({.key = {"job", 1, 0}, .jobspec = one}).placement != nullptr);
     results_.push_back({.row = "load from Kubernetes nodes",
                         .text = fmt::format("{:.1f} ms", Seconds(Clock::now() - begun) * 1e3),
                         .nodes = nodes_});

@@ -1,5 +1,6 @@
 // What users do, on a whole system: every kind of workload, waiting, refusal, hold, cancel, delete,
 // a node that goes.
+#include <absl/strings/str_split.h>
 #include <gmock/gmock.h>
 
 #include "tests/e2e/system_test_base.h"
@@ -7,6 +8,8 @@
 namespace fluxqueue::e2e {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::Eq;
 using ::testing::HasSubstr;
 
 class WorkloadsTest : public SystemTest {
@@ -109,6 +112,56 @@ spec:
       {"get", "pod", "pinned", "-n", "e2e", "-o", "jsonpath={.spec.schedulerName}"});
   ASSERT_TRUE(scheduler.ok());
   EXPECT_EQ(*scheduler, "default-scheduler");
+}
+
+TEST_F(WorkloadsTest, AGangStaysInOneZoneOrSaysWhyNot) {
+  const auto nodes = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"});
+  ASSERT_TRUE(nodes.ok()) << Message(nodes.status());
+  const std::vector<std::string> names = absl::StrSplit(*nodes, ' ');
+  ASSERT_EQ(names.size(), 4u);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string zone = i < 2 ? "a" : "b";
+    ASSERT_TRUE(
+        system_->Kubectl({"label", "node", names[i], "topology.kubernetes.io/zone=" + zone}).ok());
+  }
+  const auto annotated = [](const std::string& topology) {
+    return "{fluxqueue.io/topology: \"" + topology + "\"}";
+  };
+  // Four pods of which one node has room for one: two zones would do, one does not.
+  Apply(JobYaml("wide",
+                {.parallelism = 4,
+                 .completions = 4,
+                 .cpu = "5",
+                 .annotations = annotated("required: zone")}));
+  ExpectState("wide", "Rejected");
+  EXPECT_EQ(MessageOf("wide"),
+            "zone: at most 2 of 4 slots would fit in one zone if all nodes were up and empty");
+  Apply(JobYaml("wished",
+                {.parallelism = 4,
+                 .completions = 4,
+                 .cpu = "5",
+                 .annotations = annotated("preferred: zone")}));
+  ExpectState("wished", "Succeeded");
+  Apply(JobYaml("close",
+                {.parallelism = 2,
+                 .completions = 2,
+                 .cpu = "5",
+                 .annotations = annotated("required: zone")}));
+  ExpectState("close", "Succeeded");
+  const auto placed = system_->Kubectl({"get",
+                                        "pods",
+                                        "-n",
+                                        "e2e",
+                                        "-l",
+                                        "batch.kubernetes.io/job-name=close",
+                                        "-o",
+                                        "jsonpath={.items[*].spec.nodeName}"});
+  ASSERT_TRUE(placed.ok()) << Message(placed.status());
+  EXPECT_THAT(*placed,
+              AnyOf(Eq(names[0] + " " + names[1]),
+                    Eq(names[1] + " " + names[0]),
+                    Eq(names[2] + " " + names[3]),
+                    Eq(names[3] + " " + names[2])));
 }
 
 TEST_F(WorkloadsTest, AJobLargerThanTheClusterIsRefusedWithTheResource) {

@@ -44,7 +44,8 @@ examples_end() {
   local output
   output=$(up) || fail "tools/up" "$output"
   # The last table it has shown, without its times.
-  expect "how the examples end" "job-full-1 Succeeded
+  expect "how the examples end" "job-close Succeeded
+job-full-1 Succeeded
 job-full-2 Succeeded
 job-gang Succeeded
 job-hello Succeeded

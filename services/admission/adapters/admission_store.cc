@@ -18,7 +18,7 @@ constexpr Statement kLoadQueues{"admission_load_queues", "select queue, pool, co
 constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
-    "       hold, cancelled, duration_ms, requests::text, demand_hash from workloads"};
+    "       hold, cancelled, duration_ms, requests::text, demand_hash, topology from workloads"};
 
 constexpr Statement kWritePools{"admission_write_pools",
                                 "insert into pools (pool, partition, config) "
@@ -34,19 +34,20 @@ constexpr Statement kDeleteQueues{"admission_delete_queues",
 constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
-    "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash) "
+    "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology) "
     "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash "
+    "  cancelled, duration, requests::jsonb, hash, topology "
     "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
     "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
-    "  $13::bigint[], $14::text[], $15::bigint[]) "
+    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[]) "
     "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "       cancelled, duration, requests, hash) "
+    "       cancelled, duration, requests, hash, topology) "
     "on conflict (uid) do update set queue = excluded.queue, "
     "  resource_version = excluded.resource_version, revision = excluded.revision, "
     "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
     "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
-    "  requests = excluded.requests, demand_hash = excluded.demand_hash"};
+    "  requests = excluded.requests, demand_hash = excluded.demand_hash, "
+    "  topology = excluded.topology"};
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
 
@@ -79,6 +80,9 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
     row.requests.emplace(resource, amount.get<int64_t>());
   }
   row.demand_hash = static_cast<uint64_t>(columns[14].as<int64_t>());
+  if (const auto topology = columns[15].as<std::string>(); !topology.empty()) {
+    ASSIGN_OR_RETURN(row.topology, kubernetes::ParseTopology(topology));
+  }
   return row;
 }
 
@@ -113,7 +117,7 @@ void WriteCatalog(pqxx::transaction_base& tx, const CatalogChanges& changes) {
 }
 
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
-  postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests;
+  postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
   postgres::BigintArray revisions, slots, priorities, durations, hashes;
   postgres::BoolArray holds, cancelled;
   for (const WorkloadRow& row : rows) {
@@ -136,6 +140,7 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     }
     requests.Add(nlohmann::json(row.requests).dump());
     hashes.Add(static_cast<int64_t>(row.demand_hash));
+    topologies.Add(kubernetes::FormatTopology(row.topology));
   }
   postgres::Exec(tx,
                  kWriteWorkloads,
@@ -153,7 +158,8 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
                  cancelled.text(),
                  durations.text(),
                  requests.text(),
-                 hashes.text());
+                 hashes.text(),
+                 topologies.text());
 }
 
 }  // namespace

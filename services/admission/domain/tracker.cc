@@ -23,10 +23,15 @@ size_t Index(WorkloadKind kind) {
 }
 
 // FNV-1a: kept in rows, so it must be the same in every build.
-uint64_t DemandHash(const kubernetes::PodDemand& demand, uint32_t slots) {
+uint64_t DemandHash(const kubernetes::PodDemand& demand,
+                    uint32_t slots,
+                    const kubernetes::Topology& topology) {
   uint64_t hash = 0xcbf29ce484222325;
-  const std::string text =
-      fmt::format("{}|{}|{}", slots, kubernetes::FormatAmounts(demand.requests), demand.constraint);
+  const std::string text = fmt::format("{}|{}|{}|{}",
+                                       slots,
+                                       kubernetes::FormatAmounts(demand.requests),
+                                       demand.constraint,
+                                       kubernetes::FormatTopology(topology));
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
 }
@@ -58,6 +63,7 @@ Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
 WorkloadRow RowOf(const Sketch& sketch,
                   const JobSubmitted& submission,
                   const kubernetes::PodDemand& demand,
+                  const kubernetes::Topology& topology,
                   const std::string& pool) {
   WorkloadRow row;
   row.uid = sketch.uid;
@@ -73,7 +79,8 @@ WorkloadRow RowOf(const Sketch& sketch,
   row.hold = submission.hold();
   row.duration_ms = DurationOf(submission);
   row.requests = demand.requests;
-  row.demand_hash = DemandHash(demand, row.slots);
+  row.topology = topology;
+  row.demand_hash = DemandHash(demand, row.slots, topology);
   return row;
 }
 
@@ -160,6 +167,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
                                               &wish.demand));
     ASSIGN_OR_RETURN(const kubernetes::UserKeys keys, kubernetes::ParseUserKeys(job));
     wish.cancel = keys.cancel;
+    wish.topology = keys.topology.value_or(kubernetes::Topology());
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
     wish.respecify = job.suspend && job.started_ms == 0;
@@ -170,6 +178,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   ASSIGN_OR_RETURN(const kubernetes::UserKeys keys,
                    kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   wish.cancel = keys.cancel;
+  wish.topology = keys.topology.value_or(kubernetes::Topology());
   wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
   // question.
@@ -218,8 +227,11 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
   entry.digest = seen.sketch.digest;
   entry.list = lists_[Index(entry.kind)];
   entry.refusal.clear();
-  entry.row = RowOf(
-      seen.sketch, wish->submission, wish->demand, *catalog_.PoolOf(wish->submission.queue()));
+  entry.row = RowOf(seen.sketch,
+                    wish->submission,
+                    wish->demand,
+                    wish->topology,
+                    *catalog_.PoolOf(wish->submission.queue()));
   Envelope envelope = ForPool(entry.row->pool);
   *envelope.mutable_job_submitted() = std::move(wish->submission);
   out->messages.push_back(std::move(envelope));
@@ -252,10 +264,11 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   const int64_t default_duration = queue == nullptr ? 0 : queue->default_duration_ms.value_or(0);
   bool changed = UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
   const uint32_t slots = wish->submission.spec().slots();
-  const uint64_t hash = DemandHash(wish->demand, slots);
+  const uint64_t hash = DemandHash(wish->demand, slots, wish->topology);
   if (wish->respecify && hash != row.demand_hash) {
     row.demand_hash = hash;
     row.requests = wish->demand.requests;
+    row.topology = wish->topology;
     row.slots = slots;
     ++row.revision;
     *update.mutable_spec() = wish->submission.spec();
@@ -301,8 +314,8 @@ void Tracker::Enlarge(WorkloadRow* row,
   JobUpdated update;
   update.mutable_spec()->set_revision(row->revision);
   update.mutable_spec()->set_slots(row->slots);
-  update.mutable_spec()->set_jobspec(
-      kubernetes::MakeJobspec(raised, row->slots, Millis(row->duration_ms.value_or(0))));
+  update.mutable_spec()->set_jobspec(kubernetes::MakeJobspec(
+      raised, row->slots, Millis(row->duration_ms.value_or(0)), row->topology));
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 

@@ -32,6 +32,7 @@
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/kubernetes/jobspec.h"
+#include "libs/kubernetes/labels.h"
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/cluster_facts.h"
 #include "services/admission/domain/sketch.h"
@@ -55,7 +56,8 @@ struct WorkloadRow {
   bool hold = false;
   bool cancelled = false;
   std::optional<int64_t> duration_ms;
-  kubernetes::Amounts requests;  // of one slot, as last said
+  kubernetes::Amounts requests;   // of one slot, as last said
+  kubernetes::Topology topology;  // as last said
   uint64_t demand_hash =
       0;  // of what the object itself asked for: a change of it is a new revision
 
@@ -136,6 +138,7 @@ class Tracker {
   struct Wish {
     events::v1::JobSubmitted submission;
     kubernetes::PodDemand demand;
+    kubernetes::Topology topology;
     bool cancel = false;
     bool ready = false;      // to be submitted: held by us, by nobody else
     bool respecify = false;  // nothing of it has started: its demand may still change
