@@ -401,11 +401,25 @@ absl::StatusOr<VertexId> GeneralEngine::AddVertex(Vertex vertex, VertexId parent
   return added;
 }
 
+bool GeneralEngine::HasTwins(VertexId v) const {
+  const auto beside = [&](VertexId parent) {
+    const auto& out = graph_.vertex(parent).out;
+    return std::any_of(out.begin(), out.end(), [&](EdgeId e) {
+      const VertexId other = graph_.edge(e).target;
+      return other != v && graph_.vertex(other).type == graph_.vertex(v).type;
+    });
+  };
+  const auto parents = graph_.ParentsOf(v);
+  return std::any_of(parents.begin(), parents.end(), beside);
+}
+
 void GeneralEngine::Resize(VertexId v, int64_t size) {
   NoteAll();
   const int64_t more = size - graph_.vertex(v).size;
   graph_.SetSize(v, size);
   state_.Resize(v, more);
+  // Several of one type are searched by an index when they are of one size.
+  if (HasTwins(v)) GraphChanged();
 }
 
 void GeneralEngine::SetTaints(VertexId v, std::vector<Taint> taints) {

@@ -200,6 +200,8 @@ class GeneralEngine {
   Holding PlaceLater(const Alternatives& alternatives, int64_t duration);
   MatchAnswer Answer(MatchOperation operation, const Alternatives& alternatives, int64_t duration);
   void CountNodes();
+  // Beside it is another of its type.
+  bool HasTwins(VertexId v) const;
   // Takes these vertices out of what the job holds; false when nothing is left of it. `leaving`:
   // they do not even lead to what is left.
   bool Reduce(JobNumber job, const std::set<VertexId>& gone, bool leaving);

@@ -24,13 +24,23 @@ struct Step {
   std::string jobspec;
 };
 
+// Gpus that can be divided: mostly several of one size, which an index can search.
+rc::Gen<std::vector<int64_t>> AnyShares() {
+  using Sizes = std::vector<int64_t>;
+  return rc::gen::weightedOneOf<Sizes>(
+      {{2, rc::gen::just(Sizes())},
+       {4, rc::gen::map(rc::gen::inRange<size_t>(1, 5), [](size_t n) { return Sizes(n, 1000); })},
+       {1, rc::gen::container<Sizes>(rc::gen::element<int64_t>(500, 1000, 1500))}});
+}
+
 rc::Gen<std::vector<NodeShape>> AnyNodes() {
   const auto node = rc::gen::build<NodeShape>(
       rc::gen::set(&NodeShape::cores, rc::gen::inRange(1, 5)),
       rc::gen::set(&NodeShape::gpus, rc::gen::inRange(0, 3)),
       rc::gen::set(&NodeShape::millicores, rc::gen::element<int64_t>(0, 1000, 2500)),
       rc::gen::set(&NodeShape::memory,
-                   rc::gen::container<std::vector<int64_t>>(rc::gen::inRange<int64_t>(1, 8))));
+                   rc::gen::container<std::vector<int64_t>>(rc::gen::inRange<int64_t>(1, 8))),
+      rc::gen::set(&NodeShape::shares, AnyShares()));
   return rc::gen::nonEmpty(rc::gen::resize(6, rc::gen::container<std::vector<NodeShape>>(node)));
 }
 
@@ -42,6 +52,10 @@ std::string AnyJobspec() {
   const std::string millicores = "{type: cpu, count: " + count(1500) + "}";
   if (*rc::gen::inRange(0, 3) == 0) parts += ", " + millicores;
   if (*rc::gen::inRange(0, 4) == 0) parts = millicores;
+  const std::string share = *rc::gen::element<std::string>("250", "300", "600", "1000", "1800");
+  const std::string shares = std::string("{type: ") + synthetic::kGpuShares + ", count: " + share;
+  if (*rc::gen::inRange(0, 3) == 0) parts += ", " + shares + "}";
+  if (*rc::gen::inRange(0, 4) == 0) parts = shares + "}, " + millicores;
   std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
   const int above = *rc::gen::inRange(0, 3);
   if (above >= 1) {

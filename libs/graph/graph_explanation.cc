@@ -165,15 +165,27 @@ class GraphExplainer {
     return FindInChildren(v, level, true, up);
   }
 
+  // An amount is taken from one of several that can be divided, or several whole ones are.
   Found SumOf(VertexId v, const RequestLevel& part) const {
     Found sum;
+    Found most;
+    int64_t largest = 0;
+    ForEachChild(v, [&](VertexId child) {
+      const Vertex& vertex = graph_.vertex(child);
+      if (vertex.type == part.type) largest = std::max(largest, vertex.size);
+    });
+    const auto wanted = static_cast<int64_t>(part.request->count.min);
     ForEachChild(v, [&](VertexId child) {
       const Vertex& vertex = graph_.vertex(child);
       if (vertex.type != part.type) return;
-      sum.ever += vertex.size;
-      if (vertex.up) sum.now += std::max<int64_t>(0, state_.FreeDuring(child, 0, 1));
+      const int64_t free = vertex.up ? std::max<int64_t>(0, state_.FreeDuring(child, 0, 1)) : 0;
+      most = {std::max(most.now, free), std::max(most.ever, vertex.size)};
+      const bool shared = vertex.divisible && wanted <= largest;
+      const bool whole = vertex.divisible && wanted > largest;
+      sum.ever += shared ? vertex.size / wanted * wanted : vertex.size;
+      sum.now += shared ? free / wanted * wanted : whole && free < vertex.size ? 0 : free;
     });
-    return sum;
+    return {std::max(sum.now, most.now), std::max(sum.ever, most.ever)};
   }
 
   void ForEachChild(VertexId v, const std::function<void(VertexId)>& visit) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ranges>
 
 #include "libs/graph/candidate_choice.h"
 #include "libs/graph/candidates.h"
@@ -239,7 +240,8 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
   bool shares = false;
   for (size_t i = first; i < taken_.size(); ++i) {
     for (const SearchPlan::Part& part : plan_->parts) {
-      shares = shares || PoolOf(taken_[i].node, part) != nullptr;
+      const auto pools = PoolsOf(taken_[i].node, part);
+      shares = shares || (!pools.empty() && IsShareOf(pools, part));
     }
     for (const int64_t score : SlotScores(taken_[i].node, taken_[i].slots)) {
       slots.push_back({score, i});
@@ -288,12 +290,9 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
       leaves += static_cast<uint64_t>(std::popcount(Usable(group)));
       per_slot = LeavesPerSlot(group, part);
     }
-    if (const Pool* pool = PoolOf(site, part)) {
-      const Window& window = table_->window;
-      const int64_t free = state_.FreeDuring(pool->vertex, window.at_s, window.duration_s);
-      const bool usable = window.kind == Window::Kind::kEver || graph_.vertex(pool->vertex).up;
-      leaves = usable ? static_cast<uint64_t>(std::max<int64_t>(free, 0)) : 0;
-      per_slot = part.count;
+    if (const auto pools = PoolsOf(site, part); !pools.empty()) {
+      for (const Pool& pool : pools) leaves += PicksOf(pool, part);
+      per_slot = PicksPerSlot(pools, part);
     }
     slots = std::min(slots, leaves / per_slot);
   }
@@ -301,12 +300,44 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
   return slots >= plan_->slots_per_node ? plan_->slots_per_node : 0;
 }
 
-// The vertex that the part is an amount of, if it is that; else it is counted in leaves.
-const Pool* IndexedSearch::PoolOf(SiteId node, const SearchPlan::Part& part) const {
-  for (const Pool& pool : topology_.PoolsOf(node)) {
-    if (pool.type == part.type) return &pool;
+// An amount that is more than any of them has is so many whole ones.
+bool IndexedSearch::IsShareOf(std::span<const Pool> pools, const SearchPlan::Part& part) const {
+  return part.count <= static_cast<uint64_t>(graph_.vertex(pools.front().vertex).size);
+}
+
+uint64_t IndexedSearch::PicksPerSlot(std::span<const Pool> pools,
+                                     const SearchPlan::Part& part) const {
+  if (IsShareOf(pools, part)) return 1;
+  const auto size = static_cast<uint64_t>(graph_.vertex(pools.front().vertex).size);
+  return size == 0 ? part.count : (part.count + size - 1) / size;
+}
+
+uint64_t IndexedSearch::PicksOf(const Pool& pool, const SearchPlan::Part& part) const {
+  const Window& window = table_->window;
+  const Vertex& vertex = graph_.vertex(pool.vertex);
+  if (window.kind != Window::Kind::kEver && !vertex.up) return 0;
+  const int64_t free = state_.FreeDuring(pool.vertex, window.at_s, window.duration_s);
+  if (free <= 0) return 0;
+  if (IsShareOf({&pool, 1}, part)) return static_cast<uint64_t>(free) / part.count;
+  return free == vertex.size ? 1 : 0;
+}
+
+void IndexedSearch::PickPools(std::span<const Pool> pools,
+                              const SearchPlan::Part& part,
+                              uint32_t slots) {
+  const uint64_t per_slot = PicksPerSlot(pools, part);
+  const uint64_t most = SlotsWanted() * per_slot;
+  uint64_t found = 0;
+  picks_.clear();
+  for (const Pool& pool : pools | std::views::reverse) {
+    // As a walk that stops at the first match.
+    if (policy_.stop_on_first && found >= most) break;
+    const uint64_t picks = std::min(PicksOf(pool, part), most);
+    picks_.insert(picks_.end(), picks, &pool);
+    found += picks;
   }
-  return nullptr;
+  if (policy_.order == MatchPolicy::Order::kLow) std::reverse(picks_.begin(), picks_.end());
+  picks_.resize(slots * per_slot);
 }
 
 // Whether the vertices between the node and where it is gathered can be passed.
@@ -337,11 +368,7 @@ void IndexedSearch::PutInOrder(VertexId node, const SearchPlan::Part& part) {
   for (size_t g = groups.size(); g-- > 0;) {
     const LeafGroup& group = groups[g];
     if (group.type != part.type) continue;
-    if (policy_.stop_on_first) {
-      const uint64_t slots =
-          plan_->names_nodes ? plan_->slots_per_node : plan_->stages.back().wanted;
-      most = slots * LeavesPerSlot(group, part);
-    }
+    if (policy_.stop_on_first) most = SlotsWanted() * LeavesPerSlot(group, part);
     for (uint64_t usable = Usable(group); usable != 0 && leaves_.size() < most;) {
       const uint32_t bit = HighestBit(usable);
       usable &= ~(uint64_t{1} << bit);
@@ -357,9 +384,12 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
   const int64_t node_score = NodeScore(policy_, graph_.vertex(node));
   std::vector<int64_t> scores(slots, kMet);
   for (const SearchPlan::Part& part : plan_->parts) {
-    if (const Pool* pool = PoolOf(site, part)) {
-      const int64_t score = VertexScore(policy_, graph_.vertex(pool->vertex), node_score);
-      for (int64_t& of_slot : scores) of_slot += score;
+    if (const auto pools = PoolsOf(site, part); !pools.empty()) {
+      PickPools(pools, part, slots);
+      const size_t per_slot = PicksPerSlot(pools, part);
+      for (size_t i = 0; i < picks_.size(); ++i) {
+        scores[i / per_slot] += VertexScore(policy_, graph_.vertex(picks_[i]->vertex), node_score);
+      }
       continue;
     }
     PutInOrder(node, part);
@@ -420,7 +450,7 @@ std::vector<uint64_t> IndexedSearch::PickLeaves(const Taken& taken) {
     return picked;
   }
   for (const SearchPlan::Part& part : plan_->parts) {
-    if (PoolOf(taken.node, part) != nullptr) continue;
+    if (!PoolsOf(taken.node, part).empty()) continue;
     PutInOrder(node, part);
     const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
     for (size_t i = 0; i < count; ++i) {
@@ -435,6 +465,8 @@ void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
   const LeafGroup* groups = state_.GroupsOf(node).data();
   const bool whole = HoldsWholeNodes();
   const std::vector<uint64_t> picked = PickLeaves(taken);
+  const std::vector<int64_t> of_pools = TakenOfPools(taken);
+  const auto pools = topology_.PoolsOf(taken.node);
   for (const EdgeId e : graph_.vertex(node).out) {
     if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
     const VertexId leaf = graph_.edge(e).target;
@@ -444,19 +476,33 @@ void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
       const bool taken_here = (picked[static_cast<size_t>(&group - groups)] & bit) != 0;
       amount = taken_here ? group.size : 0;
     } else {
-      const Vertex& pool = graph_.vertex(leaf);
-      amount = whole ? pool.size : AmountOf(pool.type, taken.slots);
+      const auto pool = std::find_if(
+          pools.begin(), pools.end(), [leaf](const Pool& one) { return one.vertex == leaf; });
+      amount = of_pools[static_cast<size_t>(pool - pools.begin())];
     }
     if (amount > 0) selection->holding.vertices.push_back({leaf, e, amount, true});
   }
   CollectSite(taken.node, whole, selection);
 }
 
-int64_t IndexedSearch::AmountOf(TypeId type, uint32_t slots) const {
-  for (const SearchPlan::Part& part : plan_->parts) {
-    if (part.type == type) return static_cast<int64_t>(part.count * slots);
+std::vector<int64_t> IndexedSearch::TakenOfPools(const Taken& taken) {
+  const auto all = topology_.PoolsOf(taken.node);
+  std::vector<int64_t> amounts(all.size(), 0);
+  if (HoldsWholeNodes()) {
+    for (size_t i = 0; i < all.size(); ++i) amounts[i] = graph_.vertex(all[i].vertex).size;
+    return amounts;
   }
-  return 0;
+  for (const SearchPlan::Part& part : plan_->parts) {
+    const auto pools = PoolsOf(taken.node, part);
+    if (pools.empty()) continue;
+    PickPools(pools, part, taken.slots);
+    const bool share = IsShareOf(pools, part);
+    for (const Pool* pool : picks_) {
+      amounts[static_cast<size_t>(pool - all.data())] +=
+          share ? static_cast<int64_t>(part.count) : graph_.vertex(pool->vertex).size;
+    }
+  }
+  return amounts;
 }
 
 void IndexedSearch::CollectSite(SiteId site, bool exclusive, Selection* selection) const {

@@ -82,8 +82,22 @@ class IndexedSearch {
   uint32_t CountSlots(SiteId site);
   bool MayReach(SiteId site) const;
   uint64_t Usable(const LeafGroup& group) const;
-  const Pool* PoolOf(SiteId node, const SearchPlan::Part& part) const;
-  int64_t AmountOf(TypeId type, uint32_t slots) const;
+  // The vertices that the part is an amount of, if it is that; else it is counted in leaves.
+  std::span<const Pool> PoolsOf(SiteId node, const SearchPlan::Part& part) const {
+    return topology_.PoolsOf(node, part.type);
+  }
+  bool IsShareOf(std::span<const Pool> pools, const SearchPlan::Part& part) const;
+  uint64_t PicksPerSlot(std::span<const Pool> pools, const SearchPlan::Part& part) const;
+  // How often the pool can be picked for the part.
+  uint64_t PicksOf(const Pool& pool, const SearchPlan::Part& part) const;
+  // Puts what the first slots take of the pools into `picks_`, slot by slot.
+  void PickPools(std::span<const Pool> pools, const SearchPlan::Part& part, uint32_t slots);
+  // What is taken of each of the node's pools.
+  std::vector<int64_t> TakenOfPools(const Taken& taken);
+  // How many slots are wanted at most of one node.
+  uint64_t SlotsWanted() const {
+    return plan_->names_nodes ? plan_->slots_per_node : plan_->stages.back().wanted;
+  }
   // Puts the leaves of the part's type into `leaves_`, in the order in which slots take them.
   void PutInOrder(VertexId node, const SearchPlan::Part& part);
   // Of the first slots that the node can make.
@@ -110,7 +124,8 @@ class IndexedSearch {
   SearchTable* table_ = nullptr;
   bool ambiguous_ = false;
   std::vector<Taken> taken_;
-  std::vector<LeafRef> leaves_;  // of PutInOrder, for whoever called it
+  std::vector<LeafRef> leaves_;     // of PutInOrder, for whoever called it
+  std::vector<const Pool*> picks_;  // of PickPools, likewise
 };
 
 }  // namespace fluxqueue::graph

@@ -19,6 +19,17 @@ class PartSource {
     return list == nullptr ? 0 : list->qualified();
   }
 
+  // How many slots the candidates are enough for: a share of a vertex is one slot's, whatever it
+  // has.
+  uint64_t SlotsOf(TypeId type, uint64_t count) const {
+    if (count == 0) return 0;
+    ShareTally tally(count);
+    for (const Candidate& candidate : parts_.Find(type)->all()) {
+      tally.Add(IsShare(candidate) ? count : candidate.count);
+    }
+    return tally.shares();
+  }
+
   // Adds what one slot takes. False when there is too little left.
   bool AddSlot(const std::vector<RequestLevel>& shape, Candidate* slot) {
     for (const RequestLevel& part : shape) {
@@ -31,13 +42,15 @@ class PartSource {
         const TakenEdge& edge = candidate.edges.front();
         slot->edges.push_back({edge.edge, candidate.count, true, edge.share});
         slot->score += candidate.score;
-        taken += candidate.count;
+        taken += IsShare(candidate) ? count : candidate.count;
       }
     }
     return true;
   }
 
  private:
+  static bool IsShare(const Candidate& candidate) { return candidate.edges.front().share; }
+
   const Candidates& parts_;
   std::map<TypeId, size_t> next_;
 };
@@ -49,11 +62,7 @@ std::vector<Candidate> MakeSlots(const RequestLevel& slot, const Candidates& par
   uint64_t slots = slot.with.empty() ? 0 : UINT64_MAX;
   for (const RequestLevel& part : slot.with) {
     const uint64_t count = part.request->count.Best(source.Qualified(part.type));
-    ShareTally tally(count);
-    if (count > 0) {
-      for (const Candidate& candidate : parts.Find(part.type)->all()) tally.Add(candidate.count);
-    }
-    slots = std::min(slots, tally.shares());
+    slots = std::min(slots, source.SlotsOf(part.type, count));
   }
   std::vector<Candidate> made(slots, Candidate{kMet, 1, {}});
   for (Candidate& candidate : made) {

@@ -25,7 +25,7 @@ class GraphBuilder {
     vertex.type = graph_.InternType(type);
     vertex.basename = type;
     vertex.id = id;
-    vertex.name = type + std::to_string(id);
+    vertex.name = type.substr(type.rfind('/') + 1) + std::to_string(id);
     vertex.size = size;
     vertex.uniq_id = static_cast<int64_t>(graph_.vertices().size());
     std::string path = "/" + vertex.name;
@@ -46,11 +46,14 @@ class GraphBuilder {
   ResourceGraph graph_;
 };
 
+inline constexpr const char* kGpuShares = "fluxqueue.io/gpu-milli";
+
 struct NodeShape {
   int cores = 0;
   int gpus = 0;
   std::vector<int64_t> memory = {};  // one vertex each
   int64_t millicores = 0;            // divisible
+  std::vector<int64_t> shares = {};  // divisible gpus, one each, of type kGpuShares
 };
 
 // /cluster0/rack0/node0/core0 …: the nodes in racks of `per_rack` each.
@@ -66,6 +69,9 @@ inline ResourceGraph MakeCluster(const std::vector<NodeShape>& nodes, size_t per
     for (int i = 0; i < nodes[n].cores; ++i) builder.Add("core", &node, 1, i);
     for (int i = 0; i < nodes[n].gpus; ++i) builder.Add("gpu", &node, 1, i);
     if (nodes[n].millicores > 0) builder.Add("cpu", &node, nodes[n].millicores, 0, true);
+    for (size_t i = 0; i < nodes[n].shares.size(); ++i) {
+      builder.Add(kGpuShares, &node, nodes[n].shares[i], static_cast<int64_t>(i), true);
+    }
     for (size_t i = 0; i < nodes[n].memory.size(); ++i) {
       builder.Add("memory", &node, nodes[n].memory[i], static_cast<int64_t>(i));
     }

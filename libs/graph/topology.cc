@@ -1,6 +1,8 @@
 #include "libs/graph/topology.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace fluxqueue::graph {
 
@@ -68,7 +70,7 @@ bool Topology::AddNode(const ResourceGraph& graph, const GraphState& state, Site
   node->end = static_cast<SiteId>(sites_.size());
   node->first_pool = static_cast<uint32_t>(pools_.size());
   std::set<TypeId> groups;
-  std::set<TypeId> pools;
+  std::map<TypeId, std::vector<VertexId>> pools;
   for (const EdgeId e : graph.vertex(node->vertex).out) {
     const Edge& edge = graph.edge(e);
     if (edge.subsystem != ResourceGraph::kContainment) continue;
@@ -77,13 +79,40 @@ bool Topology::AddNode(const ResourceGraph& graph, const GraphState& state, Site
       groups.insert(leaf.type);
       continue;
     }
-    if (!leaf.divisible || !leaf.out.empty() || !pools.insert(leaf.type).second) return false;
-    pools_.push_back({leaf.type, edge.target});
-    ++node->pools;
-    site_of_[edge.target] = site_of_[node->vertex];
+    if (!leaf.divisible || !leaf.out.empty()) return false;
+    pools[leaf.type].push_back(edge.target);
   }
-  return std::none_of(
-      pools.begin(), pools.end(), [&groups](TypeId type) { return groups.contains(type); });
+  return std::all_of(pools.begin(), pools.end(), [&](auto& of_type) {
+    return !groups.contains(of_type.first) && AddPools(graph, std::move(of_type.second), node);
+  });
+}
+
+// Several of a type: nothing but ids tells them apart, and those order them as their unique ids do.
+bool Topology::AddPools(const ResourceGraph& graph, std::vector<VertexId> leaves, Site* node) {
+  std::sort(leaves.begin(), leaves.end(), [&graph](VertexId a, VertexId b) {
+    return graph.vertex(a).id < graph.vertex(b).id;
+  });
+  const Vertex* before = nullptr;
+  for (const VertexId leaf : leaves) {
+    const Vertex& vertex = graph.vertex(leaf);
+    const bool alike =
+        before == nullptr ||
+        (vertex.size == before->size && vertex.id > before->id && vertex.uniq_id > before->uniq_id);
+    if (!alike) return false;
+    before = &vertex;
+    pools_.push_back({vertex.type, leaf});
+    ++node->pools;
+    site_of_[leaf] = site_of_[node->vertex];
+  }
+  return true;
+}
+
+std::span<const Pool> Topology::PoolsOf(SiteId node, TypeId type) const {
+  const std::span<const Pool> all = PoolsOf(node);
+  const auto of_type = [type](const Pool& pool) { return pool.type == type; };
+  const auto first = std::find_if(all.begin(), all.end(), of_type);
+  const auto end = std::find_if_not(first, all.end(), of_type);
+  return all.subspan(static_cast<size_t>(first - all.begin()), static_cast<size_t>(end - first));
 }
 
 void Topology::NoteElsewhere(const ResourceGraph& graph, VertexId v) {

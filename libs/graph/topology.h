@@ -1,7 +1,7 @@
 // The part of a graph from the root down to its nodes, when it has a plain shape: every node is at
 // the same depth, below vertices of the same types, and all that it contains are leaves that stand
-// in groups (cores, gpus) or can be divided (millicores, bytes), one of a type. That is what
-// Kubernetes clusters look like, and most others.
+// in groups (cores, gpus) or can be divided (millicores, bytes): one of a type, or several of one
+// size (gpus by the thousandth). That is what Kubernetes clusters look like, and most others.
 //
 // Vertices of this part are sites. Sites are numbered as a walk along the edges meets them, so that
 // what is below a site are the numbers behind its own.
@@ -48,9 +48,11 @@ class Topology {
   const Site& site(SiteId s) const { return sites_[s]; }
   // Of a divisible leaf: its node's. kNoSite when the vertex is none.
   SiteId SiteOf(VertexId v) const { return site_of_[v]; }
+  // Those of one type stand together, in the order of their ids.
   std::span<const Pool> PoolsOf(SiteId node) const {
     return std::span(pools_).subspan(sites_[node].first_pool, sites_[node].pools);
   }
+  std::span<const Pool> PoolsOf(SiteId node, TypeId type) const;
   // By depth, from the root to the nodes.
   std::span<const TypeId> types() const { return types_; }
   uint32_t node_depth() const { return static_cast<uint32_t>(types_.size()) - 1; }
@@ -62,6 +64,7 @@ class Topology {
  private:
   bool AddBelow(const ResourceGraph& graph, const GraphState& state, SiteId parent);
   bool AddNode(const ResourceGraph& graph, const GraphState& state, Site* node);
+  bool AddPools(const ResourceGraph& graph, std::vector<VertexId> leaves, Site* node);
   void NoteElsewhere(const ResourceGraph& graph, VertexId v);
 
   std::vector<Site> sites_;

@@ -260,16 +260,39 @@ bool Traverser::AddShares(EdgeId e,
                           const Levels& levels,
                           const Descent& descent,
                           Candidates* found) const {
-  const TypeId type = graph_.vertex(graph_.edge(e).target).type;
+  const Vertex& vertex = graph_.vertex(graph_.edge(e).target);
+  const TypeId type = vertex.type;
   const uint64_t available = found->available;
   const auto level = std::find_if(
       levels.begin(), levels.end(), [type](const RequestLevel& one) { return one.type == type; });
-  const uint64_t share = level == levels.end() ? 0 : level->request->count.Best(available);
+  if (level == levels.end()) return false;
+  const CountRange& count = level->request->count;
+  if (count.min > static_cast<uint64_t>(vertex.size) && count.min > LargestBeside(e)) {
+    // So many whole ones.
+    if (available < static_cast<uint64_t>(vertex.size)) return false;
+    found->Of(type).Add({found->score, available, {{e, available, descent.exclusive}}});
+    return true;
+  }
+  const uint64_t share = count.Best(available);
   if (share == 0) return false;
   for (uint64_t i = 0; i < std::min(available / share, descent.shares); ++i) {
     found->Of(type).Add({found->score, share, {{e, share, descent.exclusive, true}}});
   }
   return true;
+}
+
+// The size of the largest vertex of the type that the edge leads to, among those that its source
+// contains.
+uint64_t Traverser::LargestBeside(EdgeId e) const {
+  const Edge& edge = graph_.edge(e);
+  int64_t largest = 0;
+  for (const EdgeId other : graph_.vertex(edge.source).out) {
+    const Vertex& vertex = graph_.vertex(graph_.edge(other).target);
+    const bool beside = graph_.edge(other).subsystem == ResourceGraph::kContainment &&
+                        vertex.type == graph_.vertex(edge.target).type;
+    if (beside) largest = std::max(largest, vertex.size);
+  }
+  return static_cast<uint64_t>(largest);
 }
 
 bool Traverser::Explore(VertexId v,

@@ -83,8 +83,10 @@ class Traverser {
   void MarkRemembered(VertexId v);
   bool WasSeen(VertexId v) const;
   bool VisitChild(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found);
-  // Adds what a divisible vertex has to give, as so many candidates. False when it is too little.
+  // Adds what a divisible vertex has to give, as so many candidates; itself, when more is wanted
+  // than any has and nothing of it is held. False when it is too little.
   bool AddShares(EdgeId e, const Levels& levels, const Descent& descent, Candidates* found) const;
+  uint64_t LargestBeside(EdgeId e) const;
   bool Explore(VertexId v, const Levels& levels, const Descent& descent, Candidates* found);
   bool ExploreInOrder(VertexId v, const Levels& levels, const Descent& descent, Candidates* found);
   void SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found);
