@@ -307,8 +307,7 @@ bool GeneralEngine::Reduce(JobNumber job, const std::set<VertexId>& gone, bool l
     const bool keeps = held.exclusive && !gone.contains(held.vertex);
     const bool leads = needed.contains(held.vertex) && !(leaving && gone.contains(held.vertex));
     if (!keeps && !leads) continue;
-    rest.vertices.push_back(held);
-    rest.vertices.back().exclusive = keeps;
+    rest.vertices.push_back({held.vertex, held.edge, held.amount, keeps});
     for (const VertexId parent : graph_.ParentsOf(held.vertex)) needed.insert(parent);
   }
   state_.SumUpBelow(&rest);

@@ -309,8 +309,8 @@ TEST_F(GeneralEngineTest, WhatIsDivisibleIsTakenInAmounts) {
   const JobRequest two = Request(Slots(2, Some("cpu", 900)));
   const Holding holding = Match(1, two).holding;
   ASSERT_EQ(holding.vertices.size(), 4u);
-  EXPECT_EQ(engine_->graph().TypeName(holding.vertices[0].vertex), "cpu");
-  EXPECT_EQ(holding.vertices[0].amount, 1800);
+  EXPECT_EQ(engine_->graph().TypeName((*holding.vertices.begin()).vertex), "cpu");
+  EXPECT_EQ((*holding.vertices.begin()).amount, 1800);
   EXPECT_EQ(Match(2, Request(Slots(1, Some("cpu", 701)))).status, MatchStatus::kBusy);
   EXPECT_EQ(Match(2, Request(Slots(1, Some("cpu", 700)))).status, MatchStatus::kAllocated);
   EXPECT_EQ(Match(3, Request(Slots(1, Some("cpu", 2501)))).status, MatchStatus::kUnsatisfiable);

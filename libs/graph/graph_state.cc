@@ -1,6 +1,8 @@
 #include "libs/graph/graph_state.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -319,45 +321,54 @@ GraphState::Sums GraphState::SumUp(VertexId v, Seen* seen, bool make_filters) {
   return below;
 }
 
+template <typename OnLeaves, typename OnVertex>
+void GraphState::ForEach(const HeldVertices& vertices,
+                         const OnLeaves& on_leaves,
+                         const OnVertex& on_vertex) const {
+  uint32_t group = 0;
+  uint64_t bits = 0;
+  const auto end_group = [&] {
+    if (bits != 0) on_leaves(group, std::exchange(bits, 0));
+  };
+  for (const HeldVertices::Run& run : vertices.runs()) {
+    for (uint32_t i = 0; i < run.count; ++i) {
+      const Place place = places_[run.first.vertex + i];
+      if (place.bit == Place::kAlone) {
+        end_group();
+        on_vertex(run[i]);
+        continue;
+      }
+      if (place.index != group) end_group();
+      group = place.index;
+      bits |= uint64_t{1} << place.bit;
+    }
+  }
+  end_group();
+}
+
 void GraphState::SumUpBelow(Holding* holding) {
-  const std::vector<HeldVertex>& vertices = holding->vertices;
   sums_.clear();
-  for (const HeldVertex& held : vertices) {
-    if (IsGrouped(held.vertex)) continue;
+  const auto no_leaves = [](uint32_t, uint64_t) {};
+  ForEach(holding->vertices, no_leaves, [&](const HeldVertex& held) {
     sums_at_[held.vertex] = static_cast<uint32_t>(sums_.size() + 1);
     // In front: how many of them there are, once something is added.
     sums_.insert(sums_.end(), at(held.vertex).filter_types.size() + 1, 0);
-  }
-  for (size_t i = 0; i < vertices.size();) {
-    const VertexId v = vertices[i].vertex;
-    if (!IsGrouped(v)) {
-      const Vertex& vertex = graph_->vertex(v);
-      const int64_t whole = vertex.divisible ? vertices[i].amount : vertex.size;
-      AddAbove(v, vertex.type, vertices[i].exclusive ? whole : vertex.size - vertices[i].amount);
-      ++i;
-      continue;
-    }
-    const LeafGroup& group = GroupOf(v);
-    const size_t end = EndOfLeaves(vertices, i);
-    AddAbove(v, group.type, static_cast<int64_t>(end - i) * group.size);
-    i = end;
-  }
+  });
+  const auto add_leaves = [&](uint32_t number, uint64_t bits) {
+    const LeafGroup& group = groups_[number];
+    AddAbove(group.leaves[std::countr_zero(bits)], group.type, std::popcount(bits) * group.size);
+  };
+  ForEach(holding->vertices, add_leaves, [&](const HeldVertex& held) {
+    const Vertex& vertex = graph_->vertex(held.vertex);
+    const int64_t whole = vertex.divisible ? held.amount : vertex.size;
+    AddAbove(held.vertex, vertex.type, held.exclusive ? whole : vertex.size - held.amount);
+  });
   holding->below.clear();
-  for (const HeldVertex& held : vertices) {
-    if (IsGrouped(held.vertex)) continue;
+  ForEach(holding->vertices, no_leaves, [&](const HeldVertex& held) {
     const auto sums = sums_.begin() + sums_at_[held.vertex] - 1;
     holding->below.insert(holding->below.end(), sums, sums + *sums + 1);
     sums_at_[held.vertex] = 0;
-  }
-}
-
-size_t GraphState::EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i) const {
-  const uint32_t group = places_[vertices[i].vertex].index;
-  for (++i; i < vertices.size(); ++i) {
-    const Place next = places_[vertices[i].vertex];
-    if (next.bit == Place::kAlone || next.index != group) break;
-  }
-  return i;
+  });
 }
 
 // To what each vertex above this one has below itself: once, whatever the way.
@@ -432,22 +443,16 @@ void GraphState::Touch(VertexId v) {
 }
 
 void GraphState::Change(const Holding& holding, bool hold) {
-  const auto& vertices = holding.vertices;
   if (holding.at_s > 0) later_ += hold ? 1 : -1;
   const int64_t* below = holding.below.data();
-  const LeafGroup::Span nothing{
-      holding.at_s, holding.at_s + holding.duration_s, 0, holding.reserved};
-  for (size_t i = 0; i < vertices.size();) {
-    if (!IsGrouped(vertices[i].vertex)) {
-      below = ChangeVertex(holding, vertices[i++], below, hold);
-      continue;
-    }
-    LeafGroup::Span span = nothing;
-    const size_t end = EndOfLeaves(vertices, i);
-    LeafGroup& group = groups_[places_[vertices[i].vertex].index];
-    for (; i < end; ++i) span.leaves |= Bit(vertices[i].vertex);
-    ChangeLeaves(&group, span, hold);
-  }
+  LeafGroup::Span span{holding.at_s, holding.at_s + holding.duration_s, 0, holding.reserved};
+  const auto change_leaves = [&](uint32_t group, uint64_t bits) {
+    span.leaves = bits;
+    ChangeLeaves(&groups_[group], span, hold);
+  };
+  ForEach(holding.vertices, change_leaves, [&](const HeldVertex& held) {
+    below = ChangeVertex(holding, held, below, hold);
+  });
 }
 
 void GraphState::ChangeLeaves(LeafGroup* group, const LeafGroup::Span& span, bool hold) {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/graph/holding.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/timeline.h"
 
@@ -47,32 +48,6 @@ class PruneFilters {
   std::vector<bool> tracked_;  // by type
   std::set<TypeId> everywhere_;
   std::map<TypeId, std::set<TypeId>> at_;
-};
-
-// One vertex of what a job holds.
-struct HeldVertex {
-  VertexId vertex = 0;
-  // That led to it; kNoEdge for the root.
-  EdgeId edge = kNoEdge;
-  int64_t amount = 0;
-  // Held, rather than only on the way to what is held.
-  bool exclusive = false;
-
-  friend bool operator==(const HeldVertex&, const HeldVertex&) = default;
-};
-
-struct Holding {
-  int64_t at_s = 0;
-  int64_t duration_s = 0;
-  bool reserved = false;
-  // Children before their parents.
-  std::vector<HeldVertex> vertices;
-  // How much is held below each vertex that is in no group of leaves, in their order: how many
-  // numbers follow, and one number for each of the filter types that the vertex had when it was
-  // held. None where nothing is held of what the vertex sums up. See GraphState::SumUpBelow.
-  std::vector<int64_t> below;
-
-  friend bool operator==(const Holding&, const Holding&) = default;
 };
 
 // Up to 64 like leaves of one vertex (its cores): a bit each, in the order of their ids.
@@ -268,8 +243,12 @@ class GraphState {
   GraphState(const GraphState&) = default;
   GraphState& operator=(GraphState&&) = default;
 
-  // One behind the last leaf of the same group as vertices[i].
-  size_t EndOfLeaves(const std::vector<HeldVertex>& vertices, size_t i) const;
+  // Calls on_leaves(group, bits) for leaves of one group that stand together, and on_vertex(held)
+  // for all others.
+  template <typename OnLeaves, typename OnVertex>
+  void ForEach(const HeldVertices& vertices,
+               const OnLeaves& on_leaves,
+               const OnVertex& on_vertex) const;
   void AddAbove(VertexId v, TypeId type, int64_t amount);
   void AddBelow(VertexId v, TypeId type, int64_t amount);
   TryOrder OrderOf(VertexId v) const;

@@ -402,26 +402,12 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
   return scores;
 }
 
-// Vertices in what was taken, and those above them.
-size_t IndexedSearch::HeldAtMost() const {
-  uint64_t per_slot = 0;
-  for (const SearchPlan::Part& part : plan_->parts) {
-    per_slot += std::min<uint64_t>(part.count, graph_.vertices().size());
-  }
-  size_t vertices = 1;
-  for (const Taken& taken : taken_) {
-    const Site& node = topology_.site(taken.node);
-    const size_t below = graph_.vertex(node.vertex).out.size();
-    vertices += node.depth + (HoldsWholeNodes() ? below : std::min(below, per_slot * taken.slots));
-  }
-  return vertices;
-}
-
 // Sites below their parents, in the order of the edges: as a walk goes.
 void IndexedSearch::Collect(Selection* selection) {
   std::sort(
       taken_.begin(), taken_.end(), [](const Taken& a, const Taken& b) { return a.node < b.node; });
-  selection->holding.vertices.reserve(HeldAtMost());
+  selection->holding.vertices.Reserve(taken_.size() * plan_->parts.size() +
+                                      topology_.types().size());
   std::vector<SiteId> open = {0};
   const auto close_before = [&](SiteId node) {
     while (topology_.site(open.back()).end <= node) {
@@ -441,68 +427,54 @@ void IndexedSearch::Collect(Selection* selection) {
   for (; !open.empty(); open.pop_back()) CollectSite(open.back(), false, selection);
 }
 
-std::vector<uint64_t> IndexedSearch::PickLeaves(const Taken& taken) {
-  const VertexId node = topology_.site(taken.node).vertex;
-  const auto groups = state_.GroupsOf(node);
-  std::vector<uint64_t> picked(groups.size(), 0);
-  if (HoldsWholeNodes()) {
-    for (size_t g = 0; g < groups.size(); ++g) picked[g] = groups[g].present;
-    return picked;
-  }
-  for (const SearchPlan::Part& part : plan_->parts) {
-    if (!PoolsOf(taken.node, part).empty()) continue;
-    PutInOrder(node, part);
-    const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
-    for (size_t i = 0; i < count; ++i) {
-      picked[leaves_[i].group] |= uint64_t{1} << leaves_[i].bit;
-    }
-  }
-  return picked;
-}
-
 void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
-  const VertexId node = topology_.site(taken.node).vertex;
-  const LeafGroup* groups = state_.GroupsOf(node).data();
+  const LeafGroup* groups = state_.GroupsOf(topology_.site(taken.node).vertex).data();
   const bool whole = HoldsWholeNodes();
-  const std::vector<uint64_t> picked = PickLeaves(taken);
-  const std::vector<int64_t> of_pools = TakenOfPools(taken);
-  const auto pools = topology_.PoolsOf(taken.node);
-  for (const EdgeId e : graph_.vertex(node).out) {
-    if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
-    const VertexId leaf = graph_.edge(e).target;
-    int64_t amount = 0;
-    if (const uint64_t bit = state_.BitOf(leaf); bit != 0) {
-      const LeafGroup& group = state_.GroupOf(leaf);
-      const bool taken_here = (picked[static_cast<size_t>(&group - groups)] & bit) != 0;
-      amount = taken_here ? group.size : 0;
-    } else {
-      const auto pool = std::find_if(
-          pools.begin(), pools.end(), [leaf](const Pool& one) { return one.vertex == leaf; });
-      amount = of_pools[static_cast<size_t>(pool - pools.begin())];
+  if (!whole) PickLeaves(taken);
+  for (const LeafRun& run : topology_.LeavesOf(taken.node)) {
+    if (run.group == LeafRun::kNoGroup) {
+      const int64_t amount = whole ? graph_.vertex(run.vertex).size : of_pools_[run.place];
+      if (amount > 0) selection->holding.vertices.push_back({run.vertex, run.edge, amount, true});
+      continue;
     }
-    if (amount > 0) selection->holding.vertices.push_back({leaf, e, amount, true});
+    const LeafGroup& group = groups[run.group];
+    const uint64_t mine = ~uint64_t{0} >> (64 - run.count);
+    const uint64_t bits = ((whole ? group.present : picked_[run.group]) >> run.place) & mine;
+    for (int first = std::countr_zero(bits); first < static_cast<int>(run.count);) {
+      const int count = std::countr_one(bits >> first);
+      const auto offset = static_cast<uint32_t>(first);
+      selection->holding.vertices.Append(
+          {{run.vertex + offset, run.edge + offset, group.size, true},
+           static_cast<uint32_t>(count)});
+      first += count;
+      if (first < static_cast<int>(run.count)) first += std::countr_zero(bits >> first);
+    }
   }
   CollectSite(taken.node, whole, selection);
 }
 
-std::vector<int64_t> IndexedSearch::TakenOfPools(const Taken& taken) {
+void IndexedSearch::PickLeaves(const Taken& taken) {
+  const VertexId node = topology_.site(taken.node).vertex;
+  const auto groups = state_.GroupsOf(node);
   const auto all = topology_.PoolsOf(taken.node);
-  std::vector<int64_t> amounts(all.size(), 0);
-  if (HoldsWholeNodes()) {
-    for (size_t i = 0; i < all.size(); ++i) amounts[i] = graph_.vertex(all[i].vertex).size;
-    return amounts;
-  }
+  picked_.assign(groups.size(), 0);
+  of_pools_.assign(all.size(), 0);
   for (const SearchPlan::Part& part : plan_->parts) {
-    const auto pools = PoolsOf(taken.node, part);
-    if (pools.empty()) continue;
-    PickPools(pools, part, taken.slots);
-    const bool share = IsShareOf(pools, part);
-    for (const Pool* pool : picks_) {
-      amounts[static_cast<size_t>(pool - all.data())] +=
-          share ? static_cast<int64_t>(part.count) : graph_.vertex(pool->vertex).size;
+    if (const auto pools = PoolsOf(taken.node, part); !pools.empty()) {
+      PickPools(pools, part, taken.slots);
+      const bool share = IsShareOf(pools, part);
+      for (const Pool* pool : picks_) {
+        of_pools_[static_cast<size_t>(pool - all.data())] +=
+            share ? static_cast<int64_t>(part.count) : graph_.vertex(pool->vertex).size;
+      }
+      continue;
+    }
+    PutInOrder(node, part);
+    const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
+    for (size_t i = 0; i < count; ++i) {
+      picked_[leaves_[i].group] |= uint64_t{1} << leaves_[i].bit;
     }
   }
-  return amounts;
 }
 
 void IndexedSearch::CollectSite(SiteId site, bool exclusive, Selection* selection) const {

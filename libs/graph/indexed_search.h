@@ -92,8 +92,6 @@ class IndexedSearch {
   uint64_t PicksOf(const Pool& pool, const SearchPlan::Part& part) const;
   // Puts what the first slots take of the pools into `picks_`, slot by slot.
   void PickPools(std::span<const Pool> pools, const SearchPlan::Part& part, uint32_t slots);
-  // What is taken of each of the node's pools.
-  std::vector<int64_t> TakenOfPools(const Taken& taken);
   // How many slots are wanted at most of one node.
   uint64_t SlotsWanted() const {
     return plan_->names_nodes ? plan_->slots_per_node : plan_->stages.back().wanted;
@@ -104,11 +102,10 @@ class IndexedSearch {
   std::vector<int64_t> SlotScores(SiteId site, uint32_t slots);
 
   bool HoldsWholeNodes() const { return plan_->exclusive_nodes || policy_.node_exclusive; }
-  size_t HeldAtMost() const;
   void Collect(Selection* selection);
   void CollectNode(const Taken& taken, Selection* selection);
-  // Which leaves of each of the node's groups are taken.
-  std::vector<uint64_t> PickLeaves(const Taken& taken);
+  // Into `picked_` and `of_pools_`.
+  void PickLeaves(const Taken& taken);
   void CollectSite(SiteId site, bool exclusive, Selection* selection) const;
 
   const ResourceGraph& graph_;
@@ -126,6 +123,8 @@ class IndexedSearch {
   std::vector<Taken> taken_;
   std::vector<LeafRef> leaves_;     // of PutInOrder, for whoever called it
   std::vector<const Pool*> picks_;  // of PickPools, likewise
+  std::vector<uint64_t> picked_;    // leaves of a node that are taken, by its groups
+  std::vector<int64_t> of_pools_;   // what is taken of a node's pools
 };
 
 }  // namespace fluxqueue::graph

@@ -167,7 +167,7 @@ class Assembly {
     return held_.emplace(v, HeldVertex{v, kNoEdge, amount, exclusive}).second;
   }
 
-  std::vector<HeldVertex> Take() {
+  HeldVertices Take() {
     std::vector<VertexId> open;
     for (const auto& [v, held] : held_) open.push_back(v);
     for (size_t i = 0; i < open.size(); ++i) {
@@ -180,7 +180,7 @@ class Assembly {
       // On the way: led through, not held.
       if (Add(parent, graph_.vertex(parent).size, false)) open.push_back(parent);
     }
-    std::vector<HeldVertex> order;
+    HeldVertices order;
     if (!held_.empty()) Append(graph_.root(), &order);
     return order;
   }
@@ -197,7 +197,7 @@ class Assembly {
     return chosen;
   }
 
-  void Append(VertexId v, std::vector<HeldVertex>* order) const {
+  void Append(VertexId v, HeldVertices* order) const {
     const auto below = below_.find(v);
     if (below != below_.end()) {
       for (const VertexId child : below->second) Append(child, order);

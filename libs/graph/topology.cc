@@ -1,6 +1,7 @@
 #include "libs/graph/topology.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -82,9 +83,11 @@ bool Topology::AddNode(const ResourceGraph& graph, const GraphState& state, Site
     if (!leaf.divisible || !leaf.out.empty()) return false;
     pools[leaf.type].push_back(edge.target);
   }
-  return std::all_of(pools.begin(), pools.end(), [&](auto& of_type) {
-    return !groups.contains(of_type.first) && AddPools(graph, std::move(of_type.second), node);
-  });
+  for (auto& [type, of_type] : pools) {
+    if (groups.contains(type) || !AddPools(graph, std::move(of_type), node)) return false;
+  }
+  AddLeaves(graph, state, node);
+  return true;
 }
 
 // Several of a type: nothing but ids tells them apart, and those order them as their unique ids do.
@@ -105,6 +108,35 @@ bool Topology::AddPools(const ResourceGraph& graph, std::vector<VertexId> leaves
     site_of_[leaf] = site_of_[node->vertex];
   }
   return true;
+}
+
+void Topology::AddLeaves(const ResourceGraph& graph, const GraphState& state, Site* node) {
+  node->first_run = static_cast<uint32_t>(leaves_.size());
+  const std::span<const Pool> pools = std::span(pools_).subspan(node->first_pool, node->pools);
+  const LeafGroup* groups = state.GroupsOf(node->vertex).data();
+  for (const EdgeId e : graph.vertex(node->vertex).out) {
+    const Edge& edge = graph.edge(e);
+    if (edge.subsystem != ResourceGraph::kContainment) continue;
+    LeafRun leaf{.vertex = edge.target, .edge = e};
+    if (const uint64_t bit = state.BitOf(edge.target); bit != 0) {
+      leaf.group = static_cast<uint32_t>(&state.GroupOf(edge.target) - groups);
+      leaf.place = static_cast<uint32_t>(std::countr_zero(bit));
+      LeafRun* last = leaves_.size() > node->first_run ? &leaves_.back() : nullptr;
+      if (last != nullptr && last->group == leaf.group &&
+          last->vertex + last->count == leaf.vertex && last->edge + last->count == e &&
+          last->place + last->count == leaf.place) {
+        ++last->count;
+        continue;
+      }
+    } else {
+      const auto pool = std::find_if(pools.begin(), pools.end(), [&edge](const Pool& one) {
+        return one.vertex == edge.target;
+      });
+      leaf.place = static_cast<uint32_t>(pool - pools.begin());
+    }
+    leaves_.push_back(leaf);
+  }
+  node->runs = static_cast<uint32_t>(leaves_.size()) - node->first_run;
 }
 
 std::span<const Pool> Topology::PoolsOf(SiteId node, TypeId type) const {

@@ -29,14 +29,29 @@ struct Site {
   SiteId parent = kNoSite;  // none for the root
   SiteId end = 0;           // one behind the last site below
   uint32_t depth = 0;       // 0: the root
-  uint32_t first_pool = 0;  // of a node's
+  // Of a node's.
+  uint32_t first_pool = 0;
   uint32_t pools = 0;
+  uint32_t first_run = 0;
+  uint32_t runs = 0;
 };
 
 // A divisible leaf of a node.
 struct Pool {
   TypeId type = 0;
   VertexId vertex = 0;
+};
+
+// Leaves of a node with numbers that follow each other, as do those of their edges: one pool, or
+// leaves of one group in the order of its bits.
+struct LeafRun {
+  static constexpr uint32_t kNoGroup = UINT32_MAX;
+
+  VertexId vertex = 0;
+  EdgeId edge = 0;
+  uint32_t count = 1;
+  uint32_t group = kNoGroup;  // of the node's groups; none: a pool
+  uint32_t place = 0;         // the first one's bit in the group; of the node's pools
 };
 
 class Topology {
@@ -53,6 +68,10 @@ class Topology {
     return std::span(pools_).subspan(sites_[node].first_pool, sites_[node].pools);
   }
   std::span<const Pool> PoolsOf(SiteId node, TypeId type) const;
+  // All leaves of a node, in the order of its edges.
+  std::span<const LeafRun> LeavesOf(SiteId node) const {
+    return std::span(leaves_).subspan(sites_[node].first_run, sites_[node].runs);
+  }
   // By depth, from the root to the nodes.
   std::span<const TypeId> types() const { return types_; }
   uint32_t node_depth() const { return static_cast<uint32_t>(types_.size()) - 1; }
@@ -65,11 +84,13 @@ class Topology {
   bool AddBelow(const ResourceGraph& graph, const GraphState& state, SiteId parent);
   bool AddNode(const ResourceGraph& graph, const GraphState& state, Site* node);
   bool AddPools(const ResourceGraph& graph, std::vector<VertexId> leaves, Site* node);
+  void AddLeaves(const ResourceGraph& graph, const GraphState& state, Site* node);
   void NoteElsewhere(const ResourceGraph& graph, VertexId v);
 
   std::vector<Site> sites_;
   std::vector<SiteId> site_of_;  // by vertex
   std::vector<Pool> pools_;      // by node
+  std::vector<LeafRun> leaves_;  // by node
   std::vector<TypeId> types_;
   std::vector<bool> unique_ids_;
   std::set<TypeId> elsewhere_;
