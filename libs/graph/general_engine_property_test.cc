@@ -280,6 +280,31 @@ RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
   }
 }
 
+// Which of equals are taken depends on how many there are: in a walk as in a search.
+RC_GTEST_PROP(GeneralEngineProperty, ASearchTakesTheSameOfEquals, ()) {
+  const auto policy = *rc::gen::element<std::string>("locality", "variation");
+  const std::vector<NodeShape> nodes(
+      static_cast<size_t>(*rc::gen::inRange(17, 90)),
+      {.cores = *rc::gen::inRange(1, 40), .gpus = *rc::gen::inRange(0, 3)});
+  const auto engine = Make(nodes, policy);
+  const auto walking = Make(nodes, policy, /*indexes=*/false);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    if (*rc::gen::inRange(0, 6) != 0) continue;
+    const std::string node = "/cluster0/rack" + std::to_string(n / 2) + "/node" + std::to_string(n);
+    const std::string path = node + (*rc::gen::arbitrary<bool>() ? "/core0" : "");
+    const std::string value = std::to_string(*rc::gen::inRange(0, 4));
+    for (const auto& one : {engine.get(), walking.get()}) {
+      RC_ASSERT(one->SetProperty(path, "perf_class", value).ok());
+    }
+  }
+  for (const Step& step : AnySteps()) {
+    const MatchAnswer expected = Play(*walking, step);
+    const MatchAnswer answer = Play(*engine, step);
+    RC_ASSERT(answer.status == expected.status);
+    RC_ASSERT(answer.holding == expected.holding);
+  }
+}
+
 // A node that leaves with what is held on it, and comes back, leaves nothing behind.
 RC_GTEST_PROP(GeneralEngineProperty, ANodeMayLeaveAndComeBack, ()) {
   const auto nodes = *AnyNodes();

@@ -62,7 +62,7 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
   ambiguous_ = false;
   taken_.clear();
   std::vector<Unit> units;
-  const uint32_t found = plan.by_runs ? GatherAll(&units) : Gather(0, 0, &units);
+  const uint32_t found = Gather(0, 0, &units);
   if (ambiguous_) return Answer::kAskAWalk;
   if (found < plan.stages.front().wanted) return Answer::kNothingFits;
   Choose(0, 0, &units);
@@ -75,6 +75,7 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
 }
 
 uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units) {
+  if (plan_->GathersAll(stage)) return GatherAll(at, stage, units);
   const uint32_t wanted = plan_->stages[stage].wanted;
   const bool at_nodes = stage + 1 == plan_->stages.size();
   if (at_nodes && !plan_->names_nodes && !policy_.stop_on_first) {
@@ -98,15 +99,12 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
 }
 
 // All that fit, in the order of a walk.
-uint32_t IndexedSearch::GatherAll(std::vector<Unit>* units) {
-  auto [tree, members] = table_->At(0);
+uint32_t IndexedSearch::GatherAll(SiteId at, size_t stage, std::vector<Unit>* units) {
+  auto [tree, members] = table_->At(at);
   for (size_t place = 0; place < members.size(); ++place) {
     if (tree.Priority(place) == Tournament::kOut) continue;
-    if (VisitMember(members[place], 0, units) == 0) tree.Set(place, Tournament::kOut);
+    if (VisitMember(members[place], stage, units) == 0) tree.Set(place, Tournament::kOut);
   }
-  std::sort(units->begin(), units->end(), [this](const Unit& a, const Unit& b) {
-    return taken_[a.first].node < taken_[b.first].node;
-  });
   return static_cast<uint32_t>(units->size());
 }
 
@@ -115,7 +113,8 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
   const Site& here = topology_.site(site);
   const SearchPlan::Stage& wanted = plan_->stages[stage];
   const size_t first = taken_.size();
-  const int64_t id = graph_.vertex(here.vertex).id;
+  const Vertex& vertex = graph_.vertex(here.vertex);
+  const int64_t score = plan_->by_class ? VertexScore(policy_, vertex, 0) : vertex.id;
   if (here.depth == topology_.node_depth()) {
     const uint32_t slots = SlotsOn(site);
     if (slots == 0) return 0;
@@ -124,7 +123,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
       return taken_.back().slots;
     }
     taken_.push_back({site, plan_->slots_per_node});
-    units->push_back({id, 0, first, first + 1});
+    units->push_back({score, 0, first, first + 1});
     return 1;
   }
   if (pruner_.Prune(here.vertex, *wanted.levels, false)) return 0;
@@ -135,7 +134,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
     return 0;
   }
   Choose(stage + 1, first, &below);
-  units->push_back({id, 0, first, taken_.size()});
+  units->push_back({score, 0, first, taken_.size()});
   return 1;
 }
 
@@ -199,9 +198,9 @@ void IndexedSearch::Choose(size_t stage, size_t first, std::vector<Unit>* units)
   if (stage == 0 && plan_->by_runs) {
     SortByRuns(units);
   } else {
-    const bool low = policy_.order == MatchPolicy::Order::kLow;
+    const bool low = plan_->by_class || policy_.order == MatchPolicy::Order::kLow;
     std::sort(units->begin(), units->end(), [low](const Unit& a, const Unit& b) {
-      return low ? a.id < b.id : a.id > b.id;
+      return low ? a.score < b.score : a.score > b.score;
     });
   }
   std::vector<Taken> best;
@@ -219,10 +218,13 @@ void IndexedSearch::SortByRuns(std::vector<Unit>* units) {
   std::vector<Unit*> by_id;
   by_id.reserve(units->size());
   for (Unit& unit : *units) by_id.push_back(&unit);
-  std::sort(by_id.begin(), by_id.end(), [](const Unit* a, const Unit* b) { return a->id < b->id; });
+  const auto before = [](const Unit* a, const Unit* b) { return a->score < b->score; };
+  if (!std::is_sorted(by_id.begin(), by_id.end(), before)) {
+    std::sort(by_id.begin(), by_id.end(), before);
+  }
   for (size_t i = 0; i < by_id.size(); ++i) {
-    const bool joins = i > 0 && by_id[i]->id == by_id[i - 1]->id + 1;
-    by_id[i]->run = joins ? by_id[i - 1]->run : by_id[i]->id;
+    const bool joins = i > 0 && by_id[i]->score == by_id[i - 1]->score + 1;
+    by_id[i]->run = joins ? by_id[i - 1]->run : by_id[i]->score;
   }
   std::sort(
       units->begin(), units->end(), [](const Unit& a, const Unit& b) { return a.run > b.run; });
@@ -361,9 +363,9 @@ uint64_t IndexedSearch::Usable(const LeafGroup& group) const {
   return leaves;
 }
 
-void IndexedSearch::PutInOrder(VertexId node, const SearchPlan::Part& part) {
+void IndexedSearch::PutInOrder(SiteId node, const SearchPlan::Part& part) {
   leaves_.clear();
-  const auto groups = state_.GroupsOf(node);
+  const auto groups = state_.GroupsOf(topology_.site(node).vertex);
   size_t most = SIZE_MAX;
   for (size_t g = groups.size(); g-- > 0;) {
     const LeafGroup& group = groups[g];
@@ -376,6 +378,58 @@ void IndexedSearch::PutInOrder(VertexId node, const SearchPlan::Part& part) {
     }
   }
   if (policy_.order == MatchPolicy::Order::kLow) std::reverse(leaves_.begin(), leaves_.end());
+}
+
+// Which equals are taken is up to std::sort, as in a walk: it orders all leaves, and then all slots
+// that they make.
+void IndexedSearch::PickLeavesByClass(const Taken& taken) {
+  const auto groups = state_.GroupsOf(topology_.site(taken.node).vertex);
+  std::vector<ScoredLeaf> leaves;  // of all parts
+  std::vector<SlotsOfPart> parts;
+  size_t slots = SIZE_MAX;
+  for (const SearchPlan::Part& part : plan_->parts) {
+    const size_t first = leaves.size();
+    AddUsable(taken.node, part.type, &leaves);
+    std::sort(leaves.begin() + static_cast<ptrdiff_t>(first),
+              leaves.end(),
+              [](const ScoredLeaf& a, const ScoredLeaf& b) { return a.score > b.score; });
+    const uint64_t each = LeavesPerSlot(groups[leaves[first].leaf.group], part);
+    parts.push_back({first, each});
+    slots = std::min(slots, (leaves.size() - first) / each);
+  }
+  std::vector<std::pair<int64_t, size_t>> by_score;  // score and number of the slot
+  for (size_t slot = 0; slot < slots; ++slot) {
+    int64_t score = kMet;
+    for (const SlotsOfPart& part : parts) {
+      for (size_t i = 0; i < part.each; ++i)
+        score += leaves[part.first + slot * part.each + i].score;
+    }
+    by_score.emplace_back(score, slot);
+  }
+  std::sort(by_score.begin(), by_score.end(), [](const auto& a, const auto& b) {
+    return a.first < b.first;
+  });
+  for (size_t k = 0; k < taken.slots; ++k) {
+    for (const SlotsOfPart& part : parts) {
+      for (size_t i = 0; i < part.each; ++i) {
+        const LeafRef leaf = leaves[part.first + by_score[k].second * part.each + i].leaf;
+        picked_[leaf.group] |= uint64_t{1} << leaf.bit;
+      }
+    }
+  }
+}
+
+void IndexedSearch::AddUsable(SiteId node, TypeId type, std::vector<ScoredLeaf>* leaves) const {
+  const auto groups = state_.GroupsOf(topology_.site(node).vertex);
+  for (const LeafRun& run : topology_.LeavesOf(node)) {
+    if (run.group == LeafRun::kNoGroup || groups[run.group].type != type) continue;
+    const uint64_t usable = Usable(groups[run.group]);
+    for (uint32_t i = 0; i < run.count; ++i) {
+      const uint32_t bit = run.place + i;
+      if ((usable >> bit & 1) == 0) continue;
+      leaves->push_back({VertexScore(policy_, graph_.vertex(run.vertex + i), 0), {run.group, bit}});
+    }
+  }
 }
 
 std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
@@ -392,7 +446,7 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
       }
       continue;
     }
-    PutInOrder(node, part);
+    PutInOrder(site, part);
     const uint64_t per_slot = LeavesPerSlot(groups[leaves_.front().group], part);
     for (size_t i = 0; i < size_t{slots} * per_slot; ++i) {
       const VertexId leaf = groups[leaves_[i].group].leaves[leaves_[i].bit];
@@ -459,6 +513,7 @@ void IndexedSearch::PickLeaves(const Taken& taken) {
   const auto all = topology_.PoolsOf(taken.node);
   picked_.assign(groups.size(), 0);
   of_pools_.assign(all.size(), 0);
+  if (plan_->by_class) return PickLeavesByClass(taken);
   for (const SearchPlan::Part& part : plan_->parts) {
     if (const auto pools = PoolsOf(taken.node, part); !pools.empty()) {
       PickPools(pools, part, taken.slots);
@@ -469,7 +524,7 @@ void IndexedSearch::PickLeaves(const Taken& taken) {
       }
       continue;
     }
-    PutInOrder(node, part);
+    PutInOrder(taken.node, part);
     const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
     for (size_t i = 0; i < count; ++i) {
       picked_[leaves_[i].group] |= uint64_t{1} << leaves_[i].bit;

@@ -59,8 +59,8 @@ class IndexedSearch {
   };
   // A candidate, and what of `taken_` is its.
   struct Unit {
-    int64_t id = 0;
-    int64_t run = 0;  // the first id of the run that it is in; see SortByRuns
+    int64_t score = 0;  // its id, or its performance class
+    int64_t run = 0;    // the first id of the run that it is in; see SortByRuns
     size_t first = 0;
     size_t last = 0;
   };
@@ -69,9 +69,18 @@ class IndexedSearch {
     uint32_t group = 0;
     uint32_t bit = 0;
   };
+  struct ScoredLeaf {
+    int64_t score = 0;
+    LeafRef leaf;
+  };
+  // Where in a list of leaves those of a part begin, and how many of them one slot takes.
+  struct SlotsOfPart {
+    size_t first = 0;
+    size_t each = 0;
+  };
 
   uint32_t Gather(SiteId at, size_t stage, std::vector<Unit>* units);
-  uint32_t GatherAll(std::vector<Unit>* units);
+  uint32_t GatherAll(SiteId at, size_t stage, std::vector<Unit>* units);
   static void SortByRuns(std::vector<Unit>* units);
   uint32_t GatherSlotsByScore(SiteId at, uint32_t wanted);
   std::vector<uint64_t> SlotPriorities(SiteId site, uint32_t slots);
@@ -97,7 +106,7 @@ class IndexedSearch {
     return plan_->names_nodes ? plan_->slots_per_node : plan_->stages.back().wanted;
   }
   // Puts the leaves of the part's type into `leaves_`, in the order in which slots take them.
-  void PutInOrder(VertexId node, const SearchPlan::Part& part);
+  void PutInOrder(SiteId node, const SearchPlan::Part& part);
   // Of the first slots that the node can make.
   std::vector<int64_t> SlotScores(SiteId site, uint32_t slots);
 
@@ -106,6 +115,8 @@ class IndexedSearch {
   void CollectNode(const Taken& taken, Selection* selection);
   // Into `picked_` and `of_pools_`.
   void PickLeaves(const Taken& taken);
+  void PickLeavesByClass(const Taken& taken);
+  void AddUsable(SiteId node, TypeId type, std::vector<ScoredLeaf>* leaves) const;
   void CollectSite(SiteId site, bool exclusive, Selection* selection) const;
 
   const ResourceGraph& graph_;

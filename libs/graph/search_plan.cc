@@ -30,10 +30,12 @@ class Planner {
       : topology_(topology), request_(request) {
     plan_.request = &request;
     plan_.by_runs = policy.order == MatchPolicy::Order::kLocality;
+    plan_.by_class = policy.order == MatchPolicy::Order::kVariation;
   }
 
   std::optional<SearchPlan> Plan() {
     if (!topology_.HasUniqueIds(topology_.node_depth())) return std::nullopt;
+    if (plan_.by_class && topology_.has_pools()) return std::nullopt;
     if (!Add(request_.levels)) return std::nullopt;
     return std::move(plan_);
   }
@@ -59,8 +61,8 @@ class Planner {
 
   bool AddSlotsOnAnyNodes(const Levels& levels) {
     const bool at_nodes = MayPass(levels) || next_depth_ == topology_.node_depth();
-    // Runs of slots' scores: a walk knows them.
-    if (!at_nodes || plan_.by_runs) return false;
+    // Which of equal slots are taken, a walk knows.
+    if (!at_nodes || plan_.GathersAll(0)) return false;
     plan_.stages.push_back({topology_.node_depth(), FixedCount(levels.front()), &levels});
     return AddParts(levels.front());
   }
@@ -117,9 +119,7 @@ class Planner {
 std::optional<SearchPlan> PlanSearch(const Topology& topology,
                                      const MatchPolicy& policy,
                                      const ResolvedRequest& request) {
-  // Scores that are not told apart by ids leave ties to the order of a walk.
-  const bool by_id = policy.order != MatchPolicy::Order::kVariation;
-  if (!by_id || topology.sites().empty()) return std::nullopt;
+  if (topology.sites().empty()) return std::nullopt;
   return Planner(topology, policy, request).Plan();
 }
 

@@ -29,10 +29,15 @@ struct SearchPlan {
   std::vector<Stage> stages;  // the last one: nodes, or slots
   // What is gathered at the root is chosen by runs of ids (`locality`, unless the root is named).
   bool by_runs = false;
+  bool by_class = false;  // by performance class, wherever it is gathered (`variation`)
   bool names_nodes = false;
   bool exclusive_nodes = false;
   uint32_t slots_per_node = 0;  // when nodes are named
   std::vector<Part> parts;      // of a slot, of different types
+
+  // Whether all that fit there are gathered before some are chosen: which of equals are taken
+  // depends on how many there are.
+  bool GathersAll(size_t stage) const { return by_class || (by_runs && stage == 0); }
 };
 
 // None when only a walk can answer the request. REQUIRES: the request outlives the plan.

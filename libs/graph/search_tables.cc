@@ -27,28 +27,35 @@ const SearchLayout& SearchTables::LayoutFor(const SearchPlan& plan) {
   for (const SearchPlan::Stage& stage : plan.stages) gathers[stage.depth] = true;
   gathers.back() = false;
   for (const SearchLayout& layout : layouts_) {
-    if (layout.gathers == gathers) return layout;
+    if (layout.gathers == gathers && layout.all == plan.by_class &&
+        layout.all_at_root == plan.by_runs) {
+      return layout;
+    }
   }
-  return layouts_.emplace_back(MakeLayout(gathers));
+  SearchLayout& layout = layouts_.emplace_back();
+  layout.gathers = std::move(gathers);
+  layout.all_at_root = plan.by_runs;
+  layout.all = plan.by_class;
+  Fill(&layout);
+  return layout;
 }
 
-SearchLayout SearchTables::MakeLayout(const std::vector<bool>& gathers) const {
+void SearchTables::Fill(SearchLayout* filled) const {
+  SearchLayout& layout = *filled;
   const auto sites = topology_.sites();
-  SearchLayout layout;
-  layout.gathers = gathers;
   layout.group_at.assign(sites.size(), SearchLayout::kNoGroup);
   layout.group_of.assign(sites.size(), SearchLayout::kNoGroup);
   layout.place_in.assign(sites.size(), 0);
   std::vector<std::vector<SiteId>> members;
   for (SiteId s = 0; s < sites.size(); ++s) {
     const uint32_t depth = sites[s].depth;
-    if (gathers[depth]) {
+    if (layout.gathers[depth]) {
       layout.group_at[s] = static_cast<uint32_t>(members.size());
       members.emplace_back();
     }
-    if (depth == 0 || (!gathers[depth] && depth != topology_.node_depth())) continue;
+    if (depth == 0 || (!layout.gathers[depth] && depth != topology_.node_depth())) continue;
     SiteId above = sites[s].parent;
-    while (!gathers[sites[above].depth]) above = sites[above].parent;
+    while (!layout.gathers[sites[above].depth]) above = sites[above].parent;
     layout.group_of[s] = layout.group_at[above];
     members[layout.group_at[above]].push_back(s);
   }
@@ -62,7 +69,8 @@ SearchLayout SearchTables::MakeLayout(const std::vector<bool>& gathers) const {
     return policy_.order == MatchPolicy::Order::kLow ? left.id > right.id : left.id < right.id;
   };
   for (std::vector<SiteId>& of_group : members) {
-    std::sort(of_group.begin(), of_group.end(), before);
+    const bool in_order_of_walk = layout.all || (layout.all_at_root && layout.groups.empty());
+    if (!in_order_of_walk) std::sort(of_group.begin(), of_group.end(), before);
     const auto first = static_cast<uint32_t>(layout.members.size());
     layout.groups.push_back({layout.tree_length, first, static_cast<uint32_t>(of_group.size())});
     layout.tree_length += Tournament::Length(of_group.size());
@@ -71,7 +79,6 @@ SearchLayout SearchTables::MakeLayout(const std::vector<bool>& gathers) const {
       layout.members.push_back(site);
     }
   }
-  return layout;
 }
 
 SearchTable& SearchTables::For(const SearchPlan& plan, const Window& window) {

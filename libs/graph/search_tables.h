@@ -32,6 +32,8 @@ struct SearchLayout {
     uint32_t size = 0;
   };
   std::vector<bool> gathers;  // by depth
+  bool all_at_root = false;   // candidates there stand in the order of a walk
+  bool all = false;           // all candidates do
   std::vector<Group> groups;
   std::vector<uint32_t> group_at;  // by site: the group that is gathered there
   std::vector<uint32_t> group_of;  // by site: the group that it is a member of
@@ -83,7 +85,7 @@ class SearchTables {
 
  private:
   const SearchLayout& LayoutFor(const SearchPlan& plan);
-  SearchLayout MakeLayout(const std::vector<bool>& gathers) const;
+  void Fill(SearchLayout* filled) const;
   void Reset(SearchTable* table) const;
   void Update(SearchTable* table) const;
   void Mark(SearchTable* table, SiteId site, bool below) const;

@@ -77,6 +77,7 @@ class Topology {
   uint32_t node_depth() const { return static_cast<uint32_t>(types_.size()) - 1; }
   // Whether ids tell all sites of the depth apart.
   bool HasUniqueIds(uint32_t depth) const { return unique_ids_[depth]; }
+  bool has_pools() const { return !pools_.empty(); }
   // Beside the sites, above the nodes.
   bool HasElsewhere(TypeId type) const { return elsewhere_.contains(type); }
 
