@@ -203,7 +203,8 @@ void ClusterGraph::Update(Node* node, const NodeSpec& before) {
   CountLabels(node->spec, 1);
   if (stale_) return;
   Group* group = nullptr;
-  if (FindGroup(*node, &group) && planted_.at(node).group == group) {
+  const bool devices_stay = node->devices.size() == node->device_free.size();
+  if (FindGroup(*node, &group) && planted_.at(node).group == group && devices_stay) {
     Tend(node);
   } else {
     stale_ = true;
@@ -249,30 +250,47 @@ void ClusterGraph::Plant(Node* node, Group* group) {
   node->leaves.assign(table_.resources().size(), {});
   by_vertex_[v] = node;
   planted_[node].group = group;
+  AddDevices(node);
   Tend(node);
 }
 
 Node::Leaf ClusterGraph::LeafOf(Node* node, size_t resource) {
   Node::Leaf& leaf = node->leaves[resource];
   if (leaf.edge != kNoEdge) return leaf;
+  leaf = AddLeaf(node, resource, 0, table_.resources()[resource], SizeOf(*node, resource));
+  return leaf;
+}
+
+void ClusterGraph::AddDevices(Node* node) {
+  node->devices.clear();
+  for (size_t i = 0; i < node->device_free.size(); ++i) {
+    const std::string name = fmt::format("{}{}", kGpuMilli, i);
+    node->devices.push_back(
+        AddLeaf(node, NodeTable::kGpus, static_cast<int64_t>(i), name, kWholeDevice));
+  }
+}
+
+Node::Leaf ClusterGraph::AddLeaf(
+    Node* node, size_t resource, int64_t id, const std::string& name, int64_t size) {
   Vertex vertex;
   vertex.type = engine_->InternType(table_.resources()[resource]);
-  vertex.name = table_.resources()[resource];
+  vertex.name = name;
+  vertex.id = id;
   vertex.uniq_id = kFirstLeaf + next_leaf_++;
   vertex.rank = static_cast<int64_t>(node->spec.ordinal);
-  vertex.size = SizeOf(*node, resource);
+  vertex.size = size;
   vertex.divisible = true;
-  const std::string path = PathOf(*node) + "/" + table_.resources()[resource];
-  const VertexId v = AddVertex(std::move(vertex), path, node->here.vertex);
-  leaf = {v, engine_->graph().vertex(v).in.front()};
-  return leaf;
+  const VertexId v = AddVertex(std::move(vertex), PathOf(*node) + "/" + name, node->here.vertex);
+  return {v, engine_->graph().vertex(v).in.front()};
 }
 
 void ClusterGraph::Tend(Node* node) {
   engine_->SetUp(node->here.vertex, node->spec.schedulable);
   engine_->SetProperties(node->here.vertex, node->spec.labels);
   engine_->SetTaints(node->here.vertex, node->spec.taints);
-  for (const Amount& amount : node->spec.resources) LeafOf(node, table_.Number(amount.resource));
+  for (const Amount& amount : node->spec.resources) {
+    if (amount.resource != kGpuMilli) LeafOf(node, table_.Number(amount.resource));
+  }
   for (size_t resource = 0; resource < node->leaves.size(); ++resource) {
     const Node::Leaf& leaf = node->leaves[resource];
     const int64_t size = SizeOf(*node, resource);
@@ -293,6 +311,12 @@ void ClusterGraph::HoldForeign(Node* node) {
     const int64_t amount = std::min(node->foreign[resource], kMostOfOne);
     if (leaf.edge == kNoEdge || amount == 0) continue;
     holding.vertices.push_back({leaf.vertex, leaf.edge, amount, true});
+  }
+  int64_t gpus = node->foreign[NodeTable::kGpus];
+  for (const Node::Leaf& device : node->devices) {
+    const int64_t amount = std::min(gpus, kWholeDevice);
+    if (amount > 0) holding.vertices.push_back({device.vertex, device.edge, amount, true});
+    gpus -= amount;
   }
   if (holding.vertices.empty()) return;
   holding.vertices.push_back({node->here.vertex, node->here.edge, 1, false});
@@ -465,19 +489,44 @@ void ClusterGraph::AddShares(JobNumber number,
                              Shares* shares) const {
   const Holding& holding = *engine_->Find(number);
   const auto begin = static_cast<ptrdiff_t>(shares->size());
-  for (size_t i = 1; i < holding.vertices.size(); ++i) {
-    const auto node = by_vertex_.find(holding.vertices[i].vertex);
-    if (node == by_vertex_.end()) continue;
-    // What stands before a node is a resource of it.
-    const HeldVertex& leaf = holding.vertices[i - 1];
-    for (const Amount& amount : slots.request) {
-      if (amount.resource != engine_->graph().TypeName(leaf.vertex)) continue;
-      shares->push_back({node->second, group, leaf.amount / amount.amount});
+  // What stands before a node are resources of it.
+  std::vector<HeldVertex> leaves;
+  for (const HeldVertex& held : holding.vertices) {
+    const auto node = by_vertex_.find(held.vertex);
+    if (node == by_vertex_.end()) {
+      leaves.push_back(held);
+      continue;
     }
+    shares->push_back(ShareOf(node->second, leaves, slots));
+    shares->back().group = group;
+    leaves.clear();
   }
   std::sort(shares->begin() + begin, shares->end(), [this](const Share& a, const Share& b) {
     return Before(*a.node, *b.node);
   });
+}
+
+ClusterGraph::Share ClusterGraph::ShareOf(Node* node,
+                                          const std::vector<HeldVertex>& leaves,
+                                          const SlotGroup& slots) const {
+  Share share{.node = node};
+  for (const Amount& amount : slots.request) {
+    const DevicesPerSlot gpus = DevicesFor(amount.amount);
+    for (const HeldVertex& leaf : leaves) {
+      if (amount.resource != engine_->graph().TypeName(leaf.vertex)) continue;
+      if (amount.resource != kGpuMilli) {
+        share.slots = leaf.amount / amount.amount;
+        continue;
+      }
+      const int64_t times = leaf.amount / gpus.of_each;
+      const auto device = static_cast<uint32_t>(engine_->graph().vertex(leaf.vertex).id);
+      share.devices.insert(share.devices.end(), static_cast<size_t>(times), device);
+    }
+    if (amount.resource != kGpuMilli) continue;
+    std::sort(share.devices.begin(), share.devices.end());
+    share.slots = static_cast<int64_t>(share.devices.size() / gpus.devices);
+  }
+  return share;
 }
 
 bool ClusterGraph::Before(const Node& a, const Node& b) const {
@@ -516,9 +565,11 @@ void ClusterGraph::Hold(JobNumber first,
     for (const Share& share : shares) {
       if (share.group != slots) continue;
       for (const Need& need : needs[slots]) {
+        if (need.resource == NodeTable::kGpus) continue;
         const Node::Leaf leaf = LeafOf(share.node, need.resource);
         holding.vertices.push_back({leaf.vertex, leaf.edge, need.amount * share.slots, true});
       }
+      HoldDevices(share, needs[slots], &holding);
       holding.vertices.push_back({share.node->here.vertex, share.node->here.edge, 1, false});
       size_t depth = in_use_.size();
       for (const Group* group = planted_.at(share.node).group; group != nullptr;
@@ -534,6 +585,22 @@ void ClusterGraph::Hold(JobNumber first,
     }
     holding.vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
     CHECK(engine_->Restore(first + slots, holding).ok());
+  }
+}
+
+void ClusterGraph::HoldDevices(const Share& share,
+                               const std::vector<Need>& needs,
+                               Holding* holding) {
+  for (const Need& need : needs) {
+    if (need.resource != NodeTable::kGpus) continue;
+    std::map<uint32_t, int64_t> amounts;
+    for (const uint32_t device : share.devices) amounts[device] += DevicesFor(need.amount).of_each;
+    for (const auto& [device, amount] : amounts) {
+      // The node may have lost some of them.
+      if (device >= share.node->devices.size()) continue;
+      const Node::Leaf& leaf = share.node->devices[device];
+      holding->vertices.push_back({leaf.vertex, leaf.edge, amount, true});
+    }
   }
 }
 

@@ -37,6 +37,8 @@ class ClusterGraph {
     Node* node = nullptr;
     uint32_t group = 0;  // of the jobspec's slots
     int64_t slots = 0;
+    // Of one slot after the other, when they ask for GPUs in parts.
+    std::vector<uint32_t> devices = {};
   };
   using Shares = std::vector<Share>;
 
@@ -105,8 +107,11 @@ class ClusterGraph {
   void Plant(Node* node, Group* group);
   // Everything but name, ordinal and group may have changed.
   void Tend(Node* node);
-  // The resource's vertex below the node; made when it has none.
+  // The resource's vertex below the node; made when it has none. REQUIRES: it is one vertex.
   Node::Leaf LeafOf(Node* node, size_t resource);
+  void AddDevices(Node* node);
+  Node::Leaf AddLeaf(
+      Node* node, size_t resource, int64_t id, const std::string& name, int64_t size);
   void HoldForeign(Node* node);
   void CountAbove(Group* group, int64_t free_cpu, int64_t live_slots);
 
@@ -122,6 +127,8 @@ class ClusterGraph {
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;
   void AddShares(JobNumber number, const SlotGroup& slots, uint32_t group, Shares* shares) const;
+  Share ShareOf(Node* node, const std::vector<HeldVertex>& leaves, const SlotGroup& slots) const;
+  static void HoldDevices(const Share& share, const std::vector<Need>& needs, Holding* holding);
   bool Before(const Node& a, const Node& b) const;
   // Negative, 0, positive.
   int Compare(const Group* a, const Group* b) const;

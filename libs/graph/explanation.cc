@@ -23,6 +23,47 @@ struct Tally {
   uint64_t slots_now = 0;
 };
 
+bool IsOfDevices(const Tally& tally) {
+  return tally.number == NodeTable::kGpus;
+}
+
+// The most that one slot could have there.
+int64_t LargestOn(const Tally& tally, const Node& node) {
+  if (!IsOfDevices(tally)) return node.capacity[tally.number];
+  const auto devices = static_cast<int64_t>(node.device_free.size());
+  return DevicesFor(tally.need->amount).devices > 1 ? devices * kWholeDevice
+                                                    : std::min<int64_t>(devices, 1) * kWholeDevice;
+}
+
+int64_t FreeOn(const Tally& tally, const Node& node) {
+  if (!IsOfDevices(tally)) return node.free[tally.number];
+  if (DevicesFor(tally.need->amount).devices > 1) {
+    return std::count(node.device_free.begin(), node.device_free.end(), kWholeDevice) *
+           kWholeDevice;
+  }
+  return node.device_free.empty()
+             ? 0
+             : *std::max_element(node.device_free.begin(), node.device_free.end());
+}
+
+// How many slots would have room if this were the only resource: all of the node's, or what is
+// free.
+int64_t RoomEver(const Tally& tally, const Node& node) {
+  if (!IsOfDevices(tally)) return node.capacity[tally.number] / tally.need->amount;
+  const DevicesPerSlot gpus = DevicesFor(tally.need->amount);
+  const auto devices = static_cast<int64_t>(node.device_free.size());
+  return gpus.devices > 1 ? devices / static_cast<int64_t>(gpus.devices)
+                          : devices * (kWholeDevice / gpus.of_each);
+}
+
+int64_t RoomNow(const Tally& tally, const Node& node) {
+  if (!IsOfDevices(tally)) return node.free[tally.number] / tally.need->amount;
+  const DevicesPerSlot gpus = DevicesFor(tally.need->amount);
+  int64_t parts = 0;
+  for (const int64_t free : node.device_free) parts += free / gpus.of_each;
+  return parts / static_cast<int64_t>(gpus.devices);
+}
+
 // Of one group of equal slots.
 class Explainer {
  public:
@@ -63,12 +104,10 @@ class Explainer {
     int64_t ever = kMaxSlots;
     int64_t now = up ? kMaxSlots : 0;
     for (Tally& tally : tallies_) {
-      const int64_t size = tally.known ? node.capacity[tally.number] : 0;
-      const int64_t free = tally.known && up ? node.free[tally.number] : 0;
-      const int64_t ever_here = size / tally.need->amount;
-      const int64_t now_here = free / tally.need->amount;
-      tally.largest = std::max(tally.largest, size);
-      tally.most_free = std::max(tally.most_free, free);
+      const int64_t ever_here = tally.known ? RoomEver(tally, node) : 0;
+      const int64_t now_here = tally.known && up ? RoomNow(tally, node) : 0;
+      if (tally.known) tally.largest = std::max(tally.largest, LargestOn(tally, node));
+      if (tally.known && up) tally.most_free = std::max(tally.most_free, FreeOn(tally, node));
       tally.large_enough += ever_here > 0 ? 1 : 0;
       tally.free_enough += now_here > 0 ? 1 : 0;
       tally.slots_ever += static_cast<uint64_t>(std::min(ever_here, kMaxSlots));
@@ -93,7 +132,7 @@ class Explainer {
     double part = 2;
     for (const Tally& tally : tallies_) {
       const double here =
-          static_cast<double>(node.free[tally.number]) / static_cast<double>(tally.need->amount);
+          static_cast<double>(FreeOn(tally, node)) / static_cast<double>(tally.need->amount);
       if (here >= part) continue;
       part = here;
       shortest = &tally;

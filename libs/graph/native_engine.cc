@@ -31,6 +31,21 @@ std::vector<uint32_t> GroupsOfSlots(const std::vector<SlotGroup>& groups) {
   return of_slot;
 }
 
+// How much a slot has of each of its devices.
+int64_t OfEachDevice(const std::vector<Need>& needs) {
+  for (const Need& need : needs) {
+    if (need.resource == NodeTable::kGpus) return DevicesFor(need.amount).of_each;
+  }
+  return 0;
+}
+
+size_t DevicesOf(const SlotGroup& slots) {
+  for (const Amount& amount : slots.request) {
+    if (amount.resource == kGpuMilli) return DevicesFor(amount.amount).devices;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> MakeNativeEngine() {
@@ -175,11 +190,16 @@ const Placement& NativeEngine::Allocate(const MatchRequest& request,
   allocation.nodes.reserve(request.jobspec.slots);
   for (const ClusterGraph::Share& share : shares) {
     table_.Hold(share.node, needs[share.group], share.slots);
+    table_.HoldDevices(share.node, share.devices, OfEachDevice(needs[share.group]));
     graph_.Reorder(share.node);
     for (int64_t i = 0; i < share.slots; ++i) {
       const uint32_t slot = static_cast<uint32_t>(allocation.nodes.size());
       allocation.placement.slots.push_back({slot, share.node->spec.name, false});
       allocation.nodes.push_back(share.node);
+      if (share.devices.empty()) continue;
+      const auto each = static_cast<int64_t>(share.devices.size()) / share.slots;
+      const auto first = share.devices.begin() + i * each;
+      allocation.placement.slots.back().devices.assign(first, first + each);
     }
   }
   allocation.needs = std::move(needs);
@@ -234,6 +254,8 @@ void NativeEngine::HoldSlot(const Allocation& allocation,
     behind += allocation.placement.groups[++group].slots;
   }
   table_.Hold(node, allocation.needs[group], direction);
+  const std::vector<uint32_t>& devices = allocation.placement.slots[slot].devices;
+  table_.HoldDevices(node, devices, direction * OfEachDevice(allocation.needs[group]));
 }
 
 void NativeEngine::HoldLive(const Allocation& allocation, int64_t direction) {
@@ -258,8 +280,12 @@ void NativeEngine::HoldInGraph(const Allocation& allocation) {
     Node* node = allocation.nodes[slot];
     if (node == nullptr) continue;
     const uint32_t group = group_of[slot];
-    ++by_node.try_emplace({group, node->spec.ordinal}, ClusterGraph::Share{node, group, 0})
-          .first->second.slots;
+    ClusterGraph::Share& share =
+        by_node.try_emplace({group, node->spec.ordinal}, ClusterGraph::Share{node, group, 0})
+            .first->second;
+    ++share.slots;
+    const std::vector<uint32_t>& devices = allocation.placement.slots[slot].devices;
+    share.devices.insert(share.devices.end(), devices.begin(), devices.end());
   }
   ClusterGraph::Shares shares;
   for (const auto& [where, share] : by_node) shares.push_back(share);
@@ -311,8 +337,15 @@ absl::Status NativeEngine::Restore(const AllocationKey& key, const Placement& pl
   if (GroupsOfSlots(placement.groups).size() != placement.slots.size()) {
     return fail(fmt::format("{} slots are not those of its groups", placement.slots.size()));
   }
+  const std::vector<uint32_t> group_of = GroupsOfSlots(placement.groups);
   for (size_t i = 0; i < placement.slots.size(); ++i) {
     const PlacedSlot& slot = placement.slots[i];
+    if (slot.devices.size() != DevicesOf(placement.groups[group_of[i]])) {
+      return fail(fmt::format("slot {} has {} devices, and asks for {}",
+                              i,
+                              slot.devices.size(),
+                              DevicesOf(placement.groups[group_of[i]])));
+    }
     if (slot.slot != i) return fail(fmt::format("slot {} stands at index {}", slot.slot, i));
     Node* node = slot.released ? nullptr : table_.Find(slot.node);
     if (node == nullptr && !slot.released) {

@@ -37,6 +37,11 @@ Jobspec RandomJobspec(Random& random) {
     with += R"(,{"type":"memory","count":)" + std::to_string(Pick(random, 1, 9)) + "}";
   }
   if (random() % 4 == 0) with += R"(,{"type":"gpu","count":1})";
+  if (random() % 4 == 0) {
+    const std::vector<int64_t> parts = {100, 300, 500, 1000, 1500, 2000};
+    with += R"(,{"type":"fluxqueue.io/gpu-milli","count":)" +
+            std::to_string(parts[random() % parts.size()]) + "}";
+  }
   if (random() % 30 == 0) with += R"(,{"type":"unheard-of","count":1})";
   const std::vector<std::vector<std::string>> properties = {
       {}, {}, {"half=0"}, {"half"}, {"n=" + std::to_string(Pick(random, 0, 40))}};
@@ -62,13 +67,24 @@ Jobspec RandomJobspec(Random& random) {
   return *spec;
 }
 
+int64_t AmountOf(const Amounts& amounts, const std::string& resource) {
+  for (const Amount& amount : amounts) {
+    if (amount.resource == resource) return amount.amount;
+  }
+  return 0;
+}
+
 NodeSpec RandomNode(Random& random, const std::string& name, uint64_t ordinal) {
   NodeSpec node;
   node.name = name;
   node.uid = "uid-" + std::to_string(ordinal);
   node.ordinal = ordinal;
   node.resources = {{"cpu", Pick(random, 0, 4) * 4000}, {"memory", Pick(random, 1, 40)}};
-  if (random() % 3 == 0) node.resources.insert(node.resources.begin() + 1, {"gpu", 2});
+  if (random() % 3 == 0) {
+    node.resources.insert(node.resources.begin() + 1,
+                          {std::string(kGpuMilli), Pick(random, 0, 7) * 500});
+  }
+  if (random() % 3 == 0) node.resources.insert(node.resources.end() - 1, {"gpu", 2});
   node.labels = {{"half", std::to_string(ordinal % 2)}, {"n", std::to_string(ordinal)}};
   if (random() % 8 != 0) node.labels.emplace_back("rack", std::to_string(Pick(random, 8, 11)));
   if (random() % 8 != 0) node.labels.emplace_back("zone", random() % 2 == 0 ? "a" : "b");
@@ -76,14 +92,11 @@ NodeSpec RandomNode(Random& random, const std::string& name, uint64_t ordinal) {
   if (random() % 8 == 0) node.taints.push_back({"node.kubernetes.io/x", "", "NoSchedule"});
   node.schedulable = random() % 8 != 0;
   if (random() % 3 == 0) node.foreign = {{"cpu", Pick(random, 0, 6000)}};
-  return node;
-}
-
-int64_t AmountOf(const Amounts& amounts, const std::string& resource) {
-  for (const Amount& amount : amounts) {
-    if (amount.resource == resource) return amount.amount;
+  const int64_t gpus = AmountOf(node.resources, std::string(kGpuMilli));
+  if (random() % 4 == 0 && gpus > 0) {
+    node.foreign.push_back({std::string(kGpuMilli), Pick(random, 1, gpus)});
   }
-  return 0;
+  return node;
 }
 
 // The definition, without any index.
@@ -120,6 +133,47 @@ struct Model {
     return std::max<int64_t>(0,
                              AmountOf(node.resources, resource) - AmountOf(node.foreign, resource) -
                                  HeldOn(node.name, resource));
+  }
+
+  // Of one slot of the group; 0: it asks for no devices.
+  static DevicesPerSlot DevicesOf(const SlotGroup& group) {
+    const int64_t amount = AmountOf(group.request, std::string(kGpuMilli));
+    return amount == 0 ? DevicesPerSlot{} : DevicesFor(amount);
+  }
+
+  std::vector<int64_t> HeldOfDevices(const std::string& node, size_t devices) const {
+    std::vector<int64_t> amounts(devices, 0);
+    for (const auto& [key, placement] : held) {
+      size_t group = 0;
+      size_t behind = placement.groups[0].slots;
+      for (const PlacedSlot& slot : placement.slots) {
+        while (slot.slot >= behind) behind += placement.groups[++group].slots;
+        if (slot.released || slot.node != node) continue;
+        for (const uint32_t device : slot.devices) {
+          if (device < devices) amounts[device] += DevicesOf(placement.groups[group]).of_each;
+        }
+      }
+    }
+    return amounts;
+  }
+
+  // The devices that slots of such a size get on the node, one slot's after the other's.
+  std::vector<uint32_t> Devices(const NodeSpec& node, const DevicesPerSlot& wanted) const {
+    const std::string gpus(kGpuMilli);
+    const auto count = static_cast<size_t>(AmountOf(node.resources, gpus) / kWholeDevice);
+    const std::vector<int64_t> ours = HeldOfDevices(node.name, count);
+    std::vector<uint32_t> devices;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t device = policy == "lonode" ? i : count - 1 - i;
+      const int64_t others = std::clamp<int64_t>(
+          AmountOf(node.foreign, gpus) - static_cast<int64_t>(device) * kWholeDevice,
+          0,
+          kWholeDevice);
+      const int64_t free = kWholeDevice - others - ours[device];
+      const int64_t picks = std::max<int64_t>(0, free) / wanted.of_each;
+      devices.insert(devices.end(), static_cast<size_t>(picks), static_cast<uint32_t>(device));
+    }
+    return devices;
   }
 
   std::vector<Level> LevelsInUse() const {
@@ -192,9 +246,26 @@ struct Model {
     if (FirstUntolerated(node.taints, spec.tolerations, false) != nullptr) return 0;
     int64_t fit = INT64_MAX;
     for (const Amount& need : spec.groups[0].request) {
+      if (need.resource == kGpuMilli) continue;
       fit = std::min(fit, FreeOf(node, need.resource) / need.amount);
     }
+    if (const DevicesPerSlot wanted = DevicesOf(spec.groups[0]); wanted.devices > 0) {
+      const size_t slots = Devices(node, wanted).size() / wanted.devices;
+      fit = std::min(fit, static_cast<int64_t>(slots));
+    }
     return fit;
+  }
+
+  // Of what the node has for the slots, the greatest first. `first` takes what it finds until it is
+  // enough, and of that the slots on the last devices; to the others a node counts for more.
+  std::vector<int64_t> SlotScores(const NodeSpec& node, const Jobspec& spec) const {
+    const DevicesPerSlot wanted = DevicesOf(spec.groups[0]);
+    const size_t slots = static_cast<size_t>(std::min<int64_t>(SlotsOn(node, spec), spec.slots));
+    std::vector<int64_t> scores(slots, 0);
+    if (policy != "first" || wanted.devices == 0) return scores;
+    const std::vector<uint32_t> devices = Devices(node, wanted);
+    for (size_t i = 0; i < slots * wanted.devices; ++i) scores[i / wanted.devices] += devices[i];
+    return scores;
   }
 
   // The nodes of the slots below that vertex, or nothing.
@@ -204,15 +275,32 @@ struct Model {
     const std::vector<Level> in_use = LevelsInUse();
     // Only `first` goes from vertex to vertex.
     const InOrder tried = NodesInOrder(policy == "first" ? in_use : std::vector<Level>());
-    std::map<std::string, int64_t> taken;
-    int64_t wanted = spec.slots;
+    const int64_t wanted = spec.slots;
+    std::vector<std::pair<int64_t, std::string>> found;
+    // Whether all vertices from the group down to the node still look for more.
+    const auto is_tried = [&](const NodeSpec& node) {
+      for (size_t depth = above.size(); policy == "first" && depth <= in_use.size(); ++depth) {
+        const auto here = std::span(in_use).first(depth);
+        const auto below = std::span(in_use).first(std::min(depth + 1, in_use.size()));
+        const auto counts = [&](const auto& slot) {
+          const NodeSpec& other = nodes.at(slot.second);
+          const bool in_child =
+              depth < in_use.size() && GroupOf(other, below) == GroupOf(node, below);
+          return GroupOf(other, here) == GroupOf(node, here) && !in_child;
+        };
+        if (std::count_if(found.begin(), found.end(), counts) >= wanted) return false;
+      }
+      return policy == "first" || std::ssize(found) < wanted;
+    };
     for (const auto& [ranks, node] : tried) {
-      if (GroupOf(*node, above) != group) continue;
-      const int64_t slots = std::min(wanted, SlotsOn(*node, spec));
-      taken[node->name] = slots;
-      wanted -= slots;
+      if (GroupOf(*node, above) != group || !is_tried(*node)) continue;
+      for (const int64_t score : SlotScores(*node, spec)) found.emplace_back(score, node->name);
     }
-    if (wanted > 0) return std::nullopt;
+    if (std::ssize(found) < wanted) return std::nullopt;
+    std::stable_sort(
+        found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::map<std::string, int64_t> taken;
+    for (int64_t i = 0; i < wanted; ++i) ++taken[found[static_cast<size_t>(i)].second];
     std::vector<std::string> slots;
     for (const auto& [ranks, node] : NodesInOrder(in_use)) {
       slots.insert(slots.end(), static_cast<size_t>(taken[node->name]), node->name);
@@ -281,7 +369,13 @@ struct Model {
       if (FirstUntolerated(node.taints, spec.tolerations, true) != nullptr) continue;
       int64_t fit = INT64_MAX;
       for (const Amount& need : spec.groups[0].request) {
+        if (need.resource == kGpuMilli) continue;
         fit = std::min(fit, AmountOf(node.resources, need.resource) / need.amount);
+      }
+      if (const DevicesPerSlot wanted = DevicesOf(spec.groups[0]); wanted.devices > 0) {
+        const int64_t all = AmountOf(node.resources, std::string(kGpuMilli)) / kWholeDevice;
+        fit = std::min(
+            fit, all * (kWholeDevice / wanted.of_each) / static_cast<int64_t>(wanted.devices));
       }
       slots[GroupOf(node, std::span(in_use).first(ways.back()))] += fit;
     }
@@ -491,6 +585,7 @@ class World {
     for (const PlacedSlot& slot : outcome.placement->slots) slots.push_back(slot.node);
     RC_ASSERT(slots == *expected);
     const Placement placement = *outcome.placement;
+    CheckDevices(placement);
     // Released, all is as before; matched again, the answer is the same; asked twice, too.
     RC_ASSERT(engine_.Release(key));
     RC_ASSERT(engine_.Fingerprint() == before);
@@ -498,6 +593,25 @@ class World {
     RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 9}).placement == placement);
     model_.held[key] = placement;
     for (const std::string& name : slots) CheckWithinSize(name, placement.groups[0].request);
+  }
+
+  // Of a placement that is not in the model yet: the slots have the devices that they would get
+  // there, one slot after the other.
+  void CheckDevices(const Placement& placement) {
+    const DevicesPerSlot wanted = Model::DevicesOf(placement.groups[0]);
+    std::map<std::string, std::vector<uint32_t>> got;
+    for (const PlacedSlot& slot : placement.slots) {
+      RC_ASSERT(slot.devices.size() == wanted.devices);
+      std::vector<uint32_t>& of_node = got[slot.node];
+      of_node.insert(of_node.end(), slot.devices.begin(), slot.devices.end());
+    }
+    for (auto& [name, devices] : got) {
+      if (wanted.devices == 0) continue;
+      std::vector<uint32_t> expected = model_.Devices(model_.nodes.at(name), wanted);
+      expected.resize(devices.size());
+      std::sort(expected.begin(), expected.end());
+      RC_ASSERT(devices == expected);
+    }
   }
 
   // A leader and its workers: not which nodes they get, but that they are all there or none.
@@ -544,7 +658,9 @@ class World {
   void CheckWithinSize(const std::string& name, const Amounts& requests) {
     const NodeSpec& node = model_.nodes.at(name);
     for (const Amount& amount : requests) {
-      RC_ASSERT(model_.HeldOn(name, amount.resource) + AmountOf(node.foreign, amount.resource) <=
+      const int64_t held = model_.HeldOn(name, amount.resource);
+      if (held == 0) continue;
+      RC_ASSERT(held + AmountOf(node.foreign, amount.resource) <=
                 AmountOf(node.resources, amount.resource));
     }
   }

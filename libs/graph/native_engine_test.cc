@@ -103,6 +103,64 @@ TEST_F(NativeEngineTest, LonodeAndHinode) {
   EXPECT_THAT(Message(engine_.SetPolicy("best")), HasSubstr("knows first, lonode, hinode"));
 }
 
+TEST_F(NativeEngineTest, GpusInParts) {
+  const std::string gpus(kGpuMilli);
+  ASSERT_TRUE(engine_.SetPolicy("lonode").ok());
+  for (const char* name : {"n0", "n1"}) Add(Node(name, {{"cpu", 64000}, {gpus, 2000}}));
+  const auto place = [this, &gpus](uint32_t slots, int64_t milli) {
+    std::vector<std::string> where;
+    const AllocationKey key{"g" + std::to_string(job_++), 1, 0};
+    const Outcome outcome = engine_.Match({.key = key, .jobspec = Spec(slots, {{gpus, milli}})});
+    if (outcome.placement == nullptr) return where;
+    for (const PlacedSlot& slot : outcome.placement->slots) {
+      where.push_back(fmt::format("{}:{}", slot.node, fmt::join(slot.devices, "+")));
+    }
+    return where;
+  };
+  EXPECT_THAT(place(2, 600), ElementsAre("n0:0", "n0:1"));
+  // 800 are free there, but not of one device.
+  EXPECT_THAT(place(1, 600), ElementsAre("n1:0"));
+  EXPECT_THAT(place(3, 400), ElementsAre("n0:0", "n0:1", "n1:0"));
+  EXPECT_THAT(place(1, 2000), IsEmpty());
+  EXPECT_EQ(
+      Why(Spec(1, {{gpus, 2000}})),
+      "fluxqueue.io/gpu-milli: 0 of 1 slots fit now; a slot needs 2000, the best node has 1000 "
+      "free; of 2 nodes 2 may be used, 2 are up, 0 have room for a slot");
+  EXPECT_THAT(place(1, 1000), ElementsAre("n1:1"));
+  EXPECT_THAT(Why(Spec(1, {{gpus, 100}})), HasSubstr("needs 100, the best node has 0 free"));
+  EXPECT_EQ(Why(Spec(1, {{gpus, 3000}})),
+            "fluxqueue.io/gpu-milli: a slot needs 3000, the largest node has 2000");
+  ASSERT_TRUE(engine_.Release({"g4", 1, 0}));
+  // What others use is of the first devices: it is not known which.
+  NodeSpec shared = Node("n2", {{"cpu", 64000}, {gpus, 2000}});
+  shared.foreign = {{gpus, 1300}};
+  Add(shared);
+  EXPECT_THAT(place(2, 600), ElementsAre("n1:1", "n2:1"));
+  EXPECT_THAT(place(1, 1100), IsEmpty());
+  Add(Node("n3", {{"cpu", 64000}, {gpus, 4500}}));
+  EXPECT_THAT(place(2, 1100), ElementsAre("n3:0+1", "n3:2+3"));
+}
+
+TEST_F(NativeEngineTest, DevicesAreRestored) {
+  const std::string gpus(kGpuMilli);
+  Add(Node("n0", {{gpus, 3000}}));
+  const Jobspec half = Spec(1, {{gpus, 500}});
+  Placement placement = *engine_.Match({.key = {"a", 1, 0}, .jobspec = half}).placement;
+  EXPECT_THAT(placement.slots[0].devices, ElementsAre(2));
+  ASSERT_TRUE(engine_.Release({"a", 1, 0}));
+  placement.slots[0].devices = {1};
+  ASSERT_TRUE(engine_.Restore({"a", 1, 0}, placement).ok());
+  EXPECT_THAT(engine_.Match({.key = {"b", 1, 0}, .jobspec = Spec(1, {{gpus, 2000}})})
+                  .placement->slots[0]
+                  .devices,
+              ElementsAre(0, 2));
+  EXPECT_THAT(engine_.Match({.key = {"c", 1, 0}, .jobspec = half}).placement->slots[0].devices,
+              ElementsAre(1));
+  placement.slots[0].devices = {};
+  EXPECT_THAT(Message(engine_.Restore({"d", 1, 0}, placement)),
+              HasSubstr("slot 0 has 0 devices, and asks for 1"));
+}
+
 TEST_F(NativeEngineTest, AllOrNothing) {
   AddNodes(2);
   const uint64_t before = engine_.Fingerprint();

@@ -57,6 +57,7 @@ void HashPlacement(const AllocationKey& key, const Placement& placement, Fnv* ha
     hash->Add(slot.slot);
     hash->Add(slot.node);
     hash->Add(uint64_t{slot.released});
+    for (const uint32_t device : slot.devices) hash->Add(device);
   }
 }
 
@@ -126,6 +127,7 @@ uint64_t NativeEngine::Fingerprint() const {
     // Follows from the allocations; here so that a defect in the books shows.
     hash.Add(node->live_slots);
     HashAmounts(HeldOn(*node, table_.resources()), &hash);
+    for (const int64_t free : node->device_free) hash.Add(static_cast<uint64_t>(free));
   }
   for (const auto& [key, allocation] : allocations_) {
     HashPlacement(key, allocation.placement, &hash);

@@ -95,6 +95,14 @@ void NodeTable::Hold(Node* node, std::span<const Need> needs, int64_t slots) {
   CountFree(node);
 }
 
+void NodeTable::HoldDevices(Node* node, std::span<const uint32_t> devices, int64_t amount) {
+  for (const uint32_t device : devices) {
+    if (node->device_held.size() <= device) node->device_held.resize(device + 1, 0);
+    node->device_held[device] += amount;
+  }
+  if (!devices.empty()) CountFreeDevices(node);
+}
+
 // Amounts by name become amounts by number; what is held stays.
 void NodeTable::Load(Node* node) const {
   const auto load = [this](const Amounts& amounts, std::vector<int64_t>* by_number) {
@@ -117,6 +125,21 @@ void NodeTable::Load(Node* node) const {
 void NodeTable::CountFree(Node* node) const {
   for (size_t i = 0; i < resources_.size(); ++i) {
     node->free[i] = std::max<int64_t>(0, node->capacity[i] - node->foreign[i] - node->held[i]);
+  }
+  CountFreeDevices(node);
+}
+
+// Nobody says which devices others use: the first ones.
+void NodeTable::CountFreeDevices(Node* node) {
+  if (node->capacity.size() <= kGpus) return;
+  const auto devices = static_cast<size_t>(node->capacity[kGpus] / kWholeDevice);
+  node->device_free.assign(devices, kWholeDevice);
+  int64_t foreign = node->foreign[kGpus];
+  for (size_t i = 0; i < devices; ++i) {
+    const int64_t of_others = std::min(foreign, kWholeDevice);
+    const int64_t ours = i < node->device_held.size() ? node->device_held[i] : 0;
+    foreign -= of_others;
+    node->device_free[i] = std::max<int64_t>(0, kWholeDevice - of_others - ours);
   }
 }
 

@@ -46,13 +46,22 @@ struct Node {
   std::vector<int64_t> free;
   Leaf here;
   std::vector<Leaf> leaves;
+  // GPUs that are given out in parts (kGpuMilli): what is held of each, which may be more devices
+  // than there are, and what is free of each that there is.
+  std::vector<int64_t> device_held;
+  std::vector<int64_t> device_free;
+  std::vector<Leaf> devices;
 };
 
 class NodeTable {
  public:
   static constexpr size_t kCpu = 0;
+  static constexpr size_t kGpus = 1;
 
-  NodeTable() { Number("cpu"); }
+  NodeTable() {
+    Number("cpu");
+    Number(kGpuMilli);
+  }
 
   // The number of the resource, given now if it has none.
   size_t Number(std::string_view resource);
@@ -72,6 +81,8 @@ class NodeTable {
 
   // `slots` may be negative: they are given back.
   void Hold(Node* node, std::span<const Need> needs, int64_t slots);
+  // The same of `amount` of each of these devices; it may be negative.
+  void HoldDevices(Node* node, std::span<const uint32_t> devices, int64_t amount);
 
   // By ordinal.
   const std::map<uint64_t, Node*>& nodes() const { return by_ordinal_; }
@@ -85,6 +96,7 @@ class NodeTable {
  private:
   void Load(Node* node) const;
   void CountFree(Node* node) const;
+  static void CountFreeDevices(Node* node);
 
   std::vector<std::string> resources_;
   std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> numbers_;

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,11 +58,28 @@ struct AllocationKey {
   friend auto operator<=>(const AllocationKey&, const AllocationKey&) = default;
 };
 
+// Thousandths of GPUs. They are not one amount, but devices of 1000 each: a slot that asks for at
+// most that has a part of one, and one that asks for more has whole ones, as many as it takes.
+inline constexpr std::string_view kGpuMilli = "fluxqueue.io/gpu-milli";
+inline constexpr int64_t kWholeDevice = 1000;
+
+struct DevicesPerSlot {
+  size_t devices = 0;
+  int64_t of_each = 0;
+};
+
+constexpr DevicesPerSlot DevicesFor(int64_t amount) {
+  if (amount <= kWholeDevice) return {1, amount};
+  return {static_cast<size_t>((amount + kWholeDevice - 1) / kWholeDevice), kWholeDevice};
+}
+
 struct PlacedSlot {
   uint32_t slot = 0;
   std::string node;
   // Given back before the rest, or its node is gone.
   bool released = false;
+  // Of the node's GPUs, when it asks for kGpuMilli: from 0 on.
+  std::vector<uint32_t> devices = {};
 
   friend bool operator==(const PlacedSlot&, const PlacedSlot&) = default;
 };

@@ -20,6 +20,7 @@ constexpr std::array kOurKeys = {kPoolLabel,
                                  kGate,
                                  kJobIdAnnotation,
                                  kAllocationAnnotation,
+                                 kDevicesAnnotation,
                                  kSuspendedByAnnotation,
                                  kFencedAnnotation};
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.

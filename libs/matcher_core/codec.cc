@@ -66,6 +66,7 @@ events::v1::Placement ToProto(const graph::Placement& placement) {
     added->set_slot(slot.slot);
     added->set_node(slot.node);
     added->set_released(slot.released);
+    for (const uint32_t device : slot.devices) added->add_devices(device);
   }
   for (const graph::SlotGroup& group : placement.groups) {
     events::v1::Placement::Group* added = proto.add_groups();
@@ -84,7 +85,10 @@ events::v1::Placement ToProto(const graph::Placement& placement) {
 graph::Placement FromProto(const events::v1::Placement& proto) {
   graph::Placement placement;
   for (const events::v1::Placement::Slot& slot : proto.slots()) {
-    placement.slots.push_back({slot.slot(), slot.node(), slot.released()});
+    placement.slots.push_back({slot.slot(),
+                               slot.node(),
+                               slot.released(),
+                               {slot.devices().begin(), slot.devices().end()}});
   }
   for (const events::v1::Placement::Group& group : proto.groups()) {
     placement.groups.push_back({group.slots(), ToAmounts(group.requests())});

@@ -20,6 +20,7 @@ struct JobOptions {
   std::string cpu = "500m";
   std::string run_seconds = "0.2";
   std::string annotations{};  // of the Job: "{fluxqueue.io/hold: \"true\"}"
+  std::string limits{};       // of the container: "{nvidia.com/gpu: 1}"
   std::string pod_spec{};     // more lines of the template's spec, indented by six
 };
 
@@ -43,7 +44,7 @@ spec:
       containers:
         - name: main
           image: busybox
-          resources: {{requests: {{cpu: "{}", memory: 64Mi}}}}
+          resources: {{requests: {{cpu: "{}", memory: 64Mi}}, limits: {}}}
 ---
 )",
                      name,
@@ -53,7 +54,8 @@ spec:
                      options.indexed ? "Indexed" : "NonIndexed",
                      options.run_seconds,
                      options.pod_spec,
-                     options.cpu);
+                     options.cpu,
+                     options.limits.empty() ? "{}" : options.limits);
 }
 
 class SystemTest : public ::testing::Test {

@@ -164,6 +164,40 @@ TEST_F(WorkloadsTest, AGangStaysInOneZoneOrSaysWhyNot) {
                     Eq(names[3] + " " + names[2])));
 }
 
+TEST_F(WorkloadsTest, PodsShareGpusAndAreToldWhich) {
+  const auto names = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"});
+  ASSERT_TRUE(names.ok()) << Message(names.status());
+  const std::string gpus = R"({"fluxqueue.io/gpu-milli": "2000"})";
+  ASSERT_TRUE(
+      system_
+          ->Kubectl(
+              {"patch",
+               "node",
+               *names,
+               "--subresource=status",
+               "-p",
+               fmt::format(R"({{"status": {{"capacity": {}, "allocatable": {}}}}})", gpus, gpus)})
+          .ok());
+  Apply(JobYaml("share",
+                {.parallelism = 2, .completions = 2, .limits = "{fluxqueue.io/gpu-milli: 600}"}));
+  ExpectState("share", "Succeeded");
+  const auto devices =
+      system_->Kubectl({"get",
+                        "pods",
+                        "-n",
+                        "e2e",
+                        "-l",
+                        "batch.kubernetes.io/job-name=share",
+                        "-o",
+                        R"(jsonpath={.items[*].metadata.annotations.fluxqueue\.io/gpu-devices})"});
+  ASSERT_TRUE(devices.ok()) << Message(devices.status());
+  EXPECT_THAT(*devices, AnyOf(Eq("0 1"), Eq("1 0")));
+  Apply(JobYaml("too-much", {.limits = "{fluxqueue.io/gpu-milli: 2500}"}));
+  ExpectState("too-much", "Rejected");
+  EXPECT_EQ(MessageOf("too-much"),
+            "fluxqueue.io/gpu-milli: a slot needs 2500, the largest node has 2000");
+}
+
 TEST_F(WorkloadsTest, AJobLargerThanTheClusterIsRefusedWithTheResource) {
   Apply(JobYaml("huge", {.cpu = "64"}));
   ExpectState("huge", "Rejected");

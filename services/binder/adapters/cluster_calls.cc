@@ -48,6 +48,18 @@ std::string SlotNameOf(const Call& call) {
       {call.attempt, 0, static_cast<uint32_t>(call.slot), call.slots});
 }
 
+// What the pod is told when it is started.
+kubernetes::StringMap AnnotationsOf(const Call& call) {
+  kubernetes::StringMap annotations = {
+      {std::string(kubernetes::kJobIdAnnotation), call.job_id},
+      {std::string(kubernetes::kAllocationAnnotation), SlotNameOf(call)}};
+  if (!call.devices.empty()) {
+    annotations[std::string(kubernetes::kDevicesAnnotation)] =
+        fmt::format("{}", fmt::join(call.devices, ","));
+  }
+  return annotations;
+}
+
 // A merge patch with the uid as its precondition.
 json PatchOf(const Call& call) {
   json patch;
@@ -92,8 +104,7 @@ CallResult ClusterCalls::Bind(const Call& call) {
   binding.pod = call.name;
   binding.node = call.node;
   binding.preconditions = {call.uid, fmt::format("{}", call.resource_version)};
-  binding.annotations = {{std::string(kubernetes::kJobIdAnnotation), call.job_id},
-                         {std::string(kubernetes::kAllocationAnnotation), SlotNameOf(call)}};
+  binding.annotations = AnnotationsOf(call);
   const absl::Status status = client_.Bind(binding);
   return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
 }
@@ -221,9 +232,7 @@ std::string ReleasePatch(const std::string& pod, const Call& call) {
   }
   json patch = PatchOf(call);
   patch["metadata"]["resourceVersion"] = fmt::format("{}", call.resource_version);
-  patch["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = call.job_id;
-  patch["metadata"]["annotations"][std::string(kubernetes::kAllocationAnnotation)] =
-      SlotNameOf(call);
+  patch["metadata"]["annotations"] = AnnotationsOf(call);
   patch["spec"]["schedulingGates"] = gates.empty() ? json(nullptr) : gates;
   patch[kTerms] = terms;
   return patch.dump();

@@ -114,6 +114,7 @@ void Place(const events::v1::Placement& placement, bool released, BindJob* job) 
   for (const auto& placed : placement.slots()) {
     Slot& slot = job->slots[placed.slot()];
     slot.node = placed.node();
+    slot.devices.assign(placed.devices().begin(), placed.devices().end());
     slot.released = released || placed.released();
   }
   job->groups.clear();

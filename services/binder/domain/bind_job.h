@@ -49,8 +49,9 @@ struct Slot {
   bool succeeded = false;   // done for ever: it may have been given back already
 
   // Memory.
-  bool released = false;  // given back
-  bool lost = false;      // its node is lost and the deletion accepted
+  std::vector<uint32_t> devices = {};  // GPUs of the node that it has parts of, as placed
+  bool released = false;               // given back
+  bool lost = false;                   // its node is lost and the deletion accepted
   bool delete_sent = false;
   uint64_t call = 0;  // the one under way; 0: none
   Retry retry;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "services/binder/domain/pod_board.h"
@@ -37,6 +38,7 @@ struct Call {
   std::string uid;
   uint64_t resource_version = 0;  // 0: no precondition
   std::string node;
+  std::vector<uint32_t> devices = {};  // of the node's GPUs; see kDevicesAnnotation
   // kResume: only if the Job carries our own suspend.
   bool only_ours = false;
 };

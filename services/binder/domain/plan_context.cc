@@ -25,6 +25,7 @@ uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::
   call.name = of.pod_name;
   call.uid = of.pod_uid;
   call.node = of.node;
+  call.devices = of.devices;
   const bool starts = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
   if (const PodFacts* pod = context.pods.Find(of.pod_uid); starts && pod != nullptr) {
     call.resource_version = pod->resource_version;
