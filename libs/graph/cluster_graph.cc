@@ -29,7 +29,7 @@ constexpr int64_t kForEver = int64_t{100} * 365 * 24 * 3600;
 constexpr size_t kMaxShapes = 1024;
 
 // Those that tell nodes apart, and do not hold more of them than is asked for.
-constexpr std::array<std::string_view, 3> kPolicies = {"first", "lonode", "hinode"};
+constexpr std::array<std::string_view, 4> kPolicies = {"first", "lonode", "hinode", "packed"};
 
 // `first`, but which node a slot is on does not count: what was found first is taken.
 constexpr std::string_view kFirst =
@@ -173,6 +173,7 @@ void ClusterGraph::Rebuild() {
   ways_.clear();
   next_leaf_ = 0;
   engine_ = EmptyCluster(policy_);
+  engine_->SetWorkload(expected_.Shapes());
   AddGroups();
   for (const auto& [ordinal, node] : table_.nodes()) {
     Group* group = nullptr;
@@ -365,6 +366,7 @@ bool ClusterGraph::Try(JobNumber number, const JobRequest& request) {
 }
 
 std::optional<ClusterGraph::Shares> ClusterGraph::Match(JobNumber first, const Jobspec& jobspec) {
+  if (policy_ == "packed" && expected_.changed()) engine_->SetWorkload(expected_.Shapes());
   for (const SlotRequests& way : WaysToMeet(jobspec)) {
     if (jobspec.groups.size() == 1) {
       if (Try(first, way.requests.front())) return SharesOf(first, jobspec);
@@ -456,6 +458,7 @@ bool ClusterGraph::FitsWhenEmpty(const Jobspec& jobspec) const {
   }
   ClusterGraph empty(&nodes);
   empty.SetLevels(levels_);
+  empty.expected_ = expected_;
   CHECK(empty.SetPolicy(policy_).ok());
   empty.Rebuild();
   return empty.Match(0, jobspec).has_value();
@@ -549,7 +552,7 @@ int ClusterGraph::Compare(const Group* a, const Group* b) const {
   if (policy_ == "first") {
     return std::pair(a->weight(), a->order) > std::pair(b->weight(), b->order) ? -1 : 1;
   }
-  return (a->order < b->order) == policy_.starts_with("lo") ? -1 : 1;
+  return (a->order < b->order) != policy_.starts_with("hi") ? -1 : 1;
 }
 
 void ClusterGraph::Hold(JobNumber first,

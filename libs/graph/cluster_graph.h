@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libs/graph/expected_work.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/levels.h"
@@ -52,6 +53,9 @@ class ClusterGraph {
   const std::vector<Level>& levels() const { return levels_; }
   // Those of them that some node's label names.
   std::vector<Level> LevelsInUse() const;
+  // So many jobs like this one are known more than before.
+  void Expect(const Jobspec& jobspec, int64_t jobs) { expected_.Add(jobspec, jobs); }
+  const ExpectedWork& expected() const { return expected_; }
 
   // The node has come, has changed (all but its name and ordinal), is going.
   void Add(Node* node);
@@ -136,6 +140,7 @@ class ClusterGraph {
   NodeTable& table_;
   std::string policy_ = "first";
   std::vector<Level> levels_;
+  ExpectedWork expected_;
   // By label: how many nodes have it. Those of levels only.
   std::map<std::string, uint32_t, std::less<>> labelled_;
   bool stale_ = false;

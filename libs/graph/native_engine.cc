@@ -78,6 +78,11 @@ absl::Status NativeEngine::SetLevels(const std::vector<std::string>& levels) {
   return absl::OkStatus();
 }
 
+void NativeEngine::Expect(const Jobspec& jobspec, int64_t jobs) {
+  Record(UndoExpect{jobspec, jobs});
+  graph_.Expect(jobspec, jobs);
+}
+
 absl::Status NativeEngine::AddNode(NodeSpec node) {
   if (table_.Find(node.name) != nullptr) {
     return MakeStatus(
@@ -410,6 +415,10 @@ void NativeEngine::TakeBack(UndoPolicy& undo) {
 
 void NativeEngine::TakeBack(UndoLevels& undo) {
   graph_.SetLevels(std::move(undo.before));
+}
+
+void NativeEngine::TakeBack(UndoExpect& undo) {
+  graph_.Expect(undo.jobspec, -undo.jobs);
 }
 
 void NativeEngine::TakeBack(UndoAdd& undo) {

@@ -35,6 +35,7 @@ class NativeEngine final : public Engine {
 
   absl::Status SetPolicy(std::string_view policy) override;
   absl::Status SetLevels(const std::vector<std::string>& levels) override;
+  void Expect(const Jobspec& jobspec, int64_t jobs) override;
   absl::Status AddNode(NodeSpec node) override;
   absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) override;
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
@@ -72,6 +73,10 @@ class NativeEngine final : public Engine {
   struct UndoLevels {
     std::vector<Level> before;
   };
+  struct UndoExpect {
+    Jobspec jobspec;
+    int64_t jobs = 0;
+  };
   struct UndoAdd {
     std::string name;
   };
@@ -95,6 +100,7 @@ class NativeEngine final : public Engine {
   };
   using Undo = std::variant<UndoPolicy,
                             UndoLevels,
+                            UndoExpect,
                             UndoAdd,
                             UndoUpdate,
                             UndoRemove,
@@ -104,6 +110,7 @@ class NativeEngine final : public Engine {
 
   void TakeBack(UndoPolicy& undo);
   void TakeBack(UndoLevels& undo);
+  void TakeBack(UndoExpect& undo);
   void TakeBack(UndoAdd& undo);
   void TakeBack(UndoUpdate& undo);
   void TakeBack(UndoRemove& undo);

@@ -100,7 +100,7 @@ TEST_F(NativeEngineTest, LonodeAndHinode) {
   ASSERT_TRUE(engine_.SetPolicy("hinode").ok());
   EXPECT_THAT(Place(Spec(1, {{"cpu", 3000}})), ElementsAre("n2"));
   EXPECT_THAT(Place(Spec(2, {{"cpu", 1000}})), ElementsAre("n2", "n1"));
-  EXPECT_THAT(Message(engine_.SetPolicy("best")), HasSubstr("knows first, lonode, hinode"));
+  EXPECT_THAT(Message(engine_.SetPolicy("best")), HasSubstr("knows first, lonode, hinode, packed"));
 }
 
 TEST_F(NativeEngineTest, GpusInParts) {

@@ -117,6 +117,7 @@ std::vector<ResourceUsage> NativeEngine::Usage() const {
 
 uint64_t NativeEngine::Fingerprint() const {
   Fnv hash;
+  hash.Add(graph_.expected().Fingerprint());
   hash.Add(graph_.policy());
   for (const Level& level : graph_.levels()) {
     hash.Add(level.name);

@@ -391,11 +391,17 @@ void MatcherCore::PutSpec(const SpecKey& key, std::optional<Spec> spec) {
   const auto known = specs_.find(key);
   batch_->specs_before.try_emplace(
       key, known == specs_.end() ? std::nullopt : std::optional(known->second));
+  if (known != specs_.end()) Expect(known->second, -1);
   if (spec) {
+    Expect(*spec, 1);
     specs_[key] = *std::move(spec);
   } else if (known != specs_.end()) {
     specs_.erase(known);
   }
+}
+
+void MatcherCore::Expect(const Spec& spec, int64_t jobs) {
+  if (spec.jobspec != nullptr) engine_->Expect(*spec.jobspec, jobs);
 }
 
 void MatcherCore::PutNode(const std::string& name, std::optional<KnownNode> node) {
@@ -483,7 +489,9 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
   RETURN_IF_ERROR(RestoreNodes(rows));
   RETURN_IF_ERROR(RestoreAllocations(rows));
   for (const SpecRow& row : rows.specs) {
-    specs_[SpecKey(row.job_id, row.part)] = MakeSpec(row.revision, row.slots, row.jobspec);
+    Spec& spec = specs_[SpecKey(row.job_id, row.part)];
+    spec = MakeSpec(row.revision, row.slots, row.jobspec);
+    Expect(spec, 1);
   }
   return absl::OkStatus();
 }

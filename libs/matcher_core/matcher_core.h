@@ -140,6 +140,8 @@ class MatcherCore {
 
   // Each keeps for Rollback what was there before.
   void PutSpec(const SpecKey& key, std::optional<Spec> spec);
+  // So many more jobs like it, or fewer.
+  void Expect(const Spec& spec, int64_t jobs);
   void PutNode(const std::string& name, std::optional<KnownNode> node);
   void SetNode(const std::string& name, std::optional<KnownNode> node);
   void BeginBatch();

@@ -25,7 +25,7 @@ config::Section Describe(AdmissionConfig::Webhook* webhook) {
 config::Section Describe(AdmissionConfig::Pool* pool) {
   return config::Section()
       .Choice("engine", &pool->engine, {"native"})
-      .Choice("policy", &pool->policy, {"first", "lonode", "hinode"})
+      .Choice("policy", &pool->policy, {"first", "lonode", "hinode", "packed"})
       .List("levels", &pool->levels)
       .Duration("unsatisfiable_grace", &pool->unsatisfiable_grace, 0ms, 24h)
       .Duration("answer_deadline", &pool->answer_deadline, 100ms, 10min)
