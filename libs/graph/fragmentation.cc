@@ -1,0 +1,94 @@
+#include "libs/graph/fragmentation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+namespace fluxqueue::graph {
+namespace {
+
+// Ratios have so many bits behind the point; greater ones, and counts, are all the same.
+constexpr int kRatioBits = 12;
+constexpr uint64_t kMaxRatio = uint64_t{1} << 21;
+constexpr uint64_t kMaxCount = uint64_t{1} << 20;
+
+// What slots take of the gpus when nothing else is short.
+int64_t GpusTaken(std::span<const int64_t> gpus, int64_t gpu) {
+  int64_t slots = 0;
+  if (gpu > kWholeGpu) {
+    for (const int64_t free : gpus) slots += free >= kWholeGpu ? 1 : 0;
+    return slots / ((gpu + kWholeGpu - 1) / kWholeGpu) * gpu;
+  }
+  for (const int64_t free : gpus) slots += free / gpu;
+  return slots * gpu;
+}
+
+// `most` of the gpus are taken when the amounts are enough for that.
+int64_t Limited(const NodeRoom& room, const SlotShape& shape, int64_t most) {
+  const int64_t slots = most / shape.gpu;
+  for (size_t i = 0; i < shape.amounts.size(); ++i) {
+    const int64_t one = shape.amounts[i];
+    int64_t all = 0;
+    if (!__builtin_mul_overflow(one, slots, &all) && all <= room.amounts[i]) continue;
+    if (room.amounts[i] < one) return 0;
+    const int64_t whole = room.amounts[i] / one;
+    const int64_t rest = room.amounts[i] % one;
+    // The rest of a slot in thousandths: amounts may be so large that a product would not fit.
+    const int64_t part = one <= kWholeGpu ? rest * kWholeGpu / one : rest / (one / kWholeGpu);
+    most = std::min(most, whole * shape.gpu + std::min(part, kWholeGpu) * shape.gpu / kWholeGpu);
+  }
+  return most;
+}
+
+uint64_t Ratio(int64_t of, int64_t to) {
+  return std::min((static_cast<uint64_t>(of) << kRatioBits) / static_cast<uint64_t>(to), kMaxRatio);
+}
+
+}  // namespace
+
+int64_t UsableGpus(const NodeRoom& room, const SlotShape& shape) {
+  return Limited(room, shape, GpusTaken(room.gpus, shape.gpu));
+}
+
+int64_t WorthOf(const NodeRoom& room, std::span<const WeighedShape> shapes) {
+  int64_t worth = 0;
+  int64_t gpu = 0;
+  int64_t most = 0;
+  for (const auto& [shape, weight] : shapes) {
+    if (shape.gpu != gpu) {
+      gpu = shape.gpu;
+      most = GpusTaken(room.gpus, gpu);
+    }
+    if (most > 0) worth += weight * Limited(room, shape, most);
+  }
+  return worth;
+}
+
+std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus) {
+  std::vector<uint64_t> weights;
+  uint64_t sum = 0;
+  for (const Demand& demand : demands) {
+    uint64_t weight = 0;
+    if (demand.usable > 0) {
+      const uint64_t grave =
+          Ratio(gpus, demand.usable) * Ratio(demand.allowed, demand.usable) >> kRatioBits;
+      weight = std::min(demand.count, kMaxCount) * grave;
+    }
+    weights.push_back(weight);
+    sum += weight;
+  }
+  // So that what is multiplied fits.
+  const int shift = std::max(0, static_cast<int>(std::bit_width(sum)) - (63 - kWeightBits));
+  std::vector<int64_t> shares;
+  for (const uint64_t weight : weights) {
+    const uint64_t share = sum == 0 ? 0 : ((weight >> shift) << kWeightBits) / (sum >> shift);
+    shares.push_back(static_cast<int64_t>(share));
+  }
+  return shares;
+}
+
+uint64_t QuantisedCount(uint64_t count) {
+  return std::bit_floor(count + count / 3);
+}
+
+}  // namespace fluxqueue::graph
