@@ -32,10 +32,10 @@ int64_t Limited(const NodeRoom& room, const SlotShape& shape, int64_t most) {
     if (!__builtin_mul_overflow(one, slots, &all) && all <= room.amounts[i]) continue;
     if (room.amounts[i] < one) return 0;
     const int64_t whole = room.amounts[i] / one;
-    const int64_t rest = room.amounts[i] % one;
-    // The rest of a slot in thousandths: amounts may be so large that a product would not fit.
-    const int64_t part = one <= kWholeGpu ? rest * kWholeGpu / one : rest / (one / kWholeGpu);
-    most = std::min(most, whole * shape.gpu + std::min(part, kWholeGpu) * shape.gpu / kWholeGpu);
+    // Of a slot in part; so many bits less that the product fits.
+    const int bits = std::max(0, static_cast<int>(std::bit_width(static_cast<uint64_t>(one))) - 40);
+    const int64_t rest = (room.amounts[i] % one) >> bits;
+    most = std::min(most, whole * shape.gpu + rest * shape.gpu / (one >> bits));
   }
   return most;
 }
