@@ -7,9 +7,11 @@
 namespace fluxqueue::graph {
 namespace {
 
-// Ratios have so many bits behind the point; greater ones, and counts, are all the same.
+// Ratios have so many bits behind the point. Greater ones than these are all the same, so that
+// thousands of shapes can be summed up.
 constexpr int kRatioBits = 12;
 constexpr uint64_t kMaxRatio = uint64_t{1} << 21;
+constexpr uint64_t kMaxGravity = uint64_t{1} << 30;
 constexpr uint64_t kMaxCount = uint64_t{1} << 20;
 
 // What slots take of the gpus when nothing else is short.
@@ -44,6 +46,23 @@ uint64_t Ratio(int64_t of, int64_t to) {
   return std::min((static_cast<uint64_t>(of) << kRatioBits) / static_cast<uint64_t>(to), kMaxRatio);
 }
 
+uint64_t Root(uint64_t square) {
+  uint64_t root = 0;
+  for (int bit = 31; bit >= 0; --bit) {
+    const uint64_t more = root | uint64_t{1} << bit;
+    if (more * more <= square) root = more;
+  }
+  return root;
+}
+
+// How grave it is when the shape loses what it could use.
+uint64_t Gravity(const Demand& demand, int64_t gpus) {
+  const int64_t whole = std::max<int64_t>(1, demand.gpu / kWholeGpu);
+  const uint64_t together = Ratio(std::min(whole, kWholeGpu) * gpus, demand.allowed);
+  const uint64_t form = Ratio(gpus, demand.usable) * Ratio(demand.allowed, demand.usable);
+  return std::min((form >> kRatioBits) * Root(together << kRatioBits) >> kRatioBits, kMaxGravity);
+}
+
 }  // namespace
 
 int64_t UsableGpus(const NodeRoom& room, const SlotShape& shape) {
@@ -68,14 +87,9 @@ std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus) {
   std::vector<uint64_t> weights;
   uint64_t sum = 0;
   for (const Demand& demand : demands) {
-    uint64_t weight = 0;
-    if (demand.usable > 0) {
-      const uint64_t grave =
-          Ratio(gpus, demand.usable) * Ratio(demand.allowed, demand.usable) >> kRatioBits;
-      weight = std::min(demand.count, kMaxCount) * grave;
-    }
-    weights.push_back(weight);
-    sum += weight;
+    const uint64_t gravity = demand.usable > 0 ? Gravity(demand, gpus) : 0;
+    weights.push_back(std::min(demand.count, kMaxCount) * gravity);
+    sum += weights.back();
   }
   // So that what is multiplied fits.
   const int shift = std::max(0, static_cast<int>(std::bit_width(sum)) - (63 - kWeightBits));

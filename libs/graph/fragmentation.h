@@ -16,10 +16,13 @@
 // late.
 //
 // w(m) is how often the shape comes, times what makes its loss grave: how few of all gpus G stand
-// where it may go (A(m), its constraint), and how few of those it could use on an empty cluster
-// (U(m), its form: eight whole ones at once, much memory):
+// where it may go (A(m), its constraint), how few of those it could use on an empty cluster (U(m),
+// its form: much memory, eight at once), and how many whole ones it wants together (k(m), else 1):
 //
-//   w(m) = count(m) · G / A(m) · (A(m) / U(m))²
+//   w(m) = count(m) · G / A(m) · (A(m) / U(m))² · √(k(m) · G / A(m))
+//
+// The exponents were measured (tools/bench pack): with less, models that few nodes have, and whole
+// nodes, run out; with more, the others are packed worse.
 //
 // Pure; whole numbers only, so that the same is decided on every machine.
 #pragma once
@@ -60,6 +63,7 @@ inline constexpr int kWeightBits = 19;
 // What the weight of a shape follows from.
 struct Demand {
   uint64_t count = 0;
+  int64_t gpu = 0;      // of one slot
   int64_t allowed = 0;  // gpus where it may go: A
   int64_t usable = 0;   // what it could use of them, were they free: U
 };

@@ -158,7 +158,9 @@ void Packing::Weigh(const std::vector<Expected>& expected) {
 
 std::vector<Demand> Packing::DemandsOf(const std::vector<Expected>& expected) const {
   std::vector<Demand> demands;
-  for (const Expected& shape : expected) demands.push_back({.count = shape.count});
+  for (const Expected& shape : expected) {
+    demands.push_back({.count = shape.count, .gpu = shape.slot.gpu});
+  }
   for (const NodeClass& one : classes_) {
     for (size_t i = 0; i < expected.size(); ++i) {
       if (one.meets[expected[i].constraint]) demands[i].allowed += one.gpus;
