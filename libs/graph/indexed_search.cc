@@ -82,6 +82,7 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
   if (at_nodes && !plan_->names_nodes && !policy_.stop_on_first) {
     return GatherSlotsByScore(at, wanted);
   }
+  const bool by_cost = policy_.order == MatchPolicy::Order::kPacked;
   auto [tree, members] = table_->At(at);
   std::vector<std::pair<size_t, uint64_t>> met;
   uint32_t found = 0;
@@ -89,7 +90,7 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
     const size_t place = tree.Best();
     if (place == Tournament::kNobody) break;
     const uint64_t priority = tree.Priority(place);
-    if (priority == SearchTable::kUnknownPriority) {
+    if (by_cost && priority == SearchTable::kUnknownPriority) {
       tree.Set(place, PackedPriority(members[place], stage));
       continue;
     }
