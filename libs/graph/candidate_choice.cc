@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <utility>
 
 namespace fluxqueue::graph {
 namespace {
@@ -17,6 +18,10 @@ bool Higher(const Candidate& a, const Candidate& b) {
 }
 bool Lower(const Candidate& a, const Candidate& b) {
   return a.score < b.score;
+}
+
+bool LowerOfLowerId(const Candidate& a, const Candidate& b) {
+  return std::pair(a.score, a.id) < std::pair(b.score, b.id);
 }
 
 // Runs of adjacent scores, and which of them each score is in.
@@ -63,6 +68,7 @@ int64_t VertexScore(const MatchPolicy& policy, const Vertex& vertex, int64_t nod
 }
 
 bool TakeBest(const MatchPolicy& policy, uint64_t count, CandidateList* list) {
+  if (policy.order == MatchPolicy::Order::kPacked) return list->Take(count, LowerOfLowerId, true);
   const bool low =
       policy.order == MatchPolicy::Order::kLow || policy.order == MatchPolicy::Order::kVariation;
   return low ? list->Take(count, Lower) : list->Take(count, Higher);
@@ -72,7 +78,11 @@ void OrderSlotParts(const MatchPolicy& policy, Candidates* parts) {
   const bool low = policy.order == MatchPolicy::Order::kLow;
   for (auto& [type, list] : parts->lists) {
     const uint64_t all = list.qualified();
-    low ? list.Take(all, Lower) : list.Take(all, Higher);
+    if (policy.order == MatchPolicy::Order::kPacked) {
+      list.Take(all, LowerOfLowerId, true);
+    } else {
+      low ? list.Take(all, Lower) : list.Take(all, Higher);
+    }
   }
 }
 

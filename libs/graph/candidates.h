@@ -2,7 +2,7 @@
 //
 // A candidate is a vertex that fits (or, for slots, the vertices of one slot), with a score; the
 // policy's comparison orders candidates, and the first that make up the count are taken. Equal
-// scores stay in the order in which std::sort leaves them, as in Fluxion.
+// scores stay in the order in which std::sort leaves them, as in Fluxion, but for `packed`.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,7 @@ struct Candidate {
   int64_t score = kUnmet;
   uint64_t count = 0;
   std::vector<TakenEdge> edges;  // empty for the root, which no edge leads to
+  int64_t id = 0;                // of the vertex; for a slot, of the vertex that it is on
 };
 
 // Of one type.
@@ -53,15 +54,15 @@ class CandidateList {
   size_t taken() const { return taken_; }
 
   // Orders the candidates and takes the first that make up `count`. Nothing happens when there are
-  // fewer, or when the count is 0.
+  // fewer, or when the count is 0. `in_turn`: equals stay in the order in which they were found.
   template <typename Before>
-  bool Take(uint64_t count, const Before& before) {
+  bool Take(uint64_t count, const Before& before, bool in_turn = false) {
     if (count == 0 || count > qualified_) return false;
     // Of equals that share a divisible vertex, those that were found first.
     const bool shares = std::any_of(candidates_.begin(), candidates_.end(), [](const Candidate& c) {
       return std::any_of(c.edges.begin(), c.edges.end(), [](const auto& e) { return e.share; });
     });
-    if (shares) {
+    if (shares || in_turn) {
       std::stable_sort(candidates_.begin(), candidates_.end(), before);
     } else {
       std::sort(candidates_.begin(), candidates_.end(), before);

@@ -111,8 +111,8 @@ class Engine {
   // stays.
   virtual absl::Status SetLevels(const std::vector<std::string>& levels) = 0;
 
-  // So many jobs like this one are known more than before, or fewer: what `packed` keeps GPUs of use
-  // for. REQUIRES: not fewer than none.
+  // So many jobs like this one are known more than before, or fewer: what `packed` keeps GPUs of
+  // use for. REQUIRES: not fewer than none.
   virtual void Expect(const Jobspec& jobspec, int64_t jobs) = 0;
 
   // FailedPrecondition when the name or the ordinal is taken.

@@ -27,7 +27,7 @@ std::string KeyOf(const Jobspec& jobspec, const SlotGroup& slots) {
 void ExpectedWork::Add(const Jobspec& jobspec, int64_t jobs) {
   for (const SlotGroup& slots : jobspec.groups) {
     const bool asks = std::any_of(slots.request.begin(), slots.request.end(), [](const Amount& a) {
-      return IsGpuResource(a.resource);
+      return a.resource == kGpuMilli || IsWholeGpus(a.resource);
     });
     if (!asks) continue;
     const auto entry = shapes_.try_emplace(KeyOf(jobspec, slots)).first;

@@ -1,6 +1,6 @@
-// Which slots with GPUs are known of, queued or running: the workload that `packed` keeps GPUs of use
-// for (packing.h). It follows from the jobs that there are, and not from the order in which they
-// came.
+// Which slots with GPUs are known of, queued or running: the workload that `packed` keeps GPUs of
+// use for (packing.h). It follows from the jobs that there are, and not from the order in which
+// they came.
 //
 // Not thread-safe.
 #pragma once
@@ -32,8 +32,5 @@ class ExpectedWork {
   std::map<std::string, WorkloadShape> shapes_;
   bool changed_ = false;
 };
-
-// "fluxqueue.io/gpu-milli", "nvidia.com/gpu" and the like.
-bool IsGpuResource(std::string_view resource);
 
 }  // namespace fluxqueue::graph

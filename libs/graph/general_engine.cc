@@ -59,10 +59,11 @@ GeneralEngine::GeneralEngine(ResourceGraph graph,
       policy_(policy),
       kind_(traverser),
       state_(graph_, std::move(filters)),
-      traverser_(graph_, state_, policy_, kind_),
+      packing_(graph_, state_, policy_, {}),
+      traverser_(graph_, state_, policy_, packing_, kind_),
       indexes_(options.indexes),
       remembers_use_(options.remembers_use),
-      search_(graph_, state_, policy_) {
+      search_(graph_, state_, policy_, packing_) {
   CountNodes();
 }
 
@@ -84,6 +85,7 @@ const GeneralEngine::Prepared& GeneralEngine::Prepare(const JobRequest& request)
 void GeneralEngine::Settle() {
   if (std::exchange(settled_, true)) return;
   prepared_.clear();
+  packing_.GraphChanged();
   traverser_.GraphChanged();
   search_.GraphChanged();
   CountNodes();
@@ -419,6 +421,7 @@ void GeneralEngine::Resize(VertexId v, int64_t size) {
   state_.Resize(v, more);
   // Several of one type are searched by an index when they are of one size.
   if (HasTwins(v)) GraphChanged();
+  NodesChanged();
 }
 
 void GeneralEngine::SetTaints(VertexId v, std::vector<Taint> taints) {
@@ -431,6 +434,7 @@ void GeneralEngine::SetProperties(VertexId v, Labels properties) {
   Note(v);
   graph_.SetProperties(v, std::move(properties));
   state_.Touch(v);
+  NodesChanged();
 }
 
 void GeneralEngine::SetUp(VertexId v, bool up) {
@@ -457,6 +461,22 @@ absl::Status GeneralEngine::SetPolicy(std::string_view policy) {
   return absl::OkStatus();
 }
 
+void GeneralEngine::SetWorkload(Workload workload) {
+  for (WorkloadShape& shape : workload) shape.count = QuantisedCount(shape.count);
+  if (workload == packing_.workload()) return;
+  if (recording_) journal_.push_back(UndoWorkload{packing_.workload()});
+  packing_.SetWorkload(std::move(workload));
+  WorkloadChanged();
+}
+
+void GeneralEngine::NodesChanged() {
+  if (!packing_.workload().empty()) WorkloadChanged();
+}
+
+void GeneralEngine::WorkloadChanged() {
+  if (policy_.order == MatchPolicy::Order::kPacked) GraphChanged();
+}
+
 absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
   const auto v = graph_.FindPath(path);
   if (!v.has_value()) {
@@ -474,6 +494,7 @@ absl::Status GeneralEngine::SetProperty(std::string_view path, std::string key, 
   Note(*v);
   graph_.SetProperty(*v, std::move(key), std::move(value));
   state_.Touch(*v);
+  NodesChanged();
   return absl::OkStatus();
 }
 
@@ -482,11 +503,12 @@ GeneralEngine::GeneralEngine(const GeneralEngine& other)
       policy_(other.policy_),
       kind_(other.kind_),
       state_(graph_, other.state_),
-      traverser_(graph_, state_, policy_, kind_),
+      packing_(graph_, state_, policy_, other.packing_.workload()),
+      traverser_(graph_, state_, policy_, packing_, kind_),
       indexes_(other.indexes_),
       remembers_use_(other.remembers_use_),
       settled_(other.settled_),
-      search_(graph_, state_, policy_),
+      search_(graph_, state_, policy_, packing_),
       nodes_up_(other.nodes_up_),
       jobs_(other.jobs_) {}
 

@@ -20,6 +20,7 @@
 #include "libs/graph/graph_state.h"
 #include "libs/graph/indexed_search.h"
 #include "libs/graph/match_policy.h"
+#include "libs/graph/packing.h"
 #include "libs/graph/request.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/traverser.h"
@@ -131,6 +132,11 @@ class GeneralEngine {
   // InvalidArgument: not a policy's name or form. What is held stays.
   absl::Status SetPolicy(std::string_view policy);
 
+  // The slots that are expected: under `packed` the gpus are kept of use to them. Counts are taken
+  // as the nearest powers of two (QuantisedCount), and nothing happens when all stay the same; else
+  // every node is looked at anew.
+  void SetWorkload(Workload workload);
+
   // NotFound for an unknown path. What is below a vertex that is down is not given out either.
   absl::Status SetUp(std::string_view path, bool up);
   absl::Status SetProperty(std::string_view path, std::string key, std::string value);
@@ -156,23 +162,30 @@ class GeneralEngine {
     bool up = true;
     Labels properties;
   };
+  struct UndoWorkload {
+    Workload before;
+  };
   // The graph grew or shrank, which is rare: all of it is kept.
   struct UndoAll {
     std::unique_ptr<GeneralEngine> before;
   };
-  using Undo = std::variant<UndoJob, UndoOrder, UndoVertex, UndoAll>;
+  using Undo = std::variant<UndoJob, UndoOrder, UndoVertex, UndoWorkload, UndoAll>;
 
   GeneralEngine(const GeneralEngine& other);
 
   void TakeBack(UndoJob& undo);
   void TakeBack(UndoOrder& undo);
   void TakeBack(UndoVertex& undo);
+  void TakeBack(UndoWorkload& undo);
   void TakeBack(UndoAll& undo);
   // To be called before a vertex changes, so that it can be undone.
   void Note(VertexId v);
   void NoteAll();
   // What follows from the graph is made anew when it is needed next.
   void GraphChanged() { settled_ = false; }
+  void WorkloadChanged();
+  // What some node has, or its properties.
+  void NodesChanged();
   void Settle();
   // The job holds this from now on, and no more what it held; nothing: it holds nothing.
   void SetHolding(JobNumber job, std::optional<Holding> holding);
@@ -212,6 +225,7 @@ class GeneralEngine {
   MatchPolicy policy_;
   TraverserKind kind_;
   GraphState state_;
+  Packing packing_;
   Traverser traverser_;
   bool indexes_;
   bool remembers_use_;

@@ -53,7 +53,7 @@ std::string AnyJobspec() {
   if (*rc::gen::inRange(0, 3) == 0) parts += ", " + millicores;
   if (*rc::gen::inRange(0, 4) == 0) parts = millicores;
   const std::string share = *rc::gen::element<std::string>("250", "300", "600", "1000", "1800");
-  const std::string shares = std::string("{type: ") + synthetic::kGpuShares + ", count: " + share;
+  const std::string shares = std::string("{type: ") + kGpuMilli + ", count: " + share;
   if (*rc::gen::inRange(0, 3) == 0) parts += ", " + shares + "}";
   if (*rc::gen::inRange(0, 4) == 0) parts = shares + "}, " + millicores;
   std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
@@ -92,7 +92,27 @@ std::string AnyPolicy() {
                                         "hinodex",
                                         "lonodex",
                                         "locality",
+                                        "packed",
                                         "variation");
+}
+
+Workload AnyWorkload() {
+  Workload workload(*rc::gen::inRange<size_t>(0, 5));
+  for (WorkloadShape& shape : workload) {
+    shape.count = *rc::gen::inRange<uint64_t>(0, 100);
+    for (const auto& [resource, most] : {std::pair{kGpuMilli, 3000},
+                                         std::pair{"core", 4},
+                                         std::pair{"cpu", 1500},
+                                         std::pair{"memory", 9},
+                                         std::pair{"unknown", 2}}) {
+      const int64_t amount = *rc::gen::inRange<int64_t>(0, most);
+      const bool named = resource == std::string_view(kGpuMilli) ||
+                         *rc::gen::inRange(0, resource == std::string_view("unknown") ? 9 : 2) == 0;
+      if (amount > 0 && named) shape.amounts.push_back({resource, amount});
+    }
+    if (*rc::gen::inRange(0, 3) == 0) shape.constraint = Constraint::HasLabel("model", "a");
+  }
+  return workload;
 }
 
 std::unique_ptr<GeneralEngine> Make(const std::vector<NodeShape>& nodes,
@@ -206,6 +226,7 @@ RC_GTEST_PROP(GeneralEngineProperty, RollbackTakesABatchBack, ()) {
   const auto nodes = *AnyNodes();
   const std::string policy = AnyPolicy();
   const auto engine = Make(nodes, policy);
+  engine->SetWorkload(AnyWorkload());
   for (const Step& step : AnySteps()) Play(*engine, step);
   const auto before = engine->Snapshot();
   const uint64_t state = engine->StateFingerprint();
@@ -219,7 +240,9 @@ RC_GTEST_PROP(GeneralEngineProperty, RollbackTakesABatchBack, ()) {
   if (*rc::gen::arbitrary<bool>()) {
     RC_ASSERT(engine->SetUp("/cluster0/rack0/node0", false).ok());
     RC_ASSERT(engine->SetProperty("/cluster0/rack0", "key", "value").ok());
+    RC_ASSERT(engine->SetProperty("/cluster0/rack0/node0", "model", "a").ok());
   }
+  if (*rc::gen::arbitrary<bool>()) engine->SetWorkload(AnyWorkload());
   if (*rc::gen::arbitrary<bool>()) {
     RC_ASSERT(engine->RemoveSubgraph("/cluster0/rack0/node0").ok());
     RC_ASSERT(engine->AddSubgraph(MakeCluster(nodes)).ok());
@@ -255,13 +278,24 @@ RC_GTEST_PROP(GeneralEngineProperty, WhatIsRememberedChangesNoAnswer, ()) {
   }
 }
 
+void SetWorkload(GeneralEngine& indexed, GeneralEngine& walking) {
+  const Workload workload = AnyWorkload();
+  for (const WorkloadShape& shape : workload) {
+    RC_LOG() << "expected: " << shape.count << " times " << shape.constraint.ToString();
+    for (const auto& [resource, amount] : shape.amounts) RC_LOG() << " " << resource << amount;
+    RC_LOG() << "\n";
+  }
+  indexed.SetWorkload(workload);
+  walking.SetWorkload(workload);
+}
+
 // The search by indexes answers as a walk does.
-RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
+void CheckThatTheIndexChangesNoAnswer(const std::string& policy) {
   const auto nodes = *AnyNodes();
-  const std::string policy = AnyPolicy();
   const auto engine = Make(nodes, policy);
   const auto walking = Make(nodes, policy, /*indexes=*/false);
   RC_LOG() << "policy " << policy << "\n";
+  SetWorkload(*engine, *walking);
   std::vector<std::string> jobspecs(4);
   for (std::string& jobspec : jobspecs) jobspec = AnyJobspec();
   for (Step step : AnySteps()) {
@@ -271,12 +305,16 @@ RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
     RC_ASSERT(indexed.status == walked.status);
     RC_ASSERT(indexed.holding == walked.holding);
     RC_ASSERT(engine->StateFingerprint() == walking->StateFingerprint());
+    if (*rc::gen::inRange(0, 16) == 0) SetWorkload(*engine, *walking);
     if (*rc::gen::inRange(0, 4) != 0) continue;
     const bool up = *rc::gen::arbitrary<bool>();
     const std::string path =
         *rc::gen::element<std::string>("", "/rack0", "/rack0/node0", "/rack0/node0/core0");
-    RC_ASSERT(engine->SetUp("/cluster0" + path, up).ok());
-    RC_ASSERT(walking->SetUp("/cluster0" + path, up).ok());
+    const std::string model = *rc::gen::element<std::string>("a", "b");
+    for (GeneralEngine* one : {engine.get(), walking.get()}) {
+      RC_ASSERT(one->SetUp("/cluster0" + path, up).ok());
+      RC_ASSERT(one->SetProperty("/cluster0/rack0/node0", "model", model).ok());
+    }
   }
 }
 
@@ -303,6 +341,14 @@ RC_GTEST_PROP(GeneralEngineProperty, ASearchTakesTheSameOfEquals, ()) {
     RC_ASSERT(answer.status == expected.status);
     RC_ASSERT(answer.holding == expected.holding);
   }
+}
+
+RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
+  CheckThatTheIndexChangesNoAnswer(AnyPolicy());
+}
+
+RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswerOfPacked, ()) {
+  CheckThatTheIndexChangesNoAnswer("packed");
 }
 
 // A node that leaves with what is held on it, and comes back, leaves nothing behind.

@@ -40,9 +40,15 @@ void GeneralEngine::TakeBack(UndoOrder& undo) {
 
 void GeneralEngine::TakeBack(UndoVertex& undo) {
   graph_.SetUp(undo.vertex, undo.up);
+  if (undo.properties != graph_.vertex(undo.vertex).properties) NodesChanged();
   graph_.SetProperties(undo.vertex, std::move(undo.properties));
   state_.Touch(undo.vertex);
   CountNodes();
+}
+
+void GeneralEngine::TakeBack(UndoWorkload& undo) {
+  packing_.SetWorkload(std::move(undo.before));
+  WorkloadChanged();
 }
 
 void GeneralEngine::TakeBack(UndoAll& undo) {
@@ -88,6 +94,14 @@ uint64_t GeneralEngine::StateFingerprint() const {
       hash.Add(taint.value);
       hash.Add(taint.effect);
     }
+  }
+  for (const WorkloadShape& shape : packing_.workload()) {
+    for (const auto& [resource, amount] : shape.amounts) {
+      hash.Add(resource);
+      hash.Add(static_cast<uint64_t>(amount));
+    }
+    hash.Add(shape.constraint.ToString());
+    hash.Add(shape.count);
   }
   return hash.value();
 }

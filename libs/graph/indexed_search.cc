@@ -27,10 +27,12 @@ uint64_t LeavesPerSlot(const LeafGroup& group, const SearchPlan::Part& part) {
 
 IndexedSearch::IndexedSearch(const ResourceGraph& graph,
                              const GraphState& state,
-                             const MatchPolicy& policy)
+                             const MatchPolicy& policy,
+                             const Packing& packing)
     : graph_(graph),
       state_(state),
       policy_(policy),
+      packing_(packing),
       pruner_(graph, state, TraverserKind::kSimple),
       topology_(graph, state),
       tables_(graph, state, policy, topology_) {}
@@ -81,6 +83,7 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
   if (at_nodes && !plan_->names_nodes && !policy_.stop_on_first) {
     return GatherSlotsByScore(at, wanted);
   }
+  const bool by_cost = policy_.order == MatchPolicy::Order::kPacked;
   auto [tree, members] = table_->At(at);
   std::vector<std::pair<size_t, uint64_t>> met;
   uint32_t found = 0;
@@ -88,6 +91,10 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
     const size_t place = tree.Best();
     if (place == Tournament::kNobody) break;
     const uint64_t priority = tree.Priority(place);
+    if (by_cost && priority == SearchTable::kUnknownPriority) {
+      tree.Set(place, PackedPriority(members[place], stage));
+      continue;
+    }
     tree.Set(place, Tournament::kOut);
     const uint32_t here = VisitMember(members[place], stage, units);
     // Who has nothing stays out until it changes.
@@ -123,7 +130,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
       return taken_.back().slots;
     }
     taken_.push_back({site, plan_->slots_per_node});
-    units->push_back({score, 0, first, first + 1});
+    units->push_back({score, 0, first, first + 1, PackedScore({}, first)});
     return 1;
   }
   if (pruner_.Prune(here.vertex, *wanted.levels, false)) return 0;
@@ -134,8 +141,27 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
     return 0;
   }
   Choose(stage + 1, first, &below);
-  units->push_back({score, 0, first, taken_.size()});
+  units->push_back({score, 0, first, taken_.size(), PackedScore(below, first)});
   return 1;
+}
+
+uint64_t IndexedSearch::PackedPriority(SiteId site, size_t stage) {
+  const size_t first = taken_.size();
+  std::vector<Unit> units;
+  const bool fits = VisitMember(site, stage, &units) > 0;
+  taken_.resize(first);
+  return fits ? static_cast<uint64_t>(kScoreBias - units.front().cost) : Tournament::kOut;
+}
+
+int64_t IndexedSearch::PackedScore(const std::vector<Unit>& below, size_t first) {
+  if (policy_.order != MatchPolicy::Order::kPacked) return 0;
+  std::vector<int64_t> scores;
+  for (const Unit& unit : below) scores.push_back(unit.cost);
+  for (size_t i = first; i < taken_.size() && below.empty(); ++i) {
+    const std::vector<int64_t> of_node = SlotScores(taken_[i].node, taken_[i].slots);
+    scores.insert(scores.end(), of_node.begin(), of_node.end());
+  }
+  return MeanScore(scores);
 }
 
 // Slots of different nodes compete: the node whose next slot is the best goes first.
@@ -174,12 +200,14 @@ uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
     tree.Set(place, taken < node->priorities.size() ? node->priorities[taken] : Tournament::kOut);
     ++found;
   }
-  // Equals are left. If they are all of one node, it does not matter which of its slots it gives.
+  // Equals are left. If they are all of one node, it does not matter which of its slots it gives;
+  // under `packed` ids decide.
   const auto leaves_equals = [&] {
     const size_t next = tree.Best();
     return next != Tournament::kNobody && tree.Priority(next) == last;
   };
-  if (found == wanted && leaves_equals()) {
+  const bool by_id = policy_.order == MatchPolicy::Order::kPacked;
+  if (found == wanted && !by_id && leaves_equals()) {
     tree.Set(last_place, Tournament::kOut);
     ambiguous_ = ambiguous_ || several_equal || leaves_equals();
   }
@@ -265,7 +293,7 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
 }
 
 std::vector<uint64_t> IndexedSearch::SlotPriorities(SiteId site, uint32_t slots) {
-  const bool low = policy_.order == MatchPolicy::Order::kLow;
+  const bool low = policy_.TakesLeast();
   std::vector<uint64_t> priorities;
   for (const int64_t score : SlotScores(site, slots)) {
     priorities.push_back(static_cast<uint64_t>(low ? kScoreBias - score : score));
@@ -324,6 +352,11 @@ uint64_t IndexedSearch::PicksOf(const Pool& pool, const SearchPlan::Part& part) 
   return free == vertex.size ? 1 : 0;
 }
 
+int64_t IndexedSearch::AmountOf(const Pool& pool, const SearchPlan::Part& part) const {
+  return IsShareOf({&pool, 1}, part) ? static_cast<int64_t>(part.count)
+                                     : graph_.vertex(pool.vertex).size;
+}
+
 void IndexedSearch::PickPools(std::span<const Pool> pools,
                               const SearchPlan::Part& part,
                               uint32_t slots) {
@@ -338,7 +371,12 @@ void IndexedSearch::PickPools(std::span<const Pool> pools,
     picks_.insert(picks_.end(), picks, &pool);
     found += picks;
   }
-  if (policy_.order == MatchPolicy::Order::kLow) std::reverse(picks_.begin(), picks_.end());
+  if (policy_.TakesLeast()) std::reverse(picks_.begin(), picks_.end());
+  if (policy_.order == MatchPolicy::Order::kPacked && packing_.IsGpu(pools.front().vertex)) {
+    std::ranges::stable_sort(picks_, {}, [this](const Pool* pool) {
+      return packing_.GpuScore(pool->vertex, table_->window);
+    });
+  }
   picks_.resize(slots * per_slot);
 }
 
@@ -377,7 +415,7 @@ void IndexedSearch::PutInOrder(SiteId node, const SearchPlan::Part& part) {
       leaves_.push_back({static_cast<uint32_t>(g), bit});
     }
   }
-  if (policy_.order == MatchPolicy::Order::kLow) std::reverse(leaves_.begin(), leaves_.end());
+  if (policy_.TakesLeast()) std::reverse(leaves_.begin(), leaves_.end());
 }
 
 // Which equals are taken is up to std::sort, as in a walk: it orders all leaves, and then all slots
@@ -433,6 +471,7 @@ void IndexedSearch::AddUsable(SiteId node, TypeId type, std::vector<ScoredLeaf>*
 }
 
 std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
+  if (policy_.order == MatchPolicy::Order::kPacked) return SlotCosts(site, slots);
   const VertexId node = topology_.site(site).vertex;
   const auto groups = state_.GroupsOf(node);
   const int64_t node_score = NodeScore(policy_, graph_.vertex(node));
@@ -454,6 +493,37 @@ std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
     }
   }
   return scores;
+}
+
+std::vector<int64_t> IndexedSearch::SlotCosts(SiteId site, uint32_t slots) {
+  const VertexId node = topology_.site(site).vertex;
+  struct Pick {
+    VertexId leaf;
+    int64_t amount;
+  };
+  std::vector<std::vector<Pick>> picks(slots);
+  for (const SearchPlan::Part& part : plan_->parts) {
+    if (const auto pools = PoolsOf(site, part); !pools.empty()) {
+      PickPools(pools, part, slots);
+      const size_t per_slot = PicksPerSlot(pools, part);
+      for (size_t i = 0; i < picks_.size(); ++i) {
+        picks[i / per_slot].push_back({picks_[i]->vertex, AmountOf(*picks_[i], part)});
+      }
+      continue;
+    }
+    PutInOrder(site, part);
+    const LeafGroup& group = state_.GroupsOf(node)[leaves_.front().group];
+    const auto amount = static_cast<int64_t>(LeavesPerSlot(group, part)) * group.size;
+    for (auto& slot : picks) slot.push_back({group.leaves.front(), amount});
+  }
+  Packing::Filling filling = packing_.Fill(node, table_->window);
+  std::vector<int64_t> costs;
+  for (const std::vector<Pick>& slot : picks) {
+    for (const Pick& pick : slot) filling.Take(pick.leaf, pick.amount);
+    if (HoldsWholeNodes()) filling.TakeAll();
+    costs.push_back(filling.FinishSlot());
+  }
+  return costs;
 }
 
 // Sites below their parents, in the order of the edges: as a walk goes.
@@ -517,10 +587,8 @@ void IndexedSearch::PickLeaves(const Taken& taken) {
   for (const SearchPlan::Part& part : plan_->parts) {
     if (const auto pools = PoolsOf(taken.node, part); !pools.empty()) {
       PickPools(pools, part, taken.slots);
-      const bool share = IsShareOf(pools, part);
       for (const Pool* pool : picks_) {
-        of_pools_[static_cast<size_t>(pool - all.data())] +=
-            share ? static_cast<int64_t>(part.count) : graph_.vertex(pool->vertex).size;
+        of_pools_[static_cast<size_t>(pool - all.data())] += AmountOf(*pool, part);
       }
       continue;
     }

@@ -21,6 +21,7 @@
 
 #include "libs/graph/graph_state.h"
 #include "libs/graph/match_policy.h"
+#include "libs/graph/packing.h"
 #include "libs/graph/pruner.h"
 #include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
@@ -33,7 +34,10 @@ namespace fluxqueue::graph {
 
 class IndexedSearch {
  public:
-  IndexedSearch(const ResourceGraph& graph, const GraphState& state, const MatchPolicy& policy);
+  IndexedSearch(const ResourceGraph& graph,
+                const GraphState& state,
+                const MatchPolicy& policy,
+                const Packing& packing);
 
   // The policy is another, or the graph has got vertices and edges, or some have left: all plans
   // are void.
@@ -63,6 +67,7 @@ class IndexedSearch {
     int64_t run = 0;    // the first id of the run that it is in; see SortByRuns
     size_t first = 0;
     size_t last = 0;
+    int64_t cost = 0;  // under `packed`
   };
   // A leaf of a node, by the node's groups.
   struct LeafRef {
@@ -85,6 +90,10 @@ class IndexedSearch {
   uint32_t GatherSlotsByScore(SiteId at, uint32_t wanted);
   std::vector<uint64_t> SlotPriorities(SiteId site, uint32_t slots);
   uint32_t VisitMember(SiteId site, size_t stage, std::vector<Unit>* units);
+  // By what it would cost to take the member.
+  uint64_t PackedPriority(SiteId site, size_t stage);
+  // Of a candidate that has these, or else what was taken since `first`.
+  int64_t PackedScore(const std::vector<Unit>& below, size_t first);
   void Choose(size_t stage, size_t first, std::vector<Unit>* units);
   void ChooseSlots(uint32_t wanted, size_t first);
   uint32_t SlotsOn(SiteId site);
@@ -99,6 +108,8 @@ class IndexedSearch {
   uint64_t PicksPerSlot(std::span<const Pool> pools, const SearchPlan::Part& part) const;
   // How often the pool can be picked for the part.
   uint64_t PicksOf(const Pool& pool, const SearchPlan::Part& part) const;
+  // What a pick takes of the pool.
+  int64_t AmountOf(const Pool& pool, const SearchPlan::Part& part) const;
   // Puts what the first slots take of the pools into `picks_`, slot by slot.
   void PickPools(std::span<const Pool> pools, const SearchPlan::Part& part, uint32_t slots);
   // How many slots are wanted at most of one node.
@@ -109,6 +120,7 @@ class IndexedSearch {
   void PutInOrder(SiteId node, const SearchPlan::Part& part);
   // Of the first slots that the node can make.
   std::vector<int64_t> SlotScores(SiteId site, uint32_t slots);
+  std::vector<int64_t> SlotCosts(SiteId site, uint32_t slots);
 
   bool HoldsWholeNodes() const { return plan_->exclusive_nodes || policy_.node_exclusive; }
   void Collect(Selection* selection);
@@ -122,6 +134,7 @@ class IndexedSearch {
   const ResourceGraph& graph_;
   const GraphState& state_;
   const MatchPolicy& policy_;
+  const Packing& packing_;
   Pruner pruner_;
   Topology topology_;
   SearchTables tables_;

@@ -10,7 +10,7 @@ namespace {
 
 using Order = MatchPolicy::Order;
 
-constexpr std::array<std::pair<std::string_view, MatchPolicy>, 10> kPolicies = {{
+constexpr std::array<std::pair<std::string_view, MatchPolicy>, 11> kPolicies = {{
     {"first", {Order::kHigh, true, false, true}},
     {"firstnodex", {Order::kHigh, true, true, true}},
     {"high", {Order::kHigh, false, false, false}},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<std::string_view, MatchPolicy>, 10> kPolicies = {
     {"lonode", {Order::kLow, true, false, false}},
     {"lonodex", {Order::kLow, true, true, false}},
     {"low", {Order::kLow, false, false, false}},
+    {"packed", {Order::kPacked, false, false, false}},
     {"variation", {Order::kVariation, false, false, false}},
 }};
 
@@ -52,7 +53,7 @@ absl::Status ParseSetting(std::string_view setting, MatchPolicy* policy, bool* o
   return InvalidArgument(
       "policy: \"{}\" is neither one of first, firstnodex, high, hinode, hinodex, locality, "
       "lonode, "
-      "lonodex, low, variation, nor settings of policy=high|low, node_centric=, node_exclusive=, "
+      "lonodex, low, packed, variation, nor settings of policy=high|low, node_centric=, node_exclusive=, "
       "stop_on_1_matches=",
       setting);
 }

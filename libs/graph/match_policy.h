@@ -1,4 +1,5 @@
-// Which of the resources that fit are taken: Fluxion's ten policies and its custom form.
+// Which of the resources that fit are taken: Fluxion's ten policies and its custom form,
+// and one of our own, `packed`.
 #pragma once
 
 #include <string_view>
@@ -13,6 +14,7 @@ struct MatchPolicy {
     kLow,        // least score first
     kLocality,   // at the top, runs of adjacent scores together, the highest run first
     kVariation,  // least `perf_class` first
+    kPacked,     // what leaves most gpus of use to others (packing.h)
   };
 
   Order order = Order::kHigh;
@@ -22,6 +24,9 @@ struct MatchPolicy {
   bool node_exclusive = false;
   // Take what is found first, in the order of what was free when a child was last used.
   bool stop_on_first = false;
+
+  // Least score first, and of two the one with the lesser id.
+  bool TakesLeast() const { return order == Order::kLow || order == Order::kPacked; }
 
   // A name ("first", "lonodex" …) or settings ("policy=low node_centric=true"). InvalidArgument
   // names what is allowed.

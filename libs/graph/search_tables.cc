@@ -10,7 +10,7 @@ namespace {
 // Tables are kept for so many sites in all, and for so many requests.
 constexpr size_t kMaxTableSites = 4'000'000;
 constexpr size_t kMinTables = 4;
-constexpr size_t kMaxTables = 128;
+constexpr size_t kMaxTables = 1024;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void SearchTables::Fill(SearchLayout* filled) const {
     if (policy_.stop_on_first) {
       return std::pair(left.uniq_id, sites[a].edge) < std::pair(right.uniq_id, sites[b].edge);
     }
-    return policy_.order == MatchPolicy::Order::kLow ? left.id > right.id : left.id < right.id;
+    return policy_.TakesLeast() ? left.id > right.id : left.id < right.id;
   };
   for (std::vector<SiteId>& of_group : members) {
     const bool in_order_of_walk = layout.all || (layout.all_at_root && layout.groups.empty());
@@ -106,7 +106,8 @@ SearchTable& SearchTables::For(const SearchPlan& plan, const Window& window) {
 uint64_t SearchTables::FirstPriority(const SearchTable& table, SiteId site) const {
   const Site& here = topology_.site(site);
   if (policy_.stop_on_first) return std::min(state_.Weight(here.edge), UINT64_MAX - 1) + 1;
-  const bool unknown = table.slots_compete && here.depth == topology_.node_depth();
+  const bool unknown = policy_.order == MatchPolicy::Order::kPacked ||
+                       (table.slots_compete && here.depth == topology_.node_depth());
   return unknown ? SearchTable::kUnknownPriority : 1;
 }
 

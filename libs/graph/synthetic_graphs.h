@@ -7,6 +7,7 @@
 
 #include "libs/base/check.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/types.h"
 
 namespace fluxqueue::graph::synthetic {
 
@@ -46,14 +47,12 @@ class GraphBuilder {
   ResourceGraph graph_;
 };
 
-inline constexpr const char* kGpuShares = "fluxqueue.io/gpu-milli";
-
 struct NodeShape {
   int cores = 0;
   int gpus = 0;
   std::vector<int64_t> memory = {};  // one vertex each
   int64_t millicores = 0;            // divisible
-  std::vector<int64_t> shares = {};  // divisible gpus, one each, of type kGpuShares
+  std::vector<int64_t> shares = {};  // divisible gpus, one each, of type kGpuMilli
 };
 
 // /cluster0/rack0/node0/core0 …: the nodes in racks of `per_rack` each.
@@ -70,7 +69,7 @@ inline ResourceGraph MakeCluster(const std::vector<NodeShape>& nodes, size_t per
     for (int i = 0; i < nodes[n].gpus; ++i) builder.Add("gpu", &node, 1, i);
     if (nodes[n].millicores > 0) builder.Add("cpu", &node, nodes[n].millicores, 0, true);
     for (size_t i = 0; i < nodes[n].shares.size(); ++i) {
-      builder.Add(kGpuShares, &node, nodes[n].shares[i], static_cast<int64_t>(i), true);
+      builder.Add(std::string(kGpuMilli), &node, nodes[n].shares[i], static_cast<int64_t>(i), true);
     }
     for (size_t i = 0; i < nodes[n].memory.size(); ++i) {
       builder.Add("memory", &node, nodes[n].memory[i], static_cast<int64_t>(i));

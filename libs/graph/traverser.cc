@@ -17,8 +17,14 @@ constexpr uint32_t kNoPlace = UINT32_MAX;
 Traverser::Traverser(const ResourceGraph& graph,
                      const GraphState& state,
                      const MatchPolicy& policy,
+                     const Packing& packing,
                      TraverserKind kind)
-    : graph_(graph), state_(state), policy_(policy), kind_(kind), pruner_(graph, state, kind) {
+    : graph_(graph),
+      state_(state),
+      policy_(policy),
+      packing_(packing),
+      kind_(kind),
+      pruner_(graph, state, kind) {
   GraphChanged();
 }
 
@@ -150,7 +156,7 @@ bool Traverser::Visit(
   if (named) shared_before.swap(shared_seen_);
   Candidates found;
   if (fit.kind == Kind::kSlot) {
-    SplitIntoSlots(v, fit, &found);
+    SplitIntoSlots(v, fit, exclusive_here, &found);
   } else {
     // A vertex held exclusively does not own what others contain too.
     const bool pristine_below = !named || request_->job.levels_may_be_left_out;
@@ -251,8 +257,9 @@ bool Traverser::VisitChild(EdgeId e,
                         : Visit(edge.target, levels, descent.pristine, &exclusive, found);
   if (!fits) return false;
   if (graph_.vertex(edge.target).divisible) return AddShares(e, levels, descent, found);
-  found->Of(graph_.vertex(edge.target).type)
-      .Add({found->score, found->available, {{e, found->available, exclusive}}});
+  const Vertex& child = graph_.vertex(edge.target);
+  found->Of(child.type)
+      .Add({found->score, found->available, {{e, found->available, exclusive}}, child.id});
   return true;
 }
 
@@ -270,13 +277,13 @@ bool Traverser::AddShares(EdgeId e,
   if (count.min > static_cast<uint64_t>(vertex.size) && count.min > LargestBeside(e)) {
     // So many whole ones.
     if (available < static_cast<uint64_t>(vertex.size)) return false;
-    found->Of(type).Add({found->score, available, {{e, available, descent.exclusive}}});
+    found->Of(type).Add({found->score, available, {{e, available, descent.exclusive}}, vertex.id});
     return true;
   }
   const uint64_t share = count.Best(available);
   if (share == 0) return false;
   for (uint64_t i = 0; i < std::min(available / share, descent.shares); ++i) {
-    found->Of(type).Add({found->score, share, {{e, share, descent.exclusive, true}}});
+    found->Of(type).Add({found->score, share, {{e, share, descent.exclusive, true}}, vertex.id});
   }
   return true;
 }
@@ -346,7 +353,7 @@ bool Traverser::ExploreInOrder(VertexId v,
   return any;
 }
 
-void Traverser::SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found) {
+void Traverser::SplitIntoSlots(VertexId v, const Fit& fit, bool exclusive, Candidates* found) {
   const bool flexible = kind_ == TraverserKind::kFlexible;
   const uint64_t most = fit.slot->request->count.Most();
   Levels all_parts;
@@ -358,7 +365,30 @@ void Traverser::SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found) {
   OrderSlotParts(policy_, &parts);
   std::vector<Candidate> slots =
       flexible ? MakeSlotsOf(*fit.next, most, parts) : MakeSlots(*fit.slot, parts);
+  if (policy_.order == MatchPolicy::Order::kPacked) ScoreByCost(v, exclusive, &slots);
   for (Candidate& slot : slots) found->Of(kSlotKey).Add(std::move(slot));
+}
+
+void Traverser::ScoreByCost(VertexId v, bool whole, std::vector<Candidate>* slots) const {
+  Packing::Filling filling = packing_.Fill(v, window_);
+  for (Candidate& slot : *slots) {
+    for (const TakenEdge& taken : slot.edges) {
+      filling.Take(graph_.edge(taken.edge).target, static_cast<int64_t>(taken.amount));
+    }
+    if (whole) filling.TakeAll();
+    slot.score = filling.FinishSlot();
+    slot.id = graph_.vertex(v).id;
+  }
+}
+
+int64_t Traverser::PackedScore(VertexId v, const Candidates& found) const {
+  std::vector<int64_t> scores;
+  for (const auto& [type, list] : found.lists) {
+    for (size_t i = 0; i < list.taken(); ++i) scores.push_back(list.all()[i].score);
+  }
+  if (!scores.empty()) return MeanScore(scores);
+  return packing_.IsGpu(v) ? packing_.GpuScore(v, window_)
+                           : VertexScore(policy_, graph_.vertex(v), node_score_);
 }
 
 bool Traverser::FinishVertex(VertexId v, const Levels& levels, Candidates* found) const {
@@ -375,7 +405,9 @@ bool Traverser::FinishVertex(VertexId v, const Levels& levels, Candidates* found
       if (TakeBest(policy_, count, &list)) found->settled = true;
     }
   }
-  found->score = VertexScore(policy_, vertex, node_score_);
+  found->score = policy_.order == MatchPolicy::Order::kPacked
+                     ? PackedScore(v, *found)
+                     : VertexScore(policy_, vertex, node_score_);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include "libs/graph/candidates.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/match_policy.h"
+#include "libs/graph/packing.h"
 #include "libs/graph/pruner.h"
 #include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
@@ -31,6 +32,7 @@ class Traverser {
   Traverser(const ResourceGraph& graph,
             const GraphState& state,
             const MatchPolicy& policy,
+            const Packing& packing,
             TraverserKind kind);
 
   // What was remembered is forgotten: the policy is another, or the graph has got vertices and
@@ -89,7 +91,11 @@ class Traverser {
   uint64_t LargestBeside(EdgeId e) const;
   bool Explore(VertexId v, const Levels& levels, const Descent& descent, Candidates* found);
   bool ExploreInOrder(VertexId v, const Levels& levels, const Descent& descent, Candidates* found);
-  void SplitIntoSlots(VertexId v, const Fit& fit, Candidates* found);
+  void SplitIntoSlots(VertexId v, const Fit& fit, bool exclusive, Candidates* found);
+  // By what it costs the node to make them, one after another.
+  void ScoreByCost(VertexId v, bool whole, std::vector<Candidate>* slots) const;
+  // Under `packed`: the mean of what was taken below; of a leaf, which of several goes first.
+  int64_t PackedScore(VertexId v, const Candidates& found) const;
 
   bool FinishVertex(VertexId v, const Levels& levels, Candidates* found) const;
 
@@ -104,6 +110,7 @@ class Traverser {
   const ResourceGraph& graph_;
   const GraphState& state_;
   const MatchPolicy& policy_;
+  const Packing& packing_;
   TraverserKind kind_;
   TypeId node_type_ = NameTable::kUnknown;
   Pruner pruner_;

@@ -63,6 +63,11 @@ struct AllocationKey {
 inline constexpr std::string_view kGpuMilli = "fluxqueue.io/gpu-milli";
 inline constexpr int64_t kWholeDevice = 1000;
 
+// "gpu", "nvidia.com/gpu", "amd.com/gpu": whole ones.
+constexpr bool IsWholeGpus(std::string_view resource) {
+  return resource == "gpu" || resource.ends_with("/gpu");
+}
+
 struct DevicesPerSlot {
   size_t devices = 0;
   int64_t of_each = 0;
