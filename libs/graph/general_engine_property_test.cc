@@ -44,7 +44,8 @@ rc::Gen<std::vector<NodeShape>> AnyNodes() {
   return rc::gen::nonEmpty(rc::gen::resize(6, rc::gen::container<std::vector<NodeShape>>(node)));
 }
 
-std::string AnyJobspec() {
+// `of_gpus`: of gpus that can be divided, and little else.
+std::string AnyJobspec(bool of_gpus = false) {
   const auto count = [](int most) { return std::to_string(*rc::gen::inRange(1, most + 1)); };
   std::string parts = "{type: core, count: " + count(4) + "}";
   if (*rc::gen::arbitrary<bool>()) parts += ", {type: gpu, count: " + count(2) + "}";
@@ -55,7 +56,9 @@ std::string AnyJobspec() {
   const std::string share = *rc::gen::element<std::string>("250", "300", "600", "1000", "1800");
   const std::string shares = std::string("{type: ") + kGpuMilli + ", count: " + share;
   if (*rc::gen::inRange(0, 3) == 0) parts += ", " + shares + "}";
-  if (*rc::gen::inRange(0, 4) == 0) parts = shares + "}, " + millicores;
+  if (of_gpus || *rc::gen::inRange(0, 4) == 0) {
+    parts = shares + "}, {type: cpu, count: " + count(of_gpus ? 400 : 1500) + "}";
+  }
   std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
   const int above = *rc::gen::inRange(0, 3);
   if (above >= 1) {
@@ -290,14 +293,15 @@ void SetWorkload(GeneralEngine& indexed, GeneralEngine& walking) {
 }
 
 // The search by indexes answers as a walk does.
-void CheckThatTheIndexChangesNoAnswer(const std::string& policy) {
-  const auto nodes = *AnyNodes();
+void CheckThatTheIndexChangesNoAnswer(const std::string& policy,
+                                      const std::vector<NodeShape>& nodes,
+                                      bool of_gpus) {
   const auto engine = Make(nodes, policy);
   const auto walking = Make(nodes, policy, /*indexes=*/false);
   RC_LOG() << "policy " << policy << "\n";
   SetWorkload(*engine, *walking);
   std::vector<std::string> jobspecs(4);
-  for (std::string& jobspec : jobspecs) jobspec = AnyJobspec();
+  for (std::string& jobspec : jobspecs) jobspec = AnyJobspec(of_gpus);
   for (Step step : AnySteps()) {
     if (!step.cancel) step.jobspec = *rc::gen::elementOf(jobspecs);
     const MatchAnswer indexed = Play(*engine, step);
@@ -344,11 +348,18 @@ RC_GTEST_PROP(GeneralEngineProperty, ASearchTakesTheSameOfEquals, ()) {
 }
 
 RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswer, ()) {
-  CheckThatTheIndexChangesNoAnswer(AnyPolicy());
+  CheckThatTheIndexChangesNoAnswer(AnyPolicy(), *AnyNodes(), false);
 }
 
 RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswerOfPacked, ()) {
-  CheckThatTheIndexChangesNoAnswer("packed");
+  std::vector<NodeShape> nodes = *AnyNodes();
+  const bool of_gpus = *rc::gen::arbitrary<bool>();
+  for (NodeShape& node : nodes) {
+    if (!of_gpus) break;
+    node.millicores = *rc::gen::element<int64_t>(2500, 4000);
+    node.shares.assign(*rc::gen::inRange<size_t>(1, 5), kWholeGpu);
+  }
+  CheckThatTheIndexChangesNoAnswer("packed", nodes, of_gpus);
 }
 
 // A node that leaves with what is held on it, and comes back, leaves nothing behind.
