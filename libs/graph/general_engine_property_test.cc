@@ -54,7 +54,7 @@ std::string AnyJobspec(bool of_gpus = false) {
   if (*rc::gen::inRange(0, 3) == 0) parts += ", " + millicores;
   if (*rc::gen::inRange(0, 4) == 0) parts = millicores;
   const std::string share = *rc::gen::element<std::string>("250", "300", "600", "1000", "1800");
-  const std::string shares = std::string("{type: ") + kGpuMilli + ", count: " + share;
+  const std::string shares = "{type: " + std::string(kGpuMilli) + ", count: " + share;
   if (*rc::gen::inRange(0, 3) == 0) parts += ", " + shares + "}";
   if (of_gpus || *rc::gen::inRange(0, 4) == 0) {
     parts = shares + "}, {type: cpu, count: " + count(of_gpus ? 400 : 1500) + "}";
@@ -103,14 +103,13 @@ Workload AnyWorkload() {
   Workload workload(*rc::gen::inRange<size_t>(0, 5));
   for (WorkloadShape& shape : workload) {
     shape.count = *rc::gen::inRange<uint64_t>(0, 100);
-    for (const auto& [resource, most] : {std::pair{kGpuMilli, 3000},
-                                         std::pair{"core", 4},
-                                         std::pair{"cpu", 1500},
-                                         std::pair{"memory", 9},
-                                         std::pair{"unknown", 2}}) {
+    const std::string gpus = *rc::gen::element<std::string>(std::string(kGpuMilli), "gpu");
+    shape.amounts = {{gpus, *rc::gen::inRange<int64_t>(1, gpus == "gpu" ? 4 : 3000)}};
+    using Most = std::pair<std::string, int64_t>;
+    for (const auto& [resource, most] :
+         {Most("core", 4), Most("cpu", 1500), Most("memory", 9), Most("unknown", 2)}) {
       const int64_t amount = *rc::gen::inRange<int64_t>(0, most);
-      const bool named = resource == std::string_view(kGpuMilli) ||
-                         *rc::gen::inRange(0, resource == std::string_view("unknown") ? 9 : 2) == 0;
+      const bool named = *rc::gen::inRange(0, resource == "unknown" ? 9 : 2) == 0;
       if (amount > 0 && named) shape.amounts.push_back({resource, amount});
     }
     if (*rc::gen::inRange(0, 3) == 0) shape.constraint = Constraint::HasLabel("model", "a");
@@ -357,7 +356,7 @@ RC_GTEST_PROP(GeneralEngineProperty, TheIndexChangesNoAnswerOfPacked, ()) {
   for (NodeShape& node : nodes) {
     if (!of_gpus) break;
     node.millicores = *rc::gen::element<int64_t>(2500, 4000);
-    node.shares.assign(*rc::gen::inRange<size_t>(1, 5), kWholeGpu);
+    node.shares.assign(*rc::gen::inRange<size_t>(1, 5), kWholeDevice);
   }
   CheckThatTheIndexChangesNoAnswer("packed", nodes, of_gpus);
 }
