@@ -1,8 +1,8 @@
 // How much of a node's gpus the slots that are to come can use: what the policy `packed` goes by.
 //
-// Amounts of gpus are in thousandths of one. A slot that takes at most one gpu has a share of it; one
-// that takes more has so many whole ones. The worth of what is free on a node is, over the shapes m
-// of slots that are expected there,
+// Amounts of gpus are in thousandths of one. A slot that takes at most one gpu has a share of it;
+// one that takes more has so many whole ones. The worth of what is free on a node is, over the
+// shapes m of slots that are expected there,
 //
 //   Σ w(m) · usable(m)        usable(m) = min( gpus, cpu / cpu(m) · gpu(m), memory / … )
 //
@@ -11,9 +11,9 @@
 // ever have it. So the place after which least is fragmented is the one that loses least worth.
 //
 // "Beware of Fragmentation" (Weng et al., USENIX ATC 2023) has the idea of a target workload, and
-// another measure: all of a node that has too little of something, and each gpu that has too little,
-// is lost to the shape, and nothing else. That sees a node run out of cpu or memory when it is too
-// late.
+// another measure: all of a node that has too little of something, and each gpu that has too
+// little, is lost to the shape, and nothing else. That sees a node run out of cpu or memory when it
+// is too late.
 //
 // w(m) is how often the shape comes, times what makes its loss grave: how few of all gpus G stand
 // where it may go (A(m), its constraint), how few of those it could use on an empty cluster (U(m),
@@ -70,7 +70,8 @@ struct Demand {
 // Of each, when there are so many gpus in all; together at most 1 << kWeightBits.
 std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus);
 
-// The power of two that is nearest: of a workload that is counted again and again, few counts change.
+// The power of two that is nearest: of a workload that is counted again and again, few counts
+// change.
 uint64_t QuantisedCount(uint64_t count);
 
 }  // namespace fluxqueue::graph

@@ -136,9 +136,8 @@ uint32_t Packing::ClassOf(VertexId v, const Constraints& constraints) {
   for (const Constraint* constraint : constraints) {
     meets.push_back(constraint->Matches({node.name, node.rank, node.properties}));
   }
-  const auto known = std::find_if(classes_.begin(), classes_.end(), [&](const NodeClass& one) {
-    return one.meets == meets;
-  });
+  const auto known = std::find_if(
+      classes_.begin(), classes_.end(), [&](const NodeClass& one) { return one.meets == meets; });
   const auto number = static_cast<uint32_t>(known - classes_.begin());
   if (known == classes_.end()) classes_.emplace_back().meets = std::move(meets);
   return number;

@@ -1,9 +1,10 @@
-// The policy `packed` on a graph: what it costs to put slots on a node, by what the rest of the node
-// is worth to the slots that are to come (fragmentation.h).
+// The policy `packed` on a graph: what it costs to put slots on a node, by what the rest of the
+// node is worth to the slots that are to come (fragmentation.h).
 //
 // Of places that cost the same it prefers the node with fewer free gpus, then the fuller one. Slots
 // without gpus go to nodes without gpus first. A slot costs at least what the slot before it on the
-// same node does, so that whoever takes the cheapest slots of several nodes takes the first of each.
+// same node does, so that whoever takes the cheapest slots of several nodes takes the first of
+// each.
 //
 // Not thread-safe.
 #pragma once

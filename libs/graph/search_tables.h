@@ -42,8 +42,8 @@ struct SearchLayout {
 
 struct SearchTable {
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  // Of nodes whose best slot is not known yet, and under `packed` of all whose cost is not: they are
-  // looked at before any is taken.
+  // Of nodes whose best slot is not known yet, and under `packed` of all whose cost is not: they
+  // are looked at before any is taken.
   static constexpr uint64_t kUnknownPriority = UINT64_MAX;
 
   // Those that are gathered at one site; a tournament's places are places among the members.
