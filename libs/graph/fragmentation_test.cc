@@ -73,7 +73,8 @@ TEST(FragmentationTest, WeightsAreSharesOfTheGreatestSum) {
   EXPECT_EQ(WeightsOf(by_form, 1000),
             (std::vector<int64_t>{all / 15, all * 8 / 15, all * 4 / 15, all * 2 / 15}));
   // What can go nowhere counts for nothing.
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0, 0}, {1, 1, 8, 8}}, 8), (std::vector<int64_t>{0, all}));
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0, 0}, {1, 1, 8, 8}}, 8),
+            (std::vector<int64_t>{0, all}));
   EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0, 0}}, 8), std::vector<int64_t>{0});
   const std::vector<Demand> extreme(2, {UINT64_MAX, 8000, int64_t{1} << 40, 1});
   EXPECT_EQ(WeightsOf(extreme, int64_t{1} << 40), (std::vector<int64_t>{all / 2, all / 2}));

@@ -77,6 +77,7 @@ TEST_F(GeneralEngineTest, PoliciesChooseByIds) {
       {"hinode", "/cluster0/rack1/node3/core1"},
       {"first", "/cluster0/rack1/node3/core1"},
       {"locality", "/cluster0/rack0/node0/core1"},
+      {"packed", "/cluster0/rack0/node0/core0"},
   };
   for (const auto& [policy, path] : cases) {
     Make({{2}, {2}, {2}, {2}}, policy);

@@ -52,9 +52,8 @@ absl::Status ParseSetting(std::string_view setting, MatchPolicy* policy, bool* o
   }
   return InvalidArgument(
       "policy: \"{}\" is neither one of first, firstnodex, high, hinode, hinodex, locality, "
-      "lonode, "
-      "lonodex, low, packed, variation, nor settings of policy=high|low, node_centric=, node_exclusive=, "
-      "stop_on_1_matches=",
+      "lonode, lonodex, low, packed, variation, nor settings of policy=high|low, node_centric=, "
+      "node_exclusive=, stop_on_1_matches=",
       setting);
 }
 

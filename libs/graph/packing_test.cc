@@ -43,9 +43,9 @@ class PackingTest : public ::testing::Test {
   std::vector<std::string> Place(int64_t cpu, int64_t gpu, int slots = 1) {
     std::string parts = "{type: cpu, count: " + std::to_string(cpu) + "}";
     if (gpu > 0) parts += ", {type: " + kGpu + ", count: " + std::to_string(gpu) + "}";
-    const auto request = ParseJobRequest("version: 1\nresources: [{type: slot, label: a, count: " +
-                                         std::to_string(slots) + ", with: [" + parts +
-                                         "]}]\ntasks: []\nattributes: {system: {duration: 60}}");
+    const auto request = ParseJobRequest(
+        "version: 1\nresources: [{type: slot, label: a, count: " + std::to_string(slots) +
+        ", with: [" + parts + "]}]\ntasks: []\nattributes: {system: {duration: 60}}");
     EXPECT_TRUE(request.ok()) << request.status();
     const auto answer = engine_->Match(MatchOperation::kAllocate, ++jobs_, *request);
     EXPECT_TRUE(answer.ok()) << answer.status();

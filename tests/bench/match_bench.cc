@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@
 #include "libs/base/check.h"
 #include "libs/graph/engine.h"
 #include "libs/graph/general_engine.h"
+#include "libs/graph/packing.h"
 #include "libs/graph/resource_set.h"
 #include "libs/graph/synthetic_graphs.h"
 
@@ -145,6 +147,7 @@ class Bench {
     for (const std::string& policy : policies) {
       if (Wants("fill, " + policy)) Fill(policy);
     }
+    if (Wants("fill, gpus in parts")) FillShares();
     const std::string& policy = policies.front();
     if (Wants("refused, machine full")) Refuse(policy);
     if (Wants("cancel")) Cancel(policy);
@@ -193,6 +196,43 @@ class Bench {
              MatchStatus::kAllocated;
     };
     Measure("fill, " + policy, once, CancelAllOf(*engine));
+  }
+
+  // `packed`, with jobs of all the shapes that it expects.
+  void FillShares() {
+    const std::string gpu(graph::kGpuThousandths);
+    const graph::synthetic::NodeShape shape = {
+        .millicores = kCores * 1000, .shares = std::vector<int64_t>(kGpus, graph::kWholeGpu)};
+    auto engine =
+        GeneralEngine::Make(graph::synthetic::MakeCluster(
+                                std::vector(static_cast<size_t>(nodes_), shape), kNodesPerRack),
+                            {.policy = "packed", .prune_filters = "ALL:cpu,ALL:" + gpu});
+    CHECK(engine.ok());
+    graph::Workload workload;
+    std::vector<JobRequest> requests;
+    for (const auto& [count, cpu, milli] : {std::tuple{3, 2000, 200},
+                                            std::tuple{5, 4000, 300},
+                                            std::tuple{8, 3000, 500},
+                                            std::tuple{5, 6000, 700},
+                                            std::tuple{20, 8000, 1000},
+                                            std::tuple{2, 16000, 2000}}) {
+      workload.push_back({{{"cpu", cpu}, {gpu, milli}}, {}, static_cast<uint64_t>(count)});
+      requests.push_back(
+          Request(Nodes(1,
+                        fmt::format(R"({{"type": "slot", "count": 1, "label": "s", "with": [
+                                {{"type": "cpu", "count": {}}}, {{"type": "{}", "count": {}}}]}})",
+                                    cpu,
+                                    gpu,
+                                    milli)),
+                  3600));
+    }
+    (*engine)->SetWorkload(workload);
+    const auto once = [&](JobNumber job) {
+      const JobRequest& request = requests[job % requests.size()];
+      return (*engine)->Match(MatchOperation::kAllocate, job, request)->status ==
+             MatchStatus::kAllocated;
+    };
+    Measure("fill, gpus in parts", once, CancelAllOf(**engine));
   }
 
   // What the process has more than before: asked for first, as memory that was given back stays.
@@ -444,6 +484,7 @@ int main(int argc, char** argv) {
                                        "lonodex",
                                        "hinodex",
                                        "locality",
+                                       "packed",
                                        "variation"};
   double seconds = 2;
   std::string output = "table";

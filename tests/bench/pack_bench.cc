@@ -1,10 +1,11 @@
 // How many gpus a policy leaves unused on a full cluster: the experiment of "Beware of
 // Fragmentation" (USENIX ATC 2023) with the traces of openb.
 //
-// Pods drawn at random from a list, each as often as it is drawn, come to an empty cluster and stay.
-// One that does not fit is dropped. It is over when the gpus that were asked for would be more than
-// those that exist; what counts is how many of those are not allocated then. The nodes' order, which
-// their ids follow, is drawn too. `packed` is told how often each kind of pod is in the list.
+// Pods drawn at random from a list, each as often as it is drawn, come to an empty cluster and
+// stay. One that does not fit is dropped. It is over when the gpus that were asked for would be
+// more than those that exist; what counts is how many of those are not allocated then. The nodes'
+// order, which their ids follow, is drawn too. `packed` is told how often each kind of pod is in
+// the list.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -274,7 +275,8 @@ int main(int argc, char** argv) {
   uint64_t seeds = 5;
   std::string output = "table";
   CLI::App app("How many gpus a policy leaves unused.", "fluxqueue-bench-pack");
-  app.add_option("--nodes", nodes_path, "A node list of openb")->check(CLI::ExistingFile);
+  app.add_option("--nodes", nodes_path, "A node list of openb; the default is below the repository")
+      ->check(CLI::ExistingFile);
   app.add_option("--pods", pods_path, "A pod list of openb")->check(CLI::ExistingFile);
   app.add_option("--policies", policies, "lonode is first fit in the order of the nodes")
       ->delimiter(',');
@@ -284,7 +286,10 @@ int main(int argc, char** argv) {
   const std::vector<Node> nodes = ReadNodes(nodes_path);
   std::vector<Pod> pods;
   for (const Row& row : ReadCsv(pods_path)) pods.push_back(PodOf(row));
-  CHECK(!pods.empty());
+  if (nodes.empty() || pods.empty()) {
+    fmt::print(stderr, "{} or {}: not there, or empty\n", nodes_path, pods_path);
+    return 1;
+  }
   std::vector<Result> results;
   for (const std::string& policy : policies) {
     Result& result = results.emplace_back();
