@@ -48,9 +48,8 @@ Workload ExpectedWork::Shapes() {
   Workload shapes;
   for (const auto& [key, shape] : shapes_) shapes.push_back(shape);
   for (WorkloadShape& shape : shapes) shape.count = QuantisedCount(shape.count);
-  std::stable_sort(shapes.begin(), shapes.end(), [](const auto& a, const auto& b) {
-    return a.count > b.count;
-  });
+  std::stable_sort(
+      shapes.begin(), shapes.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
   if (shapes.size() > kMaxShapes) shapes.resize(kMaxShapes);
   return shapes;
 }

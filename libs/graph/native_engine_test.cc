@@ -141,6 +141,28 @@ TEST_F(NativeEngineTest, GpusInParts) {
   EXPECT_THAT(place(2, 1100), ElementsAre("n3:0+1", "n3:2+3"));
 }
 
+TEST_F(NativeEngineTest, PackedKeepsWholeNodesForThoseWhoNeedThem) {
+  ASSERT_TRUE(engine_.SetPolicy("packed").ok());
+  for (const char* name : {"n0", "n1", "n2"}) {
+    Add(Node(name, {{"cpu", 32000}, {"nvidia.com/gpu", 4}}));
+  }
+  Add(Node("n3", {{"cpu", 32000}}));
+  const auto gpus = [](int64_t count) {
+    return Spec(1, {{"cpu", 1000}, {"nvidia.com/gpu", count}});
+  };
+  engine_.Expect(gpus(4), 10);
+  engine_.Expect(gpus(1), 10);
+  EXPECT_THAT(Place(gpus(1)), ElementsAre("n0"));
+  EXPECT_THAT(Place(gpus(2)), ElementsAre("n0"));
+  EXPECT_THAT(Place(gpus(2)), ElementsAre("n1"));
+  EXPECT_THAT(Place(gpus(1)), ElementsAre("n0"));
+  EXPECT_THAT(Place(gpus(4)), ElementsAre("n2"));
+  // Nobody wants n0 for its GPUs any more.
+  EXPECT_THAT(Place(Spec(1, {{"cpu", 20000}})), ElementsAre("n0"));
+  EXPECT_THAT(Place(Spec(1, {{"cpu", 20000}})), ElementsAre("n2"));
+  EXPECT_THAT(Place(Spec(1, {{"cpu", 20000}})), ElementsAre("n3"));
+}
+
 TEST_F(NativeEngineTest, DevicesAreRestored) {
   const std::string gpus(kGpuMilli);
   Add(Node("n0", {{gpus, 3000}}));

@@ -200,9 +200,9 @@ class Bench {
 
   // `packed`, with jobs of all the shapes that it expects.
   void FillShares() {
-    const std::string gpu(graph::kGpuThousandths);
+    const std::string gpu(graph::kGpuMilli);
     const graph::synthetic::NodeShape shape = {
-        .millicores = kCores * 1000, .shares = std::vector<int64_t>(kGpus, graph::kWholeGpu)};
+        .millicores = kCores * 1000, .shares = std::vector<int64_t>(kGpus, graph::kWholeDevice)};
     auto engine =
         GeneralEngine::Make(graph::synthetic::MakeCluster(
                                 std::vector(static_cast<size_t>(nodes_), shape), kNodesPerRack),

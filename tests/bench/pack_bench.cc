@@ -173,7 +173,8 @@ std::unique_ptr<GeneralEngine> MakeEngine(const std::string& policy,
     vertices.push_back(node);
     builder.Add("cpu", &node, nodes[n].cpu, 0, true);
     builder.Add("memory", &node, nodes[n].memory, 0, true);
-    for (int64_t i = 0; i < nodes[n].gpus; ++i) builder.Add(gpu, &node, graph::kWholeDevice, i, true);
+    for (int64_t i = 0; i < nodes[n].gpus; ++i)
+      builder.Add(gpu, &node, graph::kWholeDevice, i, true);
   }
   graph::ResourceGraph graph = builder.Take();
   for (size_t n = 0; n < nodes.size(); ++n) {
