@@ -77,7 +77,7 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
 }
 
 uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units) {
-  if (plan_->GathersAll(stage)) return GatherAll(at, stage, units);
+  if (plan_->Ranks(stage)) return GatherRanked(at, stage, units);
   const uint32_t wanted = plan_->stages[stage].wanted;
   const bool at_nodes = stage + 1 == plan_->stages.size();
   if (at_nodes && !plan_->names_nodes && !policy_.stop_on_first) {
@@ -105,14 +105,63 @@ uint32_t IndexedSearch::Gather(SiteId at, size_t stage, std::vector<Unit>* units
   return found;
 }
 
-// All that fit, in the order of a walk.
-uint32_t IndexedSearch::GatherAll(SiteId at, size_t stage, std::vector<Unit>* units) {
-  auto [tree, members] = table_->At(at);
-  for (size_t place = 0; place < members.size(); ++place) {
-    if (tree.Priority(place) == Tournament::kOut) continue;
-    if (VisitMember(members[place], stage, units) == 0) tree.Set(place, Tournament::kOut);
+uint32_t IndexedSearch::GatherRanked(SiteId at, size_t stage, std::vector<Unit>* units) {
+  const uint32_t group = table_->layout->group_at[at];
+  auto [tree, members] = table_->OfGroup(group);
+  SearchTable::Ranking& ranking = table_->rankings[group];
+  ranking.scores.resize(members.size(), SearchTable::Ranking::kOut);
+  const size_t first = taken_.size();
+  while (true) {
+    const size_t place = tree.Best();
+    const bool known =
+        place == Tournament::kNobody || tree.Priority(place) != SearchTable::kUnknownPriority;
+    if (known) break;
+    std::vector<Unit> unit;
+    const bool fits = VisitMember(members[place], stage, &unit) > 0;
+    taken_.resize(first);
+    tree.Set(place, fits ? 1 : Tournament::kOut);
+    const int64_t score = fits ? unit.front().score : SearchTable::Ranking::kOut;
+    ranking.valid = ranking.valid && ranking.scores[place] == score;
+    ranking.scores[place] = score;
   }
-  return static_cast<uint32_t>(units->size());
+  if (!ranking.valid) Rank(&ranking);
+  const size_t wanted = std::min<size_t>(plan_->stages[stage].wanted, ranking.order.size());
+  for (size_t i = 0; i < wanted; ++i) VisitMember(members[ranking.order[i]], stage, units);
+  return static_cast<uint32_t>(wanted);
+}
+
+// By class, or by runs of adjacent ids, the highest first. Equals end up where std::sort puts them,
+// as in a walk.
+void IndexedSearch::Rank(SearchTable::Ranking* ranking) const {
+  struct Ranked {
+    int64_t score;
+    uint32_t place;
+  };
+  std::vector<Ranked> all;
+  for (uint32_t place = 0; place < ranking->scores.size(); ++place) {
+    const int64_t score = ranking->scores[place];
+    if (score != SearchTable::Ranking::kOut) all.push_back({score, place});
+  }
+  const auto less = [](const Ranked& a, const Ranked& b) { return a.score < b.score; };
+  if (plan_->by_class) {
+    std::sort(all.begin(), all.end(), less);
+  } else {
+    std::vector<Ranked> by_id = all;
+    if (!std::is_sorted(by_id.begin(), by_id.end(), less)) {
+      std::sort(by_id.begin(), by_id.end(), less);
+    }
+    std::vector<int64_t> run_of(ranking->scores.size());
+    for (size_t i = 0; i < by_id.size(); ++i) {
+      const bool joins = i > 0 && by_id[i].score == by_id[i - 1].score + 1;
+      run_of[by_id[i].place] = joins ? run_of[by_id[i - 1].place] : by_id[i].score;
+    }
+    for (Ranked& one : all) one.score = run_of[one.place];
+    std::sort(
+        all.begin(), all.end(), [&less](const Ranked& a, const Ranked& b) { return less(b, a); });
+  }
+  ranking->order.clear();
+  for (const Ranked& one : all) ranking->order.push_back(one.place);
+  ranking->valid = true;
 }
 
 // What the member has of what the stage wants: at most that much.
@@ -130,7 +179,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
       return taken_.back().slots;
     }
     taken_.push_back({site, plan_->slots_per_node});
-    units->push_back({score, 0, first, first + 1, PackedScore({}, first)});
+    units->push_back({score, first, first + 1, PackedScore({}, first)});
     return 1;
   }
   if (pruner_.Prune(here.vertex, *wanted.levels, false)) return 0;
@@ -141,7 +190,7 @@ uint32_t IndexedSearch::VisitMember(SiteId site, size_t stage, std::vector<Unit>
     return 0;
   }
   Choose(stage + 1, first, &below);
-  units->push_back({score, 0, first, taken_.size(), PackedScore(below, first)});
+  units->push_back({score, first, taken_.size(), PackedScore(below, first)});
   return 1;
 }
 
@@ -223,14 +272,10 @@ void IndexedSearch::Choose(size_t stage, size_t first, std::vector<Unit>* units)
     return;
   }
   if (units->size() <= wanted) return;
-  if (stage == 0 && plan_->by_runs) {
-    SortByRuns(units);
-  } else {
-    const bool low = plan_->by_class || policy_.order == MatchPolicy::Order::kLow;
-    std::sort(units->begin(), units->end(), [low](const Unit& a, const Unit& b) {
-      return low ? a.score < b.score : a.score > b.score;
-    });
-  }
+  const bool low = policy_.order == MatchPolicy::Order::kLow;
+  std::sort(units->begin(), units->end(), [low](const Unit& a, const Unit& b) {
+    return low ? a.score < b.score : a.score > b.score;
+  });
   std::vector<Taken> best;
   for (size_t i = 0; i < wanted; ++i) {
     best.insert(best.end(),
@@ -239,23 +284,6 @@ void IndexedSearch::Choose(size_t stage, size_t first, std::vector<Unit>* units)
   }
   taken_.resize(first);
   taken_.insert(taken_.end(), best.begin(), best.end());
-}
-
-// Runs of adjacent ids, the highest first; within a run as std::sort leaves them, as in a walk.
-void IndexedSearch::SortByRuns(std::vector<Unit>* units) {
-  std::vector<Unit*> by_id;
-  by_id.reserve(units->size());
-  for (Unit& unit : *units) by_id.push_back(&unit);
-  const auto before = [](const Unit* a, const Unit* b) { return a->score < b->score; };
-  if (!std::is_sorted(by_id.begin(), by_id.end(), before)) {
-    std::sort(by_id.begin(), by_id.end(), before);
-  }
-  for (size_t i = 0; i < by_id.size(); ++i) {
-    const bool joins = i > 0 && by_id[i]->score == by_id[i - 1]->score + 1;
-    by_id[i]->run = joins ? by_id[i - 1]->run : by_id[i]->score;
-  }
-  std::sort(
-      units->begin(), units->end(), [](const Unit& a, const Unit& b) { return a.run > b.run; });
 }
 
 void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {

@@ -64,7 +64,6 @@ class IndexedSearch {
   // A candidate, and what of `taken_` is its.
   struct Unit {
     int64_t score = 0;  // its id, or its performance class
-    int64_t run = 0;    // the first id of the run that it is in; see SortByRuns
     size_t first = 0;
     size_t last = 0;
     int64_t cost = 0;  // under `packed`
@@ -85,8 +84,8 @@ class IndexedSearch {
   };
 
   uint32_t Gather(SiteId at, size_t stage, std::vector<Unit>* units);
-  uint32_t GatherAll(SiteId at, size_t stage, std::vector<Unit>* units);
-  static void SortByRuns(std::vector<Unit>* units);
+  uint32_t GatherRanked(SiteId at, size_t stage, std::vector<Unit>* units);
+  void Rank(SearchTable::Ranking* ranking) const;
   uint32_t GatherSlotsByScore(SiteId at, uint32_t wanted);
   std::vector<uint64_t> SlotPriorities(SiteId site, uint32_t slots);
   uint32_t VisitMember(SiteId site, size_t stage, std::vector<Unit>* units);

@@ -62,7 +62,7 @@ class Planner {
   bool AddSlotsOnAnyNodes(const Levels& levels) {
     const bool at_nodes = MayPass(levels) || next_depth_ == topology_.node_depth();
     // Which of equal slots are taken, a walk knows.
-    if (!at_nodes || plan_.GathersAll(0)) return false;
+    if (!at_nodes || plan_.Ranks(0)) return false;
     plan_.stages.push_back({topology_.node_depth(), FixedCount(levels.front()), &levels});
     return AddParts(levels.front());
   }

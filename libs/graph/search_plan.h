@@ -35,9 +35,9 @@ struct SearchPlan {
   uint32_t slots_per_node = 0;  // when nodes are named
   std::vector<Part> parts;      // of a slot, of different types
 
-  // Whether all that fit there are gathered before some are chosen: which of equals are taken
+  // Whether all that fit there are put in order before some are taken: which of equals those are
   // depends on how many there are.
-  bool GathersAll(size_t stage) const { return by_class || (by_runs && stage == 0); }
+  bool Ranks(size_t stage) const { return by_class || (by_runs && stage == 0); }
 };
 
 // None when only a walk can answer the request. REQUIRES: the request outlives the plan.

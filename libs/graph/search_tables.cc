@@ -27,15 +27,15 @@ const SearchLayout& SearchTables::LayoutFor(const SearchPlan& plan) {
   for (const SearchPlan::Stage& stage : plan.stages) gathers[stage.depth] = true;
   gathers.back() = false;
   for (const SearchLayout& layout : layouts_) {
-    if (layout.gathers == gathers && layout.all == plan.by_class &&
-        layout.all_at_root == plan.by_runs) {
+    if (layout.gathers == gathers && layout.ranks_all == plan.by_class &&
+        layout.ranks_at_root == plan.by_runs) {
       return layout;
     }
   }
   SearchLayout& layout = layouts_.emplace_back();
   layout.gathers = std::move(gathers);
-  layout.all_at_root = plan.by_runs;
-  layout.all = plan.by_class;
+  layout.ranks_at_root = plan.by_runs;
+  layout.ranks_all = plan.by_class;
   Fill(&layout);
   return layout;
 }
@@ -69,8 +69,9 @@ void SearchTables::Fill(SearchLayout* filled) const {
     return policy_.TakesLeast() ? left.id > right.id : left.id < right.id;
   };
   for (std::vector<SiteId>& of_group : members) {
-    const bool in_order_of_walk = layout.all || (layout.all_at_root && layout.groups.empty());
-    if (!in_order_of_walk) std::sort(of_group.begin(), of_group.end(), before);
+    if (!layout.Ranks(static_cast<uint32_t>(layout.groups.size()))) {
+      std::sort(of_group.begin(), of_group.end(), before);
+    }
     const auto first = static_cast<uint32_t>(layout.members.size());
     layout.groups.push_back({layout.tree_length, first, static_cast<uint32_t>(of_group.size())});
     layout.tree_length += Tournament::Length(of_group.size());
@@ -107,6 +108,7 @@ uint64_t SearchTables::FirstPriority(const SearchTable& table, SiteId site) cons
   const Site& here = topology_.site(site);
   if (policy_.stop_on_first) return std::min(state_.Weight(here.edge), UINT64_MAX - 1) + 1;
   const bool unknown = policy_.order == MatchPolicy::Order::kPacked ||
+                       table.layout->Ranks(table.layout->group_of[site]) ||
                        (table.slots_compete && here.depth == topology_.node_depth());
   return unknown ? SearchTable::kUnknownPriority : 1;
 }
@@ -116,6 +118,7 @@ void SearchTables::Reset(SearchTable* table) const {
   table->seen = state_.changes_end();
   table->slots.assign(topology_.sites().size(), SearchTable::kUnknown);
   table->trees.assign(layout.tree_length, Tournament::kOut);
+  table->rankings.assign(layout.groups.size(), {});
   for (uint32_t group = 0; group < layout.groups.size(); ++group) {
     auto [tree, members] = table->OfGroup(group);
     for (size_t place = 0; place < members.size(); ++place) {

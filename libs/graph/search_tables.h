@@ -32,20 +32,23 @@ struct SearchLayout {
     uint32_t size = 0;
   };
   std::vector<bool> gathers;  // by depth
-  bool all_at_root = false;   // candidates there stand in the order of a walk
-  bool all = false;           // all candidates do
+  // Candidates stand in the order of a walk and are ranked: those at the root, or all.
+  bool ranks_at_root = false;
+  bool ranks_all = false;
   std::vector<Group> groups;
   std::vector<uint32_t> group_at;  // by site: the group that is gathered there
   std::vector<uint32_t> group_of;  // by site: the group that it is a member of
   std::vector<uint32_t> place_in;  // by site: where in that group
   std::vector<SiteId> members;     // by group
   size_t tree_length = 0;
+
+  bool Ranks(uint32_t group) const { return ranks_all || (ranks_at_root && group == 0); }
 };
 
 struct SearchTable {
   static constexpr uint32_t kUnknown = UINT32_MAX;
-  // Of nodes whose best slot is not known yet, and under `packed` of all whose cost is not: they
-  // are looked at before any is taken.
+  // Of nodes whose best slot is not known yet, under `packed` of all whose cost is not, and of
+  // those that are ranked: they are looked at before any is taken.
   static constexpr uint64_t kUnknownPriority = UINT64_MAX;
 
   // Those that are gathered at one site; a tournament's places are places among the members.
@@ -61,13 +64,24 @@ struct SearchTable {
   }
   bool GathersAt(SiteId site) const { return layout->group_at[site] != SearchLayout::kNoGroup; }
 
+  // In a group that stands in the order of a walk: by place, and who fits in the order in which
+  // they are taken.
+  struct Ranking {
+    static constexpr int64_t kOut = INT64_MIN;
+
+    bool valid = false;
+    std::vector<int64_t> scores;
+    std::vector<uint32_t> order;
+  };
+
   uint64_t plan = 0;
   Window window;
   const SearchLayout* layout = nullptr;
   bool slots_compete = false;  // nodes are ordered by the best slot that they can make
   uint64_t seen = 0;           // of the state's changes
   std::vector<uint64_t> trees;
-  std::vector<uint32_t> slots;  // by site: how many a node has room for; kUnknown
+  std::vector<uint32_t> slots;    // by site: how many a node has room for; kUnknown
+  std::vector<Ranking> rankings;  // by group
 };
 
 class SearchTables {
