@@ -425,12 +425,14 @@ void GeneralEngine::Resize(VertexId v, int64_t size) {
 }
 
 void GeneralEngine::SetTaints(VertexId v, std::vector<Taint> taints) {
+  if (std::ranges::equal(graph_.TaintsOf(v), taints)) return;
   NoteAll();
   graph_.SetTaints(v, std::move(taints));
   state_.Touch(v);
 }
 
 void GeneralEngine::SetProperties(VertexId v, Labels properties) {
+  if (graph_.vertex(v).properties == properties) return;
   Note(v);
   graph_.SetProperties(v, std::move(properties));
   state_.Touch(v);
@@ -438,9 +440,10 @@ void GeneralEngine::SetProperties(VertexId v, Labels properties) {
 }
 
 void GeneralEngine::SetUp(VertexId v, bool up) {
-  Note(v);
   const Vertex& vertex = graph_.vertex(v);
-  if (vertex.up != up && vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
+  if (vertex.up == up) return;
+  Note(v);
+  if (vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
   graph_.SetUp(v, up);
   state_.Touch(v);
 }

@@ -371,14 +371,22 @@ void GraphState::SumUpBelow(Holding* holding) {
   });
 }
 
+VertexId GraphState::ParentOf(VertexId v) const {
+  for (const EdgeId e : graph_->vertex(v).in) {
+    const Edge& edge = graph_->edge(e);
+    if (edge.subsystem == ResourceGraph::kContainment) return edge.source;
+  }
+  return kNobody;
+}
+
 // To what each vertex above this one has below itself: once, whatever the way.
 void GraphState::AddAbove(VertexId v, TypeId type, int64_t amount) {
   if (!filters_.Tracks(type)) return;
-  // The group knows without a look at the leaf.
-  if (IsGrouped(v) && !graph_->has_shared()) {
-    v = GroupOf(v).parent;
-    if (sums_at_[v] == 0) return;
-    AddBelow(v, type, amount);
+  if (!graph_->has_shared()) {
+    // The group knows without a look at the leaf.
+    v = IsGrouped(v) ? GroupOf(v).parent : ParentOf(v);
+    for (; v != kNobody && sums_at_[v] != 0; v = ParentOf(v)) AddBelow(v, type, amount);
+    return;
   }
   above_.assign(1, v);
   for (size_t i = 0; i < above_.size(); ++i) {

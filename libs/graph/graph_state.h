@@ -249,6 +249,9 @@ class GraphState {
   void ForEach(const HeldVertices& vertices,
                const OnLeaves& on_leaves,
                const OnVertex& on_vertex) const;
+  static constexpr VertexId kNobody = UINT32_MAX;
+  // One of those that contain it; kNobody for the root.
+  VertexId ParentOf(VertexId v) const;
   void AddAbove(VertexId v, TypeId type, int64_t amount);
   void AddBelow(VertexId v, TypeId type, int64_t amount);
   TryOrder OrderOf(VertexId v) const;
