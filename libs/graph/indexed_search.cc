@@ -204,7 +204,8 @@ int64_t IndexedSearch::PackedScore(const std::vector<Unit>& below, size_t first)
 
 // Slots of different nodes compete: the node whose next slot is the best goes first.
 uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
-  auto [tree, members] = table_->At(at);
+  SearchTable::Gathering gathering = table_->At(at);
+  Tournament& tree = gathering.tree;
   struct Node {
     size_t place;
     std::vector<uint64_t> priorities;  // of its slots
@@ -218,7 +219,7 @@ uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
   while (found < wanted) {
     const size_t place = tree.Best();
     if (place == Tournament::kNobody) break;
-    const SiteId site = members[place];
+    const SiteId site = gathering.members[place];
     if (tree.Priority(place) == SearchTable::kUnknownPriority) {
       tree.Set(place, SlotsOn(site) > 0 ? SlotPriorities(site, 1).front() : Tournament::kOut);
       continue;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <ranges>
 
 #include "libs/graph/candidate_choice.h"
 #include "libs/graph/candidates.h"
@@ -80,11 +79,11 @@ void NodeSlots::PickPools(std::span<const Pool> pools,
   const uint64_t most = SlotsWanted() * per_slot;
   uint64_t found = 0;
   picks_.clear();
-  for (const Pool& pool : pools | std::views::reverse) {
+  for (auto pool = pools.rbegin(); pool != pools.rend(); ++pool) {
     // As a walk that stops at the first match.
     if (policy_.stop_on_first && found >= most) break;
-    const uint64_t picks = std::min(PicksOf(pool, part), most);
-    picks_.insert(picks_.end(), picks, &pool);
+    const uint64_t picks = std::min(PicksOf(*pool, part), most);
+    picks_.insert(picks_.end(), picks, &*pool);
     found += picks;
   }
   if (policy_.TakesLeast()) std::reverse(picks_.begin(), picks_.end());
