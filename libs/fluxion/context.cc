@@ -11,13 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/graph/match_policy.h"
 
 namespace fluxqueue::fluxion {
 namespace {
 
 using nlohmann::json;
 
-// The library aborts on any other.
 constexpr std::array<std::string_view, 10> kPolicies = {"first",
                                                         "firstnodex",
                                                         "high",
@@ -29,12 +29,28 @@ constexpr std::array<std::string_view, 10> kPolicies = {"first",
                                                         "low",
                                                         "variation"};
 
-// Nothing there, or ended by a NUL in the middle: C would see another text.
-absl::Status CheckText(std::string_view what, const std::string& text) {
-  if (text.empty()) return InvalidArgument("{}: is empty", what);
+// C would see another text.
+absl::Status CheckHasNoNul(std::string_view what, const std::string& text) {
   const size_t end = text.find('\0');
   if (end != std::string::npos) return InvalidArgument("{}: has a NUL at byte {}", what, end);
   return absl::OkStatus();
+}
+
+// The library aborts on what it does not know.
+absl::Status CheckPolicy(const std::string& policy) {
+  if (std::find(kPolicies.begin(), kPolicies.end(), policy) != kPolicies.end()) {
+    return absl::OkStatus();
+  }
+  if (policy.find('=') != std::string::npos) return graph::MatchPolicy::Parse(policy).status();
+  return InvalidArgument(
+      "policy \"{}\": the fluxion engine knows {}, and settings of policy=high|low …",
+      policy,
+      fmt::join(kPolicies, ", "));
+}
+
+absl::Status CheckText(std::string_view what, const std::string& text) {
+  if (text.empty()) return InvalidArgument("{}: is empty", what);
+  return CheckHasNoNul(what, text);
 }
 
 absl::Status CheckJob(uint64_t job) {
@@ -70,14 +86,15 @@ absl::StatusCode CodeOf(int error) {
 absl::StatusOr<std::unique_ptr<Context>> Context::Make(std::shared_ptr<const Library> library,
                                                        const std::string& jgf,
                                                        const Settings& settings) {
-  if (std::find(kPolicies.begin(), kPolicies.end(), settings.policy) == kPolicies.end()) {
-    return InvalidArgument(
-        "policy \"{}\": the fluxion engine knows {}", settings.policy, fmt::join(kPolicies, ", "));
+  RETURN_IF_ERROR(CheckPolicy(settings.policy));
+  if (settings.traverser != "simple" && settings.traverser != "flexible") {
+    return InvalidArgument("traverser \"{}\": must be simple or flexible", settings.traverser);
   }
   RETURN_IF_ERROR(CheckText("graph", jgf));
-  RETURN_IF_ERROR(CheckText("prune filters", settings.prune_filters));
+  RETURN_IF_ERROR(CheckHasNoNul("prune filters", settings.prune_filters));
   const json options = {{"load_format", "jgf"},
                         {"matcher_policy", settings.policy},
+                        {"traverser_policy", settings.traverser},
                         {"match_format", "rv1"},
                         {"prune_filters", settings.prune_filters}};
   reapi_cli_ctx_t* ctx = (*library)->make();
@@ -148,6 +165,24 @@ absl::Status Context::Cancel(uint64_t job) {
   errno = 0;
   const int rc = (*library_)->cancel(ctx_, job, /*noent_ok=*/false);
   return rc == 0 ? absl::OkStatus() : Failed("cancel", errno);
+}
+
+absl::Status Context::CancelPart(uint64_t job, const std::string& resources) {
+  RETURN_IF_ERROR(CheckText("R", resources));
+  RETURN_IF_ERROR(CheckJob(job));
+  bool all = false;
+  errno = 0;
+  const int rc =
+      (*library_)->partial_cancel(ctx_, job, resources.c_str(), /*noent_ok=*/false, &all);
+  return rc == 0 ? absl::OkStatus() : Failed("partial cancel", errno);
+}
+
+absl::StatusOr<std::string> Context::Find(const std::string& criteria) const {
+  RETURN_IF_ERROR(CheckText("criteria", criteria));
+  char* found = nullptr;
+  errno = 0;
+  if ((*library_)->find(ctx_, criteria.c_str(), "jgf", &found) != 0) return Failed("find", errno);
+  return Take(found);
 }
 
 absl::Status Context::SetUp(const std::string& path, bool up) {

@@ -19,14 +19,17 @@ namespace fluxqueue::fluxion {
 class Context {
  public:
   struct Settings {
-    std::string policy = "first";  // one of Fluxion's ten names
-    std::string prune_filters = "ALL:core";
+    std::string policy = "first";            // one of Fluxion's ten names, or its custom form
+    std::string traverser = "simple";        // or flexible
+    std::string prune_filters = "ALL:core";  // empty: none
   };
   enum class Operation {
     kAllocate = REAPI_ALLOCATE,
     kAllocateWithSatisfiability = REAPI_ALLOCATE_WITH_SATISFIABILITY,
     kAllocateOrElseReserve = REAPI_ALLOCATE_ORELSE_RESERVE,
     kSatisfiability = REAPI_SATISFIABILITY,
+    kWithoutAllocating = REAPI_WITHOUT_ALLOCATING,
+    kWithoutAllocatingFuture = REAPI_WITHOUT_ALLOCATING_FUTURE,
   };
   struct Placed {
     bool reserved = false;
@@ -49,6 +52,10 @@ class Context {
   absl::Status Restore(uint64_t job, const std::string& resources);
   // NotFound when the job holds nothing.
   absl::Status Cancel(uint64_t job);
+  // Gives back what `resources` says: whole ranks, unless it names vertices.
+  absl::Status CancelPart(uint64_t job, const std::string& resources);
+  // The vertices that meet the criteria, and those above them, as JGF; "" when there are none.
+  absl::StatusOr<std::string> Find(const std::string& criteria) const;
   // Of a vertex with all below it.
   absl::Status SetUp(const std::string& path, bool up);
 

@@ -120,7 +120,9 @@ TEST_F(ContextTest, WhatWouldAbortTheLibraryIsRefusedBefore) {
   EXPECT_THAT(make(kGraph, {.policy = "packed"}),
               HasSubstr("\"packed\": the fluxion engine knows"));
   EXPECT_THAT(make("", {}), HasSubstr("graph: is empty"));
-  EXPECT_THAT(make(kGraph, {.prune_filters = ""}), HasSubstr("prune filters: is empty"));
+  EXPECT_THAT(make(kGraph, {.traverser = "fast"}), HasSubstr("\"fast\": must be simple or"));
+  EXPECT_THAT(make(kGraph, {.prune_filters = std::string(1, '\0')}),
+              HasSubstr("prune filters: has a NUL at byte 0"));
   EXPECT_THAT(make("{}", {}), HasSubstr("graph: "));
   const std::string broken("a\0b", 3);
   EXPECT_THAT(Message(context_->Match(Operation::kAllocate, broken, 1).status()),
