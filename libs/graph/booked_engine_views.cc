@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
-#include "libs/graph/fnv.h"
 #include "libs/graph/booked_engine.h"
+#include "libs/graph/fnv.h"
 
 namespace fluxqueue::graph {
 namespace {

@@ -1,5 +1,3 @@
-#include "libs/graph/booked_engine.h"
-
 #include <string>
 #include <vector>
 
@@ -7,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/graph/booked_engine.h"
 #include "libs/graph/cluster_graph.h"
 #include "libs/graph/explanation.h"
 
