@@ -91,7 +91,7 @@ class FluxionTarget final : public ScenarioTarget {
   // A context of the graph as it is now, with all that is held.
   absl::Status Rebuild() {
     context_.reset();
-    ASSIGN_OR_RETURN(context_, Context::Make(library_, graph_.dump(), settings_));
+    ASSIGN_OR_RETURN(context_, fluxion::MakeContext(library_, graph_.dump(), settings_));
     for (const auto& [path, up] : up_) RETURN_IF_ERROR(context_->SetUp(path, up));
     for (const auto& [job, resources] : held_) {
       RETURN_IF_ERROR(context_->Restore(job, resources));
@@ -158,7 +158,7 @@ class FluxionTarget final : public ScenarioTarget {
     context_->CancelPart(held->first, RanksOf(named).dump()).IgnoreError();
   }
 
-  absl::StatusOr<json> Find(const json& step) const {
+  absl::StatusOr<json> Find(const json& step) {
     ASSIGN_OR_RETURN(const std::string found, context_->Find(step.at("criteria")));
     if (found.empty()) return json{{"resources", json::array()}};
     return json{{"resources", ResourcesOf(json::parse(found))}};

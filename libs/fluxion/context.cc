@@ -81,37 +81,43 @@ absl::StatusCode CodeOf(int error) {
   }
 }
 
-}  // namespace
+class LibraryContext final : public Context {
+ public:
+  LibraryContext(std::shared_ptr<const Library> library, reapi_cli_ctx_t* ctx)
+      : library_(std::move(library)), ctx_(ctx) {}
+  ~LibraryContext() override;
+  LibraryContext(const LibraryContext&) = delete;
+  LibraryContext& operator=(const LibraryContext&) = delete;
 
-absl::StatusOr<std::unique_ptr<Context>> Context::Make(std::shared_ptr<const Library> library,
-                                                       const std::string& jgf,
-                                                       const Settings& settings) {
-  RETURN_IF_ERROR(CheckPolicy(settings.policy));
-  if (settings.traverser != "simple" && settings.traverser != "flexible") {
-    return InvalidArgument("traverser \"{}\": must be simple or flexible", settings.traverser);
-  }
-  RETURN_IF_ERROR(CheckText("graph", jgf));
-  RETURN_IF_ERROR(CheckHasNoNul("prune filters", settings.prune_filters));
-  const json options = {{"load_format", "jgf"},
-                        {"matcher_policy", settings.policy},
-                        {"traverser_policy", settings.traverser},
-                        {"match_format", "rv1"},
-                        {"prune_filters", settings.prune_filters}};
-  reapi_cli_ctx_t* ctx = (*library)->make();
-  if (ctx == nullptr) {
-    return MakeStatus(absl::StatusCode::kResourceExhausted, "no memory for a context");
-  }
-  std::unique_ptr<Context> context(new Context(std::move(library), ctx));
-  const int rc = (*context->library_)->initialize(ctx, jgf.c_str(), options.dump().c_str());
-  if (rc != 0) return InvalidArgument("{}", Message(context->Failed("graph", errno)));
-  return context;
-}
+  absl::Status Initialize(const std::string& jgf, const std::string& options);
+  absl::StatusOr<Placed> Match(Operation operation,
+                               const std::string& jobspec,
+                               uint64_t job) override;
+  absl::Status Restore(uint64_t job, const std::string& resources) override;
+  absl::Status Cancel(uint64_t job) override;
+  absl::Status CancelPart(uint64_t job, const std::string& resources) override;
+  absl::StatusOr<std::string> Find(const std::string& criteria) override;
+  absl::Status SetUp(const std::string& path, bool up) override;
 
-Context::~Context() {
+ private:
+  // What went wrong in the call that has just failed, with the library's text, which is cleared.
+  absl::Status Failed(std::string_view what, int error) const;
+
+  std::shared_ptr<const Library> library_;
+  reapi_cli_ctx_t* ctx_;
+};
+
+LibraryContext::~LibraryContext() {
   (*library_)->destroy(ctx_);
 }
 
-absl::Status Context::Failed(std::string_view what, int error) const {
+absl::Status LibraryContext::Initialize(const std::string& jgf, const std::string& options) {
+  const int rc = (*library_)->initialize(ctx_, jgf.c_str(), options.c_str());
+  if (rc == 0) return absl::OkStatus();
+  return InvalidArgument("{}", Message(Failed("graph", errno)));
+}
+
+absl::Status LibraryContext::Failed(std::string_view what, int error) const {
   std::string text = Take(const_cast<char*>((*library_)->get_err_msg(ctx_)));
   (*library_)->clear_err_msg(ctx_);
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -124,9 +130,9 @@ absl::Status Context::Failed(std::string_view what, int error) const {
                     error == 0 || name == nullptr ? std::string_view("no errno") : name);
 }
 
-absl::StatusOr<Context::Placed> Context::Match(Operation operation,
-                                               const std::string& jobspec,
-                                               uint64_t job) {
+absl::StatusOr<Context::Placed> LibraryContext::Match(Operation operation,
+                                                      const std::string& jobspec,
+                                                      uint64_t job) {
   RETURN_IF_ERROR(CheckText("jobspec", jobspec));
   RETURN_IF_ERROR(CheckJob(job));
   Placed placed;
@@ -146,7 +152,7 @@ absl::StatusOr<Context::Placed> Context::Match(Operation operation,
   return placed;
 }
 
-absl::Status Context::Restore(uint64_t job, const std::string& resources) {
+absl::Status LibraryContext::Restore(uint64_t job, const std::string& resources) {
   RETURN_IF_ERROR(CheckText("R", resources));
   RETURN_IF_ERROR(CheckJob(job));
   int64_t at = 0;
@@ -160,14 +166,14 @@ absl::Status Context::Restore(uint64_t job, const std::string& resources) {
   return absl::OkStatus();
 }
 
-absl::Status Context::Cancel(uint64_t job) {
+absl::Status LibraryContext::Cancel(uint64_t job) {
   RETURN_IF_ERROR(CheckJob(job));
   errno = 0;
   const int rc = (*library_)->cancel(ctx_, job, /*noent_ok=*/false);
   return rc == 0 ? absl::OkStatus() : Failed("cancel", errno);
 }
 
-absl::Status Context::CancelPart(uint64_t job, const std::string& resources) {
+absl::Status LibraryContext::CancelPart(uint64_t job, const std::string& resources) {
   RETURN_IF_ERROR(CheckText("R", resources));
   RETURN_IF_ERROR(CheckJob(job));
   bool all = false;
@@ -177,7 +183,7 @@ absl::Status Context::CancelPart(uint64_t job, const std::string& resources) {
   return rc == 0 ? absl::OkStatus() : Failed("partial cancel", errno);
 }
 
-absl::StatusOr<std::string> Context::Find(const std::string& criteria) const {
+absl::StatusOr<std::string> LibraryContext::Find(const std::string& criteria) {
   RETURN_IF_ERROR(CheckText("criteria", criteria));
   char* found = nullptr;
   errno = 0;
@@ -185,11 +191,36 @@ absl::StatusOr<std::string> Context::Find(const std::string& criteria) const {
   return Take(found);
 }
 
-absl::Status Context::SetUp(const std::string& path, bool up) {
+absl::Status LibraryContext::SetUp(const std::string& path, bool up) {
   RETURN_IF_ERROR(CheckText("path", path));
   errno = 0;
   const int rc = (*library_)->set_status(ctx_, path.c_str(), up ? REAPI_UP : REAPI_DOWN);
   return rc == 0 ? absl::OkStatus() : Failed(path, errno);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Context>> MakeContext(std::shared_ptr<const Library> library,
+                                                     const std::string& jgf,
+                                                     const Context::Settings& settings) {
+  RETURN_IF_ERROR(CheckPolicy(settings.policy));
+  if (settings.traverser != "simple" && settings.traverser != "flexible") {
+    return InvalidArgument("traverser \"{}\": must be simple or flexible", settings.traverser);
+  }
+  RETURN_IF_ERROR(CheckText("graph", jgf));
+  RETURN_IF_ERROR(CheckHasNoNul("prune filters", settings.prune_filters));
+  const json options = {{"load_format", "jgf"},
+                        {"matcher_policy", settings.policy},
+                        {"traverser_policy", settings.traverser},
+                        {"match_format", "rv1"},
+                        {"prune_filters", settings.prune_filters}};
+  reapi_cli_ctx_t* ctx = (*library)->make();
+  if (ctx == nullptr) {
+    return MakeStatus(absl::StatusCode::kResourceExhausted, "no memory for a context");
+  }
+  auto context = std::make_unique<LibraryContext>(std::move(library), ctx);
+  RETURN_IF_ERROR(context->Initialize(jgf, options.dump()));
+  return context;
 }
 
 }  // namespace fluxqueue::fluxion

@@ -1,7 +1,5 @@
-// One context of Fluxion's library: a graph and what is held of it. What would make the library
-// abort is refused before it is called; what fails in it is a status with the library's own text.
-//
-// All of a process's contexts belong to one thread: the library keeps one error text for all.
+// A graph and what is held of it in Fluxion's library. What would make the library abort is refused
+// before it is called; what fails in it is a status with the library's own text.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +14,7 @@
 
 namespace fluxqueue::fluxion {
 
+// Not thread-safe.
 class Context {
  public:
   struct Settings {
@@ -37,37 +36,30 @@ class Context {
     std::string resources;  // R version 1 with its scheduling key; "" for kSatisfiability
   };
 
-  // `jgf`: the graph. InvalidArgument: the settings or the graph are not what they must be.
-  static absl::StatusOr<std::unique_ptr<Context>> Make(std::shared_ptr<const Library> library,
-                                                       const std::string& jgf,
-                                                       const Settings& settings);
-  ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  virtual ~Context() = default;
 
   // `job`: an id that no other job has or had, at most INT64_MAX. ResourceExhausted: not now;
   // FailedPrecondition: not ever; InvalidArgument: the jobspec.
-  absl::StatusOr<Placed> Match(Operation operation, const std::string& jobspec, uint64_t job);
+  virtual absl::StatusOr<Placed> Match(Operation operation,
+                                       const std::string& jobspec,
+                                       uint64_t job) = 0;
   // Holds again what `resources` (as in Placed) says.
-  absl::Status Restore(uint64_t job, const std::string& resources);
+  virtual absl::Status Restore(uint64_t job, const std::string& resources) = 0;
   // NotFound when the job holds nothing.
-  absl::Status Cancel(uint64_t job);
+  virtual absl::Status Cancel(uint64_t job) = 0;
   // Gives back what `resources` says: whole ranks, unless it names vertices.
-  absl::Status CancelPart(uint64_t job, const std::string& resources);
+  virtual absl::Status CancelPart(uint64_t job, const std::string& resources) = 0;
   // The vertices that meet the criteria, and those above them, as JGF; "" when there are none.
-  absl::StatusOr<std::string> Find(const std::string& criteria) const;
+  virtual absl::StatusOr<std::string> Find(const std::string& criteria) = 0;
   // Of a vertex with all below it.
-  absl::Status SetUp(const std::string& path, bool up);
-
- private:
-  Context(std::shared_ptr<const Library> library, reapi_cli_ctx_t* ctx)
-      : library_(std::move(library)), ctx_(ctx) {}
-
-  // What went wrong in the call that has just failed, with the library's text, which is cleared.
-  absl::Status Failed(std::string_view what, int error) const;
-
-  std::shared_ptr<const Library> library_;
-  reapi_cli_ctx_t* ctx_;
+  virtual absl::Status SetUp(const std::string& path, bool up) = 0;
 };
+
+// In this process. `jgf`: the graph. InvalidArgument: the settings or the graph are not what they
+// must be. All contexts of a process belong to one thread: the library keeps one error text for
+// all.
+absl::StatusOr<std::unique_ptr<Context>> MakeContext(std::shared_ptr<const Library> library,
+                                                     const std::string& jgf,
+                                                     const Context::Settings& settings);
 
 }  // namespace fluxqueue::fluxion

@@ -59,7 +59,7 @@ class ContextTest : public ::testing::Test {
   }
 
   std::unique_ptr<Context> Make(const std::string& policy) {
-    auto context = Context::Make(library_, kGraph, {.policy = policy});
+    auto context = MakeContext(library_, kGraph, {.policy = policy});
     EXPECT_TRUE(context.ok()) << context.status();
     return *std::move(context);
   }
@@ -115,7 +115,7 @@ TEST_F(ContextTest, NodesThatAreDownGiveNothing) {
 
 TEST_F(ContextTest, WhatWouldAbortTheLibraryIsRefusedBefore) {
   const auto make = [this](const std::string& graph, const Context::Settings& settings) {
-    return Message(Context::Make(library_, graph, settings).status());
+    return Message(MakeContext(library_, graph, settings).status());
   };
   EXPECT_THAT(make(kGraph, {.policy = "packed"}),
               HasSubstr("\"packed\": the fluxion engine knows"));
