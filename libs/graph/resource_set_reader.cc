@@ -25,8 +25,6 @@ using nlohmann::json;
 constexpr int kMaxDepth = 16;
 // Of ranks and ids: what the graph itself allows (jgf.h).
 constexpr int64_t kMaxNumber = INT32_MAX;
-// The end of a job without one, and of all times: a hundred years.
-constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
 
 using Ids = std::vector<int64_t>;  // sorted, each once
 
