@@ -27,8 +27,7 @@ class HoldingDrawingTest : public ::testing::Test {
     if (vertex.name.empty()) vertex.name = type + std::to_string(id);
     vertex.id = id;
     vertex.uniq_id = static_cast<int64_t>(graph_.vertices().size());
-    const std::string above =
-        parents.empty() ? "" : std::string(graph_.PathOf(parents.front()));
+    const std::string above = parents.empty() ? "" : std::string(graph_.PathOf(parents.front()));
     vertex.paths = {{ResourceGraph::kContainment, above + "/" + vertex.name}};
     const auto v = graph_.AddVertex(vertex);
     EXPECT_TRUE(v.ok()) << v.status();

@@ -57,7 +57,7 @@ absl::StatusOr<JobNumber> ParseJob(std::string_view text) {
   return job;
 }
 
-// JGF has `graph` at its top, R has `execution`.
+// JGF has `graph` at its top, R has `execution`. A text that is no JSON is left to their readers.
 absl::StatusOr<std::string_view> LoadFormatOf(std::string_view text) {
   std::string_view format;
   const auto look = [&format](int depth, ordered_json::parse_event_t event, ordered_json& parsed) {
@@ -66,7 +66,7 @@ absl::StatusOr<std::string_view> LoadFormatOf(std::string_view text) {
     if (parsed == "execution") format = "rv1exec";
     return false;
   };
-  ordered_json::parse(text, look, /*allow_exceptions=*/false);
+  [[maybe_unused]] const ordered_json nothing = ordered_json::parse(text, look, false);
   if (format.empty()) {
     return InvalidArgument(
         "must be JGF (a JSON object with \"graph\") or R version 1 (one with \"execution\")");
@@ -87,17 +87,23 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+std::string UntilText(int64_t end_s) {
+  return end_s < graph::kForever ? fmt::format(" until {} s", end_s) : "";
+}
+
+ordered_json UntilJson(int64_t end_s) {
+  return end_s < graph::kForever ? ordered_json(end_s) : ordered_json();
+}
+
 // " from 60 s until 120 s", without what is now and never.
 std::string TimesOf(const Holding& holding) {
-  const int64_t end = holding.at_s + holding.duration_s;
   return (holding.at_s > 0 ? fmt::format(" from {} s", holding.at_s) : "") +
-         (end < graph::kForever ? fmt::format(" until {} s", end) : "");
+         UntilText(holding.at_s + holding.duration_s);
 }
 
 void AddTimes(const Holding& holding, ordered_json* value) {
-  const int64_t end = holding.at_s + holding.duration_s;
   (*value)["at"] = holding.at_s;
-  (*value)["until"] = end < graph::kForever ? ordered_json(end) : ordered_json();
+  (*value)["until"] = UntilJson(holding.at_s + holding.duration_s);
 }
 
 // Found is not held.
@@ -122,27 +128,11 @@ std::string_view OutcomeOf(JobMode mode) {
   return {};
 }
 
-ordered_json LevelsOf(const GraphExplanation& why) {
-  ordered_json levels = ordered_json::array();
-  for (const GraphExplanation::Level& level : why.levels) {
-    levels.push_back({{"type", level.type},
-                      {"wanted", level.wanted},
-                      {"there", level.there},
-                      {"allowed", level.allowed},
-                      {"large_enough", level.large_enough},
-                      {"up", level.up},
-                      {"free_enough", level.free_enough}});
-  }
-  return levels;
-}
-
 ordered_json HoldersOf(const GraphExplanation& why) {
   ordered_json holders = ordered_json::array();
   for (const GraphExplanation::Holder& holder : why.holders) {
-    ordered_json value = {{"job", holder.job}, {"amount", holder.amount}};
-    AddTimes({.at_s = 0, .duration_s = holder.until_s}, &value);
-    value.erase("at");
-    holders.push_back(std::move(value));
+    holders.push_back(
+        {{"job", holder.job}, {"amount", holder.amount}, {"until", UntilJson(holder.until_s)}});
   }
   return holders;
 }
@@ -172,7 +162,13 @@ std::span<const MatchShell::Command> MatchShell::Commands() {
       {"partial-cancel", "pc", "ID FILE", 2, 2, &MatchShell::CancelPart, "… what R names of it"},
       {"info", "i", "ID", 1, 1, &MatchShell::Info, "what a job holds, and when"},
       {"list", "l", "", 0, 0, &MatchShell::List, "all jobs"},
-      {"find", "f", "CRITERIA", 1, SIZE_MAX, &MatchShell::Find, "resources: status=down or names=…"},
+      {"find",
+       "f",
+       "CRITERIA",
+       1,
+       SIZE_MAX,
+       &MatchShell::Find,
+       "resources: status=down or names=…"},
       {"set-status", "t", "PATH up|down", 2, 2, &MatchShell::SetStatus, "mark up or down"},
       {"get-status", "e", "PATH", 1, 1, &MatchShell::GetStatus, "whether it is marked up"},
       {"set-property", "p", "PATH KEY=VALUE", 2, 2, &MatchShell::SetProperty, "add a property"},
@@ -326,22 +322,10 @@ absl::StatusOr<MatchShell::Reply> MatchShell::Explain(Words words) {
               {{"jobspec", file},
                {"missing", why.missing},
                {"reason", why.sentence},
-               {"levels", LevelsOf(why)},
                {"holders", HoldersOf(why)}}};
-  for (const GraphExplanation::Level& level : why.levels) {
-    reply.text += fmt::format("  {}: {} there, {} allowed, {} large enough, {} up, {} free enough\n",
-                              level.type,
-                              level.there,
-                              level.allowed,
-                              level.large_enough,
-                              level.up,
-                              level.free_enough);
-  }
   for (const GraphExplanation::Holder& holder : why.holders) {
-    reply.text += fmt::format("  job {} holds {}{}\n",
-                              holder.job,
-                              holder.amount,
-                              TimesOf({.at_s = 0, .duration_s = holder.until_s}));
+    reply.text += fmt::format(
+        "  job {} holds {} of it{}\n", holder.job, holder.amount, UntilText(holder.until_s));
   }
   return reply;
 }
@@ -412,8 +396,7 @@ absl::StatusOr<MatchShell::Reply> MatchShell::SetStatus(Words words) {
 absl::StatusOr<MatchShell::Reply> MatchShell::GetStatus(Words words) {
   ASSIGN_OR_RETURN(const bool up, session_->IsUp(words[0]));
   const std::string status = up ? "up" : "down";
-  return Reply{fmt::format("{}: {}\n", words[0], status),
-               {{"path", words[0]}, {"status", status}}};
+  return Reply{fmt::format("{}: {}\n", words[0], status), {{"path", words[0]}, {"status", status}}};
 }
 
 absl::StatusOr<MatchShell::Reply> MatchShell::SetProperty(Words words) {

@@ -30,7 +30,7 @@ struct MatchOptions {
   std::string graph = {};  // a file: JGF, or R version 1
   std::string policy = "first";
   std::string format = {};  // as ParseSetFormat; empty: drawings
-  bool json = false;   // each answer is an object on one line
+  bool json = false;        // each answer is an object on one line
 };
 
 class MatchShell {
@@ -78,7 +78,9 @@ class MatchShell {
   absl::StatusOr<Reply> Help(Words words);
   absl::StatusOr<Reply> Quit(Words words);
 
-  Reply Granted(const std::string& file, reapi::JobNumber job, const reapi::Placement& placement) const;
+  Reply Granted(const std::string& file,
+                reapi::JobNumber job,
+                const reapi::Placement& placement) const;
   Reply Refused(const std::string& file,
                 std::string_view outcome,
                 const graph::GraphExplanation& why);

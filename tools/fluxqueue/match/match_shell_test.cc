@@ -128,8 +128,7 @@ cluster0
 └─ node0
    └─ core0
 one.yaml: core: needs 2 on one node; the best node has 0 free
-  node: 2 there, 2 allowed, 2 large enough, 2 up, 0 free enough
-  job 1 holds 2 until 60 s
+  job 1 holds 2 of it until 60 s
 job 3: reserved from 60 s until 90 s
 cluster0
 └─ node0
@@ -220,6 +219,23 @@ error: unknown command "mtach"; known are match, explain, cancel, partial-cancel
 error: operation: must be one of allocate, allocate_with_satisfiability, allocate_orelse_reserve, satisfiability, without_allocating, without_allocating_future, is "grab"
 error: match: wants "match OPERATION FILE"
 error: missing.yaml: cannot be read
+error: bad.yaml: resources: must be a list of at least one resource
+error: ID: must be the number of a job, is "one"
+error: job 7 holds nothing
+error: there is no job 7
+error: rank1.json: job 7 holds nothing
+error: criteria: "colour" is unknown or empty; known are status, sched-now, sched-future, jobid-alloc, jobid-reserved, jobid-tag, jobid-span, names, property
+error: set-status: must be up or down, is "sideways"
+error: the graph has no path "/cluster0/node9"
+error: set-property: must be KEY=VALUE, is "ssd"
+error: the graph has no path "/cluster0/node9"
+error: bad.yaml: JGF: is no JSON (byte 1): parse error at line 1, column 1: syntax error while parsing value - invalid literal; last read: 'v'
+error: the graph has no path "/cluster0/node9"
+error: a command must be UTF-8 text
+one.yaml: allocated as job 2
+cluster0
+└─ node0
+   └─ core[0-1]
 )");
   EXPECT_EQ(played.status, 2);
 }
@@ -260,8 +276,6 @@ TEST(MatchShellTest, JsonIsAnObjectOnEachLine) {
           json::parse(R"({"jobspec": "ssd.yaml", "outcome": "satisfiable"})"),
           json::parse(R"({"jobspec": "ssd.yaml", "missing": "core",
               "reason": "core: needs 1 on one node; the best node has 0 free",
-              "levels": [{"type": "node", "wanted": 1, "there": 2, "allowed": 1,
-                          "large_enough": 1, "up": 1, "free_enough": 0}],
               "holders": [{"job": 1, "amount": 2, "until": 60}]})"),
           json::parse(R"({"job": 1, "outcome": "cancelled"})"),
           json::parse(R"({"jobs": [{"job": 1, "outcome": "cancelled"}]})"),
@@ -300,10 +314,12 @@ TEST(MatchShellTest, WhatCannotBegin) {
     return Message(MatchShell::Make(options, Read).status());
   };
   EXPECT_EQ(error({.graph = "missing.json"}), "missing.json: cannot be read");
-  EXPECT_THAT(error({.graph = "bad.json"}), StartsWith("bad.json: graph.nodes[0].metadata: is miss"));
+  EXPECT_THAT(error({.graph = "bad.json"}),
+              StartsWith("bad.json: graph.nodes[0].metadata: is miss"));
   for (const char* file : {"empty", "bad.yaml"}) {
-    EXPECT_THAT(error({.graph = file}),
-                StartsWith(std::string(file) + ": must be JGF (a JSON object with \"graph\") or R"));
+    EXPECT_THAT(
+        error({.graph = file}),
+        StartsWith(std::string(file) + ": must be JGF (a JSON object with \"graph\") or R"));
   }
   EXPECT_THAT(error({.graph = "graph.json", .policy = "best"}),
               StartsWith("policy: \"best\" is neither one of first, firstnodex"));
