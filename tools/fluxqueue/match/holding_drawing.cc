@@ -66,7 +66,7 @@ class Drawer {
 
   static std::string AmountOf(const Vertex& vertex, const HeldVertex& held) {
     const std::string unit = vertex.unit.empty() ? "" : " " + vertex.unit;
-    if (vertex.divisible) return fmt::format("{} of {}{}", held.amount, vertex.size, unit);
+    if (held.amount < vertex.size) return fmt::format("{} of {}{}", held.amount, vertex.size, unit);
     if (vertex.size == 1 && unit.empty()) return {};
     return fmt::format("{}{}", vertex.size, unit);
   }

@@ -30,6 +30,8 @@ using reapi::JobNumber;
 using reapi::Placement;
 
 constexpr std::string_view kPrompt = "fluxqueue> ";
+// As resource-query has it: what `first` takes depends on it.
+constexpr std::string_view kPruneFilters = "ALL:core";
 
 // By the session's numbers, from 1.
 constexpr std::array<std::string_view, 6> kOperations = {"allocate",
@@ -204,8 +206,11 @@ absl::StatusOr<MatchShell> MatchShell::Make(const MatchOptions& options, FileRea
   ASSIGN_OR_RETURN(const std::string text, read(options.graph));
   const absl::StatusOr<std::string_view> load_format = LoadFormatOf(text);
   RETURN_IF_ERROR(Annotate(load_format.status(), options.graph));
-  absl::StatusOr<std::unique_ptr<reapi::Session>> session = reapi::Session::Make(
-      text, Dump({{"load_format", *load_format}, {"matcher_policy", options.policy}}));
+  const ordered_json settings = {{"load_format", *load_format},
+                                 {"matcher_policy", options.policy},
+                                 {"prune_filters", kPruneFilters}};
+  absl::StatusOr<std::unique_ptr<reapi::Session>> session =
+      reapi::Session::Make(text, Dump(settings));
   RETURN_IF_ERROR(Annotate(session.status(), options.graph));
   return MatchShell(*std::move(session), format, options.json, std::move(read));
 }
