@@ -220,7 +220,9 @@ absl::Status AddJgf(const json& part, const ResourceGraph& graph, Assembly* asse
           "{}.metadata.exclusive: must be true or false, is {}", place, flag->dump());
     }
     const bool exclusive = flag != metadata.end() && flag->get<bool>();
-    if (!assembly->Add(vertices[i], graph.vertex(vertices[i]).size, exclusive)) {
+    // Of what is divisible, a part; else its size.
+    const int64_t amount = metadata.value("size", int64_t{1});
+    if (!assembly->Add(vertices[i], amount, exclusive)) {
       return InvalidArgument("{}: \"{}\" stands twice", place, graph.PathOf(vertices[i]));
     }
   }
