@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
-#include <dlfcn.h>
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
@@ -29,60 +29,29 @@ json NameOfErrno(int number) {
   return name == nullptr ? json(number) : json(name);
 }
 
-template <typename Function>
-absl::Status LookUp(void* handle, const char* name, Function* function) {
-  const std::string symbol = fmt::format("reapi_cli_{}", name);
-  *function = reinterpret_cast<Function>(dlsym(handle, symbol.c_str()));
-  if (*function == nullptr) return InvalidArgument("has no function {}", symbol);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ReapiLibrary>> ReapiLibrary::Open(const std::string& path) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps it for each thread.
-  if (handle == nullptr) return InvalidArgument("{}", dlerror());
-  Functions f;
-  for (const absl::Status& found : {LookUp(handle, "new", &f.make),
-                                    LookUp(handle, "destroy", &f.destroy),
-                                    LookUp(handle, "initialize", &f.initialize),
-                                    LookUp(handle, "clone", &f.clone),
-                                    LookUp(handle, "match_with_jobid", &f.match_with_jobid),
-                                    LookUp(handle, "update_allocate", &f.update_allocate),
-                                    LookUp(handle, "cancel", &f.cancel),
-                                    LookUp(handle, "partial_cancel", &f.partial_cancel),
-                                    LookUp(handle, "info", &f.info),
-                                    LookUp(handle, "find", &f.find),
-                                    LookUp(handle, "add_subgraph", &f.add_subgraph),
-                                    LookUp(handle, "remove_subgraph", &f.remove_subgraph),
-                                    LookUp(handle, "set_status", &f.set_status),
-                                    LookUp(handle, "get_status", &f.get_status),
-                                    LookUp(handle, "get_err_msg", &f.get_err_msg)}) {
-    if (found.ok()) continue;
-    dlclose(handle);
-    return Annotate(found, path);
-  }
-  return std::unique_ptr<ReapiLibrary>(new ReapiLibrary(handle, f));
+  ASSIGN_OR_RETURN(auto library, fluxion::Library::Open(path));
+  return std::unique_ptr<ReapiLibrary>(new ReapiLibrary(std::move(library)));
 }
 
 ReapiLibrary::~ReapiLibrary() {
   Clear();
-  dlclose(handle_);
 }
 
 void ReapiLibrary::Clear() {
-  for (const auto& [name, ctx] : contexts_) functions_.destroy(ctx);
+  for (const auto& [name, ctx] : contexts_) (*library_)->destroy(ctx);
   contexts_.clear();
 }
 
 absl::Status ReapiLibrary::Begin(const std::string& graph, const std::string& options) {
   Clear();
-  reapi_cli_ctx_t* ctx = functions_.make();
+  reapi_cli_ctx_t* ctx = (*library_)->make();
   if (ctx == nullptr) return InvalidArgument("reapi_cli_new: errno {}", errno);
   contexts_["c0"] = ctx;
-  if (functions_.initialize(ctx, graph.c_str(), options.c_str()) == 0) return absl::OkStatus();
-  const json text = Take(const_cast<char*>(functions_.get_err_msg(ctx)));
+  if ((*library_)->initialize(ctx, graph.c_str(), options.c_str()) == 0) return absl::OkStatus();
+  const json text = Take(const_cast<char*>((*library_)->get_err_msg(ctx)));
   return InvalidArgument("reapi_cli_initialize: {}", text.dump());
 }
 
@@ -92,7 +61,7 @@ json ReapiLibrary::Call(const json& call) {
   if (ctx == contexts_.end()) return {{"rc", -1}, {"errno", "the clone failed"}};
   Scene scene{ctx->second, call.at("args")};
   if (function == "clone") {
-    reapi_cli_ctx_t* clone = functions_.clone(scene.ctx);
+    reapi_cli_ctx_t* clone = (*library_)->clone(scene.ctx);
     if (clone == nullptr) return {{"rc", -1}, {"errno", NameOfErrno(errno)}};
     contexts_[scene.args.at("as").get<std::string>()] = clone;
     return json::object();
@@ -118,12 +87,12 @@ int ReapiLibrary::Make(const std::string& function, Scene* scene) {
   if (function == "find") return Find(scene);
   if (function == "get_status") return Status(scene);
   if (function == "cancel") {
-    return functions_.cancel(
+    return (*library_)->cancel(
         scene->ctx, args.at("jobid").get<uint64_t>(), args.at("noent_ok").get<bool>());
   }
-  if (function == "add_subgraph") return functions_.add_subgraph(scene->ctx, text("jgf"));
-  if (function == "remove_subgraph") return functions_.remove_subgraph(scene->ctx, text("path"));
-  return functions_.set_status(scene->ctx, text("path"), args.at("status").get<int>());
+  if (function == "add_subgraph") return (*library_)->add_subgraph(scene->ctx, text("jgf"));
+  if (function == "remove_subgraph") return (*library_)->remove_subgraph(scene->ctx, text("path"));
+  return (*library_)->set_status(scene->ctx, text("path"), args.at("status").get<int>());
 }
 
 int ReapiLibrary::Match(Scene* scene) {
@@ -132,14 +101,14 @@ int ReapiLibrary::Match(Scene* scene) {
   int64_t at = 0;
   double overhead = 0;
   const int rc =
-      functions_.match_with_jobid(scene->ctx,
-                                  scene->args.at("op").get<int>(),
-                                  scene->args.at("jobspec").get_ref<const std::string&>().c_str(),
-                                  scene->args.at("jobid").get<uint64_t>(),
-                                  &reserved,
-                                  &resources,
-                                  &at,
-                                  &overhead);
+      (*library_)->match_with_jobid(scene->ctx,
+                                    scene->args.at("op").get<int>(),
+                                    scene->args.at("jobspec").get_ref<const std::string&>().c_str(),
+                                    scene->args.at("jobid").get<uint64_t>(),
+                                    &reserved,
+                                    &resources,
+                                    &at,
+                                    &overhead);
   if (rc == 0) scene->out = {{"reserved", reserved}, {"at", at}, {"R", Take(resources)}};
   return rc;
 }
@@ -149,12 +118,12 @@ int ReapiLibrary::UpdateAllocate(Scene* scene) {
   double overhead = 0;
   const char* resources = nullptr;
   const int rc =
-      functions_.update_allocate(scene->ctx,
-                                 scene->args.at("jobid").get<uint64_t>(),
-                                 scene->args.at("R").get_ref<const std::string&>().c_str(),
-                                 &at,
-                                 &overhead,
-                                 &resources);
+      (*library_)->update_allocate(scene->ctx,
+                                   scene->args.at("jobid").get<uint64_t>(),
+                                   scene->args.at("R").get_ref<const std::string&>().c_str(),
+                                   &at,
+                                   &overhead,
+                                   &resources);
   if (rc == 0) scene->out = {{"at", at}, {"R", Take(const_cast<char*>(resources))}};
   return rc;
 }
@@ -162,11 +131,11 @@ int ReapiLibrary::UpdateAllocate(Scene* scene) {
 int ReapiLibrary::PartialCancel(Scene* scene) {
   bool full_removal = false;
   const int rc =
-      functions_.partial_cancel(scene->ctx,
-                                scene->args.at("jobid").get<uint64_t>(),
-                                scene->args.at("R").get_ref<const std::string&>().c_str(),
-                                scene->args.at("noent_ok").get<bool>(),
-                                &full_removal);
+      (*library_)->partial_cancel(scene->ctx,
+                                  scene->args.at("jobid").get<uint64_t>(),
+                                  scene->args.at("R").get_ref<const std::string&>().c_str(),
+                                  scene->args.at("noent_ok").get<bool>(),
+                                  &full_removal);
   if (rc == 0) scene->out = {{"full_removal", full_removal}};
   return rc;
 }
@@ -176,7 +145,7 @@ int ReapiLibrary::Info(Scene* scene) {
   bool reserved = false;
   int64_t at = 0;
   double overhead = 0;
-  const int rc = functions_.info(
+  const int rc = (*library_)->info(
       scene->ctx, scene->args.at("jobid").get<uint64_t>(), &mode, &reserved, &at, &overhead);
   if (rc == 0) scene->out = {{"mode", Take(mode)}, {"reserved", reserved}, {"at", at}};
   return rc;
@@ -184,17 +153,17 @@ int ReapiLibrary::Info(Scene* scene) {
 
 int ReapiLibrary::Find(Scene* scene) {
   char* resources = nullptr;
-  const int rc = functions_.find(scene->ctx,
-                                 scene->args.at("criteria").get_ref<const std::string&>().c_str(),
-                                 scene->args.at("format").get_ref<const std::string&>().c_str(),
-                                 &resources);
+  const int rc = (*library_)->find(scene->ctx,
+                                   scene->args.at("criteria").get_ref<const std::string&>().c_str(),
+                                   scene->args.at("format").get_ref<const std::string&>().c_str(),
+                                   &resources);
   if (rc == 0) scene->out = {{"R", Take(resources)}};
   return rc;
 }
 
 int ReapiLibrary::Status(Scene* scene) {
   int status = 0;
-  const int rc = functions_.get_status(
+  const int rc = (*library_)->get_status(
       scene->ctx, scene->args.at("path").get_ref<const std::string&>().c_str(), &status);
   if (rc == 0) scene->out = {{"status", status}};
   return rc;

@@ -5,11 +5,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "libs/conformance/transcript.h"
-#include "libs/reapi/reapi_cli.h"
+#include "libs/fluxion/library.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,24 +30,6 @@ class ReapiLibrary final : public CallTarget {
   nlohmann::json Call(const nlohmann::json& call) override;
 
  private:
-  // As the interface names them, without "reapi_cli_".
-  struct Functions {
-    decltype(&reapi_cli_new) make = nullptr;
-    decltype(&reapi_cli_destroy) destroy = nullptr;
-    decltype(&reapi_cli_initialize) initialize = nullptr;
-    decltype(&reapi_cli_clone) clone = nullptr;
-    decltype(&reapi_cli_match_with_jobid) match_with_jobid = nullptr;
-    decltype(&reapi_cli_update_allocate) update_allocate = nullptr;
-    decltype(&reapi_cli_cancel) cancel = nullptr;
-    decltype(&reapi_cli_partial_cancel) partial_cancel = nullptr;
-    decltype(&reapi_cli_info) info = nullptr;
-    decltype(&reapi_cli_find) find = nullptr;
-    decltype(&reapi_cli_add_subgraph) add_subgraph = nullptr;
-    decltype(&reapi_cli_remove_subgraph) remove_subgraph = nullptr;
-    decltype(&reapi_cli_set_status) set_status = nullptr;
-    decltype(&reapi_cli_get_status) get_status = nullptr;
-    decltype(&reapi_cli_get_err_msg) get_err_msg = nullptr;
-  };
   // Of one call: the context and the arguments, and what came back.
   struct Scene {
     reapi_cli_ctx_t* ctx = nullptr;
@@ -54,7 +37,8 @@ class ReapiLibrary final : public CallTarget {
     nlohmann::json out = nlohmann::json::object();
   };
 
-  ReapiLibrary(void* handle, const Functions& functions) : handle_(handle), functions_(functions) {}
+  explicit ReapiLibrary(std::shared_ptr<const fluxion::Library> library)
+      : library_(std::move(library)) {}
 
   int Make(const std::string& function, Scene* scene);
   int Match(Scene* scene);
@@ -65,8 +49,7 @@ class ReapiLibrary final : public CallTarget {
   int Status(Scene* scene);
   void Clear();
 
-  void* handle_;
-  Functions functions_;
+  std::shared_ptr<const fluxion::Library> library_;
   std::map<std::string, reapi_cli_ctx_t*> contexts_;
 };
 

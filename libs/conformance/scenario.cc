@@ -50,16 +50,14 @@ std::string_view NameOf(MatchStatus status) {
   return {};
 }
 
-class Player {
+class NativeTarget final : public ScenarioTarget {
  public:
-  Player(std::unique_ptr<GeneralEngine> engine, const ReadFile& read)
-      : engine_(std::move(engine)), read_(read) {}
+  explicit NativeTarget(std::unique_ptr<GeneralEngine> engine) : engine_(std::move(engine)) {}
 
-  // What the engine says to the step, in the form of what is recorded.
-  absl::StatusOr<json> Play(const json& step) {
+  absl::StatusOr<json> Play(const json& step, const ReadFile& read) override {
     const std::string operation = step.at("op");
     const auto match = MatchOperations().find(operation);
-    if (match != MatchOperations().end()) return Match(match->second, step);
+    if (match != MatchOperations().end()) return Match(match->second, step, read);
     if (operation == "cancel") return json{{"ok", engine_->Cancel(step.at("jobid"))}};
     if (operation == "find") return Find(step);
     if (operation == "info") return json::object();
@@ -83,8 +81,8 @@ class Player {
   }
 
  private:
-  absl::StatusOr<json> Match(MatchOperation operation, const json& step) {
-    ASSIGN_OR_RETURN(const std::string text, read_(step.at("jobspec")));
+  absl::StatusOr<json> Match(MatchOperation operation, const json& step, const ReadFile& read) {
+    ASSIGN_OR_RETURN(const std::string text, read(step.at("jobspec")));
     const absl::StatusOr<graph::JobRequest> request = graph::ParseJobRequest(text);
     // resource-query prints an error for a jobspec that it refuses, and the recording took that for
     // no match now, and for nothing said against satisfiability.
@@ -130,7 +128,6 @@ class Player {
   }
 
   std::unique_ptr<GeneralEngine> engine_;
-  const ReadFile& read_;
 };
 
 void Compare(size_t number, const json& step, const json& given, ScenarioResult* result) {
@@ -147,22 +144,16 @@ void Compare(size_t number, const json& step, const json& given, ScenarioResult*
   if (expected_outcome != given_outcome) result->same_outcome = false;
 }
 
-absl::StatusOr<ScenarioResult> Play(const json& scenario, const ReadFile& read) {
+absl::StatusOr<ScenarioResult> Play(const json& scenario,
+                                    const ReadFile& read,
+                                    const MakeTarget& make) {
   ASSIGN_OR_RETURN(const std::string text, read(scenario.at("graph")));
-  ASSIGN_OR_RETURN(graph::ResourceGraph resources, graph::ParseJgf(text));
-  const std::string policy = scenario.at("policy");
-  const std::string filters = scenario.at("prune_filters");
-  const std::string traverser = scenario.at("traverser");
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<GeneralEngine> engine,
-      GeneralEngine::Make(std::move(resources),
-                          {.policy = policy, .prune_filters = filters, .traverser = traverser}));
-  Player player(std::move(engine), read);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ScenarioTarget> target, make(scenario, text));
   ScenarioResult result;
   result.what = scenario.at("what");
   for (const json& step : scenario.at("steps")) {
     ++result.steps;
-    ASSIGN_OR_RETURN(const json given, player.Play(step));
+    ASSIGN_OR_RETURN(const json given, target->Play(step, read));
     Compare(result.steps, step, given, &result);
   }
   return result;
@@ -170,9 +161,24 @@ absl::StatusOr<ScenarioResult> Play(const json& scenario, const ReadFile& read) 
 
 }  // namespace
 
-absl::StatusOr<ScenarioResult> PlayScenario(std::string_view line, const ReadFile& read) {
+absl::StatusOr<std::unique_ptr<ScenarioTarget>> MakeNativeTarget(const json& scenario,
+                                                                 const std::string& graph) {
+  ASSIGN_OR_RETURN(graph::ResourceGraph resources, graph::ParseJgf(graph));
+  const std::string policy = scenario.at("policy");
+  const std::string filters = scenario.at("prune_filters");
+  const std::string traverser = scenario.at("traverser");
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<GeneralEngine> engine,
+      GeneralEngine::Make(std::move(resources),
+                          {.policy = policy, .prune_filters = filters, .traverser = traverser}));
+  return std::make_unique<NativeTarget>(std::move(engine));
+}
+
+absl::StatusOr<ScenarioResult> PlayScenario(std::string_view line,
+                                            const ReadFile& read,
+                                            const MakeTarget& make) {
   try {
-    return Play(json::parse(line), read);
+    return Play(json::parse(line), read, make);
   } catch (const json::exception& error) {
     return InvalidArgument("a scenario of another form than documented: {}", error.what());
   }

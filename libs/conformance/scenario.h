@@ -1,14 +1,17 @@
 // Recorded sequences of operations on the real Fluxion (resource-query, flux-sched 0.54), played on
-// the native engine. The format is that of shared/fluxion-conformance.
+// an engine. The format is that of shared/fluxion-conformance.
 //
 // Pure: files are read through a function. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
 
 #include "absl/status/statusor.h"
 
@@ -33,8 +36,25 @@ struct ScenarioResult {
 // The content of a file that a scenario names.
 using ReadFile = std::function<absl::StatusOr<std::string>(const std::string& name)>;
 
+// An engine with the graph of a scenario.
+class ScenarioTarget {
+ public:
+  virtual ~ScenarioTarget() = default;
+  // What the engine says to the step, in the form of what is recorded. A jobspec that it refuses is
+  // an answer. May throw json::exception for a step of another form.
+  virtual absl::StatusOr<nlohmann::json> Play(const nlohmann::json& step, const ReadFile& read) = 0;
+};
+// `graph`: JGF; the settings are those of the scenario.
+using MakeTarget = std::function<absl::StatusOr<std::unique_ptr<ScenarioTarget>>(
+    const nlohmann::json& scenario, const std::string& graph)>;
+
+absl::StatusOr<std::unique_ptr<ScenarioTarget>> MakeNativeTarget(const nlohmann::json& scenario,
+                                                                 const std::string& graph);
+
 // `line` is one line of scenarios.jsonl. InvalidArgument when it, or a file that it names, cannot
-// be read; a jobspec that the engine refuses is an answer.
-absl::StatusOr<ScenarioResult> PlayScenario(std::string_view line, const ReadFile& read);
+// be read.
+absl::StatusOr<ScenarioResult> PlayScenario(std::string_view line,
+                                            const ReadFile& read,
+                                            const MakeTarget& make);
 
 }  // namespace fluxqueue::conformance

@@ -43,7 +43,7 @@ const char kAllocated[] = R"({"op": "allocate", "jobspec": "one", "jobid": 1, "e
                                                  ["/c0/node0/core1", 1, true]]}})";
 
 TEST(Scenario, EqualAnswersAreEqual) {
-  const auto result = PlayScenario(Scenario(kAllocated), Read);
+  const auto result = PlayScenario(Scenario(kAllocated), Read, MakeNativeTarget);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->steps, 1u);
   EXPECT_TRUE(result->same_outcome && result->same_placement);
@@ -53,7 +53,7 @@ TEST(Scenario, EqualAnswersAreEqual) {
 TEST(Scenario, AnotherPlaceIsNoOtherOutcome) {
   std::string other = kAllocated;
   other.replace(other.find("core1"), 5, "core0");
-  const auto result = PlayScenario(Scenario(other), Read);
+  const auto result = PlayScenario(Scenario(other), Read, MakeNativeTarget);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->same_outcome);
   EXPECT_FALSE(result->same_placement);
@@ -66,7 +66,8 @@ TEST(Scenario, AnotherOutcomeIsFoundAtItsStep) {
   const auto result =
       PlayScenario(Scenario(std::string(kAllocated) +
                             R"(, {"op": "cancel", "jobid": 1, "expect": {"ok": false}})"),
-                   Read);
+                   Read,
+                   MakeNativeTarget);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_FALSE(result->same_outcome);
   ASSERT_TRUE(result->first.has_value());
@@ -77,16 +78,20 @@ TEST(Scenario, AnotherOutcomeIsFoundAtItsStep) {
 TEST(Scenario, ARefusedJobspecIsAnAnswer) {
   const auto result = PlayScenario(
       Scenario(R"({"op": "allocate", "jobspec": "bad", "jobid": 1, "expect": {"status": "busy"}})"),
-      Read);
+      Read,
+      MakeNativeTarget);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->same_placement);
 }
 
 TEST(Scenario, WhatIsNoScenarioIsSaid) {
   for (const std::string line : {"", "[]", "{\"what\": \"w\"}"}) {
-    EXPECT_THAT(Message(PlayScenario(line, Read).status()), HasSubstr("another form")) << line;
+    EXPECT_THAT(Message(PlayScenario(line, Read, MakeNativeTarget).status()),
+                HasSubstr("another form"))
+        << line;
   }
-  const auto unknown = PlayScenario(Scenario(R"({"op": "dance", "expect": {}})"), Read);
+  const auto unknown =
+      PlayScenario(Scenario(R"({"op": "dance", "expect": {}})"), Read, MakeNativeTarget);
   EXPECT_THAT(Message(unknown.status()), HasSubstr("unknown operation \"dance\""));
 }
 

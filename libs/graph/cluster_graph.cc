@@ -65,6 +65,10 @@ int64_t SizeOf(const Node& node, size_t resource) {
 
 }  // namespace
 
+std::unique_ptr<Placer> MakeClusterGraph(NodeTable* table) {
+  return std::make_unique<ClusterGraph>(table);
+}
+
 ClusterGraph::ClusterGraph(NodeTable* table) : table_(*table), engine_(EmptyCluster(policy_)) {}
 
 absl::Status ClusterGraph::SetPolicy(std::string_view policy) {
@@ -365,7 +369,7 @@ bool ClusterGraph::Try(JobNumber number, const JobRequest& request) {
   return answer->status == MatchStatus::kAllocated;
 }
 
-std::optional<ClusterGraph::Shares> ClusterGraph::Match(JobNumber first, const Jobspec& jobspec) {
+std::optional<Placer::Shares> ClusterGraph::Match(JobNumber first, const Jobspec& jobspec) {
   if (policy_ == "packed" && expected_.changed()) engine_->SetWorkload(expected_.Shapes());
   for (const SlotRequests& way : WaysToMeet(jobspec)) {
     if (jobspec.groups.size() == 1) {
@@ -478,7 +482,7 @@ const Node& ClusterGraph::AnyNodeOf(JobNumber number) const {
   CHECK(false, "job {} holds no node", number);
 }
 
-ClusterGraph::Shares ClusterGraph::SharesOf(JobNumber first, const Jobspec& jobspec) const {
+Placer::Shares ClusterGraph::SharesOf(JobNumber first, const Jobspec& jobspec) const {
   Shares shares;
   for (uint32_t group = 0; group < jobspec.groups.size(); ++group) {
     AddShares(first + group, jobspec.groups[group], group, &shares);
@@ -509,9 +513,9 @@ void ClusterGraph::AddShares(JobNumber number,
   });
 }
 
-ClusterGraph::Share ClusterGraph::ShareOf(Node* node,
-                                          const std::vector<HeldVertex>& leaves,
-                                          const SlotGroup& slots) const {
+Placer::Share ClusterGraph::ShareOf(Node* node,
+                                    const std::vector<HeldVertex>& leaves,
+                                    const SlotGroup& slots) const {
   Share share{.node = node};
   for (const Amount& amount : slots.request) {
     const DevicesPerSlot gpus = DevicesFor(amount.amount);

@@ -5,6 +5,12 @@
 //
 // What others use of a node is held by a job of their own, so that it takes room and not capacity.
 //
+// Policies: `lonode`, `hinode` and `packed` as in match_policy.h. `first` tries nodes, and the
+// zones and racks above them, by what is free on them now: those that hold nothing of ours first,
+// then by free cpu, greatest first; the last among equals (of nodes the greatest ordinal).
+// (Fluxion's goes by what was free when a node was last used, which cannot be restored after a
+// restart.) Each visited node is filled with as many slots as fit before the next is visited.
+//
 // The graph follows from the node table, the levels and the policy: where it would have to change
 // its shape (a level, or a vertex of one, that was not there), it is only noted, and made anew when
 // it is needed. Not thread-safe.
@@ -20,66 +26,41 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libs/graph/expected_work.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/levels.h"
 #include "libs/graph/node_table.h"
+#include "libs/graph/placer.h"
 #include "libs/graph/slot_requests.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::graph {
 
-class ClusterGraph {
+class ClusterGraph final : public Placer {
  public:
-  // Equal slots on one node.
-  struct Share {
-    Node* node = nullptr;
-    uint32_t group = 0;  // of the jobspec's slots
-    int64_t slots = 0;
-    // Of one slot after the other, when they ask for GPUs in parts.
-    std::vector<uint32_t> devices = {};
-  };
-  using Shares = std::vector<Share>;
-
   // `table` must outlive it; where its nodes are in the graph is written to them.
   explicit ClusterGraph(NodeTable* table);
 
-  // InvalidArgument, with the names that are known.
-  absl::Status SetPolicy(std::string_view policy);
-  const std::string& policy() const { return policy_; }
-  void SetLevels(std::vector<Level> levels);
-  const std::vector<Level>& levels() const { return levels_; }
-  // Those of them that some node's label names.
-  std::vector<Level> LevelsInUse() const;
-  // So many jobs like this one are known more than before.
-  void Expect(const Jobspec& jobspec, int64_t jobs) { expected_.Add(jobspec, jobs); }
-  const ExpectedWork& expected() const { return expected_; }
-
-  // The node has come, has changed (all but its name and ordinal), is going.
-  void Add(Node* node);
-  void Update(Node* node, const NodeSpec& before);
-  void Remove(Node* node);
-  // What is free on it has changed.
-  void Reorder(Node* node);
-
-  // To be made anew, and then all that is held to be held again, before the next Match or
-  // CouldEver.
-  bool is_stale() const { return stale_; }
-  void Rebuild();
-
-  // Holds all slots of the jobspec as jobs `first` … `first` + groups − 1; or none. The shares of
-  // each group follow on each other, in the policy's order, which keeps those of one zone or rack
-  // together.
-  std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec);
-  // Whether it would fit if all nodes were up and nothing were held.
-  bool CouldEver(const Jobspec& jobspec);
-
-  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held.
-  // `needs`: of a slot, by group. Nothing when the graph is stale: see Rebuild.
-  void Hold(JobNumber first, const Shares& shares, std::span<const std::vector<Need>> needs);
-  void Release(JobNumber first, size_t groups);
+  absl::Status SetPolicy(std::string_view policy) override;
+  const std::string& policy() const override { return policy_; }
+  void SetLevels(std::vector<Level> levels) override;
+  const std::vector<Level>& levels() const override { return levels_; }
+  std::vector<Level> LevelsInUse() const override;
+  void Expect(const Jobspec& jobspec, int64_t jobs) override { expected_.Add(jobspec, jobs); }
+  const ExpectedWork& expected() const override { return expected_; }
+  void Add(Node* node) override;
+  void Update(Node* node, const NodeSpec& before) override;
+  void Remove(Node* node) override;
+  void Reorder(Node* node) override;
+  bool is_stale() const override { return stale_; }
+  void Rebuild() override;
+  std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec) override;
+  bool CouldEver(const Jobspec& jobspec) override;
+  void Hold(JobNumber first,
+            const Shares& shares,
+            std::span<const std::vector<Need>> needs) override;
+  void Release(JobNumber first, size_t groups) override;
 
  private:
   // A vertex of a level.
@@ -163,5 +144,7 @@ class ClusterGraph {
   };
   std::unordered_map<std::string, Ever> ever_;
 };
+
+std::unique_ptr<Placer> MakeClusterGraph(NodeTable* table);
 
 }  // namespace fluxqueue::graph

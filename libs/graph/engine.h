@@ -164,7 +164,7 @@ class Engine {
   virtual uint64_t Fingerprint() const = 0;
 };
 
-// The engine for Kubernetes' shape (native_engine.h), with the policy `first`.
+// The engine for Kubernetes' shape (booked_engine.h on cluster_graph.h), with the policy `first`.
 std::unique_ptr<Engine> MakeNativeEngine();
 
 }  // namespace fluxqueue::graph

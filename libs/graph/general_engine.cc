@@ -425,7 +425,8 @@ void GeneralEngine::Resize(VertexId v, int64_t size) {
 }
 
 void GeneralEngine::SetTaints(VertexId v, std::vector<Taint> taints) {
-  if (std::ranges::equal(graph_.TaintsOf(v), taints)) return;
+  const std::span<const Taint> before = graph_.TaintsOf(v);
+  if (std::equal(before.begin(), before.end(), taints.begin(), taints.end())) return;
   NoteAll();
   graph_.SetTaints(v, std::move(taints));
   state_.Touch(v);

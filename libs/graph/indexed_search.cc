@@ -1,8 +1,6 @@
 #include "libs/graph/indexed_search.h"
 
 #include <algorithm>
-#include <bit>
-#include <ranges>
 
 #include "libs/graph/candidate_choice.h"
 #include "libs/graph/candidates.h"
@@ -13,16 +11,6 @@ namespace {
 // Priorities of nodes by the score of their next slot; above any score.
 constexpr int64_t kScoreBias = int64_t{1} << 61;
 
-uint32_t HighestBit(uint64_t bits) {
-  return static_cast<uint32_t>(std::bit_width(bits) - 1);
-}
-
-// Leaves are taken whole.
-uint64_t LeavesPerSlot(const LeafGroup& group, const SearchPlan::Part& part) {
-  const auto size = static_cast<uint64_t>(group.size);
-  return (part.count + size - 1) / size;
-}
-
 }  // namespace
 
 IndexedSearch::IndexedSearch(const ResourceGraph& graph,
@@ -32,9 +20,9 @@ IndexedSearch::IndexedSearch(const ResourceGraph& graph,
     : graph_(graph),
       state_(state),
       policy_(policy),
-      packing_(packing),
       pruner_(graph, state, TraverserKind::kSimple),
       topology_(graph, state),
+      slots_(graph, state, policy, packing, topology_),
       tables_(graph, state, policy, topology_) {}
 
 void IndexedSearch::GraphChanged() {
@@ -61,6 +49,7 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
   pruner_.Begin(plan.request->job, canonical);
   if (pruner_.Prune(graph_.root(), plan.request->levels, false)) return Answer::kNothingFits;
   table_ = &tables_.For(plan, canonical);
+  slots_.Begin(&plan, canonical);
   ambiguous_ = false;
   taken_.clear();
   std::vector<Unit> units;
@@ -207,7 +196,7 @@ int64_t IndexedSearch::PackedScore(const std::vector<Unit>& below, size_t first)
   std::vector<int64_t> scores;
   for (const Unit& unit : below) scores.push_back(unit.cost);
   for (size_t i = first; i < taken_.size() && below.empty(); ++i) {
-    const std::vector<int64_t> of_node = SlotScores(taken_[i].node, taken_[i].slots);
+    const std::vector<int64_t> of_node = slots_.Scores(taken_[i].node, taken_[i].slots);
     scores.insert(scores.end(), of_node.begin(), of_node.end());
   }
   return MeanScore(scores);
@@ -215,7 +204,8 @@ int64_t IndexedSearch::PackedScore(const std::vector<Unit>& below, size_t first)
 
 // Slots of different nodes compete: the node whose next slot is the best goes first.
 uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
-  auto [tree, members] = table_->At(at);
+  SearchTable::Gathering gathering = table_->At(at);
+  Tournament& tree = gathering.tree;
   struct Node {
     size_t place;
     std::vector<uint64_t> priorities;  // of its slots
@@ -229,7 +219,7 @@ uint32_t IndexedSearch::GatherSlotsByScore(SiteId at, uint32_t wanted) {
   while (found < wanted) {
     const size_t place = tree.Best();
     if (place == Tournament::kNobody) break;
-    const SiteId site = members[place];
+    const SiteId site = gathering.members[place];
     if (tree.Priority(place) == SearchTable::kUnknownPriority) {
       tree.Set(place, SlotsOn(site) > 0 ? SlotPriorities(site, 1).front() : Tournament::kOut);
       continue;
@@ -297,11 +287,8 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
   std::vector<Slot> slots;
   bool shares = false;
   for (size_t i = first; i < taken_.size(); ++i) {
-    for (const SearchPlan::Part& part : plan_->parts) {
-      const auto pools = PoolsOf(taken_[i].node, part);
-      shares = shares || (!pools.empty() && IsShareOf(pools, part));
-    }
-    for (const int64_t score : SlotScores(taken_[i].node, taken_[i].slots)) {
+    shares = shares || slots_.MayShare(taken_[i].node);
+    for (const int64_t score : slots_.Scores(taken_[i].node, taken_[i].slots)) {
       slots.push_back({score, i});
     }
     taken_[i].slots = 0;
@@ -323,7 +310,7 @@ void IndexedSearch::ChooseSlots(uint32_t wanted, size_t first) {
 std::vector<uint64_t> IndexedSearch::SlotPriorities(SiteId site, uint32_t slots) {
   const bool low = policy_.TakesLeast();
   std::vector<uint64_t> priorities;
-  for (const int64_t score : SlotScores(site, slots)) {
+  for (const int64_t score : slots_.Scores(site, slots)) {
     priorities.push_back(static_cast<uint64_t>(low ? kScoreBias - score : score));
   }
   return priorities;
@@ -339,73 +326,9 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
   const VertexId node = topology_.site(site).vertex;
   const Levels& levels = *plan_->stages.back().levels;
   if (!MayReach(site) || pruner_.Prune(node, levels, plan_->exclusive_nodes)) return 0;
-  uint64_t slots = SearchTable::kUnknown - 1;
-  for (const SearchPlan::Part& part : plan_->parts) {
-    uint64_t leaves = 0;
-    uint64_t per_slot = 1;
-    for (const LeafGroup& group : state_.GroupsOf(node)) {
-      if (group.type != part.type) continue;
-      leaves += static_cast<uint64_t>(std::popcount(Usable(group)));
-      per_slot = LeavesPerSlot(group, part);
-    }
-    if (const auto pools = PoolsOf(site, part); !pools.empty()) {
-      for (const Pool& pool : pools) leaves += PicksOf(pool, part);
-      per_slot = PicksPerSlot(pools, part);
-    }
-    slots = std::min(slots, leaves / per_slot);
-  }
+  const uint64_t slots = std::min<uint64_t>(slots_.Count(site), SearchTable::kUnknown - 1);
   if (!plan_->names_nodes) return static_cast<uint32_t>(slots);
   return slots >= plan_->slots_per_node ? plan_->slots_per_node : 0;
-}
-
-// An amount that is more than any of them has is so many whole ones.
-bool IndexedSearch::IsShareOf(std::span<const Pool> pools, const SearchPlan::Part& part) const {
-  return part.count <= static_cast<uint64_t>(graph_.vertex(pools.front().vertex).size);
-}
-
-uint64_t IndexedSearch::PicksPerSlot(std::span<const Pool> pools,
-                                     const SearchPlan::Part& part) const {
-  if (IsShareOf(pools, part)) return 1;
-  const auto size = static_cast<uint64_t>(graph_.vertex(pools.front().vertex).size);
-  return size == 0 ? part.count : (part.count + size - 1) / size;
-}
-
-uint64_t IndexedSearch::PicksOf(const Pool& pool, const SearchPlan::Part& part) const {
-  const Window& window = table_->window;
-  const Vertex& vertex = graph_.vertex(pool.vertex);
-  if (window.kind != Window::Kind::kEver && !vertex.up) return 0;
-  const int64_t free = state_.FreeDuring(pool.vertex, window.at_s, window.duration_s);
-  if (free <= 0) return 0;
-  if (IsShareOf({&pool, 1}, part)) return static_cast<uint64_t>(free) / part.count;
-  return free == vertex.size ? 1 : 0;
-}
-
-int64_t IndexedSearch::AmountOf(const Pool& pool, const SearchPlan::Part& part) const {
-  return IsShareOf({&pool, 1}, part) ? static_cast<int64_t>(part.count)
-                                     : graph_.vertex(pool.vertex).size;
-}
-
-void IndexedSearch::PickPools(std::span<const Pool> pools,
-                              const SearchPlan::Part& part,
-                              uint32_t slots) {
-  const uint64_t per_slot = PicksPerSlot(pools, part);
-  const uint64_t most = SlotsWanted() * per_slot;
-  uint64_t found = 0;
-  picks_.clear();
-  for (const Pool& pool : pools | std::views::reverse) {
-    // As a walk that stops at the first match.
-    if (policy_.stop_on_first && found >= most) break;
-    const uint64_t picks = std::min(PicksOf(pool, part), most);
-    picks_.insert(picks_.end(), picks, &pool);
-    found += picks;
-  }
-  if (policy_.TakesLeast()) std::reverse(picks_.begin(), picks_.end());
-  if (policy_.order == MatchPolicy::Order::kPacked && packing_.IsGpu(pools.front().vertex)) {
-    std::ranges::stable_sort(picks_, {}, [this](const Pool* pool) {
-      return packing_.GpuScore(pool->vertex, table_->window);
-    });
-  }
-  picks_.resize(slots * per_slot);
 }
 
 // Whether the vertices between the node and where it is gathered can be passed.
@@ -418,140 +341,6 @@ bool IndexedSearch::MayReach(SiteId site) const {
     if (state_.FreeDuring(v, window.at_s, window.duration_s) <= 0) return false;
   }
   return true;
-}
-
-uint64_t IndexedSearch::Usable(const LeafGroup& group) const {
-  const Window& window = table_->window;
-  uint64_t leaves = group.present & ~group.HeldDuring(window.at_s, window.duration_s);
-  if (window.kind != Window::Kind::kEver) leaves &= group.up;
-  // A job beyond its end still holds what it holds.
-  if (window.kind == Window::Kind::kNow) leaves &= ~group.Allocated();
-  return leaves;
-}
-
-void IndexedSearch::PutInOrder(SiteId node, const SearchPlan::Part& part) {
-  leaves_.clear();
-  const auto groups = state_.GroupsOf(topology_.site(node).vertex);
-  size_t most = SIZE_MAX;
-  for (size_t g = groups.size(); g-- > 0;) {
-    const LeafGroup& group = groups[g];
-    if (group.type != part.type) continue;
-    if (policy_.stop_on_first) most = SlotsWanted() * LeavesPerSlot(group, part);
-    for (uint64_t usable = Usable(group); usable != 0 && leaves_.size() < most;) {
-      const uint32_t bit = HighestBit(usable);
-      usable &= ~(uint64_t{1} << bit);
-      leaves_.push_back({static_cast<uint32_t>(g), bit});
-    }
-  }
-  if (policy_.TakesLeast()) std::reverse(leaves_.begin(), leaves_.end());
-}
-
-// Which equals are taken is up to std::sort, as in a walk: it orders all leaves, and then all slots
-// that they make.
-void IndexedSearch::PickLeavesByClass(const Taken& taken) {
-  const auto groups = state_.GroupsOf(topology_.site(taken.node).vertex);
-  std::vector<ScoredLeaf> leaves;  // of all parts
-  std::vector<SlotsOfPart> parts;
-  size_t slots = SIZE_MAX;
-  for (const SearchPlan::Part& part : plan_->parts) {
-    const size_t first = leaves.size();
-    AddUsable(taken.node, part.type, &leaves);
-    std::sort(leaves.begin() + static_cast<ptrdiff_t>(first),
-              leaves.end(),
-              [](const ScoredLeaf& a, const ScoredLeaf& b) { return a.score > b.score; });
-    const uint64_t each = LeavesPerSlot(groups[leaves[first].leaf.group], part);
-    parts.push_back({first, each});
-    slots = std::min(slots, (leaves.size() - first) / each);
-  }
-  std::vector<std::pair<int64_t, size_t>> by_score;  // score and number of the slot
-  for (size_t slot = 0; slot < slots; ++slot) {
-    int64_t score = kMet;
-    for (const SlotsOfPart& part : parts) {
-      for (size_t i = 0; i < part.each; ++i)
-        score += leaves[part.first + slot * part.each + i].score;
-    }
-    by_score.emplace_back(score, slot);
-  }
-  std::sort(by_score.begin(), by_score.end(), [](const auto& a, const auto& b) {
-    return a.first < b.first;
-  });
-  for (size_t k = 0; k < taken.slots; ++k) {
-    for (const SlotsOfPart& part : parts) {
-      for (size_t i = 0; i < part.each; ++i) {
-        const LeafRef leaf = leaves[part.first + by_score[k].second * part.each + i].leaf;
-        picked_[leaf.group] |= uint64_t{1} << leaf.bit;
-      }
-    }
-  }
-}
-
-void IndexedSearch::AddUsable(SiteId node, TypeId type, std::vector<ScoredLeaf>* leaves) const {
-  const auto groups = state_.GroupsOf(topology_.site(node).vertex);
-  for (const LeafRun& run : topology_.LeavesOf(node)) {
-    if (run.group == LeafRun::kNoGroup || groups[run.group].type != type) continue;
-    const uint64_t usable = Usable(groups[run.group]);
-    for (uint32_t i = 0; i < run.count; ++i) {
-      const uint32_t bit = run.place + i;
-      if ((usable >> bit & 1) == 0) continue;
-      leaves->push_back({VertexScore(policy_, graph_.vertex(run.vertex + i), 0), {run.group, bit}});
-    }
-  }
-}
-
-std::vector<int64_t> IndexedSearch::SlotScores(SiteId site, uint32_t slots) {
-  if (policy_.order == MatchPolicy::Order::kPacked) return SlotCosts(site, slots);
-  const VertexId node = topology_.site(site).vertex;
-  const auto groups = state_.GroupsOf(node);
-  const int64_t node_score = NodeScore(policy_, graph_.vertex(node));
-  std::vector<int64_t> scores(slots, kMet);
-  for (const SearchPlan::Part& part : plan_->parts) {
-    if (const auto pools = PoolsOf(site, part); !pools.empty()) {
-      PickPools(pools, part, slots);
-      const size_t per_slot = PicksPerSlot(pools, part);
-      for (size_t i = 0; i < picks_.size(); ++i) {
-        scores[i / per_slot] += VertexScore(policy_, graph_.vertex(picks_[i]->vertex), node_score);
-      }
-      continue;
-    }
-    PutInOrder(site, part);
-    const uint64_t per_slot = LeavesPerSlot(groups[leaves_.front().group], part);
-    for (size_t i = 0; i < size_t{slots} * per_slot; ++i) {
-      const VertexId leaf = groups[leaves_[i].group].leaves[leaves_[i].bit];
-      scores[i / per_slot] += VertexScore(policy_, graph_.vertex(leaf), node_score);
-    }
-  }
-  return scores;
-}
-
-std::vector<int64_t> IndexedSearch::SlotCosts(SiteId site, uint32_t slots) {
-  const VertexId node = topology_.site(site).vertex;
-  struct Pick {
-    VertexId leaf;
-    int64_t amount;
-  };
-  std::vector<std::vector<Pick>> picks(slots);
-  for (const SearchPlan::Part& part : plan_->parts) {
-    if (const auto pools = PoolsOf(site, part); !pools.empty()) {
-      PickPools(pools, part, slots);
-      const size_t per_slot = PicksPerSlot(pools, part);
-      for (size_t i = 0; i < picks_.size(); ++i) {
-        picks[i / per_slot].push_back({picks_[i]->vertex, AmountOf(*picks_[i], part)});
-      }
-      continue;
-    }
-    PutInOrder(site, part);
-    const LeafGroup& group = state_.GroupsOf(node)[leaves_.front().group];
-    const auto amount = static_cast<int64_t>(LeavesPerSlot(group, part)) * group.size;
-    for (auto& slot : picks) slot.push_back({group.leaves.front(), amount});
-  }
-  Packing::Filling filling = packing_.Fill(node, table_->window);
-  std::vector<int64_t> costs;
-  for (const std::vector<Pick>& slot : picks) {
-    for (const Pick& pick : slot) filling.Take(pick.leaf, pick.amount);
-    if (HoldsWholeNodes()) filling.TakeAll();
-    costs.push_back(filling.FinishSlot());
-  }
-  return costs;
 }
 
 // Sites below their parents, in the order of the edges: as a walk goes.
@@ -574,58 +363,10 @@ void IndexedSearch::Collect(Selection* selection) {
          s = topology_.site(s).parent) {
       open.insert(open.begin() + static_cast<ptrdiff_t>(depth), s);
     }
-    CollectNode(taken, selection);
+    slots_.Collect(taken.node, taken.slots, &selection->holding.vertices);
+    CollectSite(taken.node, slots_.takes_whole_nodes(), selection);
   }
   for (; !open.empty(); open.pop_back()) CollectSite(open.back(), false, selection);
-}
-
-void IndexedSearch::CollectNode(const Taken& taken, Selection* selection) {
-  const LeafGroup* groups = state_.GroupsOf(topology_.site(taken.node).vertex).data();
-  const bool whole = HoldsWholeNodes();
-  if (!whole) PickLeaves(taken);
-  for (const LeafRun& run : topology_.LeavesOf(taken.node)) {
-    if (run.group == LeafRun::kNoGroup) {
-      const int64_t amount = whole ? graph_.vertex(run.vertex).size : of_pools_[run.place];
-      if (amount > 0) selection->holding.vertices.push_back({run.vertex, run.edge, amount, true});
-      continue;
-    }
-    const LeafGroup& group = groups[run.group];
-    const uint64_t mine = ~uint64_t{0} >> (64 - run.count);
-    const uint64_t bits = ((whole ? group.present : picked_[run.group]) >> run.place) & mine;
-    for (int first = std::countr_zero(bits); first < static_cast<int>(run.count);) {
-      const int count = std::countr_one(bits >> first);
-      const auto offset = static_cast<uint32_t>(first);
-      selection->holding.vertices.Append(
-          {{run.vertex + offset, run.edge + offset, group.size, true},
-           static_cast<uint32_t>(count)});
-      first += count;
-      if (first < static_cast<int>(run.count)) first += std::countr_zero(bits >> first);
-    }
-  }
-  CollectSite(taken.node, whole, selection);
-}
-
-void IndexedSearch::PickLeaves(const Taken& taken) {
-  const VertexId node = topology_.site(taken.node).vertex;
-  const auto groups = state_.GroupsOf(node);
-  const auto all = topology_.PoolsOf(taken.node);
-  picked_.assign(groups.size(), 0);
-  of_pools_.assign(all.size(), 0);
-  if (plan_->by_class) return PickLeavesByClass(taken);
-  for (const SearchPlan::Part& part : plan_->parts) {
-    if (const auto pools = PoolsOf(taken.node, part); !pools.empty()) {
-      PickPools(pools, part, taken.slots);
-      for (const Pool* pool : picks_) {
-        of_pools_[static_cast<size_t>(pool - all.data())] += AmountOf(*pool, part);
-      }
-      continue;
-    }
-    PutInOrder(taken.node, part);
-    const size_t count = size_t{taken.slots} * LeavesPerSlot(groups[leaves_.front().group], part);
-    for (size_t i = 0; i < count; ++i) {
-      picked_[leaves_[i].group] |= uint64_t{1} << leaves_[i].bit;
-    }
-  }
 }
 
 void IndexedSearch::CollectSite(SiteId site, bool exclusive, Selection* selection) const {

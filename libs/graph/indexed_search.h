@@ -21,6 +21,7 @@
 
 #include "libs/graph/graph_state.h"
 #include "libs/graph/match_policy.h"
+#include "libs/graph/node_slots.h"
 #include "libs/graph/packing.h"
 #include "libs/graph/pruner.h"
 #include "libs/graph/resolved_request.h"
@@ -68,21 +69,6 @@ class IndexedSearch {
     size_t last = 0;
     int64_t cost = 0;  // under `packed`
   };
-  // A leaf of a node, by the node's groups.
-  struct LeafRef {
-    uint32_t group = 0;
-    uint32_t bit = 0;
-  };
-  struct ScoredLeaf {
-    int64_t score = 0;
-    LeafRef leaf;
-  };
-  // Where in a list of leaves those of a part begin, and how many of them one slot takes.
-  struct SlotsOfPart {
-    size_t first = 0;
-    size_t each = 0;
-  };
-
   uint32_t Gather(SiteId at, size_t stage, std::vector<Unit>* units);
   uint32_t GatherRanked(SiteId at, size_t stage, std::vector<Unit>* units);
   void Rank(SearchTable::Ranking* ranking) const;
@@ -98,44 +84,16 @@ class IndexedSearch {
   uint32_t SlotsOn(SiteId site);
   uint32_t CountSlots(SiteId site);
   bool MayReach(SiteId site) const;
-  uint64_t Usable(const LeafGroup& group) const;
-  // The vertices that the part is an amount of, if it is that; else it is counted in leaves.
-  std::span<const Pool> PoolsOf(SiteId node, const SearchPlan::Part& part) const {
-    return topology_.PoolsOf(node, part.type);
-  }
-  bool IsShareOf(std::span<const Pool> pools, const SearchPlan::Part& part) const;
-  uint64_t PicksPerSlot(std::span<const Pool> pools, const SearchPlan::Part& part) const;
-  // How often the pool can be picked for the part.
-  uint64_t PicksOf(const Pool& pool, const SearchPlan::Part& part) const;
-  // What a pick takes of the pool.
-  int64_t AmountOf(const Pool& pool, const SearchPlan::Part& part) const;
-  // Puts what the first slots take of the pools into `picks_`, slot by slot.
-  void PickPools(std::span<const Pool> pools, const SearchPlan::Part& part, uint32_t slots);
-  // How many slots are wanted at most of one node.
-  uint64_t SlotsWanted() const {
-    return plan_->names_nodes ? plan_->slots_per_node : plan_->stages.back().wanted;
-  }
-  // Puts the leaves of the part's type into `leaves_`, in the order in which slots take them.
-  void PutInOrder(SiteId node, const SearchPlan::Part& part);
-  // Of the first slots that the node can make.
-  std::vector<int64_t> SlotScores(SiteId site, uint32_t slots);
-  std::vector<int64_t> SlotCosts(SiteId site, uint32_t slots);
 
-  bool HoldsWholeNodes() const { return plan_->exclusive_nodes || policy_.node_exclusive; }
   void Collect(Selection* selection);
-  void CollectNode(const Taken& taken, Selection* selection);
-  // Into `picked_` and `of_pools_`.
-  void PickLeaves(const Taken& taken);
-  void PickLeavesByClass(const Taken& taken);
-  void AddUsable(SiteId node, TypeId type, std::vector<ScoredLeaf>* leaves) const;
   void CollectSite(SiteId site, bool exclusive, Selection* selection) const;
 
   const ResourceGraph& graph_;
   const GraphState& state_;
   const MatchPolicy& policy_;
-  const Packing& packing_;
   Pruner pruner_;
   Topology topology_;
+  NodeSlots slots_;
   SearchTables tables_;
   uint64_t plans_ = 0;
 
@@ -144,10 +102,6 @@ class IndexedSearch {
   SearchTable* table_ = nullptr;
   bool ambiguous_ = false;
   std::vector<Taken> taken_;
-  std::vector<LeafRef> leaves_;     // of PutInOrder, for whoever called it
-  std::vector<const Pool*> picks_;  // of PickPools, likewise
-  std::vector<uint64_t> picked_;    // leaves of a node that are taken, by its groups
-  std::vector<int64_t> of_pools_;   // what is taken of a node's pools
 };
 
 }  // namespace fluxqueue::graph

@@ -13,7 +13,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "libs/graph/native_engine.h"
+#include "libs/graph/booked_engine.h"
+#include "libs/graph/cluster_graph.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -437,7 +438,7 @@ class World {
 
   // An engine made anew from what is known is the same engine.
   void CheckRestored() {
-    NativeEngine restored;
+    BookedEngine restored{MakeClusterGraph};
     RC_ASSERT(restored.SetPolicy(model_.policy).ok());
     RC_ASSERT(restored.SetLevels(model_.levels).ok());
     for (const Jobspec& spec : model_.expected) restored.Expect(spec, 1);
@@ -690,7 +691,7 @@ class World {
     }
   }
 
-  NativeEngine engine_;
+  BookedEngine engine_{MakeClusterGraph};
   Model model_;
   std::optional<Model> saved_;
   uint64_t saved_fingerprint_ = 0;

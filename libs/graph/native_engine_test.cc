@@ -1,5 +1,3 @@
-#include "libs/graph/native_engine.h"
-
 #include <string>
 #include <vector>
 
@@ -7,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/graph/booked_engine.h"
+#include "libs/graph/cluster_graph.h"
 #include "libs/graph/explanation.h"
 
 namespace fluxqueue::graph {
@@ -64,7 +64,7 @@ class NativeEngineTest : public ::testing::Test {
 
   std::string Why(const Jobspec& spec) { return engine_.Explain(spec).sentence; }
 
-  NativeEngine engine_;
+  BookedEngine engine_{MakeClusterGraph};
   OutcomeKind kind_ = OutcomeKind::kBusy;
   uint64_t ordinal_ = 0;
   int job_ = 0;
@@ -310,7 +310,7 @@ TEST_F(NativeEngineTest, Reasons) {
   EXPECT_EQ(why.resource, "cpu");
   EXPECT_EQ(why.slots_now, 4u);
   EXPECT_EQ(why.slots_ever, 6u);
-  EXPECT_EQ(NativeEngine().Explain(half).sentence, "the pool has no nodes");
+  EXPECT_EQ(MakeNativeEngine()->Explain(half).sentence, "the pool has no nodes");
 }
 
 TEST_F(NativeEngineTest, ConditionTaintsAreBusyNotUnsatisfiable) {

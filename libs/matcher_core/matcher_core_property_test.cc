@@ -104,7 +104,8 @@ class LogWriter {
   static std::string Name(Random& random) { return "n" + std::to_string(Roll(random, 12)); }
   static std::string Job(Random& random) { return "job" + std::to_string(Roll(random, 20)); }
   static std::string Policy(Random& random) {
-    return std::vector<std::string>{"first", "lonode", "hinode", "packed", "", "unknown"}[Roll(random, 6)];
+    return std::vector<std::string>{
+        "first", "lonode", "hinode", "packed", "", "unknown"}[Roll(random, 6)];
   }
 
   static std::vector<std::string> Levels(Random& random) {

@@ -310,7 +310,8 @@ TEST_F(MatcherCoreTest, Configuration) {
   Feed(Upserted(MakeNode("b", 1000)));
   Feed(Configured("lonode"));
   const uint64_t before = core_.Fingerprint();
-  EXPECT_THAT(Message(Handle(Configured("best"))), HasSubstr("knows first, lonode, hinode, packed"));
+  EXPECT_THAT(Message(Handle(Configured("best"))),
+              HasSubstr("knows first, lonode, hinode, packed"));
   Envelope fluxion = Configured("first");
   fluxion.mutable_pool_configured()->set_engine("fluxion");
   EXPECT_TRUE(IsPoison(Handle(fluxion)));

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Plays a set that is not in the repository, where it is there.
 #
-#   shared_set.sh FLUXQUEUE DIR      exit 77, which ctest takes for "skipped", when there is no DIR
+#   shared_set.sh FLUXQUEUE DIR [OPTION…]      exit 77, which ctest takes for "skipped", when there is no DIR
 set -euo pipefail
 
 if [[ ! -e $2/scenarios.jsonl ]]; then
   echo "skipped: $2 is not there"
   exit 77
 fi
-exec "$1" conformance "$2" -v
+fluxqueue=$1
+shift
+exec "$fluxqueue" conformance "$@" -v

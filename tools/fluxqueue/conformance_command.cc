@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/conformance/fluxion_target.h"
 #include "libs/conformance/scenario.h"
 
 #include "tools/fluxqueue/commands.h"
@@ -39,7 +40,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& name) {
   return content.str();
 }
 
-absl::StatusOr<Set> Play(const std::string& directory) {
+absl::StatusOr<Set> Play(const std::string& directory, const conformance::MakeTarget& make) {
   Set set;
   set.directory = directory;
   ASSIGN_OR_RETURN(const std::string lines, ReadFile(directory + "/scenarios.jsonl"));
@@ -47,7 +48,7 @@ absl::StatusOr<Set> Play(const std::string& directory) {
   std::string line;
   while (std::getline(stream, line)) {
     const auto read = [&](const std::string& name) { return ReadFile(directory + "/" + name); };
-    absl::StatusOr<ScenarioResult> result = conformance::PlayScenario(line, read);
+    absl::StatusOr<ScenarioResult> result = conformance::PlayScenario(line, read, make);
     if (!result.ok()) {
       return Annotate(result.status(),
                       fmt::format("{}/scenarios.jsonl:{}", directory, set.scenarios.size() + 1));
@@ -101,12 +102,13 @@ void Print(const Set& set, bool verbose) {
 }
 
 absl::StatusOr<int> Run(const Context& context,
+                        const conformance::MakeTarget& make,
                         const std::vector<std::string>& directories,
                         bool verbose) {
   bool equal = true;
   json report = json::array();
   for (const std::string& directory : directories) {
-    ASSIGN_OR_RETURN(const Set set, Play(directory));
+    ASSIGN_OR_RETURN(const Set set, Play(directory, make));
     equal = equal && set.Count(&ScenarioResult::same_placement) == set.scenarios.size();
     if (context.json()) {
       report.push_back(ToJson(set));
@@ -123,29 +125,44 @@ absl::StatusOr<int> Run(const Context& context,
 void RegisterConformance(CLI::App& app, Context& context) {
   struct Options {
     std::vector<std::string> directories;
+    std::string engine;
     std::string library;
     bool verbose = false;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
-      "conformance", "Play recorded answers of Fluxion on the graph engine; exit 1 if one differs");
-  sub->add_option(
-         "DIR",
-         options->directories,
-         "A set: scenarios.jsonl, graphs and jobspecs; or, with --library, transcripts.jsonl.gz")
+      "conformance", "Play recorded answers of Fluxion on an engine; exit 1 if one differs");
+  sub->add_option("DIR",
+                  options->directories,
+                  "A set: scenarios.jsonl, graphs and jobspecs; or, with only --library, "
+                  "transcripts.jsonl.gz")
       ->required()
       ->check(CLI::ExistingDirectory);
-  sub->add_option("--library",
-                  options->library,
-                  "Play recorded calls on this library with Fluxion's C interface instead");
+  sub->add_option("--engine", options->engine, "Play scenarios on it (default: native)")
+      ->check(CLI::IsMember({"native", "fluxion"}));
+  sub->add_option(
+      "--library",
+      options->library,
+      "A library with Fluxion's C interface: the engine fluxion's; without --engine, play "
+      "recorded calls on it");
   sub->add_flag(
       "-v,--verbose", options->verbose, "Show where each scenario or sequence first differs");
   sub->callback([&context, options] {
     context.command = [&context, options]() -> absl::StatusOr<int> {
-      if (!options->library.empty()) {
+      if (options->engine == "fluxion") {
+        if (options->library.empty()) {
+          return InvalidArgument("--engine fluxion: --library must name libreapi_cli.so");
+        }
+        ASSIGN_OR_RETURN(auto library, fluxion::Library::Open(options->library));
+        return Run(context,
+                   conformance::MakeFluxionTargets(std::move(library)),
+                   options->directories,
+                   options->verbose);
+      }
+      if (options->engine.empty() && !options->library.empty()) {
         return PlayTranscripts(context, options->library, options->directories, options->verbose);
       }
-      return Run(context, options->directories, options->verbose);
+      return Run(context, conformance::MakeNativeTarget, options->directories, options->verbose);
     };
   });
 }

@@ -1,10 +1,11 @@
-#include "libs/graph/native_engine.h"
+#include "libs/graph/booked_engine.h"
 
 #include <algorithm>
 #include <set>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/graph/cluster_graph.h"
 #include "libs/graph/explanation.h"
 
 namespace fluxqueue::graph {
@@ -49,41 +50,41 @@ size_t DevicesOf(const SlotGroup& slots) {
 }  // namespace
 
 std::unique_ptr<Engine> MakeNativeEngine() {
-  return std::make_unique<NativeEngine>();
+  return std::make_unique<BookedEngine>(MakeClusterGraph);
 }
 
-NativeEngine::NativeEngine() : graph_(&table_) {}
+BookedEngine::BookedEngine(const MakePlacer& make) : placer_(make(&table_)) {}
 
 // ---- the graph
 
-ClusterGraph& NativeEngine::Graph() {
-  if (graph_.is_stale()) {
-    graph_.Rebuild();
-    for (const auto& [key, allocation] : allocations_) HoldInGraph(allocation);
+Placer& BookedEngine::UpToDate() {
+  if (placer_->is_stale()) {
+    placer_->Rebuild();
+    for (const auto& [key, allocation] : allocations_) HoldInPlacer(allocation);
   }
-  return graph_;
+  return *placer_;
 }
 
-absl::Status NativeEngine::SetPolicy(std::string_view policy) {
-  UndoPolicy undo{graph_.policy()};
-  RETURN_IF_ERROR(graph_.SetPolicy(policy));
+absl::Status BookedEngine::SetPolicy(std::string_view policy) {
+  UndoPolicy undo{placer_->policy()};
+  RETURN_IF_ERROR(placer_->SetPolicy(policy));
   Record(std::move(undo));
   return absl::OkStatus();
 }
 
-absl::Status NativeEngine::SetLevels(const std::vector<std::string>& levels) {
+absl::Status BookedEngine::SetLevels(const std::vector<std::string>& levels) {
   ASSIGN_OR_RETURN(std::vector<Level> parsed, ParseLevels(levels));
-  Record(UndoLevels{graph_.levels()});
-  graph_.SetLevels(std::move(parsed));
+  Record(UndoLevels{placer_->levels()});
+  placer_->SetLevels(std::move(parsed));
   return absl::OkStatus();
 }
 
-void NativeEngine::Expect(const Jobspec& jobspec, int64_t jobs) {
+void BookedEngine::Expect(const Jobspec& jobspec, int64_t jobs) {
   Record(UndoExpect{jobspec, jobs});
-  graph_.Expect(jobspec, jobs);
+  placer_->Expect(jobspec, jobs);
 }
 
-absl::Status NativeEngine::AddNode(NodeSpec node) {
+absl::Status BookedEngine::AddNode(NodeSpec node) {
   if (table_.Find(node.name) != nullptr) {
     return MakeStatus(
         absl::StatusCode::kFailedPrecondition, "node {} is in the graph already", node.name);
@@ -95,11 +96,11 @@ absl::Status NativeEngine::AddNode(NodeSpec node) {
                       node.ordinal);
   }
   Record(UndoAdd{node.name});
-  graph_.Add(table_.Add(std::move(node)));
+  placer_->Add(table_.Add(std::move(node)));
   return absl::OkStatus();
 }
 
-absl::StatusOr<NodeChange> NativeEngine::UpdateNode(NodeSpec spec) {
+absl::StatusOr<NodeChange> BookedEngine::UpdateNode(NodeSpec spec) {
   Node* node = table_.Find(spec.name);
   if (node == nullptr) {
     return MakeStatus(absl::StatusCode::kNotFound, "node {} is not in the graph", spec.name);
@@ -120,12 +121,12 @@ absl::StatusOr<NodeChange> NativeEngine::UpdateNode(NodeSpec spec) {
        AnyGrew(before.resources, spec.resources) || AnyGrew(spec.foreign, before.foreign));
   NodeSpec replaced = before;
   table_.Replace(node, std::move(spec));
-  graph_.Update(node, replaced);
+  placer_->Update(node, replaced);
   Record(UndoUpdate{std::move(replaced)});
   return change;
 }
 
-absl::StatusOr<std::vector<AllocationKey>> NativeEngine::RemoveNode(std::string_view name) {
+absl::StatusOr<std::vector<AllocationKey>> BookedEngine::RemoveNode(std::string_view name) {
   Node* node = table_.Find(name);
   if (node == nullptr) {
     return MakeStatus(absl::StatusCode::kNotFound, "node {} is not in the graph", name);
@@ -143,7 +144,7 @@ absl::StatusOr<std::vector<AllocationKey>> NativeEngine::RemoveNode(std::string_
       if (broken.empty() || broken.back() != key) broken.push_back(key);
     }
   }
-  graph_.Remove(node);
+  placer_->Remove(node);
   undo.node = table_.Take(node);
   Record(std::move(undo));
   return broken;
@@ -151,7 +152,7 @@ absl::StatusOr<std::vector<AllocationKey>> NativeEngine::RemoveNode(std::string_
 
 // ---- the match
 
-std::optional<std::vector<std::vector<Need>>> NativeEngine::NeedsOf(const Jobspec& jobspec) const {
+std::optional<std::vector<std::vector<Need>>> BookedEngine::NeedsOf(const Jobspec& jobspec) const {
   std::vector<std::vector<Need>> needs;
   for (const SlotGroup& group : jobspec.groups) {
     std::optional<std::vector<Need>> of_slot = table_.NeedsOf(group.request);
@@ -161,7 +162,7 @@ std::optional<std::vector<std::vector<Need>>> NativeEngine::NeedsOf(const Jobspe
   return needs;
 }
 
-Outcome NativeEngine::Match(const MatchRequest& request) {
+Outcome BookedEngine::Match(const MatchRequest& request) {
   const bool allocates = request.operation != Operation::kSatisfiability;
   if (allocates) {
     if (const Placement* held = Find(request.key); held != nullptr) {
@@ -170,21 +171,21 @@ Outcome NativeEngine::Match(const MatchRequest& request) {
   }
   std::optional<std::vector<std::vector<Need>>> needs = NeedsOf(request.jobspec);
   if (allocates && needs) {
-    const auto shares = Graph().Match(next_number_, request.jobspec);
+    const auto shares = UpToDate().Match(next_number_, request.jobspec);
     if (shares) {
       return {OutcomeKind::kAllocated, &Allocate(request, *std::move(needs), *shares)};
     }
   }
   if (request.operation == Operation::kAllocate) return {OutcomeKind::kBusy, nullptr};
-  if (!needs || !Graph().CouldEver(request.jobspec)) {
+  if (!needs || !UpToDate().CouldEver(request.jobspec)) {
     return {OutcomeKind::kUnsatisfiable, nullptr};
   }
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
 }
 
-const Placement& NativeEngine::Allocate(const MatchRequest& request,
+const Placement& BookedEngine::Allocate(const MatchRequest& request,
                                         std::vector<std::vector<Need>> needs,
-                                        const ClusterGraph::Shares& shares) {
+                                        const Placer::Shares& shares) {
   Allocation& allocation = allocations_[request.key];
   allocation.number = next_number_;
   next_number_ += needs.size();
@@ -193,10 +194,10 @@ const Placement& NativeEngine::Allocate(const MatchRequest& request,
   allocation.placement.duration_s = request.duration_s;
   allocation.placement.slots.reserve(request.jobspec.slots);
   allocation.nodes.reserve(request.jobspec.slots);
-  for (const ClusterGraph::Share& share : shares) {
+  for (const Placer::Share& share : shares) {
     table_.Hold(share.node, needs[share.group], share.slots);
     table_.HoldDevices(share.node, share.devices, OfEachDevice(needs[share.group]));
-    graph_.Reorder(share.node);
+    placer_->Reorder(share.node);
     for (int64_t i = 0; i < share.slots; ++i) {
       const uint32_t slot = static_cast<uint32_t>(allocation.nodes.size());
       allocation.placement.slots.push_back({slot, share.node->spec.name, false});
@@ -212,11 +213,11 @@ const Placement& NativeEngine::Allocate(const MatchRequest& request,
   return allocation.placement;
 }
 
-Explanation NativeEngine::Explain(const Jobspec& jobspec) const {
-  return ExplainShortfall(jobspec, table_, graph_.levels(), graph_.LevelsInUse());
+Explanation BookedEngine::Explain(const Jobspec& jobspec) const {
+  return ExplainShortfall(jobspec, table_, placer_->levels(), placer_->LevelsInUse());
 }
 
-std::vector<Holder> NativeEngine::HoldersOf(const Jobspec& jobspec, const Explanation& why) const {
+std::vector<Holder> BookedEngine::HoldersOf(const Jobspec& jobspec, const Explanation& why) const {
   std::vector<Holder> holders;
   if (why.resource.empty()) return holders;
   const auto counts = [&](const Node* node) {
@@ -250,7 +251,7 @@ std::vector<Holder> NativeEngine::HoldersOf(const Jobspec& jobspec, const Explan
 
 // ---- what is held
 
-void NativeEngine::HoldSlot(const Allocation& allocation,
+void BookedEngine::HoldSlot(const Allocation& allocation,
                             size_t slot,
                             Node* node,
                             int64_t direction) {
@@ -263,41 +264,41 @@ void NativeEngine::HoldSlot(const Allocation& allocation,
   table_.HoldDevices(node, devices, direction * OfEachDevice(allocation.needs[group]));
 }
 
-void NativeEngine::HoldLive(const Allocation& allocation, int64_t direction) {
+void BookedEngine::HoldLive(const Allocation& allocation, int64_t direction) {
   for (size_t slot = 0; slot < allocation.nodes.size(); ++slot) {
     Node* node = allocation.nodes[slot];
     if (node == nullptr) continue;
     HoldSlot(allocation, slot, node, direction);
-    graph_.Reorder(node);
+    placer_->Reorder(node);
   }
   if (direction > 0) {
-    HoldInGraph(allocation);
+    HoldInPlacer(allocation);
   } else {
-    graph_.Release(allocation.number, allocation.needs.size());
+    placer_->Release(allocation.number, allocation.needs.size());
   }
 }
 
-void NativeEngine::HoldInGraph(const Allocation& allocation) {
+void BookedEngine::HoldInPlacer(const Allocation& allocation) {
   const std::vector<uint32_t> group_of = GroupsOfSlots(allocation.placement.groups);
   // By group of slots and ordinal.
-  std::map<std::pair<uint32_t, uint64_t>, ClusterGraph::Share> by_node;
+  std::map<std::pair<uint32_t, uint64_t>, Placer::Share> by_node;
   for (size_t slot = 0; slot < allocation.nodes.size(); ++slot) {
     Node* node = allocation.nodes[slot];
     if (node == nullptr) continue;
     const uint32_t group = group_of[slot];
-    ClusterGraph::Share& share =
-        by_node.try_emplace({group, node->spec.ordinal}, ClusterGraph::Share{node, group, 0})
+    Placer::Share& share =
+        by_node.try_emplace({group, node->spec.ordinal}, Placer::Share{node, group, 0})
             .first->second;
     ++share.slots;
     const std::vector<uint32_t>& devices = allocation.placement.slots[slot].devices;
     share.devices.insert(share.devices.end(), devices.begin(), devices.end());
   }
-  ClusterGraph::Shares shares;
+  Placer::Shares shares;
   for (const auto& [where, share] : by_node) shares.push_back(share);
-  graph_.Hold(allocation.number, shares, allocation.needs);
+  placer_->Hold(allocation.number, shares, allocation.needs);
 }
 
-bool NativeEngine::Release(const AllocationKey& key) {
+bool BookedEngine::Release(const AllocationKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return false;
   HoldLive(found->second, -1);
@@ -306,7 +307,7 @@ bool NativeEngine::Release(const AllocationKey& key) {
   return true;
 }
 
-std::vector<uint32_t> NativeEngine::ReleaseSlots(const AllocationKey& key,
+std::vector<uint32_t> BookedEngine::ReleaseSlots(const AllocationKey& key,
                                                  const std::vector<uint32_t>& slots) {
   std::vector<uint32_t> released;
   const auto found = allocations_.find(key);
@@ -317,18 +318,18 @@ std::vector<uint32_t> NativeEngine::ReleaseSlots(const AllocationKey& key,
     if (slot >= allocation.nodes.size() || allocation.nodes[slot] == nullptr) continue;
     Node* node = std::exchange(allocation.nodes[slot], nullptr);
     HoldSlot(allocation, slot, node, -1);
-    graph_.Reorder(node);
+    placer_->Reorder(node);
     allocation.placement.slots[slot].released = true;
     undo.slots.emplace_back(slot, node);
     released.push_back(slot);
   }
   if (released.empty()) return released;
-  HoldInGraph(allocation);
+  HoldInPlacer(allocation);
   Record(std::move(undo));
   return released;
 }
 
-absl::Status NativeEngine::Restore(const AllocationKey& key, const Placement& placement) {
+absl::Status BookedEngine::Restore(const AllocationKey& key, const Placement& placement) {
   const auto fail = [&key](std::string_view what) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       "job {} attempt {} part {}: {}",
@@ -371,12 +372,12 @@ absl::Status NativeEngine::Restore(const AllocationKey& key, const Placement& pl
   return absl::OkStatus();
 }
 
-const Placement* NativeEngine::Find(const AllocationKey& key) const {
+const Placement* BookedEngine::Find(const AllocationKey& key) const {
   const auto found = allocations_.find(key);
   return found == allocations_.end() ? nullptr : &found->second.placement;
 }
 
-std::vector<AllocationKey> NativeEngine::KeysOf(std::string_view job_id) const {
+std::vector<AllocationKey> BookedEngine::KeysOf(std::string_view job_id) const {
   std::vector<AllocationKey> keys;
   auto next = allocations_.lower_bound(AllocationKey{std::string(job_id), 0, 0});
   for (; next != allocations_.end() && next->first.job_id == job_id; ++next) {
@@ -387,21 +388,21 @@ std::vector<AllocationKey> NativeEngine::KeysOf(std::string_view job_id) const {
 
 // -------------------------------------------------------------------------------------------- undo
 
-void NativeEngine::Record(Undo undo) {
+void BookedEngine::Record(Undo undo) {
   if (recording_) journal_.push_back(std::move(undo));
 }
 
-void NativeEngine::Checkpoint() {
+void BookedEngine::Checkpoint() {
   CHECK(!recording_, "Checkpoint within a checkpoint");
   recording_ = true;
 }
 
-void NativeEngine::Commit() {
+void BookedEngine::Commit() {
   recording_ = false;
   journal_.clear();
 }
 
-void NativeEngine::Rollback() {
+void BookedEngine::Rollback() {
   recording_ = false;
   while (!journal_.empty()) {
     std::visit([this](auto& undo) { TakeBack(undo); }, journal_.back());
@@ -409,35 +410,35 @@ void NativeEngine::Rollback() {
   }
 }
 
-void NativeEngine::TakeBack(UndoPolicy& undo) {
-  CHECK(graph_.SetPolicy(undo.before).ok());
+void BookedEngine::TakeBack(UndoPolicy& undo) {
+  CHECK(placer_->SetPolicy(undo.before).ok());
 }
 
-void NativeEngine::TakeBack(UndoLevels& undo) {
-  graph_.SetLevels(std::move(undo.before));
+void BookedEngine::TakeBack(UndoLevels& undo) {
+  placer_->SetLevels(std::move(undo.before));
 }
 
-void NativeEngine::TakeBack(UndoExpect& undo) {
-  graph_.Expect(undo.jobspec, -undo.jobs);
+void BookedEngine::TakeBack(UndoExpect& undo) {
+  placer_->Expect(undo.jobspec, -undo.jobs);
 }
 
-void NativeEngine::TakeBack(UndoAdd& undo) {
+void BookedEngine::TakeBack(UndoAdd& undo) {
   Node* node = table_.Find(undo.name);
-  graph_.Remove(node);
+  placer_->Remove(node);
   table_.Take(node);
 }
 
-void NativeEngine::TakeBack(UndoUpdate& undo) {
+void BookedEngine::TakeBack(UndoUpdate& undo) {
   Node* node = table_.Find(undo.before.name);
   NodeSpec replaced = node->spec;
   table_.Replace(node, std::move(undo.before));
-  graph_.Update(node, replaced);
+  placer_->Update(node, replaced);
 }
 
-void NativeEngine::TakeBack(UndoRemove& undo) {
+void BookedEngine::TakeBack(UndoRemove& undo) {
   Node* node = undo.node.get();
   table_.PutBack(std::move(undo.node));
-  graph_.Add(node);
+  placer_->Add(node);
   std::set<AllocationKey> keys;
   for (const auto& [key, slot] : undo.slots) {
     Allocation& allocation = allocations_.at(key);
@@ -446,30 +447,30 @@ void NativeEngine::TakeBack(UndoRemove& undo) {
     HoldSlot(allocation, slot, node, 1);
     keys.insert(key);
   }
-  for (const AllocationKey& key : keys) HoldInGraph(allocations_.at(key));
-  graph_.Reorder(node);
+  for (const AllocationKey& key : keys) HoldInPlacer(allocations_.at(key));
+  placer_->Reorder(node);
 }
 
-void NativeEngine::TakeBack(UndoAllocate& undo) {
+void BookedEngine::TakeBack(UndoAllocate& undo) {
   const auto found = allocations_.find(undo.key);
   HoldLive(found->second, -1);
   allocations_.erase(found);
 }
 
-void NativeEngine::TakeBack(UndoRelease& undo) {
+void BookedEngine::TakeBack(UndoRelease& undo) {
   HoldLive(undo.allocation, 1);
   allocations_.emplace(undo.key, std::move(undo.allocation));
 }
 
-void NativeEngine::TakeBack(UndoReleaseSlots& undo) {
+void BookedEngine::TakeBack(UndoReleaseSlots& undo) {
   Allocation& allocation = allocations_.at(undo.key);
   for (const auto& [slot, node] : undo.slots) {
     allocation.nodes[slot] = node;
     allocation.placement.slots[slot].released = false;
     HoldSlot(allocation, slot, node, 1);
-    graph_.Reorder(node);
+    placer_->Reorder(node);
   }
-  HoldInGraph(allocation);
+  HoldInPlacer(allocation);
 }
 
 }  // namespace fluxqueue::graph

@@ -1,13 +1,5 @@
-// The engine for Kubernetes: nodes and slots in, placements out.
-//
-// Where jobs go is decided on a graph (cluster_graph.h); this class keeps the books by name beside
-// it: who holds what, and how to take a batch back.
-//
-// Policies: `lonode` and `hinode` as in match_policy.h. `first` tries nodes, and the zones and
-// racks above them, by what is free on them now: those that hold nothing of ours first, then by
-// free cpu, greatest first; the last among equals (of nodes the greatest ordinal). (Fluxion's goes
-// by what was free when a node was last used, which cannot be restored after a restart.) Each
-// visited node is filled with as many slots as fit before the next is visited.
+// An engine that keeps the books by name (who holds what, and how to take a batch back) and leaves
+// it to a placer where jobs go: the cluster's graph in the native engine.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +13,17 @@
 #include <variant>
 #include <vector>
 
-#include "libs/graph/cluster_graph.h"
 #include "libs/graph/engine.h"
 #include "libs/graph/node_table.h"
+#include "libs/graph/placer.h"
 
 namespace fluxqueue::graph {
 
-class NativeEngine final : public Engine {
+class BookedEngine final : public Engine {
  public:
-  NativeEngine();
-  NativeEngine(const NativeEngine&) = delete;
-  NativeEngine& operator=(const NativeEngine&) = delete;
+  explicit BookedEngine(const MakePlacer& make);
+  BookedEngine(const BookedEngine&) = delete;
+  BookedEngine& operator=(const BookedEngine&) = delete;
 
   absl::Status SetPolicy(std::string_view policy) override;
   absl::Status SetLevels(const std::vector<std::string>& levels) override;
@@ -63,7 +55,7 @@ class NativeEngine final : public Engine {
     Placement placement;
     std::vector<Node*> nodes;              // of each slot; null when it is released
     std::vector<std::vector<Need>> needs;  // of a slot, by group
-    JobNumber number = 0;                  // in the graph: of the first group's job
+    JobNumber number = 0;                  // to the placer: of the first group's job
   };
 
   // How to take back one change.
@@ -119,21 +111,21 @@ class NativeEngine final : public Engine {
   void TakeBack(UndoReleaseSlots& undo);
   void Record(Undo undo);
 
-  // The graph as it must be for a match.
-  ClusterGraph& Graph();
+  // The placer as it must be for a match.
+  Placer& UpToDate();
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
-                            const ClusterGraph::Shares& shares);
+                            const Placer::Shares& shares);
   // The books follow: `direction` 1: the slot holds what it asks for; −1: it gives it back.
   void HoldSlot(const Allocation& allocation, size_t slot, Node* node, int64_t direction);
   // The same of every live slot, in the graph too.
   void HoldLive(const Allocation& allocation, int64_t direction);
-  void HoldInGraph(const Allocation& allocation);
+  void HoldInPlacer(const Allocation& allocation);
 
   NodeTable table_;
-  ClusterGraph graph_;
+  std::unique_ptr<Placer> placer_;
   JobNumber next_number_ = 1;
   std::map<AllocationKey, Allocation> allocations_;
   bool recording_ = false;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
+#include "libs/graph/booked_engine.h"
 #include "libs/graph/fnv.h"
-#include "libs/graph/native_engine.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -87,7 +87,7 @@ Amounts HeldOn(const Node& node, const std::vector<std::string>& resources) {
 
 }  // namespace
 
-std::vector<NodeUsage> NativeEngine::UsageByNode() const {
+std::vector<NodeUsage> BookedEngine::UsageByNode() const {
   std::vector<NodeUsage> usage;
   for (const auto& [ordinal, node] : table_.nodes()) {
     usage.push_back({node->spec.name,
@@ -98,7 +98,7 @@ std::vector<NodeUsage> NativeEngine::UsageByNode() const {
   return usage;
 }
 
-std::vector<ResourceUsage> NativeEngine::Usage() const {
+std::vector<ResourceUsage> BookedEngine::Usage() const {
   std::map<std::string, ResourceUsage> sums;
   for (const NodeUsage& node : UsageByNode()) {
     for (const ResourceUsage& one : node.resources) {
@@ -115,11 +115,11 @@ std::vector<ResourceUsage> NativeEngine::Usage() const {
   return usage;
 }
 
-uint64_t NativeEngine::Fingerprint() const {
+uint64_t BookedEngine::Fingerprint() const {
   Fnv hash;
-  hash.Add(graph_.expected().Fingerprint());
-  hash.Add(graph_.policy());
-  for (const Level& level : graph_.levels()) {
+  hash.Add(placer_->expected().Fingerprint());
+  hash.Add(placer_->policy());
+  for (const Level& level : placer_->levels()) {
     hash.Add(level.name);
     hash.Add(level.label);
   }

@@ -1,0 +1,80 @@
+// Where the slots of a job go, and whatever that is decided on. The books, by name and with undo,
+// are kept by the engine that asks it (booked_engine.h): what a placer knows follows from them, and
+// can be made anew at any time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libs/graph/expected_work.h"
+#include "libs/graph/graph_state.h"
+#include "libs/graph/jobspec.h"
+#include "libs/graph/levels.h"
+#include "libs/graph/node_table.h"
+
+#include "absl/status/status.h"
+
+namespace fluxqueue::graph {
+
+class Placer {
+ public:
+  // Equal slots on one node.
+  struct Share {
+    Node* node = nullptr;
+    uint32_t group = 0;  // of the jobspec's slots
+    int64_t slots = 0;
+    // Of one slot after the other, when they ask for GPUs in parts.
+    std::vector<uint32_t> devices = {};
+  };
+  using Shares = std::vector<Share>;
+
+  virtual ~Placer() = default;
+
+  // InvalidArgument, with the names that are known.
+  virtual absl::Status SetPolicy(std::string_view policy) = 0;
+  virtual const std::string& policy() const = 0;
+  virtual void SetLevels(std::vector<Level> levels) = 0;
+  virtual const std::vector<Level>& levels() const = 0;
+  // Those of them that some node's label names.
+  virtual std::vector<Level> LevelsInUse() const = 0;
+  // So many jobs like this one are known more than before.
+  virtual void Expect(const Jobspec& jobspec, int64_t jobs) = 0;
+  virtual const ExpectedWork& expected() const = 0;
+
+  // The node has come, has changed (all but its name and ordinal), is going.
+  virtual void Add(Node* node) = 0;
+  virtual void Update(Node* node, const NodeSpec& before) = 0;
+  virtual void Remove(Node* node) = 0;
+  // What is free on it has changed.
+  virtual void Reorder(Node* node) = 0;
+
+  // To be made anew, and then all that is held to be held again, before the next Match or
+  // CouldEver.
+  virtual bool is_stale() const = 0;
+  virtual void Rebuild() = 0;
+
+  // Holds all slots of the jobspec as jobs `first` … `first` + groups − 1; or none. The shares of
+  // each group follow on each other, in the policy's order, which keeps those of one zone or rack
+  // together.
+  virtual std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec) = 0;
+  // Whether it would fit if all nodes were up and nothing were held.
+  virtual bool CouldEver(const Jobspec& jobspec) = 0;
+
+  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held.
+  // `needs`: of a slot, by group. Nothing when it is stale: see Rebuild.
+  virtual void Hold(JobNumber first,
+                    const Shares& shares,
+                    std::span<const std::vector<Need>> needs) = 0;
+  virtual void Release(JobNumber first, size_t groups) = 0;
+};
+
+// `table` must outlive it; where its nodes are may be written to them.
+using MakePlacer = std::function<std::unique_ptr<Placer>(NodeTable* table)>;
+
+}  // namespace fluxqueue::graph
