@@ -325,9 +325,11 @@ absl::StatusOr<VertexId> FindVertex(const json& node,
   const auto v = graph.FindPath(path);
   if (!v.has_value()) return InvalidArgument("{}: the graph has no path \"{}\"", place, path);
   const Vertex& vertex = graph.vertex(*v);
+  const bool is_share = vertex.divisible && named.size < vertex.size;
   const bool same = names->types()[named.type] == graph.TypeName(*v) &&
                     named.basename == vertex.basename && named.name == vertex.name &&
-                    named.id == vertex.id && named.rank == vertex.rank && named.size == vertex.size;
+                    named.id == vertex.id && named.rank == vertex.rank &&
+                    (named.size == vertex.size || is_share);
   if (same) return *v;
   return InvalidArgument(
       "{}: \"{}\" is not as it is in the graph (type, basename, name, id, rank, size)",

@@ -35,7 +35,7 @@ absl::StatusOr<ResourceGraph> ParseJgf(std::string_view text);
 
 // The vertices of `graph` that the text names, which may be a part of it (what a job gives back).
 // InvalidArgument also when one is not in the graph, or is there with another type, basename, name,
-// id, rank or size.
+// id, rank or size (of what is divisible: with a lesser one).
 absl::StatusOr<std::vector<VertexId>> FindJgfVertices(std::string_view text,
                                                       const ResourceGraph& graph);
 

@@ -14,15 +14,13 @@ int64_t Times(int64_t count, int64_t amount) {
   return std::min(product, kMaxNeed);
 }
 
-// Adds what `level` needs to what all of its siblings need: the least that can be meant.
-void SumUp(const RequestLevel& level, const PruneFilters& filters, std::map<TypeId, int64_t>* sum) {
-  const auto count = static_cast<int64_t>(level.request->count.min);
-  const auto add = [sum](TypeId type, int64_t amount) {
-    int64_t& total = (*sum)[type];
-    total = std::min(total + amount, kMaxNeed);
-  };
-  if (filters.Tracks(level.type)) add(level.type, count);
-  for (const auto& [type, amount] : level.below) add(type, Times(count, amount));
+// Types of which some vertex is contained by several others.
+std::set<TypeId> SharedTypes(const ResourceGraph& graph) {
+  std::set<TypeId> types;
+  for (VertexId v = 0; graph.has_shared() && v < graph.vertices().size(); ++v) {
+    if (graph.IsShared(v)) types.insert(graph.vertex(v).type);
+  }
+  return types;
 }
 
 // The same for a slot whose sibling slots are alternatives.
@@ -40,7 +38,7 @@ void TakeLeast(const RequestLevel& slot, std::map<TypeId, int64_t>* sum) {
 class Resolver {
  public:
   Resolver(const ResourceGraph& graph, const PruneFilters& filters, TraverserKind traverser)
-      : graph_(graph), filters_(filters), traverser_(traverser) {}
+      : graph_(graph), filters_(filters), traverser_(traverser), shared_(SharedTypes(graph)) {}
 
   std::vector<RequestLevel> Resolve(const std::vector<ResourceRequest>& requests,
                                     std::map<TypeId, int64_t>* sum,
@@ -57,7 +55,7 @@ class Resolver {
       if (traverser_ == TraverserKind::kFlexible && level.is_slot()) {
         TakeLeast(level, sum);
       } else {
-        SumUp(level, filters_, sum);
+        SumUp(level, sum);
       }
       levels.push_back(std::move(level));
     }
@@ -65,9 +63,24 @@ class Resolver {
   }
 
  private:
+  // Adds what `level` needs to what all of its siblings need: the least that can be meant. What is
+  // shared may be the same for each vertex of the level.
+  void SumUp(const RequestLevel& level, std::map<TypeId, int64_t>* sum) const {
+    const auto count = static_cast<int64_t>(level.request->count.min);
+    const auto add = [sum](TypeId type, int64_t amount) {
+      int64_t& total = (*sum)[type];
+      total = std::min(total + amount, kMaxNeed);
+    };
+    if (filters_.Tracks(level.type)) add(level.type, count);
+    for (const auto& [type, amount] : level.below) {
+      add(type, shared_.contains(type) ? amount : Times(count, amount));
+    }
+  }
+
   const ResourceGraph& graph_;
   const PruneFilters& filters_;
   TraverserKind traverser_;
+  std::set<TypeId> shared_;
   uint32_t lists_ = 0;
 };
 

@@ -25,8 +25,6 @@ using nlohmann::json;
 constexpr int kMaxDepth = 16;
 // Of ranks and ids: what the graph itself allows (jgf.h).
 constexpr int64_t kMaxNumber = INT32_MAX;
-// The end of a job without one, and of all times: a hundred years.
-constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
 
 using Ids = std::vector<int64_t>;  // sorted, each once
 
@@ -222,7 +220,9 @@ absl::Status AddJgf(const json& part, const ResourceGraph& graph, Assembly* asse
           "{}.metadata.exclusive: must be true or false, is {}", place, flag->dump());
     }
     const bool exclusive = flag != metadata.end() && flag->get<bool>();
-    if (!assembly->Add(vertices[i], graph.vertex(vertices[i]).size, exclusive)) {
+    // Of what is divisible, a part; else its size.
+    const int64_t amount = metadata.value("size", int64_t{1});
+    if (!assembly->Add(vertices[i], amount, exclusive)) {
       return InvalidArgument("{}: \"{}\" stands twice", place, graph.PathOf(vertices[i]));
     }
   }

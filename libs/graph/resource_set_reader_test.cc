@@ -10,6 +10,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/general_engine.h"
+#include "libs/graph/jgf.h"
 #include "libs/graph/resource_set.h"
 #include "libs/graph/synthetic_graphs.h"
 
@@ -76,6 +77,31 @@ TEST_F(ResourceSetReaderTest, WhatWasWrittenWithItsGraphIsHeldAgain) {
     ASSERT_TRUE(engine_->Restore(1, read->holding).ok());
     EXPECT_EQ(engine_->Fingerprint(), fingerprint);
     EXPECT_EQ(WriteResourceSet(graph(), *engine_->Find(1), SetFormat::kRv1), written);
+    ASSERT_TRUE(engine_->Cancel(1));
+  }
+}
+
+TEST_F(ResourceSetReaderTest, AmountsOfWhatIsDividedComeBack) {
+  auto graph = ParseJgf(R"({"graph": {"nodes": [
+      {"id": "0", "metadata": {"type": "cluster", "id": 0, "paths": {"containment": "/cluster0"}}},
+      {"id": "1", "metadata": {"type": "node", "rank": 0, "id": 0,
+                               "paths": {"containment": "/cluster0/node0"}}},
+      {"id": "2", "metadata": {"type": "memory", "rank": 0, "id": 0, "size": 8, "divisible": true,
+                               "paths": {"containment": "/cluster0/node0/memory0"}}}],
+      "edges": [{"source": "0", "target": "1"}, {"source": "1", "target": "2"}]}})");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  auto engine = GeneralEngine::Make(*std::move(graph), {});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  engine_ = *std::move(engine);
+  for (const int amount : {1, 3, 8}) {
+    const Holding before = Allocate(
+        1,
+        fmt::format("[{{type: slot, count: 1, label: a, with: [{{type: memory, count: {}}}]}}]",
+                    amount));
+    const auto read =
+        ReadResourceSet(WriteResourceSet(this->graph(), before, SetFormat::kRv1), this->graph());
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->holding.vertices, before.vertices);
     ASSERT_TRUE(engine_->Cancel(1));
   }
 }

@@ -83,11 +83,13 @@ JobRequest Request(const std::string& resources) {
 
 class SharedVerticesTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Begin("ALL:core"); }
+
+  void Begin(std::string_view prune_filters) {
     auto graph = ParseJgf(TinyContainers());
     ASSERT_TRUE(graph.ok()) << graph.status();
     auto engine =
-        GeneralEngine::Make(*std::move(graph), {.policy = "first", .prune_filters = "ALL:core"});
+        GeneralEngine::Make(*std::move(graph), {.policy = "first", .prune_filters = prune_filters});
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     empty_ = engine_->Fingerprint();
@@ -166,6 +168,14 @@ TEST_F(SharedVerticesTest, TwoContainersSpanTheSameNodesInOneJob) {
     EXPECT_EQ(Match(2, kBothContainersTheSameNodes).status, MatchStatus::kBusy);
     ExpectEmptyAfter({1});
   }
+}
+
+TEST_F(SharedVerticesTest, TheSumsOfNodesCountSharedOnesOnce) {
+  Begin("ALL:core,ALL:node");
+  ASSERT_EQ(Match(1, kBothContainersTheSameNodes).status, MatchStatus::kAllocated);
+  EXPECT_THAT(Held(1, "node"), ElementsAre("node0", "node1"));
+  EXPECT_EQ(Match(2, kOneContainerTwoNodes).status, MatchStatus::kBusy);
+  ExpectEmptyAfter({1});
 }
 
 TEST_F(SharedVerticesTest, TwoJobsShareTheNodesOfTheirContainers) {

@@ -111,9 +111,9 @@ std::unique_ptr<Session> Session::Clone() const {
   return clone;
 }
 
-Placement Session::PlacementOf(const Holding& holding) const {
-  return {
-      holding.reserved, holding.at_s, graph::WriteResourceSet(engine_->graph(), holding, format_)};
+Placement Session::PlacementOf(Holding holding) const {
+  std::string resources = graph::WriteResourceSet(engine_->graph(), holding, format_);
+  return {holding.reserved, holding.at_s, std::move(holding), std::move(resources)};
 }
 
 absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec, JobNumber job) {
@@ -127,7 +127,7 @@ absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec
   if (asked != MatchOperation::kSatisfiability && engine_->Find(job) != nullptr) {
     return MakeStatus(absl::StatusCode::kAlreadyExists, "job {} holds something already", job);
   }
-  ASSIGN_OR_RETURN(const graph::MatchAnswer answer, engine_->Match(asked, job, request));
+  ASSIGN_OR_RETURN(graph::MatchAnswer answer, engine_->Match(asked, job, request));
   switch (answer.status) {
     case MatchStatus::kBusy:
       return MakeStatus(
@@ -146,7 +146,7 @@ absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec
       if (asked == MatchOperation::kSatisfiability) return Placement{};
       break;
   }
-  Placement placement = PlacementOf(answer.holding);
+  Placement placement = PlacementOf(std::move(answer.holding));
   // What is only looked for is not reserved, whenever it would be.
   placement.reserved = answer.status == MatchStatus::kReserved;
   return placement;
@@ -180,12 +180,11 @@ absl::StatusOr<Placement> Session::Restore(JobNumber job, std::string_view resou
   if (engine_->Find(job) != nullptr) {
     return MakeStatus(absl::StatusCode::kAlreadyExists, "job {} holds something already", job);
   }
-  ASSIGN_OR_RETURN(const graph::ResourceSet set,
-                   graph::ReadResourceSet(resources, engine_->graph()));
+  ASSIGN_OR_RETURN(graph::ResourceSet set, graph::ReadResourceSet(resources, engine_->graph()));
   RETURN_IF_ERROR(CheckFree(set.holding));
   RETURN_IF_ERROR(engine_->Restore(job, set.holding));
   jobs_[job] = {set.holding.reserved ? JobMode::kReserved : JobMode::kAllocated, set.holding.at_s};
-  return PlacementOf(set.holding);
+  return PlacementOf(std::move(set.holding));
 }
 
 absl::Status Session::Cancel(JobNumber job) {
@@ -260,9 +259,14 @@ absl::StatusOr<std::optional<std::string>> Session::Find(
   if (format.has_value()) {
     ASSIGN_OR_RETURN(written, graph::ParseSetFormat(*format));
   }
+  ASSIGN_OR_RETURN(const Holding found, FindVertices(criteria));
+  if (found.vertices.empty()) return std::optional<std::string>();
+  return std::optional(graph::WriteResourceSet(engine_->graph(), found, written));
+}
+
+absl::StatusOr<Holding> Session::FindVertices(std::string_view criteria) const {
   ASSIGN_OR_RETURN(const graph::FindCriteria parsed, graph::FindCriteria::Parse(criteria));
   const std::vector<VertexId> found = engine_->FindVertices(parsed);
-  if (found.empty()) return std::optional<std::string>();
   const std::set<VertexId> vertices(found.begin(), found.end());
   const ResourceGraph& resources = engine_->graph();
   Holding holding;
@@ -277,7 +281,7 @@ absl::StatusOr<std::optional<std::string>> Session::Find(
     }
     holding.vertices.push_back({v, way, resources.vertex(v).size, true});
   }
-  return std::optional(graph::WriteResourceSet(resources, holding, written));
+  return holding;
 }
 
 absl::Status Session::AddSubgraph(std::string_view jgf) {
@@ -301,6 +305,10 @@ absl::StatusOr<bool> Session::IsUp(std::string_view path) const {
   const auto v = resources.FindPath(path);
   if (!v.has_value()) return InvalidArgument("the graph has no path \"{}\"", path);
   return resources.vertex(*v).up;
+}
+
+absl::Status Session::SetProperty(std::string_view path, std::string key, std::string value) {
+  return engine_->SetProperty(path, std::move(key), std::move(value));
 }
 
 }  // namespace fluxqueue::reapi

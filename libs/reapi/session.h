@@ -41,7 +41,8 @@ struct JobInfo {
 struct Placement {
   bool reserved = false;
   int64_t at_s = 0;
-  std::string resources;  // in the session's match format; empty: satisfiable, nothing was placed
+  graph::Holding holding;  // empty: satisfiable, nothing was placed
+  std::string resources;   // the same in the session's match format
 };
 
 class Session {
@@ -74,10 +75,15 @@ class Session {
 
   // NotFound for a job that never held anything.
   absl::StatusOr<JobInfo> Info(JobNumber job) const;
+  // All that ever held something.
+  const std::map<JobNumber, JobInfo>& jobs() const { return jobs_; }
 
   // Nothing: no vertex meets the criteria. `format`: the session's own when there is none.
   absl::StatusOr<std::optional<std::string>> Find(std::string_view criteria,
                                                   std::optional<std::string_view> format) const;
+
+  // As if they were held; empty when no vertex meets the criteria.
+  absl::StatusOr<graph::Holding> FindVertices(std::string_view criteria) const;
 
   absl::Status AddSubgraph(std::string_view jgf);
   // From the jobs that hold some of it, too; one that held nothing else goes on, holding nothing,
@@ -88,12 +94,16 @@ class Session {
   absl::Status SetUp(std::string_view path, bool up);
   // Whether the vertex was marked up.
   absl::StatusOr<bool> IsUp(std::string_view path) const;
+  // NotFound for an unknown path.
+  absl::Status SetProperty(std::string_view path, std::string key, std::string value);
+
+  const graph::GeneralEngine& engine() const { return *engine_; }
 
  private:
   Session(std::unique_ptr<graph::GeneralEngine> engine, graph::SetFormat format)
       : engine_(std::move(engine)), format_(format) {}
 
-  Placement PlacementOf(const graph::Holding& holding) const;
+  Placement PlacementOf(graph::Holding holding) const;
   absl::Status CheckFree(const graph::Holding& wanted) const;
   absl::StatusOr<std::vector<graph::VertexId>> WholeRanks(const graph::Holding& held,
                                                           const graph::Holding& named) const;

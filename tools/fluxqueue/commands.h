@@ -14,6 +14,7 @@ void RegisterNodes(CLI::App& app, Context& context);
 void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);
 void RegisterLoad(CLI::App& app, Context& context);
+void RegisterMatch(CLI::App& app, Context& context);
 void RegisterConformance(CLI::App& app, Context& context);
 
 }  // namespace fluxqueue::cli

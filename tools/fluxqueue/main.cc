@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   cli::RegisterVerify(app, context);
   cli::RegisterReplay(app, context);
   cli::RegisterLoad(app, context);
+  cli::RegisterMatch(app, context);
   cli::RegisterConformance(app, context);
   try {
     app.parse(argc, argv);
