@@ -64,7 +64,7 @@ class Resolver {
 
  private:
   // Adds what `level` needs to what all of its siblings need: the least that can be meant. What is
-  // shared may be the same for each vertex of the level.
+  // shared, and what it contains, may be the same for each vertex of the level.
   void SumUp(const RequestLevel& level, std::map<TypeId, int64_t>* sum) const {
     const auto count = static_cast<int64_t>(level.request->count.min);
     const auto add = [sum](TypeId type, int64_t amount) {
@@ -72,8 +72,12 @@ class Resolver {
       total = std::min(total + amount, kMaxNeed);
     };
     if (filters_.Tracks(level.type)) add(level.type, count);
+    const bool any_shared =
+        std::any_of(level.below.begin(), level.below.end(), [this](const auto& sum_of_type) {
+          return shared_.contains(sum_of_type.first);
+        });
     for (const auto& [type, amount] : level.below) {
-      add(type, shared_.contains(type) ? amount : Times(count, amount));
+      add(type, any_shared ? amount : Times(count, amount));
     }
   }
 

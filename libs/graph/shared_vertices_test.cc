@@ -178,6 +178,16 @@ TEST_F(SharedVerticesTest, TheSumsOfNodesCountSharedOnesOnce) {
   ExpectEmptyAfter({1});
 }
 
+TEST_F(SharedVerticesTest, WhatSharedNodesContainCountsOnceToo) {
+  const MatchAnswer answer = Match(
+      1,
+      "[{type: container, count: 2, with: [{type: node, count: 2, with: [{type: socket, count: "
+      "2, with: [{type: slot, count: 1, label: a, with: [{type: core, count: 18}]}]}]}]}]");
+  ASSERT_EQ(answer.status, MatchStatus::kAllocated);
+  EXPECT_EQ(Held(1, "core").size(), 72u);
+  ExpectEmptyAfter({1});
+}
+
 TEST_F(SharedVerticesTest, TwoJobsShareTheNodesOfTheirContainers) {
   for (int round = 0; round < 2; ++round) {
     ASSERT_EQ(Match(1, kOneContainerHalfOfTheCores).status, MatchStatus::kAllocated);
