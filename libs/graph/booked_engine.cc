@@ -121,7 +121,7 @@ absl::StatusOr<NodeChange> BookedEngine::UpdateNode(NodeSpec spec) {
        AnyGrew(before.resources, spec.resources) || AnyGrew(spec.foreign, before.foreign));
   NodeSpec replaced = before;
   table_.Replace(node, std::move(spec));
-  placer_->Update(node, replaced);
+  UpdateInPlacer(node, replaced);
   Record(UndoUpdate{std::move(replaced)});
   return change;
 }
@@ -298,6 +298,14 @@ void BookedEngine::HoldInPlacer(const Allocation& allocation) {
   placer_->Hold(allocation.number, shares, allocation.needs);
 }
 
+void BookedEngine::UpdateInPlacer(Node* node, const NodeSpec& before) {
+  if (!placer_->Update(node, before) || node->live_slots == 0) return;
+  for (const auto& [key, allocation] : allocations_) {
+    const auto& nodes = allocation.nodes;
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) HoldInPlacer(allocation);
+  }
+}
+
 bool BookedEngine::Release(const AllocationKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return false;
@@ -351,6 +359,14 @@ absl::Status BookedEngine::Restore(const AllocationKey& key, const Placement& pl
                               i,
                               slot.devices.size(),
                               DevicesOf(placement.groups[group_of[i]])));
+    }
+    std::set<uint32_t> devices(slot.devices.begin(), slot.devices.end());
+    if (devices.size() != slot.devices.size() ||
+        (!devices.empty() && *devices.rbegin() >= kMaxDevices)) {
+      return fail(fmt::format("slot {} has the devices {}: each once, below {}",
+                              i,
+                              fmt::join(slot.devices, ","),
+                              kMaxDevices));
     }
     if (slot.slot != i) return fail(fmt::format("slot {} stands at index {}", slot.slot, i));
     Node* node = slot.released ? nullptr : table_.Find(slot.node);
@@ -432,7 +448,7 @@ void BookedEngine::TakeBack(UndoUpdate& undo) {
   Node* node = table_.Find(undo.before.name);
   NodeSpec replaced = node->spec;
   table_.Replace(node, std::move(undo.before));
-  placer_->Update(node, replaced);
+  UpdateInPlacer(node, replaced);
 }
 
 void BookedEngine::TakeBack(UndoRemove& undo) {

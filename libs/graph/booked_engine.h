@@ -123,6 +123,7 @@ class BookedEngine final : public Engine {
   // The same of every live slot, in the graph too.
   void HoldLive(const Allocation& allocation, int64_t direction);
   void HoldInPlacer(const Allocation& allocation);
+  void UpdateInPlacer(Node* node, const NodeSpec& before);
 
   NodeTable table_;
   std::unique_ptr<Placer> placer_;

@@ -78,6 +78,7 @@ absl::Status ClusterGraph::SetPolicy(std::string_view policy) {
   }
   RETURN_IF_ERROR(engine_->SetPolicy(OnGraph(policy)));
   policy_ = policy;
+  ever_.clear();
   return absl::OkStatus();
 }
 
@@ -86,6 +87,7 @@ absl::Status ClusterGraph::SetPolicy(std::string_view policy) {
 void ClusterGraph::SetLevels(std::vector<Level> levels) {
   if (levels == levels_) return;
   levels_ = std::move(levels);
+  ever_.clear();
   labelled_.clear();
   for (const auto& [ordinal, node] : table_.nodes()) CountLabels(node->spec, 1);
   stale_ = true;
@@ -114,12 +116,15 @@ bool ClusterGraph::FindGroup(const Node& node, Group** group) {
   for (size_t depth = 0; depth < in_use_.size(); ++depth) {
     const std::string name = GroupOf(node.spec, std::span(in_use_).first(depth + 1));
     const auto known = groups_.find(name);
+    const bool labelled = LabelOf(node.spec, in_use_[depth].label) != nullptr;
     if (known != groups_.end()) {
+      // Of an earlier node of this name.
+      if (!labelled && known->second->order != OrderOfOwn(node)) return false;
       *group = known->second.get();
       continue;
     }
     // The order of those with a label follows from all of them.
-    if (LabelOf(node.spec, in_use_[depth].label) != nullptr) return false;
+    if (labelled) return false;
     *group = AddGroup(name, depth, *group, OrderOfOwn(node));
   }
   return true;
@@ -203,22 +208,32 @@ void ClusterGraph::Add(Node* node) {
   }
 }
 
-void ClusterGraph::Update(Node* node, const NodeSpec& before) {
+bool ClusterGraph::Update(Node* node, const NodeSpec& before) {
   CountLabels(before, -1);
   CountLabels(node->spec, 1);
-  if (stale_) return;
+  if (stale_) return false;
   Group* group = nullptr;
-  const bool devices_stay = node->devices.size() == node->device_free.size();
-  if (FindGroup(*node, &group) && planted_.at(node).group == group && devices_stay) {
-    Tend(node);
-  } else {
+  if (!FindGroup(*node, &group) || planted_.at(node).group != group) {
     stale_ = true;
+    return false;
   }
+  if (node->devices.size() == node->device_free.size()) {
+    Tend(node);
+    return false;
+  }
+  Uproot(node);
+  Plant(node, group);
+  return true;
 }
 
 void ClusterGraph::Remove(Node* node) {
   CountLabels(node->spec, -1);
   if (stale_) return;
+  Uproot(node);
+  if (LevelsInUse() != in_use_) stale_ = true;
+}
+
+void ClusterGraph::Uproot(Node* node) {
   engine_->Cancel(kForeign | node->spec.ordinal);
   const Planted planted = planted_.at(node);
   const Vertex& vertex = engine_->graph().vertex(node->here.vertex);
@@ -226,7 +241,6 @@ void ClusterGraph::Remove(Node* node) {
   by_vertex_.erase(node->here.vertex);
   planted_.erase(node);
   CountAbove(planted.group, -planted.free_cpu, -planted.live_slots);
-  if (LevelsInUse() != in_use_) stale_ = true;
 }
 
 VertexId ClusterGraph::AddVertex(Vertex vertex, std::string_view path, VertexId parent) {
@@ -269,7 +283,8 @@ Node::Leaf ClusterGraph::LeafOf(Node* node, size_t resource) {
 void ClusterGraph::AddDevices(Node* node) {
   node->devices.clear();
   for (size_t i = 0; i < node->device_free.size(); ++i) {
-    const std::string name = fmt::format("{}{}", kGpuMilli, i);
+    // No resource has such a name.
+    const std::string name = fmt::format("{}#{}", kGpuMilli, i);
     node->devices.push_back(
         AddLeaf(node, NodeTable::kGpus, static_cast<int64_t>(i), name, kWholeDevice));
   }
@@ -317,11 +332,10 @@ void ClusterGraph::HoldForeign(Node* node) {
     if (leaf.edge == kNoEdge || amount == 0) continue;
     holding.vertices.push_back({leaf.vertex, leaf.edge, amount, true});
   }
-  int64_t gpus = node->foreign[NodeTable::kGpus];
-  for (const Node::Leaf& device : node->devices) {
-    const int64_t amount = std::min(gpus, kWholeDevice);
+  for (size_t i = 0; i < node->devices.size(); ++i) {
+    const int64_t amount = node->device_foreign[i];
+    const Node::Leaf& device = node->devices[i];
     if (amount > 0) holding.vertices.push_back({device.vertex, device.edge, amount, true});
-    gpus -= amount;
   }
   if (holding.vertices.empty()) return;
   holding.vertices.push_back({node->here.vertex, node->here.edge, 1, false});
@@ -348,6 +362,8 @@ void ClusterGraph::Reorder(Node* node) {
   const int64_t more_free = free - std::exchange(planted.free_cpu, free);
   const int64_t more_slots = node->live_slots - std::exchange(planted.live_slots, node->live_slots);
   CountAbove(planted.group, more_free, more_slots);
+  // Others have what we leave them.
+  if (!node->devices.empty() && node->foreign[NodeTable::kGpus] > 0) HoldForeign(node);
   if (engine_->graph().vertex(node->here.vertex).out.empty()) return;
   engine_->SetTryOrder(
       node->here.vertex,
@@ -446,6 +462,7 @@ bool ClusterGraph::CouldEver(const Jobspec& jobspec) {
   }
   if (jobspec.groups.size() == 1) return true;
   // Each for itself does; together they are tried on the same nodes, empty and up.
+  if (ever_.size() >= kMaxShapes) ever_.clear();
   Ever& ever = ever_[jobspec.shape];
   if (ever.version != table_.version()) ever = {table_.version(), FitsWhenEmpty(jobspec)};
   return ever.could;
@@ -462,8 +479,7 @@ bool ClusterGraph::FitsWhenEmpty(const Jobspec& jobspec) const {
   }
   ClusterGraph empty(&nodes);
   empty.SetLevels(levels_);
-  empty.expected_ = expected_;
-  CHECK(empty.SetPolicy(policy_).ok());
+  CHECK(empty.SetPolicy("lonode").ok());
   empty.Rebuild();
   return empty.Match(0, jobspec).has_value();
 }

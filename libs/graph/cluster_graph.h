@@ -50,7 +50,7 @@ class ClusterGraph final : public Placer {
   void Expect(const Jobspec& jobspec, int64_t jobs) override { expected_.Add(jobspec, jobs); }
   const ExpectedWork& expected() const override { return expected_; }
   void Add(Node* node) override;
-  void Update(Node* node, const NodeSpec& before) override;
+  bool Update(Node* node, const NodeSpec& before) override;
   void Remove(Node* node) override;
   void Reorder(Node* node) override;
   bool is_stale() const override { return stale_; }
@@ -90,6 +90,7 @@ class ClusterGraph final : public Placer {
   void AddGroups();
   VertexId AddVertex(Vertex vertex, std::string_view path, VertexId parent);
   void Plant(Node* node, Group* group);
+  void Uproot(Node* node);
   // Everything but name, ordinal and group may have changed.
   void Tend(Node* node);
   // The resource's vertex below the node; made when it has none. REQUIRES: it is one vertex.

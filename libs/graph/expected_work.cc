@@ -17,7 +17,7 @@ constexpr size_t kMaxShapes = 64;
 std::string KeyOf(const Jobspec& jobspec, const SlotGroup& slots) {
   std::string key;
   for (const Amount& amount : slots.request) {
-    key += fmt::format("{}={} ", amount.resource, amount.amount);
+    key += fmt::format("{}:{}={} ", amount.resource.size(), amount.resource, amount.amount);
   }
   return key + jobspec.constraint_signature;
 }

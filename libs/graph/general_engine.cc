@@ -83,12 +83,17 @@ const GeneralEngine::Prepared& GeneralEngine::Prepare(const JobRequest& request)
 }
 
 void GeneralEngine::Settle() {
-  if (std::exchange(settled_, true)) return;
-  prepared_.clear();
+  if (settled_ && packed_) return;
   packing_.GraphChanged();
   traverser_.GraphChanged();
-  search_.GraphChanged();
-  CountNodes();
+  if (settled_) {
+    search_.CostsChanged();
+  } else {
+    prepared_.clear();
+    search_.GraphChanged();
+    CountNodes();
+  }
+  settled_ = packed_ = true;
 }
 
 void GeneralEngine::CountNodes() {
@@ -323,8 +328,7 @@ absl::Status GeneralEngine::AddSubgraph(const ResourceGraph& part) {
   std::unique_ptr<GeneralEngine> before = recording_ ? Snapshot() : nullptr;
   RETURN_IF_ERROR(graph_.Merge(part));
   if (recording_) journal_.push_back(UndoAll{std::move(before)});
-  state_.GraphGrew();
-  GraphChanged();
+  GraphGrew();
   return absl::OkStatus();
 }
 
@@ -397,9 +401,15 @@ absl::StatusOr<VertexId> GeneralEngine::AddVertex(Vertex vertex, VertexId parent
   NoteAll();
   ASSIGN_OR_RETURN(const VertexId added, graph_.AddVertex(std::move(vertex)));
   graph_.AddEdge(parent, added, ResourceGraph::kContainment);
-  state_.GraphGrew();
-  GraphChanged();
+  GraphGrew();
   return added;
+}
+
+void GeneralEngine::GraphGrew() {
+  if (state_.GraphGrew()) {
+    for (auto& [job, holding] : jobs_) state_.SumUpBelow(&holding);
+  }
+  GraphChanged();
 }
 
 bool GeneralEngine::HasTwins(VertexId v) const {
@@ -478,7 +488,7 @@ void GeneralEngine::NodesChanged() {
 }
 
 void GeneralEngine::WorkloadChanged() {
-  if (policy_.order == MatchPolicy::Order::kPacked) GraphChanged();
+  if (policy_.order == MatchPolicy::Order::kPacked) packed_ = false;
 }
 
 absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
@@ -512,6 +522,7 @@ GeneralEngine::GeneralEngine(const GeneralEngine& other)
       indexes_(other.indexes_),
       remembers_use_(other.remembers_use_),
       settled_(other.settled_),
+      packed_(other.packed_),
       search_(graph_, state_, policy_, packing_),
       nodes_up_(other.nodes_up_),
       jobs_(other.jobs_) {}

@@ -183,6 +183,8 @@ class GeneralEngine {
   void NoteAll();
   // What follows from the graph is made anew when it is needed next.
   void GraphChanged() { settled_ = false; }
+  // Vertices and edges have come.
+  void GraphGrew();
   void WorkloadChanged();
   // What some node has, or its properties.
   void NodesChanged();
@@ -230,6 +232,7 @@ class GeneralEngine {
   bool indexes_;
   bool remembers_use_;
   bool settled_ = true;
+  bool packed_ = true;  // the costs of `packed` are those of now
   IndexedSearch search_;
   // By shape.
   std::unordered_map<std::string, std::unique_ptr<Prepared>, TextHash, std::equal_to<>> prepared_;

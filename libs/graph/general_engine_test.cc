@@ -305,6 +305,29 @@ TEST_F(GeneralEngineTest, NodesMayHaveMoreCoresThanAWordHasBits) {
   }
 }
 
+TEST_F(GeneralEngineTest, LeavesThatAreHeldMayGetChildren) {
+  auto engine = GeneralEngine::Make(MakeCluster({{4}}),
+                                    {.policy = "low", .prune_filters = "ALL:core,ALL:pu"});
+  ASSERT_TRUE(engine.ok());
+  const uint64_t empty = (*engine)->Fingerprint();
+  const auto held =
+      (*engine)->Match(MatchOperation::kAllocate, 1, Request(Slots(1, Some("core", 3))));
+  ASSERT_EQ(held->status, MatchStatus::kAllocated);
+  const VertexId core = *(*engine)->graph().FindPath("/cluster0/rack0/node0/core0");
+  Vertex pu;
+  pu.type = (*engine)->InternType("pu");
+  pu.basename = "pu";
+  pu.name = "pu0";
+  pu.uniq_id = 1000;
+  pu.paths.emplace_back(ResourceGraph::kContainment, "/cluster0/rack0/node0/core0/pu0");
+  ASSERT_TRUE((*engine)->AddVertex(std::move(pu), core).ok());
+  EXPECT_TRUE((*engine)->Cancel(1));
+  EXPECT_NE((*engine)->Fingerprint(), empty);
+  EXPECT_EQ(
+      (*engine)->Match(MatchOperation::kAllocate, 2, Request(Slots(1, Some("core", 4))))->status,
+      MatchStatus::kAllocated);
+}
+
 TEST_F(GeneralEngineTest, WhatIsDivisibleIsTakenInAmounts) {
   Make({{.cores = 1, .gpus = 0, .memory = {}, .millicores = 2500}}, "low");
   const JobRequest two = Request(Slots(2, Some("cpu", 900)));

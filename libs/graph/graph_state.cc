@@ -119,16 +119,19 @@ uint64_t GraphState::BitOf(VertexId leaf) const {
   return IsGrouped(leaf) ? Bit(leaf) : 0;
 }
 
-void GraphState::GraphGrew() {
+bool GraphState::GraphGrew() {
   const size_t vertices_before = places_.size();
   const size_t edges_before = weights_.size();
   const size_t vertices = graph_->vertices().size();
   places_.resize(vertices);
   sums_at_.resize(vertices, 0);
   weights_.resize(graph_->edges().size(), kUntouched);
+  bool ungrouped = false;
   for (auto e = static_cast<EdgeId>(edges_before); e < graph_->edges().size(); ++e) {
     const VertexId source = graph_->edge(e).source;
-    if (source < vertices_before && IsGrouped(source)) Ungroup(places_[source].index);
+    if (source >= vertices_before || !IsGrouped(source)) continue;
+    Ungroup(places_[source].index);
+    ungrouped = true;
   }
   MakeStates(vertices_before);
   Seen seen(vertices_before, vertices);
@@ -142,6 +145,7 @@ void GraphState::GraphGrew() {
   }
   if (vertices_before == 0) SumUp(graph_->root(), &seen, true);
   if (graph_->has_shared()) Recount();
+  return ungrouped;
 }
 
 // Of the vertices from `first` on: in groups, or one by one.

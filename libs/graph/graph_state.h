@@ -132,8 +132,9 @@ class GraphState {
   bool HoldsLater() const { return later_ > 0; }
   uint64_t changes_end() const { return log_begin_ + log_.size(); }
 
-  // The graph has got vertices and edges behind those that it had.
-  void GraphGrew();
+  // The graph has got vertices and edges behind those that it had. True: some that were leaves of a
+  // group are not any more, and all that is held is to be summed up again (SumUpBelow).
+  bool GraphGrew();
   // Nothing is held of these vertices (any more), and they are leaving: what is free above the
   // first of them, their top, becomes less. To be called before they leave the graph.
   void GraphShrinks(VertexId top);

@@ -43,6 +43,8 @@ class IndexedSearch {
   // The policy is another, or the graph has got vertices and edges, or some have left: all plans
   // are void.
   void GraphChanged();
+  // Under `packed` places cost something else than before.
+  void CostsChanged() { tables_.Clear(); }
 
   // None when only a walk can answer the request. REQUIRES: the request outlives the plan.
   std::optional<SearchPlan> PlanFor(const ResolvedRequest& request);

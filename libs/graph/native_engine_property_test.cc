@@ -164,15 +164,17 @@ struct Model {
     const std::string gpus(kGpuMilli);
     const auto count = static_cast<size_t>(AmountOf(node.resources, gpus) / kWholeDevice);
     const std::vector<int64_t> ours = HeldOfDevices(node.name, count);
+    std::vector<int64_t> free;
+    int64_t foreign = AmountOf(node.foreign, gpus);
+    for (const int64_t held_here : ours) {
+      const int64_t left = std::max<int64_t>(0, kWholeDevice - held_here);
+      free.push_back(left - std::min(foreign, left));
+      foreign -= left - free.back();
+    }
     std::vector<uint32_t> devices;
     for (size_t i = 0; i < count; ++i) {
       const size_t device = policy == "lonode" ? i : count - 1 - i;
-      const int64_t others = std::clamp<int64_t>(
-          AmountOf(node.foreign, gpus) - static_cast<int64_t>(device) * kWholeDevice,
-          0,
-          kWholeDevice);
-      const int64_t free = kWholeDevice - others - ours[device];
-      const int64_t picks = std::max<int64_t>(0, free) / wanted.of_each;
+      const int64_t picks = free[device] / wanted.of_each;
       devices.insert(devices.end(), static_cast<size_t>(picks), static_cast<uint32_t>(device));
     }
     return devices;

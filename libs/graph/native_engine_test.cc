@@ -163,6 +163,74 @@ TEST_F(NativeEngineTest, PackedKeepsWholeNodesForThoseWhoNeedThem) {
   EXPECT_THAT(Place(Spec(1, {{"cpu", 20000}})), ElementsAre("n3"));
 }
 
+TEST_F(NativeEngineTest, OthersHaveTheGpusThatWeLeaveThem) {
+  const std::string gpus(kGpuMilli);
+  ASSERT_TRUE(engine_.SetPolicy("lonode").ok());
+  NodeSpec node = Node("n0", {{gpus, 4000}});
+  Add(node);
+  EXPECT_THAT(Place(Spec(1, {{gpus, 1000}})), ElementsAre("n0"));  // device 0
+  node.foreign = {{gpus, 1000}};
+  ASSERT_TRUE(engine_.UpdateNode(node).ok());
+  EXPECT_THAT(Place(Spec(1, {{gpus, 3000}})), IsEmpty());
+  EXPECT_THAT(Place(Spec(1, {{gpus, 2000}})), ElementsAre("n0"));
+  // Device 0 is theirs once we have given it back, and device 1 is free.
+  ASSERT_TRUE(engine_.Release({"j0", 1, 0}));
+  EXPECT_THAT(engine_.Match({.key = {"x", 1, 0}, .jobspec = Spec(1, {{gpus, 1000}})})
+                  .placement->slots[0]
+                  .devices,
+              ElementsAre(1));
+}
+
+TEST_F(NativeEngineTest, DevicesComeAndGoBelowWhatIsHeld) {
+  const std::string gpus(kGpuMilli);
+  NodeSpec node = Node("n0", {{"cpu", 4000}, {gpus, 2000}});
+  Add(node);
+  const Jobspec half = Spec(1, {{"cpu", 1000}, {gpus, 500}});
+  EXPECT_THAT(Place(half), ElementsAre("n0"));  // of device 1
+  const uint64_t before = engine_.Fingerprint();
+  engine_.Checkpoint();
+  node.resources = {{"cpu", 4000}, {gpus, 0}};
+  ASSERT_TRUE(engine_.UpdateNode(node).ok());
+  EXPECT_THAT(Place(half), IsEmpty());
+  EXPECT_THAT(Place(Spec(1, {{"cpu", 3000}})), ElementsAre("n0"));
+  EXPECT_THAT(Place(Spec(1, {{"cpu", 1}})), IsEmpty());
+  engine_.Rollback();
+  EXPECT_EQ(engine_.Fingerprint(), before);
+  EXPECT_THAT(Place(Spec(1, {{gpus, 1000}})), ElementsAre("n0"));
+  EXPECT_THAT(Place(Spec(2, {{gpus, 500}})), IsEmpty());
+  EXPECT_THAT(Place(Spec(1, {{gpus, 500}})), ElementsAre("n0"));
+}
+
+TEST_F(NativeEngineTest, WhateverANodeSaysItHas) {
+  const std::string gpus(kGpuMilli);
+  Add(Node("n0", {{gpus, int64_t{1} << 60}, {gpus + "0", 5}}));
+  EXPECT_THAT(Place(Spec(1024, {{gpus, 1000}})).size(), 1024u);
+  EXPECT_THAT(Place(Spec(1, {{gpus, 1}})), IsEmpty());
+  EXPECT_THAT(Place(Spec(1, {{gpus + "0", 5}})), ElementsAre("n0"));
+}
+
+TEST_F(NativeEngineTest, PackedKnowsNothingOfNodesThatHaveGone) {
+  BookedEngine other{MakeClusterGraph};
+  for (BookedEngine* engine : {&engine_, &other}) {
+    ASSERT_TRUE(engine->SetPolicy("packed").ok());
+    if (engine == &other) {
+      NodeSpec gone = Node("gone", {{std::string(kGpuMilli), 1000}});
+      gone.ordinal = 99;
+      ASSERT_TRUE(engine->AddNode(gone).ok());
+      engine->Match({.key = {"x", 1, 0}, .jobspec = Spec(1, {{"cpu", 1}})});
+      ASSERT_TRUE(engine->RemoveNode("gone").ok());
+    }
+    ordinal_ = 0;
+    ASSERT_TRUE(engine->AddNode(Node("a", {{"cpu", 32000}, {"nvidia.com/gpu", 4}})).ok());
+    ASSERT_TRUE(engine->AddNode(Node("b", {{"cpu", 64000}, {"nvidia.com/gpu", 4}})).ok());
+    engine->Expect(Spec(1, {{"cpu", 8000}, {"example.com/none", 1}, {"nvidia.com/gpu", 1}}), 100);
+    EXPECT_EQ(engine->Match({.key = {"y", 1, 0}, .jobspec = Spec(1, {{"cpu", 1000}})})
+                  .placement->slots[0]
+                  .node,
+              "a");
+  }
+}
+
 TEST_F(NativeEngineTest, DevicesAreRestored) {
   const std::string gpus(kGpuMilli);
   Add(Node("n0", {{gpus, 3000}}));
@@ -181,6 +249,9 @@ TEST_F(NativeEngineTest, DevicesAreRestored) {
   placement.slots[0].devices = {};
   EXPECT_THAT(Message(engine_.Restore({"d", 1, 0}, placement)),
               HasSubstr("slot 0 has 0 devices, and asks for 1"));
+  placement.slots[0].devices = {UINT32_MAX};
+  EXPECT_THAT(Message(engine_.Restore({"d", 1, 0}, placement)),
+              HasSubstr("has the devices 4294967295: each once, below 1024"));
 }
 
 TEST_F(NativeEngineTest, AllOrNothing) {
@@ -386,6 +457,31 @@ TEST_F(LevelsTest, PreferredTriesWiderAndWider) {
   EXPECT_THAT(Place(Topology(3, "", "rack")), ElementsAre("n3", "n2", "n1"));
   EXPECT_THAT(Place(Topology(3, "", "rack")), ElementsAre("n5", "n4", "n0"));
   EXPECT_THAT(Place(Topology(3, "zone", "rack")), IsEmpty());
+}
+
+TEST_F(NativeEngineTest, WhatCouldEverBeFollowsTheLevels) {
+  const auto labelled = [this](
+                            const std::string& name, const std::string& r, const std::string& z) {
+    NodeSpec node = Node(name, {{"cpu", 4000}});
+    node.labels = {{"r", r}, {"z", z}};
+    Add(node);
+  };
+  labelled("n0", "a", "a");
+  labelled("n1", "b", "a");
+  Jobspec two = Spec(1, {{"cpu", 4000}});
+  two.groups.push_back(two.groups.front());
+  two.slots = 2;
+  two.shape += " twice";
+  two.required_level = "rack";
+  const auto ask = [&] {
+    return engine_
+        .Match({.operation = Operation::kSatisfiability, .key = {"x", 1, 0}, .jobspec = two})
+        .kind;
+  };
+  ASSERT_TRUE(engine_.SetLevels({"rack=r"}).ok());
+  EXPECT_EQ(ask(), OutcomeKind::kUnsatisfiable);
+  ASSERT_TRUE(engine_.SetLevels({"rack=z"}).ok());
+  EXPECT_EQ(ask(), OutcomeKind::kAllocated);
 }
 
 TEST_F(LevelsTest, RacksOfTheSameNameInOtherZonesAreOthers) {

@@ -129,17 +129,20 @@ void NodeTable::CountFree(Node* node) const {
   CountFreeDevices(node);
 }
 
-// Nobody says which devices others use: the first ones.
+// Nobody says which devices others use: the first ones that we have left something of.
 void NodeTable::CountFreeDevices(Node* node) {
   if (node->capacity.size() <= kGpus) return;
-  const auto devices = static_cast<size_t>(node->capacity[kGpus] / kWholeDevice);
-  node->device_free.assign(devices, kWholeDevice);
+  const auto devices =
+      static_cast<size_t>(std::min(node->capacity[kGpus] / kWholeDevice, kMaxDevices));
+  node->device_foreign.assign(devices, 0);
+  node->device_free.assign(devices, 0);
   int64_t foreign = node->foreign[kGpus];
   for (size_t i = 0; i < devices; ++i) {
-    const int64_t of_others = std::min(foreign, kWholeDevice);
     const int64_t ours = i < node->device_held.size() ? node->device_held[i] : 0;
-    foreign -= of_others;
-    node->device_free[i] = std::max<int64_t>(0, kWholeDevice - of_others - ours);
+    const int64_t left = std::max<int64_t>(0, kWholeDevice - ours);
+    node->device_foreign[i] = std::min(foreign, left);
+    node->device_free[i] = left - node->device_foreign[i];
+    foreign -= node->device_foreign[i];
   }
 }
 

@@ -47,8 +47,9 @@ struct Node {
   Leaf here;
   std::vector<Leaf> leaves;
   // GPUs that are given out in parts (kGpuMilli): what is held of each, which may be more devices
-  // than there are, and what is free of each that there is.
+  // than there are, and what others use and what is free of each that there is.
   std::vector<int64_t> device_held;
+  std::vector<int64_t> device_foreign;
   std::vector<int64_t> device_free;
   std::vector<Leaf> devices;
 };

@@ -96,6 +96,11 @@ std::vector<Packing::Expected> Packing::ExpectedShapes(Constraints* constraints)
   std::map<std::string, size_t> numbers;
   std::vector<Expected> expected;
   for (const WorkloadShape& shape : workload_) {
+    const bool all_known =
+        std::none_of(shape.amounts.begin(), shape.amounts.end(), [this](const Amount& amount) {
+          return graph_.OfType(graph_.types().Find(amount.resource)).empty();
+        });
+    if (!all_known) continue;
     Expected slot;
     slot.slot.amounts.assign(named_.size(), 0);
     for (const auto& [resource, amount] : shape.amounts) {

@@ -47,9 +47,10 @@ class Placer {
   virtual void Expect(const Jobspec& jobspec, int64_t jobs) = 0;
   virtual const ExpectedWork& expected() const = 0;
 
-  // The node has come, has changed (all but its name and ordinal), is going.
+  // The node has come, has changed (all but its name and ordinal), is going. After a change what is
+  // held on the node may be lost, and is to be held again: Update then says true.
   virtual void Add(Node* node) = 0;
-  virtual void Update(Node* node, const NodeSpec& before) = 0;
+  virtual bool Update(Node* node, const NodeSpec& before) = 0;
   virtual void Remove(Node* node) = 0;
   // What is free on it has changed.
   virtual void Reorder(Node* node) = 0;

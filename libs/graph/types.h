@@ -62,6 +62,8 @@ struct AllocationKey {
 // most that has a part of one, and one that asks for more has whole ones, as many as it takes.
 inline constexpr std::string_view kGpuMilli = "fluxqueue.io/gpu-milli";
 inline constexpr int64_t kWholeDevice = 1000;
+// Of one node; more are not given out.
+inline constexpr int64_t kMaxDevices = 1024;
 
 // "gpu", "nvidia.com/gpu", "amd.com/gpu": whole ones.
 constexpr bool IsWholeGpus(std::string_view resource) {
