@@ -13,20 +13,8 @@ namespace fluxqueue::conformance {
 namespace {
 
 using fluxion::Context;
+using graph::MatchOperation;
 using nlohmann::json;
-using Operation = Context::Operation;
-
-const std::map<std::string, Operation, std::less<>>& Operations() {
-  static const auto* const kOperations = new std::map<std::string, Operation, std::less<>>{
-      {"allocate", Operation::kAllocate},
-      {"allocate_with_satisfiability", Operation::kAllocateWithSatisfiability},
-      {"allocate_orelse_reserve", Operation::kAllocateOrElseReserve},
-      {"satisfiability", Operation::kSatisfiability},
-      {"without_allocating", Operation::kWithoutAllocating},
-      {"without_allocating_future", Operation::kWithoutAllocatingFuture},
-  };
-  return *kOperations;
-}
 
 // Path, size and exclusiveness of what a JGF text names, sorted.
 json ResourcesOf(const json& jgf) {
@@ -101,8 +89,8 @@ class FluxionTarget final : public ScenarioTarget {
 
   absl::StatusOr<json> Play(const json& step, const ReadFile& read) override {
     const std::string operation = step.at("op");
-    const auto match = Operations().find(operation);
-    if (match != Operations().end()) return Match(match->second, step, read);
+    const auto match = graph::ParseMatchOperation(operation);
+    if (match.ok()) return Match(*match, step, read);
     if (operation == "cancel") {
       held_.erase(step.at("jobid"));
       return json{{"ok", context_->Cancel(step.at("jobid")).ok()}};
@@ -123,12 +111,12 @@ class FluxionTarget final : public ScenarioTarget {
   }
 
  private:
-  absl::StatusOr<json> Match(Operation operation, const json& step, const ReadFile& read) {
+  absl::StatusOr<json> Match(MatchOperation operation, const json& step, const ReadFile& read) {
     ASSIGN_OR_RETURN(const std::string text, read(step.at("jobspec")));
     const uint64_t job = step.value("jobid", uint64_t{0});
     const absl::StatusOr<Context::Placed> placed = context_->Match(operation, text, job);
     const absl::StatusCode code = placed.status().code();
-    if (operation == Operation::kSatisfiability) {
+    if (operation == MatchOperation::kSatisfiability) {
       return json{{"satisfiable", code != absl::StatusCode::kFailedPrecondition}};
     }
     // A jobspec that is refused was recorded as no match now.
@@ -136,8 +124,8 @@ class FluxionTarget final : public ScenarioTarget {
       const bool never = code == absl::StatusCode::kFailedPrecondition;
       return json{{"status", never ? "unsatisfiable" : "busy"}};
     }
-    const bool holds = operation != Operation::kWithoutAllocating &&
-                       operation != Operation::kWithoutAllocatingFuture;
+    const bool holds = operation != MatchOperation::kWithoutAllocating &&
+                       operation != MatchOperation::kWithoutAllocatingFuture;
     if (holds) held_[job] = placed->resources;
     const char* status = !holds ? "matched" : placed->reserved ? "reserved" : "allocated";
     return json{{"status", status},

@@ -1,7 +1,6 @@
 #include "libs/conformance/scenario.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,18 +20,6 @@ using graph::GeneralEngine;
 using graph::MatchOperation;
 using graph::MatchStatus;
 using nlohmann::json;
-
-const std::map<std::string_view, MatchOperation>& MatchOperations() {
-  static const auto* const kOperations = new std::map<std::string_view, MatchOperation>{
-      {"allocate", MatchOperation::kAllocate},
-      {"allocate_with_satisfiability", MatchOperation::kAllocateWithSatisfiability},
-      {"allocate_orelse_reserve", MatchOperation::kAllocateOrElseReserve},
-      {"satisfiability", MatchOperation::kSatisfiability},
-      {"without_allocating", MatchOperation::kWithoutAllocating},
-      {"without_allocating_future", MatchOperation::kWithoutAllocatingFuture},
-  };
-  return *kOperations;
-}
 
 std::string_view NameOf(MatchStatus status) {
   switch (status) {
@@ -56,8 +43,8 @@ class NativeTarget final : public ScenarioTarget {
 
   absl::StatusOr<json> Play(const json& step, const ReadFile& read) override {
     const std::string operation = step.at("op");
-    const auto match = MatchOperations().find(operation);
-    if (match != MatchOperations().end()) return Match(match->second, step, read);
+    const auto match = graph::ParseMatchOperation(operation);
+    if (match.ok()) return Match(*match, step, read);
     if (operation == "cancel") return json{{"ok", engine_->Cancel(step.at("jobid"))}};
     if (operation == "find") return Find(step);
     if (operation == "info") return json::object();

@@ -48,7 +48,7 @@ class ChildContext final : public Context {
     return answer;
   }
 
-  absl::StatusOr<Placed> Match(Operation operation,
+  absl::StatusOr<Placed> Match(graph::MatchOperation operation,
                                const std::string& jobspec,
                                uint64_t job) override {
     ASSIGN_OR_RETURN(

@@ -12,34 +12,13 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
-#include "libs/graph/resource_set.h"
-#include "libs/graph/synthetic_graphs.h"
+#include "libs/fluxion/test_cluster.h"
 
 namespace fluxqueue::fluxion {
 namespace {
 
+using graph::MatchOperation;
 using ::testing::HasSubstr;
-using Operation = Context::Operation;
-
-// So many nodes of 8 cores, as JGF.
-std::string Cluster(size_t nodes) {
-  const graph::ResourceGraph resources =
-      graph::synthetic::MakeCluster(std::vector<graph::synthetic::NodeShape>(nodes, {.cores = 8}));
-  graph::Holding all;
-  for (graph::VertexId v = 0; v < resources.vertices().size(); ++v) {
-    const auto& in = resources.vertex(v).in;
-    all.vertices.push_back({v, in.empty() ? graph::kNoEdge : in.front(), 1, true});
-  }
-  return graph::WriteResourceSet(resources, all, graph::SetFormat::kJgf);
-}
-
-std::string Cores(int count) {
-  return R"({"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s", "with": [
-             {"type": "core", "count": )" +
-         std::to_string(count) +
-         R"(}]}], "tasks": [{"command": ["x"], "slot": "s", "count": {"per_slot": 1}}],
-             "attributes": {"system": {"duration": 60}}})";
-}
 
 // The one process that this one has started.
 pid_t TheChild() {
@@ -61,7 +40,7 @@ class ChildContextTest : public ::testing::Test {
                         .library = FLUXQUEUE_REAPI_LIBRARY,
                         .call_timeout = Millis(5000),
                         .load_timeout = Millis(30'000)};
-  std::string graph_ = Cluster(4);
+  std::string graph_ = ClusterJgf(4, 8);
 };
 
 TEST_F(ChildContextTest, AnswersAsInThisProcess) {
@@ -70,16 +49,16 @@ TEST_F(ChildContextTest, AnswersAsInThisProcess) {
   ASSERT_TRUE(library.ok());
   const auto here = *MakeContext(*library, graph_, {.policy = "low"});
   for (uint64_t job = 1; job <= 12; ++job) {
-    const auto given = child->Match(Operation::kAllocateOrElseReserve, Cores(3), job);
-    const auto expected = here->Match(Operation::kAllocateOrElseReserve, Cores(3), job);
+    const auto given = child->Match(MatchOperation::kAllocateOrElseReserve, Cores(3), job);
+    const auto expected = here->Match(MatchOperation::kAllocateOrElseReserve, Cores(3), job);
     ASSERT_TRUE(given.ok() && expected.ok()) << given.status() << expected.status();
     EXPECT_EQ(given->resources, expected->resources);
     EXPECT_EQ(given->at_s, expected->at_s);
     EXPECT_EQ(given->reserved, expected->reserved);
   }
   EXPECT_EQ(child->Cancel(99), here->Cancel(99));
-  EXPECT_EQ(child->Match(Operation::kAllocate, "{", 50).status(),
-            here->Match(Operation::kAllocate, "{", 50).status());
+  EXPECT_EQ(child->Match(MatchOperation::kAllocate, "{", 50).status(),
+            here->Match(MatchOperation::kAllocate, "{", 50).status());
   ASSERT_TRUE(child->Cancel(1).ok() && here->Cancel(1).ok());
   ASSERT_TRUE(child->SetUp("/cluster0/rack0/node1", false).ok());
   ASSERT_TRUE(here->SetUp("/cluster0/rack0/node1", false).ok());
@@ -101,7 +80,7 @@ TEST_F(ChildContextTest, AProcessThatHangsIsEnded) {
   options_.call_timeout = Millis(200);
   const auto context = Make();
   ASSERT_EQ(kill(TheChild(), SIGSTOP), 0);
-  const absl::Status hung = context->Match(Operation::kAllocate, Cores(1), 1).status();
+  const absl::Status hung = context->Match(MatchOperation::kAllocate, Cores(1), 1).status();
   EXPECT_EQ(hung.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Message(hung), HasSubstr("was ended by SIGKILL (match: no answer in time)"));
   EXPECT_EQ(context->Cancel(1), hung);
@@ -118,22 +97,22 @@ TEST_F(ChildContextTest, NothingIsLostWhenItDiesAHundredTimes) {
       ASSERT_TRUE(context->Cancel(held.begin()->first).ok());
       held.erase(held.begin());
     }
-    const auto placed = context->Match(Operation::kAllocate, Cores(4), ++job);
+    const auto placed = context->Match(MatchOperation::kAllocate, Cores(4), ++job);
     ASSERT_TRUE(placed.ok()) << placed.status();
     held[job] = placed->resources;
     ASSERT_EQ(kill(TheChild(), SIGKILL), 0);
-    const absl::Status gone = context->Match(Operation::kAllocate, Cores(4), ++job).status();
+    const absl::Status gone = context->Match(MatchOperation::kAllocate, Cores(4), ++job).status();
     ASSERT_EQ(gone.code(), absl::StatusCode::kUnavailable) << gone;
     ASSERT_THAT(Message(gone), HasSubstr("was ended by SIGKILL"));
     context = Make();
     for (const auto& [id, resources] : held) ASSERT_TRUE(context->Restore(id, resources).ok());
   }
   for (; held.size() < 8; ++job) {
-    const auto placed = context->Match(Operation::kAllocate, Cores(4), job + 1);
+    const auto placed = context->Match(MatchOperation::kAllocate, Cores(4), job + 1);
     ASSERT_TRUE(placed.ok()) << placed.status();
     held[job + 1] = placed->resources;
   }
-  EXPECT_EQ(context->Match(Operation::kAllocate, Cores(1), job + 1).status().code(),
+  EXPECT_EQ(context->Match(MatchOperation::kAllocate, Cores(1), job + 1).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 

@@ -90,7 +90,7 @@ class LibraryContext final : public Context {
   LibraryContext& operator=(const LibraryContext&) = delete;
 
   absl::Status Initialize(const std::string& jgf, const std::string& options);
-  absl::StatusOr<Placed> Match(Operation operation,
+  absl::StatusOr<Placed> Match(graph::MatchOperation operation,
                                const std::string& jobspec,
                                uint64_t job) override;
   absl::Status Restore(uint64_t job, const std::string& resources) override;
@@ -130,7 +130,7 @@ absl::Status LibraryContext::Failed(std::string_view what, int error) const {
                     error == 0 || name == nullptr ? std::string_view("no errno") : name);
 }
 
-absl::StatusOr<Context::Placed> LibraryContext::Match(Operation operation,
+absl::StatusOr<Context::Placed> LibraryContext::Match(graph::MatchOperation operation,
                                                       const std::string& jobspec,
                                                       uint64_t job) {
   RETURN_IF_ERROR(CheckText("jobspec", jobspec));
@@ -140,7 +140,7 @@ absl::StatusOr<Context::Placed> LibraryContext::Match(Operation operation,
   double overhead = 0;
   errno = 0;
   const int rc = (*library_)->match_with_jobid(ctx_,
-                                               static_cast<int>(operation),
+                                               static_cast<int>(operation) + 1,
                                                jobspec.c_str(),
                                                job,
                                                &placed.reserved,

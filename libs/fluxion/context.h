@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "libs/fluxion/library.h"
+#include "libs/graph/match_operation.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,14 +23,6 @@ class Context {
     std::string traverser = "simple";        // or flexible
     std::string prune_filters = "ALL:core";  // empty: none
   };
-  enum class Operation {
-    kAllocate = REAPI_ALLOCATE,
-    kAllocateWithSatisfiability = REAPI_ALLOCATE_WITH_SATISFIABILITY,
-    kAllocateOrElseReserve = REAPI_ALLOCATE_ORELSE_RESERVE,
-    kSatisfiability = REAPI_SATISFIABILITY,
-    kWithoutAllocating = REAPI_WITHOUT_ALLOCATING,
-    kWithoutAllocatingFuture = REAPI_WITHOUT_ALLOCATING_FUTURE,
-  };
   struct Placed {
     bool reserved = false;
     int64_t at_s = 0;
@@ -40,7 +33,7 @@ class Context {
 
   // `job`: an id that no other job has or had, at most INT64_MAX. ResourceExhausted: not now;
   // FailedPrecondition: not ever; InvalidArgument: the jobspec.
-  virtual absl::StatusOr<Placed> Match(Operation operation,
+  virtual absl::StatusOr<Placed> Match(graph::MatchOperation operation,
                                        const std::string& jobspec,
                                        uint64_t job) = 0;
   // Holds again what `resources` (as in Placed) says.

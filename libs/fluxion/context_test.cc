@@ -10,12 +10,13 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/fluxion/test_cluster.h"
 
 namespace fluxqueue::fluxion {
 namespace {
 
+using graph::MatchOperation;
 using ::testing::HasSubstr;
-using Operation = Context::Operation;
 
 std::string LibraryPath() {
   const char* path = std::getenv("FLUXQUEUE_FLUXION_LIBRARY");
@@ -23,31 +24,7 @@ std::string LibraryPath() {
 }
 
 // One node of two cores.
-constexpr const char* kGraph = R"({"graph": {"nodes": [
-  {"id": "0", "metadata": {"type": "cluster", "basename": "cluster", "name": "cluster0", "id": 0,
-    "uniq_id": 0, "rank": -1, "exclusive": false, "unit": "", "size": 1,
-    "paths": {"containment": "/cluster0"}}},
-  {"id": "1", "metadata": {"type": "node", "basename": "node", "name": "node0", "id": 0,
-    "uniq_id": 1, "rank": 0, "exclusive": false, "unit": "", "size": 1,
-    "paths": {"containment": "/cluster0/node0"}}},
-  {"id": "2", "metadata": {"type": "core", "basename": "core", "name": "core0", "id": 0,
-    "uniq_id": 2, "rank": 0, "exclusive": false, "unit": "", "size": 1,
-    "paths": {"containment": "/cluster0/node0/core0"}}},
-  {"id": "3", "metadata": {"type": "core", "basename": "core", "name": "core1", "id": 1,
-    "uniq_id": 3, "rank": 0, "exclusive": false, "unit": "", "size": 1,
-    "paths": {"containment": "/cluster0/node0/core1"}}}],
- "edges": [
-  {"source": "0", "target": "1", "metadata": {"subsystem": "containment"}},
-  {"source": "1", "target": "2", "metadata": {"subsystem": "containment"}},
-  {"source": "1", "target": "3", "metadata": {"subsystem": "containment"}}]}})";
-
-std::string Cores(int count) {
-  return R"({"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s", "with": [
-             {"type": "core", "count": )" +
-         std::to_string(count) +
-         R"(}]}], "tasks": [{"command": ["x"], "slot": "s", "count": {"per_slot": 1}}],
-             "attributes": {"system": {"duration": 60}}})";
-}
+const std::string kGraph = ClusterJgf(1, 2);
 
 class ContextTest : public ::testing::Test {
  protected:
@@ -79,38 +56,38 @@ TEST(LibraryTest, SaysWhatIsMissingAndWhatToInstall) {
 
 TEST_F(ContextTest, MatchesUntilItIsFull) {
   for (const uint64_t job : {1, 2}) {
-    const auto placed = context_->Match(Operation::kAllocate, Cores(1), job);
+    const auto placed = context_->Match(MatchOperation::kAllocate, Cores(1), job);
     ASSERT_TRUE(placed.ok()) << placed.status();
     EXPECT_FALSE(placed->reserved);
     EXPECT_THAT(placed->resources, HasSubstr("\"scheduling\""));
   }
-  const auto busy = context_->Match(Operation::kAllocate, Cores(1), 3);
+  const auto busy = context_->Match(MatchOperation::kAllocate, Cores(1), 3);
   EXPECT_EQ(busy.status().code(), absl::StatusCode::kResourceExhausted) << busy.status();
-  const auto never = context_->Match(Operation::kAllocateWithSatisfiability, Cores(3), 4);
+  const auto never = context_->Match(MatchOperation::kAllocateWithSatisfiability, Cores(3), 4);
   EXPECT_EQ(never.status().code(), absl::StatusCode::kFailedPrecondition) << never.status();
-  EXPECT_TRUE(context_->Match(Operation::kSatisfiability, Cores(2), 5).ok());
+  EXPECT_TRUE(context_->Match(MatchOperation::kSatisfiability, Cores(2), 5).ok());
   EXPECT_TRUE(context_->Cancel(1).ok());
-  EXPECT_TRUE(context_->Match(Operation::kAllocate, Cores(1), 6).ok());
+  EXPECT_TRUE(context_->Match(MatchOperation::kAllocate, Cores(1), 6).ok());
   EXPECT_FALSE(context_->Cancel(3).ok());
 }
 
 TEST_F(ContextTest, WhatWasHeldIsHeldAgainInAnotherContext) {
-  const auto placed = context_->Match(Operation::kAllocate, Cores(1), 1);
+  const auto placed = context_->Match(MatchOperation::kAllocate, Cores(1), 1);
   ASSERT_TRUE(placed.ok());
   const auto again = Make("low");
   ASSERT_TRUE(again->Restore(7, placed->resources).ok());
-  const auto other = again->Match(Operation::kAllocate, Cores(1), 8);
+  const auto other = again->Match(MatchOperation::kAllocate, Cores(1), 8);
   ASSERT_TRUE(other.ok());
   EXPECT_NE(other->resources, placed->resources);
-  EXPECT_FALSE(again->Match(Operation::kAllocate, Cores(1), 9).ok());
+  EXPECT_FALSE(again->Match(MatchOperation::kAllocate, Cores(1), 9).ok());
 }
 
 TEST_F(ContextTest, NodesThatAreDownGiveNothing) {
-  ASSERT_TRUE(context_->SetUp("/cluster0/node0", false).ok());
-  EXPECT_FALSE(context_->Match(Operation::kAllocate, Cores(1), 1).ok());
-  ASSERT_TRUE(context_->SetUp("/cluster0/node0", true).ok());
-  EXPECT_TRUE(context_->Match(Operation::kAllocate, Cores(1), 2).ok());
-  EXPECT_FALSE(context_->SetUp("/cluster0/node1", true).ok());
+  ASSERT_TRUE(context_->SetUp("/cluster0/rack0/node0", false).ok());
+  EXPECT_FALSE(context_->Match(MatchOperation::kAllocate, Cores(1), 1).ok());
+  ASSERT_TRUE(context_->SetUp("/cluster0/rack0/node0", true).ok());
+  EXPECT_TRUE(context_->Match(MatchOperation::kAllocate, Cores(1), 2).ok());
+  EXPECT_FALSE(context_->SetUp("/cluster0/rack0/node1", true).ok());
 }
 
 TEST_F(ContextTest, WhatWouldAbortTheLibraryIsRefusedBefore) {
@@ -125,7 +102,7 @@ TEST_F(ContextTest, WhatWouldAbortTheLibraryIsRefusedBefore) {
               HasSubstr("prune filters: has a NUL at byte 0"));
   EXPECT_THAT(make("{}", {}), HasSubstr("graph: "));
   const std::string broken("a\0b", 3);
-  EXPECT_THAT(Message(context_->Match(Operation::kAllocate, broken, 1).status()),
+  EXPECT_THAT(Message(context_->Match(MatchOperation::kAllocate, broken, 1).status()),
               HasSubstr("jobspec: has a NUL at byte 1"));
   EXPECT_THAT(Message(context_->Cancel(UINT64_MAX)), HasSubstr("cannot cancel ids above"));
   EXPECT_EQ(context_->Restore(1, "{}").code(), absl::StatusCode::kInvalidArgument);

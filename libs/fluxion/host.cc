@@ -34,7 +34,7 @@ class Host {
     if (context_ == nullptr) return InvalidArgument("{}: nothing is open", call);
     if (call == "match") {
       ASSIGN_OR_RETURN(Context::Placed placed,
-                       context_->Match(request.at("operation").get<Context::Operation>(),
+                       context_->Match(request.at("operation").get<graph::MatchOperation>(),
                                        request.at("jobspec"),
                                        request.at("job")));
       (*answer)["reserved"] = placed.reserved;

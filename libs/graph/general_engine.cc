@@ -13,8 +13,6 @@
 namespace fluxqueue::graph {
 namespace {
 
-// A job without a duration holds what it holds for as long as Fluxion takes a graph to last.
-constexpr int64_t kGraphDuration = int64_t{100} * 365 * 24 * 3600;
 // Requests of so many shapes are kept ready.
 constexpr size_t kMaxPrepared = 1024;
 
@@ -127,7 +125,7 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   } else {
     alternatives.push_back(&Prepare(request));
   }
-  const int64_t duration = request.duration_s == 0 ? kGraphDuration : request.duration_s;
+  const int64_t duration = request.duration_s == 0 ? kForever : request.duration_s;
   MatchAnswer answer = Answer(operation, alternatives, duration);
   if (answer.holding.vertices.empty()) return answer;
 
@@ -181,7 +179,7 @@ bool GeneralEngine::EnoughNodes(const ResolvedRequest& request,
   if (nodes > nodes_up_) return false;
   if (!request.job.constrained) return true;
   const bool ever = AsksForSatisfiability(operation);
-  const int64_t at = operation == MatchOperation::kAllocate ? 0 : kGraphDuration - 1;
+  const int64_t at = operation == MatchOperation::kAllocate ? 0 : kForever - 1;
   int64_t feasible = 0;
   for (const VertexId v : graph_.OfType(node)) {
     if (feasible >= nodes) break;

@@ -19,6 +19,7 @@
 #include "libs/graph/graph_explanation.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/indexed_search.h"
+#include "libs/graph/match_operation.h"
 #include "libs/graph/match_policy.h"
 #include "libs/graph/packing.h"
 #include "libs/graph/request.h"
@@ -29,15 +30,6 @@
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::graph {
-
-enum class MatchOperation {
-  kAllocate,
-  kAllocateWithSatisfiability,
-  kAllocateOrElseReserve,
-  kSatisfiability,
-  kWithoutAllocating,
-  kWithoutAllocatingFuture,
-};
 
 enum class MatchStatus {
   kAllocated,      // held from now on

@@ -20,35 +20,13 @@
 #include <vector>
 
 #include "libs/graph/holding.h"
+#include "libs/graph/prune_filters.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/timeline.h"
-
-#include "absl/status/statusor.h"
 
 namespace fluxqueue::graph {
 
 using JobNumber = uint64_t;
-
-// Which types are summed up at which vertices: "ALL:core,ALL:gpu,node:memory".
-class PruneFilters {
- public:
-  // InvalidArgument when an item is not "anchor:type". Empty text: none.
-  static absl::StatusOr<PruneFilters> Parse(std::string_view text, ResourceGraph* graph);
-
-  // Summed up somewhere.
-  bool Tracks(TypeId type) const { return type < tracked_.size() && tracked_[type]; }
-  // What is summed up at vertices of this type, in the order that `first` knows ("the last one").
-  std::vector<TypeId> At(TypeId anchor, const NameTable& names) const;
-  // Adds a type at one anchor, unless it is summed up everywhere.
-  void Add(TypeId anchor, TypeId type);
-
- private:
-  void Track(TypeId type);
-
-  std::vector<bool> tracked_;  // by type
-  std::set<TypeId> everywhere_;
-  std::map<TypeId, std::set<TypeId>> at_;
-};
 
 // Up to 64 like leaves of one vertex (its cores): a bit each, in the order of their ids.
 struct LeafGroup {

@@ -11,6 +11,10 @@
 
 namespace fluxqueue::graph {
 
+// How long a graph lasts, as Fluxion takes it (a hundred years), in seconds: a job without a
+// duration holds what it holds for so long.
+inline constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
+
 // One vertex of what a job holds.
 struct HeldVertex {
   VertexId vertex = 0;

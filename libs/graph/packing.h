@@ -43,6 +43,9 @@ using Workload = std::vector<WorkloadShape>;
 int64_t MeanScore(std::span<const int64_t> scores);
 
 class Packing {
+  // Of a gpu that has no vertex of its own, but is one of an amount.
+  static constexpr VertexId kManyGpus = UINT32_MAX;
+
  public:
   Packing(const ResourceGraph& graph,
           const GraphState& state,
@@ -58,11 +61,6 @@ class Packing {
   int64_t GpuScore(VertexId gpu, const Window& window) const;
   bool IsGpu(VertexId v) const { return graph_.vertex(v).type == gpu_type_; }
 
-  // One that has something free.
-  struct Gpu {
-    TypeId type = 0;
-    VertexId vertex = kManyGpus;
-  };
   // Slots on one node.
   class Filling {
    public:
@@ -75,6 +73,12 @@ class Packing {
 
    private:
     friend class Packing;
+
+    // One of the node's.
+    struct Gpu {
+      TypeId type = 0;
+      VertexId vertex = kManyGpus;
+    };
 
     explicit Filling(const Packing& packing) : packing_(packing) {}
 
@@ -90,9 +94,6 @@ class Packing {
   Filling Fill(VertexId node, const Window& window) const;
 
  private:
-  // Of a gpu that has no vertex of its own, but is one of an amount.
-  static constexpr VertexId kManyGpus = UINT32_MAX;
-
   // Alike to the workload: nodes that meet the same of its constraints.
   struct NodeClass {
     std::vector<bool> meets;

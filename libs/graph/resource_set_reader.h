@@ -17,8 +17,6 @@
 namespace fluxqueue::graph {
 
 inline constexpr size_t kMaxResourceSetBytes = size_t{256} * 1024 * 1024;
-// The end of a job without one, and of all times: a hundred years.
-inline constexpr int64_t kForever = int64_t{100} * 365 * 24 * 3600;
 
 struct ResourceSet {
   Holding holding;

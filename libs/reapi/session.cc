@@ -26,14 +26,6 @@ using graph::MatchStatus;
 using graph::ResourceGraph;
 using graph::VertexId;
 
-// By Fluxion's numbers, from 1.
-constexpr std::array<MatchOperation, 6> kOperations = {MatchOperation::kAllocate,
-                                                       MatchOperation::kAllocateWithSatisfiability,
-                                                       MatchOperation::kAllocateOrElseReserve,
-                                                       MatchOperation::kSatisfiability,
-                                                       MatchOperation::kWithoutAllocating,
-                                                       MatchOperation::kWithoutAllocatingFuture};
-
 absl::StatusOr<ResourceGraph> ReadGraph(std::string_view text, LoadFormat format) {
   auto graph =
       format == LoadFormat::kJgf ? graph::ParseJgf(text) : graph::ReadResourceSetAsGraph(text);
@@ -117,11 +109,16 @@ Placement Session::PlacementOf(Holding holding) const {
 }
 
 absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec, JobNumber job) {
-  if (operation < 1 || operation > static_cast<int>(kOperations.size())) {
-    return InvalidArgument(
-        "the operation must be from 1 to {}, is {}", kOperations.size(), operation);
+  constexpr auto kMost = static_cast<int>(graph::kMatchOperations.size());
+  if (operation < 1 || operation > kMost) {
+    return InvalidArgument("the operation must be from 1 to {}, is {}", kMost, operation);
   }
-  const MatchOperation asked = kOperations[static_cast<size_t>(operation) - 1];
+  return Match(static_cast<MatchOperation>(operation - 1), jobspec, job);
+}
+
+absl::StatusOr<Placement> Session::Match(MatchOperation asked,
+                                         std::string_view jobspec,
+                                         JobNumber job) {
   ASSIGN_OR_RETURN(const graph::JobRequest request, graph::ParseJobRequest(jobspec));
   RETURN_IF_ERROR(CheckTypes(request.resources, engine_->graph()));
   if (asked != MatchOperation::kSatisfiability && engine_->Find(job) != nullptr) {

@@ -54,9 +54,12 @@ class Session {
 
   std::unique_ptr<Session> Clone() const;
 
-  // 1 allocate, 2 allocate_with_satisfiability, 3 allocate_orelse_reserve, 4 satisfiability,
-  // 5 without_allocating, 6 without_allocating_future. ResourceExhausted, FailedPrecondition;
-  // InvalidArgument for the operation and the jobspec; AlreadyExists when the job holds something.
+  // ResourceExhausted, FailedPrecondition; InvalidArgument for the jobspec; AlreadyExists when the
+  // job holds something.
+  absl::StatusOr<Placement> Match(graph::MatchOperation operation,
+                                  std::string_view jobspec,
+                                  JobNumber job);
+  // By Fluxion's number, from 1 on; InvalidArgument when it is none.
   absl::StatusOr<Placement> Match(int operation, std::string_view jobspec, JobNumber job);
   // A number that no job has had, for Match. Each is given once.
   JobNumber NextJob();

@@ -10,12 +10,12 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,9 +25,11 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/check.h"
+#include "libs/base/status_macros.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/packing.h"
 #include "libs/graph/synthetic_graphs.h"
+#include "libs/trace/openb.h"
 
 namespace fluxqueue::bench {
 namespace {
@@ -36,53 +38,18 @@ using graph::GeneralEngine;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 using Random = std::mt19937_64;
-using Row = std::map<std::string, std::string>;  // by the column's name
 
 constexpr int64_t kWholeNode = 8 * graph::kWholeDevice;
 // Of pods by what they ask for.
 constexpr std::array<const char*, 5> kClasses = {
     "no gpu", "share", "one gpu", "several", "whole node"};
 
-std::vector<std::string> Split(const std::string& line, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : line) {
-    if (c == '\r') continue;
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
-
-// A CSV without quotes, as those traces are.
-std::vector<Row> ReadCsv(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> names = Split(line, ',');
-  std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    const std::vector<std::string> values = Split(line, ',');
-    Row& row = rows.emplace_back();
-    for (size_t i = 0; i < std::min(names.size(), values.size()); ++i) row[names[i]] = values[i];
-  }
-  return rows;
-}
-
-int64_t Number(const Row& row, const std::string& column) {
-  const auto value = row.find(column);
-  CHECK(value != row.end());
-  return std::stoll(value->second);
-}
-
-struct Node {
-  int64_t cpu = 0;
-  int64_t memory = 0;
-  int64_t gpus = 0;
-  std::string model;
-};
 
 struct Pod {
   int64_t gpu = 0;  // thousandths
@@ -90,17 +57,6 @@ struct Pod {
   graph::JobRequest request;
   graph::WorkloadShape shape;
 };
-
-std::vector<Node> ReadNodes(const std::string& path) {
-  std::vector<Node> nodes;
-  for (const Row& row : ReadCsv(path)) {
-    nodes.push_back({Number(row, "cpu_milli"),
-                     Number(row, "memory_mib"),
-                     Number(row, "gpu"),
-                     row.contains("model") ? row.at("model") : ""});
-  }
-  return nodes;
-}
 
 graph::JobRequest RequestOf(const graph::Amounts& amounts, const json& constraint) {
   json with = json::array();
@@ -126,27 +82,28 @@ size_t ClassOf(int64_t gpu) {
   return gpu < kWholeNode ? 3 : 4;
 }
 
-Pod PodOf(const Row& row) {
+Pod PodOf(const trace::TraceJob& job) {
   Pod pod;
-  const int64_t gpus = Number(row, "num_gpu");
-  pod.gpu = gpus == 1 ? Number(row, "gpu_milli") : gpus * graph::kWholeDevice;
-  pod.pod_class = ClassOf(pod.gpu);
-  const graph::Amounts amounts = {{"cpu", Number(row, "cpu_milli")},
-                                  {std::string(graph::kGpuMilli), pod.gpu},
-                                  {"memory", Number(row, "memory_mib")}};
-  for (const graph::Amount& amount : amounts) {
-    if (amount.amount > 0) pod.shape.amounts.push_back(amount);
+  for (const auto& [resource, amount] : job.requests) {
+    pod.shape.amounts.push_back({resource, amount});
+    if (resource == graph::kGpuMilli) pod.gpu = amount;
   }
+  pod.pod_class = ClassOf(pod.gpu);
   json constraint;
-  if (row.contains("gpu_spec") && !row.at("gpu_spec").empty()) {
-    for (const std::string& model : Split(row.at("gpu_spec"), '|')) {
-      constraint["or"].push_back({{"properties", {"gpu-model=" + model}}});
-    }
+  for (const std::string& model : job.gpu_models) {
+    constraint["or"].push_back({{"properties", {"gpu-model=" + model}}});
+  }
+  if (!constraint.is_null()) {
     std::optional<std::vector<graph::Toleration>> tolerations;
     pod.shape.constraint = *graph::Constraint::Parse(constraint, "gpu_spec", &tolerations);
   }
   pod.request = RequestOf(pod.shape.amounts, constraint);
   return pod;
+}
+
+int64_t GpusOf(const trace::TraceNode& node) {
+  const auto gpus = node.offers.find(std::string(graph::kGpuMilli));
+  return gpus == node.offers.end() ? 0 : gpus->second;
 }
 
 graph::Workload WorkloadOf(const std::vector<Pod>& pods) {
@@ -160,9 +117,9 @@ graph::Workload WorkloadOf(const std::vector<Pod>& pods) {
   return workload;
 }
 
-std::unique_ptr<GeneralEngine> MakeEngine(const std::string& policy,
-                                          std::vector<Node> nodes,
-                                          Random* random) {
+absl::StatusOr<std::unique_ptr<GeneralEngine>> MakeEngine(const std::string& policy,
+                                                          std::vector<trace::TraceNode> nodes,
+                                                          Random* random) {
   for (size_t i = nodes.size(); i > 1; --i) std::swap(nodes[i - 1], nodes[(*random)() % i]);
   const std::string gpu(graph::kGpuMilli);
   graph::synthetic::GraphBuilder builder;
@@ -171,22 +128,20 @@ std::unique_ptr<GeneralEngine> MakeEngine(const std::string& policy,
   for (size_t n = 0; n < nodes.size(); ++n) {
     const graph::VertexId node = builder.Add("node", &cluster, 1, static_cast<int64_t>(n));
     vertices.push_back(node);
-    builder.Add("cpu", &node, nodes[n].cpu, 0, true);
-    builder.Add("memory", &node, nodes[n].memory, 0, true);
-    for (int64_t i = 0; i < nodes[n].gpus; ++i)
+    for (const auto& [resource, amount] : nodes[n].offers) {
+      if (resource != gpu) builder.Add(resource, &node, amount, 0, true);
+    }
+    for (int64_t i = 0; i < GpusOf(nodes[n]) / graph::kWholeDevice; ++i) {
       builder.Add(gpu, &node, graph::kWholeDevice, i, true);
+    }
   }
   graph::ResourceGraph graph = builder.Take();
   for (size_t n = 0; n < nodes.size(); ++n) {
-    if (!nodes[n].model.empty()) graph.SetProperty(vertices[n], "gpu-model", nodes[n].model);
+    if (nodes[n].gpu_model.empty()) continue;
+    graph.SetProperty(vertices[n], "gpu-model", nodes[n].gpu_model);
   }
-  auto engine = GeneralEngine::Make(std::move(graph),
-                                    {.policy = policy, .prune_filters = "ALL:cpu,ALL:" + gpu});
-  if (!engine.ok()) {
-    fmt::print(stderr, "{}\n", engine.status().ToString());
-    std::exit(1);
-  }
-  return *std::move(engine);
+  return GeneralEngine::Make(std::move(graph),
+                             {.policy = policy, .prune_filters = "ALL:cpu,ALL:" + gpu});
 }
 
 struct Result {
@@ -203,15 +158,15 @@ struct Result {
   }
 };
 
-void Play(const std::vector<Node>& nodes,
-          const std::vector<Pod>& pods,
-          uint64_t seed,
-          Result* result) {
+absl::Status Play(const std::vector<trace::TraceNode>& nodes,
+                  const std::vector<Pod>& pods,
+                  uint64_t seed,
+                  Result* result) {
   Random random(seed);
-  const auto engine = MakeEngine(result->policy, nodes, &random);
+  ASSIGN_OR_RETURN(const auto engine, MakeEngine(result->policy, nodes, &random));
   engine->SetWorkload(WorkloadOf(pods));
   int64_t there = 0;
-  for (const Node& node : nodes) there += node.gpus * graph::kWholeDevice;
+  for (const trace::TraceNode& node : nodes) there += GpusOf(node);
   int64_t asked = 0;
   int64_t allocated = 0;
   const auto begun = Clock::now();
@@ -220,14 +175,15 @@ void Play(const std::vector<Node>& nodes,
     if (asked + pod.gpu > there) break;
     asked += pod.gpu;
     ++result->drawn[pod.pod_class];
-    const auto answer = engine->Match(graph::MatchOperation::kAllocate, job, pod.request);
-    CHECK(answer.ok());
-    const bool fits = answer->status == graph::MatchStatus::kAllocated;
+    ASSIGN_OR_RETURN(const graph::MatchAnswer answer,
+                     engine->Match(graph::MatchOperation::kAllocate, job, pod.request));
+    const bool fits = answer.status == graph::MatchStatus::kAllocated;
     allocated += fits ? pod.gpu : 0;
     result->dropped[pod.pod_class] += fits ? 0 : 1;
   }
   result->seconds += std::chrono::duration<double>(Clock::now() - begun).count();
   result->left.push_back(static_cast<double>(there - allocated) / graph::kWholeDevice);
+  return absl::OkStatus();
 }
 
 void Print(const std::vector<Result>& results, bool as_json) {
@@ -265,6 +221,30 @@ void Print(const std::vector<Result>& results, bool as_json) {
   if (as_json) fmt::print("{}\n", report.dump(2));
 }
 
+absl::StatusOr<std::vector<Result>> Run(const std::string& nodes_path,
+                                        const std::string& pods_path,
+                                        const std::vector<std::string>& policies,
+                                        uint64_t seeds) {
+  ASSIGN_OR_RETURN(const std::vector<trace::TraceNode> nodes,
+                   trace::ParseOpenbNodes(ReadText(nodes_path), {.file = nodes_path}));
+  ASSIGN_OR_RETURN(const trace::Trace trace,
+                   trace::ParseOpenbPods(ReadText(pods_path), {.file = pods_path}));
+  if (nodes.empty() || trace.jobs.empty()) {
+    return InvalidArgument("{} or {}: names nothing", nodes_path, pods_path);
+  }
+  std::vector<Pod> pods;
+  for (const trace::TraceJob& job : trace.jobs) pods.push_back(PodOf(job));
+  std::vector<Result> results;
+  for (const std::string& policy : policies) {
+    Result& result = results.emplace_back();
+    result.policy = policy;
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      RETURN_IF_ERROR(Play(nodes, pods, seed, &result));
+    }
+  }
+  return results;
+}
+
 }  // namespace
 }  // namespace fluxqueue::bench
 
@@ -284,19 +264,11 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", seeds, "The mean of so many")->check(CLI::Range(1, 1000));
   app.add_option("-o,--output", output)->check(CLI::IsMember({"table", "json"}));
   CLI11_PARSE(app, argc, argv);
-  const std::vector<Node> nodes = ReadNodes(nodes_path);
-  std::vector<Pod> pods;
-  for (const Row& row : ReadCsv(pods_path)) pods.push_back(PodOf(row));
-  if (nodes.empty() || pods.empty()) {
-    fmt::print(stderr, "{} or {}: not there, or empty\n", nodes_path, pods_path);
+  const auto results = Run(nodes_path, pods_path, policies, seeds);
+  if (!results.ok()) {
+    fmt::print(stderr, "{}\n", fluxqueue::Message(results.status()));
     return 1;
   }
-  std::vector<Result> results;
-  for (const std::string& policy : policies) {
-    Result& result = results.emplace_back();
-    result.policy = policy;
-    for (uint64_t seed = 1; seed <= seeds; ++seed) Play(nodes, pods, seed, &result);
-  }
-  Print(results, output == "json");
+  Print(*results, output == "json");
   return 0;
 }

@@ -33,23 +33,6 @@ constexpr std::string_view kPrompt = "fluxqueue> ";
 // As resource-query has it: what `first` takes depends on it.
 constexpr std::string_view kPruneFilters = "ALL:core";
 
-// By the session's numbers, from 1.
-constexpr std::array<std::string_view, 6> kOperations = {"allocate",
-                                                         "allocate_with_satisfiability",
-                                                         "allocate_orelse_reserve",
-                                                         "satisfiability",
-                                                         "without_allocating",
-                                                         "without_allocating_future"};
-
-absl::StatusOr<int> ParseOperation(std::string_view name) {
-  const auto found = std::find(kOperations.begin(), kOperations.end(), name);
-  if (found == kOperations.end()) {
-    return InvalidArgument(
-        "operation: must be one of {}, is \"{}\"", fmt::join(kOperations, ", "), name);
-  }
-  return static_cast<int>(found - kOperations.begin()) + 1;
-}
-
 absl::StatusOr<JobNumber> ParseJob(std::string_view text) {
   JobNumber job = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), job);
@@ -263,7 +246,7 @@ absl::Status MatchShell::DoLine(const std::string& line, std::ostream& out) {
 }
 
 absl::StatusOr<MatchShell::Reply> MatchShell::Match(Words words) {
-  ASSIGN_OR_RETURN(const int operation, ParseOperation(words[0]));
+  ASSIGN_OR_RETURN(const graph::MatchOperation operation, graph::ParseMatchOperation(words[0]));
   const std::string& file = words[1];
   ASSIGN_OR_RETURN(const std::string jobspec, read_(file));
   const JobNumber job = session_->NextJob();
@@ -445,7 +428,7 @@ absl::StatusOr<MatchShell::Reply> MatchShell::Help(Words /*words*/) {
     reply.value["commands"].push_back(
         {{"usage", usage}, {"abbreviation", command.abbreviation}, {"what", command.what}});
   }
-  reply.text += fmt::format("OPERATION: {}\n", fmt::join(kOperations, ", "));
+  reply.text += fmt::format("OPERATION: {}\n", fmt::join(graph::kMatchOperations, ", "));
   return reply;
 }
 

@@ -1,0 +1,220 @@
+// Where the slots of a jobspec go on a cluster's graph.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/graph/cluster_graph.h"
+
+namespace fluxqueue::graph {
+namespace {
+
+// Of jobspecs, that something is kept of.
+constexpr size_t kMaxShapes = 1024;
+
+}  // namespace
+
+const std::vector<SlotRequests>& ClusterGraph::WaysToMeet(const Jobspec& jobspec) {
+  const auto known = ways_.find(jobspec.shape);
+  if (known != ways_.end()) return known->second;
+  if (ways_.size() >= kMaxShapes) ways_.clear();
+  return ways_.emplace(jobspec.shape, graph::WaysToMeet(jobspec, levels_, in_use_)).first->second;
+}
+
+bool ClusterGraph::Try(JobNumber number, const JobRequest& request) {
+  const auto answer = engine_->Match(MatchOperation::kAllocate, number, request);
+  CHECK(answer.ok(), "{}", Message(answer.status()));
+  return answer->status == MatchStatus::kAllocated;
+}
+
+std::optional<Placer::Shares> ClusterGraph::Match(JobNumber first, const Jobspec& jobspec) {
+  if (policy_ == "packed" && expected_.changed()) engine_->SetWorkload(expected_.Shapes());
+  for (const SlotRequests& way : WaysToMeet(jobspec)) {
+    if (jobspec.groups.size() == 1) {
+      if (Try(first, way.requests.front())) return SharesOf(first, jobspec);
+      continue;
+    }
+    for (const std::vector<uint32_t>& order : OrdersOf(jobspec)) {
+      if (TryTogether(first, way, order)) return SharesOf(first, jobspec);
+    }
+  }
+  return std::nullopt;
+}
+
+bool ClusterGraph::TryTogether(JobNumber first,
+                               const SlotRequests& way,
+                               const std::vector<uint32_t>& order) {
+  const size_t depth = way.level.has_value() ? DepthOf(*way.level) + 1 : 0;
+  const auto levels = std::span(in_use_).first(depth);
+  JobRequest leader = way.requests[order.front()];
+  while (Try(first + order.front(), leader)) {
+    const NodeSpec& node = AnyNodeOf(first + order.front()).spec;
+    const std::string where = GroupOf(node, levels);
+    size_t placed = 1;
+    for (; placed < order.size(); ++placed) {
+      const JobRequest& request = way.requests[order[placed]];
+      const bool fits = depth == 0 ? Try(first + order[placed], request)
+                                   : Try(first + order[placed],
+                                         Constrained(request, InGroupOf(node, levels), where));
+      if (!fits) break;
+    }
+    if (placed == order.size()) return true;
+    for (size_t i = 0; i < placed; ++i) engine_->Cancel(first + order[i]);
+    if (depth == 0) return false;
+    leader = Constrained(leader, Constraint::Not(InGroupOf(node, levels)), "not " + where);
+  }
+  return false;
+}
+
+std::vector<std::vector<uint32_t>> ClusterGraph::OrdersOf(const Jobspec& jobspec) const {
+  // The largest part of any node's resource that one slot takes.
+  std::vector<double> hardness;
+  for (const SlotGroup& slots : jobspec.groups) {
+    double part = 0;
+    for (const Amount& amount : slots.request) {
+      part =
+          std::max(part,
+                   static_cast<double>(amount.amount) /
+                       static_cast<double>(std::max<int64_t>(1, table_.Largest(amount.resource))));
+    }
+    hardness.push_back(part);
+  }
+  std::vector<uint32_t> order(jobspec.groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&hardness](uint32_t a, uint32_t b) {
+    return hardness[a] > hardness[b];
+  });
+  std::vector<std::vector<uint32_t>> orders = {order};
+  for (size_t i = 1; i < order.size(); ++i) {
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(i), order.end());
+    orders.push_back(order);
+    order = orders.front();
+  }
+  return orders;
+}
+
+bool ClusterGraph::CouldEver(const Jobspec& jobspec) {
+  const std::vector<SlotRequests>& ways = WaysToMeet(jobspec);
+  if (ways.empty()) return false;
+  // The last way asks least.
+  for (const JobRequest& request : ways.back().requests) {
+    const auto answer = engine_->Match(MatchOperation::kSatisfiability, 0, request);
+    CHECK(answer.ok(), "{}", Message(answer.status()));
+    if (answer->status != MatchStatus::kMatched) return false;
+  }
+  if (jobspec.groups.size() == 1) return true;
+  // Each for itself does; together they are tried on the same nodes, empty and up.
+  if (ever_.size() >= kMaxShapes) ever_.clear();
+  Ever& ever = ever_[jobspec.shape];
+  if (ever.version != table_.version()) ever = {table_.version(), FitsWhenEmpty(jobspec)};
+  return ever.could;
+}
+
+bool ClusterGraph::FitsWhenEmpty(const Jobspec& jobspec) const {
+  NodeTable nodes;
+  for (const auto& [ordinal, node] : table_.nodes()) {
+    NodeSpec spec = node->spec;
+    spec.schedulable = true;
+    spec.foreign.clear();
+    std::erase_if(spec.taints, IsCondition);
+    nodes.Add(std::move(spec));
+  }
+  ClusterGraph empty(&nodes);
+  empty.SetLevels(levels_);
+  CHECK(empty.SetPolicy("lonode").ok());
+  empty.Rebuild();
+  return empty.Match(0, jobspec).has_value();
+}
+
+size_t ClusterGraph::DepthOf(const Level& level) const {
+  return static_cast<size_t>(std::find(in_use_.begin(), in_use_.end(), level) - in_use_.begin());
+}
+
+const Node& ClusterGraph::AnyNodeOf(JobNumber number) const {
+  for (const HeldVertex& held : engine_->Find(number)->vertices) {
+    const auto node = by_vertex_.find(held.vertex);
+    if (node != by_vertex_.end()) return *node->second;
+  }
+  CHECK(false, "job {} holds no node", number);
+}
+
+Placer::Shares ClusterGraph::SharesOf(JobNumber first, const Jobspec& jobspec) const {
+  Shares shares;
+  for (uint32_t group = 0; group < jobspec.groups.size(); ++group) {
+    AddShares(first + group, jobspec.groups[group], group, &shares);
+  }
+  return shares;
+}
+
+void ClusterGraph::AddShares(JobNumber number,
+                             const SlotGroup& slots,
+                             uint32_t group,
+                             Shares* shares) const {
+  const Holding& holding = *engine_->Find(number);
+  const auto begin = static_cast<ptrdiff_t>(shares->size());
+  // What stands before a node are resources of it.
+  std::vector<HeldVertex> leaves;
+  for (const HeldVertex& held : holding.vertices) {
+    const auto node = by_vertex_.find(held.vertex);
+    if (node == by_vertex_.end()) {
+      leaves.push_back(held);
+      continue;
+    }
+    shares->push_back(ShareOf(node->second, leaves, slots));
+    shares->back().group = group;
+    leaves.clear();
+  }
+  std::sort(shares->begin() + begin, shares->end(), [this](const Share& a, const Share& b) {
+    return Before(*a.node, *b.node);
+  });
+}
+
+Placer::Share ClusterGraph::ShareOf(Node* node,
+                                    const std::vector<HeldVertex>& leaves,
+                                    const SlotGroup& slots) const {
+  Share share{.node = node};
+  for (const Amount& amount : slots.request) {
+    const DevicesPerSlot gpus = DevicesFor(amount.amount);
+    for (const HeldVertex& leaf : leaves) {
+      if (amount.resource != engine_->graph().TypeName(leaf.vertex)) continue;
+      if (amount.resource != kGpuMilli) {
+        share.slots = leaf.amount / amount.amount;
+        continue;
+      }
+      const int64_t times = leaf.amount / gpus.of_each;
+      const auto device = static_cast<uint32_t>(engine_->graph().vertex(leaf.vertex).id);
+      share.devices.insert(share.devices.end(), static_cast<size_t>(times), device);
+    }
+    if (amount.resource != kGpuMilli) continue;
+    std::sort(share.devices.begin(), share.devices.end());
+    share.slots = static_cast<int64_t>(share.devices.size() / gpus.devices);
+  }
+  return share;
+}
+
+bool ClusterGraph::Before(const Node& a, const Node& b) const {
+  const int groups = Compare(planted_.at(&a).group, planted_.at(&b).group);
+  if (groups != 0) return groups < 0;
+  if (policy_ != "first") {
+    const bool high = policy_.starts_with("hi");
+    return high ? a.spec.ordinal > b.spec.ordinal : a.spec.ordinal < b.spec.ordinal;
+  }
+  const auto rank = [](const Node& node) {
+    return node.live_slots == 0 ? std::numeric_limits<int64_t>::max() : node.free[NodeTable::kCpu];
+  };
+  return std::pair(rank(a), a.spec.ordinal) > std::pair(rank(b), b.spec.ordinal);
+}
+
+int ClusterGraph::Compare(const Group* a, const Group* b) const {
+  if (a == b) return 0;
+  const int above = Compare(a->above, b->above);
+  if (above != 0) return above;
+  if (policy_ == "first") {
+    return std::pair(a->weight(), a->order) > std::pair(b->weight(), b->order) ? -1 : 1;
+  }
+  return (a->order < b->order) != policy_.starts_with("hi") ? -1 : 1;
+}
+
+}  // namespace fluxqueue::graph

@@ -1,0 +1,31 @@
+// What is asked for with a jobspec, in Fluxion's words and in the order of its numbers.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::graph {
+
+enum class MatchOperation {
+  kAllocate,
+  kAllocateWithSatisfiability,
+  kAllocateOrElseReserve,
+  kSatisfiability,
+  kWithoutAllocating,
+  kWithoutAllocatingFuture,
+};
+
+// By operation.
+inline constexpr std::array<std::string_view, 6> kMatchOperations = {"allocate",
+                                                                     "allocate_with_satisfiability",
+                                                                     "allocate_orelse_reserve",
+                                                                     "satisfiability",
+                                                                     "without_allocating",
+                                                                     "without_allocating_future"};
+
+// InvalidArgument names them.
+absl::StatusOr<MatchOperation> ParseMatchOperation(std::string_view name);
+
+}  // namespace fluxqueue::graph
