@@ -117,9 +117,9 @@ std::vector<ResourceUsage> BookedEngine::Usage() const {
 
 uint64_t BookedEngine::Fingerprint() const {
   Fnv hash;
-  hash.Add(placer_->expected().Fingerprint());
+  hash.Add(expected_.Fingerprint());
   hash.Add(placer_->policy());
-  for (const Level& level : placer_->levels()) {
+  for (const Level& level : table_.levels()) {
     hash.Add(level.name);
     hash.Add(level.label);
   }
