@@ -394,7 +394,11 @@ json Constraint::ToJson() const {
   for (const Constraint& child : children_) children.push_back(child.ToJson());
   switch (kind_) {
     case Kind::kAnd:
-      return {{"and", children}};
+      // What is true for every node is no term.
+      std::erase_if(children.get_ref<json::array_t&>(),
+                    [](const json& term) { return term.empty(); });
+      if (children.empty()) return json::object();
+      return children.size() == 1 ? children[0] : json{{"and", children}};
     case Kind::kOr:
       return {{"or", children}};
     case Kind::kNot:
