@@ -97,15 +97,20 @@ void FluxionPlacer::Lose(const absl::Status& why) {
   context_.reset();
 }
 
-Context& FluxionPlacer::Ready() {
-  for (int tries = 1;; ++tries) {
+Context* FluxionPlacer::Ready() {
+  for (int tries = 1; !given_up_; ++tries) {
     absl::Status status = context_ == nullptr ? Open() : absl::OkStatus();
     if (status.ok()) status = Settle();
-    if (status.ok()) return *context_;
+    if (status.ok()) return context_.get();
     Lose(status);
-    CHECK(tries < kTriesToOpen, "the fluxion engine: {}", Message(status));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1 << tries) / 2);
+    if (tries == kTriesToOpen) {
+      given_up_ = true;
+      options_.failed(status);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1 << tries) / 2);
+    }
   }
+  return nullptr;
 }
 
 absl::Status FluxionPlacer::Open() {
@@ -312,7 +317,7 @@ std::optional<graph::Placer::Shares> FluxionPlacer::Match(JobNumber first, const
     if (!needs || TooLarge(*needs)) return std::nullopt;
     Know(*needs);
   }
-  Ready();
+  if (Ready() == nullptr) return std::nullopt;
   const std::vector<graph::Level> in_use = table_.LevelsInUse();
   // To go from node to node is dear when it cannot end well.
   if (jobspec.slots > 1 && jobspec.groups.size() == 1 &&
@@ -369,8 +374,10 @@ bool FluxionPlacer::Fill(JobNumber number, const SlotGroup& group, const Constra
 std::optional<FluxionPlacer::Part> FluxionPlacer::Ask(const std::string& jobspec) {
   for (int tries = 0; tries < kTriesToCall; ++tries) {
     Part part{next_id_++};
+    Context* context = Ready();
+    if (context == nullptr) return std::nullopt;
     const absl::StatusOr<Context::Placed> placed =
-        Ready().Match(graph::MatchOperation::kAllocate, jobspec, part.id);
+        context->Match(graph::MatchOperation::kAllocate, jobspec, part.id);
     absl::Status status = placed.status();
     if (status.ok()) {
       absl::StatusOr<std::vector<Piece>> pieces = vertices_->PiecesOf(placed->resources);

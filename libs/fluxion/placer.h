@@ -45,9 +45,11 @@ struct PlacerOptions {
   Granules granules;
   // Told whenever a context was lost, and why.
   std::function<void(const absl::Status& why)> lost = [](const absl::Status&) {};
+  // Called when no context can be had after several tries. Where it returns, nothing is given out
+  // any more: what the placer says is of no use then.
+  std::function<void(const absl::Status& why)> failed;
 };
 
-// Ends the process when no context can be had after several tries: nothing can be decided then.
 class FluxionPlacer final : public graph::Placer {
  public:
   // `table` must outlive it.
@@ -90,8 +92,8 @@ class FluxionPlacer final : public graph::Placer {
   bool IsDescending() const { return policy_.starts_with("hi"); }
   void Renew() { context_.reset(); }
   void Lose(const absl::Status& why);
-  // A context in which everything is as the books say.
-  Context& Ready();
+  // A context in which everything is as the books say; null when none can be had.
+  Context* Ready();
   absl::Status Open();
   // What is free, up and kept is as the table has it.
   absl::Status Settle();
@@ -146,6 +148,7 @@ class FluxionPlacer final : public graph::Placer {
   std::unordered_map<std::string, Ever> ever_;
   // Null: to be made anew. The vertices are those that it has.
   std::unique_ptr<Context> context_;
+  bool given_up_ = false;
   std::optional<ClusterVertices> vertices_;
 };
 

@@ -40,6 +40,7 @@ PlacerOptions InThisProcess() {
   options.granules = kGranules;
   // Nothing is lost here.
   options.lost = [](const absl::Status& why) { RC_FAIL(Message(why)); };
+  options.failed = options.lost;
   return options;
 }
 
@@ -68,6 +69,7 @@ TEST(FluxionPlacerProperties, EqualsTheModelThoughItsProcessIsKilledAHundredTime
     EXPECT_TRUE(absl::IsUnavailable(why)) << why;
     ++lost;
   };
+  options.failed = [](const absl::Status& why) { FAIL() << why; };
   for (uint32_t seed = 1; lost < 100; ++seed) {
     Random random(seed);
     World world = MakeWorld(options);

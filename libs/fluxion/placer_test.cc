@@ -107,6 +107,7 @@ class FluxionPlacerTest : public ::testing::Test {
     options.open = [this](const std::string& jgf, const Context::Settings& settings)
         -> absl::StatusOr<std::unique_ptr<Context>> { return Open(jgf, settings); };
     options.lost = [this](const absl::Status&) { ++lost_; };
+    options.failed = [](const absl::Status& why) { FAIL() << why; };
     return std::make_unique<FluxionPlacer>(table, std::move(options));
   }};
 };

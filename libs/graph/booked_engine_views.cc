@@ -87,6 +87,12 @@ Amounts HeldOn(const Node& node, const std::vector<std::string>& resources) {
 
 }  // namespace
 
+std::vector<NodeSpec> BookedEngine::Nodes() const {
+  std::vector<NodeSpec> nodes;
+  for (const auto& [ordinal, node] : table_.nodes()) nodes.push_back(node->spec);
+  return nodes;
+}
+
 std::vector<NodeUsage> BookedEngine::UsageByNode() const {
   std::vector<NodeUsage> usage;
   for (const auto& [ordinal, node] : table_.nodes()) {

@@ -150,6 +150,8 @@ class Engine {
   // Those of the job.
   virtual std::vector<AllocationKey> KeysOf(std::string_view job_id) const = 0;
 
+  // In the order of their ordinals.
+  virtual std::vector<NodeSpec> Nodes() const = 0;
   virtual uint32_t nodes() const = 0;
   virtual uint32_t nodes_up() const = 0;
   virtual uint64_t allocations() const = 0;
