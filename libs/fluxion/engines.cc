@@ -105,4 +105,11 @@ graph::MakeEngine MakeEngines(EngineOptions options) {
   };
 }
 
+graph::MakeEngine MakeDecidingEngines(EngineOptions options) {
+  return [make = MakeEngines(std::move(options))](EngineKind kind) {
+    if (kind.name == "shadow") kind.name = kind.shadow == "native" ? "fluxion" : "native";
+    return make(kind);
+  };
+}
+
 }  // namespace fluxqueue::fluxion

@@ -30,4 +30,7 @@ absl::Status CheckLibrary(const EngineOptions& options);
 
 graph::MakeEngine MakeEngines(EngineOptions options);
 
+// The same without shadows: the engine that decides.
+graph::MakeEngine MakeDecidingEngines(EngineOptions options);
+
 }  // namespace fluxqueue::fluxion

@@ -68,6 +68,10 @@ MatcherCore::MatcherCore(std::string pool, graph::MakeEngine make_engine)
 
 MatcherCore::~MatcherCore() = default;
 
+graph::EngineKind MatcherCore::engine_kind() const {
+  return KindOf(state_.config());
+}
+
 // ---- messages
 
 bool MatcherCore::Reads(Envelope::EventCase type) {

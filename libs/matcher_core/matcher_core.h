@@ -82,6 +82,7 @@ class MatcherCore {
 
   // For metrics and `fluxqueue nodes`.
   const graph::Engine& engine() const { return *engine_; }
+  graph::EngineKind engine_kind() const;
   const std::string& pool() const { return pool_; }
   bool synced() const { return state_.synced(); }
   size_t jobs() const { return specs_.size(); }

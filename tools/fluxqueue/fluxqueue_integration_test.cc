@@ -256,7 +256,7 @@ class Stack {
   queue::QueueMetrics queue_metrics_{registry_};
   matcher::MatcherMetrics matcher_metrics_{registry_};
   queue::PoolHandler queue_handler_{observer_, queue_metrics_, clock_};
-  matcher::PoolHandler matcher_handler_{matcher_metrics_, clock_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;
   std::unique_ptr<Running> queue_loop_;
