@@ -26,12 +26,6 @@ bool MayReserve(MatchOperation operation) {
          operation == MatchOperation::kWithoutAllocatingFuture;
 }
 
-bool Holds(MatchOperation operation) {
-  return operation == MatchOperation::kAllocate ||
-         operation == MatchOperation::kAllocateWithSatisfiability ||
-         operation == MatchOperation::kAllocateOrElseReserve;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GeneralEngine>> GeneralEngine::Make(ResourceGraph graph,

@@ -17,6 +17,11 @@ enum class MatchOperation {
   kWithoutAllocatingFuture,
 };
 
+// Something is held afterwards, if there is a place.
+constexpr bool Holds(MatchOperation operation) {
+  return operation <= MatchOperation::kAllocateOrElseReserve;
+}
+
 // By operation.
 inline constexpr std::array<std::string_view, 6> kMatchOperations = {"allocate",
                                                                      "allocate_with_satisfiability",

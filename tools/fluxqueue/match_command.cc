@@ -43,6 +43,7 @@ absl::StatusOr<int> Run(const MatchOptions& options,
 void RegisterMatch(CLI::App& app, Context& context) {
   struct Options {
     MatchOptions match;
+    std::string engine = "native";
     std::string operation = "allocate_with_satisfiability";
     std::vector<std::string> jobspecs;
   };
@@ -54,6 +55,11 @@ void RegisterMatch(CLI::App& app, Context& context) {
       ->required();
   sub->add_option("--policy", options->match.policy, "Which of the places that fit: first, low …")
       ->capture_default_str();
+  sub->add_option("--engine", options->engine, "Which engine finds the places")
+      ->check(CLI::IsMember({"native", "fluxion"}))
+      ->capture_default_str();
+  sub->add_option("--library", options->match.library, "The engine fluxion's: libreapi_cli.so")
+      ->type_name("FILE");
   sub->add_option("--operation", options->operation, "As `match` has it among the commands")
       ->capture_default_str();
   sub->add_option("--format",
@@ -63,6 +69,9 @@ void RegisterMatch(CLI::App& app, Context& context) {
       ->required();
   sub->callback([&context, options] {
     context.command = [&context, options]() -> absl::StatusOr<int> {
+      if ((options->engine == "fluxion") != !options->match.library.empty()) {
+        return InvalidArgument("--engine fluxion and --library FILE go together");
+      }
       options->match.json = context.json();
       return Run(options->match, options->operation, options->jobspecs);
     };

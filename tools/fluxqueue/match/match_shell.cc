@@ -10,6 +10,8 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/base/utf8.h"
+#include "libs/fluxion/library.h"
+#include "libs/graph/jgf_writer.h"
 #include "libs/graph/match_policy.h"
 #include "libs/graph/request.h"
 #include "libs/graph/resource_set_reader.h"
@@ -40,6 +42,18 @@ absl::StatusOr<JobNumber> ParseJob(std::string_view text) {
     return InvalidArgument("ID: must be the number of a job, is \"{}\"", text);
   }
   return job;
+}
+
+absl::StatusOr<std::unique_ptr<fluxion::Context>> OpenLibrary(const MatchOptions& options,
+                                                              const graph::ResourceGraph& graph) {
+  ASSIGN_OR_RETURN(auto library, fluxion::Library::Open(options.library));
+  graph::JgfWriter writer(graph);
+  const std::string jgf = writer.Next(SIZE_MAX);
+  return fluxion::MakeContext(std::move(library),
+                              jgf,
+                              {.policy = options.policy,
+                               .traverser = "simple",
+                               .prune_filters = std::string(kPruneFilters)});
 }
 
 // JGF has `graph` at its top, R has `execution`. A text that is no JSON is left to their readers.
@@ -175,10 +189,15 @@ std::string MatchShell::CommandNames() {
 }
 
 MatchShell::MatchShell(std::unique_ptr<reapi::Session> session,
+                       std::unique_ptr<fluxion::Context> decides,
                        std::optional<SetFormat> format,
                        bool json,
                        FileReader read)
-    : session_(std::move(session)), format_(format), json_(json), read_(std::move(read)) {}
+    : session_(std::move(session)),
+      decides_(std::move(decides)),
+      format_(format),
+      json_(json),
+      read_(std::move(read)) {}
 
 absl::StatusOr<MatchShell> MatchShell::Make(const MatchOptions& options, FileReader read) {
   RETURN_IF_ERROR(graph::MatchPolicy::Parse(options.policy).status());
@@ -195,7 +214,11 @@ absl::StatusOr<MatchShell> MatchShell::Make(const MatchOptions& options, FileRea
   absl::StatusOr<std::unique_ptr<reapi::Session>> session =
       reapi::Session::Make(text, Dump(settings));
   RETURN_IF_ERROR(Annotate(session.status(), options.graph));
-  return MatchShell(*std::move(session), format, options.json, std::move(read));
+  std::unique_ptr<fluxion::Context> decides;
+  if (!options.library.empty()) {
+    ASSIGN_OR_RETURN(decides, OpenLibrary(options, (*session)->engine().graph()));
+  }
+  return MatchShell(*std::move(session), std::move(decides), format, options.json, std::move(read));
 }
 
 absl::StatusOr<std::string> MatchShell::Do(const std::vector<std::string>& command) {
@@ -250,7 +273,7 @@ absl::StatusOr<MatchShell::Reply> MatchShell::Match(Words words) {
   const std::string& file = words[1];
   ASSIGN_OR_RETURN(const std::string jobspec, read_(file));
   const JobNumber job = session_->NextJob();
-  const absl::StatusOr<Placement> placement = session_->Match(operation, jobspec, job);
+  const absl::StatusOr<Placement> placement = Place(operation, jobspec, job);
   if (placement.ok()) return Granted(file, job, *placement);
   const bool busy = absl::IsResourceExhausted(placement.status());
   if (!busy && !absl::IsFailedPrecondition(placement.status())) {
@@ -258,6 +281,25 @@ absl::StatusOr<MatchShell::Reply> MatchShell::Match(Words words) {
   }
   ASSIGN_OR_RETURN(const graph::JobRequest request, graph::ParseJobRequest(jobspec));
   return Refused(file, busy ? "busy" : "unsatisfiable", session_->engine().Explain(request));
+}
+
+absl::StatusOr<Placement> MatchShell::Place(graph::MatchOperation operation,
+                                            const std::string& jobspec,
+                                            JobNumber job) {
+  if (decides_ == nullptr) return session_->Match(operation, jobspec, job);
+  ASSIGN_OR_RETURN(const fluxion::Context::Placed placed, decides_->Match(operation, jobspec, job));
+  if (placed.resources.empty()) return Placement{};
+  if (graph::Holds(operation)) return session_->Restore(job, placed.resources);
+  ASSIGN_OR_RETURN(graph::ResourceSet found, graph::ReadResourceSet(placed.resources, resources()));
+  return Placement{.reserved = placed.reserved,
+                   .at_s = placed.at_s,
+                   .holding = std::move(found.holding),
+                   .resources = placed.resources};
+}
+
+absl::Status MatchShell::CheckNative(std::string_view command) const {
+  if (decides_ == nullptr) return absl::OkStatus();
+  return InvalidArgument("{}: only the native engine can", command);
 }
 
 MatchShell::Reply MatchShell::Granted(const std::string& file,
@@ -320,6 +362,9 @@ absl::StatusOr<MatchShell::Reply> MatchShell::Explain(Words words) {
 
 absl::StatusOr<MatchShell::Reply> MatchShell::Cancel(Words words) {
   ASSIGN_OR_RETURN(const JobNumber job, ParseJob(words[0]));
+  if (decides_ != nullptr && session_->engine().Find(job) != nullptr) {
+    RETURN_IF_ERROR(decides_->Cancel(job));
+  }
   RETURN_IF_ERROR(session_->Cancel(job));
   return Reply{fmt::format("job {}: cancelled\n", job), {{"job", job}, {"outcome", "cancelled"}}};
 }
@@ -327,6 +372,7 @@ absl::StatusOr<MatchShell::Reply> MatchShell::Cancel(Words words) {
 absl::StatusOr<MatchShell::Reply> MatchShell::CancelPart(Words words) {
   ASSIGN_OR_RETURN(const JobNumber job, ParseJob(words[0]));
   ASSIGN_OR_RETURN(const std::string resources, read_(words[1]));
+  if (decides_ != nullptr) RETURN_IF_ERROR(decides_->CancelPart(job, resources));
   const absl::StatusOr<bool> all = session_->CancelPart(job, resources);
   RETURN_IF_ERROR(Annotate(all.status(), words[1]));
   return JobReply(job, session_->jobs().at(job));
@@ -377,6 +423,7 @@ absl::StatusOr<MatchShell::Reply> MatchShell::SetStatus(Words words) {
   if (words[1] != "up" && words[1] != "down") {
     return InvalidArgument("set-status: must be up or down, is \"{}\"", words[1]);
   }
+  if (decides_ != nullptr) RETURN_IF_ERROR(decides_->SetUp(words[0], words[1] == "up"));
   RETURN_IF_ERROR(session_->SetUp(words[0], words[1] == "up"));
   return GetStatus(words.first(1));
 }
@@ -388,6 +435,7 @@ absl::StatusOr<MatchShell::Reply> MatchShell::GetStatus(Words words) {
 }
 
 absl::StatusOr<MatchShell::Reply> MatchShell::SetProperty(Words words) {
+  RETURN_IF_ERROR(CheckNative("set-property"));
   const size_t equals = words[1].find('=');
   if (equals == 0 || equals == std::string::npos) {
     return InvalidArgument("set-property: must be KEY=VALUE, is \"{}\"", words[1]);
@@ -410,12 +458,14 @@ absl::StatusOr<MatchShell::Reply> MatchShell::GetProperty(Words words) {
 }
 
 absl::StatusOr<MatchShell::Reply> MatchShell::Attach(Words words) {
+  RETURN_IF_ERROR(CheckNative("attach"));
   ASSIGN_OR_RETURN(const std::string part, read_(words[0]));
   RETURN_IF_ERROR(Annotate(session_->AddSubgraph(part), words[0]));
   return Reply{words[0] + ": attached\n", {{"attached", words[0]}}};
 }
 
 absl::StatusOr<MatchShell::Reply> MatchShell::Remove(Words words) {
+  RETURN_IF_ERROR(CheckNative("remove"));
   RETURN_IF_ERROR(session_->RemoveSubgraph(words[0]));
   return Reply{words[0] + ": removed\n", {{"removed", words[0]}}};
 }

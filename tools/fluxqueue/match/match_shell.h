@@ -1,7 +1,10 @@
 // What `fluxqueue match` does: jobs on one graph, command by command, in the manner of Fluxion's
 // resource-query. The commands are the table in match_shell.cc; `help` shows it.
 //
-// Pure but for the files that it asks for. Not thread-safe.
+// With the engine `fluxion` its library finds the places, and our own engine is told of them: what
+// is drawn, listed and explained is what it knows.
+//
+// Pure but for the files that it asks for, and that library. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -16,6 +19,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "libs/fluxion/context.h"
+#include "libs/graph/match_operation.h"
 #include "libs/graph/resource_set.h"
 #include "libs/reapi/session.h"
 
@@ -29,8 +34,9 @@ using FileReader = std::function<absl::StatusOr<std::string>(const std::string& 
 struct MatchOptions {
   std::string graph = {};  // a file: JGF, or R version 1
   std::string policy = "first";
-  std::string format = {};  // as ParseSetFormat; empty: drawings
-  bool json = false;        // each answer is an object on one line
+  std::string library = {};  // Fluxion's, which then decides; empty: our own engine does
+  std::string format = {};   // as ParseSetFormat; empty: drawings
+  bool json = false;         // each answer is an object on one line
 };
 
 class MatchShell {
@@ -55,6 +61,7 @@ class MatchShell {
   struct Command;
 
   MatchShell(std::unique_ptr<reapi::Session> session,
+             std::unique_ptr<fluxion::Context> decides,
              std::optional<graph::SetFormat> format,
              bool json,
              FileReader read);
@@ -78,6 +85,11 @@ class MatchShell {
   absl::StatusOr<Reply> Help(Words words);
   absl::StatusOr<Reply> Quit(Words words);
 
+  absl::StatusOr<reapi::Placement> Place(graph::MatchOperation operation,
+                                         const std::string& jobspec,
+                                         reapi::JobNumber job);
+  // That our own engine decides.
+  absl::Status CheckNative(std::string_view command) const;
   Reply Granted(const std::string& file,
                 reapi::JobNumber job,
                 const reapi::Placement& placement) const;
@@ -92,6 +104,7 @@ class MatchShell {
   absl::Status DoLine(const std::string& line, std::ostream& out);
 
   std::unique_ptr<reapi::Session> session_;
+  std::unique_ptr<fluxion::Context> decides_;  // null: the session does
   std::optional<graph::SetFormat> format_;
   bool json_;
   FileReader read_;

@@ -156,6 +156,48 @@ both.yaml: satisfiable
   EXPECT_EQ(played.status, 1);
 }
 
+// The same answers, found by Fluxion's library (ours with its interface).
+TEST(MatchShellTest, ASessionOfTheEngineFluxion) {
+  const std::string commands = R"(match allocate both.yaml
+match allocate ssd.yaml
+match allocate_orelse_reserve ssd.yaml
+explain one.yaml
+info 3
+partial-cancel 1 rank1.json
+match allocate one.yaml
+list
+cancel 1
+cancel 1
+match without_allocating ssd.yaml
+match satisfiability three.yaml
+match satisfiability both.yaml
+match allocate bad.yaml
+set-status /cluster0/node0 down
+match allocate ssd.yaml
+find status=down
+)";
+  const Played native = Play(commands);
+  const Played fluxion = Play(commands, {.library = FLUXQUEUE_REAPI_LIBRARY});
+  EXPECT_EQ(fluxion.status, native.status);
+  // But for the text of what the library refuses.
+  const auto without_errors = [](const std::string& output) {
+    std::istringstream lines(output);
+    std::string rest;
+    for (std::string line; std::getline(lines, line);) {
+      rest += (line.starts_with("error: ") ? "error" : line) + "\n";
+    }
+    return rest;
+  };
+  EXPECT_EQ(without_errors(fluxion.output), without_errors(native.output));
+  const Played refused =
+      Play("attach gpu.json\nremove /cluster0/node1\nset-property /cluster0 a=b\n",
+           {.library = FLUXQUEUE_REAPI_LIBRARY});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.output, HasSubstr("attach: only the native engine can"));
+  const auto missing = MatchShell::Make({.graph = "graph.json", .library = "/nowhere.so"}, Read);
+  EXPECT_THAT(Message(missing.status()), HasSubstr("/nowhere.so"));
+}
+
 TEST(MatchShellTest, ResourcesAreFoundMarkedAttachedAndRemoved) {
   const Played played = Play(R"(set-status /cluster0/node0 down
 get-status /cluster0/node1
