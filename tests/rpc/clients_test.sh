@@ -4,23 +4,17 @@
 #
 #   tests/rpc/clients_test.sh PROGRAMS
 #
-#   PROGRAMS  the folder of fluxqueue-matcher
-#
-# The matcher runs without Kafka and PostgreSQL: private graphs need neither. The clients' packages come from PyPI, once, into
-# the project's cache.
+# PROGRAMS is the folder of fluxqueue-matcher. The clients' packages come from PyPI, once, into the project's cache.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=../../tools/lib/log.sh
 . "$here/../../tools/lib/log.sh"
 # shellcheck source=../../tools/lib/proc.sh
 . "$here/../../tools/lib/proc.sh"
-# shellcheck source=../../tools/lib/cache.sh
-. "$here/../../tools/lib/cache.sh"
+# shellcheck source=matcher.sh
+. "$here/matcher.sh"
 
 (($# == 1)) || die "usage: tests/rpc/clients_test.sh PROGRAMS"
-program=$(realpath "$1")/fluxqueue-matcher
-[[ -x $program ]] || die "$program is not built"
-
 python=$("$here/python_home.sh")/bin/python
 dir=$(stack_dir "$(mktemp -d)")
 clean_up() {
@@ -28,20 +22,5 @@ clean_up() {
   rm -rf "$dir"
 }
 on_exit clean_up
-mkdir -p "$dir/logs"
-
-cat >"$dir/matcher.yaml" <<END
-instance: matcher-1
-http: {port: 0}
-postgres: {dsn: "host=127.0.0.1 port=1 connect_timeout=2"}
-kafka: {bootstrap: "127.0.0.1:1"}
-matcher:
-  grpc: {port: 0}
-  private_graphs: {limit: 8, idle: 2s}
-END
-proc_start "$dir" matcher "$program" --config "$dir/matcher.yaml"
-address() { sed -n 's/.*serving gRPC address=\([^ ]*\).*/\1/p' "$dir/logs/matcher.log"; }
-serving() { [[ -n $(address) ]]; }
-proc_wait_ready "$dir" matcher 20 "the matcher to serve gRPC" serving
-
-"$python" "$here/clients_test.py" "$(address)" "$dir"
+MATCHER_IDLE=2s start_matcher "$1" "$dir"
+"$python" "$here/clients_test.py" "$(<"$dir/address")" "$dir"
