@@ -18,9 +18,10 @@ matcher:
   private_graphs: {limit: 8, idle: ${MATCHER_IDLE:-10m}}
 END
   proc_start "$dir" matcher "$program" --config "$dir/matcher.yaml"
-  matcher_address() {
-    sed -n 's/.*serving gRPC address=\([^ ]*\).*/\1/p' "$dir/logs/matcher.log" >"$dir/address"
-    [[ -s $dir/address ]]
-  }
-  proc_wait_ready "$dir" matcher 20 "the matcher to serve gRPC" matcher_address
+  proc_wait_ready "$dir" matcher 20 "the matcher to serve gRPC" matcher_serves "$dir"
+}
+
+matcher_serves() {
+  sed -n 's/.*serving gRPC address=\([^ ]*\).*/\1/p' "$1/logs/matcher.log" >"$1/address"
+  [[ -s $1/address ]]
 }
