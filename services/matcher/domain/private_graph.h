@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,6 +104,8 @@ class PrivateGraph {
                        v1::Allocation* allocation) const;
   void WriteNodes(const graph::Holding& holding, v1::Allocation* allocation) const;
   int64_t NodesIn(const graph::Holding& holding) const;
+  // Held now.
+  std::map<graph::TypeId, int64_t> HeldByType() const;
   // `holding`: null when the job holds nothing any more.
   void Tell(v1::WatchAllocationsResponse::Kind kind,
             graph::JobNumber job,
