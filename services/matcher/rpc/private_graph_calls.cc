@@ -21,7 +21,7 @@ absl::Status TimedMatch(PrivateGraph& graph,
                         const v1::MatchRequest& request,
                         v1::MatchResponse* response) {
   const auto begun = std::chrono::steady_clock::now();
-  const absl::Status status = graph.Match(request, response);
+  absl::Status status = graph.Match(request, response);
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
   response->mutable_overhead()->set_seconds(took.count() / 1'000'000'000);
   response->mutable_overhead()->set_nanos(static_cast<int32_t>(took.count() % 1'000'000'000));
