@@ -1,6 +1,7 @@
 #include "libs/graph/jgf_writer.h"
 
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -37,6 +38,22 @@ std::string All(const ResourceGraph& graph, size_t bytes, int* pieces) {
   return text;
 }
 
+auto Everything(const ResourceGraph& graph, VertexId v) {
+  const Vertex& vertex = graph.vertex(v);
+  return std::make_tuple(graph.TypeName(v),
+                         vertex.name,
+                         vertex.basename,
+                         vertex.unit,
+                         vertex.id,
+                         vertex.uniq_id,
+                         vertex.rank,
+                         vertex.size,
+                         vertex.up,
+                         vertex.divisible,
+                         vertex.properties,
+                         vertex.paths);
+}
+
 TEST(JgfWriterTest, WhatIsWrittenIsTheSameGraph) {
   const auto graph = ParseJgf(kGraph);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -46,22 +63,9 @@ TEST(JgfWriterTest, WhatIsWrittenIsTheSameGraph) {
   const auto again = ParseJgf(text);
   ASSERT_TRUE(again.ok()) << again.status() << text;
   ASSERT_EQ(again->vertices().size(), graph->vertices().size());
-  ASSERT_EQ(again->edges().size(), graph->edges().size());
+  EXPECT_EQ(again->edges().size(), graph->edges().size());
   for (VertexId v = 0; v < graph->vertices().size(); ++v) {
-    const Vertex& wanted = graph->vertex(v);
-    const Vertex& got = again->vertex(v);
-    EXPECT_EQ(again->TypeName(v), graph->TypeName(v));
-    EXPECT_EQ(got.name, wanted.name);
-    EXPECT_EQ(got.basename, wanted.basename);
-    EXPECT_EQ(got.unit, wanted.unit);
-    EXPECT_EQ(got.id, wanted.id);
-    EXPECT_EQ(got.uniq_id, wanted.uniq_id);
-    EXPECT_EQ(got.rank, wanted.rank);
-    EXPECT_EQ(got.size, wanted.size);
-    EXPECT_EQ(got.up, wanted.up);
-    EXPECT_EQ(got.divisible, wanted.divisible);
-    EXPECT_EQ(got.properties, wanted.properties);
-    EXPECT_EQ(got.paths, wanted.paths);
+    EXPECT_EQ(Everything(*again, v), Everything(*graph, v)) << v;
   }
   int more = 0;
   EXPECT_EQ(All(*again, 1 << 20, &more), text);

@@ -122,13 +122,13 @@ absl::StatusOr<graph::JobRequest> Session::Parse(std::string_view jobspec) const
   return request;
 }
 
-absl::StatusOr<graph::MatchAnswer> Session::Place(MatchOperation asked,
+absl::StatusOr<graph::MatchAnswer> Session::Place(MatchOperation operation,
                                                   const graph::JobRequest& request,
                                                   JobNumber job) {
-  if (asked != MatchOperation::kSatisfiability && engine_->Find(job) != nullptr) {
+  if (operation != MatchOperation::kSatisfiability && engine_->Find(job) != nullptr) {
     return MakeStatus(absl::StatusCode::kAlreadyExists, "job {} holds something already", job);
   }
-  ASSIGN_OR_RETURN(graph::MatchAnswer answer, engine_->Match(asked, job, request));
+  ASSIGN_OR_RETURN(graph::MatchAnswer answer, engine_->Match(operation, job, request));
   if (answer.status == MatchStatus::kAllocated) {
     jobs_[job] = {JobMode::kAllocated, answer.holding.at_s};
   } else if (answer.status == MatchStatus::kReserved) {
@@ -139,11 +139,11 @@ absl::StatusOr<graph::MatchAnswer> Session::Place(MatchOperation asked,
   return answer;
 }
 
-absl::StatusOr<Placement> Session::Match(MatchOperation asked,
+absl::StatusOr<Placement> Session::Match(MatchOperation operation,
                                          std::string_view jobspec,
                                          JobNumber job) {
   ASSIGN_OR_RETURN(const graph::JobRequest request, Parse(jobspec));
-  ASSIGN_OR_RETURN(graph::MatchAnswer answer, Place(asked, request, job));
+  ASSIGN_OR_RETURN(graph::MatchAnswer answer, Place(operation, request, job));
   if (answer.status == MatchStatus::kBusy) {
     return MakeStatus(
         absl::StatusCode::kResourceExhausted, "job {}: what it asks for is not there now", job);
@@ -153,7 +153,7 @@ absl::StatusOr<Placement> Session::Match(MatchOperation asked,
                       "job {}: what it asks for is more than the graph could ever give",
                       job);
   }
-  if (asked == MatchOperation::kSatisfiability) return Placement{};
+  if (operation == MatchOperation::kSatisfiability) return Placement{};
   return PlacementOf(std::move(answer.holding));
 }
 

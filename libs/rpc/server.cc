@@ -23,6 +23,7 @@ constexpr Millis kHealthInterval{250};
 
 std::vector<std::string> NamesOf(const std::vector<ServedService>& services) {
   std::vector<std::string> names;
+  names.reserve(services.size());
   for (const ServedService& served : services) names.push_back(served.name);
   return names;
 }

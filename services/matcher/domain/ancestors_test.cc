@@ -118,6 +118,7 @@ class FluxcliTest : public testing::Test {
     v1::MatchResponse response;
     const absl::Status status = graph_->Match(*match, &response);
     EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(graph_->GiveReason(*match, &response).ok());
     return ToFluxcliResponse(request_, graph_->units(), response, &reason_);
   }
   // "node0 2, node1 1"

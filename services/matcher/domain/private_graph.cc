@@ -22,9 +22,9 @@ using graph::MatchOperation;
 using graph::MatchStatus;
 using graph::SetFormat;
 
-// Jobspecs that are remembered parsed; all are forgotten when there are more, or larger ones.
+// Jobspecs of at most so many bytes are remembered parsed; all are forgotten when there are more.
 constexpr size_t kParsedKept = 256;
-constexpr size_t kParsedBytes = 64 << 10;
+constexpr size_t kParsedBytes = 8 << 10;
 
 absl::StatusOr<MatchOperation> OperationOf(v1::Operation operation) {
   switch (operation) {
@@ -189,10 +189,17 @@ absl::Status PrivateGraph::Match(const v1::MatchRequest& request, v1::MatchRespo
                                           : v1::WatchAllocationsResponse::KIND_RESERVED,
          job,
          &answer.holding);
-  } else if (request.explain() &&
-             (outcome == v1::OUTCOME_BUSY || outcome == v1::OUTCOME_UNSATISFIABLE)) {
-    response->set_reason(ReasonOf(outcome, engine().Explain(*jobspec)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status PrivateGraph::GiveReason(const v1::MatchRequest& request,
+                                      v1::MatchResponse* response) {
+  const v1::Outcome outcome = response->outcome();
+  const bool refused = outcome == v1::OUTCOME_BUSY || outcome == v1::OUTCOME_UNSATISFIABLE;
+  if (!request.explain() || !refused) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Request jobspec, Parse(request.jobspec()));
+  response->set_reason(ReasonOf(outcome, engine().Explain(*jobspec)));
   return absl::OkStatus();
 }
 
@@ -299,18 +306,16 @@ absl::Status PrivateGraph::Trials::Try(const v1::WhatIfRequest& request,
   match.set_explain(true);
   v1::MatchResponse response;
   RETURN_IF_ERROR(copy_->Match(match, &response));
-  trial->set_outcome(response.outcome());
-  trial->set_reason(response.reason());
   if (response.outcome() == v1::OUTCOME_BUSY) {
     // Reserving does not tell what never fits from what does not while nodes are down.
     v1::MatchResponse ever;
     match.set_operation(v1::OPERATION_SATISFIABILITY);
     RETURN_IF_ERROR(copy_->Match(match, &ever));
-    if (ever.outcome() == v1::OUTCOME_UNSATISFIABLE) {
-      trial->set_outcome(ever.outcome());
-      trial->set_reason(ever.reason());
-    }
+    if (ever.outcome() == v1::OUTCOME_UNSATISFIABLE) response.set_outcome(ever.outcome());
   }
+  RETURN_IF_ERROR(copy_->GiveReason(match, &response));
+  trial->set_outcome(response.outcome());
+  trial->set_reason(response.reason());
   if (response.has_allocation()) trial->mutable_allocation()->Swap(response.mutable_allocation());
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,8 +37,11 @@ class PrivateGraph {
 
   // In all of these the status is the call's; `response` is filled when it is OK. NotFound,
   // InvalidArgument (with the field) and AlreadyExists, as the proto says. Match leaves `overhead`
-  // out.
+  // and the reason out.
   absl::Status Match(const v1::MatchRequest& request, v1::MatchResponse* response);
+  // The reason that `request.explain` asks for; nothing happens when there was a place. A look at
+  // every node, so it stands apart.
+  absl::Status GiveReason(const v1::MatchRequest& request, v1::MatchResponse* response);
   absl::Status Release(const v1::ReleaseRequest& request, v1::ReleaseResponse* response);
   absl::Status GetJob(const v1::GetJobRequest& request, v1::GetJobResponse* response) const;
   absl::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse* response);
@@ -100,6 +104,8 @@ class PrivateGraph {
                        v1::Allocation* allocation) const;
   void WriteNodes(const graph::Holding& holding, v1::Allocation* allocation) const;
   int64_t NodesIn(const graph::Holding& holding) const;
+  // Held now.
+  std::map<graph::TypeId, int64_t> HeldByType() const;
   // `holding`: null when the job holds nothing any more.
   void Tell(v1::WatchAllocationsResponse::Kind kind,
             graph::JobNumber job,

@@ -50,6 +50,7 @@ class PrivateGraphTest : public testing::Test {
     v1::MatchResponse response;
     const absl::Status status = graph_->Match(request, &response);
     EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(graph_->GiveReason(request, &response).ok());
     return response;
   }
   absl::Status Release(int64_t job, const std::string& resources = "") {

@@ -43,15 +43,21 @@ void PrivateGraph::Summarise(v1::GetGraphResponse* response) const {
       if (edge.subsystem == ResourceGraph::kContainment) way.emplace_back(edge.target, up);
     }
   }
+  for (const auto& [type, held] : HeldByType()) {
+    levels.at(type)->set_held(held);
+  }
+}
+
+std::map<graph::TypeId, int64_t> PrivateGraph::HeldByType() const {
+  std::map<graph::TypeId, int64_t> sums;
   for (const auto& [job, info] : session_->jobs()) {
     const Holding* holding = engine().Find(job);
     if (holding == nullptr || info.mode != reapi::JobMode::kAllocated) continue;
     for (const graph::HeldVertex& held : holding->vertices) {
-      if (!held.exclusive) continue;
-      v1::GetGraphResponse::Level* level = levels.at(resources.vertex(held.vertex).type);
-      level->set_held(level->held() + held.amount);
+      if (held.exclusive) sums[engine().graph().vertex(held.vertex).type] += held.amount;
     }
   }
+  return sums;
 }
 
 Event PrivateGraph::EventOf(Event::Kind kind,

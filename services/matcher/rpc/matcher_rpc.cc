@@ -45,7 +45,7 @@ class MatcherRpc::Impl {
   }
 
   absl::Status Start() {
-    const absl::Status started = server_.Start();
+    absl::Status started = server_.Start();
     if (started.ok() && server_.port() != 0) {
       sweeper_ = std::jthread([this](const std::stop_token& stop) { SweepUntil(stop); });
     }

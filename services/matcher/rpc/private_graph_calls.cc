@@ -17,6 +17,17 @@ absl::Status CancelledCall() {
   return MakeStatus(absl::StatusCode::kCancelled, "the client has gone, or its deadline is over");
 }
 
+absl::Status TimedMatch(PrivateGraph& graph,
+                        const v1::MatchRequest& request,
+                        v1::MatchResponse* response) {
+  const auto begun = std::chrono::steady_clock::now();
+  absl::Status status = graph.Match(request, response);
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
+  response->mutable_overhead()->set_seconds(took.count() / 1'000'000'000);
+  response->mutable_overhead()->set_nanos(static_cast<int32_t>(took.count() % 1'000'000'000));
+  return status;
+}
+
 absl::StatusOr<graph::JobNumber> JobOfGroup(const std::string& name) {
   graph::JobNumber job = 0;
   const char* end = name.data() + name.size();
@@ -51,15 +62,30 @@ void PrivateGraphCalls::Match(CallInfo call,
                               const v1::MatchRequest* request,
                               v1::MatchResponse* response,
                               Done done) {
-  const Length length = request->explain() ? Length::kLong : Length::kShort;
-  Run(length, std::move(call), std::move(done), [=](PrivateGraph& graph) {
-    const auto begun = std::chrono::steady_clock::now();
-    const absl::Status status = graph.Match(*request, response);
-    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
-    response->mutable_overhead()->set_seconds(took.count() / 1'000'000'000);
-    response->mutable_overhead()->set_nanos(static_cast<int32_t>(took.count() % 1'000'000'000));
-    return status;
-  });
+  if (!request->explain()) {
+    Run(Length::kShort, std::move(call), std::move(done), [=](PrivateGraph& graph) {
+      return TimedMatch(graph, *request, response);
+    });
+    return;
+  }
+  // Only a refusal is looked into.
+  strand_->Post(
+      Length::kShort,
+      [self = shared_from_this(),
+       call = std::move(call),
+       done = std::move(done),
+       request,
+       response]() mutable {
+        const absl::Status status =
+            call.cancelled() ? CancelledCall() : TimedMatch(*self->graph_, *request, response);
+        if (!status.ok() || response->has_allocation()) {
+          done(status);
+          return;
+        }
+        self->Run(Length::kLong, std::move(call), std::move(done), [=](PrivateGraph& graph) {
+          return graph.GiveReason(*request, response);
+        });
+      });
 }
 
 void PrivateGraphCalls::Release(CallInfo call,
