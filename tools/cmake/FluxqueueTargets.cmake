@@ -33,7 +33,7 @@ if(MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-set(FLUXQUEUE_EFFECTS kafka postgres http kubernetes delivery lifecycle metrics rdkafka pqxx grpc curl)
+set(FLUXQUEUE_EFFECTS kafka postgres http kubernetes delivery lifecycle metrics rpc rdkafka pqxx grpc curl)
 
 function(_fluxqueue_check_pure target)
   foreach(dep IN LISTS ARGN)
@@ -66,6 +66,23 @@ function(fluxqueue_library name)
   if(ARG_TESTS)
     fluxqueue_test(${name} LABEL unit SOURCES ${ARG_TESTS} DEPS fluxqueue::${name} ${ARG_TEST_DEPS})
   endif()
+endfunction()
+
+# The code that protoc and gRPC's plugin make of services, and no warnings in it. Called in the folder that protos are
+# imported from:
+#   fluxqueue_grpc_protos(queue_rpc_protos SERVICES fluxqueue/queue/v1/queue.proto DEPS fluxqueue::protos)
+# MESSAGES: those whose messages are to be made, too, because DEPS do not have them.
+function(fluxqueue_grpc_protos name)
+  cmake_parse_arguments(ARG "" "" "MESSAGES;SERVICES;DEPS" ${ARGN})
+  add_library(fluxqueue_${name} STATIC)
+  if(ARG_MESSAGES)
+    protobuf_generate(TARGET fluxqueue_${name} LANGUAGE cpp PROTOS ${ARG_MESSAGES} PROTOC_OUT_DIR ${CMAKE_CURRENT_BINARY_DIR})
+  endif()
+  protobuf_generate(TARGET fluxqueue_${name} LANGUAGE grpc PROTOS ${ARG_SERVICES} GENERATE_EXTENSIONS .grpc.pb.h .grpc.pb.cc
+                    PLUGIN protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> PROTOC_OUT_DIR ${CMAKE_CURRENT_BINARY_DIR})
+  target_include_directories(fluxqueue_${name} SYSTEM PUBLIC ${CMAKE_CURRENT_BINARY_DIR})
+  target_link_libraries(fluxqueue_${name} PUBLIC ${ARG_DEPS} protobuf::libprotobuf gRPC::grpc++)
+  add_library(fluxqueue::${name} ALIAS fluxqueue_${name})
 endfunction()
 
 add_custom_target(programs)

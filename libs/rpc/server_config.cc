@@ -1,0 +1,40 @@
+#include "libs/rpc/server_config.h"
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+config::Section Describe(ServerConfig::Tls* tls) {
+  return config::Section()
+      .Path("certificate", &tls->certificate)
+      .Path("key", &tls->key)
+      .Path("client_ca", &tls->client_ca)
+      .Rule([tls]() -> absl::Status {
+        if (tls->certificate.empty() != tls->key.empty()) {
+          return InvalidArgument("certificate and key go together, and only one of them is there");
+        }
+        if (!tls->client_ca.empty() && tls->certificate.empty()) {
+          return InvalidArgument("client_ca needs certificate and key, too");
+        }
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace
+
+config::Section Describe(ServerConfig* config) {
+  return config::Section()
+      .Text("address", &config->address)
+      .Int("port", &config->port, 0, 65535)
+      .Nested("tls", Describe(&config->tls))
+      .Size("max_message", &config->max_message, 64 << 10, int64_t{1} << 30)
+      .Int("max_calls", &config->max_calls, 1, 1'000'000)
+      .Duration("keepalive", &config->keepalive, 1s, 24h)
+      .Duration("min_ping_interval", &config->min_ping_interval, 0ms, 1h)
+      .Duration("drain", &config->drain, 0ms, 15s);
+}
+
+}  // namespace fluxqueue::rpc

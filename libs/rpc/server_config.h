@@ -1,0 +1,48 @@
+// What a gRPC server is told, the section `grpc` of a service:
+//
+//   grpc:
+//     address: 127.0.0.1
+//     port: 9200               # 0 picks a free one; without it nothing is served
+//     tls: {certificate: tls.crt, key: tls.key, client_ca: clients.crt}
+//                              # PEM; none: plain text. With client_ca, clients must show a
+//                              # certificate that it signed
+//     max_message: 64MiB       # of a request, and of an answer
+//     max_calls: 1024          # at once, on one connection
+//     keepalive: 2m            # a connection silent for so long is asked whether it is still there
+//     min_ping_interval: 10s   # clients that ask more often are cut off
+//     drain: 5s                # at stop: what is under way may take so long
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libs/base/clock.h"
+#include "libs/config/section.h"
+
+namespace fluxqueue::rpc {
+
+struct ServerConfig {
+  struct Tls {
+    std::string certificate;
+    std::string key;
+    std::string client_ca;
+  };
+  static constexpr int kNoPort = -1;
+
+  // A listener is asked for, never a default: nothing stands open that nobody knows of.
+  bool enabled() const { return port != kNoPort; }
+
+  std::string address = "127.0.0.1";
+  int port = kNoPort;
+  Tls tls = {};
+  int64_t max_message = int64_t{64} << 20;
+  int max_calls = 1024;
+  Millis keepalive{std::chrono::minutes(2)};
+  Millis min_ping_interval{std::chrono::seconds(10)};
+  Millis drain{std::chrono::seconds(5)};
+};
+
+// `config` must outlive the section.
+config::Section Describe(ServerConfig* config);
+
+}  // namespace fluxqueue::rpc
