@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/rpc/error_details.h"
 #include "services/queue/adapters/queue_store.h"
 
 namespace fluxqueue::queue {
@@ -62,12 +63,14 @@ ErrandResult CommandBatch::JudgeClaim(const Errand& errand, const queue_core::Qu
   if (most == 0 || !claim.has_duration_ms()) return {};
   if (claim.duration_ms() > 0 && claim.duration_ms() <= most) return {};
   return {.outcome = Outcome::kRefused,
-          .why = InvalidArgument(
-              "duration: {} is more than FluxQueue '{}' allows; allowed: up to {} s",
-              claim.duration_ms() == 0 ? "unlimited"
-                                       : fmt::format("{} s", (claim.duration_ms() + 999) / 1000),
-              claim.queue(),
-              most / 1000)};
+          .why = rpc::InField(
+              InvalidArgument("duration: {} is more than FluxQueue '{}' allows; allowed: up to {} s",
+                              claim.duration_ms() == 0
+                                  ? "unlimited"
+                                  : fmt::format("{} s", (claim.duration_ms() + 999) / 1000),
+                              claim.queue(),
+                              most / 1000),
+              "duration")};
 }
 
 void CommandBatch::Say(const Errand& errand, delivery::Outbox& outbox) {
