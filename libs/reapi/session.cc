@@ -116,37 +116,45 @@ absl::StatusOr<Placement> Session::Match(int operation, std::string_view jobspec
   return Match(static_cast<MatchOperation>(operation - 1), jobspec, job);
 }
 
-absl::StatusOr<Placement> Session::Match(MatchOperation asked,
-                                         std::string_view jobspec,
-                                         JobNumber job) {
-  ASSIGN_OR_RETURN(const graph::JobRequest request, graph::ParseJobRequest(jobspec));
+absl::StatusOr<graph::JobRequest> Session::Parse(std::string_view jobspec) const {
+  ASSIGN_OR_RETURN(graph::JobRequest request, graph::ParseJobRequest(jobspec));
   RETURN_IF_ERROR(CheckTypes(request.resources, engine_->graph()));
+  return request;
+}
+
+absl::StatusOr<graph::MatchAnswer> Session::Place(MatchOperation asked,
+                                                  const graph::JobRequest& request,
+                                                  JobNumber job) {
   if (asked != MatchOperation::kSatisfiability && engine_->Find(job) != nullptr) {
     return MakeStatus(absl::StatusCode::kAlreadyExists, "job {} holds something already", job);
   }
   ASSIGN_OR_RETURN(graph::MatchAnswer answer, engine_->Match(asked, job, request));
-  switch (answer.status) {
-    case MatchStatus::kBusy:
-      return MakeStatus(
-          absl::StatusCode::kResourceExhausted, "job {}: what it asks for is not there now", job);
-    case MatchStatus::kUnsatisfiable:
-      return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                        "job {}: what it asks for is more than the graph could ever give",
-                        job);
-    case MatchStatus::kAllocated:
-      jobs_[job] = {JobMode::kAllocated, answer.holding.at_s};
-      break;
-    case MatchStatus::kReserved:
-      jobs_[job] = {JobMode::kReserved, answer.holding.at_s};
-      break;
-    case MatchStatus::kMatched:
-      if (asked == MatchOperation::kSatisfiability) return Placement{};
-      break;
+  if (answer.status == MatchStatus::kAllocated) {
+    jobs_[job] = {JobMode::kAllocated, answer.holding.at_s};
+  } else if (answer.status == MatchStatus::kReserved) {
+    jobs_[job] = {JobMode::kReserved, answer.holding.at_s};
   }
-  Placement placement = PlacementOf(std::move(answer.holding));
   // What is only looked for is not reserved, whenever it would be.
-  placement.reserved = answer.status == MatchStatus::kReserved;
-  return placement;
+  answer.holding.reserved = answer.status == MatchStatus::kReserved;
+  return answer;
+}
+
+absl::StatusOr<Placement> Session::Match(MatchOperation asked,
+                                         std::string_view jobspec,
+                                         JobNumber job) {
+  ASSIGN_OR_RETURN(const graph::JobRequest request, Parse(jobspec));
+  ASSIGN_OR_RETURN(graph::MatchAnswer answer, Place(asked, request, job));
+  if (answer.status == MatchStatus::kBusy) {
+    return MakeStatus(
+        absl::StatusCode::kResourceExhausted, "job {}: what it asks for is not there now", job);
+  }
+  if (answer.status == MatchStatus::kUnsatisfiable) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "job {}: what it asks for is more than the graph could ever give",
+                      job);
+  }
+  if (asked == MatchOperation::kSatisfiability) return Placement{};
+  return PlacementOf(std::move(answer.holding));
 }
 
 JobNumber Session::NextJob() {
@@ -240,6 +248,11 @@ absl::StatusOr<bool> Session::CancelPart(JobNumber job, std::string_view resourc
   ASSIGN_OR_RETURN(const bool all, engine_->CancelPart(job, vertices));
   if (all) jobs_[job].mode = JobMode::kCanceled;
   return all;
+}
+
+void Session::Forget(JobNumber job) {
+  const auto found = jobs_.find(job);
+  if (found != jobs_.end() && found->second.mode == JobMode::kCanceled) jobs_.erase(found);
 }
 
 absl::StatusOr<JobInfo> Session::Info(JobNumber job) const {

@@ -61,6 +61,13 @@ class Session {
                                   JobNumber job);
   // By Fluxion's number, from 1 on; InvalidArgument when it is none.
   absl::StatusOr<Placement> Match(int operation, std::string_view jobspec, JobNumber job);
+  // The two halves of Match, for jobspecs that come again and resources that are not written.
+  // InvalidArgument for the jobspec.
+  absl::StatusOr<graph::JobRequest> Parse(std::string_view jobspec) const;
+  // That there is no place is an answer. AlreadyExists as above. REQUIRES: `request` is by Parse.
+  absl::StatusOr<graph::MatchAnswer> Place(graph::MatchOperation operation,
+                                           const graph::JobRequest& request,
+                                           JobNumber job);
   // A number that no job has had, for Match. Each is given once.
   JobNumber NextJob();
 
@@ -75,6 +82,9 @@ class Session {
   // Without it: all that the job holds on those ranks; InvalidArgument when R names only a part of
   // that. NotFound when nothing is allocated to the job (it may be reserved).
   absl::StatusOr<bool> CancelPart(JobNumber job, std::string_view resources);
+
+  // Of a job that was cancelled nothing is known any more; others stay.
+  void Forget(JobNumber job);
 
   // NotFound for a job that never held anything.
   absl::StatusOr<JobInfo> Info(JobNumber job) const;

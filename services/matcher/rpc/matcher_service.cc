@@ -1,0 +1,144 @@
+#include "services/matcher/rpc/matcher_service.h"
+
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/rpc/error_details.h"
+#include "libs/rpc/grpc_status.h"
+#include "services/matcher/rpc/create_graph.h"
+#include "services/matcher/rpc/streams.h"
+
+namespace fluxqueue::matcher {
+
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* MatcherService::Unary(
+    grpc::CallbackServerContext* context,
+    const Request* request,
+    Response* response,
+    void (GraphCalls::*method)(CallInfo, const Request*, Response*, Done)) const {
+  auto* reactor = context->DefaultReactor();
+  const auto graph = graphs_.Resolve(*context, false);
+  if (!graph.ok()) {
+    reactor->Finish(rpc::ToGrpcStatus(graph.status()));
+    return reactor;
+  }
+  ((**graph).*method)(InfoOf(context), request, response, [reactor](const absl::Status& status) {
+    reactor->Finish(rpc::ToGrpcStatus(status));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MatcherService::CreateGraph(grpc::CallbackServerContext* context,
+                                                      const v1::CreateGraphRequest* request,
+                                                      v1::CreateGraphResponse* response) {
+  auto* reactor = context->DefaultReactor();
+  pool_.Post([=, this] {
+    const auto created = matcher::CreateGraph(graphs_.directory(), pool_, *request, "");
+    if (created.ok()) {
+      response->set_key(created->key);
+      response->set_vertices(created->vertices);
+      const auto idle = graphs_.directory().limits().idle;
+      response->mutable_idle_limit()->set_seconds(idle.count() / 1000);
+      response->mutable_idle_limit()->set_nanos(
+          static_cast<int32_t>(idle.count() % 1000 * 1'000'000));
+    }
+    reactor->Finish(rpc::ToGrpcStatus(created.status()));
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MatcherService::DeleteGraph(grpc::CallbackServerContext* context,
+                                                      const v1::DeleteGraphRequest* /*request*/,
+                                                      v1::DeleteGraphResponse* /*response*/) {
+  auto* reactor = context->DefaultReactor();
+  const std::string key = MetadataOf(*context, kGraphKey);
+  absl::Status status;
+  if (key.empty()) {
+    status = InvalidArgument("the metadata {} must name the graph to be dropped", kGraphKey);
+  } else if (!graphs_.directory().Drop(key)) {
+    status = rpc::WithReason(
+        MakeStatus(absl::StatusCode::kNotFound, "there is no private graph with this key"),
+        "GRAPH_UNKNOWN");
+  }
+  reactor->Finish(rpc::ToGrpcStatus(status));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* MatcherService::Match(grpc::CallbackServerContext* context,
+                                                const v1::MatchRequest* request,
+                                                v1::MatchResponse* response) {
+  return Unary(context, request, response, &GraphCalls::Match);
+}
+
+grpc::ServerUnaryReactor* MatcherService::Release(grpc::CallbackServerContext* context,
+                                                  const v1::ReleaseRequest* request,
+                                                  v1::ReleaseResponse* response) {
+  return Unary(context, request, response, &GraphCalls::Release);
+}
+
+grpc::ServerUnaryReactor* MatcherService::GetJob(grpc::CallbackServerContext* context,
+                                                 const v1::GetJobRequest* request,
+                                                 v1::GetJobResponse* response) {
+  return Unary(context, request, response, &GraphCalls::GetJob);
+}
+
+grpc::ServerUnaryReactor* MatcherService::Explain(grpc::CallbackServerContext* context,
+                                                  const v1::ExplainRequest* request,
+                                                  v1::ExplainResponse* response) {
+  return Unary(context, request, response, &GraphCalls::Explain);
+}
+
+grpc::ServerUnaryReactor* MatcherService::Find(grpc::CallbackServerContext* context,
+                                               const v1::FindRequest* request,
+                                               v1::FindResponse* response) {
+  return Unary(context, request, response, &GraphCalls::Find);
+}
+
+grpc::ServerUnaryReactor* MatcherService::WhatIf(grpc::CallbackServerContext* context,
+                                                 const v1::WhatIfRequest* request,
+                                                 v1::WhatIfResponse* response) {
+  return Unary(context, request, response, &GraphCalls::WhatIf);
+}
+
+grpc::ServerBidiReactor<v1::MatchStreamRequest, v1::MatchStreamResponse>*
+MatcherService::MatchStream(grpc::CallbackServerContext* context) {
+  return NewMatchStream(context, graphs_.Resolve(*context, false), streams_);
+}
+
+grpc::ServerWriteReactor<v1::GetGraphResponse>* MatcherService::GetGraph(
+    grpc::CallbackServerContext* context, const v1::GetGraphRequest* request) {
+  return NewGraphStream(context, graphs_.Resolve(*context, false), *request);
+}
+
+grpc::ServerWriteReactor<v1::WatchAllocationsResponse>* MatcherService::WatchAllocations(
+    grpc::CallbackServerContext* context, const v1::WatchAllocationsRequest* request) {
+  return NewWatchStream(graphs_.Resolve(*context, false), *request, streams_);
+}
+
+void OpenStreams::Add(const std::shared_ptr<AllocationWatch>& watch) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ending_) {
+      watches_.insert(watch);
+      return;
+    }
+  }
+  watch->End(StoppingMatcher());
+}
+
+void OpenStreams::Remove(const std::shared_ptr<AllocationWatch>& watch) {
+  const std::lock_guard lock(mutex_);
+  watches_.erase(watch);
+}
+
+void OpenStreams::EndAll() {
+  std::set<std::shared_ptr<AllocationWatch>> watches;
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    watches.swap(watches_);
+  }
+  for (const auto& watch : watches) watch->End(StoppingMatcher());
+}
+
+}  // namespace fluxqueue::matcher
