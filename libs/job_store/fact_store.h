@@ -1,5 +1,5 @@
-// The last fact of each job, and who holds a pool, as the queue's tables have them: what the queue's
-// API reads. Any replica may ask. Reads only; throws nothing. Thread-safe.
+// The last fact of each job, and who holds a pool, as the queue's tables have them: what the
+// queue's API reads. Any replica may ask. Reads only; throws nothing. Thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -78,7 +78,7 @@ struct QueueInfo {
   int64_t depth = 0;
   int64_t default_duration_ms = 0;  // 0: unlimited, both
   int64_t max_duration_ms = 0;
-  bool exists = false;  // else jobs wait for it to be made
+  bool exists = false;                    // else jobs wait for it to be made
   std::map<std::string, int64_t> jobs{};  // by state
 };
 

@@ -17,12 +17,13 @@
 // names a newer attempt is impossible, before the table is asked. Where it leaves a choice (`to`
 // has several states), the queue core decides by what the job is.
 //
-// A claim is a job without pods (libs/model/workload.h): nothing of it starts or stops anywhere. The
-// queue itself says that it runs, with its allocation, and that it has ended: cancelled, expired or
-// failed with a node, without Stopping, as nothing runs on what it held. No binder and no cleanup
-// speaks of it.
+// A claim is a job without pods (libs/model/workload.h): nothing of it starts or stops anywhere.
+// The queue itself says that it runs, with its allocation, and that it has ended: cancelled,
+// expired or failed with a node, without Stopping, as nothing runs on what it held. No binder and
+// no cleanup speaks of it.
 //
-//   Pending ─► Allocated ─► Running ─► Succeeded (its time is over) │ Cancelled │ Failed (node gone)
+//   Pending ─► Allocated ─► Running ─► Succeeded (its time is over) │ Cancelled │ Failed (node
+//   gone)
 //
 // Pure and constexpr; safe from every thread.
 #pragma once

@@ -1,7 +1,8 @@
 // What kinds of workload there are besides those of Kubernetes.
 //
-// A claim holds resources without pods: a job that no object of the cluster stands behind, submitted
-// by a command (events.v1.SubmitClaim). Whoever looks for workloads in the cluster leaves it out.
+// A claim holds resources without pods: a job that no object of the cluster stands behind,
+// submitted by a command (events.v1.SubmitClaim). Whoever looks for workloads in the cluster leaves
+// it out.
 #pragma once
 
 #include <string_view>

@@ -75,8 +75,10 @@ TEST(CommandTest, OfAJobThatIsNotKnownOrHasEndedIsStale) {
   story.Bring("a", JobState::kRunning);
   story.Tell(Ended("a"));
   for (const std::string id : {"a", "nobody"}) {
-    for (const events::v1::Envelope& command :
-         {CancelCommand(id), PriorityCommand(id, 3), HoldCommand(id, true), HoldCommand(id, false)}) {
+    for (const events::v1::Envelope& command : {CancelCommand(id),
+                                                PriorityCommand(id, 3),
+                                                HoldCommand(id, true),
+                                                HoldCommand(id, false)}) {
       EXPECT_THAT(story.Tell(command), IsEmpty());
       EXPECT_EQ(story.stale(), 1U);
     }

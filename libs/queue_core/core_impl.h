@@ -1,6 +1,6 @@
-// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job), commands.cc
-// (commands and claims), cycles.cc (what is asked of the matcher), configuration.cc (queues, pool,
-// inventory), queue_core.cc (the fold and the rows).
+// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
+// commands.cc (commands and claims), cycles.cc (what is asked of the matcher), configuration.cc
+// (queues, pool, inventory), queue_core.cc (the fold and the rows).
 #pragma once
 
 #include <cstdint>

@@ -171,7 +171,8 @@ void QueueCore::Impl::SetWaiting(Job& job, const char* reason, std::string messa
   }
   job.state = JobState::kPending;
   job.reason = job.hold ? reason::kHeld : reason;
-  job.message = job.hold ? "held by its user (fluxqueue.io/hold, or a command)" : std::move(message);
+  job.message =
+      job.hold ? "held by its user (fluxqueue.io/hold, or a command)" : std::move(message);
 }
 
 void QueueCore::Impl::Disown(Job& job) {

@@ -7,10 +7,10 @@
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
 #include "libs/rpc/server.h"
-#include "services/queue/adapters/flux_job_source.h"
-#include "services/queue/adapters/flux_job_writer.h"
 #include "services/queue/adapters/command_desk.h"
 #include "services/queue/adapters/fact_feed.h"
+#include "services/queue/adapters/flux_job_source.h"
+#include "services/queue/adapters/flux_job_writer.h"
 #include "services/queue/adapters/pool_handler.h"
 #include "services/queue/adapters/rpc/queue_service.h"
 #include "services/queue/metrics.h"
@@ -48,10 +48,11 @@ class QueueApp final : public lifecycle::App {
         handler_(writer_, feed_, desk_, metrics_, context.clock),
         loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
         service_(options_.postgres, MakePeerOptions(config), desk_, feed_),
-        server_(config.grpc,
-                {rpc::Serve<v1::Queue>(service_, [this] { service_.Drain(); })},
-                [this] { return loop_.Ready(); },
-                context.metrics) {
+        server_(
+            config.grpc,
+            {rpc::Serve<v1::Queue>(service_, [this] { service_.Drain(); })},
+            [this] { return loop_.Ready(); },
+            context.metrics) {
     delivery::ExportStats(context.metrics, "queue", loop_.stats());
     kubernetes::ExportCalls(context.metrics, "queue", client_);
     for (int i = 0; i < config.flux_job_writers; ++i) {

@@ -14,14 +14,14 @@ std::string QueueConfig::Address() const {
 
 config::Section Describe(QueueConfig* config) {
   FluxJobTimes& times = config->flux_jobs;
-  return config::Section().Nested(
-      "flux_jobs",
-      config::Section()
-          .Duration("first_delay", &times.first_delay, 0ms, 10s)
-          .Duration("interval", &times.interval, 100ms, 10min)
-          .Duration("position_interval", &times.position_interval, 1s, 1h)
-          .Int("writes_per_second", &times.writes_per_second, 1, 100000)
-          .Int("writers", &config->flux_job_writers, 1, 64))
+  return config::Section()
+      .Nested("flux_jobs",
+              config::Section()
+                  .Duration("first_delay", &times.first_delay, 0ms, 10s)
+                  .Duration("interval", &times.interval, 100ms, 10min)
+                  .Duration("position_interval", &times.position_interval, 1s, 1h)
+                  .Int("writes_per_second", &times.writes_per_second, 1, 100000)
+                  .Int("writers", &config->flux_job_writers, 1, 64))
       .Nested("grpc",
               rpc::Describe(&config->grpc)
                   .Text("advertise", &config->advertise)

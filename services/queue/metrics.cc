@@ -61,8 +61,7 @@ void QueueMetrics::Fact(const events::v1::JobFact& fact) {
   }
 }
 
-void QueueMetrics::Command(const events::v1::CommandAccepted& command,
-                           const ErrandResult& result) {
+void QueueMetrics::Command(const events::v1::CommandAccepted& command, const ErrandResult& result) {
   const auto* field =
       events::v1::CommandAccepted::descriptor()->FindFieldByNumber(command.command_case());
   commands_.With({{"command", field->name()}, {"outcome", Name(result.outcome)}}).Add();

@@ -1,5 +1,5 @@
-// The queue's API over a real Kafka and a real Postgres: two replicas of the queue, as the app wires
-// them, and a matcher, over a small pool. There is no cluster; nodes are said here.
+// The queue's API over a real Kafka and a real Postgres: two replicas of the queue, as the app
+// wires them, and a matcher, over a small pool. There is no cluster; nodes are said here.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -93,8 +93,8 @@ class Replica {
         registry_);
     const absl::Status started = server_->Start();
     CHECK(started.ok(), "{}", Message(started));
-    stub_ = v1::Queue::NewStub(
-        grpc::CreateChannel(own.address, grpc::InsecureChannelCredentials()));
+    stub_ =
+        v1::Queue::NewStub(grpc::CreateChannel(own.address, grpc::InsecureChannelCredentials()));
     thread_ = std::jthread([this](std::stop_token stop) { (void)loop_->Run(stop); });
   }
   ~Replica() {
@@ -222,9 +222,7 @@ class QueueApiTest : public ::testing::Test {
     for (const std::string& id : claims_) Cancel(id);
     Stack::WaitFor([] { return Live() == 0; }, "no live job");
   }
-  static int64_t Live() {
-    return stack_->Number("SELECT count(*) FROM queue.jobs WHERE live");
-  }
+  static int64_t Live() { return stack_->Number("SELECT count(*) FROM queue.jobs WHERE live"); }
 
   template <typename Request, typename Response>
   static grpc::Status Call(grpc::Status (v1::Queue::Stub::*method)(grpc::ClientContext*,
@@ -311,8 +309,7 @@ TEST_F(QueueApiTest, AClaimHoldsNodesUntilItIsCancelled) {
   EXPECT_NE(held.slots(0).node(), held.slots(1).node());
   std::vector<v1::State> states;
   for (const auto& transition : held.history()) states.push_back(transition.state());
-  EXPECT_THAT(states,
-              ElementsAre(v1::STATE_PENDING, v1::STATE_ALLOCATED, v1::STATE_RUNNING));
+  EXPECT_THAT(states, ElementsAre(v1::STATE_PENDING, v1::STATE_ALLOCATED, v1::STATE_RUNNING));
 
   const v1::SubmitClaimResponse more = Claim("more", 1, 2000);
   EXPECT_EQ(more.job().state(), v1::STATE_PENDING);
@@ -357,9 +354,9 @@ TEST_F(QueueApiTest, TheSameClientIdIsTheSameClaim) {
   const v1::SubmitClaimResponse third = Claim("once", 1, 1000);
   EXPECT_TRUE(third.repeated());
   EXPECT_EQ(third.job().state(), v1::STATE_CANCELLED);
-  EXPECT_EQ(stack_->Number("SELECT count(*) FROM queue.jobs WHERE job_id = '" +
-                           first.job().id() + "'"),
-            1);
+  EXPECT_EQ(
+      stack_->Number("SELECT count(*) FROM queue.jobs WHERE job_id = '" + first.job().id() + "'"),
+      1);
 }
 
 TEST_F(QueueApiTest, ManyAtOnceWithTheSameClientIdAreOneJob) {

@@ -45,9 +45,8 @@ class ClaimsTest : public SystemTest {
     // A channel of its own, which does not wait for an earlier one's backoff.
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    return v1::Queue::NewStub(grpc::CreateCustomChannel(fmt::format("127.0.0.1:{}", grpc_port),
-                                                        grpc::InsecureChannelCredentials(),
-                                                        arguments));
+    return v1::Queue::NewStub(grpc::CreateCustomChannel(
+        fmt::format("127.0.0.1:{}", grpc_port), grpc::InsecureChannelCredentials(), arguments));
   }
 
   static v1::SubmitClaimRequest ClaimRequest(const std::string& client_id, int slots, int cpu) {
@@ -100,10 +99,10 @@ TEST_F(ClaimsTest, AClaimTakesTheRoomOfJobsUntilItIsCancelled) {
   EXPECT_EQ(claim.job().state(), v1::STATE_RUNNING) << claim.job().ShortDebugString();
 
   Apply(JobYaml("behind"));
-  const absl::Status waits = system_->WaitFor(
-      [&] { return MessageOf("behind").find("cpu") != std::string::npos; },
-      30s,
-      [&] { return MessageOf("behind"); });
+  const absl::Status waits =
+      system_->WaitFor([&] { return MessageOf("behind").find("cpu") != std::string::npos; },
+                       30s,
+                       [&] { return MessageOf("behind"); });
   EXPECT_TRUE(waits.ok()) << Message(waits);
   EXPECT_EQ(StateOf("behind"), "Pending");
 
@@ -134,7 +133,8 @@ TEST_F(ClaimsTest, AClaimTakesTheRoomOfJobsUntilItIsCancelled) {
 }
 
 TEST_F(ClaimsTest, CommandsOnAJobOfTheCluster) {
-  Apply(JobYaml("fills", {.parallelism = kNodes, .completions = kNodes, .cpu = "8", .run_seconds = "600"}));
+  Apply(JobYaml("fills",
+                {.parallelism = kNodes, .completions = kNodes, .cpu = "8", .run_seconds = "600"}));
   ExpectState("fills", "Running");
   Apply(JobYaml("next", {.cpu = "8"}));
   ExpectState("next", "Pending");
@@ -157,8 +157,8 @@ TEST_F(ClaimsTest, CommandsOnAJobOfTheCluster) {
   ExpectState("next", "Succeeded");
 }
 
-// Whatever was answered with OK is in the log, however often the queue dies; and what was not can be
-// asked again.
+// Whatever was answered with OK is in the log, however often the queue dies; and what was not can
+// be asked again.
 TEST_F(ClaimsTest, AQueueThatIsKilledForgetsNoCommand) {
   std::mutex mutex;
   std::map<std::string, std::string> accepted;  // job id, by client id
@@ -168,8 +168,8 @@ TEST_F(ClaimsTest, AQueueThatIsKilledForgetsNoCommand) {
       const std::string client_id = fmt::format("kill-{}", i);
       v1::SubmitClaimResponse response;
       const auto stub = Connect();
-      const grpc::Status status = Call(
-          *stub, &v1::Queue::Stub::SubmitClaim, ClaimRequest(client_id, 1, 10), &response, 1s);
+      const grpc::Status status =
+          Call(*stub, &v1::Queue::Stub::SubmitClaim, ClaimRequest(client_id, 1, 10), &response, 1s);
       const std::lock_guard lock(mutex);
       if (status.ok()) {
         accepted[client_id] = response.job().id();

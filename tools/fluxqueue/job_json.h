@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-
 #include "libs/job_store/job_store.h"
 
 namespace fluxqueue::cli {

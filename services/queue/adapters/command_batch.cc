@@ -62,15 +62,16 @@ ErrandResult CommandBatch::JudgeClaim(const Errand& errand, const queue_core::Qu
   const int64_t most = queue == nullptr ? 0 : queue->max_duration_ms();
   if (most == 0 || !claim.has_duration_ms()) return {};
   if (claim.duration_ms() > 0 && claim.duration_ms() <= most) return {};
-  return {.outcome = Outcome::kRefused,
-          .why = rpc::InField(
-              InvalidArgument("duration: {} is more than FluxQueue '{}' allows; allowed: up to {} s",
-                              claim.duration_ms() == 0
-                                  ? "unlimited"
-                                  : fmt::format("{} s", (claim.duration_ms() + 999) / 1000),
-                              claim.queue(),
-                              most / 1000),
-              "duration")};
+  return {
+      .outcome = Outcome::kRefused,
+      .why = rpc::InField(
+          InvalidArgument("duration: {} is more than FluxQueue '{}' allows; allowed: up to {} s",
+                          claim.duration_ms() == 0
+                              ? "unlimited"
+                              : fmt::format("{} s", (claim.duration_ms() + 999) / 1000),
+                          claim.queue(),
+                          most / 1000),
+          "duration")};
 }
 
 void CommandBatch::Say(const Errand& errand, delivery::Outbox& outbox) {

@@ -1,10 +1,10 @@
 // Where threads of the API hand commands and questions over to the loop's thread: a mailbox.
 //
 // An errand is answered once, on the loop's thread (or, by a desk that is shut, on the caller's):
-// `done` must not block. A command is answered when the batch that wrote it to the log is committed, and is
-// acted on when it is read back; a question, when the batch that it was asked in is over. What
-// nobody has taken by its deadline is not done at all. While no pool is held, nobody comes to take:
-// the desk is shut, and answers kNotHeld itself.
+// `done` must not block. A command is answered when the batch that wrote it to the log is
+// committed, and is acted on when it is read back; a question, when the batch that it was asked in
+// is over. What nobody has taken by its deadline is not done at all. While no pool is held, nobody
+// comes to take: the desk is shut, and answers kNotHeld itself.
 //
 // Thread-safe.
 #pragma once

@@ -15,8 +15,7 @@ absl::Status NotHeld(const std::string& pool) {
 
 }  // namespace
 
-FactFeed::FactFeed()
-    : expirer_([this](const std::stop_token& stop) { ExpireWaiters(stop); }) {}
+FactFeed::FactFeed() : expirer_([this](const std::stop_token& stop) { ExpireWaiters(stop); }) {}
 
 FactFeed::~FactFeed() {
   Close();

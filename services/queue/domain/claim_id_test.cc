@@ -8,7 +8,8 @@ namespace {
 
 TEST(ClaimIdTest, TheSamePairIsTheSameClaim) {
   const std::string id = ClaimId("default", "match-1");
-  EXPECT_THAT(id, testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-.*"));
+  EXPECT_THAT(id,
+              testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-.*"));
   EXPECT_EQ(ClaimId("default", "match-1"), id);
   EXPECT_NE(ClaimId("default", "match-2"), id);
   EXPECT_NE(ClaimId("other", "match-1"), id);

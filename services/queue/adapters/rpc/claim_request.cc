@@ -19,8 +19,9 @@ constexpr size_t kIdInName = 8;
 
 absl::StatusOr<int64_t> ReadDuration(const std::string& field,
                                      const google::protobuf::Duration& duration) {
-  const bool valid = duration.seconds() >= 0 && duration.seconds() <= TimeUtil::kDurationMaxSeconds &&
-                     duration.nanos() >= 0 && duration.nanos() < 1'000'000'000;
+  const bool valid = duration.seconds() >= 0 &&
+                     duration.seconds() <= TimeUtil::kDurationMaxSeconds && duration.nanos() >= 0 &&
+                     duration.nanos() < 1'000'000'000;
   if (!valid) {
     return rpc::InField(InvalidArgument("{}: {} s {} ns is not a duration of 0 or more",
                                         field,

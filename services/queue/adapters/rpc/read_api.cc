@@ -59,8 +59,7 @@ v1::State ToState(const std::string& name) {
 
 }  // namespace
 
-absl::Status ReadApi::ListJobs(const v1::ListJobsRequest& request,
-                               v1::ListJobsResponse* response) {
+absl::Status ReadApi::ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
   ASSIGN_OR_RETURN(const job_store::FactFilter filter, ToFilter(request));
   if (request.page_size() < 0 || request.page_size() > kLargestPage) {
     return rpc::InField(InvalidArgument("page_size: {}; allowed: 0 (which is {}) to {}",

@@ -51,10 +51,9 @@ void RemoteStream::OnDone(const grpc::Status& status) {
   const std::shared_ptr<RemoteStream> last = std::move(holder_end_);
   // Cancelled by us: for the client the stream has moved.
   const bool cancelled = status.error_code() == grpc::StatusCode::CANCELLED;
-  ToClient::Finish(
-      cancelled || status.ok()
-          ? rpc::ToGrpcStatus(Unavailable("the stream was cut: watch again"))
-          : status);
+  ToClient::Finish(cancelled || status.ok()
+                       ? rpc::ToGrpcStatus(Unavailable("the stream was cut: watch again"))
+                       : status);
 }
 
 void RemoteStream::OnDone() {

@@ -1,5 +1,5 @@
-// A WatchJobs call whose pool another replica holds: what that one says, message by message, as fast
-// as our client reads.
+// A WatchJobs call whose pool another replica holds: what that one says, message by message, as
+// fast as our client reads.
 #pragma once
 
 #include <functional>
