@@ -6,6 +6,7 @@
 #include "libs/lifecycle/loop_component.h"
 #include "services/matcher/adapters/pool_handler.h"
 #include "services/matcher/metrics.h"
+#include "services/matcher/rpc/matcher_rpc.h"
 
 #include "matcher_migrations.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 class MatcherApp final : public lifecycle::App {
  public:
-  explicit MatcherApp(const lifecycle::AppContext& context)
+  MatcherApp(const lifecycle::AppContext& context, const RpcConfig& config)
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "matcher")),
         handler_(metrics_, context.clock),
@@ -23,11 +24,13 @@ class MatcherApp final : public lifecycle::App {
             "pool loop",
             [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
-            context.failures) {
+            context.failures),
+        rpc_(
+            config, nullptr, [this] { return loop_.Ready(); }, context.metrics, context.clock) {
     delivery::ExportStats(context.metrics, "matcher", loop_.stats());
   }
 
-  std::vector<lifecycle::Component*> Components() override { return {&component_}; }
+  std::vector<lifecycle::Component*> Components() override { return {&component_, &rpc_}; }
 
  private:
   MatcherMetrics metrics_;
@@ -35,12 +38,14 @@ class MatcherApp final : public lifecycle::App {
   PoolHandler handler_;
   delivery::PartitionLoop loop_;
   lifecycle::LoopComponent component_;
+  MatcherRpc rpc_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context) {
-  return std::make_unique<MatcherApp>(context);
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const RpcConfig& config) {
+  return std::make_unique<MatcherApp>(context, config);
 }
 
 }  // namespace fluxqueue::matcher

@@ -2,16 +2,19 @@
 //
 //   fluxqueue.pool ─► PartitionLoop ─► PoolHandler ─► MatcherCore (one for each pool)
 //                          └─ rows: matcher_store
+//   gRPC ─► MatcherRpc ─► private graphs
 #pragma once
 
 #include <memory>
 
 #include "libs/lifecycle/service_main.h"
+#include "services/matcher/rpc/rpc_config.h"
 
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::matcher {
 
-absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context);
+absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
+                                                        const RpcConfig& config);
 
 }  // namespace fluxqueue::matcher

@@ -2,6 +2,13 @@
 #include "services/matcher/app.h"
 
 int main(int argc, char** argv) {
+  fluxqueue::matcher::RpcConfig config;
   return fluxqueue::lifecycle::ServiceMain(
-      argc, argv, {.name = "matcher", .section = {}, .make_app = fluxqueue::matcher::MakeApp});
+      argc,
+      argv,
+      {.name = "matcher",
+       .section = fluxqueue::matcher::Describe(&config),
+       .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
+         return fluxqueue::matcher::MakeApp(context, config);
+       }});
 }

@@ -44,6 +44,7 @@ using nlohmann::json;
 constexpr int kCores = 64;
 constexpr int kGpus = 4;
 constexpr size_t kNodesPerRack = 40;
+constexpr const char* kFull = "the graph is full: fewer --seconds or more --nodes";
 const char kJobspec[] = R"({"version": 1, "resources": [{"type": "node", "count": 1, "with": [
     {"type": "slot", "count": 1, "label": "task", "with": [{"type": "core", "count": 1}]}]}],
   "tasks": [], "attributes": {"system": {"duration": 3600}}})";
@@ -151,8 +152,7 @@ class MatchCaller final : public Caller {
   }
   bool Advance(bool ok) override {
     CHECK(ok && status_.ok(), "{}", status_.error_message());
-    CHECK(response_.outcome() == v1::OUTCOME_ALLOCATED &&
-          !response_.allocation().resources().empty());
+    CHECK(response_.outcome() == v1::OUTCOME_ALLOCATED, "{}", kFull);
     return true;
   }
 
@@ -185,7 +185,7 @@ class FluxionCaller final : public Caller {
   }
   bool Advance(bool ok) override {
     CHECK(ok && status_.ok(), "{}", status_.error_message());
-    CHECK(response_.status() == ::fluxion::MatchResponse::MATCH_SUCCESS && response_.jobid() > 0);
+    CHECK(response_.status() == ::fluxion::MatchResponse::MATCH_SUCCESS, "{}", kFull);
     return true;
   }
 
@@ -224,8 +224,8 @@ class StreamCaller final : public Caller {
     CHECK(ok);
     // The write and the read are done, in either order.
     if (++steps_ < 2) return false;
-    CHECK(response_.tag() == request_.tag() &&
-          response_.match().outcome() == v1::OUTCOME_ALLOCATED);
+    CHECK(response_.tag() == request_.tag());
+    CHECK(response_.match().outcome() == v1::OUTCOME_ALLOCATED, "{}", kFull);
     return true;
   }
 

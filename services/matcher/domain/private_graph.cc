@@ -301,6 +301,16 @@ absl::Status PrivateGraph::Trials::Try(const v1::WhatIfRequest& request,
   RETURN_IF_ERROR(copy_->Match(match, &response));
   trial->set_outcome(response.outcome());
   trial->set_reason(response.reason());
+  if (response.outcome() == v1::OUTCOME_BUSY) {
+    // Reserving does not tell what never fits from what does not while nodes are down.
+    v1::MatchResponse ever;
+    match.set_operation(v1::OPERATION_SATISFIABILITY);
+    RETURN_IF_ERROR(copy_->Match(match, &ever));
+    if (ever.outcome() == v1::OUTCOME_UNSATISFIABLE) {
+      trial->set_outcome(ever.outcome());
+      trial->set_reason(ever.reason());
+    }
+  }
   if (response.has_allocation()) trial->mutable_allocation()->Swap(response.mutable_allocation());
   return absl::OkStatus();
 }
