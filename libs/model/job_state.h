@@ -156,10 +156,14 @@ struct Transition {
 namespace internal {
 
 struct Rule {
+  // In the order in which one reads a rule; the members stand so that none is padded.
+  constexpr Rule(Fact what, StateSet when, Verdict judged, StateSet then = {})
+      : fact(what), verdict(judged), from(when), to(then) {}
+
   Fact fact;
-  StateSet from;
   Verdict verdict;
-  StateSet to = {};
+  StateSet from;
+  StateSet to;
 };
 
 inline constexpr StateSet kEnds = {kSucceeded, kFailed, kCancelled};

@@ -10,7 +10,7 @@ namespace {
 constexpr std::chrono::seconds kDefaultDeadline{30};
 constexpr std::chrono::minutes kLongestDeadline{15};
 
-std::string Text(grpc::string_ref text) {
+std::string Text(const grpc::string_ref& text) {
   return {text.data(), text.size()};
 }
 
