@@ -53,7 +53,7 @@ std::unique_ptr<Engine> MakeNativeEngine() {
   return std::make_unique<BookedEngine>(MakeClusterGraph);
 }
 
-BookedEngine::BookedEngine(const MakePlacer& make) : placer_(make(&table_)) {}
+BookedEngine::BookedEngine(const MakePlacer& make) : placer_(make(&table_, &expected_)) {}
 
 // ---- the graph
 
@@ -74,14 +74,16 @@ absl::Status BookedEngine::SetPolicy(std::string_view policy) {
 
 absl::Status BookedEngine::SetLevels(const std::vector<std::string>& levels) {
   ASSIGN_OR_RETURN(std::vector<Level> parsed, ParseLevels(levels));
-  Record(UndoLevels{placer_->levels()});
-  placer_->SetLevels(std::move(parsed));
+  if (parsed == table_.levels()) return absl::OkStatus();
+  Record(UndoLevels{table_.levels()});
+  table_.SetLevels(std::move(parsed));
+  placer_->LevelsChanged();
   return absl::OkStatus();
 }
 
 void BookedEngine::Expect(const Jobspec& jobspec, int64_t jobs) {
   Record(UndoExpect{jobspec, jobs});
-  placer_->Expect(jobspec, jobs);
+  expected_.Add(jobspec, jobs);
 }
 
 absl::Status BookedEngine::AddNode(NodeSpec node) {
@@ -144,8 +146,8 @@ absl::StatusOr<std::vector<AllocationKey>> BookedEngine::RemoveNode(std::string_
       if (broken.empty() || broken.back() != key) broken.push_back(key);
     }
   }
-  placer_->Remove(node);
   undo.node = table_.Take(node);
+  placer_->Remove(node);
   Record(std::move(undo));
   return broken;
 }
@@ -214,7 +216,10 @@ const Placement& BookedEngine::Allocate(const MatchRequest& request,
 }
 
 Explanation BookedEngine::Explain(const Jobspec& jobspec) const {
-  return ExplainShortfall(jobspec, table_, placer_->levels(), placer_->LevelsInUse());
+  Explanation why =
+      ExplainShortfall(placer_->AsTaken(jobspec), table_, table_.levels(), table_.LevelsInUse());
+  if (!placer_->remark().empty()) why.sentence += fmt::format("; {}", placer_->remark());
+  return why;
 }
 
 std::vector<Holder> BookedEngine::HoldersOf(const Jobspec& jobspec, const Explanation& why) const {
@@ -393,6 +398,12 @@ const Placement* BookedEngine::Find(const AllocationKey& key) const {
   return found == allocations_.end() ? nullptr : &found->second.placement;
 }
 
+std::vector<AllocationKey> BookedEngine::Keys() const {
+  std::vector<AllocationKey> keys;
+  for (const auto& [key, allocation] : allocations_) keys.push_back(key);
+  return keys;
+}
+
 std::vector<AllocationKey> BookedEngine::KeysOf(std::string_view job_id) const {
   std::vector<AllocationKey> keys;
   auto next = allocations_.lower_bound(AllocationKey{std::string(job_id), 0, 0});
@@ -431,17 +442,17 @@ void BookedEngine::TakeBack(UndoPolicy& undo) {
 }
 
 void BookedEngine::TakeBack(UndoLevels& undo) {
-  placer_->SetLevels(std::move(undo.before));
+  table_.SetLevels(std::move(undo.before));
+  placer_->LevelsChanged();
 }
 
 void BookedEngine::TakeBack(UndoExpect& undo) {
-  placer_->Expect(undo.jobspec, -undo.jobs);
+  expected_.Add(undo.jobspec, -undo.jobs);
 }
 
 void BookedEngine::TakeBack(UndoAdd& undo) {
-  Node* node = table_.Find(undo.name);
-  placer_->Remove(node);
-  table_.Take(node);
+  const std::unique_ptr<Node> node = table_.Take(table_.Find(undo.name));
+  placer_->Remove(node.get());
 }
 
 void BookedEngine::TakeBack(UndoUpdate& undo) {

@@ -39,7 +39,9 @@ class BookedEngine final : public Engine {
                                      const std::vector<uint32_t>& slots) override;
   absl::Status Restore(const AllocationKey& key, const Placement& placement) override;
   const Placement* Find(const AllocationKey& key) const override;
+  std::vector<AllocationKey> Keys() const override;
   std::vector<AllocationKey> KeysOf(std::string_view job_id) const override;
+  std::vector<NodeSpec> Nodes() const override;
   uint32_t nodes() const override { return table_.size(); }
   uint32_t nodes_up() const override { return table_.schedulable(); }
   uint64_t allocations() const override { return allocations_.size(); }
@@ -126,6 +128,7 @@ class BookedEngine final : public Engine {
   void UpdateInPlacer(Node* node, const NodeSpec& before);
 
   NodeTable table_;
+  ExpectedWork expected_;
   std::unique_ptr<Placer> placer_;
   JobNumber next_number_ = 1;
   std::map<AllocationKey, Allocation> allocations_;

@@ -87,6 +87,12 @@ Amounts HeldOn(const Node& node, const std::vector<std::string>& resources) {
 
 }  // namespace
 
+std::vector<NodeSpec> BookedEngine::Nodes() const {
+  std::vector<NodeSpec> nodes;
+  for (const auto& [ordinal, node] : table_.nodes()) nodes.push_back(node->spec);
+  return nodes;
+}
+
 std::vector<NodeUsage> BookedEngine::UsageByNode() const {
   std::vector<NodeUsage> usage;
   for (const auto& [ordinal, node] : table_.nodes()) {
@@ -117,9 +123,9 @@ std::vector<ResourceUsage> BookedEngine::Usage() const {
 
 uint64_t BookedEngine::Fingerprint() const {
   Fnv hash;
-  hash.Add(placer_->expected().Fingerprint());
+  hash.Add(expected_.Fingerprint());
   hash.Add(placer_->policy());
-  for (const Level& level : placer_->levels()) {
+  for (const Level& level : table_.levels()) {
     hash.Add(level.name);
     hash.Add(level.label);
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <set>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -59,11 +58,12 @@ int64_t SizeOf(const Node& node, size_t resource) {
 
 }  // namespace
 
-std::unique_ptr<Placer> MakeClusterGraph(NodeTable* table) {
-  return std::make_unique<ClusterGraph>(table);
+std::unique_ptr<Placer> MakeClusterGraph(NodeTable* table, ExpectedWork* expected) {
+  return std::make_unique<ClusterGraph>(table, expected);
 }
 
-ClusterGraph::ClusterGraph(NodeTable* table) : table_(*table), engine_(EmptyCluster(policy_)) {}
+ClusterGraph::ClusterGraph(NodeTable* table, ExpectedWork* expected)
+    : table_(*table), expected_(*expected), engine_(EmptyCluster(policy_)) {}
 
 absl::Status ClusterGraph::SetPolicy(std::string_view policy) {
   if (std::find(kPolicies.begin(), kPolicies.end(), policy) == kPolicies.end()) {
@@ -72,41 +72,14 @@ absl::Status ClusterGraph::SetPolicy(std::string_view policy) {
   }
   RETURN_IF_ERROR(engine_->SetPolicy(OnGraph(policy)));
   policy_ = policy;
-  ever_.clear();
   return absl::OkStatus();
 }
 
 // ---- levels
 
-void ClusterGraph::SetLevels(std::vector<Level> levels) {
-  if (levels == levels_) return;
-  levels_ = std::move(levels);
-  ever_.clear();
-  labelled_.clear();
-  for (const auto& [ordinal, node] : table_.nodes()) CountLabels(node->spec, 1);
-  stale_ = true;
-}
-
-void ClusterGraph::CountLabels(const NodeSpec& spec, int direction) {
-  for (const Level& level : levels_) {
-    if (LabelOf(spec, level.label) == nullptr) continue;
-    uint32_t& count = labelled_[level.label];
-    count += static_cast<uint32_t>(direction);
-    if (count == 0) labelled_.erase(level.label);
-  }
-}
-
-std::vector<Level> ClusterGraph::LevelsInUse() const {
-  std::vector<Level> in_use;
-  for (const Level& level : levels_) {
-    if (labelled_.contains(level.label)) in_use.push_back(level);
-  }
-  return in_use;
-}
-
 bool ClusterGraph::FindGroup(const Node& node, Group** group) {
   *group = nullptr;
-  if (LevelsInUse() != in_use_) return false;
+  if (table_.LevelsInUse() != in_use_) return false;
   for (size_t depth = 0; depth < in_use_.size(); ++depth) {
     const std::string name = GroupOf(node.spec, std::span(in_use_).first(depth + 1));
     const auto known = groups_.find(name);
@@ -142,34 +115,20 @@ ClusterGraph::Group* ClusterGraph::AddGroup(const std::string& name,
   return groups_.emplace(name, std::move(group)).first->second.get();
 }
 
-// Of each level those that labels name, in their order; then those of nodes without the label.
 void ClusterGraph::AddGroups() {
-  const auto parent_of = [this](const std::string& name) {
-    const auto above = groups_.find(name.substr(0, name.rfind('/')));
-    return above == groups_.end() ? nullptr : above->second.get();
-  };
-  for (size_t depth = 0; depth < in_use_.size(); ++depth) {
-    std::set<std::string, decltype(&NaturallyBefore)> named(&NaturallyBefore);
-    std::vector<const Node*> unnamed;
-    for (const auto& [ordinal, node] : table_.nodes()) {
-      if (LabelOf(node->spec, in_use_[depth].label) == nullptr) {
-        unnamed.push_back(node);
-      } else {
-        named.insert(GroupOf(node->spec, std::span(in_use_).first(depth + 1)));
-      }
-    }
-    int64_t order = 0;
-    for (const std::string& name : named) AddGroup(name, depth, parent_of(name), order++);
-    for (const Node* node : unnamed) {
-      const std::string name = GroupOf(node->spec, std::span(in_use_).first(depth + 1));
-      AddGroup(name, depth, parent_of(name), OrderOfOwn(*node));
-    }
+  std::vector<int64_t> next(in_use_.size(), 0);
+  for (const LevelGroup& group : table_.Groups()) {
+    const auto above = groups_.find(group.name.substr(0, group.name.rfind('/')));
+    AddGroup(group.name,
+             group.depth,
+             above == groups_.end() ? nullptr : above->second.get(),
+             group.own == nullptr ? next[group.depth]++ : OrderOfOwn(*group.own));
   }
 }
 
 void ClusterGraph::Rebuild() {
   stale_ = false;
-  in_use_ = LevelsInUse();
+  in_use_ = table_.LevelsInUse();
   groups_.clear();
   planted_.clear();
   by_vertex_.clear();
@@ -192,7 +151,6 @@ uint64_t ClusterGraph::Group::weight() const {
 // ---- nodes
 
 void ClusterGraph::Add(Node* node) {
-  CountLabels(node->spec, 1);
   if (stale_) return;
   Group* group = nullptr;
   if (FindGroup(*node, &group)) {
@@ -202,9 +160,7 @@ void ClusterGraph::Add(Node* node) {
   }
 }
 
-bool ClusterGraph::Update(Node* node, const NodeSpec& before) {
-  CountLabels(before, -1);
-  CountLabels(node->spec, 1);
+bool ClusterGraph::Update(Node* node, const NodeSpec& /*before*/) {
   if (stale_) return false;
   Group* group = nullptr;
   if (!FindGroup(*node, &group) || planted_.at(node).group != group) {
@@ -221,10 +177,9 @@ bool ClusterGraph::Update(Node* node, const NodeSpec& before) {
 }
 
 void ClusterGraph::Remove(Node* node) {
-  CountLabels(node->spec, -1);
   if (stale_) return;
   Uproot(node);
-  if (LevelsInUse() != in_use_) stale_ = true;
+  if (table_.LevelsInUse() != in_use_) stale_ = true;
 }
 
 void ClusterGraph::Uproot(Node* node) {

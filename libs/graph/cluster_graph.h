@@ -39,16 +39,12 @@ namespace fluxqueue::graph {
 
 class ClusterGraph final : public Placer {
  public:
-  // `table` must outlive it; where its nodes are in the graph is written to them.
-  explicit ClusterGraph(NodeTable* table);
+  // See MakePlacer. Where the nodes are in the graph is written to them.
+  ClusterGraph(NodeTable* table, ExpectedWork* expected);
 
   absl::Status SetPolicy(std::string_view policy) override;
   const std::string& policy() const override { return policy_; }
-  void SetLevels(std::vector<Level> levels) override;
-  const std::vector<Level>& levels() const override { return levels_; }
-  std::vector<Level> LevelsInUse() const override;
-  void Expect(const Jobspec& jobspec, int64_t jobs) override { expected_.Add(jobspec, jobs); }
-  const ExpectedWork& expected() const override { return expected_; }
+  void LevelsChanged() override { stale_ = true; }
   void Add(Node* node) override;
   bool Update(Node* node, const NodeSpec& before) override;
   void Remove(Node* node) override;
@@ -56,6 +52,8 @@ class ClusterGraph final : public Placer {
   bool is_stale() const override { return stale_; }
   void Rebuild() override;
   std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec) override;
+  Jobspec AsTaken(const Jobspec& jobspec) const override { return jobspec; }
+  std::string_view remark() const override { return ""; }
   bool CouldEver(const Jobspec& jobspec) override;
   void Hold(JobNumber first,
             const Shares& shares,
@@ -83,7 +81,6 @@ class ClusterGraph final : public Placer {
     int64_t live_slots = 0;
   };
   std::string PathOf(const Node& node) const;
-  void CountLabels(const NodeSpec& spec, int direction);
   // The group in which the node is; null, and the graph is stale, when it is not there yet.
   bool FindGroup(const Node& node, Group** group);
   Group* AddGroup(const std::string& name, size_t depth, Group* above, int64_t order);
@@ -105,10 +102,6 @@ class ClusterGraph final : public Placer {
   bool Try(JobNumber number, const JobRequest& request);
   // The groups of slots, in this order; all below the vertex of the level where the first one is.
   bool TryTogether(JobNumber first, const SlotRequests& way, const std::vector<uint32_t>& order);
-  // In which orders groups of slots are tried: the one that is hardest to place first, then each of
-  // the others first.
-  std::vector<std::vector<uint32_t>> OrdersOf(const Jobspec& jobspec) const;
-  bool FitsWhenEmpty(const Jobspec& jobspec) const;
   size_t DepthOf(const Level& level) const;
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;
@@ -120,11 +113,8 @@ class ClusterGraph final : public Placer {
   int Compare(const Group* a, const Group* b) const;
 
   NodeTable& table_;
+  ExpectedWork& expected_;
   std::string policy_ = "first";
-  std::vector<Level> levels_;
-  ExpectedWork expected_;
-  // By label: how many nodes have it. Those of levels only.
-  std::map<std::string, uint32_t, std::less<>> labelled_;
   bool stale_ = false;
 
   // What follows from these.
@@ -146,6 +136,9 @@ class ClusterGraph final : public Placer {
   std::unordered_map<std::string, Ever> ever_;
 };
 
-std::unique_ptr<Placer> MakeClusterGraph(NodeTable* table);
+// Whether all slots would fit together on these nodes, empty and up. Makes a graph of them.
+bool FitsEmptyCluster(const NodeTable& table, const Jobspec& jobspec);
+
+std::unique_ptr<Placer> MakeClusterGraph(NodeTable* table, ExpectedWork* expected);
 
 }  // namespace fluxqueue::graph

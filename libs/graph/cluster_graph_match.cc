@@ -1,7 +1,6 @@
 // Where the slots of a jobspec go on a cluster's graph.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -20,7 +19,8 @@ const std::vector<SlotRequests>& ClusterGraph::WaysToMeet(const Jobspec& jobspec
   const auto known = ways_.find(jobspec.shape);
   if (known != ways_.end()) return known->second;
   if (ways_.size() >= kMaxShapes) ways_.clear();
-  return ways_.emplace(jobspec.shape, graph::WaysToMeet(jobspec, levels_, in_use_)).first->second;
+  return ways_.emplace(jobspec.shape, graph::WaysToMeet(jobspec, table_.levels(), in_use_))
+      .first->second;
 }
 
 bool ClusterGraph::Try(JobNumber number, const JobRequest& request) {
@@ -36,7 +36,7 @@ std::optional<Placer::Shares> ClusterGraph::Match(JobNumber first, const Jobspec
       if (Try(first, way.requests.front())) return SharesOf(first, jobspec);
       continue;
     }
-    for (const std::vector<uint32_t>& order : OrdersOf(jobspec)) {
+    for (const std::vector<uint32_t>& order : OrdersOf(jobspec, table_)) {
       if (TryTogether(first, way, order)) return SharesOf(first, jobspec);
     }
   }
@@ -68,33 +68,6 @@ bool ClusterGraph::TryTogether(JobNumber first,
   return false;
 }
 
-std::vector<std::vector<uint32_t>> ClusterGraph::OrdersOf(const Jobspec& jobspec) const {
-  // The largest part of any node's resource that one slot takes.
-  std::vector<double> hardness;
-  for (const SlotGroup& slots : jobspec.groups) {
-    double part = 0;
-    for (const Amount& amount : slots.request) {
-      part =
-          std::max(part,
-                   static_cast<double>(amount.amount) /
-                       static_cast<double>(std::max<int64_t>(1, table_.Largest(amount.resource))));
-    }
-    hardness.push_back(part);
-  }
-  std::vector<uint32_t> order(jobspec.groups.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&hardness](uint32_t a, uint32_t b) {
-    return hardness[a] > hardness[b];
-  });
-  std::vector<std::vector<uint32_t>> orders = {order};
-  for (size_t i = 1; i < order.size(); ++i) {
-    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(i), order.end());
-    orders.push_back(order);
-    order = orders.front();
-  }
-  return orders;
-}
-
 bool ClusterGraph::CouldEver(const Jobspec& jobspec) {
   const std::vector<SlotRequests>& ways = WaysToMeet(jobspec);
   if (ways.empty()) return false;
@@ -108,21 +81,23 @@ bool ClusterGraph::CouldEver(const Jobspec& jobspec) {
   // Each for itself does; together they are tried on the same nodes, empty and up.
   if (ever_.size() >= kMaxShapes) ever_.clear();
   Ever& ever = ever_[jobspec.shape];
-  if (ever.version != table_.version()) ever = {table_.version(), FitsWhenEmpty(jobspec)};
+  if (ever.version != table_.version())
+    ever = {table_.version(), FitsEmptyCluster(table_, jobspec)};
   return ever.could;
 }
 
-bool ClusterGraph::FitsWhenEmpty(const Jobspec& jobspec) const {
+bool FitsEmptyCluster(const NodeTable& table, const Jobspec& jobspec) {
   NodeTable nodes;
-  for (const auto& [ordinal, node] : table_.nodes()) {
+  for (const auto& [ordinal, node] : table.nodes()) {
     NodeSpec spec = node->spec;
     spec.schedulable = true;
     spec.foreign.clear();
     std::erase_if(spec.taints, IsCondition);
     nodes.Add(std::move(spec));
   }
-  ClusterGraph empty(&nodes);
-  empty.SetLevels(levels_);
+  nodes.SetLevels(table.levels());
+  ExpectedWork none;
+  ClusterGraph empty(&nodes, &none);
   CHECK(empty.SetPolicy("lonode").ok());
   empty.Rebuild();
   return empty.Match(0, jobspec).has_value();

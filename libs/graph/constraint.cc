@@ -389,6 +389,33 @@ std::string Constraint::ToString() const {
   return {};
 }
 
+json Constraint::ToJson() const {
+  json children = json::array();
+  for (const Constraint& child : children_) children.push_back(child.ToJson());
+  switch (kind_) {
+    case Kind::kAnd:
+      // What is true for every node is no term.
+      std::erase_if(children.get_ref<json::array_t&>(),
+                    [](const json& term) { return term.empty(); });
+      if (children.empty()) return json::object();
+      return children.size() == 1 ? children[0] : json{{"and", children}};
+    case Kind::kOr:
+      return {{"or", children}};
+    case Kind::kNot:
+      return {{"not", children}};
+    case Kind::kProperty: {
+      json property = {{"properties", json::array({text_.substr(wanted_ ? 0 : 1)})}};
+      if (wanted_) return property;
+      return {{"not", json::array({std::move(property)})}};
+    }
+    case Kind::kHosts:
+      return {{"hostlist", json::array({text_})}};
+    case Kind::kRanks:
+      return {{"ranks", json::array({text_})}};
+  }
+  return {};
+}
+
 bool IsCondition(const Taint& taint) {
   return taint.key.starts_with("node.kubernetes.io/") ||
          taint.key.starts_with("node.cloudprovider.kubernetes.io/");

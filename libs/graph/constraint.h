@@ -81,6 +81,8 @@ class Constraint {
   // The terms that a node must all meet, for explanations: those of a top-level `and`.
   std::vector<const Constraint*> Terms() const;
 
+  // As RFC 31 writes it; an empty object when it is true for every node.
+  nlohmann::json ToJson() const;
   // Equal texts mean the same. What people read, and what caches are keyed by.
   std::string ToString() const;
 

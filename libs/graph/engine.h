@@ -145,9 +145,13 @@ class Engine {
 
   // Null when the key is unknown. Valid until the next call that changes the graph.
   virtual const Placement* Find(const AllocationKey& key) const = 0;
-  // The keys of the job that hold something, sorted.
+  // All that hold something, sorted.
+  virtual std::vector<AllocationKey> Keys() const = 0;
+  // Those of the job.
   virtual std::vector<AllocationKey> KeysOf(std::string_view job_id) const = 0;
 
+  // In the order of their ordinals.
+  virtual std::vector<NodeSpec> Nodes() const = 0;
   virtual uint32_t nodes() const = 0;
   virtual uint32_t nodes_up() const = 0;
   virtual uint64_t allocations() const = 0;

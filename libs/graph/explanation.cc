@@ -360,11 +360,6 @@ class Explainer {
   Explanation result_;
 };
 
-bool IsBytes(std::string_view resource) {
-  return resource == "memory" || resource == "ephemeral-storage" ||
-         resource.starts_with("hugepages-");
-}
-
 // "1.5", "2", "0.001": at most three decimals, rounded down so that what is short never looks
 // enough.
 std::string Decimal(int64_t amount, int64_t unit) {

@@ -215,6 +215,11 @@ TEST(Constraint, Matches) {
     const auto spec = ParseJobspec(Text(With(kCpu), Constraints(test.constraint)));
     ASSERT_TRUE(spec.ok()) << test.constraint << spec.status();
     EXPECT_EQ(spec->constraint.Matches(MakeNode()), test.matches) << test.constraint;
+    // What it is written as means the same.
+    const std::string written = spec->constraint.ToJson().dump();
+    const auto again = ParseJobspec(Text(With(kCpu), Constraints(written)));
+    ASSERT_TRUE(again.ok()) << written << again.status();
+    EXPECT_EQ(again->constraint.Matches(MakeNode()), test.matches) << written;
   }
 }
 

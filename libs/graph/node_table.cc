@@ -1,6 +1,7 @@
 #include "libs/graph/node_table.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -51,6 +52,7 @@ void NodeTable::PutBack(std::unique_ptr<Node> owned) {
   const bool inserted = nodes_.emplace(node->spec.name, std::move(owned)).second;
   CHECK(inserted, "node {} is there already", node->spec.name);
   by_ordinal_.emplace(node->spec.ordinal, node);
+  CountLabels(node->spec, 1);
   if (node->spec.schedulable) ++schedulable_;
   ++version_;
 }
@@ -60,6 +62,7 @@ std::unique_ptr<Node> NodeTable::Take(Node* node) {
   std::unique_ptr<Node> owned = std::move(found->second);
   nodes_.erase(found);
   by_ordinal_.erase(node->spec.ordinal);
+  CountLabels(node->spec, -1);
   if (node->spec.schedulable) --schedulable_;
   ++version_;
   return owned;
@@ -75,8 +78,55 @@ void NodeTable::Replace(Node* node, NodeSpec spec) {
     ++version_;
   }
   schedulable_ += (spec.schedulable ? 1 : 0) - (node->spec.schedulable ? 1 : 0);
+  CountLabels(before, -1);
   node->spec = std::move(spec);
+  CountLabels(node->spec, 1);
   Load(node);
+}
+
+void NodeTable::SetLevels(std::vector<Level> levels) {
+  levels_ = std::move(levels);
+  labelled_.clear();
+  for (const auto& [ordinal, node] : by_ordinal_) CountLabels(node->spec, 1);
+  ++version_;
+}
+
+std::vector<Level> NodeTable::LevelsInUse() const {
+  std::vector<Level> in_use;
+  for (const Level& level : levels_) {
+    if (labelled_.contains(level.label)) in_use.push_back(level);
+  }
+  return in_use;
+}
+
+std::vector<LevelGroup> NodeTable::Groups() const {
+  std::vector<LevelGroup> groups;
+  const std::vector<Level> in_use = LevelsInUse();
+  for (size_t depth = 0; depth < in_use.size(); ++depth) {
+    const auto levels = std::span(in_use).first(depth + 1);
+    std::set<std::string, decltype(&NaturallyBefore)> named(&NaturallyBefore);
+    std::vector<LevelGroup> unnamed;
+    for (const auto& [ordinal, node] : by_ordinal_) {
+      std::string name = GroupOf(node->spec, levels);
+      if (LabelOf(node->spec, in_use[depth].label) == nullptr) {
+        unnamed.push_back({std::move(name), depth, node});
+      } else {
+        named.insert(std::move(name));
+      }
+    }
+    for (const std::string& name : named) groups.push_back({name, depth});
+    groups.insert(groups.end(), unnamed.begin(), unnamed.end());
+  }
+  return groups;
+}
+
+void NodeTable::CountLabels(const NodeSpec& spec, int direction) {
+  for (const Level& level : levels_) {
+    if (LabelOf(spec, level.label) == nullptr) continue;
+    uint32_t& count = labelled_[level.label];
+    count += static_cast<uint32_t>(direction);
+    if (count == 0) labelled_.erase(level.label);
+  }
 }
 
 int64_t NodeTable::Largest(std::string_view resource) const {

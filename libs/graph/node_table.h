@@ -1,5 +1,6 @@
-// The nodes of a pool in the order of their ordinals: what each has, what others use of it, and
-// what is held of it by us. The books that people read; where jobs go is decided on the graph.
+// The nodes of a pool in the order of their ordinals: what each has, what others use of it, what is
+// held of it by us, and which levels their labels name. The books that people read; where jobs go
+// is decided on the graph.
 //
 // Resources are numbered as they come; the numbers never show outside the engine. Node objects keep
 // their addresses. Not thread-safe.
@@ -17,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libs/graph/levels.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/types.h"
 
@@ -54,6 +56,14 @@ struct Node {
   std::vector<Leaf> devices;
 };
 
+// A vertex of a level, such as a rack.
+struct LevelGroup {
+  std::string name;  // GroupOf its nodes
+  size_t depth = 0;  // of the level, among those in use
+  // The one node of a group that no label names; null: a label does.
+  const Node* own = nullptr;
+};
+
 class NodeTable {
  public:
   static constexpr size_t kCpu = 0;
@@ -85,16 +95,25 @@ class NodeTable {
   // The same of `amount` of each of these devices; it may be negative.
   void HoldDevices(Node* node, std::span<const uint32_t> devices, int64_t amount);
 
+  void SetLevels(std::vector<Level> levels);
+  const std::vector<Level>& levels() const { return levels_; }
+  // Those of them that some node's label names.
+  std::vector<Level> LevelsInUse() const;
+  // Of each level in use, from the outermost: the groups that labels name, in their natural order,
+  // then those of nodes without the label.
+  std::vector<LevelGroup> Groups() const;
+
   // By ordinal.
   const std::map<uint64_t, Node*>& nodes() const { return by_ordinal_; }
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
   uint32_t schedulable() const { return schedulable_; }
   // The most that one node has.
   int64_t Largest(std::string_view resource) const;
-  // Rises whenever nodes come or go, or what they have, their labels or taints change.
+  // Rises whenever nodes come or go, or what they have, their labels, taints or levels change.
   uint64_t version() const { return version_; }
 
  private:
+  void CountLabels(const NodeSpec& spec, int direction);
   void Load(Node* node) const;
   void CountFree(Node* node) const;
   static void CountFreeDevices(Node* node);
@@ -103,6 +122,9 @@ class NodeTable {
   std::unordered_map<std::string, size_t, TextHash, std::equal_to<>> numbers_;
   std::unordered_map<std::string, std::unique_ptr<Node>, TextHash, std::equal_to<>> nodes_;
   std::map<uint64_t, Node*> by_ordinal_;
+  std::vector<Level> levels_;
+  // By label: how many nodes have it. Those of levels only.
+  std::map<std::string, uint32_t, std::less<>> labelled_;
   uint32_t schedulable_ = 0;
   uint64_t version_ = 0;
 };

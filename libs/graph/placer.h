@@ -15,7 +15,6 @@
 #include "libs/graph/expected_work.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/jobspec.h"
-#include "libs/graph/levels.h"
 #include "libs/graph/node_table.h"
 
 #include "absl/status/status.h"
@@ -39,16 +38,12 @@ class Placer {
   // InvalidArgument, with the names that are known.
   virtual absl::Status SetPolicy(std::string_view policy) = 0;
   virtual const std::string& policy() const = 0;
-  virtual void SetLevels(std::vector<Level> levels) = 0;
-  virtual const std::vector<Level>& levels() const = 0;
-  // Those of them that some node's label names.
-  virtual std::vector<Level> LevelsInUse() const = 0;
-  // So many jobs like this one are known more than before.
-  virtual void Expect(const Jobspec& jobspec, int64_t jobs) = 0;
-  virtual const ExpectedWork& expected() const = 0;
+  // The table has others.
+  virtual void LevelsChanged() = 0;
 
-  // The node has come, has changed (all but its name and ordinal), is going. After a change what is
-  // held on the node may be lost, and is to be held again: Update then says true.
+  // The node has come, has changed (all but its name and ordinal), has been taken out of the table.
+  // After a change what is held on the node may be lost, and is to be held again: Update then says
+  // true.
   virtual void Add(Node* node) = 0;
   virtual bool Update(Node* node, const NodeSpec& before) = 0;
   virtual void Remove(Node* node) = 0;
@@ -64,6 +59,10 @@ class Placer {
   // each group follow on each other, in the policy's order, which keeps those of one zone or rack
   // together.
   virtual std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec) = 0;
+  // The same jobspec with what it takes here, where that is more than it asks for; and a remark for
+  // people about that, or nothing.
+  virtual Jobspec AsTaken(const Jobspec& jobspec) const = 0;
+  virtual std::string_view remark() const = 0;
   // Whether it would fit if all nodes were up and nothing were held.
   virtual bool CouldEver(const Jobspec& jobspec) = 0;
 
@@ -75,7 +74,7 @@ class Placer {
   virtual void Release(JobNumber first, size_t groups) = 0;
 };
 
-// `table` must outlive it; where its nodes are may be written to them.
-using MakePlacer = std::function<std::unique_ptr<Placer>(NodeTable* table)>;
+// Both must outlive it; where the table's nodes are may be written to them.
+using MakePlacer = std::function<std::unique_ptr<Placer>(NodeTable* table, ExpectedWork* expected)>;
 
 }  // namespace fluxqueue::graph

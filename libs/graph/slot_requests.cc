@@ -1,6 +1,7 @@
 #include "libs/graph/slot_requests.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -75,6 +76,32 @@ std::vector<SlotRequests> WaysToMeet(const Jobspec& jobspec,
   if (at == in_use.size()) return {};
   ways.push_back(Way(jobspec, in_use[at]));
   return ways;
+}
+
+std::vector<std::vector<uint32_t>> OrdersOf(const Jobspec& jobspec, const NodeTable& table) {
+  // The largest part of any node's resource that one slot takes.
+  std::vector<double> hardness;
+  for (const SlotGroup& slots : jobspec.groups) {
+    double part = 0;
+    for (const Amount& amount : slots.request) {
+      part = std::max(part,
+                      static_cast<double>(amount.amount) / static_cast<double>(std::max<int64_t>(
+                                                               1, table.Largest(amount.resource))));
+    }
+    hardness.push_back(part);
+  }
+  std::vector<uint32_t> order(jobspec.groups.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&hardness](uint32_t a, uint32_t b) {
+    return hardness[a] > hardness[b];
+  });
+  std::vector<std::vector<uint32_t>> orders = {order};
+  for (size_t i = 1; i < order.size(); ++i) {
+    std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(i), order.end());
+    orders.push_back(order);
+    order = orders.front();
+  }
+  return orders;
 }
 
 JobRequest Constrained(const JobRequest& request, Constraint also, std::string_view name) {

@@ -12,6 +12,7 @@
 #include "libs/graph/constraint.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/levels.h"
+#include "libs/graph/node_table.h"
 #include "libs/graph/request.h"
 
 namespace fluxqueue::graph {
@@ -30,6 +31,10 @@ struct SlotRequests {
 std::vector<SlotRequests> WaysToMeet(const Jobspec& jobspec,
                                      std::span<const Level> levels,
                                      std::span<const Level> in_use);
+
+// In which orders groups of slots are tried: the one that is hardest to place first, then each of
+// the others first.
+std::vector<std::vector<uint32_t>> OrdersOf(const Jobspec& jobspec, const NodeTable& table);
 
 // The same request where the nodes must meet `also`; `name` tells it apart from others.
 JobRequest Constrained(const JobRequest& request, Constraint also, std::string_view name);

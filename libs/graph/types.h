@@ -70,6 +70,12 @@ constexpr bool IsWholeGpus(std::string_view resource) {
   return resource == "gpu" || resource.ends_with("/gpu");
 }
 
+// Resources whose base unit is the byte.
+constexpr bool IsBytes(std::string_view resource) {
+  return resource == "memory" || resource == "ephemeral-storage" ||
+         resource.starts_with("hugepages-");
+}
+
 struct DevicesPerSlot {
   size_t devices = 0;
   int64_t of_each = 0;

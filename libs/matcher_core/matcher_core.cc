@@ -31,6 +31,15 @@ std::string_view PolicyOf(const PoolConfigured& config) {
   return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
 }
 
+graph::EngineKind KindOf(const PoolConfigured& config) {
+  graph::EngineKind kind;
+  if (!config.engine().empty()) kind.name = config.engine();
+  if (!config.shadow_of().empty()) kind.shadow = config.shadow_of();
+  if (config.cpu_granule_milli() > 0) kind.cpu_granule = config.cpu_granule_milli();
+  if (config.memory_granule_bytes() > 0) kind.bytes_granule = config.memory_granule_bytes();
+  return kind;
+}
+
 template <typename... Args>
 absl::Status DataLoss(fmt::format_string<Args...> format, Args&&... args) {
   return MakeStatus(absl::StatusCode::kDataLoss, format, std::forward<Args>(args)...);
@@ -40,6 +49,8 @@ absl::Status DataLoss(fmt::format_string<Args...> format, Args&&... args) {
 
 // What was there before (for Rollback), and what changed (for TakeChanges).
 struct MatcherCore::Batch {
+  // Null: it is the same.
+  std::unique_ptr<graph::Engine> engine_before;
   matcher::v1::PoolState state_before;
   std::string last_answer_before;
   std::map<SpecKey, std::optional<Spec>> specs_before;
@@ -50,10 +61,16 @@ struct MatcherCore::Batch {
   std::map<uint64_t, std::string> answers;
 };
 
-MatcherCore::MatcherCore(std::string pool)
-    : pool_(std::move(pool)), engine_(graph::MakeNativeEngine()) {}
+MatcherCore::MatcherCore(std::string pool, graph::MakeEngine make_engine)
+    : pool_(std::move(pool)),
+      make_engine_(std::move(make_engine)),
+      engine_(graph::MakeNativeEngine()) {}
 
 MatcherCore::~MatcherCore() = default;
+
+graph::EngineKind MatcherCore::engine_kind() const {
+  return KindOf(state_.config());
+}
 
 // ---- messages
 
@@ -150,11 +167,6 @@ MatcherCore::Spec MatcherCore::MakeSpec(uint32_t revision, uint32_t slots, std::
 }
 
 absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
-  if (!config.engine().empty() && config.engine() != "native") {
-    return InvalidArgument("pool {}: the engine \"{}\" does not exist here; there is \"native\"",
-                           pool_,
-                           config.engine());
-  }
   if (config.rules() > kRules) {
     return InvalidArgument("pool {}: rules {} are unknown to this build, which knows up to {}",
                            pool_,
@@ -164,9 +176,26 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
   const std::string where = fmt::format("pool {}", pool_);
   const std::vector<std::string> levels(config.levels().begin(), config.levels().end());
   RETURN_IF_ERROR(Annotate(graph::ParseLevels(levels).status(), where));
-  RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), where));
+  if (KindOf(config) != KindOf(state_.config())) {
+    RETURN_IF_ERROR(Annotate(ChangeEngine(config), where));
+  } else {
+    RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), where));
+  }
   RETURN_IF_ERROR(Annotate(engine_->SetLevels(levels), where));
   *state_.mutable_config() = config;
+  return absl::OkStatus();
+}
+
+absl::Status MatcherCore::ChangeEngine(const PoolConfigured& config) {
+  ASSIGN_OR_RETURN(std::unique_ptr<graph::Engine> other, make_engine_(KindOf(config)));
+  RETURN_IF_ERROR(other->SetPolicy(PolicyOf(config)));
+  RETURN_IF_ERROR(graph::Copy(*engine_, other.get()));
+  for (const auto& [key, spec] : specs_) {
+    if (spec.jobspec != nullptr) other->Expect(*spec.jobspec, 1);
+  }
+  other->Checkpoint();
+  engine_.swap(other);
+  if (batch_->engine_before == nullptr) batch_->engine_before = std::move(other);
   return absl::OkStatus();
 }
 
@@ -437,6 +466,7 @@ void MatcherCore::Commit() {
 
 void MatcherCore::Rollback() {
   if (batch_ == nullptr) return;
+  if (batch_->engine_before != nullptr) engine_ = std::move(batch_->engine_before);
   engine_->Rollback();
   state_ = std::move(batch_->state_before);
   last_answer_ = std::move(batch_->last_answer_before);
@@ -486,7 +516,6 @@ Changes MatcherCore::TakeChanges() const {
 }
 
 absl::Status MatcherCore::Restore(const Rows& rows) {
-  engine_ = graph::MakeNativeEngine();
   batch_.reset();
   specs_.clear();
   nodes_.clear();
@@ -508,6 +537,7 @@ absl::Status MatcherCore::RestorePool(const Rows& rows) {
   if (rows.pool && !state_.ParseFromString(*rows.pool)) {
     return DataLoss("pool {}: the row does not decode", pool_);
   }
+  ASSIGN_OR_RETURN(engine_, make_engine_(KindOf(state_.config())));
   const absl::Status policy = engine_->SetPolicy(PolicyOf(state_.config()));
   if (!policy.ok()) return DataLoss("pool {}: {}", pool_, Message(policy));
   const auto& levels = state_.config().levels();

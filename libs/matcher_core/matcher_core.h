@@ -36,6 +36,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/graph/engine.h"
+#include "libs/graph/engine_kind.h"
 #include "libs/matcher_core/rows.h"
 
 #include "absl/status/status.h"
@@ -50,7 +51,7 @@ inline constexpr size_t kGoneNodesKept = 1000;
 
 class MatcherCore {
  public:
-  explicit MatcherCore(std::string pool);
+  explicit MatcherCore(std::string pool, graph::MakeEngine make_engine = graph::MakeNativeOnly);
   ~MatcherCore();
   MatcherCore(const MatcherCore&) = delete;
   MatcherCore& operator=(const MatcherCore&) = delete;
@@ -60,7 +61,7 @@ class MatcherCore {
   // Folds one message; what is to be said is appended to `out` with pool and time_ms (= now) set.
   // `now`: the log's time, since the Unix epoch. A poison status (InvalidArgument: the message
   // lacks what it must have, or asks for an engine or policy that does not exist) has changed
-  // nothing.
+  // nothing. Internal: the engine cannot be had here.
   absl::Status Handle(const events::v1::Envelope& message,
                       Millis now,
                       std::vector<events::v1::Envelope>* out);
@@ -81,6 +82,7 @@ class MatcherCore {
 
   // For metrics and `fluxqueue nodes`.
   const graph::Engine& engine() const { return *engine_; }
+  graph::EngineKind engine_kind() const;
   const std::string& pool() const { return pool_; }
   bool synced() const { return state_.synced(); }
   size_t jobs() const { return specs_.size(); }
@@ -111,6 +113,8 @@ class MatcherCore {
   // Each changes nothing when it fails, and returns what is to be said, if anything.
   absl::Status HandleSpec(const std::string& job_id, const events::v1::PartSpec& part);
   absl::Status HandlePool(const events::v1::PoolConfigured& config);
+  // Another engine with all that this one has.
+  absl::Status ChangeEngine(const events::v1::PoolConfigured& config);
   absl::StatusOr<std::optional<events::v1::InventoryChanged>> HandleNode(
       const events::v1::Node& node);
   std::optional<events::v1::InventoryChanged> HandleNodeGone(const events::v1::NodeGone& gone);
@@ -151,6 +155,7 @@ class MatcherCore {
   absl::Status RestorePool(const Rows& rows);
 
   std::string pool_;
+  graph::MakeEngine make_engine_;
   std::unique_ptr<graph::Engine> engine_;
   matcher::v1::PoolState state_;
   std::map<SpecKey, Spec> specs_;

@@ -328,8 +328,11 @@ TEST_F(MatcherCoreTest, Configuration) {
   EXPECT_THAT(Message(Handle(Configured("best"))),
               HasSubstr("knows first, lonode, hinode, packed"));
   Envelope fluxion = Configured("first");
-  fluxion.mutable_pool_configured()->set_engine("fluxion");
+  fluxion.mutable_pool_configured()->set_engine("mauve");
   EXPECT_TRUE(IsPoison(Handle(fluxion)));
+  // Others may have it: this replica must not go on with another one.
+  fluxion.mutable_pool_configured()->set_engine("fluxion");
+  EXPECT_EQ(Handle(fluxion).code(), absl::StatusCode::kInternal);
   Envelope future = Configured("first");
   future.mutable_pool_configured()->set_rules(99);
   EXPECT_TRUE(IsPoison(Handle(future)));

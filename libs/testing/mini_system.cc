@@ -42,6 +42,10 @@ MiniSystem::MiniSystem(std::string folder) : folder_(std::move(folder)) {}
 absl::StatusOr<std::unique_ptr<MiniSystem>> MiniSystem::Start(const MiniSystemOptions& options) {
   ASSIGN_OR_RETURN(std::string folder, MakeFolder("system"));
   std::unique_ptr<MiniSystem> system(new MiniSystem(folder));
+  std::filesystem::create_directory(folder + "/sections");
+  for (const auto& [service, lines] : options.sections) {
+    std::ofstream(fmt::format("{}/sections/{}.yaml", folder, service)) << lines;
+  }
   std::vector<std::string> words = {"stack/start",
                                     folder,
                                     "--test",

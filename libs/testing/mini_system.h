@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,6 +26,8 @@ struct MiniSystemOptions {
   int nodes = 10;                        // kwok nodes of 8 cores and 32 GiB
   int replicas = 1;                      // of each service
   std::vector<std::string> arguments{};  // more, for tools/stack/start
+  // By service: lines of YAML for its own section.
+  std::map<std::string, std::string> sections{};
 };
 
 class MiniSystem {

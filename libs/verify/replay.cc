@@ -63,7 +63,10 @@ std::string DiffText(const Difference& difference) {
 }
 
 struct Replayer::Pool {
-  explicit Pool(const std::string& name) : queue(name), matcher(name) { result.pool = name; }
+  Pool(const std::string& name, const graph::MakeEngine& make_engine)
+      : queue(name), matcher(name, make_engine) {
+    result.pool = name;
+  }
 
   queue_core::QueueCore queue;
   matcher_core::MatcherCore matcher;
@@ -73,13 +76,16 @@ struct Replayer::Pool {
   PoolReplay result;
 };
 
-Replayer::Replayer(int partition, FactLog& facts, Buried buried)
-    : partition_(partition), facts_(facts), buried_(std::move(buried)) {}
+Replayer::Replayer(int partition, FactLog& facts, Buried buried, graph::MakeEngine make_engine)
+    : partition_(partition),
+      facts_(facts),
+      buried_(std::move(buried)),
+      make_engine_(std::move(make_engine)) {}
 Replayer::~Replayer() = default;
 
 Replayer::Pool& Replayer::At(const std::string& name) {
   std::unique_ptr<Pool>& pool = pools_[name];
-  if (pool == nullptr) pool = std::make_unique<Pool>(name);
+  if (pool == nullptr) pool = std::make_unique<Pool>(name, make_engine_);
   return *pool;
 }
 

@@ -135,8 +135,12 @@ class Replayer {
   // has not folded them, even where a core would.
   using Buried = std::set<std::pair<std::string, int64_t>>;
 
-  // Takes the facts of its pools out of `facts`, which must outlive it.
-  Replayer(int partition, FactLog& facts, Buried buried);
+  // Takes the facts of its pools out of `facts`, which must outlive it. `make_engine`: where the
+  // matchers' engines come from.
+  Replayer(int partition,
+           FactLog& facts,
+           Buried buried,
+           graph::MakeEngine make_engine = graph::MakeNativeOnly);
   ~Replayer();
 
   // In the order of the log. Anything but OK: a core is broken (Internal, DataLoss).
@@ -169,6 +173,7 @@ class Replayer {
   const int partition_;
   FactLog& facts_;
   const Buried buried_;
+  const graph::MakeEngine make_engine_;
   delivery::StreamFilter filter_{{}, false};
   Millis now_{0};
   std::map<std::string, std::unique_ptr<Pool>> pools_;

@@ -1,5 +1,10 @@
 #include "services/admission/config.h"
 
+#include <algorithm>
+#include <map>
+
+#include <fmt/ranges.h>
+
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
 #include "libs/graph/levels.h"
@@ -22,16 +27,34 @@ config::Section Describe(AdmissionConfig::Webhook* webhook) {
       .Size("max_body", &webhook->max_body, 64 << 10, 64 << 20);
 }
 
+// The engine's policies; a shadow is asked by one that both have.
+absl::Status CheckPolicy(const AdmissionConfig::Pool& pool) {
+  const std::map<std::string, std::vector<std::string>> policies = {
+      {"native", {"first", "lonode", "hinode", "packed"}},
+      {"fluxion", {"first", "high", "hinode", "locality", "lonode", "low", "variation"}},
+      {"shadow", {"first", "lonode", "hinode"}}};
+  const std::vector<std::string>& allowed = policies.at(pool.engine);
+  if (std::find(allowed.begin(), allowed.end(), pool.policy) != allowed.end()) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(
+      "policy \"{}\": the engine {} has {}", pool.policy, pool.engine, fmt::join(allowed, ", "));
+}
+
 config::Section Describe(AdmissionConfig::Pool* pool) {
   return config::Section()
-      .Choice("engine", &pool->engine, {"native"})
-      .Choice("policy", &pool->policy, {"first", "lonode", "hinode", "packed"})
+      .Choice("engine", &pool->engine, {"native", "fluxion", "shadow"})
+      .Choice("shadow_of", &pool->shadow_of, {"fluxion", "native"})
+      .Int("cpu_granule", &pool->cpu_granule, 1, 1'000'000)
+      .Size("memory_granule", &pool->memory_granule, 1 << 20, int64_t{1} << 50)
+      .Text("policy", &pool->policy)
       .List("levels", &pool->levels)
       .Duration("unsatisfiable_grace", &pool->unsatisfiable_grace, 0ms, 24h)
       .Duration("answer_deadline", &pool->answer_deadline, 100ms, 10min)
       .Duration("retry_min", &pool->retry_min, 10ms, 1h)
       .Duration("retry_max", &pool->retry_max, 10ms, 24h)
       .Int("max_attempts", &pool->max_attempts, 0, 1'000'000)
+      .Rule([pool]() { return CheckPolicy(*pool); })
       .Rule([pool]() { return graph::ParseLevels(pool->levels).status(); })
       .Rule([pool]() -> absl::Status {
         if (pool->retry_min <= pool->retry_max) return absl::OkStatus();
@@ -71,6 +94,11 @@ events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {
   const AdmissionConfig::Pool& pool = config.pool;
   events::v1::PoolConfigured out;
   out.set_engine(pool.engine);
+  if (pool.engine == "shadow") out.set_shadow_of(pool.shadow_of);
+  if (pool.engine != "native") {
+    out.set_cpu_granule_milli(pool.cpu_granule);
+    out.set_memory_granule_bytes(pool.memory_granule);
+  }
   out.set_policy(pool.policy);
   for (const std::string& level : pool.levels) out.add_levels(level);
   out.set_unsatisfiable_grace_ms(pool.unsatisfiable_grace.count());

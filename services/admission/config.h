@@ -7,7 +7,9 @@
 //     max_jobspec: 256KiB
 //     sweep_interval: 10m      # full list, compared with the rows
 //     pool:                    # how the cores of every pool decide
-//       {engine: native, policy: first,
+//       {engine: native, policy: first,   # engine: native, fluxion, or shadow, which asks another
+//        shadow_of: fluxion,              # one in the background: fluxion, or native
+//        cpu_granule: 1000, memory_granule: 1GiB,   # what fluxion gives whole: millicores, bytes
 //        levels: [topology.kubernetes.io/zone, topology.kubernetes.io/block,
 //                 topology.kubernetes.io/rack],    # node labels, or name=label; outermost first
 //        unsatisfiable_grace: 5s, answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts:
@@ -39,6 +41,9 @@ struct AdmissionConfig {
   };
   struct Pool {
     std::string engine = "native";
+    std::string shadow_of = "fluxion";
+    int64_t cpu_granule = 1000;
+    int64_t memory_granule = int64_t{1} << 30;
     std::string policy = "first";
     std::vector<std::string> levels{"topology.kubernetes.io/zone",
                                     "topology.kubernetes.io/block",

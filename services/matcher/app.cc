@@ -15,10 +15,10 @@ namespace {
 
 class MatcherApp final : public lifecycle::App {
  public:
-  MatcherApp(const lifecycle::AppContext& context, const RpcConfig& config)
+  MatcherApp(const lifecycle::AppContext& context, const MatcherConfig& config)
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "matcher")),
-        handler_(metrics_, context.clock),
+        handler_(config.engines, metrics_, context.clock),
         loop_({options_, options_.topics.pool, {&migrations::matcher()}}, handler_, context.clock),
         component_(
             "pool loop",
@@ -26,7 +26,7 @@ class MatcherApp final : public lifecycle::App {
             [this] { return loop_.Ready(); },
             context.failures),
         rpc_(
-            config, nullptr, [this] { return loop_.Ready(); }, context.metrics, context.clock) {
+            config.rpc, nullptr, [this] { return loop_.Ready(); }, context.metrics, context.clock) {
     delivery::ExportStats(context.metrics, "matcher", loop_.stats());
   }
 
@@ -44,7 +44,10 @@ class MatcherApp final : public lifecycle::App {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
-                                                        const RpcConfig& config) {
+                                                        const MatcherConfig& config) {
+  if (!config.engines.library.empty()) {
+    RETURN_IF_ERROR(Annotate(fluxion::CheckLibrary(config.engines), "matcher.fluxion.library"));
+  }
   return std::make_unique<MatcherApp>(context, config);
 }
 

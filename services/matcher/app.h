@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "libs/lifecycle/service_main.h"
-#include "services/matcher/rpc/rpc_config.h"
+#include "services/matcher/config.h"
 
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::matcher {
 
 absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
-                                                        const RpcConfig& config);
+                                                        const MatcherConfig& config);
 
 }  // namespace fluxqueue::matcher

@@ -2,7 +2,7 @@
 #include "services/matcher/app.h"
 
 int main(int argc, char** argv) {
-  fluxqueue::matcher::RpcConfig config;
+  fluxqueue::matcher::MatcherConfig config;
   return fluxqueue::lifecycle::ServiceMain(
       argc,
       argv,

@@ -1,4 +1,4 @@
-// The matcher's metrics. Verbs are called from the loop's thread.
+// The matcher's metrics. Verbs are called from the loop's thread; those of engines from any.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/fluxion/shadow_engine.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/metrics/metrics.h"
 
@@ -21,6 +22,10 @@ class MatcherMetrics {
                      std::chrono::duration<double> latency);
   void Inventory(const std::string& pool, const matcher_core::MatcherCore& core);
   void RowsWritten(size_t rows) { rows_.Add(static_cast<double>(rows)); }
+  void LibraryRestarted() { restarts_.Add(); }
+  void ShadowCompared(fluxion::Comparison result, size_t answers) {
+    shadow_[static_cast<size_t>(result)].Add(static_cast<double>(answers));
+  }
 
  private:
   metrics::Latency cycle_seconds_;
@@ -28,7 +33,10 @@ class MatcherMetrics {
   std::array<metrics::Counter, 5> outcomes_;  // by Outcome.Kind, from KIND_ALLOCATED
   metrics::GaugeFamily nodes_;
   metrics::GaugeFamily jobs_;
+  metrics::GaugeFamily engine_;
   metrics::Counter rows_;
+  metrics::Counter restarts_;
+  std::array<metrics::Counter, 4> shadow_;  // by Comparison
 };
 
 }  // namespace fluxqueue::matcher

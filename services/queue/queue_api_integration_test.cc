@@ -206,7 +206,7 @@ class Stack {
   std::map<std::string, uint64_t> sequences_;
   metrics::Registry registry_;
   matcher::MatcherMetrics matcher_metrics_{registry_};
-  matcher::PoolHandler matcher_handler_{matcher_metrics_, clock_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_};
   std::unique_ptr<delivery::PartitionLoop> matcher_loop_;
   std::jthread matcher_;
   std::unique_ptr<Replica> first_;

@@ -85,7 +85,7 @@ class SystemTest : public ::testing::Test {
     const auto verified = system_->Fluxqueue({"verify", "--no-replay"});
     ASSERT_TRUE(verified.ok()) << Message(verified.status());
     EXPECT_EQ(verified->exit_code, 0) << verified->output;
-    const auto replayed = system_->Fluxqueue({"replay"});
+    const auto replayed = system_->Fluxqueue({"replay", "--library", library_});
     ASSERT_TRUE(replayed.ok()) << Message(replayed.status());
     EXPECT_EQ(replayed->exit_code, 0) << replayed->output;
     fmt::print("{}", replayed->output);
@@ -131,6 +131,9 @@ class SystemTest : public ::testing::Test {
   }
 
   static inline std::unique_ptr<testing::MiniSystem> system_;
+  // Fluxion's, or one with its interface, where a pool has that engine.
+  static inline const std::string library_ =
+      std::string(FLUXQUEUE_BINARY_DIR) + "/bin/libfluxqueue_reapi.so";
 };
 
 }  // namespace fluxqueue::e2e

@@ -1,11 +1,21 @@
 // The subcommands, one file each (context.h).
 #pragma once
 
+#include <string>
+
 #include <CLI/CLI.hpp>
 
 #include "tools/fluxqueue/context.h"
 
 namespace fluxqueue::cli {
+
+// --library, of commands that replay logs.
+inline void AddLibraryOption(CLI::App* sub, std::string* library) {
+  sub->add_option("--library",
+                  *library,
+                  "Fluxion's library (libreapi_cli.so): pools with the engine fluxion need it")
+      ->type_name("FILE");
+}
 
 void RegisterJobs(CLI::App& app, Context& context);
 void RegisterJob(CLI::App& app, Context& context);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/fluxion/engines.h"
 #include "libs/kafka/admin.h"
 #include "libs/kafka/reader.h"
 #include "libs/postgres/statement.h"
@@ -92,10 +93,17 @@ absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) co
   return buried;
 }
 
+LogReader::LogReader(std::string bootstrap, const std::string& library)
+    : bootstrap_(std::move(bootstrap)) {
+  fluxion::EngineOptions engines;
+  engines.library = library;
+  make_engine_ = fluxion::MakeDecidingEngines(std::move(engines));
+}
+
 absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
                                                                   verify::FactLog& facts) const {
   ASSIGN_OR_RETURN(verify::Replayer::Buried buried, ReadBuried(partition));
-  verify::Replayer replayer(partition, facts, std::move(buried));
+  verify::Replayer replayer(partition, facts, std::move(buried), make_engine_);
   ASSIGN_OR_RETURN(const kafka::Watermarks marks,
                    kafka::ReadPartition(bootstrap_,
                                         names_.pool,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libs/graph/engine_kind.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
 #include "libs/verify/replay.h"
@@ -17,9 +18,8 @@ namespace fluxqueue::cli {
 
 class LogReader {
  public:
-  // Topics have the names of `names`.
-  explicit LogReader(std::string bootstrap, kafka::TopicNames names = {})
-      : bootstrap_(std::move(bootstrap)), names_(std::move(names)) {}
+  // `library`: Fluxion's, for pools with that engine; empty: there is none.
+  LogReader(std::string bootstrap, const std::string& library);
 
   // The jobs topic. `cut`: its beginning is no longer kept.
   absl::StatusOr<verify::FactLog> ReadFacts(bool* cut) const;
@@ -33,6 +33,7 @@ class LogReader {
   absl::StatusOr<verify::Replayer::Buried> ReadBuried(int partition) const;
 
   const std::string bootstrap_;
+  graph::MakeEngine make_engine_;
   const kafka::TopicNames names_;
 };
 

@@ -19,6 +19,7 @@ using verify::Tally;
 
 struct Options {
   std::string pool;
+  std::string library;
   bool verbose = false;
 };
 
@@ -77,7 +78,7 @@ void PrintDifference(const verify::Difference& difference) {
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   postgres::Connection connection(PostgresOptions(config.dsn));
-  const LogReader reader(config.bootstrap);
+  const LogReader reader(config.bootstrap, options.library);
   ASSIGN_OR_RETURN(const auto partitions, ReadPools(connection, options.pool));
   bool cut = false;
   ASSIGN_OR_RETURN(verify::FactLog facts, reader.ReadFacts(&cut));
@@ -109,6 +110,7 @@ void RegisterReplay(CLI::App& app, Context& context) {
                                      "decision with the recorded one");
   auto options = std::make_shared<Options>();
   sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
+  AddLibraryOption(sub, &options->library);
   sub->add_flag("-v,--verbose", options->verbose, "Count by kind of decision");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };

@@ -28,16 +28,17 @@ constexpr size_t kFindingsShown = 20;
 
 struct Options {
   bool no_replay = false;
+  std::string library;
 };
 
 // Kafka first, then the cluster, then the rows: what is seen of the world has its cause in the
 // rows.
 class Verifier {
  public:
-  explicit Verifier(SystemConfig config)
+  Verifier(SystemConfig config, const std::string& library)
       : config_(std::move(config)),
         connection_(PostgresOptions(config_.dsn)),
-        reader_(config_.bootstrap) {}
+        reader_(config_.bootstrap, library) {}
 
   absl::StatusOr<std::vector<Check>> Look() {
     verify::Snapshot snapshot;
@@ -106,7 +107,7 @@ void Print(const std::vector<Check>& checks, bool colour) {
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  Verifier verifier(config);
+  Verifier verifier(config, options.library);
   const auto deadline = context.clock.Monotonic() + kBound;
   ASSIGN_OR_RETURN(std::vector<Check> checks, verifier.Look());
   while (!verify::AllOk(checks) && context.clock.Monotonic() < deadline) {
@@ -134,6 +135,7 @@ void RegisterVerify(CLI::App& app, Context& context) {
   sub->add_flag("--no-replay",
                 options->no_replay,
                 "Leave out the eighth, which reads the logs from their start");
+  AddLibraryOption(sub, &options->library);
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -13,7 +13,7 @@ constexpr std::chrono::minutes kPruneInterval{1};
 
 absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
   for (PoolRows& loaded : LoadPools(tx, partition)) {
-    Pool pool{std::make_unique<matcher_core::MatcherCore>(loaded.pool), true};
+    Pool pool{MakeCore(loaded.pool), true};
     RETURN_IF_ERROR(pool.core->Restore(loaded.rows));
     pools_.insert_or_assign({partition, loaded.pool}, std::move(pool));
   }
@@ -24,11 +24,22 @@ void PoolHandler::Drop(int partition) {
   pools_.erase(pools_.lower_bound({partition, ""}), pools_.lower_bound({partition + 1, ""}));
 }
 
+std::unique_ptr<matcher_core::MatcherCore> PoolHandler::MakeCore(const std::string& pool) {
+  fluxion::EngineOptions engines = engines_;
+  engines.pool = pool;
+  engines.restarted = [this] { metrics_.LibraryRestarted(); };
+  engines.compared = [this](fluxion::Comparison result, size_t answers) {
+    metrics_.ShadowCompared(result, answers);
+  };
+  return std::make_unique<matcher_core::MatcherCore>(pool,
+                                                     fluxion::MakeEngines(std::move(engines)));
+}
+
 PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {
   const PoolKey key{partition, name};
   touched_.insert(key);
   Pool& pool = pools_[key];
-  if (pool.core == nullptr) pool.core = std::make_unique<matcher_core::MatcherCore>(name);
+  if (pool.core == nullptr) pool.core = MakeCore(name);
   return pool;
 }
 

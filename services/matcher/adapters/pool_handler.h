@@ -16,6 +16,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
+#include "libs/fluxion/engines.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "services/matcher/metrics.h"
 
@@ -23,7 +24,9 @@ namespace fluxqueue::matcher {
 
 class PoolHandler final : public delivery::PartitionHandler {
  public:
-  PoolHandler(MatcherMetrics& metrics, const Clock& clock) : metrics_(metrics), clock_(clock) {}
+  // `engines`: where a pool's engine comes from.
+  PoolHandler(fluxion::EngineOptions engines, MatcherMetrics& metrics, const Clock& clock)
+      : engines_(std::move(engines)), metrics_(metrics), clock_(clock) {}
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
@@ -48,8 +51,10 @@ class PoolHandler final : public delivery::PartitionHandler {
   };
   using PoolKey = std::pair<int, std::string>;  // partition, pool
 
+  std::unique_ptr<matcher_core::MatcherCore> MakeCore(const std::string& pool);
   Pool& Touch(int partition, const std::string& pool);
 
+  const fluxion::EngineOptions engines_;
   MatcherMetrics& metrics_;
   const Clock& clock_;
   std::map<PoolKey, Pool> pools_;

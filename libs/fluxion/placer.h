@@ -1,0 +1,155 @@
+// Where the slots of a job go, decided by Fluxion's library (libs/graph/placer.h).
+//
+// Slots over any nodes cannot be said in one of Fluxion's jobspecs: a slot above the nodes holds
+// them whole, or takes its cores from several. So a job is asked for node by node, as
+//
+//   node: 1 ─► slot: 1 to n ─► core: 2, memory: 4
+//
+// until all slots have a place. Where they are to be below one rack, the racks are tried in turn.
+//
+// What others use of a node, and what our rounding up does not cover, is held by a job of the
+// node's own, so that Fluxion never has more to give than the books have.
+//
+// The library is asked through a Context. When that is lost, or the graph changes its shape,
+// another is made from the table, all that is held is restored in it, and the call is repeated:
+// callers see a delay. What was asked for is held without an end; nothing is reserved.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libs/fluxion/cluster_vertices.h"
+#include "libs/fluxion/context.h"
+#include "libs/fluxion/granules.h"
+#include "libs/graph/placer.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::fluxion {
+
+struct PlacerOptions {
+  // The way to a context, in this process or in another (MakeContext, MakeChildContext).
+  std::function<absl::StatusOr<std::unique_ptr<Context>>(const std::string& jgf,
+                                                         const Context::Settings& settings)>
+      open;
+  Granules granules;
+  // Told whenever a context was lost, and why.
+  std::function<void(const absl::Status& why)> lost = [](const absl::Status&) {};
+  // Called when no context can be had after several tries. Where it returns, nothing is given out
+  // any more: what the placer says is of no use then.
+  std::function<void(const absl::Status& why)> failed;
+};
+
+class FluxionPlacer final : public graph::Placer {
+ public:
+  // `table` must outlive it.
+  FluxionPlacer(graph::NodeTable* table, PlacerOptions options);
+
+  // Fluxion's policies but those that hold whole nodes: the books know of slots only.
+  absl::Status SetPolicy(std::string_view policy) override;
+  const std::string& policy() const override { return policy_; }
+  void LevelsChanged() override { Renew(); }
+  void Add(graph::Node* node) override;
+  bool Update(graph::Node* node, const graph::NodeSpec& before) override;
+  void Remove(graph::Node* node) override;
+  void Reorder(graph::Node* node) override { unsettled_[node->spec.ordinal] = node; }
+  // It makes anew what it needs by itself.
+  bool is_stale() const override { return false; }
+  void Rebuild() override { Renew(); }
+  std::optional<Shares> Match(graph::JobNumber first, const graph::Jobspec& jobspec) override;
+  graph::Jobspec AsTaken(const graph::Jobspec& jobspec) const override;
+  std::string_view remark() const override { return remark_; }
+  bool CouldEver(const graph::Jobspec& jobspec) override;
+  void Hold(graph::JobNumber first,
+            const Shares& shares,
+            std::span<const std::vector<graph::Need>> needs) override;
+  void Release(graph::JobNumber first, size_t groups) override;
+
+ private:
+  // What one of Fluxion's jobs holds.
+  struct Part {
+    uint64_t id = 0;  // of the job; each is used once
+    std::vector<Piece> pieces = {};
+  };
+  enum class Use : uint8_t { kFree, kHeld, kKept };
+  struct NodeState {
+    bool up = true;                           // as the context knows it
+    std::map<size_t, std::vector<Use>> uses;  // of the granules, by resource
+    Part kept;                                // from our jobs
+  };
+
+  // Greater numbers come first.
+  bool IsDescending() const { return policy_.starts_with("hi"); }
+  void Renew() { context_.reset(); }
+  void Lose(const absl::Status& why);
+  // A context in which everything is as the books say; null when none can be had.
+  Context* Ready();
+  absl::Status Open();
+  // What is free, up and kept is as the table has it.
+  absl::Status Settle();
+  absl::Status SettleNode(const graph::Node& node);
+  // What must be kept from our jobs.
+  std::vector<Piece> ToKeep(const graph::Node& node, const NodeState& state) const;
+  void Unkeep(const graph::Node& node, NodeState* state);
+  // Those of its granules that still are there.
+  void Trim(Part* part) const;
+  void Mark(const std::vector<Piece>& pieces, Use use);
+  std::vector<Use>& UsesOf(const graph::Node& node, size_t resource);
+  const std::string& NameOf(size_t resource) const { return table_.resources()[resource]; }
+
+  // No node has so much of one of them: Fluxion refuses types that the graph does not have.
+  bool TooLarge(std::span<const graph::Need> needs) const;
+  // They have vertices from now on.
+  void Know(std::span<const graph::Need> needs);
+  // Below the first vertex of the level that has room for all, in the policy's order.
+  bool TryWay(graph::JobNumber first,
+              const graph::Jobspec& jobspec,
+              const std::optional<graph::Level>& level,
+              const std::vector<uint32_t>& order);
+  // All groups of slots, in this order, on nodes that meet the constraint; or none.
+  bool TryTogether(graph::JobNumber first,
+                   const graph::Jobspec& jobspec,
+                   const std::vector<uint32_t>& order,
+                   const graph::Constraint& where);
+  bool Fill(graph::JobNumber number, const graph::SlotGroup& group, const graph::Constraint& where);
+  std::optional<Part> Ask(const std::string& jobspec);
+  // That nothing of it is held already.
+  absl::Status CheckFree(const std::vector<Piece>& pieces);
+  Shares SharesOf(graph::JobNumber first, const graph::Jobspec& jobspec) const;
+  // By node, in the order of zones and racks.
+  Shares SharesOf(const std::vector<Part>& parts, const graph::SlotGroup& slots) const;
+  std::vector<Piece> Choose(const Share& share, std::span<const graph::Need> needs);
+  std::vector<uint32_t> ChooseGranules(const Share& share, const graph::Need& need);
+
+  graph::NodeTable& table_;
+  PlacerOptions options_;
+  std::string remark_;
+  std::string policy_ = "first";
+  std::set<size_t> resources_ = {graph::NodeTable::kCpu};
+  uint64_t next_id_ = 1;
+  std::map<graph::JobNumber, std::vector<Part>> jobs_;
+  std::unordered_map<const graph::Node*, NodeState> nodes_;
+  std::map<uint64_t, graph::Node*> unsettled_;  // by ordinal
+  // By shape: whether it could ever be met on the nodes of that version of the table.
+  struct Ever {
+    uint64_t version = 0;
+    bool could = false;
+  };
+  std::unordered_map<std::string, Ever> ever_;
+  // Null: to be made anew. The vertices are those that it has.
+  std::unique_ptr<Context> context_;
+  bool given_up_ = false;
+  std::optional<ClusterVertices> vertices_;
+};
+
+}  // namespace fluxqueue::fluxion
