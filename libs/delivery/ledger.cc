@@ -14,8 +14,9 @@ using postgres::Statement;
 
 constexpr Statement kClaim = {
     "delivery_claim",
-    "INSERT INTO inbox AS i (partition, holder, epoch) VALUES ($1, $2, 1) "
-    "ON CONFLICT (partition) DO UPDATE SET holder = EXCLUDED.holder, epoch = i.epoch + 1 "
+    "INSERT INTO inbox AS i (partition, holder, address, epoch) VALUES ($1, $2, $3, 1) "
+    "ON CONFLICT (partition) DO UPDATE SET holder = EXCLUDED.holder, address = EXCLUDED.address, "
+    "  epoch = i.epoch + 1 "
     "RETURNING partition, epoch, commits, next_offset, append_ms, truncated"};
 
 constexpr Statement kReset = {
@@ -103,8 +104,11 @@ std::optional<LeaseRow> ToLeaseRow(const pqxx::result& result) {
 
 }  // namespace
 
-InboxRow ClaimPartition(pqxx::transaction_base& tx, int partition, const std::string& holder) {
-  return ToInboxRow(Exec(tx, kClaim, partition, holder)[0]);
+InboxRow ClaimPartition(pqxx::transaction_base& tx,
+                        int partition,
+                        const std::string& holder,
+                        const std::string& address) {
+  return ToInboxRow(Exec(tx, kClaim, partition, holder, address)[0]);
 }
 
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row) {

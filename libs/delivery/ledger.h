@@ -34,7 +34,10 @@ struct LeaseRow {
 };
 
 // Takes the partition: the epoch is new, so whoever held it can commit nothing more.
-InboxRow ClaimPartition(pqxx::transaction_base& tx, int partition, const std::string& holder);
+InboxRow ClaimPartition(pqxx::transaction_base& tx,
+                        int partition,
+                        const std::string& holder,
+                        const std::string& address);
 // The log was made anew or cut: go on at `next_offset`, and forget the streams.
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row);
 // Locks the rows, in the order of the partitions, and reads them.

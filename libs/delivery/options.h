@@ -18,6 +18,9 @@ struct LoopOptions {
   kafka::TopicNames topics;
   // `schema` is the service's; Run puts the delivery tables into it.
   postgres::Options postgres;
+  // Stands in the inbox row of each partition held (column `address`): where other replicas reach
+  // this one with calls about it. Empty: they cannot.
+  std::string address{};
   // A killed replica's partitions (or lease) move after this.
   Millis session_timeout{3000};
   // Messages in one batch.

@@ -393,7 +393,8 @@ absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
       committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
         for (const int partition : partitions) {
           Claimed& claimed = claims[partition];
-          claimed.row = ClaimPartition(tx, partition, options_.loop.instance);
+          claimed.row =
+              ClaimPartition(tx, partition, options_.loop.instance, options_.loop.address);
           RETURN_IF_ERROR(ClaimRow(tx, ends.at(partition), &claimed));
         }
         return absl::OkStatus();

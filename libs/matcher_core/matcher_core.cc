@@ -78,6 +78,7 @@ bool MatcherCore::Reads(Envelope::EventCase type) {
   switch (type) {
     case Envelope::kJobSubmitted:
     case Envelope::kJobUpdated:
+    case Envelope::kCommandAccepted:
     case Envelope::kPoolConfigured:
     case Envelope::kNodeUpserted:
     case Envelope::kNodeGone:
@@ -109,6 +110,11 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
     case Envelope::kJobUpdated:
       if (!message.job_updated().has_spec()) return absl::OkStatus();
       return HandleSpec(message.job_updated().job_id(), message.job_updated().spec());
+    case Envelope::kCommandAccepted: {
+      const events::v1::CommandAccepted& accepted = message.command_accepted();
+      if (!accepted.has_submit_claim()) return absl::OkStatus();
+      return HandleSpec(accepted.submit_claim().job_id(), accepted.submit_claim().spec());
+    }
     case Envelope::kPoolConfigured:
       return HandlePool(message.pool_configured());
     case Envelope::kNodeUpserted: {

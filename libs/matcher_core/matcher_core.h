@@ -1,11 +1,11 @@
 // The matcher's decisions for one pool: a deterministic state machine over the pool's log.
 //
-// It keeps the jobspecs of live jobs (JobSubmitted, JobUpdated), the graph (NodeUpserted, NodeGone,
-// InventorySynced, PoolConfigured) and what is held on it, and answers CycleRequested with
-// CycleAnswered, ReleaseRequested with Released, and changes of the graph that matter with
-// InventoryChanged. Messages of other types (Reads) are ignored. The same messages give the same
-// bytes, wherever batches begin and end; a core restored from rows equals the core folded from the
-// log.
+// It keeps the jobspecs of live jobs (JobSubmitted, JobUpdated, CommandAccepted of a claim), the
+// graph (NodeUpserted, NodeGone, InventorySynced, PoolConfigured) and what is held on it, and
+// answers CycleRequested with CycleAnswered, ReleaseRequested with Released, and changes of the
+// graph that matter with InventoryChanged. Messages of other types (Reads) are ignored. The same
+// messages give the same bytes, wherever batches begin and end; a core restored from rows equals
+// the core folded from the log.
 //
 // Delivery: everything since the last Commit or Rollback is provisional. The shell writes
 // TakeChanges() and commits them together with the messages of `out`, then calls Commit(); when the

@@ -84,6 +84,11 @@ class LogWriter {
 
   Envelope Submit(Random& random) {
     if (Roll(random, 10) == 0) return Submitted(Job(random), 1, "{");
+    if (Roll(random, 20) == 0) return CancelCommand(Job(random));
+    if (Roll(random, 4) == 0) {
+      const uint32_t slots = 1 + Roll(random, 3);
+      return Claimed(Job(random), slots, JobspecText(slots, 250));
+    }
     const uint32_t slots = 1 + Roll(random, 4);
     if (slots > 1 && Roll(random, 3) == 0) {
       const int64_t cpu = 250 * static_cast<int64_t>(1 + Roll(random, 5));

@@ -77,6 +77,21 @@ TEST_F(MatcherCoreTest, AllocatesAndSaysWhere) {
   EXPECT_EQ(changes.nodes.size(), 1u);
 }
 
+TEST_F(MatcherCoreTest, AClaimIsMatchedLikeAnyJob) {
+  Feed(Upserted(MakeNode("a", 4000)));
+  Feed(Synced());
+  Feed(Claimed("claim", 2, JobspecText(2, 1500)));
+  Feed(CancelCommand("claim"));  // the queue's business
+  Feed(Submitted("job", 1, 2000));
+  const CycleAnswered answer = Ask(Cycle(1, {"claim", "job"}));
+  ASSERT_EQ(answer.outcomes_size(), 2);
+  EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  EXPECT_EQ(answer.outcomes(1).kind(), Outcome::KIND_BUSY);
+  EXPECT_EQ(core_.jobs(), 2U);
+  EXPECT_FALSE(Give(Release("claim", {}, /*ended=*/true)).nothing_held());
+  EXPECT_EQ(core_.jobs(), 1U);
+}
+
 TEST_F(MatcherCoreTest, RepeatedCycleGivesTheStoredAnswerAndOlderOnesNothing) {
   Feed(Upserted(MakeNode("a", 1000)));
   Feed(Submitted("x", 1, 1000));

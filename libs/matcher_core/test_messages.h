@@ -37,6 +37,22 @@ inline Envelope Submitted(const std::string& job, uint32_t slots, int64_t cpu) {
   return Submitted(job, slots, JobspecText(slots, cpu));
 }
 
+inline Envelope Claimed(const std::string& job, uint32_t slots, const std::string& jobspec) {
+  Envelope message;
+  auto* claim = message.mutable_command_accepted()->mutable_submit_claim();
+  claim->set_job_id(job);
+  claim->mutable_spec()->set_revision(1);
+  claim->mutable_spec()->set_slots(slots);
+  claim->mutable_spec()->set_jobspec(jobspec);
+  return message;
+}
+
+inline Envelope CancelCommand(const std::string& job) {
+  Envelope message;
+  message.mutable_command_accepted()->mutable_cancel_job()->set_job_id(job);
+  return message;
+}
+
 inline Envelope Updated(const std::string& job, uint32_t revision, uint32_t slots, int64_t cpu) {
   Envelope message;
   message.mutable_job_updated()->set_job_id(job);

@@ -108,6 +108,8 @@ std::string_view Name(Fact fact) {
       return "Ended";
     case Fact::kNodeLost:
       return "NodeLost";
+    case Fact::kExpired:
+      return "Expired";
   }
   return "?";
 }

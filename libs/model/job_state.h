@@ -17,6 +17,14 @@
 // names a newer attempt is impossible, before the table is asked. Where it leaves a choice (`to`
 // has several states), the queue core decides by what the job is.
 //
+// A claim is a job without pods (libs/model/workload.h): nothing of it starts or stops anywhere.
+// The queue itself says that it runs, with its allocation, and that it has ended: cancelled,
+// expired or failed with a node, without Stopping, as nothing runs on what it held. No binder and
+// no cleanup speaks of it.
+//
+//   Pending ─► Allocated ─► Running ─► Succeeded (its time is over) │ Cancelled │ Failed (node
+//   gone)
+//
 // Pure and constexpr; safe from every thread.
 #pragma once
 
@@ -34,9 +42,9 @@ enum class JobState : uint8_t {
   kNone = 0,       // not known here (yet, or any more)
   kSubmitted = 1,  // its FluxQueue does not exist; who makes the FluxQueue moves it on
   kPending = 2,    // waits; the matcher's answers move it on
-  kAllocated = 3,  // holds its exact nodes; the binder moves it on
+  kAllocated = 3,  // holds its exact nodes; the binder moves it on (a claim: the queue, at once)
   kBound = 4,      // every slot has its pod; cleanup moves it on, when the first pod runs
-  kRunning = 5,    // cleanup moves it on, when the workload has ended
+  kRunning = 5,    // cleanup moves it on, when the workload has ended (a claim: the queue)
   kStopping = 6,   // being stopped; the binder moves it on, or cleanup if it ends by itself
   kSucceeded = 7,  // the end
   kFailed = 8,     // the end
@@ -104,10 +112,10 @@ constexpr bool IsTerminal(JobState state) {
 
 // What can be learnt about a job, and from whom.
 enum class Fact : uint8_t {
-  kSubmitted,      // admission: JobSubmitted
-  kUpdated,        // admission: JobUpdated without a new jobspec
+  kSubmitted,      // admission: JobSubmitted; a command: SubmitClaim
+  kUpdated,        // admission: JobUpdated without a new jobspec; commands
   kResized,        // admission: JobUpdated with a new revision of the jobspec
-  kCancelled,      // admission: JobUpdated with cancel
+  kCancelled,      // admission: JobUpdated with cancel; a command
   kWithdrawn,      // admission: JobWithdrawn
   kQueueAppeared,  // admission: QueueConfigured
   kQueueVanished,  // admission: QueueConfigured, deleted
@@ -119,12 +127,13 @@ enum class Fact : uint8_t {
   kBound,          // binder: JobBound
   kBindFailed,     // binder: BindFailed
   kStopped,        // binder: JobStopped
-  kStarted,        // cleanup: JobStarted
+  kStarted,        // cleanup: JobStarted; of a claim the queue itself
   kPodEnded,       // cleanup: PodEnded
   kEnded,          // cleanup: JobEnded
   kNodeLost,       // cleanup: JobNodeLost
+  kExpired,        // the queue itself: the time of a claim is over
 };
-inline constexpr int kFacts = 19;
+inline constexpr int kFacts = 20;
 
 std::string_view Name(Fact fact);
 
@@ -147,10 +156,14 @@ struct Transition {
 namespace internal {
 
 struct Rule {
+  // In the order in which one reads a rule; the members stand so that none is padded.
+  constexpr Rule(Fact what, StateSet when, Verdict judged, StateSet then = {})
+      : fact(what), verdict(judged), from(when), to(then) {}
+
   Fact fact;
-  StateSet from;
   Verdict verdict;
-  StateSet to = {};
+  StateSet from;
+  StateSet to;
 };
 
 inline constexpr StateSet kEnds = {kSucceeded, kFailed, kCancelled};
@@ -177,7 +190,9 @@ inline constexpr Rule kRules[] = {
     {Fact::kResized, {kRunning}, Verdict::kApply, {kRunning, kStopping}},
 
     {Fact::kCancelled, kWaitingStates, Verdict::kApply, {kCancelled}},
-    {Fact::kCancelled, kHoldingStates, Verdict::kApply, {kStopping}},
+    {Fact::kCancelled, {kAllocated, kBound, kStopping}, Verdict::kApply, {kStopping}},
+    // Nothing of a claim has to be stopped.
+    {Fact::kCancelled, {kRunning}, Verdict::kApply, {kStopping, kCancelled}},
     {Fact::kWithdrawn, kWaitingStates, Verdict::kApply, {kCancelled}},
     {Fact::kWithdrawn, kHoldingStates, Verdict::kApply, {kStopping}},
 
@@ -203,7 +218,9 @@ inline constexpr Rule kRules[] = {
     {Fact::kInvalid, {kSubmitted}, Verdict::kImpossible},
     {Fact::kInvalid, kHoldingStates, Verdict::kImpossible},
 
-    {Fact::kNodeGone, {kAllocated, kBound, kRunning}, Verdict::kApply, {kStopping}},
+    {Fact::kNodeGone, {kAllocated, kBound}, Verdict::kApply, {kStopping}},
+    // Whoever holds a claim believes to have its nodes, so it is not given others.
+    {Fact::kNodeGone, {kRunning}, Verdict::kApply, {kStopping, kFailed}},
     {Fact::kNodeGone, {kStopping}, Verdict::kStale},
     {Fact::kNodeGone, kWaitingStates, Verdict::kImpossible},
 
@@ -238,6 +255,10 @@ inline constexpr Rule kRules[] = {
     {Fact::kNodeLost, {kAllocated, kBound, kRunning}, Verdict::kApply, {kStopping}},
     {Fact::kNodeLost, {kStopping}, Verdict::kApply, {kStopping}},
     {Fact::kNodeLost, kWaitingStates, Verdict::kImpossible},
+
+    {Fact::kExpired, {kRunning}, Verdict::kApply, {kSucceeded}},
+    {Fact::kExpired, {kAllocated, kBound, kStopping}, Verdict::kImpossible},
+    {Fact::kExpired, kWaitingStates, Verdict::kImpossible},
 };
 
 using Table = std::array<std::array<Transition, kFacts>, kJobStates>;

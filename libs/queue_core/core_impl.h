@@ -1,6 +1,6 @@
-// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job), cycles.cc
-// (what is asked of the matcher), configuration.cc (queues, pool, inventory), queue_core.cc (the
-// fold and the rows).
+// The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
+// commands.cc (commands and claims), cycles.cc (what is asked of the matcher), configuration.cc
+// (queues, pool, inventory), queue_core.cc (the fold and the rows).
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,8 @@ class QueueCore::Impl {
   // A poison status when the message can be no part of this pool's history. Changes nothing.
   absl::Status Check(const events::v1::Envelope& message) const;
   absl::Status CheckFact(std::string_view job_id, uint32_t attempt, model::Fact fact) const;
+  // Who sees workloads in the cluster has nothing to say of a claim.
+  absl::Status CheckNoClaim(const events::v1::Envelope& message) const;
   void Fold(const events::v1::Envelope& message);
   void AdvanceTo(int64_t now_ms);
   std::string PoolRow() const;
@@ -85,6 +87,13 @@ class QueueCore::Impl {
   void Say(Entry* entry);
   void Release(const Job& job, bool job_ended, std::optional<uint32_t> slot);
   int64_t EffectiveDuration(const Job& job) const;
+
+  // ----------------------------------------------------------------------------------- commands.cc
+  static absl::Status CheckCommand(const events::v1::CommandAccepted& accepted);
+  void OnCommand(const events::v1::CommandAccepted& accepted);
+  // A claim that was allocated a moment ago: it runs.
+  void StartClaim(Entry* entry);
+  void EndExpiredClaims();
 
   // ------------------------------------------------------------------------------------- cycles.cc
   // What an outcome was for the course of the cycle.

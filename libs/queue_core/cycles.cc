@@ -104,6 +104,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome) {
   job.start_ms = 0;
   job.in_cycle = false;
   Say(entry);
+  if (IsClaim(job)) StartClaim(entry);
 }
 
 void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& outcome) {

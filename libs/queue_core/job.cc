@@ -1,5 +1,7 @@
 #include "libs/queue_core/job.h"
 
+#include "libs/model/workload.h"
+
 namespace fluxqueue::queue_core {
 
 events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
@@ -68,6 +70,10 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.requeue_is_failure = row.requeue_is_failure();
   job.released_slots.assign(row.released_slots().begin(), row.released_slots().end());
   return job;
+}
+
+bool IsClaim(const Job& job) {
+  return model::IsClaim(job.workload->kind());
 }
 
 bool GivesSlotsBackEarly(const Job& job) {

@@ -56,6 +56,9 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool);
 queue::v1::JobRow ToRow(const Job& job, const std::string& pool);
 Job FromRow(const queue::v1::JobRow& row);
 
+// Holds resources without pods (libs/model/workload.h).
+bool IsClaim(const Job& job);
+
 // True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
 // it any more, and is given back before the rest.
 bool GivesSlotsBackEarly(const Job& job);

@@ -1,6 +1,7 @@
 #include "libs/queue_core/job_book.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "libs/base/check.h"
 
@@ -30,6 +31,14 @@ JobChange ToChange(const Job& job, const std::string& pool) {
   change.placement_hash = job.placement_hash;
   change.row = ToRow(job, pool).SerializeAsString();
   return change;
+}
+
+// When the claim's time is over; 0: it is no claim that runs, or has no end.
+int64_t ExpiryOf(const Job& job) {
+  if (!IsClaim(job) || job.state != JobState::kRunning || job.effective_duration_ms == 0) return 0;
+  const int64_t last = std::numeric_limits<int64_t>::max();
+  if (job.effective_duration_ms > last - job.start_ms) return 0;
+  return job.start_ms + job.effective_duration_ms;
 }
 
 scheduling::QueueOrder OrderOf(const QueueConfigured& config) {
@@ -100,6 +109,13 @@ void JobBook::Place(Entry* entry) {
     entry->alarm_ms = alarm;
   }
 
+  const int64_t expiry = ExpiryOf(job);
+  if (entry->expiry_ms != expiry) {
+    if (entry->expiry_ms != 0) expiries_.erase({entry->expiry_ms, job.submission});
+    if (expiry != 0) expiries_[{expiry, job.submission}] = entry;
+    entry->expiry_ms = expiry;
+  }
+
   Queue* line = wants && alarm == 0 ? queue : nullptr;
   const scheduling::OrderKey key{job.priority, job.submission};
   if (entry->in_line_of == line && (line == nullptr || entry->line_key == key)) return;
@@ -115,9 +131,11 @@ void JobBook::Unplace(Entry* entry) {
   }
   if (entry->in_line_of != nullptr) entry->in_line_of->line.Erase(entry->line_key);
   if (entry->alarm_ms != 0) alarms_.erase({entry->alarm_ms, entry->job.submission});
+  if (entry->expiry_ms != 0) expiries_.erase({entry->expiry_ms, entry->job.submission});
   entry->counted_in = nullptr;
   entry->in_line_of = nullptr;
   entry->alarm_ms = 0;
+  entry->expiry_ms = 0;
 }
 
 void JobBook::End(Entry* entry) {
@@ -209,9 +227,23 @@ void JobBook::AdvanceTo(int64_t now_ms) {
   }
 }
 
+std::vector<Entry*> JobBook::Expired() const {
+  std::vector<Entry*> expired;
+  for (const auto& [when, entry] : expiries_) {
+    if (when.first > now_ms_) break;
+    expired.push_back(entry);
+  }
+  return expired;
+}
+
 std::optional<int64_t> JobBook::NextAlarm() const {
-  if (alarms_.empty()) return std::nullopt;
-  return alarms_.begin()->first.first;
+  std::optional<int64_t> next;
+  for (const auto* times : {&alarms_, &expiries_}) {
+    if (times->empty()) continue;
+    const int64_t first = times->begin()->first.first;
+    next = next.has_value() ? std::min(*next, first) : first;
+  }
+  return next;
 }
 
 void JobBook::Commit() {
@@ -280,6 +312,7 @@ void JobBook::Describe(const std::string& pool, Changes* changes) const {
 void JobBook::Clear(int64_t now_ms) {
   Commit();
   alarms_.clear();
+  expiries_.clear();
   served_.clear();
   jobs_.clear();
   queues_.clear();

@@ -2,8 +2,8 @@
 // undo journal of the batch.
 //
 // Derived: a job stands in its queue's line when it is Pending, not held, and its time has come; it
-// has an alarm when it only waits for its time. Place() brings both in step with the job's fields,
-// so a change is always the same three steps:
+// has an alarm when it only waits for its time; a claim that runs, and not for ever, has an expiry.
+// Place() brings all in step with the job's fields, so a change is always the same three steps:
 //
 //   Job& job = book.Edit(entry);   // remembered for the undo, once for each batch
 //   job.hold = true;
@@ -52,6 +52,7 @@ struct Entry {
   Queue* in_line_of = nullptr;
   scheduling::OrderKey line_key;
   int64_t alarm_ms = 0;
+  int64_t expiry_ms = 0;
   // The batch whose journal knows it, and the batch in which its row changed.
   uint64_t remembered_in = 0;
   uint64_t changed_in = 0;
@@ -92,6 +93,9 @@ class JobBook {
 
   // Puts into line whose time has come.
   void AdvanceTo(int64_t now_ms);
+  // Claims whose time is over, the first to be over first: to be ended by the caller.
+  std::vector<Entry*> Expired() const;
+  // The next alarm or expiry.
   std::optional<int64_t> NextAlarm() const;
 
   // ---------------------------------------------------------------------------------- the batch
@@ -108,7 +112,9 @@ class JobBook {
   const std::map<std::string, std::unique_ptr<Queue>>& queues() const { return queues_; }
   // In order of submission. O(n log n).
   std::vector<const Entry*> Jobs() const;
+  // By (time, submission).
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
+  const std::map<std::pair<int64_t, uint64_t>, Entry*>& expiries() const { return expiries_; }
   size_t size() const { return jobs_.size(); }
 
  private:
@@ -131,7 +137,8 @@ class JobBook {
   std::map<std::string, uint32_t, std::less<>> ended_;
   std::map<std::string, std::unique_ptr<Queue>> queues_;
   std::map<scheduling::QueueOrder, Queue*> served_;
-  std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;  // by (time, submission)
+  std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
+  std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;
 
   uint64_t batch_ = 1;

@@ -152,7 +152,7 @@ void QueueCore::Impl::OnWithdrawn(const events::v1::JobWithdrawn& withdrawn) {
 
 void QueueCore::Impl::CancelJob(Entry* entry, const char* reason, std::string message) {
   const Job& job = entry->job;
-  if (model::kWaitingStates.Has(job.state)) {
+  if (model::kWaitingStates.Has(job.state) || IsClaim(job)) {
     End(entry, JobState::kCancelled, reason, std::move(message));
   } else if (job.state != JobState::kStopping || job.after_stop == JobFact::AFTER_STOP_REQUEUE) {
     Stop(entry, JobFact::AFTER_STOP_CANCEL, reason, std::move(message));
@@ -171,7 +171,8 @@ void QueueCore::Impl::SetWaiting(Job& job, const char* reason, std::string messa
   }
   job.state = JobState::kPending;
   job.reason = job.hold ? reason::kHeld : reason;
-  job.message = job.hold ? "held by its user (fluxqueue.io/hold)" : std::move(message);
+  job.message =
+      job.hold ? "held by its user (fluxqueue.io/hold, or a command)" : std::move(message);
 }
 
 void QueueCore::Impl::Disown(Job& job) {
@@ -219,10 +220,13 @@ void QueueCore::Impl::OnNodeLost(const events::v1::JobNodeLost& lost) {
 void QueueCore::Impl::OnNodeGone(const events::v1::AllocationKey& key, const std::string& node) {
   Entry* entry = Applies(key.job_id(), key.attempt(), Fact::kNodeGone);
   if (entry == nullptr) return;
-  StopForFailure(entry,
-                 entry->job.state != JobState::kAllocated,
-                 reason::kNodeLost,
-                 fmt::format("node {} is gone", node));
+  std::string message = fmt::format("node {} is gone", node);
+  if (IsClaim(entry->job)) {
+    End(entry, JobState::kFailed, reason::kNodeLost, std::move(message));
+    return;
+  }
+  StopForFailure(
+      entry, entry->job.state != JobState::kAllocated, reason::kNodeLost, std::move(message));
 }
 
 void QueueCore::Impl::Stop(Entry* entry, AfterStop after, std::string reason, std::string message) {

@@ -79,6 +79,7 @@ QueueCore::Impl::Impl(std::string pool) : pool_(std::move(pool)) {
 
 absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Outputs* out) {
   if (!Reads(message.event_case())) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckNoClaim(message));
   RETURN_IF_ERROR(Check(message));
   if (!before_.has_value()) before_ = state_;
   out_ = out;
@@ -113,6 +114,38 @@ absl::Status QueueCore::Impl::CheckFact(std::string_view job_id,
   return absl::OkStatus();
 }
 
+absl::Status QueueCore::Impl::CheckNoClaim(const Envelope& message) const {
+  const auto check = [this](const auto& event) -> absl::Status {
+    const Entry* entry = book_.Find(event.job_id());
+    if (entry == nullptr || !IsClaim(entry->job)) return absl::OkStatus();
+    return InvalidArgument("job {} is a claim: no workload of the cluster, but {} speaks of it",
+                           event.job_id(),
+                           event.GetTypeName());
+  };
+  switch (message.event_case()) {
+    case Envelope::kJobUpdated:
+      return check(message.job_updated());
+    case Envelope::kJobWithdrawn:
+      return check(message.job_withdrawn());
+    case Envelope::kJobBound:
+      return check(message.job_bound());
+    case Envelope::kBindFailed:
+      return check(message.bind_failed());
+    case Envelope::kJobStopped:
+      return check(message.job_stopped());
+    case Envelope::kJobStarted:
+      return check(message.job_started());
+    case Envelope::kPodEnded:
+      return check(message.pod_ended());
+    case Envelope::kJobEnded:
+      return check(message.job_ended());
+    case Envelope::kJobNodeLost:
+      return check(message.job_node_lost());
+    default:
+      return absl::OkStatus();
+  }
+}
+
 absl::Status QueueCore::Impl::Check(const Envelope& message) const {
   if (message.pool() != pool_) {
     return InvalidArgument(
@@ -126,6 +159,8 @@ absl::Status QueueCore::Impl::Check(const Envelope& message) const {
       return CheckSubmitted(message.job_submitted());
     case Envelope::kJobUpdated:
       return CheckUpdated(message.job_updated());
+    case Envelope::kCommandAccepted:
+      return CheckCommand(message.command_accepted());
     case Envelope::kQueueConfigured:
       return CheckQueue(message.queue_configured());
     case Envelope::kPoolConfigured:
@@ -163,6 +198,8 @@ void QueueCore::Impl::Fold(const Envelope& message) {
       return OnUpdated(message.job_updated());
     case Envelope::kJobWithdrawn:
       return OnWithdrawn(message.job_withdrawn());
+    case Envelope::kCommandAccepted:
+      return OnCommand(message.command_accepted());
     case Envelope::kQueueConfigured:
       return OnQueueConfigured(message.queue_configured());
     case Envelope::kPoolConfigured:
@@ -201,6 +238,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
   }
   state_.now_ms = std::max(state_.now_ms, now_ms);
   book_.AdvanceTo(state_.now_ms);
+  EndExpiredClaims();
   if (state_.cycle != nullptr &&
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
     AskCycle();
@@ -250,6 +288,7 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kQueueConfigured:
     case Envelope::kPoolConfigured:
     case Envelope::kTick:
+    case Envelope::kCommandAccepted:
     case Envelope::kCycleAnswered:
     case Envelope::kReleased:
     case Envelope::kInventoryChanged:
@@ -307,6 +346,16 @@ size_t QueueCore::size() const {
 const Job* QueueCore::Find(std::string_view job_id) const {
   const Entry* entry = impl_->book().Find(job_id);
   return entry == nullptr ? nullptr : &entry->job;
+}
+
+bool QueueCore::Remembers(std::string_view job_id) const {
+  const JobBook& book = impl_->book();
+  return book.Find(job_id) != nullptr || book.EndedAttempt(job_id).has_value();
+}
+
+const events::v1::QueueConfigured* QueueCore::FindQueue(const std::string& name) const {
+  const auto it = impl_->book().queues().find(name);
+  return it == impl_->book().queues().end() ? nullptr : it->second->config.get();
 }
 
 size_t QueueCore::Position(std::string_view job_id) const {

@@ -1,6 +1,6 @@
 // The queue's decisions for one pool, as a state machine over the pool's log.
 //
-//   the log (JobSubmitted, CycleAnswered, JobBound, JobEnded …)
+//   the log (JobSubmitted, CommandAccepted, CycleAnswered, JobBound, JobEnded …)
 //        └─► QueueCore ─┬─► CycleRequested, ReleaseRequested
 //                       └─► JobFact, version by version
 //
@@ -24,7 +24,7 @@
 //
 // Submissions are deduplicated while a job is known, that is until the matcher has confirmed the
 // release of all it held. That a workload is submitted once in its life is admission's promise (its
-// row).
+// row), that a claim is, the shell's (queue.jobs).
 //
 // Costs: O(log n) for a job's change, O(candidates) for a cycle, however many jobs wait.
 // Thread-compatible; one thread at a time. Pointers from Find() live until the next call that is
@@ -98,6 +98,10 @@ class QueueCore {
   Millis now() const;
   // Null when the job is not known (any more). Ended jobs are not.
   const Job* Find(std::string_view job_id) const;
+  // It is known, or it has ended and the matcher has not confirmed its release yet.
+  bool Remembers(std::string_view job_id) const;
+  // Null: there is no such FluxQueue in the pool.
+  const events::v1::QueueConfigured* FindQueue(const std::string& name) const;
   // 1 for the next of its queue; 0 when the job is not known or not in line (held, waiting for a
   // retry, started). O(log n).
   size_t Position(std::string_view job_id) const;

@@ -159,9 +159,12 @@ uint64_t QueueCore::Impl::Fingerprint() const {
     hash.Add(queue->config->SerializeAsString());
     for (const auto& [key, entry] : queue->line) hash.Add(entry->job.submission);
   }
-  for (const auto& [alarm, entry] : book_.alarms()) {
-    hash.Add(static_cast<uint64_t>(alarm.first));
-    hash.Add(alarm.second);
+  for (const auto* times : {&book_.alarms(), &book_.expiries()}) {
+    for (const auto& [when, entry] : *times) {
+      hash.Add(static_cast<uint64_t>(when.first));
+      hash.Add(when.second);
+    }
+    hash.Add(times->size());
   }
   for (const auto& [name, queue] : book_.queues()) {
     for (size_t i = 0; i < queue->counts.size(); ++i) {

@@ -7,7 +7,7 @@ namespace fluxqueue::queue_core::reason {
 inline constexpr char kNoQueue[] = "NoQueue";  // its FluxQueue does not exist
 // Pending
 inline constexpr char kQueued[] = "Queued";      // in line, not tried yet
-inline constexpr char kHeld[] = "Held";          // by its user
+inline constexpr char kHeld[] = "Held";          // by its user, or a command
 inline constexpr char kBusy[] = "Busy";          // tried: what it wants is in use
 inline constexpr char kReserved[] = "Reserved";  // tried: starts at start_ms
 inline constexpr char kUnsatisfiable[] =
@@ -18,9 +18,11 @@ inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";
 inline constexpr char kResized[] = "Resized";  // its jobspec changed
 // Stopping, Cancelled
-inline constexpr char kCancelled[] = "Cancelled";  // by its user
+inline constexpr char kCancelled[] = "Cancelled";  // by its user, or a command
 inline constexpr char kWithdrawn[] = "Withdrawn";  // its workload is gone, or no longer ours
 inline constexpr char kDeleted[] = "Deleted";      // its workload was deleted
+// Succeeded
+inline constexpr char kExpired[] = "Expired";  // the time of a claim was over
 // Failed, Rejected
 inline constexpr char kFailed[] = "Failed";    // the workload says so
 inline constexpr char kInvalid[] = "Invalid";  // its jobspec is bad

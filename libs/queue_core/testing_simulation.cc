@@ -65,6 +65,11 @@ void Simulation::CheckRelease(const events::v1::Envelope& cause,
   if (it == before.end() || !model::kHoldingStates.Has(it->second)) return;
   if (cause.has_cycle_answered())
     return;  // an older attempt's, that was never said to be allocated
+  if (claims_.contains(id)) {
+    // Nothing of it runs: it may end at any time, but only as a whole.
+    RC_ASSERT(release.job_ended() && release.slots_size() == 0);
+    return;
+  }
   const bool some = release.slots_size() > 0;
   const bool free = some ? cause.has_pod_ended() : cause.has_job_stopped() || cause.has_job_ended();
   RC_ASSERT(free);
@@ -76,14 +81,18 @@ void Simulation::Do(const Step& step) {
     Submit(how);
   } else if (what < 14) {
     for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
-  } else if (what >= 28) {
-    PoolChanges(what - 28, how);
+  } else if (what >= 36) {
+    SubmitClaim(how);
+  } else if (what >= 30) {
+    PoolChanges(what - 30, how);
   } else if (!ids_.empty()) {
     // Mostly of the last few.
     const size_t back = std::min<size_t>(static_cast<size_t>(which), ids_.size() - 1);
     const std::string id = ids_[ids_.size() - 1 - back];
     if (what < 22) {
       WorldSays(what - 14, id, how);
+    } else if (what >= 28) {
+      Command(what - 28, id, how);
     } else {
       UserSays(what - 22, id, how);
     }
@@ -100,6 +109,23 @@ void Simulation::Submit(int how) {
   options.hold = how == 4;
   ids_.push_back(fmt::format("j{}", ids_.size()));
   Tell(Submitted(ids_.back(), options));
+}
+
+void Simulation::SubmitClaim(int how) {
+  ClaimOptions options;
+  options.slots = how == 7 ? 9 : static_cast<uint32_t>(1 + how % 3);
+  if (how % 2 == 0) options.duration_ms = how * 700;
+  options.queue = how == 5 ? "other" : "default";
+  ids_.push_back(fmt::format("c{}", ids_.size()));
+  claims_.insert(ids_.back());
+  Tell(Claimed(ids_.back(), options));
+}
+
+void Simulation::Command(int what, const std::string& id, int how) {
+  if (what == 0) return Tell(how % 3 == 0 ? CancelCommand(id) : PriorityCommand(id, how % 3));
+  if (how < 6) return Tell(HoldCommand(id, how % 2 == 0));
+  // The same claim again, as long as it is remembered.
+  if (claims_.contains(id) && core_.Remembers(id)) Tell(Claimed(id));
 }
 
 void Simulation::WorldSays(int what, const std::string& id, int how) {
@@ -173,7 +199,7 @@ void Simulation::Finish() {
   for (int round = 0; round < 3; ++round) {
     while (!matcher_.silent()) Tell(matcher_.Next());
     for (const std::string& id : ids_) {
-      if (core_.Find(id) != nullptr) Tell(Ended(id));
+      if (core_.Find(id) != nullptr) Tell(claims_.contains(id) ? CancelCommand(id) : Ended(id));
     }
   }
   for (const auto& [id, seen] : seen_) {

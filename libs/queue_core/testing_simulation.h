@@ -30,6 +30,9 @@ class FakeMatcher {
       slots_[message.job_submitted().job_id()] = message.job_submitted().spec().slots();
     } else if (message.has_job_updated() && message.job_updated().has_spec()) {
       slots_[message.job_updated().job_id()] = message.job_updated().spec().slots();
+    } else if (message.command_accepted().has_submit_claim()) {
+      const auto& claim = message.command_accepted().submit_claim();
+      slots_[claim.job_id()] = claim.spec().slots();
     } else if (message.has_cycle_requested()) {
       Answer(message.cycle_requested());
     } else if (message.has_release_requested()) {
@@ -158,7 +161,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 34), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 38), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -192,11 +195,14 @@ class Simulation {
   void WorldSays(int what, const std::string& id, int how);
   void UserSays(int what, const std::string& id, int how);
   void PoolChanges(int what, int how);
+  void Command(int what, const std::string& id, int how);
+  void SubmitClaim(int how);
 
   QueueCore core_{kPool};
   FakeMatcher matcher_{6};
   Millis now_{5000};
   std::vector<std::string> ids_;
+  std::set<std::string> claims_;  // of ids_
   std::map<std::string, Seen> seen_;
   uint64_t last_cycle_ = 0;
   uint64_t answered_cycle_ = 0;

@@ -98,6 +98,49 @@ inline events::v1::Envelope Withdrawn(const std::string& id) {
   message.mutable_job_withdrawn()->set_reason("deleted");
   return message;
 }
+// Commands.
+struct ClaimOptions {
+  uint32_t slots = 1;
+  std::optional<int64_t> duration_ms{};
+  std::string queue = "default";
+};
+inline events::v1::Envelope Claimed(const std::string& id, const ClaimOptions& options = {}) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_command_accepted()->set_client_id("client of " + id);
+  auto* claim = message.mutable_command_accepted()->mutable_submit_claim();
+  claim->set_job_id(id);
+  claim->set_queue(options.queue);
+  if (options.duration_ms.has_value()) claim->set_duration_ms(*options.duration_ms);
+  claim->mutable_spec()->set_revision(1);
+  claim->mutable_spec()->set_slots(options.slots);
+  claim->set_name("claim-" + id);
+  claim->set_owner("ann");
+  claim->set_created_ms(123);
+  return message;
+}
+inline events::v1::Envelope CancelCommand(const std::string& id) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_command_accepted()->set_asked_by("ann");
+  message.mutable_command_accepted()->mutable_cancel_job()->set_job_id(id);
+  return message;
+}
+inline events::v1::Envelope PriorityCommand(const std::string& id, int32_t priority) {
+  events::v1::Envelope message = ForPool();
+  auto* command = message.mutable_command_accepted()->mutable_set_priority();
+  command->set_job_id(id);
+  command->set_priority(priority);
+  return message;
+}
+inline events::v1::Envelope HoldCommand(const std::string& id, bool hold) {
+  events::v1::Envelope message = ForPool();
+  if (hold) {
+    message.mutable_command_accepted()->mutable_hold_job()->set_job_id(id);
+  } else {
+    message.mutable_command_accepted()->mutable_release_job()->set_job_id(id);
+  }
+  return message;
+}
+
 inline events::v1::Envelope QueueMade(const std::string& name,
                                       uint32_t depth = 0,
                                       int priority = 0) {

@@ -338,6 +338,16 @@ TEST(InvariantsTest, PodOnALostNodeThatIsBeingDeletedHasStopped) {
   EXPECT_THAT(Broken(CheckInvariants(snapshot)), IsEmpty());
 }
 
+TEST(InvariantsTest, AClaimIsNotLookedForInTheCluster) {
+  Snapshot snapshot = Healthy();
+  snapshot.jobs["one"].kind = "Claim";
+  snapshot.cluster->objects.erase("one");
+  EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
+  // But what it holds must be there.
+  Allocation(snapshot, "one").released = true;
+  EXPECT_THAT(Broken(CheckInvariants(snapshot)), testing::Contains(3));
+}
+
 TEST(InvariantsTest, WithoutAClusterTheRestIsChecked) {
   Snapshot snapshot = Healthy();
   snapshot.cluster.reset();

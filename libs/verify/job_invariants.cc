@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "libs/model/job_state.h"
+#include "libs/model/workload.h"
 #include "libs/verify/invariants.h"
 
 namespace fluxqueue::verify::internal {
@@ -33,6 +34,7 @@ void CheckState(const Snapshot& snapshot, const JobRow& job, Check* check) {
     }
   }
   if (!snapshot.cluster.has_value() || model::IsTerminal(*state)) return;
+  if (model::IsClaim(job.kind)) return;  // holds nodes, and is no object there
   const auto object = snapshot.cluster->objects.find(job.id);
   // The version is part of the key: what moves is on its way.
   if (object == snapshot.cluster->objects.end()) {

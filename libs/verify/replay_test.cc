@@ -170,6 +170,28 @@ TEST(ReplayTest, TheSameLogGivesTheSameDecisions) {
   EXPECT_THAT(result.facts.trails().at("a").faults, IsEmpty());
 }
 
+TEST(ReplayTest, CommandsAndClaimsAreDecidedAgain) {
+  System system;
+  Envelope claim = queue_core::Claimed("c", {.duration_ms = 5});
+  claim.mutable_command_accepted()->mutable_submit_claim()->mutable_spec()->set_jobspec(
+      matcher_core::JobspecText(1, 3000));
+  system.Say("queue/3", claim);
+  system.Submit("waits", 3000);
+  system.Settle();
+  system.Say("queue/3", queue_core::Tick());  // its time is over
+  system.Say("queue/3", queue_core::PriorityCommand("waits", 7));
+  system.Say("queue/3", queue_core::CancelCommand("waits"));
+  system.Settle();
+  system.Say("cleanup/watch", queue_core::Ended("waits"));
+  system.Settle();
+  const Result result = Replayed(system);
+  EXPECT_EQ(result.pool.total.different(), 0U);
+  EXPECT_EQ(result.pool.total.in_flight, 0U);
+  EXPECT_EQ(result.pool.skipped, 0U);
+  EXPECT_EQ(result.facts.trails().at("c").last, 4U);  // Pending, Allocated, Running, Succeeded
+  EXPECT_GT(result.facts.trails().at("waits").last, 2U);
+}
+
 TEST(ReplayTest, DuplicatesAreDroppedAsTheServicesDropThem) {
   System system = Worked();
   const size_t answer = Find(system.log, [](const Envelope& m) { return m.has_cycle_answered(); });

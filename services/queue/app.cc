@@ -6,9 +6,13 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
+#include "libs/rpc/server.h"
+#include "services/queue/adapters/command_desk.h"
+#include "services/queue/adapters/fact_feed.h"
 #include "services/queue/adapters/flux_job_source.h"
 #include "services/queue/adapters/flux_job_writer.h"
 #include "services/queue/adapters/pool_handler.h"
+#include "services/queue/adapters/rpc/queue_service.h"
 #include "services/queue/metrics.h"
 
 #include "queue_migrations.h"
@@ -16,18 +20,39 @@
 namespace fluxqueue::queue {
 namespace {
 
+delivery::LoopOptions MakeOptions(const config::ServiceConfig& common, const QueueConfig& config) {
+  delivery::LoopOptions options = delivery::MakeLoopOptions(common, "queue");
+  options.address = config.Address();
+  return options;
+}
+
+PeerOptions MakePeerOptions(const QueueConfig& config) {
+  const rpc::ServerConfig::Tls& tls = config.grpc.tls;
+  return {.own_address = config.Address(),
+          .certificate = tls.certificate,
+          .key = tls.key,
+          .authority = config.peer_ca.empty() ? tls.client_ca : config.peer_ca};
+}
+
 class QueueApp final : public lifecycle::App {
  public:
   QueueApp(const lifecycle::AppContext& context,
            const QueueConfig& config,
            kubernetes::ClusterConfig cluster)
       : metrics_(context.metrics),
-        options_(delivery::MakeLoopOptions(context.config, "queue")),
+        options_(MakeOptions(context.config, config)),
         client_(std::move(cluster)),
         source_(options_.postgres),
         writer_(client_, source_, metrics_, context.clock, config.flux_jobs),
-        handler_(writer_, metrics_, context.clock),
-        loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock) {
+        desk_([this] { loop_.Wake(); }),
+        handler_(writer_, feed_, desk_, metrics_, context.clock),
+        loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
+        service_(options_.postgres, MakePeerOptions(config), desk_, feed_),
+        server_(
+            config.grpc,
+            {rpc::Serve<v1::Queue>(service_, [this] { service_.Drain(); })},
+            [this] { return loop_.Ready(); },
+            context.metrics) {
     delivery::ExportStats(context.metrics, "queue", loop_.stats());
     kubernetes::ExportCalls(context.metrics, "queue", client_);
     for (int i = 0; i < config.flux_job_writers; ++i) {
@@ -47,6 +72,7 @@ class QueueApp final : public lifecycle::App {
   std::vector<lifecycle::Component*> Components() override {
     std::vector<lifecycle::Component*> components;
     for (const auto& component : components_) components.push_back(component.get());
+    components.push_back(&server_);
     return components;
   }
 
@@ -56,8 +82,12 @@ class QueueApp final : public lifecycle::App {
   kubernetes::Client client_;
   FluxJobSource source_;
   FluxJobWriter writer_;
+  FactFeed feed_;
+  CommandDesk desk_;
   PoolHandler handler_;
   delivery::PartitionLoop loop_;
+  QueueService service_;
+  rpc::Server server_;
   std::vector<std::unique_ptr<lifecycle::LoopComponent>> components_;
 };
 

@@ -3,6 +3,8 @@
 //   fluxqueue.pool ─► PartitionLoop ─► PoolHandler ─► QueueCore (one for each pool)
 //                          └─ rows: queue_store    └─► facts: fluxqueue.jobs
 //                                                  └─► FluxJobWriter ─► FluxJob objects, Events
+//   gRPC ─► QueueService ─┬─ reads: the tables     └─► FactFeed ─► watchers, waiters
+//                         └─ commands: CommandDesk ─► PoolHandler ─► fluxqueue.pool
 #pragma once
 
 #include <memory>

@@ -1,19 +1,31 @@
 #include "services/queue/config.h"
 
+#include <fmt/format.h>
+
 namespace fluxqueue::queue {
 
 using namespace std::chrono_literals;
 
+std::string QueueConfig::Address() const {
+  if (!advertise.empty() || grpc.port <= 0) return advertise;
+  const bool v6 = grpc.address.find(':') != std::string::npos;
+  return fmt::format("{}:{}", v6 ? "[" + grpc.address + "]" : grpc.address, grpc.port);
+}
+
 config::Section Describe(QueueConfig* config) {
   FluxJobTimes& times = config->flux_jobs;
-  return config::Section().Nested(
-      "flux_jobs",
-      config::Section()
-          .Duration("first_delay", &times.first_delay, 0ms, 10s)
-          .Duration("interval", &times.interval, 100ms, 10min)
-          .Duration("position_interval", &times.position_interval, 1s, 1h)
-          .Int("writes_per_second", &times.writes_per_second, 1, 100000)
-          .Int("writers", &config->flux_job_writers, 1, 64));
+  return config::Section()
+      .Nested("flux_jobs",
+              config::Section()
+                  .Duration("first_delay", &times.first_delay, 0ms, 10s)
+                  .Duration("interval", &times.interval, 100ms, 10min)
+                  .Duration("position_interval", &times.position_interval, 1s, 1h)
+                  .Int("writes_per_second", &times.writes_per_second, 1, 100000)
+                  .Int("writers", &config->flux_job_writers, 1, 64))
+      .Nested("grpc",
+              rpc::Describe(&config->grpc)
+                  .Text("advertise", &config->advertise)
+                  .Path("peer_ca", &config->peer_ca));
 }
 
 }  // namespace fluxqueue::queue

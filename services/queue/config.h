@@ -1,7 +1,10 @@
 // The queue's own section of the configuration.
 #pragma once
 
+#include <string>
+
 #include "libs/config/section.h"
+#include "libs/rpc/server_config.h"
 #include "services/queue/domain/flux_job_planner.h"
 
 namespace fluxqueue::queue {
@@ -11,6 +14,14 @@ struct QueueConfig {
   FluxJobTimes flux_jobs;
   // Threads that write them.
   int flux_job_writers = 4;
+  rpc::ServerConfig grpc;
+  // "host:port" at which other replicas reach this one. Empty: grpc.address and grpc.port; with
+  // port 0, nowhere.
+  std::string advertise;
+  // What has signed the certificates of the other replicas. Empty: grpc.tls.client_ca.
+  std::string peer_ca;
+
+  std::string Address() const;
 };
 
 // `config` must outlive the section.

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "services/queue/adapters/command_desk.h"
+
 namespace fluxqueue::queue {
 
 QueueMetrics::QueueMetrics(metrics::Registry& registry)
@@ -24,7 +26,9 @@ QueueMetrics::QueueMetrics(metrics::Registry& registry)
                                              "Writes of FluxJob objects.",
                                              {{"result", "failed"}})),
       kubernetes_events_(registry.MakeCounter("fluxqueue_queue_kubernetes_events_total",
-                                              "Events written on users' objects.")) {}
+                                              "Events written on users' objects.")),
+      commands_(registry.MakeCounters("fluxqueue_queue_commands_total",
+                                      "Commands by gRPC, by what became of them.")) {}
 
 void QueueMetrics::Jobs(const std::string& pool,
                         const std::map<std::pair<std::string, model::JobState>, size_t>& counts) {
@@ -55,6 +59,12 @@ void QueueMetrics::Fact(const events::v1::JobFact& fact) {
   if (state == model::JobState::kAllocated) {
     wait_seconds_.Observe(std::chrono::milliseconds(fact.time_ms() - fact.created_ms()));
   }
+}
+
+void QueueMetrics::Command(const events::v1::CommandAccepted& command, const ErrandResult& result) {
+  const auto* field =
+      events::v1::CommandAccepted::descriptor()->FindFieldByNumber(command.command_case());
+  commands_.With({{"command", field->name()}, {"outcome", Name(result.outcome)}}).Add();
 }
 
 void QueueMetrics::Stale(uint64_t stale, uint64_t unwanted) {

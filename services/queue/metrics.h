@@ -13,6 +13,8 @@
 
 namespace fluxqueue::queue {
 
+struct ErrandResult;  // adapters/command_desk.h
+
 class QueueMetrics {
  public:
   explicit QueueMetrics(metrics::Registry& registry);
@@ -24,6 +26,7 @@ class QueueMetrics {
   void Stale(uint64_t stale, uint64_t unwanted);
   void RowsWritten(size_t rows) { rows_.Add(static_cast<double>(rows)); }
   void FluxJobWritten(bool ok) { (ok ? flux_jobs_written_ : flux_jobs_failed_).Add(); }
+  void Command(const events::v1::CommandAccepted& command, const ErrandResult& result);
   void EventWritten() { kubernetes_events_.Add(); }
 
  private:
@@ -36,6 +39,7 @@ class QueueMetrics {
   metrics::Counter flux_jobs_written_;
   metrics::Counter flux_jobs_failed_;
   metrics::Counter kubernetes_events_;
+  metrics::CounterFamily commands_;
   std::map<std::string, metrics::Counter> fact_counters_;
   std::map<std::string, metrics::Gauge> job_gauges_;
 };

@@ -255,7 +255,9 @@ class Stack {
   NobodyLooks observer_;
   queue::QueueMetrics queue_metrics_{registry_};
   matcher::MatcherMetrics matcher_metrics_{registry_};
-  queue::PoolHandler queue_handler_{observer_, queue_metrics_, clock_};
+  queue::FactFeed feed_;
+  queue::CommandDesk desk_{[] {}};
+  queue::PoolHandler queue_handler_{observer_, feed_, desk_, queue_metrics_, clock_};
   matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;

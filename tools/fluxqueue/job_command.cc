@@ -6,15 +6,20 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/model/job_state.h"
+#include "libs/model/workload.h"
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_json.h"
-#include "tools/fluxqueue/job_store.h"
+#include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
 namespace {
 
+using job_store::Job;
+using job_store::JobEvent;
+using job_store::JobSlot;
+using job_store::JobStore;
 using nlohmann::json;
 
 constexpr size_t kNearMatches = 5;
@@ -89,7 +94,9 @@ std::string StateLine(const Job& job, bool colour) {
   std::string line = Paint(job.state, StateColour(job.state), colour);
   if (!job.reason.empty()) line += fmt::format(" ({})", job.reason);
   const auto state = model::ParseJobState(job.state);
-  if (state.has_value() && !model::WaitsFor(*state).empty()) {
+  if (model::IsClaim(job.kind) && job.state == "Running") {
+    line += ", held until its time is over or it is cancelled";
+  } else if (state.has_value() && !model::WaitsFor(*state).empty()) {
     line += fmt::format(", waits for {}", model::WaitsFor(*state));
   }
   return line;
@@ -154,7 +161,7 @@ void PrintSlots(const Story& story, const Context& context) {
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  JobStore store(config.dsn);
+  JobStore store(PostgresOptions(config.dsn));
   ASSIGN_OR_RETURN(const Story story, Read(store, options.job));
   if (context.json()) {
     fmt::print("{}\n", ToJson(story).dump(2, ' ', false, json::error_handler_t::replace));

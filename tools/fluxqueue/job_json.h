@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/fluxqueue/job_store.h"
+#include "libs/job_store/job_store.h"
 
 namespace fluxqueue::cli {
 
-nlohmann::json JobJson(const Job& job);
+nlohmann::json JobJson(const job_store::Job& job);
 
 }  // namespace fluxqueue::cli

@@ -10,18 +10,20 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_json.h"
-#include "tools/fluxqueue/job_store.h"
+#include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
 namespace {
 
+using job_store::Job;
+using job_store::JobStore;
 using nlohmann::json;
 
 constexpr int64_t kEndedShown = 200;
 
 struct Options {
-  JobFilter filter;
+  job_store::JobFilter filter;
 };
 
 absl::Status Check(Options& options) {
@@ -84,7 +86,7 @@ absl::StatusOr<int> Run(const Context& context, Options options) {
   RETURN_IF_ERROR(Check(options));
   if (options.filter.ended) options.filter.limit = kEndedShown;
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  JobStore store(config.dsn);
+  JobStore store(PostgresOptions(config.dsn));
   int64_t total = 0;
   ASSIGN_OR_RETURN(std::vector<Job> jobs, store.Jobs(options.filter, &total));
   RETURN_IF_ERROR(store.AddPlaces(&jobs));

@@ -4,14 +4,16 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/job_store/job_store.h"
 
 #include "tools/fluxqueue/commands.h"
-#include "tools/fluxqueue/job_store.h"
+#include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
 namespace {
 
+using job_store::QueueInfo;
 using nlohmann::json;
 
 std::string Count(const QueueInfo& queue, std::initializer_list<const char*> states) {
@@ -25,7 +27,7 @@ std::string Count(const QueueInfo& queue, std::initializer_list<const char*> sta
 
 absl::StatusOr<int> Run(const Context& context) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  JobStore store(config.dsn);
+  job_store::JobStore store(PostgresOptions(config.dsn));
   ASSIGN_OR_RETURN(const std::vector<QueueInfo> queues, store.Queues());
   if (context.json()) {
     json result = json::array();

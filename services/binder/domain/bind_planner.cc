@@ -4,6 +4,7 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/workload.h"
 #include "services/binder/domain/start_planner.h"
 #include "services/binder/domain/stop_planner.h"
 
@@ -85,6 +86,8 @@ void BindPlanner::SetPodsInView(bool in_view, Millis now) {
 }
 
 absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
+  // Nothing of a claim is ever started or stopped.
+  if (model::IsClaim(fact.workload().kind())) return absl::OkStatus();
   RETURN_IF_ERROR(Validate(fact));
   const BindJob* known = Find(fact.job_id());
   if (known != nullptr && fact.version() <= known->fact->version()) return absl::OkStatus();

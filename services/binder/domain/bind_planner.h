@@ -64,7 +64,8 @@ class BindPlanner {
   // Answers of calls. Thread: the planner's.
   void Answer(CallResult result) { answers_.push_back(std::move(result)); }
 
-  // A fact from the log. InvalidArgument: it can never be handled; nothing was changed.
+  // A fact from the log; those of claims are nobody's business here. InvalidArgument: it can never
+  // be handled; nothing was changed.
   absl::Status Fold(int partition, const events::v1::JobFact& fact, Millis now);
   void Plan(Millis now, std::vector<Saying>* sayings);
   // Jobs that cannot go on without their placement.

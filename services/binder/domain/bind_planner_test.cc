@@ -494,6 +494,16 @@ TEST_F(BindPlannerTest, FactsThatCanNeverBeHandledAreRefusedAndChangeNothing) {
   EXPECT_EQ(h_.planner->Changes().size(), 0);
 }
 
+TEST_F(BindPlannerTest, AClaimHasNoPods) {
+  Workload(2).set_kind("Claim");
+  for (const auto state : {JOB_STATE_PENDING, JOB_STATE_ALLOCATED, JOB_STATE_RUNNING}) {
+    EXPECT_TRUE(h_.planner->Fold(0, Fact(state, 2), h_.now).ok());
+    EXPECT_EQ(h_.planner->Find("a"), nullptr);
+  }
+  EXPECT_FALSE(h_.planner->HasRows(h_.now));
+  EXPECT_TRUE(h_.planner->WantedPlacements(h_.now).empty());
+}
+
 TEST_F(BindPlannerTest, AnOldFactIsStale) {
   Allocate(1);
   const JobFact old = h_.log.front();

@@ -11,7 +11,7 @@ constexpr postgres::Statement kLive{
     "cleanup_live",
     "SELECT job_id, kind, namespace, name, attempt, "
     "  state IN ('Allocated', 'Bound', 'Running', 'Stopping'), state = 'Running' "
-    "FROM queue.jobs WHERE live"};
+    "FROM queue.jobs WHERE live AND kind <> 'Claim'"};
 constexpr postgres::Statement kGraphNodes{
     "cleanup_graph_nodes", "SELECT pool, node FROM matcher.graph_nodes WHERE present"};
 constexpr postgres::Statement kPools{

@@ -11,7 +11,8 @@
 
 namespace fluxqueue::cleanup {
 
-// A job that has not ended, as its row says.
+// A job that has not ended, as its row says. Claims are left out: there is nothing of them to be
+// seen.
 struct LiveJob {
   std::string job_id;
   std::string kind;  // "Job", "Pod"

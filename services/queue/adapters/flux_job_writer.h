@@ -20,7 +20,7 @@
 #include "libs/base/clock.h"
 #include "libs/kubernetes/client.h"
 #include "services/queue/adapters/flux_job_source.h"
-#include "services/queue/adapters/pool_handler.h"
+#include "services/queue/adapters/job_observer.h"
 #include "services/queue/domain/flux_job_planner.h"
 #include "services/queue/metrics.h"
 

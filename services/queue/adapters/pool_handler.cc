@@ -13,6 +13,26 @@ constexpr std::chrono::minutes kPruneInterval{1};
 
 }  // namespace
 
+PoolHandler::PoolHandler(JobObserver& observer,
+                         FactFeed& feed,
+                         CommandDesk& desk,
+                         QueueMetrics& metrics,
+                         const Clock& clock)
+    : observer_(observer),
+      feed_(feed),
+      desk_(desk),
+      metrics_(metrics),
+      clock_(clock),
+      commands_(
+          desk, [this](const std::string& pool) { return FindPool(pool); }, metrics) {}
+
+std::optional<HeldPool> PoolHandler::FindPool(const std::string& name) const {
+  for (const auto& [key, pool] : pools_) {
+    if (key.second == name) return HeldPool{key.first, pool.core.get()};
+  }
+  return std::nullopt;
+}
+
 absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
   for (auto& [name, rows] : LoadPools(tx, partition)) {
     Pool pool;
@@ -21,14 +41,20 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
     pool.persisted = true;
     pool.seen = clock_.Monotonic();
     metrics_.Jobs(name, pool.core->Counts());
+    feed_.Gained(name);
     pools_.insert_or_assign({partition, name}, std::move(pool));
   }
+  if (!pools_.empty()) desk_.Open();
   observer_.PoolsGained();
   return absl::OkStatus();
 }
 
 void PoolHandler::Drop(int partition) {
-  pools_.erase(pools_.lower_bound({partition, ""}), pools_.lower_bound({partition + 1, ""}));
+  const auto first = pools_.lower_bound({partition, ""});
+  const auto last = pools_.lower_bound({partition + 1, ""});
+  for (auto it = first; it != last; ++it) feed_.Lost(it->first.second);
+  pools_.erase(first, last);
+  if (pools_.empty()) desk_.Shut();
 }
 
 PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {
@@ -87,6 +113,7 @@ absl::Status PoolHandler::Poll(delivery::Outbox& outbox) {
     pool.tick_in_batch = true;
     touched_.insert(key);
   }
+  commands_.Poll(clock_.Monotonic(), outbox);
   return absl::OkStatus();
 }
 
@@ -99,13 +126,18 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
     if (!changes.empty()) rows_written_ += WriteChanges(tx, key.second, key.first, changes);
     if (prune) rows_written_ += PruneCycles(tx, key.second);
   }
-  return absl::OkStatus();
+  if (prune) rows_written_ += PruneCommands(tx);
+  return commands_.Write(tx);
 }
 
 void PoolHandler::Commit() {
   for (const PoolKey& key : touched_) {
     Pool& pool = pools_.at(key);
     pool.core->Commit();
+    if (!pool.persisted) {
+      feed_.Gained(key.second);
+      desk_.Open();
+    }
     pool.persisted = true;
     pool.tick_in_batch = false;
     metrics_.Jobs(key.second, pool.core->Counts());
@@ -120,6 +152,8 @@ void PoolHandler::Commit() {
     seen.push_back({std::move(fact), position});
   }
   facts_.clear();
+  commands_.Commit();
+  feed_.Changed(seen);
   if (!seen.empty()) observer_.Changed(std::move(seen));
   if (clock_.Monotonic() >= next_positions_) RefreshPositions();
 }
@@ -135,6 +169,7 @@ void PoolHandler::Rollback() {
   }
   touched_.clear();
   facts_.clear();
+  commands_.Rollback();
 }
 
 int64_t PoolHandler::PositionOf(const std::string& job_id) const {

@@ -10,6 +10,9 @@
 // the broker's clock run slower than ours, the deadline is still ahead when the Tick is read, and
 // another follows.
 //
+// Besides the log it reads the desk: commands go into the log, and are acted on when they are read
+// back from there like all else.
+//
 // Confined to the loop's thread.
 #pragma once
 
@@ -25,41 +28,30 @@
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
 #include "libs/queue_core/queue_core.h"
+#include "services/queue/adapters/command_batch.h"
+#include "services/queue/adapters/command_desk.h"
+#include "services/queue/adapters/fact_feed.h"
+#include "services/queue/adapters/job_observer.h"
 #include "services/queue/metrics.h"
 
 namespace fluxqueue::queue {
 
-// A job as it became, for those who show it.
-struct JobSeen {
-  events::v1::JobFact fact;
-  int64_t position = 0;  // in its queue, from 1; 0: not in line
-};
-
-// Told of what was committed, on the loop's thread. Must not block.
-class JobObserver {
- public:
-  virtual ~JobObserver() = default;
-  virtual void Changed(std::vector<JobSeen> jobs) = 0;
-  // The pools of these partitions are ours now: rows may hold what nobody has shown yet.
-  virtual void PoolsGained() = 0;
-  // Jobs whose place in line should be looked at again; asked every now and then.
-  virtual std::vector<std::string> Waiting() = 0;
-  virtual void Moved(const std::vector<std::pair<std::string, int64_t>>& positions) = 0;
-};
-
 class PoolHandler final : public delivery::PartitionHandler {
  public:
   // References must outlive the handler.
-  PoolHandler(JobObserver& observer, QueueMetrics& metrics, const Clock& clock)
-      : observer_(observer), metrics_(metrics), clock_(clock) {}
+  PoolHandler(JobObserver& observer,
+              FactFeed& feed,
+              CommandDesk& desk,
+              QueueMetrics& metrics,
+              const Clock& clock);
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
-  bool HasWork() const override { return false; }
+  bool HasWork() const override { return commands_.HasWork(); }
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
-  bool HasRows() const override { return !touched_.empty(); }
+  bool HasRows() const override { return !touched_.empty() || commands_.HasRows(); }
   absl::Status Write(pqxx::transaction_base& tx) override;
   void Commit() override;
   void Rollback() override;
@@ -76,15 +68,19 @@ class PoolHandler final : public delivery::PartitionHandler {
     bool tick_in_batch = false;  // … and not committed yet
   };
 
+  std::optional<HeldPool> FindPool(const std::string& name) const;
   Pool& Touch(int partition, const std::string& pool);
   std::optional<TimePoint> DueAt(const Pool& pool) const;
   void RefreshPositions();
   int64_t PositionOf(const std::string& job_id) const;
 
   JobObserver& observer_;
+  FactFeed& feed_;
+  CommandDesk& desk_;
   QueueMetrics& metrics_;
   const Clock& clock_;
   std::map<PoolKey, Pool> pools_;
+  CommandBatch commands_;
   std::set<PoolKey> touched_;               // by the batch under way
   std::vector<events::v1::JobFact> facts_;  // of the batch under way, in order
   size_t rows_written_ = 0;

@@ -1,5 +1,7 @@
 #include "services/queue/adapters/queue_store.h"
 
+#include <set>
+
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
@@ -68,6 +70,15 @@ constexpr Statement kAnswerCycles{
 constexpr Statement kPruneCycles{"queue_prune_cycles",
                                  "DELETE FROM cycles WHERE pool = $1 AND cycle_id <= "
                                  "  (SELECT max(cycle_id) FROM cycles WHERE pool = $1) - 1000"};
+
+constexpr Statement kFindJobs{"queue_find_jobs",
+                              "SELECT job_id FROM jobs WHERE job_id = ANY($1::text[])"};
+constexpr Statement kInsertCommands{
+    "queue_insert_commands",
+    "INSERT INTO commands (client_id, job_id) SELECT * FROM unnest($1::text[], $2::text[]) "
+    "ON CONFLICT (client_id) DO NOTHING RETURNING client_id"};
+constexpr Statement kPruneCommands{
+    "queue_prune_commands", "DELETE FROM commands WHERE accepted < now() - interval '1 day'"};
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
@@ -220,6 +231,39 @@ size_t WriteChanges(pqxx::transaction_base& tx,
   Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
   return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +
          WriteEvents(tx, changes) + WriteCycles(tx, pool, changes);
+}
+
+std::vector<std::string> FindJobs(pqxx::transaction_base& tx,
+                                  const std::vector<std::string>& job_ids) {
+  TextArray ids;
+  for (const std::string& job_id : job_ids) ids.Add(job_id);
+  std::vector<std::string> found;
+  for (const pqxx::row& row : Exec(tx, kFindJobs, ids.text())) {
+    found.push_back(row[0].as<std::string>());
+  }
+  return found;
+}
+
+std::vector<std::string> InsertCommands(pqxx::transaction_base& tx,
+                                        const std::vector<AcceptedCommand>& commands) {
+  TextArray clients, jobs;
+  for (const AcceptedCommand& command : commands) {
+    clients.Add(command.client_id);
+    jobs.Add(command.job_id);
+  }
+  std::set<std::string> inserted;
+  for (const pqxx::row& row : Exec(tx, kInsertCommands, clients.text(), jobs.text())) {
+    inserted.insert(row[0].as<std::string>());
+  }
+  std::vector<std::string> known;
+  for (const AcceptedCommand& command : commands) {
+    if (!inserted.contains(command.client_id)) known.push_back(command.client_id);
+  }
+  return known;
+}
+
+size_t PruneCommands(pqxx::transaction_base& tx) {
+  return Exec(tx, kPruneCommands).affected_rows();
 }
 
 size_t PruneCycles(pqxx::transaction_base& tx, const std::string& pool) {

@@ -22,6 +22,22 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     int partition,
                     const queue_core::Changes& changes);
 
+struct AcceptedCommand {
+  std::string client_id;
+  std::string job_id;
+};
+
+// Those of the jobs that have a row.
+std::vector<std::string> FindJobs(pqxx::transaction_base& tx,
+                                  const std::vector<std::string>& job_ids);
+
+// Returns the client ids that were there already. REQUIRES: each is named once.
+std::vector<std::string> InsertCommands(pqxx::transaction_base& tx,
+                                        const std::vector<AcceptedCommand>& commands);
+
+// Forgets commands that were accepted more than a day ago.
+size_t PruneCommands(pqxx::transaction_base& tx);
+
 // Forgets all but the last thousand cycles of a pool.
 size_t PruneCycles(pqxx::transaction_base& tx, const std::string& pool);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libs/base/backoff.h"
+#include "libs/model/workload.h"
 
 namespace fluxqueue::queue {
 namespace {
@@ -15,6 +16,7 @@ bool IsTerminal(events::v1::JobState state) {
 }  // namespace
 
 void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
+  if (model::IsClaim(fact.workload().kind())) return;
   auto [it, added] = jobs_.try_emplace(fact.job_id());
   Entry& entry = it->second;
   if (!added && fact.version() <= entry.fact.version()) return;

@@ -51,7 +51,8 @@ class FluxJobPlanner {
  public:
   explicit FluxJobPlanner(FluxJobTimes times) : times_(times) {}
 
-  // A fact of a job; older versions than the one known are ignored.
+  // A fact of a job; older versions than the one known are ignored, and claims, which have no
+  // FluxJob.
   void Observe(const events::v1::JobFact& fact, int64_t position, Millis now);
   // A waiting job has moved. Unknown jobs are ignored.
   void Move(const std::string& job_id, int64_t position, Millis now);

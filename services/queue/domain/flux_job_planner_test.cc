@@ -30,6 +30,15 @@ TEST(FluxJobPlannerTest, AQuickJobCostsOneWrite) {
   EXPECT_FALSE(planner.NextDue().has_value());
 }
 
+TEST(FluxJobPlannerTest, AClaimHasNoObject) {
+  FluxJobPlanner planner({.first_delay = Millis{300}});
+  JobFact fact = Fact("a", 3, events::v1::JOB_STATE_RUNNING);
+  fact.mutable_workload()->set_kind("Claim");
+  planner.Observe(fact, 0, Millis(0));
+  EXPECT_EQ(planner.size(), 0);
+  EXPECT_FALSE(planner.NextDue().has_value());
+}
+
 TEST(FluxJobPlannerTest, AtMostOneWriteAnInterval) {
   FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));

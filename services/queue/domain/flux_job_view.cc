@@ -10,6 +10,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/model/job_state.h"
+#include "libs/model/workload.h"
 
 namespace fluxqueue::queue {
 namespace {
@@ -187,6 +188,7 @@ std::string FluxJobPatch(const JobFact& fact, int64_t position, const FluxJobDet
 }
 
 std::string EventObject(const JobFact& fact) {
+  if (model::IsClaim(fact.workload().kind())) return "";  // there is no object to write it on
   const EventText text = EventFor(fact);
   if (text.reason == nullptr) return "";
   const events::v1::Workload& workload = fact.workload();

@@ -85,6 +85,8 @@ TEST(FluxJobViewTest, EventsOnlyForWhatAPersonMustKnow) {
   EXPECT_EQ(event["regarding"]["uid"], "uid-1");
   EXPECT_EQ(event["note"], "cpu: a slot needs 64000, the largest node has 8000");
   EXPECT_EQ(event["eventTime"], "2026-01-31T12:00:01.500000Z");
+  refused.mutable_workload()->set_kind("Claim");
+  EXPECT_EQ(EventObject(refused), "") << "no object stands behind a claim";
 }
 
 }  // namespace

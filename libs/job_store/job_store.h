@@ -1,6 +1,8 @@
-// Jobs as the tables have them, for people. Reads only; throws nothing.
+// Jobs as the tables have them, for people: what the command line and the queue's API share. Reads
+// only; throws nothing. Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -11,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace fluxqueue::cli {
+namespace fluxqueue::job_store {
 
 struct JobFilter {
   std::string queue{};
@@ -45,7 +47,8 @@ struct Job {
   std::vector<std::string> nodes{};
   size_t position = 0;
 
-  std::string FullName() const { return space + "/" + name; }
+  // "namespace/name"; of a claim the name alone.
+  std::string FullName() const { return space.empty() ? name : space + "/" + name; }
 };
 
 struct JobEvent {
@@ -73,12 +76,16 @@ struct QueueInfo {
   int64_t priority = 0;
   int64_t weight = 0;
   int64_t depth = 0;
+  int64_t default_duration_ms = 0;  // 0: unlimited, both
+  int64_t max_duration_ms = 0;
+  bool exists = false;                    // else jobs wait for it to be made
   std::map<std::string, int64_t> jobs{};  // by state
 };
 
 class JobStore {
  public:
-  explicit JobStore(const std::string& dsn);
+  // `connections`: calls at once.
+  explicit JobStore(const postgres::Options& options, size_t connections = 1);
 
   // The oldest first. `*total`: how many there are without the limit.
   absl::StatusOr<std::vector<Job>> Jobs(const JobFilter& filter, int64_t* total);
@@ -91,10 +98,11 @@ class JobStore {
   absl::Status AddPlaces(std::vector<Job>* jobs);
   absl::StatusOr<std::vector<JobEvent>> Events(const std::string& job_id);
   absl::StatusOr<std::vector<JobSlot>> Slots(const Job& job);
-  absl::StatusOr<std::vector<QueueInfo>> Queues();
+  // `ended`: count those that have ended too, which reads the whole table.
+  absl::StatusOr<std::vector<QueueInfo>> Queues(bool ended = true);
 
  private:
-  postgres::Connection connection_;
+  postgres::Pool connections_;
 };
 
-}  // namespace fluxqueue::cli
+}  // namespace fluxqueue::job_store

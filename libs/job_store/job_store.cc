@@ -1,4 +1,4 @@
-#include "tools/fluxqueue/job_store.h"
+#include "libs/job_store/job_store.h"
 
 #include <algorithm>
 #include <set>
@@ -13,9 +13,7 @@
 #include "libs/postgres/statement.h"
 #include "libs/queue_core/queue_core.h"
 
-#include "tools/fluxqueue/snapshot_store.h"
-
-namespace fluxqueue::cli {
+namespace fluxqueue::job_store {
 namespace {
 
 using postgres::Exec;
@@ -43,7 +41,8 @@ constexpr Statement kFind{"cli_find_job",
                           "ORDER BY job_id = $1 DESC, created_ms DESC, updated_ms DESC LIMIT 100"};
 constexpr Statement kNames{
     "cli_job_names",
-    "SELECT namespace || '/' || name FROM queue.jobs ORDER BY created_ms DESC LIMIT $1"};
+    "SELECT CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END FROM queue.jobs "
+    "ORDER BY created_ms DESC LIMIT $1"};
 constexpr Statement kEvents{"cli_job_events",
                             "SELECT version, time_ms, state, attempt, reason, message "
                             "FROM queue.job_events WHERE job_id = $1 ORDER BY version"};
@@ -62,6 +61,9 @@ constexpr Statement kQueues{"cli_queues",
 constexpr Statement kCounts{
     "cli_counts",
     "SELECT pool, queue, state, count(*) FROM queue.jobs GROUP BY pool, queue, state"};
+constexpr Statement kLiveCounts{
+    "job_store_live_counts",
+    "SELECT pool, queue, state, count(*) FROM queue.jobs WHERE live GROUP BY pool, queue, state"};
 // What the core wants of a pool (services/queue/adapters/queue_store.cc).
 constexpr Statement kCorePools{"cli_core_pools", "SELECT pool, row FROM queue.pools"};
 constexpr Statement kCoreQueues{"cli_core_queues", "SELECT row FROM queue.queues WHERE pool = $1"};
@@ -153,12 +155,13 @@ absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
 
 }  // namespace
 
-JobStore::JobStore(const std::string& dsn) : connection_(PostgresOptions(dsn)) {}
+JobStore::JobStore(const postgres::Options& options, size_t connections)
+    : connections_(options, connections) {}
 
 absl::StatusOr<std::vector<Job>> JobStore::Jobs(const JobFilter& filter, int64_t* total) {
   std::vector<Job> jobs;
   *total = 0;
-  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row :
          Exec(tx, kJobs, filter.queue, filter.state, filter.space, filter.ended, filter.limit)) {
       jobs.push_back(ReadJob(row));
@@ -172,7 +175,7 @@ absl::StatusOr<std::vector<Job>> JobStore::Jobs(const JobFilter& filter, int64_t
 
 absl::StatusOr<std::vector<Job>> JobStore::Find(const std::string& wanted) {
   std::vector<Job> jobs;
-  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row : Exec(tx, kFind, wanted)) jobs.push_back(ReadJob(row));
     return absl::OkStatus();
   }));
@@ -181,7 +184,7 @@ absl::StatusOr<std::vector<Job>> JobStore::Find(const std::string& wanted) {
 
 absl::StatusOr<std::vector<std::string>> JobStore::Names() {
   std::vector<std::string> names;
-  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row : Exec(tx, kNames, kNamesForNearMatches))
       names.push_back(Text(row[0]));
     return absl::OkStatus();
@@ -190,7 +193,7 @@ absl::StatusOr<std::vector<std::string>> JobStore::Names() {
 }
 
 absl::Status JobStore::AddPlaces(std::vector<Job>* jobs) {
-  return connection_.Transact([&](pqxx::transaction_base& tx) {
+  return connections_.Transact([&](pqxx::transaction_base& tx) {
     // The rows of the core have to be of one moment.
     tx.exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
     AddNodes(tx, jobs);
@@ -200,7 +203,7 @@ absl::Status JobStore::AddPlaces(std::vector<Job>* jobs) {
 
 absl::StatusOr<std::vector<JobEvent>> JobStore::Events(const std::string& job_id) {
   std::vector<JobEvent> events;
-  RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row : Exec(tx, kEvents, job_id)) {
       events.push_back({Number(row[0]),
                         Number(row[1]),
@@ -216,7 +219,7 @@ absl::StatusOr<std::vector<JobEvent>> JobStore::Events(const std::string& job_id
 
 absl::StatusOr<std::vector<JobSlot>> JobStore::Slots(const Job& job) {
   std::map<std::pair<int64_t, int64_t>, JobSlot> slots;
-  RETURN_IF_ERROR(connection_.Transact([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row : Exec(tx, kParts, job.id, job.attempt)) {
       events::v1::Placement placement;
       if (!placement.ParseFromString(Bytes(row[1]))) continue;
@@ -240,9 +243,9 @@ absl::StatusOr<std::vector<JobSlot>> JobStore::Slots(const Job& job) {
   return result;
 }
 
-absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues() {
+absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues(bool ended) {
   std::map<std::pair<std::string, std::string>, QueueInfo> queues;
-  RETURN_IF_ERROR(connection_.Transact([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row : Exec(tx, kQueues)) {
       queue::v1::QueueRow stored;
       stored.ParseFromString(Bytes(row[2]));
@@ -253,9 +256,12 @@ absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues() {
                                               .priority = config.priority(),
                                               .weight = config.weight(),
                                               .depth = config.queue_depth(),
+                                              .default_duration_ms = config.default_duration_ms(),
+                                              .max_duration_ms = config.max_duration_ms(),
+                                              .exists = true,
                                               .jobs = {}};
     }
-    for (const pqxx::row& row : Exec(tx, kCounts)) {
+    for (const pqxx::row& row : Exec(tx, ended ? kCounts : kLiveCounts)) {
       QueueInfo& queue = queues[{Text(row[0]), Text(row[1])}];
       queue.pool = Text(row[0]);
       queue.queue = Text(row[1]);
@@ -268,4 +274,4 @@ absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues() {
   return result;
 }
 
-}  // namespace fluxqueue::cli
+}  // namespace fluxqueue::job_store

@@ -1,0 +1,54 @@
+// The last fact of each job, and who holds a pool, as the queue's tables have them: what the
+// queue's API reads. Any replica may ask. Reads only; throws nothing. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/postgres/connection.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::job_store {
+
+// Empty: any.
+struct FactFilter {
+  std::string pool{};
+  std::string queue{};
+  std::string space{};
+  std::string kind{};
+  std::vector<std::string> states{};
+  bool ended = false;  // also those that have
+};
+
+// A replica of the queue.
+struct Holder {
+  std::string instance{};
+  std::string address{};  // where it answers; empty: nowhere
+};
+
+class FactStore {
+ public:
+  // `connections`: calls at once.
+  FactStore(postgres::Options options, size_t connections);
+
+  // By job id, behind `after`: `limit` at most.
+  absl::StatusOr<std::vector<events::v1::JobFact>> Page(const FactFilter& filter,
+                                                        const std::string& after,
+                                                        size_t limit);
+  // Nothing: there is no such job.
+  absl::StatusOr<std::optional<events::v1::JobFact>> Find(const std::string& job_id);
+  // The job that a command of this client id was about; nothing: none was accepted.
+  absl::StatusOr<std::optional<std::string>> Accepted(const std::string& client_id);
+  // Nothing: there is no such pool.
+  absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool);
+
+ private:
+  postgres::Pool connections_;
+};
+
+}  // namespace fluxqueue::job_store

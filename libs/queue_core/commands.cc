@@ -1,0 +1,119 @@
+// Commands, and the claims that they make. What a command does is what admission can say too, so it
+// is turned into that and goes the same way; only a claim's own beginning and end are told here.
+#include "libs/base/status_macros.h"
+#include "libs/model/workload.h"
+#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
+
+namespace fluxqueue::queue_core {
+
+using events::v1::CommandAccepted;
+using events::v1::JobUpdated;
+using model::JobState;
+
+namespace {
+
+std::string JobOf(const CommandAccepted& accepted) {
+  switch (accepted.command_case()) {
+    case CommandAccepted::kSubmitClaim:
+      return accepted.submit_claim().job_id();
+    case CommandAccepted::kCancelJob:
+      return accepted.cancel_job().job_id();
+    case CommandAccepted::kSetPriority:
+      return accepted.set_priority().job_id();
+    case CommandAccepted::kHoldJob:
+      return accepted.hold_job().job_id();
+    case CommandAccepted::kReleaseJob:
+      return accepted.release_job().job_id();
+    case CommandAccepted::COMMAND_NOT_SET:
+      return "";
+  }
+  return "";
+}
+
+events::v1::JobSubmitted ToSubmitted(const events::v1::SubmitClaim& claim) {
+  events::v1::JobSubmitted submitted;
+  submitted.set_job_id(claim.job_id());
+  events::v1::Workload* workload = submitted.mutable_workload();
+  workload->set_api_version(std::string(model::kClaimApiVersion));
+  workload->set_kind(std::string(model::kClaimKind));
+  workload->set_name(claim.name());
+  workload->set_uid(claim.job_id());
+  workload->set_owner(claim.owner());
+  submitted.set_queue(claim.queue());
+  submitted.set_priority(claim.priority());
+  if (claim.has_duration_ms()) submitted.set_duration_ms(claim.duration_ms());
+  *submitted.mutable_spec() = claim.spec();
+  submitted.set_created_ms(claim.created_ms());
+  return submitted;
+}
+
+}  // namespace
+
+absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
+  if (accepted.command_case() == CommandAccepted::COMMAND_NOT_SET) {
+    return InvalidArgument("CommandAccepted holds no command that this version knows");
+  }
+  const std::string job_id = JobOf(accepted);
+  if (job_id.empty()) return InvalidArgument("CommandAccepted names no job");
+  if (!accepted.has_submit_claim()) return absl::OkStatus();
+  const events::v1::SubmitClaim& claim = accepted.submit_claim();
+  if (claim.spec().slots() == 0) {
+    return InvalidArgument("claim {}: SubmitClaim has a jobspec of 0 slots; at least 1 is allowed",
+                           job_id);
+  }
+  if (claim.duration_ms() < 0) {
+    return InvalidArgument(
+        "claim {}: a duration of {} ms; it must not be below 0", job_id, claim.duration_ms());
+  }
+  return absl::OkStatus();
+}
+
+void QueueCore::Impl::OnCommand(const CommandAccepted& accepted) {
+  JobUpdated updated;
+  updated.set_job_id(JobOf(accepted));
+  switch (accepted.command_case()) {
+    case CommandAccepted::kSubmitClaim:
+      return OnSubmitted(ToSubmitted(accepted.submit_claim()));
+    case CommandAccepted::kCancelJob: {
+      Entry* entry = book_.Find(updated.job_id());
+      if (entry == nullptr) {
+        ++out_->stale;
+        return;
+      }
+      return CancelJob(entry,
+                       reason::kCancelled,
+                       accepted.asked_by().empty()
+                           ? "cancelled by a command"
+                           : fmt::format("cancelled by {}", accepted.asked_by()));
+    }
+    case CommandAccepted::kSetPriority:
+      updated.set_priority(accepted.set_priority().priority());
+      return OnUpdated(updated);
+    case CommandAccepted::kHoldJob:
+      updated.set_hold(true);
+      return OnUpdated(updated);
+    case CommandAccepted::kReleaseJob:
+      updated.set_hold(false);
+      return OnUpdated(updated);
+    case CommandAccepted::COMMAND_NOT_SET:
+      return;
+  }
+}
+
+void QueueCore::Impl::StartClaim(Entry* entry) {
+  Job& job = book_.Edit(entry);
+  job.state = JobState::kRunning;
+  job.start_ms = state_.now_ms;
+  // Whatever becomes of its queue's default: what it was given it keeps.
+  job.duration_ms = EffectiveDuration(job);
+  Say(entry);
+}
+
+void QueueCore::Impl::EndExpiredClaims() {
+  for (Entry* entry : book_.Expired()) {
+    End(entry, JobState::kSucceeded, reason::kExpired, "its time is over");
+  }
+}
+
+}  // namespace fluxqueue::queue_core

@@ -1,0 +1,191 @@
+#include "services/queue/adapters/rpc/command_api.h"
+
+#include <utility>
+
+#include "libs/base/clock.h"
+#include "libs/base/status_macros.h"
+#include "libs/model/job_state.h"
+#include "services/queue/adapters/rpc/claim_request.h"
+#include "services/queue/adapters/rpc/requests.h"
+#include "services/queue/domain/job_message.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+using events::v1::JobFact;
+using Outcome = ErrandResult::Outcome;
+
+absl::Status HasEnded(const JobFact& job) {
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "job {} has ended ({}): nothing can be done to it any more",
+                    job.job_id(),
+                    model::Name(static_cast<model::JobState>(job.state())));
+}
+
+absl::Status Late() {
+  return MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                    "the deadline came before the pool's log was written; the call may still be "
+                    "accepted: repeat it with the same client_id");
+}
+
+// The outcomes that do not depend on what was asked.
+Reply ToReply(const std::string& pool, const ErrandResult& result) {
+  switch (result.outcome) {
+    case Outcome::kDone:
+      return {};
+    case Outcome::kRepeated:
+      return {.repeated = true};
+    case Outcome::kNotHeld:
+      return {.elsewhere = pool};
+    case Outcome::kNotLive:
+      return {.status = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                   "the job has ended meanwhile: nothing can be done to it")};
+    case Outcome::kRefused:
+      return {.status = result.why};
+    case Outcome::kLate:
+      return {.status = Late()};
+  }
+  return {};
+}
+
+}  // namespace
+
+// ---- commands and questions about a job that is there
+
+void CommandApi::Put(Errand errand, const JobFact& job, const Answer& answer) {
+  errand.done = [answer, job](ErrandResult result) {
+    Reply reply = ToReply(job.pool(), result);
+    reply.job = result.job.has_value() ? *std::move(result.job) : job;
+    reply.position = result.position;
+    answer(std::move(reply));
+  };
+  desk_.Put(std::move(errand));
+}
+
+std::optional<Reply> CommandApi::Repeated(const std::string& client_id, const std::string& job_id) {
+  if (client_id.empty()) return std::nullopt;
+  if (absl::Status status = CheckText("client_id", client_id); !status.ok()) {
+    return Reply{.status = std::move(status)};
+  }
+  const absl::StatusOr<std::optional<std::string>> known = facts_.Accepted(client_id);
+  if (!known.ok()) return Reply{.status = known.status()};
+  if (!known->has_value()) return std::nullopt;
+  if (**known != job_id) {
+    return Reply{.status = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                      "client_id {} was used before, for job {}: choose another",
+                                      client_id,
+                                      **known)};
+  }
+  absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
+  if (!job.ok()) return Reply{.status = job.status()};
+  return Reply{.job = *std::move(job), .repeated = true};
+}
+
+void CommandApi::Command(events::v1::CommandAccepted command,
+                         const std::string& job_id,
+                         const Caller& caller,
+                         const Answer& answer) {
+  if (std::optional<Reply> before = Repeated(command.client_id(), job_id)) {
+    answer(*std::move(before));
+    return;
+  }
+  const absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
+  if (!job.ok()) return answer({.status = job.status()});
+  if (model::IsTerminal(static_cast<model::JobState>(job->state()))) {
+    return answer({.status = HasEnded(*job)});
+  }
+  command.set_asked_by(caller.name);
+  Put({.pool = job->pool(),
+       .job_id = job_id,
+       .command = std::move(command),
+       .deadline = caller.deadline,
+       .done = {}},
+      *job,
+      answer);
+}
+
+void CommandApi::Position(const std::string& job_id, const Caller& caller, const Answer& answer) {
+  const absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
+  if (!job.ok()) return answer({.status = job.status()});
+  // An ended job has no place, and nobody needs be asked.
+  if (model::IsTerminal(static_cast<model::JobState>(job->state()))) return answer({.job = *job});
+  Put({.pool = job->pool(),
+       .job_id = job_id,
+       .command = std::nullopt,
+       .deadline = caller.deadline,
+       .done = {}},
+      *job,
+      answer);
+}
+
+// ---- claims
+
+void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
+                             const Caller& caller,
+                             const Answer& answer) {
+  const auto wall = std::chrono::system_clock::now().time_since_epoch();
+  absl::StatusOr<ClaimRequest> read =
+      ReadClaim(request, std::chrono::duration_cast<Millis>(wall).count());
+  if (!read.ok()) return answer({.status = read.status()});
+  Claim claim{.pool = read->pool,
+              .job_id = read->command.submit_claim().job_id(),
+              .wants = [](const JobFact&) { return true; },
+              .until = caller.deadline,
+              .answer = answer};
+  if (read->wait > Millis(0)) {
+    claim.wants = IsDecided;
+    claim.until = std::min(claim.until, std::chrono::steady_clock::now() + read->wait);
+  }
+  absl::StatusOr<std::optional<JobFact>> known = facts_.Find(claim.job_id);
+  if (!known.ok()) return answer({.status = known.status()});
+  if (known->has_value()) return AwaitKnown(claim, **std::move(known));
+  if (!feed_.Holds(claim.pool)) return answer({.elsewhere = claim.pool});
+
+  const uint64_t waiter = feed_.Await(
+      claim.job_id, claim.until, claim.wants, [this, claim](std::optional<JobFact> job) {
+        if (job.has_value()) return claim.answer({.job = *std::move(job)});
+        workers_.Post([this, claim] { AnswerAsItIs(claim, /*repeated=*/false); });
+      });
+  read->command.set_asked_by(caller.name);
+  Errand errand{.pool = claim.pool,
+                .job_id = claim.job_id,
+                .command = std::move(read->command),
+                .deadline = caller.deadline,
+                .done = {}};
+  errand.done = [this, claim, waiter](const ErrandResult& result) {
+    // It is in the log: the waiter is told when it has been read back.
+    if (result.outcome == Outcome::kDone || !feed_.Forget(waiter)) return;
+    if (result.outcome != Outcome::kRepeated) return claim.answer(ToReply(claim.pool, result));
+    workers_.Post([this, claim] {
+      absl::StatusOr<JobFact> job = FindJob(facts_, claim.job_id);
+      if (!job.ok()) return claim.answer({.status = job.status()});
+      AwaitKnown(claim, *std::move(job));
+    });
+  };
+  desk_.Put(std::move(errand));
+}
+
+void CommandApi::AwaitKnown(const Claim& claim, JobFact job) {
+  if (claim.wants(job)) return claim.answer({.job = std::move(job), .repeated = true});
+  if (!feed_.Holds(claim.pool)) return claim.answer({.elsewhere = claim.pool});
+  const uint64_t waiter = feed_.Await(
+      claim.job_id, claim.until, claim.wants, [this, claim](std::optional<JobFact> fact) {
+        if (fact.has_value()) return claim.answer({.job = *std::move(fact), .repeated = true});
+        workers_.Post([this, claim] { AnswerAsItIs(claim, /*repeated=*/true); });
+      });
+  // It may have become as wanted before the waiter was there.
+  absl::StatusOr<JobFact> again = FindJob(facts_, claim.job_id);
+  if (again.ok() && !claim.wants(*again)) return;
+  if (!feed_.Forget(waiter)) return;
+  if (!again.ok()) return claim.answer({.status = again.status()});
+  claim.answer({.job = *std::move(again), .repeated = true});
+}
+
+void CommandApi::AnswerAsItIs(const Claim& claim, bool repeated) {
+  absl::StatusOr<std::optional<JobFact>> job = facts_.Find(claim.job_id);
+  if (!job.ok()) return claim.answer({.status = job.status()});
+  if (!job->has_value()) return claim.answer({.status = Late()});
+  claim.answer({.job = **std::move(job), .repeated = repeated});
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,91 @@
+// The calls of the queue's API that go through the loop of the replica that holds the pool:
+// commands, claims, and places in line.
+//
+// A call begins on a worker's thread (it reads Postgres), and is answered once, on any thread. When
+// another replica holds the pool, the answer says so (`elsewhere`), and nothing was done.
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/queue/v1/queue.pb.h"
+
+#include "libs/job_store/fact_store.h"
+#include "libs/rpc/worker_pool.h"
+#include "services/queue/adapters/command_desk.h"
+#include "services/queue/adapters/fact_feed.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::queue {
+
+struct Caller {
+  std::string name = {};
+  std::chrono::steady_clock::time_point deadline = {};
+  // By another replica, which found the pool to be ours.
+  bool forwarded = false;
+};
+
+struct Reply {
+  absl::Status status = {};
+  events::v1::JobFact job = {};
+  bool repeated = false;
+  int64_t position = 0;
+  // The pool, when it is not held here.
+  std::string elsewhere = {};
+};
+
+class CommandApi {
+ public:
+  using Answer = std::function<void(Reply)>;
+
+  // References must outlive the object, and what it has posted to `workers`.
+  CommandApi(job_store::FactStore& facts,
+             CommandDesk& desk,
+             FactFeed& feed,
+             rpc::WorkerPool& workers)
+      : facts_(facts), desk_(desk), feed_(feed), workers_(workers) {}
+
+  // `command`: all but who asks. REQUIRES: not a claim.
+  void Command(events::v1::CommandAccepted command,
+               const std::string& job_id,
+               const Caller& caller,
+               const Answer& answer);
+  void Position(const std::string& job_id, const Caller& caller, const Answer& answer);
+  void SubmitClaim(const v1::SubmitClaimRequest& request,
+                   const Caller& caller,
+                   const Answer& answer);
+
+ private:
+  // A claim that a call is about, until it is answered.
+  struct Claim {
+    std::string pool;
+    std::string job_id;
+    FactFeed::Wants wants;
+    FactFeed::TimePoint until;  // when it is answered as it is
+    Answer answer;
+  };
+
+  void Put(Errand errand, const events::v1::JobFact& job, const Answer& answer);
+  // The command of this client's id was accepted before: the answer to that. Nothing: it was not.
+  std::optional<Reply> Repeated(const std::string& client_id, const std::string& job_id);
+  // It exists: answered when it is as wanted, or its time is over.
+  void AwaitKnown(const Claim& claim, events::v1::JobFact job);
+  // Now, as it is.
+  void AnswerAsItIs(const Claim& claim, bool repeated);
+
+  job_store::FactStore& facts_;
+  CommandDesk& desk_;
+  FactFeed& feed_;
+  rpc::WorkerPool& workers_;
+};
+
+}  // namespace fluxqueue::queue

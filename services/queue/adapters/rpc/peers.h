@@ -1,0 +1,48 @@
+// The other replicas of the queue: who holds a pool, and how it is reached.
+//
+// The holder's address stands in the inbox row of the pool's partition. A replica shows the others
+// the certificate that it serves with, and believes theirs when `authority` signed it.
+//
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "fluxqueue/queue/v1/queue.grpc.pb.h"
+
+#include "libs/job_store/fact_store.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::queue {
+
+struct PeerOptions {
+  std::string own_address = {};  // a call is never handed on to it
+  // PEM files; no certificate: plain text.
+  std::string certificate = {};
+  std::string key = {};
+  std::string authority = {};
+};
+
+class Peers {
+ public:
+  // `facts` must outlive the object.
+  Peers(PeerOptions options, job_store::FactStore& facts)
+      : options_(std::move(options)), facts_(facts) {}
+
+  // Blocks. NotFound: there is no such pool. Unavailable: nobody who holds it can be reached now.
+  absl::StatusOr<std::shared_ptr<v1::Queue::Stub>> HolderOf(const std::string& pool);
+
+ private:
+  absl::StatusOr<std::shared_ptr<v1::Queue::Stub>> Connect(const std::string& address);
+
+  const PeerOptions options_;
+  job_store::FactStore& facts_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<v1::Queue::Stub>> stubs_;  // guarded by mutex_
+};
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,134 @@
+#include "services/queue/adapters/rpc/read_api.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/model/job_state.h"
+#include "libs/rpc/error_details.h"
+#include "services/queue/adapters/rpc/requests.h"
+#include "services/queue/domain/job_message.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+constexpr int32_t kPage = 100;
+constexpr int32_t kLargestPage = 1000;
+
+absl::StatusOr<job_store::FactFilter> ToFilter(const v1::ListJobsRequest& request) {
+  job_store::FactFilter filter{.pool = request.pool(),
+                               .queue = request.queue(),
+                               .space = request.namespace_(),
+                               .kind = request.kind(),
+                               .ended = request.ended()};
+  for (const int state : request.states()) {
+    if (!v1::State_IsValid(state) || state == v1::STATE_UNSPECIFIED) {
+      return rpc::InField(InvalidArgument("states: {} is no state of a job", state), "states");
+    }
+    filter.states.emplace_back(model::Name(static_cast<model::JobState>(state)));
+    filter.ended |= model::IsTerminal(static_cast<model::JobState>(state));
+  }
+  return filter;
+}
+
+v1::QueueInfo ToInfo(const job_store::QueueInfo& stored) {
+  v1::QueueInfo info;
+  info.set_pool(stored.pool);
+  info.set_queue(stored.queue);
+  info.set_strategy(stored.strategy);
+  info.set_priority(static_cast<int32_t>(stored.priority));
+  info.set_weight(static_cast<int32_t>(stored.weight));
+  info.set_depth(static_cast<uint32_t>(stored.depth));
+  *info.mutable_default_duration() = ToDuration(stored.default_duration_ms);
+  *info.mutable_max_duration() = ToDuration(stored.max_duration_ms);
+  info.set_exists(stored.exists);
+  for (const auto& [name, jobs] : stored.jobs) {
+    const auto state = model::ParseJobState(name);
+    if (!state.has_value()) continue;
+    v1::QueueInfo::Count* count = info.add_live();
+    count->set_state(static_cast<v1::State>(*state));
+    count->set_jobs(jobs);
+  }
+  return info;
+}
+
+v1::State ToState(const std::string& name) {
+  const auto state = model::ParseJobState(name);
+  return state.has_value() ? static_cast<v1::State>(*state) : v1::STATE_UNSPECIFIED;
+}
+
+}  // namespace
+
+absl::Status ReadApi::ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+  ASSIGN_OR_RETURN(const job_store::FactFilter filter, ToFilter(request));
+  if (request.page_size() < 0 || request.page_size() > kLargestPage) {
+    return rpc::InField(InvalidArgument("page_size: {}; allowed: 0 (which is {}) to {}",
+                                        request.page_size(),
+                                        kPage,
+                                        kLargestPage),
+                        "page_size");
+  }
+  const auto size = static_cast<size_t>(request.page_size() == 0 ? kPage : request.page_size());
+  // One more, to see whether there are any behind the page.
+  ASSIGN_OR_RETURN(std::vector<events::v1::JobFact> facts,
+                   facts_.Page(filter, request.page_token(), size + 1));
+  const bool more = facts.size() > size;
+  if (more) facts.pop_back();
+  for (const events::v1::JobFact& fact : facts) *response->add_jobs() = ToMessage(fact);
+  if (more) response->set_next_page_token(facts.back().job_id());
+  return absl::OkStatus();
+}
+
+absl::Status ReadApi::GetJob(const v1::GetJobRequest& request, v1::GetJobResponse* response) {
+  ASSIGN_OR_RETURN(const events::v1::JobFact fact, FindJob(facts_, request.job_id()));
+  *response->mutable_job() = ToMessage(fact);
+  const job_store::Job key{.id = fact.job_id(), .attempt = fact.attempt()};
+  ASSIGN_OR_RETURN(const std::vector<job_store::JobSlot> slots, jobs_.Slots(key));
+  for (const job_store::JobSlot& slot : slots) {
+    v1::GetJobResponse::Slot* shown = response->add_slots();
+    shown->set_slot(static_cast<uint32_t>(slot.slot));
+    shown->set_node(slot.node);
+    shown->set_released(slot.released);
+  }
+  ASSIGN_OR_RETURN(const std::vector<job_store::JobEvent> events, jobs_.Events(fact.job_id()));
+  for (const job_store::JobEvent& event : events) {
+    v1::GetJobResponse::Transition* shown = response->add_history();
+    shown->set_version(static_cast<uint64_t>(event.version));
+    *shown->mutable_time() = ToTimestamp(event.time_ms);
+    shown->set_state(ToState(event.state));
+    shown->set_attempt(static_cast<uint32_t>(event.attempt));
+    shown->set_reason(event.reason);
+    shown->set_message(event.message);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadApi::ListQueues(const v1::ListQueuesRequest& request,
+                                 v1::ListQueuesResponse* response) {
+  ASSIGN_OR_RETURN(const std::vector<job_store::QueueInfo> queues, jobs_.Queues(/*ended=*/false));
+  for (const job_store::QueueInfo& queue : queues) {
+    if (request.pool().empty() || request.pool() == queue.pool) {
+      *response->add_queues() = ToInfo(queue);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadApi::GetQueue(const v1::GetQueueRequest& request, v1::GetQueueResponse* response) {
+  if (request.queue().empty()) {
+    return rpc::InField(InvalidArgument("queue: name one; ListQueues has them"), "queue");
+  }
+  const std::string pool = PoolOf(request.pool());
+  ASSIGN_OR_RETURN(const std::vector<job_store::QueueInfo> queues, jobs_.Queues(/*ended=*/false));
+  for (const job_store::QueueInfo& queue : queues) {
+    if (queue.pool != pool || queue.queue != request.queue()) continue;
+    *response->mutable_queue() = ToInfo(queue);
+    return absl::OkStatus();
+  }
+  return MakeStatus(absl::StatusCode::kNotFound,
+                    "there is no queue {} in pool {}; ListQueues has those that are",
+                    request.queue(),
+                    pool);
+}
+
+}  // namespace fluxqueue::queue

@@ -1,0 +1,64 @@
+#include "services/queue/adapters/rpc/remote_stream.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/rpc/grpc_status.h"
+#include "services/queue/adapters/rpc/requests.h"
+#include "services/queue/adapters/rpc/unary_call.h"
+
+namespace fluxqueue::queue {
+
+std::shared_ptr<RemoteStream> RemoteStream::Start(const v1::WatchJobsRequest& request,
+                                                  const Caller& caller,
+                                                  Peers& peers,
+                                                  rpc::WorkerPool& workers,
+                                                  const std::stop_token& stop) {
+  std::shared_ptr<RemoteStream> stream(new RemoteStream(request));
+  stream->client_end_ = stream;
+  stream->context_.AddMetadata(kForwardedFor, rpc::MetadataText(caller.name));
+  stream->on_stop_.emplace(stop, [raw = stream.get()] { raw->context_.TryCancel(); });
+  workers.Post([stream, &peers] { stream->Call(peers); });
+  return stream;
+}
+
+void RemoteStream::Call(Peers& peers) {
+  auto holder = peers.HolderOf(PoolOf(request_.pool()));
+  if (!holder.ok()) return ToClient::Finish(rpc::ToGrpcStatus(holder.status()));
+  stub_ = *std::move(holder);
+  holder_end_ = client_end_;
+  stub_->async()->WatchJobs(&context_, &request_, this);
+  FromHolder::StartRead(&message_);
+  FromHolder::StartCall();
+}
+
+void RemoteStream::OnReadDone(bool ok) {
+  if (ok) ToClient::StartWrite(&message_);
+}
+
+void RemoteStream::OnWriteDone(bool ok) {
+  if (ok) {
+    FromHolder::StartRead(&message_);
+  } else {
+    context_.TryCancel();
+  }
+}
+
+void RemoteStream::OnCancel() {
+  // A call that has not begun yet ends as soon as it does.
+  context_.TryCancel();
+}
+
+void RemoteStream::OnDone(const grpc::Status& status) {
+  const std::shared_ptr<RemoteStream> last = std::move(holder_end_);
+  // Cancelled by us: for the client the stream has moved.
+  const bool cancelled = status.error_code() == grpc::StatusCode::CANCELLED;
+  ToClient::Finish(cancelled || status.ok()
+                       ? rpc::ToGrpcStatus(Unavailable("the stream was cut: watch again"))
+                       : status);
+}
+
+void RemoteStream::OnDone() {
+  on_stop_.reset();
+  const std::shared_ptr<RemoteStream> last = std::move(client_end_);
+}
+
+}  // namespace fluxqueue::queue

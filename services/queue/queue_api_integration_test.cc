@@ -1,0 +1,618 @@
+// The queue's API over a real Kafka and a real Postgres: two replicas of the queue, as the app
+// wires them, and a matcher, over a small pool. There is no cluster; nodes are said here.
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fluxqueue/queue/v1/queue.grpc.pb.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/delivery/partition_loop.h"
+#include "libs/delivery/prepare.h"
+#include "libs/delivery/wire.h"
+#include "libs/kafka/producer.h"
+#include "libs/matcher_core/test_messages.h"
+#include "libs/metrics/metrics.h"
+#include "libs/postgres/migrations.h"
+#include "libs/queue_core/testing_story.h"
+#include "libs/rpc/server.h"
+#include "libs/testing/mini_kafka.h"
+#include "libs/testing/mini_postgres.h"
+#include "services/matcher/adapters/pool_handler.h"
+#include "services/queue/adapters/pool_handler.h"
+#include "services/queue/adapters/rpc/queue_service.h"
+
+#include "binder_migrations.h"
+#include "matcher_migrations.h"
+#include "queue_migrations.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kPool[] = "main";
+constexpr int kPartition = 3;
+constexpr std::chrono::seconds kDeadline{30};
+
+int FreePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  CHECK(::bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0, "bind");
+  CHECK(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0, "getsockname");
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+struct NobodyLooks final : JobObserver {
+  void Changed(std::vector<JobSeen>) override {}
+  void PoolsGained() override {}
+  std::vector<std::string> Waiting() override { return {}; }
+  void Moved(const std::vector<std::pair<std::string, int64_t>>&) override {}
+};
+
+// One replica of the queue.
+class Replica {
+ public:
+  Replica(const delivery::LoopOptions& options, const Clock& clock)
+      : port_(FreePort()),
+        metrics_(registry_),
+        desk_([this] { loop_->Wake(); }),
+        handler_(observer_, feed_, desk_, metrics_, clock) {
+    delivery::LoopOptions own = options;
+    own.address = fmt::format("127.0.0.1:{}", port_);
+    loop_ = std::make_unique<delivery::PartitionLoop>(
+        delivery::PartitionLoop::Options{own, own.topics.pool, {&migrations::queue()}},
+        handler_,
+        clock);
+    service_ = std::make_unique<QueueService>(
+        own.postgres, PeerOptions{.own_address = own.address}, desk_, feed_);
+    server_ = std::make_unique<rpc::Server>(
+        rpc::ServerConfig{.port = port_, .drain = Millis(200)},
+        std::vector<rpc::ServedService>{
+            rpc::Serve<v1::Queue>(*service_, [this] { service_->Drain(); })},
+        [this] { return loop_->Ready(); },
+        registry_);
+    const absl::Status started = server_->Start();
+    CHECK(started.ok(), "{}", Message(started));
+    stub_ =
+        v1::Queue::NewStub(grpc::CreateChannel(own.address, grpc::InsecureChannelCredentials()));
+    thread_ = std::jthread([this](std::stop_token stop) { (void)loop_->Run(stop); });
+  }
+  ~Replica() {
+    server_->Stop();
+    thread_ = {};
+  }
+
+  v1::Queue::Stub& stub() { return *stub_; }
+  bool Holds() { return feed_.Holds(kPool); }
+
+ private:
+  const int port_;
+  metrics::Registry registry_;
+  QueueMetrics metrics_;
+  NobodyLooks observer_;
+  FactFeed feed_;
+  CommandDesk desk_;
+  PoolHandler handler_;
+  std::unique_ptr<delivery::PartitionLoop> loop_;
+  std::unique_ptr<QueueService> service_;
+  std::unique_ptr<rpc::Server> server_;
+  std::unique_ptr<v1::Queue::Stub> stub_;
+  std::jthread thread_;
+};
+
+// Two nodes of 4 cores.
+class Stack {
+ public:
+  Stack() : db_({.dsn = postgres_.dsn(), .application = "test", .schema = "public"}) {
+    CHECK(postgres::Migrate(db_, "binder", {&migrations::binder()}).ok(), "binder");
+    Prepare("queue", migrations::queue());
+    Prepare("matcher", migrations::matcher());
+    auto producer = kafka::Producer::Create(kafka_.bootstrap(), "test", [](uint64_t) {});
+    CHECK(producer.ok(), "{}", Message(producer.status()));
+    producer_ = *std::move(producer);
+    Say("admission/watch", queue_core::PoolConfig(5));
+    events::v1::Envelope queue = queue_core::QueueMade("default");
+    queue.mutable_queue_configured()->set_max_duration_ms(3'600'000);
+    queue.mutable_queue_configured()->set_default_duration_ms(600'000);
+    Say("admission/watch", queue);
+    for (const char* node : {"n1", "n2"}) {
+      Say("cleanup/watch", matcher_core::Upserted(matcher_core::MakeNode(node, 4000)));
+    }
+    Say("cleanup/watch", matcher_core::Synced());
+    matcher_loop_ = std::make_unique<delivery::PartitionLoop>(
+        delivery::PartitionLoop::Options{Options("matcher", "matcher-1"), "fluxqueue.pool"},
+        matcher_handler_,
+        clock_);
+    matcher_ = std::jthread([this](std::stop_token stop) { (void)matcher_loop_->Run(stop); });
+    first_ = MakeReplica("queue-1");
+    WaitFor([&] { return first_->Holds(); }, "the first replica to hold the pool");
+  }
+
+  std::unique_ptr<Replica> MakeReplica(const std::string& instance) {
+    return std::make_unique<Replica>(Options("queue", instance), clock_);
+  }
+  Replica& first() { return *first_; }
+  void Kill() { first_.reset(); }
+
+  void Say(const std::string& stream, events::v1::Envelope message) {
+    message.set_pool(kPool);
+    message.set_stream(stream);
+    message.set_sequence(++sequences_[stream]);
+    const delivery::WireRecord record = delivery::MakeRecord(message, kPartition);
+    absl::Status status = producer_->Produce(
+        "fluxqueue.pool", kPartition, record.key, record.value, record.headers, 1);
+    if (status.ok()) status = producer_->Flush(Millis(10'000));
+    CHECK(status.ok(), "{}", Message(status));
+  }
+
+  static void WaitFor(const std::function<bool()>& condition, const std::string& what) {
+    const auto end = std::chrono::steady_clock::now() + kDeadline;
+    while (!condition()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "waited for " << what;
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+
+  int64_t Number(const std::string& sql) {
+    int64_t value = -1;
+    const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
+      value = tx.exec(sql)[0][0].as<int64_t>();
+      return absl::OkStatus();
+    });
+    CHECK(status.ok(), "{}: {}", sql, Message(status));
+    return value;
+  }
+
+ private:
+  delivery::LoopOptions Options(const std::string& service, const std::string& instance) {
+    return {.service = service,
+            .instance = instance,
+            .bootstrap = kafka_.bootstrap(),
+            .topics = {},
+            .postgres = {.dsn = postgres_.dsn(), .application = service, .schema = service},
+            .session_timeout = Millis{1500}};
+  }
+  void Prepare(const std::string& service, const postgres::MigrationSet& set) {
+    const absl::Status status =
+        delivery::Prepare(Options(service, "test"), {&set}, [](const absl::Status&) {}, {});
+    CHECK(status.ok(), "{}", Message(status));
+  }
+
+  testing::MiniKafka kafka_;
+  testing::MiniPostgres postgres_;
+  postgres::Connection db_;
+  RealClock clock_;
+  std::unique_ptr<kafka::Producer> producer_;
+  std::map<std::string, uint64_t> sequences_;
+  metrics::Registry registry_;
+  matcher::MatcherMetrics matcher_metrics_{registry_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_};
+  std::unique_ptr<delivery::PartitionLoop> matcher_loop_;
+  std::jthread matcher_;
+  std::unique_ptr<Replica> first_;
+};
+
+class QueueApiTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { stack_ = std::make_unique<Stack>(); }
+  static void TearDownTestSuite() { stack_.reset(); }
+
+  // Every claim of the test is gone when it ends.
+  void TearDown() override {
+    for (const std::string& id : claims_) Cancel(id);
+    Stack::WaitFor([] { return Live() == 0; }, "no live job");
+  }
+  static int64_t Live() { return stack_->Number("SELECT count(*) FROM queue.jobs WHERE live"); }
+
+  template <typename Request, typename Response>
+  static grpc::Status Call(grpc::Status (v1::Queue::Stub::*method)(grpc::ClientContext*,
+                                                                   const Request&,
+                                                                   Response*),
+                           const Request& request,
+                           Response* response,
+                           v1::Queue::Stub& stub = stack_->first().stub()) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    return (stub.*method)(&context, request, response);
+  }
+
+  static v1::SubmitClaimRequest ClaimRequest(const std::string& client_id,
+                                             uint32_t slots,
+                                             int64_t cpu) {
+    v1::SubmitClaimRequest request;
+    request.set_client_id(client_id);
+    request.set_pool(kPool);
+    request.set_jobspec(matcher_core::JobspecText(slots, cpu));
+    request.set_owner("ann");
+    request.mutable_wait()->set_seconds(20);
+    return request;
+  }
+  v1::SubmitClaimResponse Claim(const v1::SubmitClaimRequest& request,
+                                v1::Queue::Stub& stub = stack_->first().stub()) {
+    v1::SubmitClaimResponse response;
+    const grpc::Status status = Call(&v1::Queue::Stub::SubmitClaim, request, &response, stub);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    if (status.ok()) claims_.push_back(response.job().id());
+    return response;
+  }
+  v1::SubmitClaimResponse Claim(const std::string& client_id, uint32_t slots, int64_t cpu) {
+    return Claim(ClaimRequest(client_id, slots, cpu));
+  }
+  static grpc::Status Cancel(const std::string& job_id, const std::string& client_id = "") {
+    v1::CancelJobRequest request;
+    request.set_job_id(job_id);
+    request.set_client_id(client_id);
+    v1::CancelJobResponse response;
+    return Call(&v1::Queue::Stub::CancelJob, request, &response);
+  }
+  static v1::GetJobResponse Get(const std::string& job_id) {
+    v1::GetJobRequest request;
+    request.set_job_id(job_id);
+    v1::GetJobResponse response;
+    const grpc::Status status = Call(&v1::Queue::Stub::GetJob, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+  static void ExpectState(const std::string& job_id, v1::State state) {
+    v1::State is = v1::STATE_UNSPECIFIED;
+    Stack::WaitFor([&] { return (is = Get(job_id).job().state()) == state; },
+                   fmt::format("job {} in state {}", job_id, v1::State_Name(state)));
+    EXPECT_EQ(is, state);
+  }
+  static std::string FieldOf(const grpc::Status& status) {
+    google::rpc::Status details;
+    google::rpc::BadRequest bad;
+    if (!details.ParseFromString(status.error_details())) return "";
+    for (const auto& detail : details.details()) {
+      if (detail.UnpackTo(&bad) && bad.field_violations_size() > 0) {
+        return bad.field_violations(0).field();
+      }
+    }
+    return "";
+  }
+
+  static inline std::unique_ptr<Stack> stack_;
+  std::vector<std::string> claims_;
+};
+
+TEST_F(QueueApiTest, AClaimHoldsNodesUntilItIsCancelled) {
+  const v1::SubmitClaimResponse all = Claim("all", 2, 3000);
+  EXPECT_EQ(all.job().state(), v1::STATE_RUNNING);
+  EXPECT_EQ(all.job().kind(), "Claim");
+  EXPECT_EQ(all.job().name(), "claim-" + all.job().id().substr(0, 8));
+  EXPECT_EQ(all.job().owner(), "ann");
+  EXPECT_EQ(all.job().duration().seconds(), 600);  // the queue's default
+  EXPECT_FALSE(all.repeated());
+
+  const v1::GetJobResponse held = Get(all.job().id());
+  ASSERT_THAT(held.slots(), SizeIs(2));
+  EXPECT_NE(held.slots(0).node(), held.slots(1).node());
+  std::vector<v1::State> states;
+  for (const auto& transition : held.history()) states.push_back(transition.state());
+  EXPECT_THAT(states, ElementsAre(v1::STATE_PENDING, v1::STATE_ALLOCATED, v1::STATE_RUNNING));
+
+  const v1::SubmitClaimResponse more = Claim("more", 1, 2000);
+  EXPECT_EQ(more.job().state(), v1::STATE_PENDING);
+  EXPECT_EQ(more.job().reason(), "Busy");
+  v1::PositionRequest where;
+  where.set_job_id(more.job().id());
+  v1::PositionResponse place;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::Position, where, &place).ok());
+  EXPECT_EQ(place.position(), 1);
+  EXPECT_FALSE(place.has_expected_start());
+  EXPECT_EQ(place.job().id(), more.job().id());
+
+  ASSERT_TRUE(Cancel(all.job().id()).ok());
+  ExpectState(all.job().id(), v1::STATE_CANCELLED);
+  EXPECT_THAT(Get(all.job().id()).job().message(), HasSubstr("cancelled by ipv4:127.0.0.1"));
+  ExpectState(more.job().id(), v1::STATE_RUNNING);
+}
+
+TEST_F(QueueApiTest, AClaimEndsWhenItsTimeIsOver) {
+  v1::SubmitClaimRequest request = ClaimRequest("short", 1, 1000);
+  request.mutable_duration()->set_nanos(300'000'000);
+  request.set_name("brief");
+  const v1::SubmitClaimResponse claim = Claim(request);
+  EXPECT_EQ(claim.job().state(), v1::STATE_RUNNING);
+  EXPECT_EQ(claim.job().name(), "brief");
+  ExpectState(claim.job().id(), v1::STATE_SUCCEEDED);
+  EXPECT_EQ(Get(claim.job().id()).job().reason(), "Expired");
+  // What it held is free again, and still told.
+  EXPECT_THAT(Get(claim.job().id()).slots(), SizeIs(1));
+  EXPECT_TRUE(Get(claim.job().id()).slots(0).released());
+}
+
+TEST_F(QueueApiTest, TheSameClientIdIsTheSameClaim) {
+  const v1::SubmitClaimResponse first = Claim("once", 1, 1000);
+  // In whatever way it is asked for the second time.
+  const v1::SubmitClaimResponse second = Claim("once", 2, 500);
+  EXPECT_TRUE(second.repeated());
+  EXPECT_EQ(second.job().id(), first.job().id());
+  EXPECT_EQ(second.job().slots(), 1u);
+  ASSERT_TRUE(Cancel(first.job().id()).ok());
+  ExpectState(first.job().id(), v1::STATE_CANCELLED);
+  const v1::SubmitClaimResponse third = Claim("once", 1, 1000);
+  EXPECT_TRUE(third.repeated());
+  EXPECT_EQ(third.job().state(), v1::STATE_CANCELLED);
+  EXPECT_EQ(
+      stack_->Number("SELECT count(*) FROM queue.jobs WHERE job_id = '" + first.job().id() + "'"),
+      1);
+}
+
+TEST_F(QueueApiTest, ManyAtOnceWithTheSameClientIdAreOneJob) {
+  std::vector<std::jthread> threads;
+  std::mutex mutex;
+  std::set<std::string> ids;
+  int fresh = 0;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] {
+      v1::SubmitClaimResponse response;
+      const grpc::Status status =
+          Call(&v1::Queue::Stub::SubmitClaim, ClaimRequest("crowd", 1, 1000), &response);
+      const std::lock_guard lock(mutex);
+      EXPECT_TRUE(status.ok()) << status.error_message();
+      ids.insert(response.job().id());
+      fresh += response.repeated() ? 0 : 1;
+    });
+  }
+  threads.clear();
+  ASSERT_THAT(ids, SizeIs(1));
+  EXPECT_GE(fresh, 1);
+  claims_.push_back(*ids.begin());
+  EXPECT_EQ(Get(*ids.begin()).history_size(), 3);
+}
+
+TEST_F(QueueApiTest, PriorityHoldAndRelease) {
+  const std::string all = Claim("full", 2, 4000).job().id();
+  const std::string waits = Claim("waits", 1, 1000).job().id();
+
+  v1::SetPriorityRequest priority;
+  priority.set_job_id(waits);
+  priority.set_priority(7);
+  priority.set_client_id("raise");
+  v1::SetPriorityResponse raised;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::SetPriority, priority, &raised).ok());
+  EXPECT_EQ(raised.job().id(), waits);
+  EXPECT_FALSE(raised.repeated());
+  Stack::WaitFor([&] { return Get(waits).job().priority() == 7; }, "priority 7");
+
+  priority.set_client_id("lower");
+  priority.set_priority(-3);
+  ASSERT_TRUE(Call(&v1::Queue::Stub::SetPriority, priority, &raised).ok());
+  Stack::WaitFor([&] { return Get(waits).job().priority() == -3; }, "priority -3");
+  // The answer to the first was lost, say: repeated, it does not undo the second.
+  priority.set_client_id("raise");
+  priority.set_priority(7);
+  ASSERT_TRUE(Call(&v1::Queue::Stub::SetPriority, priority, &raised).ok());
+  EXPECT_TRUE(raised.repeated());
+  EXPECT_EQ(raised.job().priority(), -3);
+  // For another job it is a mistake.
+  priority.set_job_id(all);
+  const grpc::Status mistaken = Call(&v1::Queue::Stub::SetPriority, priority, &raised);
+  EXPECT_EQ(mistaken.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+
+  v1::HoldRequest hold;
+  hold.set_job_id(waits);
+  v1::HoldResponse held;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::Hold, hold, &held).ok());
+  Stack::WaitFor([&] { return Get(waits).job().reason() == "Held"; }, "it to be held");
+  ASSERT_TRUE(Cancel(all).ok());
+  ExpectState(all, v1::STATE_CANCELLED);
+  v1::PositionRequest where;
+  where.set_job_id(waits);
+  v1::PositionResponse place;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::Position, where, &place).ok());
+  EXPECT_EQ(place.position(), 0);
+  EXPECT_EQ(place.job().state(), v1::STATE_PENDING);
+
+  v1::ReleaseRequest release;
+  release.set_job_id(waits);
+  v1::ReleaseResponse released;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::Release, release, &released).ok());
+  EXPECT_EQ(released.job().reason(), "Held");  // as it was when the command was accepted
+  ExpectState(waits, v1::STATE_RUNNING);
+}
+
+TEST_F(QueueApiTest, ListsByPage) {
+  std::set<std::string> made;
+  for (int i = 0; i < 5; ++i) made.insert(Claim(fmt::format("page-{}", i), 1, 100).job().id());
+  v1::ListJobsRequest request;
+  request.set_pool(kPool);
+  request.set_kind("Claim");
+  request.set_page_size(2);
+  std::vector<std::string> listed;
+  std::vector<int> sizes;
+  do {
+    v1::ListJobsResponse response;
+    ASSERT_TRUE(Call(&v1::Queue::Stub::ListJobs, request, &response).ok());
+    for (const v1::Job& job : response.jobs()) listed.push_back(job.id());
+    sizes.push_back(response.jobs_size());
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_THAT(sizes, ElementsAre(2, 2, 1));
+  EXPECT_THAT(listed, ::testing::ElementsAreArray(made));
+
+  const auto count = [&](const std::function<void(v1::ListJobsRequest&)>& filter) {
+    v1::ListJobsRequest filtered;
+    filter(filtered);
+    v1::ListJobsResponse response;
+    EXPECT_TRUE(Call(&v1::Queue::Stub::ListJobs, filtered, &response).ok());
+    return response.jobs_size();
+  };
+  EXPECT_EQ(count([](auto& r) { r.set_pool("nowhere"); }), 0);
+  EXPECT_EQ(count([](auto& r) { r.set_queue("nowhere"); }), 0);
+  EXPECT_EQ(count([](auto& r) { r.set_namespace_("team"); }), 0);
+  EXPECT_EQ(count([](auto& r) { r.set_kind("Job"); }), 0);
+  EXPECT_EQ(count([](auto& r) { r.add_states(v1::STATE_RUNNING); }), 5);
+  EXPECT_EQ(count([](auto& r) { r.add_states(v1::STATE_PENDING); }), 0);
+  EXPECT_GT(count([](auto& r) { r.add_states(v1::STATE_CANCELLED); }), 0);
+  EXPECT_GT(count([](auto& r) { r.set_ended(true); }), 5);
+}
+
+TEST_F(QueueApiTest, Queues) {
+  Claim("counted", 1, 100);
+  v1::ListQueuesResponse all;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::ListQueues, {}, &all).ok());
+  ASSERT_THAT(all.queues(), SizeIs(1));
+  v1::GetQueueRequest request;
+  request.set_pool(kPool);
+  request.set_queue("default");
+  v1::GetQueueResponse one;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::GetQueue, request, &one).ok());
+  EXPECT_EQ(one.queue().strategy(), "fcfs");
+  EXPECT_TRUE(one.queue().exists());
+  EXPECT_EQ(one.queue().max_duration().seconds(), 3600);
+  ASSERT_THAT(one.queue().live(), SizeIs(1));
+  EXPECT_EQ(one.queue().live(0).state(), v1::STATE_RUNNING);
+  EXPECT_EQ(one.queue().live(0).jobs(), 1);
+  request.set_queue("nowhere");
+  EXPECT_EQ(Call(&v1::Queue::Stub::GetQueue, request, &one).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(QueueApiTest, WatchersSeeWhatIsThereAndWhatBecomesOfIt) {
+  const std::string there = Claim("there", 1, 100).job().id();
+  v1::WatchJobsRequest request;
+  request.set_pool(kPool);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  const auto reader = stack_->first().stub().WatchJobs(&context, request);
+  v1::WatchJobsResponse said;
+  ASSERT_TRUE(reader->Read(&said));
+  EXPECT_EQ(said.job().id(), there);
+  EXPECT_EQ(said.job().state(), v1::STATE_RUNNING);
+  ASSERT_TRUE(reader->Read(&said));
+  EXPECT_TRUE(said.listed());
+  const std::string later = Claim("later", 1, 100).job().id();
+  for (const v1::State state : {v1::STATE_PENDING, v1::STATE_ALLOCATED, v1::STATE_RUNNING}) {
+    ASSERT_TRUE(reader->Read(&said));
+    EXPECT_EQ(said.job().id(), later);
+    EXPECT_EQ(said.job().state(), state);
+  }
+  ASSERT_TRUE(Cancel(there).ok());
+  ASSERT_TRUE(reader->Read(&said));
+  EXPECT_EQ(said.job().id(), there);
+  EXPECT_EQ(said.job().state(), v1::STATE_CANCELLED);
+  context.TryCancel();
+  EXPECT_FALSE(reader->Read(&said));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+
+  request.set_pool("nowhere");
+  grpc::ClientContext other;
+  const auto nowhere = stack_->first().stub().WatchJobs(&other, request);
+  EXPECT_FALSE(nowhere->Read(&said));
+  EXPECT_EQ(nowhere->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(QueueApiTest, SaysWhatIsWrong) {
+  v1::GetJobRequest get;
+  v1::GetJobResponse got;
+  get.set_job_id("nobody");
+  grpc::Status status = Call(&v1::Queue::Stub::GetJob, get, &got);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("there is no job nobody"));
+  EXPECT_EQ(Cancel("nobody").error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(FieldOf(Cancel("")), "job_id");
+
+  const auto refused = [&](const std::function<void(v1::SubmitClaimRequest&)>& change) {
+    v1::SubmitClaimRequest request = ClaimRequest("bad", 1, 1000);
+    change(request);
+    v1::SubmitClaimResponse response;
+    status = Call(&v1::Queue::Stub::SubmitClaim, request, &response);
+    return status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ? FieldOf(status) : "";
+  };
+  EXPECT_EQ(refused([](auto& r) { r.clear_client_id(); }), "client_id");
+  EXPECT_EQ(refused([](auto& r) { r.set_client_id(std::string(257, 'x')); }), "client_id");
+  EXPECT_EQ(refused([](auto& r) { r.set_owner(std::string("a\0b", 3)); }), "owner");
+  EXPECT_EQ(refused([](auto& r) { r.set_jobspec("{"); }), "jobspec");
+  EXPECT_EQ(refused([](auto& r) { r.mutable_duration()->set_seconds(-1); }), "duration");
+  EXPECT_EQ(refused([](auto& r) { r.mutable_duration()->set_seconds(7200); }), "duration");
+  EXPECT_THAT(status.error_message(), HasSubstr("allowed: up to 3600 s"));
+  EXPECT_EQ(refused([](auto& r) { r.mutable_duration(); }), "duration");  // 0: unlimited
+  refused([](auto& r) { r.set_pool("nowhere"); });
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND) << status.error_message();
+
+  const std::string ended = Claim("ended", 1, 100).job().id();
+  ASSERT_TRUE(Cancel(ended, "first").ok());
+  ExpectState(ended, v1::STATE_CANCELLED);
+  status = Cancel(ended);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr("has ended (Cancelled)"));
+  // But the call that did it can be repeated.
+  EXPECT_TRUE(Cancel(ended, "first").ok());
+}
+
+TEST_F(QueueApiTest, RejectedAndUnknownQueuesAreAnswers) {
+  v1::SubmitClaimRequest request = ClaimRequest("large", 1, 64'000);
+  const v1::SubmitClaimResponse large = Claim(request);
+  EXPECT_EQ(large.job().state(), v1::STATE_PENDING);
+  EXPECT_EQ(large.job().reason(), "Unsatisfiable");
+  request = ClaimRequest("astray", 1, 100);
+  request.set_queue("nowhere");
+  const v1::SubmitClaimResponse astray = Claim(request);
+  EXPECT_EQ(astray.job().state(), v1::STATE_SUBMITTED);
+  EXPECT_EQ(astray.job().reason(), "NoQueue");
+}
+
+TEST_F(QueueApiTest, AnyReplicaAnswers) {
+  std::unique_ptr<Replica> second = stack_->MakeReplica("queue-2");
+  // The group gives half of the partitions away; which, it decides.
+  Stack::WaitFor(
+      [] { return stack_->Number("SELECT count(DISTINCT holder) FROM queue.inbox") == 2; },
+      "both to hold something");
+  Stack::WaitFor([&] { return stack_->first().Holds() != second->Holds(); }, "one holder");
+  Replica& other = stack_->first().Holds() ? *second : stack_->first();
+
+  v1::WatchJobsRequest watch;
+  watch.set_pool(kPool);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  const auto reader = other.stub().WatchJobs(&context, watch);
+  v1::WatchJobsResponse said;
+  ASSERT_TRUE(reader->Read(&said));
+  EXPECT_TRUE(said.listed());
+
+  const v1::SubmitClaimResponse claim = Claim(ClaimRequest("afar", 1, 100), other.stub());
+  EXPECT_EQ(claim.job().state(), v1::STATE_RUNNING);
+  ASSERT_TRUE(reader->Read(&said));
+  EXPECT_EQ(said.job().id(), claim.job().id());
+
+  v1::PositionRequest where;
+  where.set_job_id(claim.job().id());
+  v1::PositionResponse place;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::Position, where, &place, other.stub()).ok());
+  v1::CancelJobRequest cancel;
+  cancel.set_job_id(claim.job().id());
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(Call(&v1::Queue::Stub::CancelJob, cancel, &cancelled, other.stub()).ok());
+  ExpectState(claim.job().id(), v1::STATE_CANCELLED);
+  EXPECT_THAT(Get(claim.job().id()).job().message(), HasSubstr("cancelled by ipv4:127.0.0.1"));
+
+  // When one goes, the other takes its pools, and answers itself.
+  second.reset();
+  Stack::WaitFor([] { return stack_->first().Holds(); }, "the first to hold the pool again");
+  EXPECT_EQ(Claim("after", 1, 100).job().state(), v1::STATE_RUNNING);
+}
+
+}  // namespace
+}  // namespace fluxqueue::queue
