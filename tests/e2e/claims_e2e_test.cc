@@ -36,7 +36,23 @@ std::string Jobspec(int slots, int cpu_milli) {
 
 class ClaimsTest : public SystemTest {
  protected:
-  static void SetUpTestSuite() { StartSystem({.nodes = kNodes}); }
+  // Ready is who can work; a pool is there when the queue has read of it, and its nodes when the
+  // matcher has.
+  static void SetUpTestSuite() {
+    StartSystem({.nodes = kNodes});
+    if (system_ == nullptr) return;
+    const auto known = [](const std::string& what, int count) {
+      const auto rows = system_->QueryOne("SELECT count(*) FROM " + what);
+      return rows.ok() && *rows == std::to_string(count);
+    };
+    const absl::Status settled = system_->WaitFor(
+        [&] {
+          return known("queue.pools", 1) && known("matcher.graph_nodes WHERE present", kNodes);
+        },
+        30s,
+        [] { return "the pool or its nodes are not known"; });
+    ASSERT_TRUE(settled.ok()) << Message(settled);
+  }
 
   static std::unique_ptr<v1::Queue::Stub> Connect() {
     int http = 0;
