@@ -25,9 +25,12 @@ constexpr Statement kPage{
 constexpr Statement kFind{"fact_store_find", "SELECT row FROM queue.jobs WHERE job_id = $1"};
 constexpr Statement kAccepted{"fact_store_accepted",
                               "SELECT job_id FROM queue.commands WHERE client_id = $1"};
-constexpr Statement kHolder{"fact_store_holder",
-                            "SELECT i.holder, i.address FROM queue.pools p "
-                            "JOIN queue.inbox i USING (partition) WHERE p.pool = $1"};
+constexpr Statement kQueueHolder{"fact_store_queue_holder",
+                                 "SELECT i.holder, i.address FROM queue.pools p "
+                                 "JOIN queue.inbox i USING (partition) WHERE p.pool = $1"};
+constexpr Statement kMatcherHolder{"fact_store_matcher_holder",
+                                   "SELECT i.holder, i.address FROM matcher.pools p "
+                                   "JOIN matcher.inbox i USING (partition) WHERE p.pool = $1"};
 
 absl::StatusOr<JobFact> ReadFact(const pqxx::field& field) {
   queue::v1::JobRow row;
@@ -90,11 +93,13 @@ absl::StatusOr<std::optional<std::string>> FactStore::Accepted(const std::string
   return job_id;
 }
 
-absl::StatusOr<std::optional<Holder>> FactStore::HolderOf(const std::string& pool) {
+absl::StatusOr<std::optional<Holder>> FactStore::HolderOf(const std::string& pool,
+                                                          Service service) {
+  const Statement& statement = service == Service::kQueue ? kQueueHolder : kMatcherHolder;
   std::optional<Holder> holder;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
     holder.reset();
-    for (const pqxx::row& row : Exec(tx, kHolder, pool)) {
+    for (const pqxx::row& row : Exec(tx, statement, pool)) {
       holder = Holder{row[0].as<std::string>(), row[1].as<std::string>()};
     }
     return absl::OkStatus();

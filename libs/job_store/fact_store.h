@@ -25,7 +25,10 @@ struct FactFilter {
   bool ended = false;  // also those that have
 };
 
-// A replica of the queue.
+// Those whose replicas share the pools.
+enum class Service { kQueue, kMatcher };
+
+// A replica.
 struct Holder {
   std::string instance{};
   std::string address{};  // where it answers; empty: nowhere
@@ -44,8 +47,8 @@ class FactStore {
   absl::StatusOr<std::optional<events::v1::JobFact>> Find(const std::string& job_id);
   // The job that a command of this client id was about; nothing: none was accepted.
   absl::StatusOr<std::optional<std::string>> Accepted(const std::string& client_id);
-  // Nothing: there is no such pool.
-  absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool);
+  // Nothing: the service knows no such pool.
+  absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool, Service service);
 
  private:
   postgres::Pool connections_;

@@ -126,7 +126,7 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
     case Envelope::kInventorySynced:
       return say_inventory(HandleSynced());
     case Envelope::kCycleRequested: {
-      ASSIGN_OR_RETURN(auto answer, HandleCycle(message.cycle_requested()));
+      ASSIGN_OR_RETURN(auto answer, HandleCycle(message.cycle_requested(), now));
       if (answer) *say()->mutable_cycle_answered() = *std::move(answer);
       return absl::OkStatus();
     }
@@ -286,7 +286,7 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
 // ---- cycle
 
 absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(
-    const CycleRequested& request) {
+    const CycleRequested& request, Millis now) {
   if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
   if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
   CycleAnswered answer;
@@ -302,6 +302,9 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(
     if (request.stop_at_first_blocked() && outcome->kind() == Outcome::KIND_BUSY) break;
   }
   state_.set_last_cycle_id(request.cycle_id());
+  if (state_.beginning_ms() == 0) {
+    state_.set_beginning_ms((now - std::chrono::seconds(request.now_s())).count());
+  }
   last_answer_ = answer.SerializeAsString();
   batch_->answers[request.cycle_id()] = last_answer_;
   return answer;

@@ -85,6 +85,9 @@ class MatcherCore {
   graph::EngineKind engine_kind() const;
   const std::string& pool() const { return pool_; }
   bool synced() const { return state_.synced(); }
+  // Of the pool's time, since the Unix epoch; 0: no cycle has said it yet.
+  Millis beginning() const { return Millis(state_.beginning_ms()); }
+  const events::v1::PoolConfigured& config() const { return state_.config(); }
   size_t jobs() const { return specs_.size(); }
 
  private:
@@ -120,7 +123,7 @@ class MatcherCore {
   std::optional<events::v1::InventoryChanged> HandleNodeGone(const events::v1::NodeGone& gone);
   std::optional<events::v1::InventoryChanged> HandleSynced();
   absl::StatusOr<std::optional<events::v1::CycleAnswered>> HandleCycle(
-      const events::v1::CycleRequested& request);
+      const events::v1::CycleRequested& request, Millis now);
   absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request);
 
   static Spec MakeSpec(uint32_t revision, uint32_t slots, std::string text);

@@ -1,5 +1,7 @@
 #include "libs/rpc/server_config.h"
 
+#include <fmt/format.h>
+
 #include "libs/base/status_macros.h"
 
 namespace fluxqueue::rpc {
@@ -24,6 +26,12 @@ config::Section Describe(ServerConfig::Tls* tls) {
 }
 
 }  // namespace
+
+std::string ServerConfig::Address() const {
+  if (port <= 0) return "";
+  const bool v6 = address.find(':') != std::string::npos;
+  return fmt::format("{}:{}", v6 ? "[" + address + "]" : address, port);
+}
 
 config::Section Describe(ServerConfig* config) {
   return config::Section()

@@ -31,6 +31,8 @@ struct ServerConfig {
 
   // A listener is asked for, never a default: nothing stands open that nobody knows of.
   bool enabled() const { return port != kNoPort; }
+  // "host:port", if the port is known before it is served on; else empty.
+  std::string Address() const;
 
   std::string address = "127.0.0.1";
   int port = kNoPort;

@@ -4,9 +4,15 @@ namespace fluxqueue::matcher {
 
 using namespace std::chrono_literals;
 
+std::string MatcherConfig::Address() const {
+  return advertise.empty() ? rpc.grpc.Address() : advertise;
+}
+
 config::Section Describe(MatcherConfig* config) {
   fluxion::EngineOptions& engines = config->engines;
   return Describe(&config->rpc)
+      .Text("advertise", &config->advertise)
+      .Path("peer_ca", &config->peer_ca)
       .Nested("fluxion",
               config::Section()
                   .Path("library", &engines.library)

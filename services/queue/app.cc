@@ -26,7 +26,7 @@ delivery::LoopOptions MakeOptions(const config::ServiceConfig& common, const Que
   return options;
 }
 
-PeerOptions MakePeerOptions(const QueueConfig& config) {
+peers::PeerOptions MakePeerOptions(const QueueConfig& config) {
   const rpc::ServerConfig::Tls& tls = config.grpc.tls;
   return {.own_address = config.Address(),
           .certificate = tls.certificate,

@@ -1,15 +1,11 @@
 #include "services/queue/config.h"
 
-#include <fmt/format.h>
-
 namespace fluxqueue::queue {
 
 using namespace std::chrono_literals;
 
 std::string QueueConfig::Address() const {
-  if (!advertise.empty() || grpc.port <= 0) return advertise;
-  const bool v6 = grpc.address.find(':') != std::string::npos;
-  return fmt::format("{}:{}", v6 ? "[" + grpc.address + "]" : grpc.address, grpc.port);
+  return advertise.empty() ? grpc.Address() : advertise;
 }
 
 config::Section Describe(QueueConfig* config) {

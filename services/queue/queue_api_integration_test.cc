@@ -84,7 +84,7 @@ class Replica {
         handler_,
         clock);
     service_ = std::make_unique<QueueService>(
-        own.postgres, PeerOptions{.own_address = own.address}, desk_, feed_);
+        own.postgres, peers::PeerOptions{.own_address = own.address}, desk_, feed_);
     server_ = std::make_unique<rpc::Server>(
         rpc::ServerConfig{.port = port_, .drain = Millis(200)},
         std::vector<rpc::ServedService>{
@@ -206,7 +206,8 @@ class Stack {
   std::map<std::string, uint64_t> sequences_;
   metrics::Registry registry_;
   matcher::MatcherMetrics matcher_metrics_{registry_};
-  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_};
+  matcher::PoolDesk matcher_desk_{[] {}};
+  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_};
   std::unique_ptr<delivery::PartitionLoop> matcher_loop_;
   std::jthread matcher_;
   std::unique_ptr<Replica> first_;

@@ -258,7 +258,8 @@ class Stack {
   queue::FactFeed feed_;
   queue::CommandDesk desk_{[] {}};
   queue::PoolHandler queue_handler_{observer_, feed_, desk_, queue_metrics_, clock_};
-  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_};
+  matcher::PoolDesk matcher_desk_{[] {}};
+  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;
   std::unique_ptr<Running> queue_loop_;

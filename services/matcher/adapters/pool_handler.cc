@@ -1,5 +1,7 @@
 #include "services/matcher/adapters/pool_handler.h"
 
+#include <algorithm>
+
 #include "libs/base/status_macros.h"
 #include "services/matcher/adapters/matcher_store.h"
 
@@ -17,11 +19,18 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
     RETURN_IF_ERROR(pool.core->Restore(loaded.rows));
     pools_.insert_or_assign({partition, loaded.pool}, std::move(pool));
   }
+  held_.insert(partition);
+  desk_.Open();
   return absl::OkStatus();
 }
 
 void PoolHandler::Drop(int partition) {
-  pools_.erase(pools_.lower_bound({partition, ""}), pools_.lower_bound({partition + 1, ""}));
+  const auto begin = pools_.lower_bound({partition, ""});
+  const auto end = pools_.lower_bound({partition + 1, ""});
+  for (auto pool = begin; pool != end; ++pool) desk_.Tell(pool->first.second, nullptr, {});
+  pools_.erase(begin, end);
+  held_.erase(partition);
+  if (held_.empty()) desk_.Shut();
 }
 
 std::unique_ptr<matcher_core::MatcherCore> PoolHandler::MakeCore(const std::string& pool) {
@@ -66,6 +75,10 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
     const matcher_core::Changes changes = pool.core->TakeChanges();
     if (changes.empty() && pool.persisted) continue;
     rows_written_ += WriteChanges(tx, key.second, key.first, changes, !pool.persisted);
+    if (!desk_.watched(key.second)) continue;
+    std::vector<graph::AllocationKey>& changed = changed_[key];
+    changed.assign(changes.released.begin(), changes.released.end());
+    for (const auto& row : changes.allocations) changed.push_back(row.key);
   }
   if (clock_.Monotonic() >= next_prune_) {
     next_prune_ = clock_.Monotonic() + kPruneInterval;
@@ -83,6 +96,33 @@ void PoolHandler::Commit() {
   }
   touched_.clear();
   metrics_.RowsWritten(rows_written_);
+  for (const auto& [key, changed] : changed_) {
+    const PoolAtHand at_hand = AtHand(pools_.at(key));
+    if (!changed.empty()) desk_.Tell(key.second, &at_hand, changed);
+  }
+  changed_.clear();
+  AnswerQuestions();
+}
+
+PoolAtHand PoolHandler::AtHand(const Pool& pool) const {
+  const Millis beginning = pool.core->beginning();
+  const auto since = beginning == Millis(0) ? std::chrono::system_clock::duration(0)
+                                            : clock_.Now().time_since_epoch() - beginning;
+  return {*pool.core, std::chrono::duration_cast<std::chrono::seconds>(since).count()};
+}
+
+void PoolHandler::AnswerQuestions() {
+  for (const auto& [name, question] : desk_.Take()) {
+    const auto held = std::find_if(pools_.begin(), pools_.end(), [&name](const auto& entry) {
+      return entry.first.second == name;
+    });
+    if (held == pools_.end()) {
+      question(nullptr);
+    } else {
+      const PoolAtHand at_hand = AtHand(held->second);
+      question(&at_hand);
+    }
+  }
 }
 
 void PoolHandler::Rollback() {
@@ -93,6 +133,7 @@ void PoolHandler::Rollback() {
     if (!pool->second.persisted) pools_.erase(pool);
   }
   touched_.clear();
+  changed_.clear();
 }
 
 }  // namespace fluxqueue::matcher

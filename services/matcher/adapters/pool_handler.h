@@ -18,6 +18,7 @@
 #include "libs/delivery/handler.h"
 #include "libs/fluxion/engines.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "services/matcher/adapters/pool_desk.h"
 #include "services/matcher/metrics.h"
 
 namespace fluxqueue::matcher {
@@ -25,15 +26,18 @@ namespace fluxqueue::matcher {
 class PoolHandler final : public delivery::PartitionHandler {
  public:
   // `engines`: where a pool's engine comes from.
-  PoolHandler(fluxion::EngineOptions engines, MatcherMetrics& metrics, const Clock& clock)
-      : engines_(std::move(engines)), metrics_(metrics), clock_(clock) {}
+  PoolHandler(fluxion::EngineOptions engines,
+              PoolDesk& desk,
+              MatcherMetrics& metrics,
+              const Clock& clock)
+      : engines_(std::move(engines)), desk_(desk), metrics_(metrics), clock_(clock) {}
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
 
-  // The matcher says nothing of itself.
-  bool HasWork() const override { return false; }
+  // The matcher says nothing of itself, and answers questions.
+  bool HasWork() const override { return !desk_.empty(); }
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override {
     return std::nullopt;
   }
@@ -51,15 +55,21 @@ class PoolHandler final : public delivery::PartitionHandler {
   };
   using PoolKey = std::pair<int, std::string>;  // partition, pool
 
+  void AnswerQuestions();
+  PoolAtHand AtHand(const Pool& pool) const;
   std::unique_ptr<matcher_core::MatcherCore> MakeCore(const std::string& pool);
   Pool& Touch(int partition, const std::string& pool);
 
   const fluxion::EngineOptions engines_;
+  PoolDesk& desk_;
   MatcherMetrics& metrics_;
   const Clock& clock_;
   std::map<PoolKey, Pool> pools_;
+  std::set<int> held_;         // partitions
   std::set<PoolKey> touched_;  // by the batch under way
   std::vector<events::v1::Envelope> said_;
+  // By the batch under way, in pools that are watched.
+  std::map<PoolKey, std::vector<graph::AllocationKey>> changed_;
   size_t rows_written_ = 0;
   std::chrono::steady_clock::time_point next_prune_{};
 };

@@ -48,27 +48,6 @@ absl::StatusOr<MatchOperation> OperationOf(v1::Operation operation) {
   }
 }
 
-// Nothing: it is not to be written.
-absl::StatusOr<std::optional<SetFormat>> FormatOf(v1::Format format) {
-  switch (format) {
-    case v1::FORMAT_UNSPECIFIED:
-      return std::optional<SetFormat>();
-    case v1::FORMAT_RV1:
-      return std::optional(SetFormat::kRv1);
-    case v1::FORMAT_RV1_NOSCHED:
-      return std::optional(SetFormat::kRv1NoSched);
-    case v1::FORMAT_RLITE:
-      return std::optional(SetFormat::kRlite);
-    case v1::FORMAT_JGF:
-      return std::optional(SetFormat::kJgf);
-    case v1::FORMAT_SIMPLE:
-      return std::optional(SetFormat::kSimple);
-    default:
-      return rpc::InField(
-          InvalidArgument("format: {} is none that is known", static_cast<int>(format)), "format");
-  }
-}
-
 v1::Outcome OutcomeOf(MatchOperation operation, MatchStatus status) {
   switch (status) {
     case MatchStatus::kAllocated:
@@ -84,13 +63,6 @@ v1::Outcome OutcomeOf(MatchOperation operation, MatchStatus status) {
       return v1::OUTCOME_UNSATISFIABLE;
   }
   return v1::OUTCOME_UNSPECIFIED;
-}
-
-// The explanation knows less than the match: it may find nothing that is missing.
-std::string ReasonOf(v1::Outcome outcome, const GraphExplanation& why) {
-  if (!why.missing.empty()) return why.sentence;
-  return outcome == v1::OUTCOME_UNSATISFIABLE ? "it is more than the graph could ever give"
-                                              : "it does not fit now";
 }
 
 absl::StatusOr<JobNumber> JobOf(int64_t job, const std::string& job_id) {
@@ -119,12 +91,9 @@ absl::Status InCreateField(const absl::Status& status) {
 
 }  // namespace
 
-PrivateGraph::PrivateGraph(std::unique_ptr<reapi::Session> session) : session_(std::move(session)) {
+PrivateGraph::PrivateGraph(std::unique_ptr<reapi::Session> session)
+    : session_(std::move(session)), messages_(engine().graph()) {
   const graph::ResourceGraph& resources = engine().graph();
-  node_of_.assign(resources.vertices().size(), kNoNode);
-  for (const graph::VertexId node : resources.OfType(resources.types().Find("node"))) {
-    for (const graph::VertexId v : resources.SubtreeOf(node)) node_of_[v] = node;
-  }
   const auto unit_of = [&resources](const std::string& type) -> int64_t {
     const auto vertices = resources.OfType(resources.types().Find(type));
     const int64_t bytes = vertices.empty() ? 0 : BytesOfUnit(resources.vertex(vertices[0]).unit);
@@ -180,7 +149,7 @@ absl::Status PrivateGraph::Match(const v1::MatchRequest& request, v1::MatchRespo
   const v1::Outcome outcome = OutcomeOf(operation, answer.status);
   response->set_outcome(outcome);
   if (!answer.holding.vertices.empty() && outcome != v1::OUTCOME_SATISFIABLE) {
-    WriteAllocation(
+    messages_.WriteAllocation(
         answer.holding, {request.format(), request.nodes()}, response->mutable_allocation());
   }
   if (outcome == v1::OUTCOME_ALLOCATED || outcome == v1::OUTCOME_RESERVED) {
@@ -249,7 +218,8 @@ absl::Status PrivateGraph::GetJob(const v1::GetJobRequest& request,
       break;
   }
   if (const Holding* holding = engine().Find(job)) {
-    WriteAllocation(*holding, {request.format(), request.nodes()}, response->mutable_allocation());
+    messages_.WriteAllocation(
+        *holding, {request.format(), request.nodes()}, response->mutable_allocation());
   }
   return absl::OkStatus();
 }
@@ -258,18 +228,7 @@ absl::Status PrivateGraph::Explain(const v1::ExplainRequest& request,
                                    v1::ExplainResponse* response) {
   ASSIGN_OR_RETURN(const Request jobspec, Parse(request.jobspec()));
   const GraphExplanation why = engine().Explain(*jobspec);
-  response->set_sentence(why.sentence);
-  response->set_missing(why.missing);
-  for (const GraphExplanation::Level& level : why.levels) {
-    v1::ExplainResponse::Level* out = response->add_levels();
-    out->set_type(level.type);
-    out->set_wanted(level.wanted);
-    out->set_there(level.there);
-    out->set_allowed(level.allowed);
-    out->set_large_enough(level.large_enough);
-    out->set_up(level.up);
-    out->set_free_enough(level.free_enough);
-  }
+  WriteExplanation(why, response);
   for (const GraphExplanation::Holder& holder : why.holders) {
     v1::ExplainResponse::Holder* out = response->add_holders();
     out->set_job(static_cast<int64_t>(holder.job));
@@ -318,32 +277,6 @@ absl::Status PrivateGraph::Trials::Try(const v1::WhatIfRequest& request,
   trial->set_reason(response.reason());
   if (response.has_allocation()) trial->mutable_allocation()->Swap(response.mutable_allocation());
   return absl::OkStatus();
-}
-
-void PrivateGraph::WriteAllocation(const Holding& holding,
-                                   const Wanted& wanted,
-                                   v1::Allocation* allocation) const {
-  allocation->set_at_s(holding.at_s);
-  allocation->set_duration_s(holding.duration_s);
-  const auto format = FormatOf(wanted.format);
-  if (format.ok() && format->has_value()) {
-    allocation->set_resources(graph::WriteResourceSet(engine().graph(), holding, **format));
-  }
-  if (wanted.nodes) WriteNodes(holding, allocation);
-}
-
-void PrivateGraph::WriteNodes(const Holding& holding, v1::Allocation* allocation) const {
-  const graph::ResourceGraph& resources = engine().graph();
-  std::map<std::string, v1::NodeResources> by_name;
-  for (const graph::HeldVertex& held : holding.vertices) {
-    if (!held.exclusive || node_of_[held.vertex] == kNoNode) continue;
-    v1::NodeResources& node = by_name[resources.vertex(node_of_[held.vertex]).name];
-    (*node.mutable_amounts())[resources.TypeName(held.vertex)] += held.amount;
-  }
-  for (auto& [name, node] : by_name) {
-    node.set_node(name);
-    allocation->add_nodes()->Swap(&node);
-  }
 }
 
 }  // namespace fluxqueue::matcher

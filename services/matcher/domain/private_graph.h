@@ -20,6 +20,7 @@
 #include "libs/graph/jgf_writer.h"
 #include "libs/reapi/session.h"
 #include "services/matcher/domain/allocation_watch.h"
+#include "services/matcher/domain/graph_messages.h"
 #include "services/matcher/domain/slot_units.h"
 
 #include "absl/status/status.h"
@@ -87,23 +88,12 @@ class PrivateGraph {
 
  private:
   using Request = std::shared_ptr<const graph::JobRequest>;
-  static constexpr graph::VertexId kNoNode = UINT32_MAX;
-  // What a message says of how allocations are to be written.
-  struct Wanted {
-    v1::Format format = v1::FORMAT_UNSPECIFIED;
-    bool nodes = false;
-  };
 
   explicit PrivateGraph(std::unique_ptr<reapi::Session> session);
 
   const graph::GeneralEngine& engine() const { return session_->engine(); }
   absl::StatusOr<Request> Parse(const std::string& jobspec);
   absl::StatusOr<graph::JobNumber> NumberFor(int64_t asked);
-  void WriteAllocation(const graph::Holding& holding,
-                       const Wanted& wanted,
-                       v1::Allocation* allocation) const;
-  void WriteNodes(const graph::Holding& holding, v1::Allocation* allocation) const;
-  int64_t NodesIn(const graph::Holding& holding) const;
   // Held now.
   std::map<graph::TypeId, int64_t> HeldByType() const;
   // `holding`: null when the job holds nothing any more.
@@ -117,9 +107,8 @@ class PrivateGraph {
   void Released(graph::JobNumber job);
 
   std::unique_ptr<reapi::Session> session_;
+  GraphMessages messages_;
   SlotUnits units_;
-  // By vertex: the node that it is or that contains it, or kNoNode.
-  std::vector<graph::VertexId> node_of_;
   std::unordered_map<std::string, Request> parsed_;  // by their text
   std::deque<graph::JobNumber> released_;            // oldest first
   std::vector<std::shared_ptr<AllocationWatch>> watches_;

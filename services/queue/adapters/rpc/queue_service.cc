@@ -38,7 +38,7 @@ postgres::Options ForReads(postgres::Options options) {
 }  // namespace
 
 QueueService::QueueService(const postgres::Options& postgres,
-                           PeerOptions peers,
+                           peers::PeerOptions peers,
                            CommandDesk& desk,
                            FactFeed& feed)
     : feed_(feed),
@@ -125,7 +125,7 @@ void QueueService::HandOn(const std::shared_ptr<UnaryCall>& call,
   if (!holder.ok()) return fail(holder.status());
   const auto there = std::make_shared<Call>();
   there->request = request;
-  there->stub = *std::move(holder);
+  there->stub = v1::Queue::NewStub(*holder);
   there->context.AddMetadata(kForwardedFor, rpc::MetadataText(call->caller().name));
   there->context.set_deadline(std::chrono::system_clock::now() +
                               (call->caller().deadline - std::chrono::steady_clock::now()));

@@ -15,11 +15,11 @@
 
 #include "libs/job_store/fact_store.h"
 #include "libs/job_store/job_store.h"
+#include "libs/peers/peers.h"
 #include "libs/rpc/worker_pool.h"
 #include "services/queue/adapters/command_desk.h"
 #include "services/queue/adapters/fact_feed.h"
 #include "services/queue/adapters/rpc/command_api.h"
-#include "services/queue/adapters/rpc/peers.h"
 #include "services/queue/adapters/rpc/read_api.h"
 #include "services/queue/adapters/rpc/unary_call.h"
 
@@ -29,7 +29,7 @@ class QueueService final : public v1::Queue::CallbackService {
  public:
   // References must outlive the service, and the service outlives its server.
   QueueService(const postgres::Options& postgres,
-               PeerOptions peers,
+               peers::PeerOptions peers,
                CommandDesk& desk,
                FactFeed& feed);
   ~QueueService() override;
@@ -110,7 +110,7 @@ class QueueService final : public v1::Queue::CallbackService {
   job_store::FactStore facts_;
   job_store::JobStore jobs_;
   ReadApi reads_;
-  Peers peers_;
+  peers::Peers peers_;
   CommandApi commands_;
   rpc::WorkerPool workers_;  // the last: its tasks use the others
 };

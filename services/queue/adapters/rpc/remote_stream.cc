@@ -9,7 +9,7 @@ namespace fluxqueue::queue {
 
 std::shared_ptr<RemoteStream> RemoteStream::Start(const v1::WatchJobsRequest& request,
                                                   const Caller& caller,
-                                                  Peers& peers,
+                                                  peers::Peers& peers,
                                                   rpc::WorkerPool& workers,
                                                   const std::stop_token& stop) {
   std::shared_ptr<RemoteStream> stream(new RemoteStream(request));
@@ -20,10 +20,10 @@ std::shared_ptr<RemoteStream> RemoteStream::Start(const v1::WatchJobsRequest& re
   return stream;
 }
 
-void RemoteStream::Call(Peers& peers) {
+void RemoteStream::Call(peers::Peers& peers) {
   auto holder = peers.HolderOf(PoolOf(request_.pool()));
   if (!holder.ok()) return ToClient::Finish(rpc::ToGrpcStatus(holder.status()));
-  stub_ = *std::move(holder);
+  stub_ = v1::Queue::NewStub(*holder);
   holder_end_ = client_end_;
   stub_->async()->WatchJobs(&context_, &request_, this);
   FromHolder::StartRead(&message_);

@@ -12,9 +12,9 @@
 
 #include "fluxqueue/queue/v1/queue.grpc.pb.h"
 
+#include "libs/peers/peers.h"
 #include "libs/rpc/worker_pool.h"
 #include "services/queue/adapters/rpc/command_api.h"
-#include "services/queue/adapters/rpc/peers.h"
 
 #include "absl/status/status.h"
 
@@ -28,7 +28,7 @@ class RemoteStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse
   // soon after `stop`.
   static std::shared_ptr<RemoteStream> Start(const v1::WatchJobsRequest& request,
                                              const Caller& caller,
-                                             Peers& peers,
+                                             peers::Peers& peers,
                                              rpc::WorkerPool& workers,
                                              const std::stop_token& stop);
 
@@ -38,7 +38,7 @@ class RemoteStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse
 
   explicit RemoteStream(v1::WatchJobsRequest request) : request_(std::move(request)) {}
 
-  void Call(Peers& peers);
+  void Call(peers::Peers& peers);
 
   // The client's end.
   void OnWriteDone(bool ok) override;

@@ -1,4 +1,4 @@
-#include "services/queue/adapters/rpc/peers.h"
+#include "libs/peers/peers.h"
 
 #include <fstream>
 #include <iterator>
@@ -8,7 +8,7 @@
 
 #include "libs/base/status_macros.h"
 
-namespace fluxqueue::queue {
+namespace fluxqueue::peers {
 namespace {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -31,35 +31,33 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<v1::Queue::Stub>> Peers::Connect(const std::string& address) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Peers::Connect(const std::string& address) {
   const std::lock_guard lock(mutex_);
-  const auto known = stubs_.find(address);
-  if (known != stubs_.end()) return known->second;
+  const auto known = channels_.find(address);
+  if (known != channels_.end()) return known->second;
   ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(options_));
-  std::shared_ptr<v1::Queue::Stub> stub =
-      v1::Queue::NewStub(grpc::CreateChannel(address, credentials));
-  stubs_.emplace(address, stub);
-  return stub;
+  return channels_.emplace(address, grpc::CreateChannel(address, credentials)).first->second;
 }
 
-absl::StatusOr<std::shared_ptr<v1::Queue::Stub>> Peers::HolderOf(const std::string& pool) {
-  ASSIGN_OR_RETURN(const std::optional<job_store::Holder> holder, facts_.HolderOf(pool));
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Peers::HolderOf(const std::string& pool) {
+  ASSIGN_OR_RETURN(const std::optional<job_store::Holder> holder,
+                   facts_.HolderOf(pool, options_.service));
   if (!holder.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound,
                       "there is no pool {}; a node or a FluxQueue makes one (label or field "
                       "fluxqueue.io/pool)",
                       pool);
   }
-  if (holder->address == options_.own_address) {
+  if (!options_.own_address.empty() && holder->address == options_.own_address) {
     return Unavailable("pool {} is on its way to another replica: call again", pool);
   }
   if (holder->address.empty()) {
     return Unavailable(
-        "pool {} is held by {}, which says no address: set queue.grpc.advertise of each replica",
+        "pool {} is held by {}, which says no address: set grpc.advertise of each replica",
         pool,
         holder->instance);
   }
   return Connect(holder->address);
 }
 
-}  // namespace fluxqueue::queue
+}  // namespace fluxqueue::peers

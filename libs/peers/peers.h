@@ -1,4 +1,4 @@
-// The other replicas of the queue: who holds a pool, and how it is reached.
+// The replicas of a service: which one holds a pool, and the way to it.
 //
 // The holder's address stands in the inbox row of the pool's partition. A replica shows the others
 // the certificate that it serves with, and believes theirs when `authority` signed it.
@@ -11,15 +11,16 @@
 #include <string>
 #include <unordered_map>
 
-#include "fluxqueue/queue/v1/queue.grpc.pb.h"
+#include <grpcpp/channel.h>
 
 #include "libs/job_store/fact_store.h"
 
 #include "absl/status/statusor.h"
 
-namespace fluxqueue::queue {
+namespace fluxqueue::peers {
 
 struct PeerOptions {
+  job_store::Service service = job_store::Service::kQueue;
   std::string own_address = {};  // a call is never handed on to it
   // PEM files; no certificate: plain text.
   std::string certificate = {};
@@ -34,15 +35,15 @@ class Peers {
       : options_(std::move(options)), facts_(facts) {}
 
   // Blocks. NotFound: there is no such pool. Unavailable: nobody who holds it can be reached now.
-  absl::StatusOr<std::shared_ptr<v1::Queue::Stub>> HolderOf(const std::string& pool);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> HolderOf(const std::string& pool);
 
  private:
-  absl::StatusOr<std::shared_ptr<v1::Queue::Stub>> Connect(const std::string& address);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Connect(const std::string& address);
 
   const PeerOptions options_;
   job_store::FactStore& facts_;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<v1::Queue::Stub>> stubs_;  // guarded by mutex_
+  std::unordered_map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // guarded by mutex_
 };
 
-}  // namespace fluxqueue::queue
+}  // namespace fluxqueue::peers

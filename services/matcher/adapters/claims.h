@@ -1,0 +1,79 @@
+// Matches on the pools' graphs: each is a claim in the queue, by the queue's API.
+//
+//   Match ─► queue/SubmitClaim ─► the pool's log ─► a cycle ─► the matcher's answer ─► queue ─►
+//   here
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "fluxqueue/queue/v1/queue.grpc.pb.h"
+
+#include "libs/peers/peers.h"
+#include "libs/rpc/worker_pool.h"
+#include "services/matcher/rpc/graph_calls.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::matcher {
+
+class Claims {
+ public:
+  // How long a call waits for its cycle, if the client's deadline lets it.
+  static constexpr std::chrono::seconds kPatience{30};
+
+  // Both outlive the object.
+  Claims(peers::Peers& queues, rpc::WorkerPool& workers) : queues_(queues), workers_(workers) {}
+  // Ends the calls under way. What was posted to the workers is done before.
+  ~Claims();
+  Claims(const Claims&) = delete;
+  Claims& operator=(const Claims&) = delete;
+
+  // The claim as it became: holding its nodes, in line (which is taken back unless `stays`),
+  // rejected. `client_id`: the same one is the same claim.
+  struct Claim {
+    std::string pool;
+    std::string client_id;
+    std::string jobspec;
+    bool stays = false;
+  };
+  using Submitted = std::function<void(absl::StatusOr<queue::v1::Job>)>;
+  void Submit(const CallInfo& call, Claim claim, Submitted submitted);
+
+  // Of a claim, or of any other job, which is stopped first.
+  void Cancel(const CallInfo& call, const std::string& pool, const std::string& job_id, Done done);
+
+ private:
+  using Stub = std::shared_ptr<queue::v1::Queue::Stub>;
+
+  // A call begins, and is over.
+  void Begin(grpc::ClientContext* context);
+  void End(grpc::ClientContext* context);
+  // Blocks.
+  absl::StatusOr<Stub> HolderOf(const std::string& pool);
+  // It may be another's by now.
+  void Forget(const std::string& pool);
+  void TakeBack(const CallInfo& call, const Claim& claim, queue::v1::Job job, Submitted submitted);
+
+  peers::Peers& queues_;
+  rpc::WorkerPool& workers_;
+  struct Known {
+    Stub stub;
+    std::chrono::steady_clock::time_point until;
+  };
+  std::mutex mutex_;
+  std::unordered_map<std::string, Known> known_;  // by pool; guarded by mutex_, as what follows
+  std::set<grpc::ClientContext*> under_way_;
+  std::condition_variable ended_;
+};
+
+}  // namespace fluxqueue::matcher

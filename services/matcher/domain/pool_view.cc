@@ -1,0 +1,294 @@
+#include "services/matcher/domain/pool_view.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/graph/booked_engine.h"
+#include "libs/graph/cluster_graph.h"
+#include "libs/graph/find_criteria.h"
+#include "libs/graph/fnv.h"
+#include "libs/rpc/error_details.h"
+
+namespace fluxqueue::matcher {
+namespace {
+
+using graph::Holding;
+using graph::JobNumber;
+using graph::JobRequest;
+using graph::MatchAnswer;
+using graph::MatchOperation;
+using graph::MatchStatus;
+
+// For as long as it lasts: one that overruns is planned as ending a second from now.
+int64_t RemainingOf(const graph::Placement& placement, int64_t now_s) {
+  if (placement.duration_s == 0) return graph::kForever;
+  return std::max<int64_t>(1, placement.start_s + placement.duration_s - now_s);
+}
+
+absl::StatusOr<graph::Jobspec> ParseField(const std::string& text) {
+  auto jobspec = graph::ParseJobspec(text);
+  if (!jobspec.ok()) return rpc::InField(jobspec.status(), "jobspec");
+  return jobspec;
+}
+
+}  // namespace
+
+int64_t NumberOf(std::string_view job_id) {
+  graph::Fnv hash;
+  hash.Add(std::string(job_id));
+  return static_cast<int64_t>(hash.value() >> 1) | 1;
+}
+
+absl::StatusOr<std::unique_ptr<const PoolView>> PoolView::Make(const PoolState& state) {
+  std::unique_ptr<PoolView> view(new PoolView());
+  view->now_s_ = state.now_s;
+  graph::ClusterGraph* cluster = nullptr;
+  graph::BookedEngine books([&cluster](graph::NodeTable* table, graph::ExpectedWork* expected) {
+    auto graph = std::make_unique<graph::ClusterGraph>(table, expected);
+    cluster = graph.get();
+    return graph;
+  });
+  const auto internal = [](const absl::Status& status) {
+    return MakeStatus(absl::StatusCode::kInternal, "{}", Message(status));
+  };
+  // Fluxion has others, which are of no use on this graph.
+  if (!books.SetPolicy(state.policy).ok()) CHECK(books.SetPolicy("first").ok());
+  if (const auto set = books.SetLevels(state.levels); !set.ok()) return internal(set);
+  for (const graph::NodeSpec& node : state.nodes) {
+    if (const auto added = books.AddNode(node); !added.ok()) return internal(added);
+  }
+  // Nothing is held yet that would have to be held again.
+  cluster->Rebuild();
+  std::vector<std::pair<JobNumber, int64_t>> durations;
+  JobNumber next = 1;
+  for (const auto& [key, placement] : state.held) {
+    if (const auto held = books.Restore(key, placement); !held.ok()) return internal(held);
+    Held& held = view->held_.emplace_back();
+    held.job_id = key.job_id;
+    held.reduced = std::any_of(placement.slots.begin(),
+                               placement.slots.end(),
+                               [](const graph::PlacedSlot& slot) { return slot.released; });
+    held.holding.at_s = placement.start_s;
+    held.holding.duration_s = placement.duration_s == 0 ? graph::kForever : placement.duration_s;
+    for (size_t group = 0; group < placement.groups.size(); ++group, ++next) {
+      view->by_engine_[next] = view->held_.size() - 1;
+      durations.emplace_back(next, RemainingOf(placement, state.now_s));
+      const Holding* of_group = cluster->engine().Find(next);
+      if (of_group == nullptr) continue;
+      for (const graph::HeldVertex& vertex : of_group->vertices) {
+        held.holding.vertices.push_back(vertex);
+      }
+    }
+  }
+  view->engine_ = cluster->engine().Snapshot();
+  for (const auto& [job, duration_s] : durations) {
+    const Holding* forever = view->engine_->Find(job);
+    if (forever == nullptr) continue;
+    Holding holding = *forever;
+    holding.duration_s = duration_s;
+    view->engine_->Cancel(job);
+    CHECK(view->engine_->Restore(job, holding).ok());
+  }
+  auto levels = graph::ParseLevels(state.levels);
+  view->levels_ = *std::move(levels);
+  graph::NodeTable nodes;
+  nodes.SetLevels(view->levels_);
+  for (const graph::NodeSpec& node : state.nodes) nodes.Add(node);
+  view->in_use_ = nodes.LevelsInUse();
+  view->messages_ = std::make_unique<GraphMessages>(view->engine_->graph());
+  return view;
+}
+
+// ---- jobs
+
+Holding PoolView::HoldingOf(std::string_view job_id) const {
+  Holding all;
+  for (const Held& held : held_) {
+    if (held.job_id != job_id) continue;
+    all.at_s = held.holding.at_s;
+    all.duration_s = held.holding.duration_s;
+    for (const graph::HeldVertex& vertex : held.holding.vertices) all.vertices.push_back(vertex);
+  }
+  return all;
+}
+
+absl::Status PoolView::GetJob(const v1::GetJobRequest& request,
+                              v1::GetJobResponse* response) const {
+  RETURN_IF_ERROR(FormatOf(request.format()).status());
+  const auto found = std::find_if(held_.begin(), held_.end(), [&request](const Held& held) {
+    return request.job_id().empty() ? NumberOf(held.job_id) == request.job()
+                                    : held.job_id == request.job_id();
+  });
+  if (found == held_.end()) {
+    return MakeStatus(absl::StatusCode::kNotFound,
+                      "job {} holds nothing; the queue's API knows jobs that wait or have ended",
+                      request.job_id().empty() ? std::to_string(request.job()) : request.job_id());
+  }
+  response->set_job(NumberOf(found->job_id));
+  response->set_job_id(found->job_id);
+  response->set_state(v1::JOB_STATE_ALLOCATED);
+  WriteJob(found->job_id, {request.format(), request.nodes()}, response->mutable_allocation());
+  return absl::OkStatus();
+}
+
+void PoolView::WriteJob(const std::string& job_id,
+                        const Wanted& wanted,
+                        v1::Allocation* allocation) const {
+  messages_->WriteAllocation(HoldingOf(job_id), wanted, allocation);
+}
+
+v1::WatchAllocationsResponse::Kind PoolView::KindOf(const std::string& job_id) const {
+  const auto found = std::find_if(
+      held_.begin(), held_.end(), [&job_id](const Held& held) { return held.job_id == job_id; });
+  if (found == held_.end()) return v1::WatchAllocationsResponse::KIND_RELEASED;
+  return found->reduced ? v1::WatchAllocationsResponse::KIND_REDUCED
+                        : v1::WatchAllocationsResponse::KIND_ALLOCATED;
+}
+
+// ---- looking
+
+absl::StatusOr<std::vector<JobRequest>> PoolView::Ways(const std::string& text) const {
+  ASSIGN_OR_RETURN(const graph::Jobspec jobspec, ParseField(text));
+  if (jobspec.groups.size() > 1) {
+    return rpc::InField(InvalidArgument("jobspec: slots that differ can be matched, but not tried"),
+                        "jobspec");
+  }
+  std::vector<JobRequest> ways;
+  for (graph::SlotRequests& way : graph::WaysToMeet(jobspec, levels_, in_use_)) {
+    way.requests.front().duration_s = jobspec.duration_s;
+    ways.push_back(std::move(way.requests.front()));
+  }
+  return ways;
+}
+
+absl::Status PoolView::Explain(const v1::ExplainRequest& request,
+                               v1::ExplainResponse* response) const {
+  ASSIGN_OR_RETURN(const std::vector<JobRequest> ways, Ways(request.jobspec()));
+  if (ways.empty()) {
+    response->set_sentence("no node has a label of the level that is required");
+    response->set_missing("level");
+    return absl::OkStatus();
+  }
+  const graph::GraphExplanation why = engine_->Explain(ways.back());
+  WriteExplanation(why, response);
+  for (const graph::GraphExplanation::Holder& holder : why.holders) {
+    const auto held = by_engine_.find(holder.job);
+    // Others than us.
+    if (held == by_engine_.end()) continue;
+    const std::string& job_id = held_[held->second].job_id;
+    v1::ExplainResponse::Holder* out = response->add_holders();
+    out->set_job(NumberOf(job_id));
+    out->set_job_id(job_id);
+    out->set_amount(holder.amount);
+    out->set_until_s(now_s_ + holder.until_s);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PoolView::Find(const v1::FindRequest& request, v1::FindResponse* response) const {
+  ASSIGN_OR_RETURN(const auto format, FormatOf(request.format()));
+  const auto criteria = graph::FindCriteria::Parse(request.criteria());
+  if (!criteria.ok()) return rpc::InField(criteria.status(), "criteria");
+  Holding found;
+  for (const graph::VertexId v : engine_->FindVertices(*criteria)) {
+    const graph::Vertex& vertex = engine_->graph().vertex(v);
+    found.vertices.push_back(
+        {v, vertex.in.empty() ? graph::kNoEdge : vertex.in.front(), vertex.size, true});
+  }
+  response->set_vertices(static_cast<int64_t>(found.vertices.size()));
+  if (format.has_value() && !found.vertices.empty()) {
+    response->set_resources(graph::WriteResourceSet(engine_->graph(), found, *format));
+  }
+  return absl::OkStatus();
+}
+
+void PoolView::Summarise(v1::GetGraphResponse* response) const {
+  std::map<graph::TypeId, int64_t> sums;
+  for (const Held& held : held_) {
+    for (const graph::HeldVertex& vertex : held.holding.vertices) {
+      if (vertex.exclusive) sums[engine_->graph().vertex(vertex.vertex).type] += vertex.amount;
+    }
+  }
+  messages_->Summarise(sums, response);
+}
+
+// ---- trying
+
+v1::Allocation PoolView::ToWorldTime(const Holding& holding, const Wanted& wanted) const {
+  Holding in_world = holding;
+  in_world.at_s += now_s_;
+  v1::Allocation allocation;
+  messages_->WriteAllocation(in_world, wanted, &allocation);
+  return allocation;
+}
+
+absl::Status PoolView::Trials::Try(const v1::WhatIfRequest& request,
+                                   const std::string& jobspec,
+                                   v1::WhatIfResponse::Trial* trial) {
+  const Wanted wanted{request.format(), request.nodes()};
+  ASSIGN_OR_RETURN(const std::vector<JobRequest> ways, view_.Ways(jobspec));
+  const auto hold = [&](MatchOperation operation,
+                        const JobRequest& way) -> absl::StatusOr<MatchAnswer> {
+    return engine_->Match(operation, next_++, way);
+  };
+  std::optional<MatchAnswer> answer;
+  for (const JobRequest& way : ways) {
+    ASSIGN_OR_RETURN(answer, hold(MatchOperation::kAllocate, way));
+    if (answer->status == MatchStatus::kAllocated) break;
+  }
+  if (answer && answer->status != MatchStatus::kAllocated) {
+    // The last way asks least.
+    ASSIGN_OR_RETURN(answer, hold(MatchOperation::kAllocateOrElseReserve, ways.back()));
+  }
+  if (answer && !answer->holding.vertices.empty()) {
+    trial->set_outcome(answer->status == MatchStatus::kAllocated ? v1::OUTCOME_ALLOCATED
+                                                                 : v1::OUTCOME_RESERVED);
+    *trial->mutable_allocation() = view_.ToWorldTime(answer->holding, wanted);
+    return absl::OkStatus();
+  }
+  trial->set_outcome(v1::OUTCOME_UNSATISFIABLE);
+  if (!ways.empty()) {
+    ASSIGN_OR_RETURN(const MatchAnswer ever, hold(MatchOperation::kSatisfiability, ways.back()));
+    if (ever.status == MatchStatus::kMatched) trial->set_outcome(v1::OUTCOME_BUSY);
+  }
+  v1::ExplainRequest explain;
+  explain.set_jobspec(jobspec);
+  v1::ExplainResponse why;
+  RETURN_IF_ERROR(view_.Explain(explain, &why));
+  trial->set_reason(why.sentence());
+  return absl::OkStatus();
+}
+
+absl::Status PoolView::Try(const v1::MatchRequest& request, v1::MatchResponse* response) const {
+  RETURN_IF_ERROR(FormatOf(request.format()).status());
+  v1::WhatIfRequest what_if;
+  what_if.set_format(request.format());
+  what_if.set_nodes(request.nodes());
+  v1::WhatIfResponse::Trial trial;
+  RETURN_IF_ERROR(BeginTrials().Try(what_if, request.jobspec(), &trial));
+  const bool now = trial.outcome() == v1::OUTCOME_ALLOCATED;
+  const bool later = trial.outcome() == v1::OUTCOME_RESERVED;
+  if (request.operation() == v1::OPERATION_SATISFIABILITY) {
+    // What waits for nodes that are down could run, too.
+    response->set_outcome(trial.outcome() == v1::OUTCOME_UNSATISFIABLE ? trial.outcome()
+                                                                       : v1::OUTCOME_SATISFIABLE);
+  } else if (now || (later && request.operation() == v1::OPERATION_WITHOUT_ALLOCATING_FUTURE)) {
+    response->set_outcome(v1::OUTCOME_FITS);
+    response->mutable_allocation()->Swap(trial.mutable_allocation());
+  } else {
+    response->set_outcome(later ? v1::OUTCOME_BUSY : trial.outcome());
+  }
+  const bool refused =
+      response->outcome() == v1::OUTCOME_BUSY || response->outcome() == v1::OUTCOME_UNSATISFIABLE;
+  if (!request.explain() || !refused) return absl::OkStatus();
+  v1::ExplainRequest explain;
+  explain.set_jobspec(request.jobspec());
+  v1::ExplainResponse why;
+  RETURN_IF_ERROR(Explain(explain, &why));
+  response->set_reason(why.sentence());
+  return absl::OkStatus();
+}
+
+}  // namespace fluxqueue::matcher

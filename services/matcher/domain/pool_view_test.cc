@@ -1,0 +1,180 @@
+#include "services/matcher/domain/pool_view.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::matcher {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Slots(int slots, int cpu, int duration_s = 100, const std::string& system = "") {
+  return fmt::format(
+      R"({{"version":1,"resources":[{{"type":"slot","count":{},"label":"s","with":[
+          {{"type":"cpu","count":{}}}]}}],"tasks":[{{"command":["x"],"slot":"s",
+          "count":{{"per_slot":1}}}}],"attributes":{{"system":{{"duration":{}{}}}}}}})",
+      slots,
+      cpu,
+      duration_s,
+      system);
+}
+
+graph::NodeSpec Node(const std::string& name, uint64_t ordinal, const std::string& rack) {
+  graph::NodeSpec node;
+  node.name = name;
+  node.uid = name;
+  node.ordinal = ordinal;
+  node.resources = {{"cpu", 4000}, {"nvidia.com/gpu", 2}};
+  node.labels = {{"rack", rack}};
+  return node;
+}
+
+// Two nodes of four cores; job "a" holds all of n0 until 150, "b" two cores of n1 without an end,
+// and somebody else one core of it. It is 100.
+PoolState TwoNodes() {
+  PoolState state{.now_s = 100, .policy = "lonode", .levels = {"rack"}, .nodes = {}, .held = {}};
+  state.nodes = {Node("n0", 0, "r0"), Node("n1", 1, "r1")};
+  state.nodes[1].foreign = {{"cpu", 1000}};
+  state.held.emplace_back(graph::AllocationKey{"a", 1, 0},
+                          graph::Placement{.slots = {{0, "n0"}, {1, "n0"}},
+                                           .groups = {{2, {{"cpu", 2000}}}},
+                                           .start_s = 50,
+                                           .duration_s = 100});
+  state.held.emplace_back(
+      graph::AllocationKey{"b", 1, 0},
+      graph::Placement{
+          .slots = {{0, "n1"}}, .groups = {{1, {{"cpu", 2000}}}}, .start_s = 90, .duration_s = 0});
+  return state;
+}
+
+std::unique_ptr<const PoolView> View(const PoolState& state) {
+  auto view = PoolView::Make(state);
+  EXPECT_TRUE(view.ok()) << view.status();
+  return *std::move(view);
+}
+
+TEST(PoolView, AJobByItsIdAndByItsNumber) {
+  const auto view = View(TwoNodes());
+  v1::GetJobRequest request;
+  request.set_job_id("a");
+  request.set_nodes(true);
+  request.set_format(v1::FORMAT_SIMPLE);
+  v1::GetJobResponse response;
+  ASSERT_TRUE(view->GetJob(request, &response).ok());
+  EXPECT_EQ(response.state(), v1::JOB_STATE_ALLOCATED);
+  EXPECT_EQ(response.allocation().at_s(), 50);
+  EXPECT_EQ(response.allocation().duration_s(), 100);
+  ASSERT_EQ(response.allocation().nodes_size(), 1);
+  EXPECT_EQ(response.allocation().nodes(0).node(), "n0");
+  EXPECT_EQ(response.allocation().nodes(0).amounts().at("cpu"), 4000);
+  EXPECT_THAT(response.allocation().resources(), HasSubstr("cpu"));
+  v1::GetJobRequest by_number;
+  by_number.set_job(response.job());
+  v1::GetJobResponse again;
+  ASSERT_TRUE(view->GetJob(by_number, &again).ok());
+  EXPECT_EQ(again.job_id(), "a");
+  request.set_job_id("c");
+  EXPECT_TRUE(absl::IsNotFound(view->GetJob(request, &response)));
+}
+
+TEST(PoolView, WhenAndWhereJobsWouldStart) {
+  const auto view = View(TwoNodes());
+  PoolView::Trials trials = view->BeginTrials();
+  v1::WhatIfRequest request;
+  request.set_nodes(true);
+  const auto tried = [&](const std::string& jobspec) {
+    v1::WhatIfResponse::Trial trial;
+    const absl::Status status = trials.Try(request, jobspec, &trial);
+    EXPECT_TRUE(status.ok()) << status;
+    return trial;
+  };
+  // One core of n1 is left.
+  const auto now = tried(Slots(1, 1000));
+  EXPECT_EQ(now.outcome(), v1::OUTCOME_ALLOCATED);
+  EXPECT_EQ(now.allocation().at_s(), 100);
+  EXPECT_EQ(now.allocation().nodes(0).node(), "n1");
+  // n0 is free when "a" ends; the next one has to wait for that one.
+  const auto later = tried(Slots(1, 4000));
+  EXPECT_EQ(later.outcome(), v1::OUTCOME_RESERVED);
+  EXPECT_EQ(later.allocation().at_s(), 150);
+  EXPECT_EQ(later.allocation().nodes(0).node(), "n0");
+  EXPECT_EQ(tried(Slots(1, 4000)).allocation().at_s(), 250);
+  // "b" never ends.
+  EXPECT_EQ(tried(Slots(2, 4000)).outcome(), v1::OUTCOME_BUSY);
+  const auto never = tried(Slots(1, 5000));
+  EXPECT_EQ(never.outcome(), v1::OUTCOME_UNSATISFIABLE);
+  EXPECT_THAT(never.reason(), HasSubstr("cpu"));
+  const absl::Status bad = trials.Try(request, "{", nullptr);
+  EXPECT_TRUE(absl::IsInvalidArgument(bad));
+  // What was tried has left no trace.
+  v1::WhatIfResponse::Trial fresh;
+  ASSERT_TRUE(view->BeginTrials().Try(request, Slots(1, 1000), &fresh).ok());
+  EXPECT_EQ(fresh.outcome(), v1::OUTCOME_ALLOCATED);
+}
+
+TEST(PoolView, OneThatOverrunsEndsASecondFromNow) {
+  PoolState state = TwoNodes();
+  state.now_s = 1000;
+  const auto view = View(state);
+  v1::WhatIfResponse::Trial trial;
+  ASSERT_TRUE(view->BeginTrials().Try({}, Slots(1, 4000), &trial).ok());
+  EXPECT_EQ(trial.outcome(), v1::OUTCOME_RESERVED);
+  EXPECT_EQ(trial.allocation().at_s(), 1001);
+}
+
+TEST(PoolView, WhyNotAndWhoHoldsIt) {
+  const auto view = View(TwoNodes());
+  v1::ExplainRequest request;
+  request.set_jobspec(Slots(1, 2000, 0, R"(,"constraints":{"properties":["rack=r1"]})"));
+  v1::ExplainResponse response;
+  ASSERT_TRUE(view->Explain(request, &response).ok());
+  EXPECT_EQ(response.missing(), "cpu");
+  ASSERT_EQ(response.holders_size(), 1);
+  EXPECT_EQ(response.holders(0).job_id(), "b");
+  EXPECT_EQ(response.holders(0).amount(), 2000);
+}
+
+TEST(PoolView, SumsAndWhatMeetsCriteria) {
+  const auto view = View(TwoNodes());
+  v1::GetGraphResponse summary;
+  view->Summarise(&summary);
+  std::map<std::string, std::pair<int64_t, int64_t>> held;
+  for (const auto& level : summary.levels()) held[level.type()] = {level.size(), level.held()};
+  EXPECT_EQ(held.at("cpu"), std::pair(int64_t{8000}, int64_t{6000}));
+  EXPECT_EQ(held.at("nvidia.com/gpu"), std::pair(int64_t{4}, int64_t{0}));
+  EXPECT_TRUE(held.contains("rack"));
+  EXPECT_THAT(view->Write().Next(1 << 20), HasSubstr("/cluster0/r1/n1"));
+  v1::FindRequest find;
+  find.set_criteria("property=rack");
+  find.set_format(v1::FORMAT_SIMPLE);
+  v1::FindResponse found;
+  ASSERT_TRUE(view->Find(find, &found).ok());
+  EXPECT_THAT(found.resources(), HasSubstr("n0"));
+  find.set_criteria("shape=round");
+  EXPECT_TRUE(absl::IsInvalidArgument(view->Find(find, &found)));
+}
+
+TEST(PoolView, OperationsThatHoldNothing) {
+  const auto view = View(TwoNodes());
+  const auto outcome = [&view](v1::Operation operation, const std::string& jobspec) {
+    v1::MatchRequest request;
+    request.set_operation(operation);
+    request.set_jobspec(jobspec);
+    v1::MatchResponse response;
+    EXPECT_TRUE(view->Try(request, &response).ok());
+    return response.outcome();
+  };
+  EXPECT_EQ(outcome(v1::OPERATION_SATISFIABILITY, Slots(2, 4000)), v1::OUTCOME_SATISFIABLE);
+  EXPECT_EQ(outcome(v1::OPERATION_SATISFIABILITY, Slots(3, 4000)), v1::OUTCOME_UNSATISFIABLE);
+  EXPECT_EQ(outcome(v1::OPERATION_WITHOUT_ALLOCATING, Slots(1, 4000)), v1::OUTCOME_BUSY);
+  EXPECT_EQ(outcome(v1::OPERATION_WITHOUT_ALLOCATING_FUTURE, Slots(1, 4000)), v1::OUTCOME_FITS);
+  EXPECT_EQ(outcome(v1::OPERATION_WITHOUT_ALLOCATING, Slots(1, 1000)), v1::OUTCOME_FITS);
+}
+
+}  // namespace
+}  // namespace fluxqueue::matcher
