@@ -16,7 +16,7 @@ using std::chrono::system_clock;
 // That the holder of a pool is remembered.
 constexpr std::chrono::seconds kRemembered{1};
 // Of the client's deadline, for the way back.
-constexpr std::chrono::milliseconds kWayBack{200};
+constexpr std::chrono::milliseconds kWayBack{500};
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return MakeStatus(
@@ -91,6 +91,7 @@ void Claims::Submit(const CallInfo& call, Claim claim, Submitted submitted) {
     request.set_client_id(claim.client_id);
     request.set_pool(claim.pool);
     request.set_jobspec(claim.jobspec);
+    request.mutable_duration()->set_seconds(claim.duration_s);
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::max<system_clock::duration>(deadline - system_clock::now() - kWayBack, kWayBack));
     request.mutable_wait()->set_seconds(wait.count() / 1000);

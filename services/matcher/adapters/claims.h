@@ -29,7 +29,7 @@ namespace fluxqueue::matcher {
 class Claims {
  public:
   // How long a call waits for its cycle, if the client's deadline lets it.
-  static constexpr std::chrono::seconds kPatience{30};
+  static constexpr std::chrono::seconds kPatience{10};
 
   // Both outlive the object.
   Claims(peers::Peers& queues, rpc::WorkerPool& workers) : queues_(queues), workers_(workers) {}
@@ -44,6 +44,7 @@ class Claims {
     std::string pool;
     std::string client_id;
     std::string jobspec;
+    int64_t duration_s = 0;  // 0: until it is cancelled
     bool stays = false;
   };
   using Submitted = std::function<void(absl::StatusOr<queue::v1::Job>)>;

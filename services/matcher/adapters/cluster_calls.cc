@@ -10,6 +10,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/rpc/error_details.h"
+#include "services/matcher/domain/pod_jobspec.h"
 #include "services/matcher/rpc/strand.h"
 
 namespace fluxqueue::matcher {
@@ -232,16 +233,18 @@ void ClusterCalls::Match(CallInfo call,
     wrong =
         rpc::InField(InvalidArgument("job: a pool's jobs get their numbers from their ids"), "job");
   }
-  if (wrong.ok()) {
-    wrong = rpc::InField(graph::ParseJobspec(request->jobspec()).status(), "jobspec");
-  }
+  const absl::StatusOr<std::string> pods = ToPodJobspec(request->jobspec());
+  if (wrong.ok()) wrong = rpc::InField(pods.status(), "jobspec");
   if (!wrong.ok()) return timed(wrong);
+  const absl::StatusOr<graph::Jobspec> jobspec = graph::ParseJobspec(*pods);
+  if (!jobspec.ok()) return timed(rpc::InField(jobspec.status(), "jobspec"));
   const std::string client_id =
       request->job_id().empty() ? to_string(boost::uuids::random_generator()()) : request->job_id();
   claims_.Submit(call,
                  {.pool = PoolOf(request->pool()),
                   .client_id = client_id,
-                  .jobspec = request->jobspec(),
+                  .jobspec = *pods,
+                  .duration_s = jobspec->duration_s,
                   .stays = request->operation() == v1::OPERATION_ALLOCATE_ORELSE_RESERVE},
                  [=, this](const absl::StatusOr<queue::v1::Job>& job) {
                    if (!job.ok()) return timed(job.status());
@@ -259,7 +262,8 @@ void ClusterCalls::Claimed(const CallInfo& call,
                      job.state() == queue::v1::STATE_ALLOCATED ||
                      job.state() == queue::v1::STATE_BOUND;
   if (!holds) {
-    if (job.state() == queue::v1::STATE_REJECTED) {
+    // What is unsatisfiable is rejected when it still is after a while.
+    if (job.state() == queue::v1::STATE_REJECTED || job.reason() == "Unsatisfiable") {
       response->set_outcome(v1::OUTCOME_UNSATISFIABLE);
     } else if (job.state() == queue::v1::STATE_PENDING ||
                job.state() == queue::v1::STATE_SUBMITTED) {
@@ -460,13 +464,7 @@ void ClusterCalls::GetGroup(CallInfo /*call*/,
 }
 
 SlotUnits ClusterCalls::UnitsOf(const std::string& /*pool*/) const {
-  return {.cpu = "cpu",
-          .per_core = 1000,
-          .memory = "memory",
-          .memory_bytes = 1,
-          .gpu = "nvidia.com/gpu",
-          .storage = "ephemeral-storage",
-          .storage_bytes = 1};
+  return PodUnits();
 }
 
 }  // namespace fluxqueue::matcher

@@ -10,6 +10,7 @@
 #include "libs/graph/find_criteria.h"
 #include "libs/graph/fnv.h"
 #include "libs/rpc/error_details.h"
+#include "services/matcher/domain/pod_jobspec.h"
 
 namespace fluxqueue::matcher {
 namespace {
@@ -28,7 +29,9 @@ int64_t RemainingOf(const graph::Placement& placement, int64_t now_s) {
 }
 
 absl::StatusOr<graph::Jobspec> ParseField(const std::string& text) {
-  auto jobspec = graph::ParseJobspec(text);
+  const absl::StatusOr<std::string> pods = ToPodJobspec(text);
+  if (!pods.ok()) return rpc::InField(pods.status(), "jobspec");
+  auto jobspec = graph::ParseJobspec(*pods);
   if (!jobspec.ok()) return rpc::InField(jobspec.status(), "jobspec");
   return jobspec;
 }
@@ -241,6 +244,11 @@ absl::Status PoolView::Trials::Try(const v1::WhatIfRequest& request,
   if (answer && answer->status != MatchStatus::kAllocated) {
     // The last way asks least.
     ASSIGN_OR_RETURN(answer, hold(MatchOperation::kAllocateOrElseReserve, ways.back()));
+    // Behind what has no end.
+    if (answer->holding.at_s >= graph::kForever) {
+      engine_->Cancel(next_ - 1);
+      answer->holding = {};
+    }
   }
   if (answer && !answer->holding.vertices.empty()) {
     trial->set_outcome(answer->status == MatchStatus::kAllocated ? v1::OUTCOME_ALLOCATED
