@@ -57,6 +57,28 @@ class Client {
     match_.set_explain(true);
   }
 
+  // The pool is known and its nodes are; what is in the way after kPatience is a problem.
+  void AwaitPool() {
+    const auto patience = Clock::now() + kPatience;
+    v1::ReleaseRequest release;
+    while (release.job_id().empty()) {
+      grpc::ClientContext context;
+      v1::MatchResponse matched;
+      const grpc::Status status = stub_->Match(&context, match_, &matched);
+      if (status.ok() && matched.outcome() == v1::OUTCOME_ALLOCATED) {
+        release.set_job_id(matched.job_id());
+      } else if (Clock::now() > patience) {
+        return Fail(status.ok() ? matched.reason() : status.error_message());
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      }
+    }
+    grpc::ClientContext context;
+    v1::ReleaseResponse released;
+    const grpc::Status over = stub_->Release(&context, release, &released);
+    if (!over.ok()) Fail(over.error_message());
+  }
+
   void Run() {
     while (Clock::now() < until_) {
       const auto begun = Clock::now();
@@ -102,6 +124,7 @@ void Run(const Options& options, Report* report) {
         grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(), arguments));
   }
   Figures figures;
+  Client(channels.front(), {}, &figures).AwaitPool();
   const auto begun = Clock::now();
   const auto until = begun + std::chrono::duration_cast<Clock::duration>(
                                  std::chrono::duration<double>(options.seconds));

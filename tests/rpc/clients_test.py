@@ -2,6 +2,7 @@
 
 clients_test.py ADDRESS FOLDER: a matcher at ADDRESS with room for a few private graphs; FOLDER takes what is generated.
 """
+import errno
 import importlib
 import json
 import pathlib
@@ -203,11 +204,12 @@ class Fluxion(unittest.TestCase):
             self.assertTrue(trailing(call))
 
     def test_without_init(self):
+        """The pool's graph is meant, and this matcher runs alone."""
         response, call = self.match(jobspec(1, 1))
         self.assertEqual(response.status, FLUXION.MatchResponse.MATCH_ERROR)
-        self.assertIn("Init", trailing(call))
+        self.assertIn("Postgres", trailing(call))
         response = self.stub.Cancel(FLUXION.CancelRequest(jobID=1))
-        self.assertEqual((response.error, response.status), (1, FLUXION.CancelResponse.CANCEL_DENIED))
+        self.assertEqual((response.error, response.status), (errno.EIO, FLUXION.CancelResponse.CANCEL_ERROR))
 
     def test_clients_do_not_meet(self):
         self.init()
