@@ -42,10 +42,12 @@ absl::StatusOr<std::unique_ptr<Context>> OpenContext(const EngineOptions& option
                           settings);
 }
 
-std::unique_ptr<Engine> MakeFluxion(const EngineOptions& options,
-                                    bool in_process,
-                                    const Granules& granules,
-                                    std::function<void(const absl::Status&)> failed) {
+std::unique_ptr<Engine> MakeFluxion(
+    const EngineOptions& options,
+    bool in_process,
+    const Granules& granules,
+    std::function<void(const absl::Status&)> failed,
+    std::function<bool()> abandoned = [] { return false; }) {
   PlacerOptions placer;
   placer.open = [options, in_process](const std::string& jgf, const Context::Settings& settings) {
     return OpenContext(options, in_process, jgf, settings);
@@ -53,6 +55,7 @@ std::unique_ptr<Engine> MakeFluxion(const EngineOptions& options,
   placer.granules = granules;
   placer.lost = [restarted = options.restarted](const absl::Status&) { restarted(); };
   placer.failed = std::move(failed);
+  placer.abandoned = std::move(abandoned);
   return std::make_unique<graph::BookedEngine>(
       [placer](graph::NodeTable* table, graph::ExpectedWork*) {
         return std::make_unique<FluxionPlacer>(table, placer);
@@ -73,12 +76,16 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeShadowed(const EngineOptions& option
   shadow.pool = options.pool;
   shadow.compared = options.compared;
   if (kind.shadow == "native") {
-    shadow.make = [](const auto& /*failed*/) { return graph::MakeNativeEngine(); };
+    shadow.make = [](const auto& /*failed*/, const auto& /*abandoned*/) {
+      return graph::MakeNativeEngine();
+    };
     return std::make_unique<ShadowEngine>(
         MakeFluxion(options, options.in_process, granules, EndProcess), std::move(shadow));
   }
-  shadow.make = [options, granules](std::function<void(const absl::Status&)> failed) {
-    return MakeFluxion(options, /*in_process=*/false, granules, std::move(failed));
+  shadow.make = [options, granules](std::function<void(const absl::Status&)> failed,
+                                    std::function<bool()> abandoned) {
+    return MakeFluxion(
+        options, /*in_process=*/false, granules, std::move(failed), std::move(abandoned));
   };
   return std::make_unique<ShadowEngine>(graph::MakeNativeEngine(), std::move(shadow));
 }

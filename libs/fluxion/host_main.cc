@@ -1,7 +1,9 @@
 // fluxqueue-fluxion-host: what child_context.h starts, with its end of the socket pair as standard
 // input. Not for people.
+#include <csignal>
 #include <cstdio>
 
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +16,8 @@ int main() {
     std::fputs("fluxqueue-fluxion-host is started by fluxqueue-matcher, not by people\n", stderr);
     return 2;
   }
+  // Also when a call hangs: the one who started it may be killed.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   fluxqueue::fluxion::Channel channel(dup(STDIN_FILENO));
   fluxqueue::fluxion::Serve(&channel);
   return 0;

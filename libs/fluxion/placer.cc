@@ -103,7 +103,7 @@ Context* FluxionPlacer::Ready() {
     if (status.ok()) status = Settle();
     if (status.ok()) return context_.get();
     Lose(status);
-    if (tries == kTriesToOpen) {
+    if (tries == kTriesToOpen || options_.abandoned()) {
       given_up_ = true;
       options_.failed(status);
     } else {
@@ -127,11 +127,24 @@ absl::Status FluxionPlacer::Open() {
   for (const auto& [number, parts] : jobs_) {
     for (const Part& part : parts) {
       if (part.pieces.empty()) continue;
-      RETURN_IF_ERROR(context_->Restore(part.id, vertices_->ResourceSetOf(part.pieces)));
+      const absl::Status restored =
+          context_->Restore(part.id, vertices_->ResourceSetOf(part.pieces));
+      if (absl::IsUnavailable(restored)) return restored;
+      if (!restored.ok()) ShutNodesOf(part, restored);
     }
   }
   for (const auto& [ordinal, node] : table_.nodes()) unsettled_[ordinal] = node;
   return absl::OkStatus();
+}
+
+void FluxionPlacer::ShutNodesOf(const Part& part, const absl::Status& why) {
+  for (const Piece& piece : part.pieces) {
+    NodeState& state = nodes_[piece.node];
+    if (state.shut) continue;
+    LogError("Fluxion's library refuses what is held on a node, which gets nothing more",
+             {{"node", piece.node->spec.name}, {"why", Message(why)}});
+    state.shut = true;
+  }
 }
 
 void FluxionPlacer::Trim(Part* part) const {
@@ -172,11 +185,13 @@ absl::Status FluxionPlacer::Settle() {
 absl::Status FluxionPlacer::SettleNode(const Node& node) {
   for (const size_t resource : resources_) UsesOf(node, resource);
   NodeState& state = nodes_[&node];
-  if (state.up != node.spec.schedulable) {
-    RETURN_IF_ERROR(context_->SetUp(vertices_->PathOf(node), node.spec.schedulable));
-    state.up = node.spec.schedulable;
+  const bool up = node.spec.schedulable && !state.shut;
+  if (state.up != up) {
+    RETURN_IF_ERROR(context_->SetUp(vertices_->PathOf(node), up));
+    state.up = up;
   }
-  std::vector<Piece> keep = ToKeep(node, state);
+  // What nobody is given need not be kept.
+  std::vector<Piece> keep = up ? ToKeep(node, state) : state.kept.pieces;
   if (keep == state.kept.pieces) return absl::OkStatus();
   if (!state.kept.pieces.empty()) {
     RETURN_IF_ERROR(context_->Cancel(state.kept.id));
@@ -200,8 +215,9 @@ std::vector<Piece> FluxionPlacer::ToKeep(const Node& node, const NodeState& stat
       }
     } else {
       const auto held = std::count(uses.begin(), uses.end(), Use::kHeld);
+      const int64_t free = options_.granules.In(NameOf(resource), node.free[resource]);
       int64_t beyond = static_cast<int64_t>(uses.size()) - held -
-                       options_.granules.In(NameOf(resource), node.free[resource]);
+                       std::max<int64_t>(0, free - UnbookedOn(node, resource));
       for (auto i = static_cast<uint32_t>(uses.size()); beyond > 0; --beyond) {
         do --i;
         while (uses[i] == Use::kHeld);
@@ -271,6 +287,20 @@ std::vector<uint32_t> FluxionPlacer::ChooseGranules(const Share& share, const Ne
   return granules;
 }
 
+int64_t FluxionPlacer::UnbookedOn(const Node& node, size_t resource) const {
+  int64_t granules = 0;
+  if (!matching_.has_value()) return granules;
+  for (auto job = jobs_.lower_bound(*matching_); job != jobs_.end(); ++job) {
+    for (const Part& part : job->second) {
+      for (const Piece& piece : part.pieces) {
+        if (piece.node != &node || piece.resource != resource) continue;
+        granules += static_cast<int64_t>(piece.granules.size());
+      }
+    }
+  }
+  return granules;
+}
+
 void FluxionPlacer::Unkeep(const Node& node, NodeState* state) {
   if (state->kept.pieces.empty()) return;
   Mark(std::exchange(state->kept.pieces, {}), Use::kFree);
@@ -312,6 +342,15 @@ bool FluxionPlacer::TooLarge(std::span<const Need> needs) const {
 }
 
 std::optional<graph::Placer::Shares> FluxionPlacer::Match(JobNumber first, const Jobspec& jobspec) {
+  matching_ = first;
+  hopeless_ = false;
+  std::optional<Shares> shares = MatchWays(first, jobspec);
+  matching_.reset();
+  return shares;
+}
+
+std::optional<graph::Placer::Shares> FluxionPlacer::MatchWays(JobNumber first,
+                                                              const Jobspec& jobspec) {
   for (const SlotGroup& group : jobspec.groups) {
     const std::optional<std::vector<Need>> needs = table_.NeedsOf(group.request);
     if (!needs || TooLarge(*needs)) return std::nullopt;
@@ -364,7 +403,13 @@ bool FluxionPlacer::Fill(JobNumber number, const SlotGroup& group, const Constra
   for (int64_t missing = group.slots; missing > 0;) {
     std::optional<Part> part = Ask(SlotJobspec(group.request, missing, where, options_.granules));
     if (!part) return false;
-    missing -= SharesOf({*part}, group).front().slots;
+    const int64_t got = SharesOf({*part}, group).front().slots;
+    if (got < 1 || got > missing) {
+      Lose(
+          MakeStatus(absl::StatusCode::kInternal, "R has {} slots, of {} asked for", got, missing));
+      return false;
+    }
+    missing -= got;
     Mark(part->pieces, Use::kHeld);
     jobs_[number].push_back(*std::move(part));
   }
@@ -372,7 +417,7 @@ bool FluxionPlacer::Fill(JobNumber number, const SlotGroup& group, const Constra
 }
 
 std::optional<FluxionPlacer::Part> FluxionPlacer::Ask(const std::string& jobspec) {
-  for (int tries = 0; tries < kTriesToCall; ++tries) {
+  for (int tries = 0; tries < kTriesToCall && !hopeless_; ++tries) {
     Part part{next_id_++};
     Context* context = Ready();
     if (context == nullptr) return std::nullopt;
@@ -395,8 +440,11 @@ std::optional<FluxionPlacer::Part> FluxionPlacer::Ask(const std::string& jobspec
     }
     Lose(status);
   }
-  LogError("Fluxion's library fails on a jobspec whenever it is asked; it is taken as not now",
-           {{"jobspec", jobspec}});
+  if (!hopeless_) {
+    LogError("Fluxion's library fails on a jobspec whenever it is asked; it is taken as not now",
+             {{"jobspec", jobspec}});
+  }
+  hopeless_ = true;
   return std::nullopt;
 }
 

@@ -48,6 +48,8 @@ struct PlacerOptions {
   // Called when no context can be had after several tries. Where it returns, nothing is given out
   // any more: what the placer says is of no use then.
   std::function<void(const absl::Status& why)> failed;
+  // Nobody waits for an answer any longer: no more tries.
+  std::function<bool()> abandoned = [] { return false; };
 };
 
 class FluxionPlacer final : public graph::Placer {
@@ -84,6 +86,7 @@ class FluxionPlacer final : public graph::Placer {
   enum class Use : uint8_t { kFree, kHeld, kKept };
   struct NodeState {
     bool up = true;                           // as the context knows it
+    bool shut = false;                        // see ShutNodesOf
     std::map<size_t, std::vector<Use>> uses;  // of the granules, by resource
     Part kept;                                // from our jobs
   };
@@ -98,9 +101,13 @@ class FluxionPlacer final : public graph::Placer {
   // What is free, up and kept is as the table has it.
   absl::Status Settle();
   absl::Status SettleNode(const graph::Node& node);
+  // How much of a resource of the node the match under way has got: the books do not know it yet.
+  int64_t UnbookedOn(const graph::Node& node, size_t resource) const;
   // What must be kept from our jobs.
   std::vector<Piece> ToKeep(const graph::Node& node, const NodeState& state) const;
   void Unkeep(const graph::Node& node, NodeState* state);
+  // The library refuses what is held there: nothing more is given out on these nodes.
+  void ShutNodesOf(const Part& part, const absl::Status& why);
   // Those of its granules that still are there.
   void Trim(Part* part) const;
   void Mark(const std::vector<Piece>& pieces, Use use);
@@ -121,6 +128,7 @@ class FluxionPlacer final : public graph::Placer {
                    const graph::Jobspec& jobspec,
                    const std::vector<uint32_t>& order,
                    const graph::Constraint& where);
+  std::optional<Shares> MatchWays(graph::JobNumber first, const graph::Jobspec& jobspec);
   bool Fill(graph::JobNumber number, const graph::SlotGroup& group, const graph::Constraint& where);
   std::optional<Part> Ask(const std::string& jobspec);
   // That nothing of it is held already.
@@ -149,6 +157,10 @@ class FluxionPlacer final : public graph::Placer {
   // Null: to be made anew. The vertices are those that it has.
   std::unique_ptr<Context> context_;
   bool given_up_ = false;
+  // Of the match under way: its first job, and whether the library fails on it whenever it is
+  // asked.
+  std::optional<graph::JobNumber> matching_;
+  bool hopeless_ = false;
   std::optional<ClusterVertices> vertices_;
 };
 

@@ -71,6 +71,7 @@ ShadowEngine::ShadowEngine(std::unique_ptr<Engine> decides, ShadowOptions option
       thread_([this] { Work(); }) {}
 
 ShadowEngine::~ShadowEngine() {
+  stopping_ = true;
   const absl::MutexLock lock(&mutex_);
   stop_ = true;
 }
@@ -230,7 +231,9 @@ ShadowEngine::Step ShadowEngine::Anew() {
                       held = std::move(held),
                       policy = policy_,
                       levels = levels_]() -> absl::Status {
-    ASSIGN_OR_RETURN(shadow_, options_.make([this](const absl::Status& why) { failed_ = why; }));
+    ASSIGN_OR_RETURN(shadow_,
+                     options_.make([this](const absl::Status& why) { failed_ = why; },
+                                   [this] { return stopping_.load(); }));
     RETURN_IF_ERROR(shadow_->SetPolicy(policy));
     RETURN_IF_ERROR(shadow_->SetLevels(levels));
     for (const NodeSpec& node : nodes) RETURN_IF_ERROR(shadow_->AddNode(node));
@@ -263,7 +266,7 @@ void ShadowEngine::Work() {
 }
 
 void ShadowEngine::Run(const std::vector<Step>& steps) {
-  for (auto step = steps.begin(); step != steps.end(); ++step) {
+  for (auto step = steps.begin(); step != steps.end() && !stopping_; ++step) {
     absl::Status status = step->run();
     if (!failed_.ok()) status = std::exchange(failed_, absl::OkStatus());
     if (status.ok()) continue;
@@ -292,9 +295,12 @@ absl::Status ShadowEngine::Ask(const Asked& asked) {
   RETURN_IF_ERROR(failed_);
   const Comparison result = Compare(outcome, asked);
   options_.compared(result, 1);
-  if (result == Comparison::kEqual || asked.operation == graph::Operation::kSatisfiability) {
-    return absl::OkStatus();
-  }
+  if (asked.operation == graph::Operation::kSatisfiability) return absl::OkStatus();
+  // The same devices, too: later answers depend on them.
+  const bool same = outcome.placement == nullptr
+                        ? !asked.placement
+                        : asked.placement && outcome.placement->slots == asked.placement->slots;
+  if (result == Comparison::kEqual && same) return absl::OkStatus();
   if (outcome.kind == OutcomeKind::kAllocated) shadow_->Release(asked.key);
   return asked.placement ? shadow_->Restore(asked.key, *asked.placement) : absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 // engine: not.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,9 +41,9 @@ enum class Comparison {
 
 struct ShadowOptions {
   // A shadow without nodes. `failed` is called on the shadow's thread when it cannot answer any
-  // more.
+  // more; `abandoned` says that nobody waits for it any longer.
   std::function<absl::StatusOr<std::unique_ptr<graph::Engine>>(
-      std::function<void(const absl::Status&)> failed)>
+      std::function<void(const absl::Status&)> failed, std::function<bool()> abandoned)>
       make;
   // Called on either thread.
   std::function<void(Comparison result, size_t answers)> compared;
@@ -86,6 +87,7 @@ class ShadowEngine final : public graph::Engine {
     return decides_->KeysOf(job_id);
   }
   std::vector<graph::NodeSpec> Nodes() const override { return decides_->Nodes(); }
+  uint64_t inventory_version() const override { return decides_->inventory_version(); }
   uint32_t nodes() const override { return decides_->nodes(); }
   uint32_t nodes_up() const override { return decides_->nodes_up(); }
   uint64_t allocations() const override { return decides_->allocations(); }
@@ -140,6 +142,8 @@ class ShadowEngine final : public graph::Engine {
   // The shadow's thread only.
   std::unique_ptr<graph::Engine> shadow_;
   absl::Status failed_;
+
+  std::atomic<bool> stopping_ = false;
   std::jthread thread_;
 };
 

@@ -42,6 +42,7 @@ class BookedEngine final : public Engine {
   std::vector<AllocationKey> Keys() const override;
   std::vector<AllocationKey> KeysOf(std::string_view job_id) const override;
   std::vector<NodeSpec> Nodes() const override;
+  uint64_t inventory_version() const override { return table_.version(); }
   uint32_t nodes() const override { return table_.size(); }
   uint32_t nodes_up() const override { return table_.schedulable(); }
   uint64_t allocations() const override { return allocations_.size(); }

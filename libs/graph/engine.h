@@ -152,6 +152,8 @@ class Engine {
 
   // In the order of their ordinals.
   virtual std::vector<NodeSpec> Nodes() const = 0;
+  // Rises whenever nodes come or go, or what they have, their labels, taints or levels change.
+  virtual uint64_t inventory_version() const = 0;
   virtual uint32_t nodes() const = 0;
   virtual uint32_t nodes_up() const = 0;
   virtual uint64_t allocations() const = 0;

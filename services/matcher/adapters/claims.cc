@@ -5,8 +5,8 @@
 
 #include <grpcpp/client_context.h>
 
+#include "libs/base/log.h"
 #include "libs/base/status_macros.h"
-#include "libs/rpc/error_details.h"
 
 namespace fluxqueue::matcher {
 namespace {
@@ -36,6 +36,9 @@ struct QueueCall {
   std::shared_ptr<queue::v1::Queue::Stub> stub;
 };
 
+// For calls under way at stop.
+constexpr std::chrono::seconds kDrain{2};
+
 bool Decided(queue::v1::State state) {
   return state != queue::v1::STATE_SUBMITTED && state != queue::v1::STATE_PENDING;
 }
@@ -43,14 +46,22 @@ bool Decided(queue::v1::State state) {
 }  // namespace
 
 Claims::~Claims() {
+  Drain();
+}
+
+void Claims::Drain() {
   std::unique_lock lock(mutex_);
+  const auto idle = [this] { return under_way_.empty(); };
+  ended_.wait_for(lock, kDrain, idle);
+  draining_ = true;
   for (grpc::ClientContext* context : under_way_) context->TryCancel();
-  ended_.wait(lock, [this] { return under_way_.empty(); });
+  ended_.wait(lock, idle);
 }
 
 void Claims::Begin(grpc::ClientContext* context) {
   const std::lock_guard lock(mutex_);
   under_way_.insert(context);
+  if (draining_) context->TryCancel();
 }
 
 void Claims::End(grpc::ClientContext* context) {
@@ -79,33 +90,64 @@ void Claims::Forget(const std::string& pool) {
 }
 
 void Claims::Submit(const CallInfo& call, Claim claim, Submitted submitted) {
-  workers_.Post([this, call, claim = std::move(claim), submitted = std::move(submitted)] {
+  const auto deadline = DeadlineOf(call);
+  const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - system_clock::now() - kWayBack);
+  if (wait < kWayBack) {
+    return submitted(MakeStatus(absl::StatusCode::kDeadlineExceeded,
+                                "a match goes through the pool's log: give it a deadline of at "
+                                "least {} ms",
+                                2 * kWayBack.count()));
+  }
+  Call(
+      claim,
+      deadline,
+      wait,
+      [this, call, claim, submitted = std::move(submitted)](const grpc::Status& status,
+                                                            queue::v1::Job job) {
+        if (!status.ok()) {
+          if (!claim.named) GiveBack(claim);
+          return submitted(FromGrpc(status));
+        }
+        const bool gone = call.cancelled() || system_clock::now() >= call.deadline;
+        const bool unwanted = gone && !claim.named;
+        if (!unwanted && (Decided(job.state()) || claim.stays)) return submitted(std::move(job));
+        // Now or not: it does not stay in line. Its place may have come meanwhile.
+        const auto back = [job, submitted](const absl::Status& cancelled) {
+          if (!cancelled.ok() && !absl::IsFailedPrecondition(cancelled)) {
+            return submitted(cancelled);
+          }
+          submitted(job);
+        };
+        Cancel({system_clock::now() + kPatience, [] { return false; }}, claim.pool, job.id(), back);
+      });
+}
+
+void Claims::Call(const Claim& claim,
+                  system_clock::time_point deadline,
+                  std::chrono::milliseconds wait,
+                  Answer answer) {
+  workers_.Post([this, claim, deadline, wait, answer = std::move(answer)] {
     auto stub = HolderOf(claim.pool);
-    if (!stub.ok()) return submitted(stub.status());
+    if (!stub.ok()) {
+      return answer(
+          grpc::Status(static_cast<grpc::StatusCode>(stub.status().code()), Message(stub.status())),
+          {});
+    }
     const auto there = std::make_shared<
         QueueCall<queue::v1::SubmitClaimRequest, queue::v1::SubmitClaimResponse>>();
     there->stub = *std::move(stub);
-    const auto deadline = DeadlineOf(call);
     there->context.set_deadline(deadline);
     queue::v1::SubmitClaimRequest& request = there->request;
     request.set_client_id(claim.client_id);
     request.set_pool(claim.pool);
     request.set_jobspec(claim.jobspec);
     request.mutable_duration()->set_seconds(claim.duration_s);
-    const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::max<system_clock::duration>(deadline - system_clock::now() - kWayBack, kWayBack));
     request.mutable_wait()->set_seconds(wait.count() / 1000);
     request.mutable_wait()->set_nanos(static_cast<int32_t>(wait.count() % 1000 * 1'000'000));
-    const auto answered = [this, there, call, claim, submitted](const grpc::Status& status) {
-      queue::v1::Job& job = *there->response.mutable_job();
-      if (!status.ok()) {
-        Forget(claim.pool);
-        submitted(FromGrpc(status));
-      } else if (Decided(job.state()) || claim.stays) {
-        submitted(std::move(job));
-      } else {
-        TakeBack(call, claim, std::move(job), submitted);
-      }
+    const auto answered = [this, there, pool = claim.pool, answer](const grpc::Status& status) {
+      if (!status.ok()) Forget(pool);
+      answer(status, std::move(*there->response.mutable_job()));
       End(&there->context);
     };
     Begin(&there->context);
@@ -113,16 +155,24 @@ void Claims::Submit(const CallInfo& call, Claim claim, Submitted submitted) {
   });
 }
 
-// Now or not: it does not stay in line. Its place may have come meanwhile.
-void Claims::TakeBack(const CallInfo& call,
-                      const Claim& claim,
-                      queue::v1::Job job,
-                      Submitted submitted) {
-  const auto back = [job, submitted = std::move(submitted)](const absl::Status& status) {
-    if (!status.ok() && !absl::IsFailedPrecondition(status)) return submitted(status);
-    submitted(job);
-  };
-  Cancel({system_clock::now() + kPatience, call.cancelled}, claim.pool, job.id(), back);
+void Claims::GiveBack(const Claim& claim) {
+  Call(claim,
+       system_clock::now() + kPatience,
+       std::chrono::milliseconds(0),
+       [this, claim](const grpc::Status& status, const queue::v1::Job& job) {
+         const auto ignore = [](const absl::Status&) {};
+         if (status.ok()) {
+           Cancel({system_clock::now() + kPatience, [] { return false; }},
+                  claim.pool,
+                  job.id(),
+                  ignore);
+         } else {
+           LogWarning("a claim that nobody knows of may be left in the queue",
+                      {{"pool", claim.pool},
+                       {"client_id", claim.client_id},
+                       {"why", status.error_message()}});
+         }
+       });
 }
 
 void Claims::Cancel(const CallInfo& call,

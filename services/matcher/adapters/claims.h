@@ -33,7 +33,6 @@ class Claims {
 
   // Both outlive the object.
   Claims(peers::Peers& queues, rpc::WorkerPool& workers) : queues_(queues), workers_(workers) {}
-  // Ends the calls under way. What was posted to the workers is done before.
   ~Claims();
   Claims(const Claims&) = delete;
   Claims& operator=(const Claims&) = delete;
@@ -46,6 +45,9 @@ class Claims {
     std::string jobspec;
     int64_t duration_s = 0;  // 0: until it is cancelled
     bool stays = false;
+    // The client knows `client_id`. What nobody can name is given back when the client has gone, or
+    // was told of an error.
+    bool named = false;
   };
   using Submitted = std::function<void(absl::StatusOr<queue::v1::Job>)>;
   void Submit(const CallInfo& call, Claim claim, Submitted submitted);
@@ -53,9 +55,20 @@ class Claims {
   // Of a claim, or of any other job, which is stopped first.
   void Cancel(const CallInfo& call, const std::string& pool, const std::string& job_id, Done done);
 
+  // Calls under way come to their end: at once after a while, and those that come later too.
+  void Drain();
+
  private:
   using Stub = std::shared_ptr<queue::v1::Queue::Stub>;
 
+  using Answer = std::function<void(const grpc::Status&, queue::v1::Job)>;
+  // To the queue: answered when it has been decided, if that is before `wait` is over.
+  void Call(const Claim& claim,
+            std::chrono::system_clock::time_point deadline,
+            std::chrono::milliseconds wait,
+            Answer answer);
+  // Whatever became of it: it is found by its client_id, and cancelled.
+  void GiveBack(const Claim& claim);
   // A call begins, and is over.
   void Begin(grpc::ClientContext* context);
   void End(grpc::ClientContext* context);
@@ -63,7 +76,6 @@ class Claims {
   absl::StatusOr<Stub> HolderOf(const std::string& pool);
   // It may be another's by now.
   void Forget(const std::string& pool);
-  void TakeBack(const CallInfo& call, const Claim& claim, queue::v1::Job job, Submitted submitted);
 
   peers::Peers& queues_;
   rpc::WorkerPool& workers_;
@@ -75,6 +87,7 @@ class Claims {
   std::unordered_map<std::string, Known> known_;  // by pool; guarded by mutex_, as what follows
   std::set<grpc::ClientContext*> under_way_;
   std::condition_variable ended_;
+  bool draining_ = false;
 };
 
 }  // namespace fluxqueue::matcher

@@ -18,38 +18,29 @@ namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;
 constexpr int kMostTrials = 1000;
-constexpr std::string_view kNotHeld = "NOT_HELD";
 
 std::string PoolOf(const std::string& pool) {
   return pool.empty() ? "default" : pool;
 }
 
-absl::Status NotHeld(const std::string& pool) {
-  return rpc::WithReason(
-      Unavailable("pool {} is not held by this replica, or there is no such pool", pool), kNotHeld);
+PoolDesk::TimePoint DeadlineOf(const CallInfo& call) {
+  const auto left = std::min<std::chrono::system_clock::duration>(
+      call.deadline - std::chrono::system_clock::now(), Claims::kPatience);
+  return std::chrono::steady_clock::now() + left;
 }
 
-// What the answer is about, copied on the loop's thread.
-PoolState StateOf(const PoolAtHand& pool, const std::function<bool(const std::string&)>& picks) {
-  const graph::Engine& engine = pool.core.engine();
+PoolDesk::TimePoint Soon() {
+  return std::chrono::steady_clock::now() + Claims::kPatience;
+}
+
+// All but what is held.
+PoolState NodesAt(const PoolAtHand& pool) {
   PoolState state{.now_s = pool.now_s,
                   .policy = pool.core.config().policy(),
                   .levels = {},
-                  .nodes = {},
+                  .nodes = pool.core.engine().Nodes(),
                   .held = {}};
   state.levels.assign(pool.core.config().levels().begin(), pool.core.config().levels().end());
-  std::set<std::string_view> names;
-  for (const graph::AllocationKey& key : engine.Keys()) {
-    if (picks && !picks(key.job_id)) continue;
-    const graph::Placement& placement = *engine.Find(key);
-    state.held.emplace_back(key, placement);
-    for (const graph::PlacedSlot& slot : placement.slots) names.insert(slot.node);
-  }
-  state.nodes = engine.Nodes();
-  if (picks) {
-    std::erase_if(state.nodes,
-                  [&names](const graph::NodeSpec& node) { return !names.contains(node.name); });
-  }
   return state;
 }
 
@@ -70,22 +61,69 @@ bool HoldsNothing(v1::Operation operation) {
 // ---- looking
 
 void ClusterCalls::Look(const std::string& pool,
-                        Picks picks,
+                        TimePoint deadline,
                         std::function<void(absl::StatusOr<View>)> look) {
+  desk_.Ask(
+      pool, deadline, [this, look = std::move(look)](const absl::StatusOr<const PoolAtHand*>& at) {
+        if (!at.ok()) {
+          workers_.Post([look, status = at.status()] { look(status); });
+          return;
+        }
+        PoolState state = NodesAt(**at);
+        const graph::Engine& engine = (*at)->core.engine();
+        for (const graph::AllocationKey& key : engine.Keys()) {
+          state.held.emplace_back(key, *engine.Find(key));
+        }
+        workers_.Post([state = std::make_shared<const PoolState>(std::move(state)), look] {
+          auto view = PoolView::Make(*state);
+          if (!view.ok()) return look(view.status());
+          look(View(*std::move(view)));
+        });
+      });
+}
+
+std::function<absl::StatusOr<ClusterCalls::View>()> ClusterCalls::NodesOf(const std::string& pool,
+                                                                          const PoolAtHand& at) {
+  const graph::Engine* engine = &at.core.engine();
+  const uint64_t version = engine->inventory_version();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = nodes_.find(pool);
+    if (known != nodes_.end() && known->second.engine == engine &&
+        known->second.version == version) {
+      return [view = known->second.view] { return view; };
+    }
+  }
+  const auto state = std::make_shared<const PoolState>(NodesAt(at));
+  return [this, pool, engine, version, state]() -> absl::StatusOr<View> {
+    ASSIGN_OR_RETURN(View view, PoolView::Make(*state));
+    const std::lock_guard lock(mutex_);
+    nodes_[pool] = {engine, version, view};
+    return view;
+  };
+}
+
+void ClusterCalls::LookAtJobs(const std::string& pool,
+                              TimePoint deadline,
+                              Picks picks,
+                              std::function<void(absl::StatusOr<std::pair<View, Jobs>>)> look) {
   desk_.Ask(pool,
-            [this, pool, picks = std::move(picks), look = std::move(look)](const PoolAtHand* at) {
-              if (at == nullptr) {
-                workers_.Post([pool, look] { look(NotHeld(pool)); });
+            deadline,
+            [this, pool, picks = std::move(picks), look = std::move(look)](
+                const absl::StatusOr<const PoolAtHand*>& at) {
+              if (!at.ok()) {
+                workers_.Post([look, status = at.status()] { look(status); });
                 return;
               }
-              auto state = std::make_shared<const PoolState>(StateOf(*at, picks));
-              workers_.Post([state = std::move(state), look] {
-                absl::StatusOr<std::unique_ptr<const PoolView>> view = PoolView::Make(*state);
-                if (view.ok()) {
-                  look(View(*std::move(view)));
-                } else {
-                  look(view.status());
-                }
+              const graph::Engine& engine = (*at)->core.engine();
+              Jobs jobs;
+              for (const graph::AllocationKey& key : picks(engine)) {
+                jobs[key.job_id].push_back(*engine.Find(key));
+              }
+              workers_.Post([nodes = NodesOf(pool, **at), jobs = std::move(jobs), look] {
+                const absl::StatusOr<View> view = nodes();
+                if (!view.ok()) return look(view.status());
+                look(std::pair(*view, jobs));
               });
             });
 }
@@ -121,11 +159,10 @@ void ClusterCalls::Answer(CallInfo call,
                           const Request* request,
                           Response* response,
                           Done done,
-                          Picks picks,
                           Remote<Request, Response> remote,
                           Work work) {
   const std::string pool = PoolOf(request->pool());
-  Look(pool, std::move(picks), [=, this](const absl::StatusOr<View>& view) {
+  Look(pool, DeadlineOf(call), [=, this](const absl::StatusOr<View>& view) {
     if (view.ok()) return done(work(**view));
     if (!absl::IsUnavailable(view.status())) return done(view.status());
     HandOn(call, pool, request, response, done, remote);
@@ -136,17 +173,41 @@ void ClusterCalls::GetJob(CallInfo call,
                           const v1::GetJobRequest* request,
                           v1::GetJobResponse* response,
                           Done done) {
-  const auto picks = [request](const std::string& job_id) {
-    return request->job_id().empty() ? NumberOf(job_id) == request->job()
-                                     : job_id == request->job_id();
+  const absl::Status format = FormatOf(request->format()).status();
+  if (!format.ok()) return done(format);
+  const std::string pool = PoolOf(request->pool());
+  const auto picks = [id = request->job_id(),
+                      number = request->job()](const graph::Engine& engine) {
+    if (!id.empty()) return engine.KeysOf(id);
+    std::vector<graph::AllocationKey> keys = engine.Keys();
+    std::erase_if(keys, [number](const auto& key) { return NumberOf(key.job_id) != number; });
+    return keys;
   };
-  Answer(std::move(call),
-         request,
-         response,
-         std::move(done),
-         picks,
-         &v1::Matcher::StubInterface::async_interface::GetJob,
-         [request, response](const PoolView& view) { return view.GetJob(*request, response); });
+  LookAtJobs(pool, DeadlineOf(call), picks, [=, this](const auto& found) {
+    if (absl::IsUnavailable(found.status())) {
+      return HandOn(call,
+                    pool,
+                    request,
+                    response,
+                    done,
+                    Remote<v1::GetJobRequest, v1::GetJobResponse>(
+                        &v1::Matcher::StubInterface::async_interface::GetJob));
+    }
+    if (!found.ok()) return done(found.status());
+    const auto& [view, jobs] = *found;
+    if (jobs.empty()) {
+      return done(MakeStatus(
+          absl::StatusCode::kNotFound,
+          "job {} holds nothing; the queue's API knows jobs that wait or have ended",
+          request->job_id().empty() ? std::to_string(request->job()) : request->job_id()));
+    }
+    const auto& [job_id, held] = *jobs.begin();
+    response->set_job(NumberOf(job_id));
+    response->set_job_id(job_id);
+    response->set_state(v1::JOB_STATE_ALLOCATED);
+    view->WriteJob(held, {request->format(), request->nodes()}, response->mutable_allocation());
+    done(absl::OkStatus());
+  });
 }
 
 void ClusterCalls::Explain(CallInfo call,
@@ -157,7 +218,6 @@ void ClusterCalls::Explain(CallInfo call,
          request,
          response,
          std::move(done),
-         nullptr,
          &v1::Matcher::StubInterface::async_interface::Explain,
          [request, response](const PoolView& view) { return view.Explain(*request, response); });
 }
@@ -170,7 +230,6 @@ void ClusterCalls::Find(CallInfo call,
          request,
          response,
          std::move(done),
-         nullptr,
          &v1::Matcher::StubInterface::async_interface::Find,
          [request, response](const PoolView& view) { return view.Find(*request, response); });
 }
@@ -191,7 +250,6 @@ void ClusterCalls::WhatIf(CallInfo call,
          request,
          response,
          std::move(done),
-         nullptr,
          &v1::Matcher::StubInterface::async_interface::WhatIf,
          [call, request, response](const PoolView& view) -> absl::Status {
            PoolView::Trials trials = view.BeginTrials();
@@ -223,7 +281,6 @@ void ClusterCalls::Match(CallInfo call,
            request,
            response,
            timed,
-           nullptr,
            &v1::Matcher::StubInterface::async_interface::Match,
            [request, response](const PoolView& view) { return view.Try(*request, response); });
     return;
@@ -245,7 +302,8 @@ void ClusterCalls::Match(CallInfo call,
                   .client_id = client_id,
                   .jobspec = *pods,
                   .duration_s = jobspec->duration_s,
-                  .stays = request->operation() == v1::OPERATION_ALLOCATE_ORELSE_RESERVE},
+                  .stays = request->operation() == v1::OPERATION_ALLOCATE_ORELSE_RESERVE,
+                  .named = !request->job_id().empty()},
                  [=, this](const absl::StatusOr<queue::v1::Job>& job) {
                    if (!job.ok()) return timed(job.status());
                    Claimed(call, request, response, *job, timed);
@@ -337,7 +395,7 @@ class ClusterCalls::Reader final : public GraphReader {
       return;
     }
     calls_.Look(PoolOf(request_.pool()),
-                nullptr,
+                Soon(),
                 [state = state_, fill, done = std::move(done)](absl::StatusOr<View> view) {
                   if (!view.ok()) return done(view.status());
                   state->view = *std::move(view);
@@ -372,95 +430,139 @@ std::unique_ptr<GraphReader> ClusterCalls::GetGraph(const v1::GetGraphRequest& r
   return std::make_unique<Reader>(*this, request);
 }
 
-void ClusterCalls::Watch(std::shared_ptr<AllocationWatch> watch) {
+// What a watch is to be told next: the last state of each job that has changed. Told one after
+// another on a strand, and while that is under way, changes of one job are one.
+class ClusterCalls::Watched : public std::enable_shared_from_this<Watched> {
+ public:
   using Event = v1::WatchAllocationsResponse;
+
+  Watched(std::shared_ptr<AllocationWatch> watch, rpc::WorkerPool& workers)
+      : watch_(std::move(watch)), strand_(std::make_shared<Strand>(workers)) {}
+
+  bool ended() const { return watch_->ended(); }
+  void End(const absl::Status& status) { watch_->End(status); }
+
+  // On the loop's thread. `beginning`: these are all.
+  void Tell(std::function<absl::StatusOr<View>()> nodes, Jobs jobs, bool beginning) {
+    const std::lock_guard lock(mutex_);
+    nodes_ = std::move(nodes);
+    for (auto& [job_id, held] : jobs) next_[job_id] = std::move(held);
+    if (std::exchange(posted_, true)) return;
+    strand_->Post(Strand::Length::kLong,
+                  [self = shared_from_this(), beginning] { self->Push(beginning); });
+  }
+
+ private:
+  void Push(bool beginning) {
+    Jobs jobs;
+    std::function<absl::StatusOr<View>()> nodes;
+    {
+      const std::lock_guard lock(mutex_);
+      jobs.swap(next_);
+      nodes = std::exchange(nodes_, nullptr);
+      posted_ = false;
+    }
+    const absl::StatusOr<View> view = nodes();
+    if (!view.ok()) return watch_->End(view.status());
+    const Wanted wanted{watch_->request().format(), watch_->request().nodes()};
+    for (const auto& [job_id, held] : jobs) {
+      // Given back before the client was told of it.
+      if (beginning && held.empty()) continue;
+      Event event;
+      event.set_kind(beginning ? Event::KIND_HELD : KindOf(held));
+      event.set_job(NumberOf(job_id));
+      event.set_job_id(job_id);
+      if (!held.empty()) (*view)->WriteJob(held, wanted, event.mutable_allocation());
+      if (beginning) {
+        watch_->PushHeld(std::move(event));
+      } else {
+        watch_->Push(std::move(event));
+      }
+    }
+    if (!beginning) return;
+    Event synced;
+    synced.set_kind(Event::KIND_SYNCED);
+    watch_->PushHeld(std::move(synced));
+  }
+
+  const std::shared_ptr<AllocationWatch> watch_;
+  const std::shared_ptr<Strand> strand_;
+  std::mutex mutex_;
+  Jobs next_;  // guarded by mutex_, as what follows
+  std::function<absl::StatusOr<View>()> nodes_;
+  bool posted_ = false;
+};
+
+void ClusterCalls::Watch(std::shared_ptr<AllocationWatch> watch) {
   const absl::Status format = FormatOf(watch->request().format()).status();
   if (!format.ok()) return watch->End(format);
   const std::string pool = PoolOf(watch->request().pool());
-  // Events are made one after another, in the order in which they happened.
-  const auto strand = std::make_shared<Strand>(workers_);
-  const auto push = [strand, watch](
-                        const PoolAtHand& at, const std::set<std::string>& jobs, bool beginning) {
-    const auto state = std::make_shared<const PoolState>(
-        StateOf(at, [&jobs, beginning](const std::string& job_id) {
-          return beginning || jobs.contains(job_id);
-        }));
-    strand->Post(Strand::Length::kLong, [watch, state, jobs, beginning] {
-      const auto view = PoolView::Make(*state);
-      if (!view.ok()) return watch->End(view.status());
-      std::set<std::string> all = jobs;
-      for (const auto& [key, placement] : state->held) all.insert(key.job_id);
-      for (const std::string& job_id : all) {
-        Event event;
-        event.set_job(NumberOf(job_id));
-        event.set_job_id(job_id);
-        event.set_kind((*view)->KindOf(job_id));
-        if (beginning) event.set_kind(Event::KIND_HELD);
-        if (event.kind() != Event::KIND_RELEASED) {
-          (*view)->WriteJob(job_id,
-                            {watch->request().format(), watch->request().nodes()},
-                            event.mutable_allocation());
-        }
-        if (beginning) {
-          watch->PushHeld(std::move(event));
-        } else {
-          watch->Push(std::move(event));
-        }
+  const auto watched = std::make_shared<Watched>(std::move(watch), workers_);
+  const auto changed = [this, pool, watched](const PoolAtHand* at,
+                                             const std::vector<graph::AllocationKey>& keys) {
+    if (at == nullptr) {
+      return watched->End(Unavailable("pool {} moves to another replica: watch again", pool));
+    }
+    const graph::Engine& engine = at->core.engine();
+    Jobs jobs;
+    for (const graph::AllocationKey& key : keys) jobs[key.job_id];
+    for (auto& [job_id, held] : jobs) {
+      for (const graph::AllocationKey& key : engine.KeysOf(job_id)) {
+        held.push_back(*engine.Find(key));
       }
-      if (!beginning) return;
-      Event synced;
-      synced.set_kind(Event::KIND_SYNCED);
-      watch->PushHeld(std::move(synced));
-    });
+    }
+    watched->Tell(NodesOf(pool, *at), std::move(jobs), false);
   };
-  desk_.Ask(pool, [this, pool, watch, push](const PoolAtHand* at) {
-    if (at == nullptr) return watch->End(NotHeld(pool));
-    push(*at, {}, true);
-    desk_.Watch(pool,
-                [pool, watch, push](const PoolAtHand* now,
-                                    const std::vector<graph::AllocationKey>& changed) {
-                  if (now == nullptr) {
-                    watch->End(Unavailable("pool {} moves to another replica: watch again", pool));
-                  }
-                  if (now == nullptr || watch->ended()) return false;
-                  std::set<std::string> jobs;
-                  for (const graph::AllocationKey& key : changed) jobs.insert(key.job_id);
-                  push(*now, jobs, false);
-                  return true;
-                });
-  });
+  desk_.Ask(
+      pool, Soon(), [this, pool, watched, changed](const absl::StatusOr<const PoolAtHand*>& at) {
+        if (!at.ok()) return watched->End(at.status());
+        const graph::Engine& engine = (*at)->core.engine();
+        Jobs jobs;
+        for (const graph::AllocationKey& key : engine.Keys()) {
+          jobs[key.job_id].push_back(*engine.Find(key));
+        }
+        watched->Tell(NodesOf(pool, **at), std::move(jobs), true);
+        desk_.Watch(pool, {[watched] { return watched->ended(); }, changed});
+      });
 }
 
 // ---- what the ancestors ask
 
-void ClusterCalls::GetGroup(CallInfo /*call*/,
+void ClusterCalls::GetGroup(CallInfo call,
                             const std::string& pool,
                             const std::string& name,
                             bool behind,
                             ::service::GroupResponse* response,
                             Done done) {
-  desk_.Ask(PoolOf(pool), [this, pool, name, behind, response, done](const PoolAtHand* at) {
-    absl::Status status = at == nullptr ? NotHeld(PoolOf(pool)) : absl::OkStatus();
-    std::string found;
+  const auto picks = [name, behind](const graph::Engine& engine) {
+    if (!behind) return engine.KeysOf(name);
+    const std::vector<graph::AllocationKey> keys = engine.Keys();
+    const auto next = std::find_if(
+        keys.begin(), keys.end(), [&name](const auto& key) { return key.job_id > name; });
+    return next == keys.end() ? std::vector<graph::AllocationKey>() : engine.KeysOf(next->job_id);
+  };
+  LookAtJobs(PoolOf(pool), DeadlineOf(call), picks, [=](const auto& found) {
+    if (!found.ok()) return done(found.status());
+    const Jobs& jobs = found->second;
+    if (jobs.empty()) {
+      return done(behind ? absl::OkStatus()
+                         : MakeStatus(absl::StatusCode::kNotFound, "job {} holds nothing", name));
+    }
     std::set<std::string_view> nodes;
-    if (at != nullptr) {
-      const graph::Engine& engine = at->core.engine();
-      for (const graph::AllocationKey& key : engine.Keys()) {
-        const bool wanted = behind ? key.job_id > name : key.job_id == name;
-        if (!wanted || (!found.empty() && key.job_id != found)) continue;
-        found = key.job_id;
-        for (const graph::PlacedSlot& slot : engine.Find(key)->slots) {
-          if (!slot.released) nodes.insert(slot.node);
-        }
-      }
-      response->set_name(found);
-      response->set_size(static_cast<int64_t>(nodes.size()));
-      if (found.empty() && !behind) {
-        status = MakeStatus(absl::StatusCode::kNotFound, "job {} holds nothing", name);
+    for (const graph::Placement& placement : jobs.begin()->second) {
+      for (const graph::PlacedSlot& slot : placement.slots) {
+        if (!slot.released) nodes.insert(slot.node);
       }
     }
-    workers_.Post([done, status] { done(status); });
+    response->set_name(jobs.begin()->first);
+    response->set_size(static_cast<int64_t>(nodes.size()));
+    done(absl::OkStatus());
   });
+}
+
+void ClusterCalls::Drain() {
+  desk_.Close();
+  claims_.Drain();
 }
 
 SlotUnits ClusterCalls::UnitsOf(const std::string& /*pool*/) const {

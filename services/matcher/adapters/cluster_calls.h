@@ -8,8 +8,12 @@
 // Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fluxqueue/matcher/v1/matcher.grpc.pb.h"
 
@@ -62,24 +66,39 @@ class ClusterCalls final : public ClusterGraph {
                 Done done) override;
   SlotUnits UnitsOf(const std::string& pool) const override;
 
+  // The desk is closed too.
+  void Drain() override;
+
  private:
   class Reader;
+  class Watched;
   using View = std::shared_ptr<const PoolView>;
-  // Which of a pool's jobs an answer is about.
-  using Picks = std::function<bool(const std::string& job_id)>;
+  using TimePoint = PoolDesk::TimePoint;
+  // Of jobs, by their ids.
+  using Jobs = std::map<std::string, HeldByJob>;
+  // Which of a pool's keys an answer is about.
+  using Picks = std::function<std::vector<graph::AllocationKey>(const graph::Engine& engine)>;
   template <typename Request, typename Response>
   using Remote = void (v1::Matcher::StubInterface::async_interface::*)(
       grpc::ClientContext*, const Request*, Response*, std::function<void(grpc::Status)>);
 
-  // `look` gets the pool as it is, on a worker's thread: all of it, or those jobs and their nodes.
-  void Look(const std::string& pool, Picks picks, std::function<void(absl::StatusOr<View>)> look);
-  // The same, and where another replica holds the pool, the call is made there.
+  // `look` gets the pool as it is, on a worker's thread.
+  void Look(const std::string& pool,
+            TimePoint deadline,
+            std::function<void(absl::StatusOr<View>)> look);
+  // The same of these jobs alone, with a view of the nodes that may have other jobs on it.
+  void LookAtJobs(const std::string& pool,
+                  TimePoint deadline,
+                  Picks picks,
+                  std::function<void(absl::StatusOr<std::pair<View, Jobs>>)> look);
+  // What the nodes' view is made of, when it is another than the last one; on the loop's thread.
+  std::function<absl::StatusOr<View>()> NodesOf(const std::string& pool, const PoolAtHand& at);
+  // The answer is `work` of the view; where another replica holds the pool, the call is made there.
   template <typename Request, typename Response, typename Work>
   void Answer(CallInfo call,
               const Request* request,
               Response* response,
               Done done,
-              Picks picks,
               Remote<Request, Response> remote,
               Work work);
   template <typename Request, typename Response>
@@ -99,6 +118,15 @@ class ClusterCalls final : public ClusterGraph {
   Claims& claims_;
   peers::Peers& matchers_;
   rpc::WorkerPool& workers_;
+
+  // By pool: the view of its nodes, and of which engine in which version it is.
+  struct Nodes {
+    const graph::Engine* engine = nullptr;
+    uint64_t version = 0;
+    View view;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Nodes> nodes_;  // guarded by mutex_
 };
 
 }  // namespace fluxqueue::matcher

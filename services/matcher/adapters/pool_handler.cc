@@ -112,15 +112,15 @@ PoolAtHand PoolHandler::AtHand(const Pool& pool) const {
 }
 
 void PoolHandler::AnswerQuestions() {
-  for (const auto& [name, question] : desk_.Take()) {
-    const auto held = std::find_if(pools_.begin(), pools_.end(), [&name](const auto& entry) {
-      return entry.first.second == name;
+  for (const PoolDesk::Asked& asked : desk_.Take()) {
+    const auto held = std::find_if(pools_.begin(), pools_.end(), [&asked](const auto& entry) {
+      return entry.first.second == asked.pool;
     });
     if (held == pools_.end()) {
-      question(nullptr);
+      asked.question(PoolDesk::NotHeld(asked.pool));
     } else {
       const PoolAtHand at_hand = AtHand(held->second);
-      question(&at_hand);
+      asked.question(&at_hand);
     }
   }
 }

@@ -21,6 +21,7 @@ using graph::JobRequest;
 using graph::MatchAnswer;
 using graph::MatchOperation;
 using graph::MatchStatus;
+using graph::VertexId;
 
 // For as long as it lasts: one that overruns is planned as ending a second from now.
 int64_t RemainingOf(const graph::Placement& placement, int64_t now_s) {
@@ -68,21 +69,9 @@ absl::StatusOr<std::unique_ptr<const PoolView>> PoolView::Make(const PoolState& 
   JobNumber next = 1;
   for (const auto& [key, placement] : state.held) {
     if (const auto held = books.Restore(key, placement); !held.ok()) return internal(held);
-    Held& held = view->held_.emplace_back();
-    held.job_id = key.job_id;
-    held.reduced = std::any_of(placement.slots.begin(),
-                               placement.slots.end(),
-                               [](const graph::PlacedSlot& slot) { return slot.released; });
-    held.holding.at_s = placement.start_s;
-    held.holding.duration_s = placement.duration_s == 0 ? graph::kForever : placement.duration_s;
     for (size_t group = 0; group < placement.groups.size(); ++group, ++next) {
-      view->by_engine_[next] = view->held_.size() - 1;
+      view->job_ids_[next] = key.job_id;
       durations.emplace_back(next, RemainingOf(placement, state.now_s));
-      const Holding* of_group = cluster->engine().Find(next);
-      if (of_group == nullptr) continue;
-      for (const graph::HeldVertex& vertex : of_group->vertices) {
-        held.holding.vertices.push_back(vertex);
-      }
     }
   }
   view->engine_ = cluster->engine().Snapshot();
@@ -100,54 +89,81 @@ absl::StatusOr<std::unique_ptr<const PoolView>> PoolView::Make(const PoolState& 
   nodes.SetLevels(view->levels_);
   for (const graph::NodeSpec& node : state.nodes) nodes.Add(node);
   view->in_use_ = nodes.LevelsInUse();
-  view->messages_ = std::make_unique<GraphMessages>(view->engine_->graph());
+  const graph::ResourceGraph& resources = view->engine_->graph();
+  view->messages_ = std::make_unique<GraphMessages>(resources);
+  for (const VertexId node : resources.OfType(resources.types().Find("node"))) {
+    view->nodes_.emplace(resources.vertex(node).name, node);
+  }
   return view;
 }
 
 // ---- jobs
 
-Holding PoolView::HoldingOf(std::string_view job_id) const {
-  Holding all;
-  for (const Held& held : held_) {
-    if (held.job_id != job_id) continue;
-    all.at_s = held.holding.at_s;
-    all.duration_s = held.holding.duration_s;
-    for (const graph::HeldVertex& vertex : held.holding.vertices) all.vertices.push_back(vertex);
-  }
-  return all;
-}
-
-absl::Status PoolView::GetJob(const v1::GetJobRequest& request,
-                              v1::GetJobResponse* response) const {
-  RETURN_IF_ERROR(FormatOf(request.format()).status());
-  const auto found = std::find_if(held_.begin(), held_.end(), [&request](const Held& held) {
-    return request.job_id().empty() ? NumberOf(held.job_id) == request.job()
-                                    : held.job_id == request.job_id();
+v1::WatchAllocationsResponse::Kind KindOf(const HeldByJob& held) {
+  if (held.empty()) return v1::WatchAllocationsResponse::KIND_RELEASED;
+  const bool reduced = std::any_of(held.begin(), held.end(), [](const graph::Placement& one) {
+    return std::any_of(one.slots.begin(), one.slots.end(), [](const graph::PlacedSlot& slot) {
+      return slot.released;
+    });
   });
-  if (found == held_.end()) {
-    return MakeStatus(absl::StatusCode::kNotFound,
-                      "job {} holds nothing; the queue's API knows jobs that wait or have ended",
-                      request.job_id().empty() ? std::to_string(request.job()) : request.job_id());
-  }
-  response->set_job(NumberOf(found->job_id));
-  response->set_job_id(found->job_id);
-  response->set_state(v1::JOB_STATE_ALLOCATED);
-  WriteJob(found->job_id, {request.format(), request.nodes()}, response->mutable_allocation());
-  return absl::OkStatus();
+  return reduced ? v1::WatchAllocationsResponse::KIND_REDUCED
+                 : v1::WatchAllocationsResponse::KIND_ALLOCATED;
 }
 
-void PoolView::WriteJob(const std::string& job_id,
+void PoolView::WriteJob(const HeldByJob& held,
                         const Wanted& wanted,
                         v1::Allocation* allocation) const {
-  messages_->WriteAllocation(HoldingOf(job_id), wanted, allocation);
+  // Vertices have greater numbers than what contains them; these come last.
+  std::map<graph::VertexId, graph::HeldVertex> vertices;
+  Holding holding;
+  holding.duration_s = graph::kForever;
+  for (const graph::Placement& placement : held) {
+    Add(placement, &vertices);
+    holding.at_s = placement.start_s;
+    if (placement.duration_s > 0) holding.duration_s = placement.duration_s;
+  }
+  for (auto vertex = vertices.rbegin(); vertex != vertices.rend(); ++vertex) {
+    holding.vertices.push_back(vertex->second);
+  }
+  messages_->WriteAllocation(holding, wanted, allocation);
 }
 
-v1::WatchAllocationsResponse::Kind PoolView::KindOf(const std::string& job_id) const {
-  const auto found = std::find_if(
-      held_.begin(), held_.end(), [&job_id](const Held& held) { return held.job_id == job_id; });
-  if (found == held_.end()) return v1::WatchAllocationsResponse::KIND_RELEASED;
-  return found->reduced ? v1::WatchAllocationsResponse::KIND_REDUCED
-                        : v1::WatchAllocationsResponse::KIND_ALLOCATED;
+void PoolView::Add(const graph::Placement& placement,
+                   std::map<graph::VertexId, graph::HeldVertex>* vertices) const {
+  const graph::ResourceGraph& resources = engine_->graph();
+  const auto hold = [&](VertexId v, int64_t amount, bool exclusive) {
+    const graph::Vertex& vertex = resources.vertex(v);
+    const graph::EdgeId edge = vertex.in.empty() ? graph::kNoEdge : vertex.in.front();
+    graph::HeldVertex& held =
+        vertices->try_emplace(v, graph::HeldVertex{v, edge, 0, exclusive}).first->second;
+    held.amount = exclusive ? held.amount + amount : amount;
+  };
+  size_t slot = 0;
+  for (const graph::SlotGroup& group : placement.groups) {
+    for (const size_t end = slot + group.slots; slot < end; ++slot) {
+      const graph::PlacedSlot& placed = placement.slots[slot];
+      const auto node = placed.released ? nodes_.end() : nodes_.find(placed.node);
+      if (node == nodes_.end()) continue;
+      for (const graph::EdgeId e : resources.vertex(node->second).out) {
+        const VertexId leaf = resources.edge(e).target;
+        for (const graph::Amount& amount : group.request) {
+          if (amount.resource != resources.TypeName(leaf)) continue;
+          const auto& devices = placed.devices;
+          const auto device = static_cast<uint32_t>(resources.vertex(leaf).id);
+          if (amount.resource != graph::kGpuMilli) {
+            hold(leaf, amount.amount, true);
+          } else if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
+            hold(leaf, graph::DevicesFor(amount.amount).of_each, true);
+          }
+        }
+      }
+      for (VertexId v = node->second;;) {
+        hold(v, 1, false);
+        if (v == resources.root()) break;
+        v = resources.edge(resources.vertex(v).in.front()).source;
+      }
+    }
+  }
 }
 
 // ---- looking
@@ -177,13 +193,12 @@ absl::Status PoolView::Explain(const v1::ExplainRequest& request,
   const graph::GraphExplanation why = engine_->Explain(ways.back());
   WriteExplanation(why, response);
   for (const graph::GraphExplanation::Holder& holder : why.holders) {
-    const auto held = by_engine_.find(holder.job);
+    const auto job_id = job_ids_.find(holder.job);
     // Others than us.
-    if (held == by_engine_.end()) continue;
-    const std::string& job_id = held_[held->second].job_id;
+    if (job_id == job_ids_.end()) continue;
     v1::ExplainResponse::Holder* out = response->add_holders();
-    out->set_job(NumberOf(job_id));
-    out->set_job_id(job_id);
+    out->set_job(NumberOf(job_id->second));
+    out->set_job_id(job_id->second);
     out->set_amount(holder.amount);
     out->set_until_s(now_s_ + holder.until_s);
   }
@@ -209,8 +224,10 @@ absl::Status PoolView::Find(const v1::FindRequest& request, v1::FindResponse* re
 
 void PoolView::Summarise(v1::GetGraphResponse* response) const {
   std::map<graph::TypeId, int64_t> sums;
-  for (const Held& held : held_) {
-    for (const graph::HeldVertex& vertex : held.holding.vertices) {
+  for (const auto& [job, id] : job_ids_) {
+    const Holding* held = engine_->Find(job);
+    if (held == nullptr) continue;
+    for (const graph::HeldVertex& vertex : held->vertices) {
       if (vertex.exclusive) sums[engine_->graph().vertex(vertex.vertex).type] += vertex.amount;
     }
   }

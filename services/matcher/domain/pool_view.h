@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,12 @@ namespace fluxqueue::matcher {
 // Of the id that the queue knows a job by: positive, the same everywhere.
 int64_t NumberOf(std::string_view job_id);
 
+// What one job holds: its allocations.
+using HeldByJob = std::vector<graph::Placement>;
+
+// What a change has made of it: allocated, reduced, released.
+v1::WatchAllocationsResponse::Kind KindOf(const HeldByJob& held);
+
 struct PoolState {
   int64_t now_s = 0;
   std::string policy;
@@ -49,11 +56,8 @@ class PoolView {
   // itself.
   static absl::StatusOr<std::unique_ptr<const PoolView>> Make(const PoolState& state);
 
-  // What the job of this id, or of this number, holds. NotFound when that is nothing.
-  absl::Status GetJob(const v1::GetJobRequest& request, v1::GetJobResponse* response) const;
-  void WriteJob(const std::string& job_id, const Wanted& wanted, v1::Allocation* allocation) const;
-  // What a change has made of it: allocated, reduced, released.
-  v1::WatchAllocationsResponse::Kind KindOf(const std::string& job_id) const;
+  // On these nodes, whether or not it is held here: of it all only the nodes are looked at.
+  void WriteJob(const HeldByJob& held, const Wanted& wanted, v1::Allocation* allocation) const;
   absl::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse* response) const;
   absl::Status Find(const v1::FindRequest& request, v1::FindResponse* response) const;
   // Of operations that hold nothing.
@@ -82,26 +86,21 @@ class PoolView {
   graph::JgfWriter Write() const { return graph::JgfWriter(engine_->graph()); }
 
  private:
-  // What one allocation is to the engine.
-  struct Held {
-    std::string job_id;
-    graph::Holding holding;  // of all its groups of slots; at its own time
-    bool reduced = false;    // some slots were given back before the rest
-  };
-
   PoolView() = default;
 
   absl::StatusOr<std::vector<graph::JobRequest>> Ways(const std::string& jobspec) const;
   v1::Allocation ToWorldTime(const graph::Holding& holding, const Wanted& wanted) const;
-  graph::Holding HoldingOf(std::string_view job_id) const;
+  // By vertex: how much of it.
+  void Add(const graph::Placement& placement,
+           std::map<graph::VertexId, graph::HeldVertex>* vertices) const;
 
   int64_t now_s_ = 0;
   std::vector<graph::Level> levels_;
   std::vector<graph::Level> in_use_;
   std::unique_ptr<graph::GeneralEngine> engine_;
   std::unique_ptr<GraphMessages> messages_;
-  std::vector<Held> held_;                        // sorted by job id
-  std::map<graph::JobNumber, size_t> by_engine_;  // which of held_ a job of the engine is
+  std::unordered_map<std::string, graph::VertexId> nodes_;  // by name
+  std::map<graph::JobNumber, std::string> job_ids_;         // of the engine's jobs
 };
 
 }  // namespace fluxqueue::matcher

@@ -58,28 +58,50 @@ std::unique_ptr<const PoolView> View(const PoolState& state) {
   return *std::move(view);
 }
 
-TEST(PoolView, AJobByItsIdAndByItsNumber) {
-  const auto view = View(TwoNodes());
-  v1::GetJobRequest request;
-  request.set_job_id("a");
-  request.set_nodes(true);
-  request.set_format(v1::FORMAT_SIMPLE);
-  v1::GetJobResponse response;
-  ASSERT_TRUE(view->GetJob(request, &response).ok());
-  EXPECT_EQ(response.state(), v1::JOB_STATE_ALLOCATED);
-  EXPECT_EQ(response.allocation().at_s(), 50);
-  EXPECT_EQ(response.allocation().duration_s(), 100);
-  ASSERT_EQ(response.allocation().nodes_size(), 1);
-  EXPECT_EQ(response.allocation().nodes(0).node(), "n0");
-  EXPECT_EQ(response.allocation().nodes(0).amounts().at("cpu"), 4000);
-  EXPECT_THAT(response.allocation().resources(), HasSubstr("cpu"));
-  v1::GetJobRequest by_number;
-  by_number.set_job(response.job());
-  v1::GetJobResponse again;
-  ASSERT_TRUE(view->GetJob(by_number, &again).ok());
-  EXPECT_EQ(again.job_id(), "a");
-  request.set_job_id("c");
-  EXPECT_TRUE(absl::IsNotFound(view->GetJob(request, &response)));
+TEST(PoolView, WhatAJobHolds) {
+  const PoolState state = TwoNodes();
+  const auto view = View(state);
+  v1::Allocation allocation;
+  const HeldByJob held = {state.held[0].second};
+  view->WriteJob(held, {v1::FORMAT_SIMPLE, true}, &allocation);
+  EXPECT_EQ(allocation.at_s(), 50);
+  EXPECT_EQ(allocation.duration_s(), 100);
+  ASSERT_EQ(allocation.nodes_size(), 1);
+  EXPECT_EQ(allocation.nodes(0).node(), "n0");
+  EXPECT_EQ(allocation.nodes(0).amounts().at("cpu"), 4000);
+  EXPECT_EQ(allocation.resources(),
+            "      ------------cpu[4000:x]\n"
+            "      ---------n0[1:s]\n"
+            "      ------r0[1:s]\n"
+            "      ---cluster0[1:s]\n");
+  // The nodes alone are enough to say it.
+  PoolState empty = state;
+  empty.held.clear();
+  v1::Allocation same;
+  View(empty)->WriteJob(held, {v1::FORMAT_SIMPLE, true}, &same);
+  EXPECT_EQ(same.SerializeAsString(), allocation.SerializeAsString());
+}
+
+TEST(PoolView, PartsOfGpusAndSlotsThatWereGivenBack) {
+  PoolState state = TwoNodes();
+  state.held.clear();
+  state.nodes[0].resources.insert(state.nodes[0].resources.begin() + 1,
+                                  {std::string(graph::kGpuMilli), 2000});
+  const graph::Placement placement{
+      .slots = {{0, "n0", false, {1}}, {1, "n1", true}, {2, "n0", false, {1}}},
+      .groups = {{3, {{"cpu", 1000}, {std::string(graph::kGpuMilli), 400}}}},
+      .start_s = 1,
+      .duration_s = 0};
+  v1::Allocation allocation;
+  View(state)->WriteJob({placement}, {v1::FORMAT_UNSPECIFIED, true}, &allocation);
+  ASSERT_EQ(allocation.nodes_size(), 1);
+  EXPECT_EQ(allocation.nodes(0).amounts().at("cpu"), 2000);
+  EXPECT_EQ(allocation.nodes(0).amounts().at(std::string(graph::kGpuMilli)), 800);
+  EXPECT_EQ(KindOf({placement}), v1::WatchAllocationsResponse::KIND_REDUCED);
+  EXPECT_EQ(KindOf({TwoNodes().held[0].second}), v1::WatchAllocationsResponse::KIND_ALLOCATED);
+  EXPECT_EQ(KindOf({}), v1::WatchAllocationsResponse::KIND_RELEASED);
+  EXPECT_GT(NumberOf("a"), 0);
+  EXPECT_NE(NumberOf("a"), NumberOf("b"));
 }
 
 TEST(PoolView, WhenAndWhereJobsWouldStart) {

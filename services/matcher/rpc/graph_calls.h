@@ -85,6 +85,8 @@ class GraphCalls {
                         Done done) = 0;
   // How it names and counts what pods need.
   virtual SlotUnits UnitsOf(const std::string& pool) const = 0;
+  // At stop: calls under way come to their end.
+  virtual void Drain() {}
 };
 
 // The graphs of the pools. A request without a pool is about the pool "default". Match is a command

@@ -30,7 +30,11 @@ class MatcherRpc::Impl {
         fluxcli_(resolver_),
         external_(resolver_, config.grpc.max_message),
         server_(config.grpc,
-                {rpc::Serve<v1::Matcher>(matcher_, [this] { matcher_.Drain(); }),
+                {rpc::Serve<v1::Matcher>(matcher_,
+                                         [this, cluster] {
+                                           matcher_.Drain();
+                                           if (cluster != nullptr) cluster->Drain();
+                                         }),
                  rpc::Serve<::fluxion::FluxionService>(fluxion_),
                  rpc::Serve<::fluxcli::FluxcliService>(fluxcli_),
                  rpc::Serve<::service::ExternalPluginService>(external_)},

@@ -85,10 +85,13 @@ void FactFeed::Unwatch(const std::shared_ptr<FactWatcher>& watcher) {
 }
 
 uint64_t FactFeed::Await(const std::string& job_id, TimePoint deadline, Wants wants, Done done) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const uint64_t id = ++last_waiter_;
-  // One that comes after the end is told so by the expirer.
-  if (closed_) deadline = TimePoint::min();
+  if (closed_) {
+    lock.unlock();
+    done(std::nullopt);
+    return id;
+  }
   waiters_[id] = {job_id, deadline, std::move(wants), std::move(done)};
   by_job_.emplace(job_id, id);
   by_deadline_[{deadline, id}] = id;

@@ -8,6 +8,7 @@
 namespace fluxqueue::queue {
 namespace {
 
+constexpr std::chrono::hours kLongestSleep{24};
 constexpr std::chrono::seconds kPositionInterval{10};
 constexpr std::chrono::minutes kPruneInterval{1};
 
@@ -89,7 +90,8 @@ std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const
   if (pool.tick_said) return std::nullopt;
   const std::optional<Millis> deadline = pool.core->NextDeadline();
   if (!deadline.has_value()) return std::nullopt;
-  return pool.seen + (*deadline - pool.core->now());
+  // One that is far away is looked at every day: in nanoseconds it might not be a number.
+  return pool.seen + std::min<Millis>(*deadline - pool.core->now(), kLongestSleep);
 }
 
 std::optional<PoolHandler::TimePoint> PoolHandler::WakeAt() const {

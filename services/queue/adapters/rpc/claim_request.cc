@@ -17,16 +17,19 @@ constexpr size_t kMostText = 256;
 constexpr Millis kLongestWait = std::chrono::minutes(10);
 constexpr size_t kIdInName = 8;
 
+// A hundred years.
+constexpr int64_t kLongestSeconds = int64_t{100} * 365 * 24 * 3600;
+
 absl::StatusOr<int64_t> ReadDuration(const std::string& field,
                                      const google::protobuf::Duration& duration) {
-  const bool valid = duration.seconds() >= 0 &&
-                     duration.seconds() <= TimeUtil::kDurationMaxSeconds && duration.nanos() >= 0 &&
-                     duration.nanos() < 1'000'000'000;
+  const bool valid = duration.seconds() >= 0 && duration.seconds() <= kLongestSeconds &&
+                     duration.nanos() >= 0 && duration.nanos() < 1'000'000'000;
   if (!valid) {
-    return rpc::InField(InvalidArgument("{}: {} s {} ns is not a duration of 0 or more",
+    return rpc::InField(InvalidArgument("{}: {} s {} ns is not a duration from 0 to {} s",
                                         field,
                                         duration.seconds(),
-                                        duration.nanos()),
+                                        duration.nanos(),
+                                        kLongestSeconds),
                         field);
   }
   return TimeUtil::DurationToMilliseconds(duration);

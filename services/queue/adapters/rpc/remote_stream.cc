@@ -26,12 +26,18 @@ void RemoteStream::Call(peers::Peers& peers) {
   stub_ = v1::Queue::NewStub(*holder);
   holder_end_ = client_end_;
   stub_->async()->WatchJobs(&context_, &request_, this);
+  // Reads begin in the other reactor's callbacks: until the last one, the call is not over.
+  FromHolder::AddHold();
   FromHolder::StartRead(&message_);
   FromHolder::StartCall();
 }
 
 void RemoteStream::OnReadDone(bool ok) {
-  if (ok) ToClient::StartWrite(&message_);
+  if (ok) {
+    ToClient::StartWrite(&message_);
+  } else {
+    FromHolder::RemoveHold();
+  }
 }
 
 void RemoteStream::OnWriteDone(bool ok) {
@@ -39,6 +45,7 @@ void RemoteStream::OnWriteDone(bool ok) {
     FromHolder::StartRead(&message_);
   } else {
     context_.TryCancel();
+    FromHolder::RemoveHold();
   }
 }
 
