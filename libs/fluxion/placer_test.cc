@@ -36,17 +36,17 @@ Jobspec Spec(uint32_t slots, Amounts request) {
   return spec;
 }
 
-// Ends, as the library's process may, whenever it is asked for five cores.
+// Ends, as the library's process may, whenever it is asked for five cores, and when `calls` is
+// over.
 class Brittle final : public Context {
  public:
-  explicit Brittle(std::unique_ptr<Context> whole) : whole_(std::move(whole)) {}
+  Brittle(std::unique_ptr<Context> whole, int* calls) : whole_(std::move(whole)), calls_(*calls) {}
 
   absl::StatusOr<Placed> Match(graph::MatchOperation operation,
                                const std::string& jobspec,
                                uint64_t job) override {
-    if (jobspec.find(R"("count":5,"type":"core")") != std::string::npos) {
-      return Unavailable("it has ended");
-    }
+    const bool fatal = jobspec.find(R"("count":5,"type":"core")") != std::string::npos;
+    if (fatal || calls_-- == 0) return Unavailable("it has ended");
     return whole_->Match(operation, jobspec, job);
   }
   absl::Status Restore(uint64_t job, const std::string& resources) override {
@@ -63,6 +63,7 @@ class Brittle final : public Context {
 
  private:
   std::unique_ptr<Context> whole_;
+  int& calls_;
 };
 
 class FluxionPlacerTest : public ::testing::Test {
@@ -95,10 +96,11 @@ class FluxionPlacerTest : public ::testing::Test {
     EXPECT_TRUE(library.ok()) << library.status();
     auto context = MakeContext(*library, jgf, settings);
     EXPECT_TRUE(context.ok()) << context.status();
-    return std::make_unique<Brittle>(*std::move(context));
+    return std::make_unique<Brittle>(*std::move(context), &calls_);
   }
 
   int lost_ = 0;
+  int calls_ = -1;  // never
   uint64_t next_ordinal_ = 0;
   std::map<std::string, NodeSpec> nodes_;
   OutcomeKind last_ = OutcomeKind::kBusy;
@@ -140,6 +142,15 @@ TEST_F(FluxionPlacerTest, LeavesToOthersWhatTheyUse) {
   ASSERT_TRUE(engine_.UpdateNode(node).ok());
   EXPECT_THAT(Match("d", Spec(2, {{"cpu", 100}})), ElementsAre("n", "n"));
   EXPECT_EQ(lost_, 0);
+}
+
+TEST_F(FluxionPlacerTest, WhatAMatchHasGotCountsWhenTheLibraryEndsInTheMiddleOfIt) {
+  AddNode("n0", {{"cpu", 4000}}, {{"cpu", 2000}});
+  AddNode("n1", {{"cpu", 4000}}, {{"cpu", 2000}});
+  calls_ = 1;
+  EXPECT_THAT(Match("a", Spec(4, {{"cpu", 1000}})), ElementsAre("n0", "n0", "n1", "n1"));
+  EXPECT_EQ(lost_, 1);
+  EXPECT_THAT(Match("b", Spec(1, {{"cpu", 1000}})), ElementsAre());
 }
 
 TEST_F(FluxionPlacerTest, GivesWholeDevicesToParts) {

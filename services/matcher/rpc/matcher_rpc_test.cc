@@ -412,6 +412,11 @@ class FakeCluster final : public ClusterGraph {
     done(absl::OkStatus());
   }
   SlotUnits UnitsOf(const std::string&) const override { return {}; }
+  void Drain() override { drained_ = true; }
+  bool drained() const { return drained_; }
+
+ private:
+  bool drained_ = false;
 };
 
 TEST_F(MatcherRpcTest, WithoutAPrivateGraphThePoolsAreMeant) {
@@ -438,6 +443,8 @@ TEST_F(MatcherRpcTest, WithoutAPrivateGraphThePoolsAreMeant) {
   // A private graph comes first.
   CreateGraph();
   EXPECT_EQ(Match(1, 1).job(), 1);
+  server_->Stop();
+  EXPECT_TRUE(cluster.drained());
 }
 
 // ---- the ancestors
