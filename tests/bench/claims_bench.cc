@@ -32,7 +32,7 @@ const char kJobspec[] = R"({"version": 1, "resources": [{"type": "slot", "count"
 
 struct Options {
   std::string address;
-  int clients = 256;
+  int clients = 1024;
   double seconds = 10;
   std::string output = "table";
 };
