@@ -2,12 +2,11 @@
 // that stands in the logs compared with the one that the cores make now, byte for byte (stream,
 // sequence, time_ms and traceparent aside, which belong to the transport).
 //
-//   log ─► StreamFilter ─► QueueCore   ─► expected CycleRequested, ReleaseRequested ─┐ compared
-//   with those that
-//                      └─► MatcherCore ─► expected CycleAnswered, Released, …       ─┤ follow in
-//                      the log
-//                                      └► expected JobFacts ─────────────────────────┘ and those of
-//                                      the jobs topic
+//   log ─► StreamFilter ─┬─► QueueCore   ─┬─► expected CycleRequested, ReleaseRequested
+//                        │                └─► expected JobFacts
+//                        └─► MatcherCore ───► expected CycleAnswered, Released, …
+//
+// compared with those that follow in the log, and facts with those of the jobs topic.
 //
 // The same rules as in the delivery loop (libs/delivery/partition_loop.cc) decide what is folded:
 // duplicates and what stands behind a gap are dropped by stream and sequence, a poison status and

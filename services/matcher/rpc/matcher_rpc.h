@@ -1,9 +1,8 @@
 // The matcher's gRPC side as one component:
 //
-//   gRPC ─┬─ Matcher ────────────────────────────┐
-//         ├─ FluxionService, FluxcliService ─────┼─► GraphResolver ─┬─► private graphs (a
-//         directory) └─ ExternalPluginService ──────────────┘                  └─► ClusterGraph, if
-//         there is one
+//   gRPC ─┬─ Matcher ─────────────────────────┐
+//         ├─ FluxionService, FluxcliService ──┼─► GraphResolver ─┬─► private graphs
+//         └─ ExternalPluginService ───────────┘                  └─► ClusterGraph, if there is one
 #pragma once
 
 #include <memory>

@@ -135,9 +135,12 @@ void FactFeed::ExpireWaiters(const std::stop_token& stop) {
       continue;
     }
     const std::optional<Waiter> waiter = Remove(by_deadline_.begin()->second);
+    telling_ = true;
     lock.unlock();
     waiter->done(std::nullopt);
     lock.lock();
+    telling_ = false;
+    wake_.notify_all();
   }
 }
 
@@ -145,10 +148,12 @@ void FactFeed::Close() {
   std::map<std::shared_ptr<FactWatcher>, std::string> watchers;
   std::vector<Done> done;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     closed_ = true;
     watchers.swap(watchers_);
     while (!waiters_.empty()) done.push_back(std::move(Remove(waiters_.begin()->first)->done));
+    // Nobody is told of anything after this.
+    wake_.wait(lock, [this] { return !telling_; });
   }
   for (const auto& [watcher, pool] : watchers) watcher->End(Unavailable("the service stops"));
   for (const Done& call : done) call(std::nullopt);

@@ -81,7 +81,8 @@ class FactFeed {
 
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  bool closed_ = false;  // guarded by mutex_, as what follows
+  bool closed_ = false;   // guarded by mutex_, as what follows
+  bool telling_ = false;  // the expirer tells one that it is late
   std::set<std::string> pools_;
   std::map<std::shared_ptr<FactWatcher>, std::string> watchers_;  // the pool
   uint64_t last_waiter_ = 0;
