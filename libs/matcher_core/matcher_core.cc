@@ -285,8 +285,8 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
 
 // ---- cycle
 
-absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(
-    const CycleRequested& request, Millis now) {
+absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
+                                                                      Millis now) {
   if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
   if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
   CycleAnswered answer;

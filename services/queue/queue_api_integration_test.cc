@@ -340,7 +340,7 @@ TEST_F(QueueApiTest, AClaimEndsWhenItsTimeIsOver) {
   EXPECT_EQ(Get(claim.job().id()).job().reason(), "Expired");
   // What it held is free again, and still told.
   EXPECT_THAT(Get(claim.job().id()).slots(), SizeIs(1));
-  EXPECT_TRUE(Get(claim.job().id()).slots(0).released());
+  Stack::WaitFor([&] { return Get(claim.job().id()).slots(0).released(); }, "its slot to be free");
 }
 
 TEST_F(QueueApiTest, TheSameClientIdIsTheSameClaim) {

@@ -28,11 +28,20 @@ mkdir "$root/guard"
 proc_watch_parent "$root/guard" $$ "$tools/stack/stop" "$state"
 on_exit proc_stop "$root/guard" watchdog
 
+# What runs, with its command line. A process that is just ending may be seen for a moment.
 processes() {
-  local folder
-  for folder in "$state" "$state/kafka" "$state/postgres" "$state/cluster"; do
-    proc_others "$folder"
+  local folder pid tries found=''
+  for ((tries = 0; tries < 20; ++tries)); do
+    found=''
+    for folder in "$state" "$state/kafka" "$state/postgres" "$state/cluster"; do
+      for pid in $(proc_others "$folder"); do
+        found+="$pid $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"$'\n'
+      done
+    done
+    [[ -n $found ]] || return 0
+    nap 0.1
   done
+  printf '%s' "$found"
 }
 
 pids() { cat "$state"/logs/*-1.pid "$state"/*/logs/*.pid; }

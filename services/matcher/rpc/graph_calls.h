@@ -91,8 +91,8 @@ class GraphCalls {
 
 // The graphs of the pools (adapters/cluster_calls.h). A request without a pool is about the pool
 // "default". Match is a command to the queue that submits a claim, and says `done` when its cycle
-// has answered; its `job_id` makes a repeated call the same command. Ancestors' clients know jobs by
-// `job` alone, a number that Release and GetJob know again.
+// has answered; its `job_id` makes a repeated call the same command. Ancestors' clients know jobs
+// by `job` alone, a number that Release and GetJob know again.
 using ClusterGraph = GraphCalls;
 
 }  // namespace fluxqueue::matcher
