@@ -164,6 +164,11 @@ TEST_F(MatchesTest, LooksAndTrials) {
     if (level.type() == "cpu") cpu_held = level.held();
   }
   EXPECT_EQ(cpu_held, 24'000);
+  grpc::ClientContext elsewhere;
+  graph.set_pool("nowhere");
+  const auto nothing = matcher_->GetGraph(&elsewhere, graph);
+  EXPECT_FALSE(nothing->Read(&piece));
+  EXPECT_EQ(nothing->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   Release(held.job_id());
 }
 

@@ -387,7 +387,7 @@ class ClusterCalls::Reader final : public GraphReader {
 
   void Next(v1::GetGraphResponse* piece, DonePiece done) override {
     piece->Clear();
-    const auto fill = [state = state_, view = request_.view(), piece, done = std::move(done)] {
+    const auto fill = [state = state_, view = request_.view(), piece, done] {
       done(state->Fill(view, piece));
     };
     if (state_->view != nullptr) {
