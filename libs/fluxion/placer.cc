@@ -200,7 +200,13 @@ absl::Status FluxionPlacer::SettleNode(const Node& node) {
   if (keep.empty()) return absl::OkStatus();
   state.kept = {next_id_++, std::move(keep)};
   Mark(state.kept.pieces, Use::kKept);
-  return context_->Restore(state.kept.id, vertices_->ResourceSetOf(state.kept.pieces));
+  const absl::Status kept =
+      context_->Restore(state.kept.id, vertices_->ResourceSetOf(state.kept.pieces));
+  if (kept.ok() || absl::IsUnavailable(kept)) return kept;
+  ShutNodesOf(state.kept, kept);
+  Mark(std::exchange(state.kept.pieces, {}), Use::kFree);
+  state.up = false;
+  return context_->SetUp(vertices_->PathOf(node), false);
 }
 
 std::vector<Piece> FluxionPlacer::ToKeep(const Node& node, const NodeState& state) const {

@@ -37,7 +37,7 @@ Jobspec Spec(uint32_t slots, Amounts request) {
 }
 
 // Ends, as the library's process may, whenever it is asked for five cores, and when `calls` is
-// over.
+// over; restores nothing on a node that is called "refused".
 class Brittle final : public Context {
  public:
   Brittle(std::unique_ptr<Context> whole, int* calls) : whole_(std::move(whole)), calls_(*calls) {}
@@ -50,6 +50,7 @@ class Brittle final : public Context {
     return whole_->Match(operation, jobspec, job);
   }
   absl::Status Restore(uint64_t job, const std::string& resources) override {
+    if (resources.find("refused") != std::string::npos) return InvalidArgument("not that one");
     return whole_->Restore(job, resources);
   }
   absl::Status Cancel(uint64_t job) override { return whole_->Cancel(job); }
@@ -151,6 +152,23 @@ TEST_F(FluxionPlacerTest, WhatAMatchHasGotCountsWhenTheLibraryEndsInTheMiddleOfI
   EXPECT_THAT(Match("a", Spec(4, {{"cpu", 1000}})), ElementsAre("n0", "n0", "n1", "n1"));
   EXPECT_EQ(lost_, 1);
   EXPECT_THAT(Match("b", Spec(1, {{"cpu", 1000}})), ElementsAre());
+}
+
+TEST_F(FluxionPlacerTest, GivesNothingOfANodeOnWhichTheLibraryRefusesWhatIsHeld) {
+  AddNode("refused", {{"cpu", 4000}}, {{"cpu", 1000}});
+  AddNode("n", {{"cpu", 1000}});
+  EXPECT_THAT(Match("a", Spec(1, {{"cpu", 1000}})), ElementsAre("n"));
+  EXPECT_THAT(Match("b", Spec(1, {{"cpu", 1000}})), ElementsAre());
+  // By a job, once the graph was made anew.
+  NodeSpec node = nodes_["refused"];
+  node.foreign.clear();
+  node.labels = {{"new", ""}};
+  ASSERT_TRUE(engine_.UpdateNode(node).ok());
+  EXPECT_THAT(Match("c", Spec(1, {{"cpu", 1000}})), ElementsAre("refused"));
+  AddNode("other", {{"cpu", 1000}});
+  EXPECT_THAT(Match("d", Spec(1, {{"cpu", 1000}})), ElementsAre("other"));
+  EXPECT_THAT(Match("e", Spec(1, {{"cpu", 1000}})), ElementsAre());
+  EXPECT_EQ(lost_, 0);
 }
 
 TEST_F(FluxionPlacerTest, GivesWholeDevicesToParts) {

@@ -60,8 +60,9 @@ class ClusterGraph final : public Placer {
             std::span<const std::vector<Need>> needs) override;
   void Release(JobNumber first, size_t groups) override;
 
-  // The graph with all that is held, without an end. REQUIRES: it is not stale.
+  // The graph with all that is held, without an end, and its levels. REQUIRES: it is not stale.
   const GeneralEngine& engine() const { return *engine_; }
+  const std::vector<Level>& levels_in_use() const { return in_use_; }
 
  private:
   // A vertex of a level.

@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <latch>
 #include <sstream>
 #include <thread>
 
@@ -43,6 +42,7 @@ class EchoService final : public Echo::CallbackService {
                                 SayResponse* response) override {
     auto* reactor = context->DefaultReactor();
     pool_.Post([=, this] {
+      ++begun_;
       const auto end = std::chrono::steady_clock::now() + Millis(request->wait_ms());
       while (std::chrono::steady_clock::now() < end && !context->IsCancelled()) {
         std::this_thread::sleep_for(1ms);
@@ -79,14 +79,26 @@ class EchoService final : public Echo::CallbackService {
     return new Writer(draining_, request->text());
   }
 
+  int begun() const { return begun_; }
   int cancelled() const { return cancelled_; }
   void Drain() { draining_ = true; }
 
  private:
+  std::atomic<int> begun_ = 0;
   std::atomic<int> cancelled_ = 0;
   std::atomic<bool> draining_ = false;
   WorkerPool pool_{2};
 };
+
+// Whether it is so within ten seconds.
+bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
 
 class RpcTest : public testing::Test {
  protected:
@@ -154,12 +166,8 @@ TEST_F(RpcTest, CallsAreAnsweredAndCounted) {
   // The call is counted after its status has been sent.
   const std::string wanted =
       R"(fluxqueue_grpc_calls_total{code="NOT_FOUND",method="fluxqueue.rpc.test.Echo/Say"} 1)";
-  const auto end = std::chrono::steady_clock::now() + 5s;
-  while (metrics_.Text().find(wanted) == std::string::npos &&
-         std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_THAT(metrics_.Text(), HasSubstr(wanted));
+  EXPECT_TRUE(Eventually([&] { return metrics_.Text().find(wanted) != std::string::npos; }))
+      << metrics_.Text();
   EXPECT_THAT(metrics_.Text(), HasSubstr(R"({code="OK",method="fluxqueue.rpc.test.Echo/Say"} 1)"));
   EXPECT_THAT(
       metrics_.Text(),
@@ -224,12 +232,7 @@ TEST_F(RpcTest, HealthFollowsReadiness) {
   EXPECT_EQ(HealthOf(channel, Echo::service_full_name()), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(HealthOf(channel, "no.such.Service"), HealthCheckResponse::SERVICE_UNKNOWN);
   ready_ = true;
-  const auto end = std::chrono::steady_clock::now() + 5s;
-  while (HealthOf(channel, "") != HealthCheckResponse::SERVING &&
-         std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(10ms);
-  }
-  EXPECT_EQ(HealthOf(channel, ""), HealthCheckResponse::SERVING);
+  EXPECT_TRUE(Eventually([&] { return HealthOf(channel, "") == HealthCheckResponse::SERVING; }));
   EXPECT_EQ(HealthOf(channel, Echo::service_full_name()), HealthCheckResponse::SERVING);
 }
 
@@ -247,11 +250,7 @@ TEST_F(RpcTest, TheHandlerSeesThatTheDeadlineIsOver) {
   SayResponse response;
   EXPECT_EQ(Say(Connect(), Text("slow", 60'000), &response, 100ms).error_code(),
             grpc::StatusCode::DEADLINE_EXCEEDED);
-  const auto end = std::chrono::steady_clock::now() + 5s;
-  while (echo_.cancelled() == 0 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(1ms);
-  }
-  EXPECT_EQ(echo_.cancelled(), 1);
+  EXPECT_TRUE(Eventually([&] { return echo_.cancelled() == 1; }));
 }
 
 TEST_F(RpcTest, StopLetsCallsEndAndEndsStreams) {
@@ -259,18 +258,13 @@ TEST_F(RpcTest, StopLetsCallsEndAndEndsStreams) {
   const auto channel = Connect();
   SayResponse response;
   grpc::Status said;
-  std::latch begun(1);
-  std::jthread caller([&] {
-    begun.count_down();
-    said = Say(channel, Text("under way", 300), &response);
-  });
+  std::jthread caller([&] { said = Say(channel, Text("under way", 300), &response); });
   grpc::ClientContext context;
   const auto stub = Echo::NewStub(channel);
   const auto stream = stub->Repeat(&context, Text("again"));
   SayResponse again;
   ASSERT_TRUE(stream->Read(&again));
-  begun.wait();
-  std::this_thread::sleep_for(100ms);
+  ASSERT_TRUE(Eventually([&] { return echo_.begun() == 1; }));
   std::jthread reader([&] {
     while (stream->Read(&again)) {
     }
@@ -293,7 +287,7 @@ TEST_F(RpcTest, WhatDoesNotEndInTimeIsCancelled) {
   SayResponse response;
   grpc::Status said;
   std::jthread caller([&] { said = Say(channel, Text("endless", 60'000), &response, 60s); });
-  std::this_thread::sleep_for(100ms);
+  ASSERT_TRUE(Eventually([&] { return echo_.begun() == 1; }));
   const auto before = std::chrono::steady_clock::now();
   server_->Stop();
   EXPECT_LT(std::chrono::steady_clock::now() - before, 3s);
@@ -411,11 +405,7 @@ TEST_F(TlsTest, NewCertificatesAreTaken) {
   ASSERT_TRUE(Call("ca", "").ok());
   Authority("next");
   Sign("next", "server", "subjectAltName=IP:127.0.0.1");
-  const auto end = std::chrono::steady_clock::now() + 10s;
-  while (!Call("next", "").ok() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(100ms);
-  }
-  EXPECT_TRUE(Call("next", "").ok());
+  EXPECT_TRUE(Eventually([&] { return Call("next", "").ok(); }));
 }
 
 TEST_F(TlsTest, UnusableFilesAreNamedAtStart) {

@@ -52,9 +52,9 @@ class MatcherApp final : public lifecycle::App {
         facts_(options_.postgres, kConnections),
         queues_(PeersOf(job_store::Service::kQueue, config), facts_),
         matchers_(PeersOf(job_store::Service::kMatcher, config), facts_),
-        workers_(config.rpc.workers),
         claims_(queues_, workers_),
         cluster_(desk_, claims_, matchers_, workers_),
+        workers_(config.rpc.workers),
         rpc_(
             config.rpc,
             &cluster_,
@@ -76,9 +76,9 @@ class MatcherApp final : public lifecycle::App {
   job_store::FactStore facts_;
   peers::Peers queues_;
   peers::Peers matchers_;
-  rpc::WorkerPool workers_;
   Claims claims_;
   ClusterCalls cluster_;
+  rpc::WorkerPool workers_;  // its tasks use the others: it does what is left of them first
   MatcherRpc rpc_;
 };
 

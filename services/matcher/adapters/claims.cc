@@ -7,6 +7,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/rpc/grpc_status.h"
 
 namespace fluxqueue::matcher {
 namespace {
@@ -18,9 +19,8 @@ constexpr std::chrono::seconds kRemembered{1};
 // Of the client's deadline, for the way back.
 constexpr std::chrono::milliseconds kWayBack{500};
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  return MakeStatus(
-      static_cast<absl::StatusCode>(status.error_code()), "the queue: {}", status.error_message());
+absl::Status Stopping() {
+  return Unavailable("the matcher stops");
 }
 
 system_clock::time_point DeadlineOf(const CallInfo& call) {
@@ -58,6 +58,11 @@ void Claims::Drain() {
   ended_.wait(lock, idle);
 }
 
+bool Claims::draining() {
+  const std::lock_guard lock(mutex_);
+  return draining_;
+}
+
 void Claims::Begin(grpc::ClientContext* context) {
   const std::lock_guard lock(mutex_);
   under_way_.insert(context);
@@ -89,7 +94,7 @@ void Claims::Forget(const std::string& pool) {
   known_.erase(pool);
 }
 
-void Claims::Submit(const CallInfo& call, Claim claim, Submitted submitted) {
+void Claims::Submit(const CallInfo& call, const Claim& claim, Submitted submitted) {
   const auto deadline = DeadlineOf(call);
   const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(
       deadline - system_clock::now() - kWayBack);
@@ -107,7 +112,7 @@ void Claims::Submit(const CallInfo& call, Claim claim, Submitted submitted) {
                                                             queue::v1::Job job) {
         if (!status.ok()) {
           if (!claim.named) GiveBack(claim);
-          return submitted(FromGrpc(status));
+          return submitted(Annotate(rpc::FromGrpcStatus(status), "the queue"));
         }
         const bool gone = call.cancelled() || system_clock::now() >= call.deadline;
         const bool unwanted = gone && !claim.named;
@@ -127,12 +132,11 @@ void Claims::Call(const Claim& claim,
                   system_clock::time_point deadline,
                   std::chrono::milliseconds wait,
                   Answer answer) {
+  if (draining()) return answer(rpc::ToGrpcStatus(Stopping()), {});
   workers_.Post([this, claim, deadline, wait, answer = std::move(answer)] {
     auto stub = HolderOf(claim.pool);
     if (!stub.ok()) {
-      return answer(
-          grpc::Status(static_cast<grpc::StatusCode>(stub.status().code()), Message(stub.status())),
-          {});
+      return answer(rpc::ToGrpcStatus(stub.status()), {});
     }
     const auto there = std::make_shared<
         QueueCall<queue::v1::SubmitClaimRequest, queue::v1::SubmitClaimResponse>>();
@@ -179,6 +183,7 @@ void Claims::Cancel(const CallInfo& call,
                     const std::string& pool,
                     const std::string& job_id,
                     Done done) {
+  if (draining()) return done(Stopping());
   workers_.Post([this, call, pool, job_id, done = std::move(done)] {
     auto stub = HolderOf(pool);
     if (!stub.ok()) return done(stub.status());
@@ -189,7 +194,7 @@ void Claims::Cancel(const CallInfo& call,
     there->request.set_job_id(job_id);
     const auto answered = [this, there, pool, done](const grpc::Status& status) {
       if (!status.ok()) Forget(pool);
-      done(status.ok() ? absl::OkStatus() : FromGrpc(status));
+      done(status.ok() ? absl::OkStatus() : Annotate(rpc::FromGrpcStatus(status), "the queue"));
       End(&there->context);
     };
     Begin(&there->context);

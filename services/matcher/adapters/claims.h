@@ -1,7 +1,6 @@
 // Matches on the pools' graphs: each is a claim in the queue, by the queue's API.
 //
-//   Match ─► queue/SubmitClaim ─► the pool's log ─► a cycle ─► the matcher's answer ─► queue ─►
-//   here
+//   Match ─► queue/SubmitClaim ─► the pool's log ─► a cycle ─► the answer ─► queue ─► here
 //
 // Thread-safe.
 #pragma once
@@ -31,7 +30,8 @@ class Claims {
   // How long a call waits for its cycle, if the client's deadline lets it.
   static constexpr std::chrono::seconds kPatience{10};
 
-  // Both outlive the object.
+  // `queues` outlives the object. What was posted to `workers` uses it: they end before it does,
+  // once it was drained.
   Claims(peers::Peers& queues, rpc::WorkerPool& workers) : queues_(queues), workers_(workers) {}
   ~Claims();
   Claims(const Claims&) = delete;
@@ -50,12 +50,12 @@ class Claims {
     bool named = false;
   };
   using Submitted = std::function<void(absl::StatusOr<queue::v1::Job>)>;
-  void Submit(const CallInfo& call, Claim claim, Submitted submitted);
+  void Submit(const CallInfo& call, const Claim& claim, Submitted submitted);
 
   // Of a claim, or of any other job, which is stopped first.
   void Cancel(const CallInfo& call, const std::string& pool, const std::string& job_id, Done done);
 
-  // Calls under way come to their end: at once after a while, and those that come later too.
+  // Calls under way come to their end, after a while at once; none begins any more.
   void Drain();
 
  private:
@@ -69,6 +69,7 @@ class Claims {
             Answer answer);
   // Whatever became of it: it is found by its client_id, and cancelled.
   void GiveBack(const Claim& claim);
+  bool draining();
   // A call begins, and is over.
   void Begin(grpc::ClientContext* context);
   void End(grpc::ClientContext* context);

@@ -15,64 +15,71 @@ namespace {
 
 using nlohmann::json;
 
-// The content of a list of one, of that type and count 1; null: it is another.
-json* OnlyOne(json& list, const char* type) {
-  if (!list.is_array() || list.size() != 1 || !list[0].is_object()) return nullptr;
-  json& one = list[0];
-  return one.value("type", json()) == type && one.contains("with") ? &one : nullptr;
-}
-
 // A node around one slot says no more than the slot.
 absl::Status TakeOutNode(json* resources) {
-  json* node = OnlyOne(*resources, "node");
-  if (node == nullptr) return absl::OkStatus();
-  if (node->value("count", json(1)) != 1) {
+  if (!resources->is_array() || resources->size() != 1) return absl::OkStatus();
+  json& node = resources->front();
+  if (!node.is_object() || node.value("type", json()) != "node" || !node.contains("with")) {
+    return absl::OkStatus();
+  }
+  if (node.value("count", json(1)) != 1) {
     return InvalidArgument(
         "resources[0].count: several nodes at once are not for a pool; ask for slots over any "
         "nodes");
   }
-  json inside = std::move(node->at("with"));
+  json inside = std::move(node["with"]);
   *resources = std::move(inside);
   return absl::OkStatus();
 }
 
-bool Multiply(json* count, int64_t by) {
+// The count in the unit of the pods; what is wrong with anything else, the jobspec's reader says.
+absl::Status Multiply(json* resource, int64_t by, size_t index) {
+  const auto count = resource->find("count");
+  if (by == 1 || count == resource->end()) return absl::OkStatus();
   if (!count->is_number_integer() || count->get<int64_t>() < 0 ||
       count->get<int64_t>() > graph::kMaxAmount / by) {
-    return false;
-  }
-  *count = count->get<int64_t>() * by;
-  return true;
-}
-
-absl::Status Translate(json* resource, const SlotUnits& units, size_t index) {
-  if (!resource->is_object() || !resource->value("type", json()).is_string()) {
-    return absl::OkStatus();
-  }
-  const std::string type = resource->at("type");
-  json& count = (*resource)["count"];
-  int64_t by = 1;
-  if (type == "core") {
-    resource->at("type") = units.cpu;
-    by = units.per_core;
-  } else if (type == "gpu") {
-    resource->at("type") = units.gpu;
-  } else if (type == "storage") {
-    resource->at("type") = units.storage;
-  }
-  const auto unit = resource->find("unit");
-  if (unit != resource->end() && unit->is_string() && !unit->get<std::string>().empty()) {
-    by = BytesOfUnit(*unit);
-    if (by == 0) {
-      return InvalidArgument(
-          "resources.with[{}].unit: \"{}\" is none that is known", index, unit->get<std::string>());
-    }
-  }
-  resource->erase("unit");
-  if (by != 1 && !Multiply(&count, by)) {
     return InvalidArgument("resources.with[{}].count: must be a whole number, of {} in all at most",
                            index,
                            graph::kMaxAmount);
+  }
+  *count = count->get<int64_t>() * by;
+  return absl::OkStatus();
+}
+
+absl::Status TranslateResource(json* resource, size_t index) {
+  if (!resource->is_object() || !resource->contains("type")) return absl::OkStatus();
+  const SlotUnits units = PodUnits();
+  json& type = resource->at("type");
+  int64_t by = 1;
+  if (type == "core") {
+    type = units.cpu;
+    by = units.per_core;
+  } else if (type == "gpu") {
+    type = units.gpu;
+  } else if (type == "storage") {
+    type = units.storage;
+  }
+  const json unit = resource->value("unit", json(""));
+  resource->erase("unit");
+  if (unit.is_string() && unit != "") {
+    by = BytesOfUnit(unit);
+    if (by == 0) {
+      return InvalidArgument(
+          "resources.with[{}].unit: {} is none that is known", index, unit.dump());
+    }
+  }
+  return Multiply(resource, by, index);
+}
+
+// A slot, or a level such as a rack around slots.
+absl::Status TranslateTree(json* tree) {
+  if (!tree->is_object() || !tree->contains("with") || !tree->at("with").is_array()) {
+    return absl::OkStatus();
+  }
+  const bool is_slot = tree->value("type", json()) == "slot";
+  json& with = tree->at("with");
+  for (size_t i = 0; i < with.size(); ++i) {
+    RETURN_IF_ERROR(is_slot ? TranslateResource(&with[i], i) : TranslateTree(&with[i]));
   }
   return absl::OkStatus();
 }
@@ -99,25 +106,10 @@ absl::StatusOr<std::string> ToPodJobspec(std::string_view text) {
                                    {.max_depth = graph::kMaxJobspecDepth,
                                     .max_values = graph::kMaxRequestValues,
                                     .quoted_lists = ""}));
-  if (!tree.is_object() || !tree.contains("resources")) return tree.dump();
-  json& resources = tree["resources"];
-  RETURN_IF_ERROR(TakeOutNode(&resources));
-  if (!resources.is_array()) return tree.dump();
-  for (json& top : resources) {
-    if (!top.is_object()) continue;
-    // Below a level, such as a rack, are the slots.
-    json slots = json::array();
-    json* level = nullptr;
-    if (top.value("type", json()) != "slot" && top.contains("with")) level = &top["with"];
-    json& list = level != nullptr && level->is_array() ? *level : slots;
-    if (level == nullptr) slots.push_back(top);
-    for (json& slot : list) {
-      if (!slot.is_object() || !slot.contains("with") || !slot["with"].is_array()) continue;
-      for (size_t i = 0; i < slot["with"].size(); ++i) {
-        RETURN_IF_ERROR(Translate(&slot["with"][i], PodUnits(), i));
-      }
-    }
-    if (level == nullptr) top = slots[0];
+  if (tree.is_object() && tree.contains("resources")) {
+    json& resources = tree["resources"];
+    RETURN_IF_ERROR(TakeOutNode(&resources));
+    for (json& top : resources) RETURN_IF_ERROR(TranslateTree(&top));
   }
   return tree.dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -1,7 +1,6 @@
 #include "services/matcher/domain/pool_view.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -37,6 +36,32 @@ absl::StatusOr<graph::Jobspec> ParseField(const std::string& text) {
   return jobspec;
 }
 
+// The pool in the native engine.
+struct Books {
+  std::unique_ptr<graph::BookedEngine> engine;
+  graph::ClusterGraph* cluster = nullptr;  // the engine's
+};
+
+absl::StatusOr<Books> MakeBooks(const PoolState& state) {
+  Books books;
+  books.engine = std::make_unique<graph::BookedEngine>(
+      [&books](graph::NodeTable* table, graph::ExpectedWork* expected) {
+        auto graph = std::make_unique<graph::ClusterGraph>(table, expected);
+        books.cluster = graph.get();
+        return graph;
+      });
+  // Fluxion has others, which are of no use on this graph.
+  if (!books.engine->SetPolicy(state.policy).ok()) CHECK(books.engine->SetPolicy("first").ok());
+  RETURN_IF_ERROR(books.engine->SetLevels(state.levels));
+  for (const graph::NodeSpec& node : state.nodes) RETURN_IF_ERROR(books.engine->AddNode(node));
+  // Nothing is held yet that would have to be held again.
+  books.cluster->Rebuild();
+  for (const auto& [key, placement] : state.held) {
+    RETURN_IF_ERROR(books.engine->Restore(key, placement));
+  }
+  return books;
+}
+
 }  // namespace
 
 int64_t NumberOf(std::string_view job_id) {
@@ -46,55 +71,38 @@ int64_t NumberOf(std::string_view job_id) {
 }
 
 absl::StatusOr<std::unique_ptr<const PoolView>> PoolView::Make(const PoolState& state) {
+  const absl::StatusOr<Books> books = MakeBooks(state);
+  if (!books.ok()) {
+    return MakeStatus(absl::StatusCode::kInternal, "{}", Message(books.status()));
+  }
   std::unique_ptr<PoolView> view(new PoolView());
   view->now_s_ = state.now_s;
-  graph::ClusterGraph* cluster = nullptr;
-  graph::BookedEngine books([&cluster](graph::NodeTable* table, graph::ExpectedWork* expected) {
-    auto graph = std::make_unique<graph::ClusterGraph>(table, expected);
-    cluster = graph.get();
-    return graph;
-  });
-  const auto internal = [](const absl::Status& status) {
-    return MakeStatus(absl::StatusCode::kInternal, "{}", Message(status));
-  };
-  // Fluxion has others, which are of no use on this graph.
-  if (!books.SetPolicy(state.policy).ok()) CHECK(books.SetPolicy("first").ok());
-  if (const auto set = books.SetLevels(state.levels); !set.ok()) return internal(set);
-  for (const graph::NodeSpec& node : state.nodes) {
-    if (const auto added = books.AddNode(node); !added.ok()) return internal(added);
-  }
-  // Nothing is held yet that would have to be held again.
-  cluster->Rebuild();
-  std::vector<std::pair<JobNumber, int64_t>> durations;
-  JobNumber next = 1;
-  for (const auto& [key, placement] : state.held) {
-    if (const auto held = books.Restore(key, placement); !held.ok()) return internal(held);
-    for (size_t group = 0; group < placement.groups.size(); ++group, ++next) {
-      view->job_ids_[next] = key.job_id;
-      durations.emplace_back(next, RemainingOf(placement, state.now_s));
-    }
-  }
-  view->engine_ = cluster->engine().Snapshot();
-  for (const auto& [job, duration_s] : durations) {
-    const Holding* forever = view->engine_->Find(job);
-    if (forever == nullptr) continue;
-    Holding holding = *forever;
-    holding.duration_s = duration_s;
-    view->engine_->Cancel(job);
-    CHECK(view->engine_->Restore(job, holding).ok());
-  }
-  auto levels = graph::ParseLevels(state.levels);
-  view->levels_ = *std::move(levels);
-  graph::NodeTable nodes;
-  nodes.SetLevels(view->levels_);
-  for (const graph::NodeSpec& node : state.nodes) nodes.Add(node);
-  view->in_use_ = nodes.LevelsInUse();
+  ASSIGN_OR_RETURN(view->levels_, graph::ParseLevels(state.levels));
+  view->in_use_ = books->cluster->levels_in_use();
+  view->engine_ = books->cluster->engine().Snapshot();
+  view->SetTimes(state);
   const graph::ResourceGraph& resources = view->engine_->graph();
   view->messages_ = std::make_unique<GraphMessages>(resources);
   for (const VertexId node : resources.OfType(resources.types().Find("node"))) {
     view->nodes_.emplace(resources.vertex(node).name, node);
   }
   return view;
+}
+
+// The books have numbered the groups of slots from 1 on, in the order in which they came.
+void PoolView::SetTimes(const PoolState& state) {
+  JobNumber job = 0;
+  for (const auto& [key, placement] : state.held) {
+    for (size_t group = 0; group < placement.groups.size(); ++group) {
+      job_ids_[++job] = key.job_id;
+      const Holding* forever = engine_->Find(job);
+      if (forever == nullptr) continue;
+      Holding holding = *forever;
+      holding.duration_s = RemainingOf(placement, state.now_s);
+      engine_->Cancel(job);
+      CHECK(engine_->Restore(job, holding).ok());
+    }
+  }
 }
 
 // ---- jobs
@@ -113,57 +121,65 @@ v1::WatchAllocationsResponse::Kind KindOf(const HeldByJob& held) {
 void PoolView::WriteJob(const HeldByJob& held,
                         const Wanted& wanted,
                         v1::Allocation* allocation) const {
-  // Vertices have greater numbers than what contains them; these come last.
-  std::map<graph::VertexId, graph::HeldVertex> vertices;
+  Vertices vertices;
   Holding holding;
   holding.duration_s = graph::kForever;
   for (const graph::Placement& placement : held) {
-    Add(placement, &vertices);
+    size_t slot = 0;
+    for (const graph::SlotGroup& group : placement.groups) {
+      for (const size_t end = slot + group.slots; slot < end; ++slot) {
+        AddSlot(placement.slots[slot], group.request, &vertices);
+      }
+    }
     holding.at_s = placement.start_s;
     if (placement.duration_s > 0) holding.duration_s = placement.duration_s;
   }
+  // Vertices have greater numbers than what contains them; these come last.
   for (auto vertex = vertices.rbegin(); vertex != vertices.rend(); ++vertex) {
     holding.vertices.push_back(vertex->second);
   }
   messages_->WriteAllocation(holding, wanted, allocation);
 }
 
-void PoolView::Add(const graph::Placement& placement,
-                   std::map<graph::VertexId, graph::HeldVertex>* vertices) const {
+void PoolView::AddSlot(const graph::PlacedSlot& slot,
+                       const graph::Amounts& request,
+                       Vertices* vertices) const {
+  const auto node = slot.released ? nodes_.end() : nodes_.find(slot.node);
+  if (node == nodes_.end()) return;
   const graph::ResourceGraph& resources = engine_->graph();
-  const auto hold = [&](VertexId v, int64_t amount, bool exclusive) {
-    const graph::Vertex& vertex = resources.vertex(v);
-    const graph::EdgeId edge = vertex.in.empty() ? graph::kNoEdge : vertex.in.front();
-    graph::HeldVertex& held =
-        vertices->try_emplace(v, graph::HeldVertex{v, edge, 0, exclusive}).first->second;
-    held.amount = exclusive ? held.amount + amount : amount;
-  };
-  size_t slot = 0;
-  for (const graph::SlotGroup& group : placement.groups) {
-    for (const size_t end = slot + group.slots; slot < end; ++slot) {
-      const graph::PlacedSlot& placed = placement.slots[slot];
-      const auto node = placed.released ? nodes_.end() : nodes_.find(placed.node);
-      if (node == nodes_.end()) continue;
-      for (const graph::EdgeId e : resources.vertex(node->second).out) {
-        const VertexId leaf = resources.edge(e).target;
-        for (const graph::Amount& amount : group.request) {
-          if (amount.resource != resources.TypeName(leaf)) continue;
-          const auto& devices = placed.devices;
-          const auto device = static_cast<uint32_t>(resources.vertex(leaf).id);
-          if (amount.resource != graph::kGpuMilli) {
-            hold(leaf, amount.amount, true);
-          } else if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
-            hold(leaf, graph::DevicesFor(amount.amount).of_each, true);
-          }
-        }
-      }
-      for (VertexId v = node->second;;) {
-        hold(v, 1, false);
-        if (v == resources.root()) break;
-        v = resources.edge(resources.vertex(v).in.front()).source;
+  for (const graph::EdgeId e : resources.vertex(node->second).out) {
+    const VertexId leaf = resources.edge(e).target;
+    for (const graph::Amount& amount : request) {
+      if (amount.resource != resources.TypeName(leaf)) continue;
+      const auto device = static_cast<uint32_t>(resources.vertex(leaf).id);
+      if (amount.resource != graph::kGpuMilli) {
+        Hold(leaf, amount.amount, vertices);
+      } else if (std::find(slot.devices.begin(), slot.devices.end(), device) !=
+                 slot.devices.end()) {
+        Hold(leaf, graph::DevicesFor(amount.amount).of_each, vertices);
       }
     }
   }
+  for (VertexId v = node->second; v != resources.root(); v = resources.ParentsOf(v).front()) {
+    Pass(v, vertices);
+  }
+  Pass(resources.root(), vertices);
+}
+
+graph::HeldVertex& PoolView::At(VertexId v, Vertices* vertices) const {
+  const std::vector<graph::EdgeId>& in = engine_->graph().vertex(v).in;
+  return vertices->try_emplace(v, graph::HeldVertex{v, in.empty() ? graph::kNoEdge : in.front()})
+      .first->second;
+}
+
+void PoolView::Hold(VertexId v, int64_t amount, Vertices* vertices) const {
+  graph::HeldVertex& held = At(v, vertices);
+  held.amount += amount;
+  held.exclusive = true;
+}
+
+void PoolView::Pass(VertexId v, Vertices* vertices) const {
+  At(v, vertices).amount = 1;
 }
 
 // ---- looking
@@ -244,45 +260,52 @@ v1::Allocation PoolView::ToWorldTime(const Holding& holding, const Wanted& wante
   return allocation;
 }
 
+absl::StatusOr<std::string> PoolView::ReasonFor(const std::string& jobspec) const {
+  v1::ExplainRequest request;
+  request.set_jobspec(jobspec);
+  v1::ExplainResponse response;
+  RETURN_IF_ERROR(Explain(request, &response));
+  return response.sentence();
+}
+
+// Nothing held: it has no place, as far as is known.
+absl::StatusOr<MatchAnswer> PoolView::Trials::Place(const std::vector<JobRequest>& ways) {
+  MatchAnswer answer{MatchStatus::kUnsatisfiable, {}};
+  for (const JobRequest& way : ways) {
+    ASSIGN_OR_RETURN(answer, engine_->Match(MatchOperation::kAllocate, ++job_, way));
+    if (answer.status == MatchStatus::kAllocated) return answer;
+  }
+  if (ways.empty()) return answer;
+  // The last way asks least.
+  ASSIGN_OR_RETURN(answer,
+                   engine_->Match(MatchOperation::kAllocateOrElseReserve, ++job_, ways.back()));
+  // Behind what has no end.
+  if (answer.holding.at_s >= graph::kForever) {
+    engine_->Cancel(job_);
+    answer.holding = {};
+  }
+  if (!answer.holding.vertices.empty()) return answer;
+  ASSIGN_OR_RETURN(const MatchAnswer ever,
+                   engine_->Match(MatchOperation::kSatisfiability, ++job_, ways.back()));
+  answer.status = ever.status == MatchStatus::kMatched ? MatchStatus::kBusy : ever.status;
+  return answer;
+}
+
 absl::Status PoolView::Trials::Try(const v1::WhatIfRequest& request,
                                    const std::string& jobspec,
                                    v1::WhatIfResponse::Trial* trial) {
-  const Wanted wanted{request.format(), request.nodes()};
   ASSIGN_OR_RETURN(const std::vector<JobRequest> ways, view_.Ways(jobspec));
-  const auto hold = [&](MatchOperation operation,
-                        const JobRequest& way) -> absl::StatusOr<MatchAnswer> {
-    return engine_->Match(operation, next_++, way);
-  };
-  std::optional<MatchAnswer> answer;
-  for (const JobRequest& way : ways) {
-    ASSIGN_OR_RETURN(answer, hold(MatchOperation::kAllocate, way));
-    if (answer->status == MatchStatus::kAllocated) break;
-  }
-  if (answer && answer->status != MatchStatus::kAllocated) {
-    // The last way asks least.
-    ASSIGN_OR_RETURN(answer, hold(MatchOperation::kAllocateOrElseReserve, ways.back()));
-    // Behind what has no end.
-    if (answer->holding.at_s >= graph::kForever) {
-      engine_->Cancel(next_ - 1);
-      answer->holding = {};
-    }
-  }
-  if (answer && !answer->holding.vertices.empty()) {
-    trial->set_outcome(answer->status == MatchStatus::kAllocated ? v1::OUTCOME_ALLOCATED
-                                                                 : v1::OUTCOME_RESERVED);
-    *trial->mutable_allocation() = view_.ToWorldTime(answer->holding, wanted);
+  ASSIGN_OR_RETURN(const MatchAnswer answer, Place(ways));
+  if (!answer.holding.vertices.empty()) {
+    trial->set_outcome(answer.status == MatchStatus::kAllocated ? v1::OUTCOME_ALLOCATED
+                                                                : v1::OUTCOME_RESERVED);
+    *trial->mutable_allocation() =
+        view_.ToWorldTime(answer.holding, {request.format(), request.nodes()});
     return absl::OkStatus();
   }
-  trial->set_outcome(v1::OUTCOME_UNSATISFIABLE);
-  if (!ways.empty()) {
-    ASSIGN_OR_RETURN(const MatchAnswer ever, hold(MatchOperation::kSatisfiability, ways.back()));
-    if (ever.status == MatchStatus::kMatched) trial->set_outcome(v1::OUTCOME_BUSY);
-  }
-  v1::ExplainRequest explain;
-  explain.set_jobspec(jobspec);
-  v1::ExplainResponse why;
-  RETURN_IF_ERROR(view_.Explain(explain, &why));
-  trial->set_reason(why.sentence());
+  trial->set_outcome(answer.status == MatchStatus::kBusy ? v1::OUTCOME_BUSY
+                                                         : v1::OUTCOME_UNSATISFIABLE);
+  ASSIGN_OR_RETURN(*trial->mutable_reason(), view_.ReasonFor(jobspec));
   return absl::OkStatus();
 }
 
@@ -293,13 +316,13 @@ absl::Status PoolView::Try(const v1::MatchRequest& request, v1::MatchResponse* r
   what_if.set_nodes(request.nodes());
   v1::WhatIfResponse::Trial trial;
   RETURN_IF_ERROR(BeginTrials().Try(what_if, request.jobspec(), &trial));
-  const bool now = trial.outcome() == v1::OUTCOME_ALLOCATED;
   const bool later = trial.outcome() == v1::OUTCOME_RESERVED;
+  const bool later_will_do = request.operation() == v1::OPERATION_WITHOUT_ALLOCATING_FUTURE;
   if (request.operation() == v1::OPERATION_SATISFIABILITY) {
     // What waits for nodes that are down could run, too.
     response->set_outcome(trial.outcome() == v1::OUTCOME_UNSATISFIABLE ? trial.outcome()
                                                                        : v1::OUTCOME_SATISFIABLE);
-  } else if (now || (later && request.operation() == v1::OPERATION_WITHOUT_ALLOCATING_FUTURE)) {
+  } else if (trial.outcome() == v1::OUTCOME_ALLOCATED || (later && later_will_do)) {
     response->set_outcome(v1::OUTCOME_FITS);
     response->mutable_allocation()->Swap(trial.mutable_allocation());
   } else {
@@ -308,11 +331,7 @@ absl::Status PoolView::Try(const v1::MatchRequest& request, v1::MatchResponse* r
   const bool refused =
       response->outcome() == v1::OUTCOME_BUSY || response->outcome() == v1::OUTCOME_UNSATISFIABLE;
   if (!request.explain() || !refused) return absl::OkStatus();
-  v1::ExplainRequest explain;
-  explain.set_jobspec(request.jobspec());
-  v1::ExplainResponse why;
-  RETURN_IF_ERROR(Explain(explain, &why));
-  response->set_reason(why.sentence());
+  ASSIGN_OR_RETURN(*response->mutable_reason(), ReasonFor(request.jobspec()));
   return absl::OkStatus();
 }
 

@@ -75,9 +75,11 @@ class PoolView {
     friend class PoolView;
     explicit Trials(const PoolView& view) : view_(view), engine_(view.engine_->Snapshot()) {}
 
+    absl::StatusOr<graph::MatchAnswer> Place(const std::vector<graph::JobRequest>& ways);
+
     const PoolView& view_;
     std::unique_ptr<graph::GeneralEngine> engine_;
-    graph::JobNumber next_ = graph::JobNumber{1} << 62;
+    graph::JobNumber job_ = graph::JobNumber{1} << 62;  // the last one
   };
   // `view` outlives it.
   Trials BeginTrials() const { return Trials(*this); }
@@ -88,11 +90,23 @@ class PoolView {
  private:
   PoolView() = default;
 
-  absl::StatusOr<std::vector<graph::JobRequest>> Ways(const std::string& jobspec) const;
-  v1::Allocation ToWorldTime(const graph::Holding& holding, const Wanted& wanted) const;
   // By vertex: how much of it.
-  void Add(const graph::Placement& placement,
-           std::map<graph::VertexId, graph::HeldVertex>* vertices) const;
+  using Vertices = std::map<graph::VertexId, graph::HeldVertex>;
+
+  // Jobs end when they do; in the books they have no end.
+  void SetTimes(const PoolState& state);
+  // What the jobspec stands for, in the order in which it is tried.
+  absl::StatusOr<std::vector<graph::JobRequest>> Ways(const std::string& text) const;
+  // Why it has no place now, for people.
+  absl::StatusOr<std::string> ReasonFor(const std::string& jobspec) const;
+  v1::Allocation ToWorldTime(const graph::Holding& holding, const Wanted& wanted) const;
+  void AddSlot(const graph::PlacedSlot& slot,
+               const graph::Amounts& request,
+               Vertices* vertices) const;
+  graph::HeldVertex& At(graph::VertexId v, Vertices* vertices) const;
+  // It is held, or only on the way to what is held.
+  void Hold(graph::VertexId v, int64_t amount, Vertices* vertices) const;
+  void Pass(graph::VertexId v, Vertices* vertices) const;
 
   int64_t now_s_ = 0;
   std::vector<graph::Level> levels_;

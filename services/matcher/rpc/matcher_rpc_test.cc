@@ -351,8 +351,11 @@ TEST_F(MatcherRpcTest, LimitsHoldAndIdleGraphsGo) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ReasonOf(status), "GRAPH_LIMIT");
   EXPECT_THAT(metrics_->Text(), HasSubstr("fluxqueue_matcher_private_graphs 1"));
-  std::this_thread::sleep_for(500ms);
-  EXPECT_THAT(metrics_->Text(), HasSubstr("fluxqueue_matcher_private_graphs 0"));
+  const auto patience = std::chrono::steady_clock::now() + 10s;
+  while (metrics_->Text().find("fluxqueue_matcher_private_graphs 0") == std::string::npos) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+    std::this_thread::sleep_for(10ms);
+  }
   v1::GetJobResponse job;
   EXPECT_EQ(ReasonOf(Call(&v1::Matcher::Stub::GetJob, v1::GetJobRequest(), &job)), "GRAPH_UNKNOWN");
 }
