@@ -299,7 +299,9 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   for (const Candidate& candidate : request.candidates()) {
     Outcome* outcome = answer.add_outcomes();
     *outcome = Try(candidate, request.now_s(), &refusals);
-    if (request.stop_at_first_blocked() && outcome->kind() == Outcome::KIND_BUSY) break;
+    const bool stops = candidate.rule() < static_cast<uint32_t>(request.rules_size()) &&
+                       request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
+    if (stops && outcome->kind() == Outcome::KIND_BUSY) break;
   }
   state_.set_last_cycle_id(request.cycle_id());
   if (state_.beginning_ms() == 0) {

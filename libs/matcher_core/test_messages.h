@@ -123,7 +123,7 @@ inline Envelope Cycle(uint64_t id,
   auto* cycle = message.mutable_cycle_requested();
   cycle->set_cycle_id(id);
   cycle->set_now_s(static_cast<int64_t>(100 + id));
-  cycle->set_stop_at_first_blocked(stop);
+  cycle->add_rules()->set_stop_at_first_blocked(stop);
   for (const std::string& job : jobs) {
     auto* candidate = cycle->add_candidates();
     candidate->set_job_id(job);

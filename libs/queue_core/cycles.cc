@@ -188,7 +188,9 @@ void QueueCore::Impl::BeginCycle() {
   auto cycle = std::make_shared<CycleRequested>();
   cycle->set_cycle_id(++state_.last_cycle_id);
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
-  cycle->set_stop_at_first_blocked(strategy.StopsAtFirstBlocked());
+  CycleRequested::Rule* rule = cycle->add_rules();
+  rule->set_stop_at_first_blocked(strategy.StopsAtFirstBlocked());
+  rule->set_most_reservations(reservations);
   for (const auto& [order, queue] : book_.served()) {
     uint32_t of_queue = 0;
     for (const auto& [key, entry] : queue->line) {
@@ -197,7 +199,7 @@ void QueueCore::Impl::BeginCycle() {
       events::v1::Candidate* candidate = cycle->add_candidates();
       candidate->set_job_id(entry->job.id);
       candidate->set_attempt(entry->job.attempt);
-      candidate->set_may_reserve(static_cast<uint32_t>(cycle->candidates_size()) <= reservations);
+      candidate->set_may_reserve(reservations > 0);
       candidate->set_duration_s((EffectiveDuration(entry->job) + 999) / 1000);
     }
   }

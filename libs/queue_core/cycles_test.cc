@@ -164,7 +164,7 @@ TEST(CycleTest, WhatACycleSays) {
   EXPECT_EQ(outputs.pool[0].pool(), kPool);
   const auto& cycle = outputs.pool[0].cycle_requested();
   EXPECT_EQ(cycle.now_s(), 3);  // since the pool's first message
-  EXPECT_TRUE(cycle.stop_at_first_blocked());
+  EXPECT_TRUE(cycle.rules(0).stop_at_first_blocked());
   EXPECT_EQ(cycle.candidates(0).duration_s(), 2);  // 1.5 s, in whole seconds
   EXPECT_FALSE(cycle.candidates(0).may_reserve());
   EXPECT_EQ(outputs.jobs[0].job_fact().duration_ms(), 1500);

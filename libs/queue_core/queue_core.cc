@@ -303,7 +303,8 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kCycleRequested:  // its own words
     case Envelope::kReleaseRequested:
     case Envelope::kJobFact:
-    case Envelope::kNodeUpserted:  // the matcher's, who says what they come to
+    case Envelope::kWindowConfigured:  // the matcher's, who says what they come to
+    case Envelope::kNodeUpserted:
     case Envelope::kNodeGone:
     case Envelope::kInventorySynced:
     case Envelope::EVENT_NOT_SET:
