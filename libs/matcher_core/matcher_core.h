@@ -13,10 +13,10 @@
 //
 // A cycle: candidates are tried in order. One whose key is held already is answered with the first
 // answer; one of a shape that this cycle refused already gets that answer. By a rule
-// that says stop_at_first_blocked the cycle ends behind the first that is busy; one that is unsatisfiable or
-// invalid blocks nobody, as no wait would help it. The id of the last cycle again gives the stored
-// answer; an older id is ignored. Before InventorySynced, and on a pool without nodes, nothing is
-// unsatisfiable: it is busy, and the reason says why.
+// that says stop_at_first_blocked the cycle ends behind the first that is busy; one that is
+// unsatisfiable or invalid blocks nobody, as no wait would help it. The id of the last cycle again
+// gives the stored answer; an older id is ignored. Before InventorySynced, and on a pool without
+// nodes, nothing is unsatisfiable: it is busy, and the reason says why.
 //
 // Pure: no clock, thread or I/O; does not throw. Not thread-safe: one thread for each core.
 #pragma once

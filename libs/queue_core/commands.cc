@@ -25,6 +25,8 @@ std::string JobOf(const CommandAccepted& accepted) {
       return accepted.hold_job().job_id();
     case CommandAccepted::kReleaseJob:
       return accepted.release_job().job_id();
+    case CommandAccepted::kMoveJob:
+      return accepted.move_job().job_id();
     case CommandAccepted::COMMAND_NOT_SET:
       return "";
   }
@@ -56,6 +58,9 @@ absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
   }
   const std::string job_id = JobOf(accepted);
   if (job_id.empty()) return InvalidArgument("CommandAccepted names no job");
+  if (accepted.has_move_job() && accepted.move_job().queue().empty()) {
+    return InvalidArgument("job {}: MoveJob names no queue", job_id);
+  }
   if (!accepted.has_submit_claim()) return absl::OkStatus();
   const events::v1::SubmitClaim& claim = accepted.submit_claim();
   if (claim.spec().slots() == 0) {
@@ -95,6 +100,9 @@ void QueueCore::Impl::OnCommand(const CommandAccepted& accepted) {
       return OnUpdated(updated);
     case CommandAccepted::kReleaseJob:
       updated.set_hold(false);
+      return OnUpdated(updated);
+    case CommandAccepted::kMoveJob:
+      updated.set_queue(accepted.move_job().queue());
       return OnUpdated(updated);
     case CommandAccepted::COMMAND_NOT_SET:
       return;
