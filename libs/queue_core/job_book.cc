@@ -120,7 +120,10 @@ void JobBook::Place(Entry* entry) {
   const scheduling::OrderKey key{job.priority, job.submission};
   if (entry->in_line_of == line && (line == nullptr || entry->line_key == key)) return;
   if (entry->in_line_of != nullptr) entry->in_line_of->line.Erase(entry->line_key);
-  if (line != nullptr) line->line.Insert(key, entry);
+  if (line != nullptr) {
+    line->line.Insert(key, entry);
+    entered_ = true;
+  }
   entry->in_line_of = line;
   entry->line_key = key;
 }

@@ -85,6 +85,8 @@ class JobBook {
   const std::map<scheduling::QueueOrder, Queue*>& served() const { return served_; }
   // First in line of all; null: nobody is in line.
   Entry* Head() const;
+  // Somebody has come into line, or to another place in it, since this was asked last.
+  bool TakeEntered() { return std::exchange(entered_, false); }
 
   // Jobs of the queue in that state, in order of submission. O(all jobs): for rare occasions.
   std::vector<Entry*> JobsOf(const std::string& queue, model::JobState state);
@@ -140,6 +142,7 @@ class JobBook {
   std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;
+  bool entered_ = false;
 
   uint64_t batch_ = 1;
   uint64_t changed_rows_ = 0;

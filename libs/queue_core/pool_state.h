@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
@@ -28,6 +29,12 @@ struct PoolState {
   bool room_changed = false;
   uint64_t blocked_head = 0;
   uint32_t window = 0;
+  // Somebody has come into line, or changed there, since the last cycle was asked for.
+  bool line_changed = false;
+  // The first reservation comes due. 0: there is none.
+  int64_t due_ms = 0;
+  uint32_t nodes_up = 0;
+  std::string lost_node;  // since the last answer; for people
 };
 
 }  // namespace fluxqueue::queue_core

@@ -86,6 +86,7 @@ absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Output
   traceparent_ = message.traceparent();
   AdvanceTo(now.count());
   Fold(message);
+  if (book_.TakeEntered()) state_.line_changed = true;
   BeginCycle();
   out_ = nullptr;
   return absl::OkStatus();
@@ -243,10 +244,15 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
     AskCycle();
   }
+  if (state_.due_ms != 0 && state_.now_ms >= state_.due_ms) {
+    state_.due_ms = 0;
+    state_.room_changed = true;
+  }
 }
 
 std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   std::optional<int64_t> next = book_.NextAlarm();
+  if (state_.due_ms != 0) next = std::min(next.value_or(state_.due_ms), state_.due_ms);
   if (state_.cycle != nullptr) {
     const int64_t deadline = state_.cycle_asked_ms + config().answer_deadline_ms();
     next = next.has_value() ? std::min(*next, deadline) : deadline;
@@ -269,6 +275,7 @@ void QueueCore::Impl::Rollback() {
     state_ = std::move(*before_);
   }
   book_.Rollback(state_.now_ms);
+  book_.TakeEntered();
   MarkCandidates(true);
   Commit();
 }

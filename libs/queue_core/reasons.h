@@ -13,6 +13,8 @@ inline constexpr char kReserved[] = "Reserved";  // tried: starts at start_ms
 inline constexpr char kUnsatisfiable[] =
     "Unsatisfiable";                       // nothing here could ever run it; also Rejected
 inline constexpr char kRetry[] = "Retry";  // waits before its next attempt
+// Allocated
+inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand ahead of it
 // Stopping (and Failed, where it is not tried again)
 inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";
