@@ -29,7 +29,16 @@ TEST(OpenbPodsTest, ReadsRequestsAndTimes) {
                                     {"pods.csv"});
   ASSERT_TRUE(trace.ok()) << trace.status();
   const std::vector<TraceJob> expected = {
-      {"b", 0, 7.5, 1, {{"cpu", 500}, {"fluxqueue.io/gpu-milli", 460}}, {"T4", "P100"}, -1, "", "", 3},
+      {"b",
+       0,
+       7.5,
+       1,
+       {{"cpu", 500}, {"fluxqueue.io/gpu-milli", 460}},
+       {"T4", "P100"},
+       -1,
+       "",
+       "",
+       3},
       {"c", 5, 1, 1, {{"cpu", 1000}, {"memory", kMiB}}, {}, -1, "", "", 4},
       {"a",
        10,
