@@ -29,6 +29,7 @@ json ToJson(const Result& run) {
   object["arrival_scale"] = run.setting.arrival_scale;
   object["utilisation"] = run.summary.utilisation;
   object["gpu_utilisation"] = run.summary.gpu_utilisation;
+  object["fragmented_gpus"] = run.summary.fragmented_gpus;
   object["span_seconds"] = run.summary.span_s;
   object["not_started"] = run.summary.not_started;
   object["unknown_estimates"] = run.unknown_estimates;
@@ -41,6 +42,21 @@ json ToJson(const Result& run) {
 }
 
 }  // namespace
+
+json ToJson(const std::vector<FillResult>& fills) {
+  json report = {{"policies", json::array()}};
+  for (const FillResult& fill : fills) {
+    json dropped = json::object();
+    for (size_t i = 0; i < kFillClasses.size(); ++i) {
+      dropped[std::string(kFillClasses[i])] = fill.Dropped(i);
+    }
+    report["policies"].push_back({{"policy", fill.policy},
+                                  {"gpus_left", fill.MeanLeft()},
+                                  {"of_each_seed", fill.left},
+                                  {"dropped", dropped}});
+  }
+  return report;
+}
 
 json ToJson(const std::vector<Result>& runs, const Workload& workload) {
   json report = {{"left_out",

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libs/simulation/machine.h"
@@ -41,6 +42,7 @@ struct Summary {
   std::vector<std::pair<std::string, Figures>> classes;
   double utilisation = 0;      // of cpus, 0 to 1
   double gpu_utilisation = 0;  // 0 too where there are no GPUs
+  double fragmented_gpus = 0;  // mean over the span, see Timeline
   double span_s = 0;           // first submission to last end
   size_t not_started = 0;      // when the simulation was over, rejected or cancelled
 };

@@ -1,12 +1,17 @@
 // fluxqueue simulate: a trace in virtual time, through the cores of the live services.
+#include <chrono>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/simulation/fill.h"
+#include "libs/simulation/plots.h"
 #include "libs/simulation/report.h"
 #include "libs/simulation/run.h"
 #include "libs/trace/openb.h"
@@ -15,14 +20,22 @@
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/load/progress_line.h"
 #include "tools/fluxqueue/load/trace_file.h"
+#include "tools/fluxqueue/simulate_tables.h"
+#include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
 namespace {
 
+using simulation::Machine;
+using simulation::Setting;
+using simulation::Workload;
+
+constexpr int64_t kMostProcessors = 10'000'000;
+
 struct Options {
-  std::string jobs;
-  std::string format;
-  std::string nodes;
+  std::string jobs{};
+  std::string format = "swf";
+  std::string nodes{};
   int64_t processors = 0;
   std::vector<std::string> strategies = {"fcfs"};
   std::vector<std::string> policies = {"first"};
@@ -30,34 +43,238 @@ struct Options {
   double arrival_scale = 1;
   uint32_t depth = 0;
   uint32_t reservations = 0;
+  bool skip_too_wide = false;
+  bool fill = false;
+  uint64_t seeds = 5;
+  std::string svg{};
+  std::string html{};
 };
 
-absl::StatusOr<int> Run(const Options& options, const Context&) {
-  ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.jobs));
-  ASSIGN_OR_RETURN(trace::Trace trace, trace::ParseSwf(text, {options.jobs}));
-  const simulation::Machine machine = simulation::MachineOfProcessors(options.processors);
-  ASSIGN_OR_RETURN(const simulation::Workload workload,
-                   simulation::MakeWorkload(std::move(trace), machine, simulation::TooWide::kRefuse, options.jobs));
-  std::vector<simulation::Result> runs;
-  for (const auto& strategy : options.strategies) {
-    simulation::Setting setting{.strategy = strategy, .arrival_scale=options.arrival_scale, .queue_depth=options.depth};
-    ASSIGN_OR_RETURN(runs.emplace_back(), simulation::RunSetting(workload, machine, setting, nullptr));
+// How far a setting is, on a terminal; nothing elsewhere.
+class Progress {
+ public:
+  Progress(std::string setting, size_t jobs) : setting_(std::move(setting)), jobs_(jobs) {}
+
+  void Show(size_t over) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+    line_.Show(fmt::format("{}: {} of {} jobs ({} %), {} jobs/s",
+                           setting_,
+                           Thousands(over),
+                           Thousands(jobs_),
+                           100 * over / jobs_,
+                           Thousands(static_cast<uint64_t>(static_cast<double>(over) /
+                                                           std::max(took.count(), 1e-3)))));
   }
-  fmt::print("{}\n", simulation::ToJson(runs, workload).dump(2));
+
+ private:
+  const std::string setting_;
+  const size_t jobs_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  load::ProgressLine line_;
+};
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return InvalidArgument("{}: cannot be written", path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Machine> ReadMachine(const Options& options) {
+  if (options.nodes.empty() == (options.processors == 0)) {
+    return InvalidArgument("the machine: give either --processors N or --nodes FILE");
+  }
+  if (options.processors > 0) return simulation::MachineOfProcessors(options.processors);
+  ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.nodes));
+  if (!options.nodes.ends_with(".csv")) {
+    return simulation::MachineOfKubernetes(text, options.nodes);
+  }
+  ASSIGN_OR_RETURN(const std::vector<trace::TraceNode> nodes,
+                   trace::ParseOpenbNodes(text, {options.nodes}));
+  if (nodes.empty()) return InvalidArgument("{}: it names no node", options.nodes);
+  return simulation::MachineOfTrace(nodes);
+}
+
+absl::StatusOr<trace::Trace> ReadTrace(const Options& options) {
+  ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.jobs));
+  if (options.format == "openb") return trace::ParseOpenbPods(text, {options.jobs});
+  return trace::ParseSwf(text, {options.jobs});
+}
+
+// Every combination, each of which exists.
+absl::StatusOr<std::vector<Setting>> SettingsOf(const Options& options) {
+  std::vector<Setting> settings;
+  for (const std::string& strategy : options.strategies) {
+    for (const std::string& policy : options.policies) {
+      for (const std::string& name : options.estimates) {
+        ASSIGN_OR_RETURN(const simulation::Estimates estimates, simulation::ParseEstimates(name));
+        settings.push_back({.strategy = strategy,
+                            .policy = policy,
+                            .estimates = estimates,
+                            .arrival_scale = options.arrival_scale,
+                            .queue_depth = options.depth,
+                            .reservation_depth = options.reservations});
+        RETURN_IF_ERROR(simulation::CheckSetting(settings.back()));
+      }
+    }
+  }
+  return settings;
+}
+
+absl::StatusOr<int> Fill(const Options& options, const Machine& machine, const Context& context) {
+  if (options.format != "openb" || machine.Total(trace::kGpuMilli) == 0) {
+    return InvalidArgument("--fill is about GPUs: it wants --format openb, and nodes with some");
+  }
+  ASSIGN_OR_RETURN(const trace::Trace trace, ReadTrace(options));
+  const std::vector<simulation::FillPod> pods = simulation::FillPods(trace.jobs);
+  if (pods.empty()) return InvalidArgument("{}: it names no pod", options.jobs);
+  std::vector<simulation::FillResult> fills;
+  for (const std::string& policy : options.policies) {
+    fills.push_back({.policy = policy});
+    for (uint64_t seed = 1; seed <= options.seeds; ++seed) {
+      RETURN_IF_ERROR(simulation::Fill(machine.offers, pods, seed, &fills.back()));
+    }
+  }
+  fmt::print("{}",
+             context.json() ? simulation::ToJson(fills).dump(2) + "\n"
+                            : FormatFills(fills, context.colour));
   return 0;
 }
+
+absl::Status Plot(const Options& options,
+                  const std::vector<simulation::Result>& runs,
+                  const Workload& workload,
+                  const Machine& machine) {
+  if (!options.svg.empty()) {
+    RETURN_IF_ERROR(WriteFile(options.svg, simulation::PlotSvg(runs, workload, machine)));
+  }
+  if (options.html.empty()) return absl::OkStatus();
+  const std::string file = options.jobs.substr(options.jobs.find_last_of('/') + 1);
+  const std::string title = machine.homogeneous()
+                                ? fmt::format("{} on {} processors", file, machine.processors)
+                                : fmt::format("{} on {} nodes", file, machine.nodes.size());
+  return WriteFile(options.html, simulation::PlotHtml(runs, workload, machine, title));
+}
+
+absl::StatusOr<int> Run(const Options& options, const Context& context) {
+  // What is wrong with the settings is said before a large file is read.
+  ASSIGN_OR_RETURN(const std::vector<Setting> settings, SettingsOf(options));
+  ASSIGN_OR_RETURN(const Machine machine, ReadMachine(options));
+  if (options.fill) return Fill(options, machine, context);
+  ASSIGN_OR_RETURN(trace::Trace trace, ReadTrace(options));
+  const auto too_wide =
+      options.skip_too_wide ? simulation::TooWide::kLeaveOut : simulation::TooWide::kRefuse;
+  ASSIGN_OR_RETURN(const Workload workload,
+                   simulation::MakeWorkload(std::move(trace), machine, too_wide, options.jobs));
+  std::vector<simulation::Result> runs;
+  for (const Setting& setting : settings) {
+    simulation::Simulator::Progress show;
+    Progress progress(setting.Name(), workload.jobs.size());
+    if (isatty(STDERR_FILENO) == 1) show = [&progress](size_t over) { progress.Show(over); };
+    ASSIGN_OR_RETURN(runs.emplace_back(), simulation::RunSetting(workload, machine, setting, show));
+  }
+  RETURN_IF_ERROR(Plot(options, runs, workload, machine));
+  fmt::print("{}",
+             context.json() ? simulation::ToJson(runs, workload).dump(2) + "\n"
+                            : FormatRuns(runs, workload, context.colour));
+  return 0;
+}
+
+void AddInput(CLI::App* sub, Options* options) {
+  sub->add_option("--jobs", options->jobs, "The workload; may be gzipped")
+      ->type_name("FILE")
+      ->required()
+      ->check(CLI::ExistingFile);
+  sub->add_option("--format",
+                  options->format,
+                  "swf: Standard Workload Format; openb: Alibaba's pod list (CSV)")
+      ->check(CLI::IsMember({"swf", "openb"}))
+      ->capture_default_str();
+  sub->add_option("--processors",
+                  options->processors,
+                  "The machine is so many equal processors: a job fits if enough of them are free")
+      ->check(CLI::Range(int64_t{1}, kMostProcessors));
+  sub->add_option(
+         "--nodes",
+         options->nodes,
+         "The machine is these nodes: openb's node list (.csv), or what `kubectl get nodes "
+         "-o json` or `-o yaml` prints. A job of p processors is p slots of one cpu there")
+      ->type_name("FILE")
+      ->check(CLI::ExistingFile);
+  sub->add_option("--arrival-scale",
+                  options->arrival_scale,
+                  "Submit times are multiplied by it: 0.6 makes the load higher")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_flag("--skip-too-wide",
+                options->skip_too_wide,
+                "Leave out jobs that the empty machine has no room for; else one is an error");
+}
+
+void AddSettings(CLI::App* sub, Options* options) {
+  sub->add_option("--strategy", options->strategies, "In which order jobs start")
+      ->delimiter(',')
+      ->capture_default_str();
+  sub->add_option("--policy", options->policies, "Which of the places that fit: first, lonode …")
+      ->delimiter(',')
+      ->capture_default_str();
+  sub->add_option(
+         "--estimates",
+         options->estimates,
+         "What the queue is told of a job's duration: exact, its run time; requested, what "
+         "its user asked for (SWF field 9; exact where it is unknown); x2, twice the run "
+         "time. A job that is told too short runs on")
+      ->delimiter(',')
+      ->capture_default_str();
+  sub->add_option("--depth",
+                  options->depth,
+                  "Candidates of a cycle, as queueDepth of a FluxQueue; 0: as live")
+      ->capture_default_str();
+  sub->add_option("--reservations",
+                  options->reservations,
+                  "Jobs that may reserve, as reservationDepth of a FluxQueue; 0: as live")
+      ->capture_default_str();
+}
+
+void AddOutput(CLI::App* sub, Options* options) {
+  sub->add_option("--html", options->html, "Write table and plots as one page that needs no server")
+      ->type_name("FILE");
+  sub->add_option("--svg", options->svg, "Write the plots as one drawing")->type_name("FILE");
+  sub->add_flag(
+      "--fill",
+      options->fill,
+      "Another experiment, of GPUs (openb): pods drawn at random fill the empty machine "
+      "and stay, until more GPUs were asked for than there are; those that do not fit are "
+      "dropped. Says how many GPUs each --policy leaves unallocated");
+  sub->add_option("--seeds", options->seeds, "--fill: the mean of so many draws")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+}
+
+constexpr const char* kAbout =
+    "Run a workload trace in virtual time through the cores of the live services, and compare "
+    "strategies.\n\n"
+    "Each combination of --strategy, --policy and --estimates is a setting: a line of the table "
+    "and "
+    "a colour of the plots. Wait is from submission to start; bounded slowdown is "
+    "max(1, (wait + run) / max(run, 10 s)); utilisation is what jobs used over what there was from "
+    "the first submission to the last end; a job is backfilled when it started while one that "
+    "stood "
+    "before it still waited. The same input gives the same bytes.\n\n"
+    "  fluxqueue simulate --jobs NASA.swf.gz --processors 128 --arrival-scale 0.6 \\\n"
+    "    --strategy fcfs,easy --html nasa.html\n"
+    "  fluxqueue simulate --format openb --jobs pods.csv --nodes nodes.csv --fill \\\n"
+    "    --policy first,lonode,packed";
 
 }  // namespace
 
 void RegisterSimulate(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("simulate", "x");
-  sub->add_option("--jobs", options->jobs)->required();
-  sub->add_option("--format", options->format);
-  sub->add_option("--processors", options->processors);
-  sub->add_option("--strategy", options->strategies)->delimiter(',');
-  sub->add_option("--arrival-scale", options->arrival_scale);
-  sub->add_option("--depth", options->depth);
+  CLI::App* sub = app.add_subcommand("simulate", kAbout);
+  AddInput(sub, options.get());
+  AddSettings(sub, options.get());
+  AddOutput(sub, options.get());
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(*options, context); };
   });
