@@ -52,9 +52,9 @@ std::string Rule(double x1, double y1, double x2, double y2, std::string_view co
       colour);
 }
 
-// 1, 2 or 5 times a power of ten, so that some five of them make `max`.
+// 1, 2 or 5 times a power of ten, so that three to eight of them make `max`.
 double StepOf(double max) {
-  const double rough = max / 5;
+  const double rough = max / 8;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (rough <= factor * power) return factor * power;
@@ -243,13 +243,14 @@ std::string Draw(const Gantt& gantt,
                    frame.left + wide * bar.from,
                    frame.top + high * bar.row,
                    wide * (bar.to - bar.from),
-                   high,
+                   high * bar.rows,
                    -wide * (bar.to - bar.from));
   }
   for (size_t kind = 0; kind < kinds; ++kind) {
     if (paths[kind].empty()) continue;
     const std::string_view colour = gantt.of_nodes ? kLevelColours[kind - 1] : kJobColours[kind];
-    svg += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", colour, paths[kind]);
+    svg += fmt::format(
+        "<path shape-rendering=\"crispEdges\" fill=\"{}\" d=\"{}\"/>\n", colour, paths[kind]);
   }
   return svg;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -138,33 +139,51 @@ class Nodes {
 // Columns one after another; what is equal to its left neighbour grows it.
 class Bars {
  public:
-  explicit Bars(size_t rows) : open_(rows), ids_(rows, kIdle) {}
+  explicit Bars(size_t rows) : open_(rows) {}
 
-  // `id` kIdle: nothing to be seen.
+  // `id`: cells with the same one belong together; kIdle: nothing to be seen.
   void Put(uint32_t column, size_t row, uint32_t id, uint8_t kind) {
-    if (ids_[row] != id) {
-      Close(row);
-      ids_[row] = id;
-      open_[row] = {static_cast<uint32_t>(row), column, column, kind};
+    Open& open = open_[row];
+    if (open.id != id) {
+      Close(open);
+      open = {id, {static_cast<uint32_t>(row), 1, column, column, kind}};
     }
-    open_[row].to = column + 1;
+    open.bar.to = column + 1;
   }
 
+  // Those that are equal but for their rows, which are neighbours, become one.
   std::vector<Gantt::Bar> Take() {
-    for (size_t row = 0; row < open_.size(); ++row) Close(row);
-    std::stable_sort(
-        bars_.begin(), bars_.end(), [](const auto& a, const auto& b) { return a.row < b.row; });
-    return std::move(bars_);
+    for (const Open& open : open_) Close(open);
+    std::sort(closed_.begin(), closed_.end(), [](const Open& a, const Open& b) {
+      return std::tie(a.bar.from, a.bar.to, a.id, a.bar.row) <
+             std::tie(b.bar.from, b.bar.to, b.id, b.bar.row);
+    });
+    std::vector<Gantt::Bar> bars;
+    uint32_t id = kIdle;
+    for (const Open& next : closed_) {
+      if (!bars.empty() && id == next.id && bars.back().from == next.bar.from &&
+          bars.back().to == next.bar.to && bars.back().row + bars.back().rows == next.bar.row) {
+        ++bars.back().rows;
+      } else {
+        bars.push_back(next.bar);
+        id = next.id;
+      }
+    }
+    return bars;
   }
 
  private:
-  void Close(size_t row) {
-    if (ids_[row] != kIdle) bars_.push_back(open_[row]);
+  struct Open {
+    uint32_t id = kIdle;
+    Gantt::Bar bar{};
+  };
+
+  void Close(const Open& open) {
+    if (open.id != kIdle) closed_.push_back(open);
   }
 
-  std::vector<Gantt::Bar> open_;
-  std::vector<uint32_t> ids_;
-  std::vector<Gantt::Bar> bars_;
+  std::vector<Open> open_;  // by row
+  std::vector<Open> closed_;
 };
 
 // change(change) for what happens up to the middle of each column, then column(number).
@@ -185,6 +204,54 @@ void Sweep(const std::vector<Outcome>& outcomes,
   }
 }
 
+std::vector<Gantt::Bar> BarsOfNodes(const Workload& workload,
+                                    const Machine& machine,
+                                    const std::vector<Outcome>& outcomes,
+                                    double span_s,
+                                    size_t rows) {
+  Bars bars(rows);
+  Nodes nodes(machine, rows);
+  const auto change = [&](const Change& what) {
+    nodes.Change(workload.jobs[what.job], outcomes[what.job].places, what.start ? 1 : -1);
+  };
+  const auto column = [&](uint32_t number) {
+    for (size_t row = 0; row < rows; ++row) {
+      const uint8_t level = nodes.Level(row);
+      bars.Put(number, row, level == 0 ? kIdle : level, level);
+    }
+  };
+  Sweep(outcomes, span_s, change, column);
+  return bars.Take();
+}
+
+std::vector<Gantt::Bar> BarsOfProcessors(const Workload& workload,
+                                         const Machine& machine,
+                                         const std::vector<Outcome>& outcomes,
+                                         double span_s,
+                                         size_t rows) {
+  Bars bars(rows);
+  Processors processors(machine.processors, rows);
+  const auto change = [&](const Change& what) {
+    if (what.start) {
+      processors.Start(what.job, ProcessorsOf(workload.jobs[what.job]));
+    } else {
+      processors.End(what.job);
+    }
+  };
+  const auto column = [&](uint32_t number) {
+    for (size_t row = 0; row < rows; ++row) {
+      const uint32_t job = processors.Holder(row);
+      const bool behind = job != kIdle && outcomes[job].backfilled;
+      bars.Put(number,
+               row,
+               job,
+               static_cast<uint8_t>(job % 2 + (behind ? uint32_t{Gantt::kBackfilled} : 0)));
+    }
+  };
+  Sweep(outcomes, span_s, change, column);
+  return bars.Take();
+}
+
 }  // namespace
 
 Gantt GanttOf(const Workload& workload,
@@ -193,45 +260,15 @@ Gantt GanttOf(const Workload& workload,
               double span_s) {
   Gantt gantt;
   gantt.of_nodes = !machine.homogeneous();
-  const auto count = gantt.of_nodes ? machine.offers.size() : size_t(machine.processors);
-  gantt.rows = std::min(Gantt::kRows, count);
-  Bars bars(gantt.rows);
   if (gantt.of_nodes) {
-    gantt.rows_are = fmt::format("nodes ({} of {})", gantt.rows, count);
-    Nodes nodes(machine, gantt.rows);
-    Sweep(
-        outcomes,
-        span_s,
-        [&](const Change& change) {
-          const trace::TraceJob& job = workload.jobs[change.job];
-          nodes.Change(job, outcomes[change.job].places, change.start ? 1 : -1);
-        },
-        [&](uint32_t column) {
-          for (size_t row = 0; row < gantt.rows; ++row) {
-            const uint8_t level = nodes.Level(row);
-            bars.Put(column, row, level == 0 ? kIdle : level, level);
-          }
-        });
+    gantt.rows = std::min(Gantt::kRows, machine.offers.size());
+    gantt.rows_are = fmt::format("nodes ({} of {})", gantt.rows, machine.offers.size());
+    gantt.bars = BarsOfNodes(workload, machine, outcomes, span_s, gantt.rows);
   } else {
-    gantt.rows_are = fmt::format("processors (0 to {})", count - 1);
-    Processors processors(machine.processors, gantt.rows);
-    Sweep(
-        outcomes,
-        span_s,
-        [&](const Change& change) {
-          if (!change.start) return processors.End(change.job);
-          processors.Start(change.job, ProcessorsOf(workload.jobs[change.job]));
-        },
-        [&](uint32_t column) {
-          for (size_t row = 0; row < gantt.rows; ++row) {
-            const uint32_t job = processors.Holder(row);
-            const bool behind = job != kIdle && outcomes[job].backfilled;
-            const auto shade = static_cast<uint8_t>(job % 2);
-            bars.Put(column, row, job, static_cast<uint8_t>(shade + 2 * (behind ? 1 : 0)));
-          }
-        });
+    gantt.rows = static_cast<size_t>(std::min(int64_t{Gantt::kRows}, machine.processors));
+    gantt.rows_are = fmt::format("processors (0 to {})", machine.processors - 1);
+    gantt.bars = BarsOfProcessors(workload, machine, outcomes, span_s, gantt.rows);
   }
-  gantt.bars = bars.Take();
   return gantt;
 }
 

@@ -23,6 +23,7 @@ struct Gantt {
   // Of cells of the grid; `kind` says which colour.
   struct Bar {
     uint32_t row = 0;
+    uint32_t rows = 1;
     uint32_t from = 0;
     uint32_t to = 0;
     uint8_t kind = 0;
@@ -37,7 +38,7 @@ struct Gantt {
   bool of_nodes = false;
   std::string rows_are{};  // "processors 0 to 255", "nodes, 64 of 1523; use of GPUs"
   size_t rows = 0;
-  std::vector<Bar> bars{};  // by row, then time; what is idle has none
+  std::vector<Bar> bars{};  // by time, then row; what is idle has none
 };
 
 // REQUIRES: span_s > 0.
