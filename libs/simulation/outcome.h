@@ -22,7 +22,7 @@ struct Outcome {
   enum class End : uint8_t {
     kWaits,     // still, when the simulation was over
     kRuns,      // the same
-    kEnded,     // it has run
+    kEnded,     // it has run, whatever came of it
     kRejected,  // or cancelled before it started
   };
   End end = End::kWaits;

@@ -6,7 +6,6 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/model/workload.h"
-#include "libs/queue_core/reasons.h"
 
 namespace fluxqueue::simulation {
 namespace {
@@ -31,10 +30,8 @@ Simulator::Simulator(std::string pool,
       script_(script),
       queue_(pool_),
       matcher_(pool_),
-      live_(ids_.size()),
-      outcomes_(ids_.size()) {
-  jobs_.reserve(ids_.size());
-  for (size_t i = 0; i < ids_.size(); ++i) jobs_.emplace(ids_[i], i);
+      attempts_(ids_.size()),
+      witness_(ids_) {
   for (size_t i = 0; i < nodes.size(); ++i) nodes_.emplace(nodes[i], static_cast<uint32_t>(i));
 }
 
@@ -47,12 +44,12 @@ absl::StatusOr<std::vector<Outcome>> Simulator::Run(const Progress& progress) {
     if (idle_ticks_ > kMostIdleTicks) {
       return Internal("the queue names one deadline after another, and nothing comes of them");
     }
-    if (progress && over_ >= told + kProgressEvery) {
-      progress(over_);
-      told = over_;
+    if (progress && witness_.over() >= told + kProgressEvery) {
+      told = witness_.over();
+      progress(told);
     }
   }
-  return std::move(outcomes_);
+  return witness_.Take();
 }
 
 std::optional<Millis> Simulator::NextTime() {
@@ -75,7 +72,7 @@ Envelope& Simulator::Append() {
 void Simulator::AppendDue() {
   for (; !ends_.empty() && ends_.top().time <= now_; ends_.pop()) {
     const End& end = ends_.top();
-    if (live_[end.job].attempt != end.attempt) continue;  // it was stopped before
+    if (attempts_[end.job] != end.attempt) continue;  // it was stopped before
     events::v1::JobEnded* ended = Append().mutable_job_ended();
     ended->set_job_id(ids_[end.job]);
     ended->set_result(events::v1::JobEnded::RESULT_SUCCEEDED);
@@ -89,10 +86,6 @@ void Simulator::AppendDue() {
 absl::Status Simulator::ReadLog() {
   for (; !log_.empty(); log_.pop_front()) {
     const Envelope& message = log_.front();
-    if (message.has_job_submitted()) {
-      const auto job = jobs_.find(message.job_submitted().job_id());
-      if (job != jobs_.end()) outcomes_[job->second].submitted = now_;
-    }
     RETURN_IF_ERROR(queue_.Handle(message, now_, &said_by_queue_));
     queue_.Commit();
     RETURN_IF_ERROR(matcher_.Handle(message, now_, &said_by_matcher_));
@@ -100,7 +93,13 @@ absl::Status Simulator::ReadLog() {
     // `message` stays where it is: a deque does not move what it holds.
     for (Envelope& said : said_by_queue_.pool) log_.push_back(std::move(said));
     for (Envelope& said : said_by_matcher_) log_.push_back(std::move(said));
-    for (const Envelope& fact : said_by_queue_.jobs) Hear(fact.job_fact());
+    for (const Envelope& said : said_by_queue_.jobs) {
+      const JobFact& fact = said.job_fact();
+      const std::optional<size_t> job = witness_.Find(fact.job_id());
+      if (!job) continue;  // the script does not ask about it
+      witness_.Hear(*job, fact, now_);
+      React(*job, fact);
+    }
     said_by_queue_.pool.clear();
     said_by_queue_.jobs.clear();
     said_by_matcher_.clear();
@@ -108,74 +107,28 @@ absl::Status Simulator::ReadLog() {
   return absl::OkStatus();
 }
 
-void Simulator::Hear(const JobFact& fact) {
-  const auto found = jobs_.find(fact.job_id());
-  if (found == jobs_.end()) return;  // the script does not ask about it
-  const size_t job = found->second;
+void Simulator::React(size_t job, const JobFact& fact) {
   switch (fact.state()) {
-    case events::v1::JOB_STATE_PENDING:
-      return Wait(job, fact);
     case events::v1::JOB_STATE_ALLOCATED:
       return Start(job, fact);
     case events::v1::JOB_STATE_STOPPING: {
-      live_[job].attempt = 0;
+      attempts_[job] = 0;
       events::v1::JobStopped* stopped = Append().mutable_job_stopped();
       stopped->set_job_id(fact.job_id());
       stopped->set_attempt(fact.attempt());
       return;
     }
-    case events::v1::JOB_STATE_SUBMITTED:
-      return StopWaiting(job);
-    case events::v1::JOB_STATE_SUCCEEDED:
-      return Finish(job, Outcome::End::kEnded);
-    case events::v1::JOB_STATE_FAILED:
-    case events::v1::JOB_STATE_CANCELLED:
-    case events::v1::JOB_STATE_REJECTED:
-      return Finish(job, Outcome::End::kRejected);
-    default:  // it runs: that came from here
+    case events::v1::JOB_STATE_RUNNING:  // that came from here
       return;
+    default:  // it waits, or is over
+      attempts_[job] = 0;
   }
-}
-
-void Simulator::Wait(size_t job, const JobFact& fact) {
-  Live& live = live_[job];
-  live.attempt = 0;
-  outcomes_[job].end = Outcome::End::kWaits;
-  if (fact.reason() == queue_core::reason::kHeld) return StopWaiting(job);
-  const Rank rank{-int64_t{fact.priority()}, job};
-  if (live.queue == fact.queue() && live.rank == rank) return;
-  StopWaiting(job);
-  live.queue = fact.queue();
-  live.rank = rank;
-  waiting_[live.queue].insert(rank);
-}
-
-void Simulator::StopWaiting(size_t job) {
-  Live& live = live_[job];
-  if (live.queue.empty()) return;
-  waiting_[live.queue].erase(live.rank);
-  live.queue.clear();
 }
 
 void Simulator::Start(size_t job, const JobFact& fact) {
-  Live& live = live_[job];
-  Outcome& outcome = outcomes_[job];
-  if (!live.queue.empty()) outcome.backfilled = *waiting_[live.queue].begin() < live.rank;
-  StopWaiting(job);
-  live.attempt = fact.attempt();
-  outcome.end = Outcome::End::kRuns;
-  outcome.started = now_;
-  outcome.places.clear();
-  if (!nodes_.empty()) {
-    const graph::Placement* placement =
-        matcher_.engine().Find({fact.job_id(), fact.attempt(), /*part=*/0});
-    CHECK(placement != nullptr, "job {} is allocated and holds nothing", fact.job_id());
-    for (const graph::PlacedSlot& slot : placement->slots) {
-      const auto node = nodes_.find(slot.node);
-      if (node != nodes_.end()) outcome.places.push_back({node->second, slot.devices});
-    }
-  }
+  if (!nodes_.empty()) witness_.SetPlaces(job, PlacesOf(fact));
   if (model::IsClaim(fact.workload().kind())) return;  // the queue starts and ends it itself
+  attempts_[job] = fact.attempt();
   events::v1::JobStarted* started = Append().mutable_job_started();
   started->set_job_id(fact.job_id());
   started->set_attempt(fact.attempt());
@@ -185,12 +138,16 @@ void Simulator::Start(size_t job, const JobFact& fact) {
   }
 }
 
-void Simulator::Finish(size_t job, Outcome::End end) {
-  StopWaiting(job);
-  live_[job].attempt = 0;
-  outcomes_[job].end = end;
-  outcomes_[job].ended = now_;
-  ++over_;
+std::vector<Place> Simulator::PlacesOf(const JobFact& fact) const {
+  const graph::Placement* placement =
+      matcher_.engine().Find({fact.job_id(), fact.attempt(), /*part=*/0});
+  CHECK(placement != nullptr, "job {} is allocated and holds nothing", fact.job_id());
+  std::vector<Place> places;
+  for (const graph::PlacedSlot& slot : placement->slots) {
+    const auto node = nodes_.find(slot.node);
+    if (node != nodes_.end()) places.push_back({node->second, slot.devices});
+  }
+  return places;
 }
 
 }  // namespace fluxqueue::simulation

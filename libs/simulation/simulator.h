@@ -23,9 +23,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
+#include <optional>
 #include <queue>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -38,6 +37,7 @@
 #include "libs/queue_core/queue_core.h"
 #include "libs/simulation/outcome.h"
 #include "libs/simulation/script.h"
+#include "libs/simulation/witness.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,8 +60,6 @@ class Simulator {
   absl::StatusOr<std::vector<Outcome>> Run(const Progress& progress);
 
  private:
-  // Of what waits in a queue: who stands before whom.
-  using Rank = std::pair<int64_t, size_t>;  // priority, the highest first; job
   struct End {
     Millis time;
     uint64_t order;  // in which the jobs were started
@@ -72,26 +70,17 @@ class Simulator {
       return a.time != b.time ? a.time > b.time : a.order > b.order;
     }
   };
-  struct Live {
-    std::string queue{};  // that it waits in; empty: it does not wait
-    Rank rank{};
-    uint32_t attempt = 0;  // that runs; 0: none
-  };
-
   std::optional<Millis> NextTime();
   void AppendDue();
   absl::Status ReadLog();
-  void Hear(const events::v1::JobFact& fact);
-  void Wait(size_t job, const events::v1::JobFact& fact);
-  void StopWaiting(size_t job);
+  void React(size_t job, const events::v1::JobFact& fact);
   void Start(size_t job, const events::v1::JobFact& fact);
-  void Finish(size_t job, Outcome::End end);
+  std::vector<Place> PlacesOf(const events::v1::JobFact& fact) const;
   events::v1::Envelope& Append();
 
   const std::string pool_;
   const std::vector<std::string> ids_;  // by job
   Script& script_;
-  std::unordered_map<std::string, size_t> jobs_;
   std::unordered_map<std::string, uint32_t> nodes_;
 
   queue_core::QueueCore queue_;
@@ -103,10 +92,8 @@ class Simulator {
   std::deque<events::v1::Envelope> log_;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   uint64_t starts_ = 0;
-  std::map<std::string, std::set<Rank>> waiting_;  // by queue
-  std::vector<Live> live_;
-  std::vector<Outcome> outcomes_;
-  size_t over_ = 0;
+  std::vector<uint32_t> attempts_;  // by job, that runs; 0: none
+  Witness witness_;
   uint64_t idle_ticks_ = 0;
 };
 
