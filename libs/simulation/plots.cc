@@ -95,6 +95,11 @@ void AddGantts(const std::vector<Result>& runs,
   const TimeUnit unit = UnitOf(span_s);
   const std::string x_label = fmt::format("time since the first submission, {}", unit.name);
   for (const Result& run : runs) {
+    // Of what was replayed nobody has noted where it ran.
+    const bool nowhere = std::all_of(run.outcomes.begin(),
+                                     run.outcomes.end(),
+                                     [](const Outcome& o) { return o.places.empty(); });
+    if (!machine.homogeneous() && nowhere) continue;
     const Gantt gantt = GanttOf(workload, machine, run.outcomes, span_s);
     const char* legend = gantt.of_nodes
                              ? "the darker, the more of a node (its GPUs, else cpus) is in use"
