@@ -86,9 +86,16 @@ void Simulator::AppendDue() {
 absl::Status Simulator::ReadLog() {
   for (; !log_.empty(); log_.pop_front()) {
     const Envelope& message = log_.front();
-    RETURN_IF_ERROR(queue_.Handle(message, now_, &said_by_queue_));
+    // Poison has changed nothing: a dead letter.
+    if (const absl::Status status = queue_.Handle(message, now_, &said_by_queue_);
+        !status.ok() && !IsPoison(status)) {
+      return status;
+    }
     queue_.Commit();
-    RETURN_IF_ERROR(matcher_.Handle(message, now_, &said_by_matcher_));
+    if (const absl::Status status = matcher_.Handle(message, now_, &said_by_matcher_);
+        !status.ok() && !IsPoison(status)) {
+      return status;
+    }
     matcher_.Commit();
     // `message` stays where it is: a deque does not move what it holds.
     for (Envelope& said : said_by_queue_.pool) log_.push_back(std::move(said));

@@ -56,7 +56,8 @@ class Simulator {
             const std::vector<std::string>& nodes,
             Script& script);
 
-  // Once. An error of a core: a message of the script is impossible.
+  // Once. What a core refuses as impossible is a dead letter, as in the live system. An error: a
+  // core cannot go on.
   absl::StatusOr<std::vector<Outcome>> Run(const Progress& progress);
 
  private:

@@ -1,7 +1,9 @@
 // fluxqueue simulate: a trace in virtual time, through the cores of the live services.
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +12,9 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/scheduling/strategy.h"
 #include "libs/simulation/fill.h"
+#include "libs/simulation/history.h"
 #include "libs/simulation/plots.h"
 #include "libs/simulation/report.h"
 #include "libs/simulation/run.h"
@@ -37,12 +41,13 @@ struct Options {
   std::string format = "swf";
   std::string nodes{};
   int64_t processors = 0;
-  std::vector<std::string> strategies = {"fcfs"};
-  std::vector<std::string> policies = {"first"};
-  std::vector<std::string> estimates = {"exact"};
-  double arrival_scale = 1;
-  uint32_t depth = 0;
-  uint32_t reservations = 0;
+  // Empty: not given, which is fcfs, first and exact, and of events what the log has.
+  std::vector<std::string> strategies{};
+  std::vector<std::string> policies{};
+  std::vector<std::string> estimates{};
+  std::optional<double> arrival_scale{};
+  std::optional<uint32_t> depth{};
+  std::optional<uint32_t> reservations{};
   bool skip_too_wide = false;
   bool fill = false;
   uint64_t seeds = 5;
@@ -102,19 +107,23 @@ absl::StatusOr<trace::Trace> ReadTrace(const Options& options) {
   return trace::ParseSwf(text, {options.jobs});
 }
 
+std::vector<std::string> Or(const std::vector<std::string>& given, const char* otherwise) {
+  return given.empty() ? std::vector<std::string>{otherwise} : given;
+}
+
 // Every combination, each of which exists.
 absl::StatusOr<std::vector<Setting>> SettingsOf(const Options& options) {
   std::vector<Setting> settings;
-  for (const std::string& strategy : options.strategies) {
-    for (const std::string& policy : options.policies) {
-      for (const std::string& name : options.estimates) {
+  for (const std::string& strategy : Or(options.strategies, "fcfs")) {
+    for (const std::string& policy : Or(options.policies, "first")) {
+      for (const std::string& name : Or(options.estimates, "exact")) {
         ASSIGN_OR_RETURN(const simulation::Estimates estimates, simulation::ParseEstimates(name));
         settings.push_back({.strategy = strategy,
                             .policy = policy,
                             .estimates = estimates,
-                            .arrival_scale = options.arrival_scale,
-                            .queue_depth = options.depth,
-                            .reservation_depth = options.reservations});
+                            .arrival_scale = options.arrival_scale.value_or(1),
+                            .queue_depth = options.depth.value_or(0),
+                            .reservation_depth = options.reservations.value_or(0)});
         RETURN_IF_ERROR(simulation::CheckSetting(settings.back()));
       }
     }
@@ -130,7 +139,7 @@ absl::StatusOr<int> Fill(const Options& options, const Machine& machine, const C
   const std::vector<simulation::FillPod> pods = simulation::FillPods(trace.jobs);
   if (pods.empty()) return InvalidArgument("{}: it names no pod", options.jobs);
   std::vector<simulation::FillResult> fills;
-  for (const std::string& policy : options.policies) {
+  for (const std::string& policy : Or(options.policies, "first")) {
     fills.push_back({.policy = policy});
     for (uint64_t seed = 1; seed <= options.seeds; ++seed) {
       RETURN_IF_ERROR(simulation::Fill(machine.offers, pods, seed, &fills.back()));
@@ -157,7 +166,43 @@ absl::Status Plot(const Options& options,
   return WriteFile(options.html, simulation::PlotHtml(runs, workload, machine, title));
 }
 
-absl::StatusOr<int> Run(const Options& options, const Context& context) {
+absl::StatusOr<simulation::Result> Play(
+    const std::string& name,
+    size_t jobs,
+    const std::function<absl::StatusOr<simulation::Result>(const simulation::Simulator::Progress&)>&
+        run) {
+  if (isatty(STDERR_FILENO) != 1) return run(nullptr);
+  Progress progress(name, jobs);
+  return run([&progress](size_t over) { progress.Show(over); });
+}
+
+absl::StatusOr<int> Show(const Options& options,
+                         const Context& context,
+                         const std::vector<simulation::Result>& runs,
+                         const Workload& workload,
+                         const Machine& machine,
+                         const verify::Tally* replayed) {
+  RETURN_IF_ERROR(Plot(options, runs, workload, machine));
+  if (context.json()) {
+    nlohmann::json report = simulation::ToJson(runs, workload);
+    if (replayed != nullptr) {
+      report["replay"] = {{"decisions", replayed->decisions},
+                          {"identical", replayed->identical},
+                          {"in_flight", replayed->in_flight}};
+    }
+    fmt::print("{}\n", report.dump(2));
+    return 0;
+  }
+  fmt::print("{}", FormatRuns(runs, workload, context.colour));
+  if (replayed == nullptr) return 0;
+  fmt::print("\nas recorded: {} decisions, {} identical{}\n",
+             replayed->decisions,
+             replayed->identical,
+             replayed->in_flight > 0 ? fmt::format(" ({} in flight)", replayed->in_flight) : "");
+  return 0;
+}
+
+absl::StatusOr<int> RunTrace(const Options& options, const Context& context) {
   // What is wrong with the settings is said before a large file is read.
   ASSIGN_OR_RETURN(const std::vector<Setting> settings, SettingsOf(options));
   ASSIGN_OR_RETURN(const Machine machine, ReadMachine(options));
@@ -169,16 +214,59 @@ absl::StatusOr<int> Run(const Options& options, const Context& context) {
                    simulation::MakeWorkload(std::move(trace), machine, too_wide, options.jobs));
   std::vector<simulation::Result> runs;
   for (const Setting& setting : settings) {
-    simulation::Simulator::Progress show;
-    Progress progress(setting.Name(), workload.jobs.size());
-    if (isatty(STDERR_FILENO) == 1) show = [&progress](size_t over) { progress.Show(over); };
-    ASSIGN_OR_RETURN(runs.emplace_back(), simulation::RunSetting(workload, machine, setting, show));
+    ASSIGN_OR_RETURN(runs.emplace_back(),
+                     Play(setting.Name(), workload.jobs.size(), [&](const auto& progress) {
+                       return simulation::RunSetting(workload, machine, setting, progress);
+                     }));
   }
-  RETURN_IF_ERROR(Plot(options, runs, workload, machine));
-  fmt::print("{}",
-             context.json() ? simulation::ToJson(runs, workload).dump(2) + "\n"
-                            : FormatRuns(runs, workload, context.colour));
-  return 0;
+  return Show(options, context, runs, workload, machine, nullptr);
+}
+
+// What differs from the log; none: nothing was asked for.
+absl::StatusOr<std::vector<simulation::Override>> OverridesOf(const Options& options) {
+  std::vector<simulation::Override> overrides;
+  const bool any = !options.strategies.empty() || !options.policies.empty() ||
+                   options.depth.has_value() || options.reservations.has_value();
+  if (!any) return overrides;
+  for (const std::string& strategy : Or(options.strategies, "")) {
+    for (const std::string& policy : Or(options.policies, "")) {
+      simulation::Override& change = overrides.emplace_back();
+      Setting check;
+      if (!strategy.empty()) change.strategy = check.strategy = strategy;
+      if (!policy.empty()) change.policy = check.policy = policy;
+      change.queue_depth = options.depth;
+      change.reservation_depth = options.reservations;
+      RETURN_IF_ERROR(simulation::CheckSetting(check));
+    }
+  }
+  return overrides;
+}
+
+absl::StatusOr<int> RunEvents(const Options& options, const Context& context) {
+  if (options.processors > 0 || !options.nodes.empty() || !options.estimates.empty() ||
+      options.arrival_scale.has_value() || options.skip_too_wide || options.fill) {
+    return InvalidArgument(
+        "--format events: the log has the nodes, the times and the durations; --processors, "
+        "--nodes, --estimates, --arrival-scale, --skip-too-wide and --fill do not go with it");
+  }
+  ASSIGN_OR_RETURN(const std::vector<simulation::Override> overrides, OverridesOf(options));
+  ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.jobs));
+  ASSIGN_OR_RETURN(const simulation::History history, simulation::ReadHistory(text, options.jobs));
+  ASSIGN_OR_RETURN(simulation::Recorded recorded, simulation::ReplayHistory(history));
+  const verify::Tally& tally = recorded.replay.total;
+  std::vector<simulation::Result> runs = {std::move(recorded.result)};
+  for (const simulation::Override& change : overrides) {
+    ASSIGN_OR_RETURN(runs.emplace_back(),
+                     Play(change.Name(), history.workload.jobs.size(), [&](const auto& progress) {
+                       return simulation::WhatIf(history, change, progress);
+                     }));
+  }
+  RETURN_IF_ERROR(Show(options, context, runs, history.workload, history.machine, &tally).status());
+  if (tally.different() == 0) return 0;
+  fmt::print(stderr,
+             "the first difference ('-' recorded, '+' replayed): {}",
+             verify::DiffText(recorded.replay.differences.front()));
+  return 1;
 }
 
 void AddInput(CLI::App* sub, Options* options) {
@@ -186,10 +274,12 @@ void AddInput(CLI::App* sub, Options* options) {
       ->type_name("FILE")
       ->required()
       ->check(CLI::ExistingFile);
-  sub->add_option("--format",
-                  options->format,
-                  "swf: Standard Workload Format; openb: Alibaba's pod list (CSV)")
-      ->check(CLI::IsMember({"swf", "openb"}))
+  sub->add_option(
+         "--format",
+         options->format,
+         "swf: Standard Workload Format; openb: Alibaba's pod list (CSV); events: a pool's log, "
+         "as `fluxqueue replay --dump` writes it")
+      ->check(CLI::IsMember({"swf", "openb", "events"}))
       ->capture_default_str();
   sub->add_option("--processors",
                   options->processors,
@@ -204,37 +294,38 @@ void AddInput(CLI::App* sub, Options* options) {
       ->check(CLI::ExistingFile);
   sub->add_option("--arrival-scale",
                   options->arrival_scale,
-                  "Submit times are multiplied by it: 0.6 makes the load higher")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+                  "Submit times are multiplied by it: 0.6 makes the load higher; 1 if not given")
+      ->check(CLI::PositiveNumber);
   sub->add_flag("--skip-too-wide",
                 options->skip_too_wide,
                 "Leave out jobs that the empty machine has no room for; else one is an error");
 }
 
 void AddSettings(CLI::App* sub, Options* options) {
-  sub->add_option("--strategy", options->strategies, "In which order jobs start")
-      ->delimiter(',')
-      ->capture_default_str();
-  sub->add_option("--policy", options->policies, "Which of the places that fit: first, lonode …")
-      ->delimiter(',')
-      ->capture_default_str();
+  sub->add_option("--strategy",
+                  options->strategies,
+                  fmt::format("In which order jobs start: {}; fcfs if not given",
+                              scheduling::StrategyNames()))
+      ->delimiter(',');
+  sub->add_option("--policy",
+                  options->policies,
+                  "Which of the places that fit: first (if not given), lonode, packed …")
+      ->delimiter(',');
   sub->add_option(
          "--estimates",
          options->estimates,
          "What the queue is told of a job's duration: exact, its run time; requested, what "
          "its user asked for (SWF field 9; exact where it is unknown); x2, twice the run "
          "time. A job that is told too short runs on")
-      ->delimiter(',')
-      ->capture_default_str();
-  sub->add_option("--depth",
-                  options->depth,
-                  "Candidates of a cycle, as queueDepth of a FluxQueue; 0: as live")
-      ->capture_default_str();
+      ->delimiter(',');
+  sub->add_option(
+      "--depth",
+      options->depth,
+      "Candidates of a cycle, as queueDepth of a FluxQueue; if not given, as one that does not "
+      "say");
   sub->add_option("--reservations",
                   options->reservations,
-                  "Jobs that may reserve, as reservationDepth of a FluxQueue; 0: as live")
-      ->capture_default_str();
+                  "Jobs that may reserve, as reservationDepth of a FluxQueue");
 }
 
 void AddOutput(CLI::App* sub, Options* options) {
@@ -252,9 +343,10 @@ void AddOutput(CLI::App* sub, Options* options) {
       ->capture_default_str();
 }
 
-constexpr const char* kAbout =
+constexpr const char* kShort =
     "Run a workload trace in virtual time through the cores of the live services, and compare "
-    "strategies.\n\n"
+    "strategies";
+constexpr const char* kAbout =
     "Each combination of --strategy, --policy and --estimates is a setting: a line of the table "
     "and "
     "a colour of the plots. Wait is from submission to start; bounded slowdown is "
@@ -262,21 +354,32 @@ constexpr const char* kAbout =
     "the first submission to the last end; a job is backfilled when it started while one that "
     "stood "
     "before it still waited. The same input gives the same bytes.\n\n"
+    "With --format events the log is replayed first, and each decision compared with the recorded "
+    "one (exit status 1 when one differs); each --strategy, --policy, --depth or --reservations "
+    "then "
+    "asks what would have become of the same submissions: jobs start when they are allocated and "
+    "run as long as the log saw them run.\n\n"
     "  fluxqueue simulate --jobs NASA.swf.gz --processors 128 --arrival-scale 0.6 \\\n"
     "    --strategy fcfs,easy --html nasa.html\n"
     "  fluxqueue simulate --format openb --jobs pods.csv --nodes nodes.csv --fill \\\n"
-    "    --policy first,lonode,packed";
+    "    --policy first,lonode,packed\n"
+    "  fluxqueue replay --pool default --dump log.jsonl\n"
+    "  fluxqueue simulate --format events --jobs log.jsonl --strategy fcfs";
 
 }  // namespace
 
 void RegisterSimulate(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("simulate", kAbout);
+  CLI::App* sub = app.add_subcommand("simulate", kShort);
+  sub->footer(kAbout);
   AddInput(sub, options.get());
   AddSettings(sub, options.get());
   AddOutput(sub, options.get());
   sub->callback([&context, options] {
-    context.command = [&context, options] { return Run(*options, context); };
+    context.command = [&context, options] {
+      return options->format == "events" ? RunEvents(*options, context)
+                                         : RunTrace(*options, context);
+    };
   });
 }
 
