@@ -1,0 +1,227 @@
+// What a scheduling cycle costs, both cores together: the queue names its candidates, the matcher
+// tries them, the queue takes its answer. Nothing is serialised but what the cores keep as rows.
+//
+// A full cluster of nodes with 32 cores and 4 gpus, and a line of jobs that wait: 1 to 64 slots of
+// 1 to 32 cores and 0 to 4 gpus, of which there are 100 kinds, for a minute to two days. In each
+// step a job that runs ends, and the cycle that follows is timed.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "libs/base/check.h"
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "libs/matcher_core/matcher_core.h"
+#include "libs/queue_core/queue_core.h"
+#include "libs/simulation/machine.h"
+#include "libs/simulation/submission.h"
+#include "tests/bench/report.h"
+
+namespace fluxqueue::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using events::v1::Envelope;
+
+constexpr int kShapes = 100;
+constexpr int kWarmUp = 3;
+
+struct Options {
+  int nodes = 1000;
+  int steps = 20;
+  std::string output = "table";
+};
+
+double MillisSince(Clock::time_point begun) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
+}
+
+simulation::Machine Cluster(int nodes) {
+  std::vector<trace::TraceNode> offers;
+  for (int i = 0; i < nodes; ++i) {
+    trace::TraceNode& node = offers.emplace_back();
+    node.name = fmt::format("node-{}", i);
+    node.offers = {{"cpu", 32'000}, {"memory", int64_t{256} << 30}, {"nvidia.com/gpu", 4}};
+  }
+  return simulation::MachineOfTrace(offers);
+}
+
+// A pool that nobody serves: the cores and their log.
+class Pool {
+ public:
+  Pool(const simulation::Machine& machine, const simulation::Setting& setting)
+      : submissions_(machine), queue_(std::string(simulation::kPool)), matcher_(queue_.pool()) {
+    for (Envelope& message : simulation::Beginning(machine, setting)) Tell(std::move(message));
+    for (int i = 0; i < kShapes; ++i) shapes_.push_back(MakeShape());
+  }
+
+  void Configure(const simulation::Setting& setting) {
+    for (Envelope& message : simulation::Beginning(simulation::Machine(), setting)) {
+      if (message.has_queue_configured()) Tell(std::move(message));
+    }
+  }
+
+  void Submit() {
+    trace::TraceJob job = shapes_[random_() % kShapes];
+    job.name = fmt::format("job-{}", submitted_++);
+    const Millis duration(60'000 * static_cast<int64_t>(1 + random_() % 2880));
+    Tell(submissions_.Make(job, duration, now_));
+  }
+  // The job that has run longest.
+  void EndOne() {
+    CHECK(!running_.empty());
+    now_ += Millis(7'000);
+    Envelope message;
+    message.set_pool(queue_.pool());
+    message.mutable_job_ended()->set_job_id(running_.front());
+    message.mutable_job_ended()->set_result(events::v1::JobEnded::RESULT_SUCCEEDED);
+    running_.pop_front();
+    Tell(std::move(message));
+  }
+
+  size_t waiting() const { return queue_.size() - running_.size(); }
+  // Of the cycles since the last call, in milliseconds.
+  std::vector<double> TakeCycles() { return std::exchange(cycles_, {}); }
+
+ private:
+  trace::TraceJob MakeShape() {
+    trace::TraceJob job;
+    job.slots = int64_t{1} << (random_() % 7);
+    job.requests = {{"cpu", 1000 * (int64_t{1} << (random_() % 6))},
+                    {"memory", int64_t{1} << (30 + random_() % 5)}};
+    if (random_() % 3 == 0) job.requests["nvidia.com/gpu"] = int64_t{1} << (random_() % 3);
+    return job;
+  }
+
+  void Tell(Envelope message) {
+    log_.push_back(std::move(message));
+    while (!log_.empty()) {
+      const Envelope next = std::move(log_.front());
+      log_.pop_front();
+      Read(next);
+    }
+  }
+
+  void Read(const Envelope& message) {
+    const auto begun = Clock::now();
+    std::vector<Envelope> answers;
+    CHECK(matcher_.Handle(message, now_, &answers).ok());
+    const matcher_core::Changes rows = matcher_.TakeChanges();
+    matcher_.Commit();
+    queue_core::Outputs outputs;
+    const absl::Status read = queue_.Handle(message, now_, &outputs);
+    CHECK(read.ok(), "{}", Message(read));
+    const queue_core::Changes changes = queue_.TakeChanges();
+    queue_.Commit();
+    const double ms = MillisSince(begun);
+
+    // A cycle is what led to its request, the answer, and what followed from that.
+    if (message.has_cycle_requested() || message.has_cycle_answered()) of_cycle_ += ms;
+    if (message.has_cycle_answered()) cycles_.push_back(std::exchange(of_cycle_, 0));
+    for (Envelope& said : outputs.pool) {
+      if (said.has_cycle_requested() && !message.has_cycle_answered()) of_cycle_ += ms;
+      log_.push_back(std::move(said));
+    }
+    for (Envelope& said : answers) log_.push_back(std::move(said));
+    for (const Envelope& said : outputs.jobs) {
+      if (said.job_fact().state() == events::v1::JOB_STATE_ALLOCATED) {
+        running_.push_back(said.job_fact().job_id());
+      }
+    }
+  }
+
+  std::mt19937 random_{7};
+  simulation::Submissions submissions_;
+  queue_core::QueueCore queue_;
+  matcher_core::MatcherCore matcher_;
+  std::vector<trace::TraceJob> shapes_;
+  std::deque<Envelope> log_;
+  std::deque<std::string> running_;
+  Millis now_{1'000'000};
+  uint64_t submitted_ = 0;
+  double of_cycle_ = 0;
+  std::vector<double> cycles_;
+};
+
+Percentiles TimeCycles(const Options& options, const std::string& strategy, uint32_t candidates) {
+  const simulation::Machine machine = Cluster(options.nodes);
+  // The line is filled first, without a cycle for each that comes into it.
+  simulation::Setting setting{.strategy = "fcfs", .queue_depth = 64};
+  Pool pool(machine, setting);
+  while (pool.waiting() < candidates) pool.Submit();
+  setting = {.strategy = strategy, .queue_depth = candidates, .reservation_depth = candidates};
+  pool.Configure(setting);
+  for (int i = 0; i < kWarmUp; ++i) pool.EndOne();
+  pool.TakeCycles();
+  for (int i = 0; i < options.steps; ++i) {
+    pool.EndOne();
+    pool.Submit();
+  }
+  return PercentilesOf(pool.TakeCycles());
+}
+
+struct Row {
+  std::string strategy;
+  std::vector<uint32_t> candidates;
+  double wanted_ms = 0;  // of the last one
+};
+
+// b of t = a · nᵇ, from the first figure to the last.
+double Exponent(const std::vector<uint32_t>& sizes, const std::vector<double>& times) {
+  return std::log(times.back() / times.front()) /
+         std::log(static_cast<double>(sizes.back()) / static_cast<double>(sizes.front()));
+}
+
+Report Run(const Options& options) {
+  Report report("cycle");
+  report.Section(fmt::format("a cycle, {} nodes: p50 (p99), ms", options.nodes),
+                 {"strategy", "candidates", "time", "growth"});
+  const std::vector<Row> rows = {{"easy", {1000, 3000, 10'000}, 50},
+                                 {"conservative", {100, 300, 1000}, 500}};
+  for (const Row& row : rows) {
+    std::vector<double> times;
+    for (const uint32_t candidates : row.candidates) {
+      const Percentiles ms = TimeCycles(options, row.strategy, candidates);
+      times.push_back(ms.p50);
+      const bool last = times.size() == row.candidates.size();
+      report.Row({row.strategy,
+                  fmt::format("{}", candidates),
+                  fmt::format("{} ({})", Number(ms.p50), Number(ms.p99)),
+                  last ? fmt::format("n^{:.2f}", Exponent(row.candidates, times)) : ""});
+      report.json()[row.strategy][fmt::format("{}", candidates)] = {{"p50_ms", ms.p50},
+                                                                    {"p99_ms", ms.p99}};
+    }
+    report.json()[row.strategy]["exponent"] = Exponent(row.candidates, times);
+    report.Target(fmt::format("{}, {} candidates", row.strategy, row.candidates.back()),
+                  times.back(),
+                  /*at_least=*/false,
+                  row.wanted_ms,
+                  "ms");
+  }
+  return report;
+}
+
+}  // namespace
+}  // namespace fluxqueue::bench
+
+int main(int argc, char** argv) {
+  using namespace fluxqueue;
+  using namespace fluxqueue::bench;
+  InitLog("bench", LogLevel::kWarning, LogFormat::kText);
+  Options options;
+  CLI::App app("What a scheduling cycle costs.");
+  app.add_option("--nodes", options.nodes)->check(CLI::Range(1, 100'000));
+  app.add_option("--steps", options.steps)->check(CLI::Range(1, 10'000));
+  app.add_option("-o,--output", options.output)->check(CLI::IsMember({"table", "json"}));
+  CLI11_PARSE(app, argc, argv);
+  const Report report = Run(options);
+  fmt::print("{}\n", options.output == "json" ? report.JsonText() : report.Table());
+  return report.sound() ? 0 : 1;
+}
