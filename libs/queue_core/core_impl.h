@@ -21,6 +21,9 @@
 
 namespace fluxqueue::queue_core {
 
+// "2026-11-22T11:10:33Z"
+std::string FormatTime(int64_t unix_ms);
+
 class QueueCore::Impl {
  public:
   explicit Impl(std::string pool);
@@ -86,7 +89,29 @@ class QueueCore::Impl {
   // The next version of the job, as it is now.
   void Say(Entry* entry);
   void Release(const Job& job, bool job_ended, std::optional<uint32_t> slot);
+
+  // ------------------------------------------------------------------------------- dependencies.cc
+  // Binds to live jobs what the new job depends on, and takes away what is met already. Not empty:
+  // a condition that can never come true.
+  std::string Resolve(Job& job);
+  // Those that waited for a job of that name wait for this one from now on.
+  void BindDependents(Entry* entry);
+  bool WaitsForItself(const Entry& entry);
+  void RefuseCycle(Entry* entry);
+  // Tells those that depend on the jobs that have ended, and what ends by that.
+  void SettleDependents();
+  void SettleDependent(Entry* entry, const std::string& ended, bool succeeded);
+  std::string DependencySentence(const Job& job) const;
+
+  // ----------------------------------------------------------------------------------- planning.cc
   int64_t EffectiveDuration(const Job& job) const;
+  bool Predicts(const Job& job) const;
+  // What a run that went well took, where the queue predicts.
+  void Learn(const Job& job);
+  // What a plan counts with: as predicted, where the queue says so; never more than it may run.
+  int64_t PlannedDuration(const Job& job) const;
+  // Those whose begin has come.
+  void BeginWaiting(const std::vector<Entry*>& due);
 
   // ----------------------------------------------------------------------------------- commands.cc
   static absl::Status CheckCommand(const events::v1::CommandAccepted& accepted);
@@ -130,6 +155,13 @@ class QueueCore::Impl {
   std::vector<JobEvent> events_;
   std::vector<CycleRequest> cycles_requested_;
   std::vector<uint64_t> cycles_answered_;
+
+  // Jobs that have ended, of which those that depend on them have not been told.
+  struct Ended {
+    std::string id;
+    bool succeeded;
+  };
+  std::vector<Ended> ended_;
 
   // The message being folded.
   Outputs* out_ = nullptr;

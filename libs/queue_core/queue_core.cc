@@ -6,7 +6,7 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/queue_core/core_impl.h"
-#include "libs/scheduling/strategy.h"
+#include "libs/queue_core/queue_spec.h"
 
 namespace fluxqueue::queue_core {
 
@@ -32,6 +32,18 @@ absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
     return InvalidArgument("job {}: JobSubmitted has a jobspec of 0 slots; at least 1 is allowed",
                            submitted.job_id());
   }
+  for (const events::v1::Dependency& dependency : submitted.depends_on()) {
+    if (dependency.job().empty() ||
+        !events::v1::Dependency::Condition_IsValid(dependency.condition()) ||
+        dependency.condition() == events::v1::Dependency::CONDITION_UNSPECIFIED) {
+      return InvalidArgument(
+          "job {}: depends on job \"{}\" by condition {}; a job and one of the "
+          "conditions 1 to 3 are allowed",
+          submitted.job_id(),
+          dependency.job(),
+          dependency.condition());
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -39,17 +51,6 @@ absl::Status CheckUpdated(const events::v1::JobUpdated& updated) {
   if (updated.has_spec() && updated.spec().slots() == 0) {
     return InvalidArgument("job {}: JobUpdated has a jobspec of 0 slots; at least 1 is allowed",
                            updated.job_id());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckQueue(const events::v1::QueueConfigured& configured) {
-  if (configured.queue().empty()) return InvalidArgument("QueueConfigured names no queue");
-  if (!configured.deleted() && scheduling::FindStrategy(configured.strategy()) == nullptr) {
-    return InvalidArgument("queue {}: strategy \"{}\" does not exist; allowed: {}",
-                           configured.queue(),
-                           configured.strategy(),
-                           scheduling::StrategyNames());
   }
   return absl::OkStatus();
 }
@@ -86,6 +87,7 @@ absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Output
   traceparent_ = message.traceparent();
   AdvanceTo(now.count());
   Fold(message);
+  SettleDependents();
   BeginCycle();
   out_ = nullptr;
   return absl::OkStatus();
@@ -237,7 +239,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
     state_.now_ms = now_ms;
   }
   state_.now_ms = std::max(state_.now_ms, now_ms);
-  book_.AdvanceTo(state_.now_ms);
+  BeginWaiting(book_.AdvanceTo(state_.now_ms));
   EndExpiredClaims();
   if (state_.cycle != nullptr &&
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {

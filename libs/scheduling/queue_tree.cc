@@ -47,7 +47,7 @@ QueueNode& QueueTree::Node(const std::string& queue) {
 QueueNode* QueueTree::ParentOf(const QueueNode& node) const {
   const auto find = [this](const std::string& name) -> QueueNode* {
     const auto it = name.empty() ? nodes_.end() : nodes_.find(name);
-    return it == nodes_.end() ? nullptr : it->second.get();
+    return it == nodes_.end() || !it->second->configured ? nullptr : it->second.get();
   };
   // Does the way up come back to it? It may also end in a cycle of which it is no part.
   std::set<const QueueNode*> seen;
@@ -63,7 +63,8 @@ std::string QueueTree::ParentProblem(const std::string& queue) const {
   if (it == nodes_.end() || it->second->spec.parent.empty()) return "";
   const QueueNode& node = *it->second;
   if (node.parent != nullptr) return "";
-  return nodes_.contains(node.spec.parent)
+  const auto parent = nodes_.find(node.spec.parent);
+  return parent != nodes_.end() && parent->second->configured
              ? fmt::format("its parent {} is below it: each queue of the cycle is a root",
                            node.spec.parent)
              : fmt::format("its parent {} does not exist in the pool: it is a root until it does",
@@ -71,17 +72,18 @@ std::string QueueTree::ParentProblem(const std::string& queue) const {
 }
 
 void QueueTree::Configure(const std::string& queue, std::optional<QueueSpec> spec, int64_t now_ms) {
-  const bool known = nodes_.contains(queue);
   QueueNode& node = Node(queue);
-  QueueSpec next = spec.has_value() ? *std::move(spec) : QueueSpec();
-  if (known && next == node.spec) return;
+  const bool configured = spec.has_value();
+  QueueSpec next = configured ? *std::move(spec) : QueueSpec();
+  if (configured == node.configured && next == node.spec) return;
   // Until now another half-life held, or other queues stood above.
   AdvanceAll(now_ms);
+  node.configured = configured;
   node.spec = std::move(next);
-  Relink();
+  Relink(now_ms);
 }
 
-void QueueTree::Relink() {
+void QueueTree::Relink(int64_t now_ms) {
   for (auto& [name, node] : nodes_) node->children.clear();
   for (auto& [name, node] : nodes_) {
     node->parent = ParentOf(*node);
@@ -96,6 +98,8 @@ void QueueTree::Relink() {
       LinkOwner(owner.get());
       for (const Owner::Rung& rung : owner->rungs) {
         for (Account* account : rung.accounts) {
+          // What is new to it begins to count now.
+          if (owner->running > 0) Advance(rung.queue, account, now_ms);
           account->held.Add(owner->held);
           account->running += owner->running;
         }
@@ -127,11 +131,7 @@ void QueueTree::LinkOwner(Owner* owner) {
 Owner* QueueTree::OwnerOf(const std::string& queue,
                           const std::string& user,
                           const std::string& space) {
-  const bool known = nodes_.contains(queue);
   QueueNode& node = Node(queue);
-  // Somebody may have named it as a parent before it was there.
-  const auto is_child = [&](const auto& other) { return other.second->spec.parent == queue; };
-  if (!known && std::any_of(nodes_.begin(), nodes_.end(), is_child)) Relink();
   std::unique_ptr<Owner>& owner = node.owners[{user, space}];
   if (owner == nullptr) {
     owner = std::make_unique<Owner>();

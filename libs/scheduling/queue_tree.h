@@ -102,6 +102,7 @@ struct Owner {
 
 struct QueueNode {
   std::string name;
+  bool configured = false;
   QueueSpec spec;
   QueueNode* parent = nullptr;
   std::vector<QueueNode*> children;  // by name
@@ -123,7 +124,7 @@ struct PastRow {
 
 class QueueTree {
  public:
-  // Unset: the queue is not configured (any more); it keeps its jobs and its place as a root.
+  // Unset: the queue is not configured (any more). It keeps its jobs, as a root, and is no parent.
   void Configure(const std::string& queue, std::optional<QueueSpec> spec, int64_t now_ms);
   QueueNode& Node(const std::string& queue);  // made when it is not known
   const std::map<std::string, std::unique_ptr<QueueNode>>& nodes() const { return nodes_; }
@@ -171,7 +172,7 @@ class QueueTree {
   void Change(Owner* owner, const Resources& amounts, int64_t now_ms, bool holds);
   void Advance(QueueNode* queue, Account* account, int64_t now_ms);
   void AdvanceAll(int64_t now_ms);
-  void Relink();
+  void Relink(int64_t now_ms);
   void LinkOwner(Owner* owner);
   QueueNode* ParentOf(const QueueNode& node) const;
   static Account* AccountOf(QueueNode* queue, Level level, const std::string& name);

@@ -48,6 +48,10 @@ TEST(QueueTreeTest, CountsAtEachLevel) {
   tree.Configure("research", Under(""), 3001);
   EXPECT_EQ(all.total.held, Cpu(250));
   EXPECT_EQ(tree.Node("research").total.held, Cpu(1000));
+  tree.Configure("late", QueueSpec(), 3001);
+  tree.Configure("research", Under("late"), 3001);
+  tree.GiveBack(ann, Cpu(1000), 5001);
+  EXPECT_EQ(tree.Node("late").total.past.used[kCpu], 2000);
   EXPECT_EQ(all.accounts[2].at("ann").past.used[kCpu], 4000);
 }
 
@@ -67,10 +71,14 @@ TEST(QueueTreeTest, ParentsThatDoNotCount) {
   EXPECT_THAT(tree.ParentProblem("b"), HasSubstr("each queue of the cycle is a root"));
   tree.Configure("d", Under("d"), 1);
   EXPECT_EQ(tree.Node("d").parent, nullptr);
-  // A parent that is only named by jobs counts as soon as it is there.
+  // One that is only named by jobs is no parent, nor one that was deleted.
   tree.Configure("e", Under("f"), 1);
   tree.OwnerOf("f", "", "");
+  EXPECT_EQ(tree.Node("e").parent, nullptr);
+  tree.Configure("f", QueueSpec(), 1);
   EXPECT_EQ(tree.Node("e").parent, &tree.Node("f"));
+  tree.Configure("f", std::nullopt, 1);
+  EXPECT_EQ(tree.Node("e").parent, nullptr);
 }
 
 struct Job : WaitingJob {

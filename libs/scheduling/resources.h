@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -48,6 +49,7 @@ class Resources {
   bool empty() const;
 
   friend bool operator==(const Resources&, const Resources&) = default;
+  friend auto operator<=>(const Resources&, const Resources&) = default;
 
  private:
   void Sum(const Resources& other, int sign);
