@@ -138,7 +138,7 @@ TEST(DependencyTest, HeldAndTimedBesides) {
 TEST(DependencyTest, ALongChainOfCancellationsIsNoRecursion) {
   Story story;
   story.Bring("j0", JobState::kRunning);
-  constexpr int kJobs = 20'000;
+  constexpr int kJobs = 5000;
   for (int i = 1; i < kJobs; ++i) {
     story.Tell(
         Submitted(fmt::format("j{}", i), {.depends_on = {fmt::format("afterok:j{}", i - 1)}}));
