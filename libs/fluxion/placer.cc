@@ -240,7 +240,8 @@ std::vector<Piece> FluxionPlacer::ToKeep(const Node& node, const NodeState& stat
 
 void FluxionPlacer::Hold(JobNumber first,
                          const Shares& shares,
-                         std::span<const std::vector<Need>> needs) {
+                         std::span<const std::vector<Need>> needs,
+                         int64_t /*end_s*/) {
   Release(first, needs.size());
   for (uint32_t group = 0; group < needs.size(); ++group) {
     Know(needs[group]);
@@ -347,12 +348,15 @@ bool FluxionPlacer::TooLarge(std::span<const Need> needs) const {
   });
 }
 
-std::optional<graph::Placer::Shares> FluxionPlacer::Match(JobNumber first, const Jobspec& jobspec) {
+std::optional<graph::Placer::Place> FluxionPlacer::Match(JobNumber first,
+                                                         const Jobspec& jobspec,
+                                                         const When& when) {
   matching_ = first;
   hopeless_ = false;
   std::optional<Shares> shares = MatchWays(first, jobspec);
   matching_.reset();
-  return shares;
+  if (!shares.has_value()) return std::nullopt;
+  return Place{*std::move(shares), when.now_s};
 }
 
 std::optional<graph::Placer::Shares> FluxionPlacer::MatchWays(JobNumber first,

@@ -68,13 +68,17 @@ class FluxionPlacer final : public graph::Placer {
   // It makes anew what it needs by itself.
   bool is_stale() const override { return false; }
   void Rebuild() override { Renew(); }
-  std::optional<Shares> Match(graph::JobNumber first, const graph::Jobspec& jobspec) override;
+  std::optional<Place> Match(graph::JobNumber first,
+                             const graph::Jobspec& jobspec,
+                             const When& when) override;
+  bool can_reserve() const override { return false; }
   graph::Jobspec AsTaken(const graph::Jobspec& jobspec) const override;
   std::string_view remark() const override { return remark_; }
   bool CouldEver(const graph::Jobspec& jobspec) override;
   void Hold(graph::JobNumber first,
             const Shares& shares,
-            std::span<const std::vector<graph::Need>> needs) override;
+            std::span<const std::vector<graph::Need>> needs,
+            int64_t end_s) override;
   void Release(graph::JobNumber first, size_t groups) override;
 
  private:

@@ -31,6 +31,8 @@ std::string_view NameOf(OutcomeKind kind) {
   switch (kind) {
     case OutcomeKind::kAllocated:
       return "allocated";
+    case OutcomeKind::kReserved:
+      return "reserved";
     case OutcomeKind::kBusy:
       return "busy";
     case OutcomeKind::kUnsatisfiable:
@@ -132,7 +134,18 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   const bool held = allocates && decides_->Find(request.key) != nullptr;
   const Outcome outcome = decides_->Match(request);
   if (held) return outcome;
-  Asked asked{request.operation,
+  if (outcome.kind == OutcomeKind::kReserved) reserving_ = true;
+  if (reserving_) {
+    options_.compared(Comparison::kSkipped, 1);
+    if (outcome.placement == nullptr) return outcome;
+    Show({[this, key = request.key, placement = *outcome.placement]() {
+      return shadow_->Restore(key, placement);
+    }});
+    return outcome;
+  }
+  Asked asked{request.operation == graph::Operation::kAllocateOrReserve
+                  ? graph::Operation::kAllocateWithSatisfiability
+                  : request.operation,
               request.key,
               Kept(request.jobspec),
               request.now_s,
@@ -142,6 +155,11 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   if (outcome.placement != nullptr) asked.placement = *outcome.placement;
   Show({[this, asked = std::move(asked)]() { return Ask(asked); }, true});
   return outcome;
+}
+
+void ShadowEngine::DropReservations() {
+  decides_->DropReservations();
+  reserving_ = false;
 }
 
 bool ShadowEngine::Release(const AllocationKey& key) {

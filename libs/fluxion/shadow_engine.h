@@ -63,7 +63,13 @@ class ShadowEngine final : public graph::Engine {
   absl::Status AddNode(graph::NodeSpec node) override;
   absl::StatusOr<graph::NodeChange> UpdateNode(graph::NodeSpec node) override;
   absl::StatusOr<std::vector<graph::AllocationKey>> RemoveNode(std::string_view name) override;
+  // What is decided beside reservations is not asked of the shadow, which knows none: it is told.
   graph::Outcome Match(const graph::MatchRequest& request) override;
+  bool can_reserve() const override { return decides_->can_reserve(); }
+  void DropReservations() override;
+  std::vector<graph::AllocationKey> Overran(int64_t now_s) const override {
+    return decides_->Overran(now_s);
+  }
   bool Release(const graph::AllocationKey& key) override;
   std::vector<uint32_t> ReleaseSlots(const graph::AllocationKey& key,
                                      const std::vector<uint32_t>& slots) override;
@@ -129,6 +135,7 @@ class ShadowEngine final : public graph::Engine {
                      std::equal_to<>>
       jobspecs_;
   bool recording_ = false;
+  bool reserving_ = false;  // something is reserved
   std::vector<Step> batch_;
   std::chrono::steady_clock::time_point begun_;  // the last time that it was given all
 

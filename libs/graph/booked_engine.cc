@@ -40,6 +40,11 @@ int64_t OfEachDevice(const std::vector<Need>& needs) {
   return 0;
 }
 
+// Planned; 0: none.
+int64_t EndOf(const Placement& placement) {
+  return placement.duration_s == 0 ? 0 : placement.start_s + placement.duration_s;
+}
+
 size_t DevicesOf(const SlotGroup& slots) {
   for (const Amount& amount : slots.request) {
     if (amount.resource == kGpuMilli) return DevicesFor(amount.amount).devices;
@@ -173,9 +178,21 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
   }
   std::optional<std::vector<std::vector<Need>>> needs = NeedsOf(request.jobspec);
   if (allocates && needs) {
-    const auto shares = UpToDate().Match(next_number_, request.jobspec);
-    if (shares) {
-      return {OutcomeKind::kAllocated, &Allocate(request, *std::move(needs), *shares)};
+    AdvanceTo(request.now_s);
+    const auto place =
+        UpToDate().Match(next_number_,
+                         request.jobspec,
+                         {.now_s = request.now_s,
+                          .duration_s = request.duration_s,
+                          .may_reserve = request.operation == Operation::kAllocateOrReserve});
+    if (place && place->at_s == Placer::kNever) return {.waits_for_unending = true};
+    if (place && place->at_s > request.now_s) {
+      reservations_.emplace_back(next_number_, needs->size());
+      next_number_ += needs->size();
+      return {OutcomeKind::kReserved, nullptr, place->at_s};
+    }
+    if (place) {
+      return {OutcomeKind::kAllocated, &Allocate(request, *std::move(needs), place->shares)};
     }
   }
   if (request.operation == Operation::kAllocate) return {OutcomeKind::kBusy, nullptr};
@@ -183,6 +200,38 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
     return {OutcomeKind::kUnsatisfiable, nullptr};
   }
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
+}
+
+void BookedEngine::DropReservations() {
+  for (const auto& [number, groups] : reservations_) placer_->Release(number, groups);
+  reservations_.clear();
+}
+
+void BookedEngine::Plan(const AllocationKey& key, Allocation* allocation, int64_t end_s) {
+  if (allocation->end_s != 0) ends_.erase({allocation->end_s, allocation->number});
+  allocation->end_s = end_s;
+  if (end_s != 0) ends_.emplace(std::pair(end_s, allocation->number), key);
+}
+
+void BookedEngine::AdvanceTo(int64_t now_s) {
+  while (!ends_.empty() && ends_.begin()->first.first <= now_s) {
+    const AllocationKey key = ends_.begin()->second;
+    Allocation& allocation = allocations_.at(key);
+    Record(UndoExtend{key, allocation.end_s});
+    Plan(key, &allocation, now_s + 1);
+    HoldInPlacer(allocation);
+  }
+}
+
+std::vector<AllocationKey> BookedEngine::Overran(int64_t now_s) const {
+  std::vector<AllocationKey> keys;
+  for (const auto& [end, key] : ends_) {
+    if (end.first > now_s + 1) break;
+    const Placement& placement = allocations_.at(key).placement;
+    if (placement.start_s + placement.duration_s <= now_s) keys.push_back(key);
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 const Placement& BookedEngine::Allocate(const MatchRequest& request,
@@ -194,6 +243,7 @@ const Placement& BookedEngine::Allocate(const MatchRequest& request,
   allocation.placement.groups = request.jobspec.groups;
   allocation.placement.start_s = request.now_s;
   allocation.placement.duration_s = request.duration_s;
+  Plan(request.key, &allocation, EndOf(allocation.placement));
   allocation.placement.slots.reserve(request.jobspec.slots);
   allocation.nodes.reserve(request.jobspec.slots);
   for (const Placer::Share& share : shares) {
@@ -300,7 +350,7 @@ void BookedEngine::HoldInPlacer(const Allocation& allocation) {
   }
   Placer::Shares shares;
   for (const auto& [where, share] : by_node) shares.push_back(share);
-  placer_->Hold(allocation.number, shares, allocation.needs);
+  placer_->Hold(allocation.number, shares, allocation.needs, allocation.end_s);
 }
 
 void BookedEngine::UpdateInPlacer(Node* node, const NodeSpec& before) {
@@ -315,6 +365,9 @@ bool BookedEngine::Release(const AllocationKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return false;
   HoldLive(found->second, -1);
+  const int64_t end_s = found->second.end_s;
+  Unplan(&found->second);
+  found->second.end_s = end_s;
   Record(UndoRelease{key, std::move(found->second)});
   allocations_.erase(found);
   return true;
@@ -387,8 +440,9 @@ absl::Status BookedEngine::Restore(const AllocationKey& key, const Placement& pl
     }
   }
   next_number_ += placement.groups.size();
-  HoldLive(allocation, 1);
-  allocations_.emplace(key, std::move(allocation));
+  Allocation& held = allocations_.emplace(key, std::move(allocation)).first->second;
+  Plan(key, &held, EndOf(placement));
+  HoldLive(held, 1);
   Record(UndoAllocate{key});
   return absl::OkStatus();
 }
@@ -481,12 +535,20 @@ void BookedEngine::TakeBack(UndoRemove& undo) {
 void BookedEngine::TakeBack(UndoAllocate& undo) {
   const auto found = allocations_.find(undo.key);
   HoldLive(found->second, -1);
+  Unplan(&found->second);
   allocations_.erase(found);
 }
 
 void BookedEngine::TakeBack(UndoRelease& undo) {
-  HoldLive(undo.allocation, 1);
-  allocations_.emplace(undo.key, std::move(undo.allocation));
+  Allocation& held = allocations_.emplace(undo.key, std::move(undo.allocation)).first->second;
+  Plan(undo.key, &held, std::exchange(held.end_s, 0));
+  HoldLive(held, 1);
+}
+
+void BookedEngine::TakeBack(UndoExtend& undo) {
+  Allocation& held = allocations_.at(undo.key);
+  Plan(undo.key, &held, undo.before);
+  HoldInPlacer(held);
 }
 
 void BookedEngine::TakeBack(UndoReleaseSlots& undo) {

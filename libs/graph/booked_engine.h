@@ -32,6 +32,9 @@ class BookedEngine final : public Engine {
   absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) override;
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
   Outcome Match(const MatchRequest& request) override;
+  bool can_reserve() const override { return placer_->can_reserve(); }
+  void DropReservations() override;
+  std::vector<AllocationKey> Overran(int64_t now_s) const override;
   Explanation Explain(const Jobspec& jobspec) const override;
   std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const override;
   bool Release(const AllocationKey& key) override;
@@ -59,6 +62,7 @@ class BookedEngine final : public Engine {
     std::vector<Node*> nodes;              // of each slot; null when it is released
     std::vector<std::vector<Need>> needs;  // of a slot, by group
     JobNumber number = 0;                  // to the placer: of the first group's job
+    int64_t end_s = 0;                     // planned; 0: none
   };
 
   // How to take back one change.
@@ -93,6 +97,10 @@ class BookedEngine final : public Engine {
     AllocationKey key;
     std::vector<std::pair<size_t, Node*>> slots;
   };
+  struct UndoExtend {
+    AllocationKey key;
+    int64_t before = 0;
+  };
   using Undo = std::variant<UndoPolicy,
                             UndoLevels,
                             UndoExpect,
@@ -101,7 +109,8 @@ class BookedEngine final : public Engine {
                             UndoRemove,
                             UndoAllocate,
                             UndoRelease,
-                            UndoReleaseSlots>;
+                            UndoReleaseSlots,
+                            UndoExtend>;
 
   void TakeBack(UndoPolicy& undo);
   void TakeBack(UndoLevels& undo);
@@ -112,12 +121,17 @@ class BookedEngine final : public Engine {
   void TakeBack(UndoAllocate& undo);
   void TakeBack(UndoRelease& undo);
   void TakeBack(UndoReleaseSlots& undo);
+  void TakeBack(UndoExtend& undo);
   void Record(Undo undo);
 
   // The placer as it must be for a match.
   Placer& UpToDate();
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
+  // Whoever should have given back what it holds by now is planned to do so in a second.
+  void AdvanceTo(int64_t now_s);
+  void Plan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
+  void Unplan(Allocation* allocation) { Plan({}, allocation, 0); }
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
                             const Placer::Shares& shares);
@@ -133,6 +147,9 @@ class BookedEngine final : public Engine {
   std::unique_ptr<Placer> placer_;
   JobNumber next_number_ = 1;
   std::map<AllocationKey, Allocation> allocations_;
+  // Planned ends, by time and number.
+  std::map<std::pair<int64_t, JobNumber>, AllocationKey> ends_;
+  std::vector<std::pair<JobNumber, size_t>> reservations_;  // the first number, and how many
   bool recording_ = false;
   std::vector<Undo> journal_;
 };

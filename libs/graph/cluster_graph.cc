@@ -323,12 +323,13 @@ void ClusterGraph::Reorder(Node* node) {
 
 void ClusterGraph::Hold(JobNumber first,
                         const Shares& shares,
-                        std::span<const std::vector<Need>> needs) {
+                        std::span<const std::vector<Need>> needs,
+                        int64_t end_s) {
   if (stale_) return;
   Release(first, needs.size());
   for (uint32_t slots = 0; slots < needs.size(); ++slots) {
     Holding holding;
-    holding.duration_s = kForever;
+    holding.duration_s = end_s == 0 ? kForever : end_s;
     // Groups of the cluster's levels by depth, the deepest first.
     std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>> above;
     for (const Share& share : shares) {

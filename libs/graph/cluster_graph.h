@@ -51,16 +51,18 @@ class ClusterGraph final : public Placer {
   void Reorder(Node* node) override;
   bool is_stale() const override { return stale_; }
   void Rebuild() override;
-  std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec) override;
+  std::optional<Place> Match(JobNumber first, const Jobspec& jobspec, const When& when) override;
+  bool can_reserve() const override { return true; }
   Jobspec AsTaken(const Jobspec& jobspec) const override { return jobspec; }
   std::string_view remark() const override { return ""; }
   bool CouldEver(const Jobspec& jobspec) override;
   void Hold(JobNumber first,
             const Shares& shares,
-            std::span<const std::vector<Need>> needs) override;
+            std::span<const std::vector<Need>> needs,
+            int64_t end_s) override;
   void Release(JobNumber first, size_t groups) override;
 
-  // The graph with all that is held, without an end, and its levels. REQUIRES: it is not stale.
+  // The graph with all that is held, and its levels. REQUIRES: it is not stale.
   const GeneralEngine& engine() const { return *engine_; }
   const std::vector<Level>& levels_in_use() const { return in_use_; }
 
@@ -103,9 +105,20 @@ class ClusterGraph final : public Placer {
   void CountAbove(Group* group, int64_t free_cpu, int64_t live_slots);
 
   const std::vector<SlotRequests>& WaysToMeet(const Jobspec& jobspec);
-  bool Try(JobNumber number, const JobRequest& request);
+  // At one time: now, or as a reservation.
+  struct Time {
+    GeneralEngine::When when;
+    bool later = false;
+  };
+  bool Try(JobNumber number, const JobRequest& request, const Time& time);
+  bool TryWay(JobNumber first, const Jobspec& jobspec, const SlotRequests& way, const Time& time);
   // The groups of slots, in this order; all below the vertex of the level where the first one is.
-  bool TryTogether(JobNumber first, const SlotRequests& way, const std::vector<uint32_t>& order);
+  bool TryTogether(JobNumber first,
+                   const SlotRequests& way,
+                   const std::vector<uint32_t>& order,
+                   const Time& time);
+  // When all of it can be had; nothing: never, as things are planned.
+  std::optional<int64_t> Reserve(JobNumber first, const Jobspec& jobspec, const When& when);
   size_t DepthOf(const Level& level) const;
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;

@@ -12,6 +12,8 @@ namespace {
 
 // Of jobspecs, that something is kept of.
 constexpr size_t kMaxShapes = 1024;
+// By then even that has ended which was held for ever.
+constexpr int64_t kAllGivenBack = 4 * kForever;
 
 }  // namespace
 
@@ -23,41 +25,74 @@ const std::vector<SlotRequests>& ClusterGraph::WaysToMeet(const Jobspec& jobspec
       .first->second;
 }
 
-bool ClusterGraph::Try(JobNumber number, const JobRequest& request) {
-  const auto answer = engine_->Match(MatchOperation::kAllocate, number, request);
+bool ClusterGraph::Try(JobNumber number, const JobRequest& request, const Time& time) {
+  const auto answer = time.later
+                          ? engine_->Reserve(number, request, time.when)
+                          : engine_->Match(MatchOperation::kAllocate, number, request, time.when);
   CHECK(answer.ok(), "{}", Message(answer.status()));
-  return answer->status == MatchStatus::kAllocated;
+  return answer->status != MatchStatus::kBusy;
 }
 
-std::optional<Placer::Shares> ClusterGraph::Match(JobNumber first, const Jobspec& jobspec) {
+std::optional<Placer::Place> ClusterGraph::Match(JobNumber first,
+                                                 const Jobspec& jobspec,
+                                                 const When& when) {
   if (policy_ == "packed" && expected_.changed()) engine_->SetWorkload(expected_.Shapes());
   for (const SlotRequests& way : WaysToMeet(jobspec)) {
-    if (jobspec.groups.size() == 1) {
-      if (Try(first, way.requests.front())) return SharesOf(first, jobspec);
-      continue;
-    }
-    for (const std::vector<uint32_t>& order : OrdersOf(jobspec, table_)) {
-      if (TryTogether(first, way, order)) return SharesOf(first, jobspec);
+    if (TryWay(first, jobspec, way, {{when.now_s, when.duration_s}})) {
+      return Place{SharesOf(first, jobspec), when.now_s};
     }
   }
-  return std::nullopt;
+  if (!when.may_reserve) return std::nullopt;
+  const std::optional<int64_t> at = Reserve(first, jobspec, when);
+  if (!at.has_value()) return std::nullopt;
+  if (*at == kNever) return Place{{}, kNever};
+  return Place{SharesOf(first, jobspec), *at};
+}
+
+// The way that is preferred is not waited for: the last one, which asks least, is there first.
+std::optional<int64_t> ClusterGraph::Reserve(JobNumber first,
+                                             const Jobspec& jobspec,
+                                             const When& when) {
+  if (WaysToMeet(jobspec).empty()) return std::nullopt;
+  const SlotRequests& way = WaysToMeet(jobspec).back();
+  // What is held for ever is not waited for.
+  for (auto time = engine_->PointAfter(when.now_s); time.has_value() && *time < kForever;
+       time = engine_->PointAfter(*time)) {
+    if (TryWay(first, jobspec, way, {{*time, when.duration_s}, true})) return time;
+  }
+  if (!TryWay(first, jobspec, way, {{kAllGivenBack, 1}, true})) return std::nullopt;
+  Release(first, jobspec.groups.size());
+  return kNever;
+}
+
+bool ClusterGraph::TryWay(JobNumber first,
+                          const Jobspec& jobspec,
+                          const SlotRequests& way,
+                          const Time& time) {
+  if (jobspec.groups.size() == 1) return Try(first, way.requests.front(), time);
+  const auto orders = OrdersOf(jobspec, table_);
+  return std::any_of(orders.begin(), orders.end(), [&](const std::vector<uint32_t>& order) {
+    return TryTogether(first, way, order, time);
+  });
 }
 
 bool ClusterGraph::TryTogether(JobNumber first,
                                const SlotRequests& way,
-                               const std::vector<uint32_t>& order) {
+                               const std::vector<uint32_t>& order,
+                               const Time& time) {
   const size_t depth = way.level.has_value() ? DepthOf(*way.level) + 1 : 0;
   const auto levels = std::span(in_use_).first(depth);
   JobRequest leader = way.requests[order.front()];
-  while (Try(first + order.front(), leader)) {
+  while (Try(first + order.front(), leader, time)) {
     const NodeSpec& node = AnyNodeOf(first + order.front()).spec;
     const std::string where = GroupOf(node, levels);
     size_t placed = 1;
     for (; placed < order.size(); ++placed) {
       const JobRequest& request = way.requests[order[placed]];
-      const bool fits = depth == 0 ? Try(first + order[placed], request)
+      const bool fits = depth == 0 ? Try(first + order[placed], request, time)
                                    : Try(first + order[placed],
-                                         Constrained(request, InGroupOf(node, levels), where));
+                                         Constrained(request, InGroupOf(node, levels), where),
+                                         time);
       if (!fits) break;
     }
     if (placed == order.size()) return true;
@@ -100,7 +135,7 @@ bool FitsEmptyCluster(const NodeTable& table, const Jobspec& jobspec) {
   ClusterGraph empty(&nodes, &none);
   CHECK(empty.SetPolicy("lonode").ok());
   empty.Rebuild();
-  return empty.Match(0, jobspec).has_value();
+  return empty.Match(0, jobspec, {}).has_value();
 }
 
 size_t ClusterGraph::DepthOf(const Level& level) const {

@@ -26,6 +26,7 @@ namespace fluxqueue::graph {
 
 enum class Operation {
   kAllocate,                    // now or not: never says unsatisfiable
+  kAllocateOrReserve,           // as the next one, and what cannot be now is reserved
   kAllocateWithSatisfiability,  // the same, and tells `busy` from `unsatisfiable`
   kSatisfiability,              // could it ever run here? Holds nothing
 };
@@ -40,6 +41,7 @@ struct MatchRequest {
 
 enum class OutcomeKind {
   kAllocated,      // held from now on; for kSatisfiability: it could run
+  kReserved,       // kept from `at_s` on, until DropReservations
   kBusy,           // not now
   kUnsatisfiable,  // no state of this graph could ever run it
 };
@@ -48,6 +50,9 @@ struct Outcome {
   OutcomeKind kind = OutcomeKind::kBusy;
   // What the key holds. Valid until the next call that changes the graph; null unless allocated.
   const Placement* placement = nullptr;
+  int64_t at_s = 0;  // reserved: from then on
+  // Busy, and to be reserved: only what is held without an end stands in its way.
+  bool waits_for_unending = false;
 };
 
 // Why a jobspec does not fit, counted over all nodes. Costs a look at every node, so it is asked
@@ -125,8 +130,18 @@ class Engine {
   // that held any, sorted. NotFound for an unknown name.
   virtual absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) = 0;
 
-  // All slots or none. A key that holds something already is answered with what it holds.
+  // All slots or none. A key that holds something already is answered with what it holds. Time does
+  // not go back: `now_s` is not before that of any earlier match. What should have been given back
+  // by then is held all the same, and planned to be given back a second later.
+  //
+  // What is reserved goes to nobody else in its time. An engine that cannot reserve (see
+  // can_reserve) answers kBusy instead.
   virtual Outcome Match(const MatchRequest& request) = 0;
+  virtual bool can_reserve() const = 0;
+  // All reservations are void.
+  virtual void DropReservations() = 0;
+  // Who holds something for longer than it said, at `now_s`; sorted.
+  virtual std::vector<AllocationKey> Overran(int64_t now_s) const = 0;
   // What stands in the way of `jobspec` now.
   virtual Explanation Explain(const Jobspec& jobspec) const = 0;
   // Who holds the resource that ran out: on the nearest node if there is one, else on all nodes

@@ -101,7 +101,8 @@ const Holding* GeneralEngine::Find(JobNumber job) const {
 
 absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
                                                  JobNumber job,
-                                                 const JobRequest& request) {
+                                                 const JobRequest& request,
+                                                 const When& when) {
   if (operation != MatchOperation::kSatisfiability && jobs_.contains(job)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
   }
@@ -119,9 +120,12 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   } else {
     alternatives.push_back(&Prepare(request));
   }
-  const int64_t duration = request.duration_s == 0 ? kForever : request.duration_s;
-  MatchAnswer answer = Answer(operation, alternatives, duration);
+  const int64_t duration = when.duration_s == 0 ? kForever : when.duration_s;
+  MatchAnswer answer = Answer(operation, alternatives, {when.now_s, duration});
   if (answer.holding.vertices.empty()) return answer;
+  if (answer.status == MatchStatus::kAllocated) {
+    answer.holding.duration_s += std::exchange(answer.holding.at_s, 0);
+  }
 
   // What is only looked for is held and given back, as in Fluxion: `first` remembers it, by what
   // was free before.
@@ -137,25 +141,44 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   return answer;
 }
 
+absl::StatusOr<MatchAnswer> GeneralEngine::Reserve(JobNumber job,
+                                                   const JobRequest& request,
+                                                   const When& at) {
+  if (jobs_.contains(job)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
+  }
+  Settle();
+  const Prepared& prepared = Prepare(request);
+  const When when{at.now_s, at.duration_s == 0 ? kForever : at.duration_s};
+  MatchAnswer answer;
+  if (!HasEnough(prepared.resolved, when)) return answer;
+  answer.holding = Place({&prepared}, {when.now_s, when.duration_s, Window::Kind::kLater});
+  if (answer.holding.vertices.empty()) return answer;
+  answer.status = MatchStatus::kReserved;
+  SetHolding(job, answer.holding);
+  return answer;
+}
+
 MatchAnswer GeneralEngine::Answer(MatchOperation operation,
                                   const Alternatives& alternatives,
-                                  int64_t duration) {
+                                  const When& when) {
+  const int64_t duration = when.duration_s;
   if (operation == MatchOperation::kSatisfiability) {
     return {CouldEver(alternatives, duration) ? MatchStatus::kMatched : MatchStatus::kUnsatisfiable,
             {}};
   }
   const bool enough =
       std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
-        return EnoughNodes(request->resolved, operation, duration);
+        return EnoughNodes(request->resolved, operation, when);
       });
   if (!enough) {
     const bool ever = AsksForSatisfiability(operation);
     return {ever ? MatchStatus::kUnsatisfiable : MatchStatus::kBusy, {}};
   }
-  Holding now = Place(alternatives, {0, duration, Window::Kind::kNow});
+  Holding now = Place(alternatives, {when.now_s, duration, Window::Kind::kNow});
   if (!now.vertices.empty()) return {MatchStatus::kAllocated, std::move(now)};
   if (MayReserve(operation)) {
-    Holding later = PlaceLater(alternatives, duration);
+    Holding later = PlaceLater(alternatives, when);
     if (!later.vertices.empty()) return {MatchStatus::kReserved, std::move(later)};
   }
   const bool ask = AsksForSatisfiability(operation) || MayReserve(operation);
@@ -166,21 +189,21 @@ MatchAnswer GeneralEngine::Answer(MatchOperation operation,
 // A quick look, before any traversal: are there as many nodes as are asked for?
 bool GeneralEngine::EnoughNodes(const ResolvedRequest& request,
                                 MatchOperation operation,
-                                int64_t duration) const {
+                                const When& when) const {
   const TypeId node = graph_.types().Find("node");
   const auto wanted = request.total.find(node);
   const int64_t nodes = wanted == request.total.end() ? 0 : wanted->second;
   if (nodes > nodes_up_) return false;
   if (!request.job.constrained) return true;
   const bool ever = AsksForSatisfiability(operation);
-  const int64_t at = operation == MatchOperation::kAllocate ? 0 : kForever - 1;
+  const int64_t at = operation == MatchOperation::kAllocate ? when.now_s : kForever - 1;
   int64_t feasible = 0;
   for (const VertexId v : graph_.OfType(node)) {
     if (feasible >= nodes) break;
     const Vertex& vertex = graph_.vertex(v);
     const bool meets =
         request.job.constraint.Matches({vertex.name, vertex.rank, vertex.properties});
-    if (meets && (ever || vertex.up) && state_.FreeDuring(v, at, duration) == 1) {
+    if (meets && (ever || vertex.up) && state_.FreeDuring(v, at, when.duration_s) == 1) {
       ++feasible;
     }
   }
@@ -217,30 +240,34 @@ bool GeneralEngine::Fits(const Prepared& request, const Window& window) {
   return traverser_.Select(request.resolved, window);
 }
 
-// The times at which something ends or begins are tried in turn, those at which the whole graph
-// has enough.
-Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, int64_t duration) {
+// A quick look at what the whole graph has then.
+bool GeneralEngine::HasEnough(const ResolvedRequest& request, const When& at) const {
+  if (state_.IsOverheld()) return true;
   const std::span<const TypeId> types = state_.FilterTypes(graph_.root());
   const std::span<const Timeline> filters = state_.Filters(graph_.root());
-  if (filters.empty()) return {};
-  const auto has_enough = [&](const ResolvedRequest& request, int64_t time) {
-    if (state_.IsOverheld()) return true;
-    for (const auto& [type, amount] : request.total) {
-      const auto filter = std::find(types.begin(), types.end(), type);
-      if (filter == types.end()) continue;
-      const Timeline& free = filters[static_cast<size_t>(filter - types.begin())];
-      if (amount > free.FreeDuring(time, duration)) return false;
-    }
-    return true;
-  };
-  for (auto time = filters.front().PointAfter(0); time.has_value();
-       time = filters.front().PointAfter(*time)) {
+  for (const auto& [type, amount] : request.total) {
+    const auto filter = std::find(types.begin(), types.end(), type);
+    if (filter == types.end()) continue;
+    const Timeline& free = filters[static_cast<size_t>(filter - types.begin())];
+    if (amount > free.FreeDuring(at.now_s, at.duration_s)) return false;
+  }
+  return true;
+}
+
+std::optional<int64_t> GeneralEngine::PointAfter(int64_t time) const {
+  return state_.JobsAt(graph_.root()).PointAfter(time);
+}
+
+// The times at which something ends or begins are tried in turn, those at which the whole graph
+// has enough.
+Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, const When& when) {
+  for (auto time = PointAfter(when.now_s); time.has_value(); time = PointAfter(*time)) {
     const bool enough =
         std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
-          return has_enough(request->resolved, *time);
+          return HasEnough(request->resolved, {*time, when.duration_s});
         });
     if (!enough) continue;
-    Holding holding = Place(alternatives, {*time, duration, Window::Kind::kLater});
+    Holding holding = Place(alternatives, {*time, when.duration_s, Window::Kind::kLater});
     if (!holding.vertices.empty()) return holding;
   }
   return {};

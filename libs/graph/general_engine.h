@@ -1,7 +1,7 @@
 // The graph engine for any graph and any request: Fluxion's operations and answers.
 //
-// A deterministic state machine: no clock (all jobs are matched at time 0 and times count from
-// there), no thread, no I/O, no exception. Not thread-safe.
+// A deterministic state machine: no clock (jobs are matched at time 0, as Fluxion does, or at the
+// time that the caller says), no thread, no I/O, no exception. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +69,23 @@ class GeneralEngine {
   // FailedPrecondition when the job holds something already.
   absl::StatusOr<MatchAnswer> Match(MatchOperation operation,
                                     JobNumber job,
-                                    const JobRequest& request);
+                                    const JobRequest& request) {
+    return Match(operation, job, request, {0, request.duration_s});
+  }
+  // The same at another time. What is allocated is held from 0 until its end: that it begins at no
+  // later time is what makes it another thing than a reservation.
+  struct When {
+    int64_t now_s = 0;
+    int64_t duration_s = 0;  // 0: unlimited
+  };
+  absl::StatusOr<MatchAnswer> Match(MatchOperation operation,
+                                    JobNumber job,
+                                    const JobRequest& request,
+                                    const When& when);
+  // Holds it from then on, if it fits then, whether or not it would earlier.
+  absl::StatusOr<MatchAnswer> Reserve(JobNumber job, const JobRequest& request, const When& at);
+  // The next time after this one at which something is given back or begins to be held.
+  std::optional<int64_t> PointAfter(int64_t time) const;
   // Why the request does not fit now; see GraphExplanation.
   GraphExplanation Explain(const JobRequest& request) const;
   // False when the job holds nothing.
@@ -201,11 +217,12 @@ class GeneralEngine {
   bool Fits(const Prepared& request, const Window& window);
   bool EnoughNodes(const ResolvedRequest& request,
                    MatchOperation operation,
-                   int64_t duration) const;
+                   const When& when) const;
   // Empty when nothing fits there.
   Holding Place(const Alternatives& alternatives, const Window& window);
-  Holding PlaceLater(const Alternatives& alternatives, int64_t duration);
-  MatchAnswer Answer(MatchOperation operation, const Alternatives& alternatives, int64_t duration);
+  bool HasEnough(const ResolvedRequest& request, const When& at) const;
+  Holding PlaceLater(const Alternatives& alternatives, const When& when);
+  MatchAnswer Answer(MatchOperation operation, const Alternatives& alternatives, const When& when);
   void CountNodes();
   // Beside it is another of its type.
   bool HasTwins(VertexId v) const;

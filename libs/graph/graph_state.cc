@@ -405,8 +405,18 @@ void GraphState::Touch(VertexId v) {
   }
 }
 
+std::optional<int64_t> GraphState::FirstStartFrom(int64_t time) const {
+  const auto first = starts_.lower_bound(time);
+  if (first == starts_.end()) return std::nullopt;
+  return first->first;
+}
+
 void GraphState::Change(const Holding& holding, bool hold) {
-  if (holding.at_s > 0) later_ += hold ? 1 : -1;
+  if (holding.at_s > 0) {
+    size_t& holdings = starts_[holding.at_s];
+    holdings += hold ? 1 : -1;
+    if (holdings == 0) starts_.erase(holding.at_s);
+  }
   const int64_t* below = holding.below.data();
   LeafGroup::Span span{holding.at_s, holding.at_s + holding.duration_s, 0, holding.reserved};
   const auto change_leaves = [&](uint32_t group, uint64_t bits) {

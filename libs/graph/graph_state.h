@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -80,6 +81,8 @@ class GraphState {
   bool IsUnusedDuring(VertexId v, int64_t at, int64_t duration) const;
   // Some job was allocated the vertex itself, and has not given it back, be its time over or not.
   bool IsAllocated(VertexId v) const;
+  // −n: n jobs are at the vertex or below it. REQUIRES: it is in no group of leaves.
+  const Timeline& JobsAt(VertexId v) const { return at(v).jobs; }
   // What the vertex sums up, and what is free of it below; empty for leaves.
   std::span<const TypeId> FilterTypes(VertexId v) const;
   std::span<const Timeline> Filters(VertexId v) const;
@@ -106,8 +109,8 @@ class GraphState {
   // More is held of a divisible vertex than it has (it was resized, or a job restored): sums over
   // several vertices are then less than what some of them have.
   bool IsOverheld() const { return overheld_ > 0; }
-  // Something is held from a later time than 0 on.
-  bool HoldsLater() const { return later_ > 0; }
+  // The first time at or after this one, later than 0, at which something begins to be held.
+  std::optional<int64_t> FirstStartFrom(int64_t time) const;
   uint64_t changes_end() const { return log_begin_ + log_.size(); }
 
   // The graph has got vertices and edges behind those that it had. True: some that were leaves of a
@@ -245,8 +248,8 @@ class GraphState {
   std::unordered_map<VertexId, TryOrder> orders_;
   std::vector<uint64_t> weights_;  // by edge
   uint64_t versions_ = 1;
-  uint64_t later_ = 0;     // holdings that begin after 0
-  uint64_t overheld_ = 0;  // divisible vertices
+  std::map<int64_t, size_t> starts_;  // of holdings, those after 0: how many
+  uint64_t overheld_ = 0;             // divisible vertices
   std::vector<ChangedVertex> log_;
   uint64_t log_begin_ = 0;
   // Of SumUpBelow: by vertex, one more than where its sums begin; 0: it is not held.

@@ -37,19 +37,33 @@ std::optional<SearchPlan> IndexedSearch::PlanFor(const ResolvedRequest& request)
   return plan;
 }
 
+// What is free only becomes more between the times at which something begins to be held. So all
+// windows that end between the same two of them are alike.
+Window IndexedSearch::Canonical(const Window& window) const {
+  if (window.kind == Window::Kind::kEver) return window;
+  Window canonical = window;
+  const int64_t end = window.at_s + window.duration_s;
+  const std::optional<int64_t> first = state_.FirstStartFrom(window.at_s + 1);
+  if (!first.has_value() || *first >= end) {
+    canonical.duration_s = 1;
+  } else {
+    canonical.duration_s = state_.FirstStartFrom(end).value_or(Timeline::kEnd) - window.at_s;
+  }
+  return canonical;
+}
+
 IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
                                             const Window& window,
                                             Selection* selection) {
-  // When nothing is to begin later, what is free now is free for however long.
-  Window canonical = window;
-  if (window.kind == Window::Kind::kNow && window.at_s == 0 && !state_.HoldsLater()) {
-    canonical.duration_s = 1;
-  }
   plan_ = &plan;
-  pruner_.Begin(plan.request->job, canonical);
+  window_ = Canonical(window);
+  pruner_.Begin(plan.request->job, window_);
   if (pruner_.Prune(graph_.root(), plan.request->levels, false)) return Answer::kNothingFits;
-  table_ = &tables_.For(plan, canonical);
-  slots_.Begin(&plan, canonical);
+  Window kept = window_;
+  // Who fits now fits until something changes, and changes are told.
+  if (kept.kind == Window::Kind::kNow && kept.duration_s == 1) kept.at_s = 0;
+  table_ = &tables_.For(plan, kept);
+  slots_.Begin(&plan, window_);
   ambiguous_ = false;
   taken_.clear();
   std::vector<Unit> units;
@@ -333,7 +347,7 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
 
 // Whether the vertices between the node and where it is gathered can be passed.
 bool IndexedSearch::MayReach(SiteId site) const {
-  const Window& window = table_->window;
+  const Window& window = window_;
   SiteId above = topology_.site(site).parent;
   for (; !table_->GathersAt(above); above = topology_.site(above).parent) {
     const VertexId v = topology_.site(above).vertex;

@@ -60,6 +60,8 @@ class IndexedSearch {
  private:
   using Levels = std::vector<RequestLevel>;
 
+  Window Canonical(const Window& window) const;
+
   struct Taken {
     SiteId node = 0;
     uint32_t slots = 0;
@@ -101,6 +103,7 @@ class IndexedSearch {
 
   // Of the search that is on.
   const SearchPlan* plan_ = nullptr;
+  Window window_;
   SearchTable* table_ = nullptr;
   bool ambiguous_ = false;
   std::vector<Taken> taken_;

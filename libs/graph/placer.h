@@ -14,6 +14,7 @@
 
 #include "libs/graph/expected_work.h"
 #include "libs/graph/graph_state.h"
+#include "libs/graph/holding.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/node_table.h"
 
@@ -32,6 +33,20 @@ class Placer {
     std::vector<uint32_t> devices = {};
   };
   using Shares = std::vector<Share>;
+
+  static constexpr int64_t kNever = kForever;
+
+  struct When {
+    int64_t now_s = 0;
+    int64_t duration_s = 0;  // 0: unlimited
+    bool may_reserve = false;
+  };
+  struct Place {
+    Shares shares;
+    // After now: reserved. kNever: it would have to wait for what is held without an end; nothing
+    // is reserved.
+    int64_t at_s = 0;
+  };
 
   virtual ~Placer() = default;
 
@@ -57,8 +72,10 @@ class Placer {
 
   // Holds all slots of the jobspec as jobs `first` … `first` + groups − 1; or none. The shares of
   // each group follow on each other, in the policy's order, which keeps those of one zone or rack
-  // together.
-  virtual std::optional<Shares> Match(JobNumber first, const Jobspec& jobspec) = 0;
+  // together. What is given now takes nothing of what is reserved.
+  virtual std::optional<Place> Match(JobNumber first, const Jobspec& jobspec, const When& when) = 0;
+  // False: what cannot be given now is not reserved either.
+  virtual bool can_reserve() const = 0;
   // The same jobspec with what it takes here, where that is more than it asks for; and a remark for
   // people about that, or nothing.
   virtual Jobspec AsTaken(const Jobspec& jobspec) const = 0;
@@ -66,11 +83,13 @@ class Placer {
   // Whether it would fit if all nodes were up and nothing were held.
   virtual bool CouldEver(const Jobspec& jobspec) = 0;
 
-  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held.
-  // `needs`: of a slot, by group. Nothing when it is stale: see Rebuild.
+  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held,
+  // until they are released, which is planned for `end_s` (0: not planned). `needs`: of a slot, by
+  // group. Nothing when it is stale: see Rebuild.
   virtual void Hold(JobNumber first,
                     const Shares& shares,
-                    std::span<const std::vector<Need>> needs) = 0;
+                    std::span<const std::vector<Need>> needs,
+                    int64_t end_s) = 0;
   virtual void Release(JobNumber first, size_t groups) = 0;
 };
 

@@ -12,11 +12,18 @@
 // commit failed, Rollback(), and hands the same messages in again.
 //
 // A cycle: candidates are tried in order. One whose key is held already is answered with the first
-// answer; one of a shape that this cycle refused already gets that answer. By a rule
-// that says stop_at_first_blocked the cycle ends behind the first that is busy; one that is
-// unsatisfiable or invalid blocks nobody, as no wait would help it. The id of the last cycle again
-// gives the stored answer; an older id is ignored. Before InventorySynced, and on a pool without
-// nodes, nothing is unsatisfiable: it is busy, and the reason says why.
+// answer. One that cannot start now may get a reservation, as long as the rule of its queue has
+// some left: the earliest time at which it can start beside all that runs, as planned, and all
+// reservations before it. Nobody behind it is given anything that would delay it. Reservations are
+// made anew in each cycle, and are void when it ends. By a rule that says stop_at_first_blocked,
+// and where what is to be reserved cannot be (the engine cannot, or jobs without an end are in the
+// way), the cycle ends behind the first that
+// is busy; one that is unsatisfiable or invalid blocks nobody, as no wait would help it. What this
+// cycle refused is not tried again for the same shape and as long a time.
+//
+// The id of the last cycle again gives the stored answer; an older id is ignored. Before
+// InventorySynced, and on a pool without nodes, nothing is unsatisfiable: it is busy, and the
+// reason says why.
 //
 // Pure: no clock, thread or I/O; does not throw. Not thread-safe: one thread for each core.
 #pragma once
@@ -28,6 +35,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -110,8 +118,20 @@ class MatcherCore {
     bool present = false;
   };
 
-  // The refusals of one cycle, by shape.
-  using Refusals = std::map<std::string, events::v1::Outcome>;
+  // A cycle that is being answered.
+  struct Cycle {
+    struct Refusal {
+      events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_BUSY;
+      std::string reason;
+      int64_t shortest_s = 0;  // asked for; what is as long or longer is refused too
+    };
+    const events::v1::CycleRequested& request;
+    std::unordered_map<std::string, Refusal> refusals;  // by shape
+    std::vector<uint32_t> reserved;                     // by rule
+    std::string first_reserved;                         // for reasons
+    size_t explained = 0;
+    bool stops = false;
+  };
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
   absl::Status HandleSpec(const std::string& job_id, const events::v1::PartSpec& part);
@@ -131,13 +151,17 @@ class MatcherCore {
   events::v1::InventoryChanged Inventory(const std::string& node,
                                          events::v1::InventoryChanged changed) const;
 
-  events::v1::Outcome Try(const events::v1::Candidate& candidate,
-                          int64_t now_s,
-                          Refusals* refusals);
+  void Try(const events::v1::Candidate& candidate, Cycle* cycle, events::v1::Outcome* outcome);
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,
-             int64_t now_s,
+             Cycle* cycle,
              events::v1::Outcome* outcome);
+  // The cycle ends behind this one.
+  bool Stops(const Cycle& cycle,
+             const events::v1::Candidate& candidate,
+             const events::v1::Outcome& outcome) const;
+  bool MayReserve(const Cycle& cycle, const events::v1::Candidate& candidate) const;
+  std::string WhyNot(const graph::Jobspec& jobspec, bool never, Cycle* cycle) const;
 
   // Takes the node out and marks it gone; the keys that held it are added to `changed`.
   void RemoveNode(const std::string& name, events::v1::InventoryChanged* changed);

@@ -133,6 +133,31 @@ inline Envelope Cycle(uint64_t id,
   return message;
 }
 
+struct Tried {
+  std::string job;
+  int64_t duration_s = 0;  // 0: unlimited
+  bool may_reserve = true;
+};
+
+// Now is 100 + id, as in Cycle.
+inline Envelope Backfill(uint64_t id,
+                         const std::vector<Tried>& jobs,
+                         uint32_t most_reservations = 1) {
+  Envelope message;
+  auto* cycle = message.mutable_cycle_requested();
+  cycle->set_cycle_id(id);
+  cycle->set_now_s(static_cast<int64_t>(100 + id));
+  cycle->add_rules()->set_most_reservations(most_reservations);
+  for (const Tried& tried : jobs) {
+    auto* candidate = cycle->add_candidates();
+    candidate->set_job_id(tried.job);
+    candidate->set_attempt(1);
+    candidate->set_duration_s(tried.duration_s);
+    candidate->set_may_reserve(tried.may_reserve);
+  }
+  return message;
+}
+
 inline Envelope Release(const std::string& job,
                         const std::vector<uint32_t>& slots = {},
                         bool ended = false,

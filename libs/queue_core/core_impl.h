@@ -1,6 +1,6 @@
 // The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
-// commands.cc (commands and claims), cycles.cc (what is asked of the matcher), configuration.cc
-// (queues, pool, inventory), queue_core.cc (the fold and the rows).
+// commands.cc (commands and claims), cycles.cc (what is asked of the matcher), candidates.cc (of
+// whom), configuration.cc (queues, pool, inventory), queue_core.cc (the fold and the rows).
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "libs/queue_core/job_book.h"
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
+#include "libs/scheduling/fair_share.h"
 
 #include "absl/status/status.h"
 
@@ -125,15 +126,29 @@ class QueueCore::Impl {
   enum class Course { kUnwanted, kAllocated, kMoved, kRefused };
 
   void OnAnswered(const events::v1::CycleAnswered& answered);
-  Course JudgeOutcome(const events::v1::Outcome& outcome);
+  // `ahead`: of its answer, that were refused.
+  Course JudgeOutcome(const events::v1::Outcome& outcome, size_t ahead);
   void ReleaseUnwanted(const events::v1::Outcome& outcome);
-  void Allocate(Entry* entry, const events::v1::Outcome& outcome);
+  void Allocate(Entry* entry, const events::v1::Outcome& outcome, size_t ahead);
   void Refuse(Entry* entry, const char* reason, const events::v1::Outcome& outcome);
+  void Reserve(Entry* entry, const events::v1::Outcome& outcome);
   Course FindUnsatisfiable(Entry* entry, const events::v1::Outcome& outcome);
   void CloseCycle(uint32_t allocated, bool progressed, const std::vector<uint64_t>& refused);
+  // Why a job starts later than it was told, as far as the core knows.
+  std::string WhyLater(const Job& job, const events::v1::CycleAnswered& answered) const;
+  bool IsCycleDue(bool somebody_left);
   void BeginCycle();
   void AskCycle();
-  uint32_t DepthOf(const Queue& queue) const;
+
+  // --------------------------------------------------------------------------------- candidates.cc
+  scheduling::PassOptions PassNow() const;
+  // Whom a cycle would try first; null: nobody is in line and free to be tried. O(owners in line).
+  const Entry* FirstToTry();
+  // Who is tried in the next cycle, in which order and how; says who is held back by a limit.
+  void ChooseCandidates(events::v1::CycleRequested* cycle);
+  void SayHeldBack(const std::vector<scheduling::HeldJob>& held);
+  // Somebody may pass the head of the line.
+  bool Backfills() const;
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
   void MarkCandidates(bool marked);
 
@@ -165,6 +180,7 @@ class QueueCore::Impl {
 
   // The message being folded.
   Outputs* out_ = nullptr;
+  const events::v1::CycleAnswered* answered_ = nullptr;
   std::string traceparent_;
 };
 

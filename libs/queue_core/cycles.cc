@@ -7,15 +7,17 @@
 // - When the head of the line was refused and nothing that could help it was read since, nothing is
 //   asked. What the matcher said between request and answer does not count: it said it before it
 //   answered, so the answer knows.
+//   Where jobs may pass the head, whoever comes into line is reason enough.
+// - When limits hold everybody, nobody is asked for, and nobody looked at, until something changes.
 // - The window (libs/scheduling/candidate_window.h) keeps a cycle as large as the pool has use for.
 #include <algorithm>
 #include <utility>
 
 #include "libs/base/check.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
-#include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
 
@@ -27,6 +29,11 @@ namespace {
 
 // A refusal in other words (other numbers) is worth a fact this long after the last.
 constexpr int64_t kSentenceIntervalMs = 10'000;
+// A start that is so much later than it was told is.
+constexpr int64_t kMuchLaterMs = 60'000;
+// A reservation that comes due and is put off, as others run longer than planned, is looked at
+// again after this time.
+constexpr int64_t kOverdueIntervalMs = 10'000;
 
 }  // namespace
 
@@ -35,11 +42,12 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
     ++out_->stale;
     return;
   }
+  answered_ = &answered;
   uint32_t allocated = 0;
   bool progressed = false;
   std::vector<uint64_t> refused;  // by submission
   for (const Outcome& outcome : answered.outcomes()) {
-    const Course course = JudgeOutcome(outcome);
+    const Course course = JudgeOutcome(outcome, refused.size());
     if (course == Course::kAllocated) ++allocated;
     if (course == Course::kRefused) {
       refused.push_back(book_.Find(outcome.job_id())->job.submission);
@@ -48,9 +56,12 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
     }
   }
   CloseCycle(allocated, progressed, refused);
+  // It has looked who is first now.
+  book_.TakeLeft();
+  answered_ = nullptr;
 }
 
-QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome) {
+QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, size_t ahead) {
   Entry* entry = book_.Find(outcome.job_id());
   if (entry == nullptr || !entry->job.in_cycle || entry->job.attempt != outcome.attempt()) {
     if (outcome.kind() == Outcome::KIND_ALLOCATED) ReleaseUnwanted(outcome);
@@ -64,7 +75,7 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome) {
         model::Name(entry->job.state));
   switch (outcome.kind()) {
     case Outcome::KIND_ALLOCATED:
-      Allocate(entry, outcome);
+      Allocate(entry, outcome, ahead);
       return Course::kAllocated;
     case Outcome::KIND_UNSATISFIABLE:
       return FindUnsatisfiable(entry, outcome);
@@ -72,7 +83,7 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome) {
       End(entry, JobState::kRejected, reason::kInvalid, outcome.reason());
       return Course::kMoved;
     case Outcome::KIND_RESERVED:
-      Refuse(entry, reason::kReserved, outcome);
+      Reserve(entry, outcome);
       return Course::kRefused;
     default:
       Refuse(entry, reason::kBusy, outcome);
@@ -93,11 +104,12 @@ void QueueCore::Impl::ReleaseUnwanted(const Outcome& outcome) {
   ++out_->unwanted;
 }
 
-void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome) {
+void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahead) {
   Job& job = book_.Edit(entry);
   job.state = JobState::kAllocated;
-  job.reason.clear();
-  job.message.clear();
+  job.reason = ahead > 0 ? reason::kBackfilled : "";
+  job.message =
+      ahead > 0 ? fmt::format("starts before {} that stand ahead of it and wait", ahead) : "";
   job.placement_hash = outcome.placement_hash();
   job.not_before_ms = 0;
   job.unsatisfiable_since_ms = 0;
@@ -108,18 +120,56 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome) {
 }
 
 void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& outcome) {
-  const bool reserved = outcome.kind() == Outcome::KIND_RESERVED;
-  const int64_t start_ms = reserved ? state_.beginning_ms + outcome.at_s() * 1000 : 0;
   const Job& known = entry->job;
   if (known.unsatisfiable_since_ms != 0) book_.Edit(entry).unsatisfiable_since_ms = 0;
-  const bool other_words = known.message != outcome.reason() || known.start_ms != start_ms;
+  const bool other_words = known.message != outcome.reason() || known.start_ms != 0;
   const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
   if (known.reason == reason && !(other_words && due)) return;
   Job& job = book_.Edit(entry);
   job.reason = reason;
   job.message = outcome.reason();
+  job.start_ms = 0;
+  Say(entry);
+}
+
+// What was said is what is promised: an earlier start is said when the job has been silent for a
+// while, a later one at once if it is much later.
+void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
+  const int64_t start_ms = state_.beginning_ms + outcome.at_s() * 1000;
+  if (state_.due_ms == 0 || start_ms < state_.due_ms) state_.due_ms = start_ms;
+  const Job& known = entry->job;
+  const bool promised = known.reason == reason::kReserved && known.start_ms != 0;
+  const int64_t later_ms = promised ? start_ms - known.start_ms : 0;
+  const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
+  if (promised && !(due && later_ms != 0) && later_ms < kMuchLaterMs) return;
+  Job& job = book_.Edit(entry);
+  job.unsatisfiable_since_ms = 0;
+  job.message = outcome.reason();
+  if (later_ms > 0) {
+    job.message = fmt::format(
+        "starts {} s later than it was told: {}", later_ms / 1000, WhyLater(job, *answered_));
+  }
+  job.reason = reason::kReserved;
   job.start_ms = start_ms;
   Say(entry);
+}
+
+std::string QueueCore::Impl::WhyLater(const Job& job,
+                                      const events::v1::CycleAnswered& answered) const {
+  if (!state_.lost_node.empty()) return fmt::format("node {} was lost", state_.lost_node);
+  for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
+    if (candidate.job_id() == job.id) break;
+    const Entry* other = book_.Find(candidate.job_id());
+    if (other != nullptr && other->job.submission > job.submission) {
+      return fmt::format("job {} goes before it", other->job.workload->name());
+    }
+  }
+  if (answered.overran() > 0) {
+    const Entry* other = book_.Find(answered.overran_job());
+    return fmt::format("job {} has not ended in its time",
+                       other == nullptr ? answered.overran_job() : other->job.workload->name());
+  }
+  return "the plan was made anew";
 }
 
 QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const Outcome& outcome) {
@@ -156,8 +206,12 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
   cycles_answered_.push_back(cycle->cycle_id());
   state_.room_changed = false;
   state_.blocked_head = 0;
+  state_.lost_node.clear();
+  if (state_.due_ms != 0 && state_.due_ms <= state_.now_ms + 1000) {
+    state_.due_ms = state_.now_ms + kOverdueIntervalMs;
+  }
 
-  const Entry* head = book_.Head();
+  const Entry* head = FirstToTry();
   if (head != nullptr) {
     const uint64_t submission = head->job.submission;
     // An answer that says nothing about anybody does not help its first candidate either.
@@ -169,40 +223,37 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
     const scheduling::CycleResult result{.named = static_cast<uint32_t>(cycle->candidates_size()),
                                          .allocated = allocated,
                                          .blocked = !refused.empty()};
-    const Queue& queue = *book_.QueueOf(head->job.queue);
-    state_.window = scheduling::NextWindow(state_.window, DepthOf(queue), result);
+    const uint32_t depth = DepthOf(head->in_line_of->config.get());
+    state_.window = scheduling::NextWindow(state_.window, depth, result);
   }
 }
 
+bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
+  if (book_.Head() == nullptr) return false;
+  if (state_.room_changed || state_.blocked_head == 0) return true;
+  if (!state_.line_changed && !somebody_left) return false;
+  if (state_.line_changed && Backfills()) return true;
+  state_.line_changed = false;
+  const Entry* head = FirstToTry();
+  return head != nullptr && head->job.submission != state_.blocked_head;
+}
+
 void QueueCore::Impl::BeginCycle() {
-  if (state_.cycle != nullptr) return;
-  const Entry* head = book_.Head();
-  if (head == nullptr) return;
-  if (!state_.room_changed && head->job.submission == state_.blocked_head) return;
-
-  const Queue& first = *head->in_line_of;
-  const scheduling::Strategy& strategy = *scheduling::FindStrategy(first.config->strategy());
-  const uint32_t limit = scheduling::CandidateLimit(state_.window, DepthOf(first));
-  const uint32_t reservations = strategy.Reservations(first.config->reservation_depth());
-
+  const bool somebody_left = book_.TakeLeft();
+  if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
+  state_.line_changed = false;
   auto cycle = std::make_shared<CycleRequested>();
+  ChooseCandidates(cycle.get());
+  if (cycle->candidates().empty()) {
+    // Limits hold all that wait: until the line changes, somebody gives something back, or time
+    // lets go.
+    state_.blocked_head = kNobody;
+    state_.room_changed = false;
+    return;
+  }
+  state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
-  CycleRequested::Rule* rule = cycle->add_rules();
-  rule->set_stop_at_first_blocked(strategy.StopsAtFirstBlocked());
-  rule->set_most_reservations(reservations);
-  for (const auto& [order, queue] : book_.served()) {
-    uint32_t of_queue = 0;
-    for (const auto& [key, entry] : queue->line) {
-      if (of_queue++ == DepthOf(*queue)) break;
-      if (static_cast<uint32_t>(cycle->candidates_size()) == limit) break;
-      events::v1::Candidate* candidate = cycle->add_candidates();
-      candidate->set_job_id(entry->job.id);
-      candidate->set_attempt(entry->job.attempt);
-      candidate->set_may_reserve(reservations > 0);
-      candidate->set_duration_s((EffectiveDuration(entry->job) + 999) / 1000);
-    }
-  }
   state_.cycle = std::move(cycle);
   MarkCandidates(true);
   cycles_requested_.push_back({state_.last_cycle_id, state_.cycle->SerializeAsString()});
@@ -212,11 +263,6 @@ void QueueCore::Impl::BeginCycle() {
 void QueueCore::Impl::AskCycle() {
   state_.cycle_asked_ms = state_.now_ms;
   *ToPool()->mutable_cycle_requested() = *state_.cycle;
-}
-
-uint32_t QueueCore::Impl::DepthOf(const Queue& queue) const {
-  const uint32_t depth = queue.config == nullptr ? 0 : queue.config->queue_depth();
-  return depth == 0 ? scheduling::kDefaultDepth : depth;
 }
 
 void QueueCore::Impl::MarkCandidates(bool marked) {

@@ -188,5 +188,92 @@ TEST(CycleTest, ManyWaitingJobsCostNoMoreThanTheDepth) {
   EXPECT_EQ(std::count(lines[0].begin(), lines[0].end(), '/'), 16);
 }
 
+// ---- reservations: the story begins at 1,000 s of the clock, and is 0 s old then
+
+std::string Sentence(const Story& story) {
+  return fmt::format("{} at {} s", story.last().message(), story.last().start_ms() / 1000 - 1000);
+}
+
+class PromiseTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    story_.Tell(QueueMade("default", 0, 0, "easy"));
+    story_.Tell(Submitted("a"));
+    story_.Tell(Submitted("b"));
+  }
+  Story story_;
+};
+
+TEST_F(PromiseTest, IsSaidWithItsTime) {
+  EXPECT_THAT(story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}})),
+              ElementsAre("fact a v2 Pending Reserved", "cycle 2: a/1 b/1"));
+  EXPECT_EQ(Sentence(story_), "no cpu at 500 s");
+  EXPECT_THAT(story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}, {"b"}})),
+              ElementsAre("fact b v2 Allocated Backfilled"));
+}
+
+TEST_F(PromiseTest, WhoeverComesIntoLineIsTriedAlthoughTheHeadIsBlocked) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  EXPECT_THAT(
+      story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}, {"b", 1, kBusyKind}})),
+      ElementsAre("fact b v2 Pending Busy"));
+  EXPECT_THAT(story_.Tell(Submitted("c")),
+              ElementsAre("fact c v1 Pending Queued", "cycle 3: a/1 b/1 c/1"));
+}
+
+TEST_F(PromiseTest, ALaterStartIsSaidWithItsReason) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  // A second or two are not worth a fact.
+  EXPECT_THAT(story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 502}})), ElementsAre());
+  story_.Tell(Submitted("urgent", {.priority = 5}));
+  EXPECT_THAT(story_.Tell(Answered(3,
+                                   {{"urgent", 1, kReservedKind, "no cpu", 500},
+                                    {"a", 1, kReservedKind, "no cpu", 600}})),
+              ElementsAre("fact urgent v2 Pending Reserved", "fact a v3 Pending Reserved"));
+  EXPECT_EQ(Sentence(story_),
+            "starts 100 s later than it was told: job name-of-urgent goes before it at 600 s");
+
+  auto overran = Answered(4, {{"a", 1, kReservedKind, "no cpu", 700}});
+  overran.mutable_cycle_answered()->set_overran(1);
+  overran.mutable_cycle_answered()->set_overran_job("x");
+  story_.Tell(CancelCommand("urgent"));
+  EXPECT_THAT(story_.Tell(overran), ElementsAre("fact a v4 Pending Reserved"));
+  EXPECT_EQ(Sentence(story_),
+            "starts 100 s later than it was told: job x has not ended in its time at 700 s");
+}
+
+TEST_F(PromiseTest, ALostNodeIsAReason) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  auto up = Inventory(true, true);
+  up.mutable_inventory_changed()->set_nodes_up(2);
+  story_.Tell(up);
+  auto gone = NodeGone("n1", "nobody", 1);
+  gone.mutable_inventory_changed()->set_nodes_up(1);
+  story_.Tell(gone);
+  story_.Tell(Answered(3, {{"a", 1, kReservedKind, "no cpu", 900}}));
+  EXPECT_EQ(Sentence(story_), "starts 400 s later than it was told: node n1 was lost at 900 s");
+}
+
+TEST_F(PromiseTest, PromisesArePlannedInTheirOrder) {
+  story_.Tell(QueueMade("default", 0, 0, "conservative"));
+  EXPECT_THAT(story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}})),
+              ElementsAre("fact a v2 Pending Reserved", "cycle 2: a/1 b/1"));
+  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "", 500}, {"b", 1, kReservedKind, "", 300}}));
+  EXPECT_THAT(story_.Tell(Submitted("c")),
+              ElementsAre("fact c v1 Pending Queued", "cycle 3: b/1 a/1 c/1"));
+}
+
+TEST_F(PromiseTest, ComesDue) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  EXPECT_EQ(story_.core().NextDeadline(), Millis(1'500'000));
+  story_.Wait(500'000);
+  EXPECT_THAT(story_.Tell(Tick()), ElementsAre("cycle 3: a/1 b/1"));
+  // Put off by a second: looked at again, but not every second.
+  story_.Tell(Answered(3, {{"a", 1, kReservedKind, "no cpu", 501}}));
+  EXPECT_EQ(story_.core().NextDeadline(), Millis(1'510'000));
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue_core

@@ -120,7 +120,8 @@ void JobBook::PlaceHeld(Entry* entry) {
   if (entry->holder == holder && (holder == nullptr || entry->held == job.amounts)) return;
   if (entry->holder != nullptr) {
     tree_.GiveBack(entry->holder, *entry->held, now_ms_);
-    ++line_changes_;
+    // A move lets others go; of an end the matcher tells, when there is room.
+    if (holder != nullptr) entered_ = true;
   }
   entry->holder = holder;
   entry->held = holder == nullptr ? nullptr : job.amounts;
@@ -155,7 +156,6 @@ void JobBook::PlaceInLine(Entry* entry, Queue* line) {
   const bool same =
       line == nullptr || (entry->line_key == key && entry->line_amounts == job.amounts);
   if (entry->in_line_of == line && same) return;
-  ++line_changes_;
   if (entry->in_line_of != nullptr) LeaveLine(entry);
   entry->in_line_of = line;
   entry->line_key = key;
@@ -164,10 +164,12 @@ void JobBook::PlaceInLine(Entry* entry, Queue* line) {
   entry->line_amounts = job.amounts;
   entry->amounts = entry->line_amounts.get();
   line->line.Insert(key, entry);
+  entered_ = true;
   tree_.Wait(entry->line_owner, key, entry);
 }
 
 void JobBook::LeaveLine(Entry* entry) {
+  left_ = true;
   entry->in_line_of->line.Erase(entry->line_key);
   tree_.NoLongerWait(entry->line_owner, entry->line_key);
   entry->in_line_of = nullptr;
@@ -194,7 +196,6 @@ void JobBook::Unplace(Entry* entry) {
   entry->expiry_ms = 0;
   entry->holder = nullptr;
   entry->held = nullptr;
-  ++line_changes_;
 }
 
 void JobBook::List(Entry* entry) {
@@ -277,7 +278,7 @@ void JobBook::SetConfig(Queue* queue, std::shared_ptr<const QueueConfigured> con
   std::optional<scheduling::QueueSpec> spec;
   if (queue->config != nullptr) spec = SpecOf(*queue->config);
   tree_.Configure(queue->name, std::move(spec), now_ms_);
-  ++line_changes_;
+  entered_ = true;
   // Its jobs may have other ranks now.
   std::vector<Entry*> waiting;
   for (const auto& [key, entry] : queue->line) waiting.push_back(entry);

@@ -105,6 +105,11 @@ class JobBook {
   const std::map<scheduling::QueueOrder, Queue*>& served() const { return served_; }
   // First in line of all; null: nobody is in line.
   Entry* Head() const;
+  // Somebody has come into line, or to another place in it, or by another's move or a queue's
+  // configuration may be free to be tried, since this was asked last.
+  bool TakeEntered() { return std::exchange(entered_, false); }
+  // Somebody has left the line.
+  bool TakeLeft() { return std::exchange(left_, false); }
 
   // Jobs of the queue in that state, in order of submission. O(all jobs): for rare occasions.
   std::vector<Entry*> JobsOf(const std::string& queue, model::JobState state);
@@ -126,9 +131,6 @@ class JobBook {
   std::shared_ptr<const scheduling::Resources> Shared(scheduling::Resources amounts) {
     return amounts_(std::move(amounts));
   }
-  // Rises whenever somebody enters or leaves a line, or gives back what counts against limits.
-  uint64_t line_changes() const { return line_changes_; }
-
   // ---------------------------------------------------------------------------------- the batch
   void Commit();
   void Rollback(int64_t now_ms);
@@ -187,10 +189,11 @@ class JobBook {
   scheduling::DurationPredictor predictor_;
   Interner<std::string> users_;
   Interner<scheduling::Resources> amounts_;
-  uint64_t line_changes_ = 0;
   std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;
+  bool entered_ = false;
+  bool left_ = false;
 
   uint64_t batch_ = 1;
   uint64_t changed_rows_ = 0;

@@ -289,7 +289,8 @@ TEST(JobStoryTest, WhatCannotBeIsPoisonAndChangesNothing) {
   events::v1::Envelope queue = QueueMade("q");
   queue.mutable_queue_configured()->set_strategy("lifo");
   story.Tell(queue);
-  EXPECT_EQ(story.error(), "queue q: strategy \"lifo\" does not exist; allowed: fcfs");
+  EXPECT_EQ(story.error(),
+            "queue q: strategy \"lifo\" does not exist; allowed: fcfs, easy, conservative, hybrid");
   events::v1::Envelope stranger = Tick();
   stranger.set_pool("other");
   EXPECT_THAT(story.Tell(stranger), ElementsAre("poison"));

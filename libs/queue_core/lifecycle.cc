@@ -128,6 +128,7 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
     job.unsatisfiable_since_ms = 0;
     job.not_before_ms = 0;
   }
+  state_.line_changed = true;
   // Whatever changed, the last refusal may not hold for it any more.
   if (state_.blocked_head == job.submission) state_.blocked_head = 0;
   if (was_submitted || !queue_exists || resized || hold_changed) {

@@ -167,6 +167,161 @@ TEST(MoveTest, BetweenQueuesInEveryState) {
   }
 }
 
+events::v1::Envelope QueueWith(const std::function<void(events::v1::QueueConfigured*)>& change,
+                               const std::string& name = "default") {
+  events::v1::Envelope message = QueueMade(name);
+  change(message.mutable_queue_configured());
+  return message;
+}
+
+TEST(LimitTest, HoldsAUserUntilOneEnds) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) { queue->mutable_user_limits()->set_running_jobs(1); }));
+  story.Tell(Submitted("a1"));
+  story.Tell(Submitted("a2"));
+  story.Tell(Submitted("b1", {.user = "bob"}));
+  // One of ann's is named, the other might be one too many.
+  EXPECT_THAT(story.Tell(Answered(1, {{"a1"}})),
+              ElementsAre("fact a1 v2 Allocated", "fact a2 v2 Pending Limit", "cycle 2: b1/1"));
+  story.Tell(Answered(2, {{"b1"}}));
+  EXPECT_EQ(story.core().Find("a2")->message, "user ann runs 1 of at most 1 jobs in queue default");
+  EXPECT_THAT(story.Tell(Tick()), IsEmpty());
+  // Behind the one that is held nobody is told so.
+  EXPECT_THAT(story.Tell(Submitted("a3")), ElementsAre("fact a3 v1 Pending Queued"));
+  EXPECT_THAT(story.Tell(Ended("a1")), ElementsAre("fact a1 v3 Succeeded", "release a1/1 ended"));
+  EXPECT_THAT(story.Tell(Released("a1", 1, false)), ElementsAre("cycle 3: a2/1"));
+}
+
+TEST(LimitTest, AnswersThatRefuseLetOthersOfTheUserBeTried) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    queue->set_strategy("easy");
+    queue->mutable_namespace_limits()->set_running_jobs(2);
+  }));
+  story.Tell(Submitted("a"));
+  story.Tell(Submitted("b"));
+  story.Tell(Submitted("c"));
+  EXPECT_THAT(story.Tell(Answered(1, {{"a", 1, kBusyKind, "no cpu"}})),
+              ElementsAre("fact a v2 Pending Busy", "cycle 2: a/1 b/1"));
+}
+
+TEST(LimitTest, MoreThanALimitEverAllows) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    auto* amount = queue->mutable_limits()->add_amounts();
+    amount->set_resource("nvidia.com/gpu");
+    amount->set_amount(2);
+  }));
+  EXPECT_THAT(story.Tell(Submitted("large", {.gpus = 3})),
+              ElementsAre("fact large v1 Pending Queued", "fact large v2 Pending Limit"));
+  EXPECT_EQ(
+      story.last().message(),
+      "it asks for gpu 3, and queue default may hold at most 2: make it smaller, or raise the "
+      "limit");
+  // It holds up nobody.
+  EXPECT_THAT(story.Tell(Submitted("small", {.gpus = 2})),
+              ElementsAre("fact small v1 Pending Queued", "cycle 1: small/1"));
+  story.Tell(Answered(1, {{"small"}}));
+  // A live change lets it go.
+  EXPECT_THAT(story.Tell(QueueMade("default")), ElementsAre("cycle 2: large/1"));
+}
+
+TEST(LimitTest, GpuHoursLetGoByTimeAlone) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    queue->set_half_life_ms(3'600'000);
+    queue->mutable_user_limits()->set_gpu_seconds(3600);
+  }));
+  story.Bring("a", JobState::kRunning, {.gpus = 4});
+  story.Wait(1'800'000);
+  story.Tell(Ended("a"));
+  EXPECT_THAT(story.Tell(Released("a", 1, false)), IsEmpty());
+  EXPECT_THAT(story.Tell(Submitted("b", {.gpus = 1})),
+              ElementsAre("fact b v1 Pending Queued", "fact b v2 Pending Limit"));
+  EXPECT_THAT(story.last().message(), HasSubstr("user ann has used 1.6"));
+  const auto due = story.core().NextDeadline();
+  ASSERT_TRUE(due.has_value());
+  story.Wait((*due - story.now()).count());
+  EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 2: b/1"));
+}
+
+TEST(FairShareTest, UsersTakeTurns) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    queue->set_order("fair-share");
+    queue->set_half_life_ms(3'600'000);
+  }));
+  story.Bring("a0", JobState::kRunning);
+  story.Tell(Held("a0", false));
+  for (const char* id : {"a1", "a2", "a3"}) story.Tell(Submitted(id, {.hold = true}));
+  for (const char* id : {"b1", "b2"}) story.Tell(Submitted(id, {.hold = true, .user = "bob"}));
+  for (const char* id : {"a1", "a2", "a3", "b1"}) story.Tell(HoldCommand(id, false));
+  EXPECT_THAT(story.Tell(Answered(2, {{"a1", 1, kBusyKind, "full"}})),
+              ElementsAre("fact a1 v3 Pending Busy", "cycle 3: b1/1 a1/1 a2/1 a3/1"));
+  EXPECT_EQ(story.core().Position("a2"), 2U);
+  EXPECT_EQ(story.core().Position("b1"), 1U);
+}
+
+TEST(AgingTest, WaitingRaisesAPriority) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) { queue->set_aging_ms(1000); }));
+  story.Tell(Submitted("old"));
+  story.Wait(5000);
+  story.Tell(Submitted("urgent", {.priority = 4}));
+  EXPECT_EQ(story.core().Position("old"), 1U);
+  story.Tell(Submitted("more", {.priority = 6}));
+  EXPECT_EQ(story.core().Position("more"), 1U);
+  // Without ageing, live: priorities alone.
+  story.Tell(QueueMade("default"));
+  EXPECT_EQ(story.core().Position("old"), 3U);
+}
+
+TEST(TreeTest, QueuesBelowQueues) {
+  Story story;
+  story.Tell(QueueMade("dept"));
+  story.Tell(QueueWith([](auto* queue) { queue->set_parent("dept"); }, "left"));
+  story.Tell(QueueWith([](auto* queue) { queue->set_parent("dept"); }, "right"));
+  // Queues that are each other's parents are roots, and nothing hangs.
+  story.Tell(QueueWith([](auto* queue) { queue->set_parent("right"); }, "dept"));
+  story.Tell(Submitted("l", {.queue = "left"}));
+  EXPECT_THAT(story.Tell(Answered(1, {{"l"}})), ElementsAre("fact l v2 Allocated"));
+}
+
+TEST(PredictionTest, PlansWithTheLastTwoAndNeverMoreThanAsked) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    queue->set_predict_durations(true);
+    queue->set_default_duration_ms(60'000);
+  }));
+  const auto run = [&](const std::string& id, int64_t ms) {
+    story.Tell(Submitted(id));
+    story.Tell(Answered(story.core().cycle_in_flight(), {{id}}));
+    story.Tell(Bound(id));
+    auto started = Started(id);
+    started.mutable_job_started()->set_started_ms(story.now().count());
+    story.Tell(started);
+    story.Wait(ms);
+    story.Tell(Ended(id));
+    story.Tell(Released(id, 1, false));
+  };
+  const auto planned_s = [&](const std::string& id) {
+    story.Tell(Submitted(id));
+    events::v1::CycleRequested cycle;
+    EXPECT_TRUE(cycle.ParseFromString(story.changes().cycles_requested.at(0).requested));
+    const int64_t planned = cycle.candidates(0).duration_s();
+    story.Tell(Answered(cycle.cycle_id(), {{id}}));
+    story.Tell(Ended(id, kJobFailed));
+    story.Tell(Released(id, 1, false));
+    return planned;
+  };
+  run("a", 10'000);
+  EXPECT_EQ(planned_s("one"), 60);
+  run("b", 20'000);
+  EXPECT_EQ(planned_s("two"), 15);
+  run("c", 300'000);
+  EXPECT_EQ(planned_s("three"), 60);
+}
+
 TEST(ConfigurationTest, BadQueuesAreNamed) {
   const auto message_of = [](const std::function<void(events::v1::QueueConfigured*)>& spoil) {
     Story story;

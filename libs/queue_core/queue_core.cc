@@ -88,6 +88,7 @@ absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Output
   AdvanceTo(now.count());
   Fold(message);
   SettleDependents();
+  if (book_.TakeEntered()) state_.line_changed = true;
   BeginCycle();
   out_ = nullptr;
   return absl::OkStatus();
@@ -245,10 +246,21 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
     AskCycle();
   }
+  if (state_.due_ms != 0 && state_.now_ms >= state_.due_ms) {
+    state_.due_ms = 0;
+    state_.room_changed = true;
+  }
+  if (state_.limits_due_ms != 0 && state_.now_ms >= state_.limits_due_ms) {
+    state_.limits_due_ms = 0;
+    state_.room_changed = true;
+  }
 }
 
 std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   std::optional<int64_t> next = book_.NextAlarm();
+  for (const int64_t due : {state_.due_ms, state_.limits_due_ms}) {
+    if (due != 0) next = std::min(next.value_or(due), due);
+  }
   if (state_.cycle != nullptr) {
     const int64_t deadline = state_.cycle_asked_ms + config().answer_deadline_ms();
     next = next.has_value() ? std::min(*next, deadline) : deadline;
@@ -271,6 +283,8 @@ void QueueCore::Impl::Rollback() {
     state_ = std::move(*before_);
   }
   book_.Rollback(state_.now_ms);
+  book_.TakeEntered();
+  book_.TakeLeft();
   MarkCandidates(true);
   Commit();
 }
@@ -364,7 +378,9 @@ const events::v1::QueueConfigured* QueueCore::FindQueue(const std::string& name)
 size_t QueueCore::Position(std::string_view job_id) const {
   const Entry* entry = impl_->book().Find(job_id);
   if (entry == nullptr || entry->in_line_of == nullptr) return 0;
-  return entry->in_line_of->line.Position(entry->line_key);
+  const bool takes_turns = entry->line_owner->queue->spec.order == scheduling::JobOrder::kFairShare;
+  return takes_turns ? entry->line_owner->line.Position(entry->line_key)
+                     : entry->in_line_of->line.Position(entry->line_key);
 }
 
 std::map<std::pair<std::string, JobState>, size_t> QueueCore::Counts() const {

@@ -53,6 +53,12 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_room_changed(state_.room_changed);
   row.set_blocked_head(state_.blocked_head);
   row.set_window(state_.window);
+  row.set_line_changed(state_.line_changed);
+  row.set_due_ms(state_.due_ms);
+  row.set_nodes_up(state_.nodes_up);
+  row.set_lost_node(state_.lost_node);
+  if (state_.capacity != nullptr) *row.mutable_capacity() = ToAmounts(*state_.capacity);
+  row.set_limits_due_ms(state_.limits_due_ms);
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -88,6 +94,14 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   state_.room_changed = row.room_changed();
   state_.blocked_head = row.blocked_head();
   state_.window = row.window();
+  state_.line_changed = row.line_changed();
+  state_.due_ms = row.due_ms();
+  state_.nodes_up = row.nodes_up();
+  state_.lost_node = row.lost_node();
+  if (!row.capacity().empty()) {
+    state_.capacity = std::make_shared<const scheduling::Resources>(ToResources(row.capacity()));
+  }
+  state_.limits_due_ms = row.limits_due_ms();
   book_.Clear(state_.now_ms);
   for (const events::v1::AllocationKey& key : row.ended()) {
     book_.AddEnded(key.job_id(), key.attempt());
@@ -158,6 +172,8 @@ absl::Status QueueCore::Impl::Restore(const Rows& rows) {
   }
   RETURN_IF_ERROR(RestorePool(rows));
   RETURN_IF_ERROR(RestoreJobs(rows));
+  book_.TakeEntered();
+  book_.TakeLeft();
   MarkCandidates(true);
   Commit();
   return absl::OkStatus();

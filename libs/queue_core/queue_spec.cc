@@ -4,6 +4,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/queue_core/job.h"
+#include "libs/scheduling/candidate_window.h"
 #include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
@@ -72,6 +73,11 @@ absl::Status CheckQueue(const QueueConfigured& configured) {
   return CheckLimits(configured, "user_limits", configured.user_limits());
 }
 
+uint32_t DepthOf(const QueueConfigured* configured) {
+  const uint32_t depth = configured == nullptr ? 0 : configured->queue_depth();
+  return depth == 0 ? scheduling::kDefaultDepth : depth;
+}
+
 scheduling::QueueSpec SpecOf(const QueueConfigured& configured) {
   scheduling::QueueSpec spec;
   spec.parent = configured.parent();
@@ -85,6 +91,7 @@ scheduling::QueueSpec SpecOf(const QueueConfigured& configured) {
   spec.limits[static_cast<size_t>(scheduling::Level::kUser)] = LimitsOf(configured.user_limits());
   spec.half_life_ms = configured.half_life_ms();
   spec.aging_ms = configured.aging_ms();
+  spec.depth = DepthOf(&configured);
   return spec;
 }
 

@@ -16,6 +16,8 @@ inline constexpr char kRetry[] = "Retry";    // waits before its next attempt
 inline constexpr char kNotYet[] = "NotYet";  // its begin is to come
 inline constexpr char kDependency[] = "Dependency";  // others have to end first
 inline constexpr char kLimit[] = "Limit";            // a limit of its queue holds it back
+// Allocated
+inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand ahead of it
 // Stopping (and Failed, where it is not tried again)
 inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";

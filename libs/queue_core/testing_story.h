@@ -180,10 +180,11 @@ inline events::v1::Envelope MoveCommand(const std::string& id, const std::string
 
 inline events::v1::Envelope QueueMade(const std::string& name,
                                       uint32_t depth = 0,
-                                      int priority = 0) {
+                                      int priority = 0,
+                                      const std::string& strategy = "fcfs") {
   events::v1::Envelope message = ForPool();
   message.mutable_queue_configured()->set_queue(name);
-  message.mutable_queue_configured()->set_strategy("fcfs");
+  message.mutable_queue_configured()->set_strategy(strategy);
   message.mutable_queue_configured()->set_queue_depth(depth);
   message.mutable_queue_configured()->set_priority(priority);
   return message;
@@ -216,11 +217,13 @@ struct Said {
   uint32_t attempt = 1;
   events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_ALLOCATED;
   std::string reason = "";
+  int64_t at_s = 0;
 };
 inline constexpr auto kAllocatedKind = events::v1::Outcome::KIND_ALLOCATED;
 inline constexpr auto kBusyKind = events::v1::Outcome::KIND_BUSY;
 inline constexpr auto kUnsatisfiableKind = events::v1::Outcome::KIND_UNSATISFIABLE;
 inline constexpr auto kInvalidKind = events::v1::Outcome::KIND_INVALID;
+inline constexpr auto kReservedKind = events::v1::Outcome::KIND_RESERVED;
 
 inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& outcomes) {
   events::v1::Envelope message = ForPool();
@@ -231,6 +234,7 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
     outcome->set_attempt(said.attempt);
     outcome->set_kind(said.kind);
     outcome->set_reason(said.reason);
+    outcome->set_at_s(said.at_s);
     if (said.kind == kAllocatedKind) outcome->set_placement_hash(77);
   }
   return message;

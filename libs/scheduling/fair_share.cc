@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include "libs/base/check.h"
@@ -108,7 +109,7 @@ class Pass::Impl {
 
   WaitingJob* Next() { return NextOf(&roots_); }
 
-  const QueueNode* queue() const { return queue_; }
+  void Close(const std::string& queue) { closed_.insert(queue); }
   const std::vector<HeldJob>& held() const { return held_; }
   std::optional<int64_t> due_ms() const { return due_ms_; }
 
@@ -128,6 +129,7 @@ class Pass::Impl {
     QueueNode* queue = nullptr;
     bool satisfied = false;      // has what is guaranteed to it, or nothing is
     double share = 0;            // ÷ weight
+    uint32_t named = 0;          // of its own
     std::vector<Node> children;  // a heap
     // Of its own jobs, either of these, by the queue's order. Heaps.
     std::vector<Line> lines;
@@ -225,8 +227,7 @@ class Pass::Impl {
       std::pop_heap(nodes->begin(), nodes->end(), LaterNode);
       Node& node = nodes->back();
       WaitingJob* job = NextOf(&node.children);
-      if (job == nullptr) job = NextOfUsers(&node.users);
-      if (job == nullptr) job = NextOfLines(&node.lines);
+      if (job == nullptr) job = NextOfOwn(&node);
       if (job == nullptr) {
         nodes->pop_back();
         continue;
@@ -236,6 +237,15 @@ class Pass::Impl {
       return job;
     }
     return nullptr;
+  }
+
+  WaitingJob* NextOfOwn(Node* node) {
+    const uint32_t depth = node->queue->spec.depth;
+    if ((depth != 0 && node->named == depth) || closed_.contains(node->queue->name)) return nullptr;
+    WaitingJob* job = NextOfUsers(&node->users);
+    if (job == nullptr) job = NextOfLines(&node->lines);
+    if (job != nullptr) ++node->named;
+    return job;
   }
 
   WaitingJob* NextOfUsers(std::vector<User>* users) {
@@ -297,7 +307,6 @@ class Pass::Impl {
   }
 
   void Name(const Owner& owner, const WaitingJob& job) {
-    queue_ = owner.queue;
     for (const Owner::Rung& rung : owner.rungs) {
       for (size_t level = 0; level < 3; ++level) {
         Account::Scratch& scratch = Fresh(*rung.queue, *rung.accounts[level]);
@@ -316,7 +325,7 @@ class Pass::Impl {
   const Capacity capacity_;
   const uint64_t pass_;
   std::vector<Node> roots_;
-  const QueueNode* queue_ = nullptr;
+  std::set<std::string> closed_;
   std::vector<HeldJob> held_;
   std::optional<int64_t> due_ms_;
 };
@@ -327,8 +336,8 @@ Pass::~Pass() = default;
 WaitingJob* Pass::Next() {
   return impl_->Next();
 }
-const QueueNode* Pass::queue() const {
-  return impl_->queue();
+void Pass::Close(const std::string& queue) {
+  impl_->Close(queue);
 }
 const std::vector<HeldJob>& Pass::held() const {
   return impl_->held();

@@ -74,8 +74,8 @@ class Pass {
 
   // The next to be tried; null: nobody else stands in line and is free to be tried.
   WaitingJob* Next();
-  // Its queue: of the last one given.
-  const QueueNode* queue() const;
+  // No more of this queue's own jobs.
+  void Close(const std::string& queue);
 
   // Those that were met up to now: heads of lines, and jobs that could never start.
   const std::vector<HeldJob>& held() const;

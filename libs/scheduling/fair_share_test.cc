@@ -168,6 +168,23 @@ TEST(PassTest, SharesOfATree) {
           "alone1", "left1", "alone2", "right1", "alone3", "left2", "alone4", "right2", "own"));
 }
 
+TEST(PassTest, NoMoreThanItsDepthOfAQueueAndNoneOfAClosedOne) {
+  World world;
+  QueueSpec two;
+  two.depth = 2;
+  world.Queue("two", two);
+  world.Queue("any", QueueSpec());
+  for (int i = 1; i <= 3; ++i) world.Submit(fmt::format("two{}", i), "two", "ann", Of(1000));
+  for (int i = 1; i <= 3; ++i) world.Submit(fmt::format("any{}", i), "any", "ann", Of(1000));
+  EXPECT_THAT(world.Order(), ElementsAre("any1", "two1", "any2", "two2", "any3"));
+  Pass pass(&world.tree, world.options);
+  EXPECT_EQ(static_cast<Job*>(pass.Next())->name, "any1");
+  pass.Close("any");
+  EXPECT_EQ(static_cast<Job*>(pass.Next())->name, "two1");
+  EXPECT_EQ(static_cast<Job*>(pass.Next())->name, "two2");
+  EXPECT_EQ(pass.Next(), nullptr);
+}
+
 TEST(PassTest, ALimitHoldsUpItsLineOnly) {
   World world;
   QueueSpec spec;

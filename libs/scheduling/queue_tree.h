@@ -51,6 +51,7 @@ struct QueueSpec {
   Limits limits[3];  // by Level
   int64_t half_life_ms = 0;
   int64_t aging_ms = 0;
+  uint32_t depth = 0;  // of its own jobs a pass names so many; 0: all
 
   friend bool operator==(const QueueSpec&, const QueueSpec&) = default;
 };

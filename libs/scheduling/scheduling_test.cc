@@ -7,6 +7,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "libs/scheduling/candidate_window.h"
+#include "libs/scheduling/plan_order.h"
 #include "libs/scheduling/queue_order.h"
 #include "libs/scheduling/strategy.h"
 #include "libs/scheduling/waiting_list.h"
@@ -61,14 +62,43 @@ TEST(QueueOrderTest, PriorityThenWeightThenName) {
   EXPECT_THAT(names, testing::ElementsAre("urgent", "heavy", "a", "b"));
 }
 
-TEST(StrategyTest, FcfsStopsAndReservesNothing) {
-  const Strategy* fcfs = FindStrategy("fcfs");
-  ASSERT_NE(fcfs, nullptr);
-  EXPECT_TRUE(fcfs->StopsAtFirstBlocked());
-  EXPECT_EQ(fcfs->Reservations(100), 0U);
-  EXPECT_EQ(FindStrategy(""), fcfs);
+TEST(StrategyTest, WhatEachOneDoes) {
+  struct Case {
+    std::string_view name;
+    bool stops;
+    uint32_t without_depth;
+    uint32_t with_depth_100;
+  };
+  constexpr uint32_t kAll = UINT32_MAX;
+  for (const Case& c : {Case{"fcfs", true, 0, 0},
+                        Case{"easy", false, 1, 1},
+                        Case{"conservative", false, kAll, 100},
+                        Case{"hybrid", false, kDefaultReservationDepth, 100}}) {
+    const Strategy* strategy = FindStrategy(c.name);
+    ASSERT_NE(strategy, nullptr) << c.name;
+    EXPECT_EQ(strategy->stops_at_first_blocked, c.stops) << c.name;
+    EXPECT_EQ(strategy->Reservations(0), c.without_depth) << c.name;
+    EXPECT_EQ(strategy->Reservations(100), c.with_depth_100) << c.name;
+  }
+  EXPECT_EQ(FindStrategy(""), FindStrategy("fcfs"));
   EXPECT_EQ(FindStrategy("lifo"), nullptr);
-  EXPECT_EQ(StrategyNames(), "fcfs");
+  EXPECT_EQ(StrategyNames(), "fcfs, easy, conservative, hybrid");
+}
+
+TEST(PlanOrderTest, PromisesFirstByTimeUpToWhoeverHasNone) {
+  struct Case {
+    std::vector<int> line;  // when each is promised; 0: not
+    std::vector<int> order;
+  };
+  for (const Case& c : {Case{{}, {}},
+                        Case{{0, 0}, {0, 0}},
+                        Case{{30, 10, 20}, {10, 20, 30}},
+                        Case{{30, 10, 0, 20, 5}, {10, 30, 0, 20, 5}},
+                        Case{{0, 30, 10}, {0, 30, 10}}}) {
+    std::vector<int> jobs = c.line;
+    OrderByPromises(jobs.begin(), jobs.end(), [](int promised) { return promised; });
+    EXPECT_EQ(jobs, c.order);
+  }
 }
 
 TEST(CandidateWindowTest, OpensWhileAllFitsAndClosesWhenBlocked) {

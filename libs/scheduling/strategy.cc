@@ -1,24 +1,39 @@
 #include "libs/scheduling/strategy.h"
 
+#include <algorithm>
+#include <array>
+#include <limits>
+
 namespace fluxqueue::scheduling {
 namespace {
 
-class Fcfs final : public Strategy {
- public:
-  std::string_view name() const override { return "fcfs"; }
-  bool StopsAtFirstBlocked() const override { return true; }
-  uint32_t Reservations(uint32_t) const override { return 0; }
-};
+constexpr uint32_t kAll = std::numeric_limits<uint32_t>::max();
+
+constexpr std::array<Strategy, 4> kStrategies = {{
+    {.name = "fcfs", .stops_at_first_blocked = true},
+    {.name = "easy", .most_reservations = 1},
+    {.name = "conservative", .most_reservations = kAll, .takes_depth = true},
+    {.name = "hybrid", .most_reservations = kDefaultReservationDepth, .takes_depth = true},
+}};
 
 }  // namespace
 
 const Strategy* FindStrategy(std::string_view name) {
-  static const Fcfs fcfs;
-  return name.empty() || name == fcfs.name() ? &fcfs : nullptr;
+  if (name.empty()) return kStrategies.data();
+  const auto* found =
+      std::find_if(kStrategies.begin(), kStrategies.end(), [name](const Strategy& strategy) {
+        return strategy.name == name;
+      });
+  return found == kStrategies.end() ? nullptr : found;
 }
 
 std::string StrategyNames() {
-  return std::string(FindStrategy("")->name());
+  std::string names;
+  for (const Strategy& strategy : kStrategies) {
+    if (!names.empty()) names += ", ";
+    names += strategy.name;
+  }
+  return names;
 }
 
 }  // namespace fluxqueue::scheduling

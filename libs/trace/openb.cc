@@ -137,6 +137,7 @@ absl::StatusOr<TraceJob> ReadPod(Record record) {
                     record.Integer(kGpuPart, kPodNames[kGpuPart], 0, kWholeGpu));
   if (!record.Empty(kGpuSpec)) job.gpu_models = Models(record.Text(kGpuSpec, kPodNames[kGpuSpec]));
   RETURN_IF_ERROR(record.status());
+  job.line = record.line();
   return job;
 }
 

@@ -29,14 +29,27 @@ TEST(OpenbPodsTest, ReadsRequestsAndTimes) {
                                     {"pods.csv"});
   ASSERT_TRUE(trace.ok()) << trace.status();
   const std::vector<TraceJob> expected = {
-      {"b", 0, 7.5, 1, {{"cpu", 500}, {"fluxqueue.io/gpu-milli", 460}}, {"T4", "P100"}},
-      {"c", 5, 1, 1, {{"cpu", 1000}, {"memory", kMiB}}, {}},
+      {"b",
+       0,
+       7.5,
+       1,
+       {{"cpu", 500}, {"fluxqueue.io/gpu-milli", 460}},
+       {"T4", "P100"},
+       -1,
+       "",
+       "",
+       3},
+      {"c", 5, 1, 1, {{"cpu", 1000}, {"memory", kMiB}}, {}, -1, "", "", 4},
       {"a",
        10,
        30,
        1,
        {{"cpu", 12000}, {"memory", 16384 * kMiB}, {"fluxqueue.io/gpu-milli", 2000}},
-       {}}};
+       {},
+       -1,
+       "",
+       "",
+       2}};
   EXPECT_EQ(trace->jobs, expected);
 }
 
@@ -58,7 +71,7 @@ TEST(OpenbPodsTest, ColumnsInAnyOrder) {
       "name\r\n1,3,0,,0,0,2,4,x\r\n",
       {"pods.csv"});
   ASSERT_TRUE(trace.ok()) << trace.status();
-  const TraceJob expected = {"x", 0, 2, 1, {{"cpu", 4}, {"memory", 2 * kMiB}}, {}};
+  const TraceJob expected = {"x", 0, 2, 1, {{"cpu", 4}, {"memory", 2 * kMiB}}, {}, -1, "", "", 2};
   EXPECT_THAT(trace->jobs, ElementsAre(expected));
 }
 

@@ -32,6 +32,7 @@ class Record {
       : file_(file), line_(line), fields_(std::move(fields)) {}
 
   size_t size() const { return fields_.size(); }
+  size_t line() const { return line_; }
 
   // `name` is what people know the field by. A wrong one gives 0 or "", and status() is its error.
   std::string Text(size_t field, std::string_view name);

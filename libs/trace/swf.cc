@@ -15,11 +15,27 @@ namespace {
 using internal::Record;
 
 constexpr size_t kFields = 18;
-enum Field : size_t { kJob = 0, kSubmit = 1, kRunTime = 3, kUsed = 4, kAsked = 7 };
+enum Field : size_t {
+  kJob = 0,
+  kSubmit = 1,
+  kRunTime = 3,
+  kUsed = 4,
+  kAsked = 7,
+  kTimeAsked = 8,
+  kUser = 11,
+  kQueue = 14
+};
 
 constexpr int64_t kUnknown = -1;
 constexpr int64_t kMaxProcessors = 1'000'000;
 constexpr int64_t kMillicores = 1000;
+
+// A number that names something; unknown is the empty text.
+std::string Name(Record* record, Field field, std::string_view name) {
+  const int64_t number =
+      record->Integer(field, name, kUnknown, std::numeric_limits<int64_t>::max());
+  return number == kUnknown ? std::string() : fmt::format("{}", number);
+}
 
 struct SwfJob {
   TraceJob job;
@@ -44,7 +60,11 @@ absl::StatusOr<SwfJob> ReadJob(Record record) {
   if (read.job.slots <= 0) {
     read.job.slots = record.Integer(kAsked, "8 (processors asked)", kUnknown, kMaxProcessors);
   }
+  read.job.requested_s = record.Seconds(kTimeAsked, "9 (time asked)", kUnknown);
+  read.job.user = Name(&record, kUser, "12 (user)");
+  read.job.queue = Name(&record, kQueue, "15 (queue)");
   if (!record.status().ok()) return record.status();
+  read.job.line = record.line();
   read.job.requests = {{"cpu", kMillicores}};
   read.runs = read.job.run_s >= 0;
   read.has_processors = read.job.slots > 0;

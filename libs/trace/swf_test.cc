@@ -22,8 +22,9 @@ TEST(SwfTest, ReadsJobsBySubmitTimeFromTheFirst) {
   const auto trace =
       ParseSwf("; Version: 2.2\n\n" + Line("  7  120 -1 30 4") + Line("8 100 5 2.5 1"), {"a.swf"});
   ASSERT_TRUE(trace.ok()) << trace.status();
-  const std::vector<TraceJob> expected = {{"swf-8", 0, 2.5, 1, {{"cpu", 1000}}, {}},
-                                          {"swf-7", 20, 30, 4, {{"cpu", 1000}}, {}}};
+  const std::vector<TraceJob> expected = {
+      {"swf-8", 0, 2.5, 1, {{"cpu", 1000}}, {}, -1, "1", "", 4},
+      {"swf-7", 20, 30, 4, {{"cpu", 1000}}, {}, -1, "1", "", 3}};
   EXPECT_EQ(trace->jobs, expected);
 }
 
@@ -32,6 +33,15 @@ TEST(SwfTest, ProcessorsAskedWhereThoseUsedAreUnknown) {
   ASSERT_TRUE(trace.ok()) << trace.status();
   ASSERT_EQ(trace->jobs.size(), 1);
   EXPECT_EQ(trace->jobs[0].slots, 16);
+}
+
+TEST(SwfTest, WhatWasAskedAndByWhom) {
+  const auto trace = ParseSwf("1 0 -1 5 2 -1 -1 2 3600 -1 1 17 3 -1 4 -1 -1 -1\n", {"a.swf"});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  ASSERT_EQ(trace->jobs.size(), 1);
+  EXPECT_EQ(trace->jobs[0].requested_s, 3600);
+  EXPECT_EQ(trace->jobs[0].user, "17");
+  EXPECT_EQ(trace->jobs[0].queue, "4");
 }
 
 TEST(SwfTest, JobsWithoutRunTimeOrProcessorsAreCounted) {
@@ -76,6 +86,8 @@ TEST(SwfTest, Errors) {
       {Line("1 0 -1 -2 1"), "field 4 (run time) is \"-2\": allowed is seconds, a number from -1"},
       {Line("1 0 -1 3 1.5"), "field 5 (processors used) is \"1.5\""},
       {Line("1 0 -1 3 -1", "99999999"), "field 8 (processors asked) is \"99999999\""},
+      {"1 0 -1 5 2 -1 -1 2 x -1 1 1 1 -1 -1 -1 -1 -1\n", "field 9 (time asked) is \"x\""},
+      {"1 0 -1 5 2 -1 -1 2 -1 -1 1 -2 1 -1 -1 -1 -1 -1\n", "field 12 (user) is \"-2\""},
       {Line("1 0 -1 3 1") + Line("1 0 -1 3 1"), "a.swf:2: swf-1 is here for the second time"},
   };
   for (const Case& c : cases) {

@@ -24,6 +24,10 @@ struct TraceJob {
   int64_t slots = 1;                    // placed together, at least 1
   Amounts requests;                     // of each slot
   std::vector<std::string> gpu_models;  // one of these; empty: any node will do
+  double requested_s = -1;              // how long it was said to run at most; -1: not said
+  std::string user = {};                // as the trace numbers or names them; empty: unknown
+  std::string queue = {};
+  size_t line = 0;  // of the file, for messages; 0: not read from one
 
   friend bool operator==(const TraceJob&, const TraceJob&) = default;
 };

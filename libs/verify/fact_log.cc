@@ -34,10 +34,19 @@ void FactLog::Fold(const LogRecord& record) {
     return;
   }
   partition.filter.Commit();
+  if (taken_) taken_({record.partition, record.offset, record.append_time, {}, message});
+  Keep(record, partition.cut, std::move(message));
+}
+
+void FactLog::Fold(const EventLine& line) {
+  Keep({line.partition, line.offset, line.time}, /*cut=*/false, line.message);
+}
+
+void FactLog::Keep(const LogRecord& record, bool cut, Envelope message) {
   ++facts_;
   const events::v1::JobFact& fact = message.job_fact();
   Trail& trail = trails_[fact.job_id()];
-  const bool any_first = trail.first == 0 && partition.cut;
+  const bool any_first = trail.first == 0 && cut;
   if (!any_first && fact.version() != trail.last + 1) {
     trail.faults.push_back(fmt::format("version {} follows {} (partition {} offset {})",
                                        fact.version(),

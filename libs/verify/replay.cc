@@ -110,6 +110,25 @@ absl::Status Replayer::Fold(const LogRecord& record) {
   if (message.event_case() == Envelope::EVENT_NOT_SET || message.pool().empty()) {
     return absl::OkStatus();
   }
+  if (taken_) taken_({partition_, record.offset, now_, BuriedBy(record.offset), message});
+  return FoldTaken(record, message);
+}
+
+absl::Status Replayer::Fold(const EventLine& line) {
+  ++records_;
+  now_ = std::max(now_, line.time);
+  return FoldTaken({line.partition, line.offset, line.time}, line.message);
+}
+
+std::vector<std::string> Replayer::BuriedBy(int64_t offset) const {
+  std::vector<std::string> services;
+  for (const auto& [service, buried] : buried_) {
+    if (buried == offset) services.push_back(service);
+  }
+  return services;
+}
+
+absl::Status Replayer::FoldTaken(const LogRecord& record, const Envelope& message) {
   Pool& pool = At(message.pool());
   ++pool.result.records;
   if (IsQueueDecision(message)) CompareDecision(pool, pool.by_queue, record, message);
@@ -136,7 +155,10 @@ absl::Status Replayer::RunQueue(Pool& pool, const LogRecord& record, const Envel
     std::string kind = TypeOf(out);
     pool.by_queue.push_back({std::move(kind), Bare(std::move(out))});
   }
-  for (const Envelope& fact : said.jobs) CompareFact(pool, fact);
+  for (const Envelope& fact : said.jobs) {
+    if (decided_) decided_(fact.job_fact(), now_);
+    CompareFact(pool, fact);
+  }
   return absl::OkStatus();
 }
 

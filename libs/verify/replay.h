@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,6 +38,7 @@
 #include "libs/delivery/stream_filter.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/queue_core/queue_core.h"
+#include "libs/verify/event_line.h"
 
 #include "absl/status/status.h"
 
@@ -71,6 +73,11 @@ class FactLog {
   // `cut`: the partition's beginning is no longer kept, so a job may begin there at any version.
   void BeginPartition(int partition, bool cut);
   void Fold(const LogRecord& record);
+  // Of a fact that was taken once and kept: none of its like is a duplicate. REQUIRES: it is a
+  // fact.
+  void Fold(const EventLine& line);
+  // Called with each fact that is taken.
+  void OnTaken(std::function<void(const EventLine&)> taken) { taken_ = std::move(taken); }
 
   const std::map<std::string, Trail>& trails() const { return trails_; }
   uint64_t facts() const { return facts_; }
@@ -93,6 +100,9 @@ class FactLog {
     std::deque<Recorded> facts{};
   };
 
+  void Keep(const LogRecord& record, bool cut, events::v1::Envelope message);
+
+  std::function<void(const EventLine&)> taken_;
   std::map<int, Partition> partitions_;
   std::map<std::string, Trail> trails_;
   std::map<std::string, Job> jobs_;
@@ -144,6 +154,15 @@ class Replayer {
 
   // In the order of the log. Anything but OK: a core is broken (Internal, DataLoss).
   absl::Status Fold(const LogRecord& record);
+  // The same with a record that was taken once and kept. Who has buried it stands in `buried`.
+  absl::Status Fold(const EventLine& line);
+
+  // Called with each record that is taken, before it is folded, and with each fact when the queue's
+  // core decides it.
+  void OnTaken(std::function<void(const EventLine&)> taken) { taken_ = std::move(taken); }
+  void OnFact(std::function<void(const events::v1::JobFact&, Millis)> decided) {
+    decided_ = std::move(decided);
+  }
   // After the last record: one entry for each pool of the partition, by name.
   std::vector<PoolReplay> Finish();
 
@@ -159,6 +178,8 @@ class Replayer {
     std::string bytes{};
   };
 
+  absl::Status FoldTaken(const LogRecord& record, const events::v1::Envelope& message);
+  std::vector<std::string> BuriedBy(int64_t offset) const;
   Pool& At(const std::string& name);
   absl::Status RunQueue(Pool& pool, const LogRecord& record, const events::v1::Envelope& message);
   absl::Status RunMatcher(Pool& pool, const LogRecord& record, const events::v1::Envelope& message);
@@ -173,6 +194,8 @@ class Replayer {
   FactLog& facts_;
   const Buried buried_;
   const graph::MakeEngine make_engine_;
+  std::function<void(const EventLine&)> taken_;
+  std::function<void(const events::v1::JobFact&, Millis)> decided_;
   delivery::StreamFilter filter_{{}, false};
   Millis now_{0};
   std::map<std::string, std::unique_ptr<Pool>> pools_;

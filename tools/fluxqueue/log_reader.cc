@@ -48,7 +48,7 @@ absl::Status NotWhole(int partition, std::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut) const {
+absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut, const Taken& taken) const {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(bootstrap_));
   ASSIGN_OR_RETURN(const int partitions, admin->PartitionCount(names_.jobs));
   if (partitions == 0) {
@@ -58,6 +58,7 @@ absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut) const {
                       bootstrap_);
   }
   verify::FactLog facts;
+  facts.OnTaken(taken);
   *cut = false;
   for (int partition = 0; partition < partitions; ++partition) {
     ASSIGN_OR_RETURN(const kafka::Watermarks marks, admin->QueryWatermarks(names_.jobs, partition));
@@ -101,9 +102,11 @@ LogReader::LogReader(std::string bootstrap, const std::string& library)
 }
 
 absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
-                                                                  verify::FactLog& facts) const {
+                                                                  verify::FactLog& facts,
+                                                                  const Taken& taken) const {
   ASSIGN_OR_RETURN(verify::Replayer::Buried buried, ReadBuried(partition));
   verify::Replayer replayer(partition, facts, std::move(buried), make_engine_);
+  replayer.OnTaken(taken);
   ASSIGN_OR_RETURN(const kafka::Watermarks marks,
                    kafka::ReadPartition(bootstrap_,
                                         names_.pool,
@@ -142,7 +145,8 @@ absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& conne
 absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
                                                             const LogReader& reader,
                                                             const std::map<std::string, int>& pools,
-                                                            verify::FactLog& facts) {
+                                                            verify::FactLog& facts,
+                                                            const LogReader::Taken& taken) {
   std::set<int> partitions;
   for (const auto& [pool, partition] : pools) partitions.insert(partition);
   RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) -> absl::Status {
@@ -157,7 +161,8 @@ absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection
   }));
   std::vector<verify::PoolReplay> results;
   for (const int partition : partitions) {
-    ASSIGN_OR_RETURN(std::vector<verify::PoolReplay> replayed, reader.Replay(partition, facts));
+    ASSIGN_OR_RETURN(std::vector<verify::PoolReplay> replayed,
+                     reader.Replay(partition, facts, taken));
     for (verify::PoolReplay& pool : replayed) {
       if (pools.contains(pool.pool)) results.push_back(std::move(pool));
     }

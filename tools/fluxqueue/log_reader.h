@@ -1,6 +1,7 @@
 // The logs as they stand in Kafka now, for verify and replay. Reads only, outside of any group.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,13 +22,17 @@ class LogReader {
   // `library`: Fluxion's, for pools with that engine; empty: there is none.
   LogReader(std::string bootstrap, const std::string& library);
 
+  // Called with each record that is read and taken.
+  using Taken = std::function<void(const verify::EventLine&)>;
+
   // The jobs topic. `cut`: its beginning is no longer kept.
-  absl::StatusOr<verify::FactLog> ReadFacts(bool* cut) const;
+  absl::StatusOr<verify::FactLog> ReadFacts(bool* cut, const Taken& taken = nullptr) const;
 
   // A partition of the pool topic through the cores. FailedPrecondition when the log does not begin
   // at its beginning (any more). `facts` has to be read before.
   absl::StatusOr<std::vector<verify::PoolReplay>> Replay(int partition,
-                                                         verify::FactLog& facts) const;
+                                                         verify::FactLog& facts,
+                                                         const Taken& taken = nullptr) const;
 
  private:
   absl::StatusOr<verify::Replayer::Buried> ReadBuried(int partition) const;
@@ -44,10 +49,12 @@ absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& conne
 
 // Replays the pools' partitions. FailedPrecondition when queue or matcher have not read a log from
 // its beginning.
-absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(postgres::Connection& connection,
-                                                            const LogReader& reader,
-                                                            const std::map<std::string, int>& pools,
-                                                            verify::FactLog& facts);
+absl::StatusOr<std::vector<verify::PoolReplay>> ReplayPools(
+    postgres::Connection& connection,
+    const LogReader& reader,
+    const std::map<std::string, int>& pools,
+    verify::FactLog& facts,
+    const LogReader::Taken& taken = nullptr);
 
 // The topic's part of a snapshot.
 void AddTopic(const verify::FactLog& facts, bool cut, verify::Snapshot* snapshot);

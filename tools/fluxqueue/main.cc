@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   cli::RegisterReplay(app, context);
   cli::RegisterLoad(app, context);
   cli::RegisterMatch(app, context);
+  cli::RegisterSimulate(app, context);
   cli::RegisterConformance(app, context);
   try {
     app.parse(argc, argv);

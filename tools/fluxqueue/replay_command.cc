@@ -1,3 +1,5 @@
+#include <fstream>
+#include <map>
 #include <memory>
 
 #include <fmt/format.h>
@@ -20,7 +22,36 @@ using verify::Tally;
 struct Options {
   std::string pool;
   std::string library;
+  std::string dump;
   bool verbose = false;
+};
+
+// Writes what stands in the logs of some pools as lines.
+class Dump {
+ public:
+  Dump(const std::string& path, const std::map<std::string, int>& pools)
+      : path_(path), pools_(pools) {
+    if (!path_.empty()) file_.open(path_, std::ios::binary | std::ios::trunc);
+  }
+
+  // Empty: there is nothing to write to.
+  LogReader::Taken Taken() {
+    if (path_.empty()) return nullptr;
+    return [this](const verify::EventLine& line) {
+      if (pools_.contains(line.message.pool())) file_ << verify::FormatEventLine(line);
+    };
+  }
+  absl::Status Close() {
+    if (path_.empty()) return absl::OkStatus();
+    file_.close();
+    if (!file_) return InvalidArgument("{}: cannot be written", path_);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  const std::map<std::string, int>& pools_;
+  std::ofstream file_;
 };
 
 json ToJson(const Tally& tally) {
@@ -81,9 +112,11 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   const LogReader reader(config.bootstrap, options.library);
   ASSIGN_OR_RETURN(const auto partitions, ReadPools(connection, options.pool));
   bool cut = false;
-  ASSIGN_OR_RETURN(verify::FactLog facts, reader.ReadFacts(&cut));
+  Dump dump(options.dump, partitions);
+  ASSIGN_OR_RETURN(verify::FactLog facts, reader.ReadFacts(&cut, dump.Taken()));
   ASSIGN_OR_RETURN(const std::vector<PoolReplay> pools,
-                   ReplayPools(connection, reader, partitions, facts));
+                   ReplayPools(connection, reader, partitions, facts, dump.Taken()));
+  RETURN_IF_ERROR(dump.Close());
   const Tally sum = Sum(pools);
   if (context.json()) {
     json result = ToJson(sum);
@@ -111,6 +144,11 @@ void RegisterReplay(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
   AddLibraryOption(sub, &options->library);
+  sub->add_option("--dump",
+                  options->dump,
+                  "Write the logs to it, a line of JSON for each record: what `simulate --format "
+                  "events` reads, one pool at a time")
+      ->type_name("FILE");
   sub->add_flag("-v,--verbose", options->verbose, "Count by kind of decision");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };

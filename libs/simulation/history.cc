@@ -1,0 +1,286 @@
+#include "libs/simulation/history.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/jobspec.h"
+#include "libs/kubernetes/node.h"
+
+namespace fluxqueue::simulation {
+namespace {
+
+using events::v1::Envelope;
+using verify::EventLine;
+
+// Of which job a message from outside of the cores speaks; empty: of none.
+std::string JobOf(const Envelope& message) {
+  switch (message.event_case()) {
+    case Envelope::kJobSubmitted:
+      return message.job_submitted().job_id();
+    case Envelope::kJobUpdated:
+      return message.job_updated().job_id();
+    case Envelope::kJobWithdrawn:
+      return message.job_withdrawn().job_id();
+    case Envelope::kCommandAccepted: {
+      const events::v1::CommandAccepted& command = message.command_accepted();
+      if (command.has_submit_claim()) return command.submit_claim().job_id();
+      if (command.has_cancel_job()) return command.cancel_job().job_id();
+      if (command.has_set_priority()) return command.set_priority().job_id();
+      if (command.has_hold_job()) return command.hold_job().job_id();
+      return command.release_job().job_id();
+    }
+    default:
+      return "";
+  }
+}
+
+// What a what-if takes from the log.
+bool FromOutside(const Envelope& message) {
+  switch (message.event_case()) {
+    case Envelope::kJobSubmitted:
+    case Envelope::kJobUpdated:
+    case Envelope::kJobWithdrawn:
+    case Envelope::kCommandAccepted:
+    case Envelope::kQueueConfigured:
+    case Envelope::kPoolConfigured:
+    case Envelope::kNodeUpserted:
+    case Envelope::kNodeGone:
+    case Envelope::kInventorySynced:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A job as the log tells of it.
+struct Seen {
+  trace::TraceJob job{};
+  std::optional<Millis> submitted{};
+  std::optional<Millis> held_since{};  // at the latest
+  std::optional<Millis> ended{};
+};
+
+class Collector {
+ public:
+  void Read(const EventLine& line) {
+    const Envelope& message = line.message;
+    last_ = std::max(last_, line.time);
+    switch (message.event_case()) {
+      case Envelope::kJobSubmitted:
+        return Submit(message.job_submitted().job_id(), message.job_submitted().spec(), line.time);
+      case Envelope::kJobUpdated:
+        if (message.job_updated().has_spec()) {
+          Specify(message.job_updated().spec(), &seen_[message.job_updated().job_id()].job);
+        }
+        return;
+      case Envelope::kCommandAccepted:
+        if (message.command_accepted().has_submit_claim()) {
+          const auto& claim = message.command_accepted().submit_claim();
+          Submit(claim.job_id(), claim.spec(), line.time);
+        }
+        return;
+      case Envelope::kCycleAnswered:
+        for (const events::v1::Outcome& outcome : message.cycle_answered().outcomes()) {
+          if (outcome.kind() == events::v1::Outcome::KIND_ALLOCATED) {
+            seen_[outcome.job_id()].held_since = line.time;
+          }
+        }
+        return;
+      case Envelope::kJobStarted:
+        seen_[message.job_started().job_id()].held_since = line.time;
+        return;
+      case Envelope::kJobEnded:
+        seen_[message.job_ended().job_id()].ended = line.time;
+        return;
+      case Envelope::kNodeUpserted:
+        nodes_[message.node_upserted().node().name()] = message.node_upserted().node();
+        return;
+      default:
+        return;
+    }
+  }
+
+  void Fill(History* history) {
+    for (const auto& [name, node] : nodes_) {
+      history->machine.nodes.push_back(node);
+      history->machine.offers.push_back({name, kubernetes::ToAmounts(node.allocatable()), ""});
+    }
+    for (const std::string& id : order_) {
+      Seen& seen = seen_[id];
+      if (!seen.held_since || seen.job.slots == 0) {
+        ++history->workload.without_run_time;
+        continue;
+      }
+      const Millis first = *seen_[order_.front()].submitted;
+      const Millis run = std::max(Millis(1), seen.ended.value_or(last_) - *seen.held_since);
+      seen.job.name = id;
+      seen.job.submit_s = Seconds(*seen.submitted - first);
+      seen.job.run_s = Seconds(run);
+      history->jobs.emplace(id, history->workload.jobs.size());
+      history->run_times.push_back(seen.ended ? std::optional(run) : std::nullopt);
+      history->workload.jobs.push_back(std::move(seen.job));
+    }
+  }
+
+ private:
+  static double Seconds(Millis time) { return static_cast<double>(time.count()) / 1000; }
+
+  void Submit(const std::string& id, const events::v1::PartSpec& spec, Millis now) {
+    Seen& seen = seen_[id];
+    if (seen.submitted) return;
+    seen.submitted = now;
+    Specify(spec, &seen.job);
+    order_.push_back(id);
+  }
+
+  // A jobspec that is bad asks for no slots.
+  static void Specify(const events::v1::PartSpec& spec, trace::TraceJob* job) {
+    const absl::StatusOr<graph::Jobspec> jobspec = graph::ParseJobspec(spec.jobspec());
+    job->requests.clear();
+    job->slots = jobspec.ok() ? jobspec->slots : 0;
+    if (!jobspec.ok()) return;
+    const bool equal = jobspec->groups.size() == 1;
+    for (const graph::SlotGroup& group : jobspec->groups) {
+      for (const graph::Amount& amount : group.request) {
+        job->requests[amount.resource] += amount.amount * (equal ? 1 : group.slots);
+      }
+    }
+    if (!equal) job->slots = 1;  // slots that differ count as one that is as large
+  }
+
+  std::map<std::string, Seen> seen_;
+  std::vector<std::string> order_;  // of submission
+  std::map<std::string, events::v1::Node> nodes_;
+  Millis last_{0};
+};
+
+class LogScript final : public Script {
+ public:
+  LogScript(const History& history, const Override& change) : history_(history), change_(change) {
+    std::set<std::string> over;
+    for (size_t i = 0; i < history.log.size(); ++i) {
+      const Envelope& message = history.log[i].message;
+      if (message.has_job_ended()) over.insert(message.job_ended().job_id());
+      if (!FromOutside(message) || !history.log[i].buried.empty()) continue;
+      const std::string job = JobOf(message);
+      if (job.empty() || (history.jobs.contains(job) && !over.contains(job))) kept_.push_back(i);
+    }
+  }
+
+  std::optional<Millis> NextTime() const override {
+    if (next_ == kept_.size()) return std::nullopt;
+    return history_.log[kept_[next_]].time;
+  }
+
+  Envelope Take() override {
+    Envelope message = history_.log[kept_[next_++]].message;
+    if (message.has_queue_configured()) {
+      events::v1::QueueConfigured* queue = message.mutable_queue_configured();
+      if (change_.strategy) queue->set_strategy(*change_.strategy);
+      if (change_.queue_depth) queue->set_queue_depth(*change_.queue_depth);
+      if (change_.reservation_depth) queue->set_reservation_depth(*change_.reservation_depth);
+    }
+    if (message.has_pool_configured() && change_.policy) {
+      message.mutable_pool_configured()->set_policy(*change_.policy);
+    }
+    return message;
+  }
+
+  std::optional<Millis> RunTimeOf(size_t job) const override { return history_.run_times[job]; }
+
+ private:
+  const History& history_;
+  const Override change_;
+  std::vector<size_t> kept_;  // of the log
+  size_t next_ = 0;
+};
+
+std::vector<std::string> Ids(const Workload& workload) {
+  std::vector<std::string> ids;
+  for (const trace::TraceJob& job : workload.jobs) ids.push_back(job.name);
+  return ids;
+}
+
+}  // namespace
+
+absl::StatusOr<History> ReadHistory(std::string_view text, std::string_view file) {
+  History history;
+  Collector collector;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.empty()) continue;
+    absl::StatusOr<EventLine> event = verify::ParseEventLine(line);
+    if (!event.ok()) return Annotate(event.status(), fmt::format("{}:{}", file, number));
+    const std::string& pool = event->message.pool();
+    if (history.pool.empty()) history.pool = pool;
+    if (pool != history.pool) {
+      return InvalidArgument(
+          "{}:{}: a record of pool {} after those of pool {}; simulated is one pool: take "
+          "`fluxqueue "
+          "replay --pool {} --dump FILE`",
+          file,
+          number,
+          pool,
+          history.pool,
+          history.pool);
+    }
+    if (event->message.has_job_fact()) {
+      history.facts.push_back(*std::move(event));
+    } else {
+      collector.Read(*event);
+      history.log.push_back(*std::move(event));
+    }
+  }
+  collector.Fill(&history);
+  if (history.workload.jobs.empty()) {
+    return InvalidArgument("{}: no job in it has run", file);
+  }
+  return history;
+}
+
+absl::StatusOr<Recorded> ReplayHistory(const History& history) {
+  verify::FactLog facts;
+  for (const EventLine& fact : history.facts) facts.Fold(fact);
+  verify::Replayer::Buried buried;
+  for (const EventLine& line : history.log) {
+    for (const std::string& service : line.buried) buried.emplace(service, line.offset);
+  }
+  verify::Replayer replayer(history.log.front().partition, facts, std::move(buried));
+  Witness witness(Ids(history.workload));
+  replayer.OnFact([&](const events::v1::JobFact& fact, Millis now) {
+    if (const auto job = witness.Find(fact.job_id())) witness.Hear(*job, fact, now);
+  });
+  for (const EventLine& line : history.log) RETURN_IF_ERROR(replayer.Fold(line));
+  Recorded recorded;
+  recorded.replay = replayer.Finish().front();
+  recorded.result.name = "as recorded";
+  recorded.result.setting = {.strategy = "as recorded", .policy = "as recorded"};
+  recorded.result.outcomes = witness.Take();
+  recorded.result.summary = Summarise(history.workload, history.machine, recorded.result.outcomes);
+  return recorded;
+}
+
+std::string Override::Name() const {
+  return fmt::format(
+      "{}, {}", strategy.value_or("strategy as recorded"), policy.value_or("policy as recorded"));
+}
+
+absl::StatusOr<Result> WhatIf(const History& history,
+                              const Override& change,
+                              const Simulator::Progress& progress) {
+  Result result{.name = change.Name()};
+  result.setting.strategy = change.strategy.value_or("as recorded");
+  result.setting.policy = change.policy.value_or("as recorded");
+  std::vector<std::string> nodes;
+  for (const events::v1::Node& node : history.machine.nodes) nodes.push_back(node.name());
+  LogScript script(history, change);
+  Simulator simulator(history.pool, Ids(history.workload), nodes, script);
+  ASSIGN_OR_RETURN(result.outcomes, simulator.Run(progress));
+  result.summary = Summarise(history.workload, history.machine, result.outcomes);
+  return result;
+}
+
+}  // namespace fluxqueue::simulation

@@ -1,0 +1,46 @@
+#include "libs/simulation/setting.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/match_policy.h"
+#include "libs/scheduling/strategy.h"
+
+namespace fluxqueue::simulation {
+
+std::string_view Name(Estimates estimates) {
+  switch (estimates) {
+    case Estimates::kExact:
+      return "exact";
+    case Estimates::kRequested:
+      return "requested";
+    case Estimates::kDouble:
+      return "x2";
+  }
+  return "";
+}
+
+absl::StatusOr<Estimates> ParseEstimates(std::string_view name) {
+  for (const Estimates known : {Estimates::kExact, Estimates::kRequested, Estimates::kDouble}) {
+    if (name == Name(known)) return known;
+  }
+  if (name == "predicted") {
+    return InvalidArgument(
+        "estimates \"predicted\": the queue does not predict durations in this version; take "
+        "exact, requested or x2");
+  }
+  return InvalidArgument("estimates \"{}\" do not exist; allowed: exact, requested, x2", name);
+}
+
+std::string Setting::Name() const {
+  return fmt::format("{}, {}, {}", strategy, policy, simulation::Name(estimates));
+}
+
+absl::Status CheckSetting(const Setting& setting) {
+  if (scheduling::FindStrategy(setting.strategy) == nullptr) {
+    return InvalidArgument("strategy \"{}\" does not exist; allowed: {}",
+                           setting.strategy,
+                           scheduling::StrategyNames());
+  }
+  return graph::MatchPolicy::Parse(setting.policy).status();
+}
+
+}  // namespace fluxqueue::simulation

@@ -1,0 +1,43 @@
+// One way to run a workload: what a row of the report compares. Plain values; pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::simulation {
+
+// How long the queue is told that a job will run.
+enum class Estimates {
+  kExact,      // what it did run
+  kRequested,  // what its user asked for; exact where the trace does not say
+  kDouble,     // twice what it did run
+};
+
+struct Setting {
+  std::string strategy = "fcfs";
+  std::string policy = "first";
+  Estimates estimates = Estimates::kExact;
+  // Submit times are multiplied by it: below 1 the load is higher.
+  double arrival_scale = 1;
+  uint32_t queue_depth = 0;  // candidates of a cycle; 0: as of a queue that does not say
+  uint32_t reservation_depth = 0;
+
+  // "easy, first, exact": what the table and the plots call it. Without what all settings share it
+  // would be shorter and mean less.
+  std::string Name() const;
+};
+
+std::string_view Name(Estimates estimates);
+// "exact", "requested", "x2". InvalidArgument names those; "predicted" is known, and refused.
+absl::StatusOr<Estimates> ParseEstimates(std::string_view name);
+
+// InvalidArgument: there is no such strategy or policy. Names what there is.
+absl::Status CheckSetting(const Setting& setting);
+
+}  // namespace fluxqueue::simulation
