@@ -30,6 +30,13 @@ std::optional<int> ZoneMinutes(std::string_view zone) {
   return (zone[0] == '-' ? -1 : 1) * (hours * 60 + minutes);
 }
 
+simdjson::dom::parser& Parser() {
+  static thread_local simdjson::dom::parser parser;
+  return parser;
+}
+
+}  // namespace
+
 // 2026-01-31T12:00:00Z, also with a fraction or an offset.
 std::optional<int64_t> ParseTime(std::string_view text) {
   namespace chrono = std::chrono;
@@ -62,13 +69,6 @@ std::optional<int64_t> ParseTime(std::string_view text) {
   const int64_t days = chrono::sys_days(date).time_since_epoch().count();
   return (((days * 24 + hour) * 60 + minute - *zone) * 60 + second) * 1000 + millis;
 }
-
-simdjson::dom::parser& Parser() {
-  static thread_local simdjson::dom::parser parser;
-  return parser;
-}
-
-}  // namespace
 
 Document::Document(std::string_view kind, std::string_view json) : kind_(kind) {
   const auto error = Parser().parse(json.data(), json.size()).get(root_);
@@ -191,28 +191,30 @@ StringMap Field::StringMembers() const {
   return members;
 }
 
+std::optional<int64_t> Field::OptionalQuantity(std::string_view resource) const {
+  if (!present_) return std::nullopt;
+  std::string text;
+  if (value_.is_string()) {
+    text = String();
+  } else if (value_.is_number()) {
+    text = simdjson::minify(value_);
+  } else {
+    Fail("must be a quantity");
+    return std::nullopt;
+  }
+  const absl::StatusOr<int64_t> amount = ParseQuantity(resource, text);
+  if (amount.ok()) return *amount;
+  Fail(FromAbsl(amount.status().message()));
+  return std::nullopt;
+}
+
 Amounts Field::Quantities() const {
   Amounts amounts;
   simdjson::dom::object object;
   if (!Read(&object, "must be an object")) return amounts;
   for (const auto [resource, value] : object) {
-    const Field field = Child(value, resource, 0);
-    if (!field.present()) continue;
-    std::string text;
-    if (value.is_string()) {
-      text = field.String();
-    } else if (value.is_number()) {
-      text = simdjson::minify(value);
-    } else {
-      field.Fail("must be a quantity");
-      continue;
-    }
-    const absl::StatusOr<int64_t> amount = ParseQuantity(resource, text);
-    if (amount.ok()) {
-      amounts.emplace(std::string(resource), *amount);
-    } else {
-      field.Fail(FromAbsl(amount.status().message()));
-    }
+    const std::optional<int64_t> amount = Child(value, resource, 0).OptionalQuantity(resource);
+    if (amount) amounts.emplace(std::string(resource), *amount);
   }
   return amounts;
 }

@@ -21,6 +21,9 @@ namespace fluxqueue::kubernetes::internal {
 
 class Document;
 
+// Milliseconds of an RFC 3339 time, also with a fraction or an offset.
+std::optional<int64_t> ParseTime(std::string_view text);
+
 class Field {
  public:
   Field operator[](std::string_view key) const;
@@ -37,6 +40,8 @@ class Field {
   std::vector<std::string> Strings() const;
   StringMap StringMembers() const;
   Amounts Quantities() const;
+  // A quantity of the resource, or a number.
+  std::optional<int64_t> OptionalQuantity(std::string_view resource) const;
 
   // each(Field) for the elements of an array.
   template <typename F>

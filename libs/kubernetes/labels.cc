@@ -9,12 +9,20 @@
 #include <fmt/ranges.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_reader.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
 
-constexpr std::array kUserKeys = {
-    kQueueKey, kPriorityKey, kDurationKey, kTopologyKey, kHoldKey, kCancelKey, kManagedLabel};
+constexpr std::array kUserKeys = {kQueueKey,
+                                  kPriorityKey,
+                                  kDurationKey,
+                                  kTopologyKey,
+                                  kDependsOnKey,
+                                  kBeginKey,
+                                  kHoldKey,
+                                  kCancelKey,
+                                  kManagedLabel};
 constexpr std::array kOurKeys = {kPoolLabel,
                                  kHeldLabel,
                                  kGate,
@@ -22,14 +30,14 @@ constexpr std::array kOurKeys = {kPoolLabel,
                                  kAllocationAnnotation,
                                  kDevicesAnnotation,
                                  kSuspendedByAnnotation,
-                                 kFencedAnnotation};
+                                 kFencedAnnotation,
+                                 kUserAnnotation};
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
 constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",
                                                          "fluxqueue.io/exit"};
-constexpr std::array<std::string_view, 6> kLaterKeys = {"fluxqueue.io/group-name",
+constexpr std::array<std::string_view, 5> kLaterKeys = {"fluxqueue.io/group-name",
                                                         "fluxqueue.io/group-size",
                                                         "fluxqueue.io/group-timeout",
-                                                        "fluxqueue.io/depends-on",
                                                         "fluxqueue.io/jobspec",
                                                         "fluxqueue.io/exclusive"};
 
@@ -142,6 +150,8 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
   RETURN_IF_ERROR(Take(kPriorityKey, labels, annotations, ParsePriority, &keys.priority));
   RETURN_IF_ERROR(Take(kDurationKey, labels, annotations, ParseDuration, &keys.duration));
   RETURN_IF_ERROR(Take(kTopologyKey, labels, annotations, ParseTopology, &keys.topology));
+  RETURN_IF_ERROR(Take(kDependsOnKey, labels, annotations, ParseDependsOn, &keys.depends_on));
+  RETURN_IF_ERROR(Take(kBeginKey, labels, annotations, ParseBegin, &keys.begin));
   RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
   RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
   RETURN_IF_ERROR(Take(kManagedLabel, labels, {}, ParseBool, &managed));
@@ -157,6 +167,8 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
   if (!keys.priority) keys.priority = from_template->priority;
   if (!keys.duration) keys.duration = from_template->duration;
   if (!keys.topology) keys.topology = from_template->topology;
+  if (!keys.depends_on) keys.depends_on = from_template->depends_on;
+  if (!keys.begin) keys.begin = from_template->begin;
   keys.hold = keys.hold || from_template->hold;
   return keys;
 }
@@ -181,6 +193,52 @@ absl::StatusOr<Millis> ParseDuration(std::string_view text) {
   return InvalidArgument(
       "\"{}\" is not a duration: allowed are seconds (\"90\") or a sum of h, m, s and ms "
       "(\"1h30m\", \"90s\"), a century at most; \"0\" means unlimited",
+      text);
+}
+
+absl::StatusOr<std::vector<DependsOn>> ParseDependsOn(std::string_view text) {
+  const auto is_name = [](std::string_view name) {
+    return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    });
+  };
+  std::vector<DependsOn> list;
+  bool good = !text.empty();
+  for (std::string_view rest = text; good;) {
+    const size_t comma = rest.find(',');
+    std::string_view item = rest.substr(0, comma);
+    const size_t colon = item.find(':');
+    const auto condition = scheduling::FindCondition(item.substr(0, colon));
+    good = condition.has_value() && colon != item.npos;
+    while (good && !item.empty()) {
+      item.remove_prefix(std::min(item.find(':'), item.size() - 1) + 1);
+      const std::string_view job = item.substr(0, item.find(':'));
+      good = is_name(job) && list.size() < kMaxDependencies;
+      if (good) list.push_back({*condition, std::string(job)});
+      if (item.find(':') == item.npos) break;
+    }
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  if (good) return list;
+  return InvalidArgument(
+      "\"{}\": allowed are up to {} of CONDITION:JOB with commas between them, such as "
+      "\"afterok:prepare,afterany:collect\"; CONDITION is afterok, afterany or afternotok, JOB the "
+      "name of a workload of the same namespace, or its uid",
+      text,
+      kMaxDependencies);
+}
+
+absl::StatusOr<Begin> ParseBegin(std::string_view text) {
+  if (text.starts_with('+')) {
+    const absl::StatusOr<Millis> after = ParseDuration(text.substr(1));
+    if (after.ok()) return Begin{.at_ms = 0, .after = *after};
+  } else if (const std::optional<int64_t> at = internal::ParseTime(text)) {
+    return Begin{.at_ms = *at, .after = std::nullopt};
+  }
+  return InvalidArgument(
+      "\"{}\" is no time to begin at: allowed are a time such as \"2026-01-31T12:00:00Z\", or how "
+      "long after it was made, such as \"+90s\" or \"+1h30m\"",
       text);
 }
 

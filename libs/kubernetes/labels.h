@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/kubernetes/views.h"
+#include "libs/scheduling/dependencies.h"
 
 #include "absl/status/statusor.h"
 
@@ -28,6 +30,8 @@ inline constexpr std::string_view kDurationKey = "fluxqueue.io/duration";
 inline constexpr std::string_view kHoldKey = "fluxqueue.io/hold";
 inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
 inline constexpr std::string_view kTopologyKey = "fluxqueue.io/topology";
+inline constexpr std::string_view kDependsOnKey = "fluxqueue.io/depends-on";
+inline constexpr std::string_view kBeginKey = "fluxqueue.io/begin";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
 inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
 
@@ -47,6 +51,8 @@ inline constexpr std::string_view kDevicesAnnotation = "fluxqueue.io/gpu-devices
 inline constexpr std::string_view kSuspendedByAnnotation = "fluxqueue.io/suspended-by";
 inline constexpr std::string_view kSuspendedByUs = "fluxqueue";
 inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
+// Who made it, as the API server told the webhook.
+inline constexpr std::string_view kUserAnnotation = "fluxqueue.io/user";
 
 // Levels of the cluster (zone, rack …) within one vertex of which all pods of a job must be, or
 // rather are. Empty: any.
@@ -57,12 +63,33 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
+// Another job that has to have ended first: its uid, or its name in the same namespace.
+struct DependsOn {
+  scheduling::Condition condition = scheduling::Condition::kAfterOk;
+  std::string job;
+
+  friend bool operator==(const DependsOn&, const DependsOn&) = default;
+};
+inline constexpr size_t kMaxDependencies = 64;
+
+// Not to be started before: a time, or so long after the object was made.
+struct Begin {
+  int64_t at_ms = 0;
+  std::optional<Millis> after;
+
+  int64_t At(int64_t created_ms) const { return after ? created_ms + after->count() : at_ms; }
+
+  friend bool operator==(const Begin&, const Begin&) = default;
+};
+
 // What a user asked for on one object. Unset: not said.
 struct UserKeys {
   std::optional<std::string> queue;
   std::optional<int32_t> priority;
   std::optional<Millis> duration;  // 0: unlimited
   std::optional<Topology> topology;
+  std::optional<std::vector<DependsOn>> depends_on;
+  std::optional<Begin> begin;
   bool hold = false;
   bool cancel = false;
 };
@@ -70,7 +97,7 @@ struct UserKeys {
 // Reads the keys above from labels and annotations. InvalidArgument names key, value and what is
 // allowed: a bad value, a key that is there as label and as annotation with different values, a key
 // of ours that no version knows (a typing error), or one that this version cannot honour yet
-// (groups, exclusive, jobspec, depends-on).
+// (groups, exclusive, jobspec).
 absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations);
 
 // A Job's own keys, and where they are silent its template's.
@@ -78,6 +105,10 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job);
 
 // "90" (seconds), "90s", "1h30m", "500ms"; "0": unlimited.
 absl::StatusOr<Millis> ParseDuration(std::string_view text);
+// "afterok:prepare", also several, "afterok:a:b,afterany:c"; afterok, afterany, afternotok.
+absl::StatusOr<std::vector<DependsOn>> ParseDependsOn(std::string_view text);
+// "2026-01-31T12:00:00Z", or "+1h30m" after the object was made.
+absl::StatusOr<Begin> ParseBegin(std::string_view text);
 // "required: rack", "preferred: rack", or both: "required: zone, preferred: rack".
 absl::StatusOr<Topology> ParseTopology(std::string_view text);
 // The same the other way; "" for neither.

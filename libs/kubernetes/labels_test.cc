@@ -74,6 +74,60 @@ TEST(Topology, Parses) {
   }
 }
 
+TEST(DependsOn, Parses) {
+  using scheduling::Condition;
+  const std::pair<const char*, std::vector<DependsOn>> rows[] = {
+      {"afterok:a", {{Condition::kAfterOk, "a"}}},
+      {"afterok:a:b-1.c", {{Condition::kAfterOk, "a"}, {Condition::kAfterOk, "b-1.c"}}},
+      {"afterany:a,afternotok:0f7c-11",
+       {{Condition::kAfterAny, "a"}, {Condition::kAfterNotOk, "0f7c-11"}}},
+  };
+  for (const auto& [text, list] : rows) {
+    const auto parsed = ParseDependsOn(text);
+    ASSERT_TRUE(parsed.ok()) << text;
+    EXPECT_EQ(*parsed, list) << text;
+  }
+  std::string many = "afterok";
+  for (size_t i = 0; i < kMaxDependencies; ++i) many += ":a";
+  EXPECT_EQ(ParseDependsOn(many)->size(), kMaxDependencies);
+  many += ":a";
+  for (const std::string& text : {std::string(),
+                                  std::string("a"),
+                                  std::string("afterok"),
+                                  std::string("afterok:"),
+                                  std::string("afterok:a:"),
+                                  std::string("afterok::a"),
+                                  std::string("afterok:a,"),
+                                  std::string(",afterok:a"),
+                                  std::string("after:a"),
+                                  std::string("afterok:A"),
+                                  std::string("afterok:a b"),
+                                  std::string("afterok: a"),
+                                  many}) {
+    EXPECT_EQ(Message(ParseDependsOn(text).status()),
+              fmt::format("\"{}\": allowed are up to 64 of CONDITION:JOB with commas between them, "
+                          "such as \"afterok:prepare,afterany:collect\"; CONDITION is afterok, "
+                          "afterany or afternotok, JOB the name of a workload of the same "
+                          "namespace, or its uid",
+                          text));
+  }
+}
+
+TEST(Begin, Parses) {
+  EXPECT_EQ(ParseBegin("2026-01-31T12:00:00Z")->At(5), 1'769'860'800'000);
+  EXPECT_EQ(ParseBegin("2026-01-31T13:00:00+01:00")->At(5), 1'769'860'800'000);
+  EXPECT_EQ(ParseBegin("+1h30m")->At(5), 5'400'005);
+  EXPECT_EQ(ParseBegin("+0")->At(5), 5);
+  for (const char* text :
+       {"", "+", "90", "+1d", "++1", "tomorrow", "2026-01-31", "2026-02-30T12:00:00Z"}) {
+    EXPECT_EQ(Message(ParseBegin(text).status()),
+              fmt::format("\"{}\" is no time to begin at: allowed are a time such as "
+                          "\"2026-01-31T12:00:00Z\", or how long after it was made, such as "
+                          "\"+90s\" or \"+1h30m\"",
+                          text));
+  }
+}
+
 TEST(UserKeys, AreTakenFromLabelsAndAnnotations) {
   const auto keys = ParseUserKeys({{"fluxqueue.io/queue", "gpu.a-1"}, {"app", "x"}},
                                   {{"fluxqueue.io/priority", "-7"},

@@ -1,6 +1,7 @@
 #include "libs/kubernetes/submission.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,18 @@ absl::Status CheckSize(const Job& job) {
       kMaxSlots);
 }
 
+events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {
+  switch (condition) {
+    case scheduling::Condition::kAfterOk:
+      return events::v1::Dependency::CONDITION_AFTER_OK;
+    case scheduling::Condition::kAfterAny:
+      return events::v1::Dependency::CONDITION_AFTER_ANY;
+    case scheduling::Condition::kAfterNotOk:
+      return events::v1::Dependency::CONDITION_AFTER_NOT_OK;
+  }
+  return events::v1::Dependency::CONDITION_UNSPECIFIED;
+}
+
 JobSubmitted Assemble(const UserKeys& keys,
                       const PodSpec& pod,
                       const PodDemand& demand,
@@ -54,10 +67,23 @@ JobSubmitted Assemble(const UserKeys& keys,
   spec->set_slots(slots);
   spec->set_jobspec(
       MakeJobspec(demand, slots, duration.value_or(Millis(0)), keys.topology.value_or(Topology())));
+  SetAmounts(demand.requests, slots, spec);
+  for (const DependsOn& other : keys.depends_on.value_or(std::vector<DependsOn>())) {
+    events::v1::Dependency* dependency = submitted.add_depends_on();
+    dependency->set_condition(ToProto(other.condition));
+    dependency->set_job(other.job);
+  }
   return submitted;
 }
 
-void SetIdentity(const ObjectMeta& meta, Workload workload, uint32_t revision, JobSubmitted* out) {
+void SetIdentity(const ObjectMeta& meta,
+                 const UserKeys& keys,
+                 Workload workload,
+                 uint32_t revision,
+                 JobSubmitted* out) {
+  if (keys.begin) out->set_begin_ms(keys.begin->At(meta.created_ms));
+  const auto user = meta.annotations.find(kUserAnnotation);
+  if (user != meta.annotations.end()) out->set_user(user->second);
   out->set_job_id(meta.uid);
   out->set_created_ms(meta.created_ms);
   out->mutable_spec()->set_revision(revision);
@@ -75,6 +101,19 @@ Workload Identity(const ObjectMeta& meta, const char* api_version, const char* k
 }
 
 }  // namespace
+
+void SetAmounts(const Amounts& slot, uint32_t slots, events::v1::PartSpec* spec) {
+  spec->clear_amounts();
+  for (const auto& [resource, amount] : slot) {
+    int64_t all = 0;
+    if (__builtin_mul_overflow(amount, int64_t{slots}, &all)) {
+      all = std::numeric_limits<int64_t>::max();
+    }
+    events::v1::Amount* added = spec->add_amounts();
+    added->set_resource(resource);
+    added->set_amount(all);
+  }
+}
 
 Workload WorkloadOf(const Job& job) {
   Workload workload = Identity(job.meta, "batch/v1", "Job");
@@ -108,7 +147,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
   const auto deadline = Deadline(job.active_deadline_s, job.pod.active_deadline_s);
   JobSubmitted submitted =
       Assemble(keys, *pod, *slot, deadline, static_cast<uint32_t>(job.Slots()));
-  SetIdentity(job.meta, WorkloadOf(job), revision, &submitted);
+  SetIdentity(job.meta, keys, WorkloadOf(job), revision, &submitted);
   if (demand != nullptr) *demand = *std::move(slot);
   return submitted;
 }
@@ -118,7 +157,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, Pod
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
   const auto deadline = Deadline(pod.spec.active_deadline_s, 0);
   JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, /*slots=*/1);
-  SetIdentity(pod.meta, WorkloadOf(pod), revision, &submitted);
+  SetIdentity(pod.meta, keys, WorkloadOf(pod), revision, &submitted);
   if (demand != nullptr) *demand = std::move(slot);
   return submitted;
 }

@@ -28,6 +28,9 @@ absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
                                                       uint32_t revision = 1,
                                                       PodDemand* demand = nullptr);
 
+// What so many slots ask for together.
+void SetAmounts(const Amounts& slot, uint32_t slots, events::v1::PartSpec* spec);
+
 events::v1::Workload WorkloadOf(const Job& job);
 events::v1::Workload WorkloadOf(const Pod& pod);
 

@@ -207,6 +207,19 @@ std::optional<int64_t> OptionalDuration(const Field& field) {
   return std::nullopt;
 }
 
+QueueLimits ReadLimits(const Field& field) {
+  QueueLimits limits;
+  limits.running_jobs = OptionalCount(field["runningJobs"]);
+  limits.queued_jobs = OptionalCount(field["queuedJobs"]);
+  limits.gpu_hours = field["gpuHours"].OptionalInt(0, kInt32Max);
+  limits.amounts = field["resources"].Quantities();
+  for (const char* resource : {"cpu", "memory", "gpu"}) {
+    const std::optional<int64_t> amount = field[resource].OptionalQuantity(resource);
+    if (amount) limits.amounts.insert_or_assign(resource, *amount);
+  }
+  return limits;
+}
+
 // Runs `read` over the document and returns what it read, or the first error.
 template <typename View, typename Read>
 absl::StatusOr<View> Parse(std::string_view kind, std::string_view json, Read read) {
@@ -328,6 +341,16 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->reservation_depth = OptionalCount(spec["reservationDepth"]);
     queue->default_duration_ms = OptionalDuration(spec["defaultDuration"]);
     queue->max_duration_ms = OptionalDuration(spec["maxDuration"]);
+    queue->parent = spec["parent"].String();
+    queue->order = spec["order"].String();
+    const Field limits = spec["limits"];
+    queue->limits = ReadLimits(limits["queue"]);
+    queue->namespace_limits = ReadLimits(limits["perNamespace"]);
+    queue->user_limits = ReadLimits(limits["perUser"]);
+    queue->guarantee = spec["guarantee"].Quantities();
+    queue->half_life_ms = OptionalDuration(spec["halfLife"]);
+    queue->aging_ms = OptionalDuration(spec["agingPeriod"]);
+    queue->predict_durations = spec["predictDurations"].Bool();
   });
 }
 

@@ -193,6 +193,16 @@ struct PriorityClass {
   bool global_default = false;
 };
 
+// What is not said has no limit.
+struct QueueLimits {
+  std::optional<uint32_t> running_jobs;
+  std::optional<uint32_t> queued_jobs;
+  std::optional<int64_t> gpu_hours;
+  Amounts amounts;  // "gpu": of every maker
+
+  friend bool operator==(const QueueLimits&, const QueueLimits&) = default;
+};
+
 // fluxqueues.fluxqueue.io/v1alpha1. Unset fields are unset; what they default to is admission's.
 struct FluxQueue {
   ObjectMeta meta;
@@ -204,6 +214,15 @@ struct FluxQueue {
   std::optional<uint32_t> reservation_depth;
   std::optional<int64_t> default_duration_ms;
   std::optional<int64_t> max_duration_ms;
+  std::string parent;
+  std::string order;
+  QueueLimits limits;
+  QueueLimits namespace_limits;
+  QueueLimits user_limits;
+  Amounts guarantee;
+  std::optional<int64_t> half_life_ms;
+  std::optional<int64_t> aging_ms;
+  bool predict_durations = false;
 };
 
 absl::StatusOr<ObjectMeta> ParseMeta(std::string_view json);  // of any object

@@ -144,6 +144,33 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_EQ(queue->queue_depth, 64U);
   EXPECT_FALSE(queue->max_duration_ms);
   EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"maxDuration":"soon"}})").ok());
+  const auto ordered = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"parent":"all",
+      "order":"fair-share","halfLife":"168h","agingPeriod":"1h","predictDurations":true,
+      "guarantee":{"cpu":"8","nvidia.com/gpu":2},
+      "limits":{"queue":{"cpu":"100","memory":"1Ti","gpu":8,"resources":{"example.com/fpga":1}},
+                "perNamespace":{"queuedJobs":100},"perUser":{"runningJobs":4,"gpuHours":200}}}})");
+  ASSERT_TRUE(ordered.ok()) << ordered.status();
+  EXPECT_EQ(ordered->parent, "all");
+  EXPECT_EQ(ordered->order, "fair-share");
+  EXPECT_EQ(ordered->half_life_ms, 604'800'000);
+  EXPECT_EQ(ordered->aging_ms, 3'600'000);
+  EXPECT_TRUE(ordered->predict_durations);
+  EXPECT_EQ(ordered->guarantee, (Amounts{{"cpu", 8000}, {"nvidia.com/gpu", 2}}));
+  EXPECT_EQ(
+      ordered->limits.amounts,
+      (Amounts{
+          {"cpu", 100'000}, {"memory", int64_t{1} << 40}, {"gpu", 8}, {"example.com/fpga", 1}}));
+  EXPECT_EQ(ordered->namespace_limits.queued_jobs, 100U);
+  EXPECT_EQ(ordered->user_limits.running_jobs, 4U);
+  EXPECT_EQ(ordered->user_limits.gpu_hours, 200);
+  for (const char* bad : {R"({"runningJobs":-1})", R"({"cpu":"-1"})", R"({"gpuHours":-5})"}) {
+    const auto refused = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"limits":{"perUser":)" +
+                                        std::string(bad) + "}}}");
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_NE(std::string(refused.status().message()).find("fluxqueue q: spec.limits.perUser."),
+              std::string::npos)
+        << refused.status();
+  }
   EXPECT_EQ(ParseMeta(R"({"metadata":{"uid":"u"}})")->uid, "u");
 }
 

@@ -1,9 +1,13 @@
-// Who is tried in a cycle: of each queue, in the order in which queues are served, those at the
-// head of its line, as many as its depth says; gone about by the rule of its strategy.
+// Who is tried in a cycle, in which order and how: one pass over all that wait
+// (libs/scheduling/fair_share.h), each gone about by the rule of its queue's strategy; and who is
+// not tried, because a limit holds it back.
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
 #include "libs/scheduling/plan_order.h"
@@ -13,8 +17,13 @@ namespace fluxqueue::queue_core {
 
 using events::v1::Candidate;
 using events::v1::CycleRequested;
+using scheduling::HeldJob;
+using scheduling::Pass;
 
 namespace {
+
+// The same word in another sentence is worth a fact this long after the last.
+constexpr int64_t kSentenceIntervalMs = 10'000;
 
 const scheduling::Strategy& StrategyOf(const Queue& queue) {
   return *scheduling::FindStrategy(queue.config->strategy());
@@ -25,48 +34,99 @@ int64_t PromisedStart(const Entry* entry) {
   return entry->job.reason == reason::kReserved ? entry->job.start_ms : 0;
 }
 
-}  // namespace
+// Of one queue: its rule in the cycle, and where its candidates stand.
+struct Group {
+  uint32_t rule = 0;
+  uint32_t reservations = 0;
+  std::vector<size_t> places;
+};
+using Groups = std::unordered_map<const Queue*, Group>;
 
-void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) const {
-  const uint32_t limit =
-      scheduling::CandidateLimit(state_.window, DepthOf(*book_.Head()->in_line_of));
-  for (const auto& [order, queue] : book_.served()) {
-    if (queue->line.empty()) continue;
-    const auto named = static_cast<uint32_t>(cycle->candidates_size());
-    if (StrategyOf(*queue).stops_at_first_blocked && named >= limit) continue;
-    AddCandidates(*queue, limit, cycle);
-  }
-}
-
-void QueueCore::Impl::AddCandidates(const Queue& queue,
-                                    uint32_t limit,
-                                    CycleRequested* cycle) const {
-  const scheduling::Strategy& strategy = StrategyOf(queue);
-  const uint32_t reservations = strategy.Reservations(queue.config->reservation_depth());
-  const auto index = static_cast<uint32_t>(cycle->rules_size());
+Group& GroupOf(const Queue* queue, Groups* groups, CycleRequested* cycle) {
+  const auto [it, made] = groups->try_emplace(queue);
+  Group& group = it->second;
+  if (!made) return group;
+  const scheduling::Strategy& strategy = StrategyOf(*queue);
+  group.rule = static_cast<uint32_t>(cycle->rules_size());
+  group.reservations = strategy.Reservations(queue->config->reservation_depth());
   CycleRequested::Rule* rule = cycle->add_rules();
   rule->set_stop_at_first_blocked(strategy.stops_at_first_blocked);
-  rule->set_most_reservations(reservations);
+  rule->set_most_reservations(group.reservations);
+  return group;
+}
 
-  uint32_t most = DepthOf(queue);
-  if (strategy.stops_at_first_blocked) {
-    most = std::min(most, limit - static_cast<uint32_t>(cycle->candidates_size()));
-  }
+// Among the places of the queue; those of other queues stay where they are.
+void OrderByPromises(const Group& group, std::vector<const Entry*>* entries) {
+  std::vector<const Entry*> of_queue;
+  of_queue.reserve(group.places.size());
+  for (const size_t place : group.places) of_queue.push_back((*entries)[place]);
+  scheduling::OrderByPromises(of_queue.begin(), of_queue.end(), PromisedStart);
+  for (size_t i = 0; i < of_queue.size(); ++i) (*entries)[group.places[i]] = of_queue[i];
+}
+
+}  // namespace
+
+scheduling::PassOptions QueueCore::Impl::PassNow() const {
+  return {.now_ms = state_.now_ms,
+          .beginning_ms = state_.beginning_ms,
+          .capacity = state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity};
+}
+
+const Entry* QueueCore::Impl::FirstToTry() {
+  if (book_.Head() == nullptr) return nullptr;
+  Pass pass(&book_.tree(), PassNow());
+  return static_cast<const Entry*>(pass.Next());
+}
+
+void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
+  Pass pass(&book_.tree(), PassNow());
   std::vector<const Entry*> entries;
-  for (const auto& [key, entry] : queue.line) {
-    if (entries.size() == most) break;
+  Groups groups;
+  uint32_t limit = 0;
+  while (const auto* entry = static_cast<const Entry*>(pass.Next())) {
+    const Queue* queue = entry->in_line_of;
+    if (entries.empty()) {
+      limit = scheduling::CandidateLimit(state_.window, DepthOf(queue->config.get()));
+    }
+    GroupOf(queue, &groups, cycle).places.push_back(entries.size());
     entries.push_back(entry);
+    if (entries.size() != limit) continue;
+    // Where nobody may pass, no more are of use to the pool.
+    for (const auto& [order, served] : book_.served()) {
+      if (StrategyOf(*served).stops_at_first_blocked) pass.Close(served->name);
+    }
   }
-  if (reservations > 0) {
-    scheduling::OrderByPromises(entries.begin(), entries.end(), PromisedStart);
+  for (const auto& [queue, group] : groups) {
+    if (group.reservations > 0) OrderByPromises(group, &entries);
   }
   for (const Entry* entry : entries) {
+    const Group& group = groups.at(entry->in_line_of);
     Candidate* candidate = cycle->add_candidates();
     candidate->set_job_id(entry->job.id);
     candidate->set_attempt(entry->job.attempt);
-    candidate->set_may_reserve(reservations > 0);
-    candidate->set_duration_s((EffectiveDuration(entry->job) + 999) / 1000);
-    candidate->set_rule(index);
+    candidate->set_may_reserve(group.reservations > 0);
+    candidate->set_duration_s((PlannedDuration(entry->job) + 999) / 1000);
+    candidate->set_rule(group.rule);
+  }
+  state_.limits_due_ms = pass.due_ms().value_or(0);
+  SayHeldBack(pass.held());
+}
+
+void QueueCore::Impl::SayHeldBack(const std::vector<HeldJob>& held) {
+  for (const HeldJob& job : held) {
+    // What is only named may not start: then it is no answer for people.
+    if (job.held.soon) continue;
+    const Job& known = static_cast<const Entry*>(job.job)->job;
+    const bool said = known.reason == reason::kLimit;
+    if (said && state_.now_ms - known.updated_ms < kSentenceIntervalMs) continue;
+    std::string sentence = job.Sentence();
+    if (said && known.message == sentence) continue;
+    Entry* entry = book_.Find(known.id);
+    Job& changed = book_.Edit(entry);
+    changed.reason = reason::kLimit;
+    changed.message = std::move(sentence);
+    changed.start_ms = 0;
+    Say(entry);
   }
 }
 
@@ -74,11 +134,6 @@ bool QueueCore::Impl::Backfills() const {
   return std::any_of(book_.served().begin(), book_.served().end(), [](const auto& served) {
     return !StrategyOf(*served.second).stops_at_first_blocked;
   });
-}
-
-uint32_t QueueCore::Impl::DepthOf(const Queue& queue) const {
-  const uint32_t depth = queue.config == nullptr ? 0 : queue.config->queue_depth();
-  return depth == 0 ? scheduling::kDefaultDepth : depth;
 }
 
 }  // namespace fluxqueue::queue_core

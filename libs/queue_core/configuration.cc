@@ -53,6 +53,10 @@ void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& cha
   }
   if (changed.nodes_up() < state_.nodes_up) state_.lost_node = changed.node();
   state_.nodes_up = changed.nodes_up();
+  if (!changed.capacity().empty()) {
+    state_.capacity =
+        std::make_shared<const scheduling::Resources>(ToResources(changed.capacity()));
+  }
   for (const events::v1::AllocationKey& key : changed.broken()) OnNodeGone(key, changed.node());
 }
 

@@ -16,10 +16,14 @@
 #include "libs/queue_core/job_book.h"
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
+#include "libs/scheduling/fair_share.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::queue_core {
+
+// "2026-11-22T11:10:33Z"
+std::string FormatTime(int64_t unix_ms);
 
 class QueueCore::Impl {
  public:
@@ -86,7 +90,29 @@ class QueueCore::Impl {
   // The next version of the job, as it is now.
   void Say(Entry* entry);
   void Release(const Job& job, bool job_ended, std::optional<uint32_t> slot);
+
+  // ------------------------------------------------------------------------------- dependencies.cc
+  // Binds to live jobs what the new job depends on, and takes away what is met already. Not empty:
+  // a condition that can never come true.
+  std::string Resolve(Job& job);
+  // Those that waited for a job of that name wait for this one from now on.
+  void BindDependents(Entry* entry);
+  bool WaitsForItself(const Entry& entry);
+  void RefuseCycle(Entry* entry);
+  // Tells those that depend on the jobs that have ended, and what ends by that.
+  void SettleDependents();
+  void SettleDependent(Entry* entry, const std::string& ended, bool succeeded);
+  std::string DependencySentence(const Job& job) const;
+
+  // ----------------------------------------------------------------------------------- planning.cc
   int64_t EffectiveDuration(const Job& job) const;
+  bool Predicts(const Job& job) const;
+  // What a run that went well took, where the queue predicts.
+  void Learn(const Job& job);
+  // What a plan counts with: as predicted, where the queue says so; never more than it may run.
+  int64_t PlannedDuration(const Job& job) const;
+  // Those whose begin has come.
+  void BeginWaiting(const std::vector<Entry*>& due);
 
   // ----------------------------------------------------------------------------------- commands.cc
   static absl::Status CheckCommand(const events::v1::CommandAccepted& accepted);
@@ -110,14 +136,17 @@ class QueueCore::Impl {
   void CloseCycle(uint32_t allocated, bool progressed, const std::vector<uint64_t>& refused);
   // Why a job starts later than it was told, as far as the core knows.
   std::string WhyLater(const Job& job, const events::v1::CycleAnswered& answered) const;
-  bool IsCycleDue(const Entry& head) const;
+  bool IsCycleDue(bool somebody_left);
   void BeginCycle();
   void AskCycle();
-  uint32_t DepthOf(const Queue& queue) const;
-  // ----------------------------------------------------------------------------------
-  // candidates.cc Who is tried in the next cycle, in which order and how.
-  void ChooseCandidates(events::v1::CycleRequested* cycle) const;
-  void AddCandidates(const Queue& queue, uint32_t limit, events::v1::CycleRequested* cycle) const;
+
+  // --------------------------------------------------------------------------------- candidates.cc
+  scheduling::PassOptions PassNow() const;
+  // Whom a cycle would try first; null: nobody is in line and free to be tried. O(owners in line).
+  const Entry* FirstToTry();
+  // Who is tried in the next cycle, in which order and how; says who is held back by a limit.
+  void ChooseCandidates(events::v1::CycleRequested* cycle);
+  void SayHeldBack(const std::vector<scheduling::HeldJob>& held);
   // Somebody may pass the head of the line.
   bool Backfills() const;
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
@@ -141,6 +170,13 @@ class QueueCore::Impl {
   std::vector<JobEvent> events_;
   std::vector<CycleRequest> cycles_requested_;
   std::vector<uint64_t> cycles_answered_;
+
+  // Jobs that have ended, of which those that depend on them have not been told.
+  struct Ended {
+    std::string id;
+    bool succeeded;
+  };
+  std::vector<Ended> ended_;
 
   // The message being folded.
   Outputs* out_ = nullptr;

@@ -8,12 +8,14 @@
 //   asked. What the matcher said between request and answer does not count: it said it before it
 //   answered, so the answer knows.
 //   Where jobs may pass the head, whoever comes into line is reason enough.
+// - When limits hold everybody, nobody is asked for, and nobody looked at, until something changes.
 // - The window (libs/scheduling/candidate_window.h) keeps a cycle as large as the pool has use for.
 #include <algorithm>
 #include <utility>
 
 #include "libs/base/check.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
 
@@ -54,6 +56,8 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
     }
   }
   CloseCycle(allocated, progressed, refused);
+  // It has looked who is first now.
+  book_.TakeLeft();
   answered_ = nullptr;
 }
 
@@ -207,7 +211,7 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }
 
-  const Entry* head = book_.Head();
+  const Entry* head = FirstToTry();
   if (head != nullptr) {
     const uint64_t submission = head->job.submission;
     // An answer that says nothing about anybody does not help its first candidate either.
@@ -219,26 +223,37 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
     const scheduling::CycleResult result{.named = static_cast<uint32_t>(cycle->candidates_size()),
                                          .allocated = allocated,
                                          .blocked = !refused.empty()};
-    const Queue& queue = *book_.QueueOf(head->job.queue);
-    state_.window = scheduling::NextWindow(state_.window, DepthOf(queue), result);
+    const uint32_t depth = DepthOf(head->in_line_of->config.get());
+    state_.window = scheduling::NextWindow(state_.window, depth, result);
   }
 }
 
-bool QueueCore::Impl::IsCycleDue(const Entry& head) const {
-  if (state_.room_changed || head.job.submission != state_.blocked_head) return true;
-  return state_.line_changed && Backfills();
+bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
+  if (book_.Head() == nullptr) return false;
+  if (state_.room_changed || state_.blocked_head == 0) return true;
+  if (!state_.line_changed && !somebody_left) return false;
+  if (state_.line_changed && Backfills()) return true;
+  state_.line_changed = false;
+  const Entry* head = FirstToTry();
+  return head != nullptr && head->job.submission != state_.blocked_head;
 }
 
 void QueueCore::Impl::BeginCycle() {
-  if (state_.cycle != nullptr) return;
-  const Entry* head = book_.Head();
-  if (head == nullptr || !IsCycleDue(*head)) return;
+  const bool somebody_left = book_.TakeLeft();
+  if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
-  state_.due_ms = 0;
   auto cycle = std::make_shared<CycleRequested>();
+  ChooseCandidates(cycle.get());
+  if (cycle->candidates().empty()) {
+    // Limits hold all that wait: until the line changes, somebody gives something back, or time
+    // lets go.
+    state_.blocked_head = kNobody;
+    state_.room_changed = false;
+    return;
+  }
+  state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
-  ChooseCandidates(cycle.get());
   state_.cycle = std::move(cycle);
   MarkCandidates(true);
   cycles_requested_.push_back({state_.last_cycle_id, state_.cycle->SerializeAsString()});

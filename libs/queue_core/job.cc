@@ -1,8 +1,56 @@
 #include "libs/queue_core/job.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "libs/model/workload.h"
 
 namespace fluxqueue::queue_core {
+
+namespace {
+
+using scheduling::Resources;
+
+constexpr char kGpuParts[] = "fluxqueue.io/gpu-milli";
+
+// The numbers differ by the UNSPECIFIED of protobuf.
+events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {
+  return static_cast<events::v1::Dependency::Condition>(static_cast<int>(condition) + 1);
+}
+
+}  // namespace
+
+Resources ToResources(const AmountList& list) {
+  Resources resources;
+  for (const events::v1::Amount& amount : list) resources.Add(amount.resource(), amount.amount());
+  return resources;
+}
+
+AmountList ToAmounts(const Resources& resources) {
+  std::vector<std::pair<std::string, int64_t>> named = resources.others();
+  named.emplace_back("cpu", resources[scheduling::kCpu]);
+  named.emplace_back(kGpuParts, resources[scheduling::kGpu]);
+  named.emplace_back("memory", resources[scheduling::kMemory]);
+  std::sort(named.begin(), named.end());
+  AmountList list;
+  for (const auto& [name, amount] : named) {
+    if (amount == 0) continue;
+    events::v1::Amount* added = list.Add();
+    added->set_resource(name);
+    added->set_amount(amount);
+  }
+  return list;
+}
+
+std::vector<Dependency> ToDependencies(
+    const google::protobuf::RepeatedPtrField<events::v1::Dependency>& list) {
+  std::vector<Dependency> dependencies;
+  for (const events::v1::Dependency& dependency : list) {
+    const int condition = dependency.condition() - 1;
+    dependencies.push_back({static_cast<scheduling::Condition>(condition), dependency.job()});
+  }
+  return dependencies;
+}
 
 events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   events::v1::JobFact fact;
@@ -24,6 +72,7 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   fact.set_after_stop(job.after_stop);
   fact.set_duration_ms(job.effective_duration_ms);
   fact.set_revision(job.revision);
+  fact.set_user(*job.user);
   return fact;
 }
 
@@ -38,6 +87,15 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_unsatisfiable_since_ms(job.unsatisfiable_since_ms);
   row.mutable_released_slots()->Add(job.released_slots.begin(), job.released_slots.end());
   row.set_requeue_is_failure(job.requeue_is_failure);
+  row.set_begin_ms(job.begin_ms);
+  for (const Dependency& dependency : job.depends_on) {
+    events::v1::Dependency* added = row.add_depends_on();
+    added->set_condition(ToProto(dependency.condition));
+    added->set_job(dependency.job);
+  }
+  *row.mutable_amounts() = ToAmounts(*job.amounts);
+  row.set_waiting_since_ms(job.submitted_ms);
+  row.set_ending(job.ending);
   return row;
 }
 
@@ -46,6 +104,7 @@ Job FromRow(const queue::v1::JobRow& row) {
   Job job;
   job.id = fact.job_id();
   job.workload = std::make_shared<const events::v1::Workload>(fact.workload());
+  job.user = std::make_shared<const std::string>(fact.user());
   job.queue = fact.queue();
   job.priority = fact.priority();
   if (row.has_duration_ms()) job.duration_ms = row.duration_ms();
@@ -69,7 +128,35 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.after_stop = fact.after_stop();
   job.requeue_is_failure = row.requeue_is_failure();
   job.released_slots.assign(row.released_slots().begin(), row.released_slots().end());
+  job.begin_ms = row.begin_ms();
+  job.depends_on = ToDependencies(row.depends_on());
+  job.amounts = std::make_shared<const Resources>(ToResources(row.amounts()));
+  // Rows of a version that did not know it.
+  job.submitted_ms = row.waiting_since_ms() == 0 ? fact.created_ms() : row.waiting_since_ms();
+  job.ending = row.ending();
   return job;
+}
+
+std::string FullName(const Job& job) {
+  return job.workload->namespace_() + "/" + job.workload->name();
+}
+
+uint64_t ShapeOf(const Job& job) {
+  // FNV-1a: kept in rows.
+  uint64_t hash = 14695981039346656037ULL;
+  const auto add = [&hash](std::string_view bytes) {
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  };
+  add(std::to_string(job.slots));
+  for (const events::v1::Amount& amount : ToAmounts(*job.amounts)) {
+    add(amount.resource());
+    add(std::to_string(amount.amount()));
+  }
+  return hash;
+}
+
+scheduling::Ending EndingOf(const Job& job) {
+  return {job.ending, job.id, FullName(job), job.state == model::JobState::kSucceeded};
 }
 
 bool IsClaim(const Job& job) {

@@ -1,4 +1,5 @@
-// One job as the queue's core keeps it in memory: below half a KB with its indexes, strings aside.
+// One job as the queue's core keeps it in memory: below a KB with its indexes, strings aside. What
+// many jobs have in common (user, amounts) is shared by them, see interner.h.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +12,23 @@
 #include "fluxqueue/queue/v1/rows.pb.h"
 
 #include "libs/model/job_state.h"
+#include "libs/scheduling/dependencies.h"
+#include "libs/scheduling/resources.h"
 
 namespace fluxqueue::queue_core {
+
+// Another job that has to have ended first, by its id or by its name.
+struct Dependency {
+  scheduling::Condition condition = scheduling::Condition::kAfterOk;
+  std::string job;
+
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+};
 
 struct Job {
   std::string id;
   std::shared_ptr<const events::v1::Workload> workload;  // never changes
+  std::shared_ptr<const std::string> user;               // never null; empty: not known
   std::string queue;
   int32_t priority = 0;
   std::optional<int64_t> duration_ms;  // unset: the queue's default
@@ -25,6 +37,10 @@ struct Job {
   uint32_t revision = 0;
   uint64_t submission = 0;  // its place in the order of submission
   int64_t created_ms = 0;
+  int64_t submitted_ms = 0;                              // in the log's time
+  int64_t begin_ms = 0;                                  // not to be started before
+  std::shared_ptr<const scheduling::Resources> amounts;  // of all slots; never null
+  std::vector<Dependency> depends_on;                    // those that are not met yet
 
   model::JobState state = model::JobState::kNone;
   uint64_t version = 0;
@@ -46,6 +62,7 @@ struct Job {
   bool requeue_is_failure = false;
 
   std::vector<uint32_t> released_slots;  // rising
+  uint64_t ending = 0;                   // has ended: its number among the pool's endings
 
   // Named in the cycle in flight with this attempt. Not in the row: it follows from the cycle.
   bool in_cycle = false;
@@ -55,6 +72,23 @@ struct Job {
 events::v1::JobFact ToFact(const Job& job, const std::string& pool);
 queue::v1::JobRow ToRow(const Job& job, const std::string& pool);
 Job FromRow(const queue::v1::JobRow& row);
+
+// What limits and shares count of a list, and the list again: gpus of every kind as thousandths.
+using AmountList = google::protobuf::RepeatedPtrField<events::v1::Amount>;
+scheduling::Resources ToResources(const AmountList& list);
+AmountList ToAmounts(const scheduling::Resources& resources);
+
+std::vector<Dependency> ToDependencies(
+    const google::protobuf::RepeatedPtrField<events::v1::Dependency>& list);
+
+// What a workload is named by: "namespace/name".
+std::string FullName(const Job& job);
+
+// Equal for jobs of equal size: what a prediction of how long it runs goes by.
+uint64_t ShapeOf(const Job& job);
+
+// As others of its name are told of its end. REQUIRES: it has ended.
+scheduling::Ending EndingOf(const Job& job);
 
 // Holds resources without pods (libs/model/workload.h).
 bool IsClaim(const Job& job);

@@ -4,34 +4,14 @@
 #include <limits>
 
 #include "libs/base/check.h"
+#include "libs/queue_core/queue_spec.h"
+#include "libs/scheduling/aging.h"
 
 namespace fluxqueue::queue_core {
 namespace {
 
 using events::v1::QueueConfigured;
 using model::JobState;
-
-JobChange ToChange(const Job& job, const std::string& pool) {
-  JobChange change;
-  change.job_id = job.id;
-  change.queue = job.queue;
-  change.name_space = job.workload->namespace_();
-  change.name = job.workload->name();
-  change.kind = job.workload->kind();
-  change.state = job.state;
-  change.version = job.version;
-  change.attempt = job.attempt;
-  change.reason = job.reason;
-  change.message = job.message;
-  change.slots = job.slots;
-  change.priority = job.priority;
-  change.created_ms = job.created_ms;
-  change.start_ms = job.start_ms;
-  change.updated_ms = job.updated_ms;
-  change.placement_hash = job.placement_hash;
-  change.row = ToRow(job, pool).SerializeAsString();
-  return change;
-}
 
 // When the claim's time is over; 0: it is no claim that runs, or has no end.
 int64_t ExpiryOf(const Job& job) {
@@ -69,11 +49,14 @@ Entry* JobBook::Add(Job job) {
   before.ended.reset();
   auto entry = std::make_unique<Entry>();
   entry->job = std::move(job);
+  entry->job.user = users_(*entry->job.user);
+  entry->job.amounts = amounts_(*entry->job.amounts);
   entry->remembered_in = batch_;
   entry->changed_in = batch_;
   Entry* added = entry.get();
   const bool inserted = jobs_.emplace(added->job.id, std::move(entry)).second;
   CHECK(inserted, "job {} is known already", added->job.id);
+  List(added);
   return added;
 }
 
@@ -91,6 +74,7 @@ Job& JobBook::Edit(Entry* entry, bool row_changes) {
 
 void JobBook::Place(Entry* entry) {
   const Job& job = entry->job;
+  Own(entry);
   Queue* queue = QueueOf(job.queue);
   if (entry->counted_in != queue || entry->counted_as != job.state) {
     if (entry->counted_in != nullptr) {
@@ -100,51 +84,158 @@ void JobBook::Place(Entry* entry) {
     entry->counted_in = queue;
     entry->counted_as = job.state;
   }
+  const bool wants = job.state == JobState::kPending && !job.hold && job.depends_on.empty();
+  PlaceTimes(entry, wants);
+  PlaceHeld(entry);
+  PlaceAwaited(entry);
+  PlaceInLine(entry, wants && entry->alarm_ms == 0 ? queue : nullptr);
+}
 
-  const bool wants = job.state == JobState::kPending && !job.hold;
-  const int64_t alarm = wants && job.not_before_ms > now_ms_ ? job.not_before_ms : 0;
+void JobBook::Own(Entry* entry) {
+  const Job& job = entry->job;
+  if (entry->owner != nullptr && entry->owner->queue->name == job.queue) return;
+  entry->owner = tree_.OwnerOf(job.queue, *job.user, job.workload->namespace_());
+}
+
+void JobBook::PlaceTimes(Entry* entry, bool wants) {
+  const Job& job = entry->job;
+  const int64_t earliest = std::max(job.not_before_ms, job.begin_ms);
+  const int64_t alarm = wants && earliest > now_ms_ ? earliest : 0;
   if (entry->alarm_ms != alarm) {
     if (entry->alarm_ms != 0) alarms_.erase({entry->alarm_ms, job.submission});
     if (alarm != 0) alarms_[{alarm, job.submission}] = entry;
     entry->alarm_ms = alarm;
   }
-
   const int64_t expiry = ExpiryOf(job);
   if (entry->expiry_ms != expiry) {
     if (entry->expiry_ms != 0) expiries_.erase({entry->expiry_ms, job.submission});
     if (expiry != 0) expiries_[{expiry, job.submission}] = entry;
     entry->expiry_ms = expiry;
   }
+}
 
-  Queue* line = wants && alarm == 0 ? queue : nullptr;
-  const scheduling::OrderKey key{job.priority, job.submission};
-  if (entry->in_line_of == line && (line == nullptr || entry->line_key == key)) return;
-  if (entry->in_line_of != nullptr) entry->in_line_of->line.Erase(entry->line_key);
-  if (line != nullptr) {
-    line->line.Insert(key, entry);
-    entered_ = true;
+void JobBook::PlaceHeld(Entry* entry) {
+  const Job& job = entry->job;
+  scheduling::Owner* holder = model::kHoldingStates.Has(job.state) ? entry->owner : nullptr;
+  if (entry->holder == holder && (holder == nullptr || entry->held == job.amounts)) return;
+  if (entry->holder != nullptr) {
+    tree_.GiveBack(entry->holder, *entry->held, now_ms_);
+    // A move lets others go; of an end the matcher tells, when there is room.
+    if (holder != nullptr) entered_ = true;
   }
+  entry->holder = holder;
+  entry->held = holder == nullptr ? nullptr : job.amounts;
+  if (holder != nullptr) tree_.Hold(holder, *entry->held, now_ms_);
+}
+
+void JobBook::PlaceAwaited(Entry* entry) {
+  const Job& job = entry->job;
+  if (job.depends_on.empty() && entry->awaited.empty()) return;
+  for (const std::string& target : entry->awaited) dependents_.Remove(target, job.submission);
+  entry->awaited.clear();
+  for (const Dependency& dependency : job.depends_on) {
+    // An id, or a name: both, while nobody knows.
+    entry->awaited.push_back(dependency.job);
+    entry->awaited.push_back(job.workload->namespace_() + "/" + dependency.job);
+  }
+  for (const std::string& target : entry->awaited) dependents_.Add(target, job.submission);
+  if (entry->awaited.empty()) {
+    by_submission_.erase(job.submission);
+  } else {
+    by_submission_[job.submission] = entry;
+  }
+}
+
+void JobBook::PlaceInLine(Entry* entry, Queue* line) {
+  const Job& job = entry->job;
+  scheduling::OrderKey key{0, job.submission};
+  if (line != nullptr) {
+    const int64_t aging = line->config == nullptr ? 0 : line->config->aging_ms();
+    key.rank = scheduling::RankOf(job.priority, std::max(job.submitted_ms, job.begin_ms), aging);
+  }
+  const bool same =
+      line == nullptr || (entry->line_key == key && entry->line_amounts == job.amounts);
+  if (entry->in_line_of == line && same) return;
+  if (entry->in_line_of != nullptr) LeaveLine(entry);
   entry->in_line_of = line;
   entry->line_key = key;
+  if (line == nullptr) return;
+  entry->line_owner = entry->owner;
+  entry->line_amounts = job.amounts;
+  entry->amounts = entry->line_amounts.get();
+  line->line.Insert(key, entry);
+  entered_ = true;
+  tree_.Wait(entry->line_owner, key, entry);
+}
+
+void JobBook::LeaveLine(Entry* entry) {
+  left_ = true;
+  entry->in_line_of->line.Erase(entry->line_key);
+  tree_.NoLongerWait(entry->line_owner, entry->line_key);
+  entry->in_line_of = nullptr;
+  entry->line_owner = nullptr;
+  entry->line_amounts = nullptr;
+  entry->amounts = nullptr;
 }
 
 void JobBook::Unplace(Entry* entry) {
   if (entry->counted_in != nullptr) {
     --entry->counted_in->counts[static_cast<size_t>(entry->counted_as)];
   }
-  if (entry->in_line_of != nullptr) entry->in_line_of->line.Erase(entry->line_key);
+  if (entry->in_line_of != nullptr) LeaveLine(entry);
   if (entry->alarm_ms != 0) alarms_.erase({entry->alarm_ms, entry->job.submission});
   if (entry->expiry_ms != 0) expiries_.erase({entry->expiry_ms, entry->job.submission});
+  if (entry->holder != nullptr) tree_.GiveBack(entry->holder, *entry->held, now_ms_);
+  for (const std::string& target : entry->awaited) {
+    dependents_.Remove(target, entry->job.submission);
+  }
+  if (!entry->awaited.empty()) by_submission_.erase(entry->job.submission);
+  entry->awaited.clear();
   entry->counted_in = nullptr;
-  entry->in_line_of = nullptr;
   entry->alarm_ms = 0;
   entry->expiry_ms = 0;
+  entry->holder = nullptr;
+  entry->held = nullptr;
+}
+
+void JobBook::List(Entry* entry) {
+  by_name_.emplace(std::hash<std::string>()(FullName(entry->job)), entry);
+}
+
+void JobBook::Unlist(Entry* entry) {
+  const auto [first, last] = by_name_.equal_range(std::hash<std::string>()(FullName(entry->job)));
+  for (auto it = first; it != last; ++it) {
+    if (it->second != entry) continue;
+    by_name_.erase(it);
+    return;
+  }
+}
+
+Entry* JobBook::FindByName(const std::string& name) {
+  Entry* found = nullptr;
+  const auto [first, last] = by_name_.equal_range(std::hash<std::string>()(name));
+  for (auto it = first; it != last; ++it) {
+    Entry* entry = it->second;
+    const bool later = found == nullptr || found->job.submission < entry->job.submission;
+    if (later && FullName(entry->job) == name) found = entry;
+  }
+  return found;
+}
+
+std::vector<Entry*> JobBook::DependentsOf(const std::string& target) {
+  std::vector<Entry*> entries;
+  for (const uint64_t submission : dependents_.Of(target)) {
+    entries.push_back(by_submission_.at(submission));
+  }
+  return entries;
 }
 
 void JobBook::End(Entry* entry) {
   CHECK(model::IsTerminal(entry->job.state), "job {} has not ended", entry->job.id);
-  Edit(entry);
+  Edit(entry).ending = endings_.last() + 1;
+  endings_.Add(EndingOf(entry->job));
   Unplace(entry);
+  Unlist(entry);
   const std::string id = entry->job.id;
   const auto it = jobs_.find(id);
   ended_journal_.emplace_back(id, std::nullopt);
@@ -184,6 +275,14 @@ void JobBook::SetConfig(Queue* queue, std::shared_ptr<const QueueConfigured> con
   if (queue->config != nullptr) served_.erase(OrderOf(*queue->config));
   queue->config = std::move(config);
   if (queue->config != nullptr) served_[OrderOf(*queue->config)] = queue;
+  std::optional<scheduling::QueueSpec> spec;
+  if (queue->config != nullptr) spec = SpecOf(*queue->config);
+  tree_.Configure(queue->name, std::move(spec), now_ms_);
+  entered_ = true;
+  // Its jobs may have other ranks now.
+  std::vector<Entry*> waiting;
+  for (const auto& [key, entry] : queue->line) waiting.push_back(entry);
+  for (Entry* entry : waiting) Place(entry);
 }
 
 void JobBook::Configure(const std::string& name, std::shared_ptr<const QueueConfigured> config) {
@@ -220,14 +319,17 @@ std::vector<Entry*> JobBook::SetAside() {
   return found;
 }
 
-void JobBook::AdvanceTo(int64_t now_ms) {
+std::vector<Entry*> JobBook::AdvanceTo(int64_t now_ms) {
   now_ms_ = now_ms;
+  std::vector<Entry*> rung;
   while (!alarms_.empty() && alarms_.begin()->first.first <= now_ms) {
     Entry* entry = alarms_.begin()->second;
     // Its row says when it may be tried, not whether it stands in line.
     Edit(entry, /*row_changes=*/false);
     Place(entry);
+    rung.push_back(entry);
   }
+  return rung;
 }
 
 std::vector<Entry*> JobBook::Expired() const {
@@ -253,6 +355,9 @@ void JobBook::Commit() {
   journal_.clear();
   ended_journal_.clear();
   queue_journal_.clear();
+  tree_.Commit();
+  endings_.Commit();
+  predictor_.Commit();
   changed_rows_ = 0;
   ++batch_;
 }
@@ -274,6 +379,7 @@ void JobBook::Rollback(int64_t now_ms) {
     const auto it = jobs_.find(id);
     if (it == jobs_.end()) continue;
     Unplace(it->second.get());
+    Unlist(it->second.get());
     jobs_.erase(it);
   }
   for (auto& [id, before] : journal_) {
@@ -282,34 +388,13 @@ void JobBook::Rollback(int64_t now_ms) {
     entry->job = std::move(*before.job);
     entry->job.in_cycle = false;  // the caller knows which cycle is in flight again
     Place(entry.get());
+    List(entry.get());
     jobs_.emplace(id, std::move(entry));
   }
+  tree_.RestorePasts();
+  endings_.Rollback();
+  predictor_.Rollback();
   Commit();
-}
-
-void JobBook::Describe(const std::string& pool, Changes* changes) const {
-  std::vector<std::pair<uint64_t, const Job*>> changed;
-  for (const auto& [id, before] : journal_) {
-    if (before.changed == 0) continue;
-    const Job* job = before.ended != nullptr ? &before.ended->job : nullptr;
-    if (const Entry* entry = Find(id); entry != nullptr) job = &entry->job;
-    if (job != nullptr) changed.emplace_back(before.changed, job);
-  }
-  std::sort(changed.begin(), changed.end());
-  changes->jobs.reserve(changed.size());
-  for (const auto& [place, job] : changed) changes->jobs.push_back(ToChange(*job, pool));
-
-  std::map<std::string, const Queue*> queues;
-  for (const auto& [name, config] : queue_journal_) queues[name] = queues_.at(name).get();
-  for (const auto& [name, queue] : queues) {
-    QueueChange change{.queue = name, .deleted = queue->config == nullptr, .row = ""};
-    if (!change.deleted) {
-      queue::v1::QueueRow row;
-      *row.mutable_config() = *queue->config;
-      change.row = row.SerializeAsString();
-    }
-    changes->queues.push_back(std::move(change));
-  }
 }
 
 void JobBook::Clear(int64_t now_ms) {
@@ -318,6 +403,12 @@ void JobBook::Clear(int64_t now_ms) {
   expiries_.clear();
   served_.clear();
   jobs_.clear();
+  by_name_.clear();
+  by_submission_.clear();
+  tree_.Clear();
+  endings_.Clear();
+  dependents_.Clear();
+  predictor_.Clear();
   queues_.clear();
   ended_.clear();
   now_ms_ = now_ms;

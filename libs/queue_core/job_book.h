@@ -1,9 +1,11 @@
 // The jobs and queues of one pool, with what is derived from them (lines, alarms, counts), and the
 // undo journal of the batch.
 //
-// Derived: a job stands in its queue's line when it is Pending, not held, and its time has come; it
-// has an alarm when it only waits for its time; a claim that runs, and not for ever, has an expiry.
-// Place() brings all in step with the job's fields, so a change is always the same three steps:
+// Derived: a job stands in its queue's line when it is Pending, not held, depends on nobody and its
+// time has come; it has an alarm when it only waits for its time; a claim that runs, and not for
+// ever, has an expiry; what it has while it is allocated or runs is on its owner's account; those
+// on whom it depends can find it. Place() brings all in step with the job's fields, so a change is
+// always the same three steps:
 //
 //   Job& job = book.Edit(entry);   // remembered for the undo, once for each batch
 //   job.hold = true;
@@ -26,9 +28,13 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/queue_core/interner.h"
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/rows.h"
+#include "libs/scheduling/dependencies.h"
+#include "libs/scheduling/duration_predictor.h"
 #include "libs/scheduling/queue_order.h"
+#include "libs/scheduling/queue_tree.h"
 #include "libs/scheduling/waiting_list.h"
 
 namespace fluxqueue::queue_core {
@@ -44,13 +50,20 @@ struct Queue {
 };
 
 // A job and where it is listed.
-struct Entry {
+struct Entry : scheduling::WaitingJob {  // line_key: while it stands in line
   Job job;
   // Where Place() has put it.
   Queue* counted_in = nullptr;
   model::JobState counted_as = model::JobState::kNone;
   Queue* in_line_of = nullptr;
-  scheduling::OrderKey line_key;
+  scheduling::Owner* owner = nullptr;
+  // In whose line it stands, and the amounts to which the line has a pointer.
+  scheduling::Owner* line_owner = nullptr;
+  std::shared_ptr<const scheduling::Resources> line_amounts;
+  // On the account of whom it has what; null: it has nothing.
+  scheduling::Owner* holder = nullptr;
+  std::shared_ptr<const scheduling::Resources> held;
+  std::vector<std::string> awaited;  // what Dependents know it by
   int64_t alarm_ms = 0;
   int64_t expiry_ms = 0;
   // The batch whose journal knows it, and the batch in which its row changed.
@@ -68,8 +81,15 @@ class JobBook {
   // `row_changes`: the change shows in the job's row.
   Job& Edit(Entry* entry, bool row_changes = true);
   void Place(Entry* entry);
-  // The job is in a terminal state: it leaves memory, its id stays until Confirm.
+  // The job is in a terminal state: it leaves memory, its id stays until Confirm, and its end is
+  // remembered for those that come to depend on it.
   void End(Entry* entry);
+
+  // The live job of that "namespace/name"; of several the one that was submitted last. Null: none.
+  Entry* FindByName(const std::string& name);
+  // Those that depend on the job of this id or "namespace/name", in order of submission.
+  std::vector<Entry*> DependentsOf(const std::string& target);
+  const scheduling::Endings& endings() const { return endings_; }
 
   // Ended jobs whose last release is not confirmed: the attempt that was released.
   std::optional<uint32_t> EndedAttempt(std::string_view id) const;
@@ -85,21 +105,32 @@ class JobBook {
   const std::map<scheduling::QueueOrder, Queue*>& served() const { return served_; }
   // First in line of all; null: nobody is in line.
   Entry* Head() const;
-  // Somebody has come into line, or to another place in it, since this was asked last.
+  // Somebody has come into line, or to another place in it, or by another's move or a queue's
+  // configuration may be free to be tried, since this was asked last.
   bool TakeEntered() { return std::exchange(entered_, false); }
+  // Somebody has left the line.
+  bool TakeLeft() { return std::exchange(left_, false); }
 
   // Jobs of the queue in that state, in order of submission. O(all jobs): for rare occasions.
   std::vector<Entry*> JobsOf(const std::string& queue, model::JobState state);
   // Jobs that were set aside as unsatisfiable and wait for their time, by that time.
   std::vector<Entry*> SetAside();
 
-  // Puts into line whose time has come.
-  void AdvanceTo(int64_t now_ms);
+  // Puts into line whose time has come, and returns them.
+  std::vector<Entry*> AdvanceTo(int64_t now_ms);
   // Claims whose time is over, the first to be over first: to be ended by the caller.
   std::vector<Entry*> Expired() const;
   // The next alarm or expiry.
   std::optional<int64_t> NextAlarm() const;
 
+  // Who holds and has used what.
+  scheduling::QueueTree& tree() { return tree_; }
+  const scheduling::QueueTree& tree() const { return tree_; }
+  scheduling::DurationPredictor& predictor() { return predictor_; }
+  const scheduling::DurationPredictor& predictor() const { return predictor_; }
+  std::shared_ptr<const scheduling::Resources> Shared(scheduling::Resources amounts) {
+    return amounts_(std::move(amounts));
+  }
   // ---------------------------------------------------------------------------------- the batch
   void Commit();
   void Rollback(int64_t now_ms);
@@ -109,6 +140,9 @@ class JobBook {
   // ------------------------------------------------------------------------------------ restore
   void Clear(int64_t now_ms);
   void AddEnded(const std::string& id, uint32_t attempt) { ended_[id] = attempt; }
+  void AddEnding(const Job& job) { endings_.Add(EndingOf(job)); }
+  // False: it is no row of queue.usage.
+  bool AddUsage(const queue::v1::UsageRow& row);
 
   const std::map<std::string, uint32_t, std::less<>>& ended() const { return ended_; }
   const std::map<std::string, std::unique_ptr<Queue>>& queues() const { return queues_; }
@@ -132,17 +166,34 @@ class JobBook {
   };
 
   Before& Remember(const std::string& id, Entry* entry);
+  void PlaceInLine(Entry* entry, Queue* line);
+  void LeaveLine(Entry* entry);
+  void PlaceTimes(Entry* entry, bool wants);
+  void PlaceHeld(Entry* entry);
+  void PlaceAwaited(Entry* entry);
   void Unplace(Entry* entry);
+  void Own(Entry* entry);
+  void List(Entry* entry);
+  void Unlist(Entry* entry);
   void SetConfig(Queue* queue, std::shared_ptr<const events::v1::QueueConfigured> config);
 
   std::unordered_map<std::string, std::unique_ptr<Entry>, Hash, std::equal_to<>> jobs_;
   std::map<std::string, uint32_t, std::less<>> ended_;
   std::map<std::string, std::unique_ptr<Queue>> queues_;
   std::map<scheduling::QueueOrder, Queue*> served_;
+  std::unordered_multimap<size_t, Entry*> by_name_;  // by the name's hash
+  std::map<uint64_t, Entry*> by_submission_;         // of those that await somebody
+  scheduling::QueueTree tree_;
+  scheduling::Endings endings_;
+  scheduling::Dependents dependents_;
+  scheduling::DurationPredictor predictor_;
+  Interner<std::string> users_;
+  Interner<scheduling::Resources> amounts_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;
   bool entered_ = false;
+  bool left_ = false;
 
   uint64_t batch_ = 1;
   uint64_t changed_rows_ = 0;

@@ -51,8 +51,22 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   job.revision = submitted.spec().revision();
   job.submission = ++state_.last_submission;
   job.created_ms = submitted.created_ms();
+  job.submitted_ms = state_.now_ms;
+  job.user = std::make_shared<const std::string>(submitted.user());
+  job.begin_ms = submitted.begin_ms();
+  job.amounts =
+      std::make_shared<const scheduling::Resources>(ToResources(submitted.spec().amounts()));
+  job.depends_on = ToDependencies(submitted.depends_on());
+  const std::string never = Resolve(job);
   SetWaiting(job, reason::kQueued, "in line");
-  Say(book_.Add(std::move(job)));
+  Entry* entry = book_.Add(std::move(job));
+  BindDependents(entry);
+  Say(entry);
+  if (!never.empty()) {
+    End(entry, JobState::kCancelled, reason::kDependencyNeverSatisfied, never);
+  } else if (WaitsForItself(*entry)) {
+    RefuseCycle(entry);
+  }
 }
 
 void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
@@ -66,7 +80,8 @@ void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
     return;
   }
   const bool resized = updated.has_spec() && updated.spec().revision() > entry->job.revision;
-  const bool hold_changed = updated.has_hold() && updated.hold() != entry->job.hold;
+  const bool hold_changed = (updated.has_hold() && updated.hold() != entry->job.hold) ||
+                            (updated.has_begin_ms() && updated.begin_ms() != entry->job.begin_ms);
   Job changed = entry->job;
   if (!TakeAttributes(updated, changed)) {
     ++out_->stale;
@@ -90,12 +105,14 @@ bool QueueCore::Impl::TakeAttributes(const events::v1::JobUpdated& updated, Job&
   if (updated.has_hold()) take(job.hold, updated.hold());
   if (updated.has_priority()) take(job.priority, updated.priority());
   if (updated.has_queue()) take(job.queue, updated.queue());
+  if (updated.has_begin_ms()) take(job.begin_ms, updated.begin_ms());
   if (updated.has_duration_ms()) {
     take(job.duration_ms, std::optional<int64_t>(updated.duration_ms()));
   }
   if (updated.has_spec() && updated.spec().revision() > job.revision) {
     job.revision = updated.spec().revision();
     job.slots = updated.spec().slots();
+    job.amounts = book_.Shared(ToResources(updated.spec().amounts()));
     changed = true;
   }
   return changed;
@@ -105,7 +122,7 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
   Job& job = book_.Edit(entry);
   const bool was_submitted = job.state == JobState::kSubmitted;
   const bool queue_exists = book_.Exists(job.queue);
-  if (resized || job.hold || !queue_exists) Disown(job);
+  if (resized || job.hold || !queue_exists || job.begin_ms > state_.now_ms) Disown(job);
   if (resized && job.unsatisfiable_since_ms != 0) {
     // Its new size has not been tried.
     job.unsatisfiable_since_ms = 0;
@@ -171,9 +188,19 @@ void QueueCore::Impl::SetWaiting(Job& job, const char* reason, std::string messa
     return;
   }
   job.state = JobState::kPending;
-  job.reason = job.hold ? reason::kHeld : reason;
-  job.message =
-      job.hold ? "held by its user (fluxqueue.io/hold, or a command)" : std::move(message);
+  if (job.hold) {
+    job.reason = reason::kHeld;
+    job.message = "held by its user (fluxqueue.io/hold, or a command)";
+  } else if (!job.depends_on.empty()) {
+    job.reason = reason::kDependency;
+    job.message = DependencySentence(job);
+  } else if (job.begin_ms > state_.now_ms) {
+    job.reason = reason::kNotYet;
+    job.message = fmt::format("not to be started before {}", FormatTime(job.begin_ms));
+  } else {
+    job.reason = reason;
+    job.message = std::move(message);
+  }
 }
 
 void QueueCore::Impl::Disown(Job& job) {
@@ -398,6 +425,8 @@ void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std:
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   Release(job, /*job_ended=*/true, std::nullopt);
   Say(entry);
+  Learn(job);
+  ended_.push_back({job.id, state == JobState::kSucceeded});
   book_.End(entry);
 }
 
@@ -434,13 +463,6 @@ events::v1::Envelope* QueueCore::Impl::ToPool() {
   envelope.set_pool(pool_);
   envelope.set_traceparent(traceparent_);
   return &envelope;
-}
-
-int64_t QueueCore::Impl::EffectiveDuration(const Job& job) const {
-  if (job.duration_ms.has_value()) return *job.duration_ms;
-  const auto it = book_.queues().find(job.queue);
-  if (it == book_.queues().end() || it->second->config == nullptr) return 0;
-  return it->second->config->default_duration_ms();
 }
 
 }  // namespace fluxqueue::queue_core

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
 #include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/scheduling/resources.h"
 
 namespace fluxqueue::queue_core {
 
@@ -14,6 +17,9 @@ inline constexpr int64_t kDefaultGraceMs = 30'000;
 inline constexpr int64_t kDefaultAnswerDeadlineMs = 10'000;
 inline constexpr int64_t kDefaultRetryMinMs = 1'000;
 inline constexpr int64_t kDefaultRetryMaxMs = 300'000;
+
+// No submission has this number.
+inline constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
 
 struct PoolState {
   bool begun = false;  // a message has been read
@@ -27,14 +33,17 @@ struct PoolState {
   std::shared_ptr<const events::v1::CycleRequested> cycle;  // in flight; null: none
   int64_t cycle_asked_ms = 0;
   bool room_changed = false;
-  uint64_t blocked_head = 0;
+  uint64_t blocked_head = 0;  // kNobody: nobody was free to be tried
   uint32_t window = 0;
   // Somebody has come into line, or changed there, since the last cycle was asked for.
   bool line_changed = false;
   // The first reservation comes due. 0: there is none.
   int64_t due_ms = 0;
   uint32_t nodes_up = 0;
-  std::string lost_node;  // since the last answer; for people
+  std::string lost_node;                                  // since the last answer; for people
+  std::shared_ptr<const scheduling::Resources> capacity;  // of the pool; null: not known
+  // A limit lets somebody go at this time, if nothing else happens. 0: none does by time alone.
+  int64_t limits_due_ms = 0;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -6,7 +6,7 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/queue_core/core_impl.h"
-#include "libs/scheduling/strategy.h"
+#include "libs/queue_core/queue_spec.h"
 
 namespace fluxqueue::queue_core {
 
@@ -32,6 +32,18 @@ absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
     return InvalidArgument("job {}: JobSubmitted has a jobspec of 0 slots; at least 1 is allowed",
                            submitted.job_id());
   }
+  for (const events::v1::Dependency& dependency : submitted.depends_on()) {
+    if (dependency.job().empty() ||
+        !events::v1::Dependency::Condition_IsValid(dependency.condition()) ||
+        dependency.condition() == events::v1::Dependency::CONDITION_UNSPECIFIED) {
+      return InvalidArgument(
+          "job {}: depends on job \"{}\" by condition {}; a job and one of the "
+          "conditions 1 to 3 are allowed",
+          submitted.job_id(),
+          dependency.job(),
+          dependency.condition());
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -39,17 +51,6 @@ absl::Status CheckUpdated(const events::v1::JobUpdated& updated) {
   if (updated.has_spec() && updated.spec().slots() == 0) {
     return InvalidArgument("job {}: JobUpdated has a jobspec of 0 slots; at least 1 is allowed",
                            updated.job_id());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckQueue(const events::v1::QueueConfigured& configured) {
-  if (configured.queue().empty()) return InvalidArgument("QueueConfigured names no queue");
-  if (!configured.deleted() && scheduling::FindStrategy(configured.strategy()) == nullptr) {
-    return InvalidArgument("queue {}: strategy \"{}\" does not exist; allowed: {}",
-                           configured.queue(),
-                           configured.strategy(),
-                           scheduling::StrategyNames());
   }
   return absl::OkStatus();
 }
@@ -86,6 +87,7 @@ absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Output
   traceparent_ = message.traceparent();
   AdvanceTo(now.count());
   Fold(message);
+  SettleDependents();
   if (book_.TakeEntered()) state_.line_changed = true;
   BeginCycle();
   out_ = nullptr;
@@ -238,7 +240,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
     state_.now_ms = now_ms;
   }
   state_.now_ms = std::max(state_.now_ms, now_ms);
-  book_.AdvanceTo(state_.now_ms);
+  BeginWaiting(book_.AdvanceTo(state_.now_ms));
   EndExpiredClaims();
   if (state_.cycle != nullptr &&
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
@@ -248,11 +250,17 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
     state_.due_ms = 0;
     state_.room_changed = true;
   }
+  if (state_.limits_due_ms != 0 && state_.now_ms >= state_.limits_due_ms) {
+    state_.limits_due_ms = 0;
+    state_.room_changed = true;
+  }
 }
 
 std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   std::optional<int64_t> next = book_.NextAlarm();
-  if (state_.due_ms != 0) next = std::min(next.value_or(state_.due_ms), state_.due_ms);
+  for (const int64_t due : {state_.due_ms, state_.limits_due_ms}) {
+    if (due != 0) next = std::min(next.value_or(due), due);
+  }
   if (state_.cycle != nullptr) {
     const int64_t deadline = state_.cycle_asked_ms + config().answer_deadline_ms();
     next = next.has_value() ? std::min(*next, deadline) : deadline;
@@ -276,6 +284,7 @@ void QueueCore::Impl::Rollback() {
   }
   book_.Rollback(state_.now_ms);
   book_.TakeEntered();
+  book_.TakeLeft();
   MarkCandidates(true);
   Commit();
 }
@@ -369,7 +378,9 @@ const events::v1::QueueConfigured* QueueCore::FindQueue(const std::string& name)
 size_t QueueCore::Position(std::string_view job_id) const {
   const Entry* entry = impl_->book().Find(job_id);
   if (entry == nullptr || entry->in_line_of == nullptr) return 0;
-  return entry->in_line_of->line.Position(entry->line_key);
+  const bool takes_turns = entry->line_owner->queue->spec.order == scheduling::JobOrder::kFairShare;
+  return takes_turns ? entry->line_owner->line.Position(entry->line_key)
+                     : entry->in_line_of->line.Position(entry->line_key);
 }
 
 std::map<std::pair<std::string, JobState>, size_t> QueueCore::Counts() const {

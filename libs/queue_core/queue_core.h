@@ -102,7 +102,8 @@ class QueueCore {
   bool Remembers(std::string_view job_id) const;
   // Null: there is no such FluxQueue in the pool.
   const events::v1::QueueConfigured* FindQueue(const std::string& name) const;
-  // 1 for the next of its queue; 0 when the job is not known or not in line (held, waiting for a
+  // 1 for the next of its queue, or, where users take turns by their shares, of its user's jobs of
+  // that namespace in it; 0 when the job is not known or not in line (held, waiting for a
   // retry, started). O(log n).
   size_t Position(std::string_view job_id) const;
   // Jobs that have not ended, by queue and state.

@@ -1,4 +1,6 @@
 // The core as rows, and from rows.
+#include <bit>
+
 #include "libs/base/status_macros.h"
 #include "libs/queue_core/core_impl.h"
 
@@ -55,6 +57,8 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_due_ms(state_.due_ms);
   row.set_nodes_up(state_.nodes_up);
   row.set_lost_node(state_.lost_node);
+  if (state_.capacity != nullptr) *row.mutable_capacity() = ToAmounts(*state_.capacity);
+  row.set_limits_due_ms(state_.limits_due_ms);
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -94,6 +98,10 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   state_.due_ms = row.due_ms();
   state_.nodes_up = row.nodes_up();
   state_.lost_node = row.lost_node();
+  if (!row.capacity().empty()) {
+    state_.capacity = std::make_shared<const scheduling::Resources>(ToResources(row.capacity()));
+  }
+  state_.limits_due_ms = row.limits_due_ms();
   book_.Clear(state_.now_ms);
   for (const events::v1::AllocationKey& key : row.ended()) {
     book_.AddEnded(key.job_id(), key.attempt());
@@ -137,6 +145,20 @@ absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
     }
     book_.Place(book_.Add(std::move(job)));
   }
+  for (const std::string& bytes : rows.endings) {
+    queue::v1::JobRow row;
+    if (!row.ParseFromString(bytes)) return DataLoss(pool_, "jobs.row does not decode");
+    if (row.ending() <= book_.endings().last()) {
+      return DataLoss(pool_, fmt::format("ending {} stands twice", row.ending()));
+    }
+    book_.AddEnding(FromRow(row));
+  }
+  for (const std::string& bytes : rows.usage) {
+    queue::v1::UsageRow row;
+    if (!row.ParseFromString(bytes) || !book_.AddUsage(row)) {
+      return DataLoss(pool_, "usage.row does not decode");
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -150,6 +172,8 @@ absl::Status QueueCore::Impl::Restore(const Rows& rows) {
   }
   RETURN_IF_ERROR(RestorePool(rows));
   RETURN_IF_ERROR(RestoreJobs(rows));
+  book_.TakeEntered();
+  book_.TakeLeft();
   MarkCandidates(true);
   Commit();
   return absl::OkStatus();
@@ -173,6 +197,28 @@ uint64_t QueueCore::Impl::Fingerprint() const {
       hash.Add(when.second);
     }
     hash.Add(times->size());
+  }
+  for (const scheduling::PastRow& row : book_.tree().Pasts()) {
+    hash.Add(row.queue);
+    hash.Add(row.name);
+    hash.Add(static_cast<uint64_t>(row.level));
+    hash.Add(static_cast<uint64_t>(row.past.at_ms));
+    for (const double used : row.past.used) hash.Add(std::bit_cast<uint64_t>(used));
+  }
+  for (const scheduling::History& history : book_.predictor().All()) {
+    hash.Add(history.user);
+    for (const uint64_t number : {history.shape,
+                                  static_cast<uint64_t>(history.last_ms),
+                                  static_cast<uint64_t>(history.before_ms),
+                                  history.learnt}) {
+      hash.Add(number);
+    }
+  }
+  for (const scheduling::Ending& ending : book_.endings().all()) {
+    hash.Add(ending.number);
+    hash.Add(ending.id);
+    hash.Add(ending.name);
+    hash.Add(ending.succeeded ? 1 : 0);
   }
   for (const auto& [name, queue] : book_.queues()) {
     for (size_t i = 0; i < queue->counts.size(); ++i) {

@@ -11,8 +11,11 @@ inline constexpr char kHeld[] = "Held";          // by its user, or a command
 inline constexpr char kBusy[] = "Busy";          // tried: what it wants is in use
 inline constexpr char kReserved[] = "Reserved";  // tried: starts at start_ms
 inline constexpr char kUnsatisfiable[] =
-    "Unsatisfiable";                       // nothing here could ever run it; also Rejected
-inline constexpr char kRetry[] = "Retry";  // waits before its next attempt
+    "Unsatisfiable";                         // nothing here could ever run it; also Rejected
+inline constexpr char kRetry[] = "Retry";    // waits before its next attempt
+inline constexpr char kNotYet[] = "NotYet";  // its begin is to come
+inline constexpr char kDependency[] = "Dependency";  // others have to end first
+inline constexpr char kLimit[] = "Limit";            // a limit of its queue holds it back
 // Allocated
 inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand ahead of it
 // Stopping (and Failed, where it is not tried again)
@@ -23,6 +26,9 @@ inline constexpr char kResized[] = "Resized";  // its jobspec changed
 inline constexpr char kCancelled[] = "Cancelled";  // by its user, or a command
 inline constexpr char kWithdrawn[] = "Withdrawn";  // its workload is gone, or no longer ours
 inline constexpr char kDeleted[] = "Deleted";      // its workload was deleted
+inline constexpr char kDependencyNeverSatisfied[] = "DependencyNeverSatisfied";
+// Rejected
+inline constexpr char kDependencyCycle[] = "DependencyCycle";  // it would wait for itself
 // Succeeded
 inline constexpr char kExpired[] = "Expired";  // the time of a claim was over
 // Failed, Rejected

@@ -30,6 +30,7 @@ struct JobChange {
   int64_t start_ms = 0;
   int64_t updated_ms = 0;
   uint64_t placement_hash = 0;
+  uint64_t ending = 0;
   std::string row;  // JobRow
 };
 
@@ -51,6 +52,14 @@ struct QueueChange {
   std::string row;  // QueueRow
 };
 
+// queue.usage: an upsert, or a deletion.
+struct UsageChange {
+  std::string kind;  // "queue", "namespace", "user": what was used; "history": how long jobs ran
+  std::string name;
+  bool deleted = false;
+  std::string row;  // UsageRow
+};
+
 // queue.cycles: inserted when asked, marked when answered (perhaps both in one batch).
 struct CycleRequest {
   uint64_t cycle_id = 0;
@@ -62,6 +71,7 @@ struct Changes {
   std::vector<JobChange> jobs;
   std::vector<JobEvent> events;
   std::vector<QueueChange> queues;
+  std::vector<UsageChange> usage;
   std::vector<CycleRequest> cycles_requested;
   std::vector<uint64_t> cycles_answered;
   // PoolRow; empty: nothing changed at all.
@@ -75,6 +85,9 @@ struct Rows {
   std::string pool;                 // queue.pools.row; empty: the pool is new
   std::vector<std::string> queues;  // queue.queues.row
   std::vector<std::string> jobs;    // queue.jobs.row, of the states that are not terminal
+  std::vector<std::string> usage;   // queue.usage.row
+  // queue.jobs.row of the last kEndingsKept that have ended, in the order of their endings.
+  std::vector<std::string> endings;
   std::vector<std::string> cycles_unanswered;  // queue.cycles.requested, not answered (one at most)
 };
 

@@ -81,6 +81,10 @@ void Simulation::Do(const Step& step) {
     Submit(how);
   } else if (what < 14) {
     for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  } else if (what >= 45) {
+    ConfigureQueue(which, how);
+  } else if (what >= 38) {
+    SubmitOrdered(which, how);
   } else if (what >= 36) {
     SubmitClaim(how);
   } else if (what >= 30) {
@@ -111,6 +115,49 @@ void Simulation::Submit(int how) {
   Tell(Submitted(ids_.back(), options));
 }
 
+void Simulation::SubmitOrdered(int which, int how) {
+  JobOptions options;
+  options.slots = static_cast<uint32_t>(1 + how % 3);
+  options.cpu = 500 * (1 + how);
+  options.gpus = how % 3;
+  options.user = which % 2 == 0 ? "ann" : "bob";
+  options.space = which % 3 == 0 ? "team" : "other";
+  options.queue = which == 5 ? "other" : "default";
+  options.priority = how == 1 ? 2 : 0;
+  if (which == 4) options.begin_ms = now_.count() + how * 500;
+  static constexpr const char* kConditions[] = {"afterok", "afterany", "afternotok"};
+  if (how >= 4 && !ids_.empty()) {
+    // One that lives or has ended, the next one, itself, or one that never comes; by id or name.
+    const size_t at = ids_.size() - std::min<size_t>(static_cast<size_t>(which), ids_.size());
+    const std::string id = fmt::format("j{}", which == 1 ? ids_.size() + 1 : at);
+    options.depends_on = {
+        fmt::format("{}:{}{}", kConditions[which % 3], how % 2 == 0 ? "" : "name-of-", id)};
+    if (how == 7) options.depends_on.push_back("afterany:" + ids_[ids_.size() / 2]);
+  }
+  ids_.push_back(fmt::format("j{}", ids_.size()));
+  Tell(Submitted(ids_.back(), options));
+}
+
+void Simulation::ConfigureQueue(int which, int how) {
+  events::v1::Envelope message = QueueMade(which % 2 == 0 ? "default" : "other", 4);
+  auto* queue = message.mutable_queue_configured();
+  queue->set_order(how % 2 == 0 ? "fair-share" : "priority");
+  queue->set_weight(1 + how % 3);
+  queue->set_half_life_ms(how == 3 ? 0 : 4000);
+  queue->set_aging_ms(which == 2 ? 1000 : 0);
+  queue->set_predict_durations(how >= 4);
+  if (how >= 5) queue->set_parent(which % 2 == 0 ? "other" : "default");
+  if (how % 4 == 1) queue->mutable_user_limits()->set_running_jobs(1);
+  if (how % 4 == 2) queue->mutable_namespace_limits()->set_queued_jobs(2);
+  if (how % 4 == 3) {
+    queue->mutable_limits()->set_gpu_seconds(2);
+    events::v1::Amount* cpu = queue->mutable_limits()->add_amounts();
+    cpu->set_resource("cpu");
+    cpu->set_amount(2500);
+  }
+  Tell(message);
+}
+
 void Simulation::SubmitClaim(int how) {
   ClaimOptions options;
   options.slots = how == 7 ? 9 : static_cast<uint32_t>(1 + how % 3);
@@ -122,6 +169,7 @@ void Simulation::SubmitClaim(int how) {
 }
 
 void Simulation::Command(int what, const std::string& id, int how) {
+  if (what == 0 && how == 7) return Tell(MoveCommand(id, "other"));
   if (what == 0) return Tell(how % 3 == 0 ? CancelCommand(id) : PriorityCommand(id, how % 3));
   if (how < 6) return Tell(HoldCommand(id, how % 2 == 0));
   // The same claim again, as long as it is remembered.
@@ -162,6 +210,7 @@ void Simulation::UserSays(int what, const std::string& id, int how) {
     case 0:
       return Tell(Held(id, how % 2 == 0));
     case 1:
+      if (how == 7) return Tell(BeginAt(id, now_.count() + 700));
       return Tell(Prioritised(id, how % 3));
     case 2:
       return Tell(Moved(id, how % 2 == 0 ? "default" : "other"));

@@ -113,7 +113,16 @@ class FakeTables {
     std::set<std::string> seen;
     for (const JobChange& job : changes.jobs) {
       RC_ASSERT(seen.insert(job.job_id).second);
+      RC_ASSERT((job.ending != 0) == model::IsTerminal(job.state));
       jobs_[job.job_id] = {job.state, job.row};
+      if (job.ending != 0) RC_ASSERT(endings_.emplace(job.ending, job.row).second);
+    }
+    for (const UsageChange& usage : changes.usage) {
+      if (usage.deleted) {
+        usage_.erase({usage.kind, usage.name});
+      } else {
+        usage_[{usage.kind, usage.name}] = usage.row;
+      }
     }
     for (const JobEvent& event : changes.events) {
       RC_ASSERT(events_.insert({event.job_id, event.version}).second);
@@ -138,6 +147,8 @@ class FakeTables {
     }
     for (const auto& [name, row] : queues_) rows.queues.push_back(row);
     for (const auto& [id, row] : cycles_) rows.cycles_unanswered.push_back(row);
+    for (const auto& [number, row] : endings_) rows.endings.push_back(row);
+    for (const auto& [key, row] : usage_) rows.usage.push_back(row);
     return rows;
   }
 
@@ -146,6 +157,8 @@ class FakeTables {
   std::map<std::string, std::pair<model::JobState, std::string>> jobs_;
   std::map<std::string, std::string> queues_;
   std::map<uint64_t, std::string> cycles_;
+  std::map<uint64_t, std::string> endings_;
+  std::map<std::pair<std::string, std::string>, std::string> usage_;
   std::set<std::pair<std::string, uint64_t>> events_;
 };
 
@@ -161,7 +174,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 38), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 46), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -192,6 +205,9 @@ class Simulation {
                     const events::v1::ReleaseRequested& release,
                     const std::map<std::string, model::JobState>& before);
   void Submit(int how);
+  // With a user, a begin, and others that it depends on.
+  void SubmitOrdered(int which, int how);
+  void ConfigureQueue(int which, int how);
   void WorldSays(int what, const std::string& id, int how);
   void UserSays(int what, const std::string& id, int how);
   void PoolChanges(int what, int how);

@@ -37,6 +37,12 @@ struct JobOptions {
   std::string queue = "default";
   int32_t priority = 0;
   bool hold = false;
+  std::string user = "ann";
+  std::string space = "team";
+  int64_t begin_ms = 0;
+  std::vector<std::string> depends_on{};  // "afterok:a"
+  int64_t cpu = 1000;                     // of all slots; 0: amounts are not known
+  int64_t gpus = 0;
 };
 inline JobOptions BarePod() {
   return {.kind = "Pod", .recreatable = false};
@@ -47,7 +53,7 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
   auto* job = message.mutable_job_submitted();
   job->set_job_id(id);
   job->mutable_workload()->set_kind(options.kind);
-  job->mutable_workload()->set_namespace_("team");
+  job->mutable_workload()->set_namespace_(options.space);
   job->mutable_workload()->set_name("name-of-" + id);
   job->mutable_workload()->set_uid(id);
   job->mutable_workload()->set_completions(options.completions);
@@ -57,10 +63,34 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
   job->set_hold(options.hold);
   job->mutable_spec()->set_revision(1);
   job->mutable_spec()->set_slots(options.slots);
+  const auto add_amount = [&](const char* resource, int64_t amount) {
+    if (amount == 0) return;
+    events::v1::Amount* added = job->mutable_spec()->add_amounts();
+    added->set_resource(resource);
+    added->set_amount(amount);
+  };
+  add_amount("cpu", options.cpu);
+  add_amount("nvidia.com/gpu", options.gpus);
   job->set_created_ms(123);
+  job->set_user(options.user);
+  job->set_begin_ms(options.begin_ms);
+  for (const std::string& text : options.depends_on) {
+    const size_t colon = text.find(':');
+    const auto condition = scheduling::FindCondition(text.substr(0, colon));
+    events::v1::Dependency* dependency = job->add_depends_on();
+    dependency->set_condition(
+        static_cast<events::v1::Dependency::Condition>(1 + static_cast<int>(*condition)));
+    dependency->set_job(text.substr(colon + 1));
+  }
   return message;
 }
 
+inline events::v1::Envelope BeginAt(const std::string& id, int64_t begin_ms) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_job_updated()->set_job_id(id);
+  message.mutable_job_updated()->set_begin_ms(begin_ms);
+  return message;
+}
 inline events::v1::Envelope Held(const std::string& id, bool hold) {
   events::v1::Envelope message = ForPool();
   message.mutable_job_updated()->set_job_id(id);
@@ -138,6 +168,13 @@ inline events::v1::Envelope HoldCommand(const std::string& id, bool hold) {
   } else {
     message.mutable_command_accepted()->mutable_release_job()->set_job_id(id);
   }
+  return message;
+}
+
+inline events::v1::Envelope MoveCommand(const std::string& id, const std::string& queue) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_command_accepted()->mutable_move_job()->set_job_id(id);
+  message.mutable_command_accepted()->mutable_move_job()->set_queue(queue);
   return message;
 }
 

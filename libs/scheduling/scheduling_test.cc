@@ -42,7 +42,7 @@ RC_GTEST_PROP(WaitingListTest, PositionsAreThoseOfASortedSet, ()) {
   std::set<OrderKey> model;
   FakeJob job;
   for (int i = 0; i < 50; ++i) {
-    const OrderKey key{*rc::gen::inRange(-2, 3), *rc::gen::inRange<uint64_t>(0, 20)};
+    const OrderKey key{*rc::gen::inRange<int64_t>(-2, 3), *rc::gen::inRange<uint64_t>(0, 20)};
     if (model.insert(key).second) {
       list.Insert(key, &job);
     } else {

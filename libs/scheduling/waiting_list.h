@@ -1,6 +1,6 @@
-// The jobs of one queue that could start now, in the order in which they are tried: higher priority
-// first, then the earlier submission. Submission numbers follow the log, so the order is total and
-// the same on every machine.
+// The jobs of one queue that could start now, in the order in which they are tried: the higher rank
+// (aging.h: the priority, and how long it waits) first, then the earlier submission. Submission
+// numbers follow the log, so the order is total and the same on every machine.
 //
 // A balanced tree that counts its subtrees: Insert, Erase and Position are O(log n), the first k
 // cost O(k). The list holds pointers and owns nothing. Thread-compatible.
@@ -17,13 +17,13 @@
 namespace fluxqueue::scheduling {
 
 struct OrderKey {
-  int32_t priority = 0;
+  int64_t rank = 0;
   uint64_t submission = 0;
 
   friend bool operator==(const OrderKey&, const OrderKey&) = default;
   // The one that is tried first is the lesser.
   friend bool operator<(const OrderKey& a, const OrderKey& b) {
-    if (a.priority != b.priority) return a.priority > b.priority;
+    if (a.rank != b.rank) return a.rank > b.rank;
     return a.submission < b.submission;
   }
 };
@@ -40,6 +40,12 @@ class WaitingList {
   void Erase(OrderKey key) {
     const bool erased = jobs_.erase(key);
     CHECK(erased, "submission {} does not wait", key.submission);
+  }
+
+  // Null: nobody waits behind the key.
+  Job* After(OrderKey key) const {
+    const auto it = jobs_.upper_bound(key);
+    return it == jobs_.end() ? nullptr : it->second;
   }
 
   // 1 for the first. REQUIRES: a job has this key.

@@ -4,6 +4,7 @@
 
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
+#include "libs/scheduling/dependencies.h"
 
 namespace fluxqueue::queue {
 namespace {
@@ -24,6 +25,12 @@ constexpr Statement kLoadJobs{"queue_load_jobs",
 constexpr Statement kLoadCycles{"queue_load_cycles",
                                 "SELECT requested FROM cycles WHERE pool = $1 AND NOT answered"};
 
+constexpr Statement kLoadUsage{"queue_load_usage", "SELECT row FROM usage WHERE pool = $1"};
+constexpr Statement kLoadEndings{
+    "queue_load_endings",
+    "SELECT row FROM jobs WHERE pool = $1 AND ending > 0 AND ending > "
+    "  (SELECT max(ending) FROM jobs WHERE pool = $1 AND ending > 0) - $2 ORDER BY ending"};
+
 constexpr Statement kUpsertPool{
     "queue_upsert_pool",
     "INSERT INTO pools (pool, partition, row) VALUES ($1, $2, $3) "
@@ -38,26 +45,38 @@ constexpr Statement kUpsertQueues{
 constexpr Statement kUpsertJobs{
     "queue_upsert_jobs",
     "INSERT INTO jobs AS j (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
-    "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row) "
+    "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, "
+    "  ending) "
     "SELECT job_id, $1, queue, namespace, name, kind, state, version, attempt, reason, message, "
-    "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row "
+    "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending "
     "FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], "
     "  $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], "
-    "  $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bytea[]) "
+    "  $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bytea[], "
+    "  $19::bigint[]) "
     "  AS r(job_id, queue, namespace, name, kind, state, version, attempt, reason, message, "
-    "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row) "
+    "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending) "
     "ON CONFLICT (job_id) DO UPDATE SET pool = excluded.pool, queue = excluded.queue, "
     "  state = excluded.state, version = excluded.version, attempt = excluded.attempt, "
     "  reason = excluded.reason, message = excluded.message, slots = excluded.slots, "
     "  priority = excluded.priority, start_ms = excluded.start_ms, "
     "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
-    "  row = excluded.row "
+    "  row = excluded.row, ending = excluded.ending "
     "WHERE j.version <= excluded.version AND j.live"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
     "INSERT INTO job_events (job_id, version, time_ms, state, attempt, reason, message) "
     "SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], "
     "  $6::text[], $7::text[])"};
+constexpr Statement kDeleteUsage{
+    "queue_delete_usage",
+    "DELETE FROM usage AS u USING unnest($2::text[], $3::text[]) AS r(kind, name) "
+    "WHERE u.pool = $1 AND u.kind = r.kind AND u.name = r.name"};
+constexpr Statement kUpsertUsage{
+    "queue_upsert_usage",
+    "INSERT INTO usage (pool, kind, name, row) "
+    "SELECT $1, kind, name, row "
+    "FROM unnest($2::text[], $3::text[], $4::bytea[]) AS r(kind, name, row) "
+    "ON CONFLICT (pool, kind, name) DO UPDATE SET row = excluded.row"};
 constexpr Statement kInsertCycles{
     "queue_insert_cycles",
     "INSERT INTO cycles (pool, cycle_id, requested) "
@@ -112,7 +131,7 @@ size_t WriteQueues(pqxx::transaction_base& tx, const std::string& pool, const Ch
 // A column array for each column of queue.jobs.
 struct JobColumns {
   TextArray ids, queues, namespaces, names, kinds, states, reasons, messages;
-  BigintArray versions, attempts, slots, priorities, created, starts, updated, hashes;
+  BigintArray versions, attempts, slots, priorities, created, starts, updated, hashes, endings;
   ByteaArray rows;
 
   void Add(const queue_core::JobChange& job) {
@@ -133,6 +152,7 @@ struct JobColumns {
     updated.Add(job.updated_ms);
     hashes.Add(static_cast<int64_t>(job.placement_hash));
     rows.Add(job.row);
+    endings.Add(static_cast<int64_t>(job.ending));
   }
 };
 
@@ -159,8 +179,24 @@ size_t WriteJobs(pqxx::transaction_base& tx, const std::string& pool, const Chan
        c.starts.text(),
        c.updated.text(),
        c.hashes.text(),
-       c.rows.text());
+       c.rows.text(),
+       c.endings.text());
   return changes.jobs.size();
+}
+
+size_t WriteUsage(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
+  TextArray kinds, names, deleted_kinds, deleted_names;
+  ByteaArray rows;
+  for (const queue_core::UsageChange& change : changes.usage) {
+    (change.deleted ? deleted_kinds : kinds).Add(change.kind);
+    (change.deleted ? deleted_names : names).Add(change.name);
+    if (!change.deleted) rows.Add(change.row);
+  }
+  if (!deleted_kinds.empty()) {
+    Exec(tx, kDeleteUsage, pool, deleted_kinds.text(), deleted_names.text());
+  }
+  if (!kinds.empty()) Exec(tx, kUpsertUsage, pool, kinds.text(), names.text(), rows.text());
+  return changes.usage.size();
 }
 
 size_t WriteEvents(pqxx::transaction_base& tx, const Changes& changes) {
@@ -220,6 +256,11 @@ std::vector<std::pair<std::string, queue_core::Rows>> LoadPools(pqxx::transactio
     rows.queues = LoadBlobs(tx, kLoadQueues, pool);
     rows.jobs = LoadBlobs(tx, kLoadJobs, pool);
     rows.cycles_unanswered = LoadBlobs(tx, kLoadCycles, pool);
+    rows.usage = LoadBlobs(tx, kLoadUsage, pool);
+    for (const pqxx::row& row :
+         Exec(tx, kLoadEndings, pool, static_cast<int64_t>(scheduling::kEndingsKept))) {
+      rows.endings.push_back(Bytes(row[0]));
+    }
   }
   return pools;
 }
@@ -230,7 +271,7 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     const Changes& changes) {
   Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
   return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +
-         WriteEvents(tx, changes) + WriteCycles(tx, pool, changes);
+         WriteUsage(tx, pool, changes) + WriteEvents(tx, changes) + WriteCycles(tx, pool, changes);
 }
 
 std::vector<std::string> FindJobs(pqxx::transaction_base& tx,

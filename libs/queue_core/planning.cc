@@ -1,0 +1,62 @@
+// Times: how long a job is thought to run, and when it may begin.
+#include <algorithm>
+#include <chrono>
+
+#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
+
+namespace fluxqueue::queue_core {
+
+using model::JobState;
+
+int64_t QueueCore::Impl::EffectiveDuration(const Job& job) const {
+  if (job.duration_ms.has_value()) return *job.duration_ms;
+  const auto it = book_.queues().find(job.queue);
+  if (it == book_.queues().end() || it->second->config == nullptr) return 0;
+  return it->second->config->default_duration_ms();
+}
+
+bool QueueCore::Impl::Predicts(const Job& job) const {
+  // A claim has the time that it was given, and ends with it.
+  const auto it = book_.queues().find(job.queue);
+  return it != book_.queues().end() && it->second->config != nullptr &&
+         it->second->config->predict_durations() && !IsClaim(job);
+}
+
+void QueueCore::Impl::Learn(const Job& job) {
+  if (job.state != JobState::kSucceeded || job.start_ms == 0 || !Predicts(job)) return;
+  book_.predictor().Learn(*job.user, ShapeOf(job), state_.now_ms - job.start_ms);
+}
+
+int64_t QueueCore::Impl::PlannedDuration(const Job& job) const {
+  const int64_t most = EffectiveDuration(job);
+  if (!Predicts(job)) return most;
+  const auto predicted = book_.predictor().Predict(*job.user, ShapeOf(job));
+  if (!predicted.has_value()) return most;
+  return most == 0 ? *predicted : std::min(most, *predicted);
+}
+
+void QueueCore::Impl::BeginWaiting(const std::vector<Entry*>& due) {
+  for (Entry* entry : due) {
+    if (entry->job.reason != reason::kNotYet) continue;
+    SetWaiting(book_.Edit(entry), reason::kQueued, "in line: its begin has come");
+    Say(entry);
+  }
+}
+
+std::string FormatTime(int64_t unix_ms) {
+  using namespace std::chrono;
+  const sys_seconds at{duration_cast<seconds>(milliseconds(unix_ms))};
+  const auto day = floor<days>(at);
+  const year_month_day date{day};
+  const hh_mm_ss time{at - day};
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+                     static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()),
+                     static_cast<unsigned>(date.day()),
+                     time.hours().count(),
+                     time.minutes().count(),
+                     time.seconds().count());
+}
+
+}  // namespace fluxqueue::queue_core

@@ -1,0 +1,98 @@
+#include "libs/queue_core/queue_spec.h"
+
+#include <string_view>
+
+#include "libs/base/status_macros.h"
+#include "libs/queue_core/job.h"
+#include "libs/scheduling/candidate_window.h"
+#include "libs/scheduling/strategy.h"
+
+namespace fluxqueue::queue_core {
+namespace {
+
+using events::v1::QueueConfigured;
+
+scheduling::Limits LimitsOf(const events::v1::Limits& from) {
+  scheduling::Limits limits;
+  if (from.has_running_jobs()) limits.running_jobs = from.running_jobs();
+  if (from.has_queued_jobs()) limits.queued_jobs = from.queued_jobs();
+  if (from.has_gpu_seconds()) limits.gpu_seconds = from.gpu_seconds();
+  for (const events::v1::Amount& amount : from.amounts()) {
+    limits.Limit(amount.resource(), amount.amount());
+  }
+  return limits;
+}
+
+absl::Status CheckNotBelowZero(const QueueConfigured& queue, std::string_view key, int64_t value) {
+  if (value >= 0) return absl::OkStatus();
+  return InvalidArgument("queue {}: {} is {}; it must not be below 0", queue.queue(), key, value);
+}
+
+absl::Status CheckAmounts(const QueueConfigured& queue,
+                          std::string_view key,
+                          const AmountList& amounts) {
+  for (const events::v1::Amount& amount : amounts) {
+    RETURN_IF_ERROR(
+        CheckNotBelowZero(queue, fmt::format("{} of {}", key, amount.resource()), amount.amount()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLimits(const QueueConfigured& queue,
+                         std::string_view key,
+                         const events::v1::Limits& limits) {
+  RETURN_IF_ERROR(
+      CheckNotBelowZero(queue, fmt::format("{}.gpu_seconds", key), limits.gpu_seconds()));
+  return CheckAmounts(queue, key, limits.amounts());
+}
+
+}  // namespace
+
+absl::Status CheckQueue(const QueueConfigured& configured) {
+  const std::string& name = configured.queue();
+  if (name.empty()) return InvalidArgument("QueueConfigured names no queue");
+  if (configured.deleted()) return absl::OkStatus();
+  if (scheduling::FindStrategy(configured.strategy()) == nullptr) {
+    return InvalidArgument("queue {}: strategy \"{}\" does not exist; allowed: {}",
+                           name,
+                           configured.strategy(),
+                           scheduling::StrategyNames());
+  }
+  if (!scheduling::FindJobOrder(configured.order()).has_value()) {
+    return InvalidArgument("queue {}: order \"{}\" does not exist; allowed: {}",
+                           name,
+                           configured.order(),
+                           scheduling::JobOrderNames());
+  }
+  RETURN_IF_ERROR(CheckNotBelowZero(configured, "weight", configured.weight()));
+  RETURN_IF_ERROR(CheckNotBelowZero(configured, "half_life_ms", configured.half_life_ms()));
+  RETURN_IF_ERROR(CheckNotBelowZero(configured, "aging_ms", configured.aging_ms()));
+  RETURN_IF_ERROR(CheckAmounts(configured, "guarantee", configured.guarantee()));
+  RETURN_IF_ERROR(CheckLimits(configured, "limits", configured.limits()));
+  RETURN_IF_ERROR(CheckLimits(configured, "namespace_limits", configured.namespace_limits()));
+  return CheckLimits(configured, "user_limits", configured.user_limits());
+}
+
+uint32_t DepthOf(const QueueConfigured* configured) {
+  const uint32_t depth = configured == nullptr ? 0 : configured->queue_depth();
+  return depth == 0 ? scheduling::kDefaultDepth : depth;
+}
+
+scheduling::QueueSpec SpecOf(const QueueConfigured& configured) {
+  scheduling::QueueSpec spec;
+  spec.parent = configured.parent();
+  spec.priority = configured.priority();
+  spec.weight = configured.weight();
+  spec.order = *scheduling::FindJobOrder(configured.order());
+  spec.guarantee = ToResources(configured.guarantee());
+  spec.limits[static_cast<size_t>(scheduling::Level::kQueue)] = LimitsOf(configured.limits());
+  spec.limits[static_cast<size_t>(scheduling::Level::kNamespace)] =
+      LimitsOf(configured.namespace_limits());
+  spec.limits[static_cast<size_t>(scheduling::Level::kUser)] = LimitsOf(configured.user_limits());
+  spec.half_life_ms = configured.half_life_ms();
+  spec.aging_ms = configured.aging_ms();
+  spec.depth = DepthOf(&configured);
+  return spec;
+}
+
+}  // namespace fluxqueue::queue_core

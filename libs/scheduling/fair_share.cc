@@ -1,0 +1,349 @@
+#include "libs/scheduling/fair_share.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+
+#include "libs/base/check.h"
+
+namespace fluxqueue::scheduling {
+namespace {
+
+using Capacity = std::array<double, kShared>;
+
+Capacity CapacityOf(const Resources& capacity) {
+  constexpr Capacity kOneNode = {64'000, 256.0 * (int64_t{1} << 30), 8.0 * kWholeGpu};
+  Capacity doubles;
+  const bool known = capacity[kCpu] > 0;
+  for (size_t i = 0; i < kShared; ++i) {
+    doubles[i] = known ? static_cast<double>(capacity[i]) : kOneNode[i];
+  }
+  return doubles;
+}
+
+double Dominant(const std::array<double, kShared>& amounts, const Capacity& capacity) {
+  double share = 0;
+  for (size_t i = 0; i < kShared; ++i) {
+    if (capacity[i] > 0) share = std::max(share, amounts[i] / capacity[i]);
+  }
+  return share;
+}
+
+int64_t AgeOf(const PassOptions& options) {
+  return options.now_ms - options.beginning_ms;
+}
+
+std::array<double, kShared> UsedOf(const QueueNode& queue,
+                                   const Account& account,
+                                   const Past& past,
+                                   const PassOptions& options) {
+  std::array<double, kShared> used;
+  for (size_t i = 0; i < kShared; ++i) {
+    used[i] = static_cast<double>(account.held[i]) +
+              AverageOf(past.used[i], queue.spec.half_life_ms, AgeOf(options));
+  }
+  return used;
+}
+
+double GpuSecondsOf(const Past& past) {
+  return past.used[kGpu] / kWholeGpu;
+}
+
+const Resources& Nothing() {
+  static const Resources nothing;
+  return nothing;
+}
+
+// The first limit on the way up that is against the job.
+template <typename StandingOf>
+std::optional<HeldJob> AgainstJob(const Owner& owner,
+                                  const WaitingJob& job,
+                                  StandingOf standing_of) {
+  for (const Owner::Rung& rung : owner.rungs) {
+    for (size_t level = 0; level < 3; ++level) {
+      const Limits& limits = rung.queue->spec.limits[level];
+      if (limits.none()) continue;
+      Account* account = rung.accounts[level];
+      auto held = FirstAgainst(limits, standing_of(*rung.queue, *account, limits), *job.amounts);
+      if (held.has_value()) {
+        return HeldJob{&job, *std::move(held), static_cast<Level>(level), account, rung.queue};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string HeldJob::Sentence() const {
+  return scheduling::Sentence(held, level, account->name, queue->name, queue->spec.half_life_ms);
+}
+
+std::optional<HeldJob> HeldBack(const Owner& owner, const WaitingJob& job, int64_t now_ms) {
+  return AgainstJob(
+      owner, job, [&](const QueueNode& queue, const Account& account, const Limits& limits) {
+        const double gpu_seconds = limits.gpu_seconds.has_value()
+                                       ? GpuSecondsOf(QueueTree::PastOf(queue, account, now_ms))
+                                       : 0;
+        return Standing{account.held, account.running, gpu_seconds, Nothing(), 0};
+      });
+}
+
+double ShareOf(const QueueNode& queue, const Account& account, const PassOptions& options) {
+  const Past past = QueueTree::PastOf(queue, account, options.now_ms);
+  return Dominant(UsedOf(queue, account, past, options), CapacityOf(options.capacity));
+}
+
+class Pass::Impl {
+ public:
+  Impl(QueueTree* tree, const PassOptions& options)
+      : options_(options), capacity_(CapacityOf(options.capacity)), pass_(tree->NextPass()) {
+    for (const auto& [name, node] : tree->nodes()) {
+      if (node->parent == nullptr) AddNode(node.get(), &roots_);
+    }
+    std::make_heap(roots_.begin(), roots_.end(), LaterNode);
+  }
+
+  WaitingJob* Next() { return NextOf(&roots_); }
+
+  void Close(const std::string& queue) { closed_.insert(queue); }
+  const std::vector<HeldJob>& held() const { return held_; }
+  std::optional<int64_t> due_ms() const { return due_ms_; }
+
+ private:
+  // An owner's line, from `head` on.
+  struct Line {
+    Owner* owner = nullptr;
+    WaitingJob* head = nullptr;
+  };
+  struct User {
+    const QueueNode* queue = nullptr;
+    Account* account = nullptr;
+    double share = 0;
+    std::vector<Line> lines;  // a heap
+  };
+  struct Node {
+    QueueNode* queue = nullptr;
+    bool satisfied = false;      // has what is guaranteed to it, or nothing is
+    double share = 0;            // ÷ weight
+    uint32_t named = 0;          // of its own
+    std::vector<Node> children;  // a heap
+    // Of its own jobs, either of these, by the queue's order. Heaps.
+    std::vector<Line> lines;
+    std::vector<User> users;
+  };
+
+  // Heaps give the greatest first: "less" is who comes later.
+  static bool LaterLine(const Line& a, const Line& b) {
+    return b.head->line_key < a.head->line_key;
+  }
+  static bool LaterUser(const User& a, const User& b) {
+    if (a.share != b.share) return a.share > b.share;
+    return LaterLine(a.lines.front(), b.lines.front());
+  }
+  static bool LaterNode(const Node& a, const Node& b) {
+    const auto key = [](const Node& node) {
+      const QueueSpec& spec = node.queue->spec;
+      return std::tuple(-int64_t{spec.priority}, node.satisfied, node.share, -int64_t{spec.weight});
+    };
+    const auto of_a = key(a);
+    const auto of_b = key(b);
+    if (of_a != of_b) return of_a > of_b;
+    return a.queue->name > b.queue->name;
+  }
+
+  Account::Scratch& Fresh(const QueueNode& queue, Account& account) {
+    Account::Scratch& scratch = account.scratch;
+    if (scratch.pass == pass_) return scratch;
+    const Past past = QueueTree::PastOf(queue, account, options_.now_ms);
+    scratch.pass = pass_;
+    scratch.used = UsedOf(queue, account, past, options_);
+    scratch.gpu_seconds = GpuSecondsOf(past);
+    scratch.planned = {};
+    scratch.named = 0;
+    scratch.group = 0;
+    return scratch;
+  }
+
+  double Share(const QueueNode& queue, Account& account) {
+    const Account::Scratch& scratch = Fresh(queue, account);
+    std::array<double, kShared> used = scratch.used;
+    for (size_t i = 0; i < kShared; ++i) used[i] += static_cast<double>(scratch.planned[i]);
+    return Dominant(used, capacity_);
+  }
+
+  void Weigh(Node* node) {
+    QueueNode& queue = *node->queue;
+    node->share = Share(queue, queue.total) / std::max(queue.spec.weight, 1);
+    const Resources& guarantee = queue.spec.guarantee;
+    node->satisfied = true;
+    const auto below = [&](int64_t held, int64_t planned, int64_t guaranteed) {
+      return held < guaranteed && planned < guaranteed - held;
+    };
+    for (size_t i = 0; i < kShared; ++i) {
+      if (below(queue.total.held[i], queue.total.scratch.planned[i], guarantee[i])) {
+        node->satisfied = false;
+      }
+    }
+  }
+
+  // Puts the node into *nodes, unless nobody in it or below it stands in line.
+  void AddNode(QueueNode* queue, std::vector<Node>* nodes) {
+    Node node;
+    node.queue = queue;
+    for (QueueNode* child : queue->children) AddNode(child, &node.children);
+    std::make_heap(node.children.begin(), node.children.end(), LaterNode);
+    for (Owner* owner : queue->waiting) AddLine({owner, owner->line.begin()->second}, &node);
+    for (User& user : node.users) {
+      std::make_heap(user.lines.begin(), user.lines.end(), LaterLine);
+    }
+    std::make_heap(node.lines.begin(), node.lines.end(), LaterLine);
+    std::make_heap(node.users.begin(), node.users.end(), LaterUser);
+    if (node.children.empty() && node.lines.empty() && node.users.empty()) return;
+    Weigh(&node);
+    nodes->push_back(std::move(node));
+  }
+
+  void AddLine(Line line, Node* node) {
+    if (node->queue->spec.order == JobOrder::kPriority) {
+      node->lines.push_back(line);
+      return;
+    }
+    Account* account = line.owner->rungs.front().accounts[static_cast<size_t>(Level::kUser)];
+    const double share = Share(*node->queue, *account);
+    uint32_t& group = account->scratch.group;  // from 1
+    if (group == 0) {
+      node->users.push_back({node->queue, account, share, {}});
+      group = static_cast<uint32_t>(node->users.size());
+    }
+    node->users[group - 1].lines.push_back(line);
+  }
+
+  WaitingJob* NextOf(std::vector<Node>* nodes) {
+    while (!nodes->empty()) {
+      std::pop_heap(nodes->begin(), nodes->end(), LaterNode);
+      Node& node = nodes->back();
+      WaitingJob* job = NextOf(&node.children);
+      if (job == nullptr) job = NextOfOwn(&node);
+      if (job == nullptr) {
+        nodes->pop_back();
+        continue;
+      }
+      Weigh(&node);
+      std::push_heap(nodes->begin(), nodes->end(), LaterNode);
+      return job;
+    }
+    return nullptr;
+  }
+
+  WaitingJob* NextOfOwn(Node* node) {
+    const uint32_t depth = node->queue->spec.depth;
+    if ((depth != 0 && node->named == depth) || closed_.contains(node->queue->name)) return nullptr;
+    WaitingJob* job = NextOfUsers(&node->users);
+    if (job == nullptr) job = NextOfLines(&node->lines);
+    if (job != nullptr) ++node->named;
+    return job;
+  }
+
+  WaitingJob* NextOfUsers(std::vector<User>* users) {
+    while (!users->empty()) {
+      std::pop_heap(users->begin(), users->end(), LaterUser);
+      User& user = users->back();
+      WaitingJob* job = NextOfLines(&user.lines);
+      if (user.lines.empty()) {
+        users->pop_back();
+      } else {
+        user.share = Share(*user.queue, *user.account);
+        std::push_heap(users->begin(), users->end(), LaterUser);
+      }
+      if (job != nullptr) return job;
+    }
+    return nullptr;
+  }
+
+  WaitingJob* NextOfLines(std::vector<Line>* lines) {
+    while (!lines->empty()) {
+      std::pop_heap(lines->begin(), lines->end(), LaterLine);
+      Line& line = lines->back();
+      WaitingJob* job = line.head;
+      auto held = Against(*line.owner, *job);
+      const bool free = !held.has_value();
+      const bool line_goes_on = free || held->held.kind == Held::Kind::kNeverFits;
+      if (free) Name(*line.owner, *job);
+      if (!free) held_.push_back(*std::move(held));
+      line.head = line_goes_on ? line.owner->line.After(job->line_key) : nullptr;
+      if (line.head == nullptr) {
+        lines->pop_back();
+      } else {
+        std::push_heap(lines->begin(), lines->end(), LaterLine);
+      }
+      if (free) return job;
+    }
+    return nullptr;
+  }
+
+  std::optional<HeldJob> Against(const Owner& owner, const WaitingJob& job) {
+    auto held =
+        AgainstJob(owner, job, [this](const QueueNode& queue, Account& account, const Limits&) {
+          const Account::Scratch& scratch = Fresh(queue, account);
+          return Standing{
+              account.held, account.running, scratch.gpu_seconds, scratch.planned, scratch.named};
+        });
+    if (held.has_value() && held->held.kind == Held::Kind::kGpuSeconds) NoteDue(*held);
+    return held;
+  }
+
+  // With nothing held u halves until it is below the limit; with something held not before that.
+  void NoteDue(const HeldJob& held) {
+    const int64_t half_life = held.queue->spec.half_life_ms;
+    if (half_life == 0 || held.held.limit <= 0) return;
+    const double times = held.account->scratch.gpu_seconds / static_cast<double>(held.held.limit);
+    const double wait = std::max(1.0, times) > 1 ? Log2(times) * static_cast<double>(half_life) : 0;
+    const int64_t due = options_.now_ms + static_cast<int64_t>(std::ceil(wait)) + 1000;
+    due_ms_ = due_ms_.has_value() ? std::min(*due_ms_, due) : due;
+  }
+
+  void Name(const Owner& owner, const WaitingJob& job) {
+    for (const Owner::Rung& rung : owner.rungs) {
+      for (size_t level = 0; level < 3; ++level) {
+        Account::Scratch& scratch = Fresh(*rung.queue, *rung.accounts[level]);
+        ++scratch.named;
+        // The others matter to nobody else.
+        if (rung.queue->spec.limits[level].others.empty()) {
+          scratch.planned.AddShared(*job.amounts);
+        } else {
+          scratch.planned.Add(*job.amounts);
+        }
+      }
+    }
+  }
+
+  const PassOptions options_;
+  const Capacity capacity_;
+  const uint64_t pass_;
+  std::vector<Node> roots_;
+  std::set<std::string> closed_;
+  std::vector<HeldJob> held_;
+  std::optional<int64_t> due_ms_;
+};
+
+Pass::Pass(QueueTree* tree, const PassOptions& options)
+    : impl_(std::make_unique<Impl>(tree, options)) {}
+Pass::~Pass() = default;
+WaitingJob* Pass::Next() {
+  return impl_->Next();
+}
+void Pass::Close(const std::string& queue) {
+  impl_->Close(queue);
+}
+const std::vector<HeldJob>& Pass::held() const {
+  return impl_->held();
+}
+std::optional<int64_t> Pass::due_ms() const {
+  return impl_->due_ms();
+}
+
+}  // namespace fluxqueue::scheduling

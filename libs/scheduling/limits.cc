@@ -1,0 +1,144 @@
+#include "libs/scheduling/limits.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace fluxqueue::scheduling {
+namespace {
+
+std::optional<Held> AmountAgainst(
+    std::string_view resource, int64_t limit, int64_t held, int64_t planned, int64_t asked) {
+  if (asked == 0) return std::nullopt;
+  Held against{.kind = Held::Kind::kAmount,
+               .resource = std::string(),
+               .limit = limit,
+               .used = held,
+               .asked = asked};
+  if (asked > limit) {
+    against.kind = Held::Kind::kNeverFits;
+  } else if (held <= limit - asked && planned <= limit - asked - held) {
+    return std::nullopt;
+  } else {
+    against.soon = held <= limit - asked;
+  }
+  against.resource = resource;
+  return against;
+}
+
+std::optional<Held> JobsAgainst(const Limits& limits, const Standing& standing) {
+  const std::optional<uint32_t>& running = limits.running_jobs;
+  if (running.has_value() && uint64_t{standing.running} + standing.named >= *running) {
+    return Held{.kind = Held::Kind::kRunningJobs,
+                .resource = "",
+                .limit = *running,
+                .used = standing.running,
+                .asked = 0,
+                .soon = standing.running < *running};
+  }
+  if (limits.queued_jobs.has_value() && standing.named >= *limits.queued_jobs) {
+    return Held{.kind = Held::Kind::kQueuedJobs,
+                .resource = "",
+                .limit = *limits.queued_jobs,
+                .used = standing.named};
+  }
+  return std::nullopt;
+}
+
+std::string HoursOf(int64_t seconds) {
+  return fmt::format("{:.4g}", static_cast<double>(seconds) / 3600);
+}
+
+}  // namespace
+
+void Limits::Limit(std::string_view resource, int64_t amount) {
+  const size_t index = SharedIndex(resource);
+  if (index < kShared) {
+    Resources scaled;
+    scaled.Add(resource, amount);
+    shared[index] = scaled[index];
+    return;
+  }
+  others.emplace_back(resource, std::max<int64_t>(amount, 0));
+}
+
+bool Limits::none() const {
+  return *this == Limits();
+}
+
+std::optional<Held> FirstAgainst(const Limits& limits,
+                                 const Standing& standing,
+                                 const Resources& asked) {
+  if (auto held = JobsAgainst(limits, standing)) return held;
+  for (size_t i = 0; i < kShared; ++i) {
+    if (!limits.shared[i].has_value()) continue;
+    auto held = AmountAgainst(
+        SharedName(i), *limits.shared[i], standing.held[i], standing.planned[i], asked[i]);
+    if (held.has_value()) return held;
+  }
+  for (const auto& [name, limit] : limits.others) {
+    auto held = AmountAgainst(
+        name, limit, standing.held.Of(name), standing.planned.Of(name), asked.Of(name));
+    if (held.has_value()) return held;
+  }
+  // Only what asks for gpus costs any.
+  if (limits.gpu_seconds.has_value() && asked[kGpu] > 0 &&
+      standing.gpu_seconds >= static_cast<double>(*limits.gpu_seconds)) {
+    return Held{.kind = Held::Kind::kGpuSeconds,
+                .resource = "",
+                .limit = *limits.gpu_seconds,
+                .used = static_cast<int64_t>(standing.gpu_seconds)};
+  }
+  return std::nullopt;
+}
+
+std::string Sentence(const Held& held,
+                     Level level,
+                     std::string_view name,
+                     std::string_view queue,
+                     int64_t half_life_ms) {
+  const std::string who = level == Level::kQueue ? fmt::format("queue {}", queue)
+                          : level == Level::kUser
+                              ? fmt::format("user {}", name.empty() ? "(not known)" : name)
+                              : fmt::format("namespace {}", name.empty() ? "(none)" : name);
+  const std::string where = level == Level::kQueue ? "" : fmt::format(" in queue {}", queue);
+  switch (held.kind) {
+    case Held::Kind::kRunningJobs:
+      return fmt::format("{} runs {} of at most {} jobs{}", who, held.used, held.limit, where);
+    case Held::Kind::kQueuedJobs:
+      return fmt::format(
+          "{} has {} of at most {} jobs in line{}", who, held.used, held.limit, where);
+    case Held::Kind::kAmount:
+      return fmt::format("{} holds {} {} of at most {}{}, and this job asks for {}",
+                         who,
+                         held.resource,
+                         FormatAmount(held.resource, held.used),
+                         FormatAmount(held.resource, held.limit),
+                         where,
+                         FormatAmount(held.resource, held.asked));
+    case Held::Kind::kNeverFits:
+      return fmt::format(
+          "it asks for {} {}, and {} may hold at most {}{}: make it smaller, or "
+          "raise the limit",
+          held.resource,
+          FormatAmount(held.resource, held.asked),
+          who,
+          FormatAmount(held.resource, held.limit),
+          where);
+    case Held::Kind::kGpuSeconds:
+      break;
+  }
+  const std::string forgotten =
+      half_life_ms == 0
+          ? ""
+          : fmt::format("; half of it is forgotten each {} h", HoursOf(half_life_ms / 1000));
+  return fmt::format("{} has used {} of at most {} gpu-hours{}{}",
+                     who,
+                     HoursOf(held.used),
+                     HoursOf(held.limit),
+                     where,
+                     forgotten);
+}
+
+}  // namespace fluxqueue::scheduling

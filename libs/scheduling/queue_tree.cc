@@ -1,0 +1,234 @@
+#include "libs/scheduling/queue_tree.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "libs/base/check.h"
+
+namespace fluxqueue::scheduling {
+namespace {
+
+template <typename Each>
+void ForEachAccount(QueueNode& node, Each each) {
+  each(node.total);
+  for (auto& accounts : node.accounts) {
+    for (auto& [name, account] : accounts) each(account);
+  }
+}
+
+PastRow RowOf(const QueueNode& queue, const Account& account) {
+  return {queue.name, account.level, account.name, account.past};
+}
+
+}  // namespace
+
+std::optional<JobOrder> FindJobOrder(std::string_view name) {
+  if (name.empty() || name == "priority") return JobOrder::kPriority;
+  if (name == "fair-share") return JobOrder::kFairShare;
+  return std::nullopt;
+}
+
+std::string JobOrderNames() {
+  return "priority, fair-share";
+}
+
+QueueNode& QueueTree::Node(const std::string& queue) {
+  std::unique_ptr<QueueNode>& node = nodes_[queue];
+  if (node == nullptr) {
+    node = std::make_unique<QueueNode>();
+    node->name = queue;
+  }
+  return *node;
+}
+
+QueueNode* QueueTree::ParentOf(const QueueNode& node) const {
+  const auto find = [this](const std::string& name) -> QueueNode* {
+    const auto it = name.empty() ? nodes_.end() : nodes_.find(name);
+    return it == nodes_.end() || !it->second->configured ? nullptr : it->second.get();
+  };
+  // Does the way up come back to it? It may also end in a cycle of which it is no part.
+  std::set<const QueueNode*> seen;
+  for (QueueNode* at = find(node.spec.parent); at != nullptr && seen.insert(at).second;
+       at = find(at->spec.parent)) {
+    if (at == &node) return nullptr;
+  }
+  return find(node.spec.parent);
+}
+
+std::string QueueTree::ParentProblem(const std::string& queue) const {
+  const auto it = nodes_.find(queue);
+  if (it == nodes_.end() || it->second->spec.parent.empty()) return "";
+  const QueueNode& node = *it->second;
+  if (node.parent != nullptr) return "";
+  const auto parent = nodes_.find(node.spec.parent);
+  return parent != nodes_.end() && parent->second->configured
+             ? fmt::format("its parent {} is below it: each queue of the cycle is a root",
+                           node.spec.parent)
+             : fmt::format("its parent {} does not exist in the pool: it is a root until it does",
+                           node.spec.parent);
+}
+
+void QueueTree::Configure(const std::string& queue, std::optional<QueueSpec> spec, int64_t now_ms) {
+  QueueNode& node = Node(queue);
+  const bool configured = spec.has_value();
+  QueueSpec next = configured ? *std::move(spec) : QueueSpec();
+  if (configured == node.configured && next == node.spec) return;
+  // Until now another half-life held, or other queues stood above.
+  AdvanceAll(now_ms);
+  node.configured = configured;
+  node.spec = std::move(next);
+  Relink(now_ms);
+}
+
+void QueueTree::Relink(int64_t now_ms) {
+  for (auto& [name, node] : nodes_) node->children.clear();
+  for (auto& [name, node] : nodes_) {
+    node->parent = ParentOf(*node);
+    if (node->parent != nullptr) node->parent->children.push_back(node.get());
+    ForEachAccount(*node, [](Account& account) {
+      account.held = {};
+      account.running = 0;
+    });
+  }
+  for (auto& [name, node] : nodes_) {
+    for (auto& [key, owner] : node->owners) {
+      LinkOwner(owner.get());
+      for (const Owner::Rung& rung : owner->rungs) {
+        for (Account* account : rung.accounts) {
+          // What is new to it begins to count now.
+          if (owner->running > 0) Advance(rung.queue, account, now_ms);
+          account->held.Add(owner->held);
+          account->running += owner->running;
+        }
+      }
+    }
+  }
+}
+
+Account* QueueTree::AccountOf(QueueNode* queue, Level level, const std::string& name) {
+  if (level == Level::kQueue) return &queue->total;
+  const auto [it, made] = queue->accounts[static_cast<size_t>(level)].try_emplace(name);
+  if (made) {
+    it->second.level = level;
+    it->second.name = name;
+  }
+  return &it->second;
+}
+
+void QueueTree::LinkOwner(Owner* owner) {
+  owner->rungs.clear();
+  for (QueueNode* at = owner->queue; at != nullptr; at = at->parent) {
+    owner->rungs.push_back({at,
+                            {AccountOf(at, Level::kQueue, ""),
+                             AccountOf(at, Level::kNamespace, owner->space),
+                             AccountOf(at, Level::kUser, owner->user)}});
+  }
+}
+
+Owner* QueueTree::OwnerOf(const std::string& queue,
+                          const std::string& user,
+                          const std::string& space) {
+  QueueNode& node = Node(queue);
+  std::unique_ptr<Owner>& owner = node.owners[{user, space}];
+  if (owner == nullptr) {
+    owner = std::make_unique<Owner>();
+    owner->queue = &node;
+    owner->user = user;
+    owner->space = space;
+    LinkOwner(owner.get());
+  }
+  return owner.get();
+}
+
+void QueueTree::Wait(Owner* owner, OrderKey key, WaitingJob* job) {
+  CHECK(job->amounts != nullptr, "submission {} has no amounts", key.submission);
+  std::vector<Owner*>& waiting = owner->queue->waiting;
+  if (owner->line.empty()) {
+    owner->waiting_at = waiting.size();
+    waiting.push_back(owner);
+  }
+  owner->line.Insert(key, job);
+}
+
+void QueueTree::NoLongerWait(Owner* owner, OrderKey key) {
+  owner->line.Erase(key);
+  if (!owner->line.empty()) return;
+  std::vector<Owner*>& waiting = owner->queue->waiting;
+  Owner* const last = waiting.back();
+  waiting[owner->waiting_at] = last;
+  last->waiting_at = owner->waiting_at;
+  waiting.pop_back();
+}
+
+void QueueTree::Advance(QueueNode* queue, Account* account, int64_t now_ms) {
+  if (now_ms <= account->past.at_ms) return;
+  before_.try_emplace(account, Before{queue, account->past});
+  account->past = PastOf(*queue, *account, now_ms);
+}
+
+void QueueTree::AdvanceAll(int64_t now_ms) {
+  for (auto& [name, node] : nodes_) {
+    ForEachAccount(*node, [&](Account& account) {
+      if (account.past.at_ms != 0) Advance(node.get(), &account, now_ms);
+    });
+  }
+}
+
+void QueueTree::Change(Owner* owner, const Resources& amounts, int64_t now_ms, bool holds) {
+  const auto change = [&](Resources& held, uint32_t& running) {
+    if (holds) {
+      held.Add(amounts);
+      ++running;
+    } else {
+      held.Remove(amounts);
+      --running;
+    }
+  };
+  change(owner->held, owner->running);
+  for (const Owner::Rung& rung : owner->rungs) {
+    for (Account* account : rung.accounts) {
+      Advance(rung.queue, account, now_ms);
+      change(account->held, account->running);
+    }
+  }
+}
+
+std::vector<PastRow> QueueTree::ChangedPasts() const {
+  std::vector<PastRow> rows;
+  for (const auto& [account, before] : before_) {
+    if (account->past != before.past) rows.push_back(RowOf(*before.queue, *account));
+  }
+  std::sort(rows.begin(), rows.end(), [](const PastRow& a, const PastRow& b) {
+    return std::tie(a.queue, a.level, a.name) < std::tie(b.queue, b.level, b.name);
+  });
+  return rows;
+}
+
+std::vector<PastRow> QueueTree::Pasts() const {
+  std::vector<PastRow> rows;
+  for (const auto& [name, node] : nodes_) {
+    ForEachAccount(*node, [&](const Account& account) {
+      if (account.past.at_ms != 0) rows.push_back(RowOf(*node, account));
+    });
+  }
+  return rows;
+}
+
+void QueueTree::SetPast(const PastRow& row) {
+  AccountOf(&Node(row.queue), row.level, row.name)->past = row.past;
+}
+
+void QueueTree::RestorePasts() {
+  for (const auto& [account, before] : before_) account->past = before.past;
+  before_.clear();
+}
+
+void QueueTree::Clear() {
+  nodes_.clear();
+  before_.clear();
+}
+
+}  // namespace fluxqueue::scheduling

@@ -1,0 +1,56 @@
+#include "libs/scheduling/usage.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fluxqueue::scheduling {
+namespace {
+
+constexpr double kLn2 = 0.693147180559945309417232;
+
+}  // namespace
+
+double HalfPower(double x) {
+  if (x <= 0) return 1;
+  if (x >= 1000) return 0;
+  const int whole = static_cast<int>(x);
+  const double y = (x - whole) * kLn2;  // 0 ≤ y < ln 2
+  // e^−y = 1 − y(1 − y/2(1 − y/3(…))): 20 terms leave less than 1e-20.
+  double sum = 1;
+  for (int n = 20; n >= 1; --n) sum = 1 - y / n * sum;
+  return std::ldexp(sum, -whole);
+}
+
+double Log2(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // 0.5 ≤ fraction < 1
+  // ln via the area tangent: ln f = 2·artanh((f−1)/(f+1)).
+  const double z = (fraction - 1) / (fraction + 1);
+  double sum = 0;
+  double power = z;
+  for (int n = 1; n <= 15; n += 2) {
+    sum += power / n;
+    power *= z * z;
+  }
+  return exponent + 2 * sum / kLn2;
+}
+
+Past BroughtForward(const Past& past, const Resources& held, int64_t now_ms, int64_t half_life_ms) {
+  if (now_ms <= past.at_ms) return past;
+  Past next{.used = past.used, .at_ms = now_ms};
+  const double seconds = static_cast<double>(now_ms - past.at_ms) / 1000;
+  const double half_life = static_cast<double>(half_life_ms) / 1000;
+  const double kept = half_life_ms > 0 ? HalfPower(seconds / half_life) : 1;
+  const double time = half_life_ms > 0 ? half_life / kLn2 * (1 - kept) : seconds;
+  for (size_t i = 0; i < kShared; ++i) {
+    next.used[i] = next.used[i] * kept + static_cast<double>(held[i]) * time;
+  }
+  return next;
+}
+
+double AverageOf(double used, int64_t half_life_ms, int64_t age_ms) {
+  if (half_life_ms > 0) return used * kLn2 / (static_cast<double>(half_life_ms) / 1000);
+  return used / (static_cast<double>(std::max<int64_t>(age_ms, 1000)) / 1000);
+}
+
+}  // namespace fluxqueue::scheduling
