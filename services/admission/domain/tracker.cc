@@ -316,6 +316,7 @@ void Tracker::Enlarge(WorkloadRow* row,
   update.mutable_spec()->set_slots(row->slots);
   update.mutable_spec()->set_jobspec(kubernetes::MakeJobspec(
       raised, row->slots, Millis(row->duration_ms.value_or(0)), row->topology));
+  kubernetes::SetAmounts(raised.requests, row->slots, update.mutable_spec());
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 
