@@ -229,7 +229,10 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
 }
 
 bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
-  if (book_.Head() == nullptr) return false;
+  if (book_.Head() == nullptr) {
+    state_.limits_due_ms = 0;
+    return false;
+  }
   if (state_.room_changed || state_.blocked_head == 0) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
