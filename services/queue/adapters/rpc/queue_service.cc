@@ -212,6 +212,15 @@ grpc::ServerUnaryReactor* QueueService::Release(grpc::CallbackServerContext* con
   return Command(*context, *request, response, std::move(command), &Async::Release);
 }
 
+grpc::ServerUnaryReactor* QueueService::Move(grpc::CallbackServerContext* context,
+                                             const v1::MoveRequest* request,
+                                             v1::MoveResponse* response) {
+  events::v1::CommandAccepted command;
+  command.mutable_move_job()->set_job_id(request->job_id());
+  command.mutable_move_job()->set_queue(request->queue());
+  return Command(*context, *request, response, std::move(command), &Async::Move);
+}
+
 grpc::ServerUnaryReactor* QueueService::Position(grpc::CallbackServerContext* context,
                                                  const v1::PositionRequest* request,
                                                  v1::PositionResponse* response) {

@@ -64,6 +64,9 @@ class QueueService final : public v1::Queue::CallbackService {
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
                                     const v1::ReleaseRequest* request,
                                     v1::ReleaseResponse* response) override;
+  grpc::ServerUnaryReactor* Move(grpc::CallbackServerContext* context,
+                                 const v1::MoveRequest* request,
+                                 v1::MoveResponse* response) override;
   grpc::ServerUnaryReactor* Position(grpc::CallbackServerContext* context,
                                      const v1::PositionRequest* request,
                                      v1::PositionResponse* response) override;
