@@ -180,6 +180,8 @@ absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
     RETURN_IF_ERROR(Annotate(core.Restore({.pool = Bytes(row[1]),
                                            .queues = Blobs(tx, kCoreQueues, pool),
                                            .jobs = Blobs(tx, kCoreJobs, pool),
+                                           .usage = {},
+                                           .endings = {},
                                            .cycles_unanswered = Blobs(tx, kCoreCycles, pool)}),
                              "rows of pool " + pool));
     for (Job& job : *jobs) {

@@ -55,6 +55,7 @@ std::vector<Typical> TypicalOf(const Workload& workload) {
     typical.count += job.slots;
   }
   std::vector<Typical> all;
+  all.reserve(by_request.size());
   for (auto& [request, typical] : by_request) all.push_back(std::move(typical));
   std::stable_sort(
       all.begin(), all.end(), [](const Typical& a, const Typical& b) { return a.count > b.count; });

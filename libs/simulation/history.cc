@@ -29,6 +29,7 @@ std::string JobOf(const Envelope& message) {
       if (command.has_cancel_job()) return command.cancel_job().job_id();
       if (command.has_set_priority()) return command.set_priority().job_id();
       if (command.has_hold_job()) return command.hold_job().job_id();
+      if (command.has_move_job()) return command.move_job().job_id();
       return command.release_job().job_id();
     }
     default:
@@ -45,6 +46,7 @@ bool FromOutside(const Envelope& message) {
     case Envelope::kCommandAccepted:
     case Envelope::kQueueConfigured:
     case Envelope::kPoolConfigured:
+    case Envelope::kWindowConfigured:
     case Envelope::kNodeUpserted:
     case Envelope::kNodeGone:
     case Envelope::kInventorySynced:

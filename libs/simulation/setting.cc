@@ -14,6 +14,8 @@ std::string_view Name(Estimates estimates) {
       return "requested";
     case Estimates::kDouble:
       return "x2";
+    case Estimates::kPredicted:
+      return "predicted";
   }
   return "";
 }
@@ -22,7 +24,7 @@ absl::StatusOr<Estimates> ParseEstimates(std::string_view name) {
   for (const Estimates known : {Estimates::kExact, Estimates::kRequested, Estimates::kDouble}) {
     if (name == Name(known)) return known;
   }
-  if (name == "predicted") {
+  if (name == Name(Estimates::kPredicted)) {
     return InvalidArgument(
         "estimates \"predicted\": the queue does not predict durations in this version; take "
         "exact, requested or x2");

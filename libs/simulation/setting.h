@@ -17,6 +17,7 @@ enum class Estimates {
   kExact,      // what it did run
   kRequested,  // what its user asked for; exact where the trace does not say
   kDouble,     // twice what it did run
+  kPredicted,  // as requested; the queue plans with what the user's last like jobs took
 };
 
 struct Setting {
@@ -34,7 +35,8 @@ struct Setting {
 };
 
 std::string_view Name(Estimates estimates);
-// "exact", "requested", "x2". InvalidArgument names those; "predicted" is known, and refused.
+// "exact", "requested", "x2". InvalidArgument names those; "predicted" is known, and refused as
+// long as the queue's core does not predict.
 absl::StatusOr<Estimates> ParseEstimates(std::string_view name);
 
 // InvalidArgument: there is no such strategy or policy. Names what there is.

@@ -87,12 +87,12 @@ absl::Status Simulator::ReadLog() {
   for (; !log_.empty(); log_.pop_front()) {
     const Envelope& message = log_.front();
     // Poison has changed nothing: a dead letter.
-    if (const absl::Status status = queue_.Handle(message, now_, &said_by_queue_);
+    if (absl::Status status = queue_.Handle(message, now_, &said_by_queue_);
         !status.ok() && !IsPoison(status)) {
       return status;
     }
     queue_.Commit();
-    if (const absl::Status status = matcher_.Handle(message, now_, &said_by_matcher_);
+    if (absl::Status status = matcher_.Handle(message, now_, &said_by_matcher_);
         !status.ok() && !IsPoison(status)) {
       return status;
     }

@@ -51,6 +51,7 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   queue->set_strategy(setting.strategy);
   queue->set_queue_depth(setting.queue_depth);
   queue->set_reservation_depth(setting.reservation_depth);
+  queue->set_predict_durations(setting.estimates == Estimates::kPredicted);
   for (const events::v1::Node& node : machine.nodes) {
     *messages.emplace_back(ForPool()).mutable_node_upserted()->mutable_node() = node;
   }
@@ -85,6 +86,7 @@ Envelope Submissions::Make(const trace::TraceJob& job, Millis duration, Millis n
   workload->set_completions(job.slots);
   workload->set_recreatable(true);
   submitted->set_queue(std::string(kQueue));
+  submitted->set_user(job.user);
   submitted->set_duration_ms(duration.count());
   submitted->mutable_spec()->set_revision(1);
   submitted->mutable_spec()->set_slots(static_cast<uint32_t>(job.slots));

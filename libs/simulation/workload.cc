@@ -102,6 +102,7 @@ Millis Estimate(const trace::TraceJob& job, Estimates estimates, size_t* unknown
     case Estimates::kExact:
       break;
     case Estimates::kRequested:
+    case Estimates::kPredicted:
       if (job.requested_s > 0) return WholeSeconds(std::max(1.0, std::ceil(job.requested_s)));
       ++*unknown;
       break;

@@ -355,6 +355,12 @@ TEST_F(CliTest, AHealthySystemIsFoundHealthy) {
   EXPECT_GT(counts["decisions"], 10);
   EXPECT_EQ(counts["decisions"], counts["identical"]);
   EXPECT_EQ(counts["inFlight"], 0);
+  // The log, kept, gives the same decisions without the system.
+  const std::string dump = stack->config() + ".jsonl";
+  EXPECT_EQ(stack->Run(fmt::format("replay --pool main --dump {}", dump)).status, 0);
+  const Result kept = stack->Run(fmt::format("simulate --format events --jobs {} -o json", dump));
+  EXPECT_EQ(kept.status, 0) << kept.output;
+  EXPECT_EQ(json::parse(kept.output)["replay"]["identical"], counts["identical"]);
   EXPECT_THAT(stack->Run("replay --pool other").output, HasSubstr("there are: main"));
   const Result verify = stack->Run("verify");
   EXPECT_EQ(verify.status, 0) << verify.output;

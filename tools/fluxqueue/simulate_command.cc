@@ -1,4 +1,5 @@
 // fluxqueue simulate: a trace in virtual time, through the cores of the live services.
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -61,7 +62,10 @@ class Progress {
   Progress(std::string setting, size_t jobs) : setting_(std::move(setting)), jobs_(jobs) {}
 
   void Show(size_t over) {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun_;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(200);
+    const std::chrono::duration<double> took = now - begun_;
     line_.Show(fmt::format("{}: {} of {} jobs ({} %), {} jobs/s",
                            setting_,
                            Thousands(over),
@@ -75,6 +79,7 @@ class Progress {
   const std::string setting_;
   const size_t jobs_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point next_{};
   load::ProgressLine line_;
 };
 
