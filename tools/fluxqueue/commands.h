@@ -22,6 +22,7 @@ void RegisterJob(CLI::App& app, Context& context);
 void RegisterQueues(CLI::App& app, Context& context);
 // hold, release, cancel, priority, move
 void RegisterControl(CLI::App& app, Context& context);
+void RegisterExplain(CLI::App& app, Context& context);
 void RegisterNodes(CLI::App& app, Context& context);
 void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);

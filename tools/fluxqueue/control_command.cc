@@ -1,7 +1,6 @@
 // hold, release, cancel, priority, move: the queue's commands, for the command line. The call goes
 // to the replica that holds the job's pool, and is answered when the command stands in the pool's
 // log.
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,20 +11,14 @@
 #include "fluxqueue/queue/v1/queue.grpc.pb.h"
 
 #include "libs/base/status_macros.h"
-#include "libs/job_store/fact_store.h"
-#include "libs/job_store/job_store.h"
-#include "libs/peers/peers.h"
-#include "libs/rpc/grpc_status.h"
 
 #include "tools/fluxqueue/commands.h"
-#include "tools/fluxqueue/snapshot_store.h"
+#include "tools/fluxqueue/job_call.h"
 
 namespace fluxqueue::cli {
 namespace {
 
 namespace api = queue::v1;
-
-constexpr std::chrono::seconds kDeadline{30};
 
 // Makes the call for the job of this id; the job as the queue knew it goes to *job.
 using Call =
@@ -41,7 +34,7 @@ grpc::Status Make(api::Queue::Stub& stub,
                   const std::string& job_id,
                   api::Job* job) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  context.set_deadline(CallDeadline());
   request.set_job_id(job_id);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
@@ -49,46 +42,13 @@ grpc::Status Make(api::Queue::Stub& stub,
   return status;
 }
 
-// The job that is meant: an id, a name, or namespace/name. Of several of a name the last that
-// lives.
-absl::StatusOr<job_store::Job> FindJob(job_store::JobStore& store, const std::string& wanted) {
-  ASSIGN_OR_RETURN(const std::vector<job_store::Job> found, store.Find(wanted));
-  if (found.empty()) {
-    return MakeStatus(absl::StatusCode::kNotFound,
-                      "there is no job {}; fluxqueue jobs lists those that live",
-                      wanted);
-  }
-  const job_store::Job& job = found.front();
-  for (const job_store::Job& other : found) {
-    if (job.id != wanted && other.FullName() != job.FullName()) {
-      return InvalidArgument(
-          "{} may be {} or {}: give the namespace too", wanted, job.FullName(), other.FullName());
-    }
-  }
-  return job;
-}
-
 absl::StatusOr<int> Run(const Context& context,
                         const std::string& wanted,
                         const std::string& done,
                         const Call& call) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  job_store::JobStore store(PostgresOptions(config.dsn));
-  ASSIGN_OR_RETURN(const job_store::Job job, FindJob(store, wanted));
-  job_store::FactStore facts(PostgresOptions(config.dsn), /*connections=*/1);
-  peers::Peers peers({.service = job_store::Service::kQueue}, facts);
-  const auto channel = peers.HolderOf(job.pool);
-  if (!channel.ok()) return Annotate(channel.status(), "the queue");
-  const auto stub = api::Queue::NewStub(*channel);
+  ASSIGN_OR_RETURN(const auto [job, stub], ReachJob(context, wanted));
   api::Job answer;
-  const grpc::Status status = call(*stub, job.id, &answer);
-  if (!status.ok()) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      "{} ({}): {}",
-                      job.FullName(),
-                      job.id,
-                      status.error_message());
-  }
+  RETURN_IF_ERROR(ToStatus(call(*stub, job.id, &answer), job));
   fmt::print("{} ({}): {}\n", job.FullName(), job.id, done);
   return 0;
 }

@@ -132,6 +132,7 @@ void CommandBatch::AddJob(const Errand& errand, ErrandResult* result) const {
   if (job == nullptr) return;
   result->job = queue_core::ToFact(*job, errand.pool);
   result->position = static_cast<int64_t>(pool->core->Position(errand.job_id));
+  if (errand.explain) result->explanation = pool->core->Explain(errand.job_id);
 }
 
 void CommandBatch::Commit() {
