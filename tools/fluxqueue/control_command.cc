@@ -46,9 +46,10 @@ absl::StatusOr<int> Run(const Context& context,
                         const std::string& wanted,
                         const std::string& done,
                         const Call& call) {
-  ASSIGN_OR_RETURN(const auto [job, stub], ReachJob(context, wanted));
+  ASSIGN_OR_RETURN(const JobCall reached, ReachJob(context, wanted));
+  const job_store::Job& job = reached.job;
   api::Job answer;
-  RETURN_IF_ERROR(ToStatus(call(*stub, job.id, &answer), job));
+  RETURN_IF_ERROR(ToStatus(call(*reached.stub, job.id, &answer), job));
   fmt::print("{} ({}): {}\n", job.FullName(), job.id, done);
   return 0;
 }

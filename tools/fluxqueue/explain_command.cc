@@ -65,13 +65,14 @@ void Print(const api::ExplainResponse& answer, const job_store::Job& job, const 
 }
 
 absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
-  ASSIGN_OR_RETURN(const auto [job, stub], ReachJob(context, wanted));
+  ASSIGN_OR_RETURN(const JobCall reached, ReachJob(context, wanted));
+  const job_store::Job& job = reached.job;
   grpc::ClientContext call;
   call.set_deadline(CallDeadline());
   api::ExplainRequest request;
   request.set_job_id(job.id);
   api::ExplainResponse answer;
-  RETURN_IF_ERROR(ToStatus(stub->Explain(&call, request, &answer), job));
+  RETURN_IF_ERROR(ToStatus(reached.stub->Explain(&call, request, &answer), job));
   if (context.json()) {
     std::string text;
     google::protobuf::util::JsonPrintOptions options;
