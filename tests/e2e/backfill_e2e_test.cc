@@ -85,14 +85,38 @@ TEST_F(BackfillTest, EasyPromisesTheFirstAndLetsOthersPass) {
   ExpectReason("wide", "Reserved");
   const int64_t promised = StartOf("wide");
   EXPECT_NEAR(static_cast<double>(promised - StartOf("long")), 12'000, kSlackMs);
-  const auto shown = system_->Kubectl(
-      {"get", "fluxjobs", "-n", "e2e", "-o", "jsonpath={.items[*].status.reason}"});
-  ASSERT_TRUE(shown.ok()) << Message(shown.status());
+  // People see it on the FluxJob.
+  const auto on_flux_job = [&] {
+    const auto shown = system_->Kubectl(
+        {"get",
+         "fluxjobs",
+         "-n",
+         "e2e",
+         "-o",
+         "jsonpath={range .items[*]}{.status.reason} {.status.start}{\"\\n\"}{end}"});
+    return shown.ok() ? *shown : Message(shown.status());
+  };
+  const absl::Status seen =
+      system_->WaitFor([&] { return on_flux_job().find("Reserved 20") != std::string::npos; },
+                       std::chrono::seconds(20),
+                       on_flux_job);
+  EXPECT_TRUE(seen.ok()) << Message(seen);
+
+  const auto why = system_->Fluxqueue({"explain", "wide"});
+  ASSERT_TRUE(why.ok()) << Message(why.status());
+  EXPECT_EQ(why->exit_code, 0) << why->output;
+  EXPECT_THAT(why->output, HasSubstr("it is number 1 of 1 in line of queue easy"));
+  EXPECT_THAT(why->output, HasSubstr("if all that runs, and all that is promised before it"));
+  EXPECT_THAT(why->output, HasSubstr("with 1 pod instead of 2 pods it would start now"));
+  fmt::print("{}", why->output);
 
   // One that would still run by then waits, one that would not goes first.
   Submit("easy", "slow", 1, "60", "1");
   ExpectReason("slow", "Busy");
   EXPECT_THAT(MessageOf("slow"), HasSubstr("it would delay job"));
+  const auto sooner = system_->Fluxqueue({"explain", "slow"});
+  ASSERT_TRUE(sooner.ok()) << Message(sooner.status());
+  EXPECT_THAT(sooner->output, HasSubstr("be through before job wide starts"));
   Submit("easy", "short", 1, "3", "1");
   ExpectState("short", "Succeeded");
   EXPECT_EQ(StateOf("wide"), "Pending");
