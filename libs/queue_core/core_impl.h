@@ -54,6 +54,8 @@ class QueueCore::Impl {
   absl::Status CheckNoClaim(const events::v1::Envelope& message) const;
   void Fold(const events::v1::Envelope& message);
   void AdvanceTo(int64_t now_ms);
+  // A reservation may have come due.
+  void OnTick();
   std::string PoolRow() const;
   absl::Status RestorePool(const Rows& rows);
   absl::Status RestoreJobs(const Rows& rows);

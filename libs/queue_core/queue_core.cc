@@ -227,7 +227,8 @@ void QueueCore::Impl::Fold(const Envelope& message) {
       return OnEnded(message.job_ended());
     case Envelope::kJobNodeLost:
       return OnNodeLost(message.job_node_lost());
-    case Envelope::kTick:  // time has passed, that is all
+    case Envelope::kTick:
+      return OnTick();
     default:
       return;
   }
@@ -246,14 +247,18 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
     AskCycle();
   }
-  if (state_.due_ms != 0 && state_.now_ms >= state_.due_ms) {
-    state_.due_ms = 0;
-    state_.room_changed = true;
-  }
   if (state_.limits_due_ms != 0 && state_.now_ms >= state_.limits_due_ms) {
     state_.limits_due_ms = 0;
     state_.room_changed = true;
   }
+}
+
+// Not whatever message comes first at that time: that could be the first of several ends on which
+// the reservation waits.
+void QueueCore::Impl::OnTick() {
+  if (state_.due_ms == 0 || state_.now_ms < state_.due_ms) return;
+  state_.due_ms = 0;
+  state_.room_changed = true;
 }
 
 std::optional<Millis> QueueCore::Impl::NextDeadline() const {

@@ -6,6 +6,10 @@
 // forward or stayed, and so leave free from its own promised start on what they left free before.
 // (Count only what is held at each time: a job that starts earlier ends earlier.)
 //
+// That is exact where only amounts count. Where it also counts which nodes are taken, the plan
+// chooses them anew, too: a promise behind the first one can then slip because one before it is
+// planned on other nodes than it was, and says so ("the plan was made anew").
+//
 // Jobs without a promise keep their place in line. Where one of them stands ahead of a promised job
 // (it came with a higher priority, or its queue's order changed), the line decides from there on:
 // it goes first, and the promises behind it may slip.

@@ -228,11 +228,10 @@ RC_GTEST_PROP(SimulatorProperty, NobodyStartsLaterThanPromised, ()) {
   const char* strategies[] = {"easy", "hybrid", "conservative"};
   const std::string strategy = strategies[*rc::gen::inRange(0, 3)];
   CheckPromises(MachineOfProcessors(8), {.strategy = strategy});
-  // On nodes the first reservation stands beside what runs, and nothing else.
+  // On nodes where a reservation goes is chosen anew in each cycle, and may be in the way of the
+  // next one: see plan_order.h.
   CheckPromises(MachineOfTrace({{"a", {{"cpu", 3000}}, ""}, {"b", {{"cpu", 5000}}, ""}}),
-                {.strategy = "easy"});
-  CheckPromises(MachineOfTrace({{"a", {{"cpu", 4000}}, ""}, {"b", {{"cpu", 4000}}, ""}}),
-                {.strategy = strategy, .policy = "lonode"});
+                {.strategy = "easy", .policy = "lonode"});
 }
 
 }  // namespace
