@@ -40,6 +40,27 @@ uint64_t NodeSlots::Count(SiteId node) const {
   return slots;
 }
 
+std::optional<int64_t> NodeSlots::RoomFrom(SiteId node,
+                                           uint64_t slots,
+                                           int64_t time,
+                                           int64_t duration) const {
+  int64_t from = time;
+  for (int64_t before = time - 1; before != from;) {
+    before = from;
+    for (const SearchPlan::Part& part : plan_->parts) {
+      const auto pools = PoolsOf(node, part);
+      if (pools.size() != 1 || !IsShareOf(pools, part)) continue;
+      int64_t amount = 0;
+      if (__builtin_mul_overflow(slots, part.count, &amount)) return std::nullopt;
+      const Timeline& free = state_.HeldAt(pools.front().vertex);
+      const auto room = free.FirstFrom(from, duration, amount);
+      if (!room.has_value()) return std::nullopt;
+      from = *room;
+    }
+  }
+  return from;
+}
+
 bool NodeSlots::MayShare(SiteId node) const {
   return std::any_of(plan_->parts.begin(), plan_->parts.end(), [&](const SearchPlan::Part& part) {
     const auto pools = PoolsOf(node, part);
