@@ -124,25 +124,29 @@ int64_t IndexedSearch::PointAfter(SiteId node, int64_t time) const {
 
 // In a sweep the window leaves times behind and gains others. Only where it leaves a point behind
 // can there be more room; where it gains one, there can be less.
-void IndexedSearch::ExpectOf(SiteId node, uint32_t slots) {
+uint32_t IndexedSearch::CountSlotsInSweep(SiteId node) {
   using Turn = SearchTables::Turn;
-  if (!pruner_.IsOffered(topology_.site(node).vertex)) return;
+  if (!pruner_.IsOffered(topology_.site(node).vertex)) return 0;
   const auto [at, duration, kind] = swept_;
-  const int64_t left_behind = PointAfter(node, at);
-  Turn turn;
-  const bool has_all = plan_->names_nodes ? slots > 0 : slots >= plan_->stages.back().wanted;
-  if (!has_all && left_behind != Turn::kNever) {
-    const uint64_t more = plan_->names_nodes ? plan_->slots_per_node : uint64_t{slots} + 1;
-    turn.more_s = slots_.RoomFrom(node, more, left_behind, duration).value_or(Turn::kNever);
-  }
+  const uint64_t least = plan_->names_nodes ? plan_->slots_per_node : 1;
+  // Most nodes are full: that is seen without a look at all of it.
+  const int64_t room = slots_.RoomFrom(node, least, at, duration).value_or(Turn::kNever);
+  const uint32_t slots = room > at ? 0 : CountSlots(node);
   if (slots == 0) {
-    turn.other_s = turn.more_s;
-  } else {
-    const int64_t gained = PointAfter(node, at + duration - 1);
-    turn.other_s =
-        std::min(left_behind, gained == Turn::kNever ? gained : gained - duration + 1);
+    const int64_t more = room > at ? room : PointAfter(node, at);
+    tables_.Expect(node, {more, more});
+    return 0;
+  }
+  const int64_t left_behind = PointAfter(node, at);
+  const int64_t gained = PointAfter(node, at + duration - 1);
+  Turn turn;
+  turn.other_s = std::min(left_behind, gained == Turn::kNever ? gained : gained - duration + 1);
+  const bool has_all = plan_->names_nodes || slots >= plan_->stages.back().wanted;
+  if (!has_all && left_behind != Turn::kNever) {
+    turn.more_s = slots_.RoomFrom(node, slots + 1, left_behind, duration).value_or(Turn::kNever);
   }
   tables_.Expect(node, turn);
+  return slots;
 }
 
 void IndexedSearch::ExpectOfPruned(SiteId site) {
@@ -409,8 +413,7 @@ std::vector<uint64_t> IndexedSearch::SlotPriorities(SiteId site, uint32_t slots)
 uint32_t IndexedSearch::SlotsOn(SiteId site) {
   uint32_t& slots = table_->slots[site];
   if (slots == SearchTable::kUnknown) {
-    slots = CountSlots(site);
-    if (table_ == sweep_) ExpectOf(site, slots);
+    slots = table_ == sweep_ ? CountSlotsInSweep(site) : CountSlots(site);
   }
   return slots;
 }

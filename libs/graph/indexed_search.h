@@ -99,7 +99,7 @@ class IndexedSearch {
 
   Answer SearchIn(SearchTable* table, const Window& window, Selection* selection);
   bool IsRootPruned(const SearchPlan& plan, const Window& window);
-  void ExpectOf(SiteId site, uint32_t slots);
+  uint32_t CountSlotsInSweep(SiteId node);
   void ExpectOfPruned(SiteId site);
   int64_t PointAfter(SiteId node, int64_t time) const;
 

@@ -44,19 +44,19 @@ std::optional<int64_t> NodeSlots::RoomFrom(SiteId node,
                                            uint64_t slots,
                                            int64_t time,
                                            int64_t duration) const {
+  // What one part has from some time on another may not have yet: each is asked until all agree.
   int64_t from = time;
-  for (int64_t before = time - 1; before != from;) {
-    before = from;
-    for (const SearchPlan::Part& part : plan_->parts) {
-      const auto pools = PoolsOf(node, part);
-      if (pools.size() != 1 || !IsShareOf(pools, part)) continue;
-      int64_t amount = 0;
-      if (__builtin_mul_overflow(slots, part.count, &amount)) return std::nullopt;
-      const Timeline& free = state_.HeldAt(pools.front().vertex);
-      const auto room = free.FirstFrom(from, duration, amount);
-      if (!room.has_value()) return std::nullopt;
-      from = *room;
-    }
+  for (size_t agree = 0, i = 0; agree < plan_->parts.size(); ++i) {
+    const SearchPlan::Part& part = plan_->parts[i % plan_->parts.size()];
+    ++agree;
+    const auto pools = PoolsOf(node, part);
+    if (pools.size() != 1 || !IsShareOf(pools, part)) continue;
+    int64_t amount = 0;
+    if (__builtin_mul_overflow(slots, part.count, &amount)) return std::nullopt;
+    const auto room = state_.HeldAt(pools.front().vertex).FirstFrom(from, duration, amount);
+    if (!room.has_value()) return std::nullopt;
+    if (*room != from) agree = 1;
+    from = *room;
   }
   return from;
 }
