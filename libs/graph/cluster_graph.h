@@ -119,6 +119,10 @@ class ClusterGraph final : public Placer {
                    const Time& time);
   // When all of it can be had; nothing: never, as things are planned.
   std::optional<int64_t> Reserve(JobNumber first, const Jobspec& jobspec, const When& when);
+  std::optional<int64_t> ReserveTogether(JobNumber first,
+                                         const Jobspec& jobspec,
+                                         const SlotRequests& way,
+                                         const GeneralEngine::When& after);
   size_t DepthOf(const Level& level) const;
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;

@@ -56,13 +56,36 @@ std::optional<int64_t> ClusterGraph::Reserve(JobNumber first,
   if (WaysToMeet(jobspec).empty()) return std::nullopt;
   const SlotRequests& way = WaysToMeet(jobspec).back();
   // What is held for ever is not waited for.
-  for (auto time = engine_->PointAfter(when.now_s); time.has_value() && *time < kForever;
-       time = engine_->PointAfter(*time)) {
-    if (TryWay(first, jobspec, way, {{*time, when.duration_s}, true})) return time;
+  const GeneralEngine::When after{when.now_s, when.duration_s};
+  if (jobspec.groups.size() == 1) {
+    const auto answer = engine_->ReserveFirst(first, way.requests.front(), after, kForever);
+    CHECK(answer.ok(), "{}", Message(answer.status()));
+    if (answer->status == MatchStatus::kReserved) return answer->holding.at_s;
+  } else if (const auto time = ReserveTogether(first, jobspec, way, after)) {
+    return time;
   }
   if (!TryWay(first, jobspec, way, {{kAllGivenBack, 1}, true})) return std::nullopt;
   Release(first, jobspec.groups.size());
   return kNever;
+}
+
+// All groups are there from some point on; each for itself fits there. So points at which one of
+// them does not are not tried with all.
+std::optional<int64_t> ClusterGraph::ReserveTogether(JobNumber first,
+                                                     const Jobspec& jobspec,
+                                                     const SlotRequests& way,
+                                                     const GeneralEngine::When& after) {
+  GeneralEngine::When later = after;
+  while (true) {
+    int64_t latest = 0;
+    for (const JobRequest& request : way.requests) {
+      const auto time = engine_->FirstTime(request, later, kForever);
+      if (!time.has_value()) return std::nullopt;
+      latest = std::max(latest, *time);
+    }
+    if (TryWay(first, jobspec, way, {{latest, after.duration_s}, true})) return latest;
+    later.now_s = latest;
+  }
 }
 
 bool ClusterGraph::TryWay(JobNumber first,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "libs/graph/constraint.h"
+#include "libs/graph/holding.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/levels.h"
 #include "libs/graph/types.h"
@@ -32,6 +33,21 @@ struct Model {
   std::map<std::string, NodeSpec> nodes;
   std::map<AllocationKey, Placement> held;
   std::vector<Jobspec> expected;
+  // Time, and what is kept for later until all of that is dropped.
+  struct Reserved {
+    int64_t at_s = 0;
+    int64_t end_s = 0;
+    Amounts request;                 // of a slot
+    std::vector<std::string> slots;  // their nodes
+  };
+  struct During {
+    int64_t at_s = 0;
+    int64_t end_s = 0;
+  };
+  int64_t now_s = 7;
+  std::vector<Reserved> reserved;
+  // What is free is what is free at all of these times, rather than what is free of what is held.
+  std::optional<During> during;
 
   int64_t HeldOn(const std::string& node, const std::string& resource) const {
     int64_t sum = 0;
@@ -60,6 +76,81 @@ struct Model {
     return std::max<int64_t>(0,
                              AmountOf(node.resources, resource) - AmountOf(node.foreign, resource) -
                                  HeldOn(node.name, resource));
+  }
+
+  static int64_t EndOf(int64_t at_s, int64_t duration_s) {
+    return at_s + (duration_s == 0 ? kForever : duration_s);
+  }
+  // Who should have given back what it holds is planned to do so in a second.
+  int64_t PlannedEnd(const Placement& placement) const {
+    if (placement.duration_s == 0) return kForever;
+    const int64_t end = EndOf(placement.start_s, placement.duration_s);
+    return end <= now_s ? now_s + 1 : end;
+  }
+
+  int64_t HeldAt(int64_t time, const std::string& node, const std::string& resource) const {
+    int64_t sum = 0;
+    for (const auto& [key, placement] : held) {
+      if (PlannedEnd(placement) <= time) continue;
+      size_t group = 0;
+      size_t behind = placement.groups[0].slots;
+      for (const PlacedSlot& slot : placement.slots) {
+        while (slot.slot >= behind) behind += placement.groups[++group].slots;
+        if (slot.released || slot.node != node) continue;
+        sum += AmountOf(placement.groups[group].request, resource);
+      }
+    }
+    for (const Reserved& one : reserved) {
+      if (one.at_s > time || one.end_s <= time) continue;
+      sum += std::count(one.slots.begin(), one.slots.end(), node) * AmountOf(one.request, resource);
+    }
+    return sum;
+  }
+
+  // The least at any time that counts.
+  int64_t FreeThen(const NodeSpec& node, const std::string& resource) const {
+    if (!during.has_value()) return FreeOf(node, resource);
+    int64_t most_held = HeldAt(during->at_s, node.name, resource);
+    for (const Reserved& one : reserved) {
+      if (one.at_s <= during->at_s || one.at_s >= during->end_s) continue;
+      most_held = std::max(most_held, HeldAt(one.at_s, node.name, resource));
+    }
+    return std::max<int64_t>(
+        0, AmountOf(node.resources, resource) - AmountOf(node.foreign, resource) - most_held);
+  }
+
+  // When it can begin, and where: now, or else from the first time on at which something ends or
+  // begins and it fits; nothing: at none of them.
+  struct Begin {
+    int64_t at_s = 0;
+    std::vector<std::string> slots;
+  };
+  std::optional<Begin> MatchOrReserve(const Jobspec& spec, int64_t duration_s) {
+    const auto match_at = [&](int64_t time) -> std::optional<Begin> {
+      during = During{time, EndOf(time, duration_s)};
+      auto slots = Match(spec, time > now_s);
+      during.reset();
+      if (!slots.has_value()) return std::nullopt;
+      return Begin{time, *std::move(slots)};
+    };
+    std::set<int64_t> times;
+    for (const auto& [key, placement] : held) times.insert(PlannedEnd(placement));
+    for (const Reserved& one : reserved) times.insert({one.at_s, one.end_s});
+    if (auto now = match_at(now_s)) return now;
+    for (const int64_t time : times) {
+      if (time <= now_s || time >= kForever) continue;
+      if (auto later = match_at(time)) return later;
+    }
+    return std::nullopt;
+  }
+
+  // With all given back, even by others.
+  bool FitsEmpty(const Jobspec& spec) const {
+    Model empty = *this;
+    empty.held.clear();
+    empty.reserved.clear();
+    for (auto& [name, node] : empty.nodes) node.foreign.clear();
+    return empty.Match(spec, /*asks_least=*/true).has_value();
   }
 
   // Of one slot of the group; 0: it asks for no devices.
@@ -176,7 +267,7 @@ struct Model {
     int64_t fit = INT64_MAX;
     for (const Amount& need : spec.groups[0].request) {
       if (need.resource == kGpuMilli) continue;
-      fit = std::min(fit, FreeOf(node, need.resource) / need.amount);
+      fit = std::min(fit, FreeThen(node, need.resource) / need.amount);
     }
     if (const DevicesPerSlot wanted = DevicesOf(spec.groups[0]); wanted.devices > 0) {
       const size_t slots = Devices(node, wanted).size() / wanted.devices;
@@ -261,10 +352,13 @@ struct Model {
     return ways;
   }
 
-  // The nodes of the slots, or nothing.
-  std::optional<std::vector<std::string>> Match(const Jobspec& spec) const {
+  // The nodes of the slots, or nothing. `asks_least`: only the last way is tried.
+  std::optional<std::vector<std::string>> Match(const Jobspec& spec,
+                                                bool asks_least = false) const {
     const std::vector<Level> in_use = LevelsInUse();
-    for (const size_t depth : Ways(spec)) {
+    std::vector<size_t> ways = Ways(spec);
+    if (asks_least && !ways.empty()) ways = {ways.back()};
+    for (const size_t depth : ways) {
       const auto above = std::span(in_use).first(depth);
       std::vector<std::string> groups = {""};
       if (depth > 0) {

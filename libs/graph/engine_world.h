@@ -103,6 +103,7 @@ class World {
   struct Kinds {
     std::vector<std::string> policies;  // the first one to begin with
     bool gpu_parts = true;              // slots ask for GPUs in parts
+    bool reserves = false;              // time moves on, jobs end, and cycles reserve
   };
 
   World(MakePlacer make, Kinds kinds)
@@ -114,6 +115,7 @@ class World {
   void Step(uint32_t seed) {
     Random random(seed);
     random.discard(2);
+    if (kinds_.reserves && random() % 3 == 0) return Cycle(random);
     switch (random() % 14) {
       case 0:
       case 1:
@@ -174,8 +176,9 @@ class World {
     for (int i = 0; i < 5; ++i) {
       const AllocationKey key{"next" + std::to_string(i), 1, 0};
       const Jobspec spec = RandomJobspec(random, kinds_.gpu_parts);
-      const Outcome outcome = engine_.Match({.key = key, .jobspec = spec});
-      const Outcome again = restored.Match({.key = key, .jobspec = spec});
+      const MatchRequest request{.key = key, .jobspec = spec, .now_s = model_.now_s};
+      const Outcome outcome = engine_.Match(request);
+      const Outcome again = restored.Match(request);
       RC_ASSERT(outcome.kind == again.kind);
       if (outcome.placement != nullptr) RC_ASSERT(*outcome.placement == *again.placement);
     }
@@ -307,18 +310,75 @@ class World {
       saved_.reset();
     } else {
       engine_.Rollback();
+      const int64_t now_s = model_.now_s;
       model_ = *std::move(saved_);
+      model_.now_s = now_s;
       saved_.reset();
       RC_ASSERT(engine_.Fingerprint() == saved_fingerprint_);
     }
   }
 
+  int64_t AnyDuration(Random& random) const {
+    return kinds_.reserves && random() % 16 != 0 ? Pick(random, 1, 40) : 0;
+  }
+
+  // As a matcher's cycle: jobs of a few kinds, one after the other, each now or as early as can be;
+  // at the end what is reserved is dropped. Something may be given back meanwhile.
+  void Cycle(Random& random) {
+    model_.now_s += Pick(random, 0, 15);
+    std::vector<Jobspec> kinds;
+    for (int i = 0; i < 3; ++i) kinds.push_back(RandomJobspec(random, kinds_.gpu_parts));
+    for (int64_t i = Pick(random, 1, 8); i > 0; --i) {
+      if (random() % 6 == 0) Release(random);
+      MatchOrReserve(kinds[random() % kinds.size()], AnyDuration(random));
+    }
+    engine_.DropReservations();
+    model_.reserved.clear();
+  }
+
+  void MatchOrReserve(const Jobspec& spec, int64_t duration_s) {
+    const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
+    const uint64_t before = engine_.Fingerprint();
+    const auto expected = model_.MatchOrReserve(spec, duration_s);
+    const Outcome outcome = engine_.Match({.operation = Operation::kAllocateOrReserve,
+                                           .key = key,
+                                           .jobspec = spec,
+                                           .now_s = model_.now_s,
+                                           .duration_s = duration_s});
+    if (expected && expected->at_s == model_.now_s) {
+      RC_ASSERT(outcome.kind == OutcomeKind::kAllocated);
+      std::vector<std::string> slots;
+      for (const PlacedSlot& slot : outcome.placement->slots) slots.push_back(slot.node);
+      RC_ASSERT(slots == expected->slots);
+      model_.held[key] = *outcome.placement;
+      return;
+    }
+    RC_ASSERT(engine_.Fingerprint() == before);
+    if (expected) {
+      RC_ASSERT(outcome.kind == OutcomeKind::kReserved);
+      RC_ASSERT(outcome.at_s == expected->at_s);
+      model_.reserved.push_back({expected->at_s,
+                                 Model::EndOf(expected->at_s, duration_s),
+                                 spec.groups[0].request,
+                                 expected->slots});
+      return;
+    }
+    const bool waits = model_.FitsEmpty(spec);
+    RC_ASSERT(outcome.waits_for_unending == waits);
+    RC_ASSERT(outcome.kind == (waits || model_.CouldEverFit(spec) ? OutcomeKind::kBusy
+                                                                  : OutcomeKind::kUnsatisfiable));
+  }
+
   void Match(Random& random) {
     const Jobspec spec = RandomJobspec(random, kinds_.gpu_parts);
+    const int64_t duration_s = AnyDuration(random);
+    const int64_t now_s = model_.now_s;
     const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
     const auto expected = model_.Match(spec);
     const uint64_t before = engine_.Fingerprint();
-    const Outcome outcome = engine_.Match({.key = key, .jobspec = spec, .now_s = 7});
+    const MatchRequest request{
+        .key = key, .jobspec = spec, .now_s = now_s, .duration_s = duration_s};
+    const Outcome outcome = engine_.Match(request);
     if (!expected) {
       RC_ASSERT(outcome.kind ==
                 (model_.CouldEverFit(spec) ? OutcomeKind::kBusy : OutcomeKind::kUnsatisfiable));
@@ -338,8 +398,9 @@ class World {
     // Released, all is as before; matched again, the answer is the same; asked twice, too.
     RC_ASSERT(engine_.Release(key));
     RC_ASSERT(engine_.Fingerprint() == before);
-    RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 7}).placement == placement);
-    RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 9}).placement == placement);
+    RC_ASSERT(*engine_.Match(request).placement == placement);
+    RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = now_s + 2}).placement ==
+              placement);
     model_.held[key] = placement;
     for (const std::string& name : slots) CheckWithinSize(name, placement.groups[0].request);
   }
@@ -372,7 +433,7 @@ class World {
     spec.shape += " led by " + workers.shape;
     const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
     const uint64_t before = engine_.Fingerprint();
-    const Outcome outcome = engine_.Match({.key = key, .jobspec = spec, .now_s = 7});
+    const Outcome outcome = engine_.Match({.key = key, .jobspec = spec, .now_s = model_.now_s});
     if (outcome.kind != OutcomeKind::kAllocated) {
       RC_ASSERT(engine_.Fingerprint() == before);
       RC_ASSERT(!engine_.Explain(spec).sentence.empty());
@@ -383,7 +444,8 @@ class World {
     RC_ASSERT(placement.groups == spec.groups);
     RC_ASSERT(engine_.Release(key));
     RC_ASSERT(engine_.Fingerprint() == before);
-    RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = 7}).placement == placement);
+    RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = model_.now_s}).placement ==
+              placement);
     model_.held[key] = placement;
     const std::vector<size_t> ways = model_.Ways(spec);
     const std::vector<Level> in_use = model_.LevelsInUse();

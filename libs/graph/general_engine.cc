@@ -159,6 +159,28 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Reserve(JobNumber job,
   return answer;
 }
 
+absl::StatusOr<MatchAnswer> GeneralEngine::ReserveFirst(JobNumber job,
+                                                        const JobRequest& request,
+                                                        const When& after,
+                                                        int64_t before) {
+  if (jobs_.contains(job)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
+  }
+  Settle();
+  MatchAnswer answer;
+  if (!FindFirst(Prepare(request), after, before, &answer.holding).has_value()) return answer;
+  answer.status = MatchStatus::kReserved;
+  SetHolding(job, answer.holding);
+  return answer;
+}
+
+std::optional<int64_t> GeneralEngine::FirstTime(const JobRequest& request,
+                                                const When& after,
+                                                int64_t before) {
+  Settle();
+  return FindFirst(Prepare(request), after, before, nullptr);
+}
+
 MatchAnswer GeneralEngine::Answer(MatchOperation operation,
                                   const Alternatives& alternatives,
                                   const When& when) {
@@ -213,21 +235,36 @@ bool GeneralEngine::EnoughNodes(const ResolvedRequest& request,
 Holding GeneralEngine::Place(const Alternatives& alternatives, const Window& window) {
   for (const Prepared* request : alternatives) {
     std::optional<Selection> selection = Select(*request, window);
-    if (!selection.has_value()) continue;
-    used_ = std::move(selection->used);
-    state_.SumUpBelow(&selection->holding);
-    return std::move(selection->holding);
+    if (selection.has_value()) return Take(*std::move(selection));
   }
   return {};
 }
 
+Holding GeneralEngine::Take(Selection selection) {
+  used_ = std::move(selection.used);
+  state_.SumUpBelow(&selection.holding);
+  return std::move(selection.holding);
+}
+
 std::optional<Selection> GeneralEngine::Select(const Prepared& request, const Window& window) {
-  if (request.plan.has_value()) {
-    Selection selection;
-    const auto answer = search_.Search(*request.plan, window, &selection);
-    if (answer == IndexedSearch::Answer::kFound) return selection;
-    if (answer == IndexedSearch::Answer::kNothingFits) return std::nullopt;
+  if (!request.plan.has_value()) return Walk(request, window);
+  Known& known = KnownOf(request);
+  const bool now = window.kind == Window::Kind::kNow;
+  if (now && known.now_s == window.at_s && window.duration_s >= known.refused_s) {
+    return std::nullopt;
   }
+  Selection selection;
+  const auto answer = search_.Search(*request.plan, window, &selection);
+  if (answer == IndexedSearch::Answer::kFound) return selection;
+  if (answer == IndexedSearch::Answer::kAskAWalk) return Walk(request, window);
+  if (now) {
+    known.now_s = window.at_s;
+    known.refused_s = window.duration_s;
+  }
+  return std::nullopt;
+}
+
+std::optional<Selection> GeneralEngine::Walk(const Prepared& request, const Window& window) {
   if (!traverser_.Select(request.resolved, window)) return std::nullopt;
   return traverser_.Collect(request.resolved, window);
 }
@@ -243,15 +280,39 @@ bool GeneralEngine::Fits(const Prepared& request, const Window& window) {
 // A quick look at what the whole graph has then.
 bool GeneralEngine::HasEnough(const ResolvedRequest& request, const When& at) const {
   if (state_.IsOverheld()) return true;
+  const auto sums = SumsOf(request);
+  return std::all_of(sums.begin(), sums.end(), [&at](const Sum& sum) {
+    return sum.free->FreeDuring(at.now_s, at.duration_s) >= sum.needed;
+  });
+}
+
+// What one sum has from some time on another may not have yet: each is asked until all agree.
+std::optional<int64_t> GeneralEngine::EnoughFrom(const ResolvedRequest& request,
+                                                 const When& at) const {
+  if (state_.IsOverheld()) return at.now_s;
+  const auto sums = SumsOf(request);
+  int64_t time = at.now_s;
+  for (size_t agree = 0, i = 0; agree < sums.size(); ++i) {
+    const Sum& sum = sums[i % sums.size()];
+    const auto enough = sum.free->FirstFrom(time, at.duration_s, sum.needed);
+    if (!enough.has_value()) return std::nullopt;
+    agree = *enough == time ? agree + 1 : 1;
+    time = *enough;
+  }
+  return time;
+}
+
+// What the root sums up of what the request asks for.
+std::vector<GeneralEngine::Sum> GeneralEngine::SumsOf(const ResolvedRequest& request) const {
   const std::span<const TypeId> types = state_.FilterTypes(graph_.root());
   const std::span<const Timeline> filters = state_.Filters(graph_.root());
+  std::vector<Sum> sums;
   for (const auto& [type, amount] : request.total) {
     const auto filter = std::find(types.begin(), types.end(), type);
     if (filter == types.end()) continue;
-    const Timeline& free = filters[static_cast<size_t>(filter - types.begin())];
-    if (amount > free.FreeDuring(at.now_s, at.duration_s)) return false;
+    sums.push_back({&filters[static_cast<size_t>(filter - types.begin())], amount});
   }
-  return true;
+  return sums;
 }
 
 std::optional<int64_t> GeneralEngine::PointAfter(int64_t time) const {
@@ -262,11 +323,13 @@ std::optional<int64_t> GeneralEngine::PointAfter(int64_t time) const {
 // has enough.
 Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, const When& when) {
   for (auto time = PointAfter(when.now_s); time.has_value(); time = PointAfter(*time)) {
-    const bool enough =
-        std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
-          return HasEnough(request->resolved, {*time, when.duration_s});
-        });
-    if (!enough) continue;
+    std::optional<int64_t> enough;
+    for (const Prepared* request : alternatives) {
+      const auto from = EnoughFrom(request->resolved, {*time, when.duration_s});
+      if (from.has_value()) enough = std::min(*from, enough.value_or(*from));
+    }
+    if (!enough.has_value()) break;
+    time = enough;
     Holding holding = Place(alternatives, {*time, when.duration_s, Window::Kind::kLater});
     if (!holding.vertices.empty()) return holding;
   }

@@ -84,6 +84,14 @@ class GeneralEngine {
                                     const When& when);
   // Holds it from then on, if it fits then, whether or not it would earlier.
   absl::StatusOr<MatchAnswer> Reserve(JobNumber job, const JobRequest& request, const When& at);
+  // Holds it from the first of the points after `after` on at which it fits, those from `before` on
+  // not tried; else kBusy.
+  absl::StatusOr<MatchAnswer> ReserveFirst(JobNumber job,
+                                           const JobRequest& request,
+                                           const When& after,
+                                           int64_t before);
+  // That point; nothing: there is none.
+  std::optional<int64_t> FirstTime(const JobRequest& request, const When& after, int64_t before);
   // The next time after this one at which something is given back or begins to be held.
   std::optional<int64_t> PointAfter(int64_t time) const;
   // Why the request does not fit now; see GraphExplanation.
@@ -200,6 +208,18 @@ class GeneralEngine {
   // The job holds this from now on, and no more what it held; nothing: it holds nothing.
   void SetHolding(JobNumber job, std::optional<Holding> holding);
 
+  // What is known of like requests, until something may be free that was not.
+  struct Known {
+    uint64_t freed = 0;  // GraphState::freed
+    // Nothing fits from there on, now, for so long or longer.
+    int64_t now_s = 0;
+    int64_t refused_s = INT64_MAX;
+    // Of the points after `after_s`, of which there was a first, none does before these times: by
+    // duration. Both ascend.
+    int64_t after_s = 0;
+    int64_t first_s = 0;
+    std::map<int64_t, int64_t> not_before;
+  };
   // A request against this graph. What is prepared once serves all like requests.
   struct Prepared {
     Prepared(const JobRequest& request, const GeneralEngine& engine);
@@ -207,6 +227,7 @@ class GeneralEngine {
     JobRequest job;
     ResolvedRequest resolved;
     std::optional<SearchPlan> plan;
+    mutable Known known;
   };
   // What a request stands for, in the order in which it is tried.
   using Alternatives = std::vector<const Prepared*>;
@@ -220,6 +241,30 @@ class GeneralEngine {
                    const When& when) const;
   // Empty when nothing fits there.
   Holding Place(const Alternatives& alternatives, const Window& window);
+  // The first time from `at` on at which the whole graph has enough; nothing: it never has.
+  std::optional<int64_t> EnoughFrom(const ResolvedRequest& request, const When& at) const;
+  // Of the same request, and of now.
+  Known& KnownOf(const Prepared& request) const;
+  // What is known of points after this time.
+  Known& KnownAfter(const Prepared& request, int64_t time) const;
+  // The point, or the first one after it that may do.
+  std::optional<int64_t> SkipKnown(const Known& known, int64_t duration, int64_t point) const;
+  // Nothing: it does not fit at any of them. `holding` may be null.
+  std::optional<int64_t> FindFirst(const Prepared& request,
+                                   const When& after,
+                                   int64_t before,
+                                   Holding* holding);
+  // What fits at that time; if nothing, `time` becomes the next one at which something may.
+  std::optional<Selection> SweepOn(const Prepared& request,
+                                   int64_t duration,
+                                   std::optional<int64_t>* time);
+  std::optional<Selection> Walk(const Prepared& request, const Window& window);
+  Holding Take(Selection selection);
+  struct Sum {
+    const Timeline* free = nullptr;
+    int64_t needed = 0;
+  };
+  std::vector<Sum> SumsOf(const ResolvedRequest& request) const;
   bool HasEnough(const ResolvedRequest& request, const When& at) const;
   Holding PlaceLater(const Alternatives& alternatives, const When& when);
   MatchAnswer Answer(MatchOperation operation, const Alternatives& alternatives, const When& when);

@@ -321,6 +321,96 @@ void CheckThatTheIndexChangesNoAnswer(const std::string& policy,
   }
 }
 
+// By definition: each point in turn.
+MatchAnswer ReserveNaively(GeneralEngine& engine,
+                           JobNumber job,
+                           const JobRequest& request,
+                           const GeneralEngine::When& after,
+                           int64_t before) {
+  for (auto time = engine.PointAfter(after.now_s); time.has_value() && *time < before;
+       time = engine.PointAfter(*time)) {
+    const auto answer = engine.Reserve(job, request, {*time, after.duration_s});
+    RC_ASSERT(answer.ok());
+    if (answer->status == MatchStatus::kReserved) return *answer;
+  }
+  return {};
+}
+
+// Nobody holds anything beyond its end, and what was reserved did not begin.
+void CancelWhatIsOver(GeneralEngine& engine, int64_t now_s, JobNumber jobs) {
+  for (JobNumber job = 1; job < jobs; ++job) {
+    const Holding* holding = engine.Find(job);
+    if (holding == nullptr) continue;
+    const int64_t end = holding->at_s + holding->duration_s;
+    if (end <= now_s || (holding->reserved && holding->at_s <= now_s)) engine.Cancel(job);
+  }
+}
+
+// A sweep with all that it passes over and remembers finds what a walk at each point finds.
+RC_GTEST_PROP(GeneralEngineProperty, ASweepFindsWhatEachPointSays, ()) {
+  const auto nodes = *AnyNodes();
+  const std::string policy = AnyPolicy();
+  const auto engine = Make(nodes, policy);
+  const auto walking = Make(nodes, policy, /*indexes=*/false);
+  SetWorkload(*engine, *walking);
+  std::vector<JobRequest> requests;
+  for (int tries = 0; requests.size() < 3 && tries < 30; ++tries) {
+    const JobRequest request = *ParseJobRequest(AnyJobspec());
+    const auto ever = engine->Match(MatchOperation::kSatisfiability, 0, request);
+    if (ever->status == MatchStatus::kMatched) requests.push_back(request);
+  }
+  if (requests.empty()) return;
+  GeneralEngine::When now;
+  bool any_reserved = false;
+  for (JobNumber job = 1; job <= 40; ++job) {
+    const JobRequest& request = *rc::gen::elementOf(requests);
+    now.duration_s = *rc::gen::inRange<int64_t>(0, 30);
+    switch (*rc::gen::inRange(0, 12)) {
+      case 0:
+        now.now_s += *rc::gen::inRange(0, 10);
+        CancelWhatIsOver(*engine, now.now_s, job);
+        CancelWhatIsOver(*walking, now.now_s, job);
+        break;
+      case 1: {
+        const auto gone = *rc::gen::inRange<JobNumber>(1, job + 1);
+        RC_ASSERT(engine->Cancel(gone) == walking->Cancel(gone));
+        break;
+      }
+      case 2: {
+        const auto path = *rc::gen::element<std::string>("/rack0", "/rack0/node0");
+        const bool up = *rc::gen::arbitrary<bool>();
+        RC_ASSERT(engine->SetUp("/cluster0" + path, up).ok());
+        RC_ASSERT(walking->SetUp("/cluster0" + path, up).ok());
+        break;
+      }
+      case 3:
+      case 4:
+      case 5: {
+        const auto answer = engine->Match(MatchOperation::kAllocate, job, request, now);
+        const auto expected = walking->Match(MatchOperation::kAllocate, job, request, now);
+        RC_ASSERT(answer->status == expected->status);
+        RC_ASSERT(answer->holding == expected->holding);
+        break;
+      }
+      default: {
+        const int64_t before = *rc::gen::inRange(0, 3) == 0 ? now.now_s + 20 : kForever;
+        const MatchAnswer expected = ReserveNaively(*walking, job, request, now, before);
+        const bool found = expected.status == MatchStatus::kReserved;
+        any_reserved = any_reserved || found;
+        if (*rc::gen::arbitrary<bool>()) {
+          const auto time = engine->FirstTime(request, now, before);
+          RC_ASSERT(time == (found ? std::optional(expected.holding.at_s) : std::nullopt));
+        }
+        const auto answer = engine->ReserveFirst(job, request, now, before);
+        RC_ASSERT(answer->status == expected.status);
+        RC_ASSERT(answer->holding == expected.holding);
+      }
+    }
+    RC_ASSERT(engine->StateFingerprint() == walking->StateFingerprint());
+  }
+  RC_CLASSIFY(any_reserved, "reserved");
+}
+
 // Which of equals are taken depends on how many there are: in a walk as in a search.
 RC_GTEST_PROP(GeneralEngineProperty, ASearchTakesTheSameOfEquals, ()) {
   const auto policy = *rc::gen::element<std::string>("locality", "variation");

@@ -27,8 +27,10 @@ GraphState::GraphState(const ResourceGraph& graph, const GraphState& other) : Gr
 
 void GraphState::Take(GraphState&& other) {
   const ResourceGraph* graph = graph_;
+  const uint64_t freed = freed_ + 1;
   *this = std::move(other);
   graph_ = graph;
+  freed_ = freed;
 }
 
 int64_t GraphState::FreeDuring(VertexId v, int64_t at_s, int64_t duration) const {
@@ -71,6 +73,7 @@ uint64_t GraphState::BitOf(VertexId leaf) const {
 }
 
 bool GraphState::GraphGrew() {
+  ++freed_;
   const size_t vertices_before = places_.size();
   const size_t edges_before = weights_.size();
   const size_t vertices = graph_->vertices().size();
@@ -188,6 +191,7 @@ void GraphState::Ungroup(uint32_t number) {
 }
 
 void GraphState::GraphShrank(bool had_shared) {
+  ++freed_;
   if (had_shared) Recount();
 }
 
@@ -389,6 +393,7 @@ void GraphState::Log(VertexId v, bool below) {
 }
 
 void GraphState::Touch(VertexId v) {
+  ++freed_;
   std::vector<VertexId> above = {v};
   for (size_t i = 0; i < above.size(); ++i) {
     if (!IsGrouped(above[i])) at(above[i]).version = ++versions_;

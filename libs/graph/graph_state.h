@@ -81,6 +81,8 @@ class GraphState {
   bool IsUnusedDuring(VertexId v, int64_t at, int64_t duration) const;
   // Some job was allocated the vertex itself, and has not given it back, be its time over or not.
   bool IsAllocated(VertexId v) const;
+  // The vertex's own amount. REQUIRES: it is in no group of leaves.
+  const Timeline& HeldAt(VertexId v) const { return at(v).held; }
   // −n: n jobs are at the vertex or below it. REQUIRES: it is in no group of leaves.
   const Timeline& JobsAt(VertexId v) const { return at(v).jobs; }
   // What the vertex sums up, and what is free of it below; empty for leaves.
@@ -109,6 +111,9 @@ class GraphState {
   // More is held of a divisible vertex than it has (it was resized, or a job restored): sums over
   // several vertices are then less than what some of them have.
   bool IsOverheld() const { return overheld_ > 0; }
+  // Rises whenever something may be free that was not, at whatever time: while it stands, more and
+  // more is held.
+  uint64_t freed() const { return freed_; }
   // The first time at or after this one, later than 0, at which something begins to be held.
   std::optional<int64_t> FirstStartFrom(int64_t time) const;
   uint64_t changes_end() const { return log_begin_ + log_.size(); }
@@ -133,7 +138,10 @@ class GraphState {
   void Touch(VertexId v);
 
   void Hold(const Holding& holding) { Change(holding, true); }
-  void Release(const Holding& holding) { Change(holding, false); }
+  void Release(const Holding& holding) {
+    ++freed_;
+    Change(holding, false);
+  }
 
   // Of what is held, whoever holds it.
   uint64_t Fingerprint() const;
@@ -248,6 +256,7 @@ class GraphState {
   std::unordered_map<VertexId, TryOrder> orders_;
   std::vector<uint64_t> weights_;  // by edge
   uint64_t versions_ = 1;
+  uint64_t freed_ = 0;
   std::map<int64_t, size_t> starts_;  // of holdings, those after 0: how many
   uint64_t overheld_ = 0;             // divisible vertices
   std::vector<ChangedVertex> log_;

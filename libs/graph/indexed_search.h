@@ -57,6 +57,14 @@ class IndexedSearch {
   // `selection` is set when something is found, unless it is null.
   Answer Search(const SearchPlan& plan, const Window& window, Selection* selection);
 
+  // Searches for one request at one time after the other, for as long each time. REQUIRES: nothing
+  // changes from BeginSweep to the last of them; times ascend.
+  void BeginSweep(const SearchPlan& plan);
+  Answer SearchNext(const SearchPlan& plan, const Window& window, Selection* selection);
+  // Nothing fitted at the last time: the next one at which anything may, a point of the timeline of
+  // jobs at the root. Nothing: never.
+  std::optional<int64_t> NextTime() const;
+
  private:
   using Levels = std::vector<RequestLevel>;
 
@@ -89,6 +97,12 @@ class IndexedSearch {
   uint32_t CountSlots(SiteId site);
   bool MayReach(SiteId site) const;
 
+  Answer SearchIn(SearchTable* table, const Window& window, Selection* selection);
+  bool IsRootPruned(const SearchPlan& plan, const Window& window);
+  uint32_t CountSlotsInSweep(SiteId node);
+  void ExpectOfPruned(SiteId site);
+  int64_t PointAfter(SiteId node, int64_t time) const;
+
   void Collect(Selection* selection);
   void CollectSite(SiteId site, bool exclusive, Selection* selection) const;
 
@@ -105,6 +119,10 @@ class IndexedSearch {
   const SearchPlan* plan_ = nullptr;
   Window window_;
   SearchTable* table_ = nullptr;
+  // Of the sweep that is on, or null; and its last time and duration.
+  SearchTable* sweep_ = nullptr;
+  Window swept_;
+  bool root_pruned_ = false;
   bool ambiguous_ = false;
   std::vector<Taken> taken_;
 };

@@ -32,5 +32,34 @@ TEST(NativeEngineProperties, EqualsTheModelOverLongHistories) {
   }
 }
 
+// With reservations: when, and whom they let pass. Which devices are kept for later the model does
+// not know, nor what `packed` prefers.
+World MakeWorldOfCycles() {
+  return {MakeClusterGraph,
+          {.policies = {"first", "lonode", "hinode"}, .gpu_parts = false, .reserves = true}};
+}
+
+TEST(NativeEngineProperties, ReservesAsTheModel) {
+  EXPECT_TRUE(rc::check("random histories", [](const std::vector<uint32_t>& steps) {
+    World world = MakeWorldOfCycles();
+    world.Step(1);
+    for (const uint32_t step : steps) {
+      world.Step(step);
+      world.Check();
+    }
+    world.CheckRestored();
+  }));
+}
+
+TEST(NativeEngineProperties, ReservesAsTheModelOverLongHistories) {
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    Random random(seed);
+    World world = MakeWorldOfCycles();
+    for (int i = 0; i < 100; ++i) world.Step(static_cast<uint32_t>(random()));
+    world.Check();
+    world.CheckRestored();
+  }
+}
+
 }  // namespace
 }  // namespace fluxqueue::graph

@@ -40,6 +40,27 @@ uint64_t NodeSlots::Count(SiteId node) const {
   return slots;
 }
 
+std::optional<int64_t> NodeSlots::RoomFrom(SiteId node,
+                                           uint64_t slots,
+                                           int64_t time,
+                                           int64_t duration) const {
+  // What one part has from some time on another may not have yet: each is asked until all agree.
+  int64_t from = time;
+  for (size_t agree = 0, i = 0; agree < plan_->parts.size(); ++i) {
+    const SearchPlan::Part& part = plan_->parts[i % plan_->parts.size()];
+    ++agree;
+    const auto pools = PoolsOf(node, part);
+    if (pools.size() != 1 || !IsShareOf(pools, part)) continue;
+    int64_t amount = 0;
+    if (__builtin_mul_overflow(slots, part.count, &amount)) return std::nullopt;
+    const auto room = state_.HeldAt(pools.front().vertex).FirstFrom(from, duration, amount);
+    if (!room.has_value()) return std::nullopt;
+    if (*room != from) agree = 1;
+    from = *room;
+  }
+  return from;
+}
+
 bool NodeSlots::MayShare(SiteId node) const {
   return std::any_of(plan_->parts.begin(), plan_->parts.end(), [&](const SearchPlan::Part& part) {
     const auto pools = PoolsOf(node, part);

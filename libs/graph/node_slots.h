@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,13 @@ class NodeSlots {
 
   // For how many slots the node's leaves are enough.
   uint64_t Count(SiteId node) const;
+  // The first time from `time` on from which the node may have room for so many slots for so long:
+  // before, it surely has not. Nothing: never. (By leaves that are alone of their type; nothing is
+  // said of others.)
+  std::optional<int64_t> RoomFrom(SiteId node,
+                                  uint64_t slots,
+                                  int64_t time,
+                                  int64_t duration) const;
   // Whether several slots may get parts of one leaf.
   bool MayShare(SiteId node) const;
   // Of the first slots that the node can make.

@@ -30,10 +30,12 @@ bool Pruner::IsAllowed(VertexId v) const {
   return MeetsConstraint(graph_, v, *job_, window_.kind == Window::Kind::kEver);
 }
 
+bool Pruner::IsOffered(VertexId v) const {
+  return (window_.kind == Window::Kind::kEver || graph_.vertex(v).up) && IsAllowed(v);
+}
+
 bool Pruner::Prune(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const {
-  const Vertex& vertex = graph_.vertex(v);
-  if (window_.kind != Window::Kind::kEver && !vertex.up) return true;
-  if (!IsAllowed(v)) return true;
+  if (!IsOffered(v)) return true;
   if (state_.FreeDuring(v, window_.at_s, window_.duration_s) <= 0) return true;
   return PruneByLevels(v, levels, exclusive);
 }

@@ -46,6 +46,8 @@ class Pruner {
   // Whether the vertex can be left out when it is visited for `levels`. `exclusive`: what is found
   // here is to be held exclusively.
   bool Prune(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const;
+  // It is up and meets the constraints, whatever is held of it.
+  bool IsOffered(VertexId v) const;
 
  private:
   bool PruneByLevels(VertexId v, const std::vector<RequestLevel>& levels, bool exclusive) const;

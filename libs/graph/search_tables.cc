@@ -96,12 +96,39 @@ SearchTable& SearchTables::For(const SearchPlan& plan, const Window& window) {
     tables_.splice(tables_.begin(), tables_, std::prev(tables_.end()));
   }
   SearchTable& table = tables_.front();
-  table.plan = plan.number;
   table.window = window;
-  table.layout = &LayoutFor(plan);
-  table.slots_compete = !plan.names_nodes && !policy_.stop_on_first;
-  Reset(&table);
+  Begin(plan, &table);
   return table;
+}
+
+void SearchTables::Begin(const SearchPlan& plan, SearchTable* table) {
+  table->plan = plan.number;
+  table->layout = &LayoutFor(plan);
+  table->slots_compete = !plan.names_nodes && !policy_.stop_on_first;
+  Reset(table);
+}
+
+SearchTable& SearchTables::BeginSweep(const SearchPlan& plan) {
+  others_ = {};
+  rooms_ = {};
+  Begin(plan, &sweep_);
+  return sweep_;
+}
+
+void SearchTables::Expect(SiteId site, const Turn& turn) {
+  if (turn.other_s != Turn::kNever) others_.emplace(turn.other_s, site);
+  if (turn.more_s != Turn::kNever) rooms_.push(turn.more_s);
+}
+
+void SearchTables::SweepTo(int64_t time) {
+  for (; !others_.empty() && others_.top().first <= time; others_.pop()) {
+    Mark(&sweep_, others_.top().second, false);
+  }
+  while (!rooms_.empty() && rooms_.top() <= time) rooms_.pop();
+}
+
+std::optional<int64_t> SearchTables::NextRoom() const {
+  return rooms_.empty() ? std::nullopt : std::optional(rooms_.top());
 }
 
 uint64_t SearchTables::FirstPriority(const SearchTable& table, SiteId site) const {

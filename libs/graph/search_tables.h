@@ -4,12 +4,19 @@
 // tournament of those that may fit, in the policy's order; and how many slots each node has room
 // for. Who was looked at and did not fit is out until GraphState's log says that he changed.
 //
+// A sweep has a table of its own, which goes from one time to the next: who answers otherwise there
+// is told beforehand, and is looked at again when that time has come.
+//
 // Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
+#include <optional>
+#include <queue>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "libs/graph/graph_state.h"
@@ -98,9 +105,26 @@ class SearchTables {
   // Of what is now. Until the next call of For or Clear.
   SearchTable& For(const SearchPlan& plan, const Window& window);
 
+  // The sweep's table, in which all may fit; until the next call of For, BeginSweep or Clear.
+  // REQUIRES: nothing changes until the sweep is over.
+  SearchTable& BeginSweep(const SearchPlan& plan);
+  // When a site that was looked at answers otherwise, and when it may have room for more.
+  struct Turn {
+    static constexpr int64_t kNever = Timeline::kEnd;
+
+    int64_t other_s = kNever;
+    int64_t more_s = kNever;
+  };
+  void Expect(SiteId site, const Turn& turn);
+  // All that answer otherwise by then may fit again. REQUIRES: not before the last time.
+  void SweepTo(int64_t time);
+  // The next time at which some site may have room for more, if there is one.
+  std::optional<int64_t> NextRoom() const;
+
  private:
   const SearchLayout& LayoutFor(const SearchPlan& plan);
   void Fill(SearchLayout* filled) const;
+  void Begin(const SearchPlan& plan, SearchTable* table);
   void Reset(SearchTable* table) const;
   void Update(SearchTable* table) const;
   void Mark(SearchTable* table, SiteId site, bool below) const;
@@ -112,6 +136,13 @@ class SearchTables {
   const Topology& topology_;
   std::list<SearchLayout> layouts_;
   std::list<SearchTable> tables_;  // the last asked for first
+
+  // Of the sweep. The earliest first.
+  template <typename T>
+  using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
+  SearchTable sweep_;
+  Earliest<std::pair<int64_t, SiteId>> others_;
+  Earliest<int64_t> rooms_;
 };
 
 }  // namespace fluxqueue::graph

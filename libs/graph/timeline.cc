@@ -54,6 +54,32 @@ int64_t Timeline::FreeDuring(int64_t at, int64_t duration) const {
   return least;
 }
 
+// Each point ends or goes on with a stretch that has enough; the first one that is long enough is
+// it. In a run that has enough throughout no point need be looked at.
+std::optional<int64_t> Timeline::FirstFrom(int64_t at, int64_t duration, int64_t amount) const {
+  if (runs_.empty()) return total_ >= amount ? std::optional(at) : std::nullopt;
+  int64_t first = at;
+  bool enough = true;  // from `first` on until here
+  auto [r, p] = Find(at);
+  for (; r < runs_.size(); ++r, p = 0) {
+    const Run& run = runs_[r];
+    if (run.least + run.added >= amount) {
+      if (!enough) first = run.points[p].time;
+      enough = true;
+      if (run.points.back().time - first >= duration) return first;
+      continue;
+    }
+    for (; p < run.points.size(); ++p) {
+      const Point& point = run.points[p];
+      if (enough && point.time - first >= duration) return first;
+      const bool has = point.free + run.added >= amount;
+      if (has && !enough) first = point.time;
+      enough = has;
+    }
+  }
+  return enough ? std::optional(first) : std::nullopt;
+}
+
 std::optional<int64_t> Timeline::PointAfter(int64_t time) const {
   if (runs_.empty()) return std::nullopt;
   const auto [r, p] = Find(time);

@@ -40,6 +40,9 @@ class Timeline {
   // There is `more` at all times (or less, when negative). What is free can become negative.
   void Grow(int64_t more);
 
+  // The first time from `at` on from which at least `amount` is free for so long: `at` itself, or a
+  // point.
+  std::optional<int64_t> FirstFrom(int64_t at, int64_t duration, int64_t amount) const;
   // The first point after `time`, if there is one.
   std::optional<int64_t> PointAfter(int64_t time) const;
   // Spans begin or end somewhere.

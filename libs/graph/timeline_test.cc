@@ -59,6 +59,18 @@ TEST(Timeline, ReachesTheEndOfTime) {
   EXPECT_EQ(timeline.FreeDuring(Timeline::kEnd - 11, 10), 0);
 }
 
+// Time by time; nothing beyond the array is asked for.
+std::optional<int64_t> FirstIn(const std::vector<int64_t>& array,
+                               int64_t at,
+                               int64_t duration,
+                               int64_t amount) {
+  for (; at + duration <= std::ssize(array); ++at) {
+    const auto first = array.begin() + at;
+    if (*std::min_element(first, first + duration) >= amount) return at;
+  }
+  return std::nullopt;
+}
+
 struct Span {
   int64_t at;
   int64_t duration;
@@ -77,7 +89,7 @@ rc::Gen<Span> AnySpan() {
 RC_GTEST_PROP(TimelineProperty, EqualsAnArray, ()) {
   const auto spans = *rc::gen::container<std::vector<Span>>(AnySpan());
   Timeline timeline(100);
-  std::vector<int64_t> array(80, 100);
+  std::vector<int64_t> array(120, 100);
   for (const Span& span : spans) {
     timeline.Hold(span.at, span.duration, span.amount);
     for (int64_t t = span.at; t < span.at + span.duration; ++t) array[t] -= span.amount;
@@ -87,6 +99,10 @@ RC_GTEST_PROP(TimelineProperty, EqualsAnArray, ()) {
   RC_ASSERT(timeline.FreeAt(at) == array[at]);
   RC_ASSERT(timeline.FreeDuring(at, duration) ==
             *std::min_element(array.begin() + at, array.begin() + at + duration));
+  const auto amount = *rc::gen::inRange<int64_t>(60, 101);
+  // Behind the last span all is free.
+  RC_ASSERT(timeline.FirstFrom(at, duration, amount) == FirstIn(array, at, duration, amount));
+  RC_ASSERT(timeline.FirstFrom(at, duration, 101) == std::nullopt);
   for (const Span& span : spans) timeline.Release(span.at, span.duration, span.amount);
   RC_ASSERT(timeline == Timeline(100));
 }
@@ -95,7 +111,7 @@ RC_GTEST_PROP(TimelineProperty, EqualsAnArray, ()) {
 RC_GTEST_PROP(TimelineProperty, EqualsAnArrayWithManyPoints, ()) {
   constexpr int64_t kTimes = 3000;
   Timeline timeline(1000);
-  std::vector<int64_t> array(kTimes + 200, 1000);
+  std::vector<int64_t> array(kTimes + 500, 1000);
   std::vector<Span> spans;
   for (int i = 0; i < 600; ++i) {
     const Span span{*rc::gen::inRange<int64_t>(0, kTimes),
@@ -117,6 +133,8 @@ RC_GTEST_PROP(TimelineProperty, EqualsAnArrayWithManyPoints, ()) {
     RC_ASSERT(timeline.FreeAt(at) == array[at]);
     RC_ASSERT(timeline.FreeDuring(at, duration) ==
               *std::min_element(array.begin() + at, array.begin() + at + duration));
+    const auto amount = *rc::gen::inRange<int64_t>(850, 1001);
+    RC_ASSERT(timeline.FirstFrom(at, duration, amount) == FirstIn(array, at, duration, amount));
     const auto next = timeline.PointAfter(at);
     for (int64_t t = at + 1; t < next.value_or(kTimes + 200); ++t) RC_ASSERT(array[t] == array[at]);
   }
