@@ -11,6 +11,7 @@
 #include "libs/model/job_state.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
+#include "libs/queue_core/job.h"
 #include "libs/queue_core/queue_core.h"
 
 namespace fluxqueue::job_store {
@@ -61,6 +62,9 @@ constexpr Statement kQueues{"cli_queues",
 constexpr Statement kCounts{
     "cli_counts",
     "SELECT pool, queue, state, count(*) FROM queue.jobs GROUP BY pool, queue, state"};
+constexpr Statement kHeld{"cli_held",
+                          "SELECT pool, queue, row FROM queue.jobs "
+                          "WHERE live AND state IN ('Allocated', 'Bound', 'Running', 'Stopping')"};
 constexpr Statement kLiveCounts{
     "job_store_live_counts",
     "SELECT pool, queue, state, count(*) FROM queue.jobs WHERE live GROUP BY pool, queue, state"};
@@ -83,6 +87,38 @@ std::string Text(const pqxx::field& field) {
 }
 int64_t Number(const pqxx::field& field) {
   return field.as<int64_t>();
+}
+
+std::string TextOf(const events::v1::Limits& limits) {
+  std::string text;
+  const auto add = [&text](const std::string& limit) {
+    text += (text.empty() ? "" : ", ") + limit;
+  };
+  if (limits.has_running_jobs()) add(fmt::format("{} running", limits.running_jobs()));
+  if (limits.has_queued_jobs()) add(fmt::format("{} in line", limits.queued_jobs()));
+  for (const events::v1::Amount& amount : limits.amounts()) {
+    scheduling::Resources one;
+    one.Add(amount.resource(), amount.amount());
+    add(fmt::format("{} {}",
+                    amount.resource(),
+                    scheduling::FormatAmount(amount.resource(), one.Of(amount.resource()))));
+  }
+  if (limits.has_gpu_seconds()) {
+    add(fmt::format("{:.4g} gpu-hours", static_cast<double>(limits.gpu_seconds()) / 3600));
+  }
+  return text;
+}
+
+std::string TextOf(const events::v1::QueueConfigured& config) {
+  std::string text;
+  const auto add = [&text](const char* of, const events::v1::Limits& limits) {
+    const std::string list = TextOf(limits);
+    if (!list.empty()) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", of, list);
+  };
+  add("queue", config.limits());
+  add("namespace", config.namespace_limits());
+  add("user", config.user_limits());
+  return text;
 }
 
 Job ReadJob(const pqxx::row& row) {
@@ -245,6 +281,20 @@ absl::StatusOr<std::vector<JobSlot>> JobStore::Slots(const Job& job) {
   return result;
 }
 
+absl::StatusOr<std::map<std::pair<std::string, std::string>, scheduling::Resources>>
+JobStore::Held() {
+  std::map<std::pair<std::string, std::string>, scheduling::Resources> held;
+  RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kHeld)) {
+      queue::v1::JobRow stored;
+      stored.ParseFromString(Bytes(row[2]));
+      held[{Text(row[0]), Text(row[1])}].Add(queue_core::ToResources(stored.amounts()));
+    }
+    return absl::OkStatus();
+  }));
+  return held;
+}
+
 absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues(bool ended) {
   std::map<std::pair<std::string, std::string>, QueueInfo> queues;
   RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
@@ -252,16 +302,20 @@ absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues(bool ended) {
       queue::v1::QueueRow stored;
       stored.ParseFromString(Bytes(row[2]));
       const events::v1::QueueConfigured& config = stored.config();
-      queues[{Text(row[0]), Text(row[1])}] = {.pool = Text(row[0]),
-                                              .queue = Text(row[1]),
-                                              .strategy = config.strategy(),
-                                              .priority = config.priority(),
-                                              .weight = config.weight(),
-                                              .depth = config.queue_depth(),
-                                              .default_duration_ms = config.default_duration_ms(),
-                                              .max_duration_ms = config.max_duration_ms(),
-                                              .exists = true,
-                                              .jobs = {}};
+      queues[{Text(row[0]), Text(row[1])}] = {
+          .pool = Text(row[0]),
+          .queue = Text(row[1]),
+          .strategy = config.strategy(),
+          .priority = config.priority(),
+          .weight = config.weight(),
+          .depth = config.queue_depth(),
+          .default_duration_ms = config.default_duration_ms(),
+          .max_duration_ms = config.max_duration_ms(),
+          .parent = config.parent(),
+          .order = config.order().empty() ? "priority" : config.order(),
+          .limits = TextOf(config),
+          .exists = true,
+          .jobs = {}};
     }
     for (const pqxx::row& row : Exec(tx, ended ? kCounts : kLiveCounts)) {
       QueueInfo& queue = queues[{Text(row[0]), Text(row[1])}];

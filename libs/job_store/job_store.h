@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libs/postgres/connection.h"
+#include "libs/scheduling/resources.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -78,6 +79,10 @@ struct QueueInfo {
   int64_t depth = 0;
   int64_t default_duration_ms = 0;  // 0: unlimited, both
   int64_t max_duration_ms = 0;
+  std::string parent{};
+  std::string order{};  // "priority", "fair-share"
+  // As set: "user: 4 running, cpu 16; namespace: 100 in line". Empty: none.
+  std::string limits{};
   bool exists = false;                    // else jobs wait for it to be made
   std::map<std::string, int64_t> jobs{};  // by state
 };
@@ -98,6 +103,8 @@ class JobStore {
   absl::Status AddPlaces(std::vector<Job>* jobs);
   absl::StatusOr<std::vector<JobEvent>> Events(const std::string& job_id);
   absl::StatusOr<std::vector<JobSlot>> Slots(const Job& job);
+  // What jobs hold, by pool and queue. O(jobs that hold something).
+  absl::StatusOr<std::map<std::pair<std::string, std::string>, scheduling::Resources>> Held();
   // `ended`: count those that have ended too, which reads the whole table.
   absl::StatusOr<std::vector<QueueInfo>> Queues(bool ended = true);
 

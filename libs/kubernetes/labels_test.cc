@@ -175,7 +175,8 @@ TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
       {{},
        {{"fluxqueue.io/prio", "1"}},
        "fluxqueue.io/prio=\"1\": no such key; known are fluxqueue.io/queue, fluxqueue.io/priority, "
-       "fluxqueue.io/duration, fluxqueue.io/topology, fluxqueue.io/hold, fluxqueue.io/cancel, "
+       "fluxqueue.io/duration, fluxqueue.io/topology, fluxqueue.io/depends-on, "
+       "fluxqueue.io/begin, fluxqueue.io/hold, fluxqueue.io/cancel, "
        "fluxqueue.io/managed"},
       {{},
        {{"fluxqueue.io/exclusive", "true"}},

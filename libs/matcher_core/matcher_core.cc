@@ -379,6 +379,7 @@ void MatcherCore::Match(const Candidate& candidate,
       (!may_reserve || refused->second.kind == Outcome::KIND_UNSATISFIABLE)) {
     outcome->set_kind(refused->second.kind);
     outcome->set_reason(refused->second.reason);
+    outcome->set_slots_now(refused->second.slots_now);
     return;
   }
   const graph::MatchRequest request{
@@ -398,8 +399,12 @@ void MatcherCore::Match(const Candidate& candidate,
   // Who can be promised nothing is protected by letting nobody pass.
   cycle->stops = matched.waits_for_unending;
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
-  outcome->set_reason(refused != cycle->refusals.end() ? refused->second.reason
-                                                       : WhyNot(jobspec, never, cycle));
+  if (refused != cycle->refusals.end()) {
+    outcome->set_reason(refused->second.reason);
+    outcome->set_slots_now(refused->second.slots_now);
+  } else {
+    Explain(jobspec, never, cycle, outcome);
+  }
   if (matched.kind == graph::OutcomeKind::kReserved) {
     outcome->set_kind(Outcome::KIND_RESERVED);
     outcome->set_at_s(matched.at_s);
@@ -410,22 +415,31 @@ void MatcherCore::Match(const Candidate& candidate,
   }
   const Outcome::Kind kind =
       outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[jobspec.shape] = {kind, outcome->reason(), duration};
+  cycle->refusals[jobspec.shape] = {kind, outcome->reason(), outcome->slots_now(), duration};
 }
 
-std::string MatcherCore::WhyNot(const graph::Jobspec& jobspec, bool never, Cycle* cycle) const {
+void MatcherCore::Explain(const graph::Jobspec& jobspec,
+                          bool never,
+                          Cycle* cycle,
+                          Outcome* outcome) const {
   // To explain is to look at all nodes, which is for those that are next.
   if (!never && cycle->explained++ >= kMostExplained) {
-    return "what it asks for is in use; `fluxqueue explain` says more";
+    outcome->set_reason("what it asks for is in use");
+    return;
   }
   const graph::Explanation why = engine_->Explain(jobspec);
+  outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
   if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
-    return fmt::format("there is room, but it would delay job {}, which has a reservation",
-                       cycle->first_reserved);
+    outcome->set_reason(
+        fmt::format("there is room, but it would delay job {}, which has a "
+                    "reservation",
+                    cycle->first_reserved));
+    return;
   }
   const bool unknown = never && !state_.synced();
-  return unknown ? why.sentence + fmt::format(" (not all nodes of pool {} are known yet)", pool_)
-                 : why.sentence;
+  outcome->set_reason(unknown ? why.sentence +
+                                    fmt::format(" (not all nodes of pool {} are known yet)", pool_)
+                              : why.sentence);
 }
 
 absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& request) {

@@ -123,6 +123,7 @@ class MatcherCore {
     struct Refusal {
       events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_BUSY;
       std::string reason;
+      uint32_t slots_now = 0;
       int64_t shortest_s = 0;  // asked for; what is as long or longer is refused too
     };
     const events::v1::CycleRequested& request;
@@ -161,7 +162,11 @@ class MatcherCore {
              const events::v1::Candidate& candidate,
              const events::v1::Outcome& outcome) const;
   bool MayReserve(const Cycle& cycle, const events::v1::Candidate& candidate) const;
-  std::string WhyNot(const graph::Jobspec& jobspec, bool never, Cycle* cycle) const;
+  // Its reason, and how many slots would have room.
+  void Explain(const graph::Jobspec& jobspec,
+               bool never,
+               Cycle* cycle,
+               events::v1::Outcome* outcome) const;
 
   // Takes the node out and marks it gone; the keys that held it are added to `changed`.
   void RemoveNode(const std::string& name, events::v1::InventoryChanged* changed);

@@ -38,6 +38,8 @@ class QueueCore::Impl {
   void Rollback();
   absl::Status Restore(const Rows& rows);
   uint64_t Fingerprint() const;
+  std::optional<Explanation> Explain(std::string_view job_id) const;
+  static size_t PositionOf(const Entry& entry);
 
   const std::string& pool() const { return pool_; }
   const JobBook& book() const { return book_; }
@@ -169,6 +171,11 @@ class QueueCore::Impl {
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
   void OnInventoryChanged(const events::v1::InventoryChanged& changed);
   void OnReleased(const events::v1::Released& released);
+
+  // ------------------------------------------------------------------------------------ explain.cc
+  void ExplainPlace(const Entry& entry, Explanation* explanation) const;
+  void ExplainRefusal(const Job& job, Explanation* explanation) const;
+  void ExplainSooner(const Entry& entry, Explanation* explanation) const;
 
   events::v1::Envelope* ToPool();
   const events::v1::PoolConfigured& config() const { return *state_.config; }

@@ -73,6 +73,7 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, si
         "job {} is {}",
         entry->job.id,
         model::Name(entry->job.state));
+  entry->job.slots_now = outcome.slots_now();
   switch (outcome.kind()) {
     case Outcome::KIND_ALLOCATED:
       Allocate(entry, outcome, ahead);
@@ -233,7 +234,11 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
 }
 
 bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
-  if (book_.Head() == nullptr) return false;
+  if (book_.Head() == nullptr) {
+    state_.due_ms = 0;
+    state_.limits_due_ms = 0;
+    return false;
+  }
   if (state_.room_changed || state_.blocked_head == 0) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;

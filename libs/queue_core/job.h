@@ -66,6 +66,8 @@ struct Job {
 
   // Named in the cycle in flight with this attempt. Not in the row: it follows from the cycle.
   bool in_cycle = false;
+  // How many of its slots had room when it was tried last. For people, and forgotten by a restart.
+  uint32_t slots_now = 0;
 };
 
 // The fact that says all of the job as it is. `pool` is the job's pool.

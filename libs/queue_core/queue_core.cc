@@ -379,10 +379,17 @@ const events::v1::QueueConfigured* QueueCore::FindQueue(const std::string& name)
 
 size_t QueueCore::Position(std::string_view job_id) const {
   const Entry* entry = impl_->book().Find(job_id);
-  if (entry == nullptr || entry->in_line_of == nullptr) return 0;
-  const bool takes_turns = entry->line_owner->queue->spec.order == scheduling::JobOrder::kFairShare;
-  return takes_turns ? entry->line_owner->line.Position(entry->line_key)
-                     : entry->in_line_of->line.Position(entry->line_key);
+  return entry == nullptr || entry->in_line_of == nullptr ? 0 : Impl::PositionOf(*entry);
+}
+
+std::optional<Explanation> QueueCore::Explain(std::string_view job_id) const {
+  return impl_->Explain(job_id);
+}
+
+size_t QueueCore::Impl::PositionOf(const Entry& entry) {
+  const bool takes_turns = entry.line_owner->queue->spec.order == scheduling::JobOrder::kFairShare;
+  return takes_turns ? entry.line_owner->line.Position(entry.line_key)
+                     : entry.in_line_of->line.Position(entry.line_key);
 }
 
 std::map<std::pair<std::string, JobState>, size_t> QueueCore::Counts() const {

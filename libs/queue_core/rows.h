@@ -82,12 +82,12 @@ struct Changes {
 
 // What Restore wants of one pool.
 struct Rows {
-  std::string pool;                 // queue.pools.row; empty: the pool is new
-  std::vector<std::string> queues;  // queue.queues.row
-  std::vector<std::string> jobs;    // queue.jobs.row, of the states that are not terminal
-  std::vector<std::string> usage;   // queue.usage.row
+  std::string pool;                  // queue.pools.row; empty: the pool is new
+  std::vector<std::string> queues;   // queue.queues.row
+  std::vector<std::string> jobs;     // queue.jobs.row, of the states that are not terminal
+  std::vector<std::string> usage{};  // queue.usage.row
   // queue.jobs.row of the last kEndingsKept that have ended, in the order of their endings.
-  std::vector<std::string> endings;
+  std::vector<std::string> endings{};
   std::vector<std::string> cycles_unanswered;  // queue.cycles.requested, not answered (one at most)
 };
 

@@ -248,7 +248,8 @@ class Pass::Impl {
 
   WaitingJob* NextOfOwn(Node* node) {
     const uint32_t depth = node->queue->spec.depth;
-    if ((depth != 0 && node->named == depth) || closed_.contains(node->queue->name)) return nullptr;
+    const bool closed = !closed_.empty() && closed_.contains(node->queue->name);
+    if ((depth != 0 && node->named == depth) || closed) return nullptr;
     WaitingJob* job = NextPreferred(node->queue->name);
     if (job == nullptr) job = NextOfUsers(&node->users);
     if (job == nullptr) job = NextOfLines(&node->lines);

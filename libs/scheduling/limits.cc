@@ -64,7 +64,10 @@ void Limits::Limit(std::string_view resource, int64_t amount) {
 }
 
 bool Limits::none() const {
-  return *this == Limits();
+  return !running_jobs.has_value() && !queued_jobs.has_value() && !gpu_seconds.has_value() &&
+         others.empty() && std::none_of(shared.begin(), shared.end(), [](const auto& limit) {
+           return limit.has_value();
+         });
 }
 
 std::optional<Held> FirstAgainst(const Limits& limits,

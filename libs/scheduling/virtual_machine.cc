@@ -71,12 +71,8 @@ void VirtualMachine::Least::Join(const Least& other) {
   }
 }
 
-bool VirtualMachine::Gap::ShortEnough(const VirtualJob& job) const {
-  return LengthOf(job) <= longest_ms;
-}
-
 bool VirtualMachine::Gap::Takes(const VirtualJob& job) const {
-  return job.size <= free && (ShortEnough(job) || job.size <= extra);
+  return job.size <= free && (LengthOf(job) <= longest_ms || job.size <= extra);
 }
 
 bool VirtualMachine::Gap::MayTake(const Least& least) const {
@@ -315,7 +311,7 @@ void VirtualMachine::Backfill(const VirtualJob& first) {
         [&gap](const OrderKey&, const VirtualJob* job) { return gap.Takes(*job); });
     if (!next.has_value()) return;
     last = next->first;
-    if (!gap.ShortEnough(*next->second)) gap.extra -= next->second->size;
+    if (LengthOf(*next->second) > gap.longest_ms) gap.extra -= next->second->size;
     StartVirtually(*next->second);
   }
 }

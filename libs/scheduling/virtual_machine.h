@@ -181,7 +181,6 @@ class VirtualMachine {
     int64_t longest_ms = 0;  // by estimate, to end by the shadow time
     int64_t extra = 0;
 
-    bool ShortEnough(const VirtualJob& job) const;
     bool Takes(const VirtualJob& job) const;
     bool MayTake(const Least& least) const;
   };

@@ -33,6 +33,8 @@ struct Outcome {
   Millis ended{0};
   // One for each slot; none on a machine of processors, where nothing but their number counts.
   std::vector<Place> places{};
+  // The earliest start that it was ever promised; 0: none was.
+  Millis promised{0};
 
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };

@@ -210,5 +210,30 @@ RC_GTEST_PROP(SimulatorProperty, EachRunsOnceWithinCapacity, ()) {
       MachineOfTrace({{"a", {{"cpu", 3000}}, ""}, {"b", {{"cpu", 5000}}, ""}}), strategy, depth);
 }
 
+// Every job runs for as long as it said: then nobody starts later than it was ever promised,
+// however many pass it.
+void CheckPromises(const Machine& machine, const Setting& setting) {
+  const Workload workload = WorkloadOf(SomeJobs(8), machine);
+  const Result run = MustRun(workload, machine, setting);
+  size_t promised = 0;
+  for (const Outcome& outcome : run.outcomes) {
+    if (outcome.promised == Millis(0)) continue;
+    ++promised;
+    RC_ASSERT(outcome.started <= outcome.promised);
+  }
+  RC_TAG(setting.strategy + (promised > 0 ? ", promises" : ", none"));
+}
+
+RC_GTEST_PROP(SimulatorProperty, NobodyStartsLaterThanPromised, ()) {
+  const char* strategies[] = {"easy", "hybrid", "conservative"};
+  const std::string strategy = strategies[*rc::gen::inRange(0, 3)];
+  CheckPromises(MachineOfProcessors(8), {.strategy = strategy});
+  // On nodes the first reservation stands beside what runs, and nothing else.
+  CheckPromises(MachineOfTrace({{"a", {{"cpu", 3000}}, ""}, {"b", {{"cpu", 5000}}, ""}}),
+                {.strategy = "easy"});
+  CheckPromises(MachineOfTrace({{"a", {{"cpu", 4000}}, ""}, {"b", {{"cpu", 4000}}, ""}}),
+                {.strategy = strategy, .policy = "lonode"});
+}
+
 }  // namespace
 }  // namespace fluxqueue::simulation

@@ -40,6 +40,11 @@ void Witness::Hear(size_t job, const JobFact& fact, Millis now) {
 
 void Witness::Wait(size_t job, const JobFact& fact) {
   outcomes_[job].end = Outcome::End::kWaits;
+  if (fact.reason() == queue_core::reason::kReserved) {
+    Millis& promised = outcomes_[job].promised;
+    const Millis start(fact.start_ms());
+    if (promised == Millis(0) || start < promised) promised = start;
+  }
   if (fact.reason() == queue_core::reason::kHeld) return StopWaiting(job);
   Waiting& waits = waits_[job];
   const Rank rank{-int64_t{fact.priority()}, job};

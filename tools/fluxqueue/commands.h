@@ -20,6 +20,9 @@ inline void AddLibraryOption(CLI::App* sub, std::string* library) {
 void RegisterJobs(CLI::App& app, Context& context);
 void RegisterJob(CLI::App& app, Context& context);
 void RegisterQueues(CLI::App& app, Context& context);
+// hold, release, cancel, priority, move
+void RegisterControl(CLI::App& app, Context& context);
+void RegisterExplain(CLI::App& app, Context& context);
 void RegisterNodes(CLI::App& app, Context& context);
 void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);

@@ -30,6 +30,8 @@ int main(int argc, char** argv) {
   cli::RegisterJobs(app, context);
   cli::RegisterJob(app, context);
   cli::RegisterQueues(app, context);
+  cli::RegisterControl(app, context);
+  cli::RegisterExplain(app, context);
   cli::RegisterNodes(app, context);
   cli::RegisterVerify(app, context);
   cli::RegisterReplay(app, context);

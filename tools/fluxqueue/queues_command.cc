@@ -25,10 +25,27 @@ std::string Count(const QueueInfo& queue, std::initializer_list<const char*> sta
   return Thousands(static_cast<uint64_t>(count));
 }
 
+// "cpu 12, memory 3Gi, gpu 2"
+std::string Use(const scheduling::Resources& held) {
+  std::string text;
+  for (size_t i = 0; i < scheduling::kShared; ++i) {
+    if (held[i] == 0) continue;
+    const std::string_view name = scheduling::SharedName(i);
+    text += fmt::format(
+        "{}{} {}", text.empty() ? "" : ", ", name, scheduling::FormatAmount(name, held[i]));
+  }
+  return text;
+}
+
 absl::StatusOr<int> Run(const Context& context) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   job_store::JobStore store(PostgresOptions(config.dsn));
   ASSIGN_OR_RETURN(const std::vector<QueueInfo> queues, store.Queues());
+  ASSIGN_OR_RETURN(const auto held, store.Held());
+  const auto use_of = [&held](const QueueInfo& queue) {
+    const auto it = held.find({queue.pool, queue.queue});
+    return it == held.end() ? std::string() : Use(it->second);
+  };
   if (context.json()) {
     json result = json::array();
     for (const QueueInfo& queue : queues) {
@@ -38,6 +55,10 @@ absl::StatusOr<int> Run(const Context& context) {
                         {"priority", queue.priority},
                         {"weight", queue.weight},
                         {"queueDepth", queue.depth},
+                        {"parent", queue.parent},
+                        {"order", queue.order},
+                        {"limits", queue.limits},
+                        {"use", use_of(queue)},
                         {"jobs", queue.jobs}});
     }
     fmt::print("{}\n", result.dump(2));
@@ -52,6 +73,8 @@ absl::StatusOr<int> Run(const Context& context) {
                "STRATEGY",
                "PRIORITY",
                "WEIGHT",
+               "PARENT",
+               "ORDER",
                "WAITING",
                "STARTING",
                "RUNNING",
@@ -59,7 +82,9 @@ absl::StatusOr<int> Run(const Context& context) {
                "SUCCEEDED",
                "FAILED",
                "CANCELLED",
-               "REJECTED"});
+               "REJECTED",
+               "USE",
+               "LIMITS"});
   for (const QueueInfo& queue : queues) {
     // A queue that jobs wait for and that does not exist has no strategy.
     table.Add({queue.queue,
@@ -67,6 +92,8 @@ absl::StatusOr<int> Run(const Context& context) {
                {queue.strategy.empty() ? "(missing)" : queue.strategy},
                fmt::format("{}", queue.priority),
                fmt::format("{}", queue.weight),
+               queue.parent,
+               queue.order,
                Count(queue, {"Submitted", "Pending"}),
                Count(queue, {"Allocated", "Bound"}),
                Count(queue, {"Running"}),
@@ -74,7 +101,9 @@ absl::StatusOr<int> Run(const Context& context) {
                Count(queue, {"Succeeded"}),
                Count(queue, {"Failed"}),
                Count(queue, {"Cancelled"}),
-               Count(queue, {"Rejected"})});
+               Count(queue, {"Rejected"}),
+               use_of(queue),
+               queue.limits});
   }
   fmt::print("{}", table.Render(context.colour));
   return 0;

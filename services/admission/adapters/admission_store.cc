@@ -18,7 +18,8 @@ constexpr Statement kLoadQueues{"admission_load_queues", "select queue, pool, co
 constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
-    "       hold, cancelled, duration_ms, requests::text, demand_hash, topology from workloads"};
+    "       hold, cancelled, duration_ms, requests::text, demand_hash, topology, "
+    "       begin_ms from workloads"};
 
 constexpr Statement kWritePools{"admission_write_pools",
                                 "insert into pools (pool, partition, config) "
@@ -34,20 +35,21 @@ constexpr Statement kDeleteQueues{"admission_delete_queues",
 constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
-    "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology) "
+    "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology, "
+    "  begin_ms) "
     "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash, topology "
+    "  cancelled, duration, requests::jsonb, hash, topology, start "
     "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
     "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
-    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[]) "
+    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[]) "
     "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "       cancelled, duration, requests, hash, topology) "
+    "       cancelled, duration, requests, hash, topology, start) "
     "on conflict (uid) do update set queue = excluded.queue, "
     "  resource_version = excluded.resource_version, revision = excluded.revision, "
     "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
     "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
     "  requests = excluded.requests, demand_hash = excluded.demand_hash, "
-    "  topology = excluded.topology"};
+    "  topology = excluded.topology, begin_ms = excluded.begin_ms"};
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
 
@@ -83,6 +85,7 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   if (const auto topology = columns[15].as<std::string>(); !topology.empty()) {
     ASSIGN_OR_RETURN(row.topology, kubernetes::ParseTopology(topology));
   }
+  row.begin_ms = columns[16].as<int64_t>();
   return row;
 }
 
@@ -118,7 +121,7 @@ void WriteCatalog(pqxx::transaction_base& tx, const CatalogChanges& changes) {
 
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
   postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
-  postgres::BigintArray revisions, slots, priorities, durations, hashes;
+  postgres::BigintArray revisions, slots, priorities, durations, hashes, begins;
   postgres::BoolArray holds, cancelled;
   for (const WorkloadRow& row : rows) {
     uids.Add(row.uid);
@@ -141,6 +144,7 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     requests.Add(nlohmann::json(row.requests).dump());
     hashes.Add(static_cast<int64_t>(row.demand_hash));
     topologies.Add(kubernetes::FormatTopology(row.topology));
+    begins.Add(row.begin_ms);
   }
   postgres::Exec(tx,
                  kWriteWorkloads,
@@ -159,7 +163,8 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
                  durations.text(),
                  requests.text(),
                  hashes.text(),
-                 topologies.text());
+                 topologies.text(),
+                 begins.text());
 }
 
 }  // namespace

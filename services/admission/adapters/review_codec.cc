@@ -32,6 +32,12 @@ void ReadResource(ondemand::value value, Review* review) {
   }
 }
 
+void ReadUser(ondemand::value value, Review* review) {
+  for (auto field : value.get_object()) {
+    if (std::string_view(field.unescaped_key()) == "username") review->user = Text(field.value());
+  }
+}
+
 void ReadRequest(ondemand::value value, Review* review) {
   for (auto field : value.get_object()) {
     const std::string_view key = field.unescaped_key();
@@ -45,6 +51,8 @@ void ReadRequest(ondemand::value value, Review* review) {
       review->name = Text(field.value());
     } else if (key == "resource") {
       ReadResource(field.value(), review);
+    } else if (key == "userInfo") {
+      ReadUser(field.value(), review);
     } else if (key == "object") {
       ondemand::value object = field.value();
       if (object.is_null()) continue;

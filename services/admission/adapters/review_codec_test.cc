@@ -35,6 +35,7 @@ TEST(ReviewCodecTest, ReadsAReview) {
   EXPECT_EQ(review->resource, "jobs");
   EXPECT_EQ(review->space, "work");
   EXPECT_EQ(review->name, "j");
+  EXPECT_EQ(review->user, "me");
   EXPECT_EQ(json::parse(review->object), json::parse(kReview)["request"]["object"]);
 }
 

@@ -1,6 +1,7 @@
 #include "services/admission/domain/catalog.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -16,18 +17,100 @@ constexpr int32_t kDefaultWeight = 1;
 constexpr uint32_t kDefaultQueueDepth = 1000;
 constexpr uint32_t kDefaultReservationDepth = 0;
 constexpr std::string_view kDefaultStrategy = "fcfs";
+constexpr int64_t kDefaultHalfLifeMs = int64_t{7} * 24 * 3'600'000;
+constexpr int64_t kSecondsOfAnHour = 3600;
+
+using Queues = ClusterFacts::ByName<kubernetes::FluxQueue>;
+
+void SetAmounts(const kubernetes::Amounts& amounts,
+                google::protobuf::RepeatedPtrField<events::v1::Amount>* out) {
+  for (const auto& [resource, amount] : amounts) {
+    events::v1::Amount* added = out->Add();
+    added->set_resource(resource);
+    added->set_amount(amount);
+  }
+}
+
+// What is not limited is not there at all, so that a queue without limits is said as before.
+template <typename Mutable>
+void SetLimits(const kubernetes::QueueLimits& from, Mutable mutable_limits) {
+  if (from == kubernetes::QueueLimits()) return;
+  events::v1::Limits* limits = mutable_limits();
+  if (from.running_jobs) limits->set_running_jobs(*from.running_jobs);
+  if (from.queued_jobs) limits->set_queued_jobs(*from.queued_jobs);
+  if (from.gpu_hours) limits->set_gpu_seconds(*from.gpu_hours * kSecondsOfAnHour);
+  SetAmounts(from.amounts, limits->mutable_amounts());
+}
+
+std::string PoolOfQueue(const kubernetes::FluxQueue& queue) {
+  return queue.pool.empty() ? std::string(kubernetes::kDefaultPool) : queue.pool;
+}
 
 events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   events::v1::QueueConfigured config;
   config.set_queue(queue.meta.name);
-  config.set_weight(queue.weight.value_or(kDefaultWeight));
+  config.set_weight(std::max(queue.weight.value_or(kDefaultWeight), 1));
   config.set_priority(queue.priority.value_or(0));
   config.set_strategy(queue.strategy.empty() ? std::string(kDefaultStrategy) : queue.strategy);
   config.set_queue_depth(queue.queue_depth.value_or(kDefaultQueueDepth));
   config.set_reservation_depth(queue.reservation_depth.value_or(kDefaultReservationDepth));
   config.set_default_duration_ms(queue.default_duration_ms.value_or(0));
   config.set_max_duration_ms(queue.max_duration_ms.value_or(0));
+  config.set_parent(queue.parent);
+  config.set_order(queue.order);
+  SetLimits(queue.limits, [&config] { return config.mutable_limits(); });
+  SetLimits(queue.namespace_limits, [&config] { return config.mutable_namespace_limits(); });
+  SetLimits(queue.user_limits, [&config] { return config.mutable_user_limits(); });
+  SetAmounts(queue.guarantee, config.mutable_guarantee());
+  config.set_half_life_ms(queue.half_life_ms.value_or(kDefaultHalfLifeMs));
+  config.set_aging_ms(queue.aging_ms.value_or(0));
+  config.set_predict_durations(queue.predict_durations);
   return config;
+}
+
+// The way up comes back to the queue.
+bool IsInCycle(const kubernetes::FluxQueue& queue, const Queues& queues) {
+  std::set<std::string> seen;
+  auto at = queues.find(queue.parent);
+  while (at != queues.end() && seen.insert(at->first).second) {
+    if (at->first == queue.meta.name) return true;
+    at = queues.find(at->second.parent);
+  }
+  return false;
+}
+
+// What the FluxQueue says and cannot be; with what is done instead.
+void CheckQueue(const kubernetes::FluxQueue& queue,
+                const Queues& queues,
+                std::vector<std::string>* warnings) {
+  const std::string& name = queue.meta.name;
+  if (queue.weight.value_or(1) < 1) {
+    warnings->push_back(
+        fmt::format("FluxQueue {}: spec.weight: {} is below 1 and counts as 1; allowed: 1 to 1000",
+                    name,
+                    *queue.weight));
+  }
+  if (queue.parent.empty()) return;
+  const auto parent = queues.find(queue.parent);
+  std::string problem;
+  if (parent == queues.end()) {
+    problem = "there is no such FluxQueue: make it, or name another";
+  } else if (PoolOfQueue(parent->second) != PoolOfQueue(queue)) {
+    problem = fmt::format(
+        "it is in pool '{}', and this one in pool '{}'; allowed: one of its own "
+        "pool",
+        PoolOfQueue(parent->second),
+        PoolOfQueue(queue));
+  } else if (IsInCycle(queue, queues)) {
+    problem = "it is this queue or below it, and a tree has no cycles; allowed: one that is not";
+  } else {
+    return;
+  }
+  warnings->push_back(
+      fmt::format("FluxQueue {}: spec.parent: '{}': {}. Until then the queue has none",
+                  name,
+                  queue.parent,
+                  problem));
 }
 
 events::v1::Envelope ForPool(const std::string& pool) {
@@ -67,7 +150,10 @@ void Catalog::Reconcile(const ClusterFacts::ByName<kubernetes::FluxQueue>& queue
   std::vector<std::string> known;
   for (const auto& [pool, row] : said_.pools) known.push_back(pool);
   for (const std::string& pool : known) ConfigurePool(pool, messages);
-  for (const auto& [name, queue] : queues) ConfigureQueue(queue, messages, warnings);
+  for (const auto& [name, queue] : queues) {
+    CheckQueue(queue, queues, warnings);
+    ConfigureQueue(queue, messages, warnings);
+  }
   for (auto row = said_.queues.begin(); row != said_.queues.end();) {
     if (queues.contains(row->first)) {
       ++row;
@@ -100,7 +186,7 @@ void Catalog::ConfigureQueue(const kubernetes::FluxQueue& queue,
                              std::vector<events::v1::Envelope>* messages,
                              std::vector<std::string>* warnings) {
   const std::string& name = queue.meta.name;
-  std::string pool = queue.pool.empty() ? std::string(kubernetes::kDefaultPool) : queue.pool;
+  std::string pool = PoolOfQueue(queue);
   const auto found = said_.queues.find(name);
   if (found != said_.queues.end() && found->second.pool != pool) {
     warnings->push_back(fmt::format(

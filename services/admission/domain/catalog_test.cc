@@ -112,6 +112,66 @@ TEST(CatalogTest, AQueueKeepsItsPool) {
   EXPECT_EQ(*catalog.PoolOf("default"), "default");
 }
 
+TEST(CatalogTest, SaysWhatAQueueSaysOfOrderAndLimits) {
+  auto queues = Queues({{"all", ""}, {"research", ""}});
+  kubernetes::FluxQueue& queue = queues["research"];
+  queue.parent = "all";
+  queue.order = "fair-share";
+  queue.aging_ms = 1000;
+  queue.predict_durations = true;
+  queue.guarantee = {{"cpu", 8000}};
+  queue.limits.amounts = {{"gpu", 8}};
+  queue.namespace_limits.queued_jobs = 100;
+  queue.user_limits.running_jobs = 4;
+  queue.user_limits.gpu_hours = 2;
+  Catalog catalog(Config(), 12);
+  const Said said = Reconcile(catalog, queues);
+  EXPECT_THAT(said.warnings, IsEmpty());
+  ASSERT_THAT(said.messages, SizeIs(3));
+  EXPECT_FALSE(said.messages[1].queue_configured().has_limits());
+  const auto& config = said.messages[2].queue_configured();
+  EXPECT_EQ(config.parent(), "all");
+  EXPECT_EQ(config.order(), "fair-share");
+  EXPECT_EQ(config.aging_ms(), 1000);
+  EXPECT_EQ(config.half_life_ms(), 604'800'000);
+  EXPECT_TRUE(config.predict_durations());
+  EXPECT_EQ(config.guarantee(0).amount(), 8000);
+  EXPECT_EQ(config.limits().amounts(0).resource(), "gpu");
+  EXPECT_EQ(config.namespace_limits().queued_jobs(), 100U);
+  EXPECT_EQ(config.user_limits().running_jobs(), 4U);
+  EXPECT_EQ(config.user_limits().gpu_seconds(), 7200);
+}
+
+TEST(CatalogTest, BadQueuesAreNamedWithWhatIsAllowed) {
+  auto queues = Queues({{"a", ""}, {"b", ""}, {"c", ""}, {"d", ""}, {"e", "gpus"}, {"f", ""}});
+  queues["a"].parent = "b";
+  queues["b"].parent = "c";
+  queues["c"].parent = "b";
+  queues["d"].parent = "nowhere";
+  queues["e"].parent = "a";
+  queues["f"].parent = "f";
+  queues["f"].weight = 0;
+  Catalog catalog(Config(), 12);
+  const Said said = Reconcile(catalog, queues);
+  EXPECT_THAT(
+      said.warnings,
+      testing::ElementsAre(
+          "FluxQueue b: spec.parent: 'c': it is this queue or below it, and a tree has no cycles; "
+          "allowed: one that is not. Until then the queue has none",
+          "FluxQueue c: spec.parent: 'b': it is this queue or below it, and a tree has no cycles; "
+          "allowed: one that is not. Until then the queue has none",
+          "FluxQueue d: spec.parent: 'nowhere': there is no such FluxQueue: make it, or name "
+          "another. Until then the queue has none",
+          "FluxQueue e: spec.parent: 'a': it is in pool 'default', and this one in pool 'gpus'; "
+          "allowed: one of its own pool. Until then the queue has none",
+          "FluxQueue f: spec.weight: 0 is below 1 and counts as 1; allowed: 1 to 1000",
+          "FluxQueue f: spec.parent: 'f': it is this queue or below it, and a tree has no cycles; "
+          "allowed: one that is not. Until then the queue has none"));
+  for (const Envelope& message : said.messages) {
+    EXPECT_TRUE(message.has_pool_configured() || message.queue_configured().weight() >= 1);
+  }
+}
+
 TEST(CatalogTest, ARollbackForgets) {
   const auto queues = Queues({{"default", ""}});
   Catalog catalog(Config(), 12);

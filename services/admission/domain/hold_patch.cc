@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -22,19 +23,28 @@ class PatchBuilder {
     operations_.push_back({{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}});
   }
 
-  // A key of a map of strings. JSON Patch makes no parents, and `current` shows whether there is
+  // Keys of a map of strings. JSON Patch makes no parents, and `current` shows whether there is
   // one: an empty map may be absent, and is replaced whole.
+  void SetKeys(const std::string& map_path,
+               const kubernetes::StringMap& current,
+               const std::vector<std::pair<std::string_view, std::string_view>>& keys) {
+    json whole = json::object();
+    for (const auto& [key, value] : keys) {
+      const auto found = current.find(key);
+      if (found != current.end() && found->second == value) continue;
+      if (current.empty()) {
+        whole[std::string(key)] = value;
+      } else {
+        Set(fmt::format("{}/{}", map_path, Escape(key)), value);
+      }
+    }
+    if (!whole.empty()) Set(map_path, std::move(whole));
+  }
   void SetKey(const std::string& map_path,
               const kubernetes::StringMap& current,
               std::string_view key,
               std::string_view value) {
-    const auto found = current.find(key);
-    if (found != current.end() && found->second == value) return;
-    if (current.empty()) {
-      Set(map_path, json{{key, value}});
-    } else {
-      Set(fmt::format("{}/{}", map_path, Escape(key)), value);
-    }
+    SetKeys(map_path, current, {{key, value}});
   }
 
   void Append(const std::string& list_path, bool list_is_empty, json item) {
@@ -105,14 +115,20 @@ std::string_view HeldValue(kubernetes::Mode mode) {
 
 }  // namespace
 
-std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode) {
+std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const std::string& user) {
   PatchBuilder patch;
+  if (!user.empty()) {
+    patch.SetKey("/metadata/annotations", pod.meta.annotations, kubernetes::kUserAnnotation, user);
+  }
   patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   HoldSpec("/spec", pod.spec, mode, &patch);
   return patch.Text();
 }
 
-std::string HoldPatch(const kubernetes::Job& job, kubernetes::Mode mode, bool suspend) {
+std::string HoldPatch(const kubernetes::Job& job,
+                      kubernetes::Mode mode,
+                      const std::string& user,
+                      bool suspend) {
   PatchBuilder patch;
   patch.SetKey("/metadata/labels", job.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   // The API server always writes a template's metadata, if only as {}: the map can be added to it.
@@ -121,13 +137,13 @@ std::string HoldPatch(const kubernetes::Job& job, kubernetes::Mode mode, bool su
                kubernetes::kHeldLabel,
                HeldValue(mode));
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
+  std::vector<std::pair<std::string_view, std::string_view>> annotations;
+  if (!user.empty()) annotations.emplace_back(kubernetes::kUserAnnotation, user);
   if (suspend) {
-    patch.SetKey("/metadata/annotations",
-                 job.meta.annotations,
-                 kubernetes::kSuspendedByAnnotation,
-                 kubernetes::kSuspendedByUs);
-    if (!job.suspend) patch.Set("/spec/suspend", true);
+    annotations.emplace_back(kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
   }
+  patch.SetKeys("/metadata/annotations", job.meta.annotations, annotations);
+  if (suspend && !job.suspend) patch.Set("/spec/suspend", true);
   return patch.Text();
 }
 

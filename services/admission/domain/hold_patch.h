@@ -10,9 +10,12 @@
 
 namespace fluxqueue::admission {
 
-// RFC 6902 as text; empty: nothing to change.
-std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode);
+// RFC 6902 as text; empty: nothing to change. `user`: who made it; empty: not known.
+std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const std::string& user);
 // `suspend`: the Job is to be held by its `spec.suspend` too.
-std::string HoldPatch(const kubernetes::Job& job, kubernetes::Mode mode, bool suspend);
+std::string HoldPatch(const kubernetes::Job& job,
+                      kubernetes::Mode mode,
+                      const std::string& user,
+                      bool suspend);
 
 }  // namespace fluxqueue::admission

@@ -78,6 +78,7 @@ WorkloadRow RowOf(const Sketch& sketch,
   row.priority = submission.priority();
   row.hold = submission.hold();
   row.duration_ms = DurationOf(submission);
+  row.begin_ms = submission.begin_ms();
   row.requests = demand.requests;
   row.topology = topology;
   row.demand_hash = DemandHash(demand, row.slots, topology);
@@ -102,6 +103,8 @@ bool UpdateKeys(const JobSubmitted& now,
   if (row->duration_ms != before.duration_ms) {
     update->set_duration_ms(row->duration_ms.value_or(default_duration_ms));
   }
+  row->begin_ms = now.begin_ms();
+  if (row->begin_ms != before.begin_ms) update->set_begin_ms(row->begin_ms);
   // Once is enough, and it cannot be taken back.
   if (cancel && !row->cancelled) update->set_cancel(true);
   row->cancelled = row->cancelled || cancel;
@@ -316,6 +319,7 @@ void Tracker::Enlarge(WorkloadRow* row,
   update.mutable_spec()->set_slots(row->slots);
   update.mutable_spec()->set_jobspec(kubernetes::MakeJobspec(
       raised, row->slots, Millis(row->duration_ms.value_or(0)), row->topology));
+  kubernetes::SetAmounts(raised.requests, row->slots, update.mutable_spec());
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 

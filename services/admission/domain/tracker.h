@@ -5,7 +5,8 @@
 // after a restart or by a sweep, says nothing twice.
 //
 //   seen first: held by us, not bound, not ended, not going      JobSubmitted
-//   user's keys changed (hold, priority, queue, duration, cancel) JobUpdated, only what changed
+//   user's keys changed (hold, priority, queue, duration, begin,
+//   cancel; not depends-on: what a job waits for is settled)      JobUpdated, only what changed
 //   a waiting pod asks more than its slot; the template of a
 //   suspended Job changed; a waiting bare pod was resized         JobUpdated with revision + 1
 //   gone (or its label taken off) before its end was seen         JobWithdrawn
@@ -56,6 +57,7 @@ struct WorkloadRow {
   bool hold = false;
   bool cancelled = false;
   std::optional<int64_t> duration_ms;
+  int64_t begin_ms = 0;
   kubernetes::Amounts requests;   // of one slot, as last said
   kubernetes::Topology topology;  // as last said
   uint64_t demand_hash =

@@ -250,6 +250,7 @@ TEST_F(TrackerTest, SaysOnlyWhatChanged) {
   const std::vector<UpdateCase> cases = {
       {"fluxqueue.io/hold", "true", "hold: true"},
       {"fluxqueue.io/priority", "5", "priority: 5"},
+      {"fluxqueue.io/begin", "+10s", "begin_ms: 1767225610000"},
       {"fluxqueue.io/queue", "night", "queue: \"night\""},
       {"fluxqueue.io/duration", "90", "duration_ms: 90000"},
       {"fluxqueue.io/cancel", "true", "cancel: true"},

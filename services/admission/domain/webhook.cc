@@ -1,5 +1,7 @@
 #include "services/admission/domain/webhook.h"
 
+#include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -142,6 +144,26 @@ Verdict Unreadable(const Review& review,
   return Refuse(problem);
 }
 
+// Controllers of the cluster, and those that run in another namespace than what they make. Who may
+// only act in the object's own namespace could name any owner.
+bool IsController(std::string_view user, std::string_view space) {
+  constexpr std::string_view kServiceAccount = "system:serviceaccount:";
+  if (user == "system:kube-controller-manager") return true;
+  if (!user.starts_with(kServiceAccount)) return false;
+  user.remove_prefix(kServiceAccount.size());
+  return user.substr(0, user.find(':')) != space;
+}
+
+std::string MakerOf(const Review& review, const kubernetes::ObjectMeta& meta) {
+  const kubernetes::OwnerReference* owner = meta.Controller();
+  if (owner == nullptr || !IsController(review.user, review.space)) return review.user;
+  std::string kind = owner->kind;
+  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return fmt::format("{}:{}/{}", kind, review.space, owner->name);
+}
+
 Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kHold;
@@ -162,7 +184,8 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
   if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
-  return Held(HoldPatch(*pod, kubernetes::ChooseMode(pod->spec)), pod->spec);
+  return Held(HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), MakerOf(review, pod->meta)),
+              pod->spec);
 }
 
 Verdict DecideJob(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
@@ -185,7 +208,9 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
   const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods) && !users_suspend;
-  return Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), suspend), job->pod);
+  return Held(
+      HoldPatch(*job, kubernetes::ChooseMode(job->pod), MakerOf(review, job->meta), suspend),
+      job->pod);
 }
 
 }  // namespace

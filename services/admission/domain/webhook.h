@@ -11,6 +11,12 @@
 //                               suspend it
 //   pods of other owners        left alone: a Job's pods come from a template that was held already
 //
+// What is held is marked with who made it (annotation fluxqueue.io/user), whatever the object says
+// of it: limits and shares are counted by it. A controller makes objects for somebody else, and of
+// whom the API server says nothing: what it makes counts as made by its owner, such as
+// "cronjob:team/nightly", and not as what the owner's template says, which anybody could have
+// written there.
+//
 // A patch changes only what is not there yet: Decide() of what the patch has made gives no patch.
 // What could never be scheduled as asked is refused here, in words for the person at the keyboard.
 #pragma once
@@ -33,6 +39,7 @@ struct Review {
   std::string resource;   // plural
   std::string space;      // namespace
   std::string name;       // empty with generateName
+  std::string user;       // who asks; empty: not said
   std::string object;     // JSON text; empty when the review has none
 };
 

@@ -154,6 +154,55 @@ TEST(WebhookTest, SuspendsWhatIsLargeOrHasADeadline) {
   }
 }
 
+TEST(WebhookTest, SaysWhoMadeItWhateverTheObjectSays) {
+  const auto owned = [](const char* kind, bool controller) {
+    return json{{{"apiVersion", "x/v1"},
+                 {"kind", kind},
+                 {"name", "nightly"},
+                 {"uid", "u"},
+                 {"controller", controller}}};
+  };
+  struct Row {
+    const char* asks;
+    json owners;
+    const char* want;
+  };
+  const std::vector<Row> rows = {
+      {"ann", nullptr, "ann"},
+      {"system:serviceaccount:work:ci", nullptr, "system:serviceaccount:work:ci"},
+      {"system:serviceaccount:kube-system:cronjob-controller",
+       owned("CronJob", true),
+       "cronjob:work/nightly"},
+      {"system:kube-controller-manager", owned("CronJob", true), "cronjob:work/nightly"},
+      {"system:serviceaccount:jobset-system:jobset", owned("JobSet", true), "jobset:work/nightly"},
+      // An owner that they name themselves makes nobody another.
+      {"ann", owned("CronJob", true), "ann"},
+      {"system:serviceaccount:work:ci", owned("CronJob", true), "system:serviceaccount:work:ci"},
+      {"system:kube-controller-manager", owned("CronJob", false), "system:kube-controller-manager"},
+  };
+  for (const Row& row : rows) {
+    json job = JobJson("j", /*parallelism=*/100);
+    job["metadata"]["annotations"] = {{"fluxqueue.io/user", "somebody-else"}};
+    if (!row.owners.is_null()) job["metadata"]["ownerReferences"] = row.owners;
+    for (const bool annotated : {true, false}) {
+      if (!annotated) job["metadata"].erase("annotations");
+      Review review = ReviewOf(job);
+      review.user = row.asks;
+      const Verdict verdict = Decide(review, SmallCluster(), {});
+      ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+      const json held = Patched(job, verdict);
+      EXPECT_EQ(held["metadata"]["annotations"]["fluxqueue.io/user"], row.want);
+      // What the patch made needs none.
+      review.object = held.dump();
+      EXPECT_EQ(Decide(review, SmallCluster(), {}).patch, "");
+    }
+  }
+  Review review = ReviewOf(PodJson());
+  review.user = "ann";
+  const json pod = Patched(PodJson(), Decide(review, SmallCluster(), {}));
+  EXPECT_EQ(pod["metadata"]["annotations"]["fluxqueue.io/user"], "ann");
+}
+
 TEST(WebhookTest, ItsOwnOutputNeedsNoPatch) {
   json pinned = PodJson();
   pinned["spec"]["volumes"] =

@@ -52,6 +52,16 @@ ErrandResult CommandBatch::Judge(const Errand& errand,
   if (errand.known) return {.outcome = Outcome::kRepeated};
   if (IsClaim(errand)) return JudgeClaim(errand, *pool->core);
   if (pool->core->Find(errand.job_id) == nullptr) return {.outcome = Outcome::kNotLive};
+  if (errand.command.has_value() && errand.command->has_move_job()) {
+    const std::string& queue = errand.command->move_job().queue();
+    if (pool->core->FindQueue(queue) == nullptr) {
+      return {.outcome = Outcome::kRefused,
+              .why = MakeStatus(absl::StatusCode::kNotFound,
+                                "there is no FluxQueue '{}' in pool {}: a job stays in its pool",
+                                queue,
+                                errand.pool)};
+    }
+  }
   return {};
 }
 
@@ -122,6 +132,7 @@ void CommandBatch::AddJob(const Errand& errand, ErrandResult* result) const {
   if (job == nullptr) return;
   result->job = queue_core::ToFact(*job, errand.pool);
   result->position = static_cast<int64_t>(pool->core->Position(errand.job_id));
+  if (errand.explain) result->explanation = pool->core->Explain(errand.job_id);
 }
 
 void CommandBatch::Commit() {

@@ -20,6 +20,8 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/queue_core/explanation.h"
+
 #include "absl/status/status.h"
 
 namespace fluxqueue::queue {
@@ -39,6 +41,7 @@ struct ErrandResult {
   // The job as it is; unset: a claim that is new.
   std::optional<events::v1::JobFact> job = {};
   int64_t position = 0;  // in its queue, from 1; 0: not in line
+  std::optional<queue_core::Explanation> explanation = {};
 };
 
 // For metrics: "done".
@@ -49,6 +52,7 @@ struct Errand {
   std::string job_id;
   // Unset: a question.
   std::optional<events::v1::CommandAccepted> command;
+  bool explain = false;  // the question
   std::chrono::steady_clock::time_point deadline;
   std::function<void(ErrandResult)> done;
   // Found in the tables: accepted before.

@@ -41,6 +41,20 @@ v1::Job ToMessage(const events::v1::JobFact& fact) {
   return job;
 }
 
+void FillExplanation(const queue_core::Explanation& explanation, v1::ExplainResponse* response) {
+  response->set_position(static_cast<int64_t>(explanation.position));
+  response->set_in_line(static_cast<int64_t>(explanation.in_line));
+  for (const events::v1::JobFact& fact : explanation.ahead) {
+    *response->add_ahead() = ToMessage(fact);
+  }
+  for (const std::string& sentence : explanation.why) response->add_why(sentence);
+  if (explanation.expected_start_ms != 0) {
+    *response->mutable_expected_start() = ToTimestamp(explanation.expected_start_ms);
+  }
+  response->set_assumption(explanation.assumption);
+  for (const std::string& sentence : explanation.sooner) response->add_sooner(sentence);
+}
+
 bool IsDecided(const events::v1::JobFact& fact) {
   // Its turn has not come yet.
   return fact.state() != events::v1::JOB_STATE_ALLOCATED &&

@@ -9,9 +9,14 @@
 #include "fluxqueue/events/v1/events.pb.h"
 #include "fluxqueue/queue/v1/queue.pb.h"
 
+#include "libs/queue_core/explanation.h"
+
 namespace fluxqueue::queue {
 
 v1::Job ToMessage(const events::v1::JobFact& fact);
+
+// All but the job.
+void FillExplanation(const queue_core::Explanation& explanation, v1::ExplainResponse* response);
 
 google::protobuf::Duration ToDuration(int64_t ms);
 google::protobuf::Timestamp ToTimestamp(int64_t ms);

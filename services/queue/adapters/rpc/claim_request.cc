@@ -1,5 +1,8 @@
 #include "services/queue/adapters/rpc/claim_request.h"
 
+#include <limits>
+#include <map>
+
 #include <google/protobuf/util/time_util.h>
 
 #include "libs/base/status_macros.h"
@@ -33,6 +36,24 @@ absl::StatusOr<int64_t> ReadDuration(const std::string& field,
                         field);
   }
   return TimeUtil::DurationToMilliseconds(duration);
+}
+
+void SetAmounts(const graph::Jobspec& jobspec, events::v1::PartSpec* spec) {
+  std::map<std::string, int64_t> sums;
+  for (const graph::SlotGroup& group : jobspec.groups) {
+    for (const auto& [resource, amount] : group.request) {
+      int64_t all = 0;
+      int64_t& sum = sums[resource];
+      const bool over = __builtin_mul_overflow(amount, int64_t{group.slots}, &all) ||
+                        __builtin_add_overflow(sum, all, &sum);
+      if (over) sum = std::numeric_limits<int64_t>::max();
+    }
+  }
+  for (const auto& [resource, amount] : sums) {
+    events::v1::Amount* added = spec->add_amounts();
+    added->set_resource(resource);
+    added->set_amount(amount);
+  }
 }
 
 absl::Status CheckTexts(const v1::SubmitClaimRequest& request) {
@@ -80,6 +101,7 @@ absl::StatusOr<ClaimRequest> ReadClaim(const v1::SubmitClaimRequest& request, in
   submit->mutable_spec()->set_revision(1);
   submit->mutable_spec()->set_slots(jobspec->slots);
   submit->mutable_spec()->set_jobspec(request.jobspec());
+  SetAmounts(*jobspec, submit->mutable_spec());
   submit->set_name(request.name().empty() ? "claim-" + submit->job_id().substr(0, kIdInName)
                                           : request.name());
   submit->set_owner(request.owner());

@@ -57,6 +57,7 @@ void CommandApi::Put(Errand errand, const JobFact& job, const Answer& answer) {
     Reply reply = ToReply(job.pool(), result);
     reply.job = result.job.has_value() ? *std::move(result.job) : job;
     reply.position = result.position;
+    reply.explanation = std::move(result.explanation);
     answer(std::move(reply));
   };
   desk_.Put(std::move(errand));
@@ -104,7 +105,10 @@ void CommandApi::Command(events::v1::CommandAccepted command,
       answer);
 }
 
-void CommandApi::Position(const std::string& job_id, const Caller& caller, const Answer& answer) {
+void CommandApi::Position(const std::string& job_id,
+                          bool explain,
+                          const Caller& caller,
+                          const Answer& answer) {
   const absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
   if (!job.ok()) return answer({.status = job.status()});
   // An ended job has no place, and nobody needs be asked.
@@ -112,6 +116,7 @@ void CommandApi::Position(const std::string& job_id, const Caller& caller, const
   Put({.pool = job->pool(),
        .job_id = job_id,
        .command = std::nullopt,
+       .explain = explain,
        .deadline = caller.deadline,
        .done = {}},
       *job,

@@ -39,6 +39,7 @@ struct Reply {
   events::v1::JobFact job = {};
   bool repeated = false;
   int64_t position = 0;
+  std::optional<queue_core::Explanation> explanation = {};
   // The pool, when it is not held here.
   std::string elsewhere = {};
 };
@@ -59,7 +60,11 @@ class CommandApi {
                const std::string& job_id,
                const Caller& caller,
                const Answer& answer);
-  void Position(const std::string& job_id, const Caller& caller, const Answer& answer);
+  // Its place in line; and why it waits, when that is asked.
+  void Position(const std::string& job_id,
+                bool explain,
+                const Caller& caller,
+                const Answer& answer);
   void SubmitClaim(const v1::SubmitClaimRequest& request,
                    const Caller& caller,
                    const Answer& answer);

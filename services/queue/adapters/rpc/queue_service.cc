@@ -15,6 +15,11 @@ namespace {
 
 constexpr int kWorkers = 8;
 
+void Fill(const Reply& reply, v1::ExplainResponse* response) {
+  *response->mutable_job() = ToMessage(reply.job);
+  if (reply.explanation.has_value()) FillExplanation(*reply.explanation, response);
+}
+
 void Fill(const Reply& reply, v1::PositionResponse* response) {
   *response->mutable_job() = ToMessage(reply.job);
   response->set_position(reply.position);
@@ -212,14 +217,33 @@ grpc::ServerUnaryReactor* QueueService::Release(grpc::CallbackServerContext* con
   return Command(*context, *request, response, std::move(command), &Async::Release);
 }
 
+grpc::ServerUnaryReactor* QueueService::Move(grpc::CallbackServerContext* context,
+                                             const v1::MoveRequest* request,
+                                             v1::MoveResponse* response) {
+  events::v1::CommandAccepted command;
+  command.mutable_move_job()->set_job_id(request->job_id());
+  command.mutable_move_job()->set_queue(request->queue());
+  return Command(*context, *request, response, std::move(command), &Async::Move);
+}
+
 grpc::ServerUnaryReactor* QueueService::Position(grpc::CallbackServerContext* context,
                                                  const v1::PositionRequest* request,
                                                  v1::PositionResponse* response) {
   const Begin begin = [this, job_id = request->job_id()](const Caller& caller,
                                                          const CommandApi::Answer& answer) {
-    commands_.Position(job_id, caller, answer);
+    commands_.Position(job_id, /*explain=*/false, caller, answer);
   };
   return Run(*context, *request, response, begin, &Async::Position);
+}
+
+grpc::ServerUnaryReactor* QueueService::Explain(grpc::CallbackServerContext* context,
+                                                const v1::ExplainRequest* request,
+                                                v1::ExplainResponse* response) {
+  const Begin begin = [this, job_id = request->job_id()](const Caller& caller,
+                                                         const CommandApi::Answer& answer) {
+    commands_.Position(job_id, /*explain=*/true, caller, answer);
+  };
+  return Run(*context, *request, response, begin, &Async::Explain);
 }
 
 grpc::ServerUnaryReactor* QueueService::SubmitClaim(grpc::CallbackServerContext* context,

@@ -64,9 +64,15 @@ class QueueService final : public v1::Queue::CallbackService {
   grpc::ServerUnaryReactor* Release(grpc::CallbackServerContext* context,
                                     const v1::ReleaseRequest* request,
                                     v1::ReleaseResponse* response) override;
+  grpc::ServerUnaryReactor* Move(grpc::CallbackServerContext* context,
+                                 const v1::MoveRequest* request,
+                                 v1::MoveResponse* response) override;
   grpc::ServerUnaryReactor* Position(grpc::CallbackServerContext* context,
                                      const v1::PositionRequest* request,
                                      v1::PositionResponse* response) override;
+  grpc::ServerUnaryReactor* Explain(grpc::CallbackServerContext* context,
+                                    const v1::ExplainRequest* request,
+                                    v1::ExplainResponse* response) override;
   grpc::ServerUnaryReactor* SubmitClaim(grpc::CallbackServerContext* context,
                                         const v1::SubmitClaimRequest* request,
                                         v1::SubmitClaimResponse* response) override;

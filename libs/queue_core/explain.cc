@@ -1,0 +1,110 @@
+// Why a job waits: its place, who is ahead of it, what was said when it was tried last, and what
+// would have been said of less.
+#include <algorithm>
+
+#include "libs/model/job_state.h"
+#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
+#include "libs/scheduling/strategy.h"
+
+namespace fluxqueue::queue_core {
+
+using model::JobState;
+
+namespace {
+
+constexpr int64_t kMsPerMinute = 60'000;
+
+std::string Lasting(int64_t ms) {
+  return ms >= 2 * kMsPerMinute ? fmt::format("{} min", ms / kMsPerMinute)
+                                : fmt::format("{} s", ms / 1000);
+}
+
+std::string Slots(uint32_t slots) {
+  return fmt::format("{} {}", slots, slots == 1 ? "pod" : "pods");
+}
+
+}  // namespace
+
+std::optional<Explanation> QueueCore::Impl::Explain(std::string_view job_id) const {
+  const Entry* entry = book_.Find(job_id);
+  if (entry == nullptr) return std::nullopt;
+  Explanation explanation;
+  if (entry->in_line_of != nullptr) ExplainPlace(*entry, &explanation);
+  ExplainRefusal(entry->job, &explanation);
+  if (entry->in_line_of != nullptr) ExplainSooner(*entry, &explanation);
+  return explanation;
+}
+
+void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation) const {
+  const Queue& queue = *entry.in_line_of;
+  const std::string strategy(scheduling::FindStrategy(queue.config->strategy())->name);
+  explanation->in_line = queue.line.size();
+  explanation->position = PositionOf(entry);
+  for (const auto& [key, other] : queue.line) {
+    if (other == &entry || explanation->ahead.size() == kMostAhead) break;
+    explanation->ahead.push_back(ToFact(other->job, pool_));
+  }
+  explanation->why.push_back(
+      fmt::format("it is number {} of {} in line of queue {}, which goes by {}",
+                  explanation->position,
+                  explanation->in_line,
+                  queue.name,
+                  strategy));
+}
+
+void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) const {
+  // What it was refused for comes first.
+  auto& why = explanation->why;
+  if (!job.message.empty() && job.reason != reason::kQueued) {
+    why.insert(why.begin(),
+               fmt::format("{}: {}", job.reason.empty() ? "it says" : job.reason, job.message));
+  } else if (job.reason == reason::kQueued && job.state == JobState::kPending) {
+    why.emplace_back("it has not been tried since it came into line");
+  } else if (job.state != JobState::kPending) {
+    why.emplace_back(fmt::format("it is {}", model::Name(job.state)));
+  }
+  if (job.state != JobState::kPending || job.reason != reason::kReserved) return;
+  explanation->expected_start_ms = job.start_ms;
+  explanation->assumption =
+      "all that runs, and all that is promised before it, takes as long as it said";
+}
+
+void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation) const {
+  const Job& job = entry.job;
+  const Queue& queue = *entry.in_line_of;
+  auto& sooner = explanation->sooner;
+  const bool stops = scheduling::FindStrategy(queue.config->strategy())->stops_at_first_blocked;
+  if (job.slots_now > 0 && job.slots_now < job.slots) {
+    sooner.push_back(fmt::format(
+        "with {} instead of {} it would start now", Slots(job.slots_now), Slots(job.slots)));
+  }
+  if (job.slots_now >= job.slots && !stops) {
+    // It has room, but for somebody's reservation.
+    const Job* first = nullptr;
+    for (const auto& [key, other] : queue.line) {
+      if (other == &entry) break;
+      if (other->job.reason != reason::kReserved || other->job.start_ms <= state_.now_ms) continue;
+      if (first == nullptr || other->job.start_ms < first->start_ms) first = &other->job;
+    }
+    if (first != nullptr) {
+      sooner.push_back(
+          fmt::format("if it took at most {}, it could start now and be through before "
+                      "job {} starts",
+                      Lasting(first->start_ms - state_.now_ms),
+                      first->workload->name()));
+    }
+  }
+  if (stops && explanation->position > 1) {
+    sooner.emplace_back(
+        "nobody passes the first of this queue: with the strategy easy, conservative or hybrid it "
+        "could, if it delays nobody");
+  }
+  if (!stops && PlannedDuration(job) == 0) {
+    sooner.emplace_back(
+        "it does not say how long it runs, so it can pass nobody who is promised a start: say so "
+        "with the annotation fluxqueue.io/duration");
+  }
+}
+
+}  // namespace fluxqueue::queue_core

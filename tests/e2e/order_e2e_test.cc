@@ -1,0 +1,187 @@
+// In which order jobs start, and what holds them back: limits, fair share, dependencies, begins,
+// moves and holds, on a whole system.
+#include <chrono>
+#include <map>
+
+#include <gmock/gmock.h>
+
+#include "tests/e2e/system_test_base.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string QueueYaml(const std::string& name, const std::string& spec) {
+  return fmt::format(
+      "apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\nmetadata: {{name: {}}}\nspec: {}\n---\n",
+      name,
+      spec);
+}
+
+std::string InQueue(const std::string& queue, const std::string& more = "") {
+  return fmt::format("{{fluxqueue.io/queue: {}{}}}", queue, more.empty() ? "" : ", " + more);
+}
+
+class OrderTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() { StartSystem({.nodes = 2}); }
+
+  // A queue of its own, known to the pool.
+  void MakeQueue(const std::string& name, const std::string& spec) {
+    Apply(QueueYaml(name, spec));
+    const absl::Status known = system_->WaitFor(
+        [&] { return Count(fmt::format("queue.queues WHERE queue = '{}'", name)) == 1; },
+        std::chrono::seconds(30),
+        [&] { return fmt::format("queue {} to be known", name); });
+    ASSERT_TRUE(known.ok()) << Message(known);
+  }
+
+  // As another user, whom the API server believes to be that.
+  void ApplyAs(const std::string& user, const std::string& yaml) {
+    const auto applied =
+        system_->Kubectl({"create", "-f", "-", "--as", user, "--as-group", "system:masters"}, yaml);
+    ASSERT_TRUE(applied.ok()) << Message(applied.status());
+  }
+
+  std::string ReasonOf(const std::string& name) {
+    const auto reason =
+        system_->QueryOne(fmt::format("SELECT reason FROM queue.jobs WHERE name = '{}'", name));
+    return reason.ok() ? *reason : "";
+  }
+
+  void ExpectReason(const std::string& name, const std::string& reason) {
+    const absl::Status reached =
+        system_->WaitFor([&] { return ReasonOf(name) == reason; },
+                         std::chrono::seconds(30),
+                         [&] {
+                           return fmt::format("job {} is {} {} ({}), not {}",
+                                              name,
+                                              StateOf(name),
+                                              ReasonOf(name),
+                                              MessageOf(name),
+                                              reason);
+                         });
+    EXPECT_TRUE(reached.ok()) << Message(reached);
+  }
+
+  void Fluxqueue(const std::vector<std::string>& arguments) {
+    const auto done = system_->Fluxqueue(arguments);
+    ASSERT_TRUE(done.ok()) << Message(done.status());
+    EXPECT_EQ(done->exit_code, 0) << done->output;
+  }
+
+  int64_t StartOf(const std::string& name) {
+    const auto start =
+        system_->QueryOne(fmt::format("SELECT start_ms FROM queue.jobs WHERE name = '{}'", name));
+    return start.ok() ? std::stoll(*start) : 0;
+  }
+};
+
+TEST_F(OrderTest, ALimitOfEachUserHoldsAndLetsGo) {
+  MakeQueue("limited", "{limits: {perUser: {runningJobs: 1}}}");
+  ApplyAs("ann", JobYaml("ann-1", {.run_seconds = "60", .annotations = InQueue("limited")}));
+  ExpectState("ann-1", "Running");
+  ApplyAs("ann", JobYaml("ann-2", {.annotations = InQueue("limited")}));
+  ExpectReason("ann-2", "Limit");
+  EXPECT_EQ(MessageOf("ann-2"), "user ann runs 1 of at most 1 jobs in queue limited");
+  // Of another user it is none.
+  ApplyAs("bob", JobYaml("bob-1", {.annotations = InQueue("limited")}));
+  ExpectState("bob-1", "Succeeded");
+  EXPECT_EQ(StateOf("ann-2"), "Pending");
+  Fluxqueue({"cancel", "e2e/ann-1"});
+  ExpectState("ann-2", "Succeeded");
+}
+
+TEST_F(OrderTest, ALimitOfEachNamespaceCountsWhatIsHeld) {
+  MakeQueue("spaces", "{limits: {perNamespace: {cpu: \"1\"}}}");
+  Apply(JobYaml("half", {.run_seconds = "60", .annotations = InQueue("spaces")}));
+  ExpectState("half", "Running");
+  Apply(JobYaml("whole", {.cpu = "1", .annotations = InQueue("spaces")}));
+  ExpectReason("whole", "Limit");
+  EXPECT_EQ(MessageOf("whole"),
+            "namespace e2e holds cpu 500m of at most 1 in queue spaces, and this job asks for 1");
+  Fluxqueue({"cancel", "half"});
+  ExpectState("whole", "Succeeded");
+}
+
+TEST_F(OrderTest, UsersShareAQueueFairly) {
+  MakeQueue("fair", "{order: fair-share, halfLife: 1h, limits: {queue: {runningJobs: 1}}}");
+  // One at a time: first all of ann's, then all of bob's are submitted.
+  std::string of_ann;
+  std::string of_bob;
+  for (int i = 0; i < 4; ++i) {
+    of_ann += JobYaml(fmt::format("fair-ann-{}", i),
+                      {.run_seconds = "0.5", .annotations = InQueue("fair")});
+    of_bob += JobYaml(fmt::format("fair-bob-{}", i),
+                      {.run_seconds = "0.5", .annotations = InQueue("fair")});
+  }
+  ApplyAs("ann", of_ann);
+  ApplyAs("bob", of_bob);
+  for (int i = 0; i < 4; ++i) {
+    ExpectState(fmt::format("fair-ann-{}", i), "Succeeded");
+    ExpectState(fmt::format("fair-bob-{}", i), "Succeeded");
+  }
+  // The first two of bob's did not wait for the last of ann's.
+  EXPECT_LT(StartOf("fair-bob-1"), StartOf("fair-ann-3"));
+}
+
+TEST_F(OrderTest, DependenciesByNameInAChain) {
+  const auto after = [](const std::string& what) {
+    return fmt::format("{{fluxqueue.io/depends-on: \"{}\"}}", what);
+  };
+  Apply(JobYaml("cleanup", {.annotations = after("afterany:compute")}) +
+        JobYaml("compute", {.annotations = after("afterok:prepare")}));
+  ExpectReason("compute", "Dependency");
+  ExpectReason("cleanup", "Dependency");
+  Apply(JobYaml("prepare"));
+  ExpectState("cleanup", "Succeeded");
+  EXPECT_EQ(StateOf("compute"), "Succeeded");
+  EXPECT_LE(StartOf("prepare"), StartOf("compute"));
+  EXPECT_LE(StartOf("compute"), StartOf("cleanup"));
+  // After its end, and never.
+  Apply(JobYaml("late", {.annotations = after("afterok:prepare")}) +
+        JobYaml("never", {.annotations = after("afternotok:prepare")}));
+  ExpectState("late", "Succeeded");
+  ExpectState("never", "Cancelled");
+  EXPECT_EQ(ReasonOf("never"), "DependencyNeverSatisfied");
+  EXPECT_THAT(MessageOf("never"), HasSubstr("can never come true"));
+}
+
+TEST_F(OrderTest, NotBeforeItsBegin) {
+  Apply(JobYaml("soon", {.annotations = "{fluxqueue.io/begin: \"+3s\"}"}));
+  ExpectReason("soon", "NotYet");
+  ExpectState("soon", "Succeeded");
+  const auto waited =
+      system_->QueryOne("SELECT start_ms - created_ms FROM queue.jobs WHERE name = 'soon'");
+  ASSERT_TRUE(waited.ok()) << Message(waited.status());
+  EXPECT_GE(std::stoll(*waited), 2000);
+  const auto refused = system_->Kubectl(
+      {"create", "-f", "-"}, JobYaml("bad", {.annotations = "{fluxqueue.io/begin: tomorrow}"}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(Message(refused.status()),
+              HasSubstr("fluxqueue.io/begin: \"tomorrow\" is no time to begin at"));
+}
+
+TEST_F(OrderTest, HeldMovedAndReleasedByCommands) {
+  MakeQueue("closed", "{limits: {queue: {runningJobs: 0}}}");
+  MakeQueue("open", "{}");
+  Apply(JobYaml("mover", {.annotations = InQueue("closed")}));
+  ExpectReason("mover", "Limit");
+  Fluxqueue({"hold", "mover"});
+  ExpectReason("mover", "Held");
+  Fluxqueue({"move", "mover", "open"});
+  const auto nowhere = system_->Fluxqueue({"move", "mover", "nowhere"});
+  ASSERT_TRUE(nowhere.ok());
+  EXPECT_NE(nowhere->exit_code, 0);
+  EXPECT_THAT(nowhere->output, HasSubstr("there is no FluxQueue 'nowhere' in pool default"));
+  EXPECT_EQ(StateOf("mover"), "Pending");
+  Fluxqueue({"release", "mover"});
+  ExpectState("mover", "Succeeded");
+  const auto queue = system_->QueryOne("SELECT queue FROM queue.jobs WHERE name = 'mover'");
+  ASSERT_TRUE(queue.ok());
+  EXPECT_EQ(*queue, "open");
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e

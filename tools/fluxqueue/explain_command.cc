@@ -1,0 +1,104 @@
+// explain: why a job waits, who is ahead of it, when it is to start, and what would let it start
+// sooner; as the queue that holds its pool says it, from memory.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/time_util.h>
+#include <grpcpp/grpcpp.h>
+
+#include "fluxqueue/queue/v1/queue.grpc.pb.h"
+
+#include "libs/base/status_macros.h"
+
+#include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/job_call.h"
+#include "tools/fluxqueue/table.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+namespace api = queue::v1;
+using google::protobuf::util::TimeUtil;
+
+void PrintSentences(const char* title,
+                    const google::protobuf::RepeatedPtrField<std::string>& sentences) {
+  if (sentences.empty()) return;
+  fmt::print("\n{}\n", title);
+  for (const std::string& sentence : sentences) fmt::print("  - {}\n", sentence);
+}
+
+void Print(const api::ExplainResponse& answer, const job_store::Job& job, const Context& context) {
+  const int64_t now = context.Now().count();
+  fmt::print("{} ({}): {}{}\n",
+             job.FullName(),
+             job.id,
+             Paint(job.state, StateColour(job.state), context.colour),
+             answer.job().reason().empty() ? "" : fmt::format(" ({})", answer.job().reason()));
+  if (answer.has_expected_start()) {
+    const int64_t start = TimeUtil::TimestampToMilliseconds(answer.expected_start());
+    fmt::print("\nStarts {}, in {}, if {}\n",
+               ShortTime(start, now),
+               ShortDuration(std::chrono::floor<std::chrono::seconds>(
+                   Millis(std::max<int64_t>(0, start - now)))),
+               answer.assumption());
+  }
+  PrintSentences("Why it waits", answer.why());
+  PrintSentences("What would let it start sooner", answer.sooner());
+  if (answer.ahead().empty()) return;
+  Table table({"AHEAD OF IT", "STATE", "REASON", "SLOTS", "START"});
+  for (const api::Job& other : answer.ahead()) {
+    const std::string name =
+        other.namespace_().empty() ? other.name() : other.namespace_() + "/" + other.name();
+    table.Add({name,
+               "Pending",
+               other.reason(),
+               fmt::format("{}", other.slots()),
+               other.has_start() ? ShortTime(TimeUtil::TimestampToMilliseconds(other.start()), now)
+                                 : "-"});
+  }
+  fmt::print("\n{}", table.Render(context.colour));
+  const int64_t more = answer.position() - 1 - answer.ahead_size();
+  if (more > 0) fmt::print("and {} more\n", more);
+}
+
+absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
+  ASSIGN_OR_RETURN(const JobCall reached, ReachJob(context, wanted));
+  const job_store::Job& job = reached.job;
+  grpc::ClientContext call;
+  call.set_deadline(CallDeadline());
+  api::ExplainRequest request;
+  request.set_job_id(job.id);
+  api::ExplainResponse answer;
+  RETURN_IF_ERROR(ToStatus(reached.stub->Explain(&call, request, &answer), job));
+  if (context.json()) {
+    std::string text;
+    google::protobuf::util::JsonPrintOptions options;
+    options.add_whitespace = true;
+    options.always_print_primitive_fields = true;
+    if (!google::protobuf::util::MessageToJsonString(answer, &text, options).ok()) {
+      return MakeStatus(absl::StatusCode::kInternal, "the answer cannot be written as JSON");
+    }
+    fmt::print("{}\n", text);
+    return 0;
+  }
+  Print(answer, job, context);
+  return 0;
+}
+
+}  // namespace
+
+void RegisterExplain(CLI::App& app, Context& context) {
+  CLI::App* sub = app.add_subcommand("explain",
+                                     "Why a job waits: its place, who is ahead of it, which limit "
+                                     "or resource holds it, when it is "
+                                     "to start, and what would let it start sooner");
+  const auto job = std::make_shared<std::string>();
+  sub->add_option("JOB", *job, "Its id, its name, or NAMESPACE/NAME")->required();
+  sub->callback(
+      [&context, job] { context.command = [&context, job] { return Run(context, *job); }; });
+}
+
+}  // namespace fluxqueue::cli

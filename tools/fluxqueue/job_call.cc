@@ -1,0 +1,60 @@
+#include "tools/fluxqueue/job_call.h"
+
+#include <utility>
+#include <vector>
+
+#include "libs/base/status_macros.h"
+#include "libs/job_store/fact_store.h"
+#include "libs/peers/peers.h"
+
+#include "tools/fluxqueue/snapshot_store.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+constexpr std::chrono::seconds kDeadline{30};
+
+absl::StatusOr<job_store::Job> FindJob(job_store::JobStore& store, const std::string& wanted) {
+  ASSIGN_OR_RETURN(const std::vector<job_store::Job> found, store.Find(wanted));
+  if (found.empty()) {
+    return MakeStatus(absl::StatusCode::kNotFound,
+                      "there is no job {}; fluxqueue jobs lists those that live",
+                      wanted);
+  }
+  const job_store::Job& job = found.front();
+  for (const job_store::Job& other : found) {
+    if (job.id != wanted && other.FullName() != job.FullName()) {
+      return InvalidArgument(
+          "{} may be {} or {}: give the namespace too", wanted, job.FullName(), other.FullName());
+    }
+  }
+  return job;
+}
+
+}  // namespace
+
+absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  job_store::JobStore store(PostgresOptions(config.dsn));
+  ASSIGN_OR_RETURN(job_store::Job job, FindJob(store, wanted));
+  job_store::FactStore facts(PostgresOptions(config.dsn), /*connections=*/1);
+  peers::Peers peers({.service = job_store::Service::kQueue}, facts);
+  const auto channel = peers.HolderOf(job.pool);
+  if (!channel.ok()) return Annotate(channel.status(), "the queue");
+  return JobCall{std::move(job), queue::v1::Queue::NewStub(*channel)};
+}
+
+std::chrono::system_clock::time_point CallDeadline() {
+  return std::chrono::system_clock::now() + kDeadline;
+}
+
+absl::Status ToStatus(const grpc::Status& status, const job_store::Job& job) {
+  if (status.ok()) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    "{} ({}): {}",
+                    job.FullName(),
+                    job.id,
+                    status.error_message());
+}
+
+}  // namespace fluxqueue::cli
