@@ -271,6 +271,11 @@ InventoryChanged MatcherCore::Inventory(const std::string& node, InventoryChange
   changed.set_nodes(engine_->nodes());
   changed.set_nodes_up(engine_->nodes_up());
   changed.set_synced(state_.synced());
+  for (const auto& [resource, amount] : capacity_) {
+    events::v1::Amount* added = changed.add_capacity();
+    added->set_resource(resource);
+    added->set_amount(amount);
+  }
   return changed;
 }
 
@@ -517,8 +522,21 @@ void MatcherCore::PutNode(const std::string& name, std::optional<KnownNode> node
   SetNode(name, std::move(node));
 }
 
+void MatcherCore::CountCapacity(const KnownNode& known, int sign) {
+  events::v1::Node node;
+  if (!known.present || !node.ParseFromString(known.bytes)) return;
+  if (!node.ready() || node.unschedulable()) return;
+  for (const events::v1::Amount& amount : node.allocatable()) {
+    const auto it = capacity_.try_emplace(amount.resource(), 0).first;
+    it->second += sign * amount.amount();
+    if (it->second == 0) capacity_.erase(it);
+  }
+}
+
 void MatcherCore::SetNode(const std::string& name, std::optional<KnownNode> node) {
   const auto known = nodes_.find(name);
+  if (known != nodes_.end()) CountCapacity(known->second, -1);
+  if (node) CountCapacity(*node, 1);
   if (known != nodes_.end() && !known->second.present) {
     gone_.erase({known->second.ordinal, name});
   }
@@ -591,6 +609,7 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
   specs_.clear();
   nodes_.clear();
   gone_.clear();
+  capacity_.clear();
   RETURN_IF_ERROR(RestorePool(rows));
   RETURN_IF_ERROR(RestoreNodes(rows));
   RETURN_IF_ERROR(RestoreAllocations(rows));

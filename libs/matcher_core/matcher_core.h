@@ -179,6 +179,8 @@ class MatcherCore {
   // So many more jobs like it, or fewer.
   void Expect(const Spec& spec, int64_t jobs);
   void PutNode(const std::string& name, std::optional<KnownNode> node);
+  // `sign` 1: it counts from now on; -1: no longer.
+  void CountCapacity(const KnownNode& known, int sign);
   void SetNode(const std::string& name, std::optional<KnownNode> node);
   void BeginBatch();
 
@@ -192,6 +194,8 @@ class MatcherCore {
   matcher::v1::PoolState state_;
   std::map<SpecKey, Spec> specs_;
   std::map<std::string, KnownNode> nodes_;
+  // What those of them that can be given out have together. None is 0.
+  std::map<std::string, int64_t> capacity_;
   // (ordinal, name) of the nodes in nodes_ that are not present.
   std::set<std::pair<uint64_t, std::string>> gone_;
   // Of the last cycle.

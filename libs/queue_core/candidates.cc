@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/base/check.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
@@ -78,8 +79,38 @@ const Entry* QueueCore::Impl::FirstToTry() {
   return static_cast<const Entry*>(pass.Next());
 }
 
+std::unordered_set<const Entry*> QueueCore::Impl::PreferAdaptive(Pass* pass) {
+  std::unordered_set<const Entry*> passers;
+  if (adaptive_.empty()) return passers;
+  const scheduling::PassOptions now = PassNow();
+  int64_t used = 0;
+  for (const auto& [name, node] : book_.tree().nodes()) {
+    if (node->parent == nullptr) used += scheduling::SizeOf(node->total.held, now.capacity);
+  }
+  for (const auto& [order, queue] : book_.served()) {
+    scheduling::Adaptive* rule = adaptive_.Find(queue->name);
+    if (rule == nullptr || queue->line.empty()) continue;
+    const scheduling::Adaptive::Choice choice =
+        rule->Choose(now.now_ms, scheduling::kWholePool - used, DepthOf(queue->config.get()));
+    std::vector<Pass::Preferred> preferred;
+    const auto prefer = [&preferred, queue = queue](scheduling::OrderKey key) {
+      Entry* entry = queue->line.Find(key);
+      CHECK(entry != nullptr, "submission {} is in no line", key.submission);
+      preferred.push_back({entry->line_owner, entry});
+      return entry;
+    };
+    for (const scheduling::OrderKey key : choice.passers) passers.insert(prefer(key));
+    for (const scheduling::OrderKey key : choice.pinned) {
+      if (passers.count(queue->line.Find(key)) == 0) prefer(key);
+    }
+    pass->Prefer(queue->name, std::move(preferred));
+  }
+  return passers;
+}
+
 void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
   Pass pass(&book_.tree(), PassNow());
+  const std::unordered_set<const Entry*> passers = PreferAdaptive(&pass);
   std::vector<const Entry*> entries;
   Groups groups;
   uint32_t limit = 0;
@@ -97,19 +128,32 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
     }
   }
   for (const auto& [queue, group] : groups) {
-    if (group.reservations > 0) OrderByPromises(group, &entries);
+    if (group.reservations > 0 && adaptive_.Find(queue->name) == nullptr) {
+      OrderByPromises(group, &entries);
+    }
   }
   for (const Entry* entry : entries) {
     const Group& group = groups.at(entry->in_line_of);
-    Candidate* candidate = cycle->add_candidates();
-    candidate->set_job_id(entry->job.id);
-    candidate->set_attempt(entry->job.attempt);
-    candidate->set_may_reserve(group.reservations > 0);
-    candidate->set_duration_s((PlannedDuration(entry->job) + 999) / 1000);
-    candidate->set_rule(group.rule);
+    AddCandidate(*entry, group.rule, group.reservations > 0 && passers.count(entry) == 0, cycle);
   }
   state_.limits_due_ms = pass.due_ms().value_or(0);
   SayHeldBack(pass.held());
+}
+
+void QueueCore::Impl::AddCandidate(const Entry& entry,
+                                   uint32_t rule,
+                                   bool may_reserve,
+                                   CycleRequested* cycle) {
+  int64_t duration_ms = PlannedDuration(entry.job);
+  if (const auto* adaptive = adaptive_.Find(entry.job.queue); adaptive != nullptr) {
+    duration_ms = adaptive->PlanOf(duration_ms);
+  }
+  Candidate* candidate = cycle->add_candidates();
+  candidate->set_job_id(entry.job.id);
+  candidate->set_attempt(entry.job.attempt);
+  candidate->set_may_reserve(may_reserve);
+  candidate->set_duration_s((duration_ms + 999) / 1000);
+  candidate->set_rule(rule);
 }
 
 void QueueCore::Impl::SayHeldBack(const std::vector<HeldJob>& held) {

@@ -3,6 +3,7 @@
 
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
 
@@ -19,6 +20,7 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
     // Started jobs go on; those that wait, wait for the queue to come back.
     const std::vector<Entry*> waiting = book_.JobsOf(name, JobState::kPending);
     book_.Configure(name, nullptr);
+    ConfigureAdaptive(name);
     for (Entry* entry : waiting) {
       Job& job = book_.Edit(entry);
       Disown(job);
@@ -28,11 +30,23 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
     return;
   }
   book_.Configure(name, std::make_shared<const events::v1::QueueConfigured>(configured));
+  ConfigureAdaptive(name);
   if (existed) return;
   for (Entry* entry : book_.JobsOf(name, JobState::kSubmitted)) {
     SetWaiting(book_.Edit(entry), reason::kQueued, "in line");
     Say(entry);
   }
+}
+
+void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
+  const auto& config = book_.QueueOf(name)->config;
+  const bool on = config != nullptr && scheduling::FindStrategy(config->strategy())->is_adaptive;
+  adaptive_.Configure(name,
+                      on,
+                      state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
+                      &book_,
+                      state_.now_ms,
+                      [this](const Job& job) { return PlannedDuration(job); });
 }
 
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
@@ -48,7 +62,7 @@ void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& cha
     state_.room_changed = true;
     for (Entry* entry : book_.SetAside()) {
       book_.Edit(entry).not_before_ms = 0;
-      book_.Place(entry);
+      Place(entry);
     }
   }
   if (changed.nodes_up() < state_.nodes_up) state_.lost_node = changed.node();
@@ -56,6 +70,7 @@ void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& cha
   if (!changed.capacity().empty()) {
     state_.capacity =
         std::make_shared<const scheduling::Resources>(ToResources(changed.capacity()));
+    adaptive_.SetCapacity(*state_.capacity, book_, state_.now_ms);
   }
   for (const events::v1::AllocationKey& key : changed.broken()) OnNodeGone(key, changed.node());
 }

@@ -7,12 +7,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/clock.h"
 #include "libs/model/job_state.h"
+#include "libs/queue_core/adaptive_queues.h"
 #include "libs/queue_core/job_book.h"
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
@@ -117,6 +119,9 @@ class QueueCore::Impl {
   int64_t PlannedDuration(const Job& job) const;
   // Those whose begin has come.
   void BeginWaiting(const std::vector<Entry*>& due);
+  // Where it stands now is in step with what it is: in the book, and in the adaptive queues.
+  void Place(Entry* entry);
+  void FollowAdaptive(const Entry& entry);
 
   // ----------------------------------------------------------------------------------- commands.cc
   static absl::Status CheckCommand(const events::v1::CommandAccepted& accepted);
@@ -150,6 +155,12 @@ class QueueCore::Impl {
   const Entry* FirstToTry();
   // Who is tried in the next cycle, in which order and how; says who is held back by a limit.
   void ChooseCandidates(events::v1::CycleRequested* cycle);
+  // Of adaptive queues, who goes before the order of the line. Those that may not reserve.
+  std::unordered_set<const Entry*> PreferAdaptive(scheduling::Pass* pass);
+  void AddCandidate(const Entry& entry,
+                    uint32_t rule,
+                    bool may_reserve,
+                    events::v1::CycleRequested* cycle);
   void SayHeldBack(const std::vector<scheduling::HeldJob>& held);
   // Somebody may pass the head of the line.
   bool Backfills() const;
@@ -158,6 +169,7 @@ class QueueCore::Impl {
 
   // ------------------------------------------------------------------------------ configuration.cc
   void OnQueueConfigured(const events::v1::QueueConfigured& configured);
+  void ConfigureAdaptive(const std::string& name);
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
   void OnInventoryChanged(const events::v1::InventoryChanged& changed);
   void OnReleased(const events::v1::Released& released);
@@ -173,6 +185,7 @@ class QueueCore::Impl {
   std::string pool_;
   PoolState state_;
   JobBook book_;
+  AdaptiveQueues adaptive_;
 
   // The batch.
   std::optional<PoolState> before_;

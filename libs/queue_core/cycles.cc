@@ -188,7 +188,7 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
   }
   // Set aside until then, so that it holds up nobody who can be served. More nodes bring it back.
   job.not_before_ms = until;
-  book_.Place(entry);
+  Place(entry);
   if (job.reason != reason::kUnsatisfiable) {
     job.reason = reason::kUnsatisfiable;
     job.message = fmt::format("{}; rejected unless that changes within {:.1f} s",
@@ -218,7 +218,11 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
     // An answer that says nothing about anybody does not help its first candidate either.
     const bool ignored =
         !progressed && refused.empty() && cycle->candidates(0).job_id() == head->job.id;
-    if (ignored || std::find(refused.begin(), refused.end(), submission) != refused.end()) {
+    // Where others are tried before the head of the line (adaptive), it may not have been reached.
+    // The same again would change nothing, and whoever comes is reason enough for a cycle.
+    const bool in_vain = !progressed && Backfills();
+    if (ignored || in_vain ||
+        std::find(refused.begin(), refused.end(), submission) != refused.end()) {
       state_.blocked_head = submission;
     }
     const scheduling::CycleResult result{.named = static_cast<uint32_t>(cycle->candidates_size()),
@@ -245,6 +249,8 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
 
 void QueueCore::Impl::BeginCycle() {
   const bool somebody_left = book_.TakeLeft();
+  // Nobody waits for a limit to let go.
+  if (book_.Head() == nullptr) state_.limits_due_ms = 0;
   if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
   auto cycle = std::make_shared<CycleRequested>();

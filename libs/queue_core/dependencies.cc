@@ -51,7 +51,7 @@ void QueueCore::Impl::BindDependents(Entry* entry) {
     for (Dependency& dependency : book_.Edit(dependent).depends_on) {
       if (dependency.job == entry->job.workload->name()) dependency.job = entry->job.id;
     }
-    book_.Place(dependent);
+    Place(dependent);
   }
 }
 
@@ -115,7 +115,7 @@ void QueueCore::Impl::SettleDependent(Entry* entry, const std::string& ended, bo
     SetWaiting(job, reason::kQueued, "in line: what it waited for has ended");
     Say(entry);
   }
-  book_.Place(entry);
+  Place(entry);
 }
 
 std::string QueueCore::Impl::DependencySentence(const Job& job) const {

@@ -118,6 +118,8 @@ bool JobBook::AddUsage(const UsageRow& row) {
                       .learnt = history.learnt()});
       return true;
     }
+    case UsageRow::kVirtualJob:  // those of adaptive_queues.h
+    case UsageRow::kAdaptive:
     case UsageRow::ROW_NOT_SET:
       return false;
   }

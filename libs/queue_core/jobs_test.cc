@@ -290,7 +290,8 @@ TEST(JobStoryTest, WhatCannotBeIsPoisonAndChangesNothing) {
   queue.mutable_queue_configured()->set_strategy("lifo");
   story.Tell(queue);
   EXPECT_EQ(story.error(),
-            "queue q: strategy \"lifo\" does not exist; allowed: fcfs, easy, conservative, hybrid");
+            "queue q: strategy \"lifo\" does not exist; allowed: fcfs, easy, conservative, hybrid, "
+            "adaptive");
   events::v1::Envelope stranger = Tick();
   stranger.set_pool("other");
   EXPECT_THAT(story.Tell(stranger), ElementsAre("poison"));

@@ -435,7 +435,7 @@ void QueueCore::Impl::Say(Entry* entry) {
   ++job.version;
   job.updated_ms = state_.now_ms;
   job.effective_duration_ms = EffectiveDuration(job);
-  if (!model::IsTerminal(job.state)) book_.Place(entry);
+  Place(entry);
 
   events::v1::Envelope& envelope = out_->jobs.emplace_back();
   envelope.set_pool(pool_);

@@ -36,8 +36,19 @@ int64_t QueueCore::Impl::PlannedDuration(const Job& job) const {
   return most == 0 ? *predicted : std::min(most, *predicted);
 }
 
+void QueueCore::Impl::Place(Entry* entry) {
+  if (!model::IsTerminal(entry->job.state)) book_.Place(entry);
+  FollowAdaptive(*entry);
+}
+
+void QueueCore::Impl::FollowAdaptive(const Entry& entry) {
+  if (adaptive_.empty()) return;
+  adaptive_.Follow(entry, PlannedDuration(entry.job), state_.now_ms);
+}
+
 void QueueCore::Impl::BeginWaiting(const std::vector<Entry*>& due) {
   for (Entry* entry : due) {
+    FollowAdaptive(*entry);
     if (entry->job.reason != reason::kNotYet) continue;
     SetWaiting(book_.Edit(entry), reason::kQueued, "in line: its begin has come");
     Say(entry);

@@ -280,6 +280,7 @@ void QueueCore::Impl::Commit() {
   cycles_requested_.clear();
   cycles_answered_.clear();
   book_.Commit();
+  adaptive_.Commit();
 }
 
 void QueueCore::Impl::Rollback() {
@@ -288,6 +289,7 @@ void QueueCore::Impl::Rollback() {
     state_ = std::move(*before_);
   }
   book_.Rollback(state_.now_ms);
+  adaptive_.Rollback();
   book_.TakeEntered();
   book_.TakeLeft();
   MarkCandidates(true);

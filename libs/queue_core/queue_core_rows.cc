@@ -71,6 +71,7 @@ Changes QueueCore::Impl::Describe() const {
   Changes changes;
   if (!before_.has_value()) return changes;
   book_.Describe(pool_, &changes);
+  adaptive_.Describe(&changes);
   changes.events = events_;
   changes.cycles_requested = cycles_requested_;
   changes.cycles_answered = cycles_answered_;
@@ -155,7 +156,7 @@ absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
   }
   for (const std::string& bytes : rows.usage) {
     queue::v1::UsageRow row;
-    if (!row.ParseFromString(bytes) || !book_.AddUsage(row)) {
+    if (!row.ParseFromString(bytes) || !(adaptive_.AddRow(row) || book_.AddUsage(row))) {
       return DataLoss(pool_, "usage.row does not decode");
     }
   }
@@ -166,6 +167,7 @@ absl::Status QueueCore::Impl::Restore(const Rows& rows) {
   Commit();
   state_ = Impl(pool_).state_;
   book_.Clear(0);
+  adaptive_.Clear();
   if (rows.pool.empty()) {
     if (rows.jobs.empty() && rows.queues.empty()) return absl::OkStatus();
     return DataLoss(pool_, "there are jobs or queues, but no row in queue.pools");
@@ -220,6 +222,7 @@ uint64_t QueueCore::Impl::Fingerprint() const {
     hash.Add(ending.name);
     hash.Add(ending.succeeded ? 1 : 0);
   }
+  for (const std::string& row : adaptive_.Rows()) hash.Add(row);
   for (const auto& [name, queue] : book_.queues()) {
     for (size_t i = 0; i < queue->counts.size(); ++i) {
       if (queue->counts[i] == 0) continue;

@@ -141,6 +141,9 @@ void Simulation::SubmitOrdered(int which, int how) {
 void Simulation::ConfigureQueue(int which, int how) {
   events::v1::Envelope message = QueueMade(which % 2 == 0 ? "default" : "other", 4);
   auto* queue = message.mutable_queue_configured();
+  static constexpr const char* kStrategies[] = {"fcfs", "adaptive", "easy", "adaptive"};
+  queue->set_strategy(kStrategies[(which + how) % 4]);
+  queue->set_default_duration_ms(how >= 6 ? 0 : how * 900);
   queue->set_order(how % 2 == 0 ? "fair-share" : "priority");
   queue->set_weight(1 + how % 3);
   queue->set_half_life_ms(how == 3 ? 0 : 4000);

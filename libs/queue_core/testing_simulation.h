@@ -42,6 +42,11 @@ class FakeMatcher {
   void Sync(bool grew) {
     synced_ = true;
     said_.push_back(Inventory(grew, true));
+    // Cpus, by which an adaptive queue's sizes are made anew, or not.
+    static constexpr int64_t kCpu[] = {6000, 6300, 3000, 9000};
+    events::v1::Amount* cpu = said_.back().mutable_inventory_changed()->add_capacity();
+    cpu->set_resource("cpu");
+    cpu->set_amount(kCpu[syncs_++ % 4]);
   }
   // The first holder loses a node.
   void Break() {
@@ -98,6 +103,7 @@ class FakeMatcher {
   uint32_t capacity_;
   uint32_t used_ = 0;
   bool synced_ = false;
+  size_t syncs_ = 0;
   uint64_t last_cycle_ = 0;
   std::map<std::string, uint32_t> slots_;
   std::map<Key, std::set<uint32_t>> held_;

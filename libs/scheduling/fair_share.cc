@@ -4,8 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
+#include <unordered_set>
+#include <utility>
 
 #include "libs/base/check.h"
 
@@ -109,6 +112,10 @@ class Pass::Impl {
 
   WaitingJob* Next() { return NextOf(&roots_); }
 
+  void Prefer(const std::string& queue, std::vector<Preferred> jobs) {
+    std::reverse(jobs.begin(), jobs.end());
+    preferred_[queue] = std::move(jobs);
+  }
   void Close(const std::string& queue) { closed_.insert(queue); }
   const std::vector<HeldJob>& held() const { return held_; }
   std::optional<int64_t> due_ms() const { return due_ms_; }
@@ -243,10 +250,36 @@ class Pass::Impl {
     const uint32_t depth = node->queue->spec.depth;
     const bool closed = !closed_.empty() && closed_.contains(node->queue->name);
     if ((depth != 0 && node->named == depth) || closed) return nullptr;
-    WaitingJob* job = NextOfUsers(&node->users);
+    WaitingJob* job = NextPreferred(node->queue->name);
+    if (job == nullptr) job = NextOfUsers(&node->users);
     if (job == nullptr) job = NextOfLines(&node->lines);
     if (job != nullptr) ++node->named;
     return job;
+  }
+
+  WaitingJob* NextPreferred(const std::string& queue) {
+    if (preferred_.empty()) return nullptr;
+    const auto it = preferred_.find(queue);
+    if (it == preferred_.end()) return nullptr;
+    for (std::vector<Preferred>& jobs = it->second; !jobs.empty();) {
+      const auto [owner, job] = jobs.back();
+      jobs.pop_back();
+      if (!MayPass(*owner, *job)) continue;
+      Name(*owner, *job);
+      tried_.insert(job);
+      return job;
+    }
+    return nullptr;
+  }
+
+  // Nobody passes the first of his line while a limit is against that one.
+  bool MayPass(const Owner& owner, const WaitingJob& job) {
+    const WaitingJob& first = *owner.line.begin()->second;
+    if (&first != &job && tried_.count(&first) == 0) {
+      const auto held = Against(owner, first);
+      if (held.has_value() && held->held.kind != Held::Kind::kNeverFits) return false;
+    }
+    return !Against(owner, job).has_value();
   }
 
   WaitingJob* NextOfUsers(std::vector<User>* users) {
@@ -270,11 +303,13 @@ class Pass::Impl {
       std::pop_heap(lines->begin(), lines->end(), LaterLine);
       Line& line = lines->back();
       WaitingJob* job = line.head;
-      auto held = Against(*line.owner, *job);
-      const bool free = !held.has_value();
-      const bool line_goes_on = free || held->held.kind == Held::Kind::kNeverFits;
+      const bool tried = !tried_.empty() && tried_.count(job) > 0;
+      std::optional<HeldJob> held;
+      if (!tried) held = Against(*line.owner, *job);
+      const bool free = !tried && !held.has_value();
+      const bool line_goes_on = !held.has_value() || held->held.kind == Held::Kind::kNeverFits;
       if (free) Name(*line.owner, *job);
-      if (!free) held_.push_back(*std::move(held));
+      if (held.has_value()) held_.push_back(*std::move(held));
       line.head = line_goes_on ? line.owner->line.After(job->line_key) : nullptr;
       if (line.head == nullptr) {
         lines->pop_back();
@@ -326,6 +361,8 @@ class Pass::Impl {
   const Capacity capacity_;
   const uint64_t pass_;
   std::vector<Node> roots_;
+  std::map<std::string, std::vector<Preferred>> preferred_;  // those still to be tried, last first
+  std::unordered_set<const WaitingJob*> tried_;              // of them
   std::set<std::string> closed_;
   std::vector<HeldJob> held_;
   std::optional<int64_t> due_ms_;
@@ -336,6 +373,9 @@ Pass::Pass(QueueTree* tree, const PassOptions& options)
 Pass::~Pass() = default;
 WaitingJob* Pass::Next() {
   return impl_->Next();
+}
+void Pass::Prefer(const std::string& queue, std::vector<Preferred> jobs) {
+  impl_->Prefer(queue, std::move(jobs));
 }
 void Pass::Close(const std::string& queue) {
   impl_->Close(queue);

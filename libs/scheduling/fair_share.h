@@ -74,6 +74,13 @@ class Pass {
 
   // The next to be tried; null: nobody else stands in line and is free to be tried.
   WaitingJob* Next();
+  // These jobs of the queue are tried before the rest of its own, in this order, where no limit is
+  // against them or against the first of their line. Before the first Next().
+  struct Preferred {
+    const Owner* owner = nullptr;
+    WaitingJob* job = nullptr;
+  };
+  void Prefer(const std::string& queue, std::vector<Preferred> jobs);
   // No more of this queue's own jobs.
   void Close(const std::string& queue);
 

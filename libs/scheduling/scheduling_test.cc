@@ -73,7 +73,8 @@ TEST(StrategyTest, WhatEachOneDoes) {
   for (const Case& c : {Case{"fcfs", true, 0, 0},
                         Case{"easy", false, 1, 1},
                         Case{"conservative", false, kAll, 100},
-                        Case{"hybrid", false, kDefaultReservationDepth, 100}}) {
+                        Case{"hybrid", false, kDefaultReservationDepth, 100},
+                        Case{"adaptive", false, 64, 64}}) {
     const Strategy* strategy = FindStrategy(c.name);
     ASSERT_NE(strategy, nullptr) << c.name;
     EXPECT_EQ(strategy->stops_at_first_blocked, c.stops) << c.name;
@@ -82,7 +83,7 @@ TEST(StrategyTest, WhatEachOneDoes) {
   }
   EXPECT_EQ(FindStrategy(""), FindStrategy("fcfs"));
   EXPECT_EQ(FindStrategy("lifo"), nullptr);
-  EXPECT_EQ(StrategyNames(), "fcfs, easy, conservative, hybrid");
+  EXPECT_EQ(StrategyNames(), "fcfs, easy, conservative, hybrid, adaptive");
 }
 
 TEST(PlanOrderTest, PromisesFirstByTimeUpToWhoeverHasNone) {

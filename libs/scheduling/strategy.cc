@@ -4,16 +4,19 @@
 #include <array>
 #include <limits>
 
+#include "libs/scheduling/adaptive.h"
+
 namespace fluxqueue::scheduling {
 namespace {
 
 constexpr uint32_t kAll = std::numeric_limits<uint32_t>::max();
 
-constexpr std::array<Strategy, 4> kStrategies = {{
+constexpr std::array<Strategy, 5> kStrategies = {{
     {.name = "fcfs", .stops_at_first_blocked = true},
     {.name = "easy", .most_reservations = 1},
     {.name = "conservative", .most_reservations = kAll, .takes_depth = true},
     {.name = "hybrid", .most_reservations = kDefaultReservationDepth, .takes_depth = true},
+    {.name = "adaptive", .most_reservations = kAdaptiveReservations, .is_adaptive = true},
 }};
 
 }  // namespace

@@ -7,6 +7,8 @@
 //   easy           reserves for the first that cannot start
 //   conservative   reserves for all, or for as many as the reservation depth says
 //   hybrid         reserves for as many as the reservation depth says
+//   adaptive       orders them as easy would have started them, lets the very short pass, and
+//                  reserves for many: adaptive.h
 //
 // After Lifka, "The ANL/IBM SP scheduling system" (1995), for easy, and Mu'alem and Feitelson,
 // "Utilization, predictability, workloads, and user runtime estimates in scheduling the IBM SP2
@@ -28,6 +30,8 @@ struct Strategy {
   uint32_t most_reservations = 0;
   // A reservation depth above 0 stands in the place of that.
   bool takes_depth = false;
+  // Keeps a virtual machine, and takes its order from it.
+  bool is_adaptive = false;
 
   uint32_t Reservations(uint32_t depth) const {
     return takes_depth && depth > 0 ? depth : most_reservations;

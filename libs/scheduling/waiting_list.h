@@ -42,6 +42,12 @@ class WaitingList {
     CHECK(erased, "submission {} does not wait", key.submission);
   }
 
+  // Null: no job has this key.
+  Job* Find(OrderKey key) const {
+    const auto it = jobs_.find(key);
+    return it == jobs_.end() ? nullptr : it->second;
+  }
+
   // Null: nobody waits behind the key.
   Job* After(OrderKey key) const {
     const auto it = jobs_.upper_bound(key);

@@ -6,6 +6,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/constraints.h"
 #include "libs/kubernetes/jobspec.h"
+#include "libs/kubernetes/submission.h"
 
 namespace fluxqueue::simulation {
 namespace {
@@ -91,6 +92,7 @@ Envelope Submissions::Make(const trace::TraceJob& job, Millis duration, Millis n
   submitted->mutable_spec()->set_revision(1);
   submitted->mutable_spec()->set_slots(static_cast<uint32_t>(job.slots));
   submitted->mutable_spec()->set_jobspec(JobspecOf(job));
+  kubernetes::SetAmounts(job.requests, static_cast<uint32_t>(job.slots), submitted->mutable_spec());
   submitted->set_created_ms(now.count());
   return message;
 }
