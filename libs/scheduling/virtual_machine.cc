@@ -364,8 +364,7 @@ void VirtualMachine::StartVirtually(const VirtualJob& job) {
   });
 }
 
-// --------------------------------------------------------------------------------------- the batch
-
+// ---- the batch
 std::map<uint64_t, std::optional<VirtualJob>> VirtualMachine::Changes() const {
   std::map<uint64_t, std::optional<VirtualJob>> changes;
   for (const auto& [submission, before] : before_) {
