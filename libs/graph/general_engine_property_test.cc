@@ -346,6 +346,17 @@ void CancelWhatIsOver(GeneralEngine& engine, int64_t now_s, JobNumber jobs) {
   }
 }
 
+// At most three.
+std::vector<JobRequest> AnyThatCouldRun(GeneralEngine& engine) {
+  std::vector<JobRequest> requests;
+  for (int tries = 0; requests.size() < 3 && tries < 30; ++tries) {
+    const JobRequest request = *ParseJobRequest(AnyJobspec());
+    const auto ever = engine.Match(MatchOperation::kSatisfiability, 0, request);
+    if (ever->status == MatchStatus::kMatched) requests.push_back(request);
+  }
+  return requests;
+}
+
 // A sweep with all that it passes over and remembers finds what a walk at each point finds.
 RC_GTEST_PROP(GeneralEngineProperty, ASweepFindsWhatEachPointSays, ()) {
   const auto nodes = *AnyNodes();
@@ -353,12 +364,7 @@ RC_GTEST_PROP(GeneralEngineProperty, ASweepFindsWhatEachPointSays, ()) {
   const auto engine = Make(nodes, policy);
   const auto walking = Make(nodes, policy, /*indexes=*/false);
   SetWorkload(*engine, *walking);
-  std::vector<JobRequest> requests;
-  for (int tries = 0; requests.size() < 3 && tries < 30; ++tries) {
-    const JobRequest request = *ParseJobRequest(AnyJobspec());
-    const auto ever = engine->Match(MatchOperation::kSatisfiability, 0, request);
-    if (ever->status == MatchStatus::kMatched) requests.push_back(request);
-  }
+  const std::vector<JobRequest> requests = AnyThatCouldRun(*engine);
   if (requests.empty()) return;
   GeneralEngine::When now;
   bool any_reserved = false;
