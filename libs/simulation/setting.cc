@@ -21,15 +21,14 @@ std::string_view Name(Estimates estimates) {
 }
 
 absl::StatusOr<Estimates> ParseEstimates(std::string_view name) {
-  for (const Estimates known : {Estimates::kExact, Estimates::kRequested, Estimates::kDouble}) {
+  for (const Estimates known : {Estimates::kExact,
+                                Estimates::kRequested,
+                                Estimates::kDouble,
+                                Estimates::kPredicted}) {
     if (name == Name(known)) return known;
   }
-  if (name == Name(Estimates::kPredicted)) {
-    return InvalidArgument(
-        "estimates \"predicted\": the queue does not predict durations in this version; take "
-        "exact, requested or x2");
-  }
-  return InvalidArgument("estimates \"{}\" do not exist; allowed: exact, requested, x2", name);
+  return InvalidArgument(
+      "estimates \"{}\" do not exist; allowed: exact, requested, x2, predicted", name);
 }
 
 std::string Setting::Name() const {

@@ -35,8 +35,7 @@ struct Setting {
 };
 
 std::string_view Name(Estimates estimates);
-// "exact", "requested", "x2". InvalidArgument names those; "predicted" is known, and refused as
-// long as the queue's core does not predict.
+// "exact", "requested", "x2", "predicted". InvalidArgument names those.
 absl::StatusOr<Estimates> ParseEstimates(std::string_view name);
 
 // InvalidArgument: there is no such strategy or policy. Names what there is.

@@ -82,13 +82,14 @@ TEST(WorkloadTest, Estimates) {
 }
 
 TEST(SettingTest, NamesOfEstimates) {
-  for (const Estimates each : {Estimates::kExact, Estimates::kRequested, Estimates::kDouble}) {
+  for (const Estimates each : {Estimates::kExact,
+                               Estimates::kRequested,
+                               Estimates::kDouble,
+                               Estimates::kPredicted}) {
     EXPECT_EQ(*ParseEstimates(Name(each)), each);
   }
   EXPECT_THAT(Message(ParseEstimates("guess").status()),
-              HasSubstr("allowed: exact, requested, x2"));
-  EXPECT_THAT(Message(ParseEstimates("predicted").status()),
-              HasSubstr("does not predict durations"));
+              HasSubstr("allowed: exact, requested, x2, predicted"));
 }
 
 TEST(MachineTest, AsKubectlPrintsNodes) {

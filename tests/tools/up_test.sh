@@ -54,10 +54,13 @@ examples_end() {
   output=$(up) || fail "tools/up" "$output"
   # The last table it has shown, without its times.
   expect "how the examples end" "job-close Succeeded
+job-collect Succeeded
+job-compute Succeeded
 job-full-1 Succeeded
 job-full-2 Succeeded
 job-gang Succeeded
 job-hello Succeeded
+job-prepare Succeeded
 job-ranks Succeeded
 job-train Rejected
 pod-alone Succeeded" "$(awk '/^NAME / { table = "" } /^(job|pod)-/ { table = table $1 " " $3 "\n" }

@@ -321,7 +321,8 @@ void AddSettings(CLI::App* sub, Options* options) {
          options->estimates,
          "What the queue is told of a job's duration: exact, its run time; requested, what "
          "its user asked for (SWF field 9; exact where it is unknown); x2, twice the run "
-         "time. A job that is told too short runs on")
+         "time; predicted, as requested, but planned with what the last two like jobs of the "
+         "same user took. A job that is told too short runs on")
       ->delimiter(',');
   sub->add_option(
       "--depth",
