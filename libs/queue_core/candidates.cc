@@ -108,6 +108,7 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
     candidate->set_duration_s((PlannedDuration(entry->job) + 999) / 1000);
     candidate->set_rule(group.rule);
   }
+  NameVictims(entries, cycle);
   state_.limits_due_ms = pass.due_ms().value_or(0);
   SayHeldBack(pass.held());
 }

@@ -2,7 +2,7 @@
 // lines.
 //
 //   fact <job> v<version> <state> [<reason>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt> …
+//   cycle <id>: <job>/<attempt>[!<victim>/<attempt> …] …
 //   release <job>/<attempt> [slots] [ended]
 //   poison
 //
@@ -218,6 +218,7 @@ struct Said {
   events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_ALLOCATED;
   std::string reason = "";
   int64_t at_s = 0;
+  std::vector<std::string> victims = {};  // of attempt 1
 };
 inline constexpr auto kAllocatedKind = events::v1::Outcome::KIND_ALLOCATED;
 inline constexpr auto kBusyKind = events::v1::Outcome::KIND_BUSY;
@@ -236,6 +237,11 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
     outcome->set_reason(said.reason);
     outcome->set_at_s(said.at_s);
     if (said.kind == kAllocatedKind) outcome->set_placement_hash(77);
+    for (const std::string& victim : said.victims) {
+      events::v1::AllocationKey* key = outcome->add_victims();
+      key->set_job_id(victim);
+      key->set_attempt(1);
+    }
   }
   return message;
 }
@@ -336,12 +342,16 @@ inline std::string Describe(const events::v1::Envelope& message) {
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE) line += " after=requeue";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_CANCEL) line += " after=cancel";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_FAIL) line += " after=fail";
+    if (fact.grace_ms() != 0) line += fmt::format(" grace={}", fact.grace_ms());
     return line;
   }
   if (message.has_cycle_requested()) {
     std::string line = fmt::format("cycle {}:", message.cycle_requested().cycle_id());
     for (const auto& candidate : message.cycle_requested().candidates()) {
       line += fmt::format(" {}/{}", candidate.job_id(), candidate.attempt());
+      for (const auto& victim : candidate.victims()) {
+        line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());
+      }
     }
     return line;
   }
