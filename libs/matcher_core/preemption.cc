@@ -3,10 +3,10 @@
 // The naive way is to try every subset. Instead: all of them are taken out, and one match says
 // whether that helps at all. Then the shortest beginning of the list that is enough is found by
 // halving (those that lose least stand first), and of it everyone goes back in, from the end, whose
-// room turns out not to be needed. What is left is minimal: without any one of them it does not fit.
-// 1 + log2(n) + n matches at most. Where a policy finds room in less than it misses it in (more room
-// may lead a heuristic astray), the beginning may be longer than need be; it is never too short, as
-// each step was matched.
+// room turns out not to be needed. What is left is minimal: without any one of them it does not
+// fit. 1 + log2(n) + n matches at most. Where a policy finds room in less than it misses it in
+// (more room may lead a heuristic astray), the beginning may be longer than need be; it is never
+// too short, as each step was matched.
 //
 // Taken out is: released, and restored at its place afterwards; so the engine's fingerprint is the
 // same. Reservations of this cycle stand all the while, and are not touched.

@@ -81,8 +81,7 @@ TEST_F(PreemptionTest, TheFewWhoseRoomIsNeeded) {
   const Outcome outcome = Ask(With(Cycle(1, {"urgent"}), 0, {"b1", "a1", "a2", "b2"})).outcomes(0);
   EXPECT_EQ(outcome.kind(), Outcome::KIND_BUSY);
   EXPECT_THAT(Victims(outcome), ElementsAre("a1", "a2"));
-  EXPECT_EQ(outcome.reason(),
-            "starts when 2 jobs have given back what they hold by being stopped");
+  EXPECT_EQ(outcome.reason(), "starts when 2 jobs have given back what they hold by being stopped");
   EXPECT_THAT(Victims(Ask(With(Cycle(1, {"urgent"}), 0, {"b1", "b2", "a1", "a2"})).outcomes(0)),
               ElementsAre("b1", "b2"));
 }
@@ -114,9 +113,8 @@ TEST_F(PreemptionTest, WhoHoldsNothingAnyMoreIsNoVictim) {
   Feed(Synced());
   Holds("low", 1, 1000);
   Feed(Submitted("urgent", 1, 1000));
-  EXPECT_THAT(
-      Victims(Ask(With(Cycle(1, {"urgent"}), 0, {"gone", "low", "low"})).outcomes(0)),
-      ElementsAre("low"));
+  EXPECT_THAT(Victims(Ask(With(Cycle(1, {"urgent"}), 0, {"gone", "low", "low"})).outcomes(0)),
+              ElementsAre("low"));
 }
 
 TEST_F(PreemptionTest, TheRoomIsKeptFromThoseBehind) {
@@ -184,10 +182,42 @@ TEST_F(PreemptionTest, TheLineStopsAtItWhereNobodyMayPass) {
   Holds("low", 1, 600);
   Feed(Submitted("urgent", 1, 1000));
   Feed(Submitted("tiny", 1, 100));
-  const CycleAnswered answer =
-      Ask(With(Cycle(1, {"urgent", "tiny"}, /*stop=*/true), 0, {"low"}));
+  const CycleAnswered answer = Ask(With(Cycle(1, {"urgent", "tiny"}, /*stop=*/true), 0, {"low"}));
   ASSERT_EQ(answer.outcomes_size(), 1);
   EXPECT_THAT(Victims(answer.outcomes(0)), ElementsAre("low"));
+}
+
+// The victim and the one that waits for it hold the same GPU while the cycle lasts.
+TEST_F(PreemptionTest, GpusAndPartsOfThem) {
+  events::v1::Node node = MakeNode("a", 9000);
+  events::v1::Amount* gpus = node.add_allocatable();
+  gpus->set_resource("fluxqueue.io/gpu-milli");
+  gpus->set_amount(2000);
+  Feed(Upserted(node));
+  Feed(Synced());
+  const auto asks = [](int thousandths) {
+    return fmt::format(
+        R"({{"version":1,"resources":[{{"type":"slot","count":1,"label":"pod","with":[)"
+        R"({{"type":"cpu","count":100}},{{"type":"fluxqueue.io/gpu-milli","count":{}}}]}}],)"
+        R"("tasks":[{{"command":["pod"],"slot":"pod","count":{{"per_slot":1}}}}]}})",
+        thousandths);
+  };
+  for (const char* job : {"half1", "half2", "half3"}) {
+    Feed(Submitted(job, 1, asks(500)));
+    ASSERT_EQ(Ask(Cycle(1, {job})).outcomes(0).kind(), Outcome::KIND_ALLOCATED) << job;
+  }
+  Feed(Submitted("whole", 1, asks(1000)));
+  Feed(Submitted("most", 1, asks(900)));
+  Feed(Submitted("half4", 1, asks(500)));
+  for (const char* job : {"whole", "most"}) {
+    Envelope cycle = Backfill(1, {{job, 60}, {"half4", 60}});
+    const CycleAnswered answer = Ask(With(cycle, 0, {"half3", "half1", "half2"}));
+    ASSERT_EQ(answer.outcomes(0).kind(), Outcome::KIND_BUSY) << job;
+    // It is alone on its GPU.
+    EXPECT_EQ(answer.outcomes(0).victims_size(), 1) << job;
+    EXPECT_NE(answer.outcomes(1).kind(), Outcome::KIND_ALLOCATED) << job;
+  }
+  EXPECT_EQ(Ask(Cycle(1, {"half4"})).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
 }
 
 TEST_F(PreemptionTest, NothingIsLeftByARollback) {
@@ -224,11 +254,11 @@ TEST(PreemptionProperty, WhatIsNamedIsEnoughAndNobodyCanBeSpared) {
     std::vector<std::string> jobs;
     for (int i = 0; i < 8; ++i) {
       jobs.push_back("j" + std::to_string(i));
-      log.push_back(Submitted(jobs.back(), static_cast<uint32_t>(1 + roll(2)), 500 * (1 + roll(4))));
+      log.push_back(
+          Submitted(jobs.back(), static_cast<uint32_t>(1 + roll(2)), 500 * (1 + roll(4))));
     }
     log.push_back(Cycle(1, jobs));
-    log.push_back(
-        Submitted("urgent", static_cast<uint32_t>(1 + roll(3)), 500 * (1 + roll(5))));
+    log.push_back(Submitted("urgent", static_cast<uint32_t>(1 + roll(3)), 500 * (1 + roll(5))));
     const auto ask = [&](const std::set<std::string>& gone,
                          const std::vector<std::string>& victims) {
       MatcherCore core("default");

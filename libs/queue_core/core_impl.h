@@ -164,10 +164,16 @@ class QueueCore::Impl {
   bool StopFor(const Entry& preemptor,
                const events::v1::Outcome& outcome,
                const scheduling::Ahead& ahead);
-  // Of `holders`, which it fills with all that hold something. REQUIRES: the entry stands in line.
+  // All that hold something, by submission; both lists in that order.
+  struct Holders {
+    std::vector<Entry*> entries;
+    std::vector<scheduling::HoldingJob> jobs;
+  };
+  Holders HoldersNow() const;
+  // REQUIRES: the entry stands in line.
   std::vector<scheduling::Victim> VictimsFor(const Entry& entry,
-                                             const scheduling::Ahead& ahead,
-                                             std::vector<Entry*>* holders) const;
+                                             const Holders& holders,
+                                             const scheduling::Ahead& ahead) const;
   bool Holds(const events::v1::AllocationKey& key) const;
 
   // ------------------------------------------------------------------------------ configuration.cc

@@ -67,9 +67,8 @@ scheduling::HoldingJob HoldingJobOf(const Entry& entry) {
 std::string WhyStopped(const Entry& victim, const Entry& preemptor, Victim::Why why) {
   const std::string who = FullName(preemptor.job);
   if (why == Victim::Why::kReclaim) {
-    return fmt::format("stopped for job {}, to give queue {} back its guarantee",
-                       who,
-                       preemptor.job.queue);
+    return fmt::format(
+        "stopped for job {}, to give queue {} back its guarantee", who, preemptor.job.queue);
   }
   if (victim.job.queue != preemptor.job.queue) {
     return fmt::format("stopped for job {} of queue {}, which goes before queue {}",
@@ -85,16 +84,22 @@ std::string WhyStopped(const Entry& victim, const Entry& preemptor, Victim::Why 
 
 }  // namespace
 
-std::vector<scheduling::Victim> QueueCore::Impl::VictimsFor(
-    const Entry& entry, const scheduling::Ahead& ahead, std::vector<Entry*>* holders) const {
-  std::vector<scheduling::HoldingJob> holding;
-  holders->clear();
-  for (const auto& [submission, holder] : book_.holding()) {
-    holders->push_back(holder);
-    holding.push_back(HoldingJobOf(*holder));
+QueueCore::Impl::Holders QueueCore::Impl::HoldersNow() const {
+  Holders holders;
+  holders.entries.reserve(book_.holding().size());
+  holders.jobs.reserve(book_.holding().size());
+  for (const auto& [submission, entry] : book_.holding()) {
+    holders.entries.push_back(entry);
+    holders.jobs.push_back(HoldingJobOf(*entry));
   }
+  return holders;
+}
+
+std::vector<scheduling::Victim> QueueCore::Impl::VictimsFor(const Entry& entry,
+                                                            const Holders& holders,
+                                                            const scheduling::Ahead& ahead) const {
   return scheduling::ChooseVictims(
-      PreemptorOf(entry), holding, ahead, PassNow().capacity, state_.now_ms);
+      PreemptorOf(entry), holders.jobs, ahead, PassNow().capacity, state_.now_ms);
 }
 
 void QueueCore::Impl::NameVictims(const std::vector<const Entry*>& entries,
@@ -104,13 +109,13 @@ void QueueCore::Impl::NameVictims(const std::vector<const Entry*>& entries,
   if (left == 0 || !state_.synced || book_.holding().empty()) return;
   std::unordered_map<const Queue*, uint32_t> named;
   scheduling::Ahead ahead;
-  std::vector<Entry*> holders;
+  const Holders holders = HoldersNow();
   for (size_t i = 0; i < entries.size() && left > 0; ++i) {
     const Entry& entry = *entries[i];
     if (Preempts(*entry.in_line_of) && named[entry.in_line_of]++ < kMostPreemptors) {
       --left;
-      for (const Victim& victim : VictimsFor(entry, ahead, &holders)) {
-        const Job& job = holders[victim.job]->job;
+      for (const Victim& victim : VictimsFor(entry, holders, ahead)) {
+        const Job& job = holders.entries[victim.job]->job;
         events::v1::AllocationKey* key =
             cycle->mutable_candidates(static_cast<int>(i))->add_victims();
         key->set_job_id(job.id);
@@ -131,8 +136,8 @@ void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
   scheduling::Ahead ahead;
   for (const Outcome& outcome : outcomes) {
     const Entry* entry = book_.Find(outcome.job_id());
-    const bool waits = entry != nullptr && entry->in_line_of != nullptr &&
-                       entry->job.attempt == outcome.attempt();
+    const bool waits =
+        entry != nullptr && entry->in_line_of != nullptr && entry->job.attempt == outcome.attempt();
     if (!waits) continue;
     // What has changed since it was asked for changes the choice, too: ask again.
     if (!outcome.victims().empty() && !StopFor(*entry, outcome, ahead)) state_.room_changed = true;
@@ -144,12 +149,12 @@ bool QueueCore::Impl::StopFor(const Entry& preemptor,
                               const Outcome& outcome,
                               const scheduling::Ahead& ahead) {
   if (!Preempts(*preemptor.in_line_of)) return false;
-  std::vector<Entry*> holders;
-  const std::vector<Victim> allowed = VictimsFor(preemptor, ahead, &holders);
+  const Holders holders = HoldersNow();
+  const std::vector<Victim> allowed = VictimsFor(preemptor, holders, ahead);
   std::vector<Victim> chosen;
   for (const events::v1::AllocationKey& key : outcome.victims()) {
     const auto victim = std::find_if(allowed.begin(), allowed.end(), [&](const Victim& one) {
-      const Job& job = holders[one.job]->job;
+      const Job& job = holders.entries[one.job]->job;
       return job.id == key.job_id() && job.attempt == key.attempt();
     });
     // It has ended or stopped: its release is behind the cycle, and brings another.
@@ -159,7 +164,7 @@ bool QueueCore::Impl::StopFor(const Entry& preemptor,
   }
   const int64_t grace_ms = preemptor.in_line_of->config->preemption().grace_ms();
   for (const Victim& victim : chosen) {
-    Entry* entry = holders[victim.job];
+    Entry* entry = holders.entries[victim.job];
     Job& job = book_.Edit(entry);
     job.grace_ms = grace_ms;
     job.requeue_is_failure = false;

@@ -33,6 +33,12 @@ events::v1::Envelope QueueWith(const std::string& name, const Rules& rules) {
   return message;
 }
 
+events::v1::Envelope Refused(uint64_t cycle,
+                             const std::string& job,
+                             const std::vector<std::string>& victims) {
+  return WithVictims(Answered(cycle, {{job, 1, kBusyKind}}), victims);
+}
+
 TEST(PreemptionTest, OffUnlessTheQueueSaysSo) {
   Story story;
   story.Bring("low", JobState::kRunning);
@@ -49,8 +55,7 @@ TEST(PreemptionTest, TheVictimIsStoppedAndKeepsItsPlace) {
               ElementsAre("fact later v2 Pending Busy"));
   EXPECT_THAT(story.Tell(Submitted("high", {.priority = 9})),
               ElementsAre("fact high v1 Pending Queued", "cycle 3: high/1!low/1 later/1"));
-  EXPECT_THAT(story.Tell(Answered(
-                  3, {{"high", 1, kBusyKind, "starts when 1 job has stopped", 0, {"low"}}})),
+  EXPECT_THAT(story.Tell(Refused(3, "high", {"low"})),
               ElementsAre("fact high v2 Pending Busy",
                           "fact low v5 Stopping Preempted after=requeue grace=30000"));
   EXPECT_EQ(story.last().message(),
@@ -74,14 +79,14 @@ TEST(PreemptionTest, WhileItsVictimsStopNobodyElseIsStopped) {
   story.Bring("a", JobState::kRunning);
   story.Bring("b", JobState::kRunning);
   story.Tell(Submitted("high", {.priority = 9}));
-  story.Tell(Answered(3, {{"high", 1, kBusyKind, "", 0, {"a"}}}));
+  story.Tell(Refused(3, "high", {"a"}));
   // Something else gives room back: the same job is asked for, with what stops named first.
   EXPECT_THAT(story.Tell(Inventory(true, true)), ElementsAre("cycle 4: high/1!a/1!b/1"));
-  EXPECT_THAT(story.Tell(Answered(4, {{"high", 1, kBusyKind, "", 0, {"a"}}})), IsEmpty());
+  EXPECT_THAT(story.Tell(Refused(4, "high", {"a"})), IsEmpty());
   EXPECT_EQ(story.core().Find("b")->state, JobState::kRunning);
   // It is not enough any more: others are stopped, too.
   story.Tell(Inventory(true, true));
-  EXPECT_THAT(story.Tell(Answered(5, {{"high", 1, kBusyKind, "", 0, {"a", "b"}}})),
+  EXPECT_THAT(story.Tell(Refused(5, "high", {"a", "b"})),
               ElementsAre("fact b v5 Stopping Preempted after=requeue"));
 }
 
@@ -93,14 +98,14 @@ TEST(PreemptionTest, WhatHasChangedSinceIsAskedForAgain) {
   story.Tell(Submitted("high", {.priority = 9}));
   // Its priority is that of the one that waits, by now.
   story.Tell(Prioritised("a", 9));
-  EXPECT_THAT(story.Tell(Answered(3, {{"high", 1, kBusyKind, "", 0, {"a", "b"}}})),
+  EXPECT_THAT(story.Tell(Refused(3, "high", {"a", "b"})),
               ElementsAre("fact high v2 Pending Busy", "cycle 4: high/1!b/1"));
   // It has ended: it need not be stopped.
   story.Tell(Prioritised("a", 0));
-  story.Tell(Answered(4, {{"high", 1, kBusyKind, "", 0, {}}}));
+  story.Tell(Refused(4, "high", {}));
   story.Tell(Inventory(true, true));
   story.Tell(Ended("a"));
-  EXPECT_THAT(story.Tell(Answered(5, {{"high", 1, kBusyKind, "", 0, {"a", "b"}}})),
+  EXPECT_THAT(story.Tell(Refused(5, "high", {"a", "b"})),
               ElementsAre("fact b v5 Stopping Preempted after=requeue"));
 }
 
@@ -121,15 +126,15 @@ TEST(PreemptionTest, AGuaranteeIsReclaimed) {
   story.Bring("lent", JobState::kRunning, {.queue = "borrower", .priority = 100});
   EXPECT_THAT(story.Tell(Submitted("mine")),
               ElementsAre("fact mine v1 Pending Queued", "cycle 2: mine/1!lent/1"));
-  EXPECT_THAT(story.Tell(Answered(2, {{"mine", 1, kBusyKind, "", 0, {"lent"}}})),
-              ElementsAre("fact mine v2 Pending Busy",
-                          "fact lent v5 Stopping Preempted after=requeue"));
+  EXPECT_THAT(
+      story.Tell(Refused(2, "mine", {"lent"})),
+      ElementsAre("fact mine v2 Pending Busy", "fact lent v5 Stopping Preempted after=requeue"));
   EXPECT_EQ(story.last().message(),
             "stopped for job team/name-of-mine, to give queue default back its guarantee");
   // The next one of the queue would be beyond the guarantee: that is nobody's right.
   EXPECT_THAT(story.Tell(Submitted("more")), ElementsAre("fact more v1 Pending Queued"));
   story.Tell(Stopped("lent"));
-  EXPECT_THAT(story.Tell(Released("lent", 1)), ElementsAre("cycle 3: mine/1 more/1 lent/2"));
+  EXPECT_THAT(story.Tell(Released("lent", 1)), ElementsAre("cycle 3: mine/1 lent/2 more/1"));
 }
 
 TEST(PreemptionTest, BeingAllowedIsReasonToAskAgain) {
@@ -161,9 +166,7 @@ TEST(PreemptionTest, OnlyTheFirstFewOfALine) {
   EXPECT_THAT(story.Tell(Answered(2, {{"h1"}})),
               testing::Contains("cycle 3: h2/1!low/1 h3/1!low/1 h4/1!low/1 h5/1!low/1"));
   story.Tell(Submitted("h6", {.priority = 9}));
-  EXPECT_THAT(
-      story.Tell(Answered(3, {{"h2", 1, kBusyKind, "", 0, {}}})),
-      testing::Contains("fact h2 v2 Pending Busy"));
+  EXPECT_THAT(story.Tell(Refused(3, "h2", {})), testing::Contains("fact h2 v2 Pending Busy"));
   EXPECT_THAT(story.Tell(Inventory(true, true)),
               ElementsAre("cycle 4: h2/1!low/1 h3/1!low/1 h4/1!low/1 h5/1!low/1 h6/1"));
 }

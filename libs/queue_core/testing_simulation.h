@@ -71,7 +71,7 @@ class FakeMatcher {
       if (slots > capacity_) {
         outcomes.push_back({key.first, key.second, kUnsatisfiableKind, "too large"});
       } else if (used_ + slots > capacity_) {
-        outcomes.push_back({key.first, key.second, kBusyKind, "full", 0});
+        outcomes.push_back({key.first, key.second, kBusyKind, "full"});
         victims = Victims(candidate, slots);
         break;
       } else {

@@ -218,7 +218,6 @@ struct Said {
   events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_ALLOCATED;
   std::string reason = "";
   int64_t at_s = 0;
-  std::vector<std::string> victims = {};  // of attempt 1
 };
 inline constexpr auto kAllocatedKind = events::v1::Outcome::KIND_ALLOCATED;
 inline constexpr auto kBusyKind = events::v1::Outcome::KIND_BUSY;
@@ -237,13 +236,19 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
     outcome->set_reason(said.reason);
     outcome->set_at_s(said.at_s);
     if (said.kind == kAllocatedKind) outcome->set_placement_hash(77);
-    for (const std::string& victim : said.victims) {
-      events::v1::AllocationKey* key = outcome->add_victims();
-      key->set_job_id(victim);
-      key->set_attempt(1);
-    }
   }
   return message;
+}
+// Of the first outcome; of attempt 1.
+inline events::v1::Envelope WithVictims(events::v1::Envelope answer,
+                                        const std::vector<std::string>& victims) {
+  for (const std::string& victim : victims) {
+    events::v1::AllocationKey* key =
+        answer.mutable_cycle_answered()->mutable_outcomes(0)->add_victims();
+    key->set_job_id(victim);
+    key->set_attempt(1);
+  }
+  return answer;
 }
 inline events::v1::Envelope Released(const std::string& id,
                                      uint32_t attempt,

@@ -2,12 +2,12 @@
 // share. Says only who may be and in which order; the matcher finds the few whose room is of use.
 //
 // by_priority   jobs of a lower priority that would also stand behind it in line: of its queue, or
-//               below a branch of the tree of queues with a lower priority than its own branch. In a
-//               queue of order fair-share only jobs of its own user, as among users it is not
+//               below a branch of the tree of queues with a lower priority than its own branch. In
+//               a queue of order fair-share only jobs of its own user, as among users it is not
 //               priority that decides.
 // reclaim       jobs below a sibling branch (of no higher priority) that has more of something than
-//               its guarantee, while the job's branch, with the job and all that is tried before it,
-//               has no more than its own. Branches meet where the ways up of the two queues do.
+//               its guarantee, while the job's branch, with the job and all that is tried before
+//               it, has no more than its own. Branches meet where the ways up of the two queues do.
 //               Nothing on the victim's side falls below its guarantee, with all victims named
 //               before taken together. cpu, memory and gpus count, as in shares.
 //

@@ -63,13 +63,12 @@ class World {
   }
 
   std::vector<Victim> Choose(const JobOptions& options, bool by_priority, bool reclaim) {
-    const Preemptor preemptor{
-        .owner = tree_.OwnerOf(options.queue, options.user, "team"),
-        .priority = options.priority,
-        .rank = options.rank == -1 ? options.priority : options.rank,
-        .amounts = &options.amounts,
-        .by_priority = by_priority,
-        .reclaim = reclaim};
+    const Preemptor preemptor{.owner = tree_.OwnerOf(options.queue, options.user, "team"),
+                              .priority = options.priority,
+                              .rank = options.rank == -1 ? options.priority : options.rank,
+                              .amounts = &options.amounts,
+                              .by_priority = by_priority,
+                              .reclaim = reclaim};
     return ChooseVictims(preemptor, holding_, ahead_, Of(100'000, 100), kNow, most);
   }
   std::vector<std::string> Names(const std::vector<Victim>& victims) const {
