@@ -240,65 +240,66 @@ TEST(VictimsTest, GuaranteesOfInnerQueuesHoldOnBothSides) {
   EXPECT_THAT(world.Reclaims({.queue = "a1"}), ElementsAre("three", "two"));
 }
 
+// Three queues that hold this and that.
+struct RandomWorld {
+  RandomWorld() {
+    for (const std::string& name : names) {
+      QueueSpec spec = Guaranteed(*rc::gen::inRange(0, 5) * 1000);
+      spec.priority = *rc::gen::inRange(0, 2);
+      guarantees[name] = spec.guarantee[kCpu];
+      world.Queue(name, spec);
+    }
+    const int count = *rc::gen::inRange(0, 20);
+    for (int i = 0; i < count; ++i) {
+      JobOptions options = Job();
+      options.start_ms = *rc::gen::inRange<int64_t>(0, kNow);
+      options.recreatable = *rc::gen::inRange(0, 4) != 0;
+      options.stopping = *rc::gen::inRange(0, 5) == 0;
+      world.Holds("j" + std::to_string(i), options);
+      if (!options.stopping) held[options.queue] += options.amounts[kCpu];
+    }
+    world.most = static_cast<size_t>(*rc::gen::inRange(1, 12));
+  }
+  JobOptions Job() const {
+    return {.queue = *rc::gen::elementOf(names),
+            .priority = *rc::gen::inRange(0, 4),
+            .amounts = Of(*rc::gen::inRange(1, 5) * 500)};
+  }
+
+  const std::vector<std::string> names = {"a", "b", "c"};
+  World world;
+  std::map<std::string, int64_t> guarantees;
+  std::map<std::string, int64_t> held;  // without what stops
+};
+
 // Whatever holds what: nobody is named who must not be, guarantees stand when all are stopped, and
 // the order is that of the loss.
 RC_GTEST_PROP(VictimsProperty, NobodyIsNamedWhoMustNotBe, ()) {
-  World world;
-  const auto guarantee = [] { return *rc::gen::inRange(0, 5) * 1000; };
-  const std::vector<std::string> names = {"a", "b", "c"};
-  std::map<std::string, int64_t> guarantees;
-  for (const std::string& name : names) {
-    QueueSpec spec = Guaranteed(guarantee());
-    spec.priority = *rc::gen::inRange(0, 2);
-    guarantees[name] = spec.guarantee[kCpu];
-    world.Queue(name, spec);
-  }
-  std::map<std::string, int64_t> held;
-  const int count = *rc::gen::inRange(0, 20);
-  for (int i = 0; i < count; ++i) {
-    JobOptions options;
-    options.queue = *rc::gen::elementOf(names);
-    options.priority = *rc::gen::inRange(0, 4);
-    options.amounts = Of(*rc::gen::inRange(1, 4) * 500);
-    options.start_ms = *rc::gen::inRange<int64_t>(0, kNow);
-    options.recreatable = *rc::gen::inRange(0, 4) != 0;
-    options.stopping = *rc::gen::inRange(0, 5) == 0;
-    world.Holds("j" + std::to_string(i), options);
-    held[options.queue] += options.amounts[kCpu];
-  }
-  JobOptions options;
-  options.queue = *rc::gen::elementOf(names);
-  options.priority = *rc::gen::inRange(0, 4);
-  options.amounts = Of(*rc::gen::inRange(1, 5) * 500);
-  world.most = static_cast<size_t>(*rc::gen::inRange(1, 12));
-  const std::vector<Victim> victims = world.Choose(options, *rc::gen::arbitrary<bool>(), true);
-
-  RC_ASSERT(victims.size() <= world.most);
+  RandomWorld random;
+  const JobOptions options = random.Job();
+  const bool by_priority = *rc::gen::arbitrary<bool>();
+  const std::vector<Victim> victims = random.world.Choose(options, by_priority, true);
+  RC_ASSERT(victims.size() <= random.world.most);
   std::set<size_t> seen;
   double lost = 0;
   for (const Victim& victim : victims) {
-    const HoldingJob& job = world.holding()[victim.job];
+    const HoldingJob& job = random.world.holding()[victim.job];
     RC_ASSERT(seen.insert(victim.job).second);
     RC_ASSERT(job.stopping == (victim.why == Victim::Why::kStopping));
     if (job.stopping) continue;
     RC_ASSERT(job.recreatable);
-    const int64_t start_ms = job.start_ms == 0 ? kNow : job.start_ms;
-    const double loss = static_cast<double>((kNow - start_ms) * (*job.amounts)[kCpu]);
-    RC_ASSERT(loss >= lost);
-    lost = loss;
-    if (victim.why == Victim::Why::kPriority) {
-      RC_ASSERT(job.owner->queue->name != options.queue || job.priority < options.priority);
-      held[job.owner->queue->name] = -1'000'000;  // no promise is made of its guarantee
-    } else {
-      RC_ASSERT(job.owner->queue->name != options.queue);
-      held[job.owner->queue->name] -= (*job.amounts)[kCpu];
-    }
-  }
-  for (const Victim& victim : victims) {
-    const HoldingJob& job = world.holding()[victim.job];
+    const double loss = static_cast<double>((kNow - job.start_ms) * (*job.amounts)[kCpu]);
+    RC_ASSERT(job.start_ms == 0 || loss >= lost);
+    if (job.start_ms != 0) lost = loss;
     const std::string& name = job.owner->queue->name;
-    if (victim.why != Victim::Why::kReclaim || held[name] < 0) continue;
-    RC_ASSERT(held[name] >= guarantees[name]);
+    random.held[name] -= (*job.amounts)[kCpu];
+    if (victim.why == Victim::Why::kPriority) {
+      RC_ASSERT(by_priority);
+      RC_ASSERT(name != options.queue || job.priority < options.priority);
+    } else {
+      RC_ASSERT(name != options.queue);
+      RC_ASSERT(random.held[name] >= random.guarantees[name]);
+    }
   }
 }
 
