@@ -351,6 +351,10 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->half_life_ms = OptionalDuration(spec["halfLife"]);
     queue->aging_ms = OptionalDuration(spec["agingPeriod"]);
     queue->predict_durations = spec["predictDurations"].Bool();
+    const Field preemption = spec["preemption"];
+    queue->preempts_to_reclaim = preemption["reclaim"].Bool();
+    queue->preempts_by_priority = preemption["byPriority"].Bool();
+    queue->preemption_grace_ms = OptionalDuration(preemption["grace"]);
   });
 }
 

@@ -223,6 +223,9 @@ struct FluxQueue {
   std::optional<int64_t> half_life_ms;
   std::optional<int64_t> aging_ms;
   bool predict_durations = false;
+  bool preempts_to_reclaim = false;
+  bool preempts_by_priority = false;
+  std::optional<int64_t> preemption_grace_ms;
 };
 
 absl::StatusOr<ObjectMeta> ParseMeta(std::string_view json);  // of any object

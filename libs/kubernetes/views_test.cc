@@ -146,6 +146,7 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"maxDuration":"soon"}})").ok());
   const auto ordered = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"parent":"all",
       "order":"fair-share","halfLife":"168h","agingPeriod":"1h","predictDurations":true,
+      "preemption":{"reclaim":true,"byPriority":true,"grace":"30s"},
       "guarantee":{"cpu":"8","nvidia.com/gpu":2},
       "limits":{"queue":{"cpu":"100","memory":"1Ti","gpu":8,"resources":{"example.com/fpga":1}},
                 "perNamespace":{"queuedJobs":100},"perUser":{"runningJobs":4,"gpuHours":200}}}})");
@@ -155,6 +156,10 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_EQ(ordered->half_life_ms, 604'800'000);
   EXPECT_EQ(ordered->aging_ms, 3'600'000);
   EXPECT_TRUE(ordered->predict_durations);
+  EXPECT_TRUE(ordered->preempts_to_reclaim && ordered->preempts_by_priority);
+  EXPECT_EQ(ordered->preemption_grace_ms, 30'000);
+  EXPECT_FALSE(queue->preempts_to_reclaim || queue->preempts_by_priority);
+  EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"preemption":{"grace":"long"}}})").ok());
   EXPECT_EQ(ordered->guarantee, (Amounts{{"cpu", 8000}, {"nvidia.com/gpu", 2}}));
   EXPECT_EQ(
       ordered->limits.amounts,

@@ -315,6 +315,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
     Try(candidate, &cycle, outcome);
     if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
   }
+  ReleaseKept(&cycle);
   engine_->DropReservations();
   const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
   answer.set_overran(static_cast<uint32_t>(overran.size()));
@@ -372,6 +373,7 @@ void MatcherCore::Match(const Candidate& candidate,
                         const graph::Jobspec& jobspec,
                         Cycle* cycle,
                         Outcome* outcome) {
+  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
   const int64_t duration = candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
   const bool may_reserve = MayReserve(*cycle, candidate);
   const auto refused = cycle->refusals.find(jobspec.shape);

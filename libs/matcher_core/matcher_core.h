@@ -21,6 +21,9 @@
 // is busy; one that is unsatisfiable or invalid blocks nobody, as no wait would help it. What this
 // cycle refused is not tried again for the same shape and as long a time.
 //
+// A candidate with victims that cannot start now is answered with a minimal set of them without
+// which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
+//
 // The id of the last cycle again gives the stored answer; an older id is ignored. Before
 // InventorySynced, and on a pool without nodes, nothing is unsatisfiable: it is busy, and the
 // reason says why.
@@ -132,6 +135,8 @@ class MatcherCore {
     std::string first_reserved;                         // for reasons
     size_t explained = 0;
     bool stops = false;
+    // Those who wait for others to be stopped, and hold the room that they will have.
+    std::vector<AllocationKey> kept = {};
   };
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
@@ -157,6 +162,16 @@ class MatcherCore {
              const graph::Jobspec& jobspec,
              Cycle* cycle,
              events::v1::Outcome* outcome);
+  // --------------------------------------------------------------------------------- preemption.cc
+  // Of a candidate with victims. True: it has its answer, by starting now or by those whose room it
+  // waits for; that room is nobody else's in this cycle. False: victims are of no use to it.
+  bool Preempt(const events::v1::Candidate& candidate,
+               const graph::Jobspec& jobspec,
+               Cycle* cycle,
+               events::v1::Outcome* outcome);
+  // All is as if nobody had waited for anybody.
+  void ReleaseKept(Cycle* cycle);
+
   // The cycle ends behind this one.
   bool Stops(const Cycle& cycle,
              const events::v1::Candidate& candidate,

@@ -103,7 +103,16 @@ class LogWriter {
   Envelope NextCycle(Random& random) {
     std::vector<std::string> jobs;
     for (size_t i = Roll(random, 8); i > 0; --i) jobs.push_back(Job(random));
-    return Cycle(++cycle_, jobs, Roll(random, 2) == 0, 1 + Roll(random, 2));
+    Envelope message = Cycle(++cycle_, jobs, Roll(random, 2) == 0, 1 + Roll(random, 2));
+    for (auto& candidate : *message.mutable_cycle_requested()->mutable_candidates()) {
+      if (Roll(random, 4) != 0) continue;
+      for (size_t i = Roll(random, 6); i > 0; --i) {
+        events::v1::AllocationKey* victim = candidate.add_victims();
+        victim->set_job_id(Job(random));
+        victim->set_attempt(1 + Roll(random, 2));
+      }
+    }
+    return message;
   }
 
   static std::string Name(Random& random) { return "n" + std::to_string(Roll(random, 12)); }

@@ -136,6 +136,7 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
     const Group& group = groups.at(entry->in_line_of);
     AddCandidate(*entry, group.rule, group.reservations > 0 && passers.count(entry) == 0, cycle);
   }
+  NameVictims(entries, cycle);
   state_.limits_due_ms = pass.due_ms().value_or(0);
   SayHeldBack(pass.held());
 }

@@ -31,6 +31,8 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   }
   book_.Configure(name, std::make_shared<const events::v1::QueueConfigured>(configured));
   ConfigureAdaptive(name);
+  // Who was refused may be let in by stopping others.
+  if (configured.has_preemption()) state_.room_changed = true;
   if (existed) return;
   for (Entry* entry : book_.JobsOf(name, JobState::kSubmitted)) {
     SetWaiting(book_.Edit(entry), reason::kQueued, "in line");

@@ -19,6 +19,7 @@
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/scheduling/fair_share.h"
+#include "libs/scheduling/victims.h"
 
 #include "absl/status/status.h"
 
@@ -166,6 +167,27 @@ class QueueCore::Impl {
   bool Backfills() const;
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
   void MarkCandidates(bool marked);
+
+  // --------------------------------------------------------------------------------- preemption.cc
+  // Tells for the first candidates who may be stopped for them. `entries`: the candidates.
+  void NameVictims(const std::vector<const Entry*>& entries,
+                   events::v1::CycleRequested* cycle) const;
+  // Stops those that the answer names, or asks again where the choice does not hold any more.
+  void StopVictims(const events::v1::CycleAnswered& answered);
+  bool StopFor(const Entry& preemptor,
+               const events::v1::Outcome& outcome,
+               const scheduling::Ahead& ahead);
+  // All that hold something, by submission; both lists in that order.
+  struct Holders {
+    std::vector<Entry*> entries;
+    std::vector<scheduling::HoldingJob> jobs;
+  };
+  Holders HoldersNow() const;
+  // REQUIRES: the entry stands in line.
+  std::vector<scheduling::Victim> VictimsFor(const Entry& entry,
+                                             const Holders& holders,
+                                             const scheduling::Ahead& ahead) const;
+  bool Holds(const events::v1::AllocationKey& key) const;
 
   // ------------------------------------------------------------------------------ configuration.cc
   void OnQueueConfigured(const events::v1::QueueConfigured& configured);

@@ -56,6 +56,7 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
     }
   }
   CloseCycle(allocated, progressed, refused);
+  StopVictims(answered);
   // It has looked who is first now.
   book_.TakeLeft();
   answered_ = nullptr;

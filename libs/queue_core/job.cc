@@ -73,6 +73,7 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   fact.set_duration_ms(job.effective_duration_ms);
   fact.set_revision(job.revision);
   fact.set_user(*job.user);
+  fact.set_grace_ms(job.grace_ms);
   return fact;
 }
 
@@ -127,6 +128,7 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.unsatisfiable_since_ms = row.unsatisfiable_since_ms();
   job.after_stop = fact.after_stop();
   job.requeue_is_failure = row.requeue_is_failure();
+  job.grace_ms = fact.grace_ms();
   job.released_slots.assign(row.released_slots().begin(), row.released_slots().end());
   job.begin_ms = row.begin_ms();
   job.depends_on = ToDependencies(row.depends_on());

@@ -60,6 +60,7 @@ struct Job {
   // Stopping: what comes next, and as what a requeue counts.
   events::v1::JobFact::AfterStop after_stop = events::v1::JobFact::AFTER_STOP_UNSPECIFIED;
   bool requeue_is_failure = false;
+  int64_t grace_ms = 0;  // given to its pods; 0: their own
 
   std::vector<uint32_t> released_slots;  // rising
   uint64_t ending = 0;                   // has ended: its number among the pool's endings

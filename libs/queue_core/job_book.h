@@ -148,6 +148,8 @@ class JobBook {
   const std::map<std::string, std::unique_ptr<Queue>>& queues() const { return queues_; }
   // In order of submission. O(n log n).
   std::vector<const Entry*> Jobs() const;
+  // All that hold something, by submission.
+  const std::map<uint64_t, Entry*>& holding() const { return holding_; }
   // By (time, submission).
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& expiries() const { return expiries_; }
@@ -189,6 +191,7 @@ class JobBook {
   scheduling::DurationPredictor predictor_;
   Interner<std::string> users_;
   Interner<scheduling::Resources> amounts_;
+  std::map<uint64_t, Entry*> holding_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;

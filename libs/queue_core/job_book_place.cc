@@ -74,7 +74,12 @@ void JobBook::PlaceHeld(Entry* entry) {
   }
   entry->holder = holder;
   entry->held = holder == nullptr ? nullptr : job.amounts;
-  if (holder != nullptr) tree_.Hold(holder, *entry->held, now_ms_);
+  if (holder == nullptr) {
+    holding_.erase(job.submission);
+    return;
+  }
+  holding_[job.submission] = entry;
+  tree_.Hold(holder, *entry->held, now_ms_);
 }
 
 void JobBook::PlaceAwaited(Entry* entry) {
@@ -134,7 +139,10 @@ void JobBook::Unplace(Entry* entry) {
   if (entry->in_line_of != nullptr) LeaveLine(entry);
   if (entry->alarm_ms != 0) alarms_.erase({entry->alarm_ms, entry->job.submission});
   if (entry->expiry_ms != 0) expiries_.erase({entry->expiry_ms, entry->job.submission});
-  if (entry->holder != nullptr) tree_.GiveBack(entry->holder, *entry->held, now_ms_);
+  if (entry->holder != nullptr) {
+    tree_.GiveBack(entry->holder, *entry->held, now_ms_);
+    holding_.erase(entry->job.submission);
+  }
   for (const std::string& target : entry->awaited) {
     dependents_.Remove(target, entry->job.submission);
   }

@@ -322,6 +322,7 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.start_ms = 0;
   job.released_slots.clear();
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
+  job.grace_ms = 0;
   if (job.requeue_is_failure) {
     ++job.failures;
     const Millis delay = BackoffDelay(Millis(config().retry_min_ms()),
@@ -423,6 +424,7 @@ void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std:
   job.message = std::move(message);
   job.placement_hash = 0;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
+  job.grace_ms = 0;
   Release(job, /*job_ended=*/true, std::nullopt);
   Say(entry);
   Learn(job);

@@ -67,6 +67,8 @@ absl::Status CheckQueue(const QueueConfigured& configured) {
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "weight", configured.weight()));
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "half_life_ms", configured.half_life_ms()));
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "aging_ms", configured.aging_ms()));
+  RETURN_IF_ERROR(
+      CheckNotBelowZero(configured, "preemption.grace_ms", configured.preemption().grace_ms()));
   RETURN_IF_ERROR(CheckAmounts(configured, "guarantee", configured.guarantee()));
   RETURN_IF_ERROR(CheckLimits(configured, "limits", configured.limits()));
   RETURN_IF_ERROR(CheckLimits(configured, "namespace_limits", configured.namespace_limits()));

@@ -21,7 +21,8 @@ inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand
 // Stopping (and Failed, where it is not tried again)
 inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";
-inline constexpr char kResized[] = "Resized";  // its jobspec changed
+inline constexpr char kPreempted[] = "Preempted";  // for another job
+inline constexpr char kResized[] = "Resized";      // its jobspec changed
 // Stopping, Cancelled
 inline constexpr char kCancelled[] = "Cancelled";  // by its user, or a command
 inline constexpr char kWithdrawn[] = "Withdrawn";  // its workload is gone, or no longer ours

@@ -48,6 +48,13 @@ void Simulation::CheckFact(const events::v1::JobFact& fact) {
   const auto state = static_cast<JobState>(fact.state());
   RC_ASSERT(fact.version() == seen.version + 1);
   RC_ASSERT(model::CanMove(seen.state, state));
+  if (fact.reason() == "Preempted" && state == JobState::kStopping &&
+      seen.state != JobState::kStopping) {
+    RC_ASSERT(fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE);
+    RC_ASSERT(fact.workload().recreatable());
+    RC_ASSERT(!claims_.contains(fact.job_id()));
+    ++preempted_;
+  }
   seen.version = fact.version();
   seen.state = state;
 }
@@ -149,6 +156,14 @@ void Simulation::ConfigureQueue(int which, int how) {
   queue->set_half_life_ms(how == 3 ? 0 : 4000);
   queue->set_aging_ms(which == 2 ? 1000 : 0);
   queue->set_predict_durations(how >= 4);
+  if (how != 2 && which >= 2) {
+    queue->mutable_preemption()->set_by_priority(how % 2 == 0 || how == 7);
+    queue->mutable_preemption()->set_reclaim(how % 3 != 0);
+    queue->mutable_preemption()->set_grace_ms(how * 1000);
+    events::v1::Amount* guarantee = queue->add_guarantee();
+    guarantee->set_resource("cpu");
+    guarantee->set_amount(which * 1000);
+  }
   if (how >= 5) queue->set_parent(which % 2 == 0 ? "other" : "default");
   if (how % 4 == 1) queue->mutable_user_limits()->set_running_jobs(1);
   if (how % 4 == 2) queue->mutable_namespace_limits()->set_queued_jobs(2);

@@ -68,6 +68,7 @@ class FakeMatcher {
     if (cycle.cycle_id() <= last_cycle_) return;  // the stored answer is on its way
     last_cycle_ = cycle.cycle_id();
     std::vector<Said> outcomes;
+    std::vector<events::v1::AllocationKey> victims;
     for (const auto& candidate : cycle.candidates()) {
       const uint32_t slots = slots_[candidate.job_id()];
       const Key key{candidate.job_id(), candidate.attempt()};
@@ -76,6 +77,7 @@ class FakeMatcher {
         outcomes.push_back({key.first, key.second, kUnsatisfiableKind, "too large"});
       } else if (used_ + slots > capacity_) {
         outcomes.push_back({key.first, key.second, kBusyKind, "full"});
+        victims = Victims(candidate, slots);
         break;
       } else {
         used_ += slots;
@@ -84,6 +86,25 @@ class FakeMatcher {
       }
     }
     said_.push_back(Answered(cycle.cycle_id(), outcomes));
+    auto* answer = said_.back().mutable_cycle_answered();
+    for (auto& victim : victims) {
+      *answer->mutable_outcomes(answer->outcomes_size() - 1)->add_victims() = std::move(victim);
+    }
+  }
+
+  // The first ones named without which there would be room; none: there never would.
+  std::vector<events::v1::AllocationKey> Victims(const events::v1::Candidate& candidate,
+                                                 uint32_t slots) const {
+    std::vector<events::v1::AllocationKey> victims;
+    uint32_t used = used_;
+    for (const auto& victim : candidate.victims()) {
+      const auto held = held_.find({victim.job_id(), victim.attempt()});
+      if (held == held_.end()) continue;
+      victims.push_back(victim);
+      used -= static_cast<uint32_t>(held->second.size());
+      if (used + slots <= capacity_) return victims;
+    }
+    return {};
   }
 
   void Release(const events::v1::ReleaseRequested& release) {
@@ -197,6 +218,7 @@ class Simulation {
   };
   const std::vector<Record>& log() const { return log_; }
   const std::vector<std::string>& said() const { return said_; }
+  int preempted() const { return preempted_; }
 
  private:
   struct Seen {
@@ -226,6 +248,7 @@ class Simulation {
   std::vector<std::string> ids_;
   std::set<std::string> claims_;  // of ids_
   std::map<std::string, Seen> seen_;
+  int preempted_ = 0;  // jobs stopped for others
   uint64_t last_cycle_ = 0;
   uint64_t answered_cycle_ = 0;
   std::vector<Record> log_;

@@ -2,7 +2,7 @@
 // lines.
 //
 //   fact <job> v<version> <state> [<reason>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt> …
+//   cycle <id>: <job>/<attempt>[!<victim>/<attempt> …] …
 //   release <job>/<attempt> [slots] [ended]
 //   poison
 //
@@ -239,6 +239,17 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
   }
   return message;
 }
+// Of the first outcome; of attempt 1.
+inline events::v1::Envelope WithVictims(events::v1::Envelope answer,
+                                        const std::vector<std::string>& victims) {
+  for (const std::string& victim : victims) {
+    events::v1::AllocationKey* key =
+        answer.mutable_cycle_answered()->mutable_outcomes(0)->add_victims();
+    key->set_job_id(victim);
+    key->set_attempt(1);
+  }
+  return answer;
+}
 inline events::v1::Envelope Released(const std::string& id,
                                      uint32_t attempt,
                                      bool nothing_held = false) {
@@ -336,12 +347,16 @@ inline std::string Describe(const events::v1::Envelope& message) {
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE) line += " after=requeue";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_CANCEL) line += " after=cancel";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_FAIL) line += " after=fail";
+    if (fact.grace_ms() != 0) line += fmt::format(" grace={}", fact.grace_ms());
     return line;
   }
   if (message.has_cycle_requested()) {
     std::string line = fmt::format("cycle {}:", message.cycle_requested().cycle_id());
     for (const auto& candidate : message.cycle_requested().candidates()) {
       line += fmt::format(" {}/{}", candidate.job_id(), candidate.attempt());
+      for (const auto& victim : candidate.victims()) {
+        line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());
+      }
     }
     return line;
   }

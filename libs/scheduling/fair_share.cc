@@ -100,6 +100,12 @@ double ShareOf(const QueueNode& queue, const Account& account, const PassOptions
   return Dominant(UsedOf(queue, account, past, options), CapacityOf(options.capacity));
 }
 
+double DominantShare(const Resources& amounts, const Resources& capacity) {
+  std::array<double, kShared> held;
+  for (size_t i = 0; i < kShared; ++i) held[i] = static_cast<double>(amounts[i]);
+  return Dominant(held, CapacityOf(capacity));
+}
+
 class Pass::Impl {
  public:
   Impl(QueueTree* tree, const PassOptions& options)

@@ -97,4 +97,7 @@ class Pass {
 // The dominant share of the account now, for people: 0.25 is a quarter of the pool.
 double ShareOf(const QueueNode& queue, const Account& account, const PassOptions& options);
 
+// Of amounts that somebody holds now. Empty capacity: not known.
+double DominantShare(const Resources& amounts, const Resources& capacity);
+
 }  // namespace fluxqueue::scheduling

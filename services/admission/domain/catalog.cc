@@ -65,6 +65,12 @@ events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   config.set_half_life_ms(queue.half_life_ms.value_or(kDefaultHalfLifeMs));
   config.set_aging_ms(queue.aging_ms.value_or(0));
   config.set_predict_durations(queue.predict_durations);
+  // Not there at all where it is off, so that such a queue is said as before.
+  if (queue.preempts_to_reclaim || queue.preempts_by_priority) {
+    config.mutable_preemption()->set_reclaim(queue.preempts_to_reclaim);
+    config.mutable_preemption()->set_by_priority(queue.preempts_by_priority);
+    config.mutable_preemption()->set_grace_ms(queue.preemption_grace_ms.value_or(0));
+  }
   return config;
 }
 

@@ -119,6 +119,8 @@ TEST(CatalogTest, SaysWhatAQueueSaysOfOrderAndLimits) {
   queue.order = "fair-share";
   queue.aging_ms = 1000;
   queue.predict_durations = true;
+  queue.preempts_to_reclaim = true;
+  queue.preemption_grace_ms = 30'000;
   queue.guarantee = {{"cpu", 8000}};
   queue.limits.amounts = {{"gpu", 8}};
   queue.namespace_limits.queued_jobs = 100;
@@ -129,12 +131,16 @@ TEST(CatalogTest, SaysWhatAQueueSaysOfOrderAndLimits) {
   EXPECT_THAT(said.warnings, IsEmpty());
   ASSERT_THAT(said.messages, SizeIs(3));
   EXPECT_FALSE(said.messages[1].queue_configured().has_limits());
+  EXPECT_FALSE(said.messages[1].queue_configured().has_preemption());
   const auto& config = said.messages[2].queue_configured();
   EXPECT_EQ(config.parent(), "all");
   EXPECT_EQ(config.order(), "fair-share");
   EXPECT_EQ(config.aging_ms(), 1000);
   EXPECT_EQ(config.half_life_ms(), 604'800'000);
   EXPECT_TRUE(config.predict_durations());
+  EXPECT_TRUE(config.preemption().reclaim());
+  EXPECT_FALSE(config.preemption().by_priority());
+  EXPECT_EQ(config.preemption().grace_ms(), 30'000);
   EXPECT_EQ(config.guarantee(0).amount(), 8000);
   EXPECT_EQ(config.limits().amounts(0).resource(), "gpu");
   EXPECT_EQ(config.namespace_limits().queued_jobs(), 100U);

@@ -150,11 +150,11 @@ CallResult ClusterCalls::Fence(const Call& call) {
 }
 
 CallResult ClusterCalls::Delete(const Call& call) {
-  const absl::Status status =
-      client_.Delete(kubernetes::kPods,
-                     call.space,
-                     call.name,
-                     {.preconditions = {call.uid, {}}, .grace_period_s = {}, .propagation = {}});
+  const absl::Status status = client_.Delete(
+      kubernetes::kPods,
+      call.space,
+      call.name,
+      {.preconditions = {call.uid, {}}, .grace_period_s = call.grace_s, .propagation = {}});
   return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
 }
 

@@ -1,5 +1,6 @@
 #include "services/binder/domain/bind_planner.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -385,6 +386,27 @@ TEST_F(BindPlannerTest, AControlledJobIsStoppedByDeletingItsBoundPods) {
   h_.Restart();
   h_.Settle();
   EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+}
+
+TEST_F(BindPlannerTest, WhatIsStoppedForAnotherJobIsGivenTimeForACheckpoint) {
+  for (const int64_t grace_ms : {0, 1500}) {
+    SCOPED_TRACE(grace_ms);
+    h_.Restart();
+    Workload(1).set_controlled(true);
+    const uint32_t attempt = grace_ms == 0 ? 1 : 2;
+    h_.cluster.AddPod("a", fmt::format("a-{}", grace_ms));
+    Allocate(1, attempt);
+    h_.Settle();
+    events::v1::JobFact fact = Fact(JOB_STATE_STOPPING, 1, attempt);
+    fact.set_grace_ms(grace_ms);
+    h_.log.push_back(fact);
+    const std::vector<Call> calls = h_.Batch();
+    ASSERT_THAT(Describe(calls), ElementsAre(fmt::format("delete a-{} n0", grace_ms)));
+    EXPECT_EQ(calls[0].grace_s, grace_ms == 0 ? std::nullopt : std::optional<int64_t>(2));
+    h_.Execute(calls);
+    h_.cluster.Remove(fmt::format("a-{}", grace_ms));
+    h_.Settle();
+  }
 }
 
 TEST_F(BindPlannerTest, AFenceThatComesTooLateLeadsToADeletion) {

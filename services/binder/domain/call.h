@@ -20,7 +20,7 @@ struct Call {
     kRelease,    // pinned pod: node affinity to `node` and the gate's removal, in one patch
     kResume,     // Job: suspend: false
     kSuspend,    // Job: suspend: true, with our annotation
-    kDelete,     // pod, with its own grace
+    kDelete,     // pod, with its own grace, or `grace_s`
     kFence,      // pod: annotation, so that Bindings planned earlier fail
     kReadPod,    // is it there?
     kCheckNode,  // is `node` lost?
@@ -39,6 +39,8 @@ struct Call {
   uint64_t resource_version = 0;  // 0: no precondition
   std::string node;
   std::vector<uint32_t> devices = {};  // of the node's GPUs; see kDevicesAnnotation
+  // kDelete: so long it may write a checkpoint. Unset: its own terminationGracePeriodSeconds.
+  std::optional<int64_t> grace_s = {};
   // kResume: only if the Job carries our own suspend.
   bool only_ours = false;
 };

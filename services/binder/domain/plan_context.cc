@@ -26,6 +26,9 @@ uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::
   call.uid = of.pod_uid;
   call.node = of.node;
   call.devices = of.devices;
+  if (kind == Call::Kind::kDelete && job.fact->grace_ms() > 0) {
+    call.grace_s = (job.fact->grace_ms() + 999) / 1000;
+  }
   const bool starts = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
   if (const PodFacts* pod = context.pods.Find(of.pod_uid); starts && pod != nullptr) {
     call.resource_version = pod->resource_version;

@@ -5,6 +5,11 @@
 //   slot is taken and that is not bound is fenced first: its resourceVersion rises, so that a
 //   Binding planned before fails, whoever sends it; pods without a slot need nothing.
 //
+// What the queue stops for another job (preemption) it may give longer: JobFact.grace_ms is the
+// grace of the pods that are deleted here. The pods of a suspended Job are its controller's to
+// delete, with their own terminationGracePeriodSeconds: a deletion of ours before would count as a
+// failure of the Job, and one after it cannot make the time longer.
+//
 // A pod has stopped when it has ended or gone, when it is fenced, or when it was told to go and its
 // node is lost. JobStopped is said once all have.
 #pragma once

@@ -1,0 +1,80 @@
+// Who may be stopped so that a job that waits can start: preemption, by priority and of borrowed
+// share. Says only who may be and in which order; the matcher finds the few whose room is of use.
+//
+// by_priority   jobs of a lower priority that would also stand behind it in line: of its queue, or
+//               below a branch of the tree of queues with a lower priority than its own branch. In
+//               a queue of order fair-share only jobs of its own user, as among users it is not
+//               priority that decides.
+// reclaim       jobs below a sibling branch (of no higher priority) that has more of something than
+//               its guarantee, while the job's branch, with the job and all that is tried before
+//               it, has no more than its own. Branches meet where the ways up of the two queues do.
+//               Nothing on the victim's side falls below its guarantee, with all victims named
+//               before taken together. cpu, memory and gpus count, as in shares.
+//
+// Both ask that the victim be behind the job once it waits again: else it would take its room back,
+// and be stopped again, for ever. (fair_share.h has the order: priority of the branch, then who is
+// below the guarantee.) So a rank raised by aging protects, too.
+//
+// Never: jobs that no controller makes again. What is being stopped already comes free without a
+// loss, so it is named first, whoever it belongs to: nobody is stopped while waiting is enough.
+//
+// Least work lost first: (now − start) × dominant share; then the latest start, then the id. Pure.
+// O(jobs · log jobs · depth).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "libs/scheduling/queue_tree.h"
+#include "libs/scheduling/resources.h"
+
+namespace fluxqueue::scheduling {
+
+inline constexpr size_t kMostVictims = 64;
+
+// What is to start before the job, by queue and with all that is below it.
+using Ahead = std::unordered_map<const QueueNode*, Resources>;
+// Counts the job in all queues on its way up.
+void AddAhead(const Owner& owner, const Resources& amounts, Ahead* ahead);
+
+struct Preemptor {
+  const Owner* owner = nullptr;
+  int32_t priority = 0;
+  int64_t rank = 0;  // aging.h
+  const Resources* amounts = nullptr;
+  bool by_priority = false;
+  bool reclaim = false;
+};
+
+// A job that holds something.
+struct HoldingJob {
+  std::string_view id;
+  const Owner* owner = nullptr;
+  int32_t priority = 0;
+  int64_t rank = 0;  // were it in line
+  const Resources* amounts = nullptr;
+  int64_t start_ms = 0;  // 0: has not started, and loses nothing
+  bool recreatable = false;
+  bool stopping = false;
+};
+
+struct Victim {
+  enum class Why { kStopping, kPriority, kReclaim };
+  size_t job = 0;  // its place among those that hold something
+  Why why = Why::kStopping;
+
+  friend bool operator==(const Victim&, const Victim&) = default;
+};
+
+// At most `most`. Empty capacity: not known.
+std::vector<Victim> ChooseVictims(const Preemptor& preemptor,
+                                  const std::vector<HoldingJob>& holding,
+                                  const Ahead& ahead,
+                                  const Resources& capacity,
+                                  int64_t now_ms,
+                                  size_t most = kMostVictims);
+
+}  // namespace fluxqueue::scheduling

@@ -1,0 +1,90 @@
+// Preemption on a whole system: off unless a queue says so; by priority; of borrowed share.
+#include <chrono>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/e2e/system_test_base.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+class PreemptionTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() { StartSystem({.nodes = 1}); }
+
+  void MakeQueue(const std::string& name, const std::string& spec) {
+    Apply(
+        fmt::format("apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\nmetadata: {{name: {}}}\n"
+                    "spec: {}\n---\n",
+                    name,
+                    spec));
+    const absl::Status known = system_->WaitFor(
+        [&] { return Count(fmt::format("queue.queues WHERE queue = '{}'", name)) == 1; },
+        std::chrono::seconds(30),
+        [&] { return fmt::format("queue {} to be known", name); });
+    ASSERT_TRUE(known.ok()) << Message(known);
+  }
+
+  static std::string In(const std::string& queue, int priority = 0) {
+    return fmt::format(
+        "{{fluxqueue.io/queue: {}, fluxqueue.io/priority: \"{}\"}}", queue, priority);
+  }
+
+  int StopsOf(const std::string& name) {
+    return Count(fmt::format(
+        "queue.job_events e JOIN queue.jobs j ON j.job_id = e.job_id WHERE j.name = '{}' AND "
+        "e.state = 'Stopping' AND e.reason = 'Preempted'",
+        name));
+  }
+
+  void Cancel(const std::string& name) {
+    const auto done = system_->Fluxqueue({"cancel", "e2e/" + name});
+    ASSERT_TRUE(done.ok()) << Message(done.status());
+    EXPECT_EQ(done->exit_code, 0) << done->output;
+    ExpectState(name, "Cancelled");
+  }
+};
+
+// More than half of a node, which has 8: two of them do not fit.
+constexpr char kMost[] = "5";
+
+TEST_F(PreemptionTest, OffUnlessTheQueueSaysSo) {
+  MakeQueue("calm", "{}");
+  Apply(JobYaml("calm-low", {.cpu = kMost, .run_seconds = "60", .annotations = In("calm")}));
+  ExpectState("calm-low", "Running");
+  Apply(JobYaml("calm-high", {.cpu = kMost, .annotations = In("calm", 9)}));
+  std::this_thread::sleep_for(std::chrono::seconds(3));
+  EXPECT_EQ(StateOf("calm-low"), "Running");
+  EXPECT_EQ(StateOf("calm-high"), "Pending");
+  Cancel("calm-low");
+  ExpectState("calm-high", "Succeeded");
+}
+
+TEST_F(PreemptionTest, ByPriorityTheVictimRunsAgainAfterwards) {
+  MakeQueue("urgent", "{preemption: {byPriority: true, grace: 5s}}");
+  Apply(JobYaml("low", {.cpu = kMost, .run_seconds = "8", .annotations = In("urgent")}));
+  ExpectState("low", "Running");
+  Apply(JobYaml("high", {.cpu = kMost, .run_seconds = "1", .annotations = In("urgent", 9)}));
+  ExpectState("high", "Succeeded");
+  EXPECT_EQ(StopsOf("low"), 1);
+  ExpectState("low", "Succeeded");
+  // Not for a failure, and only once.
+  EXPECT_EQ(StopsOf("low"), 1);
+  EXPECT_EQ(StopsOf("high"), 0);
+}
+
+TEST_F(PreemptionTest, AGuaranteeIsReclaimed) {
+  MakeQueue("lender",
+            fmt::format("{{guarantee: {{cpu: \"{}\"}}, preemption: {{reclaim: true}}}}", kMost));
+  MakeQueue("borrower", "{}");
+  Apply(JobYaml("lent", {.cpu = kMost, .run_seconds = "8", .annotations = In("borrower", 9)}));
+  ExpectState("lent", "Running");
+  Apply(JobYaml("mine", {.cpu = kMost, .run_seconds = "1", .annotations = In("lender")}));
+  ExpectState("mine", "Succeeded");
+  EXPECT_EQ(StopsOf("lent"), 1);
+  ExpectState("lent", "Succeeded");
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e
