@@ -21,14 +21,12 @@ std::string_view Name(Estimates estimates) {
 }
 
 absl::StatusOr<Estimates> ParseEstimates(std::string_view name) {
-  for (const Estimates known : {Estimates::kExact,
-                                Estimates::kRequested,
-                                Estimates::kDouble,
-                                Estimates::kPredicted}) {
+  for (const Estimates known :
+       {Estimates::kExact, Estimates::kRequested, Estimates::kDouble, Estimates::kPredicted}) {
     if (name == Name(known)) return known;
   }
-  return InvalidArgument(
-      "estimates \"{}\" do not exist; allowed: exact, requested, x2, predicted", name);
+  return InvalidArgument("estimates \"{}\" do not exist; allowed: exact, requested, x2, predicted",
+                         name);
 }
 
 std::string Setting::Name() const {

@@ -82,10 +82,8 @@ TEST(WorkloadTest, Estimates) {
 }
 
 TEST(SettingTest, NamesOfEstimates) {
-  for (const Estimates each : {Estimates::kExact,
-                               Estimates::kRequested,
-                               Estimates::kDouble,
-                               Estimates::kPredicted}) {
+  for (const Estimates each :
+       {Estimates::kExact, Estimates::kRequested, Estimates::kDouble, Estimates::kPredicted}) {
     EXPECT_EQ(*ParseEstimates(Name(each)), each);
   }
   EXPECT_THAT(Message(ParseEstimates("guess").status()),
