@@ -20,6 +20,17 @@ std::string Lasting(int64_t ms) {
                                 : fmt::format("{} s", ms / 1000);
 }
 
+// Of those ahead of it in line, who is promised the earliest start; null: nobody is.
+const Job* FirstPromised(const Entry& entry, int64_t now_ms) {
+  const Job* first = nullptr;
+  for (const auto& [key, other] : entry.in_line_of->line) {
+    if (other == &entry) break;
+    if (other->job.reason != reason::kReserved || other->job.start_ms <= now_ms) continue;
+    if (first == nullptr || other->job.start_ms < first->start_ms) first = &other->job;
+  }
+  return first;
+}
+
 std::string Slots(uint32_t slots) {
   return fmt::format("{} {}", slots, slots == 1 ? "pod" : "pods");
 }
@@ -81,13 +92,7 @@ void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation
   }
   if (job.slots_now >= job.slots && !stops) {
     // It has room, but for somebody's reservation.
-    const Job* first = nullptr;
-    for (const auto& [key, other] : queue.line) {
-      if (other == &entry) break;
-      if (other->job.reason != reason::kReserved || other->job.start_ms <= state_.now_ms) continue;
-      if (first == nullptr || other->job.start_ms < first->start_ms) first = &other->job;
-    }
-    if (first != nullptr) {
+    if (const Job* first = FirstPromised(entry, state_.now_ms); first != nullptr) {
       sooner.push_back(
           fmt::format("if it took at most {}, it could start now and be through before "
                       "job {} starts",

@@ -107,7 +107,8 @@ class QueueCore {
   // that namespace in it; 0 when the job is not known or not in line (held, waiting for a
   // retry, started). O(log n).
   size_t Position(std::string_view job_id) const;
-  // Why the job waits, and what would let it start sooner. Nothing: it is not known. O(log n).
+  // Why the job waits, and what would let it start sooner. Nothing: it is not known. O(log n), and
+  // a look at all that stand ahead of one that only a promise holds back.
   std::optional<Explanation> Explain(std::string_view job_id) const;
   // Jobs that have not ended, by queue and state.
   std::map<std::pair<std::string, model::JobState>, size_t> Counts() const;
