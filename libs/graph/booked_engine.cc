@@ -207,10 +207,14 @@ void BookedEngine::DropReservations() {
   reservations_.clear();
 }
 
-void BookedEngine::Plan(const AllocationKey& key, Allocation* allocation, int64_t end_s) {
-  if (allocation->end_s != 0) ends_.erase({allocation->end_s, allocation->number});
+void BookedEngine::Plan(const AllocationKey& key, const Allocation& allocation) {
+  if (allocation.end_s != 0) ends_.emplace(std::pair(allocation.end_s, allocation.number), key);
+}
+
+void BookedEngine::Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s) {
+  Unplan(*allocation);
   allocation->end_s = end_s;
-  if (end_s != 0) ends_.emplace(std::pair(end_s, allocation->number), key);
+  Plan(key, *allocation);
 }
 
 void BookedEngine::AdvanceTo(int64_t now_s) {
@@ -218,7 +222,7 @@ void BookedEngine::AdvanceTo(int64_t now_s) {
     const AllocationKey key = ends_.begin()->second;
     Allocation& allocation = allocations_.at(key);
     Record(UndoExtend{key, allocation.end_s});
-    Plan(key, &allocation, now_s + 1);
+    Replan(key, &allocation, now_s + 1);
     HoldInPlacer(allocation);
   }
 }
@@ -243,7 +247,8 @@ const Placement& BookedEngine::Allocate(const MatchRequest& request,
   allocation.placement.groups = request.jobspec.groups;
   allocation.placement.start_s = request.now_s;
   allocation.placement.duration_s = request.duration_s;
-  Plan(request.key, &allocation, EndOf(allocation.placement));
+  allocation.end_s = EndOf(allocation.placement);
+  Plan(request.key, allocation);
   allocation.placement.slots.reserve(request.jobspec.slots);
   allocation.nodes.reserve(request.jobspec.slots);
   for (const Placer::Share& share : shares) {
@@ -365,9 +370,7 @@ bool BookedEngine::Release(const AllocationKey& key) {
   const auto found = allocations_.find(key);
   if (found == allocations_.end()) return false;
   HoldLive(found->second, -1);
-  const int64_t end_s = found->second.end_s;
-  Unplan(&found->second);
-  found->second.end_s = end_s;
+  Unplan(found->second);
   Record(UndoRelease{key, std::move(found->second)});
   allocations_.erase(found);
   return true;
@@ -441,7 +444,8 @@ absl::Status BookedEngine::Restore(const AllocationKey& key, const Placement& pl
   }
   next_number_ += placement.groups.size();
   Allocation& held = allocations_.emplace(key, std::move(allocation)).first->second;
-  Plan(key, &held, EndOf(placement));
+  held.end_s = EndOf(placement);
+  Plan(key, held);
   HoldLive(held, 1);
   Record(UndoAllocate{key});
   return absl::OkStatus();
@@ -465,101 +469,6 @@ std::vector<AllocationKey> BookedEngine::KeysOf(std::string_view job_id) const {
     keys.push_back(next->first);
   }
   return keys;
-}
-
-// -------------------------------------------------------------------------------------------- undo
-
-void BookedEngine::Record(Undo undo) {
-  if (recording_) journal_.push_back(std::move(undo));
-}
-
-void BookedEngine::Checkpoint() {
-  CHECK(!recording_, "Checkpoint within a checkpoint");
-  recording_ = true;
-}
-
-void BookedEngine::Commit() {
-  recording_ = false;
-  journal_.clear();
-}
-
-void BookedEngine::Rollback() {
-  recording_ = false;
-  while (!journal_.empty()) {
-    std::visit([this](auto& undo) { TakeBack(undo); }, journal_.back());
-    journal_.pop_back();
-  }
-}
-
-void BookedEngine::TakeBack(UndoPolicy& undo) {
-  CHECK(placer_->SetPolicy(undo.before).ok());
-}
-
-void BookedEngine::TakeBack(UndoLevels& undo) {
-  table_.SetLevels(std::move(undo.before));
-  placer_->LevelsChanged();
-}
-
-void BookedEngine::TakeBack(UndoExpect& undo) {
-  expected_.Add(undo.jobspec, -undo.jobs);
-}
-
-void BookedEngine::TakeBack(UndoAdd& undo) {
-  const std::unique_ptr<Node> node = table_.Take(table_.Find(undo.name));
-  placer_->Remove(node.get());
-}
-
-void BookedEngine::TakeBack(UndoUpdate& undo) {
-  Node* node = table_.Find(undo.before.name);
-  NodeSpec replaced = node->spec;
-  table_.Replace(node, std::move(undo.before));
-  UpdateInPlacer(node, replaced);
-}
-
-void BookedEngine::TakeBack(UndoRemove& undo) {
-  Node* node = undo.node.get();
-  table_.PutBack(std::move(undo.node));
-  placer_->Add(node);
-  std::set<AllocationKey> keys;
-  for (const auto& [key, slot] : undo.slots) {
-    Allocation& allocation = allocations_.at(key);
-    allocation.nodes[slot] = node;
-    allocation.placement.slots[slot].released = false;
-    HoldSlot(allocation, slot, node, 1);
-    keys.insert(key);
-  }
-  for (const AllocationKey& key : keys) HoldInPlacer(allocations_.at(key));
-  placer_->Reorder(node);
-}
-
-void BookedEngine::TakeBack(UndoAllocate& undo) {
-  const auto found = allocations_.find(undo.key);
-  HoldLive(found->second, -1);
-  Unplan(&found->second);
-  allocations_.erase(found);
-}
-
-void BookedEngine::TakeBack(UndoRelease& undo) {
-  Allocation& held = allocations_.emplace(undo.key, std::move(undo.allocation)).first->second;
-  Plan(undo.key, &held, std::exchange(held.end_s, 0));
-  HoldLive(held, 1);
-}
-
-void BookedEngine::TakeBack(UndoExtend& undo) {
-  Allocation& held = allocations_.at(undo.key);
-  Plan(undo.key, &held, undo.before);
-  HoldInPlacer(held);
-}
-
-void BookedEngine::TakeBack(UndoReleaseSlots& undo) {
-  Allocation& allocation = allocations_.at(undo.key);
-  for (const auto& [slot, node] : undo.slots) {
-    allocation.nodes[slot] = node;
-    allocation.placement.slots[slot].released = false;
-    HoldSlot(allocation, slot, node, 1);
-    placer_->Reorder(node);
-  }
-  HoldInPlacer(allocation);
 }
 
 }  // namespace fluxqueue::graph

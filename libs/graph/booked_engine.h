@@ -130,8 +130,12 @@ class BookedEngine final : public Engine {
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
   // Whoever should have given back what it holds by now is planned to do so in a second.
   void AdvanceTo(int64_t now_s);
-  void Plan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
-  void Unplan(Allocation* allocation) { Plan({}, allocation, 0); }
+  // Its planned end, if it has one, is known among the others', or no more, or is another.
+  void Plan(const AllocationKey& key, const Allocation& allocation);
+  void Unplan(const Allocation& allocation) {
+    ends_.erase({allocation.end_s, allocation.number});
+  }
+  void Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
                             const Placer::Shares& shares);
