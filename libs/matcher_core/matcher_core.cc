@@ -5,20 +5,17 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
-#include "libs/graph/fnv.h"
-#include "libs/graph/holding.h"
 #include "libs/graph/levels.h"
+#include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
 
-using events::v1::Candidate;
 using events::v1::CycleAnswered;
 using events::v1::CycleRequested;
 using events::v1::Envelope;
 using events::v1::InventoryChanged;
-using events::v1::Outcome;
 using events::v1::PartSpec;
 using events::v1::PoolConfigured;
 using events::v1::Released;
@@ -27,14 +24,14 @@ using events::v1::ReleaseRequested;
 constexpr std::string_view kDefaultPolicy = "first";
 // The version of these rules. A log that asks for others must be read by a build that has them.
 constexpr uint32_t kRules = 1;
-// Of the shapes that one cycle refuses.
-constexpr size_t kMostExplained = 16;
 
-std::string_view PolicyOf(const PoolConfigured& config) {
+}  // namespace
+
+std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
   return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
 }
 
-graph::EngineKind KindOf(const PoolConfigured& config) {
+graph::EngineKind KindOf(const events::v1::PoolConfigured& config) {
   graph::EngineKind kind;
   if (!config.engine().empty()) kind.name = config.engine();
   if (!config.shadow_of().empty()) kind.shadow = config.shadow_of();
@@ -42,27 +39,6 @@ graph::EngineKind KindOf(const PoolConfigured& config) {
   if (config.memory_granule_bytes() > 0) kind.bytes_granule = config.memory_granule_bytes();
   return kind;
 }
-
-template <typename... Args>
-absl::Status DataLoss(fmt::format_string<Args...> format, Args&&... args) {
-  return MakeStatus(absl::StatusCode::kDataLoss, format, std::forward<Args>(args)...);
-}
-
-}  // namespace
-
-// What was there before (for Rollback), and what changed (for TakeChanges).
-struct MatcherCore::Batch {
-  // Null: it is the same.
-  std::unique_ptr<graph::Engine> engine_before;
-  matcher::v1::PoolState state_before;
-  std::string last_answer_before;
-  std::map<SpecKey, std::optional<Spec>> specs_before;
-  std::map<std::string, std::optional<KnownNode>> nodes_before;
-
-  std::map<AllocationKey, AllocationRow> allocations;
-  std::set<AllocationKey> released;
-  std::map<uint64_t, std::string> answers;
-};
 
 MatcherCore::MatcherCore(std::string pool, graph::MakeEngine make_engine)
     : pool_(std::move(pool)),
@@ -291,158 +267,7 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
   PutNode(name, std::move(node));
 }
 
-// ---- cycle
-
-absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
-                                                                      Millis now) {
-  if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
-  if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
-  CycleAnswered answer;
-  if (request.cycle_id() == state_.last_cycle_id()) {
-    CHECK(answer.ParseFromString(last_answer_), "the answer to cycle {}", request.cycle_id());
-    return answer;
-  }
-  answer.set_cycle_id(request.cycle_id());
-  Cycle cycle{.request = request,
-              .refusals = {},
-              .reserved = {},
-              .first_reserved = "",
-              .explained = 0,
-              .stops = false};
-  cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
-  for (const Candidate& candidate : request.candidates()) {
-    Outcome* outcome = answer.add_outcomes();
-    Try(candidate, &cycle, outcome);
-    if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
-  }
-  ReleaseKept(&cycle);
-  engine_->DropReservations();
-  const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
-  answer.set_overran(static_cast<uint32_t>(overran.size()));
-  if (!overran.empty()) answer.set_overran_job(overran.front().job_id);
-  state_.set_last_cycle_id(request.cycle_id());
-  if (state_.beginning_ms() == 0) {
-    state_.set_beginning_ms((now - std::chrono::seconds(request.now_s())).count());
-  }
-  last_answer_ = answer.SerializeAsString();
-  batch_->answers[request.cycle_id()] = last_answer_;
-  return answer;
-}
-
-bool MatcherCore::Stops(const Cycle& cycle,
-                        const Candidate& candidate,
-                        const Outcome& outcome) const {
-  if (outcome.kind() != Outcome::KIND_BUSY) return false;
-  if (MayReserve(cycle, candidate) && !engine_->can_reserve()) return true;
-  return candidate.rule() < static_cast<uint32_t>(cycle.request.rules_size()) &&
-         cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
-}
-
-bool MatcherCore::MayReserve(const Cycle& cycle, const Candidate& candidate) const {
-  if (!candidate.may_reserve() || candidate.rule() >= cycle.reserved.size()) return false;
-  return cycle.reserved[candidate.rule()] <
-         cycle.request.rules(static_cast<int>(candidate.rule())).most_reservations();
-}
-
-void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome) {
-  outcome->set_job_id(candidate.job_id());
-  outcome->set_attempt(candidate.attempt());
-  outcome->set_part(candidate.part());
-  const auto spec = specs_.find(SpecKey(candidate.job_id(), candidate.part()));
-  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
-  if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
-    outcome->set_kind(Outcome::KIND_ALLOCATED);
-    outcome->set_at_s(held->start_s);
-    outcome->set_placement_hash(PlacementHash(ToProto(*held)));
-  } else if (spec == specs_.end()) {
-    outcome->set_kind(Outcome::KIND_INVALID);
-    outcome->set_reason(fmt::format("the matcher has no jobspec of part {}", candidate.part()));
-  } else if (spec->second.jobspec == nullptr) {
-    outcome->set_kind(Outcome::KIND_INVALID);
-    outcome->set_reason(spec->second.error);
-  } else if (engine_->nodes() == 0) {
-    outcome->set_kind(Outcome::KIND_BUSY);
-    outcome->set_reason(
-        fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
-  } else {
-    Match(candidate, *spec->second.jobspec, cycle, outcome);
-  }
-}
-
-void MatcherCore::Match(const Candidate& candidate,
-                        const graph::Jobspec& jobspec,
-                        Cycle* cycle,
-                        Outcome* outcome) {
-  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
-  const int64_t duration = candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
-  const bool may_reserve = MayReserve(*cycle, candidate);
-  const auto refused = cycle->refusals.find(jobspec.shape);
-  if (refused != cycle->refusals.end() && duration >= refused->second.shortest_s &&
-      (!may_reserve || refused->second.kind == Outcome::KIND_UNSATISFIABLE)) {
-    outcome->set_kind(refused->second.kind);
-    outcome->set_reason(refused->second.reason);
-    outcome->set_slots_now(refused->second.slots_now);
-    return;
-  }
-  const graph::MatchRequest request{
-      .operation = may_reserve ? graph::Operation::kAllocateOrReserve
-                               : graph::Operation::kAllocateWithSatisfiability,
-      .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
-      .jobspec = jobspec,
-      .now_s = cycle->request.now_s(),
-      .duration_s = candidate.duration_s()};
-  const graph::Outcome matched = engine_->Match(request);
-  if (matched.kind == graph::OutcomeKind::kAllocated) {
-    outcome->set_kind(Outcome::KIND_ALLOCATED);
-    outcome->set_at_s(cycle->request.now_s());
-    outcome->set_placement_hash(WriteAllocation(request.key));
-    return;
-  }
-  // Who can be promised nothing is protected by letting nobody pass.
-  cycle->stops = matched.waits_for_unending;
-  const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
-  if (refused != cycle->refusals.end()) {
-    outcome->set_reason(refused->second.reason);
-    outcome->set_slots_now(refused->second.slots_now);
-  } else {
-    Explain(jobspec, never, cycle, outcome);
-  }
-  if (matched.kind == graph::OutcomeKind::kReserved) {
-    outcome->set_kind(Outcome::KIND_RESERVED);
-    outcome->set_at_s(matched.at_s);
-    ++cycle->reserved[candidate.rule()];
-    if (cycle->first_reserved.empty()) cycle->first_reserved = candidate.job_id();
-  } else {
-    outcome->set_kind(never && state_.synced() ? Outcome::KIND_UNSATISFIABLE : Outcome::KIND_BUSY);
-  }
-  const Outcome::Kind kind =
-      outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[jobspec.shape] = {kind, outcome->reason(), outcome->slots_now(), duration};
-}
-
-void MatcherCore::Explain(const graph::Jobspec& jobspec,
-                          bool never,
-                          Cycle* cycle,
-                          Outcome* outcome) const {
-  // To explain is to look at all nodes, which is for those that are next.
-  if (!never && cycle->explained++ >= kMostExplained) {
-    outcome->set_reason("what it asks for is in use");
-    return;
-  }
-  const graph::Explanation why = engine_->Explain(jobspec);
-  outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
-  if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
-    outcome->set_reason(
-        fmt::format("there is room, but it would delay job {}, which has a "
-                    "reservation",
-                    cycle->first_reserved));
-    return;
-  }
-  const bool unknown = never && !state_.synced();
-  outcome->set_reason(unknown ? why.sentence +
-                                    fmt::format(" (not all nodes of pool {} are known yet)", pool_)
-                              : why.sentence);
-}
+// ---- release
 
 absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& request) {
   const AllocationKey key = FromProto(request.key());
@@ -570,155 +395,6 @@ void MatcherCore::Rollback() {
   }
   for (auto& [name, before] : batch_->nodes_before) SetNode(name, std::move(before));
   batch_.reset();
-}
-
-// ---- rows
-
-Changes MatcherCore::TakeChanges() const {
-  Changes changes;
-  if (batch_ == nullptr) return changes;
-  changes.released.assign(batch_->released.begin(), batch_->released.end());
-  for (const auto& [key, row] : batch_->allocations) changes.allocations.push_back(row);
-  for (const auto& [name, before] : batch_->nodes_before) {
-    const auto node = nodes_.find(name);
-    if (node != nodes_.end()) {
-      changes.nodes.push_back(
-          {name, node->second.uid, node->second.ordinal, node->second.bytes, node->second.present});
-    } else if (before) {
-      changes.nodes_dropped.push_back(name);
-    }
-  }
-  for (const auto& [key, before] : batch_->specs_before) {
-    const auto spec = specs_.find(key);
-    if (spec != specs_.end()) {
-      changes.specs.push_back(
-          {key.first, key.second, spec->second.revision, spec->second.slots, spec->second.text});
-    } else if (before) {
-      changes.specs_dropped.push_back(key);
-    }
-  }
-  for (const auto& [id, answer] : batch_->answers) {
-    changes.answers.push_back({id, answer});
-    changes.answers_dropped_through = id > kAnswersKept ? id - kAnswersKept : 0;
-  }
-  std::string state = state_.SerializeAsString();
-  if (state != batch_->state_before.SerializeAsString()) changes.pool = std::move(state);
-  return changes;
-}
-
-absl::Status MatcherCore::Restore(const Rows& rows) {
-  batch_.reset();
-  specs_.clear();
-  nodes_.clear();
-  gone_.clear();
-  capacity_.clear();
-  RETURN_IF_ERROR(RestorePool(rows));
-  RETURN_IF_ERROR(RestoreNodes(rows));
-  RETURN_IF_ERROR(RestoreAllocations(rows));
-  for (const SpecRow& row : rows.specs) {
-    Spec& spec = specs_[SpecKey(row.job_id, row.part)];
-    spec = MakeSpec(row.revision, row.slots, row.jobspec);
-    Expect(spec, 1);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MatcherCore::RestorePool(const Rows& rows) {
-  state_.Clear();
-  last_answer_.clear();
-  if (rows.pool && !state_.ParseFromString(*rows.pool)) {
-    return DataLoss("pool {}: the row does not decode", pool_);
-  }
-  ASSIGN_OR_RETURN(engine_, make_engine_(KindOf(state_.config())));
-  const absl::Status policy = engine_->SetPolicy(PolicyOf(state_.config()));
-  if (!policy.ok()) return DataLoss("pool {}: {}", pool_, Message(policy));
-  const auto& levels = state_.config().levels();
-  const absl::Status set = engine_->SetLevels({levels.begin(), levels.end()});
-  if (!set.ok()) return DataLoss("pool {}: {}", pool_, Message(set));
-  if (state_.last_cycle_id() == 0) return absl::OkStatus();
-  const auto answer =
-      std::find_if(rows.answers.begin(), rows.answers.end(), [this](const AnswerRow& row) {
-        return row.cycle_id == state_.last_cycle_id();
-      });
-  if (answer == rows.answers.end() || !CycleAnswered().ParseFromString(answer->answer)) {
-    return DataLoss("pool {}: the answer to cycle {} is missing or does not decode",
-                    pool_,
-                    state_.last_cycle_id());
-  }
-  last_answer_ = answer->answer;
-  return absl::OkStatus();
-}
-
-absl::Status MatcherCore::RestoreNodes(const Rows& rows) {
-  // In the order in which the engine can append them.
-  std::vector<const NodeRow*> by_ordinal;
-  for (const NodeRow& row : rows.nodes) by_ordinal.push_back(&row);
-  std::sort(by_ordinal.begin(), by_ordinal.end(), [](const NodeRow* a, const NodeRow* b) {
-    return a->ordinal < b->ordinal;
-  });
-  for (const NodeRow* each : by_ordinal) {
-    const NodeRow& row = *each;
-    events::v1::Node node;
-    if (!node.ParseFromString(row.node)) {
-      return DataLoss("pool {}: the row of node {} does not decode", pool_, row.name);
-    }
-    if (row.ordinal >= state_.next_ordinal()) {
-      return DataLoss("pool {}: node {} has the ordinal {}, and the next one to be given is {}",
-                      pool_,
-                      row.name,
-                      row.ordinal,
-                      state_.next_ordinal());
-    }
-    if (row.present) {
-      const absl::Status added = engine_->AddNode(ToNodeSpec(node, row.ordinal));
-      if (!added.ok()) return DataLoss("pool {}: {}", pool_, Message(added));
-    }
-    SetNode(row.name,
-            KnownNode{row.uid, row.ordinal, row.node, node.resource_version(), row.present});
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MatcherCore::RestoreAllocations(const Rows& rows) {
-  for (const AllocationRow& row : rows.allocations) {
-    if (row.released) continue;
-    events::v1::Placement placement;
-    if (!placement.ParseFromString(row.placement) ||
-        PlacementHash(placement) != row.placement_hash) {
-      return DataLoss(
-          "pool {}: the placement of job {} attempt {} part {} does not decode or is "
-          "not what its hash says",
-          pool_,
-          row.key.job_id,
-          row.key.attempt,
-          row.key.part);
-    }
-    const absl::Status restored = engine_->Restore(row.key, FromProto(placement));
-    if (!restored.ok()) return DataLoss("pool {}: {}", pool_, Message(restored));
-  }
-  return absl::OkStatus();
-}
-
-uint64_t MatcherCore::Fingerprint() const {
-  graph::Fnv hash;
-  hash.Add(engine_->Fingerprint());
-  hash.Add(state_.SerializeAsString());
-  hash.Add(last_answer_);
-  for (const auto& [key, spec] : specs_) {
-    hash.Add(key.first);
-    hash.Add(key.second);
-    hash.Add(spec.revision);
-    hash.Add(spec.slots);
-    hash.Add(spec.text);
-  }
-  for (const auto& [name, node] : nodes_) {
-    hash.Add(name);
-    hash.Add(node.uid);
-    hash.Add(node.ordinal);
-    hash.Add(node.bytes);
-    hash.Add(uint64_t{node.present});
-  }
-  return hash.value();
 }
 
 }  // namespace fluxqueue::matcher_core

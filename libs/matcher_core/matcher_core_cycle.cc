@@ -1,0 +1,177 @@
+// How the matcher's core answers a cycle.
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/graph/holding.h"
+#include "libs/matcher_core/batch.h"
+#include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/matcher_core.h"
+
+namespace fluxqueue::matcher_core {
+
+using events::v1::Candidate;
+using events::v1::CycleAnswered;
+using events::v1::CycleRequested;
+using events::v1::Outcome;
+
+namespace {
+
+// Of the shapes that one cycle refuses.
+constexpr size_t kMostExplained = 16;
+
+}  // namespace
+
+absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
+                                                                      Millis now) {
+  if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
+  if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
+  CycleAnswered answer;
+  if (request.cycle_id() == state_.last_cycle_id()) {
+    CHECK(answer.ParseFromString(last_answer_), "the answer to cycle {}", request.cycle_id());
+    return answer;
+  }
+  answer.set_cycle_id(request.cycle_id());
+  Cycle cycle{.request = request,
+              .refusals = {},
+              .reserved = {},
+              .first_reserved = "",
+              .explained = 0,
+              .stops = false};
+  cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
+  for (const Candidate& candidate : request.candidates()) {
+    Outcome* outcome = answer.add_outcomes();
+    Try(candidate, &cycle, outcome);
+    if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
+  }
+  ReleaseKept(&cycle);
+  engine_->DropReservations();
+  const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
+  answer.set_overran(static_cast<uint32_t>(overran.size()));
+  if (!overran.empty()) answer.set_overran_job(overran.front().job_id);
+  state_.set_last_cycle_id(request.cycle_id());
+  if (state_.beginning_ms() == 0) {
+    state_.set_beginning_ms((now - std::chrono::seconds(request.now_s())).count());
+  }
+  last_answer_ = answer.SerializeAsString();
+  batch_->answers[request.cycle_id()] = last_answer_;
+  return answer;
+}
+
+bool MatcherCore::Stops(const Cycle& cycle,
+                        const Candidate& candidate,
+                        const Outcome& outcome) const {
+  if (outcome.kind() != Outcome::KIND_BUSY) return false;
+  if (MayReserve(cycle, candidate) && !engine_->can_reserve()) return true;
+  return candidate.rule() < static_cast<uint32_t>(cycle.request.rules_size()) &&
+         cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
+}
+
+bool MatcherCore::MayReserve(const Cycle& cycle, const Candidate& candidate) const {
+  if (!candidate.may_reserve() || candidate.rule() >= cycle.reserved.size()) return false;
+  return cycle.reserved[candidate.rule()] <
+         cycle.request.rules(static_cast<int>(candidate.rule())).most_reservations();
+}
+
+void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome) {
+  outcome->set_job_id(candidate.job_id());
+  outcome->set_attempt(candidate.attempt());
+  outcome->set_part(candidate.part());
+  const auto spec = specs_.find(SpecKey(candidate.job_id(), candidate.part()));
+  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+  if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
+    outcome->set_kind(Outcome::KIND_ALLOCATED);
+    outcome->set_at_s(held->start_s);
+    outcome->set_placement_hash(PlacementHash(ToProto(*held)));
+  } else if (spec == specs_.end()) {
+    outcome->set_kind(Outcome::KIND_INVALID);
+    outcome->set_reason(fmt::format("the matcher has no jobspec of part {}", candidate.part()));
+  } else if (spec->second.jobspec == nullptr) {
+    outcome->set_kind(Outcome::KIND_INVALID);
+    outcome->set_reason(spec->second.error);
+  } else if (engine_->nodes() == 0) {
+    outcome->set_kind(Outcome::KIND_BUSY);
+    outcome->set_reason(
+        fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
+  } else {
+    Match(candidate, *spec->second.jobspec, cycle, outcome);
+  }
+}
+
+void MatcherCore::Match(const Candidate& candidate,
+                        const graph::Jobspec& jobspec,
+                        Cycle* cycle,
+                        Outcome* outcome) {
+  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
+  const int64_t duration = candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
+  const bool may_reserve = MayReserve(*cycle, candidate);
+  const auto refused = cycle->refusals.find(jobspec.shape);
+  if (refused != cycle->refusals.end() && duration >= refused->second.shortest_s &&
+      (!may_reserve || refused->second.kind == Outcome::KIND_UNSATISFIABLE)) {
+    outcome->set_kind(refused->second.kind);
+    outcome->set_reason(refused->second.reason);
+    outcome->set_slots_now(refused->second.slots_now);
+    return;
+  }
+  const graph::MatchRequest request{
+      .operation = may_reserve ? graph::Operation::kAllocateOrReserve
+                               : graph::Operation::kAllocateWithSatisfiability,
+      .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
+      .jobspec = jobspec,
+      .now_s = cycle->request.now_s(),
+      .duration_s = candidate.duration_s()};
+  const graph::Outcome matched = engine_->Match(request);
+  if (matched.kind == graph::OutcomeKind::kAllocated) {
+    outcome->set_kind(Outcome::KIND_ALLOCATED);
+    outcome->set_at_s(cycle->request.now_s());
+    outcome->set_placement_hash(WriteAllocation(request.key));
+    return;
+  }
+  // Who can be promised nothing is protected by letting nobody pass.
+  cycle->stops = matched.waits_for_unending;
+  const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
+  if (refused != cycle->refusals.end()) {
+    outcome->set_reason(refused->second.reason);
+    outcome->set_slots_now(refused->second.slots_now);
+  } else {
+    Explain(jobspec, never, cycle, outcome);
+  }
+  if (matched.kind == graph::OutcomeKind::kReserved) {
+    outcome->set_kind(Outcome::KIND_RESERVED);
+    outcome->set_at_s(matched.at_s);
+    ++cycle->reserved[candidate.rule()];
+    if (cycle->first_reserved.empty()) cycle->first_reserved = candidate.job_id();
+  } else {
+    outcome->set_kind(never && state_.synced() ? Outcome::KIND_UNSATISFIABLE : Outcome::KIND_BUSY);
+  }
+  const Outcome::Kind kind =
+      outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
+  cycle->refusals[jobspec.shape] = {kind, outcome->reason(), outcome->slots_now(), duration};
+}
+
+void MatcherCore::Explain(const graph::Jobspec& jobspec,
+                          bool never,
+                          Cycle* cycle,
+                          Outcome* outcome) const {
+  // To explain is to look at all nodes, which is for those that are next.
+  if (!never && cycle->explained++ >= kMostExplained) {
+    outcome->set_reason("what it asks for is in use");
+    return;
+  }
+  const graph::Explanation why = engine_->Explain(jobspec);
+  outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
+  if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
+    outcome->set_reason(
+        fmt::format("there is room, but it would delay job {}, which has a "
+                    "reservation",
+                    cycle->first_reserved));
+    return;
+  }
+  const bool unknown = never && !state_.synced();
+  outcome->set_reason(unknown ? why.sentence +
+                                    fmt::format(" (not all nodes of pool {} are known yet)", pool_)
+                              : why.sentence);
+}
+
+}  // namespace fluxqueue::matcher_core
