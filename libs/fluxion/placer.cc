@@ -241,7 +241,7 @@ std::vector<Piece> FluxionPlacer::ToKeep(const Node& node, const NodeState& stat
 void FluxionPlacer::Hold(JobNumber first,
                          const Shares& shares,
                          std::span<const std::vector<Need>> needs,
-                         int64_t /*end_s*/) {
+                         const Span& /*span*/) {
   Release(first, needs.size());
   for (uint32_t group = 0; group < needs.size(); ++group) {
     Know(needs[group]);

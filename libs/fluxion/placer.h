@@ -78,7 +78,7 @@ class FluxionPlacer final : public graph::Placer {
   void Hold(graph::JobNumber first,
             const Shares& shares,
             std::span<const std::vector<graph::Need>> needs,
-            int64_t end_s) override;
+            const Span& span) override;
   void Release(graph::JobNumber first, size_t groups) override;
 
  private:

@@ -137,7 +137,7 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   if (outcome.kind == OutcomeKind::kReserved) reserving_ = true;
   if (reserving_) {
     options_.compared(Comparison::kSkipped, 1);
-    if (outcome.placement == nullptr) return outcome;
+    if (outcome.kind != OutcomeKind::kAllocated) return outcome;
     Show({[this, key = request.key, placement = *outcome.placement]() {
       return shadow_->Restore(key, placement);
     }});
@@ -155,6 +155,16 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   if (outcome.placement != nullptr) asked.placement = *outcome.placement;
   Show({[this, asked = std::move(asked)]() { return Ask(asked); }, true});
   return outcome;
+}
+
+bool ShadowEngine::Reserve(const AllocationKey& key, const Placement& placement) {
+  const bool reserved = decides_->Reserve(key, placement);
+  if (reserved) reserving_ = true;
+  return reserved;
+}
+
+void ShadowEngine::DropReservation(const AllocationKey& key) {
+  decides_->DropReservation(key);
 }
 
 void ShadowEngine::DropReservations() {

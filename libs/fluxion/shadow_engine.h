@@ -66,6 +66,8 @@ class ShadowEngine final : public graph::Engine {
   // What is decided beside reservations is not asked of the shadow, which knows none: it is told.
   graph::Outcome Match(const graph::MatchRequest& request) override;
   bool can_reserve() const override { return decides_->can_reserve(); }
+  bool Reserve(const graph::AllocationKey& key, const graph::Placement& placement) override;
+  void DropReservation(const graph::AllocationKey& key) override;
   void DropReservations() override;
   std::vector<graph::AllocationKey> Overran(int64_t now_s) const override {
     return decides_->Overran(now_s);

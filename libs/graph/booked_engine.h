@@ -33,6 +33,8 @@ class BookedEngine final : public Engine {
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
   Outcome Match(const MatchRequest& request) override;
   bool can_reserve() const override { return placer_->can_reserve(); }
+  bool Reserve(const AllocationKey& key, const Placement& placement) override;
+  void DropReservation(const AllocationKey& key) override;
   void DropReservations() override;
   std::vector<AllocationKey> Overran(int64_t now_s) const override;
   Explanation Explain(const Jobspec& jobspec) const override;
@@ -63,6 +65,11 @@ class BookedEngine final : public Engine {
     std::vector<std::vector<Need>> needs;  // of a slot, by group
     JobNumber number = 0;                  // to the placer: of the first group's job
     int64_t end_s = 0;                     // planned; 0: none
+  };
+
+  struct Reservation {
+    JobNumber number = 0;  // as of an allocation
+    Placement placement;
   };
 
   // How to take back one change.
@@ -128,6 +135,7 @@ class BookedEngine final : public Engine {
   Placer& UpToDate();
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
+  std::vector<std::vector<Need>> NeedsOf(const Placement& placement);
   // Whoever should have given back what it holds by now is planned to do so in a second.
   void AdvanceTo(int64_t now_s);
   // Its planned end, if it has one, is known among the others', or no more, or is another.
@@ -139,6 +147,7 @@ class BookedEngine final : public Engine {
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
                             const Placer::Shares& shares);
+  const Placement& Reserve(const MatchRequest& request, const Placer::Place& place);
   // The books follow: `direction` 1: the slot holds what it asks for; −1: it gives it back.
   void HoldSlot(const Allocation& allocation, size_t slot, Node* node, int64_t direction);
   // The same of every live slot, in the graph too.
@@ -153,7 +162,7 @@ class BookedEngine final : public Engine {
   std::map<AllocationKey, Allocation> allocations_;
   // Planned ends, by time and number.
   std::map<std::pair<int64_t, JobNumber>, AllocationKey> ends_;
-  std::vector<std::pair<JobNumber, size_t>> reservations_;  // the first number, and how many
+  std::map<AllocationKey, Reservation> reservations_;
   bool recording_ = false;
   std::vector<Undo> journal_;
 };

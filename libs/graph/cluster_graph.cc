@@ -324,12 +324,14 @@ void ClusterGraph::Reorder(Node* node) {
 void ClusterGraph::Hold(JobNumber first,
                         const Shares& shares,
                         std::span<const std::vector<Need>> needs,
-                        int64_t end_s) {
+                        const Span& span) {
   if (stale_) return;
   Release(first, needs.size());
   for (uint32_t slots = 0; slots < needs.size(); ++slots) {
     Holding holding;
-    holding.duration_s = end_s == 0 ? kForever : end_s;
+    holding.at_s = span.reserved_s;
+    holding.duration_s = span.end_s == 0 ? kForever : span.end_s - span.reserved_s;
+    holding.reserved = span.reserved_s != 0;
     // Groups of the cluster's levels by depth, the deepest first.
     std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>> above;
     for (const Share& share : shares) {

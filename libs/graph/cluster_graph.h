@@ -59,7 +59,7 @@ class ClusterGraph final : public Placer {
   void Hold(JobNumber first,
             const Shares& shares,
             std::span<const std::vector<Need>> needs,
-            int64_t end_s) override;
+            const Span& span) override;
   void Release(JobNumber first, size_t groups) override;
 
   // The graph with all that is held, and its levels. REQUIRES: it is not stale.
@@ -122,7 +122,8 @@ class ClusterGraph final : public Placer {
   std::optional<int64_t> ReserveTogether(JobNumber first,
                                          const Jobspec& jobspec,
                                          const SlotRequests& way,
-                                         const GeneralEngine::When& after);
+                                         const GeneralEngine::When& after,
+                                         int64_t before_s);
   size_t DepthOf(const Level& level) const;
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;

@@ -330,21 +330,40 @@ class World {
     for (int i = 0; i < 3; ++i) kinds.push_back(RandomJobspec(random, kinds_.gpu_parts));
     for (int64_t i = Pick(random, 1, 8); i > 0; --i) {
       if (random() % 6 == 0) Release(random);
-      MatchOrReserve(kinds[random() % kinds.size()], AnyDuration(random));
+      if (random() % 4 == 0) DropReservation(random);
+      const int64_t before_s = random() % 4 == 0 ? model_.now_s + Pick(random, 1, 40) : 0;
+      MatchOrReserve(kinds[random() % kinds.size()], AnyDuration(random), before_s);
     }
     engine_.DropReservations();
     model_.reserved.clear();
+    reserved_.clear();
   }
 
-  void MatchOrReserve(const Jobspec& spec, int64_t duration_s) {
+  // And mostly it is made again.
+  void DropReservation(Random& random) {
+    if (reserved_.empty()) return;
+    const auto any = static_cast<ptrdiff_t>(random() % reserved_.size());
+    const auto [key, placement] = reserved_[static_cast<size_t>(any)];
+    engine_.DropReservation(key);
+    if (random() % 3 != 0) {
+      RC_ASSERT(engine_.Reserve(key, placement));
+    } else {
+      reserved_.erase(reserved_.begin() + any);
+      model_.reserved.erase(model_.reserved.begin() + any);
+    }
+  }
+
+  void MatchOrReserve(const Jobspec& spec, int64_t duration_s, int64_t before_s) {
     const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
     const uint64_t before = engine_.Fingerprint();
-    const auto expected = model_.MatchOrReserve(spec, duration_s);
+    auto expected = model_.MatchOrReserve(spec, duration_s);
+    if (expected && before_s != 0 && expected->at_s >= before_s) expected.reset();
     const Outcome outcome = engine_.Match({.operation = Operation::kAllocateOrReserve,
                                            .key = key,
                                            .jobspec = spec,
                                            .now_s = model_.now_s,
-                                           .duration_s = duration_s});
+                                           .duration_s = duration_s,
+                                           .before_s = before_s});
     if (expected && expected->at_s == model_.now_s) {
       RC_ASSERT(outcome.kind == OutcomeKind::kAllocated);
       std::vector<std::string> slots;
@@ -361,10 +380,11 @@ class World {
                                  Model::EndOf(expected->at_s, duration_s),
                                  spec.groups[0].request,
                                  expected->slots});
+      reserved_.emplace_back(key, *outcome.placement);
       return;
     }
     const bool waits = model_.FitsEmpty(spec);
-    RC_ASSERT(outcome.waits_for_unending == waits);
+    RC_ASSERT(outcome.waits_for_unending == (waits && before_s == 0));
     RC_ASSERT(outcome.kind == (waits || model_.CouldEverFit(spec) ? OutcomeKind::kBusy
                                                                   : OutcomeKind::kUnsatisfiable));
   }
@@ -483,6 +503,8 @@ class World {
   std::optional<Model> saved_;
   uint64_t saved_fingerprint_ = 0;
   uint64_t next_ordinal_ = 0;
+  // As in model_.reserved.
+  std::vector<std::pair<AllocationKey, Placement>> reserved_;
   int next_job_ = 0;
 };
 
