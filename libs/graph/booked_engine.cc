@@ -253,7 +253,6 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
 }
 
-
 void BookedEngine::Plan(const AllocationKey& key, const Allocation& allocation) {
   if (allocation.end_s != 0) ends_.emplace(std::pair(allocation.end_s, allocation.number), key);
 }

@@ -140,9 +140,7 @@ class BookedEngine final : public Engine {
   void AdvanceTo(int64_t now_s);
   // Its planned end, if it has one, is known among the others', or no more, or is another.
   void Plan(const AllocationKey& key, const Allocation& allocation);
-  void Unplan(const Allocation& allocation) {
-    ends_.erase({allocation.end_s, allocation.number});
-  }
+  void Unplan(const Allocation& allocation) { ends_.erase({allocation.end_s, allocation.number}); }
   void Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,

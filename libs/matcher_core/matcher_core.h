@@ -13,9 +13,10 @@
 //
 // A cycle: candidates are tried in order. One whose key is held already is answered with the first
 // answer. One that cannot start now may get a reservation, as long as the rule of its queue has
-// some left: the earliest time at which it can start beside all that runs, as planned, and all
-// reservations before it. Nobody behind it is given anything that would delay it. Reservations are
-// made anew in each cycle, and are void when it ends. By a rule that says stop_at_first_blocked,
+// some left: the earliest time at which it can start beside all that runs, as planned, and all that
+// is reserved. Nobody behind it is given anything that would delay it. It keeps its reservation in
+// the cycles that follow, and has it moved to an earlier time when one comes free
+// (reservations.cc). By a rule that says stop_at_first_blocked,
 // and where what is to be reserved cannot be (the engine cannot, or jobs without an end are in the
 // way), the cycle ends behind the first that
 // is busy; one that is unsatisfiable or invalid blocks nobody, as no wait would help it. What this
@@ -32,6 +33,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -137,6 +139,17 @@ class MatcherCore {
     bool stops = false;
     // Those who wait for others to be stopped, and hold the room that they will have.
     std::vector<AllocationKey> kept = {};
+    // Candidates that came with a reservation, the last one first, and those of them whose turn is
+    // still to come.
+    std::vector<AllocationKey> promised = {};
+    // Something came free that reservations did not know of; and after one was looked at.
+    bool room_came = false;
+    bool room_came_late = false;
+
+    void RoomCame() {
+      room_came = true;
+      room_came_late |= !first_reserved.empty();
+    }
   };
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
@@ -150,7 +163,10 @@ class MatcherCore {
   std::optional<events::v1::InventoryChanged> HandleSynced();
   absl::StatusOr<std::optional<events::v1::CycleAnswered>> HandleCycle(
       const events::v1::CycleRequested& request, Millis now);
-  absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request);
+  absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request,
+                                                     Millis now);
+  // Whole seconds since the pool's beginning.
+  int64_t PoolSeconds(Millis now) const { return (now.count() - state_.beginning_ms()) / 1000; }
 
   static Spec MakeSpec(uint32_t revision, uint32_t slots, std::string text);
   // `changed` with the counts of now.
@@ -160,8 +176,44 @@ class MatcherCore {
   void Try(const events::v1::Candidate& candidate, Cycle* cycle, events::v1::Outcome* outcome);
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,
+             bool promised,
              Cycle* cycle,
              events::v1::Outcome* outcome);
+  // Of one without a reservation, beside all that there are.
+  void MatchNew(const events::v1::Candidate& candidate,
+                const graph::Jobspec& jobspec,
+                Cycle* cycle,
+                events::v1::Outcome* outcome);
+  bool IsRefused(const Cycle& cycle,
+                 const events::v1::Candidate& candidate,
+                 const graph::Jobspec& jobspec) const;
+  graph::MatchRequest RequestOf(const Cycle& cycle,
+                                const events::v1::Candidate& candidate,
+                                const graph::Jobspec& jobspec) const;
+  void Allocated(const AllocationKey& key, const Cycle& cycle, events::v1::Outcome* outcome);
+  void NotAllocated(const events::v1::Candidate& candidate,
+                    const graph::Jobspec& jobspec,
+                    const graph::Outcome& matched,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome);
+  // ------------------------------------------------------------------------------ reservations.cc
+  // Those of the request's candidates are reserved on the graph; all others are void.
+  void TakeUpReservations(Cycle* cycle);
+  // Of one that came with a reservation. False: it has none any more, and no answer.
+  bool MatchReserved(const events::v1::Candidate& candidate,
+                     const graph::Jobspec& jobspec,
+                     Cycle* cycle,
+                     events::v1::Outcome* outcome);
+  // What is reserved for those behind is not in the way of `match`. It is void when that was of
+  // use, which `match` tells.
+  bool PassThoseBehind(Cycle* cycle, const std::function<bool()>& match);
+  void Forget(const AllocationKey& key, Cycle* cycle);
+  // Nothing is reserved on the graph, which may change now. All are remembered.
+  void PutAwayReservations();
+  // Remembered no more. REQUIRES: they are put away, or dropped on the graph.
+  void ForgetReservationsOf(const std::string& job_id);
+  void ForgetReservationsOn(const std::string& node);
+  void PutReservation(const AllocationKey& key, std::optional<graph::Placement> placement);
   // --------------------------------------------------------------------------------- preemption.cc
   // Of a candidate with victims. True: it has its answer, by starting now or by those whose room it
   // waits for; that room is nobody else's in this cycle. False: victims are of no use to it.
@@ -215,6 +267,9 @@ class MatcherCore {
   std::set<std::pair<uint64_t, std::string>> gone_;
   // Of the last cycle.
   std::string last_answer_;
+  // What is promised, and whether it is reserved on the graph at the moment.
+  std::map<AllocationKey, graph::Placement> reservations_;
+  bool reservations_up_ = false;
 
   // What is provisional; null before the first message of a batch.
   struct Batch;

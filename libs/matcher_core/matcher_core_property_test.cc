@@ -104,6 +104,14 @@ class LogWriter {
     std::vector<std::string> jobs;
     for (size_t i = Roll(random, 8); i > 0; --i) jobs.push_back(Job(random));
     Envelope message = Cycle(++cycle_, jobs, Roll(random, 2) == 0, 1 + Roll(random, 2));
+    if (Roll(random, 2) == 0) {
+      std::vector<Tried> line;
+      for (const std::string& job : jobs) {
+        const int64_t duration_s = Roll(random, 8) == 0 ? 0 : 1 + Roll(random, 3) * 10;
+        line.push_back({job, duration_s, Roll(random, 4) != 0});
+      }
+      message = Backfill(cycle_, line, Roll(random, 5));
+    }
     for (auto& candidate : *message.mutable_cycle_requested()->mutable_candidates()) {
       if (Roll(random, 4) != 0) continue;
       for (size_t i = Roll(random, 6); i > 0; --i) {

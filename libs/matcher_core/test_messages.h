@@ -181,6 +181,8 @@ class Tables {
     for (const NodeRow& row : changes.nodes) nodes_[row.name] = row;
     for (const auto& key : changes.specs_dropped) specs_.erase(key);
     for (const SpecRow& row : changes.specs) specs_[{row.job_id, row.part}] = row;
+    for (const AllocationKey& key : changes.reservations_dropped) reservations_.erase(key);
+    for (const ReservationRow& row : changes.reservations) reservations_[row.key] = row;
     for (const AnswerRow& row : changes.answers) answers_[row.cycle_id] = row;
     answers_.erase(answers_.begin(), answers_.upper_bound(changes.answers_dropped_through));
     if (changes.pool) pool_ = changes.pool;
@@ -192,6 +194,7 @@ class Tables {
     // Not in the order in which they were made.
     for (auto row = nodes_.rbegin(); row != nodes_.rend(); ++row) rows.nodes.push_back(row->second);
     for (const auto& [key, row] : specs_) rows.specs.push_back(row);
+    for (const auto& [key, row] : reservations_) rows.reservations.push_back(row);
     for (const auto& [id, row] : answers_) rows.answers.push_back(row);
     rows.pool = pool_;
     return rows;
@@ -203,6 +206,7 @@ class Tables {
   std::map<AllocationKey, AllocationRow> allocations_;
   std::map<std::string, NodeRow> nodes_;
   std::map<std::pair<std::string, uint32_t>, SpecRow> specs_;
+  std::map<AllocationKey, ReservationRow> reservations_;
   std::map<uint64_t, AnswerRow> answers_;
   std::optional<std::string> pool_;
 };

@@ -255,15 +255,6 @@ TEST_F(PromiseTest, ALostNodeIsAReason) {
   EXPECT_EQ(Sentence(story_), "starts 400 s later than it was told: node n1 was lost at 900 s");
 }
 
-TEST_F(PromiseTest, PromisesArePlannedInTheirOrder) {
-  story_.Tell(QueueMade("default", 0, 0, "conservative"));
-  EXPECT_THAT(story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}})),
-              ElementsAre("fact a v2 Pending Reserved", "cycle 2: a/1 b/1"));
-  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "", 500}, {"b", 1, kReservedKind, "", 300}}));
-  EXPECT_THAT(story_.Tell(Submitted("c")),
-              ElementsAre("fact c v1 Pending Queued", "cycle 3: b/1 a/1 c/1"));
-}
-
 TEST_F(PromiseTest, ComesDue) {
   story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
   story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
