@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -80,7 +81,7 @@ class QueueCore::Impl {
   Entry* Applies(std::string_view job_id, uint32_t attempt, model::Fact fact);
   // Takes over what is set; true when the fact of the job would show it.
   bool TakeAttributes(const events::v1::JobUpdated& updated, Job& job);
-  void UpdateWaiting(Entry* entry, bool resized, bool hold_changed);
+  void UpdateWaiting(Entry* entry, bool resized, bool hold_changed, bool moved);
   void UpdateHolding(Entry* entry, bool resized);
   void CancelJob(Entry* entry, const char* reason, std::string message);
   // Pending with this reason; or Held; or Submitted, where its queue does not exist. Says nothing
@@ -145,6 +146,8 @@ class QueueCore::Impl {
   Course FindUnsatisfiable(Entry* entry, const events::v1::Outcome& outcome);
   void CloseCycle(uint32_t allocated, bool progressed, const std::vector<uint64_t>& refused);
   // Why a job starts later than it was told, as far as the core knows.
+  void WithdrawPromises();
+  void LookAgainInTime();
   std::string WhyLater(const Job& job, const events::v1::CycleAnswered& answered) const;
   bool IsCycleDue(bool somebody_left);
   void BeginCycle();
@@ -225,6 +228,9 @@ class QueueCore::Impl {
   // The message being folded.
   Outputs* out_ = nullptr;
   const events::v1::CycleAnswered* answered_ = nullptr;
+  // Whoever was promised a start, and some that were; and those that were left out in this batch.
+  std::set<std::string> promised_;
+  std::vector<std::string> promised_left_out_;
   std::string traceparent_;
 };
 

@@ -32,7 +32,11 @@ struct PoolState {
   uint64_t last_cycle_id = 0;
   std::shared_ptr<const events::v1::CycleRequested> cycle;  // in flight; null: none
   int64_t cycle_asked_ms = 0;
+  // The matcher has said so. What it says before it answers, the answer knows.
   bool room_changed = false;
+  // Time, limits or a configuration may let somebody go whom the cycle in flight does not name, or
+  // names as they were. The next cycle is due.
+  bool ask_again = false;
   uint64_t blocked_head = 0;  // kNobody: nobody was free to be tried
   uint32_t window = 0;
   // Somebody has come into line, or changed there, since the last cycle was asked for.

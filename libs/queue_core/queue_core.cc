@@ -249,7 +249,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
   }
   if (state_.limits_due_ms != 0 && state_.now_ms >= state_.limits_due_ms) {
     state_.limits_due_ms = 0;
-    state_.room_changed = true;
+    state_.ask_again = true;
   }
 }
 
@@ -258,7 +258,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
 void QueueCore::Impl::OnTick() {
   if (state_.due_ms == 0 || state_.now_ms < state_.due_ms) return;
   state_.due_ms = 0;
-  state_.room_changed = true;
+  state_.ask_again = true;
 }
 
 std::optional<Millis> QueueCore::Impl::NextDeadline() const {
@@ -279,6 +279,7 @@ void QueueCore::Impl::Commit() {
   events_.clear();
   cycles_requested_.clear();
   cycles_answered_.clear();
+  promised_left_out_.clear();
   book_.Commit();
   adaptive_.Commit();
 }
@@ -289,6 +290,7 @@ void QueueCore::Impl::Rollback() {
     state_ = std::move(*before_);
   }
   book_.Rollback(state_.now_ms);
+  promised_.insert(promised_left_out_.begin(), promised_left_out_.end());
   adaptive_.Rollback();
   book_.TakeEntered();
   book_.TakeLeft();
