@@ -191,11 +191,12 @@ TEST_F(OrderTest, WhatAdmissionWroteIsNotChanged) {
     const auto changed = system_->Kubectl(command, "");
     return changed.ok() ? "it was accepted" : Message(changed.status());
   };
-  EXPECT_THAT(refused({"label", "job", "kept", "fluxqueue.io/held-"}),
+  EXPECT_THAT(refused({"label", "-n", "e2e", "job", "kept", "fluxqueue.io/held-"}),
               HasSubstr("the label fluxqueue.io/held is Fluxqueue's"));
-  EXPECT_THAT(refused({"annotate", "--overwrite", "job", "kept", "fluxqueue.io/user=bob"}),
-              HasSubstr("says who made the object, and cannot be changed"));
-  EXPECT_THAT(refused({"annotate", "job", "kept", "fluxqueue.io/user-"}),
+  EXPECT_THAT(
+      refused({"annotate", "-n", "e2e", "--overwrite", "job", "kept", "fluxqueue.io/user=bob"}),
+      HasSubstr("says who made the object, and cannot be changed"));
+  EXPECT_THAT(refused({"annotate", "-n", "e2e", "job", "kept", "fluxqueue.io/user-"}),
               HasSubstr("says who made the object, and cannot be changed"));
   Fluxqueue({"release", "kept"});
   ExpectState("kept", "Succeeded");
