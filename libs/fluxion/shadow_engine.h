@@ -67,6 +67,7 @@ class ShadowEngine final : public graph::Engine {
   graph::Outcome Match(const graph::MatchRequest& request) override;
   bool can_reserve() const override { return decides_->can_reserve(); }
   void DropReservations() override;
+  void SetClosures(std::vector<graph::Closure> closures) override;
   std::vector<graph::AllocationKey> Overran(int64_t now_s) const override {
     return decides_->Overran(now_s);
   }
@@ -113,6 +114,7 @@ class ShadowEngine final : public graph::Engine {
   struct Asked;
 
   void Show(Step step);
+  void ShowClosures();
   void Pass(std::vector<Step> steps);
   // All that the deciding engine has, for a new shadow.
   Step Anew();
@@ -128,6 +130,7 @@ class ShadowEngine final : public graph::Engine {
   std::unique_ptr<graph::Engine> decides_;
   std::string policy_ = "first";
   std::vector<std::string> levels_;
+  std::vector<graph::Closure> closures_;
   // By shape.
   std::unordered_map<std::string,
                      std::shared_ptr<const graph::Jobspec>,

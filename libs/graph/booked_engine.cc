@@ -66,6 +66,11 @@ Placer& BookedEngine::UpToDate() {
   if (placer_->is_stale()) {
     placer_->Rebuild();
     for (const auto& [key, allocation] : allocations_) HoldInPlacer(allocation);
+    closed_for_.reset();
+  }
+  if (closed_for_ != table_.version()) {
+    placer_->SetClosures(closures_);
+    closed_for_ = table_.version();
   }
   return *placer_;
 }
@@ -205,6 +210,12 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
 void BookedEngine::DropReservations() {
   for (const auto& [number, groups] : reservations_) placer_->Release(number, groups);
   reservations_.clear();
+}
+
+void BookedEngine::SetClosures(std::vector<Closure> closures) {
+  if (closures == closures_) return;
+  closures_ = std::move(closures);
+  closed_for_.reset();
 }
 
 void BookedEngine::Plan(const AllocationKey& key, const Allocation& allocation) {

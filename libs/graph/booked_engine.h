@@ -34,6 +34,7 @@ class BookedEngine final : public Engine {
   Outcome Match(const MatchRequest& request) override;
   bool can_reserve() const override { return placer_->can_reserve(); }
   void DropReservations() override;
+  void SetClosures(std::vector<Closure> closures) override;
   std::vector<AllocationKey> Overran(int64_t now_s) const override;
   Explanation Explain(const Jobspec& jobspec) const override;
   std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const override;
@@ -132,9 +133,7 @@ class BookedEngine final : public Engine {
   void AdvanceTo(int64_t now_s);
   // Its planned end, if it has one, is known among the others', or no more, or is another.
   void Plan(const AllocationKey& key, const Allocation& allocation);
-  void Unplan(const Allocation& allocation) {
-    ends_.erase({allocation.end_s, allocation.number});
-  }
+  void Unplan(const Allocation& allocation) { ends_.erase({allocation.end_s, allocation.number}); }
   void Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
@@ -154,6 +153,9 @@ class BookedEngine final : public Engine {
   // Planned ends, by time and number.
   std::map<std::pair<int64_t, JobNumber>, AllocationKey> ends_;
   std::vector<std::pair<JobNumber, size_t>> reservations_;  // the first number, and how many
+  std::vector<Closure> closures_;
+  // The version of the table for which the placer was told of them; none: it was not.
+  std::optional<uint64_t> closed_for_ = 0;
   bool recording_ = false;
   std::vector<Undo> journal_;
 };

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "libs/graph/general_engine.h"
@@ -61,6 +63,7 @@ class ClusterGraph final : public Placer {
             std::span<const std::vector<Need>> needs,
             int64_t end_s) override;
   void Release(JobNumber first, size_t groups) override;
+  void SetClosures(const std::vector<Closure>& closures) override;
 
   // The graph with all that is held, and its levels. REQUIRES: it is not stale.
   const GeneralEngine& engine() const { return *engine_; }
@@ -129,6 +132,14 @@ class ClusterGraph final : public Placer {
   void AddShares(JobNumber number, const SlotGroup& slots, uint32_t group, Shares* shares) const;
   Share ShareOf(Node* node, const std::vector<HeldVertex>& leaves, const SlotGroup& slots) const;
   static void HoldDevices(const Share& share, const std::vector<Need>& needs, Holding* holding);
+  // Vertices of the cluster's levels by depth, the deepest first.
+  using Above = std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>>;
+  void NoteAbove(const Node& node, Above* above) const;
+  // The root, too.
+  void AddAbove(const Above& above, Holding* holding) const;
+  void AdvanceTo(int64_t now_s);
+  // No node is closed any more.
+  void OpenNodes();
   bool Before(const Node& a, const Node& b) const;
   // Negative, 0, positive.
   int Compare(const Group* a, const Group* b) const;
@@ -146,6 +157,15 @@ class ClusterGraph final : public Placer {
   std::unordered_map<const Node*, Planted> planted_;
   std::unordered_map<VertexId, Node*> by_vertex_;
   int64_t next_leaf_ = 0;
+  // Nodes that are closed from one time to another, by a job that holds the nodes themselves.
+  using Times = std::pair<int64_t, int64_t>;
+  struct Closed {
+    std::vector<const Node*> nodes;  // by ordinal
+    JobNumber number = 0;
+  };
+  std::map<Times, Closed> closed_;
+  JobNumber next_closure_ = 0;
+  int64_t now_s_ = 0;  // of the last match
   // By the jobspec's shape.
   std::unordered_map<std::string, std::vector<SlotRequests>> ways_;
   // Of jobspecs whose slots differ, by shape: whether they could ever be met, on the nodes of that
