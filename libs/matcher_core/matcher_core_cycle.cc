@@ -21,6 +21,13 @@ namespace {
 // Of the shapes that one cycle refuses.
 constexpr size_t kMostExplained = 16;
 
+// What is refused to one is refused to all of this shape to whom the same windows are open.
+std::string RefusedAs(const graph::Jobspec& jobspec, const Candidate& candidate) {
+  std::string as = jobspec.shape;
+  for (const std::string& window : candidate.windows()) as += "\n" + window;
+  return as;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
@@ -40,6 +47,8 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
               .explained = 0,
               .stops = false};
   cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
+  LearnBeginning(now, request.now_s());
+  DropPastWindows(now);
   for (const Candidate& candidate : request.candidates()) {
     Outcome* outcome = answer.add_outcomes();
     Try(candidate, &cycle, outcome);
@@ -51,12 +60,16 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   answer.set_overran(static_cast<uint32_t>(overran.size()));
   if (!overran.empty()) answer.set_overran_job(overran.front().job_id);
   state_.set_last_cycle_id(request.cycle_id());
-  if (state_.beginning_ms() == 0) {
-    state_.set_beginning_ms((now - std::chrono::seconds(request.now_s())).count());
-  }
   last_answer_ = answer.SerializeAsString();
   batch_->answers[request.cycle_id()] = last_answer_;
   return answer;
+}
+
+// A request stands a little later in the log than the time that it names: the least is the nearest.
+void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
+  const int64_t beginning_ms = (now - std::chrono::seconds(now_s)).count();
+  if (state_.beginning_ms() != 0 && state_.beginning_ms() <= beginning_ms) return;
+  state_.set_beginning_ms(beginning_ms);
 }
 
 bool MatcherCore::Stops(const Cycle& cycle,
@@ -103,15 +116,18 @@ void MatcherCore::Match(const Candidate& candidate,
                         const graph::Jobspec& jobspec,
                         Cycle* cycle,
                         Outcome* outcome) {
+  CloseWindows(candidate, cycle);
   if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
   const int64_t duration = candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
   const bool may_reserve = MayReserve(*cycle, candidate);
-  const auto refused = cycle->refusals.find(jobspec.shape);
+  const std::string shape = RefusedAs(jobspec, candidate);
+  const auto refused = cycle->refusals.find(shape);
   if (refused != cycle->refusals.end() && duration >= refused->second.shortest_s &&
       (!may_reserve || refused->second.kind == Outcome::KIND_UNSATISFIABLE)) {
     outcome->set_kind(refused->second.kind);
     outcome->set_reason(refused->second.reason);
     outcome->set_slots_now(refused->second.slots_now);
+    SayLength(candidate, outcome);
     return;
   }
   const graph::MatchRequest request{
@@ -135,7 +151,7 @@ void MatcherCore::Match(const Candidate& candidate,
     outcome->set_reason(refused->second.reason);
     outcome->set_slots_now(refused->second.slots_now);
   } else {
-    Explain(jobspec, never, cycle, outcome);
+    Explain(candidate, jobspec, never, cycle, outcome);
   }
   if (matched.kind == graph::OutcomeKind::kReserved) {
     outcome->set_kind(Outcome::KIND_RESERVED);
@@ -147,10 +163,12 @@ void MatcherCore::Match(const Candidate& candidate,
   }
   const Outcome::Kind kind =
       outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[jobspec.shape] = {kind, outcome->reason(), outcome->slots_now(), duration};
+  cycle->refusals[shape] = {kind, outcome->reason(), outcome->slots_now(), duration};
+  SayLength(candidate, outcome);
 }
 
-void MatcherCore::Explain(const graph::Jobspec& jobspec,
+void MatcherCore::Explain(const Candidate& candidate,
+                          const graph::Jobspec& jobspec,
                           bool never,
                           Cycle* cycle,
                           Outcome* outcome) const {
@@ -161,6 +179,12 @@ void MatcherCore::Explain(const graph::Jobspec& jobspec,
   }
   const graph::Explanation why = engine_->Explain(jobspec);
   outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
+  if (!never) {
+    if (std::optional<std::string> kept = WhyKept(candidate, jobspec, *cycle)) {
+      outcome->set_reason(*std::move(kept));
+      return;
+    }
+  }
   if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
     outcome->set_reason(
         fmt::format("there is room, but it would delay job {}, which has a "
