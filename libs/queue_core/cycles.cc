@@ -159,6 +159,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
 std::string QueueCore::Impl::WhyLater(const Job& job,
                                       const events::v1::CycleAnswered& answered) const {
   if (!state_.lost_node.empty()) return fmt::format("node {} was lost", state_.lost_node);
+  if (!state_.window_set.empty()) return fmt::format("window {} was set", state_.window_set);
   for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
     const Entry* other = book_.Find(candidate.job_id());
@@ -209,6 +210,7 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
   state_.room_changed = false;
   state_.blocked_head = 0;
   state_.lost_node.clear();
+  if (!state_.windows_changed) state_.window_set.clear();
   if (state_.due_ms != 0 && state_.due_ms <= state_.now_ms + 1000) {
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }
@@ -240,7 +242,7 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
     state_.limits_due_ms = 0;
     return false;
   }
-  if (state_.room_changed || state_.blocked_head == 0) return true;
+  if (state_.room_changed || state_.windows_changed || state_.blocked_head == 0) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
   state_.line_changed = false;
@@ -256,6 +258,7 @@ void QueueCore::Impl::BeginCycle() {
   state_.line_changed = false;
   auto cycle = std::make_shared<CycleRequested>();
   ChooseCandidates(cycle.get());
+  state_.windows_changed = false;
   if (cycle->candidates().empty()) {
     // Limits hold all that wait: until the line changes, somebody gives something back, or time
     // lets go.
