@@ -17,8 +17,8 @@
 namespace fluxqueue::graph {
 namespace {
 
-// What closes nodes is held by jobs with this bit.
-constexpr JobNumber kClosing = JobNumber{1} << 62;
+// What closes nodes is held by jobs with this bit, which nobody else has.
+constexpr JobNumber kClosing = JobNumber{1} << 61;
 
 // When the node is closed, in order; those that touch are one.
 std::vector<std::pair<int64_t, int64_t>> TimesOf(const NodeSpec& node,
