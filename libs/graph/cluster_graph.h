@@ -25,7 +25,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "libs/graph/general_engine.h"
@@ -137,6 +136,12 @@ class ClusterGraph final : public Placer {
   void NoteAbove(const Node& node, Above* above) const;
   // The root, too.
   void AddAbove(const Above& above, Holding* holding) const;
+  // Its nodes, by a job that holds the nodes themselves.
+  struct Closed {
+    Closure closure;
+    JobNumber number = 0;
+  };
+  void Close(const Closed& closed);
   void AdvanceTo(int64_t now_s);
   // No node is closed any more.
   void OpenNodes();
@@ -157,15 +162,10 @@ class ClusterGraph final : public Placer {
   std::unordered_map<const Node*, Planted> planted_;
   std::unordered_map<VertexId, Node*> by_vertex_;
   int64_t next_leaf_ = 0;
-  // Nodes that are closed from one time to another, by a job that holds the nodes themselves.
-  using Times = std::pair<int64_t, int64_t>;
-  struct Closed {
-    std::vector<const Node*> nodes;  // by ordinal
-    JobNumber number = 0;
-  };
-  std::map<Times, Closed> closed_;
+  std::vector<Closed> closed_;
   JobNumber next_closure_ = 0;
-  int64_t now_s_ = 0;  // of the last match
+  uint64_t closed_for_ = 0;  // the table's version
+  int64_t now_s_ = 0;        // of the last match
   // By the jobspec's shape.
   std::unordered_map<std::string, std::vector<SlotRequests>> ways_;
   // Of jobspecs whose slots differ, by shape: whether they could ever be met, on the nodes of that
