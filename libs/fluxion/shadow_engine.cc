@@ -172,6 +172,20 @@ void ShadowEngine::DropReservations() {
   reserving_ = false;
 }
 
+void ShadowEngine::SetClosures(std::vector<graph::Closure> closures) {
+  decides_->SetClosures(closures);
+  if (closures == closures_) return;
+  closures_ = std::move(closures);
+  ShowClosures();
+}
+
+void ShadowEngine::ShowClosures() {
+  Show({[closures = closures_, this]() {
+    shadow_->SetClosures(closures);
+    return absl::OkStatus();
+  }});
+}
+
 bool ShadowEngine::Release(const AllocationKey& key) {
   if (!decides_->Release(key)) return false;
   Show({[this, key]() {
@@ -214,6 +228,8 @@ void ShadowEngine::Rollback() {
   decides_->Rollback();
   recording_ = false;
   batch_.clear();
+  // They are not taken back, and may have been said in the batch.
+  ShowClosures();
 }
 
 std::shared_ptr<const Jobspec> ShadowEngine::Kept(const Jobspec& jobspec) {
@@ -258,12 +274,14 @@ ShadowEngine::Step ShadowEngine::Anew() {
                       nodes = decides_->Nodes(),
                       held = std::move(held),
                       policy = policy_,
-                      levels = levels_]() -> absl::Status {
+                      levels = levels_,
+                      closures = closures_]() -> absl::Status {
     ASSIGN_OR_RETURN(shadow_,
                      options_.make([this](const absl::Status& why) { failed_ = why; },
                                    [this] { return stopping_.load(); }));
     RETURN_IF_ERROR(shadow_->SetPolicy(policy));
     RETURN_IF_ERROR(shadow_->SetLevels(levels));
+    shadow_->SetClosures(closures);
     for (const NodeSpec& node : nodes) RETURN_IF_ERROR(shadow_->AddNode(node));
     for (const auto& [key, placement] : held) RETURN_IF_ERROR(shadow_->Restore(key, placement));
     return absl::OkStatus();

@@ -108,6 +108,11 @@ Placer& BookedEngine::UpToDate() {
   if (placer_->is_stale()) {
     placer_->Rebuild();
     for (const auto& [key, allocation] : allocations_) HoldInPlacer(allocation);
+    closed_for_.reset();
+  }
+  if (closed_for_ != table_.version()) {
+    placer_->SetClosures(closures_);
+    closed_for_ = table_.version();
   }
   return *placer_;
 }
@@ -251,6 +256,12 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
     return {OutcomeKind::kUnsatisfiable, nullptr};
   }
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
+}
+
+void BookedEngine::SetClosures(std::vector<Closure> closures) {
+  if (closures == closures_) return;
+  closures_ = std::move(closures);
+  closed_for_.reset();
 }
 
 void BookedEngine::Plan(const AllocationKey& key, const Allocation& allocation) {

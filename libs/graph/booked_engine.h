@@ -36,6 +36,7 @@ class BookedEngine final : public Engine {
   bool Reserve(const AllocationKey& key, const Placement& placement) override;
   void DropReservation(const AllocationKey& key) override;
   void DropReservations() override;
+  void SetClosures(std::vector<Closure> closures) override;
   std::vector<AllocationKey> Overran(int64_t now_s) const override;
   Explanation Explain(const Jobspec& jobspec) const override;
   std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const override;
@@ -161,6 +162,9 @@ class BookedEngine final : public Engine {
   // Planned ends, by time and number.
   std::map<std::pair<int64_t, JobNumber>, AllocationKey> ends_;
   std::map<AllocationKey, Reservation> reservations_;
+  std::vector<Closure> closures_;
+  // The version of the table for which the placer was told of them; none: it was not.
+  std::optional<uint64_t> closed_for_ = 0;
   bool recording_ = false;
   std::vector<Undo> journal_;
 };

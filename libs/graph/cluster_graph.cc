@@ -133,6 +133,7 @@ void ClusterGraph::Rebuild() {
   planted_.clear();
   by_vertex_.clear();
   ways_.clear();
+  closed_.clear();
   next_leaf_ = 0;
   engine_ = EmptyCluster(policy_);
   engine_->SetWorkload(expected_.Shapes());
@@ -183,6 +184,7 @@ void ClusterGraph::Remove(Node* node) {
 }
 
 void ClusterGraph::Uproot(Node* node) {
+  OpenNodes();
   engine_->Cancel(kForeign | node->spec.ordinal);
   const Planted planted = planted_.at(node);
   const Vertex& vertex = engine_->graph().vertex(node->here.vertex);
@@ -332,8 +334,7 @@ void ClusterGraph::Hold(JobNumber first,
     holding.at_s = span.reserved_s;
     holding.duration_s = span.end_s == 0 ? kForever : span.end_s - span.reserved_s;
     holding.reserved = span.reserved_s != 0;
-    // Groups of the cluster's levels by depth, the deepest first.
-    std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>> above;
+    Above above;
     for (const Share& share : shares) {
       if (share.group != slots) continue;
       for (const Need& need : needs[slots]) {
@@ -343,21 +344,28 @@ void ClusterGraph::Hold(JobNumber first,
       }
       HoldDevices(share, needs[slots], &holding);
       holding.vertices.push_back({share.node->here.vertex, share.node->here.edge, 1, false});
-      size_t depth = in_use_.size();
-      for (const Group* group = planted_.at(share.node).group; group != nullptr;
-           group = group->above) {
-        above[depth--].emplace(group->vertex, group->edge);
-      }
+      NoteAbove(*share.node, &above);
     }
     if (holding.vertices.empty()) continue;
-    for (const auto& [depth, groups] : above) {
-      for (const auto& [vertex, edge] : groups) {
-        holding.vertices.push_back({vertex, edge, 1, false});
-      }
-    }
-    holding.vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
+    AddAbove(above, &holding);
     CHECK(engine_->Restore(first + slots, holding).ok());
   }
+}
+
+void ClusterGraph::NoteAbove(const Node& node, Above* above) const {
+  size_t depth = in_use_.size();
+  for (const Group* group = planted_.at(&node).group; group != nullptr; group = group->above) {
+    (*above)[depth--].emplace(group->vertex, group->edge);
+  }
+}
+
+void ClusterGraph::AddAbove(const Above& above, Holding* holding) const {
+  for (const auto& [depth, groups] : above) {
+    for (const auto& [vertex, edge] : groups) {
+      holding->vertices.push_back({vertex, edge, 1, false});
+    }
+  }
+  holding->vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
 }
 
 void ClusterGraph::HoldDevices(const Share& share,

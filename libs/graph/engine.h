@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/graph/closure.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/types.h"
 
@@ -151,6 +152,11 @@ class Engine {
   // What the key has reserved, if anything, is void; and what anybody has.
   virtual void DropReservation(const AllocationKey& key) = 0;
   virtual void DropReservations() = 0;
+  // From now on these nodes, and no others, get nothing that would be held in the time. What is
+  // held there stays, and may overlap it; what could ever run is as before. Follows the nodes as
+  // they come and change. Not undone by Rollback, and no part of the Fingerprint: to be said before
+  // a match by whoever closes nodes at all.
+  virtual void SetClosures(std::vector<Closure> closures) = 0;
   // Who holds something for longer than it said, at `now_s`; sorted.
   virtual std::vector<AllocationKey> Overran(int64_t now_s) const = 0;
   // What stands in the way of `jobspec` now.

@@ -104,6 +104,7 @@ class World {
     std::vector<std::string> policies;  // the first one to begin with
     bool gpu_parts = true;              // slots ask for GPUs in parts
     bool reserves = false;              // time moves on, jobs end, and cycles reserve
+    bool closes = false;                // nodes are closed for a time
   };
 
   World(MakePlacer make, Kinds kinds)
@@ -115,6 +116,7 @@ class World {
   void Step(uint32_t seed) {
     Random random(seed);
     random.discard(2);
+    if (kinds_.closes && random() % 6 == 0) return Close(random);
     if (kinds_.reserves && random() % 3 == 0) return Cycle(random);
     switch (random() % 14) {
       case 0:
@@ -166,6 +168,7 @@ class World {
     RC_ASSERT(restored.SetPolicy(model_.policy).ok());
     RC_ASSERT(restored.SetLevels(model_.levels).ok());
     for (const Jobspec& spec : model_.expected) restored.Expect(spec, 1);
+    restored.SetClosures(model_.closures);
     for (const auto& [name, node] : model_.nodes) RC_ASSERT(restored.AddNode(node).ok());
     for (const auto& [key, placement] : model_.held) {
       RC_ASSERT(restored.Restore(key, placement).ok());
@@ -310,9 +313,9 @@ class World {
       saved_.reset();
     } else {
       engine_.Rollback();
-      const int64_t now_s = model_.now_s;
+      saved_->now_s = model_.now_s;
+      saved_->closures = model_.closures;
       model_ = *std::move(saved_);
-      model_.now_s = now_s;
       saved_.reset();
       RC_ASSERT(engine_.Fingerprint() == saved_fingerprint_);
     }
@@ -320,6 +323,25 @@ class World {
 
   int64_t AnyDuration(Random& random) const {
     return kinds_.reserves && random() % 16 != 0 ? Pick(random, 1, 40) : 0;
+  }
+
+  // Some are closed that were open, and others open that were closed; those of one number, of a
+  // half, of a rack or all.
+  void Close(Random& random) {
+    if (!model_.closures.empty() && random() % 2 == 0) {
+      const auto one = static_cast<ptrdiff_t>(random() % model_.closures.size());
+      model_.closures.erase(model_.closures.begin() + one);
+    }
+    const std::vector<Constraint> nodes = {
+        Constraint::And({}),
+        Constraint::HasLabel("half", std::to_string(Pick(random, 0, 1))),
+        Constraint::Or({Constraint::IsAnyHost({"n3", "n1"}), Constraint::HasLabel("rack", "9")})};
+    for (int64_t i = Pick(random, 0, 2); i > 0; --i) {
+      const int64_t from_s = std::max<int64_t>(0, model_.now_s + Pick(random, -5, 40));
+      model_.closures.push_back(
+          {nodes[random() % nodes.size()], from_s, from_s + Pick(random, 1, 60)});
+    }
+    engine_.SetClosures(model_.closures);
   }
 
   // As a matcher's cycle: jobs of a few kinds, one after the other, each now or as early as can be;
@@ -394,6 +416,7 @@ class World {
     const int64_t duration_s = AnyDuration(random);
     const int64_t now_s = model_.now_s;
     const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
+    model_.asked_s = duration_s;
     const auto expected = model_.Match(spec);
     const uint64_t before = engine_.Fingerprint();
     const MatchRequest request{
@@ -403,7 +426,7 @@ class World {
       RC_ASSERT(outcome.kind ==
                 (model_.CouldEverFit(spec) ? OutcomeKind::kBusy : OutcomeKind::kUnsatisfiable));
       RC_ASSERT(engine_.Fingerprint() == before);
-      CheckExplanation(spec);
+      if (model_.closures.empty()) CheckExplanation(spec);
       return;
     }
     RC_ASSERT(outcome.kind == OutcomeKind::kAllocated);

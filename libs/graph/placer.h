@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/graph/closure.h"
 #include "libs/graph/expected_work.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/holding.h"
@@ -98,6 +99,10 @@ class Placer {
                     std::span<const std::vector<Need>> needs,
                     const Span& span) = 0;
   virtual void Release(JobNumber first, size_t groups) = 0;
+
+  // In their time these nodes, and no others, get nothing from Match; to Hold and CouldEver it
+  // makes no difference. To be said again when nodes have come or changed, and after Rebuild.
+  virtual void SetClosures(const std::vector<Closure>& closures) = 0;
 };
 
 // Both must outlive it; where the table's nodes are may be written to them.

@@ -82,6 +82,7 @@ bool MatcherCore::Reads(Envelope::EventCase type) {
     case Envelope::kJobUpdated:
     case Envelope::kCommandAccepted:
     case Envelope::kPoolConfigured:
+    case Envelope::kWindowConfigured:
     case Envelope::kNodeUpserted:
     case Envelope::kNodeGone:
     case Envelope::kInventorySynced:
@@ -119,6 +120,8 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
     }
     case Envelope::kPoolConfigured:
       return HandlePool(message.pool_configured());
+    case Envelope::kWindowConfigured:
+      return HandleWindow(message.window_configured());
     case Envelope::kNodeUpserted: {
       ASSIGN_OR_RETURN(auto changed, HandleNode(message.node_upserted().node()));
       return say_inventory(std::move(changed));

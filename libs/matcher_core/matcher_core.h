@@ -1,11 +1,11 @@
 // The matcher's decisions for one pool: a deterministic state machine over the pool's log.
 //
 // It keeps the jobspecs of live jobs (JobSubmitted, JobUpdated, CommandAccepted of a claim), the
-// graph (NodeUpserted, NodeGone, InventorySynced, PoolConfigured) and what is held on it, and
-// answers CycleRequested with CycleAnswered, ReleaseRequested with Released, and changes of the
-// graph that matter with InventoryChanged. Messages of other types (Reads) are ignored. The same
-// messages give the same bytes, wherever batches begin and end; a core restored from rows equals
-// the core folded from the log.
+// graph (NodeUpserted, NodeGone, InventorySynced, PoolConfigured), what is held on it and the
+// windows that are not over (WindowConfigured), and answers CycleRequested with CycleAnswered,
+// ReleaseRequested with Released, and changes of the graph that matter with InventoryChanged.
+// Messages of other types (Reads) are ignored. The same messages give the same bytes, wherever
+// batches begin and end; a core restored from rows equals the core folded from the log.
 //
 // Delivery: everything since the last Commit or Rollback is provisional. The shell writes
 // TakeChanges() and commits them together with the messages of `out`, then calls Commit(); when the
@@ -24,6 +24,9 @@
 //
 // A candidate with victims that cannot start now is answered with a minimal set of them without
 // which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
+//
+// A window (windows.cc) keeps its nodes in its time from all but the candidates that name it:
+// nothing is given out or promised there that would be held then.
 //
 // The id of the last cycle again gives the stored answer; an older id is ignored. Before
 // InventorySynced, and on a pool without nodes, nothing is unsatisfiable: it is busy, and the
@@ -132,9 +135,10 @@ class MatcherCore {
       int64_t shortest_s = 0;  // asked for; what is as long or longer is refused too
     };
     const events::v1::CycleRequested& request;
-    std::unordered_map<std::string, Refusal> refusals;  // by shape
-    std::vector<uint32_t> reserved;                     // by rule
-    std::string first_reserved;                         // for reasons
+    // By shape, and the windows that are open to it.
+    std::unordered_map<std::string, Refusal> refusals;
+    std::vector<uint32_t> reserved;  // by rule
+    std::string first_reserved;      // for reasons
     size_t explained = 0;
     bool stops = false;
     // Those who wait for others to be stopped, and hold the room that they will have.
@@ -145,6 +149,9 @@ class MatcherCore {
     // Something came free that reservations did not know of; and after one was looked at.
     bool room_came = false;
     bool room_came_late = false;
+    // All windows but these are closed, once the first candidate was looked at.
+    bool closed = false;
+    std::vector<std::string> open_windows = {};
 
     void RoomCame() {
       room_came = true;
@@ -213,6 +220,7 @@ class MatcherCore {
   // Remembered no more. REQUIRES: they are put away, or dropped on the graph.
   void ForgetReservationsOf(const std::string& job_id);
   void ForgetReservationsOn(const std::string& node);
+  void ForgetReservations();
   void PutReservation(const AllocationKey& key, std::optional<graph::Placement> placement);
   // --------------------------------------------------------------------------------- preemption.cc
   // Of a candidate with victims. True: it has its answer, by starting now or by those whose room it
@@ -224,13 +232,30 @@ class MatcherCore {
   // All is as if nobody had waited for anybody.
   void ReleaseKept(Cycle* cycle);
 
+  // ------------------------------------------------------------------------------------ windows.cc
+  absl::Status HandleWindow(const events::v1::WindowConfigured& window);
+  // Those that are over are forgotten.
+  void DropPastWindows(Millis now);
+  graph::Closure ClosureOf(const events::v1::WindowConfigured& window, int64_t now_s) const;
+  // For the candidate those are open that it names, and all others closed.
+  void CloseWindows(const events::v1::Candidate& candidate, Cycle* cycle);
+  // A sentence, when it would have room now but for a window; else nothing.
+  std::optional<std::string> WhyKept(const events::v1::Candidate& candidate,
+                                     const graph::Jobspec& jobspec,
+                                     const Cycle& cycle) const;
+  // What was said to all of a shape is completed for this one.
+  static void SayLength(const events::v1::Candidate& candidate, events::v1::Outcome* outcome);
+
   // The cycle ends behind this one.
   bool Stops(const Cycle& cycle,
              const events::v1::Candidate& candidate,
              const events::v1::Outcome& outcome) const;
   bool MayReserve(const Cycle& cycle, const events::v1::Candidate& candidate) const;
+  // When the pool's time began: `now_s` before the log's time, or a little earlier.
+  void LearnBeginning(Millis now, int64_t now_s);
   // Its reason, and how many slots would have room.
-  void Explain(const graph::Jobspec& jobspec,
+  void Explain(const events::v1::Candidate& candidate,
+               const graph::Jobspec& jobspec,
                bool never,
                Cycle* cycle,
                events::v1::Outcome* outcome) const;

@@ -25,6 +25,13 @@ int64_t DurationOf(const Candidate& candidate) {
   return candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
 }
 
+// What is refused to one is refused to all of this shape to whom the same windows are open.
+std::string RefusedAs(const graph::Jobspec& jobspec, const Candidate& candidate) {
+  std::string as = jobspec.shape;
+  for (const std::string& window : candidate.windows()) as += "\n" + window;
+  return as;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
@@ -44,6 +51,8 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
               .explained = 0,
               .stops = false};
   cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
+  LearnBeginning(now, request.now_s());
+  DropPastWindows(now);
   TakeUpReservations(&cycle);
   for (const Candidate& candidate : request.candidates()) {
     Outcome* outcome = answer.add_outcomes();
@@ -56,12 +65,16 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   answer.set_overran(static_cast<uint32_t>(overran.size()));
   if (!overran.empty()) answer.set_overran_job(overran.front().job_id);
   state_.set_last_cycle_id(request.cycle_id());
-  if (state_.beginning_ms() == 0) {
-    state_.set_beginning_ms((now - std::chrono::seconds(request.now_s())).count());
-  }
   last_answer_ = answer.SerializeAsString();
   batch_->answers[request.cycle_id()] = last_answer_;
   return answer;
+}
+
+// A request stands a little later in the log than the time that it names: the least is the nearest.
+void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
+  const int64_t beginning_ms = (now - std::chrono::seconds(now_s)).count();
+  if (state_.beginning_ms() != 0 && state_.beginning_ms() <= beginning_ms) return;
+  state_.set_beginning_ms(beginning_ms);
 }
 
 bool MatcherCore::Stops(const Cycle& cycle,
@@ -113,6 +126,7 @@ void MatcherCore::Match(const Candidate& candidate,
                         bool promised,
                         Cycle* cycle,
                         Outcome* outcome) {
+  CloseWindows(candidate, cycle);
   if (promised && MatchReserved(candidate, jobspec, cycle, outcome)) return;
   const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
   if (cycle->promised.empty() || refused) {
@@ -138,10 +152,11 @@ void MatcherCore::MatchNew(const Candidate& candidate,
                            Outcome* outcome) {
   if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
   if (IsRefused(*cycle, candidate, jobspec)) {
-    const Cycle::Refusal& refused = cycle->refusals.at(jobspec.shape);
+    const Cycle::Refusal& refused = cycle->refusals.at(RefusedAs(jobspec, candidate));
     outcome->set_kind(refused.kind);
     outcome->set_reason(refused.reason);
     outcome->set_slots_now(refused.slots_now);
+    SayLength(candidate, outcome);
     return;
   }
   const graph::MatchRequest request = RequestOf(*cycle, candidate, jobspec);
@@ -159,7 +174,7 @@ void MatcherCore::MatchNew(const Candidate& candidate,
 bool MatcherCore::IsRefused(const Cycle& cycle,
                             const Candidate& candidate,
                             const graph::Jobspec& jobspec) const {
-  const auto refused = cycle.refusals.find(jobspec.shape);
+  const auto refused = cycle.refusals.find(RefusedAs(jobspec, candidate));
   return refused != cycle.refusals.end() && DurationOf(candidate) >= refused->second.shortest_s &&
          (!MayReserve(cycle, candidate) || refused->second.kind == Outcome::KIND_UNSATISFIABLE);
 }
@@ -189,12 +204,12 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
   // Who can be promised nothing is protected by letting nobody pass.
   cycle->stops = matched.waits_for_unending;
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
-  const auto refused = cycle->refusals.find(jobspec.shape);
+  const auto refused = cycle->refusals.find(RefusedAs(jobspec, candidate));
   if (refused != cycle->refusals.end()) {
     outcome->set_reason(refused->second.reason);
     outcome->set_slots_now(refused->second.slots_now);
   } else {
-    Explain(jobspec, never, cycle, outcome);
+    Explain(candidate, jobspec, never, cycle, outcome);
   }
   if (matched.kind == graph::OutcomeKind::kReserved) {
     outcome->set_kind(Outcome::KIND_RESERVED);
@@ -206,11 +221,13 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
   }
   const Outcome::Kind kind =
       outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[jobspec.shape] = {
+  cycle->refusals[RefusedAs(jobspec, candidate)] = {
       kind, outcome->reason(), outcome->slots_now(), DurationOf(candidate)};
+  SayLength(candidate, outcome);
 }
 
-void MatcherCore::Explain(const graph::Jobspec& jobspec,
+void MatcherCore::Explain(const Candidate& candidate,
+                          const graph::Jobspec& jobspec,
                           bool never,
                           Cycle* cycle,
                           Outcome* outcome) const {
@@ -221,6 +238,12 @@ void MatcherCore::Explain(const graph::Jobspec& jobspec,
   }
   const graph::Explanation why = engine_->Explain(jobspec);
   outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
+  if (!never) {
+    if (std::optional<std::string> kept = WhyKept(candidate, jobspec, *cycle)) {
+      outcome->set_reason(*std::move(kept));
+      return;
+    }
+  }
   if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
     outcome->set_reason(
         fmt::format("there is room, but it would delay job {}, which has a "

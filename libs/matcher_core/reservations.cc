@@ -18,8 +18,8 @@
 // - Whoever is no candidate any more, or may not reserve any more, loses its reservation. So does
 //   everybody whose rule plans anew.
 //
-// A reservation on a node that is lost, or has less than it had, is void. While the inventory
-// changes none of them is on the graph.
+// A reservation on a node that is lost, or has less than it had, is void, and all are when windows
+// change. While the inventory changes none of them is on the graph.
 #include <algorithm>
 #include <utility>
 
@@ -172,6 +172,13 @@ void MatcherCore::ForgetReservationsOn(const std::string& node) {
     PutReservation(AllocationKey(key), std::nullopt);
     state_.set_room_came(true);
   }
+}
+
+void MatcherCore::ForgetReservations() {
+  while (!reservations_.empty()) {
+    PutReservation(AllocationKey(reservations_.begin()->first), std::nullopt);
+  }
+  state_.set_room_came(true);
 }
 
 void MatcherCore::PutReservation(const AllocationKey& key,

@@ -9,6 +9,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/clock.h"
 #include "libs/matcher_core/matcher_core.h"
 
 namespace fluxqueue::matcher_core {
@@ -115,6 +116,28 @@ inline Envelope Configured(const std::string& policy, const std::vector<std::str
   return message;
 }
 
+// Of tests with windows: the log's time when it is so many seconds after the pool's beginning.
+inline Millis At(int64_t now_s) {
+  return Millis(1'700'000'000'000 + now_s * 1000);
+}
+
+// Of all nodes, for maintenance, between those seconds of the pool's time.
+inline Envelope Window(const std::string& name, int64_t from_s, int64_t to_s) {
+  Envelope message;
+  auto* window = message.mutable_window_configured();
+  window->set_window(name);
+  window->set_start_ms(At(from_s).count());
+  window->set_end_ms(At(to_s).count());
+  return message;
+}
+
+inline Envelope WindowDeleted(const std::string& name) {
+  Envelope message;
+  message.mutable_window_configured()->set_window(name);
+  message.mutable_window_configured()->set_deleted(true);
+  return message;
+}
+
 inline Envelope Cycle(uint64_t id,
                       const std::vector<std::string>& jobs,
                       bool stop = false,
@@ -137,6 +160,7 @@ struct Tried {
   std::string job;
   int64_t duration_s = 0;  // 0: unlimited
   bool may_reserve = true;
+  std::vector<std::string> windows = {};
 };
 
 // Now is 100 + id, as in Cycle.
@@ -154,6 +178,7 @@ inline Envelope Backfill(uint64_t id,
     candidate->set_attempt(1);
     candidate->set_duration_s(tried.duration_s);
     candidate->set_may_reserve(tried.may_reserve);
+    *candidate->mutable_windows() = {tried.windows.begin(), tried.windows.end()};
   }
   return message;
 }

@@ -135,6 +135,7 @@ void QueueCore::Impl::AddCandidate(const Entry& entry,
   candidate->set_may_reserve(may_reserve);
   candidate->set_duration_s((duration_ms + 999) / 1000);
   candidate->set_rule(rule);
+  NameWindows(entry.job, candidate);
 }
 
 void QueueCore::Impl::SayHeldBack(const std::vector<HeldJob>& held) {

@@ -1,6 +1,7 @@
 // The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
 // commands.cc (commands and claims), cycles.cc (what is asked of the matcher), candidates.cc (of
-// whom), configuration.cc (queues, pool, inventory), queue_core.cc (the fold and the rows).
+// whom), configuration.cc (queues, pool, inventory), windows.cc (what is kept for a time),
+// queue_core.cc (the fold and the rows).
 #pragma once
 
 #include <cstdint>
@@ -198,6 +199,19 @@ class QueueCore::Impl {
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
   void OnInventoryChanged(const events::v1::InventoryChanged& changed);
   void OnReleased(const events::v1::Released& released);
+
+  // ------------------------------------------------------------------------------------ windows.cc
+  static absl::Status CheckWindow(const events::v1::WindowConfigured& configured);
+  void OnWindowConfigured(const events::v1::WindowConfigured& configured);
+  // Those that are over are forgotten.
+  void EndWindows();
+  void SetWindows(Windows windows);
+  // When the next one is over.
+  std::optional<int64_t> NextWindowEnd() const;
+  // Those that the job may use.
+  void NameWindows(const Job& job, events::v1::Candidate* candidate) const;
+  // The first one that the job may not use and would meet if it started now; null: none.
+  const events::v1::WindowConfigured* WindowAhead(const Job& job) const;
 
   // ------------------------------------------------------------------------------------ explain.cc
   void ExplainPlace(const Entry& entry, Explanation* explanation) const;

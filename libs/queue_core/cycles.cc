@@ -167,6 +167,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
 std::string QueueCore::Impl::WhyLater(const Job& job,
                                       const events::v1::CycleAnswered& answered) const {
   if (!state_.lost_node.empty()) return fmt::format("node {} was lost", state_.lost_node);
+  if (!state_.window_set.empty()) return fmt::format("window {} was set", state_.window_set);
   for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
     const Entry* other = book_.Find(candidate.job_id());
@@ -238,6 +239,7 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
   state_.room_changed = false;
   state_.blocked_head = 0;
   state_.lost_node.clear();
+  if (!state_.ask_again) state_.window_set.clear();
   if (state_.due_ms != 0 && state_.due_ms <= state_.now_ms + 1000) {
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
@@ -20,6 +21,9 @@ inline constexpr int64_t kDefaultRetryMaxMs = 300'000;
 
 // No submission has this number.
 inline constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
+
+// Sorted by name.
+using Windows = std::vector<events::v1::WindowConfigured>;
 
 struct PoolState {
   bool begun = false;  // a message has been read
@@ -48,6 +52,8 @@ struct PoolState {
   std::shared_ptr<const scheduling::Resources> capacity;  // of the pool; null: not known
   // A limit lets somebody go at this time, if nothing else happens. 0: none does by time alone.
   int64_t limits_due_ms = 0;
+  std::shared_ptr<const Windows> windows;  // those that are not over; null: there are none
+  std::string window_set;                  // that no answer has known yet; for people
 };
 
 }  // namespace fluxqueue::queue_core

@@ -61,6 +61,10 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_lost_node(state_.lost_node);
   if (state_.capacity != nullptr) *row.mutable_capacity() = ToAmounts(*state_.capacity);
   row.set_limits_due_ms(state_.limits_due_ms);
+  if (state_.windows != nullptr) {
+    *row.mutable_windows() = {state_.windows->begin(), state_.windows->end()};
+  }
+  row.set_window_set(state_.window_set);
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -106,6 +110,10 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
     state_.capacity = std::make_shared<const scheduling::Resources>(ToResources(row.capacity()));
   }
   state_.limits_due_ms = row.limits_due_ms();
+  if (!row.windows().empty()) {
+    state_.windows = std::make_shared<const Windows>(row.windows().begin(), row.windows().end());
+  }
+  state_.window_set = row.window_set();
   book_.Clear(state_.now_ms);
   for (const events::v1::AllocationKey& key : row.ended()) {
     book_.AddEnded(key.job_id(), key.attempt());

@@ -201,7 +201,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 46), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 47), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -236,6 +236,9 @@ class Simulation {
   // With a user, a begin, and others that it depends on.
   void SubmitOrdered(int which, int how);
   void ConfigureQueue(int which, int how);
+  void ConfigureWindow(int which, int how);
+  // Each candidate names the windows that name its namespace and are not over.
+  void CheckWindows(const events::v1::CycleRequested& cycle) const;
   void WorldSays(int what, const std::string& id, int how);
   void UserSays(int what, const std::string& id, int how);
   void PoolChanges(int what, int how);
@@ -247,6 +250,7 @@ class Simulation {
   Millis now_{5000};
   std::vector<std::string> ids_;
   std::set<std::string> claims_;  // of ids_
+  std::map<std::string, events::v1::WindowConfigured> windows_;
   std::map<std::string, Seen> seen_;
   int preempted_ = 0;  // jobs stopped for others
   uint64_t last_cycle_ = 0;

@@ -191,6 +191,8 @@ TEST_F(OrderTest, WhatAdmissionWroteIsNotChanged) {
     const auto changed = system_->Kubectl(command, "");
     return changed.ok() ? "it was accepted" : Message(changed.status());
   };
+  // A Job without any label is given those of its template.
+  EXPECT_EQ(refused({"label", "-n", "e2e", "job", "kept", "team=mine"}), "it was accepted");
   EXPECT_THAT(refused({"label", "-n", "e2e", "job", "kept", "fluxqueue.io/held-"}),
               HasSubstr("the label fluxqueue.io/held is Fluxqueue's"));
   EXPECT_THAT(
