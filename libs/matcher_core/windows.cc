@@ -136,9 +136,10 @@ void MatcherCore::DropPastWindows(Millis now) {
 
 graph::Closure MatcherCore::ClosureOf(const WindowConfigured& window, int64_t now_s) const {
   const int64_t from_s = SecondsBefore(window.start_ms() - state_.beginning_ms());
-  // It is not over yet, even where that cannot be said in whole seconds.
+  // The pool's time may have begun up to a second before what is known of it: what is promised
+  // behind the window is not promised in it. And it is not over yet, whatever is known.
   const int64_t to_s =
-      std::max(SecondsBefore(window.end_ms() - state_.beginning_ms() - 1), now_s) + 1;
+      std::max(SecondsBefore(window.end_ms() - state_.beginning_ms() - 1) + 1, now_s) + 1;
   return {.nodes = NodesOf(window),
           .from_s = std::clamp<int64_t>(from_s, 0, kNever - 1),
           .to_s = std::min(to_s, kNever)};

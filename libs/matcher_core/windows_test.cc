@@ -95,18 +95,18 @@ TEST_F(WindowsTest, KeepTheirNodesInTheirTime) {
   };
   const Case cases[] = {
       {all, 10, {"one", 90}, "now"},  // ends as it begins
-      {all, 10, {"one", 91}, "200"},  // would overlap it
-      {all, 10, {"one", 0}, "200"},   // has no end
-      {all, 150, {"one", 1}, "200"},  // in its time
+      {all, 10, {"one", 91}, "201"},  // would overlap it
+      {all, 10, {"one", 0}, "201"},   // has no end
+      {all, 150, {"one", 1}, "201"},  // in its time
       {all, 200, {"one", 0}, "now"},  // it is over
       {all, 10, {"one", 0, true, {"all"}}, "now"},
-      {all, 10, {"one", 0, true, {"other"}}, "200"},
+      {all, 10, {"one", 0, true, {"other"}}, "201"},
       {of_b, 10, {"one", 0}, "now"},  // on a
       {of_b, 10, {"two", 90}, "now"},
-      {of_b, 10, {"two", 91}, "200"},
-      {of_row, 10, {"two", 91}, "200"},
+      {of_b, 10, {"two", 91}, "201"},
+      {of_row, 10, {"two", 91}, "201"},
       {of_row, 10, {"one", 91}, "now"},
-      {of_either, 10, {"one", 91}, "200"},
+      {of_either, 10, {"one", 91}, "201"},
       {of_nobody, 10, {"two", 0}, "now"},
   };
   for (const Case& test : cases) {
@@ -169,8 +169,8 @@ TEST_F(WindowsTest, ReservationsGoAroundThem) {
   // Two and more are promised what is behind it, one after the other; what is short goes before.
   const CycleAnswered answer = Ask(10, {{"two", 300}, {"more", 300}, {"short", 90}});
   ASSERT_EQ(answer.outcomes_size(), 3);
-  EXPECT_EQ(answer.outcomes(0).at_s(), 200);
-  EXPECT_EQ(answer.outcomes(1).at_s(), 500);
+  EXPECT_EQ(answer.outcomes(0).at_s(), 201);
+  EXPECT_EQ(answer.outcomes(1).at_s(), 501);
   EXPECT_EQ(answer.outcomes(2).kind(), Outcome::KIND_ALLOCATED);
 }
 
@@ -201,7 +201,7 @@ TEST_F(WindowsTest, VictimsAreOfNoUseBehindAWindow) {
   Feed(preempt);
   const Outcome& outcome = said_[0].cycle_answered().outcomes(0);
   EXPECT_EQ(outcome.kind(), Outcome::KIND_RESERVED);
-  EXPECT_EQ(outcome.at_s(), 200);
+  EXPECT_EQ(outcome.at_s(), 201);
   EXPECT_TRUE(outcome.victims().empty());
 }
 
@@ -210,7 +210,7 @@ TEST_F(WindowsTest, AreForgottenWhenTheyAreOverOrDeleted) {
   Feed(Window("c", 100, 300));
   Feed(Window("a", 100, 300));
   EXPECT_THAT(Windows(), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(Begin(199, {"one", 0}), "300");
+  EXPECT_EQ(Begin(199, {"one", 0}), "301");
   EXPECT_THAT(Windows(), ElementsAre("a", "b", "c"));
   Ask(200, {});
   EXPECT_THAT(Windows(), ElementsAre("a", "c"));
@@ -219,7 +219,7 @@ TEST_F(WindowsTest, AreForgottenWhenTheyAreOverOrDeleted) {
   EXPECT_THAT(Windows(), ElementsAre("a"));
   // Its end is moved.
   Feed(Window("a", 100, 250));
-  EXPECT_EQ(Begin(201, {"one", 0}), "250");
+  EXPECT_EQ(Begin(201, {"one", 0}), "251");
   Ask(250, {});
   EXPECT_THAT(Windows(), IsEmpty());
 }
@@ -232,8 +232,8 @@ TEST_F(WindowsTest, PartsOfASecondCountAsWholeOnes) {
   window.mutable_window_configured()->set_end_ms(At(200).count() + 1);
   Feed(window);
   EXPECT_EQ(Begin(10, {"one", 89}), "now");
-  EXPECT_EQ(Begin(10, {"one", 90}), "201");
-  EXPECT_EQ(Begin(200, {"one", 0}), "201");
+  EXPECT_EQ(Begin(10, {"one", 90}), "202");
+  EXPECT_EQ(Begin(200, {"one", 0}), "202");
 }
 
 TEST_F(WindowsTest, ARequestThatCameLateSaysNothingOfTheBeginning) {
@@ -253,7 +253,7 @@ TEST_F(WindowsTest, RollbackAndRestore) {
   core_.Commit();
   const uint64_t before = core_.Fingerprint();
   Feed(Window("all", 100, 200));
-  EXPECT_EQ(Begin(10, {"one", 0}), "200");
+  EXPECT_EQ(Begin(10, {"one", 0}), "201");
   core_.Rollback();
   EXPECT_EQ(core_.Fingerprint(), before);
   EXPECT_EQ(Begin(10, {"one", 0}), "now");
@@ -270,7 +270,7 @@ TEST_F(WindowsTest, RollbackAndRestore) {
   ask.mutable_cycle_requested()->set_now_s(11);
   std::vector<Envelope> said;
   ASSERT_TRUE(restored.Handle(ask, At(11), &said).ok());
-  EXPECT_EQ(said[0].cycle_answered().outcomes(0).at_s(), 200);
+  EXPECT_EQ(said[0].cycle_answered().outcomes(0).at_s(), 201);
 }
 
 TEST_F(WindowsTest, RefusesWhatIsNoWindow) {
