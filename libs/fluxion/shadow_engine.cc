@@ -157,6 +157,17 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   return outcome;
 }
 
+Outcome ShadowEngine::Grow(const graph::MatchRequest& request) {
+  const Outcome outcome = decides_->Grow(request);
+  options_.compared(Comparison::kSkipped, 1);
+  if (outcome.placement == nullptr) return outcome;
+  Show({[this, key = request.key, placement = *outcome.placement]() {
+    shadow_->Release(key);
+    return shadow_->Restore(key, placement);
+  }});
+  return outcome;
+}
+
 void ShadowEngine::DropReservations() {
   decides_->DropReservations();
   reserving_ = false;

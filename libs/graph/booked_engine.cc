@@ -251,23 +251,28 @@ const Placement& BookedEngine::Allocate(const MatchRequest& request,
   Plan(request.key, allocation);
   allocation.placement.slots.reserve(request.jobspec.slots);
   allocation.nodes.reserve(request.jobspec.slots);
+  allocation.needs = std::move(needs);
+  Append(shares, &allocation);
+  Record(UndoAllocate{request.key});
+  return allocation.placement;
+}
+
+void BookedEngine::Append(const Placer::Shares& shares, Allocation* allocation) {
   for (const Placer::Share& share : shares) {
-    table_.Hold(share.node, needs[share.group], share.slots);
-    table_.HoldDevices(share.node, share.devices, OfEachDevice(needs[share.group]));
+    const std::vector<Need>& needs = allocation->needs[share.group];
+    table_.Hold(share.node, needs, share.slots);
+    table_.HoldDevices(share.node, share.devices, OfEachDevice(needs));
     placer_->Reorder(share.node);
     for (int64_t i = 0; i < share.slots; ++i) {
-      const uint32_t slot = static_cast<uint32_t>(allocation.nodes.size());
-      allocation.placement.slots.push_back({slot, share.node->spec.name, false});
-      allocation.nodes.push_back(share.node);
+      const uint32_t slot = static_cast<uint32_t>(allocation->nodes.size());
+      allocation->placement.slots.push_back({slot, share.node->spec.name, false});
+      allocation->nodes.push_back(share.node);
       if (share.devices.empty()) continue;
       const auto each = static_cast<int64_t>(share.devices.size()) / share.slots;
       const auto first = share.devices.begin() + i * each;
-      allocation.placement.slots.back().devices.assign(first, first + each);
+      allocation->placement.slots.back().devices.assign(first, first + each);
     }
   }
-  allocation.needs = std::move(needs);
-  Record(UndoAllocate{request.key});
-  return allocation.placement;
 }
 
 Explanation BookedEngine::Explain(const Jobspec& jobspec) const {

@@ -138,6 +138,12 @@ class Engine {
   // can_reserve) answers kBusy instead.
   virtual Outcome Match(const MatchRequest& request) = 0;
   virtual bool can_reserve() const = 0;
+  // More slots for a key that holds some: all that the request's jobspec asks for or none, numbered
+  // on behind those that it has, and in its placement from then on. They are held as long as the
+  // rest (the request's duration is not looked at), and take nothing of what is reserved. kBusy: no
+  // room now; or nothing is held under the key, or slots that ask for something else, or its time is
+  // over. The request's operation does not matter: nothing is reserved.
+  virtual Outcome Grow(const MatchRequest& request) = 0;
   // All reservations are void.
   virtual void DropReservations() = 0;
   // Who holds something for longer than it said, at `now_s`; sorted.
