@@ -24,6 +24,10 @@
 // A candidate with victims that cannot start now is answered with a minimal set of them without
 // which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
 //
+// An elastic job (a range of slots) starts with as many as there is room for, up to
+// Candidate.most_slots, and waits as one that asks for its least. Candidate.grow asks for more of
+// one that holds some (elastic.cc); one that gets none is busy, and holds up nobody.
+//
 // The id of the last cycle again gives the stored answer; an older id is ignored. Before
 // InventorySynced, and on a pool without nodes, nothing is unsatisfiable: it is busy, and the
 // reason says why.
@@ -137,6 +141,11 @@ class MatcherCore {
     bool stops = false;
     // Those who wait for others to be stopped, and hold the room that they will have.
     std::vector<AllocationKey> kept = {};
+    // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
+    std::unordered_map<std::string, int64_t> no_more = {};
+
+    // Something of the shape had no room for as long a time.
+    bool Refuses(const std::string& shape, int64_t duration_s) const;
   };
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
@@ -162,6 +171,25 @@ class MatcherCore {
              const graph::Jobspec& jobspec,
              Cycle* cycle,
              events::v1::Outcome* outcome);
+  // ------------------------------------------------------------------------------------ elastic.cc
+  void MatchElastic(const events::v1::Candidate& candidate,
+                    const graph::Jobspec& jobspec,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome);
+  // `jobspec` null: it has none, or a bad one.
+  void Grow(const events::v1::Candidate& candidate,
+            const graph::Jobspec* jobspec,
+            Cycle* cycle,
+            events::v1::Outcome* outcome);
+  // Up to so many more slots of the jobspec for the key, `first` of them tried first. False: there
+  // is room for none.
+  bool TakeMore(const AllocationKey& key,
+                const graph::Jobspec& jobspec,
+                uint32_t more,
+                uint32_t first,
+                Cycle* cycle);
+  // Allocated, with all that the key holds now.
+  void SayHeld(const AllocationKey& key, events::v1::Outcome* outcome);
   // --------------------------------------------------------------------------------- preemption.cc
   // Of a candidate with victims. True: it has its answer, by starting now or by those whose room it
   // waits for; that room is nobody else's in this cycle. False: victims are of no use to it.

@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
 bool MatcherCore::Stops(const Cycle& cycle,
                         const Candidate& candidate,
                         const Outcome& outcome) const {
-  if (outcome.kind() != Outcome::KIND_BUSY) return false;
+  if (outcome.kind() != Outcome::KIND_BUSY || candidate.grow()) return false;
   if (MayReserve(cycle, candidate) && !engine_->can_reserve()) return true;
   return candidate.rule() < static_cast<uint32_t>(cycle.request.rules_size()) &&
          cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
@@ -80,10 +80,15 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
   outcome->set_part(candidate.part());
   const auto spec = specs_.find(SpecKey(candidate.job_id(), candidate.part()));
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
-  if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
+  if (candidate.grow()) {
+    Grow(candidate, spec == specs_.end() ? nullptr : spec->second.jobspec.get(), cycle, outcome);
+  } else if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(held->start_s);
     outcome->set_placement_hash(PlacementHash(ToProto(*held)));
+    const bool elastic = spec != specs_.end() && spec->second.jobspec != nullptr &&
+                         spec->second.jobspec->min_slots != 0;
+    if (elastic) outcome->set_slots(static_cast<uint32_t>(held->slots.size()));
   } else if (spec == specs_.end()) {
     outcome->set_kind(Outcome::KIND_INVALID);
     outcome->set_reason(fmt::format("the matcher has no jobspec of part {}", candidate.part()));
@@ -94,6 +99,8 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
     outcome->set_kind(Outcome::KIND_BUSY);
     outcome->set_reason(
         fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
+  } else if (spec->second.jobspec->min_slots != 0) {
+    MatchElastic(candidate, *spec->second.jobspec, cycle, outcome);
   } else {
     Match(candidate, *spec->second.jobspec, cycle, outcome);
   }
