@@ -33,6 +33,8 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   ConfigureAdaptive(name);
   // Who was refused may be let in by stopping others.
   if (configured.has_preemption()) state_.room_changed = true;
+  // Other limits may let somebody grow.
+  if (!book_.growing().empty()) state_.growth = Growth::kDue;
   if (existed) return;
   for (Entry* entry : book_.JobsOf(name, JobState::kSubmitted)) {
     SetWaiting(book_.Edit(entry), reason::kQueued, "in line");

@@ -62,6 +62,10 @@ void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation)
                   explanation->in_line,
                   queue.name,
                   strategy));
+  if (!IsElastic(entry.job)) return;
+  explanation->why.push_back(fmt::format("it is elastic: it starts with {}, and grows to {}",
+                                         Slots(entry.job.min_slots),
+                                         Slots(entry.job.slots)));
 }
 
 void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) const {
@@ -86,11 +90,12 @@ void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation
   const Queue& queue = *entry.in_line_of;
   auto& sooner = explanation->sooner;
   const bool stops = scheduling::FindStrategy(queue.config->strategy())->stops_at_first_blocked;
-  if (job.slots_now > 0 && job.slots_now < job.slots) {
+  const uint32_t needed = IsElastic(job) ? job.min_slots : job.slots;
+  if (job.slots_now > 0 && job.slots_now < needed) {
     sooner.push_back(fmt::format(
-        "with {} instead of {} it would start now", Slots(job.slots_now), Slots(job.slots)));
+        "with {} instead of {} it would start now", Slots(job.slots_now), Slots(needed)));
   }
-  if (job.slots_now >= job.slots && !stops) {
+  if (job.slots_now >= needed && !stops) {
     // It has room, but for somebody's reservation.
     if (const Job* first = FirstPromised(entry, state_.now_ms); first != nullptr) {
       sooner.push_back(

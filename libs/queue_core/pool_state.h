@@ -21,6 +21,13 @@ inline constexpr int64_t kDefaultRetryMaxMs = 300'000;
 // No submission has this number.
 inline constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
 
+// Whether somebody may have room to grow (elastic.cc).
+enum class Growth : uint8_t {
+  kNone,   // all who would have more were tried since there last was room
+  kAlong,  // to be tried in the next cycle
+  kDue,    // a reason for a cycle
+};
+
 struct PoolState {
   bool begun = false;  // a message has been read
   int64_t now_ms = 0;
@@ -44,6 +51,7 @@ struct PoolState {
   std::shared_ptr<const scheduling::Resources> capacity;  // of the pool; null: not known
   // A limit lets somebody go at this time, if nothing else happens. 0: none does by time alone.
   int64_t limits_due_ms = 0;
+  Growth growth = Growth::kNone;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -59,6 +59,7 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_lost_node(state_.lost_node);
   if (state_.capacity != nullptr) *row.mutable_capacity() = ToAmounts(*state_.capacity);
   row.set_limits_due_ms(state_.limits_due_ms);
+  row.set_growth(static_cast<uint32_t>(state_.growth));
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -103,6 +104,7 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
     state_.capacity = std::make_shared<const scheduling::Resources>(ToResources(row.capacity()));
   }
   state_.limits_due_ms = row.limits_due_ms();
+  state_.growth = static_cast<Growth>(row.growth());
   book_.Clear(state_.now_ms);
   for (const events::v1::AllocationKey& key : row.ended()) {
     book_.AddEnded(key.job_id(), key.attempt());
