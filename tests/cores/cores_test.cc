@@ -62,6 +62,7 @@ class Pool {
   void Finish() {
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     for (int round = 0; round < 2000 && !(Read() && queue_.size() == 0); ++round) {
+      CheckAgreed();
       for (const std::string& id : ids_) Help(id);
       now_ += Millis(1000);
       Append(queue_core::Tick());
@@ -73,6 +74,9 @@ class Pool {
     RC_ASSERT(matcher_.jobs() == 0U);
     for (const std::string& id : ids_) RC_ASSERT(model::IsTerminal(last_[id]));
   }
+
+  // That were seen while they held more than at their start.
+  int grown() const { return grown_; }
 
  private:
   uint32_t Roll(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
@@ -89,13 +93,19 @@ class Pool {
 
   void Submit() {
     const std::string id = fmt::format("j{}", ids_.size());
-    const uint32_t slots = 1 + Roll(4);
-    Envelope message = queue_core::Submitted(
-        id, {.slots = slots, .completions = slots, .recreatable = Roll(3) > 0});
+    const bool elastic = Roll(3) == 0;
+    const uint32_t min = elastic ? 1 + Roll(3) : 0;
+    const uint32_t slots = elastic ? min + Roll(12) : 1 + Roll(4);
+    Envelope message = queue_core::Submitted(id,
+                                             {.slots = slots,
+                                              .completions = slots + (elastic ? Roll(8) : 0),
+                                              .recreatable = Roll(3) > 0,
+                                              .min_slots = min});
     // Now and then one that is larger than any node.
     const int64_t cpu = Roll(12) == 0 ? 2 * kNodeCpu : 500 * (1 + Roll(4));
     message.mutable_job_submitted()->mutable_spec()->set_jobspec(
-        matcher_core::JobspecText(slots, cpu));
+        elastic ? matcher_core::ElasticText(min, slots, cpu)
+                : matcher_core::JobspecText(slots, cpu));
     ids_.push_back(id);
     Append(message);
   }
@@ -159,6 +169,20 @@ class Pool {
     }
   }
 
+  // All is read: what the queue says that a job holds is what the matcher holds for it.
+  void CheckAgreed() {
+    for (const std::string& id : ids_) {
+      const queue_core::Job* job = queue_.Find(id);
+      if (job == nullptr || !model::kHoldingStates.Has(job->state)) continue;
+      if (job->state == JobState::kStopping) continue;
+      const graph::Placement* held = matcher_.engine().Find({id, job->attempt, 0});
+      RC_ASSERT(held != nullptr);
+      RC_ASSERT(held->slots.size() == queue_core::SlotsOf(*job));
+      RC_ASSERT(job->min_slots <= held->slots.size() && held->slots.size() <= job->slots);
+      grown_ += job->grown ? 1 : 0;
+    }
+  }
+
   // One step towards the end.
   void Help(const std::string& id) {
     const queue_core::Job* job = queue_.Find(id);
@@ -219,6 +243,7 @@ class Pool {
   int64_t version_ = 0;
   std::vector<std::string> ids_;
   std::map<std::string, JobState> last_;
+  int grown_ = 0;
 };
 
 RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
@@ -226,6 +251,7 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   const int steps = *rc::gen::inRange(0, 400);
   for (int i = 0; i < steps; ++i) pool.Step();
   pool.Finish();
+  RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
 }
 
 }  // namespace
