@@ -167,6 +167,17 @@ void ShadowEngine::DropReservation(const AllocationKey& key) {
   decides_->DropReservation(key);
 }
 
+Outcome ShadowEngine::Grow(const graph::MatchRequest& request) {
+  const Outcome outcome = decides_->Grow(request);
+  options_.compared(Comparison::kSkipped, 1);
+  if (outcome.placement == nullptr) return outcome;
+  Show({[this, key = request.key, placement = *outcome.placement]() {
+    shadow_->Release(key);
+    return shadow_->Restore(key, placement);
+  }});
+  return outcome;
+}
+
 void ShadowEngine::DropReservations() {
   decides_->DropReservations();
   reserving_ = false;

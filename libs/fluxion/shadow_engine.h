@@ -65,6 +65,8 @@ class ShadowEngine final : public graph::Engine {
   absl::StatusOr<std::vector<graph::AllocationKey>> RemoveNode(std::string_view name) override;
   // What is decided beside reservations is not asked of the shadow, which knows none: it is told.
   graph::Outcome Match(const graph::MatchRequest& request) override;
+  // The shadow is told what was decided, and not asked.
+  graph::Outcome Grow(const graph::MatchRequest& request) override;
   bool can_reserve() const override { return decides_->can_reserve(); }
   bool Reserve(const graph::AllocationKey& key, const graph::Placement& placement) override;
   void DropReservation(const graph::AllocationKey& key) override;

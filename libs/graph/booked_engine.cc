@@ -345,16 +345,21 @@ const Placement& BookedEngine::Allocate(const MatchRequest& request,
   allocation.end_s = EndOf(allocation.placement);
   Plan(request.key, allocation);
   allocation.nodes.reserve(request.jobspec.slots);
-  for (const Placer::Share& share : shares) {
-    table_.Hold(share.node, needs[share.group], share.slots);
-    table_.HoldDevices(share.node, share.devices, OfEachDevice(needs[share.group]));
-    placer_->Reorder(share.node);
-    AddSlots(share, &allocation.placement);
-    allocation.nodes.resize(allocation.placement.slots.size(), share.node);
-  }
   allocation.needs = std::move(needs);
+  Append(shares, &allocation);
   Record(UndoAllocate{request.key});
   return allocation.placement;
+}
+
+void BookedEngine::Append(const Placer::Shares& shares, Allocation* allocation) {
+  for (const Placer::Share& share : shares) {
+    const std::vector<Need>& needs = allocation->needs[share.group];
+    table_.Hold(share.node, needs, share.slots);
+    table_.HoldDevices(share.node, share.devices, OfEachDevice(needs));
+    placer_->Reorder(share.node);
+    AddSlots(share, &allocation->placement);
+    allocation->nodes.resize(allocation->placement.slots.size(), share.node);
+  }
 }
 
 Explanation BookedEngine::Explain(const Jobspec& jobspec) const {

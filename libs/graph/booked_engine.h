@@ -32,6 +32,7 @@ class BookedEngine final : public Engine {
   absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) override;
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
   Outcome Match(const MatchRequest& request) override;
+  Outcome Grow(const MatchRequest& request) override;
   bool can_reserve() const override { return placer_->can_reserve(); }
   bool Reserve(const AllocationKey& key, const Placement& placement) override;
   void DropReservation(const AllocationKey& key) override;
@@ -109,6 +110,10 @@ class BookedEngine final : public Engine {
     AllocationKey key;
     int64_t before = 0;
   };
+  struct UndoGrow {
+    AllocationKey key;
+    size_t slots = 0;  // that it had before
+  };
   using Undo = std::variant<UndoPolicy,
                             UndoLevels,
                             UndoExpect,
@@ -118,7 +123,8 @@ class BookedEngine final : public Engine {
                             UndoAllocate,
                             UndoRelease,
                             UndoReleaseSlots,
-                            UndoExtend>;
+                            UndoExtend,
+                            UndoGrow>;
 
   void TakeBack(UndoPolicy& undo);
   void TakeBack(UndoLevels& undo);
@@ -130,6 +136,7 @@ class BookedEngine final : public Engine {
   void TakeBack(UndoRelease& undo);
   void TakeBack(UndoReleaseSlots& undo);
   void TakeBack(UndoExtend& undo);
+  void TakeBack(UndoGrow& undo);
   void Record(Undo undo);
 
   // The placer as it must be for a match.
@@ -147,6 +154,8 @@ class BookedEngine final : public Engine {
                             std::vector<std::vector<Need>> needs,
                             const Placer::Shares& shares);
   const Placement& Reserve(const MatchRequest& request, const Placer::Place& place);
+  // The slots of the shares stand behind those that the allocation has, and in the books.
+  void Append(const Placer::Shares& shares, Allocation* allocation);
   // The books follow: `direction` 1: the slot holds what it asks for; −1: it gives it back.
   void HoldSlot(const Allocation& allocation, size_t slot, Node* node, int64_t direction);
   // The same of every live slot, in the graph too.

@@ -145,6 +145,12 @@ class Engine {
   // them. They are to be dropped before nodes, the policy or the levels change.
   virtual Outcome Match(const MatchRequest& request) = 0;
   virtual bool can_reserve() const = 0;
+  // More slots for a key that holds some: all that the request's jobspec asks for or none, numbered
+  // on behind those that it has, and in its placement from then on. They are held as long as the
+  // rest (the request's duration is not looked at), and take nothing of what is reserved. kBusy: no
+  // room now; or nothing is held under the key, or slots that ask for something else, or its time
+  // is over. The request's operation does not matter: nothing is reserved.
+  virtual Outcome Grow(const MatchRequest& request) = 0;
   // Reserves again what a match has reserved, whether or not it fits by now. False, and nothing is
   // reserved, when a node of it is not there or not up. REQUIRES: can_reserve(), and the key holds
   // and has reserved nothing.

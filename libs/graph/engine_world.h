@@ -118,7 +118,7 @@ class World {
     random.discard(2);
     if (kinds_.closes && random() % 6 == 0) return Close(random);
     if (kinds_.reserves && random() % 3 == 0) return Cycle(random);
-    switch (random() % 14) {
+    switch (random() % 15) {
       case 0:
       case 1:
         return AddNodes(random);
@@ -143,6 +143,8 @@ class World {
         return Batch(random);
       case 7:
         return MatchGroups(random);
+      case 8:
+        return Grow(random, /*in_cycle=*/false);
       default:
         return Match(random);
     }
@@ -352,6 +354,7 @@ class World {
     for (int i = 0; i < 3; ++i) kinds.push_back(RandomJobspec(random, kinds_.gpu_parts));
     for (int64_t i = Pick(random, 1, 8); i > 0; --i) {
       if (random() % 6 == 0) Release(random);
+      if (random() % 4 == 0) Grow(random, /*in_cycle=*/true);
       if (random() % 4 == 0) DropReservation(random);
       const int64_t before_s = random() % 4 == 0 ? model_.now_s + Pick(random, 1, 40) : 0;
       MatchOrReserve(kinds[random() % kinds.size()], AnyDuration(random), before_s);
@@ -392,6 +395,7 @@ class World {
       for (const PlacedSlot& slot : outcome.placement->slots) slots.push_back(slot.node);
       RC_ASSERT(slots == expected->slots);
       model_.held[key] = *outcome.placement;
+      specs_.emplace(key, spec);
       return;
     }
     RC_ASSERT(engine_.Fingerprint() == before);
@@ -409,6 +413,47 @@ class World {
     RC_ASSERT(outcome.waits_for_unending == (waits && before_s == 0));
     RC_ASSERT(outcome.kind == (waits || model_.CouldEverFit(spec) ? OutcomeKind::kBusy
                                                                   : OutcomeKind::kUnsatisfiable));
+  }
+
+  // Somebody takes more slots like those that it has: where a job of so many would go.
+  void Grow(Random& random, bool in_cycle) {
+    const AllocationKey* any = AnyKey(random);
+    const auto known = any == nullptr ? specs_.end() : specs_.find(*any);
+    if (known == specs_.end()) return;
+    const AllocationKey key = *any;
+    Placement& held = model_.held[key];
+    const auto more = static_cast<uint32_t>(Pick(random, 1, 6));
+    const Jobspec spec = WithSlots(known->second, more);
+    const bool over = held.duration_s != 0 && held.start_s + held.duration_s <= model_.now_s;
+    const int64_t left_s = held.duration_s == 0 ? 0 : held.start_s + held.duration_s - model_.now_s;
+    std::optional<std::vector<std::string>> expected;
+    if (in_cycle && !over) {
+      const auto planned = model_.MatchOrReserve(spec, left_s);
+      if (planned && planned->at_s == model_.now_s) expected = planned->slots;
+    } else if (!over) {
+      model_.asked_s = left_s;
+      expected = model_.Match(spec);
+    }
+    const uint64_t before = engine_.Fingerprint();
+    const Outcome outcome =
+        engine_.Grow({.key = key, .jobspec = spec, .now_s = model_.now_s, .duration_s = 0});
+    RC_ASSERT((outcome.kind == OutcomeKind::kAllocated) == expected.has_value());
+    if (!expected) {
+      RC_ASSERT(outcome.kind == OutcomeKind::kBusy);
+      RC_ASSERT(engine_.Fingerprint() == before);
+      return;
+    }
+    Placement grown = *outcome.placement;
+    RC_ASSERT(grown.groups[0].slots == held.groups[0].slots + more);
+    std::vector<std::string> nodes;
+    for (size_t i = held.slots.size(); i < grown.slots.size(); ++i) {
+      RC_ASSERT(grown.slots[i].slot == i);
+      nodes.push_back(grown.slots[i].node);
+    }
+    if (model_.policy != "packed") RC_ASSERT(nodes == *expected);
+    RC_ASSERT(nodes.size() == more);
+    held = std::move(grown);
+    for (const std::string& name : nodes) CheckWithinSize(name, spec.groups[0].request);
   }
 
   void Match(Random& random) {
@@ -445,6 +490,7 @@ class World {
     RC_ASSERT(*engine_.Match({.key = key, .jobspec = spec, .now_s = now_s + 2}).placement ==
               placement);
     model_.held[key] = placement;
+    specs_.emplace(key, spec);
     for (const std::string& name : slots) CheckWithinSize(name, placement.groups[0].request);
   }
 
@@ -523,6 +569,7 @@ class World {
   Kinds kinds_;
   BookedEngine engine_;
   Model model_;
+  std::map<AllocationKey, Jobspec> specs_;  // of those whose slots are alike
   std::optional<Model> saved_;
   uint64_t saved_fingerprint_ = 0;
   uint64_t next_ordinal_ = 0;

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/json_check.h"
 #include "libs/graph/shortened.h"
@@ -23,6 +24,7 @@ using Keys = std::span<const std::string_view>;
 constexpr std::array<std::string_view, 4> kTopKeys = {
     "attributes", "resources", "tasks", "version"};
 constexpr std::array<std::string_view, 4> kSlotKeys = {"count", "label", "type", "with"};
+constexpr std::array<std::string_view, 4> kRangeKeys = {"max", "min", "operand", "operator"};
 constexpr std::array<std::string_view, 3> kLevelKeys = {"count", "type", "with"};
 constexpr std::array<std::string_view, 3> kResourceKeys = {"count", "type", "unit"};
 constexpr std::array<std::string_view, 4> kTaskKeys = {"attributes", "command", "count", "slot"};
@@ -69,20 +71,56 @@ absl::StatusOr<std::string> Text(const json& object, const char* key, const std:
   return value->get<std::string>();
 }
 
-absl::StatusOr<int64_t> Count(const json& object, const std::string& path, int64_t most) {
-  ASSIGN_OR_RETURN(const json* value, Member(object, "count", path));
-  if (value->is_object()) {
-    return InvalidArgument("{}.count: a range of counts is not supported; give one integer", path);
-  }
+absl::StatusOr<int64_t> Integer(
+    const json& object, const char* key, const std::string& path, int64_t least, int64_t most) {
+  ASSIGN_OR_RETURN(const json* value, Member(object, key, path));
   if (!value->is_number_integer()) {
-    return InvalidArgument("{}.count: must be an integer, is {}", path, value->dump());
+    return InvalidArgument("{}.{}: must be an integer, is {}", path, key, value->dump());
   }
   const bool too_large =
       value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(most);
-  if (too_large || value->get<int64_t>() < 1) {
-    return InvalidArgument("{}.count: must be from 1 to {}, is {}", path, most, value->dump());
+  if (too_large || value->get<int64_t>() < least) {
+    return InvalidArgument(
+        "{}.{}: must be from {} to {}, is {}", path, key, least, most, value->dump());
   }
   return value->get<int64_t>();
+}
+
+absl::StatusOr<int64_t> Count(const json& object, const std::string& path, int64_t most) {
+  const auto count = object.find("count");
+  if (count != object.end() && count->is_object()) {
+    return InvalidArgument(
+        "{}.count: only slots have a range of counts; give one integer", path);
+  }
+  return Integer(object, "count", path, 1, most);
+}
+
+struct SlotCounts {
+  int64_t min = 0;  // 0: no range
+  int64_t max = 0;
+};
+
+absl::StatusOr<SlotCounts> CountsOfSlot(const json& slot, const std::string& path) {
+  ASSIGN_OR_RETURN(const json* count, Member(slot, "count", path));
+  SlotCounts counts;
+  if (!count->is_object()) {
+    ASSIGN_OR_RETURN(counts.max, Count(slot, path, kMaxSlots));
+    return counts;
+  }
+  const std::string of_count = path + ".count";
+  RETURN_IF_ERROR(CheckObject(*count, of_count, kRangeKeys));
+  ASSIGN_OR_RETURN(counts.max, Integer(*count, "max", of_count, 1, kMaxSlots));
+  ASSIGN_OR_RETURN(counts.min, Integer(*count, "min", of_count, 1, counts.max));
+  const std::pair<const char*, json> only[] = {{"operator", "+"}, {"operand", 1}};
+  for (const auto& [key, value] : only) {
+    if (count->value(key, value) == value) continue;
+    return InvalidArgument("{}.{}: must be {}, is {}: an elastic job takes one slot after the other",
+                           of_count,
+                           key,
+                           value.dump(),
+                           (*count)[key].dump());
+  }
+  return counts;
 }
 
 absl::Status ParseResource(const json& value, const std::string& path, Amounts* request) {
@@ -129,15 +167,17 @@ absl::Status ParseRequest(const json& with, const std::string& path, Amounts* re
 
 absl::StatusOr<SlotGroup> ParseSlot(const json& slot,
                                     const std::string& path,
-                                    std::set<std::string>* labels) {
+                                    std::set<std::string>* labels,
+                                    uint32_t* min_slots) {
   RETURN_IF_ERROR(CheckObject(slot, path, kSlotKeys));
   ASSIGN_OR_RETURN(const std::string type, Text(slot, "type", path));
   if (type != "slot") {
     return InvalidArgument("{}.type: must be \"slot\", is \"{}\"", path, type);
   }
   SlotGroup group;
-  ASSIGN_OR_RETURN(const int64_t count, Count(slot, path, kMaxSlots));
-  group.slots = static_cast<uint32_t>(count);
+  ASSIGN_OR_RETURN(const SlotCounts counts, CountsOfSlot(slot, path));
+  group.slots = static_cast<uint32_t>(counts.max);
+  if (counts.min != 0) *min_slots = static_cast<uint32_t>(counts.min);
   ASSIGN_OR_RETURN(std::string label, Text(slot, "label", path));
   if (labels->contains(label)) {
     return InvalidArgument("{}.label: \"{}\" is another slot's label", path, label);
@@ -156,13 +196,20 @@ absl::Status ParseSlots(const json& slots,
     return InvalidArgument("{}: must be a list of 1 to {} slots", path, kMaxSlotGroups);
   }
   for (size_t i = 0; i < slots.size(); ++i) {
-    ASSIGN_OR_RETURN(SlotGroup group, ParseSlot(slots[i], fmt::format("{}[{}]", path, i), labels));
+    const std::string of_slot = fmt::format("{}[{}]", path, i);
+    ASSIGN_OR_RETURN(SlotGroup group, ParseSlot(slots[i], of_slot, labels, &spec->min_slots));
     spec->slots += group.slots;
     if (spec->slots > kMaxSlots) {
       return InvalidArgument(
           "{}: {} slots in all, at most {} are allowed", path, spec->slots, kMaxSlots);
     }
     spec->groups.push_back(std::move(group));
+  }
+  if (spec->min_slots != 0 && (slots.size() > 1 || !spec->required_level.empty())) {
+    return InvalidArgument("{}: a range of counts is for slots that are all alike and below no level{}",
+                           path,
+                           slots.size() > 1 ? fmt::format("; here are {} that differ", slots.size())
+                                            : "");
   }
   return absl::OkStatus();
 }
@@ -307,6 +354,16 @@ absl::StatusOr<Jobspec> ParseJobspec(std::string_view text) {
   absl::StatusOr<Jobspec> spec = ParseTree(json::parse(text, nullptr, /*allow_exceptions=*/false));
   if (!spec.ok()) return Shortened(spec.status());
   return spec;
+}
+
+Jobspec WithSlots(const Jobspec& jobspec, uint32_t slots) {
+  CHECK(jobspec.groups.size() == 1 && slots > 0, "{} slots of {}", slots, jobspec.shape);
+  Jobspec same = jobspec;
+  same.slots = same.groups[0].slots = slots;
+  same.min_slots = 0;
+  same.shape.clear();
+  Sign(&same);
+  return same;
 }
 
 }  // namespace fluxqueue::graph

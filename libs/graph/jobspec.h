@@ -14,6 +14,10 @@
 // vertex of that level; attributes.system.topology, such as {"preferred": "rack"}, tries that level
 // first, then each one above it, then any nodes. `tolerations` stands at the top of `constraints`
 // or in a top-level `and`, once; a jobspec without it tolerates no taint.
+//
+// The count of slots may be a range, {"min": 2, "max": 8, "operator": "+", "operand": 1}: then the
+// job is elastic. It starts with as many as there is room for, and takes more while it runs. Its
+// slots are alike, and no level is required of them: those that come later would have to be there.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +42,8 @@ inline constexpr size_t kMaxSlotGroups = 16;
 
 // Immutable once parsed.
 struct Jobspec {
-  uint32_t slots = 0;  // of all groups together
+  uint32_t slots = 0;      // of all groups together; of an elastic job at most
+  uint32_t min_slots = 0;  // elastic: with so many it may start; 0: all or nothing
   // Never empty. Slots are numbered along them.
   std::vector<SlotGroup> groups;
   std::string required_level;   // "rack"; empty: none
@@ -48,12 +53,16 @@ struct Jobspec {
   int64_t duration_s = 0;  // 0: unlimited
   // Canonical text of `constraint` and `tolerations`: equal for jobspecs that the same nodes meet.
   std::string constraint_signature;
-  // The same of everything but the duration: equal for jobspecs that fit in the same places.
+  // The same of everything but the duration: equal for jobspecs that fit in the same places, with
+  // all of their slots.
   std::string shape;
 };
 
 // InvalidArgument with the path of the offending key ("resources[0].with[1].count: …"), its value
 // and what is allowed. Time and memory are bounded by the limits above.
 absl::StatusOr<Jobspec> ParseJobspec(std::string_view json);
+
+// The same with so many slots, all or nothing. REQUIRES: its slots are alike; at least one.
+Jobspec WithSlots(const Jobspec& jobspec, uint32_t slots);
 
 }  // namespace fluxqueue::graph

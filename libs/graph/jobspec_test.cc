@@ -28,6 +28,11 @@ std::string With(const std::string& resources) {
   return R"({"type":"slot","count":2,"label":"pod","with":)" + resources + "}";
 }
 
+std::string Range(const std::string& count) {
+  return R"({"type":"slot","count":)" + count +
+         R"(,"label":"pod","with":[{"type":"cpu","count":1500}]})";
+}
+
 std::string Constraints(const std::string& constraints) {
   return R"({"system":{"constraints":)" + constraints + "}}";
 }
@@ -76,6 +81,28 @@ TEST(Jobspec, LevelsAndSlotsThatDiffer) {
   EXPECT_NE(spec->shape, anywhere->shape);
 }
 
+TEST(Jobspec, ElasticOnesHaveARangeOfSlots) {
+  const auto spec =
+      ParseJobspec(Text(Range(R"({"min":2,"max":8,"operator":"+","operand":1})"),
+                        R"({"system":{"duration":7,"constraints":{"properties":["a"]}}})"));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->min_slots, 2u);
+  EXPECT_EQ(spec->slots, 8u);
+  EXPECT_THAT(spec->groups, ElementsAre(SlotGroup{8, {{"cpu", 1500}}}));
+  EXPECT_TRUE(ParseJobspec(Text(Range(R"({"min":2,"max":2})"))).ok());
+  // With so many it is as if it had asked for so many.
+  const Jobspec three = WithSlots(*spec, 3);
+  const auto asked = ParseJobspec(
+      Text(Range("3"), R"({"system":{"constraints":{"properties":["a"]}}})"));
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(three.slots, 3u);
+  EXPECT_EQ(three.min_slots, 0u);
+  EXPECT_EQ(three.groups, asked->groups);
+  EXPECT_EQ(three.shape, asked->shape);
+  EXPECT_EQ(three.constraint_signature, asked->constraint_signature);
+  EXPECT_EQ(three.duration_s, 7);
+}
+
 struct BadCase {
   std::string text;
   std::string error;
@@ -115,7 +142,22 @@ TEST(Jobspec, RefusesAndNamesThePlace) {
        "must be from 1 to 100000"},
       {Text(R"({"type":"slot","count":1.5,"label":"pod","with":[]})"),
        "must be an integer, is 1.5"},
-      {Text(R"({"type":"slot","count":{"min":1},"label":"pod","with":[]})"), "a range of counts"},
+      {Text(Range(R"({"min":1})")), "resources[0].count.max: is missing"},
+      {Text(Range(R"({"max":1})")), "resources[0].count.min: is missing"},
+      {Text(Range(R"({"min":0,"max":4})")), "resources[0].count.min: must be from 1 to 4, is 0"},
+      {Text(Range(R"({"min":5,"max":4})")), "resources[0].count.min: must be from 1 to 4, is 5"},
+      {Text(Range(R"({"min":1,"max":100001})")), "count.max: must be from 1 to 100000"},
+      {Text(Range(R"({"min":1,"max":4,"operator":"*"})")),
+       "resources[0].count.operator: must be \"+\", is \"*\""},
+      {Text(Range(R"({"min":1,"max":4,"operand":2})")), "count.operand: must be 1, is 2"},
+      {Text(Range(R"({"min":1,"max":4,"step":2})")), "resources[0].count.step: this key"},
+      {Text(Range(R"({"min":1,"max":4})") +
+            R"(,{"type":"slot","count":3,"label":"b","with":[{"type":"gpu","count":1}]})"),
+       "resources: a range of counts is for slots that are all alike"},
+      {Text(R"({"type":"rack","count":1,"with":[)" + Range(R"({"min":1,"max":4})") + "]}"),
+       "resources[0].with: a range of counts is for slots that are all alike and below no level"},
+      {Text(With(R"([{"type":"cpu","count":{"min":1,"max":2}}])")),
+       "resources[0].with[0].count: only slots have a range"},
       {Text(R"({"type":"slot","count":1,"label":"pod","exclusive":true,"with":[]})"),
        "resources[0].exclusive: this key is not supported"},
       {Text(With("[]")), "resources[0].with: must be a list of 1 to 64 resources"},

@@ -24,7 +24,7 @@ constexpr size_t kNamesForNearMatches = 5000;
 
 #define FLUXQUEUE_JOB_COLUMNS                                                                     \
   "job_id, pool, queue, namespace, name, kind, state, version, attempt, reason, message, slots, " \
-  "priority, created_ms, start_ms, updated_ms"
+  "priority, created_ms, start_ms, updated_ms, most_slots"
 #define FLUXQUEUE_ENDED "state IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"
 
 constexpr Statement kJobs{
@@ -134,6 +134,7 @@ Job ReadJob(const pqxx::row& row) {
           .reason = Text(row[9]),
           .message = Text(row[10]),
           .slots = Number(row[11]),
+          .most_slots = Number(row[16]),
           .priority = Number(row[12]),
           .created_ms = Number(row[13]),
           .start_ms = Number(row[14]),
@@ -193,6 +194,10 @@ absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
 
 }  // namespace
 
+std::string Job::SlotsText() const {
+  return most_slots == 0 ? fmt::format("{}", slots) : fmt::format("{}/{}", slots, most_slots);
+}
+
 JobStore::JobStore(const postgres::Options& options, size_t connections)
     : connections_(options, connections) {}
 
@@ -203,7 +208,7 @@ absl::StatusOr<std::vector<Job>> JobStore::Jobs(const JobFilter& filter, int64_t
     for (const pqxx::row& row :
          Exec(tx, kJobs, filter.queue, filter.state, filter.space, filter.ended, filter.limit)) {
       jobs.push_back(ReadJob(row));
-      *total = Number(row[16]);
+      *total = Number(row[17]);
     }
     return absl::OkStatus();
   }));
@@ -288,7 +293,9 @@ JobStore::Held() {
     for (const pqxx::row& row : Exec(tx, kHeld)) {
       queue::v1::JobRow stored;
       stored.ParseFromString(Bytes(row[2]));
-      held[{Text(row[0]), Text(row[1])}].Add(queue_core::ToResources(stored.amounts()));
+      const scheduling::Resources all = queue_core::ToResources(stored.amounts());
+      held[{Text(row[0]), Text(row[1])}].Add(
+          stored.held_slots() == 0 ? all : all.Part(stored.held_slots(), stored.asked_slots()));
     }
     return absl::OkStatus();
   }));

@@ -38,6 +38,7 @@ struct Job {
   std::string reason{};
   std::string message{};
   int64_t slots = 0;
+  int64_t most_slots = 0;  // elastic: to so many it grows; 0: `slots` is all
   int64_t priority = 0;
   int64_t created_ms = 0;
   int64_t start_ms = 0;  // expected, if it has not started
@@ -48,6 +49,8 @@ struct Job {
   std::vector<std::string> nodes{};
   size_t position = 0;
 
+  // "4"; of an elastic job what it holds and the most, "3/8".
+  std::string SlotsText() const;
   // "namespace/name"; of a claim the name alone.
   std::string FullName() const { return space.empty() ? name : space + "/" + name; }
 };

@@ -24,14 +24,19 @@ absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateCon
 std::string MakeJobspec(const PodDemand& demand,
                         uint32_t slots,
                         Millis duration,
-                        const Topology& topology) {
+                        const Topology& topology,
+                        uint32_t min_slots) {
+  const std::string count =
+      min_slots == 0
+          ? fmt::format("{}", slots)
+          : fmt::format(R"({{"min":{},"max":{},"operator":"+","operand":1}})", min_slots, slots);
   std::string with;
   for (const auto& [resource, amount] : demand.requests) {
     with += fmt::format(
         "{}{{\"type\":{},\"count\":{}}}", with.empty() ? "" : ",", JsonString(resource), amount);
   }
   std::string resources =
-      fmt::format(R"({{"type":"slot","count":{},"label":"pod","with":[{}]}})", slots, with);
+      fmt::format(R"({{"type":"slot","count":{},"label":"pod","with":[{}]}})", count, with);
   if (!topology.required.empty()) {
     resources = fmt::format(
         R"({{"type":{},"count":1,"with":[{}]}})", JsonString(topology.required), resources);

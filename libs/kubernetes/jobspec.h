@@ -29,10 +29,11 @@ absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateCon
 
 // Canonical RFC 14 version 1 (libs/graph/jobspec.h): `slots` slots of the demand, resources sorted
 // by name, keys in a fixed order, so that equal demands have equal bytes. `duration` is given in
-// whole seconds, rounded up; 0: unlimited.
+// whole seconds, rounded up; 0: unlimited. `min_slots` 0: all slots or none; else from so many on.
 std::string MakeJobspec(const PodDemand& demand,
                         uint32_t slots,
                         Millis duration,
-                        const Topology& topology);
+                        const Topology& topology,
+                        uint32_t min_slots = 0);
 
 }  // namespace fluxqueue::kubernetes

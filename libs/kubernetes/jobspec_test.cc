@@ -200,6 +200,99 @@ TEST(Submission, RefusesJobsThatAskForNothingOrTooMuch) {
   EXPECT_TRUE(Message(SubmissionOf(job, {}).status()).starts_with("pod template: spec.affinity"));
 }
 
+Job Annotated(const StringMap& annotations) {
+  Job job = *ParseJob(kJobText);  // parallelism 4, completions 9, Indexed
+  job.meta.annotations = annotations;
+  return job;
+}
+
+TEST(Submission, ElasticJobsAndArrays) {
+  const struct {
+    StringMap annotations;
+    uint32_t slots;
+    uint32_t min_slots;
+    const char* count;
+  } cases[] = {
+      {{{"fluxqueue.io/min-slots", "2"}}, 4, 2, R"("count":{"min":2,"max":4,"operator":"+",)"},
+      {{{"fluxqueue.io/min-slots", "1"}, {"fluxqueue.io/max-slots", "3"}},
+       3,
+       1,
+       R"("count":{"min":1,"max":3,"operator":"+","operand":1})"},
+      {{{"fluxqueue.io/array", "3"}}, 3, 1, R"("count":{"min":1,"max":3,)"},
+      {{{"fluxqueue.io/array", "4"}}, 4, 1, R"("count":{"min":1,"max":4,)"},
+      // Nothing can grow: all or nothing, of so many at a time.
+      {{{"fluxqueue.io/array", "1"}}, 1, 0, R"("count":1,)"},
+      {{{"fluxqueue.io/min-slots", "4"}}, 4, 0, R"("count":4,)"},
+      {{{"fluxqueue.io/min-slots", "2"}, {"fluxqueue.io/max-slots", "2"}}, 2, 0, R"("count":2,)"},
+      {{{"fluxqueue.io/array", "3"}, {"fluxqueue.io/topology", "preferred: rack"}},
+       3,
+       1,
+       R"("topology":{"preferred":"rack"})"},
+  };
+  for (const auto& test : cases) {
+    const auto submitted = SubmissionOf(Annotated(test.annotations), {});
+    ASSERT_TRUE(submitted.ok()) << submitted.status();
+    const auto& spec = submitted->spec();
+    EXPECT_EQ(spec.slots(), test.slots);
+    EXPECT_EQ(spec.min_slots(), test.min_slots);
+    EXPECT_THAT(spec.jobspec(), HasSubstr(test.count));
+    EXPECT_EQ(spec.amounts(0).amount(), 1500 * test.slots);
+    EXPECT_EQ(submitted->workload().completions(), 9);
+    EXPECT_TRUE(MayBeElastic(Annotated(test.annotations)));
+  }
+  EXPECT_FALSE(MayBeElastic(Annotated({{"fluxqueue.io/duration", "1"}})));
+  Job from_template = Annotated({});
+  from_template.template_annotations = {{"fluxqueue.io/array", "2"}};
+  EXPECT_EQ(SubmissionOf(from_template, {})->spec().min_slots(), 1U);
+  EXPECT_TRUE(MayBeElastic(from_template));
+}
+
+TEST(Submission, RefusesWhatCannotGrow) {
+  const std::string at_once =
+      "the pods that run at once (the lesser of spec.parallelism 4 and spec.completions 9)";
+  const struct {
+    StringMap annotations;
+    std::string error;
+  } cases[] = {
+      {{{"fluxqueue.io/min-slots", "0"}},
+       "fluxqueue.io/min-slots: \"0\" is no number of pods: allowed are whole numbers from 1 on"},
+      {{{"fluxqueue.io/array", "3%"}},
+       "fluxqueue.io/array: \"3%\" is no number of pods: allowed are whole numbers from 1 on"},
+      {{{"fluxqueue.io/min-slots", "5"}},
+       "fluxqueue.io/min-slots: \"5\": allowed are 1 to 4, " + at_once},
+      {{{"fluxqueue.io/min-slots", "3"}, {"fluxqueue.io/max-slots", "2"}},
+       "fluxqueue.io/max-slots: \"2\": allowed are 3 to 4, from fluxqueue.io/min-slots to " +
+           at_once},
+      {{{"fluxqueue.io/min-slots", "3"}, {"fluxqueue.io/max-slots", "5"}},
+       "fluxqueue.io/max-slots: \"5\": allowed are 3 to 4, from fluxqueue.io/min-slots to " +
+           at_once},
+      {{{"fluxqueue.io/max-slots", "3"}},
+       "fluxqueue.io/max-slots: \"3\": allowed together with fluxqueue.io/min-slots only, which "
+       "says with how many pods the Job may start; for all or nothing set spec.parallelism"},
+      {{{"fluxqueue.io/array", "5"}}, "fluxqueue.io/array: \"5\": allowed are 1 to 4, " + at_once},
+      {{{"fluxqueue.io/array", "3"}, {"fluxqueue.io/min-slots", "1"}},
+       "fluxqueue.io/array: \"3\": allowed without fluxqueue.io/min-slots and "
+       "fluxqueue.io/max-slots only: a job array starts with one index, and never has more than "
+       "this at a time"},
+      {{{"fluxqueue.io/array", "3"}, {"fluxqueue.io/topology", "required: rack"}},
+       "fluxqueue.io/topology: \"required: rack\": allowed for a Job that grows is \"preferred\" "
+       "only: its later pods may find no room in the rack of the first ones"},
+  };
+  for (const auto& test : cases) {
+    EXPECT_EQ(Message(SubmissionOf(Annotated(test.annotations), {}).status()), test.error);
+  }
+  Job plain = Annotated({{"fluxqueue.io/array", "3"}});
+  plain.indexed = false;
+  EXPECT_EQ(
+      Message(SubmissionOf(plain, {}).status()),
+      "fluxqueue.io/array: \"3\": allowed for Indexed Jobs (spec.completionMode: Indexed); for "
+      "others use fluxqueue.io/min-slots and fluxqueue.io/max-slots");
+  Pod pod;
+  pod.meta.annotations = {{"fluxqueue.io/min-slots", "1"}};
+  EXPECT_EQ(Message(SubmissionOf(pod).status()),
+            "fluxqueue.io/min-slots: \"1\": allowed for Jobs only; remove it, or make a Job");
+}
+
 TEST(Submission, OfAPodTakesItAsItIs) {
   const auto pod = ParsePod(R"({"metadata":{"name":"p","namespace":"lab","uid":"u2"},"spec":{
       "priority":3,"activeDeadlineSeconds":5,"containers":[{"resources":{"requests":{"cpu":"1"},

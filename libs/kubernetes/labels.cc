@@ -20,6 +20,9 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kTopologyKey,
                                   kDependsOnKey,
                                   kBeginKey,
+                                  kMinSlotsKey,
+                                  kMaxSlotsKey,
+                                  kArrayKey,
                                   kHoldKey,
                                   kCancelKey,
                                   kManagedLabel};
@@ -108,6 +111,12 @@ absl::StatusOr<int32_t> ParsePriority(std::string_view text) {
                          std::numeric_limits<int32_t>::max());
 }
 
+absl::StatusOr<int64_t> ParseSlots(std::string_view text) {
+  int64_t slots = 0;
+  if (ParseWhole(text, &slots) && slots >= 1) return slots;
+  return InvalidArgument("\"{}\" is no number of pods: allowed are whole numbers from 1 on", text);
+}
+
 // Reads one key into *out, if it is there; an error names the key.
 template <typename T, typename Out>
 absl::Status Take(std::string_view key,
@@ -152,10 +161,23 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
   RETURN_IF_ERROR(Take(kTopologyKey, labels, annotations, ParseTopology, &keys.topology));
   RETURN_IF_ERROR(Take(kDependsOnKey, labels, annotations, ParseDependsOn, &keys.depends_on));
   RETURN_IF_ERROR(Take(kBeginKey, labels, annotations, ParseBegin, &keys.begin));
+  RETURN_IF_ERROR(Take(kMinSlotsKey, labels, annotations, ParseSlots, &keys.min_slots));
+  RETURN_IF_ERROR(Take(kMaxSlotsKey, labels, annotations, ParseSlots, &keys.max_slots));
+  RETURN_IF_ERROR(Take(kArrayKey, labels, annotations, ParseSlots, &keys.array));
   RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
   RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
   RETURN_IF_ERROR(Take(kManagedLabel, labels, {}, ParseBool, &managed));
   return keys;
+}
+
+bool MayBeElastic(const Job& job) {
+  for (const StringMap* map :
+       {&job.meta.labels, &job.meta.annotations, &job.template_labels, &job.template_annotations}) {
+    for (const std::string_view key : {kMinSlotsKey, kMaxSlotsKey, kArrayKey}) {
+      if (map->contains(key)) return true;
+    }
+  }
+  return false;
 }
 
 absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
@@ -169,6 +191,9 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
   if (!keys.topology) keys.topology = from_template->topology;
   if (!keys.depends_on) keys.depends_on = from_template->depends_on;
   if (!keys.begin) keys.begin = from_template->begin;
+  if (!keys.min_slots) keys.min_slots = from_template->min_slots;
+  if (!keys.max_slots) keys.max_slots = from_template->max_slots;
+  if (!keys.array) keys.array = from_template->array;
   keys.hold = keys.hold || from_template->hold;
   return keys;
 }

@@ -32,6 +32,9 @@ inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
 inline constexpr std::string_view kTopologyKey = "fluxqueue.io/topology";
 inline constexpr std::string_view kDependsOnKey = "fluxqueue.io/depends-on";
 inline constexpr std::string_view kBeginKey = "fluxqueue.io/begin";
+inline constexpr std::string_view kMinSlotsKey = "fluxqueue.io/min-slots";
+inline constexpr std::string_view kMaxSlotsKey = "fluxqueue.io/max-slots";
+inline constexpr std::string_view kArrayKey = "fluxqueue.io/array";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
 inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
 
@@ -90,6 +93,10 @@ struct UserKeys {
   std::optional<Topology> topology;
   std::optional<std::vector<DependsOn>> depends_on;
   std::optional<Begin> begin;
+  // Of Jobs: elastic, or a job array of so many indexes at a time.
+  std::optional<int64_t> min_slots;
+  std::optional<int64_t> max_slots;
+  std::optional<int64_t> array;
   bool hold = false;
   bool cancel = false;
 };
@@ -99,6 +106,10 @@ struct UserKeys {
 // of ours that no version knows (a typing error), or one that this version cannot honour yet
 // (groups, exclusive, jobspec).
 absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations);
+
+// Asked for by one of the keys min-slots, max-slots and array of the Job or its template, whatever
+// they say.
+bool MayBeElastic(const Job& job);
 
 // A Job's own keys, and where they are silent its template's.
 absl::StatusOr<UserKeys> ParseUserKeys(const Job& job);

@@ -40,6 +40,104 @@ absl::Status CheckSize(const Job& job) {
       kMaxSlots);
 }
 
+// How many pods a Job may have at a time, and with how many it starts.
+struct Slots {
+  uint32_t most = 1;
+  uint32_t least = 0;  // 0: with all of them
+};
+
+std::string PodsAtOnce(const Job& job) {
+  if (!job.completions) return fmt::format("spec.parallelism {}", job.parallelism);
+  return fmt::format("the lesser of spec.parallelism {} and spec.completions {}",
+                     job.parallelism,
+                     *job.completions);
+}
+
+absl::Status CheckBetween(
+    std::string_view key, int64_t value, int64_t least, int64_t most, const std::string& what) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return InvalidArgument("{}: \"{}\": allowed are {} to {}, {}", key, value, least, most, what);
+}
+
+absl::Status CheckArray(const Job& job, const UserKeys& keys, const std::string& at_once) {
+  if (keys.min_slots || keys.max_slots) {
+    return InvalidArgument(
+        "{}: \"{}\": allowed without {} and {} only: a job array starts with one index, and never "
+        "has more than this at a time",
+        kArrayKey,
+        *keys.array,
+        kMinSlotsKey,
+        kMaxSlotsKey);
+  }
+  if (!job.indexed) {
+    return InvalidArgument(
+        "{}: \"{}\": allowed for Indexed Jobs (spec.completionMode: Indexed); for others use "
+        "{} and {}",
+        kArrayKey,
+        *keys.array,
+        kMinSlotsKey,
+        kMaxSlotsKey);
+  }
+  return CheckBetween(kArrayKey, *keys.array, 1, job.Slots(), at_once);
+}
+
+absl::Status CheckElastic(const Job& job, const UserKeys& keys, const std::string& at_once) {
+  if (!keys.min_slots) {
+    return InvalidArgument(
+        "{}: \"{}\": allowed together with {} only, which says with how many pods the Job may "
+        "start; for all or nothing set spec.parallelism",
+        kMaxSlotsKey,
+        *keys.max_slots,
+        kMinSlotsKey);
+  }
+  RETURN_IF_ERROR(CheckBetween(kMinSlotsKey, *keys.min_slots, 1, job.Slots(), at_once));
+  if (!keys.max_slots) return absl::OkStatus();
+  return CheckBetween(kMaxSlotsKey,
+                      *keys.max_slots,
+                      *keys.min_slots,
+                      job.Slots(),
+                      fmt::format("from {} to {}", kMinSlotsKey, at_once));
+}
+
+// REQUIRES: CheckSize.
+absl::StatusOr<Slots> SlotsOf(const Job& job, const UserKeys& keys) {
+  const std::string at_once = fmt::format("the pods that run at once ({})", PodsAtOnce(job));
+  int64_t most = job.Slots();
+  int64_t least = most;
+  if (keys.array) {
+    RETURN_IF_ERROR(CheckArray(job, keys, at_once));
+    least = 1;
+    most = *keys.array;
+  } else if (keys.min_slots || keys.max_slots) {
+    RETURN_IF_ERROR(CheckElastic(job, keys, at_once));
+    least = *keys.min_slots;
+    most = keys.max_slots.value_or(most);
+  }
+  Slots slots{.most = static_cast<uint32_t>(most)};
+  if (least < most) slots.least = static_cast<uint32_t>(least);
+  if (slots.least != 0 && keys.topology && !keys.topology->required.empty()) {
+    return InvalidArgument(
+        "{}: \"{}\": allowed for a Job that grows is \"preferred\" only: its later pods may find "
+        "no room in the {} of the first ones",
+        kTopologyKey,
+        FormatTopology(*keys.topology),
+        keys.topology->required);
+  }
+  return slots;
+}
+
+// Of a pod that no Job makes.
+absl::Status CheckIsAJobs(const UserKeys& keys) {
+  for (const auto& [key, value] : {std::pair(kMinSlotsKey, keys.min_slots),
+                                   std::pair(kMaxSlotsKey, keys.max_slots),
+                                   std::pair(kArrayKey, keys.array)}) {
+    if (!value) continue;
+    return InvalidArgument(
+        "{}: \"{}\": allowed for Jobs only; remove it, or make a Job", key, *value);
+  }
+  return absl::OkStatus();
+}
+
 events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {
   switch (condition) {
     case scheduling::Condition::kAfterOk:
@@ -56,7 +154,7 @@ JobSubmitted Assemble(const UserKeys& keys,
                       const PodSpec& pod,
                       const PodDemand& demand,
                       std::optional<Millis> deadline,
-                      uint32_t slots) {
+                      const Slots& slots) {
   JobSubmitted submitted;
   submitted.set_queue(keys.queue.value_or(std::string(kDefaultQueue)));
   submitted.set_priority(keys.priority.value_or(pod.priority.value_or(0)));
@@ -64,10 +162,14 @@ JobSubmitted Assemble(const UserKeys& keys,
   if (duration) submitted.set_duration_ms(duration->count());
   submitted.set_hold(keys.hold);
   auto* spec = submitted.mutable_spec();
-  spec->set_slots(slots);
-  spec->set_jobspec(
-      MakeJobspec(demand, slots, duration.value_or(Millis(0)), keys.topology.value_or(Topology())));
-  SetAmounts(demand.requests, slots, spec);
+  spec->set_slots(slots.most);
+  spec->set_min_slots(slots.least);
+  spec->set_jobspec(MakeJobspec(demand,
+                                slots.most,
+                                duration.value_or(Millis(0)),
+                                keys.topology.value_or(Topology()),
+                                slots.least));
+  SetAmounts(demand.requests, slots.most, spec);
   for (const DependsOn& other : keys.depends_on.value_or(std::vector<DependsOn>())) {
     events::v1::Dependency* dependency = submitted.add_depends_on();
     dependency->set_condition(ToProto(other.condition));
@@ -138,6 +240,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
                                           PodDemand* demand) {
   ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job));
   RETURN_IF_ERROR(CheckSize(job));
+  ASSIGN_OR_RETURN(const Slots slots, SlotsOf(job, keys));
   const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);
   if (!pod.ok()) return Annotate(pod.status(), "pod template");
   absl::StatusOr<PodDemand> slot = DemandOfPod(*pod);
@@ -145,8 +248,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
   // A suspend that is not ours is the user's own hold.
   keys.hold = keys.hold || (job.suspend && !IsSuspendedByUs(job));
   const auto deadline = Deadline(job.active_deadline_s, job.pod.active_deadline_s);
-  JobSubmitted submitted =
-      Assemble(keys, *pod, *slot, deadline, static_cast<uint32_t>(job.Slots()));
+  JobSubmitted submitted = Assemble(keys, *pod, *slot, deadline, slots);
   SetIdentity(job.meta, keys, WorkloadOf(job), revision, &submitted);
   if (demand != nullptr) *demand = *std::move(slot);
   return submitted;
@@ -154,9 +256,10 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
 
 absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, PodDemand* demand) {
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
+  RETURN_IF_ERROR(CheckIsAJobs(keys));
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
   const auto deadline = Deadline(pod.spec.active_deadline_s, 0);
-  JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, /*slots=*/1);
+  JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
   SetIdentity(pod.meta, keys, WorkloadOf(pod), revision, &submitted);
   if (demand != nullptr) *demand = std::move(slot);
   return submitted;

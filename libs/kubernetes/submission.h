@@ -15,8 +15,10 @@
 namespace fluxqueue::kubernetes {
 
 // A Job must be of the kinds that are supported: completions and parallelism at least 1, at most
-// `kMaxSlots` slots. InvalidArgument says what a person must change, as the webhook and the Event
-// Refused show it. `demand`, when given, is filled with what one slot of the jobspec asks for.
+// `kMaxSlots` slots. Its slots are min(parallelism, completions), or fewer and at least so many
+// where min-slots and max-slots, or array, say so. InvalidArgument says what a person must change,
+// as the webhook and the Event Refused show it. `demand`, when given, is filled with what one slot
+// of the jobspec asks for.
 inline constexpr int64_t kMaxSlots = 100'000;
 
 absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Job& job,

@@ -28,6 +28,10 @@
 // A window (windows.cc) keeps its nodes in its time from all but the candidates that name it:
 // nothing is given out or promised there that would be held then.
 //
+// An elastic job (a range of slots) starts with as many as there is room for, up to
+// Candidate.most_slots, and waits as one that asks for its least. Candidate.grow asks for more of
+// one that holds some (elastic.cc); one that gets none is busy, and holds up nobody.
+//
 // The id of the last cycle again gives the stored answer; an older id is ignored. Before
 // InventorySynced, and on a pool without nodes, nothing is unsatisfiable: it is busy, and the
 // reason says why.
@@ -143,6 +147,9 @@ class MatcherCore {
     bool stops = false;
     // Those who wait for others to be stopped, and hold the room that they will have.
     std::vector<AllocationKey> kept = {};
+    // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
+    std::unordered_map<std::string, int64_t> no_more = {};
+
     // Candidates that came with a reservation, the last one first, and those of them whose turn is
     // still to come.
     std::vector<AllocationKey> promised = {};
@@ -157,6 +164,8 @@ class MatcherCore {
       room_came = true;
       room_came_late |= !first_reserved.empty();
     }
+    // Something of the shape had no room for as long a time.
+    bool Refuses(const std::string& as, int64_t duration_s) const;
   };
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
@@ -191,6 +200,10 @@ class MatcherCore {
                 const graph::Jobspec& jobspec,
                 Cycle* cycle,
                 events::v1::Outcome* outcome);
+  static int64_t DurationOf(const events::v1::Candidate& candidate);
+  // What is refused to one is refused to all of this shape to whom the same windows are open.
+  static std::string RefusedAs(const graph::Jobspec& jobspec,
+                               const events::v1::Candidate& candidate);
   bool IsRefused(const Cycle& cycle,
                  const events::v1::Candidate& candidate,
                  const graph::Jobspec& jobspec) const;
@@ -222,6 +235,26 @@ class MatcherCore {
   void ForgetReservationsOn(const std::string& node);
   void ForgetReservations();
   void PutReservation(const AllocationKey& key, std::optional<graph::Placement> placement);
+  // ------------------------------------------------------------------------------------ elastic.cc
+  void MatchElastic(const events::v1::Candidate& candidate,
+                    const graph::Jobspec& jobspec,
+                    bool promised,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome);
+  // `jobspec` null: it has none, or a bad one.
+  void Grow(const events::v1::Candidate& candidate,
+            const graph::Jobspec* jobspec,
+            Cycle* cycle,
+            events::v1::Outcome* outcome);
+  // Up to so many more slots of the jobspec for the key, `first` of them tried first. False: there
+  // is room for none.
+  bool TakeMore(const events::v1::Candidate& candidate,
+                const graph::Jobspec& jobspec,
+                uint32_t more,
+                uint32_t first,
+                Cycle* cycle);
+  // Allocated, with all that the key holds now.
+  void SayHeld(const AllocationKey& key, events::v1::Outcome* outcome);
   // --------------------------------------------------------------------------------- preemption.cc
   // Of a candidate with victims. True: it has its answer, by starting now or by those whose room it
   // waits for; that room is nobody else's in this cycle. False: victims are of no use to it.

@@ -21,17 +21,6 @@ namespace {
 // Of the shapes that one cycle refuses.
 constexpr size_t kMostExplained = 16;
 
-int64_t DurationOf(const Candidate& candidate) {
-  return candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
-}
-
-// What is refused to one is refused to all of this shape to whom the same windows are open.
-std::string RefusedAs(const graph::Jobspec& jobspec, const Candidate& candidate) {
-  std::string as = jobspec.shape;
-  for (const std::string& window : candidate.windows()) as += "\n" + window;
-  return as;
-}
-
 }  // namespace
 
 absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
@@ -80,7 +69,7 @@ void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
 bool MatcherCore::Stops(const Cycle& cycle,
                         const Candidate& candidate,
                         const Outcome& outcome) const {
-  if (outcome.kind() != Outcome::KIND_BUSY) return false;
+  if (outcome.kind() != Outcome::KIND_BUSY || candidate.grow()) return false;
   if (MayReserve(cycle, candidate) && !engine_->can_reserve()) return true;
   return candidate.rule() < static_cast<uint32_t>(cycle.request.rules_size()) &&
          cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
@@ -100,10 +89,16 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   const bool promised = !cycle->promised.empty() && cycle->promised.back() == key;
   if (promised) cycle->promised.pop_back();
-  if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
+  CloseWindows(candidate, cycle);
+  if (candidate.grow()) {
+    Grow(candidate, spec == specs_.end() ? nullptr : spec->second.jobspec.get(), cycle, outcome);
+  } else if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(held->start_s);
     outcome->set_placement_hash(PlacementHash(ToProto(*held)));
+    const bool elastic = spec != specs_.end() && spec->second.jobspec != nullptr &&
+                         spec->second.jobspec->min_slots != 0;
+    if (elastic) outcome->set_slots(static_cast<uint32_t>(held->slots.size()));
   } else if (spec == specs_.end()) {
     outcome->set_kind(Outcome::KIND_INVALID);
     outcome->set_reason(fmt::format("the matcher has no jobspec of part {}", candidate.part()));
@@ -114,6 +109,9 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
     outcome->set_kind(Outcome::KIND_BUSY);
     outcome->set_reason(
         fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
+  } else if (spec->second.jobspec->min_slots != 0) {
+    MatchElastic(candidate, *spec->second.jobspec, promised, cycle, outcome);
+    return;
   } else {
     Match(candidate, *spec->second.jobspec, promised, cycle, outcome);
     return;
@@ -126,7 +124,6 @@ void MatcherCore::Match(const Candidate& candidate,
                         bool promised,
                         Cycle* cycle,
                         Outcome* outcome) {
-  CloseWindows(candidate, cycle);
   if (promised && MatchReserved(candidate, jobspec, cycle, outcome)) return;
   const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
   if (cycle->promised.empty() || refused) {
@@ -169,6 +166,16 @@ void MatcherCore::MatchNew(const Candidate& candidate,
     PutReservation(request.key, *matched.placement);
   }
   NotAllocated(candidate, jobspec, matched, cycle, outcome);
+}
+
+int64_t MatcherCore::DurationOf(const Candidate& candidate) {
+  return candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
+}
+
+std::string MatcherCore::RefusedAs(const graph::Jobspec& jobspec, const Candidate& candidate) {
+  std::string as = jobspec.shape;
+  for (const std::string& window : candidate.windows()) as += "\n" + window;
+  return as;
 }
 
 bool MatcherCore::IsRefused(const Cycle& cycle,

@@ -91,6 +91,11 @@ class LogWriter {
       const uint32_t slots = 1 + Roll(random, 3);
       return Claimed(Job(random), slots, JobspecText(slots, 250));
     }
+    if (Roll(random, 3) == 0) {
+      const uint32_t min = 1 + Roll(random, 3);
+      const uint32_t max = min + Roll(random, 6);
+      return Submitted(Job(random), max, ElasticText(min, max, 250 * (1 + Roll(random, 3))));
+    }
     const uint32_t slots = 1 + Roll(random, 4);
     if (slots > 1 && Roll(random, 3) == 0) {
       const int64_t cpu = 250 * static_cast<int64_t>(1 + Roll(random, 5));
@@ -131,6 +136,8 @@ class LogWriter {
       candidate.set_may_reserve(Roll(random, 2) == 0);
       candidate.set_duration_s(Roll(random, 4) == 0 ? 0 : Roll(random, 30));
       if (Roll(random, 3) == 0) candidate.add_windows(WindowName(random));
+      candidate.set_grow(Roll(random, 3) == 0);
+      if (Roll(random, 3) == 0) candidate.set_most_slots(Roll(random, 8));
       if (Roll(random, 4) != 0) continue;
       for (size_t i = Roll(random, 6); i > 0; --i) {
         events::v1::AllocationKey* victim = candidate.add_victims();

@@ -16,12 +16,25 @@ namespace fluxqueue::matcher_core {
 
 using events::v1::Envelope;
 
-inline std::string JobspecText(uint32_t slots, int64_t cpu, const std::string& property = "") {
-  return R"({"version":1,"resources":[{"type":"slot","count":)" + std::to_string(slots) +
+// `count`: JSON.
+inline std::string JobspecText(const std::string& count,
+                               int64_t cpu,
+                               const std::string& property = "") {
+  return R"({"version":1,"resources":[{"type":"slot","count":)" + count +
          R"(,"label":"pod","with":[{"type":"cpu","count":)" + std::to_string(cpu) +
          R"(}]}],"tasks":[{"command":["pod"],"slot":"pod","count":{"per_slot":1}}],)"
          R"("attributes":{"system":{"constraints":{"properties":[)" +
          (property.empty() ? "" : "\"" + property + "\"") + "]}}}}";
+}
+
+inline std::string JobspecText(uint32_t slots, int64_t cpu, const std::string& property = "") {
+  return JobspecText(std::to_string(slots), cpu, property);
+}
+
+// Elastic.
+inline std::string ElasticText(uint32_t min, uint32_t max, int64_t cpu) {
+  return JobspecText(R"({"min":)" + std::to_string(min) + R"(,"max":)" + std::to_string(max) + "}",
+                     cpu);
 }
 
 inline Envelope Submitted(const std::string& job, uint32_t slots, const std::string& jobspec) {
@@ -161,6 +174,8 @@ struct Tried {
   int64_t duration_s = 0;  // 0: unlimited
   bool may_reserve = true;
   std::vector<std::string> windows = {};
+  bool grow = false;
+  uint32_t most_slots = 0;
 };
 
 // Now is 100 + id, as in Cycle.
@@ -179,6 +194,8 @@ inline Envelope Backfill(uint64_t id,
     candidate->set_duration_s(tried.duration_s);
     candidate->set_may_reserve(tried.may_reserve);
     *candidate->mutable_windows() = {tried.windows.begin(), tried.windows.end()};
+    candidate->set_grow(tried.grow);
+    candidate->set_most_slots(tried.most_slots);
   }
   return message;
 }

@@ -117,6 +117,10 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
     AddCandidate(*entry, group.rule, group.reservations > 0 && passers.count(entry) == 0, cycle);
   }
   NameVictims(entries, cycle);
+  SetMostSlots(entries, &pass, cycle);
+  AddGrowth(!entries.empty() && entries.size() >= limit, &pass, cycle, [&](const Queue* queue) {
+    return GroupOf(queue, &groups, cycle).rule;
+  });
   state_.limits_due_ms = pass.due_ms().value_or(0);
   SayHeldBack(pass.held());
 }

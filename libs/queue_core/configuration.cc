@@ -33,6 +33,8 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   ConfigureAdaptive(name);
   // Other limits, another strategy, others that may be stopped: who was refused may be let in.
   state_.ask_again = true;
+  // Other limits may let somebody grow.
+  if (!book_.growing().empty()) state_.growth = Growth::kDue;
   if (existed) return;
   for (Entry* entry : book_.JobsOf(name, JobState::kSubmitted)) {
     SetWaiting(book_.Edit(entry), reason::kQueued, "in line");

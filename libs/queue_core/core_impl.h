@@ -1,10 +1,12 @@
 // The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
 // commands.cc (commands and claims), cycles.cc (what is asked of the matcher), candidates.cc (of
-// whom), configuration.cc (queues, pool, inventory), windows.cc (what is kept for a time),
+// whom), elastic.cc (of whom that runs, for more), configuration.cc (queues, pool, inventory),
+// windows.cc (what is kept for a time),
 // queue_core.cc (the fold and the rows).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -171,6 +173,24 @@ class QueueCore::Impl {
   bool Backfills() const;
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
   void MarkCandidates(bool marked);
+
+  // ------------------------------------------------------------------------------------ elastic.cc
+  // Of the candidates that are elastic: up to how many slots they may start with.
+  void SetMostSlots(const std::vector<const Entry*>& entries,
+                    scheduling::Pass* pass,
+                    events::v1::CycleRequested* cycle) const;
+  // Those who hold some of their slots and would have more, behind all who wait. `full`: no more of
+  // these are named, where nobody may pass. `rule_of`: of a queue, in the cycle.
+  void AddGrowth(bool full,
+                 scheduling::Pass* pass,
+                 events::v1::CycleRequested* cycle,
+                 const std::function<uint32_t(const Queue*)>& rule_of);
+  // Everybody in line is named, or a limit holds him back.
+  bool AllAreTried(bool full, const events::v1::CycleRequested& cycle) const;
+  void JudgeGrowth(const events::v1::Outcome& outcome);
+  void CloseGrowth(const events::v1::CycleAnswered& answered);
+  // There may be room to grow that was not there.
+  void FollowGrowth(bool somebody_left);
 
   // --------------------------------------------------------------------------------- preemption.cc
   // Tells for the first candidates who may be stopped for them. `entries`: the candidates.

@@ -48,7 +48,12 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
   uint32_t allocated = 0;
   bool progressed = false;
   std::vector<uint64_t> refused;  // by submission
-  for (const Outcome& outcome : answered.outcomes()) {
+  for (int i = 0; i < answered.outcomes_size(); ++i) {
+    const Outcome& outcome = answered.outcomes(i);
+    if (i < state_.cycle->candidates_size() && state_.cycle->candidates(i).grow()) {
+      JudgeGrowth(outcome);
+      continue;
+    }
     const Course course = JudgeOutcome(outcome, refused.size());
     if (course == Course::kAllocated) ++allocated;
     if (course == Course::kRefused) {
@@ -58,6 +63,7 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
     }
   }
   WithdrawPromises();
+  CloseGrowth(answered);
   CloseCycle(allocated, progressed, refused);
   StopVictims(answered);
   // It has looked who is first now.
@@ -120,6 +126,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
   job.unsatisfiable_since_ms = 0;
   job.start_ms = 0;
   job.in_cycle = false;
+  if (IsElastic(job)) job.held_slots = outcome.slots() == 0 ? job.slots : outcome.slots();
   Say(entry);
   if (IsClaim(job)) StartClaim(entry);
 }
@@ -259,7 +266,10 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
         std::find(refused.begin(), refused.end(), submission) != refused.end()) {
       state_.blocked_head = submission;
     }
-    const scheduling::CycleResult result{.named = static_cast<uint32_t>(cycle->candidates_size()),
+    const auto in_line = std::count_if(cycle->candidates().begin(),
+                                       cycle->candidates().end(),
+                                       [](const auto& candidate) { return !candidate.grow(); });
+    const scheduling::CycleResult result{.named = static_cast<uint32_t>(in_line),
                                          .allocated = allocated,
                                          .blocked = !refused.empty()};
     const uint32_t depth = DepthOf(head->in_line_of->config.get());
@@ -284,9 +294,10 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
   if (book_.Head() == nullptr) {
     state_.due_ms = 0;
     state_.limits_due_ms = 0;
-    return false;
+    return state_.growth != Growth::kNone;
   }
   if (state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
+  if (state_.growth == Growth::kDue) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
   state_.line_changed = false;
@@ -298,6 +309,7 @@ void QueueCore::Impl::BeginCycle() {
   const bool somebody_left = book_.TakeLeft();
   // Nobody waits for a limit to let go.
   if (book_.Head() == nullptr) state_.limits_due_ms = 0;
+  FollowGrowth(somebody_left);
   if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
   state_.ask_again = false;

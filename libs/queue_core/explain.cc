@@ -62,6 +62,10 @@ void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation)
                   explanation->in_line,
                   queue.name,
                   strategy));
+  if (!IsElastic(entry.job)) return;
+  explanation->why.push_back(fmt::format("it is elastic: it starts with {}, and grows to {}",
+                                         Slots(entry.job.min_slots),
+                                         Slots(entry.job.slots)));
 }
 
 void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) const {
@@ -87,11 +91,12 @@ void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation
   auto& sooner = explanation->sooner;
   const bool stops = scheduling::FindStrategy(queue.config->strategy())->stops_at_first_blocked;
   const events::v1::WindowConfigured* window = WindowAhead(job);
-  if (job.slots_now > 0 && job.slots_now < job.slots && window == nullptr) {
+  const uint32_t needed = IsElastic(job) ? job.min_slots : job.slots;
+  if (job.slots_now > 0 && job.slots_now < needed && window == nullptr) {
     sooner.push_back(fmt::format(
-        "with {} instead of {} it would start now", Slots(job.slots_now), Slots(job.slots)));
+        "with {} instead of {} it would start now", Slots(job.slots_now), Slots(needed)));
   }
-  if (job.slots_now >= job.slots && (!stops || explanation->position <= 1)) {
+  if (job.slots_now >= needed && (!stops || explanation->position <= 1)) {
     // It has room, but for a window or for somebody's reservation.
     const Job* first = FirstPromised(entry, state_.now_ms);
     if (window != nullptr && (first == nullptr || window->start_ms() < first->start_ms)) {

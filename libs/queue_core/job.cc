@@ -63,7 +63,7 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   fact.set_reason(job.reason);
   fact.set_message(job.message);
   fact.set_attempt(job.attempt);
-  fact.set_slots(job.slots);
+  fact.set_slots(SlotsOf(job));
   fact.set_priority(job.priority);
   fact.set_created_ms(job.created_ms);
   fact.set_time_ms(job.updated_ms);
@@ -74,6 +74,10 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   fact.set_revision(job.revision);
   fact.set_user(*job.user);
   fact.set_grace_ms(job.grace_ms);
+  if (IsElastic(job)) {
+    fact.set_min_slots(job.min_slots);
+    fact.set_max_slots(job.slots);
+  }
   return fact;
 }
 
@@ -97,6 +101,10 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   *row.mutable_amounts() = ToAmounts(*job.amounts);
   row.set_waiting_since_ms(job.submitted_ms);
   row.set_ending(job.ending);
+  row.set_held_slots(job.held_slots);
+  row.set_grown(job.grown);
+  if (job.held_slots != 0) row.set_asked_slots(job.slots);
+  row.set_succeeded(job.succeeded);
   return row;
 }
 
@@ -110,7 +118,8 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.priority = fact.priority();
   if (row.has_duration_ms()) job.duration_ms = row.duration_ms();
   job.hold = row.hold();
-  job.slots = fact.slots();
+  job.slots = row.held_slots() == 0 ? fact.slots() : row.asked_slots();
+  job.min_slots = fact.min_slots();
   job.revision = fact.revision();
   job.submission = row.submission();
   job.created_ms = fact.created_ms();
@@ -136,6 +145,9 @@ Job FromRow(const queue::v1::JobRow& row) {
   // Rows of a version that did not know it.
   job.submitted_ms = row.waiting_since_ms() == 0 ? fact.created_ms() : row.waiting_since_ms();
   job.ending = row.ending();
+  job.held_slots = row.held_slots();
+  job.grown = row.grown();
+  job.succeeded = row.succeeded();
   return job;
 }
 
@@ -165,8 +177,16 @@ bool IsClaim(const Job& job) {
   return model::IsClaim(job.workload->kind());
 }
 
+bool IsElastic(const Job& job) {
+  return job.min_slots != 0;
+}
+
+uint32_t SlotsOf(const Job& job) {
+  return job.held_slots == 0 ? job.slots : job.held_slots;
+}
+
 bool GivesSlotsBackEarly(const Job& job) {
-  return job.workload->kind() == "Job" && job.workload->completions() <= job.slots;
+  return job.workload->kind() == "Job" && job.workload->completions() <= SlotsOf(job) && !job.grown;
 }
 
 }  // namespace fluxqueue::queue_core

@@ -33,7 +33,8 @@ struct Job {
   int32_t priority = 0;
   std::optional<int64_t> duration_ms;  // unset: the queue's default
   bool hold = false;
-  uint32_t slots = 0;
+  uint32_t slots = 0;      // that it asks for; elastic: at most
+  uint32_t min_slots = 0;  // elastic: with so many it may start; 0: all or nothing
   uint32_t revision = 0;
   uint64_t submission = 0;  // its place in the order of submission
   int64_t created_ms = 0;
@@ -64,6 +65,11 @@ struct Job {
 
   std::vector<uint32_t> released_slots;  // rising
   uint64_t ending = 0;                   // has ended: its number among the pool's endings
+
+  // Elastic.
+  uint32_t held_slots = 0;  // that it was given in this attempt; 0: it holds nothing
+  bool grown = false;       // some of them came later than others
+  uint64_t succeeded = 0;   // of its pods, as far as it was seen
 
   // Named in the cycle in flight with this attempt. Not in the row: it follows from the cycle.
   bool in_cycle = false;
@@ -96,8 +102,14 @@ scheduling::Ending EndingOf(const Job& job);
 // Holds resources without pods (libs/model/workload.h).
 bool IsClaim(const Job& job);
 
+// Starts with some of its slots, and takes more while it runs.
+bool IsElastic(const Job& job);
+// That it holds; of one that holds none, as many as it asks for.
+uint32_t SlotsOf(const Job& job);
+
 // True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
-// it any more, and is given back before the rest.
+// it any more, and is given back before the rest. Not one that has grown: a slot that it began with
+// may have got its next pod before it was known that there are slots for all.
 bool GivesSlotsBackEarly(const Job& job);
 
 }  // namespace fluxqueue::queue_core

@@ -264,6 +264,7 @@ void JobBook::Rollback(int64_t now_ms) {
 void JobBook::Clear(int64_t now_ms) {
   Commit();
   holding_.clear();
+  growing_.clear();
   alarms_.clear();
   expiries_.clear();
   served_.clear();

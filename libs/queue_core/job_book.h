@@ -150,6 +150,8 @@ class JobBook {
   std::vector<const Entry*> Jobs() const;
   // All that hold something, by submission.
   const std::map<uint64_t, Entry*>& holding() const { return holding_; }
+  // Of these, those that are elastic and not being stopped, by submission.
+  const std::map<uint64_t, Entry*>& growing() const { return growing_; }
   // By (time, submission).
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& expiries() const { return expiries_; }
@@ -172,6 +174,8 @@ class JobBook {
   void LeaveLine(Entry* entry);
   void PlaceTimes(Entry* entry, bool wants);
   void PlaceHeld(Entry* entry);
+  // What so many of its slots ask for.
+  std::shared_ptr<const scheduling::Resources> AmountsOf(const Job& job, uint32_t slots);
   void PlaceAwaited(Entry* entry);
   void Unplace(Entry* entry);
   void Own(Entry* entry);
@@ -192,6 +196,7 @@ class JobBook {
   Interner<std::string> users_;
   Interner<scheduling::Resources> amounts_;
   std::map<uint64_t, Entry*> holding_;
+  std::map<uint64_t, Entry*> growing_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;

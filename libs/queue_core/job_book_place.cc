@@ -63,17 +63,27 @@ void JobBook::PlaceTimes(Entry* entry, bool wants) {
   }
 }
 
+std::shared_ptr<const scheduling::Resources> JobBook::AmountsOf(const Job& job, uint32_t slots) {
+  return slots == job.slots ? job.amounts : amounts_(job.amounts->Part(slots, job.slots));
+}
+
 void JobBook::PlaceHeld(Entry* entry) {
   const Job& job = entry->job;
   scheduling::Owner* holder = model::kHoldingStates.Has(job.state) ? entry->owner : nullptr;
-  if (entry->holder == holder && (holder == nullptr || entry->held == job.amounts)) return;
+  if (holder != nullptr && IsElastic(job) && job.state != JobState::kStopping) {
+    growing_[job.submission] = entry;
+  } else {
+    growing_.erase(job.submission);
+  }
+  const auto held = holder == nullptr ? nullptr : AmountsOf(job, SlotsOf(job));
+  if (entry->holder == holder && entry->held == held) return;
   if (entry->holder != nullptr) {
     tree_.GiveBack(entry->holder, *entry->held, now_ms_);
-    // A move lets others go; of an end the matcher tells, when there is room.
-    if (holder != nullptr) entered_ = true;
+    // A move lets others go, growth nobody; of an end the matcher tells, when there is room.
+    if (holder != nullptr && (holder != entry->holder || !IsElastic(job))) entered_ = true;
   }
   entry->holder = holder;
-  entry->held = holder == nullptr ? nullptr : job.amounts;
+  entry->held = held;
   if (holder == nullptr) {
     holding_.erase(job.submission);
     return;
@@ -107,15 +117,17 @@ void JobBook::PlaceInLine(Entry* entry, Queue* line) {
     const int64_t aging = line->config == nullptr ? 0 : line->config->aging_ms();
     key.rank = scheduling::RankOf(job.priority, std::max(job.submitted_ms, job.begin_ms), aging);
   }
-  const bool same =
-      line == nullptr || (entry->line_key == key && entry->line_amounts == job.amounts);
+  // It may start as soon as there is room for its least.
+  const auto amounts =
+      line == nullptr ? nullptr : AmountsOf(job, IsElastic(job) ? job.min_slots : job.slots);
+  const bool same = line == nullptr || (entry->line_key == key && entry->line_amounts == amounts);
   if (entry->in_line_of == line && same) return;
   if (entry->in_line_of != nullptr) LeaveLine(entry);
   entry->in_line_of = line;
   entry->line_key = key;
   if (line == nullptr) return;
   entry->line_owner = entry->owner;
-  entry->line_amounts = job.amounts;
+  entry->line_amounts = amounts;
   entry->amounts = entry->line_amounts.get();
   line->line.Insert(key, entry);
   entered_ = true;
@@ -142,6 +154,7 @@ void JobBook::Unplace(Entry* entry) {
   if (entry->holder != nullptr) {
     tree_.GiveBack(entry->holder, *entry->held, now_ms_);
     holding_.erase(entry->job.submission);
+    growing_.erase(entry->job.submission);
   }
   for (const std::string& target : entry->awaited) {
     dependents_.Remove(target, entry->job.submission);

@@ -22,7 +22,8 @@ JobChange ToChange(const Job& job, const std::string& pool) {
   change.attempt = job.attempt;
   change.reason = job.reason;
   change.message = job.message;
-  change.slots = job.slots;
+  change.slots = SlotsOf(job);
+  if (IsElastic(job)) change.most_slots = job.slots;
   change.priority = job.priority;
   change.created_ms = job.created_ms;
   change.start_ms = job.start_ms;

@@ -48,6 +48,7 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   if (submitted.has_duration_ms()) job.duration_ms = submitted.duration_ms();
   job.hold = submitted.hold();
   job.slots = submitted.spec().slots();
+  job.min_slots = submitted.spec().min_slots();
   job.revision = submitted.spec().revision();
   job.submission = ++state_.last_submission;
   job.created_ms = submitted.created_ms();
@@ -116,6 +117,7 @@ bool QueueCore::Impl::TakeAttributes(const events::v1::JobUpdated& updated, Job&
   if (updated.has_spec() && updated.spec().revision() > job.revision) {
     job.revision = updated.spec().revision();
     job.slots = updated.spec().slots();
+    job.min_slots = updated.spec().min_slots();
     job.amounts = book_.Shared(ToResources(updated.spec().amounts()));
     changed = true;
   }
@@ -327,6 +329,8 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.placement_hash = 0;
   job.start_ms = 0;
   job.released_slots.clear();
+  job.held_slots = 0;
+  job.grown = false;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   job.grace_ms = 0;
   if (job.requeue_is_failure) {
@@ -368,15 +372,14 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   Entry* entry = Applies(ended.job_id(), ended.attempt(), Fact::kPodEnded);
   if (entry == nullptr) return;
   // The slot of a pod that failed or went is wanted by its replacement; and JobEnded releases all.
-  if (ended.result() != events::v1::PodEnded::RESULT_SUCCEEDED || ended.part() != 0 ||
-      !GivesSlotsBackEarly(entry->job)) {
-    return;
-  }
+  if (ended.result() != events::v1::PodEnded::RESULT_SUCCEEDED || ended.part() != 0) return;
   const std::vector<uint32_t>& known = entry->job.released_slots;
   if (std::binary_search(known.begin(), known.end(), ended.slot())) {
     ++out_->stale;
     return;
   }
+  if (IsElastic(entry->job)) ++book_.Edit(entry).succeeded;
+  if (!GivesSlotsBackEarly(entry->job)) return;
   std::vector<uint32_t>& slots = book_.Edit(entry).released_slots;
   slots.insert(std::lower_bound(slots.begin(), slots.end(), ended.slot()), ended.slot());
   Release(entry->job, /*job_ended=*/false, ended.slot());
@@ -429,6 +432,7 @@ void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std:
   if (reason != nullptr) job.reason = reason;
   job.message = std::move(message);
   job.placement_hash = 0;
+  job.held_slots = 0;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   job.grace_ms = 0;
   Release(job, /*job_ended=*/true, std::nullopt);

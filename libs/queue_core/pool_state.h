@@ -25,6 +25,13 @@ inline constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
 // Sorted by name.
 using Windows = std::vector<events::v1::WindowConfigured>;
 
+// Whether somebody may have room to grow (elastic.cc).
+enum class Growth : uint8_t {
+  kNone,   // all who would have more were tried since there last was room
+  kAlong,  // to be tried in the next cycle
+  kDue,    // a reason for a cycle
+};
+
 struct PoolState {
   bool begun = false;  // a message has been read
   int64_t now_ms = 0;
@@ -54,6 +61,7 @@ struct PoolState {
   int64_t limits_due_ms = 0;
   std::shared_ptr<const Windows> windows;  // those that are not over; null: there are none
   std::string window_set;                  // that no answer has known yet; for people
+  Growth growth = Growth::kNone;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -26,12 +26,24 @@ events::v1::PoolConfigured DefaultConfig() {
   return config;
 }
 
+absl::Status CheckSpec(const events::v1::PartSpec& spec,
+                       std::string_view job_id,
+                       std::string_view event) {
+  if (spec.slots() == 0) {
+    return InvalidArgument(
+        "job {}: {} has a jobspec of 0 slots; at least 1 is allowed", job_id, event);
+  }
+  if (spec.min_slots() <= spec.slots()) return absl::OkStatus();
+  return InvalidArgument("job {}: {} has a jobspec of {} to {} slots; the least is above the most",
+                         job_id,
+                         event,
+                         spec.min_slots(),
+                         spec.slots());
+}
+
 absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
   if (submitted.job_id().empty()) return InvalidArgument("JobSubmitted names no job");
-  if (submitted.spec().slots() == 0) {
-    return InvalidArgument("job {}: JobSubmitted has a jobspec of 0 slots; at least 1 is allowed",
-                           submitted.job_id());
-  }
+  RETURN_IF_ERROR(CheckSpec(submitted.spec(), submitted.job_id(), "JobSubmitted"));
   for (const events::v1::Dependency& dependency : submitted.depends_on()) {
     if (dependency.job().empty() ||
         !events::v1::Dependency::Condition_IsValid(dependency.condition()) ||
@@ -48,11 +60,8 @@ absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
 }
 
 absl::Status CheckUpdated(const events::v1::JobUpdated& updated) {
-  if (updated.has_spec() && updated.spec().slots() == 0) {
-    return InvalidArgument("job {}: JobUpdated has a jobspec of 0 slots; at least 1 is allowed",
-                           updated.job_id());
-  }
-  return absl::OkStatus();
+  if (!updated.has_spec()) return absl::OkStatus();
+  return CheckSpec(updated.spec(), updated.job_id(), "JobUpdated");
 }
 
 absl::Status CheckPool(const events::v1::PoolConfigured& configured) {

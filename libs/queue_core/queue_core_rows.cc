@@ -65,6 +65,7 @@ std::string QueueCore::Impl::PoolRow() const {
     *row.mutable_windows() = {state_.windows->begin(), state_.windows->end()};
   }
   row.set_window_set(state_.window_set);
+  row.set_growth(static_cast<uint32_t>(state_.growth));
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -114,6 +115,7 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
     state_.windows = std::make_shared<const Windows>(row.windows().begin(), row.windows().end());
   }
   state_.window_set = row.window_set();
+  state_.growth = static_cast<Growth>(row.growth());
   book_.Clear(state_.now_ms);
   for (const events::v1::AllocationKey& key : row.ended()) {
     book_.AddEnded(key.job_id(), key.attempt());

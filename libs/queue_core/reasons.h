@@ -18,6 +18,8 @@ inline constexpr char kDependency[] = "Dependency";  // others have to end first
 inline constexpr char kLimit[] = "Limit";            // a limit of its queue holds it back
 // Allocated
 inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand ahead of it
+// Allocated, Bound, Running
+inline constexpr char kGrown[] = "Grown";  // it has more slots than before
 // Stopping (and Failed, where it is not tried again)
 inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";

@@ -31,7 +31,8 @@ struct JobChange {
   int64_t updated_ms = 0;
   uint64_t placement_hash = 0;
   uint64_t ending = 0;
-  std::string row;  // JobRow
+  uint32_t most_slots = 0;  // elastic
+  std::string row;          // JobRow
 };
 
 // queue.job_events: one for each fact, in the order said.

@@ -51,6 +51,12 @@ void Simulation::CheckFact(const events::v1::JobFact& fact) {
   const auto state = static_cast<JobState>(fact.state());
   RC_ASSERT(fact.version() == seen.version + 1);
   RC_ASSERT(model::CanMove(seen.state, state));
+  RC_ASSERT(fact.min_slots() <= fact.max_slots());
+  if (fact.max_slots() != 0 && model::kHoldingStates.Has(state)) RC_ASSERT(fact.slots() > 0U);
+  if (fact.max_slots() != 0 && !model::kHoldingStates.Has(state)) {
+    RC_ASSERT(fact.slots() == fact.max_slots());
+  }
+  if (fact.reason() == "Grown" && state == seen.state) ++grown_;
   if (fact.reason() == "Preempted" && state == JobState::kStopping &&
       seen.state != JobState::kStopping) {
     RC_ASSERT(fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE);
@@ -95,6 +101,8 @@ void Simulation::Do(const Step& step) {
     ConfigureWindow(which, how);
   } else if (what >= 45) {
     ConfigureQueue(which, how);
+  } else if (what == 44) {
+    GiveRoomToGrow(how);
   } else if (what >= 38) {
     SubmitOrdered(which, how);
   } else if (what >= 36) {
@@ -123,6 +131,11 @@ void Simulation::Submit(int how) {
   options.queue = how == 5 ? "other" : "default";
   options.priority = how == 6 ? 3 : 0;
   options.hold = how == 4;
+  if (how == 2 || how == 3) {
+    options.min_slots = static_cast<uint32_t>(4 - how);
+    options.slots = 6;
+    options.completions = 20;
+  }
   ids_.push_back(fmt::format("j{}", ids_.size()));
   Tell(Submitted(ids_.back(), options));
 }
@@ -137,6 +150,11 @@ void Simulation::SubmitOrdered(int which, int how) {
   options.queue = which == 5 ? "other" : "default";
   options.priority = how == 1 ? 2 : 0;
   if (which == 4) options.begin_ms = now_.count() + how * 500;
+  if (which == 3) {
+    options.slots += 3;
+    options.min_slots = static_cast<uint32_t>(1 + how % 2);
+    options.completions = 4 * how;
+  }
   static constexpr const char* kConditions[] = {"afterok", "afterany", "afternotok"};
   if (how >= 4 && !ids_.empty()) {
     // One that lives or has ended, the next one, itself, or one that never comes; by id or name.
@@ -148,6 +166,18 @@ void Simulation::SubmitOrdered(int which, int how) {
   }
   ids_.push_back(fmt::format("j{}", ids_.size()));
   Tell(Submitted(ids_.back(), options));
+}
+
+void Simulation::GiveRoomToGrow(int how) {
+  const auto submit = [this](const JobOptions& options) {
+    ids_.push_back(fmt::format("j{}", ids_.size()));
+    Tell(Submitted(ids_.back(), options));
+    return ids_.back();
+  };
+  const std::string first = submit({.slots = static_cast<uint32_t>(1 + how % 5)});
+  submit({.slots = 6, .completions = how == 7 ? 3 : 30, .min_slots = 1, .cpu = 1200});
+  for (int i = 0; i < how && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  Tell(Ended(first));
 }
 
 void Simulation::ConfigureQueue(int which, int how) {

@@ -3,6 +3,7 @@
 // stale or impossible. Everything the core read and said is recorded, and checked as it is said.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -27,9 +28,9 @@ class FakeMatcher {
 
   void Read(const events::v1::Envelope& message) {
     if (message.has_job_submitted()) {
-      slots_[message.job_submitted().job_id()] = message.job_submitted().spec().slots();
+      Know(message.job_submitted().job_id(), message.job_submitted().spec());
     } else if (message.has_job_updated() && message.job_updated().has_spec()) {
-      slots_[message.job_updated().job_id()] = message.job_updated().spec().slots();
+      Know(message.job_updated().job_id(), message.job_updated().spec());
     } else if (message.command_accepted().has_submit_claim()) {
       const auto& claim = message.command_accepted().submit_claim();
       slots_[claim.job_id()] = claim.spec().slots();
@@ -64,13 +65,49 @@ class FakeMatcher {
  private:
   using Key = std::pair<std::string, uint32_t>;
 
+  void Know(const std::string& id, const events::v1::PartSpec& spec) {
+    slots_[id] = spec.slots();
+    min_slots_[id] = spec.min_slots();
+  }
+  // So many slots from here on, numbered behind those that it has had; how many these are then.
+  uint32_t Hold(const Key& key, uint32_t slots) {
+    used_ += slots;
+    uint32_t& numbered = numbered_[key];
+    for (; slots > 0; --slots) held_[key].insert(numbered++);
+    return numbered;
+  }
+  uint32_t MostOf(const events::v1::Candidate& candidate) const {
+    const uint32_t slots = slots_.at(candidate.job_id());
+    RC_ASSERT(candidate.most_slots() <= slots);
+    return candidate.most_slots() == 0 ? slots : candidate.most_slots();
+  }
+  Said Grow(const events::v1::Candidate& candidate) {
+    const Key key{candidate.job_id(), candidate.attempt()};
+    const auto held = held_.find(key);
+    if (held == held_.end()) return {key.first, key.second, kBusyKind, "holds nothing"};
+    const uint32_t has = static_cast<uint32_t>(held->second.size());
+    const uint32_t most = MostOf(candidate);
+    const uint32_t more = std::min(most > has ? most - has : 0, capacity_ - used_);
+    if (more == 0) return {key.first, key.second, kBusyKind, "full"};
+    return {key.first, key.second, kAllocatedKind, "", 0, Hold(key, more)};
+  }
+
   void Answer(const events::v1::CycleRequested& cycle) {
     if (cycle.cycle_id() <= last_cycle_) return;  // the stored answer is on its way
     last_cycle_ = cycle.cycle_id();
     std::vector<Said> outcomes;
     std::vector<events::v1::AllocationKey> victims;
+    bool grows = false;
     for (const auto& candidate : cycle.candidates()) {
-      const uint32_t slots = slots_[candidate.job_id()];
+      // Behind all who wait.
+      RC_ASSERT(candidate.grow() || !grows);
+      grows = candidate.grow();
+      if (grows) {
+        outcomes.push_back(Grow(candidate));
+        continue;
+      }
+      const uint32_t min = min_slots_[candidate.job_id()];
+      const uint32_t slots = min == 0 ? slots_[candidate.job_id()] : min;
       const Key key{candidate.job_id(), candidate.attempt()};
       RC_ASSERT(held_.count(key) == 0U);
       if (slots > capacity_) {
@@ -80,9 +117,10 @@ class FakeMatcher {
         victims = Victims(candidate, slots);
         break;
       } else {
-        used_ += slots;
-        for (uint32_t slot = 0; slot < slots; ++slot) held_[key].insert(slot);
-        outcomes.push_back({key.first, key.second, kAllocatedKind, ""});
+        const uint32_t most = min == 0 ? slots : std::min(MostOf(candidate), capacity_ - used_);
+        RC_ASSERT(most >= slots);
+        const uint32_t held = Hold(key, most);
+        outcomes.push_back({key.first, key.second, kAllocatedKind, "", 0, min == 0 ? 0 : held});
       }
     }
     said_.push_back(Answered(cycle.cycle_id(), outcomes));
@@ -117,6 +155,7 @@ class FakeMatcher {
     }
     for (const uint32_t slot : release.slots()) used_ -= static_cast<uint32_t>(held.erase(slot));
     if (held.empty()) held_.erase(key);
+    if (held_.count(key) == 0) numbered_.erase(key);
     said_.push_back(Released(key.first, key.second, nothing));
     *said_.back().mutable_released()->mutable_slots() = release.slots();
   }
@@ -127,6 +166,8 @@ class FakeMatcher {
   size_t syncs_ = 0;
   uint64_t last_cycle_ = 0;
   std::map<std::string, uint32_t> slots_;
+  std::map<std::string, uint32_t> min_slots_;
+  std::map<Key, uint32_t> numbered_;
   std::map<Key, std::set<uint32_t>> held_;
   std::deque<events::v1::Envelope> said_;
 };
@@ -219,6 +260,7 @@ class Simulation {
   const std::vector<Record>& log() const { return log_; }
   const std::vector<std::string>& said() const { return said_; }
   int preempted() const { return preempted_; }
+  int grown() const { return grown_; }
 
  private:
   struct Seen {
@@ -235,6 +277,8 @@ class Simulation {
   void Submit(int how);
   // With a user, a begin, and others that it depends on.
   void SubmitOrdered(int which, int how);
+  // One that ends, and an elastic one behind it.
+  void GiveRoomToGrow(int how);
   void ConfigureQueue(int which, int how);
   void ConfigureWindow(int which, int how);
   // Each candidate names the windows that name its namespace and are not over.
@@ -253,6 +297,7 @@ class Simulation {
   std::map<std::string, events::v1::WindowConfigured> windows_;
   std::map<std::string, Seen> seen_;
   int preempted_ = 0;  // jobs stopped for others
+  int grown_ = 0;      // times that a job has got more
   uint64_t last_cycle_ = 0;
   uint64_t answered_cycle_ = 0;
   std::vector<Record> log_;

@@ -1,10 +1,9 @@
 // A story for tests: the log in, one message after the other, and what the core says to it as
 // lines.
 //
-//   fact <job> v<version> <state> [<reason>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt>[!<victim>/<attempt> …][@<window> …] …
-//   release <job>/<attempt> [slots] [ended]
-//   poison
+//   fact <job> v<version> <state> [<reason>] [<slots> of <min>..<max>] [after=<AfterStop>]
+//   cycle <id>: <job>/<attempt>[+][<<most slots>>][!<victim>/<attempt> …][@<window> …] …      (+:
+//   to grow) release <job>/<attempt> [slots] [ended] poison
 //
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
@@ -34,6 +33,7 @@ struct JobOptions {
   uint32_t slots = 1;
   int64_t completions = 1;
   bool recreatable = true;
+  uint32_t min_slots = 0;  // elastic
   std::string queue = "default";
   int32_t priority = 0;
   bool hold = false;
@@ -63,6 +63,7 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
   job->set_hold(options.hold);
   job->mutable_spec()->set_revision(1);
   job->mutable_spec()->set_slots(options.slots);
+  job->mutable_spec()->set_min_slots(options.min_slots);
   const auto add_amount = [&](const char* resource, int64_t amount) {
     if (amount == 0) return;
     events::v1::Amount* added = job->mutable_spec()->add_amounts();
@@ -236,6 +237,7 @@ struct Said {
   events::v1::Outcome::Kind kind = events::v1::Outcome::KIND_ALLOCATED;
   std::string reason = "";
   int64_t at_s = 0;
+  uint32_t slots = 0;  // elastic: that it holds now
 };
 inline constexpr auto kAllocatedKind = events::v1::Outcome::KIND_ALLOCATED;
 inline constexpr auto kBusyKind = events::v1::Outcome::KIND_BUSY;
@@ -253,7 +255,9 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
     outcome->set_kind(said.kind);
     outcome->set_reason(said.reason);
     outcome->set_at_s(said.at_s);
-    if (said.kind == kAllocatedKind) outcome->set_placement_hash(77);
+    if (said.kind != kAllocatedKind) continue;
+    outcome->set_slots(said.slots);
+    outcome->set_placement_hash(77 + said.slots);
   }
   return message;
 }
@@ -362,6 +366,9 @@ inline std::string Describe(const events::v1::Envelope& message) {
                                    fact.version(),
                                    model::Name(static_cast<model::JobState>(fact.state())));
     if (!fact.reason().empty()) line += " " + fact.reason();
+    if (fact.max_slots() != 0) {
+      line += fmt::format(" {} of {}..{}", fact.slots(), fact.min_slots(), fact.max_slots());
+    }
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE) line += " after=requeue";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_CANCEL) line += " after=cancel";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_FAIL) line += " after=fail";
@@ -372,6 +379,8 @@ inline std::string Describe(const events::v1::Envelope& message) {
     std::string line = fmt::format("cycle {}:", message.cycle_requested().cycle_id());
     for (const auto& candidate : message.cycle_requested().candidates()) {
       line += fmt::format(" {}/{}", candidate.job_id(), candidate.attempt());
+      if (candidate.grow()) line += "+";
+      if (candidate.most_slots() != 0) line += fmt::format("<{}>", candidate.most_slots());
       for (const auto& victim : candidate.victims()) {
         line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());
       }

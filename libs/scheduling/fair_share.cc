@@ -123,6 +123,18 @@ class Pass::Impl {
     preferred_[queue] = std::move(jobs);
   }
   void Close(const std::string& queue) { closed_.insert(queue); }
+  uint32_t TakeSpare(const Owner& owner, const Resources& each, uint32_t most) {
+    for (const Owner::Rung& rung : owner.rungs) {
+      for (size_t level = 0; level < 3; ++level) {
+        const Limits& limits = rung.queue->spec.limits[level];
+        if (limits.none()) continue;
+        Account& account = *rung.accounts[level];
+        most = TimesWithin(limits, StandingOf(*rung.queue, account), each, most);
+      }
+    }
+    Plan(owner, each.Part(most, 1));
+    return most;
+  }
   const std::vector<HeldJob>& held() const { return held_; }
   std::optional<int64_t> due_ms() const { return due_ms_; }
 
@@ -327,12 +339,15 @@ class Pass::Impl {
     return nullptr;
   }
 
+  Standing StandingOf(const QueueNode& queue, Account& account) {
+    const Account::Scratch& scratch = Fresh(queue, account);
+    return {account.held, account.running, scratch.gpu_seconds, scratch.planned, scratch.named};
+  }
+
   std::optional<HeldJob> Against(const Owner& owner, const WaitingJob& job) {
     auto held =
         AgainstJob(owner, job, [this](const QueueNode& queue, Account& account, const Limits&) {
-          const Account::Scratch& scratch = Fresh(queue, account);
-          return Standing{
-              account.held, account.running, scratch.gpu_seconds, scratch.planned, scratch.named};
+          return StandingOf(queue, account);
         });
     if (held.has_value() && held->held.kind == Held::Kind::kGpuSeconds) NoteDue(*held);
     return held;
@@ -350,14 +365,20 @@ class Pass::Impl {
 
   void Name(const Owner& owner, const WaitingJob& job) {
     for (const Owner::Rung& rung : owner.rungs) {
+      for (Account* account : rung.accounts) ++Fresh(*rung.queue, *account).named;
+    }
+    Plan(owner, *job.amounts);
+  }
+
+  void Plan(const Owner& owner, const Resources& amounts) {
+    for (const Owner::Rung& rung : owner.rungs) {
       for (size_t level = 0; level < 3; ++level) {
         Account::Scratch& scratch = Fresh(*rung.queue, *rung.accounts[level]);
-        ++scratch.named;
         // The others matter to nobody else.
         if (rung.queue->spec.limits[level].others.empty()) {
-          scratch.planned.AddShared(*job.amounts);
+          scratch.planned.AddShared(amounts);
         } else {
-          scratch.planned.Add(*job.amounts);
+          scratch.planned.Add(amounts);
         }
       }
     }
@@ -385,6 +406,9 @@ void Pass::Prefer(const std::string& queue, std::vector<Preferred> jobs) {
 }
 void Pass::Close(const std::string& queue) {
   impl_->Close(queue);
+}
+uint32_t Pass::TakeSpare(const Owner& owner, const Resources& each, uint32_t most) {
+  return impl_->TakeSpare(owner, each, most);
 }
 const std::vector<HeldJob>& Pass::held() const {
   return impl_->held();

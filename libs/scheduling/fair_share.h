@@ -84,6 +84,10 @@ class Pass {
   // No more of this queue's own jobs.
   void Close(const std::string& queue);
 
+  // How many times `each`, up to `most`, no limit of the owner's is against, beside all that is
+  // held and was named. So many count as named from then on.
+  uint32_t TakeSpare(const Owner& owner, const Resources& each, uint32_t most);
+
   // Those that were met up to now: heads of lines, and jobs that could never start.
   const std::vector<HeldJob>& held() const;
   // When a limit of gpu-hours that held somebody may let go, by the passing of time alone.

@@ -207,6 +207,29 @@ TEST(PassTest, ALimitHoldsUpItsLineOnly) {
                           "c2: queue q holds cpu 1 of at most 5, and this job asks for 2500m"));
 }
 
+TEST(PassTest, WhatLimitsLeaveIsTakenOnce) {
+  World world;
+  QueueSpec above;
+  above.limits[static_cast<size_t>(Level::kQueue)].Limit("cpu", 10'000);
+  QueueSpec below;
+  below.parent = "all";
+  below.limits[static_cast<size_t>(Level::kUser)].Limit("cpu", 6000);
+  world.Queue("all", above);
+  world.Queue("q", below);
+  world.Submit("a1", "q", "ann", Of(2000));
+  world.Submit("b1", "q", "bob", Of(1000));
+  world.tree.Hold(world.tree.OwnerOf("q", "bob", "team"), Of(1000), 1);
+  Pass pass(&world.tree, world.options);
+  while (pass.Next() != nullptr) {
+  }
+  const Owner& ann = *world.jobs[0].owner;
+  const Owner& bob = *world.jobs[1].owner;
+  EXPECT_EQ(pass.TakeSpare(ann, Of(1000), 3), 3U);
+  EXPECT_EQ(pass.TakeSpare(ann, Of(1000), 3), 1U) << "her own limit";
+  EXPECT_EQ(pass.TakeSpare(bob, Of(1000), 9), 2U) << "that of the queue above";
+  EXPECT_EQ(pass.TakeSpare(bob, Of(0, 1000), 9), 9U) << "no limit of memory";
+}
+
 TEST(PassTest, LimitsOfQueuesAbove) {
   World world;
   QueueSpec above;

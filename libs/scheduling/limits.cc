@@ -96,6 +96,27 @@ std::optional<Held> FirstAgainst(const Limits& limits,
   return std::nullopt;
 }
 
+uint32_t TimesWithin(const Limits& limits,
+                     const Standing& standing,
+                     const Resources& each,
+                     uint32_t most) {
+  const auto take = [&most](int64_t limit, int64_t held, int64_t planned, int64_t of_each) {
+    if (of_each == 0) return;
+    const int64_t left = held >= limit || planned >= limit - held ? 0 : limit - held - planned;
+    most = static_cast<uint32_t>(std::min<int64_t>(most, left / of_each));
+  };
+  for (size_t i = 0; i < kShared; ++i) {
+    if (!limits.shared[i].has_value()) continue;
+    take(*limits.shared[i], standing.held[i], standing.planned[i], each[i]);
+  }
+  for (const auto& [name, limit] : limits.others) {
+    take(limit, standing.held.Of(name), standing.planned.Of(name), each.Of(name));
+  }
+  const bool used_up = limits.gpu_seconds.has_value() && each[kGpu] > 0 &&
+                       standing.gpu_seconds >= static_cast<double>(*limits.gpu_seconds);
+  return used_up ? 0 : most;
+}
+
 std::string Sentence(const Held& held,
                      Level level,
                      std::string_view name,

@@ -61,6 +61,12 @@ std::optional<Held> FirstAgainst(const Limits& limits,
                                  const Standing& standing,
                                  const Resources& asked);
 
+// How many times `each`, up to `most`, the limits of amounts and of gpu-hours leave room for.
+uint32_t TimesWithin(const Limits& limits,
+                     const Standing& standing,
+                     const Resources& each,
+                     uint32_t most);
+
 // Whose limit it is.
 enum class Level { kQueue, kNamespace, kUser };
 

@@ -172,6 +172,45 @@ TEST(LimitsTest, Table) {
   }
 }
 
+TEST(LimitsTest, HowOftenFitsWithin) {
+  const Resources none;
+  const Resources each = Of({{"cpu", 300}, {"gpu", 1}, {"fpga", 2}});
+  Limits hours;
+  hours.gpu_seconds = 10;
+  const struct {
+    Limits limits;
+    Resources held;
+    Resources planned;
+    double gpu_seconds;
+    uint32_t times;
+  } cases[] = {
+      {{}, none, none, 0, 9},
+      {LimitOf("cpu", 1000), none, none, 0, 3},
+      {LimitOf("cpu", 1000), Of({{"cpu", 300}}), Of({{"cpu", 200}}), 0, 1},
+      {LimitOf("cpu", 1000), Of({{"cpu", 1200}}), none, 0, 0},
+      {LimitOf("cpu", 1000), Of({{"cpu", 900}}), Of({{"cpu", 900}}), 0, 0},
+      {LimitOf("cpu", 100'000), none, none, 0, 9},
+      {LimitOf("memory", 0), none, none, 0, 9},
+      {LimitOf("nvidia.com/gpu", 4), Of({{"amd.com/gpu", 1}}), none, 0, 3},
+      {LimitOf("fpga", 5), none, Of({{"fpga", 1}}), 0, 2},
+      {{.running_jobs = 0}, none, none, 0, 9},
+      {hours, none, none, 9, 9},
+      {hours, none, none, 10, 0},
+  };
+  for (const auto& test : cases) {
+    const Standing standing{test.held, 0, test.gpu_seconds, test.planned, 0};
+    EXPECT_EQ(TimesWithin(test.limits, standing, each, 9), test.times);
+  }
+}
+
+TEST(ResourcesTest, Parts) {
+  const Resources all = Of({{"cpu", 7000}, {"gpu", 14}, {"fpga", 7}});
+  EXPECT_EQ(all.Part(7, 7), all);
+  EXPECT_EQ(all.Part(2, 7), Of({{"cpu", 2000}, {"gpu", 4}, {"fpga", 2}}));
+  EXPECT_EQ(all.Part(0, 7), Resources());
+  EXPECT_EQ(Of({{"memory", int64_t{1} << 62}}).Part(3, 4), Of({{"memory", int64_t{3} << 60}}));
+}
+
 TEST(LimitsTest, WhoseItIs) {
   const Held held{.kind = Held::Kind::kRunningJobs, .resource = "", .limit = 4, .used = 4};
   EXPECT_EQ(Sentence(held, Level::kQueue, "", "research", 0),

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "libs/base/int128.h"
+
 namespace fluxqueue::scheduling {
 namespace {
 
@@ -53,6 +55,16 @@ void Resources::Add(std::string_view resource, int64_t amount) {
 
 void Resources::AddShared(const Resources& more) {
   for (size_t i = 0; i < kShared; ++i) shared_[i] = SumOf(shared_[i], more.shared_[i]);
+}
+
+Resources Resources::Part(uint32_t parts, uint32_t of) const {
+  const auto part_of = [&](int64_t amount) {
+    return static_cast<int64_t>(std::min<Int128>(static_cast<Int128>(amount) * parts / of, kMost));
+  };
+  Resources part;
+  for (size_t i = 0; i < kShared; ++i) part.shared_[i] = part_of(shared_[i]);
+  for (const auto& [name, amount] : others_) part.SumOther(name, part_of(amount));
+  return part;
 }
 
 void Resources::Sum(const Resources& other, int sign) {

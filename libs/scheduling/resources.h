@@ -39,6 +39,8 @@ class Resources {
   void AddShared(const Resources& more);
   // REQUIRES: was added before.
   void Remove(const Resources& less) { Sum(less, -1); }
+  // So many of `of` equal parts, rounded down. REQUIRES: of > 0.
+  Resources Part(uint32_t parts, uint32_t of) const;
 
   int64_t operator[](size_t shared) const { return shared_[shared]; }
   const std::array<int64_t, kShared>& shared() const { return shared_; }

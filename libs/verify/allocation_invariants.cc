@@ -42,6 +42,13 @@ size_t Live(const Snapshot& snapshot) {
       }));
 }
 
+// The matcher has given an elastic job more, of which the queue has not heard yet, or which it did
+// not want any more: then it goes with the rest.
+bool HasGrown(const AllocationRow& allocation, const JobRow& job) {
+  const auto slots = static_cast<uint32_t>(allocation.placement.slots_size());
+  return job.most_slots != 0 && slots > job.slots && slots <= job.most_slots;
+}
+
 // Of a job that holds something: what the queue says it holds must be there.
 void CheckHolder(const Snapshot& snapshot, const JobRow& job, Check* check) {
   const auto state = model::ParseJobState(job.state);
@@ -53,7 +60,7 @@ void CheckHolder(const Snapshot& snapshot, const JobRow& job, Check* check) {
     check->findings.push_back(
         {"missing " + KeyText(key),
          fmt::format("{} is {} and attempt {} holds no allocation", name, job.state, job.attempt)});
-  } else if (found->second.placement_hash != job.placement_hash) {
+  } else if (found->second.placement_hash != job.placement_hash && !HasGrown(found->second, job)) {
     check->findings.push_back({"hash " + KeyText(key),
                                fmt::format("{}: the placement of attempt {} is not the one that "
                                            "the queue was told of (hash {:016x}, not "
@@ -133,11 +140,14 @@ Check WholeParts(const Snapshot& snapshot) {
     if (allocation.released) continue;
     // A later revision may ask for another number while the old allocation is being given back.
     const auto spec = specs.find({key.job_id, key.part});
-    if (spec != specs.end() && spec->second->revision == 1 && spec->second->slots != slots) {
+    const auto job = snapshot.jobs.find(key.job_id);
+    const bool elastic = job != snapshot.jobs.end() && job->second.most_slots != 0;
+    const bool asks = spec != specs.end() && spec->second->revision == 1;
+    if (asks && (elastic ? slots > spec->second->slots : slots != spec->second->slots)) {
       find(fmt::format("it asks for {} slots and holds {}", spec->second->slots, slots));
     }
-    const auto job = snapshot.jobs.find(key.job_id);
-    if (job != snapshot.jobs.end() && job->second.state == "Bound" &&
+    // JobBound is said of the slots that an elastic job began with.
+    if (job != snapshot.jobs.end() && !elastic && job->second.state == "Bound" &&
         job->second.attempt == key.attempt && bound[key] != slots) {
       find(fmt::format(
           "the job is Bound, and {} of its {} slots have had their pod", bound[key], slots));

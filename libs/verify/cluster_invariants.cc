@@ -63,7 +63,10 @@ void CheckPod(const Snapshot& snapshot, const PodView& pod, Check* check) {
                      place.slot->node())});
   }
   const auto slots = static_cast<uint32_t>(place.allocation->placement.slots_size());
-  if (pod.slot->slots != slots) {
+  // An elastic job may have grown since.
+  const auto job = snapshot.jobs.find(pod.job_id);
+  const bool elastic = job != snapshot.jobs.end() && job->second.most_slots != 0;
+  if (elastic ? pod.slot->slots > slots : pod.slot->slots != slots) {
     check->findings.push_back(
         {"slots " + key,
          fmt::format("pod {} of {} was bound as one of {}, and the allocation "

@@ -149,6 +149,27 @@ TEST(InvariantsTest, NothingIsFoundInASystemInOrder) {
   EXPECT_TRUE(AllOk(checks));
 }
 
+TEST(InvariantsTest, AnElasticJobMayHoldSomeOfItsSlotsAndGrow) {
+  Snapshot snapshot = Healthy();
+  JobRow& job = snapshot.jobs.at("gang");
+  job.most_slots = 5;
+  for (SpecRow& spec : snapshot.specs) {
+    if (spec.job_id == "gang") spec.slots = 5;
+  }
+  EXPECT_TRUE(AllOk(CheckInvariants(snapshot))) << "2 of 5";
+  // It has a third slot now, of which neither the queue nor its pods know.
+  AllocationRow& allocation = snapshot.allocations.at({"gang", 1, 0});
+  auto* slot = allocation.placement.add_slots();
+  slot->set_slot(2);
+  slot->set_node("n2");
+  allocation.placement.mutable_groups(0)->set_slots(3);
+  allocation.placement.mutable_groups(0)->mutable_requests(0)->set_amount(1000);
+  allocation.placement_hash = matcher_core::PlacementHash(allocation.placement);
+  EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
+  job.most_slots = 2;
+  EXPECT_FALSE(AllOk(CheckInvariants(snapshot)));
+}
+
 struct Case {
   const char* name;
   std::function<void(Snapshot&)> breaks;

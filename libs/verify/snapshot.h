@@ -29,6 +29,7 @@ struct JobRow {
   uint64_t version = 0;
   uint32_t attempt = 0;
   uint32_t slots = 0;
+  uint32_t most_slots = 0;  // elastic; 0: it is not
   uint64_t placement_hash = 0;
 };
 

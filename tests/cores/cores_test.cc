@@ -68,6 +68,7 @@ class Pool {
   void Finish() {
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     for (int round = 0; round < 2000 && !(Read() && queue_.size() == 0); ++round) {
+      CheckAgreed();
       for (const std::string& id : ids_) Help(id);
       now_ += Millis(1000);
       Append(queue_core::Tick());
@@ -79,6 +80,9 @@ class Pool {
     RC_ASSERT(matcher_.jobs() == 0U);
     for (const std::string& id : ids_) RC_ASSERT(model::IsTerminal(last_[id]));
   }
+
+  // That were seen while they held more than at their start.
+  int grown() const { return grown_; }
 
  private:
   uint32_t Roll(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
@@ -95,17 +99,21 @@ class Pool {
 
   void Submit() {
     const std::string id = fmt::format("j{}", ids_.size());
-    const uint32_t slots = 1 + Roll(4);
+    const bool elastic = Roll(3) == 0;
+    const uint32_t min = elastic ? 1 + Roll(3) : 0;
+    const uint32_t slots = elastic ? min + Roll(12) : 1 + Roll(4);
     Envelope message = queue_core::Submitted(id,
                                              {.slots = slots,
-                                              .completions = slots,
+                                              .completions = slots + (elastic ? Roll(8) : 0),
                                               .recreatable = Roll(3) > 0,
+                                              .min_slots = min,
                                               .space = Roll(2) == 0 ? "team" : "other"});
     if (Roll(3) > 0) message.mutable_job_submitted()->set_duration_ms(1000 * Roll(20));
     // Now and then one that is larger than any node.
     const int64_t cpu = Roll(12) == 0 ? 2 * kNodeCpu : 500 * (1 + Roll(4));
     message.mutable_job_submitted()->mutable_spec()->set_jobspec(
-        matcher_core::JobspecText(slots, cpu));
+        elastic ? matcher_core::ElasticText(min, slots, cpu)
+                : matcher_core::JobspecText(slots, cpu));
     ids_.push_back(id);
     Append(message);
   }
@@ -209,6 +217,20 @@ class Pool {
     }
   }
 
+  // All is read: what the queue says that a job holds is what the matcher holds for it.
+  void CheckAgreed() {
+    for (const std::string& id : ids_) {
+      const queue_core::Job* job = queue_.Find(id);
+      if (job == nullptr || !model::kHoldingStates.Has(job->state)) continue;
+      if (job->state == JobState::kStopping) continue;
+      const graph::Placement* held = matcher_.engine().Find({id, job->attempt, 0});
+      RC_ASSERT(held != nullptr);
+      RC_ASSERT(held->slots.size() == queue_core::SlotsOf(*job));
+      RC_ASSERT(job->min_slots <= held->slots.size() && held->slots.size() <= job->slots);
+      grown_ += job->grown ? 1 : 0;
+    }
+  }
+
   // One step towards the end.
   void Help(const std::string& id) {
     const queue_core::Job* job = queue_.Find(id);
@@ -282,6 +304,7 @@ class Pool {
   std::map<std::string, events::v1::WindowConfigured> windows_;  // that the matcher has read
   uint64_t answered_ = 0;                                        // the last cycle
   bool passed_ = false;  // something was given out that ends before a window
+  int grown_ = 0;
 };
 
 RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
@@ -290,6 +313,7 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   for (int i = 0; i < steps; ++i) pool.Step();
   pool.Finish();
   RC_CLASSIFY(pool.passed(), "something ended before a window");
+  RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ std::string Write(const Jobspec& spec) {
     for (const graph::Amount& amount : group.request) {
       with.push_back({{"type", amount.resource}, {"count", amount.amount}});
     }
+    json count = group.slots;
+    if (spec.min_slots != 0) count = {{"min", spec.min_slots}, {"max", group.slots}};
     resources.push_back({{"type", "slot"},
-                         {"count", group.slots},
+                         {"count", std::move(count)},
                          {"label", fmt::format("pod{}", resources.size())},
                          {"with", std::move(with)}});
   }
@@ -45,8 +47,9 @@ void CheckWritten(const Jobspec& spec) {
   const std::string text = Write(spec);
   const auto again = graph::ParseJobspec(text);
   CHECK(again.ok(), "{}: {}", Message(again.status()), text);
-  CHECK(again->slots == spec.slots && again->groups == spec.groups &&
-            again->duration_s == spec.duration_s && Write(*again) == text,
+  CHECK(again->slots == spec.slots && again->min_slots == spec.min_slots &&
+            again->groups == spec.groups && again->duration_s == spec.duration_s &&
+            Write(*again) == text,
         "{}",
         text);
 }
@@ -68,6 +71,11 @@ void CheckMatch(const Jobspec& spec) {
   const auto outcome = engine->Match({.key = key, .jobspec = spec, .now_s = 0, .duration_s = 60});
   CHECK(!engine->Explain(spec).sentence.empty());
   const bool held = outcome.kind == graph::OutcomeKind::kAllocated;
+  if (spec.groups.size() == 1) {
+    const graph::Jobspec one = graph::WithSlots(spec, 1);
+    const auto grown = engine->Grow({.key = key, .jobspec = one, .now_s = 1});
+    CHECK(held || grown.kind == graph::OutcomeKind::kBusy);
+  }
   CHECK(engine->Release(key) == held);
   CHECK(engine->Fingerprint() == before);
 }

@@ -114,7 +114,7 @@ void PrintHead(const Story& story, const Context& context) {
   say("State", StateLine(job, context.colour));
   say("Message", job.message);
   if (job.position != 0) say("Position", fmt::format("{}", job.position));
-  say("Pods", fmt::format("{}", job.slots));
+  say("Pods", job.SlotsText());
   if (job.priority != 0) say("Priority", fmt::format("{}", job.priority));
   say("Created",
       fmt::format(

@@ -64,12 +64,22 @@ void Print(std::vector<Job> jobs, const Context& context) {
            std::make_tuple(b.position != 0, b.position != 0 ? b.queue : "", b.position);
   });
   const int64_t now = context.Now().count();
-  Table table(
-      {"JOB", "KIND", "QUEUE", "STATE", "POSITION", "REASON", "START", "NODES", "WAIT", "AGE"});
+  Table table({"JOB",
+               "KIND",
+               "PODS",
+               "QUEUE",
+               "STATE",
+               "POSITION",
+               "REASON",
+               "START",
+               "NODES",
+               "WAIT",
+               "AGE"});
   for (const Job& job : jobs) {
     table.Add(
         {job.FullName(),
          job.kind,
+         job.SlotsText(),
          job.queue,
          {job.state, StateColour(job.state)},
          job.position == 0 ? "-" : fmt::format("{}", job.position),
@@ -131,6 +141,7 @@ json JobJson(const Job& job) {
                  {"updatedMs", job.updated_ms},
                  {"ended", job.ended},
                  {"nodes", job.nodes}};
+  if (job.most_slots != 0) object["mostSlots"] = job.most_slots;
   if (job.position != 0) object["position"] = job.position;
   return object;
 }

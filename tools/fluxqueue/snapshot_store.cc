@@ -15,7 +15,7 @@ using postgres::Statement;
 constexpr Statement kJobs{
     "cli_jobs",
     "SELECT job_id, pool, namespace, name, kind, state, version, attempt, slots, "
-    "placement_hash FROM queue.jobs"};
+    "placement_hash, most_slots FROM queue.jobs"};
 constexpr Statement kEvents{"cli_events",
                             "SELECT job_id, count(*), min(version), max(version), "
                             "  coalesce(min(version) FILTER (WHERE state IN ('Succeeded', "
@@ -60,6 +60,7 @@ void ReadJobs(pqxx::transaction_base& tx, verify::Snapshot* snapshot) {
                        .version = Large(row[6]),
                        .attempt = Small(row[7]),
                        .slots = Small(row[8]),
+                       .most_slots = Small(row[10]),
                        .placement_hash = Large(row[9])};
     std::string id = job.id;
     snapshot->jobs.emplace(std::move(id), std::move(job));

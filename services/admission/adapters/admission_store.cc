@@ -21,7 +21,7 @@ constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
     "       hold, cancelled, duration_ms, requests::text, demand_hash, topology, "
-    "       begin_ms from workloads"};
+    "       begin_ms, min_slots from workloads"};
 
 constexpr Statement kWritePools{"admission_write_pools",
                                 "insert into pools (pool, partition, config) "
@@ -45,20 +45,21 @@ constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
     "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology, "
-    "  begin_ms) "
+    "  begin_ms, min_slots) "
     "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash, topology, start "
+    "  cancelled, duration, requests::jsonb, hash, topology, start, least "
     "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
     "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
-    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[]) "
+    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[], $18::integer[]) "
     "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "       cancelled, duration, requests, hash, topology, start) "
+    "       cancelled, duration, requests, hash, topology, start, least) "
     "on conflict (uid) do update set queue = excluded.queue, "
     "  resource_version = excluded.resource_version, revision = excluded.revision, "
     "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
     "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
     "  requests = excluded.requests, demand_hash = excluded.demand_hash, "
-    "  topology = excluded.topology, begin_ms = excluded.begin_ms"};
+    "  topology = excluded.topology, begin_ms = excluded.begin_ms, "
+    "  min_slots = excluded.min_slots"};
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
 
@@ -95,6 +96,7 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
     ASSIGN_OR_RETURN(row.topology, kubernetes::ParseTopology(topology));
   }
   row.begin_ms = columns[16].as<int64_t>();
+  row.min_slots = columns[17].as<uint32_t>();
   return row;
 }
 
@@ -149,7 +151,7 @@ void WriteWindows(pqxx::transaction_base& tx, const CatalogChanges& changes) {
 
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
   postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
-  postgres::BigintArray revisions, slots, priorities, durations, hashes, begins;
+  postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least;
   postgres::BoolArray holds, cancelled;
   for (const WorkloadRow& row : rows) {
     uids.Add(row.uid);
@@ -173,6 +175,7 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     hashes.Add(static_cast<int64_t>(row.demand_hash));
     topologies.Add(kubernetes::FormatTopology(row.topology));
     begins.Add(row.begin_ms);
+    least.Add(row.min_slots);
   }
   postgres::Exec(tx,
                  kWriteWorkloads,
@@ -192,7 +195,8 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
                  requests.text(),
                  hashes.text(),
                  topologies.text(),
-                 begins.text());
+                 begins.text(),
+                 least.text());
 }
 
 }  // namespace

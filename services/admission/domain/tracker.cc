@@ -24,11 +24,13 @@ size_t Index(WorkloadKind kind) {
 
 // FNV-1a: kept in rows, so it must be the same in every build.
 uint64_t DemandHash(const kubernetes::PodDemand& demand,
-                    uint32_t slots,
+                    const events::v1::PartSpec& spec,
                     const kubernetes::Topology& topology) {
   uint64_t hash = 0xcbf29ce484222325;
-  const std::string text = fmt::format("{}|{}|{}|{}",
-                                       slots,
+  const std::string least = spec.min_slots() == 0 ? "" : fmt::format("{}..", spec.min_slots());
+  const std::string text = fmt::format("{}{}|{}|{}|{}",
+                                       least,
+                                       spec.slots(),
                                        kubernetes::FormatAmounts(demand.requests),
                                        demand.constraint,
                                        kubernetes::FormatTopology(topology));
@@ -75,13 +77,14 @@ WorkloadRow RowOf(const Sketch& sketch,
   row.resource_version = sketch.resource_version;
   row.revision = submission.spec().revision();
   row.slots = submission.spec().slots();
+  row.min_slots = submission.spec().min_slots();
   row.priority = submission.priority();
   row.hold = submission.hold();
   row.duration_ms = DurationOf(submission);
   row.begin_ms = submission.begin_ms();
   row.requests = demand.requests;
   row.topology = topology;
-  row.demand_hash = DemandHash(demand, row.slots, topology);
+  row.demand_hash = DemandHash(demand, submission.spec(), topology);
   return row;
 }
 
@@ -266,15 +269,16 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   JobUpdated update;
   const int64_t default_duration = queue == nullptr ? 0 : queue->default_duration_ms.value_or(0);
   bool changed = UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
-  const uint32_t slots = wish->submission.spec().slots();
-  const uint64_t hash = DemandHash(wish->demand, slots, wish->topology);
+  const events::v1::PartSpec& spec = wish->submission.spec();
+  const uint64_t hash = DemandHash(wish->demand, spec, wish->topology);
   if (wish->respecify && hash != row.demand_hash) {
     row.demand_hash = hash;
     row.requests = wish->demand.requests;
     row.topology = wish->topology;
-    row.slots = slots;
+    row.slots = spec.slots();
+    row.min_slots = spec.min_slots();
     ++row.revision;
-    *update.mutable_spec() = wish->submission.spec();
+    *update.mutable_spec() = spec;
     update.mutable_spec()->set_revision(row.revision);
     changed = true;
   }
@@ -317,8 +321,9 @@ void Tracker::Enlarge(WorkloadRow* row,
   JobUpdated update;
   update.mutable_spec()->set_revision(row->revision);
   update.mutable_spec()->set_slots(row->slots);
+  update.mutable_spec()->set_min_slots(row->min_slots);
   update.mutable_spec()->set_jobspec(kubernetes::MakeJobspec(
-      raised, row->slots, Millis(row->duration_ms.value_or(0)), row->topology));
+      raised, row->slots, Millis(row->duration_ms.value_or(0)), row->topology, row->min_slots));
   kubernetes::SetAmounts(raised.requests, row->slots, update.mutable_spec());
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }

@@ -53,6 +53,7 @@ struct WorkloadRow {
   std::string resource_version;  // of the object that the row was last written for
   uint32_t revision = 1;
   uint32_t slots = 1;
+  uint32_t min_slots = 0;  // elastic
   int32_t priority = 0;
   bool hold = false;
   bool cancelled = false;

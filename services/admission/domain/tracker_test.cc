@@ -336,6 +336,26 @@ TEST_F(TrackerTest, ALargerPodGivesANewRevision) {
   EXPECT_THAT(Observe(job).messages, IsEmpty());
 }
 
+TEST_F(TrackerTest, AnElasticJobStaysElastic) {
+  json job = JobJson("big", 20);
+  job["metadata"]["annotations"] = {{"fluxqueue.io/min-slots", "2"}};
+  job = Held(job);
+  const auto submitted = Observe(job).messages.at(0).job_submitted().spec();
+  EXPECT_EQ(submitted.slots(), 20);
+  EXPECT_EQ(submitted.min_slots(), 2);
+  Restart();
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  const auto larger = Observe(PodOf(job, "2")).messages.at(0).job_updated().spec();
+  EXPECT_EQ(larger.slots(), 20);
+  EXPECT_EQ(larger.min_slots(), 2);
+  EXPECT_THAT(larger.jobspec(), HasSubstr(R"({"min":2,"max":20,)"));
+  // While it is suspended another number is another jobspec.
+  job["metadata"]["annotations"]["fluxqueue.io/min-slots"] = "3";
+  const auto spec = Observe(job).messages.at(0).job_updated().spec();
+  EXPECT_EQ(spec.revision(), 3);
+  EXPECT_EQ(spec.min_slots(), 3);
+}
+
 TEST_F(TrackerTest, ALargerPodMayBeSeenBeforeItsJob) {
   const json job = Held(JobJson());
   EXPECT_THAT(Observe(PodOf(job, "3")).messages, IsEmpty());

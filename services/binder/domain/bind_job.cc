@@ -81,9 +81,10 @@ bool Slot::SameRow(const Slot& other) const {
 }
 
 bool BindJob::AllBound() const {
-  return !slots.empty() && std::all_of(slots.begin(), slots.end(), [](const Slot& slot) {
-    return slot.bound_once || slot.released || slot.succeeded;
-  });
+  const size_t first = std::min<size_t>(fact->slots(), slots.size());
+  return first > 0 && std::all_of(slots.begin(), slots.begin() + first, [](const Slot& slot) {
+           return slot.bound_once || slot.released || slot.succeeded;
+         });
 }
 
 void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows) {

@@ -84,8 +84,10 @@ struct BindJob {
   bool stopped = false;  // JobStopped was said
   bool resumed = false;  // its suspend was taken away
 
-  // From the matcher's placement.
+  // From the matcher's placement. An elastic job that has grown has more slots than its first fact
+  // says: those are for pods that come, and nobody waits for them.
   bool placed = false;
+  uint64_t placement_hash = 0;  // as the last fact said; memory
   Millis placement_at{0};  // when to look for it (again)
   std::vector<SlotGroup> groups;
   std::vector<Slot> slots;
@@ -107,10 +109,11 @@ struct BindJob {
   bool IsJob() const { return workload().kind() == "Job"; }
   // Stopped by `suspend: true`, not by deleting its pods.
   bool StopsBySuspend() const { return IsJob() && !workload().controlled() && !workload_gone; }
-  bool AllBound() const;  // each slot has had its pod
-  // Each slot is for one completion: none is used twice once it has succeeded.
+  bool AllBound() const;  // each slot that it began with has had its pod
+  // Each slot is for one completion: none is used twice once it has succeeded. A job that began
+  // with fewer uses them again, also when it has grown since.
   bool OneCompletionEach() const {
-    return workload().completions() <= static_cast<int64_t>(slots.size());
+    return workload().completions() <= static_cast<int64_t>(fact->slots());
   }
 };
 

@@ -96,7 +96,11 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
       if (known != nullptr) Erase(fact.job_id());
       break;
     case Want::kStart:
-      if (known == nullptr || known->attempt() != fact.attempt()) Make(partition, fact, now);
+      if (known == nullptr || known->attempt() != fact.attempt()) {
+        Make(partition, fact, now);
+      } else if (!known->stopping && known->placement_hash != fact.placement_hash()) {
+        PlaceAgain(fact, now);
+      }
       break;
     case Want::kStop: {
       BindJob& job = known != nullptr && known->attempt() == fact.attempt()
@@ -140,8 +144,10 @@ void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Milli
   BindJob* job = Touch(key.job_id);
   if (job == nullptr || job->attempt() != key.attempt || job->placed) return;
   if (row != nullptr) {
+    // Read for the first time since a restart: what is all bound by its rows was said with them.
+    const bool first = job->groups.empty();
     Place(row->placement, row->released, job);
-    job->bound_said = job->AllBound();
+    if (first) job->bound_said = job->AllBound();
   } else if (job->stopping) {
     PlaceNowhere(job);
   } else {
@@ -239,6 +245,7 @@ absl::Status BindPlanner::Restore(const JobRow& row,
   job.failed = row.failed;
   job.stopped = row.stopped;
   job.resumed = row.resumed;
+  job.placement_hash = job.fact->placement_hash();
   job.since = job.progress = now;
   for (const SlotRow& slot : slots) {
     if (slot.attempt != job.attempt()) continue;
@@ -293,11 +300,21 @@ BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
   BindJob job;
   job.partition = partition;
   job.fact = std::make_shared<JobFact>(fact);
+  job.placement_hash = fact.placement_hash();
   job.placement_at = now;
   job.since = job.progress = now;
   unplaced_.insert(fact.job_id());
   dirty_.insert(fact.job_id());
   return jobs_[fact.job_id()] = std::move(job);
+}
+
+void BindPlanner::PlaceAgain(const JobFact& fact, Millis now) {
+  BindJob& job = *Touch(fact.job_id());
+  job.placed = false;
+  job.placement_hash = fact.placement_hash();
+  job.placement_at = now;
+  unplaced_.insert(fact.job_id());
+  dirty_.insert(fact.job_id());
 }
 
 void BindPlanner::Erase(const std::string& job_id) {

@@ -13,6 +13,10 @@
 // by this memory, is dropped: whoever holds the job makes the call again. JobBound and BindFailed
 // are said once for each attempt, JobStopped once for each stop: what was said is in the rows.
 //
+// An elastic job grows by a fact of the same attempt with another placement hash: its placement is
+// read again, and the slots that are new are for whatever pods wait. Rows keep the first fact of an
+// attempt, which says how many slots JobBound is about; after a restart the placement is read anyway.
+//
 // Each pass looks at a job as a whole, and only at jobs that something has happened to.
 //
 // Not thread-safe.
@@ -99,6 +103,8 @@ class BindPlanner {
   // The job to be changed, saved as it was when the batch began. Null: not known.
   BindJob* Touch(const std::string& job_id);
   void Save(const std::string& job_id);
+  // Its placement has changed.
+  void PlaceAgain(const events::v1::JobFact& fact, Millis now);
   BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now);
   void Erase(const std::string& job_id);
   void SetWake(const std::string& job_id, Millis at);

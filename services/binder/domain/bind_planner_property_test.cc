@@ -36,6 +36,9 @@ class Simulation {
     completions_ = slots_ + static_cast<uint32_t>(Pick(3));
     kind_ = static_cast<JobKind>(Pick(4));
     if (kind_ == JobKind::kPod) slots_ = completions_ = 1;
+    elastic_ = kind_ != JobKind::kPod && Pick(2) == 0;
+    if (elastic_) completions_ = slots_ + static_cast<uint32_t>(Pick(8));
+    first_slots_ = slots_;
     indexed_ = kind_ != JobKind::kPod && Pick(2) == 0;
     pinned_ = Pick(4) == 0;
     if (kind_ != JobKind::kPod) h_.cluster.suspended["a"] = kind_ == JobKind::kSuspended;
@@ -112,12 +115,21 @@ class Simulation {
     workload->set_indexed(indexed_);
     workload->set_suspended(kind_ == JobKind::kSuspended);
     workload->set_controlled(kind_ == JobKind::kControlled);
+    if (elastic_) fact.set_placement_hash(slots_);
     h_.log.push_back(fact);
   }
   void Allocate() {
+    slots_ = first_slots_;
     h_.PlaceJob("a", attempt_, slots_);
     PushFact(events::v1::JOB_STATE_ALLOCATED);
     stopping_ = false;
+  }
+  // The matcher's row comes before the queue's fact, which may be much later, or never.
+  void Grow() {
+    if (!elastic_ || stopping_ || slots_ >= completions_) return;
+    slots_ += 1 + static_cast<uint32_t>(Pick(completions_ - slots_));
+    h_.PlaceJob("a", attempt_, slots_);
+    if (Pick(4) != 0) PushFact(events::v1::JOB_STATE_RUNNING);
   }
   void Stop() {
     if (stopping_) return;
@@ -187,7 +199,8 @@ class Simulation {
       if (!pod.deleting && !pod.Ended()) active.insert(pod.index);
     }
     for (int index = 0; index < static_cast<int>(completions_); ++index) {
-      if (active.size() >= std::min<size_t>(slots_, completions_ - done_.size())) break;
+      const size_t at_once = elastic_ ? completions_ : slots_;
+      if (active.size() >= std::min<size_t>(at_once, completions_ - done_.size())) break;
       if (active.contains(index) || done_.contains(index)) continue;
       MakePod(index);
       active.insert(index);
@@ -233,6 +246,7 @@ class Simulation {
     if (event == 0) TakeOver();
     if (event == 1) Stop();
     if (event == 2) FailBatch();
+    if (event >= 10) Grow();
   }
 
   // Another replica takes the partition. Calls of the former owner may still be made, much later;
@@ -351,6 +365,8 @@ class Simulation {
   PlannerHarness h_;
   JobKind kind_ = JobKind::kHeld;
   uint32_t slots_ = 1;
+  uint32_t first_slots_ = 1;
+  bool elastic_ = false;
   uint32_t completions_ = 1;
   bool indexed_ = false;
   bool pinned_ = false;

@@ -113,6 +113,134 @@ TEST_F(BindPlannerTest, IndexesBeyondTheSlotsTakeWhatIsFree) {
   EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n1"));
 }
 
+// Elastic: of `completions` pods all are there, and it begins with `slots`.
+class ElasticBindTest : public BindPlannerTest {
+ protected:
+  void Begin(uint32_t slots, uint32_t completions) {
+    Workload(completions).set_completions(completions);
+    for (uint32_t i = 0; i < completions; ++i) {
+      h_.cluster.AddPod("a", fmt::format("a-{}", i), static_cast<int>(i));
+    }
+    h_.cluster.suspended["a"] = false;
+    Allocate(slots);
+    h_.Settle();
+  }
+  // The matcher's row first, then the queue's fact.
+  void Place(uint32_t slots) { h_.PlaceJob("a", 1, slots); }
+  void SayGrown(uint32_t slots, events::v1::JobState state = JOB_STATE_RUNNING) {
+    JobFact fact = Fact(state, slots);
+    fact.set_placement_hash(slots);
+    h_.log.push_back(fact);
+  }
+};
+
+TEST_F(ElasticBindTest, SlotsThatCameLaterGoToThePodsThatWait) {
+  Begin(2, 6);
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  Place(4);
+  EXPECT_THAT(h_.Batch(), IsEmpty()) << "nobody has said so";
+  SayGrown(4);
+  const std::vector<Call> calls = h_.Batch();
+  EXPECT_THAT(Describe(calls), ElementsAre("bind a-2 n2", "bind a-3 n3"));
+  EXPECT_EQ(calls[0].slots, 4U);
+  h_.Execute(calls);
+  h_.Settle();
+  EXPECT_EQ(h_.tables.SlotsOf("a").size(), 4U);
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1")) << "once";
+  // The same fact again changes nothing.
+  SayGrown(4);
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+}
+
+TEST_F(ElasticBindTest, ASlotServesOneCompletionAfterTheOther) {
+  for (const bool indexed : {false, true}) {
+    SCOPED_TRACE(indexed);
+    h_.cluster = FakeCluster();
+    h_.tables = FakeTables();
+    h_.Restart();
+    Workload(3).set_indexed(indexed);
+    Begin(2, 3);
+    h_.cluster.End("a-0", PodFacts::Phase::kSucceeded);
+    EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n0"));
+    // With a slot for each completion it does the same: those that are over need none.
+    Place(3);
+    SayGrown(3);
+    h_.Settle();
+    h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+    h_.Settle();
+    EXPECT_FALSE(h_.SlotOf("a", 1).succeeded);
+    h_.log.push_back(Fact(JOB_STATE_SUCCEEDED, 3));
+    h_.Settle();
+  }
+}
+
+TEST_F(ElasticBindTest, AnIndexGetsItsOwnSlotOrAnyFreeOne) {
+  Workload(6).set_indexed(true);
+  Begin(2, 6);
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.Settle();  // index 2 in slot 1
+  Place(4);
+  SayGrown(4);
+  EXPECT_THAT(Describe(h_.Batch()), UnorderedElementsAre("bind a-3 n3", "bind a-4 n2"));
+}
+
+TEST_F(ElasticBindTest, NobodyWaitsForPodsOfSlotsThatCameLater) {
+  Begin(2, 2);
+  Place(4);
+  SayGrown(4);
+  h_.Settle();
+  h_.now += 2 * h_.options.start_timeout;
+  h_.Settle();
+  h_.Restart();
+  h_.Settle();
+  h_.now += 2 * h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  h_.cluster.AddPod("a", "a-9");
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-9 n2"));
+}
+
+TEST_F(ElasticBindTest, GrowsBeforeAllOfItsFirstSlotsAreBound) {
+  h_.cluster.AddPod("a", "a-0");
+  Workload(4).set_completions(4);
+  Allocate(2);
+  h_.Settle();
+  Place(3);
+  SayGrown(3, JOB_STATE_ALLOCATED);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), IsEmpty());
+  h_.cluster.AddPod("a", "a-1");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
+TEST_F(ElasticBindTest, ARolledBackGrowthIsReadAgain) {
+  Begin(1, 3);
+  Place(3);
+  SayGrown(3);
+  h_.FailedBatch();
+  EXPECT_EQ(h_.planner->Find("a")->slots.size(), 1U);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-1 n1", "bind a-2 n2"));
+}
+
+TEST_F(ElasticBindTest, ANewOwnerKnowsAllSlots) {
+  Begin(1, 3);
+  Place(2);
+  SayGrown(2);
+  h_.Batch();  // its call is lost
+  h_.Restart();
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-1 n1"));
+  EXPECT_EQ(h_.planner->Find("a")->slots.size(), 2U);
+  h_.Settle();
+  // What was said meanwhile is read once more, for nothing.
+  SayGrown(2);
+  EXPECT_THAT(h_.Batch(), IsEmpty());
+  Stop(2);
+  h_.Settle();
+  EXPECT_TRUE(h_.cluster.suspended["a"]);
+}
+
 TEST_F(BindPlannerTest, AReplacementWaitsUntilItsPredecessorHasGone) {
   for (const bool indexed : {false, true}) {
     SCOPED_TRACE(indexed);

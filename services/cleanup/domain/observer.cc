@@ -88,12 +88,14 @@ void Observer::TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry) {
   pods_[uid] = std::move(entry);
 }
 
-// Only what can give its slot back before the rest: see queue_core's GivesSlotsBackEarly.
+// Only what can give its slot back before the rest: see queue_core's GivesSlotsBackEarly. Of
+// elastic jobs all, as these are counted: they take no more slots than they have completions left.
 void Observer::NotePodEnded(JobEntry& job,
                             const std::string& uid,
                             const PodEntry& pod,
                             PodEnded::Result result) {
-  if (job.is_pod || pod.slot.slots < 2 || job.completions > pod.slot.slots) return;
+  const bool gives_back = pod.slot.slots >= 2 && job.completions <= pod.slot.slots;
+  if (job.is_pod || !(gives_back || job.elastic)) return;
   if (!job.said.pods_ended.insert(uid).second) return;
   PodEnded ended;
   ended.set_job_id(pod.job_id);
@@ -130,6 +132,7 @@ void Observer::ObserveJob(const kubernetes::Job& job) {
   JobEntry& entry = Touch(job.meta.uid);
   entry.present = true;
   entry.completions = job.completions.value_or(job.Slots());
+  entry.elastic = kubernetes::MayBeElastic(job);
   if (!job.Ended()) return;
   entry.result = job.complete ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
   entry.message = job.complete ? "" : (job.message.empty() ? job.reason : job.message);
@@ -175,7 +178,12 @@ void Observer::NodeGone(const std::string& name, const std::string& uid) {
 }
 
 void Observer::Synced() {
-  synced_ = true;
+  if (std::exchange(synced_, true)) return;
+  // Those that had ended were counted already, or are not: once too often would keep their job from
+  // growing.
+  for (auto& [job_id, job] : jobs_) {
+    if (job.elastic) job.ended.clear();
+  }
 }
 
 void Observer::Remember(const std::string& pool, const events::v1::Node& node) {

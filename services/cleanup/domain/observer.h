@@ -122,6 +122,7 @@ class Observer {
     bool is_pod = false;
     bool confirmed_gone = false;
     int64_t completions = 0;
+    bool elastic = false;
     std::optional<events::v1::JobEnded::Result> result;
     std::string message;
     std::set<std::string> pods;  // uids of bound pods of ours, ended ones included, until they go

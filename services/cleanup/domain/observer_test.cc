@@ -189,6 +189,31 @@ TEST_F(ObserverTest, PodsOfAGangEndOneByOne) {
   EXPECT_THAT(Say(), ElementsAre("pod-ended j slot 0 RESULT_GONE"));
 }
 
+// They are counted, also where the next completion wants the slot.
+TEST_F(ObserverTest, PodsOfAnElasticJobEndOneByOne) {
+  kubernetes::Job job = MakeJob("j", 9);
+  job.meta.annotations = {{"fluxqueue.io/array", "2"}};
+  observer_.ObserveJob(job);
+  observer_.ObservePod(OwnPod("early", "j", "1.0.0/1", "Succeeded"));
+  observer_.ObserveNode(MakeNode("n1"), Millis(0));
+  observer_.Synced();
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "synced default 1", "started j 1"))
+      << "a predecessor has counted it, or nobody does";
+  observer_.ObservePod(OwnPod("early", "j", "1.0.0/1", "Succeeded"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObservePod(OwnPod("a", "j", "1.0.0/1", "Running"));
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObservePod(OwnPod("a", "j", "1.0.0/1", "Succeeded"));
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Failed"));
+  const Said said = observer_.Collect(Millis(0));
+  observer_.Rollback();
+  EXPECT_EQ(Say(), Lines(said));
+  EXPECT_THAT(
+      Lines(said),
+      ElementsAre("pod-ended j slot 0 RESULT_SUCCEEDED", "pod-ended j slot 1 RESULT_FAILED"));
+}
+
 TEST_F(ObserverTest, ADeletedJobEndsWithItsLastPod) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));

@@ -46,21 +46,23 @@ constexpr Statement kUpsertJobs{
     "queue_upsert_jobs",
     "INSERT INTO jobs AS j (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
     "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, "
-    "  ending) "
+    "  ending, most_slots) "
     "SELECT job_id, $1, queue, namespace, name, kind, state, version, attempt, reason, message, "
-    "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending "
+    "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending, "
+    "  most_slots "
     "FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], "
     "  $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], "
     "  $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bytea[], "
-    "  $19::bigint[]) "
+    "  $19::bigint[], $20::bigint[]) "
     "  AS r(job_id, queue, namespace, name, kind, state, version, attempt, reason, message, "
-    "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending) "
+    "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending, "
+    "       most_slots) "
     "ON CONFLICT (job_id) DO UPDATE SET pool = excluded.pool, queue = excluded.queue, "
     "  state = excluded.state, version = excluded.version, attempt = excluded.attempt, "
     "  reason = excluded.reason, message = excluded.message, slots = excluded.slots, "
     "  priority = excluded.priority, start_ms = excluded.start_ms, "
     "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
-    "  row = excluded.row, ending = excluded.ending "
+    "  row = excluded.row, ending = excluded.ending, most_slots = excluded.most_slots "
     "WHERE j.version <= excluded.version AND j.live"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
@@ -132,6 +134,7 @@ size_t WriteQueues(pqxx::transaction_base& tx, const std::string& pool, const Ch
 struct JobColumns {
   TextArray ids, queues, namespaces, names, kinds, states, reasons, messages;
   BigintArray versions, attempts, slots, priorities, created, starts, updated, hashes, endings;
+  BigintArray most_slots;
   ByteaArray rows;
 
   void Add(const queue_core::JobChange& job) {
@@ -153,6 +156,7 @@ struct JobColumns {
     hashes.Add(static_cast<int64_t>(job.placement_hash));
     rows.Add(job.row);
     endings.Add(static_cast<int64_t>(job.ending));
+    most_slots.Add(job.most_slots);
   }
 };
 
@@ -180,7 +184,8 @@ size_t WriteJobs(pqxx::transaction_base& tx, const std::string& pool, const Chan
        c.updated.text(),
        c.hashes.text(),
        c.rows.text(),
-       c.endings.text());
+       c.endings.text(),
+       c.most_slots.text());
   return changes.jobs.size();
 }
 

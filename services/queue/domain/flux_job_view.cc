@@ -48,6 +48,12 @@ std::string Duration(int64_t ms) {
   return ms % 1000 == 0 ? fmt::format("{}s", ms / 1000) : fmt::format("{}ms", ms);
 }
 
+// As the column SLOTS shows it: of an elastic job what it holds and the most.
+std::string SlotsText(const JobFact& fact) {
+  return fact.max_slots() == 0 ? fmt::format("{}", fact.slots())
+                               : fmt::format("{}/{}", fact.slots(), fact.max_slots());
+}
+
 json Spec(const JobFact& fact, const FluxJobDetails& details) {
   const events::v1::Workload& workload = fact.workload();
   json spec = {{"jobId", fact.job_id()},
@@ -59,8 +65,9 @@ json Spec(const JobFact& fact, const FluxJobDetails& details) {
                  {"uid", workload.uid()}}},
                {"queue", fact.queue()},
                {"priority", fact.priority()},
-               {"slots", fact.slots()},
+               {"slots", fact.max_slots() == 0 ? fact.slots() : fact.max_slots()},
                {"duration", Duration(fact.duration_ms())}};
+  if (fact.min_slots() != 0) spec["minSlots"] = fact.min_slots();
   json jobspec = json::parse(details.jobspec, nullptr, /*allow_exceptions=*/false);
   if (jobspec.is_object()) spec["jobspec"] = std::move(jobspec);
   return spec;
@@ -115,6 +122,7 @@ json Status(const JobFact& fact, int64_t position, const FluxJobDetails& details
           {"attempt", fact.attempt()},
           {"version", fact.version()},
           {"start", TimeInSeconds(fact.start_ms())},
+          {"slots", SlotsText(fact)},
           {"nodes", nodes.empty() ? json(nullptr) : json(nodes)},
           {"allocation", Allocation(details)},
           {"transitions", Transitions(details)},

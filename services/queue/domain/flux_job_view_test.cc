@@ -54,6 +54,17 @@ TEST(FluxJobViewTest, TheObjectIsOwnedByTheWorkload) {
   EXPECT_FALSE(object["status"].contains("position")) << "a running job stands in no line";
 }
 
+TEST(FluxJobViewTest, AnElasticJobShowsWhatItHoldsAndTheMost) {
+  events::v1::JobFact fact = RunningFact();
+  EXPECT_EQ(json::parse(FluxJobObject(fact, 0, ThreeSlots()))["status"]["slots"], "3");
+  fact.set_min_slots(2);
+  fact.set_max_slots(8);
+  const json object = json::parse(FluxJobObject(fact, 0, ThreeSlots()));
+  EXPECT_EQ(object["status"]["slots"], "3/8");
+  EXPECT_EQ(object["spec"]["slots"], 8);
+  EXPECT_EQ(object["spec"]["minSlots"], 2);
+}
+
 TEST(FluxJobViewTest, ThePatchTakesAwayWhatNoLongerHolds) {
   events::v1::JobFact fact = RunningFact();
   fact.set_state(events::v1::JOB_STATE_PENDING);

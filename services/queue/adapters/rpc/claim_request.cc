@@ -87,6 +87,14 @@ absl::StatusOr<ClaimRequest> ReadClaim(const v1::SubmitClaimRequest& request, in
   RETURN_IF_ERROR(CheckTexts(request));
   const absl::StatusOr<graph::Jobspec> jobspec = graph::ParseJobspec(request.jobspec());
   if (!jobspec.ok()) return rpc::InField(jobspec.status(), "jobspec");
+  if (jobspec->min_slots != 0) {
+    return rpc::InField(
+        InvalidArgument("jobspec: resources[0].count: {} to {}: a claim is held as a "
+                        "whole; give one integer",
+                        jobspec->min_slots,
+                        jobspec->slots),
+        "jobspec");
+  }
   ClaimRequest claim;
   claim.pool = PoolOf(request.pool());
   claim.command.set_client_id(request.client_id());
