@@ -53,9 +53,11 @@ examples_end() {
   local output
   output=$(up) || fail "tools/up" "$output"
   # The last table it has shown, without its times.
-  expect "how the examples end" "job-close Succeeded
+  expect "how the examples end" "job-array Succeeded
+job-close Succeeded
 job-collect Succeeded
 job-compute Succeeded
+job-elastic Succeeded
 job-full-1 Succeeded
 job-full-2 Succeeded
 job-gang Succeeded

@@ -51,8 +51,8 @@ constexpr Statement kAllocate{
     "$7::boolean[]) "
     "     AS r(job_id, attempt, part, placement, hash, released) "
     "ON CONFLICT (job_id, attempt, part) DO UPDATE "
-    "SET placement = excluded.placement, released = excluded.released, "
-    "    released_at = excluded.released_at"};
+    "SET placement = excluded.placement, placement_hash = excluded.placement_hash, "
+    "    released = excluded.released, released_at = excluded.released_at"};
 constexpr Statement kDropNodes{
     "matcher_drop_nodes", "DELETE FROM graph_nodes WHERE pool = $1 AND name = ANY($2::text[])"};
 constexpr Statement kUpsertNodes{
