@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -155,7 +156,11 @@ class Pool {
       const graph::Placement* placement =
           matcher_.engine().Find({outcome.job_id(), outcome.attempt(), outcome.part()});
       const int64_t at_ms = matcher_.beginning().count() + placement->start_s * 1000;
-      for (const graph::PlacedSlot& slot : placement->slots) {
+      // What it held before windows were set it keeps.
+      uint32_t& held = slots_[outcome.job_id()];
+      const auto first_new = request.candidates(i).grow() ? held : 0U;
+      held = static_cast<uint32_t>(placement->slots.size());
+      for (const graph::PlacedSlot& slot : std::span(placement->slots).subspan(first_new)) {
         for (const auto& [name, window] : windows_) {
           const auto& nodes = window.nodes();
           const bool keeps = nodes.empty() || nodes[0] == slot.node;
@@ -302,8 +307,9 @@ class Pool {
   std::vector<std::string> ids_;
   std::map<std::string, JobState> last_;
   std::map<std::string, events::v1::WindowConfigured> windows_;  // that the matcher has read
-  uint64_t answered_ = 0;                                        // the last cycle
-  bool passed_ = false;  // something was given out that ends before a window
+  std::map<std::string, uint32_t> slots_;  // given to each job, at its last answer
+  uint64_t answered_ = 0;                  // the last cycle
+  bool passed_ = false;                    // something was given out that ends before a window
   int grown_ = 0;
 };
 
