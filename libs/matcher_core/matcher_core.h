@@ -272,9 +272,10 @@ class MatcherCore {
   graph::Closure ClosureOf(const events::v1::WindowConfigured& window, int64_t now_s) const;
   // For the candidate those are open that it names, and all others closed.
   void CloseWindows(const events::v1::Candidate& candidate, Cycle* cycle);
-  // A sentence, when it would have room now but for a window; else nothing.
+  // A sentence, when it would have room now but for a window; else nothing. `why`: without them.
   std::optional<std::string> WhyKept(const events::v1::Candidate& candidate,
                                      const graph::Jobspec& jobspec,
+                                     const graph::Explanation& why,
                                      const Cycle& cycle) const;
   // What was said to all of a shape is completed for this one.
   static void SayLength(const events::v1::Candidate& candidate, events::v1::Outcome* outcome);

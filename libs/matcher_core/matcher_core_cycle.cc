@@ -246,7 +246,7 @@ void MatcherCore::Explain(const Candidate& candidate,
   const graph::Explanation why = engine_->Explain(jobspec);
   outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
   if (!never) {
-    if (std::optional<std::string> kept = WhyKept(candidate, jobspec, *cycle)) {
+    if (std::optional<std::string> kept = WhyKept(candidate, jobspec, why, *cycle)) {
       outcome->set_reason(*std::move(kept));
       return;
     }

@@ -159,6 +159,7 @@ void MatcherCore::CloseWindows(const Candidate& candidate, Cycle* cycle) {
 
 std::optional<std::string> MatcherCore::WhyKept(const Candidate& candidate,
                                                 const graph::Jobspec& jobspec,
+                                                const graph::Explanation& why,
                                                 const Cycle& cycle) const {
   const int64_t now_s = cycle.request.now_s();
   const int64_t end_s =
@@ -173,7 +174,8 @@ std::optional<std::string> MatcherCore::WhyKept(const Candidate& candidate,
     return a->start_ms() < b->start_ms();
   });
   graph::Jobspec elsewhere = jobspec;
-  Room room = RoomFor(*engine_, elsewhere);
+  Room room{why.matching, why.slots_now >= jobspec.slots};
+  if (jobspec.groups.size() > 1) room = RoomFor(*engine_, elsewhere);
   if (!room.has_all) return std::nullopt;
   for (const WindowConfigured* window : met) {
     const uint32_t nodes_before = room.nodes;
