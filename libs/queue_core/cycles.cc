@@ -250,7 +250,7 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
     state_.limits_due_ms = 0;
     return state_.growth != Growth::kNone;
   }
-  if (state_.room_changed || state_.blocked_head == 0 || state_.growth == Growth::kDue) return true;
+  if (state_.room_changed || state_.blocked_head == 0 || IsGrowthDue()) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
   state_.line_changed = false;
