@@ -122,6 +122,34 @@ TEST_F(ShadowEngineTest, TheOtherWayRound) {
   EXPECT_EQ(Count(*engine, Comparison::kPlacement), 1u);
 }
 
+TEST_F(ShadowEngineTest, IsToldOfGrowth) {
+  const auto engine = Make(FLUXQUEUE_REAPI_LIBRARY, {.name = "shadow"});
+  EXPECT_EQ(Match(*engine, "a", 500), "n0");
+  const Jobspec more = Cpu(500);
+  const auto grown = engine->Grow({.key = {"a", 1, 0}, .jobspec = more});
+  ASSERT_NE(grown.placement, nullptr);
+  EXPECT_EQ(grown.placement->slots[1].node, "n0");
+  EXPECT_EQ(Count(*engine, Comparison::kSkipped), 1u);
+  // It knows what is held now, and with the key all of it is free again.
+  EXPECT_EQ(Match(*engine, "b", 1000), "n1");
+  EXPECT_TRUE(engine->Release({"a", 1, 0}));
+  EXPECT_EQ(Match(*engine, "c", 1000), "n0");
+  EXPECT_EQ(Count(*engine, Comparison::kEqual), 3u);
+}
+
+TEST_F(ShadowEngineTest, FluxionGrowsToo) {
+  const auto engine = Make(FLUXQUEUE_REAPI_LIBRARY, {.name = "fluxion"});
+  EXPECT_EQ(Match(*engine, "a", 1000), "n0");
+  const Jobspec more = Cpu(1000);
+  const auto grown = engine->Grow({.key = {"a", 1, 0}, .jobspec = more});
+  ASSERT_NE(grown.placement, nullptr);
+  EXPECT_EQ(grown.placement->slots[1].node, "n1");
+  EXPECT_EQ(engine->Grow({.key = {"a", 1, 0}, .jobspec = more}).placement, nullptr);
+  EXPECT_EQ(Match(*engine, "b", 1000), "");
+  EXPECT_TRUE(engine->Release({"a", 1, 0}));
+  EXPECT_EQ(Match(*engine, "b", 1000), "n0");
+}
+
 TEST_F(ShadowEngineTest, AShadowThatFailsHoldsNobodyUp) {
   const auto engine = Make("/nowhere/libreapi_cli.so", {.name = "shadow"});
   EXPECT_EQ(Match(*engine, "a", 500), "n0");

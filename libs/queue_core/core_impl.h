@@ -191,6 +191,8 @@ class QueueCore::Impl {
   void CloseGrowth(const events::v1::CycleAnswered& answered);
   // There may be room to grow that was not there.
   void FollowGrowth(bool somebody_left);
+  // A cycle would come to those who may grow. REQUIRES: somebody is in line.
+  bool IsGrowthDue() const;
 
   // --------------------------------------------------------------------------------- preemption.cc
   // Tells for the first candidates who may be stopped for them. `entries`: the candidates.

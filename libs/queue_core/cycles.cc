@@ -297,7 +297,7 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
     return state_.growth != Growth::kNone;
   }
   if (state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
-  if (state_.growth == Growth::kDue) return true;
+  if (IsGrowthDue()) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
   state_.line_changed = false;

@@ -186,6 +186,12 @@ void QueueCore::Impl::CloseGrowth(const events::v1::CycleAnswered& answered) {
   state_.growth = goes_on ? Growth::kDue : Growth::kNone;
 }
 
+bool QueueCore::Impl::IsGrowthDue() const {
+  // Behind a head that was refused, and that nobody may pass, it goes along when that is tried
+  // again.
+  return state_.growth == Growth::kDue && (state_.blocked_head == kNobody || Backfills());
+}
+
 void QueueCore::Impl::FollowGrowth(bool somebody_left) {
   if (book_.growing().empty()) {
     state_.growth = Growth::kNone;

@@ -83,6 +83,15 @@ TEST(ElasticCore, RoomThatCameDuringACycleWithoutGrowth) {
               ElementsAre("fact a v2 Allocated", "cycle 3: e/1+"));
 }
 
+TEST(ElasticCore, RoomThatIsNoUseBehindABlockedHead) {
+  Story story;
+  RunElastic(&story);
+  story.Tell(Submitted("a"));
+  EXPECT_THAT(story.Tell(Released("x", 1)), IsEmpty());
+  EXPECT_THAT(story.Tell(Answered(2, {Busy("a")})), ElementsAre("fact a v2 Pending Busy"));
+  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 3: a/1 e/1+"));
+}
+
 TEST(ElasticCore, GrowthStandsBehindAllWhoWait) {
   Story story;
   RunElastic(&story);
