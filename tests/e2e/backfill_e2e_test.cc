@@ -157,6 +157,39 @@ TEST_F(BackfillTest, TheStrategyChangesLive) {
   ExpectState("blocked", "Succeeded");
 }
 
+TEST_F(BackfillTest, AdaptiveLetsTheShortPass) {
+  MakeQueue("ours", "adaptive");
+  Submit("ours", "ours-long", 1, "12", "10");
+  ExpectState("ours-long", "Running");
+  Submit("ours", "ours-wide", 2, "5", "1");
+  ExpectReason("ours-wide", "Reserved");
+  Submit("ours", "ours-short", 1, "2", "0.5");
+  ExpectState("ours-short", "Succeeded");
+  EXPECT_EQ(StateOf("ours-wide"), "Pending");
+  ExpectState("ours-wide", "Succeeded");
+}
+
+// Whoever says ten minutes and took a second twice is planned with that.
+TEST_F(BackfillTest, DurationsArePredicted) {
+  MakeQueue("guess", "easy, predictDurations: true");
+  const auto like = [this](const std::string& name) {
+    Apply(JobYaml(name,
+                  {.cpu = "6",
+                   .run_seconds = "0.5",
+                   .annotations = "{fluxqueue.io/queue: guess, fluxqueue.io/duration: 10m}"}));
+    ExpectState(name, "Succeeded");
+  };
+  like("like-0");
+  like("like-1");
+  Submit("guess", "guess-long", 1, "15", "12");
+  ExpectState("guess-long", "Running");
+  Submit("guess", "guess-wide", 2, "5", "1");
+  ExpectReason("guess-wide", "Reserved");
+  like("like-2");
+  EXPECT_EQ(StateOf("guess-wide"), "Pending");
+  ExpectState("guess-wide", "Succeeded");
+}
+
 TEST_F(BackfillTest, WhoOverrunsIsNamed) {
   MakeQueue("late", "easy");
   Submit("late", "overrun", 2, "2", "18");

@@ -2,6 +2,8 @@
 // moves and holds, on a whole system.
 #include <chrono>
 #include <map>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -103,6 +105,100 @@ TEST_F(OrderTest, ALimitOfEachNamespaceCountsWhatIsHeld) {
             "namespace e2e holds cpu 500m of at most 1 in queue spaces, and this job asks for 1");
   Fluxqueue({"cancel", "half"});
   ExpectState("whole", "Succeeded");
+}
+
+TEST_F(OrderTest, EachLimitOfAQueueHoldsAndLetsGo) {
+  struct Case {
+    std::string queue;
+    std::string limits;
+    std::string said;
+    std::string parent;
+  };
+  // A GPU on a node that has none is nobody's before this.
+  const auto gpus = system_->Kubectl({"patch",
+                                      "node",
+                                      "node-0",
+                                      "--subresource=status",
+                                      "-p",
+                                      R"({"status":{"capacity":{"nvidia.com/gpu":"4"},)"
+                                      R"("allocatable":{"nvidia.com/gpu":"4"}}})"},
+                                     "");
+  ASSERT_TRUE(gpus.ok()) << Message(gpus.status());
+  for (const Case& c : std::vector<Case>{
+           {"of-jobs", "runningJobs: 1", "runs 1 of at most 1 jobs", ""},
+           {"of-cores", "cpu: \"1\"", "holds cpu 700m of at most 1", ""},
+           {"of-memory", "memory: 100Mi", "holds memory 64Mi of at most 100Mi", ""},
+           {"of-gpus", "gpu: 1", "holds gpu 1 of at most 1", ""},
+           {"above", "runningJobs: 1", "queue above runs 1 of at most 1 jobs", "below"}}) {
+    MakeQueue(c.queue, fmt::format("{{limits: {{queue: {{{}}}}}}}", c.limits));
+    if (!c.parent.empty()) MakeQueue(c.parent, fmt::format("{{parent: {}}}", c.queue));
+    const std::string queue = c.parent.empty() ? c.queue : c.parent;
+    JobOptions options{.cpu = "700m",
+                       .run_seconds = "60",
+                       .annotations = InQueue(queue),
+                       .limits = "{nvidia.com/gpu: 1}"};
+    Apply(JobYaml(c.queue + "-1", options));
+    ExpectState(c.queue + "-1", "Running");
+    options.run_seconds = "0.2";
+    Apply(JobYaml(c.queue + "-2", options));
+    ExpectReason(c.queue + "-2", "Limit");
+    EXPECT_THAT(MessageOf(c.queue + "-2"), HasSubstr(c.said));
+    Fluxqueue({"cancel", "e2e/" + c.queue + "-1"});
+    ExpectState(c.queue + "-2", "Succeeded");
+  }
+}
+
+TEST_F(OrderTest, LimitsChangeLive) {
+  for (const char* limit : {"queuedJobs", "gpuHours"}) {
+    const std::string name = std::string("changes-") + (limit[0] == 'g' ? "hours" : "line");
+    MakeQueue(name, fmt::format("{{limits: {{queue: {{{}: 0}}}}}}", limit));
+    Apply(JobYaml(name, {.annotations = InQueue(name), .limits = "{nvidia.com/gpu: 1}"}));
+    ExpectReason(name, "Limit");
+    MakeQueue(name, fmt::format("{{limits: {{queue: {{{}: 1}}}}}}", limit));
+    ExpectState(name, "Succeeded");
+  }
+}
+
+TEST_F(OrderTest, WhoWaitsLongGainsOnPriorities) {
+  MakeQueue("ages", "{agingPeriod: 1s, limits: {queue: {runningJobs: 1}}}");
+  Apply(JobYaml("ages-runs", {.run_seconds = "60", .annotations = InQueue("ages")}));
+  ExpectState("ages-runs", "Running");
+  Apply(JobYaml("ages-old", {.annotations = InQueue("ages")}));
+  ExpectReason("ages-old", "Limit");
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  Apply(JobYaml("ages-new", {.annotations = InQueue("ages", "fluxqueue.io/priority: \"2\"")}));
+  ExpectReason("ages-new", "Limit");
+  Fluxqueue({"cancel", "e2e/ages-runs"});
+  ExpectState("ages-new", "Succeeded");
+  EXPECT_LT(StartOf("ages-old"), StartOf("ages-new"));
+}
+
+TEST_F(OrderTest, ChangedByAnnotations) {
+  MakeQueue("one", "{limits: {queue: {runningJobs: 1}}}");
+  Apply(JobYaml("one-runs", {.run_seconds = "60", .annotations = InQueue("one")}));
+  ExpectState("one-runs", "Running");
+  for (const char* name : {"one-a", "one-b", "one-c"}) {
+    Apply(JobYaml(name, {.annotations = InQueue("one")}));
+    ExpectReason(name, "Limit");
+  }
+  const auto annotate = [this](const std::string& job, const std::string& key) {
+    const auto done =
+        system_->Kubectl({"annotate", "--overwrite", "-n", "e2e", "job", job, key}, "");
+    ASSERT_TRUE(done.ok()) << Message(done.status());
+  };
+  annotate("one-c", "fluxqueue.io/cancel=true");
+  ExpectState("one-c", "Cancelled");
+  annotate("one-b", "fluxqueue.io/priority=5");
+  const auto priority = [this] {
+    const auto of = system_->QueryOne("SELECT priority FROM queue.jobs WHERE name = 'one-b'");
+    return of.ok() ? *of : Message(of.status());
+  };
+  const absl::Status raised =
+      system_->WaitFor([&] { return priority() == "5"; }, std::chrono::seconds(20), priority);
+  EXPECT_TRUE(raised.ok()) << Message(raised);
+  Fluxqueue({"cancel", "e2e/one-runs"});
+  ExpectState("one-a", "Succeeded");
+  EXPECT_LT(StartOf("one-b"), StartOf("one-a"));
 }
 
 TEST_F(OrderTest, UsersShareAQueueFairly) {

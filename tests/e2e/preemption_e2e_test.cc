@@ -54,9 +54,14 @@ TEST_F(PreemptionTest, OffUnlessTheQueueSaysSo) {
   Apply(JobYaml("calm-low", {.cpu = kMost, .run_seconds = "60", .annotations = In("calm")}));
   ExpectState("calm-low", "Running");
   Apply(JobYaml("calm-high", {.cpu = kMost, .annotations = In("calm", 9)}));
-  std::this_thread::sleep_for(std::chrono::seconds(3));
+  const auto refused = [this] {
+    return Count("queue.jobs WHERE name = 'calm-high' AND reason = 'Busy'") == 1;
+  };
+  const absl::Status waits =
+      system_->WaitFor(refused, std::chrono::seconds(30), [] { return "calm-high to be refused"; });
+  EXPECT_TRUE(waits.ok()) << Message(waits);
   EXPECT_EQ(StateOf("calm-low"), "Running");
-  EXPECT_EQ(StateOf("calm-high"), "Pending");
+  EXPECT_EQ(StopsOf("calm-low"), 0);
   Cancel("calm-low");
   ExpectState("calm-high", "Succeeded");
 }
