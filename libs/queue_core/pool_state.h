@@ -44,6 +44,7 @@ struct PoolState {
   uint32_t window = 0;
   // Somebody has come into line, or changed there, since the last cycle was asked for.
   bool line_changed = false;
+  Growth growth = Growth::kNone;
   // The first reservation comes due. 0: there is none.
   int64_t due_ms = 0;
   uint32_t nodes_up = 0;
@@ -51,7 +52,6 @@ struct PoolState {
   std::shared_ptr<const scheduling::Resources> capacity;  // of the pool; null: not known
   // A limit lets somebody go at this time, if nothing else happens. 0: none does by time alone.
   int64_t limits_due_ms = 0;
-  Growth growth = Growth::kNone;
 };
 
 }  // namespace fluxqueue::queue_core
