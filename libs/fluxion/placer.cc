@@ -241,7 +241,7 @@ std::vector<Piece> FluxionPlacer::ToKeep(const Node& node, const NodeState& stat
 void FluxionPlacer::Hold(JobNumber first,
                          const Shares& shares,
                          std::span<const std::vector<Need>> needs,
-                         int64_t /*end_s*/) {
+                         const Span& /*span*/) {
   Release(first, needs.size());
   for (uint32_t group = 0; group < needs.size(); ++group) {
     Know(needs[group]);
@@ -351,12 +351,32 @@ bool FluxionPlacer::TooLarge(std::span<const Need> needs) const {
 std::optional<graph::Placer::Place> FluxionPlacer::Match(JobNumber first,
                                                          const Jobspec& jobspec,
                                                          const When& when) {
+  const std::optional<Jobspec> on_open = OnOpenNodes(jobspec, when);
+  if (!on_open.has_value()) return std::nullopt;
   matching_ = first;
   hopeless_ = false;
-  std::optional<Shares> shares = MatchWays(first, jobspec);
+  std::optional<Shares> shares = MatchWays(first, *on_open);
   matching_.reset();
   if (!shares.has_value()) return std::nullopt;
   return Place{*std::move(shares), when.now_s};
+}
+
+std::optional<Jobspec> FluxionPlacer::OnOpenNodes(const Jobspec& jobspec, const When& when) const {
+  const int64_t end = when.now_s + (when.duration_s == 0 ? graph::kForever : when.duration_s);
+  std::vector<std::string> closed;
+  for (const auto& [ordinal, node] : table_.nodes()) {
+    const bool meets =
+        std::any_of(closures_.begin(), closures_.end(), [&](const graph::Closure& closure) {
+          return closure.Meets(when.now_s, end) && closure.nodes.Matches(node->spec);
+        });
+    if (meets) closed.push_back(node->spec.name);
+  }
+  if (closed.empty()) return jobspec;
+  if (closed.size() == table_.size()) return std::nullopt;
+  Jobspec on_open = jobspec;
+  on_open.constraint = Constraint::And(
+      {jobspec.constraint, Constraint::Not(Constraint::IsAnyHost(std::move(closed)))});
+  return on_open;
 }
 
 std::optional<graph::Placer::Shares> FluxionPlacer::MatchWays(JobNumber first,

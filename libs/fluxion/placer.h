@@ -12,7 +12,8 @@
 //
 // The library is asked through a Context. When that is lost, or the graph changes its shape,
 // another is made from the table, all that is held is restored in it, and the call is repeated:
-// callers see a delay. What was asked for is held without an end; nothing is reserved.
+// callers see a delay. What was asked for is held without an end; nothing is reserved. The library
+// knows no time, so nodes that are closed at some time of a job's are excluded by its constraint.
 #pragma once
 
 #include <cstdint>
@@ -78,8 +79,9 @@ class FluxionPlacer final : public graph::Placer {
   void Hold(graph::JobNumber first,
             const Shares& shares,
             std::span<const std::vector<graph::Need>> needs,
-            int64_t end_s) override;
+            const Span& span) override;
   void Release(graph::JobNumber first, size_t groups) override;
+  void SetClosures(const std::vector<graph::Closure>& closures) override { closures_ = closures; }
 
  private:
   // What one of Fluxion's jobs holds.
@@ -133,6 +135,8 @@ class FluxionPlacer final : public graph::Placer {
                    const std::vector<uint32_t>& order,
                    const graph::Constraint& where);
   std::optional<Shares> MatchWays(graph::JobNumber first, const graph::Jobspec& jobspec);
+  // The jobspec on those nodes only that are open all the while; nothing: none of them is.
+  std::optional<graph::Jobspec> OnOpenNodes(const graph::Jobspec& jobspec, const When& when) const;
   bool Fill(graph::JobNumber number, const graph::SlotGroup& group, const graph::Constraint& where);
   std::optional<Part> Ask(const std::string& jobspec);
   // That nothing of it is held already.
@@ -158,6 +162,7 @@ class FluxionPlacer final : public graph::Placer {
     bool could = false;
   };
   std::unordered_map<std::string, Ever> ever_;
+  std::vector<graph::Closure> closures_;
   // Null: to be made anew. The vertices are those that it has.
   std::unique_ptr<Context> context_;
   bool given_up_ = false;

@@ -27,7 +27,7 @@ World MakeWorld(PlacerOptions options) {
                                                                 graph::ExpectedWork*) {
     return std::make_unique<FluxionPlacer>(table, options);
   };
-  return {make, {.policies = {"lonode", "hinode"}, .gpu_parts = false}};
+  return {make, {.policies = {"lonode", "hinode"}, .gpu_parts = false, .closes = true}};
 }
 
 PlacerOptions InThisProcess() {

@@ -137,7 +137,7 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   if (outcome.kind == OutcomeKind::kReserved) reserving_ = true;
   if (reserving_) {
     options_.compared(Comparison::kSkipped, 1);
-    if (outcome.placement == nullptr) return outcome;
+    if (outcome.kind != OutcomeKind::kAllocated) return outcome;
     Show({[this, key = request.key, placement = *outcome.placement]() {
       return shadow_->Restore(key, placement);
     }});
@@ -157,6 +157,16 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   return outcome;
 }
 
+bool ShadowEngine::Reserve(const AllocationKey& key, const Placement& placement) {
+  const bool reserved = decides_->Reserve(key, placement);
+  if (reserved) reserving_ = true;
+  return reserved;
+}
+
+void ShadowEngine::DropReservation(const AllocationKey& key) {
+  decides_->DropReservation(key);
+}
+
 Outcome ShadowEngine::Grow(const graph::MatchRequest& request) {
   const Outcome outcome = decides_->Grow(request);
   options_.compared(Comparison::kSkipped, 1);
@@ -171,6 +181,20 @@ Outcome ShadowEngine::Grow(const graph::MatchRequest& request) {
 void ShadowEngine::DropReservations() {
   decides_->DropReservations();
   reserving_ = false;
+}
+
+void ShadowEngine::SetClosures(std::vector<graph::Closure> closures) {
+  decides_->SetClosures(closures);
+  if (closures == closures_) return;
+  closures_ = std::move(closures);
+  ShowClosures();
+}
+
+void ShadowEngine::ShowClosures() {
+  Show({[closures = closures_, this]() {
+    shadow_->SetClosures(closures);
+    return absl::OkStatus();
+  }});
 }
 
 bool ShadowEngine::Release(const AllocationKey& key) {
@@ -215,6 +239,8 @@ void ShadowEngine::Rollback() {
   decides_->Rollback();
   recording_ = false;
   batch_.clear();
+  // They are not taken back, and may have been said in the batch.
+  ShowClosures();
 }
 
 std::shared_ptr<const Jobspec> ShadowEngine::Kept(const Jobspec& jobspec) {
@@ -259,12 +285,14 @@ ShadowEngine::Step ShadowEngine::Anew() {
                       nodes = decides_->Nodes(),
                       held = std::move(held),
                       policy = policy_,
-                      levels = levels_]() -> absl::Status {
+                      levels = levels_,
+                      closures = closures_]() -> absl::Status {
     ASSIGN_OR_RETURN(shadow_,
                      options_.make([this](const absl::Status& why) { failed_ = why; },
                                    [this] { return stopping_.load(); }));
     RETURN_IF_ERROR(shadow_->SetPolicy(policy));
     RETURN_IF_ERROR(shadow_->SetLevels(levels));
+    shadow_->SetClosures(closures);
     for (const NodeSpec& node : nodes) RETURN_IF_ERROR(shadow_->AddNode(node));
     for (const auto& [key, placement] : held) RETURN_IF_ERROR(shadow_->Restore(key, placement));
     return absl::OkStatus();

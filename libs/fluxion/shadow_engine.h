@@ -68,7 +68,10 @@ class ShadowEngine final : public graph::Engine {
   // The shadow is told what was decided, and not asked.
   graph::Outcome Grow(const graph::MatchRequest& request) override;
   bool can_reserve() const override { return decides_->can_reserve(); }
+  bool Reserve(const graph::AllocationKey& key, const graph::Placement& placement) override;
+  void DropReservation(const graph::AllocationKey& key) override;
   void DropReservations() override;
+  void SetClosures(std::vector<graph::Closure> closures) override;
   std::vector<graph::AllocationKey> Overran(int64_t now_s) const override {
     return decides_->Overran(now_s);
   }
@@ -115,6 +118,7 @@ class ShadowEngine final : public graph::Engine {
   struct Asked;
 
   void Show(Step step);
+  void ShowClosures();
   void Pass(std::vector<Step> steps);
   // All that the deciding engine has, for a new shadow.
   Step Anew();
@@ -130,6 +134,7 @@ class ShadowEngine final : public graph::Engine {
   std::unique_ptr<graph::Engine> decides_;
   std::string policy_ = "first";
   std::vector<std::string> levels_;
+  std::vector<graph::Closure> closures_;
   // By shape.
   std::unordered_map<std::string,
                      std::shared_ptr<const graph::Jobspec>,

@@ -98,6 +98,22 @@ TEST_F(ShadowEngineTest, SeesWhatIsCommitted) {
   EXPECT_EQ(Count(*engine, Comparison::kEqual), 1u);
 }
 
+TEST_F(ShadowEngineTest, ClosesWhatIsClosed) {
+  const auto engine = Make(FLUXQUEUE_REAPI_LIBRARY, {.name = "shadow"});
+  engine->SetClosures({{graph::Constraint::IsHost("n0"), 0, 10}});
+  EXPECT_EQ(Match(*engine, "a", 1000), "n1");
+  EXPECT_EQ(Match(*engine, "b", 1000), "");
+  // Said in a batch that is taken back, it holds all the same.
+  engine->Checkpoint();
+  engine->SetClosures({});
+  engine->Rollback();
+  EXPECT_EQ(Match(*engine, "c", 1000), "n0");
+  engine->SetClosures({{graph::Constraint::And({}), 0, 10}});
+  EXPECT_TRUE(engine->Release({"c", 1, 0}));
+  EXPECT_EQ(Match(*engine, "d", 1000), "");
+  EXPECT_EQ(Count(*engine, Comparison::kEqual), 4u);
+}
+
 TEST_F(ShadowEngineTest, TheOtherWayRound) {
   const auto engine = Make(FLUXQUEUE_REAPI_LIBRARY, {.name = "shadow", .shadow = "native"});
   EXPECT_EQ(Match(*engine, "a", 500), "n0");

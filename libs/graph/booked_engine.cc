@@ -45,6 +45,48 @@ int64_t EndOf(const Placement& placement) {
   return placement.duration_s == 0 ? 0 : placement.start_s + placement.duration_s;
 }
 
+// Without its slots.
+Placement NewPlacement(const MatchRequest& request, int64_t start_s) {
+  Placement placement{.slots = {},
+                      .groups = request.jobspec.groups,
+                      .start_s = start_s,
+                      .duration_s = request.duration_s};
+  placement.slots.reserve(request.jobspec.slots);
+  return placement;
+}
+
+void AddSlots(const Placer::Share& share, Placement* placement) {
+  for (int64_t i = 0; i < share.slots; ++i) {
+    const auto slot = static_cast<uint32_t>(placement->slots.size());
+    placement->slots.push_back({slot, share.node->spec.name, false});
+    if (share.devices.empty()) continue;
+    const auto each = static_cast<int64_t>(share.devices.size()) / share.slots;
+    const auto first = share.devices.begin() + i * each;
+    placement->slots.back().devices.assign(first, first + each);
+  }
+}
+
+// `nodes`: of each slot; null: it is released.
+Placer::Shares SharesOf(const Placement& placement, const std::vector<Node*>& nodes) {
+  const std::vector<uint32_t> group_of = GroupsOfSlots(placement.groups);
+  // By group of slots and ordinal.
+  std::map<std::pair<uint32_t, uint64_t>, Placer::Share> by_node;
+  for (size_t slot = 0; slot < nodes.size(); ++slot) {
+    Node* node = nodes[slot];
+    if (node == nullptr) continue;
+    const uint32_t group = group_of[slot];
+    Placer::Share& share =
+        by_node.try_emplace({group, node->spec.ordinal}, Placer::Share{node, group, 0})
+            .first->second;
+    ++share.slots;
+    const std::vector<uint32_t>& devices = placement.slots[slot].devices;
+    share.devices.insert(share.devices.end(), devices.begin(), devices.end());
+  }
+  Placer::Shares shares;
+  for (const auto& [where, share] : by_node) shares.push_back(share);
+  return shares;
+}
+
 size_t DevicesOf(const SlotGroup& slots) {
   for (const Amount& amount : slots.request) {
     if (amount.resource == kGpuMilli) return DevicesFor(amount.amount).devices;
@@ -66,6 +108,11 @@ Placer& BookedEngine::UpToDate() {
   if (placer_->is_stale()) {
     placer_->Rebuild();
     for (const auto& [key, allocation] : allocations_) HoldInPlacer(allocation);
+    closed_for_.reset();
+  }
+  if (closed_for_ != table_.version()) {
+    placer_->SetClosures(closures_);
+    closed_for_ = table_.version();
   }
   return *placer_;
 }
@@ -169,6 +216,17 @@ std::optional<std::vector<std::vector<Need>>> BookedEngine::NeedsOf(const Jobspe
   return needs;
 }
 
+std::vector<std::vector<Need>> BookedEngine::NeedsOf(const Placement& placement) {
+  std::vector<std::vector<Need>> needs;
+  for (const SlotGroup& group : placement.groups) {
+    std::vector<Need>& of_slot = needs.emplace_back();
+    for (const Amount& amount : group.request) {
+      of_slot.push_back({table_.Number(amount.resource), amount.amount});
+    }
+  }
+  return needs;
+}
+
 Outcome BookedEngine::Match(const MatchRequest& request) {
   const bool allocates = request.operation != Operation::kSatisfiability;
   if (allocates) {
@@ -178,18 +236,16 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
   }
   std::optional<std::vector<std::vector<Need>>> needs = NeedsOf(request.jobspec);
   if (allocates && needs) {
+    DropReservation(request.key);
     AdvanceTo(request.now_s);
-    const auto place =
-        UpToDate().Match(next_number_,
-                         request.jobspec,
-                         {.now_s = request.now_s,
-                          .duration_s = request.duration_s,
-                          .may_reserve = request.operation == Operation::kAllocateOrReserve});
+    Placer::When when{.now_s = request.now_s,
+                      .duration_s = request.duration_s,
+                      .may_reserve = request.operation == Operation::kAllocateOrReserve};
+    if (request.before_s != 0) when.before_s = request.before_s;
+    const auto place = UpToDate().Match(next_number_, request.jobspec, when);
     if (place && place->at_s == Placer::kNever) return {.waits_for_unending = true};
     if (place && place->at_s > request.now_s) {
-      reservations_.emplace_back(next_number_, needs->size());
-      next_number_ += needs->size();
-      return {OutcomeKind::kReserved, nullptr, place->at_s};
+      return {OutcomeKind::kReserved, &Reserve(request, *place), place->at_s};
     }
     if (place) {
       return {OutcomeKind::kAllocated, &Allocate(request, *std::move(needs), place->shares)};
@@ -202,9 +258,10 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
   return {allocates ? OutcomeKind::kBusy : OutcomeKind::kAllocated, nullptr};
 }
 
-void BookedEngine::DropReservations() {
-  for (const auto& [number, groups] : reservations_) placer_->Release(number, groups);
-  reservations_.clear();
+void BookedEngine::SetClosures(std::vector<Closure> closures) {
+  if (closures == closures_) return;
+  closures_ = std::move(closures);
+  closed_for_.reset();
 }
 
 void BookedEngine::Plan(const AllocationKey& key, const Allocation& allocation) {
@@ -238,18 +295,55 @@ std::vector<AllocationKey> BookedEngine::Overran(int64_t now_s) const {
   return keys;
 }
 
+// ---- reservations
+
+const Placement& BookedEngine::Reserve(const MatchRequest& request, const Placer::Place& place) {
+  Reservation& reservation = reservations_[request.key];
+  reservation.number = next_number_;
+  next_number_ += request.jobspec.groups.size();
+  reservation.placement = NewPlacement(request, place.at_s);
+  for (const Placer::Share& share : place.shares) AddSlots(share, &reservation.placement);
+  return reservation.placement;
+}
+
+bool BookedEngine::Reserve(const AllocationKey& key, const Placement& placement) {
+  std::vector<Node*> nodes;
+  for (const PlacedSlot& slot : placement.slots) {
+    Node* node = table_.Find(slot.node);
+    if (node == nullptr || !node->spec.schedulable) return false;
+    nodes.push_back(node);
+  }
+  UpToDate().Hold(next_number_,
+                  SharesOf(placement, nodes),
+                  NeedsOf(placement),
+                  {.reserved_s = placement.start_s, .end_s = EndOf(placement)});
+  reservations_.emplace(key, Reservation{next_number_, placement});
+  next_number_ += placement.groups.size();
+  return true;
+}
+
+void BookedEngine::DropReservation(const AllocationKey& key) {
+  const auto found = reservations_.find(key);
+  if (found == reservations_.end()) return;
+  placer_->Release(found->second.number, found->second.placement.groups.size());
+  reservations_.erase(found);
+}
+
+void BookedEngine::DropReservations() {
+  while (!reservations_.empty()) DropReservation(AllocationKey(reservations_.begin()->first));
+}
+
+// ---- allocations
+
 const Placement& BookedEngine::Allocate(const MatchRequest& request,
                                         std::vector<std::vector<Need>> needs,
                                         const Placer::Shares& shares) {
   Allocation& allocation = allocations_[request.key];
   allocation.number = next_number_;
   next_number_ += needs.size();
-  allocation.placement.groups = request.jobspec.groups;
-  allocation.placement.start_s = request.now_s;
-  allocation.placement.duration_s = request.duration_s;
+  allocation.placement = NewPlacement(request, request.now_s);
   allocation.end_s = EndOf(allocation.placement);
   Plan(request.key, allocation);
-  allocation.placement.slots.reserve(request.jobspec.slots);
   allocation.nodes.reserve(request.jobspec.slots);
   allocation.needs = std::move(needs);
   Append(shares, &allocation);
@@ -263,15 +357,8 @@ void BookedEngine::Append(const Placer::Shares& shares, Allocation* allocation) 
     table_.Hold(share.node, needs, share.slots);
     table_.HoldDevices(share.node, share.devices, OfEachDevice(needs));
     placer_->Reorder(share.node);
-    for (int64_t i = 0; i < share.slots; ++i) {
-      const uint32_t slot = static_cast<uint32_t>(allocation->nodes.size());
-      allocation->placement.slots.push_back({slot, share.node->spec.name, false});
-      allocation->nodes.push_back(share.node);
-      if (share.devices.empty()) continue;
-      const auto each = static_cast<int64_t>(share.devices.size()) / share.slots;
-      const auto first = share.devices.begin() + i * each;
-      allocation->placement.slots.back().devices.assign(first, first + each);
-    }
+    AddSlots(share, &allocation->placement);
+    allocation->nodes.resize(allocation->placement.slots.size(), share.node);
   }
 }
 
@@ -344,23 +431,10 @@ void BookedEngine::HoldLive(const Allocation& allocation, int64_t direction) {
 }
 
 void BookedEngine::HoldInPlacer(const Allocation& allocation) {
-  const std::vector<uint32_t> group_of = GroupsOfSlots(allocation.placement.groups);
-  // By group of slots and ordinal.
-  std::map<std::pair<uint32_t, uint64_t>, Placer::Share> by_node;
-  for (size_t slot = 0; slot < allocation.nodes.size(); ++slot) {
-    Node* node = allocation.nodes[slot];
-    if (node == nullptr) continue;
-    const uint32_t group = group_of[slot];
-    Placer::Share& share =
-        by_node.try_emplace({group, node->spec.ordinal}, Placer::Share{node, group, 0})
-            .first->second;
-    ++share.slots;
-    const std::vector<uint32_t>& devices = allocation.placement.slots[slot].devices;
-    share.devices.insert(share.devices.end(), devices.begin(), devices.end());
-  }
-  Placer::Shares shares;
-  for (const auto& [where, share] : by_node) shares.push_back(share);
-  placer_->Hold(allocation.number, shares, allocation.needs, allocation.end_s);
+  placer_->Hold(allocation.number,
+                SharesOf(allocation.placement, allocation.nodes),
+                allocation.needs,
+                {.end_s = allocation.end_s});
 }
 
 void BookedEngine::UpdateInPlacer(Node* node, const NodeSpec& before) {
@@ -441,12 +515,7 @@ absl::Status BookedEngine::Restore(const AllocationKey& key, const Placement& pl
     }
     allocation.nodes.push_back(node);
   }
-  for (const SlotGroup& group : placement.groups) {
-    std::vector<Need>& needs = allocation.needs.emplace_back();
-    for (const Amount& amount : group.request) {
-      needs.push_back({table_.Number(amount.resource), amount.amount});
-    }
-  }
+  allocation.needs = NeedsOf(placement);
   next_number_ += placement.groups.size();
   Allocation& held = allocations_.emplace(key, std::move(allocation)).first->second;
   held.end_s = EndOf(placement);

@@ -34,7 +34,10 @@ class BookedEngine final : public Engine {
   Outcome Match(const MatchRequest& request) override;
   Outcome Grow(const MatchRequest& request) override;
   bool can_reserve() const override { return placer_->can_reserve(); }
+  bool Reserve(const AllocationKey& key, const Placement& placement) override;
+  void DropReservation(const AllocationKey& key) override;
   void DropReservations() override;
+  void SetClosures(std::vector<Closure> closures) override;
   std::vector<AllocationKey> Overran(int64_t now_s) const override;
   Explanation Explain(const Jobspec& jobspec) const override;
   std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const override;
@@ -64,6 +67,11 @@ class BookedEngine final : public Engine {
     std::vector<std::vector<Need>> needs;  // of a slot, by group
     JobNumber number = 0;                  // to the placer: of the first group's job
     int64_t end_s = 0;                     // planned; 0: none
+  };
+
+  struct Reservation {
+    JobNumber number = 0;  // as of an allocation
+    Placement placement;
   };
 
   // How to take back one change.
@@ -135,17 +143,17 @@ class BookedEngine final : public Engine {
   Placer& UpToDate();
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
+  std::vector<std::vector<Need>> NeedsOf(const Placement& placement);
   // Whoever should have given back what it holds by now is planned to do so in a second.
   void AdvanceTo(int64_t now_s);
   // Its planned end, if it has one, is known among the others', or no more, or is another.
   void Plan(const AllocationKey& key, const Allocation& allocation);
-  void Unplan(const Allocation& allocation) {
-    ends_.erase({allocation.end_s, allocation.number});
-  }
+  void Unplan(const Allocation& allocation) { ends_.erase({allocation.end_s, allocation.number}); }
   void Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
                             const Placer::Shares& shares);
+  const Placement& Reserve(const MatchRequest& request, const Placer::Place& place);
   // The slots of the shares stand behind those that the allocation has, and in the books.
   void Append(const Placer::Shares& shares, Allocation* allocation);
   // The books follow: `direction` 1: the slot holds what it asks for; −1: it gives it back.
@@ -162,7 +170,10 @@ class BookedEngine final : public Engine {
   std::map<AllocationKey, Allocation> allocations_;
   // Planned ends, by time and number.
   std::map<std::pair<int64_t, JobNumber>, AllocationKey> ends_;
-  std::vector<std::pair<JobNumber, size_t>> reservations_;  // the first number, and how many
+  std::map<AllocationKey, Reservation> reservations_;
+  std::vector<Closure> closures_;
+  // The version of the table for which the placer was told of them; none: it was not.
+  std::optional<uint64_t> closed_for_ = 0;
   bool recording_ = false;
   std::vector<Undo> journal_;
 };

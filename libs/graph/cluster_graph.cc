@@ -133,6 +133,7 @@ void ClusterGraph::Rebuild() {
   planted_.clear();
   by_vertex_.clear();
   ways_.clear();
+  closed_.clear();
   next_leaf_ = 0;
   engine_ = EmptyCluster(policy_);
   engine_->SetWorkload(expected_.Shapes());
@@ -183,6 +184,7 @@ void ClusterGraph::Remove(Node* node) {
 }
 
 void ClusterGraph::Uproot(Node* node) {
+  OpenNodes();
   engine_->Cancel(kForeign | node->spec.ordinal);
   const Planted planted = planted_.at(node);
   const Vertex& vertex = engine_->graph().vertex(node->here.vertex);
@@ -324,14 +326,15 @@ void ClusterGraph::Reorder(Node* node) {
 void ClusterGraph::Hold(JobNumber first,
                         const Shares& shares,
                         std::span<const std::vector<Need>> needs,
-                        int64_t end_s) {
+                        const Span& span) {
   if (stale_) return;
   Release(first, needs.size());
   for (uint32_t slots = 0; slots < needs.size(); ++slots) {
     Holding holding;
-    holding.duration_s = end_s == 0 ? kForever : end_s;
-    // Groups of the cluster's levels by depth, the deepest first.
-    std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>> above;
+    holding.at_s = span.reserved_s;
+    holding.duration_s = span.end_s == 0 ? kForever : span.end_s - span.reserved_s;
+    holding.reserved = span.reserved_s != 0;
+    Above above;
     for (const Share& share : shares) {
       if (share.group != slots) continue;
       for (const Need& need : needs[slots]) {
@@ -341,21 +344,28 @@ void ClusterGraph::Hold(JobNumber first,
       }
       HoldDevices(share, needs[slots], &holding);
       holding.vertices.push_back({share.node->here.vertex, share.node->here.edge, 1, false});
-      size_t depth = in_use_.size();
-      for (const Group* group = planted_.at(share.node).group; group != nullptr;
-           group = group->above) {
-        above[depth--].emplace(group->vertex, group->edge);
-      }
+      NoteAbove(*share.node, &above);
     }
     if (holding.vertices.empty()) continue;
-    for (const auto& [depth, groups] : above) {
-      for (const auto& [vertex, edge] : groups) {
-        holding.vertices.push_back({vertex, edge, 1, false});
-      }
-    }
-    holding.vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
+    AddAbove(above, &holding);
     CHECK(engine_->Restore(first + slots, holding).ok());
   }
+}
+
+void ClusterGraph::NoteAbove(const Node& node, Above* above) const {
+  size_t depth = in_use_.size();
+  for (const Group* group = planted_.at(&node).group; group != nullptr; group = group->above) {
+    (*above)[depth--].emplace(group->vertex, group->edge);
+  }
+}
+
+void ClusterGraph::AddAbove(const Above& above, Holding* holding) const {
+  for (const auto& [depth, groups] : above) {
+    for (const auto& [vertex, edge] : groups) {
+      holding->vertices.push_back({vertex, edge, 1, false});
+    }
+  }
+  holding->vertices.push_back({engine_->graph().root(), kNoEdge, 1, false});
 }
 
 void ClusterGraph::HoldDevices(const Share& share,

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,8 +60,9 @@ class ClusterGraph final : public Placer {
   void Hold(JobNumber first,
             const Shares& shares,
             std::span<const std::vector<Need>> needs,
-            int64_t end_s) override;
+            const Span& span) override;
   void Release(JobNumber first, size_t groups) override;
+  void SetClosures(const std::vector<Closure>& closures) override;
 
   // The graph with all that is held, and its levels. REQUIRES: it is not stale.
   const GeneralEngine& engine() const { return *engine_; }
@@ -122,13 +124,28 @@ class ClusterGraph final : public Placer {
   std::optional<int64_t> ReserveTogether(JobNumber first,
                                          const Jobspec& jobspec,
                                          const SlotRequests& way,
-                                         const GeneralEngine::When& after);
+                                         const GeneralEngine::When& after,
+                                         int64_t before_s);
   size_t DepthOf(const Level& level) const;
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;
   void AddShares(JobNumber number, const SlotGroup& slots, uint32_t group, Shares* shares) const;
   Share ShareOf(Node* node, const std::vector<HeldVertex>& leaves, const SlotGroup& slots) const;
   static void HoldDevices(const Share& share, const std::vector<Need>& needs, Holding* holding);
+  // Vertices of the cluster's levels by depth, the deepest first.
+  using Above = std::map<size_t, std::map<VertexId, EdgeId>, std::greater<>>;
+  void NoteAbove(const Node& node, Above* above) const;
+  // The root, too.
+  void AddAbove(const Above& above, Holding* holding) const;
+  // Its nodes, by a job that holds the nodes themselves.
+  struct Closed {
+    Closure closure;
+    JobNumber number = 0;
+  };
+  void Close(const Closed& closed);
+  void AdvanceTo(int64_t now_s);
+  // No node is closed any more.
+  void OpenNodes();
   bool Before(const Node& a, const Node& b) const;
   // Negative, 0, positive.
   int Compare(const Group* a, const Group* b) const;
@@ -146,6 +163,10 @@ class ClusterGraph final : public Placer {
   std::unordered_map<const Node*, Planted> planted_;
   std::unordered_map<VertexId, Node*> by_vertex_;
   int64_t next_leaf_ = 0;
+  std::vector<Closed> closed_;
+  JobNumber next_closure_ = 0;
+  uint64_t closed_for_ = 0;  // the table's version
+  int64_t now_s_ = 0;        // of the last match
   // By the jobspec's shape.
   std::unordered_map<std::string, std::vector<SlotRequests>> ways_;
   // Of jobspecs whose slots differ, by shape: whether they could ever be met, on the nodes of that

@@ -36,6 +36,7 @@ bool ClusterGraph::Try(JobNumber number, const JobRequest& request, const Time& 
 std::optional<Placer::Place> ClusterGraph::Match(JobNumber first,
                                                  const Jobspec& jobspec,
                                                  const When& when) {
+  AdvanceTo(when.now_s);
   if (policy_ == "packed" && expected_.changed()) engine_->SetWorkload(expected_.Shapes());
   for (const SlotRequests& way : WaysToMeet(jobspec)) {
     if (TryWay(first, jobspec, way, {{when.now_s, when.duration_s}})) {
@@ -58,12 +59,13 @@ std::optional<int64_t> ClusterGraph::Reserve(JobNumber first,
   // What is held for ever is not waited for.
   const GeneralEngine::When after{when.now_s, when.duration_s};
   if (jobspec.groups.size() == 1) {
-    const auto answer = engine_->ReserveFirst(first, way.requests.front(), after, kForever);
+    const auto answer = engine_->ReserveFirst(first, way.requests.front(), after, when.before_s);
     CHECK(answer.ok(), "{}", Message(answer.status()));
     if (answer->status == MatchStatus::kReserved) return answer->holding.at_s;
-  } else if (const auto time = ReserveTogether(first, jobspec, way, after)) {
+  } else if (const auto time = ReserveTogether(first, jobspec, way, after, when.before_s)) {
     return time;
   }
+  if (when.before_s != kNever) return std::nullopt;
   if (!TryWay(first, jobspec, way, {{kAllGivenBack, 1}, true})) return std::nullopt;
   Release(first, jobspec.groups.size());
   return kNever;
@@ -74,12 +76,13 @@ std::optional<int64_t> ClusterGraph::Reserve(JobNumber first,
 std::optional<int64_t> ClusterGraph::ReserveTogether(JobNumber first,
                                                      const Jobspec& jobspec,
                                                      const SlotRequests& way,
-                                                     const GeneralEngine::When& after) {
+                                                     const GeneralEngine::When& after,
+                                                     int64_t before_s) {
   GeneralEngine::When later = after;
   while (true) {
     int64_t latest = 0;
     for (const JobRequest& request : way.requests) {
-      const auto time = engine_->FirstTime(request, later, kForever);
+      const auto time = engine_->FirstTime(request, later, before_s);
       if (!time.has_value()) return std::nullopt;
       latest = std::max(latest, *time);
     }

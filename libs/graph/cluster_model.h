@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/graph/closure.h"
 #include "libs/graph/constraint.h"
 #include "libs/graph/holding.h"
 #include "libs/graph/jobspec.h"
@@ -45,7 +46,9 @@ struct Model {
     int64_t end_s = 0;
   };
   int64_t now_s = 7;
+  int64_t asked_s = 0;  // how long what is matched now is to be held; 0: unlimited
   std::vector<Reserved> reserved;
+  std::vector<Closure> closures;
   // What is free is what is free at all of these times, rather than what is free of what is held.
   std::optional<During> during;
 
@@ -107,6 +110,14 @@ struct Model {
     return sum;
   }
 
+  // At some time of what is matched.
+  bool IsClosed(const NodeSpec& node) const {
+    const auto [at_s, end_s] = during.value_or(During{now_s, EndOf(now_s, asked_s)});
+    return std::any_of(closures.begin(), closures.end(), [&](const Closure& closure) {
+      return closure.nodes.Matches(node) && closure.from_s < end_s && closure.to_s > at_s;
+    });
+  }
+
   // The least at any time that counts.
   int64_t FreeThen(const NodeSpec& node, const std::string& resource) const {
     if (!during.has_value()) return FreeOf(node, resource);
@@ -136,6 +147,7 @@ struct Model {
     std::set<int64_t> times;
     for (const auto& [key, placement] : held) times.insert(PlannedEnd(placement));
     for (const Reserved& one : reserved) times.insert({one.at_s, one.end_s});
+    for (const Closure& closure : closures) times.insert({closure.from_s, closure.to_s});
     if (auto now = match_at(now_s)) return now;
     for (const int64_t time : times) {
       if (time <= now_s || time >= kForever) continue;
@@ -149,6 +161,7 @@ struct Model {
     Model empty = *this;
     empty.held.clear();
     empty.reserved.clear();
+    empty.closures.clear();
     for (auto& [name, node] : empty.nodes) node.foreign.clear();
     return empty.Match(spec, /*asks_least=*/true).has_value();
   }
@@ -262,7 +275,7 @@ struct Model {
   }
 
   int64_t SlotsOn(const NodeSpec& node, const Jobspec& spec) const {
-    if (!node.schedulable || !spec.constraint.Matches(node)) return 0;
+    if (!node.schedulable || !spec.constraint.Matches(node) || IsClosed(node)) return 0;
     if (FirstUntolerated(node.taints, spec.tolerations, false) != nullptr) return 0;
     int64_t fit = INT64_MAX;
     for (const Amount& need : spec.groups[0].request) {

@@ -125,6 +125,12 @@ Constraint Constraint::And(std::vector<Constraint> all) {
   return constraint;
 }
 
+Constraint Constraint::Or(std::vector<Constraint> any) {
+  Constraint constraint = And(std::move(any));
+  constraint.kind_ = Kind::kOr;
+  return constraint;
+}
+
 Constraint Constraint::Not(Constraint constraint) {
   Constraint negated;
   negated.kind_ = Kind::kNot;
@@ -143,11 +149,16 @@ Constraint Constraint::HasLabel(std::string_view key, std::string_view value) {
 }
 
 Constraint Constraint::IsHost(std::string_view name) {
-  Constraint host;
-  host.kind_ = Kind::kHosts;
-  host.hosts_.emplace_back(name);
-  host.text_ = name;
-  return host;
+  return IsAnyHost({std::string(name)});
+}
+
+Constraint Constraint::IsAnyHost(std::vector<std::string> names) {
+  Constraint hosts;
+  hosts.kind_ = Kind::kHosts;
+  std::sort(names.begin(), names.end());
+  hosts.text_ = fmt::format("{}", fmt::join(names, ","));
+  hosts.hosts_ = std::move(names);
+  return hosts;
 }
 
 absl::StatusOr<Constraint> Constraint::ParseObject(const json& value,

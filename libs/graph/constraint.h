@@ -69,9 +69,11 @@ class Constraint {
                                           std::optional<std::vector<Toleration>>* tolerations);
 
   static Constraint And(std::vector<Constraint> all);
+  static Constraint Or(std::vector<Constraint> any);
   static Constraint Not(Constraint constraint);
   static Constraint HasLabel(std::string_view key, std::string_view value);
   static Constraint IsHost(std::string_view name);
+  static Constraint IsAnyHost(std::vector<std::string> names);
 
   bool Matches(const ConstraintSubject& node) const;
   bool Matches(const NodeSpec& node) const {

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/graph/closure.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/types.h"
 
@@ -37,18 +38,21 @@ struct MatchRequest {
   const Jobspec& jobspec;
   int64_t now_s = 0;
   int64_t duration_s = 0;  // 0: unlimited
+  // Nothing is reserved from then on or later; it is busy instead. 0: whenever it can be.
+  int64_t before_s = 0;
 };
 
 enum class OutcomeKind {
   kAllocated,      // held from now on; for kSatisfiability: it could run
-  kReserved,       // kept from `at_s` on, until DropReservations
+  kReserved,       // kept from `at_s` on, until it is dropped
   kBusy,           // not now
   kUnsatisfiable,  // no state of this graph could ever run it
 };
 
 struct Outcome {
   OutcomeKind kind = OutcomeKind::kBusy;
-  // What the key holds. Valid until the next call that changes the graph; null unless allocated.
+  // What the key holds, or has reserved. Valid until the next call that changes the graph; null
+  // unless it is one of both.
   const Placement* placement = nullptr;
   int64_t at_s = 0;  // reserved: from then on
   // Busy, and to be reserved: only what is held without an end stands in its way.
@@ -134,18 +138,31 @@ class Engine {
   // not go back: `now_s` is not before that of any earlier match. What should have been given back
   // by then is held all the same, and planned to be given back a second later.
   //
-  // What is reserved goes to nobody else in its time. An engine that cannot reserve (see
-  // can_reserve) answers kBusy instead.
+  // What is reserved goes to nobody else in its time. What the key has reserved is void when it is
+  // matched again. An engine that cannot reserve (see can_reserve) answers kBusy instead.
+  //
+  // Reservations are no part of the engine's state: no fingerprint has them, and no Rollback knows
+  // them. They are to be dropped before nodes, the policy or the levels change.
   virtual Outcome Match(const MatchRequest& request) = 0;
   virtual bool can_reserve() const = 0;
   // More slots for a key that holds some: all that the request's jobspec asks for or none, numbered
   // on behind those that it has, and in its placement from then on. They are held as long as the
   // rest (the request's duration is not looked at), and take nothing of what is reserved. kBusy: no
-  // room now; or nothing is held under the key, or slots that ask for something else, or its time is
-  // over. The request's operation does not matter: nothing is reserved.
+  // room now; or nothing is held under the key, or slots that ask for something else, or its time
+  // is over. The request's operation does not matter: nothing is reserved.
   virtual Outcome Grow(const MatchRequest& request) = 0;
-  // All reservations are void.
+  // Reserves again what a match has reserved, whether or not it fits by now. False, and nothing is
+  // reserved, when a node of it is not there or not up. REQUIRES: can_reserve(), and the key holds
+  // and has reserved nothing.
+  virtual bool Reserve(const AllocationKey& key, const Placement& placement) = 0;
+  // What the key has reserved, if anything, is void; and what anybody has.
+  virtual void DropReservation(const AllocationKey& key) = 0;
   virtual void DropReservations() = 0;
+  // From now on these nodes, and no others, get nothing that would be held in the time. What is
+  // held there stays, and may overlap it; what could ever run is as before. Follows the nodes as
+  // they come and change. Not undone by Rollback, and no part of the Fingerprint: to be said before
+  // a match by whoever closes nodes at all.
+  virtual void SetClosures(std::vector<Closure> closures) = 0;
   // Who holds something for longer than it said, at `now_s`; sorted.
   virtual std::vector<AllocationKey> Overran(int64_t now_s) const = 0;
   // What stands in the way of `jobspec` now.

@@ -104,6 +104,7 @@ class World {
     std::vector<std::string> policies;  // the first one to begin with
     bool gpu_parts = true;              // slots ask for GPUs in parts
     bool reserves = false;              // time moves on, jobs end, and cycles reserve
+    bool closes = false;                // nodes are closed for a time
   };
 
   World(MakePlacer make, Kinds kinds)
@@ -115,6 +116,7 @@ class World {
   void Step(uint32_t seed) {
     Random random(seed);
     random.discard(2);
+    if (kinds_.closes && random() % 6 == 0) return Close(random);
     if (kinds_.reserves && random() % 3 == 0) return Cycle(random);
     switch (random() % 15) {
       case 0:
@@ -168,6 +170,7 @@ class World {
     RC_ASSERT(restored.SetPolicy(model_.policy).ok());
     RC_ASSERT(restored.SetLevels(model_.levels).ok());
     for (const Jobspec& spec : model_.expected) restored.Expect(spec, 1);
+    restored.SetClosures(model_.closures);
     for (const auto& [name, node] : model_.nodes) RC_ASSERT(restored.AddNode(node).ok());
     for (const auto& [key, placement] : model_.held) {
       RC_ASSERT(restored.Restore(key, placement).ok());
@@ -312,9 +315,9 @@ class World {
       saved_.reset();
     } else {
       engine_.Rollback();
-      const int64_t now_s = model_.now_s;
+      saved_->now_s = model_.now_s;
+      saved_->closures = model_.closures;
       model_ = *std::move(saved_);
-      model_.now_s = now_s;
       saved_.reset();
       RC_ASSERT(engine_.Fingerprint() == saved_fingerprint_);
     }
@@ -322,6 +325,25 @@ class World {
 
   int64_t AnyDuration(Random& random) const {
     return kinds_.reserves && random() % 16 != 0 ? Pick(random, 1, 40) : 0;
+  }
+
+  // Some are closed that were open, and others open that were closed; those of one number, of a
+  // half, of a rack or all.
+  void Close(Random& random) {
+    if (!model_.closures.empty() && random() % 2 == 0) {
+      const auto one = static_cast<ptrdiff_t>(random() % model_.closures.size());
+      model_.closures.erase(model_.closures.begin() + one);
+    }
+    const std::vector<Constraint> nodes = {
+        Constraint::And({}),
+        Constraint::HasLabel("half", std::to_string(Pick(random, 0, 1))),
+        Constraint::Or({Constraint::IsAnyHost({"n3", "n1"}), Constraint::HasLabel("rack", "9")})};
+    for (int64_t i = Pick(random, 0, 2); i > 0; --i) {
+      const int64_t from_s = std::max<int64_t>(0, model_.now_s + Pick(random, -5, 40));
+      model_.closures.push_back(
+          {nodes[random() % nodes.size()], from_s, from_s + Pick(random, 1, 60)});
+    }
+    engine_.SetClosures(model_.closures);
   }
 
   // As a matcher's cycle: jobs of a few kinds, one after the other, each now or as early as can be;
@@ -333,21 +355,40 @@ class World {
     for (int64_t i = Pick(random, 1, 8); i > 0; --i) {
       if (random() % 6 == 0) Release(random);
       if (random() % 4 == 0) Grow(random, /*in_cycle=*/true);
-      MatchOrReserve(kinds[random() % kinds.size()], AnyDuration(random));
+      if (random() % 4 == 0) DropReservation(random);
+      const int64_t before_s = random() % 4 == 0 ? model_.now_s + Pick(random, 1, 40) : 0;
+      MatchOrReserve(kinds[random() % kinds.size()], AnyDuration(random), before_s);
     }
     engine_.DropReservations();
     model_.reserved.clear();
+    reserved_.clear();
   }
 
-  void MatchOrReserve(const Jobspec& spec, int64_t duration_s) {
+  // And mostly it is made again.
+  void DropReservation(Random& random) {
+    if (reserved_.empty()) return;
+    const auto any = static_cast<ptrdiff_t>(random() % reserved_.size());
+    const auto [key, placement] = reserved_[static_cast<size_t>(any)];
+    engine_.DropReservation(key);
+    if (random() % 3 != 0) {
+      RC_ASSERT(engine_.Reserve(key, placement));
+    } else {
+      reserved_.erase(reserved_.begin() + any);
+      model_.reserved.erase(model_.reserved.begin() + any);
+    }
+  }
+
+  void MatchOrReserve(const Jobspec& spec, int64_t duration_s, int64_t before_s) {
     const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
     const uint64_t before = engine_.Fingerprint();
-    const auto expected = model_.MatchOrReserve(spec, duration_s);
+    auto expected = model_.MatchOrReserve(spec, duration_s);
+    if (expected && before_s != 0 && expected->at_s >= before_s) expected.reset();
     const Outcome outcome = engine_.Match({.operation = Operation::kAllocateOrReserve,
                                            .key = key,
                                            .jobspec = spec,
                                            .now_s = model_.now_s,
-                                           .duration_s = duration_s});
+                                           .duration_s = duration_s,
+                                           .before_s = before_s});
     if (expected && expected->at_s == model_.now_s) {
       RC_ASSERT(outcome.kind == OutcomeKind::kAllocated);
       std::vector<std::string> slots;
@@ -365,10 +406,11 @@ class World {
                                  Model::EndOf(expected->at_s, duration_s),
                                  spec.groups[0].request,
                                  expected->slots});
+      reserved_.emplace_back(key, *outcome.placement);
       return;
     }
     const bool waits = model_.FitsEmpty(spec);
-    RC_ASSERT(outcome.waits_for_unending == waits);
+    RC_ASSERT(outcome.waits_for_unending == (waits && before_s == 0));
     RC_ASSERT(outcome.kind == (waits || model_.CouldEverFit(spec) ? OutcomeKind::kBusy
                                                                   : OutcomeKind::kUnsatisfiable));
   }
@@ -383,13 +425,13 @@ class World {
     const auto more = static_cast<uint32_t>(Pick(random, 1, 6));
     const Jobspec spec = WithSlots(known->second, more);
     const bool over = held.duration_s != 0 && held.start_s + held.duration_s <= model_.now_s;
+    const int64_t left_s = held.duration_s == 0 ? 0 : held.start_s + held.duration_s - model_.now_s;
     std::optional<std::vector<std::string>> expected;
     if (in_cycle && !over) {
-      const int64_t left_s =
-          held.duration_s == 0 ? 0 : held.start_s + held.duration_s - model_.now_s;
       const auto planned = model_.MatchOrReserve(spec, left_s);
       if (planned && planned->at_s == model_.now_s) expected = planned->slots;
     } else if (!over) {
+      model_.asked_s = left_s;
       expected = model_.Match(spec);
     }
     const uint64_t before = engine_.Fingerprint();
@@ -419,6 +461,7 @@ class World {
     const int64_t duration_s = AnyDuration(random);
     const int64_t now_s = model_.now_s;
     const AllocationKey key{"job" + std::to_string(next_job_++), 1, 0};
+    model_.asked_s = duration_s;
     const auto expected = model_.Match(spec);
     const uint64_t before = engine_.Fingerprint();
     const MatchRequest request{
@@ -428,7 +471,7 @@ class World {
       RC_ASSERT(outcome.kind ==
                 (model_.CouldEverFit(spec) ? OutcomeKind::kBusy : OutcomeKind::kUnsatisfiable));
       RC_ASSERT(engine_.Fingerprint() == before);
-      CheckExplanation(spec);
+      if (model_.closures.empty()) CheckExplanation(spec);
       return;
     }
     RC_ASSERT(outcome.kind == OutcomeKind::kAllocated);
@@ -530,6 +573,8 @@ class World {
   std::optional<Model> saved_;
   uint64_t saved_fingerprint_ = 0;
   uint64_t next_ordinal_ = 0;
+  // As in model_.reserved.
+  std::vector<std::pair<AllocationKey, Placement>> reserved_;
   int next_job_ = 0;
 };
 

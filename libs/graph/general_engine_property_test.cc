@@ -346,6 +346,22 @@ void CancelWhatIsOver(GeneralEngine& engine, int64_t now_s, JobNumber jobs) {
   }
 }
 
+// The node itself, whatever is held below it: then nothing is given out there.
+void HoldNode(GeneralEngine& engine, JobNumber job, int64_t from_s, int64_t duration_s) {
+  Holding holding;
+  holding.at_s = from_s;
+  holding.duration_s = duration_s;
+  holding.reserved = true;
+  for (auto v = engine.graph().FindPath("/cluster0/rack0/node0"); v.has_value();) {
+    const bool is_node = holding.vertices.empty();
+    const auto& in = engine.graph().vertex(*v).in;
+    const EdgeId edge = in.empty() ? kNoEdge : in.front();
+    holding.vertices.push_back({*v, edge, 1, is_node});
+    v = in.empty() ? std::nullopt : std::optional(engine.graph().edge(edge).source);
+  }
+  RC_ASSERT(engine.Restore(job, holding).ok());
+}
+
 // At most three.
 std::vector<JobRequest> AnyThatCouldRun(GeneralEngine& engine) {
   std::vector<JobRequest> requests;
@@ -396,6 +412,13 @@ RC_GTEST_PROP(GeneralEngineProperty, ASweepFindsWhatEachPointSays, ()) {
         const auto expected = walking->Match(MatchOperation::kAllocate, job, request, now);
         RC_ASSERT(answer->status == expected->status);
         RC_ASSERT(answer->holding == expected->holding);
+        break;
+      }
+      case 6: {
+        const int64_t from_s = now.now_s + *rc::gen::inRange(0, 30);
+        const int64_t duration_s = *rc::gen::inRange(1, 30);
+        HoldNode(*engine, job, from_s, duration_s);
+        HoldNode(*walking, job, from_s, duration_s);
         break;
       }
       default: {

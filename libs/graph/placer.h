@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/graph/closure.h"
 #include "libs/graph/expected_work.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/holding.h"
@@ -40,11 +41,12 @@ class Placer {
     int64_t now_s = 0;
     int64_t duration_s = 0;  // 0: unlimited
     bool may_reserve = false;
+    int64_t before_s = kNever;  // nothing is reserved from then on or later
   };
   struct Place {
     Shares shares;
-    // After now: reserved. kNever: it would have to wait for what is held without an end; nothing
-    // is reserved.
+    // After now: reserved. kNever: it would have to wait for what is held without an end (said only
+    // of what may be reserved whenever it can be); nothing is reserved.
     int64_t at_s = 0;
   };
 
@@ -83,14 +85,24 @@ class Placer {
   // Whether it would fit if all nodes were up and nothing were held.
   virtual bool CouldEver(const Jobspec& jobspec) = 0;
 
-  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held,
-  // until they are released, which is planned for `end_s` (0: not planned). `needs`: of a slot, by
-  // group. Nothing when it is stale: see Rebuild.
+  // When shares are held: until they are released, which is planned for `end_s` (0: not planned).
+  struct Span {
+    // Reserved, from then on. 0: held now.
+    int64_t reserved_s = 0;
+    int64_t end_s = 0;
+  };
+  // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held.
+  // `needs`: of a slot, by group. Nothing when it is stale: see Rebuild. REQUIRES: what cannot be
+  // reserved is held.
   virtual void Hold(JobNumber first,
                     const Shares& shares,
                     std::span<const std::vector<Need>> needs,
-                    int64_t end_s) = 0;
+                    const Span& span) = 0;
   virtual void Release(JobNumber first, size_t groups) = 0;
+
+  // In their time these nodes, and no others, get nothing from Match; to Hold and CouldEver it
+  // makes no difference. To be said again when nodes have come or changed, and after Rebuild.
+  virtual void SetClosures(const std::vector<Closure>& closures) = 0;
 };
 
 // Both must outlive it; where the table's nodes are may be written to them.

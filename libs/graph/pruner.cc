@@ -70,9 +70,10 @@ bool Pruner::PruneByLevel(VertexId v, const RequestLevel& level, bool exclusive)
   const std::span<const TypeId> types = state_.FilterTypes(v);
   const std::span<const Timeline> filters = state_.Filters(v);
   for (size_t i = 0; i < filters.size(); ++i) {
+    // A sum of what is not asked for may be below 0: a node that is closed twice counts twice.
     const auto needed = level.below.find(types[i]);
-    const int64_t amount = needed == level.below.end() ? 0 : needed->second;
-    if (amount > filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;
+    if (needed == level.below.end()) continue;
+    if (needed->second > filters[i].FreeDuring(window_.at_s, window_.duration_s)) return true;
   }
   return false;
 }

@@ -29,5 +29,6 @@ inline constexpr Resource kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses",
 inline constexpr Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", false};
 inline constexpr Resource kFluxJobs{"fluxqueue.io", "v1alpha1", "fluxjobs"};
 inline constexpr Resource kFluxQueues{"fluxqueue.io", "v1alpha1", "fluxqueues", false};
+inline constexpr Resource kFluxWindows{"fluxqueue.io", "v1alpha1", "fluxwindows", false};
 
 }  // namespace fluxqueue::kubernetes

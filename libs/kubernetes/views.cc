@@ -358,4 +358,18 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
   });
 }
 
+absl::StatusOr<FluxWindow> ParseFluxWindow(std::string_view json) {
+  return Parse<FluxWindow>("fluxwindow", json, [](const Field& root, FluxWindow* window) {
+    window->meta = ReadMeta(root["metadata"]);
+    const Field spec = root["spec"];
+    window->pool = spec["pool"].String();
+    window->start_ms = spec["start"].TimeMs();
+    window->end_ms = spec["end"].TimeMs();
+    window->duration_ms = OptionalDuration(spec["duration"]);
+    window->nodes = spec["nodes"].Strings();
+    window->node_selector = spec["nodeSelector"].StringMembers();
+    window->namespaces = spec["namespaces"].Strings();
+  });
+}
+
 }  // namespace fluxqueue::kubernetes

@@ -228,6 +228,20 @@ struct FluxQueue {
   std::optional<int64_t> preemption_grace_ms;
 };
 
+// fluxwindows.fluxqueue.io/v1alpha1: nodes that are kept for a time.
+struct FluxWindow {
+  ObjectMeta meta;
+  std::string pool;
+  int64_t start_ms = 0;
+  // One of the two, as the schema has it.
+  int64_t end_ms = 0;  // 0: unset
+  std::optional<int64_t> duration_ms;
+  // These, and those with all of these labels; neither: every node.
+  std::vector<std::string> nodes;
+  StringMap node_selector;
+  std::vector<std::string> namespaces;  // that may use them
+};
+
 absl::StatusOr<ObjectMeta> ParseMeta(std::string_view json);  // of any object
 absl::StatusOr<Pod> ParsePod(std::string_view json);
 absl::StatusOr<Job> ParseJob(std::string_view json);
@@ -237,5 +251,6 @@ absl::StatusOr<LimitRange> ParseLimitRange(std::string_view json);
 absl::StatusOr<RuntimeClass> ParseRuntimeClass(std::string_view json);
 absl::StatusOr<PriorityClass> ParsePriorityClass(std::string_view json);
 absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json);
+absl::StatusOr<FluxWindow> ParseFluxWindow(std::string_view json);
 
 }  // namespace fluxqueue::kubernetes

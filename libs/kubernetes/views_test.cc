@@ -179,6 +179,32 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_EQ(ParseMeta(R"({"metadata":{"uid":"u"}})")->uid, "u");
 }
 
+TEST(Views, FluxWindows) {
+  const auto window = ParseFluxWindow(R"({"metadata":{"name":"w"},"spec":{"pool":"gpus",
+      "start":"2026-11-22T20:00:00Z","end":"2026-11-22T23:30:00+01:00","nodes":["a","b"],
+      "nodeSelector":{"row":"2"},"namespaces":["course"]}})");
+  ASSERT_TRUE(window.ok()) << window.status();
+  EXPECT_EQ(window->pool, "gpus");
+  EXPECT_EQ(window->end_ms - window->start_ms, 9'000'000);
+  EXPECT_FALSE(window->duration_ms);
+  EXPECT_EQ(window->nodes, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(window->node_selector, (StringMap{{"row", "2"}}));
+  EXPECT_EQ(window->namespaces, std::vector<std::string>{"course"});
+  const auto lasting =
+      ParseFluxWindow(R"({"spec":{"start":"2026-11-22T20:00:00Z","duration":"1h30m"}})");
+  ASSERT_TRUE(lasting.ok()) << lasting.status();
+  EXPECT_EQ(lasting->duration_ms, 5'400'000);
+  EXPECT_EQ(lasting->end_ms, 0);
+  for (const char* bad : {R"({"start":"tonight"})", R"({"duration":"long"})", R"({"nodes":"a"})"}) {
+    const auto refused =
+        ParseFluxWindow(R"({"metadata":{"name":"w"},"spec":)" + std::string(bad) + "}");
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_NE(std::string(refused.status().message()).find("fluxwindow w: spec."),
+              std::string::npos)
+        << refused.status();
+  }
+}
+
 TEST(NodeView, BecomesAnEvent) {
   const auto node = ParseNode(R"({"metadata":{"name":"n","uid":"u","resourceVersion":"7",
       "labels":{"b":"2","a":"1","fluxqueue.io/pool":"gpu"}},

@@ -27,6 +27,7 @@ struct MatcherCore::Batch {
   std::string last_answer_before;
   std::map<SpecKey, std::optional<Spec>> specs_before;
   std::map<std::string, std::optional<KnownNode>> nodes_before;
+  std::map<AllocationKey, std::optional<graph::Placement>> reservations_before;
 
   std::map<AllocationKey, AllocationRow> allocations;
   std::set<AllocationKey> released;

@@ -9,6 +9,8 @@
 // Growth is in place: what the key holds becomes more, and keeps its end.
 #include <algorithm>
 
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/matcher_core/matcher_core.h"
@@ -40,33 +42,42 @@ int64_t TimeLeft(const graph::Placement& placement, int64_t now_s) {
 
 }  // namespace
 
-bool MatcherCore::Cycle::Refuses(const std::string& shape, int64_t duration_s) const {
-  const auto refusal = refusals.find(shape);
+bool MatcherCore::Cycle::Refuses(const std::string& as, int64_t duration_s) const {
+  const auto refusal = refusals.find(as);
   if (refusal != refusals.end() && duration_s >= refusal->second.shortest_s) return true;
-  const auto full = no_more.find(shape);
+  const auto full = no_more.find(as);
   return full != no_more.end() && duration_s >= full->second;
 }
 
 void MatcherCore::MatchElastic(const Candidate& candidate,
                                const graph::Jobspec& jobspec,
+                               bool promised,
                                Cycle* cycle,
                                Outcome* outcome) {
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   const graph::Jobspec least = graph::WithSlots(jobspec, jobspec.min_slots);
   const uint32_t most = MostSlots(candidate, jobspec);
-  const int64_t duration = candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
-  if (most > least.slots && !cycle->Refuses(least.shape, duration)) {
+  // Where nothing came free, what is promised is as early as it can be.
+  const bool stays =
+      promised && !cycle->room_came && reservations_.at(key).start_s > cycle->request.now_s();
+  if (most > least.slots && !stays &&
+      !cycle->Refuses(RefusedAs(least, candidate), DurationOf(candidate))) {
     const graph::Jobspec all = graph::WithSlots(jobspec, most);
     engine_->Match({.operation = graph::Operation::kAllocate,
                     .key = key,
                     .jobspec = all,
                     .now_s = cycle->request.now_s(),
                     .duration_s = candidate.duration_s()});
+    if (promised && engine_->Find(key) != nullptr) {
+      Forget(key, cycle);
+    } else if (promised) {
+      CHECK(engine_->Reserve(key, reservations_.at(key)), "job {}", key.job_id);
+    }
   }
   if (engine_->Find(key) == nullptr) {
-    Match(candidate, least, cycle, outcome);
+    Match(candidate, least, promised, cycle, outcome);
     if (outcome->kind() != Outcome::KIND_ALLOCATED) return;
-    TakeMore(key, jobspec, most - least.slots, (most - least.slots + 1) / 2, cycle);
+    TakeMore(candidate, jobspec, most - least.slots, (most - least.slots + 1) / 2, cycle);
   }
   SayHeld(key, outcome);
 }
@@ -85,21 +96,22 @@ void MatcherCore::Grow(const Candidate& candidate,
   const uint32_t live = LiveSlots(*held);
   const uint32_t most = MostSlots(candidate, *jobspec);
   const uint32_t more = most > live ? most - live : 0;
-  if (TakeMore(key, *jobspec, more, more, cycle)) {
+  if (TakeMore(candidate, *jobspec, more, more, cycle)) {
     SayHeld(key, outcome);
   } else {
     outcome->set_reason("there is no room for another slot");
   }
 }
 
-bool MatcherCore::TakeMore(const AllocationKey& key,
+bool MatcherCore::TakeMore(const Candidate& candidate,
                            const graph::Jobspec& jobspec,
                            uint32_t more,
                            uint32_t first,
                            Cycle* cycle) {
-  const graph::Jobspec one = graph::WithSlots(jobspec, 1);
+  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+  const std::string one = RefusedAs(graph::WithSlots(jobspec, 1), candidate);
   const int64_t left_s = TimeLeft(*engine_->Find(key), cycle->request.now_s());
-  if (cycle->Refuses(one.shape, left_s)) return false;
+  if (cycle->Refuses(one, left_s)) return false;
   bool any = false;
   for (uint32_t chunk = first; more > 0 && chunk > 0;) {
     chunk = std::min(chunk, more);
@@ -114,7 +126,7 @@ bool MatcherCore::TakeMore(const AllocationKey& key,
     // What has no time left, or holds other slots by now, tells nothing of those that have.
     const bool full = chunk == 1 && left_s > 0 &&
                       engine_->Find(key)->groups[0].request == jobspec.groups[0].request;
-    if (full) cycle->no_more[one.shape] = left_s;
+    if (full) cycle->no_more[one] = left_s;
     chunk /= 2;
   }
   return any;

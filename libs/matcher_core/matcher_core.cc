@@ -25,6 +25,29 @@ constexpr std::string_view kDefaultPolicy = "first";
 // The version of these rules. A log that asks for others must be read by a build that has them.
 constexpr uint32_t kRules = 1;
 
+// What is reserved on the node can be had there as before: it has the same properties, and nothing
+// less.
+bool KeepsPromises(const std::string& before_bytes, const events::v1::Node& now) {
+  events::v1::Node before;
+  CHECK(before.ParseFromString(before_bytes), "node {}", now.name());
+  const graph::NodeSpec was = ToNodeSpec(before, 0);
+  const graph::NodeSpec is = ToNodeSpec(now, 0);
+  if (!is.schedulable || is.labels != was.labels || is.taints != was.taints) return false;
+  const auto has_no_less = [](const graph::Amounts& more, const graph::Amounts& less) {
+    return std::all_of(less.begin(), less.end(), [&more](const graph::Amount& needed) {
+      return std::any_of(more.begin(), more.end(), [&needed](const graph::Amount& amount) {
+        return amount.resource == needed.resource && amount.amount >= needed.amount;
+      });
+    });
+  };
+  return has_no_less(is.resources, was.resources) && has_no_less(was.foreign, is.foreign);
+}
+
+// Planned to have been given back by then.
+bool IsOverAt(const graph::Placement& placement, int64_t now_s) {
+  return placement.duration_s > 0 && placement.start_s + placement.duration_s <= now_s;
+}
+
 }  // namespace
 
 std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
@@ -59,6 +82,7 @@ bool MatcherCore::Reads(Envelope::EventCase type) {
     case Envelope::kJobUpdated:
     case Envelope::kCommandAccepted:
     case Envelope::kPoolConfigured:
+    case Envelope::kWindowConfigured:
     case Envelope::kNodeUpserted:
     case Envelope::kNodeGone:
     case Envelope::kInventorySynced:
@@ -96,6 +120,8 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
     }
     case Envelope::kPoolConfigured:
       return HandlePool(message.pool_configured());
+    case Envelope::kWindowConfigured:
+      return HandleWindow(message.window_configured());
     case Envelope::kNodeUpserted: {
       ASSIGN_OR_RETURN(auto changed, HandleNode(message.node_upserted().node()));
       return say_inventory(std::move(changed));
@@ -110,7 +136,7 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
       return absl::OkStatus();
     }
     case Envelope::kReleaseRequested: {
-      ASSIGN_OR_RETURN(Released released, HandleRelease(message.release_requested()));
+      ASSIGN_OR_RETURN(Released released, HandleRelease(message.release_requested(), now));
       *say()->mutable_released() = std::move(released);
       return absl::OkStatus();
     }
@@ -125,6 +151,7 @@ absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& 
   const auto known = specs_.find(key);
   if (known != specs_.end() && known->second.revision >= part.revision()) return absl::OkStatus();
   PutSpec(key, MakeSpec(part.revision(), part.slots(), part.jobspec()));
+  ForgetReservationsOf(job_id);
   return absl::OkStatus();
 }
 
@@ -155,6 +182,7 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
   const std::string where = fmt::format("pool {}", pool_);
   const std::vector<std::string> levels(config.levels().begin(), config.levels().end());
   RETURN_IF_ERROR(Annotate(graph::ParseLevels(levels).status(), where));
+  PutAwayReservations();
   if (KindOf(config) != KindOf(state_.config())) {
     RETURN_IF_ERROR(Annotate(ChangeEngine(config), where));
   } else {
@@ -196,6 +224,8 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
   if (same && IsOlder(next.resource_version, known->second.resource_version)) return std::nullopt;
   if (same && known->second.present && known->second.bytes == next.bytes) return std::nullopt;
 
+  PutAwayReservations();
+  state_.set_room_came(true);
   InventoryChanged changed;
   const uint32_t up_before = engine_->nodes_up();
   const uint32_t nodes_before = engine_->nodes();
@@ -206,6 +236,7 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
     state_.set_next_ordinal(next.ordinal + 1);
   }
   if (present && same) {
+    if (!KeepsPromises(known->second.bytes, node)) ForgetReservationsOn(node.name());
     absl::StatusOr<graph::NodeChange> change = engine_->UpdateNode(ToNodeSpec(node, next.ordinal));
     CHECK(change.ok(), "{}", Message(change.status()));
     changed.set_grew(change->grew);
@@ -227,6 +258,7 @@ std::optional<InventoryChanged> MatcherCore::HandleNodeGone(const events::v1::No
   if (known == nodes_.end() || !known->second.present || known->second.uid != gone.uid()) {
     return std::nullopt;
   }
+  PutAwayReservations();
   InventoryChanged changed;
   RemoveNode(gone.name(), &changed);
   while (gone_.size() > kGoneNodesKept) PutNode(std::string(gone_.begin()->second), std::nullopt);
@@ -256,6 +288,7 @@ InventoryChanged MatcherCore::Inventory(const std::string& node, InventoryChange
 }
 
 void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed) {
+  ForgetReservationsOn(name);
   absl::StatusOr<std::vector<AllocationKey>> broken = engine_->RemoveNode(name);
   CHECK(broken.ok(), "{}", Message(broken.status()));
   for (const AllocationKey& key : *broken) {
@@ -269,7 +302,7 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
 
 // ---- release
 
-absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& request) {
+absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& request, Millis now) {
   const AllocationKey key = FromProto(request.key());
   if (key.job_id.empty()) return InvalidArgument("a release without a job id");
   Released released;
@@ -278,7 +311,10 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
   if (request.slots_size() > 0 && !request.job_ended()) {
     const std::vector<uint32_t> slots(request.slots().begin(), request.slots().end());
     const bool any = !engine_->ReleaseSlots(key, slots).empty();
-    if (any) WriteAllocation(key);
+    if (any) {
+      state_.set_room_came(true);
+      WriteAllocation(key);
+    }
     released.set_nothing_held(!any);
     return released;
   }
@@ -287,9 +323,13 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
                                           : engine_->Find(key) != nullptr
                                               ? std::vector<AllocationKey>{key}
                                               : std::vector<AllocationKey>{};
-  for (const AllocationKey& held : keys) ReleaseAll(held);
+  for (const AllocationKey& held : keys) {
+    if (!IsOverAt(*engine_->Find(held), PoolSeconds(now))) state_.set_room_came(true);
+    ReleaseAll(held);
+  }
   released.set_nothing_held(keys.empty());
   if (request.job_ended()) {
+    ForgetReservationsOf(key.job_id);
     auto next = specs_.lower_bound(SpecKey(key.job_id, 0));
     while (next != specs_.end() && next->first.first == key.job_id) {
       PutSpec(SpecKey((next++)->first), std::nullopt);
@@ -383,9 +423,18 @@ void MatcherCore::Commit() {
 void MatcherCore::Rollback() {
   if (batch_ == nullptr) return;
   if (batch_->engine_before != nullptr) engine_ = std::move(batch_->engine_before);
+  reservations_up_ = true;
+  PutAwayReservations();
   engine_->Rollback();
   state_ = std::move(batch_->state_before);
   last_answer_ = std::move(batch_->last_answer_before);
+  for (auto& [key, before] : batch_->reservations_before) {
+    if (before) {
+      reservations_[key] = *std::move(before);
+    } else {
+      reservations_.erase(key);
+    }
+  }
   for (auto& [key, before] : batch_->specs_before) {
     if (before) {
       specs_[key] = *std::move(before);

@@ -1,11 +1,11 @@
 // The matcher's decisions for one pool: a deterministic state machine over the pool's log.
 //
 // It keeps the jobspecs of live jobs (JobSubmitted, JobUpdated, CommandAccepted of a claim), the
-// graph (NodeUpserted, NodeGone, InventorySynced, PoolConfigured) and what is held on it, and
-// answers CycleRequested with CycleAnswered, ReleaseRequested with Released, and changes of the
-// graph that matter with InventoryChanged. Messages of other types (Reads) are ignored. The same
-// messages give the same bytes, wherever batches begin and end; a core restored from rows equals
-// the core folded from the log.
+// graph (NodeUpserted, NodeGone, InventorySynced, PoolConfigured), what is held on it and the
+// windows that are not over (WindowConfigured), and answers CycleRequested with CycleAnswered,
+// ReleaseRequested with Released, and changes of the graph that matter with InventoryChanged.
+// Messages of other types (Reads) are ignored. The same messages give the same bytes, wherever
+// batches begin and end; a core restored from rows equals the core folded from the log.
 //
 // Delivery: everything since the last Commit or Rollback is provisional. The shell writes
 // TakeChanges() and commits them together with the messages of `out`, then calls Commit(); when the
@@ -13,9 +13,10 @@
 //
 // A cycle: candidates are tried in order. One whose key is held already is answered with the first
 // answer. One that cannot start now may get a reservation, as long as the rule of its queue has
-// some left: the earliest time at which it can start beside all that runs, as planned, and all
-// reservations before it. Nobody behind it is given anything that would delay it. Reservations are
-// made anew in each cycle, and are void when it ends. By a rule that says stop_at_first_blocked,
+// some left: the earliest time at which it can start beside all that runs, as planned, and all that
+// is reserved. Nobody behind it is given anything that would delay it. It keeps its reservation in
+// the cycles that follow, and has it moved to an earlier time when one comes free
+// (reservations.cc). By a rule that says stop_at_first_blocked,
 // and where what is to be reserved cannot be (the engine cannot, or jobs without an end are in the
 // way), the cycle ends behind the first that
 // is busy; one that is unsatisfiable or invalid blocks nobody, as no wait would help it. What this
@@ -23,6 +24,9 @@
 //
 // A candidate with victims that cannot start now is answered with a minimal set of them without
 // which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
+//
+// A window (windows.cc) keeps its nodes in its time from all but the candidates that name it:
+// nothing is given out or promised there that would be held then.
 //
 // An elastic job (a range of slots) starts with as many as there is room for, up to
 // Candidate.most_slots, and waits as one that asks for its least. Candidate.grow asks for more of
@@ -36,6 +40,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -134,9 +139,10 @@ class MatcherCore {
       int64_t shortest_s = 0;  // asked for; what is as long or longer is refused too
     };
     const events::v1::CycleRequested& request;
-    std::unordered_map<std::string, Refusal> refusals;  // by shape
-    std::vector<uint32_t> reserved;                     // by rule
-    std::string first_reserved;                         // for reasons
+    // By shape, and the windows that are open to it.
+    std::unordered_map<std::string, Refusal> refusals;
+    std::vector<uint32_t> reserved;  // by rule
+    std::string first_reserved;      // for reasons
     size_t explained = 0;
     bool stops = false;
     // Those who wait for others to be stopped, and hold the room that they will have.
@@ -144,8 +150,22 @@ class MatcherCore {
     // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
     std::unordered_map<std::string, int64_t> no_more = {};
 
+    // Candidates that came with a reservation, the last one first, and those of them whose turn is
+    // still to come.
+    std::vector<AllocationKey> promised = {};
+    // Something came free that reservations did not know of; and after one was looked at.
+    bool room_came = false;
+    bool room_came_late = false;
+    // All windows but these are closed, once the first candidate was looked at.
+    bool closed = false;
+    std::vector<std::string> open_windows = {};
+
+    void RoomCame() {
+      room_came = true;
+      room_came_late |= !first_reserved.empty();
+    }
     // Something of the shape had no room for as long a time.
-    bool Refuses(const std::string& shape, int64_t duration_s) const;
+    bool Refuses(const std::string& as, int64_t duration_s) const;
   };
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
@@ -159,7 +179,10 @@ class MatcherCore {
   std::optional<events::v1::InventoryChanged> HandleSynced();
   absl::StatusOr<std::optional<events::v1::CycleAnswered>> HandleCycle(
       const events::v1::CycleRequested& request, Millis now);
-  absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request);
+  absl::StatusOr<events::v1::Released> HandleRelease(const events::v1::ReleaseRequested& request,
+                                                     Millis now);
+  // Whole seconds since the pool's beginning.
+  int64_t PoolSeconds(Millis now) const { return (now.count() - state_.beginning_ms()) / 1000; }
 
   static Spec MakeSpec(uint32_t revision, uint32_t slots, std::string text);
   // `changed` with the counts of now.
@@ -169,11 +192,53 @@ class MatcherCore {
   void Try(const events::v1::Candidate& candidate, Cycle* cycle, events::v1::Outcome* outcome);
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,
+             bool promised,
              Cycle* cycle,
              events::v1::Outcome* outcome);
+  // Of one without a reservation, beside all that there are.
+  void MatchNew(const events::v1::Candidate& candidate,
+                const graph::Jobspec& jobspec,
+                Cycle* cycle,
+                events::v1::Outcome* outcome);
+  static int64_t DurationOf(const events::v1::Candidate& candidate);
+  // What is refused to one is refused to all of this shape to whom the same windows are open.
+  static std::string RefusedAs(const graph::Jobspec& jobspec,
+                               const events::v1::Candidate& candidate);
+  bool IsRefused(const Cycle& cycle,
+                 const events::v1::Candidate& candidate,
+                 const graph::Jobspec& jobspec) const;
+  graph::MatchRequest RequestOf(const Cycle& cycle,
+                                const events::v1::Candidate& candidate,
+                                const graph::Jobspec& jobspec) const;
+  void Allocated(const AllocationKey& key, const Cycle& cycle, events::v1::Outcome* outcome);
+  void NotAllocated(const events::v1::Candidate& candidate,
+                    const graph::Jobspec& jobspec,
+                    const graph::Outcome& matched,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome);
+  // ------------------------------------------------------------------------------ reservations.cc
+  // Those of the request's candidates are reserved on the graph; all others are void.
+  void TakeUpReservations(Cycle* cycle);
+  // Of one that came with a reservation. False: it has none any more, and no answer.
+  bool MatchReserved(const events::v1::Candidate& candidate,
+                     const graph::Jobspec& jobspec,
+                     Cycle* cycle,
+                     events::v1::Outcome* outcome);
+  // What is reserved for those behind is not in the way of `match`. It is void when that was of
+  // use, which `match` tells.
+  bool PassThoseBehind(Cycle* cycle, const std::function<bool()>& match);
+  void Forget(const AllocationKey& key, Cycle* cycle);
+  // Nothing is reserved on the graph, which may change now. All are remembered.
+  void PutAwayReservations();
+  // Remembered no more. REQUIRES: they are put away, or dropped on the graph.
+  void ForgetReservationsOf(const std::string& job_id);
+  void ForgetReservationsOn(const std::string& node);
+  void ForgetReservations();
+  void PutReservation(const AllocationKey& key, std::optional<graph::Placement> placement);
   // ------------------------------------------------------------------------------------ elastic.cc
   void MatchElastic(const events::v1::Candidate& candidate,
                     const graph::Jobspec& jobspec,
+                    bool promised,
                     Cycle* cycle,
                     events::v1::Outcome* outcome);
   // `jobspec` null: it has none, or a bad one.
@@ -183,7 +248,7 @@ class MatcherCore {
             events::v1::Outcome* outcome);
   // Up to so many more slots of the jobspec for the key, `first` of them tried first. False: there
   // is room for none.
-  bool TakeMore(const AllocationKey& key,
+  bool TakeMore(const events::v1::Candidate& candidate,
                 const graph::Jobspec& jobspec,
                 uint32_t more,
                 uint32_t first,
@@ -200,13 +265,31 @@ class MatcherCore {
   // All is as if nobody had waited for anybody.
   void ReleaseKept(Cycle* cycle);
 
+  // ------------------------------------------------------------------------------------ windows.cc
+  absl::Status HandleWindow(const events::v1::WindowConfigured& window);
+  // Those that are over are forgotten.
+  void DropPastWindows(Millis now);
+  graph::Closure ClosureOf(const events::v1::WindowConfigured& window, int64_t now_s) const;
+  // For the candidate those are open that it names, and all others closed.
+  void CloseWindows(const events::v1::Candidate& candidate, Cycle* cycle);
+  // A sentence, when it would have room now but for a window; else nothing. `why`: without them.
+  std::optional<std::string> WhyKept(const events::v1::Candidate& candidate,
+                                     const graph::Jobspec& jobspec,
+                                     const graph::Explanation& why,
+                                     const Cycle& cycle) const;
+  // What was said to all of a shape is completed for this one.
+  static void SayLength(const events::v1::Candidate& candidate, events::v1::Outcome* outcome);
+
   // The cycle ends behind this one.
   bool Stops(const Cycle& cycle,
              const events::v1::Candidate& candidate,
              const events::v1::Outcome& outcome) const;
   bool MayReserve(const Cycle& cycle, const events::v1::Candidate& candidate) const;
+  // When the pool's time began: `now_s` before the log's time, or a little earlier.
+  void LearnBeginning(Millis now, int64_t now_s);
   // Its reason, and how many slots would have room.
-  void Explain(const graph::Jobspec& jobspec,
+  void Explain(const events::v1::Candidate& candidate,
+               const graph::Jobspec& jobspec,
                bool never,
                Cycle* cycle,
                events::v1::Outcome* outcome) const;
@@ -243,6 +326,9 @@ class MatcherCore {
   std::set<std::pair<uint64_t, std::string>> gone_;
   // Of the last cycle.
   std::string last_answer_;
+  // What is promised, and whether it is reserved on the graph at the moment.
+  std::map<AllocationKey, graph::Placement> reservations_;
+  bool reservations_up_ = false;
 
   // What is provisional; null before the first message of a batch.
   struct Batch;

@@ -40,23 +40,30 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
               .explained = 0,
               .stops = false};
   cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
+  LearnBeginning(now, request.now_s());
+  DropPastWindows(now);
+  TakeUpReservations(&cycle);
   for (const Candidate& candidate : request.candidates()) {
     Outcome* outcome = answer.add_outcomes();
     Try(candidate, &cycle, outcome);
     if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
   }
   ReleaseKept(&cycle);
-  engine_->DropReservations();
+  state_.set_room_came(cycle.room_came_late);
   const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
   answer.set_overran(static_cast<uint32_t>(overran.size()));
   if (!overran.empty()) answer.set_overran_job(overran.front().job_id);
   state_.set_last_cycle_id(request.cycle_id());
-  if (state_.beginning_ms() == 0) {
-    state_.set_beginning_ms((now - std::chrono::seconds(request.now_s())).count());
-  }
   last_answer_ = answer.SerializeAsString();
   batch_->answers[request.cycle_id()] = last_answer_;
   return answer;
+}
+
+// A request stands a little later in the log than the time that it names: the least is the nearest.
+void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
+  const int64_t beginning_ms = (now - std::chrono::seconds(now_s)).count();
+  if (state_.beginning_ms() != 0 && state_.beginning_ms() <= beginning_ms) return;
+  state_.set_beginning_ms(beginning_ms);
 }
 
 bool MatcherCore::Stops(const Cycle& cycle,
@@ -80,6 +87,9 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
   outcome->set_part(candidate.part());
   const auto spec = specs_.find(SpecKey(candidate.job_id(), candidate.part()));
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+  const bool promised = !cycle->promised.empty() && cycle->promised.back() == key;
+  if (promised) cycle->promised.pop_back();
+  CloseWindows(candidate, cycle);
   if (candidate.grow()) {
     Grow(candidate, spec == specs_.end() ? nullptr : spec->second.jobspec.get(), cycle, outcome);
   } else if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
@@ -100,49 +110,113 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
     outcome->set_reason(
         fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
   } else if (spec->second.jobspec->min_slots != 0) {
-    MatchElastic(candidate, *spec->second.jobspec, cycle, outcome);
+    MatchElastic(candidate, *spec->second.jobspec, promised, cycle, outcome);
+    return;
   } else {
-    Match(candidate, *spec->second.jobspec, cycle, outcome);
+    Match(candidate, *spec->second.jobspec, promised, cycle, outcome);
+    return;
   }
+  if (promised) Forget(key, cycle);
 }
 
 void MatcherCore::Match(const Candidate& candidate,
                         const graph::Jobspec& jobspec,
+                        bool promised,
                         Cycle* cycle,
                         Outcome* outcome) {
-  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
-  const int64_t duration = candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
-  const bool may_reserve = MayReserve(*cycle, candidate);
-  const auto refused = cycle->refusals.find(jobspec.shape);
-  if (refused != cycle->refusals.end() && duration >= refused->second.shortest_s &&
-      (!may_reserve || refused->second.kind == Outcome::KIND_UNSATISFIABLE)) {
-    outcome->set_kind(refused->second.kind);
-    outcome->set_reason(refused->second.reason);
-    outcome->set_slots_now(refused->second.slots_now);
+  if (promised && MatchReserved(candidate, jobspec, cycle, outcome)) return;
+  const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
+  if (cycle->promised.empty() || refused) {
+    MatchNew(candidate, jobspec, cycle, outcome);
     return;
   }
-  const graph::MatchRequest request{
-      .operation = may_reserve ? graph::Operation::kAllocateOrReserve
-                               : graph::Operation::kAllocateWithSatisfiability,
-      .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
-      .jobspec = jobspec,
-      .now_s = cycle->request.now_s(),
-      .duration_s = candidate.duration_s()};
+  graph::MatchRequest now = RequestOf(*cycle, candidate, jobspec);
+  now.operation = graph::Operation::kAllocate;
+  if (engine_->Match(now).kind == graph::OutcomeKind::kAllocated) {
+    Allocated(now.key, *cycle, outcome);
+    return;
+  }
+  PassThoseBehind(cycle, [&]() {
+    MatchNew(candidate, jobspec, cycle, outcome);
+    return outcome->kind() == Outcome::KIND_ALLOCATED ||
+           outcome->kind() == Outcome::KIND_RESERVED || outcome->victims_size() > 0;
+  });
+}
+
+void MatcherCore::MatchNew(const Candidate& candidate,
+                           const graph::Jobspec& jobspec,
+                           Cycle* cycle,
+                           Outcome* outcome) {
+  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
+  if (IsRefused(*cycle, candidate, jobspec)) {
+    const Cycle::Refusal& refused = cycle->refusals.at(RefusedAs(jobspec, candidate));
+    outcome->set_kind(refused.kind);
+    outcome->set_reason(refused.reason);
+    outcome->set_slots_now(refused.slots_now);
+    SayLength(candidate, outcome);
+    return;
+  }
+  const graph::MatchRequest request = RequestOf(*cycle, candidate, jobspec);
   const graph::Outcome matched = engine_->Match(request);
   if (matched.kind == graph::OutcomeKind::kAllocated) {
-    outcome->set_kind(Outcome::KIND_ALLOCATED);
-    outcome->set_at_s(cycle->request.now_s());
-    outcome->set_placement_hash(WriteAllocation(request.key));
+    Allocated(request.key, *cycle, outcome);
     return;
   }
+  if (matched.kind == graph::OutcomeKind::kReserved) {
+    PutReservation(request.key, *matched.placement);
+  }
+  NotAllocated(candidate, jobspec, matched, cycle, outcome);
+}
+
+int64_t MatcherCore::DurationOf(const Candidate& candidate) {
+  return candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s();
+}
+
+std::string MatcherCore::RefusedAs(const graph::Jobspec& jobspec, const Candidate& candidate) {
+  std::string as = jobspec.shape;
+  for (const std::string& window : candidate.windows()) as += "\n" + window;
+  return as;
+}
+
+bool MatcherCore::IsRefused(const Cycle& cycle,
+                            const Candidate& candidate,
+                            const graph::Jobspec& jobspec) const {
+  const auto refused = cycle.refusals.find(RefusedAs(jobspec, candidate));
+  return refused != cycle.refusals.end() && DurationOf(candidate) >= refused->second.shortest_s &&
+         (!MayReserve(cycle, candidate) || refused->second.kind == Outcome::KIND_UNSATISFIABLE);
+}
+
+graph::MatchRequest MatcherCore::RequestOf(const Cycle& cycle,
+                                           const Candidate& candidate,
+                                           const graph::Jobspec& jobspec) const {
+  return {.operation = MayReserve(cycle, candidate) ? graph::Operation::kAllocateOrReserve
+                                                    : graph::Operation::kAllocateWithSatisfiability,
+          .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
+          .jobspec = jobspec,
+          .now_s = cycle.request.now_s(),
+          .duration_s = candidate.duration_s()};
+}
+
+void MatcherCore::Allocated(const AllocationKey& key, const Cycle& cycle, Outcome* outcome) {
+  outcome->set_kind(Outcome::KIND_ALLOCATED);
+  outcome->set_at_s(cycle.request.now_s());
+  outcome->set_placement_hash(WriteAllocation(key));
+}
+
+void MatcherCore::NotAllocated(const Candidate& candidate,
+                               const graph::Jobspec& jobspec,
+                               const graph::Outcome& matched,
+                               Cycle* cycle,
+                               Outcome* outcome) {
   // Who can be promised nothing is protected by letting nobody pass.
   cycle->stops = matched.waits_for_unending;
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
+  const auto refused = cycle->refusals.find(RefusedAs(jobspec, candidate));
   if (refused != cycle->refusals.end()) {
     outcome->set_reason(refused->second.reason);
     outcome->set_slots_now(refused->second.slots_now);
   } else {
-    Explain(jobspec, never, cycle, outcome);
+    Explain(candidate, jobspec, never, cycle, outcome);
   }
   if (matched.kind == graph::OutcomeKind::kReserved) {
     outcome->set_kind(Outcome::KIND_RESERVED);
@@ -154,10 +228,13 @@ void MatcherCore::Match(const Candidate& candidate,
   }
   const Outcome::Kind kind =
       outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[jobspec.shape] = {kind, outcome->reason(), outcome->slots_now(), duration};
+  cycle->refusals[RefusedAs(jobspec, candidate)] = {
+      kind, outcome->reason(), outcome->slots_now(), DurationOf(candidate)};
+  SayLength(candidate, outcome);
 }
 
-void MatcherCore::Explain(const graph::Jobspec& jobspec,
+void MatcherCore::Explain(const Candidate& candidate,
+                          const graph::Jobspec& jobspec,
                           bool never,
                           Cycle* cycle,
                           Outcome* outcome) const {
@@ -168,6 +245,12 @@ void MatcherCore::Explain(const graph::Jobspec& jobspec,
   }
   const graph::Explanation why = engine_->Explain(jobspec);
   outcome->set_slots_now(static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots)));
+  if (!never) {
+    if (std::optional<std::string> kept = WhyKept(candidate, jobspec, why, *cycle)) {
+      outcome->set_reason(*std::move(kept));
+      return;
+    }
+  }
   if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
     outcome->set_reason(
         fmt::format("there is room, but it would delay job {}, which has a "

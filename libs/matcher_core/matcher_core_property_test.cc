@@ -28,6 +28,7 @@ class LogWriter {
       Random random(step);
       random.discard(2);
       log.push_back(Message(random));
+      log.back().set_time_ms(At(Now()).count());
     }
     return log;
   }
@@ -54,6 +55,7 @@ class LogWriter {
       case 10:
         return Release(Job(random), {Roll(random, 3)}, false, 1 + Roll(random, 2));
       case 11:
+        if (Roll(random, 2) == 0) return AnyWindow(random);
         return Cycle(Roll(random, 10), {Job(random)});  // mostly an old one
       default:
         return NextCycle(random);
@@ -105,11 +107,35 @@ class LogWriter {
                      JobspecText(slots, 250 * static_cast<int64_t>(1 + Roll(random, 5)), property));
   }
 
+  // In the seconds of cycles.
+  int64_t Now() const { return static_cast<int64_t>(100 + cycle_); }
+
+  static std::string WindowName(Random& random) { return "w" + std::to_string(Roll(random, 4)); }
+
+  Envelope AnyWindow(Random& random) {
+    if (Roll(random, 4) == 0) return WindowDeleted(WindowName(random));
+    const int64_t from_s = Now() + static_cast<int64_t>(Roll(random, 30)) - 10;
+    // Some that end before they begin.
+    Envelope message =
+        Window(WindowName(random), from_s, from_s + static_cast<int64_t>(Roll(random, 40)) - 2);
+    auto* window = message.mutable_window_configured();
+    if (Roll(random, 2) == 0) window->add_nodes(Name(random));
+    if (Roll(random, 2) == 0) {
+      window->add_labels()->set_key("half");
+      window->mutable_labels(0)->set_value(std::to_string(Roll(random, 2)));
+    }
+    return message;
+  }
+
   Envelope NextCycle(Random& random) {
     std::vector<std::string> jobs;
     for (size_t i = Roll(random, 8); i > 0; --i) jobs.push_back(Job(random));
     Envelope message = Cycle(++cycle_, jobs, Roll(random, 2) == 0, 1 + Roll(random, 2));
+    message.mutable_cycle_requested()->mutable_rules(0)->set_most_reservations(Roll(random, 3));
     for (auto& candidate : *message.mutable_cycle_requested()->mutable_candidates()) {
+      candidate.set_may_reserve(Roll(random, 2) == 0);
+      candidate.set_duration_s(Roll(random, 4) == 0 ? 0 : Roll(random, 30));
+      if (Roll(random, 3) == 0) candidate.add_windows(WindowName(random));
       candidate.set_grow(Roll(random, 3) == 0);
       if (Roll(random, 3) == 0) candidate.set_most_slots(Roll(random, 8));
       if (Roll(random, 4) != 0) continue;
@@ -142,7 +168,7 @@ class Runner {
   void Handle(const Envelope& message) {
     std::vector<Envelope> said;
     const size_t before = fingerprints_ ? core_->Fingerprint() : 0;
-    const absl::Status status = core_->Handle(message, Millis(1000), &said);
+    const absl::Status status = core_->Handle(message, Millis(message.time_ms()), &said);
     if (!status.ok()) {
       RC_ASSERT(absl::IsInvalidArgument(status));
       RC_ASSERT(said.empty());
@@ -171,7 +197,7 @@ class Runner {
     const uint64_t before = core_->Fingerprint();
     std::vector<Envelope> said;
     for (const Envelope* message = begin; message != end; ++message) {
-      (void)core_->Handle(*message, Millis(1000), &said);
+      (void)core_->Handle(*message, Millis(message->time_ms()), &said);
     }
     core_->Rollback();
     RC_ASSERT(core_->Fingerprint() == before);

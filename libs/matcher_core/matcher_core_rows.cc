@@ -41,6 +41,14 @@ Changes MatcherCore::TakeChanges() const {
       changes.specs_dropped.push_back(key);
     }
   }
+  for (const auto& [key, before] : batch_->reservations_before) {
+    const auto reservation = reservations_.find(key);
+    if (reservation == reservations_.end()) {
+      if (before) changes.reservations_dropped.push_back(key);
+    } else if (before != reservation->second) {
+      changes.reservations.push_back({key, ToProto(reservation->second).SerializeAsString()});
+    }
+  }
   for (const auto& [id, answer] : batch_->answers) {
     changes.answers.push_back({id, answer});
     changes.answers_dropped_through = id > kAnswersKept ? id - kAnswersKept : 0;
@@ -56,9 +64,18 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
   nodes_.clear();
   gone_.clear();
   capacity_.clear();
+  reservations_.clear();
+  reservations_up_ = false;
   RETURN_IF_ERROR(RestorePool(rows));
   RETURN_IF_ERROR(RestoreNodes(rows));
   RETURN_IF_ERROR(RestoreAllocations(rows));
+  for (const ReservationRow& row : rows.reservations) {
+    events::v1::Placement placement;
+    if (!placement.ParseFromString(row.placement)) {
+      return DataLoss("pool {}: the reservation of job {} does not decode", pool_, row.key.job_id);
+    }
+    reservations_[row.key] = FromProto(placement);
+  }
   for (const SpecRow& row : rows.specs) {
     Spec& spec = specs_[SpecKey(row.job_id, row.part)];
     spec = MakeSpec(row.revision, row.slots, row.jobspec);
@@ -155,6 +172,12 @@ uint64_t MatcherCore::Fingerprint() const {
     hash.Add(spec.revision);
     hash.Add(spec.slots);
     hash.Add(spec.text);
+  }
+  for (const auto& [key, placement] : reservations_) {
+    hash.Add(key.job_id);
+    hash.Add(key.attempt);
+    hash.Add(key.part);
+    hash.Add(ToProto(placement).SerializeAsString());
   }
   for (const auto& [name, node] : nodes_) {
     hash.Add(name);

@@ -440,12 +440,88 @@ TEST_F(ReservationTest, TheFirstBlockedIsReservedAndNobodyDelaysIt) {
   EXPECT_EQ(Answers(Backfill(4, {{"wide", 50}, {"whole", 997}})), "wide:1101 whole:now");
 }
 
-TEST_F(ReservationTest, NothingOfAReservationOutlivesItsCycle) {
+TEST_F(ReservationTest, WhoIsNoCandidateAnyMoreHasNoReservation) {
   const uint64_t before = core_.engine().Fingerprint();
   EXPECT_EQ(Answers(Backfill(2, {{"wide", 50}})), "wide:1101");
   EXPECT_EQ(core_.engine().Fingerprint(), before);
   Free("short");
   EXPECT_EQ(Answers(Backfill(3, {{"whole", 5000}})), "whole:now");
+}
+
+// Planned anew, `small` would be given the other node and take the place of the second.
+TEST_F(ReservationTest, WhatWasPromisedStaysWhereItIs) {
+  const std::vector<Tried> line = {{"whole", 500}, {"wide", 50}, {"wide2", 50}};
+  EXPECT_EQ(Answers(Backfill(2, line, 3)), "whole:201 wide:1101 wide2:1151");
+  EXPECT_EQ(Answers(Backfill(3, line, 3)), "whole:201 wide:1101 wide2:1151");
+  // Whoever comes behind them finds what they leave.
+  std::vector<Tried> longer = line;
+  longer.push_back({"small", 2000});
+  EXPECT_EQ(Answers(Backfill(4, longer, 4)), "whole:201 wide:1101 wide2:1151 small:701");
+}
+
+TEST_F(ReservationTest, WhatComesFreeIsGivenInTheOrderOfTheLine) {
+  const std::vector<Tried> line = {{"wide", 50}, {"whole", 500}, {"small", 100}};
+  EXPECT_EQ(Answers(Backfill(2, line, 3)), "wide:1101 whole:201 small:701");
+  Free("short");
+  EXPECT_EQ(Answers(Backfill(3, line, 3)), "wide:1101 whole:now small:603");
+  Free("long");
+  EXPECT_EQ(Answers(Backfill(4, {{"wide", 50}, {"small", 100}}, 3)), "wide:603 small:now");
+}
+
+TEST_F(ReservationTest, WhoComesAheadHasTheFirstChoice) {
+  EXPECT_EQ(Answers(Backfill(2, {{"wide", 50}, {"wide2", 50}}, 3)), "wide:1101 wide2:1151");
+  // It is in nobody's way, and then it is.
+  EXPECT_EQ(Answers(Backfill(3, {{"whole", 100}, {"wide", 50}, {"wide2", 50}}, 3)),
+            "whole:201 wide:1101 wide2:1151");
+  Feed(Submitted("first", 2, 3000));
+  EXPECT_EQ(Answers(Backfill(4, {{"first", 60}, {"whole", 100}, {"wide", 50}, {"wide2", 50}}, 4)),
+            "first:1101 whole:201 wide:1161 wide2:1211");
+  // Who may not reserve does not take a reservation from anybody.
+  EXPECT_EQ(
+      Answers(Backfill(
+          5,
+          {{"small", 5000, false}, {"first", 60}, {"whole", 100}, {"wide", 50}, {"wide2", 50}},
+          4)),
+      "small:busy first:1101 whole:201 wide:1161 wide2:1211");
+}
+
+TEST_F(ReservationTest, WhoseNodeGoesIsPlannedAnew) {
+  const std::vector<Tried> line = {{"whole", 100}, {"wide", 50}};
+  EXPECT_EQ(Answers(Backfill(2, line, 2)), "whole:201 wide:1101");
+  // More of it, and a new node: nothing is lost, and nobody need wait for `long`.
+  Feed(Upserted(MakeNode("b", 8000, 2)));
+  Feed(Upserted(MakeNode("c", 4000)));
+  EXPECT_EQ(Answers(Backfill(3, line, 2)), "whole:now wide:201");
+}
+
+TEST_F(ReservationTest, ANodeThatIsCordonedKeepsNoPromise) {
+  const std::vector<Tried> line = {{"whole", 100}};
+  EXPECT_EQ(Answers(Backfill(2, line, 2)), "whole:201");
+  auto node = MakeNode("a", 4000, 2);
+  node.set_unschedulable(true);
+  Feed(Upserted(node));
+  EXPECT_EQ(Answers(Backfill(3, line, 2)), "whole:1101");
+}
+
+TEST_F(ReservationTest, AnotherDurationIsAnotherReservation) {
+  EXPECT_EQ(Answers(Backfill(2, {{"whole", 100}, {"wide", 50}}, 2)), "whole:201 wide:1101");
+  EXPECT_EQ(Answers(Backfill(3, {{"whole", 50}, {"wide", 50}}, 2)), "whole:201 wide:1101");
+  EXPECT_EQ(Answers(Backfill(4, {{"whole", 5000}, {"wide", 50}}, 2)), "whole:201 wide:5201");
+}
+
+TEST_F(ReservationTest, AreInTheRowsAndRolledBack) {
+  core_.Commit();
+  EXPECT_EQ(Answers(Backfill(2, {{"wide", 50}, {"wide2", 50}}, 2)), "wide:1101 wide2:1151");
+  const Changes changes = core_.TakeChanges();
+  ASSERT_EQ(changes.reservations.size(), 2U);
+  EXPECT_EQ(changes.reservations[1].key.job_id, "wide2");
+  core_.Commit();
+  const uint64_t before = core_.Fingerprint();
+  EXPECT_EQ(Answers(Backfill(3, {{"wide2", 50}, {"wide", 50}}, 1)), "wide2:1101 wide:busy");
+  EXPECT_THAT(core_.TakeChanges().reservations_dropped, ::testing::SizeIs(1));
+  core_.Rollback();
+  EXPECT_EQ(core_.Fingerprint(), before);
+  EXPECT_EQ(Answers(Backfill(3, {{"wide", 50}, {"wide2", 50}}, 2)), "wide:1101 wide2:1151");
 }
 
 TEST_F(ReservationTest, ARuleHasSoManyAndNoMore) {

@@ -50,11 +50,19 @@ struct AnswerRow {
   friend bool operator==(const AnswerRow&, const AnswerRow&) = default;
 };
 
+struct ReservationRow {
+  AllocationKey key;
+  std::string placement;  // events.v1.Placement; it starts when the job is promised to
+
+  friend bool operator==(const ReservationRow&, const ReservationRow&) = default;
+};
+
 // A pool's whole state, for Restore. The order within a vector does not matter.
 struct Rows {
   std::vector<AllocationRow> allocations;  // rows already released are skipped
   std::vector<NodeRow> nodes;              // also those not present
   std::vector<SpecRow> specs;
+  std::vector<ReservationRow> reservations;
   std::vector<AnswerRow> answers;   // the last is enough
   std::optional<std::string> pool;  // matcher.v1.PoolState; absent for a new pool
 };
@@ -68,14 +76,17 @@ struct Changes {
   std::vector<NodeRow> nodes;                                   // upserts
   std::vector<std::pair<std::string, uint32_t>> specs_dropped;  // (job_id, part)
   std::vector<SpecRow> specs;                                   // upserts
-  std::vector<AnswerRow> answers;                               // upserts
+  std::vector<AllocationKey> reservations_dropped;
+  std::vector<ReservationRow> reservations;  // upserts
+  std::vector<AnswerRow> answers;            // upserts
   // Answers up to and with this cycle need not be kept any longer; 0: keep all.
   uint64_t answers_dropped_through = 0;
   std::optional<std::string> pool;  // upsert
 
   bool empty() const {
     return released.empty() && allocations.empty() && nodes_dropped.empty() && nodes.empty() &&
-           specs_dropped.empty() && specs.empty() && answers.empty() && !pool.has_value();
+           specs_dropped.empty() && specs.empty() && reservations_dropped.empty() &&
+           reservations.empty() && answers.empty() && !pool.has_value();
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/clock.h"
 #include "libs/matcher_core/matcher_core.h"
 
 namespace fluxqueue::matcher_core {
@@ -128,6 +129,28 @@ inline Envelope Configured(const std::string& policy, const std::vector<std::str
   return message;
 }
 
+// Of tests with windows: the log's time when it is so many seconds after the pool's beginning.
+inline Millis At(int64_t now_s) {
+  return Millis(1'700'000'000'000 + now_s * 1000);
+}
+
+// Of all nodes, for maintenance, between those seconds of the pool's time.
+inline Envelope Window(const std::string& name, int64_t from_s, int64_t to_s) {
+  Envelope message;
+  auto* window = message.mutable_window_configured();
+  window->set_window(name);
+  window->set_start_ms(At(from_s).count());
+  window->set_end_ms(At(to_s).count());
+  return message;
+}
+
+inline Envelope WindowDeleted(const std::string& name) {
+  Envelope message;
+  message.mutable_window_configured()->set_window(name);
+  message.mutable_window_configured()->set_deleted(true);
+  return message;
+}
+
 inline Envelope Cycle(uint64_t id,
                       const std::vector<std::string>& jobs,
                       bool stop = false,
@@ -150,6 +173,7 @@ struct Tried {
   std::string job;
   int64_t duration_s = 0;  // 0: unlimited
   bool may_reserve = true;
+  std::vector<std::string> windows = {};
   bool grow = false;
   uint32_t most_slots = 0;
 };
@@ -169,6 +193,7 @@ inline Envelope Backfill(uint64_t id,
     candidate->set_attempt(1);
     candidate->set_duration_s(tried.duration_s);
     candidate->set_may_reserve(tried.may_reserve);
+    *candidate->mutable_windows() = {tried.windows.begin(), tried.windows.end()};
     candidate->set_grow(tried.grow);
     candidate->set_most_slots(tried.most_slots);
   }
@@ -198,6 +223,8 @@ class Tables {
     for (const NodeRow& row : changes.nodes) nodes_[row.name] = row;
     for (const auto& key : changes.specs_dropped) specs_.erase(key);
     for (const SpecRow& row : changes.specs) specs_[{row.job_id, row.part}] = row;
+    for (const AllocationKey& key : changes.reservations_dropped) reservations_.erase(key);
+    for (const ReservationRow& row : changes.reservations) reservations_[row.key] = row;
     for (const AnswerRow& row : changes.answers) answers_[row.cycle_id] = row;
     answers_.erase(answers_.begin(), answers_.upper_bound(changes.answers_dropped_through));
     if (changes.pool) pool_ = changes.pool;
@@ -209,6 +236,7 @@ class Tables {
     // Not in the order in which they were made.
     for (auto row = nodes_.rbegin(); row != nodes_.rend(); ++row) rows.nodes.push_back(row->second);
     for (const auto& [key, row] : specs_) rows.specs.push_back(row);
+    for (const auto& [key, row] : reservations_) rows.reservations.push_back(row);
     for (const auto& [id, row] : answers_) rows.answers.push_back(row);
     rows.pool = pool_;
     return rows;
@@ -220,6 +248,7 @@ class Tables {
   std::map<AllocationKey, AllocationRow> allocations_;
   std::map<std::string, NodeRow> nodes_;
   std::map<std::pair<std::string, uint32_t>, SpecRow> specs_;
+  std::map<AllocationKey, ReservationRow> reservations_;
   std::map<uint64_t, AnswerRow> answers_;
   std::optional<std::string> pool_;
 };

@@ -160,6 +160,11 @@ void AdaptiveQueues::Follow(const Entry& entry, int64_t estimate_ms, int64_t now
   }
 }
 
+void AdaptiveQueues::GiveUpPlace(const Job& job, int64_t now_ms) {
+  scheduling::Adaptive* rule = Find(job.queue);
+  if (rule != nullptr) rule->Leave(job.submission, now_ms);
+}
+
 void AdaptiveQueues::FollowIn(AdaptiveQueue* queue,
                               const Entry& entry,
                               int64_t estimate_ms,

@@ -44,6 +44,9 @@ class AdaptiveQueues {
                  Estimate estimate);
   // The job is placed, or has ended.
   void Follow(const Entry& entry, int64_t estimate_ms, int64_t now_ms);
+  // It was stopped for others, and has no claim to the place that it had: when it is followed
+  // again, it is as if it had just come.
+  void GiveUpPlace(const Job& job, int64_t now_ms);
   void SetCapacity(const scheduling::Resources& capacity, const JobBook& book, int64_t now_ms);
 
   // ---------------------------------------------------------------------------------- the batch

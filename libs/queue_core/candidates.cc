@@ -11,7 +11,6 @@
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
-#include "libs/scheduling/plan_order.h"
 #include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
@@ -30,16 +29,10 @@ const scheduling::Strategy& StrategyOf(const Queue& queue) {
   return *scheduling::FindStrategy(queue.config->strategy());
 }
 
-// When it was said to start; 0: nothing was said.
-int64_t PromisedStart(const Entry* entry) {
-  return entry->job.reason == reason::kReserved ? entry->job.start_ms : 0;
-}
-
-// Of one queue: its rule in the cycle, and where its candidates stand.
+// Of one queue: its rule in the cycle.
 struct Group {
   uint32_t rule = 0;
   uint32_t reservations = 0;
-  std::vector<size_t> places;
 };
 using Groups = std::unordered_map<const Queue*, Group>;
 
@@ -53,16 +46,8 @@ Group& GroupOf(const Queue* queue, Groups* groups, CycleRequested* cycle) {
   CycleRequested::Rule* rule = cycle->add_rules();
   rule->set_stop_at_first_blocked(strategy.stops_at_first_blocked);
   rule->set_most_reservations(group.reservations);
+  rule->set_plans_anew(strategy.is_adaptive);
   return group;
-}
-
-// Among the places of the queue; those of other queues stay where they are.
-void OrderByPromises(const Group& group, std::vector<const Entry*>* entries) {
-  std::vector<const Entry*> of_queue;
-  of_queue.reserve(group.places.size());
-  for (const size_t place : group.places) of_queue.push_back((*entries)[place]);
-  scheduling::OrderByPromises(of_queue.begin(), of_queue.end(), PromisedStart);
-  for (size_t i = 0; i < of_queue.size(); ++i) (*entries)[group.places[i]] = of_queue[i];
 }
 
 }  // namespace
@@ -119,17 +104,12 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
     if (entries.empty()) {
       limit = scheduling::CandidateLimit(state_.window, DepthOf(queue->config.get()));
     }
-    GroupOf(queue, &groups, cycle).places.push_back(entries.size());
+    GroupOf(queue, &groups, cycle);
     entries.push_back(entry);
     if (entries.size() != limit) continue;
     // Where nobody may pass, no more are of use to the pool.
     for (const auto& [order, served] : book_.served()) {
       if (StrategyOf(*served).stops_at_first_blocked) pass.Close(served->name);
-    }
-  }
-  for (const auto& [queue, group] : groups) {
-    if (group.reservations > 0 && adaptive_.Find(queue->name) == nullptr) {
-      OrderByPromises(group, &entries);
     }
   }
   for (const Entry* entry : entries) {
@@ -159,6 +139,7 @@ void QueueCore::Impl::AddCandidate(const Entry& entry,
   candidate->set_may_reserve(may_reserve);
   candidate->set_duration_s((duration_ms + 999) / 1000);
   candidate->set_rule(rule);
+  NameWindows(entry.job, candidate);
 }
 
 void QueueCore::Impl::SayHeldBack(const std::vector<HeldJob>& held) {

@@ -31,8 +31,8 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   }
   book_.Configure(name, std::make_shared<const events::v1::QueueConfigured>(configured));
   ConfigureAdaptive(name);
-  // Who was refused may be let in by stopping others.
-  if (configured.has_preemption()) state_.room_changed = true;
+  // Other limits, another strategy, others that may be stopped: who was refused may be let in.
+  state_.ask_again = true;
   // Other limits may let somebody grow.
   if (!book_.growing().empty()) state_.growth = Growth::kDue;
   if (existed) return;
@@ -56,7 +56,7 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
   // Another policy or other levels may find room where there was none.
-  state_.room_changed = true;
+  state_.ask_again = true;
 }
 
 void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& changed) {

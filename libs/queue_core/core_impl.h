@@ -1,12 +1,14 @@
 // The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
 // commands.cc (commands and claims), cycles.cc (what is asked of the matcher), candidates.cc (of
 // whom), elastic.cc (of whom that runs, for more), configuration.cc (queues, pool, inventory),
+// windows.cc (what is kept for a time),
 // queue_core.cc (the fold and the rows).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -82,7 +84,7 @@ class QueueCore::Impl {
   Entry* Applies(std::string_view job_id, uint32_t attempt, model::Fact fact);
   // Takes over what is set; true when the fact of the job would show it.
   bool TakeAttributes(const events::v1::JobUpdated& updated, Job& job);
-  void UpdateWaiting(Entry* entry, bool resized, bool hold_changed);
+  void UpdateWaiting(Entry* entry, bool resized, bool hold_changed, bool moved);
   void UpdateHolding(Entry* entry, bool resized);
   void CancelJob(Entry* entry, const char* reason, std::string message);
   // Pending with this reason; or Held; or Submitted, where its queue does not exist. Says nothing
@@ -147,6 +149,8 @@ class QueueCore::Impl {
   Course FindUnsatisfiable(Entry* entry, const events::v1::Outcome& outcome);
   void CloseCycle(uint32_t allocated, bool progressed, const std::vector<uint64_t>& refused);
   // Why a job starts later than it was told, as far as the core knows.
+  void WithdrawPromises();
+  void LookAgainInTime();
   std::string WhyLater(const Job& job, const events::v1::CycleAnswered& answered) const;
   bool IsCycleDue(bool somebody_left);
   void BeginCycle();
@@ -218,6 +222,19 @@ class QueueCore::Impl {
   void OnInventoryChanged(const events::v1::InventoryChanged& changed);
   void OnReleased(const events::v1::Released& released);
 
+  // ------------------------------------------------------------------------------------ windows.cc
+  static absl::Status CheckWindow(const events::v1::WindowConfigured& configured);
+  void OnWindowConfigured(const events::v1::WindowConfigured& configured);
+  // Those that are over are forgotten.
+  void EndWindows();
+  void SetWindows(Windows windows);
+  // When the next one is over.
+  std::optional<int64_t> NextWindowEnd() const;
+  // Those that the job may use.
+  void NameWindows(const Job& job, events::v1::Candidate* candidate) const;
+  // The first one that the job may not use and would meet if it started now; null: none.
+  const events::v1::WindowConfigured* WindowAhead(const Job& job) const;
+
   // ------------------------------------------------------------------------------------ explain.cc
   void ExplainPlace(const Entry& entry, Explanation* explanation) const;
   void ExplainRefusal(const Job& job, Explanation* explanation) const;
@@ -247,6 +264,9 @@ class QueueCore::Impl {
   // The message being folded.
   Outputs* out_ = nullptr;
   const events::v1::CycleAnswered* answered_ = nullptr;
+  // Whoever was promised a start, and some that were; and those that were left out in this batch.
+  std::set<std::string> promised_;
+  std::vector<std::string> promised_left_out_;
   std::string traceparent_;
 };
 

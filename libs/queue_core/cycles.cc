@@ -34,6 +34,8 @@ constexpr int64_t kMuchLaterMs = 60'000;
 // A reservation that comes due and is put off, as others run longer than planned, is looked at
 // again after this time.
 constexpr int64_t kOverdueIntervalMs = 10'000;
+// Who was refused is tried again after this time where the order changes by time alone.
+constexpr int64_t kOrderIntervalMs = 60'000;
 
 }  // namespace
 
@@ -60,6 +62,7 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
       progressed = true;
     }
   }
+  WithdrawPromises();
   CloseGrowth(answered);
   CloseCycle(allocated, progressed, refused);
   StopVictims(answered);
@@ -134,9 +137,14 @@ void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& ou
   const bool other_words = known.message != outcome.reason() || known.start_ms != 0;
   const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
   if (known.reason == reason && !(other_words && due)) return;
+  std::string message = outcome.reason();
+  if (known.reason == reason::kReserved) {
+    message = fmt::format(
+        "its promised start is withdrawn: {}; {}", WhyLater(known, *answered_), message);
+  }
   Job& job = book_.Edit(entry);
   job.reason = reason;
-  job.message = outcome.reason();
+  job.message = std::move(message);
   job.start_ms = 0;
   Say(entry);
 }
@@ -166,6 +174,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
 std::string QueueCore::Impl::WhyLater(const Job& job,
                                       const events::v1::CycleAnswered& answered) const {
   if (!state_.lost_node.empty()) return fmt::format("node {} was lost", state_.lost_node);
+  if (!state_.window_set.empty()) return fmt::format("window {} was set", state_.window_set);
   for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
     const Entry* other = book_.Find(candidate.job_id());
@@ -179,6 +188,27 @@ std::string QueueCore::Impl::WhyLater(const Job& job,
                        other == nullptr ? answered.overran_job() : other->job.workload->name());
   }
   return "the plan was made anew";
+}
+
+// Who was not tried has nothing reserved any more.
+void QueueCore::Impl::WithdrawPromises() {
+  for (auto next = promised_.begin(); next != promised_.end();) {
+    Entry* entry = book_.Find(*next);
+    const bool promised = entry != nullptr && entry->job.reason == reason::kReserved;
+    if (promised && entry->job.in_cycle) {
+      ++next;
+      continue;
+    }
+    promised_left_out_.push_back(*next);
+    next = promised_.erase(next);
+    if (!promised) continue;
+    Job& job = book_.Edit(entry);
+    job.message =
+        fmt::format("its promised start is withdrawn: {}", WhyLater(entry->job, *answered_));
+    job.reason = reason::kQueued;
+    job.start_ms = 0;
+    Say(entry);
+  }
 }
 
 QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const Outcome& outcome) {
@@ -216,9 +246,12 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
   state_.room_changed = false;
   state_.blocked_head = 0;
   state_.lost_node.clear();
+  if (!state_.ask_again) state_.window_set.clear();
   if (state_.due_ms != 0 && state_.due_ms <= state_.now_ms + 1000) {
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }
+
+  if (!refused.empty()) LookAgainInTime();
 
   const Entry* head = FirstToTry();
   if (head != nullptr) {
@@ -244,13 +277,27 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
   }
 }
 
+// An order that changes by time alone may put somebody first whom there is room for.
+void QueueCore::Impl::LookAgainInTime() {
+  for (const auto& [order, queue] : book_.served()) {
+    const events::v1::QueueConfigured& config = *queue->config;
+    const bool ages = config.order() == "fair-share" || config.aging_ms() > 0;
+    // Where there is a reservation, its time comes.
+    const bool passes = adaptive_.Find(queue->name) != nullptr && state_.due_ms == 0;
+    if (queue->line.empty() || !(ages || passes)) continue;
+    const int64_t then = state_.now_ms + kOrderIntervalMs;
+    if (state_.due_ms == 0 || then < state_.due_ms) state_.due_ms = then;
+  }
+}
+
 bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
   if (book_.Head() == nullptr) {
     state_.due_ms = 0;
     state_.limits_due_ms = 0;
     return state_.growth != Growth::kNone;
   }
-  if (state_.room_changed || state_.blocked_head == 0 || IsGrowthDue()) return true;
+  if (state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
+  if (IsGrowthDue()) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
   state_.line_changed = false;
@@ -265,6 +312,7 @@ void QueueCore::Impl::BeginCycle() {
   FollowGrowth(somebody_left);
   if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
+  state_.ask_again = false;
   auto cycle = std::make_shared<CycleRequested>();
   ChooseCandidates(cycle.get());
   if (cycle->candidates().empty()) {

@@ -255,13 +255,57 @@ TEST_F(PromiseTest, ALostNodeIsAReason) {
   EXPECT_EQ(Sentence(story_), "starts 400 s later than it was told: node n1 was lost at 900 s");
 }
 
-TEST_F(PromiseTest, PromisesArePlannedInTheirOrder) {
-  story_.Tell(QueueMade("default", 0, 0, "conservative"));
-  EXPECT_THAT(story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}})),
-              ElementsAre("fact a v2 Pending Reserved", "cycle 2: a/1 b/1"));
-  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "", 500}, {"b", 1, kReservedKind, "", 300}}));
-  EXPECT_THAT(story_.Tell(Submitted("c")),
-              ElementsAre("fact c v1 Pending Queued", "cycle 3: b/1 a/1 c/1"));
+TEST_F(PromiseTest, IsWithdrawnWithItsReason) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Submitted("urgent", {.priority = 5}));
+  EXPECT_THAT(story_.Tell(Answered(
+                  3, {{"urgent", 1, kReservedKind, "no cpu", 500}, {"a", 1, kBusyKind, "no cpu"}})),
+              ElementsAre("fact urgent v2 Pending Reserved", "fact a v3 Pending Busy"));
+  EXPECT_EQ(story_.last().message(),
+            "its promised start is withdrawn: job name-of-urgent goes before it; no cpu");
+  EXPECT_EQ(story_.last().start_ms(), 0);
+}
+
+TEST_F(PromiseTest, WhoIsNotTriedAnyMoreHasNone) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  auto shallow = QueueMade("default", 0, 0, "easy");
+  shallow.mutable_queue_configured()->set_queue_depth(1);
+  EXPECT_THAT(story_.Tell(shallow), ElementsAre("cycle 3: a/1"));
+  EXPECT_THAT(story_.Tell(Submitted("urgent", {.priority = 5})),
+              ElementsAre("fact urgent v1 Pending Queued"));
+  EXPECT_THAT(story_.Tell(Answered(3, {{"a", 1, kReservedKind, "no cpu", 500}})),
+              ElementsAre("cycle 4: urgent/1"));
+  EXPECT_THAT(story_.Tell(Answered(4, {{"urgent", 1, kReservedKind, "no cpu", 500}})),
+              ElementsAre("fact urgent v2 Pending Reserved", "fact a v3 Pending Queued"));
+  EXPECT_EQ(story_.last().message(),
+            "its promised start is withdrawn: job name-of-urgent goes before it");
+}
+
+// The answer to a cycle knows what the matcher had read before it, and nothing else.
+TEST_F(PromiseTest, WhatIsConfiguredDuringACycleIsAskedForAgain) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  EXPECT_EQ(story_.core().cycle_in_flight(), 2U);
+  EXPECT_THAT(story_.Tell(PoolConfig()), ElementsAre());
+  EXPECT_THAT(
+      story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}, {"b", 1, kBusyKind}})),
+      ElementsAre("fact b v2 Pending Busy", "cycle 3: a/1 b/1"));
+}
+
+TEST(LookAgainTest, WhereTheOrderChangesByTimeAlone) {
+  for (const bool fair : {false, true}) {
+    Story story;
+    auto queue = QueueMade("default");
+    if (fair) queue.mutable_queue_configured()->set_order("fair-share");
+    story.Tell(queue);
+    story.Tell(Submitted("a"));
+    story.Tell(Answered(1, {{"a", 1, kBusyKind, "full"}}));
+    EXPECT_EQ(story.core().NextDeadline().has_value(), fair);
+    if (!fair) continue;
+    story.Wait(60'000);
+    EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 2: a/1"));
+  }
 }
 
 TEST_F(PromiseTest, ComesDue) {

@@ -142,6 +142,7 @@ void QueueCore::Impl::AddGrowth(bool full,
     candidate->set_attempt(job.attempt);
     candidate->set_rule(rule_of(entry->counted_in));
     candidate->set_grow(true);
+    NameWindows(job, candidate);
     if (held + more < job.slots) candidate->set_most_slots(held + more);
     ++named;
   }
@@ -194,7 +195,8 @@ bool QueueCore::Impl::IsGrowthDue() const {
 void QueueCore::Impl::FollowGrowth(bool somebody_left) {
   if (book_.growing().empty()) {
     state_.growth = Growth::kNone;
-  } else if (state_.room_changed || (somebody_left && (book_.Head() == nullptr || Backfills()))) {
+  } else if (state_.room_changed || state_.ask_again ||
+             (somebody_left && (book_.Head() == nullptr || Backfills()))) {
     state_.growth = Growth::kDue;
   } else if (somebody_left && state_.growth == Growth::kNone) {
     state_.growth = Growth::kAlong;

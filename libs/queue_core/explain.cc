@@ -90,14 +90,24 @@ void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation
   const Queue& queue = *entry.in_line_of;
   auto& sooner = explanation->sooner;
   const bool stops = scheduling::FindStrategy(queue.config->strategy())->stops_at_first_blocked;
+  const events::v1::WindowConfigured* window = WindowAhead(job);
   const uint32_t needed = IsElastic(job) ? job.min_slots : job.slots;
-  if (job.slots_now > 0 && job.slots_now < needed) {
+  if (job.slots_now > 0 && job.slots_now < needed && window == nullptr) {
     sooner.push_back(fmt::format(
         "with {} instead of {} it would start now", Slots(job.slots_now), Slots(needed)));
   }
-  if (job.slots_now >= needed && !stops) {
-    // It has room, but for somebody's reservation.
-    if (const Job* first = FirstPromised(entry, state_.now_ms); first != nullptr) {
+  if (job.slots_now >= needed && (!stops || explanation->position <= 1)) {
+    // It has room, but for a window or for somebody's reservation.
+    const Job* first = FirstPromised(entry, state_.now_ms);
+    if (window != nullptr && (first == nullptr || window->start_ms() < first->start_ms)) {
+      if (window->start_ms() > state_.now_ms) {
+        sooner.push_back(
+            fmt::format("if it took at most {}, it could start now and be through before "
+                        "window {} begins",
+                        Lasting(window->start_ms() - state_.now_ms),
+                        window->window()));
+      }
+    } else if (first != nullptr) {
       sooner.push_back(
           fmt::format("if it took at most {}, it could start now and be through before "
                       "job {} starts",

@@ -83,6 +83,7 @@ void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
   const bool resized = updated.has_spec() && updated.spec().revision() > entry->job.revision;
   const bool hold_changed = (updated.has_hold() && updated.hold() != entry->job.hold) ||
                             (updated.has_begin_ms() && updated.begin_ms() != entry->job.begin_ms);
+  const std::string queue_before = entry->job.queue;
   Job changed = entry->job;
   if (!TakeAttributes(updated, changed)) {
     ++out_->stale;
@@ -90,7 +91,7 @@ void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
   }
   book_.Edit(entry) = std::move(changed);
   if (model::kWaitingStates.Has(entry->job.state)) {
-    UpdateWaiting(entry, resized, hold_changed);
+    UpdateWaiting(entry, resized, hold_changed, entry->job.queue != queue_before);
   } else {
     UpdateHolding(entry, resized);
   }
@@ -105,7 +106,10 @@ bool QueueCore::Impl::TakeAttributes(const events::v1::JobUpdated& updated, Job&
   };
   if (updated.has_hold()) take(job.hold, updated.hold());
   if (updated.has_priority()) take(job.priority, updated.priority());
-  if (updated.has_queue()) take(job.queue, updated.queue());
+  // What it holds it was given under the limits of its queue: it stays there.
+  if (updated.has_queue() && model::kWaitingStates.Has(job.state)) {
+    take(job.queue, updated.queue());
+  }
   if (updated.has_begin_ms()) take(job.begin_ms, updated.begin_ms());
   if (updated.has_duration_ms()) {
     take(job.duration_ms, std::optional<int64_t>(updated.duration_ms()));
@@ -120,11 +124,11 @@ bool QueueCore::Impl::TakeAttributes(const events::v1::JobUpdated& updated, Job&
   return changed;
 }
 
-void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_changed) {
+void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_changed, bool moved) {
   Job& job = book_.Edit(entry);
   const bool was_submitted = job.state == JobState::kSubmitted;
   const bool queue_exists = book_.Exists(job.queue);
-  if (resized || job.hold || !queue_exists || job.begin_ms > state_.now_ms) Disown(job);
+  if (resized || moved || job.hold || !queue_exists || job.begin_ms > state_.now_ms) Disown(job);
   if (resized && job.unsatisfiable_since_ms != 0) {
     // Its new size has not been tried.
     job.unsatisfiable_since_ms = 0;
@@ -133,7 +137,8 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
   state_.line_changed = true;
   // Whatever changed, the last refusal may not hold for it any more.
   if (state_.blocked_head == job.submission) state_.blocked_head = 0;
-  if (was_submitted || !queue_exists || resized || hold_changed) {
+  if (was_submitted || !queue_exists || resized || hold_changed || moved) {
+    job.start_ms = 0;
     if (job.not_before_ms > state_.now_ms) {
       SetWaiting(job, reason::kRetry, fmt::format("waits for attempt {}", job.attempt));
     } else {
@@ -319,6 +324,7 @@ void QueueCore::Impl::OnStopped(const events::v1::JobStopped& stopped) {
 void QueueCore::Impl::Requeue(Entry* entry) {
   Job& job = book_.Edit(entry);
   Release(job, /*job_ended=*/false, std::nullopt);
+  if (job.reason == reason::kPreempted) adaptive_.GiveUpPlace(job, state_.now_ms);
   ++job.attempt;
   job.placement_hash = 0;
   job.start_ms = 0;
@@ -442,6 +448,7 @@ void QueueCore::Impl::Say(Entry* entry) {
   job.updated_ms = state_.now_ms;
   job.effective_duration_ms = EffectiveDuration(job);
   Place(entry);
+  if (job.reason == reason::kReserved) promised_.insert(job.id);
 
   events::v1::Envelope& envelope = out_->jobs.emplace_back();
   envelope.set_pool(pool_);

@@ -155,23 +155,43 @@ TEST(UserTest, IsSaidAndKept) {
   EXPECT_EQ(story.last().user(), "ann");  // the owner of the claim
 }
 
-TEST(MoveTest, BetweenQueuesInEveryState) {
-  for (JobState state : {JobState::kPending, JobState::kRunning, JobState::kStopping}) {
-    Story story;
-    story.Tell(QueueMade("other"));
-    story.Bring("a", state);
-    EXPECT_THAT(story.Tell(MoveCommand("a", "other")), testing::SizeIs(testing::Ge(1)));
-    EXPECT_EQ(story.last().queue(), "other");
-    EXPECT_EQ(story.core().Counts().at({"other", state}), 1U);
-    EXPECT_THAT(story.Tell(MoveCommand("a", "other")), IsEmpty());
-  }
-}
-
 events::v1::Envelope QueueWith(const std::function<void(events::v1::QueueConfigured*)>& change,
                                const std::string& name = "default") {
   events::v1::Envelope message = QueueMade(name);
   change(message.mutable_queue_configured());
   return message;
+}
+
+TEST(MoveTest, ToAnotherQueueWhileItWaits) {
+  Story story;
+  story.Tell(QueueMade("other"));
+  story.Bring("a", JobState::kPending);
+  EXPECT_THAT(story.Tell(MoveCommand("a", "other")), testing::SizeIs(testing::Ge(1)));
+  EXPECT_EQ(story.last().queue(), "other");
+  EXPECT_EQ(story.core().Counts().at({"other", JobState::kPending}), 1U);
+  EXPECT_THAT(story.Tell(MoveCommand("a", "other")), IsEmpty());
+}
+
+// Else limits could be passed by it: start in one, move to another, start in the first again.
+TEST(MoveTest, WhatHasStartedStaysInItsQueue) {
+  for (JobState state : {JobState::kAllocated, JobState::kRunning, JobState::kStopping}) {
+    Story story;
+    story.Tell(QueueMade("other"));
+    story.Bring("a", state);
+    EXPECT_THAT(story.Tell(MoveCommand("a", "other")), IsEmpty());
+    EXPECT_THAT(story.Tell(Moved("a", "other")), IsEmpty());
+    EXPECT_EQ(story.core().Find("a")->queue, "default");
+  }
+}
+
+TEST(MoveTest, TheCycleInFlightAskedForTheOldQueue) {
+  Story story;
+  story.Tell(
+      QueueWith([](auto* queue) { queue->mutable_limits()->set_running_jobs(0); }, "closed"));
+  EXPECT_THAT(story.Tell(Submitted("a")), testing::Contains("cycle 1: a/1"));
+  story.Tell(MoveCommand("a", "closed"));
+  story.Tell(Answered(1, {{"a"}}));
+  EXPECT_EQ(story.core().Find("a")->state, JobState::kPending);
 }
 
 TEST(LimitTest, HoldsAUserUntilOneEnds) {

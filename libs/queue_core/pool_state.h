@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
@@ -20,6 +21,9 @@ inline constexpr int64_t kDefaultRetryMaxMs = 300'000;
 
 // No submission has this number.
 inline constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
+
+// Sorted by name.
+using Windows = std::vector<events::v1::WindowConfigured>;
 
 // Whether somebody may have room to grow (elastic.cc).
 enum class Growth : uint8_t {
@@ -39,7 +43,11 @@ struct PoolState {
   uint64_t last_cycle_id = 0;
   std::shared_ptr<const events::v1::CycleRequested> cycle;  // in flight; null: none
   int64_t cycle_asked_ms = 0;
+  // The matcher has said so. What it says before it answers, the answer knows.
   bool room_changed = false;
+  // Time, limits or a configuration may let somebody go whom the cycle in flight does not name, or
+  // names as they were. The next cycle is due.
+  bool ask_again = false;
   uint64_t blocked_head = 0;  // kNobody: nobody was free to be tried
   uint32_t window = 0;
   // Somebody has come into line, or changed there, since the last cycle was asked for.
@@ -52,6 +60,8 @@ struct PoolState {
   std::shared_ptr<const scheduling::Resources> capacity;  // of the pool; null: not known
   // A limit lets somebody go at this time, if nothing else happens. 0: none does by time alone.
   int64_t limits_due_ms = 0;
+  std::shared_ptr<const Windows> windows;  // those that are not over; null: there are none
+  std::string window_set;                  // that no answer has known yet; for people
 };
 
 }  // namespace fluxqueue::queue_core

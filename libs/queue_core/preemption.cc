@@ -25,7 +25,7 @@ using scheduling::Victim;
 
 namespace {
 
-// Of the candidates of a queue: the first so many.
+// Of the candidates of a queue for whom anybody may be stopped: the first so many.
 constexpr uint32_t kMostPreemptors = 4;
 
 bool Preempts(const Queue& queue) {
@@ -112,9 +112,13 @@ void QueueCore::Impl::NameVictims(const std::vector<const Entry*>& entries,
   const Holders holders = HoldersNow();
   for (size_t i = 0; i < entries.size() && left > 0; ++i) {
     const Entry& entry = *entries[i];
-    if (Preempts(*entry.in_line_of) && named[entry.in_line_of]++ < kMostPreemptors) {
-      --left;
-      for (const Victim& victim : VictimsFor(entry, holders, ahead)) {
+    if (Preempts(*entry.in_line_of) && named[entry.in_line_of] < kMostPreemptors) {
+      const std::vector<Victim> victims = VictimsFor(entry, holders, ahead);
+      if (!victims.empty()) {
+        ++named[entry.in_line_of];
+        --left;
+      }
+      for (const Victim& victim : victims) {
         const Job& job = holders.entries[victim.job]->job;
         events::v1::AllocationKey* key =
             cycle->mutable_candidates(static_cast<int>(i))->add_victims();
@@ -140,7 +144,7 @@ void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
         entry != nullptr && entry->in_line_of != nullptr && entry->job.attempt == outcome.attempt();
     if (!waits) continue;
     // What has changed since it was asked for changes the choice, too: ask again.
-    if (!outcome.victims().empty() && !StopFor(*entry, outcome, ahead)) state_.room_changed = true;
+    if (!outcome.victims().empty() && !StopFor(*entry, outcome, ahead)) state_.ask_again = true;
     scheduling::AddAhead(*entry->line_owner, *entry->amounts, &ahead);
   }
 }

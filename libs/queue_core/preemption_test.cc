@@ -137,6 +137,30 @@ TEST(PreemptionTest, AGuaranteeIsReclaimed) {
   EXPECT_THAT(story.Tell(Released("lent", 1)), ElementsAre("cycle 3: mine/1 lent/2 more/1"));
 }
 
+// Its place among those that are started first was that of a job that had started.
+TEST(PreemptionTest, WhoWasStoppedStandsBehindWhomItWasStoppedFor) {
+  for (const char* strategy : {"easy", "adaptive"}) {
+    Story story;
+    auto up = Inventory(true, true);
+    auto* cpu = up.mutable_inventory_changed()->add_capacity();
+    cpu->set_resource("cpu");
+    cpu->set_amount(1000);
+    story.Tell(up);
+    auto queue = QueueWith("default", {.by_priority = true, .strategy = strategy});
+    queue.mutable_queue_configured()->set_default_duration_ms(3'600'000);
+    story.Tell(queue);
+    story.Bring("low", JobState::kRunning);
+    story.Wait(5000);
+    story.Tell(Submitted("high", {.priority = 9}));
+    story.Tell(Refused(2, "high", {"low"}));
+    story.Tell(Stopped("low"));
+    story.Tell(Answered(3, {{"high", 1, kBusyKind}}));
+    EXPECT_THAT(story.Tell(Released("low", 1)),
+                testing::Contains(testing::MatchesRegex("cycle [0-9]+: high/1 low/2")))
+        << strategy;
+  }
+}
+
 TEST(PreemptionTest, BeingAllowedIsReasonToAskAgain) {
   Story story;
   story.Bring("low", JobState::kRunning);

@@ -177,6 +177,8 @@ absl::Status QueueCore::Impl::Check(const Envelope& message) const {
       return CheckQueue(message.queue_configured());
     case Envelope::kPoolConfigured:
       return CheckPool(message.pool_configured());
+    case Envelope::kWindowConfigured:
+      return CheckWindow(message.window_configured());
     case Envelope::kJobBound:
       return fact(message.job_bound(), Fact::kBound);
     case Envelope::kBindFailed:
@@ -216,6 +218,8 @@ void QueueCore::Impl::Fold(const Envelope& message) {
       return OnQueueConfigured(message.queue_configured());
     case Envelope::kPoolConfigured:
       return OnPoolConfigured(message.pool_configured());
+    case Envelope::kWindowConfigured:
+      return OnWindowConfigured(message.window_configured());
     case Envelope::kCycleAnswered:
       return OnAnswered(message.cycle_answered());
     case Envelope::kReleased:
@@ -252,13 +256,14 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
   state_.now_ms = std::max(state_.now_ms, now_ms);
   BeginWaiting(book_.AdvanceTo(state_.now_ms));
   EndExpiredClaims();
+  EndWindows();
   if (state_.cycle != nullptr &&
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
     AskCycle();
   }
   if (state_.limits_due_ms != 0 && state_.now_ms >= state_.limits_due_ms) {
     state_.limits_due_ms = 0;
-    state_.room_changed = true;
+    state_.ask_again = true;
   }
 }
 
@@ -267,13 +272,16 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
 void QueueCore::Impl::OnTick() {
   if (state_.due_ms == 0 || state_.now_ms < state_.due_ms) return;
   state_.due_ms = 0;
-  state_.room_changed = true;
+  state_.ask_again = true;
 }
 
 std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   std::optional<int64_t> next = book_.NextAlarm();
   for (const int64_t due : {state_.due_ms, state_.limits_due_ms}) {
     if (due != 0) next = std::min(next.value_or(due), due);
+  }
+  if (const auto end = NextWindowEnd(); end.has_value() && book_.Head() != nullptr) {
+    next = std::min(next.value_or(*end), *end);
   }
   if (state_.cycle != nullptr) {
     const int64_t deadline = state_.cycle_asked_ms + config().answer_deadline_ms();
@@ -288,6 +296,7 @@ void QueueCore::Impl::Commit() {
   events_.clear();
   cycles_requested_.clear();
   cycles_answered_.clear();
+  promised_left_out_.clear();
   book_.Commit();
   adaptive_.Commit();
 }
@@ -298,6 +307,7 @@ void QueueCore::Impl::Rollback() {
     state_ = std::move(*before_);
   }
   book_.Rollback(state_.now_ms);
+  promised_.insert(promised_left_out_.begin(), promised_left_out_.end());
   adaptive_.Rollback();
   book_.TakeEntered();
   book_.TakeLeft();
@@ -319,6 +329,7 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kJobWithdrawn:
     case Envelope::kQueueConfigured:
     case Envelope::kPoolConfigured:
+    case Envelope::kWindowConfigured:
     case Envelope::kTick:
     case Envelope::kCommandAccepted:
     case Envelope::kCycleAnswered:
@@ -335,7 +346,6 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kCycleRequested:  // its own words
     case Envelope::kReleaseRequested:
     case Envelope::kJobFact:
-    case Envelope::kWindowConfigured:  // the matcher's, who says what they come to
     case Envelope::kNodeUpserted:
     case Envelope::kNodeGone:
     case Envelope::kInventorySynced:

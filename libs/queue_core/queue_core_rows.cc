@@ -3,6 +3,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
 
 namespace fluxqueue::queue_core {
 
@@ -51,6 +52,7 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_cycle_in_flight(state_.cycle == nullptr ? 0 : state_.cycle->cycle_id());
   row.set_cycle_asked_ms(state_.cycle_asked_ms);
   row.set_room_changed(state_.room_changed);
+  row.set_ask_again(state_.ask_again);
   row.set_blocked_head(state_.blocked_head);
   row.set_window(state_.window);
   row.set_line_changed(state_.line_changed);
@@ -59,6 +61,10 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_lost_node(state_.lost_node);
   if (state_.capacity != nullptr) *row.mutable_capacity() = ToAmounts(*state_.capacity);
   row.set_limits_due_ms(state_.limits_due_ms);
+  if (state_.windows != nullptr) {
+    *row.mutable_windows() = {state_.windows->begin(), state_.windows->end()};
+  }
+  row.set_window_set(state_.window_set);
   row.set_growth(static_cast<uint32_t>(state_.growth));
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
@@ -94,6 +100,7 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   state_.last_cycle_id = row.last_cycle_id();
   state_.cycle_asked_ms = row.cycle_asked_ms();
   state_.room_changed = row.room_changed();
+  state_.ask_again = row.ask_again();
   state_.blocked_head = row.blocked_head();
   state_.window = row.window();
   state_.line_changed = row.line_changed();
@@ -104,6 +111,10 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
     state_.capacity = std::make_shared<const scheduling::Resources>(ToResources(row.capacity()));
   }
   state_.limits_due_ms = row.limits_due_ms();
+  if (!row.windows().empty()) {
+    state_.windows = std::make_shared<const Windows>(row.windows().begin(), row.windows().end());
+  }
+  state_.window_set = row.window_set();
   state_.growth = static_cast<Growth>(row.growth());
   book_.Clear(state_.now_ms);
   for (const events::v1::AllocationKey& key : row.ended()) {
@@ -146,6 +157,7 @@ absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
           pool_,
           fmt::format("job {} is Pending in queue {}, which does not exist", job.id, job.queue));
     }
+    if (job.reason == reason::kReserved) promised_.insert(job.id);
     book_.Place(book_.Add(std::move(job)));
   }
   for (const std::string& bytes : rows.endings) {
@@ -170,6 +182,7 @@ absl::Status QueueCore::Impl::Restore(const Rows& rows) {
   state_ = Impl(pool_).state_;
   book_.Clear(0);
   adaptive_.Clear();
+  promised_.clear();
   if (rows.pool.empty()) {
     if (rows.jobs.empty() && rows.queues.empty()) return absl::OkStatus();
     return DataLoss(pool_, "there are jobs or queues, but no row in queue.pools");

@@ -1,5 +1,7 @@
 #include "libs/queue_core/testing_simulation.h"
 
+#include <algorithm>
+
 namespace fluxqueue::queue_core {
 
 using model::JobState;
@@ -36,6 +38,7 @@ void Simulation::Tell(const events::v1::Envelope& message) {
       const uint64_t id = said.cycle_requested().cycle_id();
       RC_ASSERT(id == last_cycle_ || (id == last_cycle_ + 1 && answered_cycle_ == last_cycle_));
       RC_ASSERT(said.cycle_requested().candidates_size() > 0);
+      if (id > last_cycle_) CheckWindows(said.cycle_requested());
       last_cycle_ = id;
     }
     matcher_.Read(said);
@@ -94,6 +97,8 @@ void Simulation::Do(const Step& step) {
     Submit(how);
   } else if (what < 14) {
     for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  } else if (what >= 46) {
+    ConfigureWindow(which, how);
   } else if (what >= 45) {
     ConfigureQueue(which, how);
   } else if (what == 44) {
@@ -204,6 +209,36 @@ void Simulation::ConfigureQueue(int which, int how) {
     cpu->set_amount(2500);
   }
   Tell(message);
+}
+
+void Simulation::ConfigureWindow(int which, int how) {
+  const std::string name = fmt::format("w{}", which % 3);
+  if (how == 7) {
+    windows_.erase(name);
+    return Tell(WindowDeleted(name));
+  }
+  std::vector<std::string> namespaces;
+  if (which >= 3) namespaces.emplace_back("other");
+  if (how % 2 == 0) namespaces.emplace_back("team");
+  // Also some that are over, or end before they begin.
+  const Millis start = now_ + Millis(700 * (which - 2));
+  const auto message = WindowSet(name, start, start + Millis(900 * (how - 1)), namespaces);
+  if (how > 1) windows_[name] = message.window_configured();
+  Tell(message);
+}
+
+void Simulation::CheckWindows(const events::v1::CycleRequested& cycle) const {
+  for (const events::v1::Candidate& candidate : cycle.candidates()) {
+    const std::string& space = core_.Find(candidate.job_id())->workload->namespace_();
+    std::vector<std::string> wanted;
+    for (const auto& [name, window] : windows_) {
+      const auto& spaces = window.namespaces();
+      const bool names = std::find(spaces.begin(), spaces.end(), space) != spaces.end();
+      if (names && window.end_ms() > now_.count()) wanted.push_back(name);
+    }
+    RC_ASSERT(std::equal(
+        wanted.begin(), wanted.end(), candidate.windows().begin(), candidate.windows().end()));
+  }
 }
 
 void Simulation::SubmitClaim(int how) {

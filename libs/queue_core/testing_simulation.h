@@ -242,7 +242,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 46), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 47), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -280,6 +280,9 @@ class Simulation {
   // One that ends, and an elastic one behind it.
   void GiveRoomToGrow(int how);
   void ConfigureQueue(int which, int how);
+  void ConfigureWindow(int which, int how);
+  // Each candidate names the windows that name its namespace and are not over.
+  void CheckWindows(const events::v1::CycleRequested& cycle) const;
   void WorldSays(int what, const std::string& id, int how);
   void UserSays(int what, const std::string& id, int how);
   void PoolChanges(int what, int how);
@@ -291,6 +294,7 @@ class Simulation {
   Millis now_{5000};
   std::vector<std::string> ids_;
   std::set<std::string> claims_;  // of ids_
+  std::map<std::string, events::v1::WindowConfigured> windows_;
   std::map<std::string, Seen> seen_;
   int preempted_ = 0;  // jobs stopped for others
   int grown_ = 0;      // times that a job has got more

@@ -2,9 +2,8 @@
 // lines.
 //
 //   fact <job> v<version> <state> [<reason>] [<slots> of <min>..<max>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt>[+][<<most slots>>][!<victim>/<attempt> …] …      (+: to grow)
-//   release <job>/<attempt> [slots] [ended]
-//   poison
+//   cycle <id>: <job>/<attempt>[+][<<most slots>>][!<victim>/<attempt> …][@<window> …] …      (+:
+//   to grow) release <job>/<attempt> [slots] [ended] poison
 //
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
@@ -197,6 +196,24 @@ inline events::v1::Envelope QueueDeleted(const std::string& name) {
   message.mutable_queue_configured()->set_deleted(true);
   return message;
 }
+inline events::v1::Envelope WindowSet(const std::string& name,
+                                      Millis start,
+                                      Millis end,
+                                      const std::vector<std::string>& namespaces = {}) {
+  events::v1::Envelope message = ForPool();
+  auto* window = message.mutable_window_configured();
+  window->set_window(name);
+  window->set_start_ms(start.count());
+  window->set_end_ms(end.count());
+  *window->mutable_namespaces() = {namespaces.begin(), namespaces.end()};
+  return message;
+}
+inline events::v1::Envelope WindowDeleted(const std::string& name) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_window_configured()->set_window(name);
+  message.mutable_window_configured()->set_deleted(true);
+  return message;
+}
 inline events::v1::Envelope PoolConfig(uint32_t max_attempts = 0) {
   events::v1::Envelope message = ForPool();
   auto* config = message.mutable_pool_configured();
@@ -367,6 +384,7 @@ inline std::string Describe(const events::v1::Envelope& message) {
       for (const auto& victim : candidate.victims()) {
         line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());
       }
+      for (const std::string& window : candidate.windows()) line += "@" + window;
     }
     return line;
   }

@@ -7,7 +7,6 @@
 #include <rapidcheck/gtest.h>
 
 #include "libs/scheduling/candidate_window.h"
-#include "libs/scheduling/plan_order.h"
 #include "libs/scheduling/queue_order.h"
 #include "libs/scheduling/strategy.h"
 #include "libs/scheduling/waiting_list.h"
@@ -84,22 +83,6 @@ TEST(StrategyTest, WhatEachOneDoes) {
   EXPECT_EQ(FindStrategy(""), FindStrategy("fcfs"));
   EXPECT_EQ(FindStrategy("lifo"), nullptr);
   EXPECT_EQ(StrategyNames(), "fcfs, easy, conservative, hybrid, adaptive");
-}
-
-TEST(PlanOrderTest, PromisesFirstByTimeUpToWhoeverHasNone) {
-  struct Case {
-    std::vector<int> line;  // when each is promised; 0: not
-    std::vector<int> order;
-  };
-  for (const Case& c : {Case{{}, {}},
-                        Case{{0, 0}, {0, 0}},
-                        Case{{30, 10, 20}, {10, 20, 30}},
-                        Case{{30, 10, 0, 20, 5}, {10, 30, 0, 20, 5}},
-                        Case{{0, 30, 10}, {0, 30, 10}}}) {
-    std::vector<int> jobs = c.line;
-    OrderByPromises(jobs.begin(), jobs.end(), [](int promised) { return promised; });
-    EXPECT_EQ(jobs, c.order);
-  }
 }
 
 TEST(CandidateWindowTest, OpensWhileAllFitsAndClosesWhenBlocked) {

@@ -81,10 +81,12 @@ class Choice {
     return any;
   }
 
+  // It still has all of its guarantee then, also of what the job does not ask for: a queue below
+  // it in anything goes before those that are not, and would take the room again.
   bool CanSpare(const QueueNode& queue, const Resources& amounts) const {
     const auto taken = taken_.find(&queue);
     for (size_t i = 0; i < kShared; ++i) {
-      if (amounts[i] == 0) continue;
+      if (amounts[i] == 0 && queue.spec.guarantee[i] == 0) continue;
       const int64_t gone = taken == taken_.end() ? 0 : taken->second[i];
       if (queue.total.held[i] - gone - amounts[i] < queue.spec.guarantee[i]) return false;
     }

@@ -200,6 +200,20 @@ TEST(VictimsTest, BorrowedShareIsReclaimedDownToTheGuarantee) {
   EXPECT_THAT(world.Reclaims({.queue = "mine", .amounts = Of(2500)}), ElementsAre("t1", "t2"));
 }
 
+// A queue below its guarantee in anything is served before those that are not: it would take the
+// room of its job again, and again.
+TEST(VictimsTest, NotFromAQueueThatIsOwedSomethingElse) {
+  World world;
+  world.Queue("mine", Guaranteed(4000));
+  QueueSpec owed;
+  owed.guarantee = Of(0, 4);
+  world.Queue("theirs", owed);
+  world.Holds("t1", {.queue = "theirs"});
+  EXPECT_THAT(world.Reclaims({.queue = "mine"}), IsEmpty());
+  world.Holds("gpus", {.queue = "theirs", .amounts = Of(0, 4)});
+  EXPECT_THAT(world.Reclaims({.queue = "mine"}), ElementsAre("t1"));
+}
+
 TEST(VictimsTest, WhatStopsAlreadyIsNotTakenTwice) {
   World world;
   world.Queue("mine", Guaranteed(4000));

@@ -228,10 +228,8 @@ RC_GTEST_PROP(SimulatorProperty, NobodyStartsLaterThanPromised, ()) {
   const char* strategies[] = {"easy", "hybrid", "conservative"};
   const std::string strategy = strategies[*rc::gen::inRange(0, 3)];
   CheckPromises(MachineOfProcessors(8), {.strategy = strategy});
-  // On nodes where a reservation goes is chosen anew in each cycle, and may be in the way of the
-  // next one: see plan_order.h.
   CheckPromises(MachineOfTrace({{"a", {{"cpu", 3000}}, ""}, {"b", {{"cpu", 5000}}, ""}}),
-                {.strategy = "easy", .policy = "lonode"});
+                {.strategy = strategy, .policy = "lonode"});
 }
 
 }  // namespace

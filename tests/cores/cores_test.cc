@@ -1,10 +1,13 @@
 // The queue's core and the matcher's core over one log in memory, each reading it at its own pace,
 // with a random world around them: jobs come and are cancelled, nodes come and go, bindings fail,
-// pods end. At the end every job has ended, nothing is held, nothing is remembered, and no node was
-// ever given more than it has.
+// pods end, nodes are kept for a time. At the end every job has ended, nothing is held, nothing is
+// remembered, no node was ever given more than it has, and none to whom it was closed.
+#include <algorithm>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,13 +34,13 @@ class Pool {
     config.mutable_pool_configured()->set_engine("native");
     config.mutable_pool_configured()->set_policy("first");
     Append(config);
-    Append(queue_core::QueueMade("default", 1 + Roll(8)));
+    Append(queue_core::QueueMade("default", 1 + Roll(8), 0, Roll(2) == 0 ? "fcfs" : "easy"));
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     Append(matcher_core::Synced());
   }
 
   void Step() {
-    switch (Roll(10)) {
+    switch (Roll(11)) {
       case 0:
         return Submit();
       case 1:
@@ -53,10 +56,14 @@ class Pool {
       case 6:
       case 7:
         return ReadByMatcher();
+      case 8:
+        return ConfigureWindow();
       default:
         return ReadByQueue();
     }
   }
+
+  bool passed() const { return passed_; }
 
   // The world calms down: all is read, and what lives runs to its end.
   void Finish() {
@@ -100,7 +107,9 @@ class Pool {
                                              {.slots = slots,
                                               .completions = slots + (elastic ? Roll(8) : 0),
                                               .recreatable = Roll(3) > 0,
-                                              .min_slots = min});
+                                              .min_slots = min,
+                                              .space = Roll(2) == 0 ? "team" : "other"});
+    if (Roll(3) > 0) message.mutable_job_submitted()->set_duration_ms(1000 * Roll(20));
     // Now and then one that is larger than any node.
     const int64_t cpu = Roll(12) == 0 ? 2 * kNodeCpu : 500 * (1 + Roll(4));
     message.mutable_job_submitted()->mutable_spec()->set_jobspec(
@@ -118,6 +127,50 @@ class Pool {
       ++generation_[i];
     } else {
       Append(matcher_core::Upserted(NewNode(i)));
+    }
+  }
+
+  void ConfigureWindow() {
+    const std::string name = fmt::format("w{}", Roll(2));
+    if (Roll(4) == 0) return Append(queue_core::WindowDeleted(name));
+    const Millis start = now_ + Millis(500 * Roll(20)) - Millis(2000);
+    const std::vector<std::string> namespaces(Roll(2), "team");
+    Envelope message =
+        queue_core::WindowSet(name, start, start + Millis(1 + 700 * Roll(20)), namespaces);
+    if (Roll(2) == 0) {
+      message.mutable_window_configured()->add_nodes(fmt::format("n{}", Roll(3)));
+    }
+    Append(message);
+  }
+
+  // Of what was given out: no window that is not over keeps its nodes from it. (The queue may have
+  // named one before it read that it is another's now.)
+  void CheckWindows(const events::v1::CycleRequested& request,
+                    const events::v1::CycleAnswered& answered) {
+    // It may be said again, when there are others.
+    if (std::exchange(answered_, answered.cycle_id()) == answered.cycle_id()) return;
+    for (int i = 0; i < answered.outcomes_size(); ++i) {
+      const events::v1::Outcome& outcome = answered.outcomes(i);
+      if (outcome.kind() != events::v1::Outcome::KIND_ALLOCATED) continue;
+      const auto& open = request.candidates(i).windows();
+      const graph::Placement* placement =
+          matcher_.engine().Find({outcome.job_id(), outcome.attempt(), outcome.part()});
+      const int64_t at_ms = matcher_.beginning().count() + placement->start_s * 1000;
+      // What it held before windows were set it keeps.
+      uint32_t& held = slots_[outcome.job_id()];
+      const auto first_new = request.candidates(i).grow() ? held : 0U;
+      held = static_cast<uint32_t>(placement->slots.size());
+      for (const graph::PlacedSlot& slot : std::span(placement->slots).subspan(first_new)) {
+        for (const auto& [name, window] : windows_) {
+          const auto& nodes = window.nodes();
+          const bool keeps = nodes.empty() || nodes[0] == slot.node;
+          const bool names = std::find(open.begin(), open.end(), name) != open.end();
+          if (!keeps || names || window.end_ms() <= now_.count()) continue;
+          RC_ASSERT(placement->duration_s > 0);
+          RC_ASSERT(at_ms + placement->duration_s * 1000 <= window.start_ms());
+          passed_ = true;
+        }
+      }
     }
   }
 
@@ -223,7 +276,17 @@ class Pool {
       if (!status.ok()) RC_LOG() << Message(status) << "\n";
       RC_ASSERT(status.ok());
       matcher_.Commit();
-      for (const Envelope& said : out) Append(said);
+      if (message.has_window_configured()) {
+        const auto& window = message.window_configured();
+        windows_.erase(window.window());
+        if (!window.deleted()) windows_[window.window()] = window;
+      }
+      for (const Envelope& said : out) {
+        if (said.has_cycle_answered()) {
+          CheckWindows(message.cycle_requested(), said.cycle_answered());
+        }
+        Append(said);
+      }
       for (const graph::NodeUsage& node : matcher_.engine().UsageByNode()) {
         for (const graph::ResourceUsage& usage : node.resources) {
           RC_ASSERT(usage.held <= usage.total);
@@ -243,6 +306,10 @@ class Pool {
   int64_t version_ = 0;
   std::vector<std::string> ids_;
   std::map<std::string, JobState> last_;
+  std::map<std::string, events::v1::WindowConfigured> windows_;  // that the matcher has read
+  std::map<std::string, uint32_t> slots_;  // given to each job, at its last answer
+  uint64_t answered_ = 0;                  // the last cycle
+  bool passed_ = false;                    // something was given out that ends before a window
   int grown_ = 0;
 };
 
@@ -251,6 +318,7 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   const int steps = *rc::gen::inRange(0, 400);
   for (int i = 0; i < steps; ++i) pool.Step();
   pool.Finish();
+  RC_CLASSIFY(pool.passed(), "something ended before a window");
   RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
 }
 

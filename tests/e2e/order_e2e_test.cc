@@ -183,5 +183,26 @@ TEST_F(OrderTest, HeldMovedAndReleasedByCommands) {
   EXPECT_EQ(*queue, "open");
 }
 
+// Or the limits of a user would be another's, and a job could come and go.
+TEST_F(OrderTest, WhatAdmissionWroteIsNotChanged) {
+  Apply(JobYaml("kept", {.annotations = "{fluxqueue.io/hold: 'true'}"}));
+  ExpectReason("kept", "Held");
+  const auto refused = [this](const std::vector<std::string>& command) {
+    const auto changed = system_->Kubectl(command, "");
+    return changed.ok() ? "it was accepted" : Message(changed.status());
+  };
+  // A Job without any label is given those of its template.
+  EXPECT_EQ(refused({"label", "-n", "e2e", "job", "kept", "team=mine"}), "it was accepted");
+  EXPECT_THAT(refused({"label", "-n", "e2e", "job", "kept", "fluxqueue.io/held-"}),
+              HasSubstr("the label fluxqueue.io/held is Fluxqueue's"));
+  EXPECT_THAT(
+      refused({"annotate", "-n", "e2e", "--overwrite", "job", "kept", "fluxqueue.io/user=bob"}),
+      HasSubstr("says who made the object, and cannot be changed"));
+  EXPECT_THAT(refused({"annotate", "-n", "e2e", "job", "kept", "fluxqueue.io/user-"}),
+              HasSubstr("says who made the object, and cannot be changed"));
+  Fluxqueue({"release", "kept"});
+  ExpectState("kept", "Succeeded");
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e

@@ -15,6 +15,8 @@ using postgres::Statement;
 
 constexpr Statement kLoadPools{"admission_load_pools", "select pool, partition, config from pools"};
 constexpr Statement kLoadQueues{"admission_load_queues", "select queue, pool, config from queues"};
+constexpr Statement kLoadWindows{"admission_load_windows",
+                                 "select name, pool, config from windows"};
 constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
@@ -32,6 +34,13 @@ constexpr Statement kWriteQueues{
     "on conflict (queue) do update set pool = excluded.pool, config = excluded.config"};
 constexpr Statement kDeleteQueues{"admission_delete_queues",
                                   "delete from queues where queue = any($1::text[])"};
+constexpr Statement kWriteWindows{
+    "admission_write_windows",
+    "insert into windows (name, pool, config) "
+    "select * from unnest($1::text[], $2::text[], $3::bytea[]) "
+    "on conflict (name) do update set pool = excluded.pool, config = excluded.config"};
+constexpr Statement kDeleteWindows{"admission_delete_windows",
+                                   "delete from windows where name = any($1::text[])"};
 constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
@@ -121,6 +130,25 @@ void WriteCatalog(pqxx::transaction_base& tx, const CatalogChanges& changes) {
   }
 }
 
+void WriteWindows(pqxx::transaction_base& tx, const CatalogChanges& changes) {
+  if (!changes.windows.empty()) {
+    postgres::TextArray windows;
+    postgres::TextArray pools;
+    postgres::ByteaArray configs;
+    for (const WindowRow& row : changes.windows) {
+      windows.Add(row.window);
+      pools.Add(row.pool);
+      configs.Add(row.config);
+    }
+    postgres::Exec(tx, kWriteWindows, windows.text(), pools.text(), configs.text());
+  }
+  if (!changes.deleted_windows.empty()) {
+    postgres::TextArray windows;
+    for (const std::string& window : changes.deleted_windows) windows.Add(window);
+    postgres::Exec(tx, kDeleteWindows, windows.text());
+  }
+}
+
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
   postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
   postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least;
@@ -182,6 +210,10 @@ absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx) {
     rows.queues.push_back(
         {columns[0].as<std::string>(), columns[1].as<std::string>(), Bytes(columns[2])});
   }
+  for (const auto& columns : postgres::Exec(tx, kLoadWindows)) {
+    rows.windows.push_back(
+        {columns[0].as<std::string>(), columns[1].as<std::string>(), Bytes(columns[2])});
+  }
   for (const auto& columns : postgres::Exec(tx, kLoadWorkloads)) {
     ASSIGN_OR_RETURN(WorkloadRow row, ReadWorkload(columns));
     rows.workloads.push_back(std::move(row));
@@ -193,6 +225,7 @@ void WriteRows(pqxx::transaction_base& tx,
                const CatalogChanges& catalog,
                const TrackerChanges& workloads) {
   WriteCatalog(tx, catalog);
+  WriteWindows(tx, catalog);
   if (!workloads.upserts.empty()) WriteWorkloads(tx, workloads.upserts);
   if (!workloads.deletes.empty()) {
     postgres::TextArray uids;

@@ -16,6 +16,7 @@ namespace fluxqueue::admission {
 struct AdmissionRows {
   std::vector<PoolRow> pools;
   std::vector<QueueRow> queues;
+  std::vector<WindowRow> windows;
   std::vector<WorkloadRow> workloads;
 };
 

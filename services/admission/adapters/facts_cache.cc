@@ -62,6 +62,15 @@ absl::Status FactsCache::Start() {
     }
     changed_();
   });
+  Watch(kubernetes::kFluxWindows, [this, gone](const WatchEvent& event) {
+    if (!gone(event)) {
+      Upsert(kubernetes::ParseFluxWindow(event.object));
+    } else {
+      const std::unique_lock facts_lock(mutex_);
+      facts_.RemoveWindow(event.name);
+    }
+    changed_();
+  });
   Watch(kubernetes::kLimitRanges, [this, gone](const WatchEvent& event) {
     if (!gone(event)) return Upsert(kubernetes::ParseLimitRange(event.object));
     const std::unique_lock facts_lock(mutex_);

@@ -1,5 +1,5 @@
-// ClusterFacts kept in step by watches of namespaces, FluxQueues, LimitRanges, RuntimeClasses and
-// PriorityClasses. Every replica has one: each answers webhook calls.
+// ClusterFacts kept in step by watches of namespaces, FluxQueues, FluxWindows, LimitRanges,
+// RuntimeClasses and PriorityClasses. Every replica has one: each answers webhook calls.
 //
 // Thread-safe.
 #pragma once
@@ -23,8 +23,8 @@ namespace fluxqueue::admission {
 
 class FactsCache final : public lifecycle::Component {
  public:
-  // `changed` is called after FluxQueues changed, and when the cache has become synced; from the
-  // watches' threads, it must not block. The client must outlive the cache.
+  // `changed` is called after FluxQueues or FluxWindows changed, and when the cache has become
+  // synced; from the watches' threads, it must not block. The client must outlive the cache.
   FactsCache(kubernetes::Client& client, std::function<void()> changed);
   ~FactsCache() override;
 
@@ -50,7 +50,7 @@ class FactsCache final : public lifecycle::Component {
   template <typename Object>
   void Upsert(absl::StatusOr<Object> object);
 
-  static constexpr int kResources = 5;
+  static constexpr int kResources = 6;
 
   const std::string name_ = "cluster facts";
   kubernetes::Client& client_;

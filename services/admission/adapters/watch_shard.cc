@@ -21,10 +21,10 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   LogInfo("watch taken",
           {{"workloads", fmt::format("{}", rows.workloads.size())},
            {"queues", fmt::format("{}", rows.queues.size())}});
-  catalog_.Restore(std::move(rows.pools), std::move(rows.queues));
+  catalog_.Restore(std::move(rows.pools), std::move(rows.queues), std::move(rows.windows));
   tracker_.Restore(std::move(rows.workloads));
-  queues_version_.reset();
-  committed_queues_version_.reset();
+  catalog_version_.reset();
+  committed_catalog_version_.reset();
   batch_.clear();
   out_ = {};
   said_.clear();
@@ -38,7 +38,7 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
 void WatchShard::Drop() {
   deps_.feed.Close();
   loaded_ = false;
-  catalog_.Restore({}, {});
+  catalog_.Restore({}, {}, {});
   tracker_.Restore({});
   batch_.clear();
   out_ = {};
@@ -48,8 +48,8 @@ void WatchShard::Drop() {
 bool WatchShard::HasWork() const {
   if (!loaded_ || !deps_.facts.synced()) return false;
   if (!batch_.empty() || deps_.feed.HasEvents()) return true;
-  return queues_version_ !=
-         deps_.facts.With([](const ClusterFacts& facts) { return facts.queues_version(); });
+  return catalog_version_ !=
+         deps_.facts.With([](const ClusterFacts& facts) { return facts.catalog_version(); });
 }
 
 std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {
@@ -67,7 +67,7 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
   }
   if (batch_.empty()) deps_.feed.Take(options_.max_batch, &batch_);
   deps_.facts.With([this](const ClusterFacts& facts) {
-    ReconcileQueues(facts);
+    ReconcileCatalog(facts);
     for (const FeedEvent& event : batch_) Apply(event, facts);
     return true;
   });
@@ -80,12 +80,15 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
   return absl::OkStatus();
 }
 
-void WatchShard::ReconcileQueues(const ClusterFacts& facts) {
-  if (queues_version_ == facts.queues_version()) return;
-  queues_version_ = facts.queues_version();
+void WatchShard::ReconcileCatalog(const ClusterFacts& facts) {
+  if (catalog_version_ == facts.catalog_version()) return;
+  catalog_version_ = facts.catalog_version();
   std::vector<std::string> warnings;
   catalog_.Reconcile(facts.queues(), &out_.messages, &warnings);
   for (const std::string& warning : warnings) LogWarning("FluxQueue", {{"problem", warning}});
+  warnings.clear();
+  catalog_.ReconcileWindows(facts.windows(), &out_.messages, &warnings);
+  for (const std::string& warning : warnings) LogWarning("FluxWindow", {{"problem", warning}});
   tracker_.RetryRefused(&out_);
 }
 
@@ -114,7 +117,7 @@ absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
 void WatchShard::Commit() {
   catalog_.Commit();
   tracker_.Commit();
-  committed_queues_version_ = queues_version_;
+  committed_catalog_version_ = catalog_version_;
   deps_.metrics.Observed(batch_.size());
   deps_.metrics.Refused(out_.refusals.size());
   for (const events::v1::Envelope::EventCase type : said_) deps_.metrics.Said(type);
@@ -129,7 +132,7 @@ void WatchShard::Commit() {
 void WatchShard::Rollback() {
   catalog_.Rollback();
   tracker_.Rollback();
-  queues_version_ = committed_queues_version_;
+  catalog_version_ = committed_catalog_version_;
   out_ = {};
   said_.clear();
 }

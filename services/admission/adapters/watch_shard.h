@@ -56,7 +56,7 @@ class WatchShard final : public delivery::ShardHandler {
 
  private:
   void Apply(const FeedEvent& event, const ClusterFacts& facts);
-  void ReconcileQueues(const ClusterFacts& facts);
+  void ReconcileCatalog(const ClusterFacts& facts);
   void ReportWorkloads();
 
   const WatchShardOptions options_;
@@ -68,8 +68,8 @@ class WatchShard final : public delivery::ShardHandler {
   std::chrono::steady_clock::time_point next_sweep_;
 
   // The version of the FluxQueues that the catalog stands at; unset: none.
-  std::optional<uint64_t> queues_version_;
-  std::optional<uint64_t> committed_queues_version_;
+  std::optional<uint64_t> catalog_version_;
+  std::optional<uint64_t> committed_catalog_version_;
 
   // The batch under way.
   std::vector<FeedEvent> batch_;

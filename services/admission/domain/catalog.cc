@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libs/base/check.h"
+#include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
 
 #include "fmt/format.h"
@@ -19,6 +20,8 @@ constexpr uint32_t kDefaultReservationDepth = 0;
 constexpr std::string_view kDefaultStrategy = "fcfs";
 constexpr int64_t kDefaultHalfLifeMs = int64_t{7} * 24 * 3'600'000;
 constexpr int64_t kSecondsOfAnHour = 3600;
+// The year 9999 is over.
+constexpr int64_t kLastMs = 253'402'300'800'000;
 
 using Queues = ClusterFacts::ByName<kubernetes::FluxQueue>;
 
@@ -42,8 +45,9 @@ void SetLimits(const kubernetes::QueueLimits& from, Mutable mutable_limits) {
   SetAmounts(from.amounts, limits->mutable_amounts());
 }
 
-std::string PoolOfQueue(const kubernetes::FluxQueue& queue) {
-  return queue.pool.empty() ? std::string(kubernetes::kDefaultPool) : queue.pool;
+template <typename Object>
+std::string PoolOfObject(const Object& object) {
+  return object.pool.empty() ? std::string(kubernetes::kDefaultPool) : object.pool;
 }
 
 events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
@@ -74,6 +78,29 @@ events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   return config;
 }
 
+int64_t EndOf(const kubernetes::FluxWindow& window) {
+  int64_t end_ms = window.end_ms;
+  if (!window.duration_ms) return end_ms;
+  // Out of all years.
+  if (__builtin_add_overflow(window.start_ms, *window.duration_ms, &end_ms)) return kLastMs + 1;
+  return end_ms;
+}
+
+events::v1::WindowConfigured ConfigOf(const kubernetes::FluxWindow& window) {
+  events::v1::WindowConfigured config;
+  config.set_window(window.meta.name);
+  config.set_start_ms(window.start_ms);
+  config.set_end_ms(EndOf(window));
+  *config.mutable_nodes() = {window.nodes.begin(), window.nodes.end()};
+  for (const auto& [key, value] : window.node_selector) {
+    events::v1::Label* label = config.add_labels();
+    label->set_key(key);
+    label->set_value(value);
+  }
+  *config.mutable_namespaces() = {window.namespaces.begin(), window.namespaces.end()};
+  return config;
+}
+
 // The way up comes back to the queue.
 bool IsInCycle(const kubernetes::FluxQueue& queue, const Queues& queues) {
   std::set<std::string> seen;
@@ -101,12 +128,12 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
   std::string problem;
   if (parent == queues.end()) {
     problem = "there is no such FluxQueue: make it, or name another";
-  } else if (PoolOfQueue(parent->second) != PoolOfQueue(queue)) {
+  } else if (PoolOfObject(parent->second) != PoolOfObject(queue)) {
     problem = fmt::format(
         "it is in pool '{}', and this one in pool '{}'; allowed: one of its own "
         "pool",
-        PoolOfQueue(parent->second),
-        PoolOfQueue(queue));
+        PoolOfObject(parent->second),
+        PoolOfObject(queue));
   } else if (IsInCycle(queue, queues)) {
     problem = "it is this queue or below it, and a tree has no cycles; allowed: one that is not";
   } else {
@@ -143,10 +170,13 @@ Catalog::Catalog(events::v1::PoolConfigured config, int partitions)
   CHECK(partitions > 0, "the topic of the pools has {} partitions", partitions);
 }
 
-void Catalog::Restore(std::vector<PoolRow> pools, std::vector<QueueRow> queues) {
+void Catalog::Restore(std::vector<PoolRow> pools,
+                      std::vector<QueueRow> queues,
+                      std::vector<WindowRow> windows) {
   said_ = {};
   for (PoolRow& row : pools) said_.pools.emplace(row.pool, std::move(row));
   for (QueueRow& row : queues) said_.queues.emplace(row.queue, std::move(row));
+  for (WindowRow& row : windows) said_.windows.emplace(row.window, std::move(row));
   committed_ = said_;
 }
 
@@ -192,7 +222,7 @@ void Catalog::ConfigureQueue(const kubernetes::FluxQueue& queue,
                              std::vector<events::v1::Envelope>* messages,
                              std::vector<std::string>* warnings) {
   const std::string& name = queue.meta.name;
-  std::string pool = PoolOfQueue(queue);
+  std::string pool = PoolOfObject(queue);
   const auto found = said_.queues.find(name);
   if (found != said_.queues.end() && found->second.pool != pool) {
     warnings->push_back(fmt::format(
@@ -211,6 +241,66 @@ void Catalog::ConfigureQueue(const kubernetes::FluxQueue& queue,
   events::v1::Envelope envelope = ForPool(pool);
   *envelope.mutable_queue_configured() = std::move(config);
   messages->push_back(std::move(envelope));
+}
+
+std::string Catalog::ProblemOf(const kubernetes::FluxWindow& window) const {
+  if (window.end_ms == 0 && !window.duration_ms) {
+    return "spec.end: it is missing; allowed: spec.end, or spec.duration";
+  }
+  if (window.end_ms != 0 && window.duration_ms) {
+    return fmt::format("spec.end: '{}' beside spec.duration; allowed: one of the two",
+                       FormatTime(Millis(window.end_ms)));
+  }
+  const int64_t end_ms = EndOf(window);
+  if (window.start_ms < 0 || end_ms <= window.start_ms || end_ms > kLastMs) {
+    return fmt::format(
+        "{}: '{}', and spec.start is '{}'; allowed: an end after the start, in the "
+        "years 1970 to 9999",
+        window.duration_ms ? "spec.duration" : "spec.end",
+        window.duration_ms ? fmt::format("{}ms", *window.duration_ms) : FormatTime(Millis(end_ms)),
+        FormatTime(Millis(window.start_ms)));
+  }
+  if (said_.pools.contains(PoolOfObject(window))) return "";
+  std::vector<std::string> pools;
+  for (const auto& [pool, row] : said_.pools) pools.push_back(pool);
+  return fmt::format("spec.pool: '{}': no FluxQueue is in that pool; allowed: {}",
+                     PoolOfObject(window),
+                     pools.empty() ? "none yet" : fmt::format("{}", fmt::join(pools, ", ")));
+}
+
+void Catalog::ReconcileWindows(const ClusterFacts::ByName<kubernetes::FluxWindow>& windows,
+                               std::vector<events::v1::Envelope>* messages,
+                               std::vector<std::string>* warnings) {
+  ClusterFacts::ByName<WindowRow> wanted;
+  for (const auto& [name, window] : windows) {
+    if (const std::string problem = ProblemOf(window); !problem.empty()) {
+      warnings->push_back(
+          fmt::format("FluxWindow {}: {}. Until then it keeps no node", name, problem));
+      continue;
+    }
+    wanted.emplace(name,
+                   WindowRow{name, PoolOfObject(window), ConfigOf(window).SerializeAsString()});
+  }
+  for (auto row = said_.windows.begin(); row != said_.windows.end();) {
+    const auto still = wanted.find(row->first);
+    if (still != wanted.end() && still->second.pool == row->second.pool) {
+      ++row;
+      continue;
+    }
+    events::v1::Envelope envelope = ForPool(row->second.pool);
+    envelope.mutable_window_configured()->set_window(row->first);
+    envelope.mutable_window_configured()->set_deleted(true);
+    messages->push_back(std::move(envelope));
+    row = said_.windows.erase(row);
+  }
+  for (const auto& [name, row] : wanted) {
+    const auto known = said_.windows.find(name);
+    if (known != said_.windows.end() && known->second == row) continue;
+    events::v1::Envelope envelope = ForPool(row.pool);
+    *envelope.mutable_window_configured() = ConfigOf(windows.find(name)->second);
+    messages->push_back(std::move(envelope));
+    said_.windows.insert_or_assign(name, row);
+  }
 }
 
 int Catalog::EmptiestPartition() const {
@@ -239,13 +329,15 @@ CatalogChanges Catalog::Changes() const {
   for (const auto& [name, row] : committed_.queues) {
     if (!said_.queues.contains(name)) changes.deleted_queues.push_back(name);
   }
+  changes.windows = Changed(said_.windows, committed_.windows);
+  for (const auto& [name, row] : committed_.windows) {
+    if (!said_.windows.contains(name)) changes.deleted_windows.push_back(name);
+  }
   return changes;
 }
 
 void Catalog::Commit() {
-  const CatalogChanges changes = Changes();
-  if (changes.pools.empty() && changes.queues.empty() && changes.deleted_queues.empty()) return;
-  committed_ = said_;
+  if (!Changes().empty()) committed_ = said_;
 }
 
 void Catalog::Rollback() {

@@ -68,7 +68,7 @@ TEST(CatalogTest, SaysNothingTwice) {
   EXPECT_THAT(catalog.Changes().pools, IsEmpty());
   EXPECT_THAT(Reconcile(catalog, queues).messages, IsEmpty());
   Catalog restarted(Config(), 12);
-  restarted.Restore(rows.pools, rows.queues);
+  restarted.Restore(rows.pools, rows.queues, rows.windows);
   EXPECT_THAT(Reconcile(restarted, queues).messages, IsEmpty());
   EXPECT_EQ(restarted.PartitionOf("gpus"), catalog.PartitionOf("gpus"));
 }
@@ -95,7 +95,7 @@ TEST(CatalogTest, ANewConfigurationIsSaidToEveryPool) {
   Reconcile(old, queues);
   const CatalogChanges rows = old.Changes();
   Catalog catalog(Config("lonode"), 12);
-  catalog.Restore(rows.pools, rows.queues);
+  catalog.Restore(rows.pools, rows.queues, rows.windows);
   const Said said = Reconcile(catalog, queues);
   ASSERT_THAT(said.messages, SizeIs(2));
   EXPECT_EQ(said.messages[0].pool_configured().policy(), "lonode");
@@ -176,6 +176,120 @@ TEST(CatalogTest, BadQueuesAreNamedWithWhatIsAllowed) {
   for (const Envelope& message : said.messages) {
     EXPECT_TRUE(message.has_pool_configured() || message.queue_configured().weight() >= 1);
   }
+}
+
+using Windows = ClusterFacts::ByName<kubernetes::FluxWindow>;
+
+// From 1000 s to 2000 s.
+kubernetes::FluxWindow Window(const std::string& name) {
+  kubernetes::FluxWindow window;
+  window.meta.name = name;
+  window.start_ms = 1'000'000;
+  window.end_ms = 2'000'000;
+  return window;
+}
+
+Said ReconcileWindows(Catalog& catalog, const Windows& windows) {
+  Said said;
+  catalog.ReconcileWindows(windows, &said.messages, &said.warnings);
+  return said;
+}
+
+TEST(CatalogTest, SaysWhatAWindowSays) {
+  Catalog catalog(Config(), 12);
+  Reconcile(catalog, Queues({{"default", ""}, {"gpu", "gpus"}}));
+  Windows windows = {{"a", Window("a")}, {"b", Window("b")}};
+  windows["b"].pool = "gpus";
+  windows["b"].end_ms = 0;
+  windows["b"].duration_ms = 5000;
+  windows["b"].nodes = {"n1", "n0"};
+  windows["b"].node_selector = {{"row", "2"}, {"kind", ""}};
+  windows["b"].namespaces = {"course"};
+  const Said said = ReconcileWindows(catalog, windows);
+  EXPECT_THAT(said.warnings, IsEmpty());
+  ASSERT_THAT(said.messages, SizeIs(2));
+  EXPECT_EQ(said.messages[0].pool(), "default");
+  EXPECT_EQ(said.messages[0].window_configured().ShortDebugString(),
+            "window: \"a\" start_ms: 1000000 end_ms: 2000000");
+  EXPECT_EQ(said.messages[1].pool(), "gpus");
+  EXPECT_EQ(said.messages[1].window_configured().ShortDebugString(),
+            "window: \"b\" start_ms: 1000000 end_ms: 1005000 nodes: \"n1\" nodes: \"n0\" "
+            "labels { key: \"kind\" } labels { key: \"row\" value: \"2\" } "
+            "namespaces: \"course\"");
+  // Nothing twice, also after a restart.
+  EXPECT_THAT(ReconcileWindows(catalog, windows).messages, IsEmpty());
+  const CatalogChanges rows = catalog.Changes();
+  EXPECT_THAT(rows.windows, SizeIs(2));
+  EXPECT_FALSE(rows.empty());
+  Catalog restarted(Config(), 12);
+  restarted.Restore(rows.pools, rows.queues, rows.windows);
+  EXPECT_THAT(ReconcileWindows(restarted, windows).messages, IsEmpty());
+}
+
+TEST(CatalogTest, WindowsChangeMoveAndGo) {
+  Catalog catalog(Config(), 12);
+  Reconcile(catalog, Queues({{"default", ""}, {"gpu", "gpus"}}));
+  Windows windows = {{"a", Window("a")}, {"b", Window("b")}, {"c", Window("c")}};
+  ReconcileWindows(catalog, windows);
+  catalog.Commit();
+  EXPECT_TRUE(catalog.Changes().empty());
+  windows["a"].end_ms = 3'000'000;
+  windows["b"].pool = "gpus";
+  windows.erase("c");
+  const Said said = ReconcileWindows(catalog, windows);
+  ASSERT_THAT(said.messages, SizeIs(4));
+  EXPECT_EQ(said.messages[0].pool(), "default");
+  EXPECT_EQ(said.messages[0].window_configured().ShortDebugString(), "window: \"b\" deleted: true");
+  EXPECT_EQ(said.messages[1].window_configured().ShortDebugString(), "window: \"c\" deleted: true");
+  EXPECT_EQ(said.messages[2].window_configured().end_ms(), 3'000'000);
+  EXPECT_EQ(said.messages[3].pool(), "gpus");
+  EXPECT_EQ(said.messages[3].window_configured().window(), "b");
+  const CatalogChanges changes = catalog.Changes();
+  EXPECT_THAT(changes.windows, SizeIs(2));
+  EXPECT_EQ(changes.deleted_windows, std::vector<std::string>{"c"});
+  catalog.Rollback();
+  EXPECT_THAT(ReconcileWindows(catalog, windows).messages, SizeIs(4));
+}
+
+TEST(CatalogTest, BadWindowsAreNamedWithWhatIsAllowed) {
+  Catalog catalog(Config(), 12);
+  Windows windows = {{"good", Window("good")}};
+  EXPECT_THAT(ReconcileWindows(catalog, windows).warnings,
+              testing::ElementsAre(
+                  "FluxWindow good: spec.pool: 'default': no FluxQueue is in that pool; allowed: "
+                  "none yet. Until then it keeps no node"));
+  Reconcile(catalog, Queues({{"default", ""}, {"gpu", "gpus"}}));
+  EXPECT_THAT(ReconcileWindows(catalog, windows).messages, SizeIs(1));
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) windows[name] = Window(name);
+  windows["a"].end_ms = 0;
+  windows["b"].duration_ms = 1000;
+  windows["c"].end_ms = 1'000'000;
+  windows["d"].end_ms = 0;
+  windows["d"].duration_ms = 0;
+  windows["e"].end_ms = 0;
+  windows["e"].duration_ms = INT64_MAX;
+  windows["f"].pool = "nowhere";
+  // One that was good is taken back.
+  windows["good"].end_ms = 5;
+  const Said said = ReconcileWindows(catalog, windows);
+  EXPECT_THAT(
+      said.warnings,
+      testing::ElementsAre(
+          "FluxWindow a: spec.end: it is missing; allowed: spec.end, or spec.duration. Until then "
+          "it keeps no node",
+          "FluxWindow b: spec.end: '1970-01-01T00:33:20.000Z' beside spec.duration; allowed: one "
+          "of the two. Until then it keeps no node",
+          "FluxWindow c: spec.end: '1970-01-01T00:16:40.000Z', and spec.start is "
+          "'1970-01-01T00:16:40.000Z'; allowed: an end after the start, in the years 1970 to 9999. "
+          "Until then it keeps no node",
+          "FluxWindow d: spec.duration: '0ms', and spec.start is '1970-01-01T00:16:40.000Z'; "
+          "allowed: an end after the start, in the years 1970 to 9999. Until then it keeps no node",
+          HasSubstr("FluxWindow e: spec.duration: '9223372036854775807ms'"),
+          "FluxWindow f: spec.pool: 'nowhere': no FluxQueue is in that pool; allowed: default, "
+          "gpus. Until then it keeps no node",
+          HasSubstr("FluxWindow good: spec.end: '1970-01-01T00:00:00.005Z'")));
+  ASSERT_THAT(said.messages, SizeIs(1));
+  EXPECT_TRUE(said.messages[0].window_configured().deleted());
 }
 
 TEST(CatalogTest, ARollbackForgets) {

@@ -29,7 +29,13 @@ void ClusterFacts::Upsert(kubernetes::Namespace space) {
 void ClusterFacts::Upsert(kubernetes::FluxQueue queue) {
   std::string name = queue.meta.name;
   queues_.insert_or_assign(std::move(name), std::move(queue));
-  ++queues_version_;
+  ++catalog_version_;
+}
+
+void ClusterFacts::Upsert(kubernetes::FluxWindow window) {
+  std::string name = window.meta.name;
+  windows_.insert_or_assign(std::move(name), std::move(window));
+  ++catalog_version_;
 }
 
 void ClusterFacts::Upsert(kubernetes::LimitRange range) {
@@ -56,7 +62,11 @@ void ClusterFacts::RemoveNamespace(std::string_view name) {
 }
 
 void ClusterFacts::RemoveQueue(std::string_view name) {
-  if (Erase(queues_, name)) ++queues_version_;
+  if (Erase(queues_, name)) ++catalog_version_;
+}
+
+void ClusterFacts::RemoveWindow(std::string_view name) {
+  if (Erase(windows_, name)) ++catalog_version_;
 }
 
 void ClusterFacts::RemoveLimitRange(std::string_view space, std::string_view name) {

@@ -1,5 +1,6 @@
 // What admission knows of the cluster when it judges an object: namespaces, FluxQueues, and what
-// the API server will complete pod templates with. Filled by watches (adapters/facts_cache.h).
+// the API server will complete pod templates with; and FluxWindows. Filled by watches
+// (adapters/facts_cache.h).
 //
 // Pure. Not thread-safe; const methods may run side by side.
 #pragma once
@@ -22,6 +23,7 @@ class ClusterFacts {
   // Each replaces what was known under its name.
   void Upsert(kubernetes::Namespace space);
   void Upsert(kubernetes::FluxQueue queue);
+  void Upsert(kubernetes::FluxWindow window);
   void Upsert(kubernetes::LimitRange range);
   void Upsert(kubernetes::RuntimeClass runtime_class);
   void Upsert(kubernetes::PriorityClass priority_class);
@@ -29,6 +31,7 @@ class ClusterFacts {
   // Unknown names are no error.
   void RemoveNamespace(std::string_view name);
   void RemoveQueue(std::string_view name);
+  void RemoveWindow(std::string_view name);
   void RemoveLimitRange(std::string_view space, std::string_view name);
   void RemoveRuntimeClass(std::string_view name);
   void RemovePriorityClass(std::string_view name);
@@ -37,8 +40,9 @@ class ClusterFacts {
   const kubernetes::Namespace* FindNamespace(std::string_view name) const;
   const kubernetes::FluxQueue* FindQueue(std::string_view name) const;
   const ByName<kubernetes::FluxQueue>& queues() const { return queues_; }
-  // Rises with each change of a FluxQueue.
-  uint64_t queues_version() const { return queues_version_; }
+  const ByName<kubernetes::FluxWindow>& windows() const { return windows_; }
+  // Rises with each change of a FluxQueue or FluxWindow.
+  uint64_t catalog_version() const { return catalog_version_; }
 
   // What a template in this namespace is completed with. Valid until the next change.
   const kubernetes::TemplateContext& ContextOf(std::string_view space) const;
@@ -49,7 +53,8 @@ class ClusterFacts {
 
   ByName<kubernetes::Namespace> namespaces_;
   ByName<kubernetes::FluxQueue> queues_;
-  uint64_t queues_version_ = 0;
+  ByName<kubernetes::FluxWindow> windows_;
+  uint64_t catalog_version_ = 0;
   ByName<kubernetes::RuntimeClass> runtime_classes_;
   ByName<kubernetes::PriorityClass> priority_classes_;
   ByName<ByName<kubernetes::LimitRange>> limit_ranges_;  // namespace → name

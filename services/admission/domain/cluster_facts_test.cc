@@ -40,17 +40,17 @@ TEST(ClusterFactsTest, NamespacesAndQueuesComeAndGo) {
   ASSERT_NE(facts.FindNamespace("a"), nullptr);
   facts.RemoveNamespace("a");
   EXPECT_EQ(facts.FindNamespace("a"), nullptr);
-  const uint64_t before = facts.queues_version();
+  const uint64_t before = facts.catalog_version();
   kubernetes::FluxQueue queue;
   queue.meta.name = "q";
   facts.Upsert(queue);
   EXPECT_NE(facts.FindQueue("q"), nullptr);
-  EXPECT_GT(facts.queues_version(), before);
-  const uint64_t with = facts.queues_version();
+  EXPECT_GT(facts.catalog_version(), before);
+  const uint64_t with = facts.catalog_version();
   facts.RemoveQueue("unknown");
-  EXPECT_EQ(facts.queues_version(), with);
+  EXPECT_EQ(facts.catalog_version(), with);
   facts.RemoveQueue("q");
-  EXPECT_GT(facts.queues_version(), with);
+  EXPECT_GT(facts.catalog_version(), with);
 }
 
 }  // namespace

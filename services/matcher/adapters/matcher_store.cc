@@ -77,6 +77,24 @@ constexpr Statement kUpsertSpecs{
     "     AS r(job_id, part, revision, slots, jobspec) "
     "ON CONFLICT (job_id, part) DO UPDATE SET revision = excluded.revision, "
     "    slots = excluded.slots, jobspec = excluded.jobspec"};
+constexpr Statement kLoadReservations{
+    "matcher_load_reservations",
+    "SELECT job_id, attempt, part, placement FROM reservations WHERE pool = $1"};
+constexpr Statement kDropReservations{
+    "matcher_drop_reservations",
+    "DELETE FROM reservations WHERE ctid = ANY(ARRAY("
+    "  SELECT s.ctid FROM unnest($1::text[], $2::bigint[], $3::bigint[]) "
+    "    AS r(job_id, attempt, part) "
+    "  CROSS JOIN LATERAL ("
+    "    SELECT ctid FROM reservations x "
+    "    WHERE x.job_id = r.job_id AND x.attempt = r.attempt AND x.part = r.part OFFSET 0) s))"};
+constexpr Statement kUpsertReservations{
+    "matcher_upsert_reservations",
+    "INSERT INTO reservations (job_id, attempt, part, pool, placement) "
+    "SELECT job_id, attempt, part, $1, placement "
+    "FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[]) "
+    "     AS r(job_id, attempt, part, placement) "
+    "ON CONFLICT (job_id, attempt, part) DO UPDATE SET placement = excluded.placement"};
 constexpr Statement kAnswer{
     "matcher_answer",
     "INSERT INTO answers (pool, cycle_id, answer) "
@@ -93,6 +111,18 @@ constexpr Statement kPrune{
     "DELETE FROM allocations WHERE (job_id, attempt, part) IN ("
     "  SELECT job_id, attempt, part FROM allocations "
     "  WHERE released AND released_at < now() - $1 * interval '1 millisecond' LIMIT 5000)"};
+
+struct KeyArrays {
+  TextArray jobs;
+  BigintArray attempts;
+  BigintArray parts;
+
+  void Add(const matcher_core::AllocationKey& key) {
+    jobs.Add(key.job_id);
+    attempts.Add(key.attempt);
+    parts.Add(key.part);
+  }
+};
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
@@ -131,27 +161,17 @@ size_t WriteAllocations(pqxx::transaction_base& tx,
                         const std::string& pool,
                         const Changes& changes) {
   if (!changes.released.empty()) {
-    TextArray jobs;
-    BigintArray attempts;
-    BigintArray parts;
-    for (const matcher_core::AllocationKey& key : changes.released) {
-      jobs.Add(key.job_id);
-      attempts.Add(key.attempt);
-      parts.Add(key.part);
-    }
-    Exec(tx, kRelease, jobs.text(), attempts.text(), parts.text());
+    KeyArrays keys;
+    for (const matcher_core::AllocationKey& key : changes.released) keys.Add(key);
+    Exec(tx, kRelease, keys.jobs.text(), keys.attempts.text(), keys.parts.text());
   }
   if (!changes.allocations.empty()) {
-    TextArray jobs;
-    BigintArray attempts;
-    BigintArray parts;
+    KeyArrays keys;
     ByteaArray placements;
     BigintArray hashes;
     BoolArray released;
     for (const matcher_core::AllocationRow& row : changes.allocations) {
-      jobs.Add(row.key.job_id);
-      attempts.Add(row.key.attempt);
-      parts.Add(row.key.part);
+      keys.Add(row.key);
       placements.Add(row.placement);
       hashes.Add(static_cast<int64_t>(row.placement_hash));
       released.Add(row.released);
@@ -159,9 +179,9 @@ size_t WriteAllocations(pqxx::transaction_base& tx,
     Exec(tx,
          kAllocate,
          pool,
-         jobs.text(),
-         attempts.text(),
-         parts.text(),
+         keys.jobs.text(),
+         keys.attempts.text(),
+         keys.parts.text(),
          placements.text(),
          hashes.text(),
          released.text());
@@ -235,6 +255,33 @@ size_t WriteSpecs(pqxx::transaction_base& tx, const std::string& pool, const Cha
   return changes.specs_dropped.size() + changes.specs.size();
 }
 
+size_t WriteReservations(pqxx::transaction_base& tx,
+                         const std::string& pool,
+                         const Changes& changes) {
+  const auto& dropped = changes.reservations_dropped;
+  if (!dropped.empty()) {
+    KeyArrays keys;
+    for (const matcher_core::AllocationKey& key : dropped) keys.Add(key);
+    Exec(tx, kDropReservations, keys.jobs.text(), keys.attempts.text(), keys.parts.text());
+  }
+  if (!changes.reservations.empty()) {
+    KeyArrays keys;
+    ByteaArray placements;
+    for (const matcher_core::ReservationRow& row : changes.reservations) {
+      keys.Add(row.key);
+      placements.Add(row.placement);
+    }
+    Exec(tx,
+         kUpsertReservations,
+         pool,
+         keys.jobs.text(),
+         keys.attempts.text(),
+         keys.parts.text(),
+         placements.text());
+  }
+  return dropped.size() + changes.reservations.size();
+}
+
 size_t WriteAnswers(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
   if (changes.answers.empty()) return 0;
   BigintArray ids;
@@ -263,6 +310,11 @@ std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
     LoadAllocations(tx, &pool);
     LoadNodes(tx, &pool);
     LoadSpecs(tx, &pool);
+    for (const pqxx::row& row : Exec(tx, kLoadReservations, pool.pool)) {
+      pool.rows.reservations.push_back(
+          {{row[0].as<std::string>(), row[1].as<uint32_t>(), row[2].as<uint32_t>()},
+           Bytes(row[3])});
+    }
     for (const pqxx::row& row : Exec(tx, kLoadAnswer, pool.pool)) {
       pool.rows.answers.push_back({static_cast<uint64_t>(row[0].as<int64_t>()), Bytes(row[1])});
     }
@@ -276,7 +328,8 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     const Changes& changes,
                     bool first) {
   size_t rows = WriteAllocations(tx, pool, changes) + WriteNodes(tx, pool, changes) +
-                WriteSpecs(tx, pool, changes) + WriteAnswers(tx, pool, changes);
+                WriteSpecs(tx, pool, changes) + WriteReservations(tx, pool, changes) +
+                WriteAnswers(tx, pool, changes);
   if (changes.pool.has_value() || first) {
     Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool.value_or("")));
     ++rows;

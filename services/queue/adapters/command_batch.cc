@@ -54,6 +54,16 @@ ErrandResult CommandBatch::Judge(const Errand& errand,
   if (pool->core->Find(errand.job_id) == nullptr) return {.outcome = Outcome::kNotLive};
   if (errand.command.has_value() && errand.command->has_move_job()) {
     const std::string& queue = errand.command->move_job().queue();
+    const queue_core::Job& job = *pool->core->Find(errand.job_id);
+    if (!model::kWaitingStates.Has(job.state) && job.queue != queue) {
+      return {.outcome = Outcome::kRefused,
+              .why = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                "job {} is {}: what has started stays in its queue, which is {}; "
+                                "only a job that waits can be moved",
+                                errand.job_id,
+                                model::Name(job.state),
+                                job.queue)};
+    }
     if (pool->core->FindQueue(queue) == nullptr) {
       return {.outcome = Outcome::kRefused,
               .why = MakeStatus(absl::StatusCode::kNotFound,

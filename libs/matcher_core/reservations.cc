@@ -1,0 +1,196 @@
+// What was promised is kept: reservations from one cycle to the next.
+//
+// The naive way is to plan anew in each cycle, in the order of the line. A plan made anew on nodes
+// may put a job elsewhere than the last one did, which delays others for no reason that anybody
+// could be told; and it is a search for every job in every cycle. Instead, what a job has reserved
+// stays reserved, and the line is gone through in its order:
+//
+// - A job with a reservation is only looked at again when something has come free that it did not
+//   know of (a job ended early, nodes came), or when its time has come. Then its own reservation is
+//   dropped and it is matched beside those of all others, whether it could start earlier. If not,
+//   it has again what it had. So nobody is delayed by that, and holes are filled in the order of
+//   the line (compression, as in Mu'alem and Feitelson, "Utilization, Predictability, Workloads,
+//   and User Runtime Estimates", IEEE TPDS 12(6), 2001).
+// - A job without one that stands ahead of others with one is in its right: it is tried beside
+//   theirs first, and then as if they had none. If that is what it needed, theirs are void, and
+//   they are planned anew when their turn comes. That is how a job of a higher priority delays
+//   others.
+// - Whoever is no candidate any more, or may not reserve any more, loses its reservation. So does
+//   everybody whose rule plans anew.
+//
+// A reservation on a node that is lost, or has less than it had, is void, and all are when windows
+// change. While the inventory changes none of them is on the graph.
+#include <algorithm>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/graph/holding.h"
+#include "libs/matcher_core/batch.h"
+#include "libs/matcher_core/matcher_core.h"
+
+namespace fluxqueue::matcher_core {
+
+using events::v1::Candidate;
+using events::v1::Outcome;
+
+namespace {
+
+int64_t Lasting(int64_t duration_s) {
+  return duration_s == 0 ? graph::kForever : duration_s;
+}
+
+}  // namespace
+
+void MatcherCore::TakeUpReservations(Cycle* cycle) {
+  cycle->room_came = state_.room_came();
+  // As many by each rule as may reserve.
+  std::map<AllocationKey, const Candidate*> candidates;
+  std::vector<uint32_t> by_rule(cycle->reserved.size());
+  for (const Candidate& candidate : cycle->request.candidates()) {
+    const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+    if (!reservations_.contains(key) || !MayReserve(*cycle, candidate)) continue;
+    const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
+    if (rule.plans_anew()) continue;
+    if (by_rule[candidate.rule()]++ >= rule.most_reservations()) continue;
+    if (candidates.emplace(key, &candidate).second) cycle->promised.push_back(key);
+  }
+  for (auto next = reservations_.begin(); next != reservations_.end();) {
+    const AllocationKey key = next->first;
+    const graph::Placement& promised = (next++)->second;
+    const auto candidate = candidates.find(key);
+    const bool stands = candidate != candidates.end();
+    const int64_t duration_s = stands ? candidate->second->duration_s() : 0;
+    const bool same = stands && duration_s == promised.duration_s;
+    if (same && reservations_up_) continue;
+    engine_->DropReservation(key);
+    graph::Placement again = promised;
+    again.duration_s = duration_s;
+    const bool fits = stands && Lasting(duration_s) <= Lasting(promised.duration_s);
+    if (fits && engine_->can_reserve() && engine_->Reserve(key, again)) {
+      if (!same) PutReservation(key, std::move(again));
+    } else {
+      PutReservation(key, std::nullopt);
+      std::erase(cycle->promised, key);
+    }
+    cycle->room_came |= !same || !reservations_.contains(key);
+  }
+  std::reverse(cycle->promised.begin(), cycle->promised.end());
+  reservations_up_ = true;
+}
+
+void MatcherCore::Forget(const AllocationKey& key, Cycle* cycle) {
+  engine_->DropReservation(key);
+  PutReservation(key, std::nullopt);
+  cycle->RoomCame();
+}
+
+bool MatcherCore::MatchReserved(const Candidate& candidate,
+                                const graph::Jobspec& jobspec,
+                                Cycle* cycle,
+                                Outcome* outcome) {
+  graph::MatchRequest request = RequestOf(*cycle, candidate, jobspec);
+  const AllocationKey& key = request.key;
+  const graph::Placement promised = reservations_.at(key);
+  if (!MayReserve(*cycle, candidate)) {
+    Forget(key, cycle);
+    return false;
+  }
+  if (!candidate.victims().empty()) {
+    engine_->DropReservation(key);
+    const auto preempt = [&]() { return Preempt(candidate, jobspec, cycle, outcome); };
+    if (PassThoseBehind(cycle, preempt)) {
+      Forget(key, cycle);
+      return true;
+    }
+    CHECK(engine_->Reserve(key, promised), "job {}", key.job_id);
+  }
+  const bool due = promised.start_s <= request.now_s;
+  const graph::Outcome kept{graph::OutcomeKind::kReserved, nullptr, promised.start_s};
+  if (!due && !cycle->room_came) {
+    NotAllocated(candidate, jobspec, kept, cycle, outcome);
+    return true;
+  }
+  if (!due) request.before_s = promised.start_s;
+  const graph::Outcome matched = engine_->Match(request);
+  if (matched.kind == graph::OutcomeKind::kAllocated) {
+    PutReservation(key, std::nullopt);
+    const bool as_promised =
+        promised.start_s == request.now_s && matched.placement->slots == promised.slots;
+    if (!as_promised) cycle->RoomCame();
+    Allocated(key, *cycle, outcome);
+    return true;
+  }
+  if (matched.kind == graph::OutcomeKind::kReserved) {
+    PutReservation(key, *matched.placement);
+    cycle->RoomCame();
+    NotAllocated(candidate, jobspec, matched, cycle, outcome);
+  } else if (due) {
+    Forget(key, cycle);
+    NotAllocated(candidate, jobspec, matched, cycle, outcome);
+  } else {
+    CHECK(engine_->Reserve(key, promised), "job {}", key.job_id);
+    NotAllocated(candidate, jobspec, kept, cycle, outcome);
+  }
+  return true;
+}
+
+bool MatcherCore::PassThoseBehind(Cycle* cycle, const std::function<bool()>& match) {
+  for (const AllocationKey& key : cycle->promised) engine_->DropReservation(key);
+  if (!match()) {
+    for (const AllocationKey& key : cycle->promised) {
+      CHECK(engine_->Reserve(key, reservations_.at(key)), "job {}", key.job_id);
+    }
+    return false;
+  }
+  for (const AllocationKey& key : std::exchange(cycle->promised, {})) Forget(key, cycle);
+  return true;
+}
+
+void MatcherCore::PutAwayReservations() {
+  if (!std::exchange(reservations_up_, false)) return;
+  engine_->DropReservations();
+}
+
+void MatcherCore::ForgetReservationsOf(const std::string& job_id) {
+  auto next = reservations_.lower_bound(AllocationKey{job_id, 0, 0});
+  while (next != reservations_.end() && next->first.job_id == job_id) {
+    const AllocationKey key = (next++)->first;
+    engine_->DropReservation(key);
+    PutReservation(key, std::nullopt);
+    state_.set_room_came(true);
+  }
+}
+
+void MatcherCore::ForgetReservationsOn(const std::string& node) {
+  for (auto next = reservations_.begin(); next != reservations_.end();) {
+    const auto& [key, placement] = *next++;
+    const bool on_it = std::any_of(
+        placement.slots.begin(), placement.slots.end(), [&node](const graph::PlacedSlot& slot) {
+          return slot.node == node;
+        });
+    if (!on_it) continue;
+    PutReservation(AllocationKey(key), std::nullopt);
+    state_.set_room_came(true);
+  }
+}
+
+void MatcherCore::ForgetReservations() {
+  while (!reservations_.empty()) {
+    PutReservation(AllocationKey(reservations_.begin()->first), std::nullopt);
+  }
+  state_.set_room_came(true);
+}
+
+void MatcherCore::PutReservation(const AllocationKey& key,
+                                 std::optional<graph::Placement> placement) {
+  const auto known = reservations_.find(key);
+  batch_->reservations_before.try_emplace(
+      key, known == reservations_.end() ? std::nullopt : std::optional(known->second));
+  if (placement) {
+    reservations_[key] = *std::move(placement);
+  } else if (known != reservations_.end()) {
+    reservations_.erase(known);
+  }
+}
+
+}  // namespace fluxqueue::matcher_core

@@ -1,0 +1,207 @@
+// Windows: nodes that are kept for a time, for maintenance or for the jobs of some namespaces.
+//
+// Nobody else's job is given anything there that it would hold in the window's time; one that is
+// through before it begins may. What runs there when a window is set runs on.
+//
+// In a cycle all windows that are not over are closures of the engine, which knows what to do with
+// them; for a candidate that may use some of them those are left out. A window is over by the log's
+// time, to the millisecond; in the whole seconds of a cycle it begins rather too early and ends
+// rather too late.
+#include <algorithm>
+
+#include "libs/base/status_macros.h"
+#include "libs/graph/holding.h"
+#include "libs/matcher_core/matcher_core.h"
+
+namespace fluxqueue::matcher_core {
+
+using events::v1::Candidate;
+using events::v1::Outcome;
+using events::v1::WindowConfigured;
+
+namespace {
+
+// A closure that ends later ends never: nobody is promised anything behind it.
+constexpr int64_t kNever = 2 * graph::kForever;
+
+// The year 9999 is over.
+constexpr int64_t kLastMs = 253'402'300'800'000;
+
+constexpr int64_t kMsPerSecond = 1000;
+constexpr int64_t kSecondsPerMinute = 60;
+constexpr int64_t kSecondsPerHour = 3600;
+
+// Whole seconds, rounded towards the past.
+int64_t SecondsBefore(int64_t ms) {
+  return ms / kMsPerSecond - (ms % kMsPerSecond < 0 ? 1 : 0);
+}
+
+graph::Constraint NodesOf(const WindowConfigured& window) {
+  std::vector<graph::Constraint> labels;
+  for (const events::v1::Label& label : window.labels()) {
+    labels.push_back(graph::Constraint::HasLabel(label.key(), label.value()));
+  }
+  const bool has_labels = !labels.empty();
+  graph::Constraint labelled = graph::Constraint::And(std::move(labels));
+  if (window.nodes().empty()) return labelled;
+  graph::Constraint named =
+      graph::Constraint::IsAnyHost({window.nodes().begin(), window.nodes().end()});
+  if (!has_labels) return named;
+  return graph::Constraint::Or({std::move(named), std::move(labelled)});
+}
+
+bool MayUse(const Candidate& candidate, const WindowConfigured& window) {
+  return std::binary_search(
+      candidate.windows().begin(), candidate.windows().end(), window.window());
+}
+
+// "8 h", "90 min", "30 s"
+std::string Lasting(int64_t seconds) {
+  if (seconds % kSecondsPerHour == 0) return fmt::format("{} h", seconds / kSecondsPerHour);
+  if (seconds % kSecondsPerMinute == 0) return fmt::format("{} min", seconds / kSecondsPerMinute);
+  return fmt::format("{} s", seconds);
+}
+
+// "2026-11-22T20:00:00Z"
+std::string Time(int64_t unix_ms) {
+  return FormatTime(Millis(unix_ms)).substr(0, std::string_view("2026-11-22T20:00:00").size()) +
+         "Z";
+}
+
+// How many nodes a job may use, and whether all of it would have room there now.
+struct Room {
+  uint32_t nodes = 0;
+  bool has_all = true;
+};
+
+// Each group of slots is asked for by itself, as an explanation of all tells of one that is short.
+Room RoomFor(const graph::Engine& engine, const graph::Jobspec& jobspec) {
+  Room room;
+  graph::Jobspec one = jobspec;
+  for (const graph::SlotGroup& group : jobspec.groups) {
+    one.groups = {group};
+    one.slots = group.slots;
+    const graph::Explanation why = engine.Explain(one);
+    room.nodes = why.matching;
+    room.has_all = room.has_all && why.slots_now >= group.slots;
+  }
+  return room;
+}
+
+constexpr std::string_view kWouldNotEnd = ", and it would not end before";
+
+}  // namespace
+
+absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
+  if (window.window().empty()) return InvalidArgument("WindowConfigured names no window");
+  const bool is_time =
+      0 <= window.start_ms() && window.start_ms() < window.end_ms() && window.end_ms() <= kLastMs;
+  if (!window.deleted() && !is_time) {
+    return InvalidArgument(
+        "window {}: from {} to {} ms; allowed: from 0 on, to a later time up to {}",
+        window.window(),
+        window.start_ms(),
+        window.end_ms(),
+        kLastMs);
+  }
+  // Promises know other windows. All are made anew, in the order of the line.
+  PutAwayReservations();
+  ForgetReservations();
+  auto* windows = state_.mutable_windows();
+  const auto place =
+      std::lower_bound(windows->begin(), windows->end(), window, [](const auto& a, const auto& b) {
+        return a.window() < b.window();
+      });
+  const bool known = place != windows->end() && place->window() == window.window();
+  if (window.deleted()) {
+    if (known) windows->erase(place);
+  } else if (known) {
+    *place = window;
+  } else {
+    const auto index = place - windows->begin();
+    *windows->Add() = window;
+    std::rotate(windows->begin() + index, windows->end() - 1, windows->end());
+  }
+  return absl::OkStatus();
+}
+
+void MatcherCore::DropPastWindows(Millis now) {
+  auto* windows = state_.mutable_windows();
+  const auto over =
+      std::remove_if(windows->begin(), windows->end(), [now](const WindowConfigured& window) {
+        return window.end_ms() <= now.count();
+      });
+  windows->erase(over, windows->end());
+}
+
+graph::Closure MatcherCore::ClosureOf(const WindowConfigured& window, int64_t now_s) const {
+  const int64_t from_s = SecondsBefore(window.start_ms() - state_.beginning_ms());
+  // The pool's time may have begun up to a second before what is known of it: what is promised
+  // behind the window is not promised in it. And it is not over yet, whatever is known.
+  const int64_t to_s =
+      std::max(SecondsBefore(window.end_ms() - state_.beginning_ms() - 1) + 1, now_s) + 1;
+  return {.nodes = NodesOf(window),
+          .from_s = std::clamp<int64_t>(from_s, 0, kNever - 1),
+          .to_s = std::min(to_s, kNever)};
+}
+
+void MatcherCore::CloseWindows(const Candidate& candidate, Cycle* cycle) {
+  const std::vector<std::string> open(candidate.windows().begin(), candidate.windows().end());
+  if (cycle->closed && cycle->open_windows == open) return;
+  std::vector<graph::Closure> closures;
+  for (const WindowConfigured& window : state_.windows()) {
+    if (!MayUse(candidate, window)) closures.push_back(ClosureOf(window, cycle->request.now_s()));
+  }
+  engine_->SetClosures(std::move(closures));
+  cycle->closed = true;
+  cycle->open_windows = open;
+}
+
+std::optional<std::string> MatcherCore::WhyKept(const Candidate& candidate,
+                                                const graph::Jobspec& jobspec,
+                                                const graph::Explanation& why,
+                                                const Cycle& cycle) const {
+  const int64_t now_s = cycle.request.now_s();
+  const int64_t end_s =
+      now_s + (candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s());
+  std::vector<const WindowConfigured*> met;
+  for (const WindowConfigured& window : state_.windows()) {
+    const bool meets = ClosureOf(window, now_s).Meets(now_s, end_s);
+    if (meets && !MayUse(candidate, window)) met.push_back(&window);
+  }
+  if (met.empty()) return std::nullopt;
+  std::stable_sort(met.begin(), met.end(), [](const auto* a, const auto* b) {
+    return a->start_ms() < b->start_ms();
+  });
+  graph::Jobspec elsewhere = jobspec;
+  Room room{why.matching, why.slots_now >= jobspec.slots};
+  if (jobspec.groups.size() > 1) room = RoomFor(*engine_, elsewhere);
+  if (!room.has_all) return std::nullopt;
+  for (const WindowConfigured* window : met) {
+    const uint32_t nodes_before = room.nodes;
+    elsewhere.constraint =
+        graph::Constraint::And({elsewhere.constraint, graph::Constraint::Not(NodesOf(*window))});
+    room = RoomFor(*engine_, elsewhere);
+    if (room.has_all) continue;
+    const uint32_t kept = nodes_before - room.nodes;
+    const std::string keeps = fmt::format("there is room, but window {} keeps {} node{}",
+                                          window->window(),
+                                          kept,
+                                          kept == 1 ? "" : "s");
+    if (ClosureOf(*window, now_s).from_s <= now_s) {
+      return fmt::format("{} until {}", keeps, Time(window->end_ms()));
+    }
+    return fmt::format("{} from {} on{}", keeps, Time(window->start_ms()), kWouldNotEnd);
+  }
+  return std::nullopt;
+}
+
+void MatcherCore::SayLength(const Candidate& candidate, Outcome* outcome) {
+  if (!outcome->reason().ends_with(kWouldNotEnd)) return;
+  outcome->mutable_reason()->append(
+      candidate.duration_s() == 0
+          ? " (it does not say how long it takes)"
+          : fmt::format(" (it may take {})", Lasting(candidate.duration_s())));
+}
+
+}  // namespace fluxqueue::matcher_core
