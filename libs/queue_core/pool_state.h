@@ -41,6 +41,8 @@ struct PoolState {
   uint32_t window = 0;
   // Somebody has come into line, or changed there, since the last cycle was asked for.
   bool line_changed = false;
+  // A window was set, was deleted or is over since a cycle was asked for.
+  bool windows_changed = false;
   // The first reservation comes due. 0: there is none.
   int64_t due_ms = 0;
   uint32_t nodes_up = 0;
@@ -50,8 +52,6 @@ struct PoolState {
   int64_t limits_due_ms = 0;
   std::shared_ptr<const Windows> windows;  // those that are not over; null: there are none
   std::string window_set;                  // that no answer has known yet; for people
-  // One was set, was deleted or is over since a cycle was asked for.
-  bool windows_changed = false;
 };
 
 }  // namespace fluxqueue::queue_core
