@@ -18,12 +18,14 @@
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
+#include "libs/scheduling/fair_share.h"
 
 namespace fluxqueue::queue_core {
 
 using events::v1::CycleRequested;
 using events::v1::Outcome;
 using model::JobState;
+using scheduling::Pass;
 
 namespace {
 
@@ -301,7 +303,10 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
   if (!state_.line_changed && !somebody_left) return false;
   if (state_.line_changed && Backfills()) return true;
   state_.line_changed = false;
-  const Entry* head = FirstToTry();
+  // Whoever has come, and is held back like all before, is told by what.
+  Pass pass(&book_.tree(), PassNow());
+  const auto* head = static_cast<const Entry*>(pass.Next());
+  SayHeldBack(pass.held());
   return head != nullptr && head->job.submission != state_.blocked_head;
 }
 

@@ -194,6 +194,15 @@ TEST(MoveTest, TheCycleInFlightAskedForTheOldQueue) {
   EXPECT_EQ(story.core().Find("a")->state, JobState::kPending);
 }
 
+TEST(LimitTest, WhoeverComesBehindOthersIsToldToo) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) { queue->mutable_limits()->set_running_jobs(0); }));
+  EXPECT_THAT(story.Tell(Submitted("a")),
+              ElementsAre("fact a v1 Pending Queued", "fact a v2 Pending Limit"));
+  EXPECT_THAT(story.Tell(Submitted("b", {.user = "bob"})),
+              ElementsAre("fact b v1 Pending Queued", "fact b v2 Pending Limit"));
+}
+
 TEST(LimitTest, HoldsAUserUntilOneEnds) {
   Story story;
   story.Tell(QueueWith([](auto* queue) { queue->mutable_user_limits()->set_running_jobs(1); }));
