@@ -89,8 +89,7 @@ absl::StatusOr<int64_t> Integer(
 absl::StatusOr<int64_t> Count(const json& object, const std::string& path, int64_t most) {
   const auto count = object.find("count");
   if (count != object.end() && count->is_object()) {
-    return InvalidArgument(
-        "{}.count: only slots have a range of counts; give one integer", path);
+    return InvalidArgument("{}.count: only slots have a range of counts; give one integer", path);
   }
   return Integer(object, "count", path, 1, most);
 }
@@ -114,11 +113,12 @@ absl::StatusOr<SlotCounts> CountsOfSlot(const json& slot, const std::string& pat
   const std::pair<const char*, json> only[] = {{"operator", "+"}, {"operand", 1}};
   for (const auto& [key, value] : only) {
     if (count->value(key, value) == value) continue;
-    return InvalidArgument("{}.{}: must be {}, is {}: an elastic job takes one slot after the other",
-                           of_count,
-                           key,
-                           value.dump(),
-                           (*count)[key].dump());
+    return InvalidArgument(
+        "{}.{}: must be {}, is {}: an elastic job takes one slot after the other",
+        of_count,
+        key,
+        value.dump(),
+        (*count)[key].dump());
   }
   return counts;
 }
@@ -206,10 +206,10 @@ absl::Status ParseSlots(const json& slots,
     spec->groups.push_back(std::move(group));
   }
   if (spec->min_slots != 0 && (slots.size() > 1 || !spec->required_level.empty())) {
-    return InvalidArgument("{}: a range of counts is for slots that are all alike and below no level{}",
-                           path,
-                           slots.size() > 1 ? fmt::format("; here are {} that differ", slots.size())
-                                            : "");
+    return InvalidArgument(
+        "{}: a range of counts is for slots that are all alike and below no level{}",
+        path,
+        slots.size() > 1 ? fmt::format("; here are {} that differ", slots.size()) : "");
   }
   return absl::OkStatus();
 }

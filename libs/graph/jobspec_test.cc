@@ -92,8 +92,8 @@ TEST(Jobspec, ElasticOnesHaveARangeOfSlots) {
   EXPECT_TRUE(ParseJobspec(Text(Range(R"({"min":2,"max":2})"))).ok());
   // With so many it is as if it had asked for so many.
   const Jobspec three = WithSlots(*spec, 3);
-  const auto asked = ParseJobspec(
-      Text(Range("3"), R"({"system":{"constraints":{"properties":["a"]}}})"));
+  const auto asked =
+      ParseJobspec(Text(Range("3"), R"({"system":{"constraints":{"properties":["a"]}}})"));
   ASSERT_TRUE(asked.ok());
   EXPECT_EQ(three.slots, 3u);
   EXPECT_EQ(three.min_slots, 0u);

@@ -88,7 +88,7 @@ struct BindJob {
   // says: those are for pods that come, and nobody waits for them.
   bool placed = false;
   uint64_t placement_hash = 0;  // as the last fact said; memory
-  Millis placement_at{0};  // when to look for it (again)
+  Millis placement_at{0};       // when to look for it (again)
   std::vector<SlotGroup> groups;
   std::vector<Slot> slots;
 

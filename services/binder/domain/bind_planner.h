@@ -15,7 +15,8 @@
 //
 // An elastic job grows by a fact of the same attempt with another placement hash: its placement is
 // read again, and the slots that are new are for whatever pods wait. Rows keep the first fact of an
-// attempt, which says how many slots JobBound is about; after a restart the placement is read anyway.
+// attempt, which says how many slots JobBound is about; after a restart the placement is read
+// anyway.
 //
 // Each pass looks at a job as a whole, and only at jobs that something has happened to.
 //
