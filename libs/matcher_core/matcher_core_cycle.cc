@@ -125,6 +125,9 @@ void MatcherCore::Match(const Candidate& candidate,
                         Cycle* cycle,
                         Outcome* outcome) {
   if (promised && MatchReserved(candidate, jobspec, cycle, outcome)) return;
+  // A candidate that is named twice.
+  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+  if (reservations_.contains(key)) Forget(key, cycle);
   const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
   if (cycle->promised.empty() || refused) {
     MatchNew(candidate, jobspec, cycle, outcome);

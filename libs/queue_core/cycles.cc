@@ -180,7 +180,11 @@ std::string QueueCore::Impl::WhyLater(const Job& job,
   for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
     const Entry* other = book_.Find(candidate.job_id());
-    if (other != nullptr && other->job.submission > job.submission) {
+    if (other == nullptr || other->job.submission < job.submission) continue;
+    // It has come since the promise was said, or has a better right. One that stood ahead of it
+    // then (users take turns) is no reason.
+    const bool has_come = other->job.submitted_ms >= job.updated_ms;
+    if (has_come || other->job.priority > job.priority) {
       return fmt::format("job {} goes before it", other->job.workload->name());
     }
   }

@@ -255,6 +255,22 @@ TEST_F(PromiseTest, ALostNodeIsAReason) {
   EXPECT_EQ(Sentence(story_), "starts 400 s later than it was told: node n1 was lost at 900 s");
 }
 
+// Where users take turns somebody younger always stands ahead.
+TEST_F(PromiseTest, WhoStoodAheadAlreadyIsNoReason) {
+  auto fair = QueueMade("default", 0, 0, "easy");
+  fair.mutable_queue_configured()->set_order("fair-share");
+  story_.Tell(fair);
+  story_.Tell(Submitted("bob", {.user = "bob"}));
+  story_.Wait(1000);
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  auto later = Answered(2, {{"a", 1, kReservedKind, "no cpu", 700}});
+  later.mutable_cycle_answered()->set_overran(1);
+  later.mutable_cycle_answered()->set_overran_job("x");
+  story_.Tell(later);
+  EXPECT_EQ(Sentence(story_),
+            "starts 200 s later than it was told: job x has not ended in its time at 700 s");
+}
+
 TEST_F(PromiseTest, IsWithdrawnWithItsReason) {
   story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
   story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));

@@ -20,10 +20,16 @@ std::string Lasting(int64_t ms) {
                                 : fmt::format("{} s", ms / 1000);
 }
 
-// Of those ahead of it in line, who is promised the earliest start; null: nobody is.
+bool TakesTurns(const Entry& entry) {
+  return entry.line_owner->queue->spec.order == scheduling::JobOrder::kFairShare;
+}
+
+// Of those ahead of it in line, or of all where users take turns, who is promised the earliest
+// start; null: nobody is.
 const Job* FirstPromised(const Entry& entry, int64_t now_ms) {
   const Job* first = nullptr;
   for (const auto& [key, other] : entry.in_line_of->line) {
+    if (other == &entry && TakesTurns(entry)) continue;
     if (other == &entry) break;
     if (other->job.reason != reason::kReserved || other->job.start_ms <= now_ms) continue;
     if (first == nullptr || other->job.start_ms < first->start_ms) first = &other->job;
@@ -50,17 +56,30 @@ std::optional<Explanation> QueueCore::Impl::Explain(std::string_view job_id) con
 void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation) const {
   const Queue& queue = *entry.in_line_of;
   const std::string strategy(scheduling::FindStrategy(queue.config->strategy())->name);
-  explanation->in_line = queue.line.size();
+  const auto stand_in = [&](const auto& line) {
+    explanation->in_line = line.size();
+    for (const auto& [key, other] : line) {
+      if (other == &entry || explanation->ahead.size() == kMostAhead) break;
+      explanation->ahead.push_back(ToFact(static_cast<const Entry*>(other)->job, pool_));
+    }
+  };
   explanation->position = PositionOf(entry);
-  for (const auto& [key, other] : queue.line) {
-    if (other == &entry || explanation->ahead.size() == kMostAhead) break;
-    explanation->ahead.push_back(ToFact(other->job, pool_));
+  std::string of_whom;
+  std::string turns;
+  if (TakesTurns(entry)) {
+    stand_in(entry.line_owner->line);
+    of_whom = fmt::format(" of user {}", *entry.job.user);
+    turns = " whose users take turns, and";
+  } else {
+    stand_in(queue.line);
   }
   explanation->why.push_back(
-      fmt::format("it is number {} of {} in line of queue {}, which goes by {}",
+      fmt::format("it is number {} of {}{} in line of queue {},{} which goes by {}",
                   explanation->position,
                   explanation->in_line,
+                  of_whom,
                   queue.name,
+                  turns,
                   strategy));
   if (!IsElastic(entry.job)) return;
   explanation->why.push_back(fmt::format("it is elastic: it starts with {}, and grows to {}",
@@ -71,7 +90,8 @@ void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation)
 void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) const {
   // What it was refused for comes first.
   auto& why = explanation->why;
-  if (!job.message.empty() && job.reason != reason::kQueued) {
+  const bool tells = job.reason != reason::kQueued || job.message != "in line";
+  if (!job.message.empty() && tells) {
     why.insert(why.begin(),
                fmt::format("{}: {}", job.reason.empty() ? "it says" : job.reason, job.message));
   } else if (job.reason == reason::kQueued && job.state == JobState::kPending) {

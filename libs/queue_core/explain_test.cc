@@ -38,6 +38,24 @@ TEST(ExplainTest, PlaceWhoIsAheadAndTheStrategyThatLetsNobodyPass) {
   EXPECT_THAT(explanation->sooner, ElementsAre(HasSubstr("nobody passes the first of this queue")));
 }
 
+TEST(ExplainTest, WhereUsersTakeTurnsThoseAheadAreOnesOwn) {
+  Story story;
+  auto fair = QueueMade("default", 0, 0, "easy");
+  fair.mutable_queue_configured()->set_order("fair-share");
+  story.Tell(fair);
+  for (int i = 0; i < 9; ++i) story.Tell(Submitted(fmt::format("ann{}", i)));
+  story.Tell(Submitted("bob0", {.user = "bob"}));
+  story.Tell(Submitted("bob1", {.user = "bob"}));
+  const auto explanation = story.core().Explain("bob1");
+  ASSERT_TRUE(explanation.has_value());
+  EXPECT_EQ(explanation->position, 2U);
+  ASSERT_EQ(explanation->ahead.size(), 1U);
+  EXPECT_EQ(explanation->ahead[0].job_id(), "bob0");
+  EXPECT_EQ(explanation->why[0],
+            "it is number 2 of 2 of user bob in line of queue default, whose users take turns, and "
+            "which goes by easy");
+}
+
 TEST(ExplainTest, TheEnginesWordsAndFewerSlots) {
   Story story;
   story.Tell(Submitted("a", {.slots = 8}));

@@ -11,6 +11,7 @@ std::string QueueConfig::Address() const {
 config::Section Describe(QueueConfig* config) {
   FluxJobTimes& times = config->flux_jobs;
   return config::Section()
+      .Duration("retention", &config->retention, 1h, 87600h)
       .Nested("flux_jobs",
               config::Section()
                   .Duration("first_delay", &times.first_delay, 0ms, 10s)

@@ -14,6 +14,8 @@ struct QueueConfig {
   FluxJobTimes flux_jobs;
   // Threads that write them.
   int flux_job_writers = 4;
+  // How long jobs that have ended stay in the tables, with their events.
+  Millis retention{std::chrono::hours(7 * 24)};
   rpc::ServerConfig grpc;
   // "host:port" at which other replicas reach this one. Empty: grpc.address and grpc.port; with
   // port 0, nowhere.

@@ -31,6 +31,7 @@
 #include "libs/testing/mini_postgres.h"
 #include "services/matcher/adapters/pool_handler.h"
 #include "services/queue/adapters/pool_handler.h"
+#include "services/queue/adapters/queue_store.h"
 #include "services/queue/adapters/rpc/queue_service.h"
 
 #include "binder_migrations.h"
@@ -76,7 +77,7 @@ class Replica {
       : port_(FreePort()),
         metrics_(registry_),
         desk_([this] { loop_->Wake(); }),
-        handler_(observer_, feed_, desk_, metrics_, clock) {
+        handler_(observer_, feed_, desk_, metrics_, clock, std::chrono::hours(1)) {
     delivery::LoopOptions own = options;
     own.address = fmt::format("127.0.0.1:{}", port_);
     loop_ = std::make_unique<delivery::PartitionLoop>(
@@ -181,6 +182,18 @@ class Stack {
     });
     CHECK(status.ok(), "{}: {}", sql, Message(status));
     return value;
+  }
+
+  // How many jobs were forgotten.
+  size_t PruneEndedJobs(Millis age, uint64_t kept) {
+    postgres::Connection db({.dsn = postgres_.dsn(), .application = "test", .schema = "queue"});
+    size_t pruned = 0;
+    const absl::Status status = db.Transact([&](pqxx::transaction_base& tx) {
+      pruned = PruneEnded(tx, kPool, age, kept);
+      return absl::OkStatus();
+    });
+    CHECK(status.ok(), "{}", Message(status));
+    return pruned;
   }
 
  private:
@@ -341,6 +354,29 @@ TEST_F(QueueApiTest, AClaimEndsWhenItsTimeIsOver) {
   // What it held is free again, and still told.
   EXPECT_THAT(Get(claim.job().id()).slots(), SizeIs(1));
   Stack::WaitFor([&] { return Get(claim.job().id()).slots(0).released(); }, "its slot to be free");
+}
+
+TEST_F(QueueApiTest, JobsThatEndedLongAgoAreForgotten) {
+  const auto end_one = [this](const std::string& name) {
+    const v1::SubmitClaimResponse claim = Claim(name, 1, 1000);
+    EXPECT_TRUE(Cancel(claim.job().id()).ok());
+    ExpectState(claim.job().id(), v1::STATE_CANCELLED);
+    return claim.job().id();
+  };
+  const std::string first = end_one("forgotten");
+  const std::string last = end_one("remembered");
+  const v1::SubmitClaimResponse live = Claim("lives", 1, 1000);
+  EXPECT_EQ(stack_->PruneEndedJobs(1h, 0), 0U);
+  EXPECT_EQ(stack_->PruneEndedJobs(Millis(0), 10'000), 0U);
+  EXPECT_GE(stack_->PruneEndedJobs(Millis(0), 1), 1U);
+  const auto rows_of = [](const std::string& job_id) {
+    return stack_->Number("SELECT (SELECT count(*) FROM queue.jobs WHERE job_id = '" + job_id +
+                          "') + (SELECT count(*) FROM queue.job_events WHERE job_id = '" + job_id +
+                          "')");
+  };
+  EXPECT_EQ(rows_of(first), 0);
+  EXPECT_GT(rows_of(last), 1);
+  EXPECT_EQ(Get(live.job().id()).job().state(), v1::STATE_RUNNING);
 }
 
 TEST_F(QueueApiTest, TheSameClientIdIsTheSameClaim) {

@@ -257,7 +257,8 @@ class Stack {
   matcher::MatcherMetrics matcher_metrics_{registry_};
   queue::FactFeed feed_;
   queue::CommandDesk desk_{[] {}};
-  queue::PoolHandler queue_handler_{observer_, feed_, desk_, queue_metrics_, clock_};
+  queue::PoolHandler queue_handler_{
+      observer_, feed_, desk_, queue_metrics_, clock_, std::chrono::hours(1)};
   matcher::PoolDesk matcher_desk_{[] {}};
   matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_};
   std::unique_ptr<kafka::Producer> producer_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libs/base/status_macros.h"
+#include "libs/scheduling/dependencies.h"
 #include "services/queue/adapters/queue_store.h"
 
 namespace fluxqueue::queue {
@@ -18,12 +19,14 @@ PoolHandler::PoolHandler(JobObserver& observer,
                          FactFeed& feed,
                          CommandDesk& desk,
                          QueueMetrics& metrics,
-                         const Clock& clock)
+                         const Clock& clock,
+                         Millis retention)
     : observer_(observer),
       feed_(feed),
       desk_(desk),
       metrics_(metrics),
       clock_(clock),
+      retention_(retention),
       commands_(
           desk, [this](const std::string& pool) { return FindPool(pool); }, metrics) {}
 
@@ -126,7 +129,9 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
   for (const PoolKey& key : touched_) {
     const queue_core::Changes changes = pools_.at(key).core->TakeChanges();
     if (!changes.empty()) rows_written_ += WriteChanges(tx, key.second, key.first, changes);
-    if (prune) rows_written_ += PruneCycles(tx, key.second);
+    if (!prune) continue;
+    rows_written_ += PruneCycles(tx, key.second);
+    rows_written_ += PruneEnded(tx, key.second, retention_, scheduling::kEndingsKept);
   }
   if (prune) rows_written_ += PruneCommands(tx);
   return commands_.Write(tx);

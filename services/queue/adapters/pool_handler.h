@@ -38,12 +38,14 @@ namespace fluxqueue::queue {
 
 class PoolHandler final : public delivery::PartitionHandler {
  public:
-  // References must outlive the handler.
+  // References must outlive the handler. `retention`: how long jobs that have ended stay in the
+  // tables.
   PoolHandler(JobObserver& observer,
               FactFeed& feed,
               CommandDesk& desk,
               QueueMetrics& metrics,
-              const Clock& clock);
+              const Clock& clock,
+              Millis retention);
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
@@ -79,6 +81,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   CommandDesk& desk_;
   QueueMetrics& metrics_;
   const Clock& clock_;
+  const Millis retention_;
   std::map<PoolKey, Pool> pools_;
   CommandBatch commands_;
   std::set<PoolKey> touched_;               // by the batch under way

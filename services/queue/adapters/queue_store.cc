@@ -98,6 +98,16 @@ constexpr Statement kInsertCommands{
     "queue_insert_commands",
     "INSERT INTO commands (client_id, job_id) SELECT * FROM unnest($1::text[], $2::text[]) "
     "ON CONFLICT (client_id) DO NOTHING RETURNING client_id"};
+constexpr Statement kPruneEnded{
+    "queue_prune_ended",
+    "WITH old AS ("
+    "  SELECT job_id FROM jobs WHERE pool = $1 AND ending > 0 AND ending <= $2 "
+    "  AND updated_ms < extract(epoch FROM now()) * 1000 - $3 ORDER BY ending LIMIT 5000), "
+    "events AS (DELETE FROM job_events WHERE job_id IN (SELECT job_id FROM old)) "
+    "DELETE FROM jobs WHERE job_id IN (SELECT job_id FROM old)"};
+constexpr Statement kLastEnding{
+    "queue_last_ending",
+    "SELECT coalesce(max(ending), 0) FROM jobs WHERE pool = $1 AND ending > 0"};
 constexpr Statement kPruneCommands{
     "queue_prune_commands", "DELETE FROM commands WHERE accepted < now() - interval '1 day'"};
 
@@ -310,6 +320,13 @@ std::vector<std::string> InsertCommands(pqxx::transaction_base& tx,
 
 size_t PruneCommands(pqxx::transaction_base& tx) {
   return Exec(tx, kPruneCommands).affected_rows();
+}
+
+size_t PruneEnded(pqxx::transaction_base& tx, const std::string& pool, Millis age, uint64_t kept) {
+  const auto last = Exec(tx, kLastEnding, pool)[0][0].as<int64_t>();
+  const int64_t through = last - static_cast<int64_t>(kept);
+  if (through <= 0) return 0;
+  return Exec(tx, kPruneEnded, pool, through, age.count()).affected_rows();
 }
 
 size_t PruneCycles(pqxx::transaction_base& tx, const std::string& pool) {
