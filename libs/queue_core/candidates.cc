@@ -137,7 +137,7 @@ void QueueCore::Impl::AddCandidate(const Entry& entry,
   candidate->set_job_id(entry.job.id);
   candidate->set_attempt(entry.job.attempt);
   candidate->set_may_reserve(may_reserve);
-  candidate->set_duration_s((duration_ms + 999) / 1000);
+  candidate->set_duration_s(duration_ms / 1000 + (duration_ms % 1000 > 0 ? 1 : 0));
   candidate->set_rule(rule);
   NameWindows(entry.job, candidate);
 }
