@@ -6,12 +6,9 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/cluster_graph.h"
-#include "libs/graph/explanation.h"
 
 namespace fluxqueue::graph {
 namespace {
-
-constexpr size_t kMostHolders = 10;
 
 // More of any resource in `after`; both sorted by name.
 bool AnyGrew(const Amounts& before, const Amounts& after) {
@@ -284,17 +281,6 @@ void BookedEngine::AdvanceTo(int64_t now_s) {
   }
 }
 
-std::vector<AllocationKey> BookedEngine::Overran(int64_t now_s) const {
-  std::vector<AllocationKey> keys;
-  for (const auto& [end, key] : ends_) {
-    if (end.first > now_s + 1) break;
-    const Placement& placement = allocations_.at(key).placement;
-    if (placement.start_s + placement.duration_s <= now_s) keys.push_back(key);
-  }
-  std::sort(keys.begin(), keys.end());
-  return keys;
-}
-
 // ---- reservations
 
 const Placement& BookedEngine::Reserve(const MatchRequest& request, const Placer::Place& place) {
@@ -360,45 +346,6 @@ void BookedEngine::Append(const Placer::Shares& shares, Allocation* allocation) 
     AddSlots(share, &allocation->placement);
     allocation->nodes.resize(allocation->placement.slots.size(), share.node);
   }
-}
-
-Explanation BookedEngine::Explain(const Jobspec& jobspec) const {
-  Explanation why =
-      ExplainShortfall(placer_->AsTaken(jobspec), table_, table_.levels(), table_.LevelsInUse());
-  if (!placer_->remark().empty()) why.sentence += fmt::format("; {}", placer_->remark());
-  return why;
-}
-
-std::vector<Holder> BookedEngine::HoldersOf(const Jobspec& jobspec, const Explanation& why) const {
-  std::vector<Holder> holders;
-  if (why.resource.empty()) return holders;
-  const auto counts = [&](const Node* node) {
-    return node != nullptr && (why.nearest.empty() || node->spec.name == why.nearest) &&
-           jobspec.constraint.Matches(node->spec);
-  };
-  for (const auto& [key, allocation] : allocations_) {
-    const Placement& placement = allocation.placement;
-    Holder holder{.key = key};
-    size_t slot = 0;
-    for (const SlotGroup& group : placement.groups) {
-      const auto amount =
-          std::find_if(group.request.begin(), group.request.end(), [&why](const Amount& one) {
-            return one.resource == why.resource;
-          });
-      for (const size_t end = slot + group.slots; slot < end; ++slot) {
-        const bool holds = amount != group.request.end() && counts(allocation.nodes[slot]);
-        if (holds) holder.amount += amount->amount;
-      }
-    }
-    if (holder.amount == 0) continue;
-    if (placement.duration_s > 0) holder.until_s = placement.start_s + placement.duration_s;
-    holders.push_back(std::move(holder));
-  }
-  std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
-    return a.amount > b.amount;
-  });
-  if (holders.size() > kMostHolders) holders.resize(kMostHolders);
-  return holders;
 }
 
 // ---- what is held
@@ -523,26 +470,6 @@ absl::Status BookedEngine::Restore(const AllocationKey& key, const Placement& pl
   HoldLive(held, 1);
   Record(UndoAllocate{key});
   return absl::OkStatus();
-}
-
-const Placement* BookedEngine::Find(const AllocationKey& key) const {
-  const auto found = allocations_.find(key);
-  return found == allocations_.end() ? nullptr : &found->second.placement;
-}
-
-std::vector<AllocationKey> BookedEngine::Keys() const {
-  std::vector<AllocationKey> keys;
-  for (const auto& [key, allocation] : allocations_) keys.push_back(key);
-  return keys;
-}
-
-std::vector<AllocationKey> BookedEngine::KeysOf(std::string_view job_id) const {
-  std::vector<AllocationKey> keys;
-  auto next = allocations_.lower_bound(AllocationKey{std::string(job_id), 0, 0});
-  for (; next != allocations_.end() && next->first.job_id == job_id; ++next) {
-    keys.push_back(next->first);
-  }
-  return keys;
 }
 
 }  // namespace fluxqueue::graph

@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
-#include "libs/graph/booked_engine.h"
-#include "libs/graph/cluster_graph.h"
+#include "libs/graph/engine_fixture.h"
 #include "libs/graph/explanation.h"
 
 namespace fluxqueue::graph {
@@ -15,60 +14,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-Jobspec Spec(uint32_t slots, Amounts request, const std::string& constraints = "{}") {
-  std::string with;
-  for (const Amount& amount : request) {
-    with += (with.empty() ? "" : ",") + std::string(R"({"type":")") + amount.resource +
-            R"(","count":)" + std::to_string(amount.amount) + "}";
-  }
-  const auto spec = ParseJobspec(
-      R"({"version":1,"resources":[{"type":"slot","label":"s","count":)" + std::to_string(slots) +
-      R"(,"with":[)" + with +
-      R"(]}],"tasks":[{"command":["x"],"slot":"s","count":{"per_slot":1}}],"attributes":{"system":{"constraints":)" +
-      constraints + "}}}");
-  EXPECT_TRUE(spec.ok()) << spec.status();
-  return *spec;
-}
-
-class NativeEngineTest : public ::testing::Test {
- protected:
-  NodeSpec Node(const std::string& name, Amounts resources) {
-    NodeSpec node;
-    node.name = name;
-    node.uid = name + "-uid";
-    node.ordinal = ordinal_++;
-    node.resources = std::move(resources);
-    return node;
-  }
-
-  // n0, n1 …, each with 4 cores and 8 memory.
-  void AddNodes(int count) {
-    for (int i = 0; i < count; ++i) {
-      Add(Node("n" + std::to_string(i), {{"cpu", 4000}, {"memory", 8}}));
-    }
-  }
-
-  void Add(NodeSpec node) { ASSERT_TRUE(engine_.AddNode(std::move(node)).ok()); }
-
-  // The nodes of the slots; empty when it does not fit.
-  std::vector<std::string> Place(const Jobspec& spec) {
-    const Outcome outcome =
-        engine_.Match({.key = {"j" + std::to_string(job_++), 1, 0}, .jobspec = spec});
-    kind_ = outcome.kind;
-    std::vector<std::string> nodes;
-    if (outcome.placement == nullptr) return nodes;
-    for (const PlacedSlot& slot : outcome.placement->slots) nodes.push_back(slot.node);
-    return nodes;
-  }
-
-  std::string Why(const Jobspec& spec) { return engine_.Explain(spec).sentence; }
-
-  BookedEngine engine_{MakeClusterGraph};
-  OutcomeKind kind_ = OutcomeKind::kBusy;
-  uint64_t ordinal_ = 0;
-  int job_ = 0;
-};
 
 TEST_F(NativeEngineTest, FirstSpreads) {
   AddNodes(3);
@@ -90,123 +35,6 @@ TEST_F(NativeEngineTest, FirstFillsANodeBeforeTheNext) {
   EXPECT_THAT(Place(Spec(6, {{"cpu", 1000}})), ElementsAre("n0", "n0", "n0", "n0", "n1", "n1"));
   EXPECT_THAT(Place(Spec(1, {{"cpu", 1000}})), IsEmpty());
   EXPECT_EQ(kind_, OutcomeKind::kBusy);
-}
-
-// n0 and n1, of which one or both are closed in [100, 200).
-class ClosuresTest : public NativeEngineTest {
- protected:
-  void SetUp() override { AddNodes(2); }
-
-  void Close(Constraint nodes) { engine_.SetClosures({{std::move(nodes), 100, 200}}); }
-
-  // When it begins, and where it is if that is now.
-  struct Begin {
-    int64_t at_s = 0;
-    std::vector<std::string> nodes;
-    friend bool operator==(const Begin&, const Begin&) = default;
-  };
-  Begin Try(const Jobspec& spec, int64_t now_s, int64_t duration_s) {
-    const Outcome outcome = engine_.Match({.operation = Operation::kAllocateOrReserve,
-                                           .key = {"j" + std::to_string(job_++), 1, 0},
-                                           .jobspec = spec,
-                                           .now_s = now_s,
-                                           .duration_s = duration_s});
-    kind_ = outcome.kind;
-    if (outcome.kind == OutcomeKind::kReserved) return {outcome.at_s, {}};
-    Begin begin{now_s, {}};
-    if (outcome.placement == nullptr) return begin;
-    for (const PlacedSlot& slot : outcome.placement->slots) begin.nodes.push_back(slot.node);
-    return begin;
-  }
-  Begin TryAnew(const Jobspec& spec, int64_t now_s, int64_t duration_s) {
-    Begin begin = Try(spec, now_s, duration_s);
-    engine_.DropReservations();
-    engine_.Release({"j" + std::to_string(job_ - 1), 1, 0});
-    return begin;
-  }
-};
-
-TEST_F(ClosuresTest, NothingIsHeldInTheirTime) {
-  const Jobspec one = Spec(1, {{"cpu", 1000}});
-  const Jobspec both = Spec(2, {{"cpu", 4000}});
-  struct Case {
-    Constraint closed;
-    const Jobspec& spec;
-    int64_t now_s;
-    int64_t duration_s;
-    Begin want;
-  };
-  const Case cases[] = {
-      {Constraint::And({}), one, 0, 100, {0, {"n1"}}},    // through when it begins
-      {Constraint::And({}), one, 0, 101, {200, {}}},      // would overlap it
-      {Constraint::And({}), one, 0, 0, {200, {}}},        // has no end
-      {Constraint::And({}), one, 150, 1, {200, {}}},      // within it
-      {Constraint::And({}), one, 199, 1, {200, {}}},      // its last second
-      {Constraint::And({}), one, 200, 0, {200, {"n1"}}},  // it is over
-      {Constraint::IsHost("n1"), one, 0, 0, {0, {"n0"}}},
-      {Constraint::IsHost("n1"), both, 0, 50, {0, {"n1", "n0"}}},
-      {Constraint::IsHost("n1"), both, 0, 150, {200, {}}},
-      {Constraint::IsHost("gone"), both, 0, 150, {0, {"n1", "n0"}}},
-      {Constraint::HasLabel("disk", "ssd"), both, 0, 150, {0, {"n1", "n0"}}},
-  };
-  for (const Case& test : cases) {
-    Close(test.closed);
-    EXPECT_EQ(TryAnew(test.spec, test.now_s, test.duration_s), test.want)
-        << test.closed.ToString() << " at " << test.now_s << " for " << test.duration_s;
-  }
-}
-
-TEST_F(ClosuresTest, WhatIsHeldStaysAndCountsAfterwards) {
-  const Jobspec one = Spec(1, {{"cpu", 3000}});
-  // Two that run into it, without an end and until 250.
-  ASSERT_EQ(Try(one, 0, 0).nodes, std::vector<std::string>{"n1"});
-  ASSERT_EQ(Try(one, 0, 250).nodes, std::vector<std::string>{"n0"});
-  Close(Constraint::And({}));
-  EXPECT_EQ(engine_.Usage()[0].free, 2000);
-  EXPECT_EQ(TryAnew(one, 10, 10), (Begin{250, {}}));
-  EXPECT_EQ(TryAnew(Spec(1, {{"cpu", 1000}}), 10, 90).at_s, 10);
-  ASSERT_TRUE(engine_.Release({"j1", 1, 0}));
-  EXPECT_EQ(TryAnew(one, 150, 10), (Begin{200, {}}));
-  engine_.SetClosures({});
-  EXPECT_EQ(TryAnew(one, 150, 0).at_s, 150);
-}
-
-TEST_F(ClosuresTest, SeveralThatMeetCloseOnce) {
-  const Jobspec one = Spec(1, {{"cpu", 1000}});
-  const Constraint n1 = Constraint::IsHost("n1");
-  engine_.SetClosures({{n1, 0, 120}, {n1, 100, 200}, {n1, 50, 150}, {n1, 300, 400}});
-  EXPECT_EQ(TryAnew(one, 10, 0).nodes, std::vector<std::string>{"n0"});
-  Jobspec there = Spec(1, {{"cpu", 1000}}, R"({"hostlist":["n1"]})");
-  EXPECT_EQ(TryAnew(there, 10, 100).at_s, 200);
-  EXPECT_EQ(TryAnew(there, 10, 101).at_s, 400);
-  // One of them is taken back.
-  engine_.SetClosures({{n1, 0, 120}, {n1, 50, 150}});
-  EXPECT_EQ(TryAnew(there, 10, 101).at_s, 150);
-}
-
-TEST_F(ClosuresTest, FollowNodesAndLeaveCouldEverAlone) {
-  Close(Constraint::HasLabel("disk", "ssd"));
-  const Jobspec three = Spec(3, {{"cpu", 4000}});
-  NodeSpec ssd = Node("n2", {{"cpu", 4000}});
-  ssd.labels = {{"disk", "ssd"}};
-  Add(ssd);
-  EXPECT_EQ(TryAnew(three, 10, 0).at_s, 200);
-  ssd.labels = {};
-  ASSERT_TRUE(engine_.UpdateNode(ssd).ok());
-  EXPECT_EQ(TryAnew(three, 10, 0).at_s, 10);
-  ssd.labels = {{"disk", "ssd"}, {"zone", "a"}};
-  ASSERT_TRUE(engine_.UpdateNode(ssd).ok());
-  ASSERT_TRUE(engine_.SetLevels({"zone"}).ok());
-  EXPECT_EQ(TryAnew(three, 10, 0).at_s, 200);
-  const auto ask = [&](const Jobspec& spec) {
-    return engine_
-        .Match({.operation = Operation::kSatisfiability, .key = {"x", 1, 0}, .jobspec = spec})
-        .kind;
-  };
-  EXPECT_EQ(ask(three), OutcomeKind::kAllocated);
-  EXPECT_EQ(ask(Spec(4, {{"cpu", 4000}})), OutcomeKind::kUnsatisfiable);
-  ASSERT_TRUE(engine_.RemoveNode("n2").ok());
-  EXPECT_EQ(TryAnew(Spec(2, {{"cpu", 4000}}), 10, 0).at_s, 10);
 }
 
 TEST_F(NativeEngineTest, LonodeAndHinode) {
@@ -695,83 +523,6 @@ TEST_F(NativeEngineTest, Holders) {
   const std::vector<Holder> all = engine_.HoldersOf(gang, engine_.Explain(gang));
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].key.job_id, "j0");
-}
-
-TEST_F(NativeEngineTest, GrowsInPlace) {
-  AddNodes(2);
-  const Jobspec two = Spec(2, {{"cpu", 2000}});
-  const AllocationKey key{"j", 1, 0};
-  const auto grow = [&](const Jobspec& more, int64_t now_s) {
-    return engine_.Grow({.key = key, .jobspec = more, .now_s = now_s});
-  };
-  EXPECT_EQ(grow(two, 0).kind, OutcomeKind::kBusy) << "it holds nothing";
-  ASSERT_EQ(engine_.Match({.key = key, .jobspec = two, .now_s = 0, .duration_s = 10}).kind,
-            OutcomeKind::kAllocated);
-  EXPECT_EQ(grow(Spec(1, {{"cpu", 1000}}), 1).kind, OutcomeKind::kBusy) << "other slots";
-  EXPECT_EQ(grow(WithSlots(two, 3), 1).kind, OutcomeKind::kBusy) << "all or none";
-  const Outcome grown = grow(WithSlots(two, 1), 1);
-  ASSERT_EQ(grown.kind, OutcomeKind::kAllocated);
-  EXPECT_EQ(*grown.placement, *engine_.Find(key));
-  EXPECT_EQ(grown.placement->slots.size(), 3u);
-  EXPECT_EQ(grown.placement->slots[2].slot, 2u);
-  EXPECT_EQ(grown.placement->groups[0].slots, 3u);
-  EXPECT_EQ(grown.placement->start_s + grown.placement->duration_s, 10);
-  EXPECT_EQ(engine_.Usage()[0].held, 6000);
-  // What it gave back before stays given back, and its number is not used again.
-  EXPECT_THAT(engine_.ReleaseSlots(key, {0, 2}), ElementsAre(0, 2));
-  ASSERT_EQ(grow(WithSlots(two, 3), 2).kind, OutcomeKind::kAllocated);
-  const Placement placement = *engine_.Find(key);
-  EXPECT_EQ(placement.slots.size(), 6u);
-  EXPECT_TRUE(placement.slots[0].released && placement.slots[2].released);
-  EXPECT_EQ(engine_.Usage()[0].free, 0);
-  // Restored, it is the same.
-  BookedEngine restored(MakeClusterGraph);
-  for (const NodeSpec& node : engine_.Nodes()) ASSERT_TRUE(restored.AddNode(node).ok());
-  ASSERT_TRUE(restored.Restore(key, placement).ok());
-  EXPECT_EQ(restored.Fingerprint(), engine_.Fingerprint());
-  // A time that is over is not stretched.
-  ASSERT_THAT(engine_.ReleaseSlots(key, {3}), ElementsAre(3));
-  EXPECT_EQ(grow(WithSlots(two, 1), 10).kind, OutcomeKind::kBusy);
-  EXPECT_TRUE(engine_.Release(key));
-  EXPECT_EQ(engine_.Usage()[0].free, 8000);
-}
-
-TEST_F(NativeEngineTest, GrowthTakesNothingOfWhatIsReserved) {
-  AddNodes(1);
-  const Jobspec one = Spec(1, {{"cpu", 1000}});
-  const AllocationKey key{"j", 1, 0};
-  engine_.Match({.key = key, .jobspec = one, .now_s = 0, .duration_s = 20});
-  engine_.Match({.key = {"short", 1, 0}, .jobspec = one, .now_s = 0, .duration_s = 5});
-  const Jobspec three = Spec(3, {{"cpu", 1000}});
-  const Outcome reserved = engine_.Match({.operation = Operation::kAllocateOrReserve,
-                                          .key = {"next", 1, 0},
-                                          .jobspec = three,
-                                          .now_s = 1,
-                                          .duration_s = 10});
-  ASSERT_EQ(reserved.kind, OutcomeKind::kReserved);
-  EXPECT_EQ(reserved.at_s, 5);
-  // Two cores are free until then, and it would hold one until 20.
-  EXPECT_EQ(engine_.Grow({.key = key, .jobspec = one, .now_s = 1}).kind, OutcomeKind::kBusy);
-  engine_.DropReservations();
-  EXPECT_EQ(engine_.Grow({.key = key, .jobspec = one, .now_s = 1}).kind, OutcomeKind::kAllocated);
-}
-
-TEST_F(NativeEngineTest, GrowthIsTakenBack) {
-  AddNodes(2);
-  const Jobspec gpu = Spec(1, {{"cpu", 1000}, {"memory", 1}});
-  const AllocationKey key{"j", 1, 0};
-  engine_.Match({.key = key, .jobspec = gpu, .now_s = 0, .duration_s = 10});
-  const uint64_t before = engine_.Fingerprint();
-  engine_.Checkpoint();
-  ASSERT_EQ(engine_.Grow({.key = key, .jobspec = WithSlots(gpu, 4), .now_s = 3}).kind,
-            OutcomeKind::kAllocated);
-  engine_.ReleaseSlots(key, {1, 3});
-  ASSERT_TRUE(engine_.RemoveNode("n0").ok());
-  ASSERT_EQ(engine_.Grow({.key = key, .jobspec = gpu, .now_s = 4}).kind, OutcomeKind::kAllocated);
-  engine_.Rollback();
-  EXPECT_EQ(engine_.Fingerprint(), before);
-  EXPECT_EQ(engine_.Find(key)->slots.size(), 1u);
-  EXPECT_EQ(Place(Spec(7, {{"cpu", 1000}})).size(), 7u);
 }
 
 TEST_F(NativeEngineTest, RefusesWhatContradictsItself) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/core_fixture.h"
 #include "libs/matcher_core/test_messages.h"
 
 namespace fluxqueue::matcher_core {
@@ -14,7 +15,7 @@ using events::v1::CycleAnswered;
 using events::v1::Outcome;
 
 // Two nodes of 4 cores; slots of one core.
-class ElasticTest : public ::testing::Test {
+class ElasticTest : public MatcherCoreTest {
  protected:
   ElasticTest() {
     Feed(Upserted(MakeNode("a", 4000)));
@@ -22,11 +23,6 @@ class ElasticTest : public ::testing::Test {
     Feed(Synced());
   }
 
-  void Feed(const Envelope& message) {
-    said_.clear();
-    const absl::Status status = core_.Handle(message, Millis(5000), &said_);
-    ASSERT_TRUE(status.ok()) << status;
-  }
   // One that says so: rigid, of so many slots.
   void Submit(const std::string& job, uint32_t slots) { Feed(Submitted(job, slots, 1000)); }
   void SubmitElastic(const std::string& job, uint32_t min, uint32_t max) {
@@ -61,8 +57,6 @@ class ElasticTest : public ::testing::Test {
     return {.job = job, .may_reserve = false, .grow = true, .most_slots = most};
   }
 
-  MatcherCore core_{"default"};
-  std::vector<Envelope> said_;
   CycleAnswered answer_;
   uint64_t cycle_ = 0;
 };

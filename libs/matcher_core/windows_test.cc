@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "libs/base/status_macros.h"
+#include "libs/matcher_core/core_fixture.h"
 #include "libs/matcher_core/test_messages.h"
 
 namespace fluxqueue::matcher_core {
@@ -18,9 +18,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Nodes a and b of 4 cores; b is labelled.
-class WindowsTest : public ::testing::Test {
+class WindowsTest : public MatcherCoreTest {
  protected:
   void SetUp() override {
+    now_ = At(0);
     Feed(Upserted(MakeNode("a", 4000)));
     events::v1::Node b = MakeNode("b", 4000);
     b.add_labels()->set_key("row");
@@ -29,16 +30,6 @@ class WindowsTest : public ::testing::Test {
     Feed(Synced());
     Feed(Submitted("one", 1, 4000));
     Feed(Submitted("two", 2, 4000));
-  }
-
-  absl::Status Handle(const Envelope& message) {
-    said_.clear();
-    return core_.Handle(message, now_, &said_);
-  }
-
-  void Feed(const Envelope& message) {
-    const absl::Status status = Handle(message);
-    ASSERT_TRUE(status.ok()) << status;
   }
 
   // A cycle at that second. What is given is given back.
@@ -70,10 +61,7 @@ class WindowsTest : public ::testing::Test {
     return names;
   }
 
-  MatcherCore core_{"default"};
-  Millis now_ = At(0);
   uint64_t cycle_ = 0;
-  std::vector<Envelope> said_;
 };
 
 TEST_F(WindowsTest, KeepTheirNodesInTheirTime) {

@@ -208,15 +208,7 @@ TEST_F(BackfillTest, WhoOverrunsIsNamed) {
 
 // The log that the tests before this one have written.
 TEST_F(BackfillTest, TheSimulatorDecidesAsTheServicesDid) {
-  const std::string log = system_->folder() + "/log.jsonl";
-  const auto dumped = system_->Fluxqueue({"replay", "--pool", "default", "--dump", log});
-  ASSERT_TRUE(dumped.ok()) << Message(dumped.status());
-  ASSERT_EQ(dumped->exit_code, 0) << dumped->output;
-  const auto simulated = system_->Fluxqueue({"simulate", "--format", "events", "--jobs", log});
-  ASSERT_TRUE(simulated.ok()) << Message(simulated.status());
-  EXPECT_EQ(simulated->exit_code, 0) << simulated->output;
-  EXPECT_THAT(simulated->output, HasSubstr("as recorded"));
-  fmt::print("{}", simulated->output);
+  ExpectSimulatorAgrees();
 }
 
 }  // namespace

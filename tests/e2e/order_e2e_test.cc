@@ -2,7 +2,6 @@
 // moves and holds, on a whole system.
 #include <chrono>
 #include <map>
-#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -124,7 +123,7 @@ TEST_F(OrderTest, EachLimitOfAQueueHoldsAndLetsGo) {
     std::string said;
     std::string parent;
   };
-  // A GPU on a node that has none is nobody's before this.
+  // The nodes have no GPUs: one gets some.
   const auto gpus = system_->Kubectl({"patch",
                                       "node",
                                       "node-0",
@@ -175,7 +174,15 @@ TEST_F(OrderTest, WhoWaitsLongGainsOnPriorities) {
   ExpectState("ages-runs", "Running");
   Apply(JobYaml("ages-old", {.annotations = InQueue("ages")}));
   ExpectReason("ages-old", "Limit");
-  std::this_thread::sleep_for(std::chrono::seconds(4));
+  const absl::Status aged = system_->WaitFor(
+      [&] {
+        return Count(
+                   "queue.jobs WHERE name = 'ages-old' AND "
+                   "created_ms < extract(epoch FROM now()) * 1000 - 4000") == 1;
+      },
+      std::chrono::seconds(30),
+      [] { return "ages-old to have waited for 4 s"; });
+  ASSERT_TRUE(aged.ok()) << Message(aged);
   Apply(JobYaml("ages-new", {.annotations = InQueue("ages", "fluxqueue.io/priority: \"2\"")}));
   ExpectState("ages-new", "Pending");
   Fluxqueue({"cancel", "e2e/ages-runs"});

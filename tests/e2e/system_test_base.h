@@ -6,6 +6,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
@@ -89,6 +90,19 @@ class SystemTest : public ::testing::Test {
     ASSERT_TRUE(replayed.ok()) << Message(replayed.status());
     EXPECT_EQ(replayed->exit_code, 0) << replayed->output;
     fmt::print("{}", replayed->output);
+  }
+
+  // The log that the tests so far have written, played again by the simulator.
+  void ExpectSimulatorAgrees() {
+    const std::string log = system_->folder() + "/log.jsonl";
+    const auto dumped = system_->Fluxqueue({"replay", "--pool", "default", "--dump", log});
+    ASSERT_TRUE(dumped.ok()) << Message(dumped.status());
+    ASSERT_EQ(dumped->exit_code, 0) << dumped->output;
+    const auto simulated = system_->Fluxqueue({"simulate", "--format", "events", "--jobs", log});
+    ASSERT_TRUE(simulated.ok()) << Message(simulated.status());
+    EXPECT_EQ(simulated->exit_code, 0) << simulated->output;
+    EXPECT_THAT(simulated->output, ::testing::HasSubstr("as recorded"));
+    fmt::print("{}", simulated->output);
   }
 
   void Apply(const std::string& yaml) {

@@ -2,7 +2,6 @@
 // who would not be through waits and is told why, and an advance reservation lets in whom it names.
 #include <chrono>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -113,7 +112,10 @@ TEST_F(WindowsTest, MaintenanceDrainsTheNodesInTime) {
   Submit("unlimited", "\"0\"");
   ExpectMessage("unlimited", "(it does not say how long it takes)");
   // Within it nobody starts, however short.
-  std::this_thread::sleep_for(std::chrono::milliseconds(start_ms + 1000 - NowMs()));
+  const absl::Status begun = system_->WaitFor([&] { return NowMs() > start_ms + 1000; },
+                                              std::chrono::seconds(40),
+                                              [] { return "the window to begin"; });
+  ASSERT_TRUE(begun.ok()) << Message(begun);
   Submit("tiny", "1s");
   ExpectMessage("tiny",
                 "window maintenance keeps 2 nodes until " + Time(end_ms).substr(0, 19) + "Z");
@@ -166,14 +168,7 @@ TEST_F(WindowsTest, WhatIsNoWindowIsRefused) {
 
 // The log that the tests before this one have written.
 TEST_F(WindowsTest, TheSimulatorDecidesAsTheServicesDid) {
-  const std::string log = system_->folder() + "/log.jsonl";
-  const auto dumped = system_->Fluxqueue({"replay", "--pool", "default", "--dump", log});
-  ASSERT_TRUE(dumped.ok()) << Message(dumped.status());
-  ASSERT_EQ(dumped->exit_code, 0) << dumped->output;
-  const auto simulated = system_->Fluxqueue({"simulate", "--format", "events", "--jobs", log});
-  ASSERT_TRUE(simulated.ok()) << Message(simulated.status());
-  EXPECT_EQ(simulated->exit_code, 0) << simulated->output;
-  EXPECT_THAT(simulated->output, HasSubstr("as recorded"));
+  ExpectSimulatorAgrees();
 }
 
 }  // namespace
