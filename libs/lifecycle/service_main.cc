@@ -10,6 +10,7 @@
 #include "libs/base/clock.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/http/client.h"
 #include "libs/lifecycle/health.h"
 #include "libs/lifecycle/health_endpoint.h"
 #include "libs/lifecycle/runner.h"
@@ -23,9 +24,12 @@ constexpr int kStopped = 0;
 constexpr int kFailed = 1;
 constexpr int kBadConfiguration = 2;
 
+constexpr Millis kHealthTimeout{2'000};
+
 struct Arguments {
   std::string config_path;
   bool check_config = false;
+  bool health = false;
 };
 
 // The exit code, when the command line says that there is nothing to run.
@@ -36,6 +40,9 @@ std::optional<int> Parse(int argc, char** argv, const Service& service, Argument
   app.add_flag("--check-config",
                arguments->check_config,
                "read and validate the configuration, say so, and end");
+  app.add_flag("--health",
+               arguments->health,
+               "ask the service that runs with this configuration whether it is ready, and end");
   app.set_version_flag("--version", fmt::format("{} {}", program, FLUXQUEUE_VERSION));
   try {
     app.parse(argc, argv);
@@ -44,6 +51,18 @@ std::optional<int> Parse(int argc, char** argv, const Service& service, Argument
     return app.exit(error) == 0 ? kStopped : kBadConfiguration;
   }
   return std::nullopt;
+}
+
+// The exit code of --health.
+int AskHealth(const config::HttpConfig& config) {
+  const bool any_address = config.address == "0.0.0.0" || config.address == "::";
+  http::Client client({.base_url = fmt::format(
+                           "http://{}:{}", any_address ? "127.0.0.1" : config.address, config.port),
+                       .connect_timeout = kHealthTimeout});
+  const absl::StatusOr<http::Response> answer =
+      client.Do({.target = "/readyz", .timeout = kHealthTimeout});
+  fmt::print("{}", answer.ok() ? answer->body : Message(answer.status()) + "\n");
+  return answer.ok() && answer->status == 200 ? kStopped : kFailed;
 }
 
 absl::StatusOr<std::unique_ptr<App>> MakeApp(const Service& service, const AppContext& context) {
@@ -92,6 +111,7 @@ int ServiceMain(int argc, char** argv, const Service& service) {
     fmt::print("{}: ok\n", arguments.config_path);
     return kStopped;
   }
+  if (arguments.health) return AskHealth(config.http);
 
   InitLog(service.name, config.log.level, config.log.format);
   LogInfo("starting", {{"version", FLUXQUEUE_VERSION}, {"instance", config.instance}});

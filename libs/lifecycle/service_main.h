@@ -11,7 +11,9 @@
 //          }});
 //   }
 //
-// Options: --config FILE (required), --check-config (validates, says so, ends), --version, --help.
+// Options: --config FILE (required), --check-config (validates, says so, ends), --health (asks the
+// /readyz of the service that runs with this configuration, for images that have no other program
+// to ask with), --version, --help.
 //
 // What it does, in order: reads and validates the configuration; begins the log; serves /livez,
 // /readyz and /metrics, so that one can see what the service waits for; makes the app; starts its
@@ -19,8 +21,8 @@
 // order. Stopping has a deadline, after which the process ends and says which component it was
 // waiting for. A second signal ends the process at once.
 //
-// Exit codes: 0 stopped as asked; 1 could not start, failed, or did not stop in time; 2 bad command
-// line or configuration. The last log line of a failure names the component and the reason.
+// Exit codes: 0 stopped as asked, or healthy; 1 could not start, failed, did not stop in time, or is
+// not healthy; 2 bad command line or configuration. The last log line of a failure names the component and the reason.
 #pragma once
 
 #include <functional>

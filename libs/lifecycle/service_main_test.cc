@@ -307,6 +307,42 @@ TEST_F(EndpointTest, ServesHealthAndMetricsWhileItWaits) {
   EXPECT_EQ(child.ExitCode(), 0) << child.printed();
 }
 
+TEST_F(EndpointTest, HealthAsksTheServiceThatRuns) {
+  const auto health = [&](int port) {
+    WriteConfig(fmt::format(
+        "http: {{address: 0.0.0.0, port: {}}}\npostgres: {{dsn: x}}\nkafka: {{bootstrap: y}}\n",
+        port));
+    Child child([&] {
+      return Main({"--config", ConfigPath(), "--health"},
+                  [](TestApp&, const AppContext&) { std::abort(); });
+    });
+    const std::optional<int> code = child.ExitCode();
+    return fmt::format("{} {}", code.value_or(-1), child.printed());
+  };
+  Child ready([&] { return RunService([](TestApp&, const AppContext&) {}); });
+  const int port = PortOf(ready);
+  EXPECT_EQ(health(port), "0 ok\n");
+  ready.Signal(SIGTERM);
+  EXPECT_EQ(ready.ExitCode(), 0) << ready.printed();
+  EXPECT_THAT(health(port), ::testing::StartsWith("1 "));
+
+  WriteConfig("postgres: {dsn: x}\nkafka: {bootstrap: y}\n");
+  Child waiting([&] {
+    return RunService([](TestApp& app, const AppContext& context) {
+      app.Add(std::make_unique<LoopComponent>(
+          "pool log",
+          [](LoopContext& loop) {
+            return loop.Retry("connect", [] { return Unavailable("127.0.0.1:1: refused"); });
+          },
+          nullptr,
+          context.failures));
+    });
+  });
+  const int waiting_port = PortOf(waiting);
+  ASSERT_TRUE(waiting.Prints("| waiting")) << waiting.printed();
+  EXPECT_EQ(health(waiting_port), "1 pool log: connect: 127.0.0.1:1: refused\n");
+}
+
 TEST_F(EndpointTest, APortInUseIsNamed) {
   Child first([&] { return RunService([](TestApp&, const AppContext&) {}); });
   const int port = PortOf(first);
