@@ -7,13 +7,17 @@
 //
 // until all slots have a place. Where they are to be below one rack, the racks are tried in turn.
 //
-// What others use of a node, and what our rounding up does not cover, is held by a job of the
-// node's own, so that Fluxion never has more to give than the books have.
+// The library matches at one time only, and its graph is kept at what is held now. So whether all
+// of a job fits, and when if not now, is planned on the native engine's graph, in whole granules;
+// there it is reserved. The library is asked where a job goes that has room now. What is to be kept
+// of a node from that job (what others use, what rounding leaves over, what is reserved in the
+// job's time) is held by a job of the node's own meanwhile, so that Fluxion never has more to give
+// than the plan has. Nodes that are closed at some time of the job's, or on which what is reserved
+// leaves no room for it, are excluded by its constraint.
 //
 // The library is asked through a Context. When that is lost, or the graph changes its shape,
 // another is made from the table, all that is held is restored in it, and the call is repeated:
-// callers see a delay. What was asked for is held without an end; nothing is reserved. The library
-// knows no time, so nodes that are closed at some time of a job's are excluded by its constraint.
+// callers see a delay.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +35,8 @@
 #include "libs/fluxion/cluster_vertices.h"
 #include "libs/fluxion/context.h"
 #include "libs/fluxion/granules.h"
+#include "libs/graph/cluster_graph.h"
+#include "libs/graph/expected_work.h"
 #include "libs/graph/placer.h"
 
 #include "absl/status/status.h"
@@ -61,27 +67,31 @@ class FluxionPlacer final : public graph::Placer {
   // Fluxion's policies but those that hold whole nodes: the books know of slots only.
   absl::Status SetPolicy(std::string_view policy) override;
   const std::string& policy() const override { return policy_; }
-  void LevelsChanged() override { Renew(); }
+  void LevelsChanged() override;
   void Add(graph::Node* node) override;
   bool Update(graph::Node* node, const graph::NodeSpec& before) override;
   void Remove(graph::Node* node) override;
-  void Reorder(graph::Node* node) override { unsettled_[node->spec.ordinal] = node; }
-  // It makes anew what it needs by itself.
-  bool is_stale() const override { return false; }
-  void Rebuild() override { Renew(); }
+  void Reorder(graph::Node* node) override;
+  // A context is made anew when it is needed.
+  bool is_stale() const override { return plan_.is_stale(); }
+  void Rebuild() override { plan_.Rebuild(); }
   std::optional<Place> Match(graph::JobNumber first,
                              const graph::Jobspec& jobspec,
                              const When& when) override;
-  bool can_reserve() const override { return false; }
   graph::Jobspec AsTaken(const graph::Jobspec& jobspec) const override;
   std::string_view remark() const override { return remark_; }
-  bool CouldEver(const graph::Jobspec& jobspec) override;
+  bool CouldEver(const graph::Jobspec& jobspec) override {
+    return plan_.CouldEver(AsTaken(jobspec));
+  }
   void Hold(graph::JobNumber first,
             const Shares& shares,
             std::span<const std::vector<graph::Need>> needs,
             const Span& span) override;
+  void Replan(graph::JobNumber first, size_t groups, int64_t end_s) override {
+    plan_.Replan(first, groups, end_s);
+  }
   void Release(graph::JobNumber first, size_t groups) override;
-  void SetClosures(const std::vector<graph::Closure>& closures) override { closures_ = closures; }
+  void SetClosures(const std::vector<graph::Closure>& closures) override;
 
  private:
   // What one of Fluxion's jobs holds.
@@ -104,7 +114,7 @@ class FluxionPlacer final : public graph::Placer {
   // A context in which everything is as the books say; null when none can be had.
   Context* Ready();
   absl::Status Open();
-  // What is free, up and kept is as the table has it.
+  // What is free, up and kept is as the table and the plan have it, for the time of the match.
   absl::Status Settle();
   absl::Status SettleNode(const graph::Node& node);
   // How much of a resource of the node the match under way has got: the books do not know it yet.
@@ -120,8 +130,11 @@ class FluxionPlacer final : public graph::Placer {
   std::vector<Use>& UsesOf(const graph::Node& node, size_t resource);
   const std::string& NameOf(size_t resource) const { return table_.resources()[resource]; }
 
-  // No node has so much of one of them: Fluxion refuses types that the graph does not have.
-  bool TooLarge(std::span<const graph::Need> needs) const;
+  // REQUIRES: some node had each of the resources.
+  std::vector<std::vector<graph::Need>> NeedsOf(const graph::Jobspec& jobspec) const;
+  // In whole granules.
+  std::vector<std::vector<graph::Need>> AsTaken(
+      std::span<const std::vector<graph::Need>> needs) const;
   // They have vertices from now on.
   void Know(std::span<const graph::Need> needs);
   // Below the first vertex of the level that has room for all, in the policy's order.
@@ -134,9 +147,14 @@ class FluxionPlacer final : public graph::Placer {
                    const graph::Jobspec& jobspec,
                    const std::vector<uint32_t>& order,
                    const graph::Constraint& where);
-  std::optional<Shares> MatchWays(graph::JobNumber first, const graph::Jobspec& jobspec);
-  // The jobspec on those nodes only that are open all the while; nothing: none of them is.
-  std::optional<graph::Jobspec> OnOpenNodes(const graph::Jobspec& jobspec, const When& when) const;
+  // Now. REQUIRES: by the plan it has room.
+  std::optional<Shares> MatchNow(graph::JobNumber first, const graph::Jobspec& jobspec);
+  // The jobspec without nodes that are closed at some time of the match, or reserved for others. Of
+  // those on which others have reserved less, that is to be kept.
+  graph::Jobspec OnNodesWithRoom(const graph::Jobspec& jobspec,
+                                 std::span<const std::vector<graph::Need>> needs);
+  // For a slot of some group, in whole granules, all the while.
+  bool HasRoom(const graph::Node& node, std::span<const std::vector<graph::Need>> needs) const;
   bool Fill(graph::JobNumber number, const graph::SlotGroup& group, const graph::Constraint& where);
   std::optional<Part> Ask(const std::string& jobspec);
   // That nothing of it is held already.
@@ -144,6 +162,10 @@ class FluxionPlacer final : public graph::Placer {
   Shares SharesOf(graph::JobNumber first, const graph::Jobspec& jobspec) const;
   // By node, in the order of zones and racks.
   Shares SharesOf(const std::vector<Part>& parts, const graph::SlotGroup& slots) const;
+  // Until it is released.
+  void NoteReserved(graph::JobNumber first, const Shares& shares);
+  // In the library only.
+  void Withdraw(graph::JobNumber first, size_t groups);
   std::vector<Piece> Choose(const Share& share, std::span<const graph::Need> needs);
   std::vector<uint32_t> ChooseGranules(const Share& share, const graph::Need& need);
 
@@ -156,19 +178,19 @@ class FluxionPlacer final : public graph::Placer {
   std::map<graph::JobNumber, std::vector<Part>> jobs_;
   std::unordered_map<const graph::Node*, NodeState> nodes_;
   std::map<uint64_t, graph::Node*> unsettled_;  // by ordinal
-  // By shape: whether it could ever be met on the nodes of that version of the table.
-  struct Ever {
-    uint64_t version = 0;
-    bool could = false;
-  };
-  std::unordered_map<std::string, Ever> ever_;
+  // All that is held and reserved, and until when.
+  graph::ExpectedWork expected_;  // nothing: only `packed` looks at it
+  graph::ClusterGraph plan_;
+  // The nodes on which something is reserved.
+  std::map<graph::JobNumber, std::vector<graph::Node*>> reserved_;
   std::vector<graph::Closure> closures_;
   // Null: to be made anew. The vertices are those that it has.
   std::unique_ptr<Context> context_;
   bool given_up_ = false;
-  // Of the match under way: its first job, and whether the library fails on it whenever it is
-  // asked.
+  // Of the match under way, or the last one: its first job, its time, and whether the library fails
+  // on it whenever it is asked.
   std::optional<graph::JobNumber> matching_;
+  When during_;
   bool hopeless_ = false;
   std::optional<ClusterVertices> vertices_;
 };

@@ -27,7 +27,8 @@ World MakeWorld(PlacerOptions options) {
                                                                 graph::ExpectedWork*) {
     return std::make_unique<FluxionPlacer>(table, options);
   };
-  return {make, {.policies = {"lonode", "hinode"}, .gpu_parts = false, .closes = true}};
+  return {make,
+          {.policies = {"lonode", "hinode"}, .gpu_parts = false, .reserves = true, .closes = true}};
 }
 
 PlacerOptions InThisProcess() {
@@ -55,6 +56,17 @@ TEST(FluxionPlacerProperties, EqualsTheModel) {
     }
     world.CheckRestored();
   }));
+}
+
+TEST(FluxionPlacerProperties, EqualsTheModelOverLongHistories) {
+  const PlacerOptions options = InThisProcess();
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    Random random(seed);
+    World world = MakeWorld(options);
+    for (int i = 0; i < 200; ++i) world.Step(static_cast<uint32_t>(random()));
+    world.Check();
+    world.CheckRestored();
+  }
 }
 
 TEST(FluxionPlacerProperties, EqualsTheModelThoughItsProcessIsKilledAHundredTimes) {

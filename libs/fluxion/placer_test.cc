@@ -220,6 +220,39 @@ TEST_F(FluxionPlacerTest, AJobspecThatEndsTheLibraryEachTimeWaitsAndNobodyElseDo
   EXPECT_THAT(Match("full", Spec(1, {{"cpu", 1000}})), ElementsAre());
 }
 
+// On nodes of which a part is reserved the rest goes to others, in the library too; parts of a GPU
+// keep the whole device.
+TEST_F(FluxionPlacerTest, GivesToOthersWhatIsNotReservedInTheirTime) {
+  const std::string gpus(graph::kGpuMilli);
+  AddNode("a", {{"cpu", 4000}, {gpus, 2000}});
+  AddNode("b", {{"cpu", 4000}, {gpus, 2000}});
+  const auto ask = [this](const std::string& job, const Jobspec& spec, int64_t duration_s) {
+    return engine_.Match({.operation = graph::Operation::kAllocateOrReserve,
+                          .key = {job, 1, 0},
+                          .jobspec = spec,
+                          .duration_s = duration_s});
+  };
+  const Jobspec half = Spec(1, {{"cpu", 2500}, {gpus, 500}});
+  EXPECT_EQ(ask("runs", half, 100).kind, OutcomeKind::kAllocated);
+  // Both nodes, but for a core and a device of each.
+  const graph::Outcome wide = ask("wide", Spec(2, {{"cpu", 2500}, {gpus, 500}}), 100);
+  EXPECT_EQ(wide.kind, OutcomeKind::kReserved);
+  EXPECT_EQ(wide.at_s, 100);
+  const Jobspec rest = Spec(1, {{"cpu", 700}, {gpus, 300}});
+  const graph::Outcome first = ask("first", rest, 500);
+  ASSERT_EQ(first.kind, OutcomeKind::kAllocated);
+  EXPECT_EQ(first.placement->slots[0].node, "a");
+  EXPECT_THAT(first.placement->slots[0].devices, ElementsAre(1));
+  const graph::Outcome second = ask("second", rest, 500);
+  ASSERT_EQ(second.kind, OutcomeKind::kAllocated);
+  EXPECT_EQ(second.placement->slots[0].node, "b");
+  EXPECT_EQ(ask("third", rest, 500).kind, OutcomeKind::kReserved);
+  EXPECT_EQ(ask("short", rest, 100).kind, OutcomeKind::kAllocated);
+  engine_.DropReservations();
+  EXPECT_EQ(ask("third", Spec(1, {{"cpu", 1000}}), 500).kind, OutcomeKind::kAllocated);
+  EXPECT_EQ(lost_, 0);
+}
+
 TEST_F(FluxionPlacerTest, KnowsFluxionsPoliciesThatTakeSlots) {
   EXPECT_TRUE(engine_.SetPolicy("locality").ok());
   const absl::Status refused = engine_.SetPolicy("lonodex");

@@ -41,7 +41,8 @@ std::string_view NameOf(OutcomeKind kind) {
   return "";
 }
 
-std::string AnswerOf(OutcomeKind kind, const Placement* placement) {
+std::string AnswerOf(OutcomeKind kind, int64_t at_s, const Placement* placement) {
+  if (kind == OutcomeKind::kReserved) return fmt::format("reserved from {} on", at_s);
   if (placement == nullptr) return std::string(NameOf(kind));
   std::vector<std::string_view> nodes;
   for (const graph::PlacedSlot& slot : placement->slots) nodes.push_back(slot.node);
@@ -61,7 +62,9 @@ struct ShadowEngine::Asked {
   std::shared_ptr<const Jobspec> jobspec;
   int64_t now_s = 0;
   int64_t duration_s = 0;
+  int64_t before_s = 0;
   OutcomeKind decided = OutcomeKind::kBusy;
+  int64_t at_s = 0;
   std::optional<Placement> placement;
 };
 
@@ -134,23 +137,16 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
   const bool held = allocates && decides_->Find(request.key) != nullptr;
   const Outcome outcome = decides_->Match(request);
   if (held) return outcome;
-  if (outcome.kind == OutcomeKind::kReserved) reserving_ = true;
-  if (reserving_) {
-    options_.compared(Comparison::kSkipped, 1);
-    if (outcome.kind != OutcomeKind::kAllocated) return outcome;
-    Show({[this, key = request.key, placement = *outcome.placement]() {
-      return shadow_->Restore(key, placement);
-    }});
-    return outcome;
-  }
-  Asked asked{request.operation == graph::Operation::kAllocateOrReserve
-                  ? graph::Operation::kAllocateWithSatisfiability
-                  : request.operation,
+  if (allocates) reserved_.erase(request.key);
+  if (outcome.kind == OutcomeKind::kReserved) reserved_[request.key] = *outcome.placement;
+  Asked asked{request.operation,
               request.key,
               Kept(request.jobspec),
               request.now_s,
               request.duration_s,
+              request.before_s,
               outcome.kind,
+              outcome.at_s,
               {}};
   if (outcome.placement != nullptr) asked.placement = *outcome.placement;
   Show({[this, asked = std::move(asked)]() { return Ask(asked); }, true});
@@ -158,13 +154,22 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
 }
 
 bool ShadowEngine::Reserve(const AllocationKey& key, const Placement& placement) {
-  const bool reserved = decides_->Reserve(key, placement);
-  if (reserved) reserving_ = true;
-  return reserved;
+  if (!decides_->Reserve(key, placement)) return false;
+  reserved_[key] = placement;
+  Show({[this, key, placement]() {
+    shadow_->Reserve(key, placement);
+    return absl::OkStatus();
+  }});
+  return true;
 }
 
 void ShadowEngine::DropReservation(const AllocationKey& key) {
   decides_->DropReservation(key);
+  if (reserved_.erase(key) == 0) return;
+  Show({[this, key]() {
+    shadow_->DropReservation(key);
+    return absl::OkStatus();
+  }});
 }
 
 Outcome ShadowEngine::Grow(const graph::MatchRequest& request) {
@@ -180,7 +185,16 @@ Outcome ShadowEngine::Grow(const graph::MatchRequest& request) {
 
 void ShadowEngine::DropReservations() {
   decides_->DropReservations();
-  reserving_ = false;
+  reserved_.clear();
+  ShowReservations();
+}
+
+void ShadowEngine::ShowReservations() {
+  Show({[reserved = reserved_, this]() {
+    shadow_->DropReservations();
+    for (const auto& [key, placement] : reserved) shadow_->Reserve(key, placement);
+    return absl::OkStatus();
+  }});
 }
 
 void ShadowEngine::SetClosures(std::vector<graph::Closure> closures) {
@@ -241,6 +255,7 @@ void ShadowEngine::Rollback() {
   batch_.clear();
   // They are not taken back, and may have been said in the batch.
   ShowClosures();
+  ShowReservations();
 }
 
 std::shared_ptr<const Jobspec> ShadowEngine::Kept(const Jobspec& jobspec) {
@@ -286,7 +301,8 @@ ShadowEngine::Step ShadowEngine::Anew() {
                       held = std::move(held),
                       policy = policy_,
                       levels = levels_,
-                      closures = closures_]() -> absl::Status {
+                      closures = closures_,
+                      reserved = reserved_]() -> absl::Status {
     ASSIGN_OR_RETURN(shadow_,
                      options_.make([this](const absl::Status& why) { failed_ = why; },
                                    [this] { return stopping_.load(); }));
@@ -295,6 +311,7 @@ ShadowEngine::Step ShadowEngine::Anew() {
     shadow_->SetClosures(closures);
     for (const NodeSpec& node : nodes) RETURN_IF_ERROR(shadow_->AddNode(node));
     for (const auto& [key, placement] : held) RETURN_IF_ERROR(shadow_->Restore(key, placement));
+    for (const auto& [key, placement] : reserved) shadow_->Reserve(key, placement);
     return absl::OkStatus();
   };
   return {begin};
@@ -348,7 +365,8 @@ absl::Status ShadowEngine::Ask(const Asked& asked) {
                                           .key = asked.key,
                                           .jobspec = *asked.jobspec,
                                           .now_s = asked.now_s,
-                                          .duration_s = asked.duration_s});
+                                          .duration_s = asked.duration_s,
+                                          .before_s = asked.before_s});
   RETURN_IF_ERROR(failed_);
   const Comparison result = Compare(outcome, asked);
   options_.compared(result, 1);
@@ -359,13 +377,18 @@ absl::Status ShadowEngine::Ask(const Asked& asked) {
                         : asked.placement && outcome.placement->slots == asked.placement->slots;
   if (result == Comparison::kEqual && same) return absl::OkStatus();
   if (outcome.kind == OutcomeKind::kAllocated) shadow_->Release(asked.key);
-  return asked.placement ? shadow_->Restore(asked.key, *asked.placement) : absl::OkStatus();
+  shadow_->DropReservation(asked.key);
+  if (asked.decided == OutcomeKind::kReserved) shadow_->Reserve(asked.key, *asked.placement);
+  if (asked.decided != OutcomeKind::kAllocated) return absl::OkStatus();
+  return shadow_->Restore(asked.key, *asked.placement);
 }
 
 Comparison ShadowEngine::Compare(const Outcome& outcome, const Asked& asked) const {
   const Placement* decided = asked.placement ? &*asked.placement : nullptr;
-  const bool same_outcome = outcome.kind == asked.decided;
+  const bool same_outcome = outcome.kind == asked.decided && outcome.at_s == asked.at_s;
   if (same_outcome) {
+    // Where a reserved job goes is decided when its time has come.
+    if (outcome.kind == OutcomeKind::kReserved) return Comparison::kEqual;
     if (decided == nullptr || outcome.placement == nullptr) return Comparison::kEqual;
     const auto on = [](const graph::PlacedSlot& a, const graph::PlacedSlot& b) {
       return a.node == b.node;
@@ -384,8 +407,8 @@ Comparison ShadowEngine::Compare(const Outcome& outcome, const Asked& asked) con
               {"attempt", fmt::to_string(asked.key.attempt)},
               {"part", fmt::to_string(asked.key.part)},
               {"now_s", fmt::to_string(asked.now_s)},
-              {"decided", AnswerOf(asked.decided, decided)},
-              {"shadow", AnswerOf(outcome.kind, outcome.placement)},
+              {"decided", AnswerOf(asked.decided, asked.at_s, decided)},
+              {"shadow", AnswerOf(outcome.kind, outcome.at_s, outcome.placement)},
               {"asked", asked.jobspec->shape}});
   return same_outcome ? Comparison::kPlacement : Comparison::kOutcome;
 }

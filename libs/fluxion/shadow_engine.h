@@ -1,6 +1,7 @@
 // Two engines, of which one decides and the other is asked the same in the background, on a thread
-// of its own: where would it have placed the job? Differences are logged, and counted by the
-// caller. The shadow is then told what was decided, so that both always hold the same.
+// of its own: where would it have placed the job, or when? Differences are logged, and counted by
+// the caller. The shadow is then told what was decided, so that both always hold and have reserved
+// the same.
 //
 // The shadow never holds the deciding engine up. When it cannot follow, or fails, questions are
 // skipped until it is given the state anew, which is at most every ten seconds.
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,8 +36,8 @@ namespace fluxqueue::fluxion {
 // How the shadow's answer to a match compares.
 enum class Comparison {
   kEqual,
-  kOutcome,    // allocated, busy, unsatisfiable: it says another
-  kPlacement,  // on other nodes
+  kOutcome,    // allocated, reserved, busy, unsatisfiable: it says another, or another time
+  kPlacement,  // now, but on other nodes
   kSkipped,    // it was not asked
 };
 
@@ -63,11 +65,9 @@ class ShadowEngine final : public graph::Engine {
   absl::Status AddNode(graph::NodeSpec node) override;
   absl::StatusOr<graph::NodeChange> UpdateNode(graph::NodeSpec node) override;
   absl::StatusOr<std::vector<graph::AllocationKey>> RemoveNode(std::string_view name) override;
-  // What is decided beside reservations is not asked of the shadow, which knows none: it is told.
   graph::Outcome Match(const graph::MatchRequest& request) override;
   // The shadow is told what was decided, and not asked.
   graph::Outcome Grow(const graph::MatchRequest& request) override;
-  bool can_reserve() const override { return decides_->can_reserve(); }
   bool Reserve(const graph::AllocationKey& key, const graph::Placement& placement) override;
   void DropReservation(const graph::AllocationKey& key) override;
   void DropReservations() override;
@@ -119,6 +119,7 @@ class ShadowEngine final : public graph::Engine {
 
   void Show(Step step);
   void ShowClosures();
+  void ShowReservations();
   void Pass(std::vector<Step> steps);
   // All that the deciding engine has, for a new shadow.
   Step Anew();
@@ -142,7 +143,7 @@ class ShadowEngine final : public graph::Engine {
                      std::equal_to<>>
       jobspecs_;
   bool recording_ = false;
-  bool reserving_ = false;  // something is reserved
+  std::map<graph::AllocationKey, graph::Placement> reserved_;
   std::vector<Step> batch_;
   std::chrono::steady_clock::time_point begun_;  // the last time that it was given all
 

@@ -269,6 +269,7 @@ void BookedEngine::Replan(const AllocationKey& key, Allocation* allocation, int6
   Unplan(*allocation);
   allocation->end_s = end_s;
   Plan(key, *allocation);
+  placer_->Replan(allocation->number, allocation->needs.size(), end_s);
 }
 
 void BookedEngine::AdvanceTo(int64_t now_s) {
@@ -277,7 +278,6 @@ void BookedEngine::AdvanceTo(int64_t now_s) {
     Allocation& allocation = allocations_.at(key);
     Record(UndoExtend{key, allocation.end_s});
     Replan(key, &allocation, now_s + 1);
-    HoldInPlacer(allocation);
   }
 }
 

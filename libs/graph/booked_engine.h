@@ -33,7 +33,6 @@ class BookedEngine final : public Engine {
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
   Outcome Match(const MatchRequest& request) override;
   Outcome Grow(const MatchRequest& request) override;
-  bool can_reserve() const override { return placer_->can_reserve(); }
   bool Reserve(const AllocationKey& key, const Placement& placement) override;
   void DropReservation(const AllocationKey& key) override;
   void DropReservations() override;

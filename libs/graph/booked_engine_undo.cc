@@ -84,9 +84,7 @@ void BookedEngine::TakeBack(UndoRelease& undo) {
 }
 
 void BookedEngine::TakeBack(UndoExtend& undo) {
-  Allocation& held = allocations_.at(undo.key);
-  Replan(undo.key, &held, undo.before);
-  HoldInPlacer(held);
+  Replan(undo.key, &allocations_.at(undo.key), undo.before);
 }
 
 void BookedEngine::TakeBack(UndoReleaseSlots& undo) {

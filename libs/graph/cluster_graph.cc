@@ -384,9 +384,27 @@ void ClusterGraph::HoldDevices(const Share& share,
   }
 }
 
+void ClusterGraph::Replan(JobNumber first, size_t groups, int64_t end_s) {
+  if (stale_) return;
+  for (JobNumber number = first; number < first + groups; ++number) {
+    const Holding* held = engine_->Find(number);
+    if (held == nullptr) continue;
+    Holding replanned = *held;
+    replanned.duration_s = end_s - replanned.at_s;
+    engine_->Cancel(number);
+    CHECK(engine_->Restore(number, replanned).ok());
+  }
+}
+
 void ClusterGraph::Release(JobNumber first, size_t groups) {
   if (stale_) return;
   for (size_t group = 0; group < groups; ++group) engine_->Cancel(first + group);
+}
+
+int64_t ClusterGraph::FreeDuring(const Node::Leaf& leaf, const When& when) const {
+  if (leaf.edge == kNoEdge) return 0;
+  const int64_t duration_s = when.duration_s == 0 ? kForever : when.duration_s;
+  return engine_->FreeDuring(leaf.vertex, when.now_s, duration_s);
 }
 
 }  // namespace fluxqueue::graph

@@ -53,7 +53,6 @@ class ClusterGraph final : public Placer {
   bool is_stale() const override { return stale_; }
   void Rebuild() override;
   std::optional<Place> Match(JobNumber first, const Jobspec& jobspec, const When& when) override;
-  bool can_reserve() const override { return true; }
   Jobspec AsTaken(const Jobspec& jobspec) const override { return jobspec; }
   std::string_view remark() const override { return ""; }
   bool CouldEver(const Jobspec& jobspec) override;
@@ -61,12 +60,16 @@ class ClusterGraph final : public Placer {
             const Shares& shares,
             std::span<const std::vector<Need>> needs,
             const Span& span) override;
+  void Replan(JobNumber first, size_t groups, int64_t end_s) override;
   void Release(JobNumber first, size_t groups) override;
   void SetClosures(const std::vector<Closure>& closures) override;
 
   // The graph with all that is held, and its levels. REQUIRES: it is not stale.
   const GeneralEngine& engine() const { return *engine_; }
   const std::vector<Level>& levels_in_use() const { return in_use_; }
+  // The least that nobody holds or has reserved of it at any of these times; negative where more
+  // is held than there is, and 0 where the node has none. REQUIRES: it is not stale.
+  int64_t FreeDuring(const Node::Leaf& leaf, const When& when) const;
 
  private:
   // A vertex of a level.

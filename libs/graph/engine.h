@@ -139,12 +139,11 @@ class Engine {
   // by then is held all the same, and planned to be given back a second later.
   //
   // What is reserved goes to nobody else in its time. What the key has reserved is void when it is
-  // matched again. An engine that cannot reserve (see can_reserve) answers kBusy instead.
+  // matched again.
   //
   // Reservations are no part of the engine's state: no fingerprint has them, and no Rollback knows
   // them. They are to be dropped before nodes, the policy or the levels change.
   virtual Outcome Match(const MatchRequest& request) = 0;
-  virtual bool can_reserve() const = 0;
   // More slots for a key that holds some: all that the request's jobspec asks for or none, numbered
   // on behind those that it has, and in its placement from then on. They are held as long as the
   // rest (the request's duration is not looked at), and take nothing of what is reserved. kBusy: no
@@ -152,8 +151,8 @@ class Engine {
   // is over. The request's operation does not matter: nothing is reserved.
   virtual Outcome Grow(const MatchRequest& request) = 0;
   // Reserves again what a match has reserved, whether or not it fits by now. False, and nothing is
-  // reserved, when a node of it is not there or not up. REQUIRES: can_reserve(), and the key holds
-  // and has reserved nothing.
+  // reserved, when a node of it is not there or not up. REQUIRES: the key holds and has reserved
+  // nothing.
   virtual bool Reserve(const AllocationKey& key, const Placement& placement) = 0;
   // What the key has reserved, if anything, is void; and what anybody has.
   virtual void DropReservation(const AllocationKey& key) = 0;

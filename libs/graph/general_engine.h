@@ -94,6 +94,10 @@ class GeneralEngine {
   std::optional<int64_t> FirstTime(const JobRequest& request, const When& after, int64_t before);
   // The next time after this one at which something is given back or begins to be held.
   std::optional<int64_t> PointAfter(int64_t time) const;
+  // The least of the vertex's own amount that is not held in that time.
+  int64_t FreeDuring(VertexId v, int64_t at_s, int64_t duration_s) const {
+    return state_.FreeDuring(v, at_s, duration_s);
+  }
   // Why the request does not fit now; see GraphExplanation.
   GraphExplanation Explain(const JobRequest& request) const;
   // False when the job holds nothing.

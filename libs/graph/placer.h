@@ -76,8 +76,6 @@ class Placer {
   // each group follow on each other, in the policy's order, which keeps those of one zone or rack
   // together. What is given now takes nothing of what is reserved.
   virtual std::optional<Place> Match(JobNumber first, const Jobspec& jobspec, const When& when) = 0;
-  // False: what cannot be given now is not reserved either.
-  virtual bool can_reserve() const = 0;
   // The same jobspec with what it takes here, where that is more than it asks for; and a remark for
   // people about that, or nothing.
   virtual Jobspec AsTaken(const Jobspec& jobspec) const = 0;
@@ -92,12 +90,13 @@ class Placer {
     int64_t end_s = 0;
   };
   // Holds these shares, whether or not they fit, in place of what the jobs from `first` on held.
-  // `needs`: of a slot, by group. Nothing when it is stale: see Rebuild. REQUIRES: what cannot be
-  // reserved is held.
+  // `needs`: of a slot, by group. Nothing when it is stale: see Rebuild.
   virtual void Hold(JobNumber first,
                     const Shares& shares,
                     std::span<const std::vector<Need>> needs,
                     const Span& span) = 0;
+  // What these jobs hold is planned to be released then. Nothing when it is stale.
+  virtual void Replan(JobNumber first, size_t groups, int64_t end_s) = 0;
   virtual void Release(JobNumber first, size_t groups) = 0;
 
   // In their time these nodes, and no others, get nothing from Match; to Hold and CouldEver it

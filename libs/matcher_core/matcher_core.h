@@ -17,10 +17,9 @@
 // is reserved. Nobody behind it is given anything that would delay it. It keeps its reservation in
 // the cycles that follow, and has it moved to an earlier time when one comes free
 // (reservations.cc). By a rule that says stop_at_first_blocked,
-// and where what is to be reserved cannot be (the engine cannot, or jobs without an end are in the
-// way), the cycle ends behind the first that
-// is busy; one that is unsatisfiable or invalid blocks nobody, as no wait would help it. What this
-// cycle refused is not tried again for the same shape and as long a time.
+// and where what is to be reserved cannot be (jobs without an end are in the way), the cycle ends
+// behind the first that is busy; one that is unsatisfiable or invalid blocks nobody, as no wait
+// would help it. What this cycle refused is not tried again for the same shape and as long a time.
 //
 // A candidate with victims that cannot start now is answered with a minimal set of them without
 // which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.

@@ -70,7 +70,6 @@ bool MatcherCore::Stops(const Cycle& cycle,
                         const Candidate& candidate,
                         const Outcome& outcome) const {
   if (outcome.kind() != Outcome::KIND_BUSY || candidate.grow()) return false;
-  if (MayReserve(cycle, candidate) && !engine_->can_reserve()) return true;
   return candidate.rule() < static_cast<uint32_t>(cycle.request.rules_size()) &&
          cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
 }

@@ -66,7 +66,7 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     graph::Placement again = promised;
     again.duration_s = duration_s;
     const bool fits = stands && Lasting(duration_s) <= Lasting(promised.duration_s);
-    if (fits && engine_->can_reserve() && engine_->Reserve(key, again)) {
+    if (fits && engine_->Reserve(key, again)) {
       if (!same) PutReservation(key, std::move(again));
     } else {
       PutReservation(key, std::nullopt);

@@ -19,21 +19,6 @@ class BackfillTest : public SystemTest {
  protected:
   static void SetUpTestSuite() { StartSystem({.nodes = 2}); }
 
-  void MakeQueue(const std::string& name, const std::string& strategy) {
-    const auto made =
-        system_->Kubectl({"apply", "-f", "-"},
-                         fmt::format("apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\n"
-                                     "metadata: {{name: {}}}\nspec: {{strategy: {}}}\n",
-                                     name,
-                                     strategy));
-    ASSERT_TRUE(made.ok()) << Message(made.status());
-    const absl::Status known = system_->WaitFor(
-        [&] { return Count(fmt::format("queue.queues WHERE queue = '{}'", name)) == 1; },
-        std::chrono::seconds(30),
-        [&] { return fmt::format("queue {} to be known", name); });
-    ASSERT_TRUE(known.ok()) << Message(known);
-  }
-
   // A job that takes whole nodes; it says that it runs for `says` seconds, and does for `runs`.
   void Submit(const std::string& queue,
               const std::string& name,
@@ -49,35 +34,11 @@ class BackfillTest : public SystemTest {
                        "{{fluxqueue.io/queue: {}, fluxqueue.io/duration: {}s}}", queue, says)}));
   }
 
-  std::string Field(const std::string& name, const std::string& field) {
-    const auto value =
-        system_->QueryOne(fmt::format("SELECT {} FROM queue.jobs WHERE name = '{}'", field, name));
-    return value.ok() ? *value : "";
-  }
-  int64_t StartOf(const std::string& name) {
-    const std::string start = Field(name, "start_ms");
-    return start.empty() ? 0 : std::stoll(start);
-  }
-  void ExpectReason(const std::string& name, const std::string& reason) {
-    const absl::Status reached =
-        system_->WaitFor([&] { return Field(name, "reason") == reason; },
-                         std::chrono::seconds(30),
-                         [&] {
-                           return fmt::format("job {} is {} {} ({}), not {}",
-                                              name,
-                                              StateOf(name),
-                                              Field(name, "reason"),
-                                              MessageOf(name),
-                                              reason);
-                         });
-    EXPECT_TRUE(reached.ok()) << Message(reached);
-  }
-
   static constexpr char kWholeNode[] = "7";
 };
 
 TEST_F(BackfillTest, EasyPromisesTheFirstAndLetsOthersPass) {
-  MakeQueue("easy", "easy");
+  MakeQueue("easy", "{strategy: easy}");
   Submit("easy", "long", 1, "12", "12");
   ExpectState("long", "Running");
   // Both nodes, when `long` has ended: its start is promised.
@@ -128,7 +89,7 @@ TEST_F(BackfillTest, EasyPromisesTheFirstAndLetsOthersPass) {
 }
 
 TEST_F(BackfillTest, ConservativePromisesAll) {
-  MakeQueue("all", "conservative");
+  MakeQueue("all", "{strategy: conservative}");
   Submit("all", "first", 2, "6", "6");
   ExpectState("first", "Running");
   Submit("all", "second", 2, "30", "1");
@@ -143,14 +104,14 @@ TEST_F(BackfillTest, ConservativePromisesAll) {
 }
 
 TEST_F(BackfillTest, TheStrategyChangesLive) {
-  MakeQueue("live", "fcfs");
+  MakeQueue("live", "{strategy: fcfs}");
   Submit("live", "holder", 1, "15", "8");
   ExpectState("holder", "Running");
   Submit("live", "blocked", 2, "5", "1");
   ExpectReason("blocked", "Busy");
   Submit("live", "small", 1, "2", "0.5");
   ExpectReason("small", "Queued");
-  MakeQueue("live", "hybrid");
+  MakeQueue("live", "{strategy: hybrid}");
   ExpectReason("blocked", "Reserved");
   ExpectState("small", "Succeeded");
   EXPECT_EQ(StateOf("blocked"), "Pending");
@@ -158,7 +119,7 @@ TEST_F(BackfillTest, TheStrategyChangesLive) {
 }
 
 TEST_F(BackfillTest, AdaptiveLetsTheShortPass) {
-  MakeQueue("ours", "adaptive");
+  MakeQueue("ours", "{strategy: adaptive}");
   Submit("ours", "ours-long", 1, "12", "10");
   ExpectState("ours-long", "Running");
   Submit("ours", "ours-wide", 2, "5", "1");
@@ -171,7 +132,7 @@ TEST_F(BackfillTest, AdaptiveLetsTheShortPass) {
 
 // Whoever says ten minutes and took a second twice is planned with that.
 TEST_F(BackfillTest, DurationsArePredicted) {
-  MakeQueue("guess", "easy, predictDurations: true");
+  MakeQueue("guess", "{strategy: easy, predictDurations: true}");
   const auto like = [this](const std::string& name) {
     Apply(JobYaml(name,
                   {.cpu = "6",
@@ -191,7 +152,7 @@ TEST_F(BackfillTest, DurationsArePredicted) {
 }
 
 TEST_F(BackfillTest, WhoOverrunsIsNamed) {
-  MakeQueue("late", "easy");
+  MakeQueue("late", "{strategy: easy}");
   Submit("late", "overrun", 2, "2", "18");
   ExpectState("overrun", "Running");
   Submit("late", "next", 2, "2", "1");

@@ -1,5 +1,5 @@
 // Another engine under live jobs: first as a shadow, then as the one that decides, while its
-// library's process is killed again and again.
+// library's process is killed again and again; and what queues promise under it.
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -102,6 +102,66 @@ TEST_F(EnginesTest, ShadowThenFluxionThatIsKilledAHundredTimes) {
   EXPECT_EQ(kills, kKills);
   EXPECT_GE(Metric("fluxqueue_matcher_fluxion_restarts_total", ""), 1);
   EXPECT_EQ(StateOf("live"), "Running");
+}
+
+// The engine from the beginning, on two nodes.
+class FluxionTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() {
+    StartSystem({.nodes = 2,
+                 .sections = {{"admission", "pool: {engine: fluxion, policy: lonode}\n"},
+                              {"matcher", "fluxion: {library: \"" + library_ + "\"}\n"}}});
+  }
+
+  // Takes whole nodes for `runs` seconds.
+  void Submit(const std::string& name,
+              int nodes,
+              const std::string& runs,
+              const std::string& annotations) {
+    Apply(JobYaml(name,
+                  {.parallelism = nodes,
+                   .completions = nodes,
+                   .cpu = "7",
+                   .run_seconds = runs,
+                   .annotations = "{" + annotations + "}"}));
+  }
+};
+
+TEST_F(FluxionTest, EasyBackfillKeepsWhatItPromises) {
+  MakeQueue("easy", "{strategy: easy}");
+  const auto submit = [this](const std::string& name, int nodes, int says_s, const char* runs) {
+    Submit(name,
+           nodes,
+           runs,
+           fmt::format("fluxqueue.io/queue: easy, fluxqueue.io/duration: {}s", says_s));
+  };
+  submit("long", 1, 12, "12");
+  ExpectState("long", "Running");
+  submit("wide", 2, 2, "1");
+  ExpectReason("wide", "Reserved");
+  const int64_t promised = StartOf("wide");
+  submit("slow", 1, 60, "1");
+  ExpectReason("slow", "Busy");
+  EXPECT_THAT(MessageOf("slow"), ::testing::HasSubstr("it would delay job"));
+  submit("short", 1, 3, "1");
+  ExpectState("short", "Succeeded");
+  EXPECT_EQ(StateOf("wide"), "Pending");
+  ExpectState("wide", "Succeeded");
+  // Binding and starting take their time.
+  EXPECT_LT(StartOf("wide"), promised + 4000);
+  ExpectState("slow", "Succeeded");
+  EXPECT_GT(StartOf("slow"), StartOf("wide"));
+}
+
+TEST_F(FluxionTest, PriorityPreempts) {
+  MakeQueue("urgent", "{preemption: {byPriority: true, grace: 5s}}");
+  Submit("low", 2, "8", "fluxqueue.io/queue: urgent");
+  ExpectState("low", "Running");
+  Submit("high", 1, "1", "fluxqueue.io/queue: urgent, fluxqueue.io/priority: \"9\"");
+  ExpectState("high", "Succeeded");
+  EXPECT_EQ(StopsOf("low"), 1);
+  ExpectState("low", "Succeeded");
+  EXPECT_EQ(StopsOf("low"), 1);
 }
 
 }  // namespace

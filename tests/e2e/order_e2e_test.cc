@@ -13,13 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string QueueYaml(const std::string& name, const std::string& spec) {
-  return fmt::format(
-      "apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\nmetadata: {{name: {}}}\nspec: {}\n---\n",
-      name,
-      spec);
-}
-
 std::string InQueue(const std::string& queue, const std::string& more = "") {
   return fmt::format("{{fluxqueue.io/queue: {}{}}}", queue, more.empty() ? "" : ", " + more);
 }
@@ -28,43 +21,11 @@ class OrderTest : public SystemTest {
  protected:
   static void SetUpTestSuite() { StartSystem({.nodes = 2}); }
 
-  // A queue of its own, known to the pool.
-  void MakeQueue(const std::string& name, const std::string& spec) {
-    const auto made = system_->Kubectl({"apply", "-f", "-"}, QueueYaml(name, spec));
-    ASSERT_TRUE(made.ok()) << Message(made.status());
-    const absl::Status known = system_->WaitFor(
-        [&] { return Count(fmt::format("queue.queues WHERE queue = '{}'", name)) == 1; },
-        std::chrono::seconds(30),
-        [&] { return fmt::format("queue {} to be known", name); });
-    ASSERT_TRUE(known.ok()) << Message(known);
-  }
-
   // As another user, whom the API server believes to be that.
   void ApplyAs(const std::string& user, const std::string& yaml) {
     const auto applied =
         system_->Kubectl({"create", "-f", "-", "--as", user, "--as-group", "system:masters"}, yaml);
     ASSERT_TRUE(applied.ok()) << Message(applied.status());
-  }
-
-  std::string ReasonOf(const std::string& name) {
-    const auto reason =
-        system_->QueryOne(fmt::format("SELECT reason FROM queue.jobs WHERE name = '{}'", name));
-    return reason.ok() ? *reason : "";
-  }
-
-  void ExpectReason(const std::string& name, const std::string& reason) {
-    const absl::Status reached =
-        system_->WaitFor([&] { return ReasonOf(name) == reason; },
-                         std::chrono::seconds(30),
-                         [&] {
-                           return fmt::format("job {} is {} {} ({}), not {}",
-                                              name,
-                                              StateOf(name),
-                                              ReasonOf(name),
-                                              MessageOf(name),
-                                              reason);
-                         });
-    EXPECT_TRUE(reached.ok()) << Message(reached);
   }
 
   void Fluxqueue(const std::vector<std::string>& arguments) {
@@ -80,12 +41,6 @@ class OrderTest : public SystemTest {
                     "ON j.job_id = e.job_id WHERE j.name = '{}' AND e.state = 'Allocated'",
                     name));
     return at.ok() && !at->empty() ? std::stoll(*at) : 0;
-  }
-
-  int64_t StartOf(const std::string& name) {
-    const auto start =
-        system_->QueryOne(fmt::format("SELECT start_ms FROM queue.jobs WHERE name = '{}'", name));
-    return start.ok() ? std::stoll(*start) : 0;
   }
 };
 

@@ -13,29 +13,9 @@ class PreemptionTest : public SystemTest {
  protected:
   static void SetUpTestSuite() { StartSystem({.nodes = 1}); }
 
-  void MakeQueue(const std::string& name, const std::string& spec) {
-    Apply(
-        fmt::format("apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\nmetadata: {{name: {}}}\n"
-                    "spec: {}\n---\n",
-                    name,
-                    spec));
-    const absl::Status known = system_->WaitFor(
-        [&] { return Count(fmt::format("queue.queues WHERE queue = '{}'", name)) == 1; },
-        std::chrono::seconds(30),
-        [&] { return fmt::format("queue {} to be known", name); });
-    ASSERT_TRUE(known.ok()) << Message(known);
-  }
-
   static std::string In(const std::string& queue, int priority = 0) {
     return fmt::format(
         "{{fluxqueue.io/queue: {}, fluxqueue.io/priority: \"{}\"}}", queue, priority);
-  }
-
-  int StopsOf(const std::string& name) {
-    return Count(fmt::format(
-        "queue.job_events e JOIN queue.jobs j ON j.job_id = e.job_id WHERE j.name = '{}' AND "
-        "e.state = 'Stopping' AND e.reason = 'Preempted'",
-        name));
   }
 
   void Cancel(const std::string& name) {

@@ -110,6 +110,22 @@ class SystemTest : public ::testing::Test {
     ASSERT_TRUE(applied.ok()) << Message(applied.status());
   }
 
+  // Makes it or changes it. `spec`: "{strategy: easy}".
+  void MakeQueue(const std::string& name, const std::string& spec) {
+    const auto made =
+        system_->Kubectl({"apply", "-f", "-"},
+                         fmt::format("apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\n"
+                                     "metadata: {{name: {}}}\nspec: {}\n",
+                                     name,
+                                     spec));
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+    const absl::Status known = system_->WaitFor(
+        [&] { return Count(fmt::format("queue.queues WHERE queue = '{}'", name)) == 1; },
+        std::chrono::seconds(30),
+        [&] { return fmt::format("queue {} to be known", name); });
+    ASSERT_TRUE(known.ok()) << Message(known);
+  }
+
   // "Running", of the job of this name; "" when it is not known.
   std::string StateOf(const std::string& name) {
     const auto rows = system_->Query(
@@ -119,10 +135,40 @@ class SystemTest : public ::testing::Test {
     return rows.ok() && !rows->empty() ? (*rows)[0][0] : "";
   }
 
-  std::string MessageOf(const std::string& name) {
-    const auto message =
-        system_->QueryOne(fmt::format("SELECT message FROM queue.jobs WHERE name = '{}'", name));
-    return message.ok() ? *message : Message(message.status());
+  // "" when there is none.
+  std::string Field(const std::string& name, const std::string& field) {
+    const auto value =
+        system_->QueryOne(fmt::format("SELECT {} FROM queue.jobs WHERE name = '{}'", field, name));
+    return value.ok() ? *value : "";
+  }
+  std::string MessageOf(const std::string& name) { return Field(name, "message"); }
+  std::string ReasonOf(const std::string& name) { return Field(name, "reason"); }
+  // Since the Unix epoch, of a job that is promised one or has started; else 0.
+  int64_t StartOf(const std::string& name) {
+    const std::string start = Field(name, "start_ms");
+    return start.empty() ? 0 : std::stoll(start);
+  }
+  // How often it was preempted.
+  int StopsOf(const std::string& name) {
+    return Count(fmt::format(
+        "queue.job_events e JOIN queue.jobs j ON j.job_id = e.job_id WHERE j.name = '{}' AND "
+        "e.state = 'Stopping' AND e.reason = 'Preempted'",
+        name));
+  }
+
+  void ExpectReason(const std::string& name, const std::string& reason) {
+    const absl::Status reached =
+        system_->WaitFor([&] { return ReasonOf(name) == reason; },
+                         std::chrono::seconds(30),
+                         [&] {
+                           return fmt::format("job {} is {} {} ({}), not {}",
+                                              name,
+                                              StateOf(name),
+                                              ReasonOf(name),
+                                              MessageOf(name),
+                                              reason);
+                         });
+    EXPECT_TRUE(reached.ok()) << Message(reached);
   }
 
   void ExpectState(const std::string& name,

@@ -74,12 +74,6 @@ class WindowsTest : public SystemTest {
     EXPECT_TRUE(told.ok()) << Message(told);
   }
 
-  int64_t StartOf(const std::string& name) {
-    const auto start =
-        system_->QueryOne(fmt::format("SELECT start_ms FROM queue.jobs WHERE name = '{}'", name));
-    return start.ok() ? std::stoll(*start) : 0;
-  }
-
   std::string Explain(const std::string& name) {
     const auto why = system_->Fluxqueue({"explain", name});
     EXPECT_TRUE(why.ok()) << Message(why.status());
