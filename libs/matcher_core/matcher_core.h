@@ -108,6 +108,10 @@ class MatcherCore {
   Millis beginning() const { return Millis(state_.beginning_ms()); }
   const events::v1::PoolConfigured& config() const { return state_.config(); }
   size_t jobs() const { return specs_.size(); }
+  // The windows that are not over at `now_s`, but those that are open. REQUIRES: they are sorted.
+  std::vector<graph::Closure> Closures(const std::vector<std::string>& open, int64_t now_s) const;
+  // What is promised.
+  const std::map<AllocationKey, graph::Placement>& reservations() const { return reservations_; }
 
  private:
   using SpecKey = std::pair<std::string, uint32_t>;  // job id, part

@@ -148,13 +148,20 @@ graph::Closure MatcherCore::ClosureOf(const WindowConfigured& window, int64_t no
 void MatcherCore::CloseWindows(const Candidate& candidate, Cycle* cycle) {
   const std::vector<std::string> open(candidate.windows().begin(), candidate.windows().end());
   if (cycle->closed && cycle->open_windows == open) return;
-  std::vector<graph::Closure> closures;
-  for (const WindowConfigured& window : state_.windows()) {
-    if (!MayUse(candidate, window)) closures.push_back(ClosureOf(window, cycle->request.now_s()));
-  }
-  engine_->SetClosures(std::move(closures));
+  engine_->SetClosures(Closures(open, cycle->request.now_s()));
   cycle->closed = true;
   cycle->open_windows = open;
+}
+
+std::vector<graph::Closure> MatcherCore::Closures(const std::vector<std::string>& open,
+                                                  int64_t now_s) const {
+  std::vector<graph::Closure> closures;
+  for (const WindowConfigured& window : state_.windows()) {
+    const bool is_over = window.end_ms() - state_.beginning_ms() <= now_s * kMsPerSecond;
+    if (is_over || std::binary_search(open.begin(), open.end(), window.window())) continue;
+    closures.push_back(ClosureOf(window, now_s));
+  }
+  return closures;
 }
 
 std::optional<std::string> MatcherCore::WhyKept(const Candidate& candidate,

@@ -74,6 +74,9 @@ void ClusterCalls::Look(const std::string& pool,
         for (const graph::AllocationKey& key : engine.Keys()) {
           state.held.emplace_back(key, *engine.Find(key));
         }
+        const auto& promised = (*at)->core.reservations();
+        state.reserved.assign(promised.begin(), promised.end());
+        state.closures = (*at)->core.Closures({}, (*at)->now_s);
         workers_.Post([state = std::make_shared<const PoolState>(std::move(state)), look] {
           auto view = PoolView::Make(*state);
           if (!view.ok()) return look(view.status());

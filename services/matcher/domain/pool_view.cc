@@ -22,10 +22,20 @@ using graph::MatchOperation;
 using graph::MatchStatus;
 using graph::VertexId;
 
-// For as long as it lasts: one that overruns is planned as ending a second from now.
-int64_t RemainingOf(const graph::Placement& placement, int64_t now_s) {
-  if (placement.duration_s == 0) return graph::kForever;
-  return std::max<int64_t>(1, placement.start_s + placement.duration_s - now_s);
+// The graph's time begins now: one that overruns is planned as ending a second from now.
+graph::Placement FromNowOn(graph::Placement placement, int64_t now_s) {
+  const int64_t end_s = std::max<int64_t>(1, placement.start_s + placement.duration_s - now_s);
+  placement.start_s = std::max<int64_t>(0, placement.start_s - now_s);
+  if (placement.duration_s != 0) placement.duration_s = end_s - placement.start_s;
+  return placement;
+}
+
+std::vector<graph::Closure> FromNowOn(std::vector<graph::Closure> closures, int64_t now_s) {
+  for (graph::Closure& closure : closures) {
+    closure.from_s = std::max<int64_t>(0, closure.from_s - now_s);
+    closure.to_s -= now_s;
+  }
+  return closures;
 }
 
 absl::StatusOr<graph::Jobspec> ParseField(const std::string& text) {
@@ -57,8 +67,13 @@ absl::StatusOr<Books> MakeBooks(const PoolState& state) {
   // Nothing is held yet that would have to be held again.
   books.cluster->Rebuild();
   for (const auto& [key, placement] : state.held) {
-    RETURN_IF_ERROR(books.engine->Restore(key, placement));
+    RETURN_IF_ERROR(books.engine->Restore(key, FromNowOn(placement, state.now_s)));
   }
+  // One whose nodes have gone is promised another time in the next cycle.
+  for (const auto& [key, placement] : state.reserved) {
+    books.engine->Reserve(key, FromNowOn(placement, state.now_s));
+  }
+  books.cluster->SetClosures(FromNowOn(state.closures, state.now_s));
   return books;
 }
 
@@ -80,29 +95,18 @@ absl::StatusOr<std::unique_ptr<const PoolView>> PoolView::Make(const PoolState& 
   ASSIGN_OR_RETURN(view->levels_, graph::ParseLevels(state.levels));
   view->in_use_ = books->cluster->levels_in_use();
   view->engine_ = books->cluster->engine().Snapshot();
-  view->SetTimes(state);
+  // The books have numbered the groups of slots from 1 on, in the order in which they came.
+  for (const auto& [key, placement] : state.held) {
+    for (size_t group = 0; group < placement.groups.size(); ++group) {
+      view->job_ids_.emplace(view->job_ids_.size() + 1, key.job_id);
+    }
+  }
   const graph::ResourceGraph& resources = view->engine_->graph();
   view->messages_ = std::make_unique<GraphMessages>(resources);
   for (const VertexId node : resources.OfType(resources.types().Find("node"))) {
     view->nodes_.emplace(resources.vertex(node).name, node);
   }
   return view;
-}
-
-// The books have numbered the groups of slots from 1 on, in the order in which they came.
-void PoolView::SetTimes(const PoolState& state) {
-  JobNumber job = 0;
-  for (const auto& [key, placement] : state.held) {
-    for (size_t group = 0; group < placement.groups.size(); ++group) {
-      job_ids_[++job] = key.job_id;
-      const Holding* forever = engine_->Find(job);
-      if (forever == nullptr) continue;
-      Holding holding = *forever;
-      holding.duration_s = RemainingOf(placement, state.now_s);
-      engine_->Cancel(job);
-      CHECK(engine_->Restore(job, holding).ok());
-    }
-  }
 }
 
 // ---- jobs

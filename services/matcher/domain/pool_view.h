@@ -1,5 +1,5 @@
-// A pool as it was at one moment, to be looked at and tried on: what the API says of the pools'
-// graphs.
+// A pool as it was at one moment, to be looked at and tried on, beside what is promised and with
+// the windows closed: what the API says of the pools' graphs.
 //
 //   cluster ─► zone ─► rack ─► node ─► cpu | memory | pods | …        amounts, as in libs/graph
 //
@@ -20,6 +20,7 @@
 
 #include "fluxqueue/matcher/v1/matcher.pb.h"
 
+#include "libs/graph/closure.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/jgf_writer.h"
 #include "libs/graph/jobspec.h"
@@ -47,7 +48,10 @@ struct PoolState {
   std::string policy;
   std::vector<std::string> levels;
   std::vector<graph::NodeSpec> nodes;
-  std::vector<std::pair<graph::AllocationKey, graph::Placement>> held;
+  using Placements = std::vector<std::pair<graph::AllocationKey, graph::Placement>>;
+  Placements held;
+  Placements reserved = {};
+  std::vector<graph::Closure> closures = {};  // that are not over
 };
 
 class PoolView {
@@ -93,8 +97,6 @@ class PoolView {
   // By vertex: how much of it.
   using Vertices = std::map<graph::VertexId, graph::HeldVertex>;
 
-  // Jobs end when they do; in the books they have no end.
-  void SetTimes(const PoolState& state);
   // What the jobspec stands for, in the order in which it is tried.
   absl::StatusOr<std::vector<graph::JobRequest>> Ways(const std::string& text) const;
   // Why it has no place now, for people.
@@ -114,7 +116,7 @@ class PoolView {
   std::unique_ptr<graph::GeneralEngine> engine_;
   std::unique_ptr<GraphMessages> messages_;
   std::unordered_map<std::string, graph::VertexId> nodes_;  // by name
-  std::map<graph::JobNumber, std::string> job_ids_;         // of the engine's jobs
+  std::map<graph::JobNumber, std::string> job_ids_;         // of the engine's jobs, if they run
 };
 
 }  // namespace fluxqueue::matcher

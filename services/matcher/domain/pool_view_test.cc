@@ -149,6 +149,31 @@ TEST(PoolView, OneThatOverrunsEndsASecondFromNow) {
   EXPECT_EQ(trial.allocation().at_s(), 1001);
 }
 
+TEST(PoolView, TriesBesideWhatIsPromisedAndOutsideOfWindows) {
+  PoolState state = TwoNodes();
+  state.reserved.emplace_back(graph::AllocationKey{"c", 1, 0},
+                              graph::Placement{.slots = {{0, "n0"}},
+                                               .groups = {{1, {{"cpu", 3000}}}},
+                                               .start_s = 160,
+                                               .duration_s = 40});
+  state.closures = {{graph::Constraint::IsHost("n1"), 110, 300}};
+  const auto view = View(state);
+  const auto start = [&view](const std::string& jobspec) {
+    v1::WhatIfResponse::Trial trial;
+    v1::WhatIfRequest request;
+    request.set_nodes(true);
+    EXPECT_TRUE(view->BeginTrials().Try(request, jobspec, &trial).ok());
+    EXPECT_EQ(trial.allocation().nodes_size(), 1);
+    return fmt::format("{} at {}", trial.allocation().nodes(0).node(), trial.allocation().at_s());
+  };
+  EXPECT_EQ(start(Slots(1, 1000, 10)), "n1 at 100");
+  EXPECT_EQ(start(Slots(1, 1000, 11)), "n0 at 150");
+  EXPECT_EQ(start(Slots(1, 2000, 10)), "n0 at 150");
+  EXPECT_EQ(start(Slots(1, 2000, 11)), "n0 at 200");
+  // Without an end.
+  EXPECT_EQ(start(Slots(1, 1000, 0, R"(,"constraints":{"hostlist":["n1"]})")), "n1 at 300");
+}
+
 TEST(PoolView, WhyNotAndWhoHoldsIt) {
   const auto view = View(TwoNodes());
   v1::ExplainRequest request;
