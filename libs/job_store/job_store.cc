@@ -321,6 +321,9 @@ absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues(bool ended) {
           .parent = config.parent(),
           .order = config.order().empty() ? "priority" : config.order(),
           .limits = TextOf(config),
+          .together = config.limits(),
+          .of_namespace = config.namespace_limits(),
+          .of_user = config.user_limits(),
           .exists = true,
           .jobs = {}};
     }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/postgres/connection.h"
 #include "libs/scheduling/resources.h"
 
@@ -86,6 +88,10 @@ struct QueueInfo {
   std::string order{};  // "priority", "fair-share"
   // As set: "user: 4 running, cpu 16; namespace: 100 in line". Empty: none.
   std::string limits{};
+  // The same: of all its jobs, of each namespace, of each user.
+  events::v1::Limits together{};
+  events::v1::Limits of_namespace{};
+  events::v1::Limits of_user{};
   bool exists = false;                    // else jobs wait for it to be made
   std::map<std::string, int64_t> jobs{};  // by state
 };

@@ -507,10 +507,30 @@ TEST_F(QueueApiTest, ListsByPage) {
 }
 
 TEST_F(QueueApiTest, Queues) {
+  events::v1::Envelope made = queue_core::QueueMade("part");
+  events::v1::QueueConfigured* part = made.mutable_queue_configured();
+  part->set_parent("default");
+  part->set_weight(3);
+  part->mutable_limits()->set_running_jobs(0);
+  part->mutable_namespace_limits()->set_gpu_seconds(5400);
+  events::v1::Amount* cpu = part->mutable_user_limits()->add_amounts();
+  cpu->set_resource("cpu");
+  cpu->set_amount(1500);
+  stack_->Say("admission/watch", made);
   Claim("counted", 1, 100);
   v1::ListQueuesResponse all;
   ASSERT_TRUE(Call(&v1::Queue::Stub::ListQueues, {}, &all).ok());
-  ASSERT_THAT(all.queues(), SizeIs(1));
+  ASSERT_THAT(all.queues(), SizeIs(2));
+  const v1::QueueInfo& below = all.queues(1);
+  EXPECT_EQ(below.parent(), "default");
+  EXPECT_EQ(below.weight(), 3);
+  EXPECT_EQ(below.order(), "priority");
+  EXPECT_TRUE(below.limits().has_running_jobs());
+  EXPECT_EQ(below.limits().running_jobs(), 0u);
+  EXPECT_FALSE(below.limits().has_queued_jobs());
+  EXPECT_EQ(below.namespace_limits().gpu_hours(), 1.5);
+  EXPECT_EQ(below.user_limits().amounts().at("cpu"), "1500m");
+  EXPECT_TRUE(below.use().empty());
   v1::GetQueueRequest request;
   request.set_pool(kPool);
   request.set_queue("default");
@@ -522,6 +542,8 @@ TEST_F(QueueApiTest, Queues) {
   ASSERT_THAT(one.queue().live(), SizeIs(1));
   EXPECT_EQ(one.queue().live(0).state(), v1::STATE_RUNNING);
   EXPECT_EQ(one.queue().live(0).jobs(), 1);
+  EXPECT_EQ(one.queue().parent(), "");
+  EXPECT_EQ(one.queue().use().at("cpu"), "100m");
   request.set_queue("nowhere");
   EXPECT_EQ(Call(&v1::Queue::Stub::GetQueue, request, &one).error_code(),
             grpc::StatusCode::NOT_FOUND);

@@ -31,7 +31,23 @@ absl::StatusOr<job_store::FactFilter> ToFilter(const v1::ListJobsRequest& reques
   return filter;
 }
 
-v1::QueueInfo ToInfo(const job_store::QueueInfo& stored) {
+v1::QueueInfo::Limits ToLimits(const events::v1::Limits& stored) {
+  v1::QueueInfo::Limits limits;
+  if (stored.has_running_jobs()) limits.set_running_jobs(stored.running_jobs());
+  if (stored.has_queued_jobs()) limits.set_queued_jobs(stored.queued_jobs());
+  for (const events::v1::Amount& amount : stored.amounts()) {
+    scheduling::Resources one;
+    one.Add(amount.resource(), amount.amount());
+    (*limits.mutable_amounts())[amount.resource()] =
+        scheduling::FormatAmount(amount.resource(), one.Of(amount.resource()));
+  }
+  if (stored.has_gpu_seconds()) {
+    limits.set_gpu_hours(static_cast<double>(stored.gpu_seconds()) / 3600);
+  }
+  return limits;
+}
+
+v1::QueueInfo ToInfo(const job_store::QueueInfo& stored, const scheduling::Resources& held) {
   v1::QueueInfo info;
   info.set_pool(stored.pool);
   info.set_queue(stored.queue);
@@ -42,6 +58,15 @@ v1::QueueInfo ToInfo(const job_store::QueueInfo& stored) {
   *info.mutable_default_duration() = ToDuration(stored.default_duration_ms);
   *info.mutable_max_duration() = ToDuration(stored.max_duration_ms);
   info.set_exists(stored.exists);
+  info.set_parent(stored.parent);
+  info.set_order(stored.order);
+  *info.mutable_limits() = ToLimits(stored.together);
+  *info.mutable_namespace_limits() = ToLimits(stored.of_namespace);
+  *info.mutable_user_limits() = ToLimits(stored.of_user);
+  for (size_t i = 0; i < scheduling::kShared; ++i) {
+    const std::string name(scheduling::SharedName(i));
+    if (held[i] != 0) (*info.mutable_use())[name] = scheduling::FormatAmount(name, held[i]);
+  }
   for (const auto& [name, jobs] : stored.jobs) {
     const auto state = model::ParseJobState(name);
     if (!state.has_value()) continue;
@@ -103,12 +128,22 @@ absl::Status ReadApi::GetJob(const v1::GetJobRequest& request, v1::GetJobRespons
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<v1::QueueInfo>> ReadApi::Queues() {
+  ASSIGN_OR_RETURN(const std::vector<job_store::QueueInfo> queues, jobs_.Queues(/*ended=*/false));
+  ASSIGN_OR_RETURN(auto held, jobs_.Held());
+  std::vector<v1::QueueInfo> infos;
+  for (const job_store::QueueInfo& queue : queues) {
+    infos.push_back(ToInfo(queue, held[{queue.pool, queue.queue}]));
+  }
+  return infos;
+}
+
 absl::Status ReadApi::ListQueues(const v1::ListQueuesRequest& request,
                                  v1::ListQueuesResponse* response) {
-  ASSIGN_OR_RETURN(const std::vector<job_store::QueueInfo> queues, jobs_.Queues(/*ended=*/false));
-  for (const job_store::QueueInfo& queue : queues) {
-    if (request.pool().empty() || request.pool() == queue.pool) {
-      *response->add_queues() = ToInfo(queue);
+  ASSIGN_OR_RETURN(std::vector<v1::QueueInfo> queues, Queues());
+  for (v1::QueueInfo& queue : queues) {
+    if (request.pool().empty() || request.pool() == queue.pool()) {
+      response->add_queues()->Swap(&queue);
     }
   }
   return absl::OkStatus();
@@ -119,10 +154,10 @@ absl::Status ReadApi::GetQueue(const v1::GetQueueRequest& request, v1::GetQueueR
     return rpc::InField(InvalidArgument("queue: name one; ListQueues has them"), "queue");
   }
   const std::string pool = PoolOf(request.pool());
-  ASSIGN_OR_RETURN(const std::vector<job_store::QueueInfo> queues, jobs_.Queues(/*ended=*/false));
-  for (const job_store::QueueInfo& queue : queues) {
-    if (queue.pool != pool || queue.queue != request.queue()) continue;
-    *response->mutable_queue() = ToInfo(queue);
+  ASSIGN_OR_RETURN(std::vector<v1::QueueInfo> queues, Queues());
+  for (v1::QueueInfo& queue : queues) {
+    if (queue.pool() != pool || queue.queue() != request.queue()) continue;
+    response->mutable_queue()->Swap(&queue);
     return absl::OkStatus();
   }
   return MakeStatus(absl::StatusCode::kNotFound,

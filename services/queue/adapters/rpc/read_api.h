@@ -2,12 +2,15 @@
 // gRPC's own threads. Thread-safe.
 #pragma once
 
+#include <vector>
+
 #include "fluxqueue/queue/v1/queue.pb.h"
 
 #include "libs/job_store/fact_store.h"
 #include "libs/job_store/job_store.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::queue {
 
@@ -22,6 +25,8 @@ class ReadApi {
   absl::Status GetQueue(const v1::GetQueueRequest& request, v1::GetQueueResponse* response);
 
  private:
+  absl::StatusOr<std::vector<v1::QueueInfo>> Queues();
+
   job_store::FactStore& facts_;
   job_store::JobStore& jobs_;
 };
