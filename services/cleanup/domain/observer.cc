@@ -184,6 +184,9 @@ void Observer::Synced() {
   for (auto& [job_id, job] : jobs_) {
     if (job.elastic) job.ended.clear();
   }
+  for (const auto& [name, node] : nodes_) {
+    if (node.present) pools_.try_emplace(node.pool, false);
+  }
 }
 
 void Observer::Remember(const std::string& pool, const events::v1::Node& node) {
@@ -235,7 +238,8 @@ std::vector<Observer::OwnPod> Observer::OwnPods() const {
 }
 
 bool Observer::HasNews() const {
-  return synced_ && (!dirty_jobs_.empty() || !dirty_nodes_.empty() || !synced_said_);
+  return synced_ && (!dirty_jobs_.empty() || !dirty_nodes_.empty() ||
+                     std::ranges::any_of(pools_, [](const auto& pool) { return !pool.second; }));
 }
 
 std::optional<Millis> Observer::NextDeadline() const {
@@ -288,20 +292,17 @@ Said Observer::Collect(Millis now) {
   if (!synced_) return said;
   CheckLost(now);
   provisional_.emplace();
-  provisional_->synced_said = synced_said_;
   for (const std::string& name : dirty_nodes_) CollectNode(name, nodes_[name], &said);
-  if (!synced_said_) {
-    std::map<std::string, uint32_t> pools;
-    for (const auto& [name, node] : nodes_) {
-      if (node.present) ++pools[node.pool];
-    }
-    for (const auto& [pool, count] : pools) {
-      Envelope synced;
-      synced.set_pool(pool);
-      synced.mutable_inventory_synced()->set_nodes(count);
-      said.nodes.push_back(std::move(synced));
-    }
-    synced_said_ = true;
+  for (auto& [pool, said_synced] : pools_) {
+    if (std::exchange(said_synced, true)) continue;
+    provisional_->pools.push_back(pool);
+    Envelope synced;
+    synced.set_pool(pool);
+    synced.mutable_inventory_synced()->set_nodes(
+        static_cast<uint32_t>(std::ranges::count_if(nodes_, [&](const auto& node) {
+          return node.second.present && node.second.pool == pool;
+        })));
+    said.nodes.push_back(std::move(synced));
   }
   for (const std::string& job_id : dirty_jobs_) CollectJob(job_id, jobs_[job_id], &said);
   dirty_nodes_.clear();
@@ -340,6 +341,7 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
   said->nodes.push_back(std::move(upserted));
   node.said = std::move(event);
   node.said_pool = node.pool;
+  pools_.try_emplace(node.pool, false);
 }
 
 void Observer::CollectJob(const std::string& job_id, JobEntry& job, Said* said) {
@@ -437,7 +439,7 @@ void Observer::Rollback() {
     nodes_.at(name).said_pool = std::move(before.second);
     dirty_nodes_.insert(name);
   }
-  synced_said_ = provisional_->synced_said;
+  for (const std::string& pool : provisional_->pools) pools_[pool] = false;
   provisional_.reset();
 }
 

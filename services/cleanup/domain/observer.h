@@ -166,7 +166,7 @@ class Observer {
 
   const Millis node_lost_grace_;
   bool synced_ = false;
-  bool synced_said_ = false;
+  std::map<std::string, bool> pools_;  // that had a node: whether InventorySynced was said
   std::unordered_map<std::string, PodEntry> pods_;  // bound ones, by uid
   std::unordered_map<std::string, JobEntry> jobs_;
   std::map<std::string, NodeEntry> nodes_;
@@ -181,7 +181,7 @@ class Observer {
     std::vector<std::pair<std::string, JobSaid>> jobs;
     std::vector<std::pair<std::string, std::pair<std::optional<events::v1::Node>, std::string>>>
         nodes;
-    bool synced_said = false;
+    std::vector<std::string> pools;
   };
   std::optional<Provisional> provisional_;
 };

@@ -123,6 +123,18 @@ TEST_F(ObserverTest, NothingIsSaidOfHalfAPicture) {
   EXPECT_FALSE(observer_.HasNews());
 }
 
+TEST_F(ObserverTest, APoolIsKnownWithItsFirstNode) {
+  observer_.Synced();
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.ObserveNode(MakeNode("n1"), Millis(0));
+  const Said said = observer_.Collect(Millis(0));
+  observer_.Rollback();
+  EXPECT_EQ(Say(), Lines(said));
+  EXPECT_THAT(Lines(said), ElementsAre("node default/n1", "synced default 1"));
+  observer_.ObserveNode(MakeNode("n2"), Millis(0));
+  EXPECT_THAT(Say(), ElementsAre("node default/n2"));
+}
+
 TEST_F(ObserverTest, AHeartbeatIsNoNews) {
   Start();
   kubernetes::Node node = MakeNode("n1");
@@ -333,7 +345,7 @@ TEST_F(ObserverTest, ANodeThatChangesPoolWaitsForItsPods) {
   observer_.ObserveNode(moved, Millis(0));
   EXPECT_THAT(Say(), ElementsAre("gone default/n1"));
   observer_.PodGone("p");
-  EXPECT_THAT(Say(), ElementsAre("node other/n1"));
+  EXPECT_THAT(Say(), ElementsAre("node other/n1", "synced other 1"));
 }
 
 TEST_F(ObserverTest, WhatAPredecessorSaidIsNotSaidAgain) {
