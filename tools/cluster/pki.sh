@@ -11,9 +11,7 @@ pki_make() {
   rm -rf "$pki"
   (umask 077 && mkdir "$pki")
   {
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=fluxqueue-test-ca \
-      -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign \
-      -keyout "$pki/ca.key" -out "$pki/ca.crt"
+    pki_authority "$pki" fluxqueue-test-ca
     openssl ecparam -name prime256v1 -genkey -noout -out "$pki/service-account.key"
     openssl ec -in "$pki/service-account.key" -pubout -out "$pki/service-account.pub"
     pki_sign "$pki" kube-apiserver /CN=kube-apiserver serverAuth "$(printf '%s' \
@@ -29,6 +27,13 @@ pki_make() {
     return 1
   }
   : >"$pki/done"
+}
+
+# pki_authority PKI NAME: ca.key and ca.crt, which pki_sign signs with.
+pki_authority() {
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=$2" \
+    -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign \
+    -keyout "$1/ca.key" -out "$1/ca.crt"
 }
 
 # pki_sign PKI NAME SUBJECT USAGE [EXTENSION]

@@ -30,6 +30,7 @@ go_home() {
     "${mod%.mod}.sum"
 }
 kubernetes_home() { go_home "$1" kubernetes k8s.io/kubernetes; }
+kubectl_program() { printf '%s' "${FLUXQUEUE_KUBECTL:-$(kubernetes_home "$1")/kubectl}"; }
 etcd_home() { go_home "$1" etcd go.etcd.io/etcd/server/v3; }
 kwok_home() { go_home "$1" kwok sigs.k8s.io/kwok; }
 

@@ -16,7 +16,7 @@ service_program() {
 
 # kube ARGUMENT…: kubectl on the stack's cluster, as its administrator.
 kube() {
-  "$(kubernetes_home "$REPOSITORY/tools")/kubectl" --kubeconfig "$dir/kubeconfig" --request-timeout 30s "$@"
+  "$(kubectl_program "$REPOSITORY/tools")" --kubeconfig "$dir/kubeconfig" --request-timeout 30s "$@"
 }
 
 # check_service NAME REPLICA
