@@ -21,8 +21,9 @@
 // order. Stopping has a deadline, after which the process ends and says which component it was
 // waiting for. A second signal ends the process at once.
 //
-// Exit codes: 0 stopped as asked, or healthy; 1 could not start, failed, did not stop in time, or is
-// not healthy; 2 bad command line or configuration. The last log line of a failure names the component and the reason.
+// Exit codes: 0 stopped as asked, or healthy; 1 could not start, failed, did not stop in time, or
+// is not healthy; 2 bad command line or configuration. The last log line of a failure names the
+// component and the reason.
 #pragma once
 
 #include <functional>
