@@ -33,6 +33,8 @@ kubernetes_home() { go_home "$1" kubernetes k8s.io/kubernetes; }
 kubectl_program() { printf '%s' "${FLUXQUEUE_KUBECTL:-$(kubernetes_home "$1")/kubectl}"; }
 etcd_home() { go_home "$1" etcd go.etcd.io/etcd/server/v3; }
 kwok_home() { go_home "$1" kwok sigs.k8s.io/kwok; }
+kubelet_home() { go_home "$1" kubelet k8s.io/kubernetes; }
+helm_home() { go_home "$1" helm helm.sh/helm/v3; }
 
 # cache_lock NAME: until the end of the script, no other process makes the part.
 cache_lock() {
