@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <system_error>
@@ -115,10 +117,8 @@ class SectionReader {
       ReadList(node, name, field);
     } else if (!node.IsScalar()) {
       Problem(node, name, fmt::format("is {}; allowed: {}", KindOf(node), field.allowed));
-    } else if (!field.scalar(node.Scalar())) {
-      Problem(node,
-              name,
-              fmt::format("\"{}\" is not allowed; allowed: {}", node.Scalar(), field.allowed));
+    } else if (const auto text = Expand(node, name); text.has_value() && !field.scalar(*text)) {
+      Problem(node, name, fmt::format("\"{}\" is not allowed; allowed: {}", *text, field.allowed));
     }
   }
 
@@ -132,7 +132,28 @@ class SectionReader {
       return;
     }
     field.list->clear();
-    for (const YAML::Node& item : node) field.list->push_back(item.Scalar());
+    for (const YAML::Node& item : node) {
+      if (auto text = Expand(item, name)) field.list->push_back(*std::move(text));
+    }
+  }
+
+  // With the environment's values in it; nothing: one is missing.
+  std::optional<std::string> Expand(const YAML::Node& node, const std::string& name) {
+    std::string text;
+    std::string_view rest = node.Scalar();
+    for (size_t at = 0; (at = rest.find("${")) != std::string_view::npos;) {
+      const size_t end = rest.find('}', at);
+      if (end == std::string_view::npos) break;
+      const std::string variable(rest.substr(at + 2, end - at - 2));
+      const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe)
+      if (value == nullptr) {
+        Problem(node, name, fmt::format("${{{}}} is not set in the environment", variable));
+        return std::nullopt;
+      }
+      text.append(rest.substr(0, at)).append(value);
+      rest.remove_prefix(end + 1);
+    }
+    return text.append(rest);
   }
 
   std::string_view file_;

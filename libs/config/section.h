@@ -16,6 +16,8 @@
 // the status of a bad one lists every problem in it, one to a line, each with file, line, key,
 // value and what is allowed. Unknown and repeated keys are problems too; the known keys are listed.
 //
+// ${NAME} in a value is replaced by the environment's variable NAME, which has to be set.
+//
 // A section borrows the members that it fills: they must outlive it. Not thread-safe.
 #pragma once
 

@@ -139,6 +139,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "f.yaml:1: the file: is a list; allowed: a section with the keys name, policy, "
                 "fast, port, share, wait, limit, levels, range"}));
 
+TEST(SectionTest, TakesValuesFromTheEnvironment) {
+  ::setenv("SECTION_TEST_IP", "10.0.0.7", 1);
+  Sample sample;
+  ASSERT_TRUE(Read("x.yaml",
+                   "name: \"${SECTION_TEST_IP}:9200, $5, ${SECTION_TEST_IP}\"\n"
+                   "levels: [\"a-${SECTION_TEST_IP}\", b]\n",
+                   Describe(&sample))
+                  .ok());
+  EXPECT_EQ(sample.name, "10.0.0.7:9200, $5, 10.0.0.7");
+  EXPECT_THAT(sample.levels, ElementsAre("a-10.0.0.7", "b"));
+  EXPECT_THAT(Problems("name: ${SECTION_TEST_NOTHING}"), HasSubstr("${SECTION_TEST_NOTHING}"));
+}
+
 TEST(SectionTest, ListsAllProblemsAtOnce) {
   const std::string problems = Problems("port: x\nfats: true\nrange: {low: 200}");
   EXPECT_THAT(problems, HasSubstr("f.yaml:2: fats: unknown key"));

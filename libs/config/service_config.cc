@@ -50,6 +50,7 @@ Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment
       .Nested("kafka",
               Section()
                   .Text("bootstrap", &config->kafka.bootstrap, Presence::kRequired)
+                  .Path("properties", &config->kafka.properties)
                   .Duration("session_timeout", &config->kafka.session_timeout, 100ms, 5min))
       .Nested("kubernetes", Section().Path("kubeconfig", &config->kubernetes.kubeconfig));
   return section;

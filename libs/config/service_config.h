@@ -5,12 +5,14 @@
 //   log: {level: info, format: text}
 //   http: {address: 127.0.0.1, port: 9102}     # /livez /readyz /metrics; port 0 picks a free one
 //   postgres: {dsn: "host=127.0.0.1 dbname=fluxqueue user=fluxqueue"}
-//   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s}
+//   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s,
+//           properties: ""}                    # a file with security.protocol, ssl.* and sasl.*
 //   kubernetes: {kubeconfig: ""}               # empty: in the cluster
 //   queue: {…}                                 # the service's own section, named like the service
 //
 // The environment variable FLUXQUEUE_POSTGRES_DSN takes the place of postgres.dsn, so that its
-// password need not stand in a file. Nothing else is read from the environment.
+// password need not stand in a file; libpq's own (PGPASSWORD, PGSSLROOTCERT, …) hold as well.
+// ${NAME} in a value is the environment's NAME (section.h).
 #pragma once
 
 #include <cstdint>
@@ -40,6 +42,7 @@ struct PostgresConfig {
 
 struct KafkaConfig {
   std::string bootstrap;
+  std::string properties;
   Millis session_timeout{std::chrono::seconds(3)};
 };
 

@@ -248,7 +248,7 @@ LoopOptions MakeOptions(const std::string& test,
   LoopOptions options;
   options.service = test + "-" + service;
   options.instance = instance;
-  options.bootstrap = bootstrap;
+  options.brokers = bootstrap;
   options.topics = {test + ".pool", test + ".jobs", test + ".dead"};
   options.postgres = {.dsn = dsn, .application = instance, .schema = test + "_" + service};
   options.session_timeout = Millis{1500};

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "libs/base/clock.h"
+#include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
 
@@ -14,7 +15,7 @@ struct LoopOptions {
   std::string service;
   // Of this replica: unique, the same after a restart. Static group member and holder of leases.
   std::string instance;
-  std::string bootstrap;
+  kafka::Brokers brokers;
   kafka::TopicNames topics;
   // `schema` is the service's; Run puts the delivery tables into it.
   postgres::Options postgres;

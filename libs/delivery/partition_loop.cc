@@ -58,6 +58,7 @@ class PartitionLoop::Impl {
         backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
   absl::Status Run(std::stop_token stop);
+  absl::Status Prepare(std::stop_token stop);
   void Wake();
   absl::Status Ready() const { return ready_.Get(); }
   const Stats& stats() const { return stats_; }
@@ -65,7 +66,7 @@ class PartitionLoop::Impl {
  private:
   absl::Status NotJoined() const {
     return Unavailable(
-        "Kafka at {}: group {} has not been joined yet", options_.loop.bootstrap, group_);
+        "Kafka at {}: group {} has not been joined yet", options_.loop.brokers.bootstrap, group_);
   }
   // One turn: publish, receive, see to the assignment, work. A status that is transient backs off.
   absl::Status RunOnce(std::stop_token stop);
@@ -143,10 +144,14 @@ class PartitionLoop::Impl {
   TimePoint lag_at_;
 };
 
+absl::Status PartitionLoop::Impl::Prepare(std::stop_token stop) {
+  const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
+  return delivery::Prepare(options_.loop, options_.migrations, waits, std::move(stop));
+}
+
 absl::Status PartitionLoop::Impl::Run(std::stop_token stop) {
   const std::stop_callback wake(stop, [this] { Wake(); });
-  const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
-  const absl::Status prepared = Prepare(options_.loop, options_.migrations, waits, stop);
+  const absl::Status prepared = Prepare(stop);
   if (absl::IsCancelled(prepared)) return absl::OkStatus();
   RETURN_IF_ERROR(prepared);
   ready_.Set(NotJoined());
@@ -184,7 +189,7 @@ void PartitionLoop::Impl::Wake() {
 absl::Status PartitionLoop::Impl::EnsureConsumer() {
   if (consumer_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(auto consumer,
-                   kafka::Consumer::Create({.bootstrap = options_.loop.bootstrap,
+                   kafka::Consumer::Create({.brokers = options_.loop.brokers,
                                             .topic = options_.topic,
                                             .group = group_,
                                             .instance = options_.loop.instance,
@@ -605,6 +610,9 @@ PartitionLoop::PartitionLoop(Options options,
                              FaultInjector* faults)
     : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
 PartitionLoop::~PartitionLoop() = default;
+absl::Status PartitionLoop::Prepare(std::stop_token stop) {
+  return impl_->Prepare(std::move(stop));
+}
 absl::Status PartitionLoop::Run(std::stop_token stop) {
   return impl_->Run(std::move(stop));
 }

@@ -38,7 +38,7 @@ absl::Status Persist(const LoopOptions& options,
 }
 
 absl::Status MakeTopics(const LoopOptions& options) {
-  ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(options.bootstrap));
+  ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(options.brokers));
   ASSIGN_OR_RETURN(const auto made, admin->EnsureTopics(kafka::TopicSpecs(options.topics)));
   for (const std::string& topic : made) LogInfo("topic made", {{"topic", topic}});
   return absl::OkStatus();

@@ -29,7 +29,7 @@ bool Publisher::Ensure() {
   if (producer_ != nullptr) return true;
   if (clock_.Monotonic() < retry_at_) return false;
   auto producer = kafka::Producer::Create(
-      options_.bootstrap, options_.service + "-" + options_.instance, [this](uint64_t row) {
+      options_.brokers, options_.service + "-" + options_.instance, [this](uint64_t row) {
         tracker_.Acknowledge(row);
         ++stats_.sent;
         backoff_.Reset();
@@ -75,7 +75,7 @@ void Publisher::Pump(Millis wait) {
   if (tracker_.records() == 0) progress_at_ = now;
   if (now - progress_at_ > kPatience && status_.ok()) {
     status_ = Unavailable("Kafka at {} has acknowledged nothing for {} s, {} messages wait for it",
-                          options_.bootstrap,
+                          options_.brokers.bootstrap,
                           kPatience.count() / 1000,
                           tracker_.records());
   }

@@ -35,6 +35,7 @@ class ShardLoop::Impl final : public BatchGuard {
         backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
   absl::Status Run(std::stop_token stop);
+  absl::Status Prepare(std::stop_token stop);
   void Wake();
   absl::Status Ready() const { return ready_.Get(); }
   bool Held() const { return held_; }
@@ -78,9 +79,13 @@ class ShardLoop::Impl final : public BatchGuard {
   bool woken_ = false;
 };
 
-absl::Status ShardLoop::Impl::Run(std::stop_token stop) {
+absl::Status ShardLoop::Impl::Prepare(std::stop_token stop) {
   const auto waits = [this](const absl::Status& why) { ready_.Set(why); };
-  const absl::Status prepared = Prepare(options_.loop, options_.migrations, waits, stop);
+  return delivery::Prepare(options_.loop, options_.migrations, waits, std::move(stop));
+}
+
+absl::Status ShardLoop::Impl::Run(std::stop_token stop) {
+  const absl::Status prepared = Prepare(stop);
   if (absl::IsCancelled(prepared)) return absl::OkStatus();
   RETURN_IF_ERROR(prepared);
   while (!stop.stop_requested()) {
@@ -260,6 +265,9 @@ ShardLoop::ShardLoop(Options options,
                      FaultInjector* faults)
     : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
 ShardLoop::~ShardLoop() = default;
+absl::Status ShardLoop::Prepare(std::stop_token stop) {
+  return impl_->Prepare(std::move(stop));
+}
 absl::Status ShardLoop::Run(std::stop_token stop) {
   return impl_->Run(std::move(stop));
 }

@@ -43,7 +43,8 @@ class ShardLoop {
             FaultInjector* faults = nullptr);
   ~ShardLoop();
 
-  // As PartitionLoop::Run.
+  // Both as PartitionLoop's.
+  absl::Status Prepare(std::stop_token stop);
   absl::Status Run(std::stop_token stop);
 
   // Thread-safe: handler.HasWork() may have become true.

@@ -52,7 +52,7 @@ LoopOptions MakeLoopOptions(const config::ServiceConfig& config, const std::stri
   LoopOptions options;
   options.service = service;
   options.instance = config.instance;
-  options.bootstrap = config.kafka.bootstrap;
+  options.brokers = {config.kafka.bootstrap, config.kafka.properties};
   options.postgres = {.dsn = config.postgres.dsn, .application = service, .schema = service};
   options.session_timeout = config.kafka.session_timeout;
   return options;

@@ -50,8 +50,8 @@ absl::Status TopicResult(const rd_kafka_topic_result_t* result, std::string_view
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const std::string& bootstrap, Millis timeout) {
-  ClientConfig config(bootstrap, "fluxqueue-admin");
+absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const Brokers& brokers, Millis timeout) {
+  ClientConfig config(brokers, "fluxqueue-admin");
   ASSIGN_OR_RETURN(ClientHandle client, config.Create(RD_KAFKA_PRODUCER));
   return std::unique_ptr<Admin>(new Admin(std::move(client), timeout));
 }

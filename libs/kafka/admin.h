@@ -18,7 +18,7 @@ namespace fluxqueue::kafka {
 
 class Admin {
  public:
-  static absl::StatusOr<std::unique_ptr<Admin>> Create(const std::string& bootstrap,
+  static absl::StatusOr<std::unique_ptr<Admin>> Create(const Brokers& brokers,
                                                        Millis timeout = Millis{10000});
 
   // Makes the topics that are missing and returns their names. FailedPrecondition when one exists

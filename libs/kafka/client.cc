@@ -1,6 +1,8 @@
 #include "libs/kafka/client.h"
 
 #include <array>
+#include <cctype>
+#include <fstream>
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
@@ -20,10 +22,11 @@ void OnLog(const rd_kafka_t* /*client*/, int level, const char* facility, const 
 
 }  // namespace
 
-ClientConfig::ClientConfig(const std::string& bootstrap, std::string_view client_id)
+ClientConfig::ClientConfig(const Brokers& brokers, std::string_view client_id)
     : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), &OnLog);
-  Set("bootstrap.servers", bootstrap);
+  if (!brokers.properties.empty()) SetFromFile(brokers.properties);
+  Set("bootstrap.servers", brokers.bootstrap);
   Set("client.id", std::string(client_id));
   Set("socket.keepalive.enable", "true");
   Set("socket.nagle.disable", "true");
@@ -40,9 +43,31 @@ ClientConfig& ClientConfig::Set(const char* key, const std::string& value) {
   if (rd_kafka_conf_set(conf_.get(), key, value.c_str(), text.data(), text.size()) !=
           RD_KAFKA_CONF_OK &&
       status_.ok()) {
-    status_ = InvalidArgument("Kafka setting {}={}: {}", key, value, text.data());
+    status_ = InvalidArgument("Kafka setting {}: {}", key, text.data());
   }
   return *this;
+}
+
+void ClientConfig::SetFromFile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) status_ = InvalidArgument("Kafka's properties: {} cannot be read", path);
+  std::string line;
+  for (int number = 1; status_.ok() && std::getline(file, line); ++number) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
+      line.pop_back();
+    if (line.empty() || line.starts_with('#')) continue;
+    const size_t equals = line.find('=');
+    const std::string key = line.substr(0, equals);
+    // Whatever else can be set decides what is delivered, and is ours.
+    if (equals == std::string::npos ||
+        !(key == "security.protocol" || key.starts_with("ssl.") || key.starts_with("sasl."))) {
+      // Not the line: it may hold a password.
+      status_ = InvalidArgument(
+          "{}:{}: is no key=value with a key among security.protocol, ssl.*, sasl.*", path, number);
+      return;
+    }
+    Set(key.c_str(), line.substr(equals + 1));
+  }
 }
 
 absl::StatusOr<ClientHandle> ClientConfig::Create(rd_kafka_type_t type) {

@@ -32,11 +32,25 @@ using PartitionList = std::unique_ptr<rd_kafka_topic_partition_list_t,
 using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Destroyer<rd_kafka_error_destroy>>;
 using MessageHandle = std::unique_ptr<rd_kafka_message_t, Destroyer<rd_kafka_message_destroy>>;
 
+// Whom a client asks first, and how.
+struct Brokers {
+  // Implicit: most have no properties.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Brokers(std::string servers = {}, std::string file = {})
+      : bootstrap(std::move(servers)), properties(std::move(file)) {}
+
+  std::string bootstrap;  // "host:port,host:port"
+  // A file with librdkafka's security.protocol, ssl.* and sasl.*, one `key=value` a line, as
+  // Kafka's own clients have them. Empty: plain text.
+  std::string properties;
+};
+
 // Collects settings; the first bad one is the status of Create. librdkafka's own log lines go to
 // our log.
 class ClientConfig {
  public:
-  ClientConfig(const std::string& bootstrap, std::string_view client_id);
+  // Reads the brokers' properties.
+  ClientConfig(const Brokers& brokers, std::string_view client_id);
 
   ClientConfig& Set(const char* key, const std::string& value);
   // For callbacks; valid until Create.
@@ -44,6 +58,8 @@ class ClientConfig {
   absl::StatusOr<ClientHandle> Create(rd_kafka_type_t type);
 
  private:
+  void SetFromFile(const std::string& path);
+
   std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
   absl::Status status_;
 };

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Consumer>> Consumer::Create(const ConsumerOptions
 }
 
 absl::Status Consumer::Join() {
-  ClientConfig config(options_.bootstrap, options_.group + "-" + options_.instance);
+  ClientConfig config(options_.brokers, options_.group + "-" + options_.instance);
   const int64_t session = options_.session_timeout.count();
   config.Set("group.id", options_.group)
       .Set("group.instance.id", options_.instance)

@@ -35,7 +35,7 @@
 namespace fluxqueue::kafka {
 
 struct ConsumerOptions {
-  std::string bootstrap;
+  Brokers brokers;
   std::string topic;
   std::string group;
   std::string instance;

@@ -1,4 +1,5 @@
 // The pure parts; what needs a broker is in libs/delivery's integration test.
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -13,8 +14,10 @@
 namespace fluxqueue::kafka {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 TEST(TopicsTest, JobPartitionIsCrc32) {
@@ -60,11 +63,37 @@ TEST(EnvelopeTest, AnEmptyEnvelopeHasNoType) {
 }
 
 TEST(ClientTest, ABadSettingIsNamed) {
-  ClientConfig config("127.0.0.1:1", "test");
+  ClientConfig config(std::string("127.0.0.1:1"), "test");
   config.Set("no.such.setting", "7");
   const absl::Status status = config.Create(RD_KAFKA_PRODUCER).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(fluxqueue::Message(status), HasSubstr("no.such.setting=7"));
+  EXPECT_THAT(fluxqueue::Message(status), HasSubstr("no.such.setting"));
+}
+
+// What Create says with these lines in the file of properties.
+absl::Status WithProperties(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/client.properties";
+  std::ofstream(path) << text;
+  return ClientConfig({"127.0.0.1:1", path}, "test").Create(RD_KAFKA_PRODUCER).status();
+}
+
+TEST(ClientTest, TakesHowToTalkFromAFile) {
+  EXPECT_TRUE(WithProperties("# of the brokers\n\nsecurity.protocol=SASL_PLAINTEXT\r\n"
+                             "sasl.mechanism=SCRAM-SHA-512\nsasl.username=u\nsasl.password=a=b\n")
+                  .ok());
+  EXPECT_THAT(
+      fluxqueue::Message(WithProperties("security.protocol=SSL\nssl.ca.location=/missing.crt\n")),
+      HasSubstr("ssl.ca.location"));
+}
+
+TEST(ClientTest, OnlyHowToTalkAndNoPasswordInTheMessage) {
+  EXPECT_THAT(fluxqueue::Message(WithProperties("security.protocol=SSL\nacks=0\n")),
+              AllOf(HasSubstr("client.properties:2"), HasSubstr("sasl.*")));
+  EXPECT_THAT(fluxqueue::Message(WithProperties("secret")), Not(HasSubstr("secret")));
+  EXPECT_THAT(
+      fluxqueue::Message(
+          ClientConfig({"127.0.0.1:1", "/missing"}, "test").Create(RD_KAFKA_PRODUCER).status()),
+      HasSubstr("/missing"));
 }
 
 TEST(ClientTest, ErrorsSayWhatToDo) {

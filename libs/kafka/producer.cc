@@ -19,11 +19,11 @@ void* ToOpaque(uint64_t id) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Producer>> Producer::Create(const std::string& bootstrap,
+absl::StatusOr<std::unique_ptr<Producer>> Producer::Create(const Brokers& brokers,
                                                            std::string_view client_id,
                                                            OnAcknowledged on_acknowledged) {
   std::unique_ptr<Producer> producer(new Producer(std::move(on_acknowledged)));
-  ClientConfig config(bootstrap, client_id);
+  ClientConfig config(brokers, client_id);
   config.Set("enable.idempotence", "true")
       .Set("enable.gapless.guarantee", "true")
       .Set("acks", "all")

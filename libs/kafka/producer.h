@@ -26,7 +26,7 @@ class Producer {
   // Called inside Poll with the id given to Produce, once the record is in the log.
   using OnAcknowledged = std::function<void(uint64_t id)>;
 
-  static absl::StatusOr<std::unique_ptr<Producer>> Create(const std::string& bootstrap,
+  static absl::StatusOr<std::unique_ptr<Producer>> Create(const Brokers& brokers,
                                                           std::string_view client_id,
                                                           OnAcknowledged on_acknowledged);
   // Drops what was not acknowledged.

@@ -25,13 +25,13 @@ absl::StatusOr<Watermarks> Ends(rd_kafka_t* client,
 
 }  // namespace
 
-absl::StatusOr<Watermarks> ReadPartition(const std::string& bootstrap,
+absl::StatusOr<Watermarks> ReadPartition(const Brokers& brokers,
                                          const std::string& topic,
                                          int partition,
                                          int64_t from,
                                          const std::function<absl::Status(const Message&)>& each,
                                          Millis patience) {
-  ClientConfig config(bootstrap, "fluxqueue-reader");
+  ClientConfig config(brokers, "fluxqueue-reader");
   // librdkafka wants a group's name although nothing is joined.
   config.Set("group.id", "fluxqueue-reader")
       .Set("enable.auto.commit", "false")

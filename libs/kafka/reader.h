@@ -17,7 +17,7 @@ namespace fluxqueue::kafka {
 // that the partition has when the call begins, in order. Stops at the first status of `each` that
 // is not OK, and returns it. Returns the watermarks that it went by. DeadlineExceeded when no
 // record arrives for `patience`.
-absl::StatusOr<Watermarks> ReadPartition(const std::string& bootstrap,
+absl::StatusOr<Watermarks> ReadPartition(const Brokers& brokers,
                                          const std::string& topic,
                                          int partition,
                                          int64_t from,

@@ -30,6 +30,7 @@ struct Arguments {
   std::string config_path;
   bool check_config = false;
   bool health = false;
+  bool prepare = false;
 };
 
 // The exit code, when the command line says that there is nothing to run.
@@ -43,6 +44,8 @@ std::optional<int> Parse(int argc, char** argv, const Service& service, Argument
   app.add_flag("--health",
                arguments->health,
                "ask the service that runs with this configuration whether it is ready, and end");
+  app.add_flag(
+      "--prepare", arguments->prepare, "make the tables and topics that are missing, and end");
   app.set_version_flag("--version", fmt::format("{} {}", program, FLUXQUEUE_VERSION));
   try {
     app.parse(argc, argv);
@@ -69,6 +72,18 @@ absl::StatusOr<std::unique_ptr<App>> MakeApp(const Service& service, const AppCo
   ASSIGN_OR_RETURN(std::unique_ptr<App> app, service.make_app(context));
   if (app == nullptr) return Internal("make_app returned nothing");
   return app;
+}
+
+absl::Status Prepare(const Service& service, const config::ServiceConfig& config) {
+  const RealClock clock;
+  metrics::Registry metrics;
+  Health health;
+  Runner runner(health, service.stop_deadline);
+  std::stop_source stop;
+  const SignalWatch signals([&stop](const std::string& /*name*/) { stop.request_stop(); });
+  ASSIGN_OR_RETURN(const std::unique_ptr<App> app,
+                   MakeApp(service, {config, metrics, clock, runner}));
+  return app->Prepare(stop.get_token());
 }
 
 absl::Status Run(const Service& service, const config::ServiceConfig& config) {
@@ -115,7 +130,7 @@ int ServiceMain(int argc, char** argv, const Service& service) {
 
   InitLog(service.name, config.log.level, config.log.format);
   LogInfo("starting", {{"version", FLUXQUEUE_VERSION}, {"instance", config.instance}});
-  const absl::Status status = Run(service, config);
+  const absl::Status status = arguments.prepare ? Prepare(service, config) : Run(service, config);
   if (!status.ok()) {
     LogError("ended with a failure", {{"reason", Message(status)}});
     return kFailed;

@@ -13,7 +13,8 @@
 //
 // Options: --config FILE (required), --check-config (validates, says so, ends), --health (asks the
 // /readyz of the service that runs with this configuration, for images that have no other program
-// to ask with), --version, --help.
+// to ask with), --prepare (makes the tables and topics that are missing, ends: before an upgrade),
+// --version, --help.
 //
 // What it does, in order: reads and validates the configuration; begins the log; serves /livez,
 // /readyz and /metrics, so that one can see what the service waits for; makes the app; starts its
@@ -28,6 +29,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,9 @@ class App {
   virtual ~App() = default;
   // In the order of their start. The pointers live as long as the app.
   virtual std::vector<Component*> Components() = 0;
+  // Makes what has to be there before the components start and is missing (tables, topics); waits
+  // for what is away until it is told to stop (Cancelled).
+  virtual absl::Status Prepare(std::stop_token /*stop*/) { return absl::OkStatus(); }
 };
 
 // What an app is made with. Everything referred to outlives the app.

@@ -67,6 +67,8 @@ class AdmissionApp final : public lifecycle::App {
     return {&facts_, &webhook_, &errand_thread_, &watch_thread_};
   }
 
+  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
+
  private:
   absl::Status RunLoop(const std::stop_token& stop) {
     const absl::Status status = loop_.Run(stop);

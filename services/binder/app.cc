@@ -53,6 +53,8 @@ class BinderApp final : public lifecycle::App {
     return {&workers_, &pods_, &component_};
   }
 
+  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
+
  private:
   BinderMetrics metrics_;
   const delivery::LoopOptions options_;

@@ -1,5 +1,7 @@
 #include "services/cleanup/app.h"
 
+#include <utility>
+
 #include "libs/base/status_macros.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/wiring.h"
@@ -46,6 +48,8 @@ class CleanupApp final : public lifecycle::App {
   std::vector<lifecycle::Component*> Components() override {
     return {&loop_component_, &sweep_component_};
   }
+
+  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
 
  private:
   absl::Status Run(const std::stop_token& stop) {

@@ -1,5 +1,7 @@
 #include "services/matcher/app.h"
 
+#include <utility>
+
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
 #include "libs/delivery/wiring.h"
@@ -65,6 +67,8 @@ class MatcherApp final : public lifecycle::App {
   }
 
   std::vector<lifecycle::Component*> Components() override { return {&component_, &rpc_}; }
+
+  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
 
  private:
   MatcherMetrics metrics_;

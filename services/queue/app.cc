@@ -1,5 +1,7 @@
 #include "services/queue/app.h"
 
+#include <utility>
+
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
 #include "libs/delivery/wiring.h"
@@ -75,6 +77,8 @@ class QueueApp final : public lifecycle::App {
     components.push_back(&server_);
     return components;
   }
+
+  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
 
  private:
   QueueMetrics metrics_;

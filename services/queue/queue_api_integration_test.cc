@@ -200,7 +200,7 @@ class Stack {
   delivery::LoopOptions Options(const std::string& service, const std::string& instance) {
     return {.service = service,
             .instance = instance,
-            .bootstrap = kafka_.bootstrap(),
+            .brokers = kafka_.bootstrap(),
             .topics = {},
             .postgres = {.dsn = postgres_.dsn(), .application = service, .schema = service},
             .session_timeout = Millis{1500}};

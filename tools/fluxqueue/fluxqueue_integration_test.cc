@@ -164,7 +164,7 @@ class Stack {
   delivery::LoopOptions Options(const std::string& service) {
     return {.service = service,
             .instance = service + "-test",
-            .bootstrap = kafka_.bootstrap(),
+            .brokers = kafka_.bootstrap(),
             .topics = {},
             .postgres = {.dsn = postgres_.dsn(), .application = service, .schema = service},
             .session_timeout = Millis{1500}};

@@ -49,13 +49,13 @@ absl::Status NotWhole(int partition, std::string_view why) {
 }  // namespace
 
 absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut, const Taken& taken) const {
-  ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(bootstrap_));
+  ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(brokers_));
   ASSIGN_OR_RETURN(const int partitions, admin->PartitionCount(names_.jobs));
   if (partitions == 0) {
     return MakeStatus(absl::StatusCode::kNotFound,
                       "there is no topic {} at {}: the queue makes it when it starts",
                       names_.jobs,
-                      bootstrap_);
+                      brokers_.bootstrap);
   }
   verify::FactLog facts;
   facts.OnTaken(taken);
@@ -65,7 +65,7 @@ absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut, const Taken& tak
     facts.BeginPartition(partition, marks.low > 0);
     *cut |= marks.low > 0;
     if (marks.low == marks.high) continue;
-    RETURN_IF_ERROR(kafka::ReadPartition(bootstrap_,
+    RETURN_IF_ERROR(kafka::ReadPartition(brokers_,
                                          names_.jobs,
                                          partition,
                                          marks.low,
@@ -82,7 +82,7 @@ absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) co
   verify::Replayer::Buried buried;
   const std::string wanted = fmt::format("{}", partition);
   const auto marks =
-      kafka::ReadPartition(bootstrap_, names_.dead_letter, 0, 0, [&](const kafka::Message& letter) {
+      kafka::ReadPartition(brokers_, names_.dead_letter, 0, 0, [&](const kafka::Message& letter) {
         if (Header(letter, "fluxqueue_topic") == names_.pool &&
             Header(letter, "fluxqueue_partition") == wanted) {
           buried.emplace(Header(letter, "fluxqueue_service"),
@@ -94,8 +94,8 @@ absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) co
   return buried;
 }
 
-LogReader::LogReader(std::string bootstrap, const std::string& library)
-    : bootstrap_(std::move(bootstrap)) {
+LogReader::LogReader(kafka::Brokers brokers, const std::string& library)
+    : brokers_(std::move(brokers)) {
   fluxion::EngineOptions engines;
   engines.library = library;
   make_engine_ = fluxion::MakeDecidingEngines(std::move(engines));
@@ -107,17 +107,15 @@ absl::StatusOr<std::vector<verify::PoolReplay>> LogReader::Replay(int partition,
   ASSIGN_OR_RETURN(verify::Replayer::Buried buried, ReadBuried(partition));
   verify::Replayer replayer(partition, facts, std::move(buried), make_engine_);
   replayer.OnTaken(taken);
-  ASSIGN_OR_RETURN(const kafka::Watermarks marks,
-                   kafka::ReadPartition(bootstrap_,
-                                        names_.pool,
-                                        partition,
-                                        0,
-                                        [&](const kafka::Message& message) -> absl::Status {
-                                          if (message.offset > 0 && replayer.empty()) {
-                                            return NotWhole(partition, "retention has cut it");
-                                          }
-                                          return replayer.Fold(View(message));
-                                        }));
+  ASSIGN_OR_RETURN(
+      const kafka::Watermarks marks,
+      kafka::ReadPartition(
+          brokers_, names_.pool, partition, 0, [&](const kafka::Message& message) -> absl::Status {
+            if (message.offset > 0 && replayer.empty()) {
+              return NotWhole(partition, "retention has cut it");
+            }
+            return replayer.Fold(View(message));
+          }));
   if (marks.low > 0) return NotWhole(partition, "retention has cut it");
   return replayer.Finish();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libs/graph/engine_kind.h"
+#include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
 #include "libs/verify/replay.h"
@@ -20,7 +21,7 @@ namespace fluxqueue::cli {
 class LogReader {
  public:
   // `library`: Fluxion's, for pools with that engine; empty: there is none.
-  LogReader(std::string bootstrap, const std::string& library);
+  LogReader(kafka::Brokers brokers, const std::string& library);
 
   // Called with each record that is read and taken.
   using Taken = std::function<void(const verify::EventLine&)>;
@@ -37,7 +38,7 @@ class LogReader {
  private:
   absl::StatusOr<verify::Replayer::Buried> ReadBuried(int partition) const;
 
-  const std::string bootstrap_;
+  const kafka::Brokers brokers_;
   graph::MakeEngine make_engine_;
   const kafka::TopicNames names_;
 };
