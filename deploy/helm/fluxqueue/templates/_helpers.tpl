@@ -1,0 +1,139 @@
+{{/* Labels of an object. The argument: (list CONTEXT COMPONENT); COMPONENT may be empty. */}}
+{{- define "fluxqueue.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "fluxqueue.selector" . }}
+app.kubernetes.io/part-of: fluxqueue
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
+{{- end }}
+
+{{/* What finds the pods of a component. */}}
+{{- define "fluxqueue.selector" -}}
+app.kubernetes.io/name: fluxqueue
+{{- with index . 1 }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* (list CONTEXT SERVICE) */}}
+{{- define "fluxqueue.image" -}}
+{{- $image := (index . 0).Values.image -}}
+{{ $image.registry }}{{ $image.repository }}/{{ index . 1 }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}
+{{- end }}
+
+{{- define "fluxqueue.kafka" -}}
+{{- if .Values.kafka.bundled.enabled -}}
+fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
+{{- else -}}
+{{ required "kafka.bootstrap: say where Kafka is (host:port,…), or set kafka.bundled.enabled=true for a trial" .Values.kafka.bootstrap }}
+{{- end }}
+{{- end }}
+
+{{- define "fluxqueue.dsn" -}}
+{{- if .Values.postgres.bundled.enabled -}}
+host=fluxqueue-postgres.{{ .Release.Namespace }}.svc dbname=fluxqueue user=fluxqueue
+{{- else if regexMatch "password *=" .Values.postgres.dsn -}}
+{{ fail "postgres.dsn: everybody can read it: put the password under the key password into a Secret, and name that in postgres.existingSecret" }}
+{{- else -}}
+{{ required "postgres.dsn: say where the database is (host=… dbname=… user=…), or set postgres.bundled.enabled=true for a trial" .Values.postgres.dsn }}
+{{- end }}
+{{- end }}
+
+{{/* Where everything is: the part of the configuration that services and command line share. */}}
+{{- define "fluxqueue.system" -}}
+postgres: {dsn: {{ include "fluxqueue.dsn" . | quote }}}
+kafka:
+  bootstrap: {{ include "fluxqueue.kafka" . | quote }}
+  {{- if .Values.kafka.existingSecret }}
+  properties: /etc/fluxqueue/kafka/client.properties
+  {{- end }}
+{{- end }}
+
+{{/* A service's configuration: (list CONTEXT SERVICE). What the values say wins. */}}
+{{- define "fluxqueue.config" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $own := dict -}}
+{{- if eq $name "admission" }}
+{{- $own = dict "webhook" (dict "address" $root.Values.listenAddress "port" 9443 "certificate" "/etc/fluxqueue/webhook/tls.crt" "key" "/etc/fluxqueue/webhook/tls.key") }}
+{{- else if eq $name "queue" }}
+{{- $own = dict "grpc" (dict "address" $root.Values.listenAddress "port" 9200 "advertise" "${POD_IP}:9200") }}
+{{- else if eq $name "matcher" }}
+{{- $own = dict "grpc" (dict "address" $root.Values.listenAddress "port" 9200) "advertise" "${POD_IP}:9200" }}
+{{- end }}
+{{- $own = mergeOverwrite $own (deepCopy (index $root.Values $name).config) -}}
+log: {level: {{ $root.Values.log.level }}, format: {{ $root.Values.log.format }}}
+http: {address: {{ $root.Values.listenAddress | quote }}, port: 8080}
+{{ include "fluxqueue.system" $root }}
+  session_timeout: {{ $root.Values.kafka.sessionTimeout }}
+{{- with $own }}
+{{ $name }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Volumes and mounts by which a pod reaches Kafka and Postgres, beside its own. */}}
+{{- define "fluxqueue.volumes" -}}
+- name: tmp
+  emptyDir: {}
+{{- with .Values.kafka.existingSecret }}
+- name: kafka
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- with .Values.postgres.tlsSecret }}
+- name: postgres
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+
+{{- define "fluxqueue.mounts" -}}
+- {name: tmp, mountPath: /tmp}
+{{- if .Values.kafka.existingSecret }}
+- {name: kafka, mountPath: /etc/fluxqueue/kafka, readOnly: true}
+{{- end }}
+{{- if .Values.postgres.tlsSecret }}
+- {name: postgres, mountPath: /etc/fluxqueue/postgres, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "fluxqueue.env" -}}
+- name: POD_IP
+  valueFrom: {fieldRef: {fieldPath: status.podIP}}
+{{- with (ternary "fluxqueue-postgres" .Values.postgres.existingSecret .Values.postgres.bundled.enabled) }}
+- name: PGPASSWORD
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: password}}
+{{- end }}
+{{- end }}
+
+{{/* What every pod of ours has. */}}
+{{- define "fluxqueue.pod" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+enableServiceLinks: false
+{{- with .Values.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The argument is the user: that of our images is 65532. */}}
+{{- define "fluxqueue.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "fluxqueue.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
