@@ -132,8 +132,16 @@ class TestApp final : public App {
     for (const auto& component : components_) all.push_back(component.get());
     return all;
   }
+  // Waits for what never comes.
+  absl::Status Prepare(std::stop_token stop) override {
+    LogInfo("prepare");
+    while (waits_ && !stop.stop_requested()) std::this_thread::yield();
+    return waits_ ? absl::CancelledError("stopped while waiting") : absl::OkStatus();
+  }
+  void WaitInPrepare() { waits_ = true; }
 
  private:
+  bool waits_ = false;
   std::vector<std::unique_ptr<Component>> components_;
 };
 
@@ -368,6 +376,23 @@ TEST_F(ServiceMainTest, CheckConfigOnlyReads) {
             ConfigPath() +
                 ":3: probe.depth: \"11\" is not allowed; allowed: a whole "
                 "number from 1 to 10\n");
+}
+
+TEST_F(ServiceMainTest, PrepareStartsNothing) {
+  const auto prepare = [this](const Build& build) {
+    return Main({"--config", ConfigPath(), "--prepare"}, build);
+  };
+  Child done([&] { return prepare([](TestApp& app, const AppContext&) { app.AddLoud("loop"); }); });
+  EXPECT_EQ(done.ExitCode(), 0) << done.printed();
+  EXPECT_THAT(done.printed(), HasSubstr("prepare"));
+  EXPECT_THAT(done.printed(), ::testing::Not(HasSubstr("loop")));
+
+  Child waits(
+      [&] { return prepare([](TestApp& app, const AppContext&) { app.WaitInPrepare(); }); });
+  ASSERT_TRUE(waits.Prints("prepare"));
+  waits.Signal(SIGTERM);
+  EXPECT_EQ(waits.ExitCode(), 1) << waits.printed();
+  EXPECT_THAT(waits.printed(), HasSubstr("stopped while waiting"));
 }
 
 TEST_F(ServiceMainTest, TheCommandLineIsCheckedToo) {
