@@ -17,6 +17,12 @@ constexpr size_t kErrorText = 512;
 void OnLog(const rd_kafka_t* /*client*/, int level, const char* facility, const char* text) {
   constexpr int kSyslogError = 3;
   if (level > kSyslogError) return;
+  const std::string_view said(text);
+  // To every call a password or certificate that is refused is a broker that is away.
+  if (said.find("SASL") != said.npos || said.find("SSL") != said.npos) {
+    LogWarning("Kafka is not reached", {{"because", text}});
+    return;
+  }
   LogDebug("librdkafka", {{"facility", facility}, {"text", text}});
 }
 
