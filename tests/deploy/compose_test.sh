@@ -52,8 +52,8 @@ kube() { inside kubectl --request-timeout 20s "$@"; }
 # readme N: runs the Nth block of commands of the section. It has no terminal, which docker compose run would want.
 readme() {
   local commands output
-  commands=$(sed -n '/^## With docker compose/,/^## [^W]/p' "$repository/README.md" |
-    awk -v wanted="$1" '/^```/ { block += inside = !inside; next } inside && block == wanted' |
+  commands=$(awk -v wanted="$1" '/^## / { section = /^## With docker compose$/ }
+    section && /^```/ { block += inside = !inside; next } section && inside && block == wanted' "$repository/README.md" |
     sed 's/^cd compose$//; s/ compose run --rm / compose run --rm -T /')
   [[ -n $commands ]] || fail "block $1 of the section" "there is none in README.md"
   output=$(inside bash -euo pipefail -c "$commands" 2>&1) || fail "block $1 of README.md" "$output"
