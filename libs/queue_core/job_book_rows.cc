@@ -50,7 +50,7 @@ UsageChange ToChange(const scheduling::PastRow& past) {
   // A queue's name has no slash.
   return {.kind = kLevels[static_cast<size_t>(past.level)],
           .name = fmt::format("{}/{}", past.queue, past.name),
-          .deleted = false,
+          .deleted = past.past.at_ms == 0,
           .row = row.SerializeAsString()};
 }
 

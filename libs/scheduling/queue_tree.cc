@@ -76,11 +76,17 @@ void QueueTree::Configure(const std::string& queue, std::optional<QueueSpec> spe
   const bool configured = spec.has_value();
   QueueSpec next = configured ? *std::move(spec) : QueueSpec();
   if (configured == node.configured && next == node.spec) return;
-  // Until now another half-life held, or other queues stood above.
-  AdvanceAll(now_ms);
+  Forget(now_ms);
+  const bool forgets = next.half_life_ms != node.spec.half_life_ms;
+  // Until now another half-life held.
+  ForEachAccount(node, [&](Account& account) {
+    if (forgets && account.past.at_ms != 0) Advance(&node, &account, now_ms);
+  });
+  const bool moves = configured != node.configured || next.parent != node.spec.parent;
   node.configured = configured;
   node.spec = std::move(next);
-  Relink(now_ms);
+  if (moves) Relink(now_ms);
+  ForEachAccount(node, [&](Account& account) { PlanToForget(&node, &account); });
 }
 
 void QueueTree::Relink(int64_t now_ms) {
@@ -88,24 +94,54 @@ void QueueTree::Relink(int64_t now_ms) {
   for (auto& [name, node] : nodes_) {
     node->parent = ParentOf(*node);
     if (node->parent != nullptr) node->parent->children.push_back(node.get());
-    ForEachAccount(*node, [](Account& account) {
-      account.held = {};
-      account.running = 0;
-    });
   }
+  struct Sum {
+    Resources held;
+    uint32_t running = 0;
+  };
+  std::unordered_map<Account*, Sum> sums;
   for (auto& [name, node] : nodes_) {
     for (auto& [key, owner] : node->owners) {
       LinkOwner(owner.get());
+      if (owner->running == 0) continue;
       for (const Owner::Rung& rung : owner->rungs) {
         for (Account* account : rung.accounts) {
-          // What is new to it begins to count now.
-          if (owner->running > 0) Advance(rung.queue, account, now_ms);
-          account->held.Add(owner->held);
-          account->running += owner->running;
+          Sum& sum = sums[account];
+          sum.held.Add(owner->held);
+          sum.running += owner->running;
         }
       }
     }
   }
+  for (auto& [name, node] : nodes_) {
+    ForEachAccount(*node, [&](Account& account) {
+      const auto found = sums.find(&account);
+      const Sum sum = found == sums.end() ? Sum() : found->second;
+      if (sum.running == account.running && sum.held == account.held) return;
+      // Until now it held what it did.
+      Advance(node.get(), &account, now_ms);
+      account.held = sum.held;
+      account.running = sum.running;
+      PlanToForget(node.get(), &account);
+    });
+  }
+}
+
+void QueueTree::Forget(int64_t now_ms) {
+  while (!to_forget_.empty() && to_forget_.begin()->first.first <= now_ms) {
+    Account* account = to_forget_.begin()->first.second;
+    QueueNode* queue = to_forget_.begin()->second;
+    before_.try_emplace(account, Before{queue, account->past});
+    account->past = {};
+    PlanToForget(queue, account);
+  }
+}
+
+void QueueTree::PlanToForget(QueueNode* queue, Account* account) {
+  if (account->forget_ms != 0) to_forget_.erase({account->forget_ms, account});
+  const bool fades = account->past.at_ms != 0 && account->running == 0;
+  account->forget_ms = fades ? NothingFrom(account->past, queue->spec.half_life_ms) : 0;
+  if (account->forget_ms != 0) to_forget_.emplace(std::pair(account->forget_ms, account), queue);
 }
 
 Account* QueueTree::AccountOf(QueueNode* queue, Level level, const std::string& name) {
@@ -169,15 +205,8 @@ void QueueTree::Advance(QueueNode* queue, Account* account, int64_t now_ms) {
   account->past = PastOf(*queue, *account, now_ms);
 }
 
-void QueueTree::AdvanceAll(int64_t now_ms) {
-  for (auto& [name, node] : nodes_) {
-    ForEachAccount(*node, [&](Account& account) {
-      if (account.past.at_ms != 0) Advance(node.get(), &account, now_ms);
-    });
-  }
-}
-
 void QueueTree::Change(Owner* owner, const Resources& amounts, int64_t now_ms, bool holds) {
+  Forget(now_ms);
   const auto change = [&](Resources& held, uint32_t& running) {
     if (holds) {
       held.Add(amounts);
@@ -192,6 +221,7 @@ void QueueTree::Change(Owner* owner, const Resources& amounts, int64_t now_ms, b
     for (Account* account : rung.accounts) {
       Advance(rung.queue, account, now_ms);
       change(account->held, account->running);
+      PlanToForget(rung.queue, account);
     }
   }
 }
@@ -218,17 +248,24 @@ std::vector<PastRow> QueueTree::Pasts() const {
 }
 
 void QueueTree::SetPast(const PastRow& row) {
-  AccountOf(&Node(row.queue), row.level, row.name)->past = row.past;
+  QueueNode& queue = Node(row.queue);
+  Account* account = AccountOf(&queue, row.level, row.name);
+  account->past = row.past;
+  PlanToForget(&queue, account);
 }
 
 void QueueTree::RestorePasts() {
-  for (const auto& [account, before] : before_) account->past = before.past;
+  for (const auto& [account, before] : before_) {
+    account->past = before.past;
+    PlanToForget(before.queue, account);
+  }
   before_.clear();
 }
 
 void QueueTree::Clear() {
   nodes_.clear();
   before_.clear();
+  to_forget_.clear();
 }
 
 }  // namespace fluxqueue::scheduling

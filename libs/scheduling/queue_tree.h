@@ -8,9 +8,11 @@
 // keep the sums: at each queue from the owner's up to the root there is one of the queue, one of
 // the namespace and one of the user. What is held are whole numbers, and follows from the jobs;
 // what was used (usage.h) is history: it is what Pasts() gives to be kept, and SetPast() takes
-// back.
+// back. A past of which nothing is left (NothingFrom) is forgotten, once somebody's job starts or
+// ends, or a queue is configured.
 //
-// Costs: O(depth) for what a job changes; O(owners) when a queue is configured.
+// Costs: O(depth · log(accounts)) for what a job changes; O(owners) when a queue comes, goes or
+// gets another parent, and then only the pasts change of those accounts whose sums do.
 //
 // Thread-compatible. Owners and accounts live as long as the tree, at their addresses.
 #pragma once
@@ -69,7 +71,8 @@ struct Account {
   std::string name;  // the namespace's or user's; empty for the queue's
   Resources held;
   uint32_t running = 0;
-  Past past;
+  Past past;              // at 0: none
+  int64_t forget_ms = 0;  // when nothing is left of it; 0: it holds something, or has no past
 
   // Belongs to the pass under way (fair_share.h).
   struct Scratch {
@@ -113,7 +116,7 @@ struct QueueNode {
   std::vector<Owner*> waiting;  // those with a line, in no order
 };
 
-// A past to be kept.
+// A past to be kept; at 0: to be kept no more.
 struct PastRow {
   std::string queue;
   Level level = Level::kQueue;
@@ -153,7 +156,7 @@ class QueueTree {
   // ---------------------------------------------------------------------------------- the batch
   // Pasts that changed since the last Commit, in the order of queue, level and name.
   std::vector<PastRow> ChangedPasts() const;
-  // All that have ever held anything.
+  // All that there are.
   std::vector<PastRow> Pasts() const;
   void SetPast(const PastRow& row);
   void Commit() { before_.clear(); }
@@ -166,20 +169,25 @@ class QueueTree {
 
  private:
   struct Before {
-    const QueueNode* queue;
+    QueueNode* queue;
     Past past;
   };
 
   void Change(Owner* owner, const Resources& amounts, int64_t now_ms, bool holds);
   void Advance(QueueNode* queue, Account* account, int64_t now_ms);
-  void AdvanceAll(int64_t now_ms);
   void Relink(int64_t now_ms);
+  // Those of whose pasts nothing is left by now have none any more.
+  void Forget(int64_t now_ms);
+  // To be called when its past, what it holds or the half-life has changed.
+  void PlanToForget(QueueNode* queue, Account* account);
   void LinkOwner(Owner* owner);
   QueueNode* ParentOf(const QueueNode& node) const;
   static Account* AccountOf(QueueNode* queue, Level level, const std::string& name);
 
   std::map<std::string, std::unique_ptr<QueueNode>> nodes_;
   std::unordered_map<Account*, Before> before_;
+  // By Account::forget_ms.
+  std::map<std::pair<int64_t, Account*>, QueueNode*> to_forget_;
   uint64_t pass_ = 0;
 };
 

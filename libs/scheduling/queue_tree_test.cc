@@ -55,6 +55,81 @@ TEST(QueueTreeTest, CountsAtEachLevel) {
   EXPECT_EQ(all.accounts[2].at("ann").past.used[kCpu], 4000);
 }
 
+std::vector<std::string> Changed(QueueTree& tree) {
+  std::vector<std::string> names;
+  for (const PastRow& row : tree.ChangedPasts()) {
+    names.push_back(row.queue + "/" + row.name + (row.past.at_ms == 0 ? " forgotten" : ""));
+  }
+  tree.Commit();
+  return names;
+}
+
+TEST(QueueTreeTest, AnEditChangesThePastsThatItConcerns) {
+  QueueTree tree;
+  tree.Configure("all", QueueSpec(), 1);
+  tree.Configure("other", QueueSpec(), 1);
+  tree.Configure("part", Under("all"), 1);
+  tree.Hold(tree.OwnerOf("part", "ann", "team"), Cpu(1000), 1);
+  Owner* bob = tree.OwnerOf("other", "bob", "team");
+  tree.Hold(bob, Cpu(1000), 1);
+  tree.GiveBack(bob, Cpu(1000), 1001);
+  tree.Commit();
+  QueueSpec spec = Under("all");
+  spec.weight = 7;
+  spec.limits[0].running_jobs = 3;
+  tree.Configure("part", spec, 2001);
+  EXPECT_THAT(Changed(tree), testing::IsEmpty());
+  spec.half_life_ms = 3'600'000;
+  tree.Configure("part", spec, 3001);
+  EXPECT_THAT(Changed(tree), testing::ElementsAre("part/", "part/team", "part/ann"));
+  // What is held is counted elsewhere from now on.
+  spec.parent = "other";
+  tree.Configure("part", spec, 4001);
+  EXPECT_THAT(
+      Changed(tree),
+      testing::ElementsAre("all/", "all/team", "all/ann", "other/", "other/team", "other/ann"));
+  EXPECT_EQ(tree.Node("all").accounts[2].at("ann").past.used[kCpu], 4000);
+  EXPECT_EQ(tree.Node("other").accounts[2].at("ann").past.used[kCpu], 0);
+  EXPECT_EQ(tree.Node("other").total.past.used[kCpu], 1000);
+  // A queue that nobody uses.
+  tree.Configure("empty", Under("other"), 5001);
+  EXPECT_THAT(Changed(tree), testing::IsEmpty());
+}
+
+TEST(QueueTreeTest, ForgetsPastsOfWhichNothingIsLeft) {
+  QueueTree tree;
+  QueueSpec hour;
+  hour.half_life_ms = 3'600'000;
+  tree.Configure("fades", hour, 1);
+  tree.Configure("stays", QueueSpec(), 1);
+  for (const char* queue : {"fades", "stays"}) {
+    Owner* ann = tree.OwnerOf(queue, "ann", "team");
+    tree.Hold(ann, Cpu(1000), 1);
+    tree.GiveBack(ann, Cpu(1000), 64'001);
+    tree.Hold(tree.OwnerOf(queue, "bob", "team"), Cpu(1000), 64'001);
+  }
+  tree.Commit();
+  // Of 64 core seconds one is left after six half-lives, less what has faded meanwhile.
+  constexpr int64_t kSixHours = 64'001 + 6 * 3'600'000;
+  Owner* eve = tree.OwnerOf("stays", "eve", "club");
+  tree.Hold(eve, Cpu(1), kSixHours - 60'000);
+  EXPECT_THAT(Changed(tree), testing::Not(testing::Contains("fades/ann forgotten")));
+  tree.GiveBack(eve, Cpu(1), kSixHours);
+  EXPECT_THAT(Changed(tree), testing::Contains("fades/ann forgotten"));
+  tree.Hold(eve, Cpu(1), kSixHours + 1);
+  EXPECT_THAT(Changed(tree), testing::Not(testing::Contains("fades/ann forgotten")));
+  // Taken back, it is forgotten another time.
+  tree.GiveBack(tree.OwnerOf("fades", "bob", "team"), Cpu(1000), kSixHours + 2);
+  tree.Commit();
+  const std::vector<PastRow> before = tree.Pasts();
+  tree.GiveBack(eve, Cpu(1), 100 * kSixHours);
+  EXPECT_THAT(tree.Pasts(), testing::SizeIs(before.size() - 3));
+  tree.RestorePasts();
+  EXPECT_EQ(tree.Pasts(), before);
+  tree.Hold(eve, Cpu(1), 100 * kSixHours);
+  EXPECT_THAT(tree.Pasts(), testing::SizeIs(before.size() - 3));
+}
+
 TEST(QueueTreeTest, ParentsThatDoNotCount) {
   QueueTree tree;
   tree.Configure("a", Under("b"), 1);

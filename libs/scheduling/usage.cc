@@ -7,6 +7,8 @@ namespace fluxqueue::scheduling {
 namespace {
 
 constexpr double kLn2 = 0.693147180559945309417232;
+// Of each for a second.
+constexpr Used kNothing = {1000, 1 << 30, kWholeGpu};
 
 }  // namespace
 
@@ -46,6 +48,13 @@ Past BroughtForward(const Past& past, const Resources& held, int64_t now_ms, int
     next.used[i] = next.used[i] * kept + static_cast<double>(held[i]) * time;
   }
   return next;
+}
+
+int64_t NothingFrom(const Past& past, int64_t half_life_ms) {
+  if (half_life_ms <= 0) return 0;
+  double most = 1;
+  for (size_t i = 0; i < kShared; ++i) most = std::max(most, past.used[i] / kNothing[i]);
+  return past.at_ms + static_cast<int64_t>(Log2(most) * static_cast<double>(half_life_ms));
 }
 
 double AverageOf(double used, int64_t half_life_ms, int64_t age_ms) {

@@ -26,7 +26,7 @@ namespace fluxqueue::scheduling {
 
 // 2^−x for x ≥ 0, to a relative error below 1e-15.
 double HalfPower(double x);
-// log2(x) for x ≥ 1, to about a millionth: for when to look again, never for an order.
+// log2(x) for x ≥ 1, to about a millionth: for when to look again or to forget, never for an order.
 double Log2(double x);
 
 // Resource · seconds by the place of the resource: millicore·s, byte·s, thousandth of a gpu·s.
@@ -41,6 +41,10 @@ struct Past {
 
 // The past at `now_ms`, with `held` held since past.at_ms. A time before that changes nothing.
 Past BroughtForward(const Past& past, const Resources& held, int64_t now_ms, int64_t half_life_ms);
+
+// From then on, with nothing held, less than a core, a GiB and a GPU for a second are left of it:
+// nothing that an order would show. 0: never, as nothing is forgotten (h = 0).
+int64_t NothingFrom(const Past& past, int64_t half_life_ms);
 
 // What is held on the average: a past of so much a second for ever has this used. For h = 0 it is
 // the average over `age_ms`, which counts as one second at least.
