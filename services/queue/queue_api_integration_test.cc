@@ -105,6 +105,7 @@ class Replica {
 
   v1::Queue::Stub& stub() { return *stub_; }
   bool Holds() { return feed_.Holds(kPool); }
+  uint64_t dead_letters() const { return loop_->stats().dead_letters; }
 
  private:
   const int port_;
@@ -547,6 +548,21 @@ TEST_F(QueueApiTest, Queues) {
   request.set_queue("nowhere");
   EXPECT_EQ(Call(&v1::Queue::Stub::GetQueue, request, &one).error_code(),
             grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(QueueApiTest, AJobsIdThatComesASecondTimeIsADeadLetterAndThePoolGoesOn) {
+  const std::string ended = Claim("comes-twice", 1, 100).job().id();
+  ASSERT_TRUE(Cancel(ended).ok());
+  ExpectState(ended, v1::STATE_CANCELLED);
+  // Until all that it held is known to be given back, one that comes again is only late.
+  Stack::WaitFor(
+      [&] {
+        stack_->Say("admission/watch", queue_core::Submitted(ended));
+        return stack_->first().dead_letters() > 0;
+      },
+      "a dead letter");
+  EXPECT_EQ(Get(ended).job().state(), v1::STATE_CANCELLED);
+  EXPECT_EQ(Claim("afterwards", 1, 100).job().state(), v1::STATE_RUNNING);
 }
 
 TEST_F(QueueApiTest, WatchersSeeWhatIsThereAndWhatBecomesOfIt) {

@@ -128,7 +128,18 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
   if (prune) next_prune_ = clock_.Monotonic() + kPruneInterval;
   for (const PoolKey& key : touched_) {
     const queue_core::Changes changes = pools_.at(key).core->TakeChanges();
-    if (!changes.empty()) rows_written_ += WriteChanges(tx, key.second, key.first, changes);
+    try {
+      if (!changes.empty()) rows_written_ += WriteChanges(tx, key.second, key.first, changes);
+    } catch (const pqxx::unique_violation& taken) {
+      // A job that ended long ago, so that the core knows it no more, is submitted again.
+      const bool submits = std::any_of(changes.events.begin(),
+                                       changes.events.end(),
+                                       [](const auto& event) { return event.version == 1; });
+      if (!submits) throw;
+      return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                        "a job's id comes a second time: {}",
+                        taken.what());
+    }
     if (!prune) continue;
     rows_written_ += PruneCycles(tx, key.second);
     rows_written_ += PruneEnded(tx, key.second, retention_, scheduling::kEndingsKept);
