@@ -103,13 +103,8 @@ void Adaptive::Wait(OrderKey key, int64_t size, int64_t estimate_ms, int64_t now
   }
   Remember();
   machine_.AdvanceTo(now_ms);
-  VirtualJob job;
-  job.key = key;
-  job.size = size;
-  job.estimate_ms = estimate_ms;
-  job.since_ms = now_ms;
-  job.waits = true;
-  machine_.Wait(job);
+  machine_.Wait(
+      {.key = key, .size = size, .estimate_ms = estimate_ms, .since_ms = now_ms, .waits = true});
   machine_.Amend(key.submission, key, size, estimate_ms);
 }
 
@@ -119,13 +114,11 @@ void Adaptive::Start(
   if (known != nullptr && known->started_ms != kUnset) return;
   Remember();
   machine_.AdvanceTo(now_ms);
-  VirtualJob job;
-  job.key = key;
-  job.size = size;
-  job.estimate_ms = estimate_ms;
-  job.since_ms = now_ms;
-  job.started_ms = started_ms;
-  machine_.Start(job);
+  machine_.Start({.key = key,
+                  .size = size,
+                  .estimate_ms = estimate_ms,
+                  .since_ms = now_ms,
+                  .started_ms = started_ms});
 }
 
 void Adaptive::End(uint64_t submission, int64_t now_ms) {
