@@ -88,12 +88,6 @@ void GeneralEngine::Settle() {
   settled_ = packed_ = true;
 }
 
-void GeneralEngine::CountNodes() {
-  const auto nodes = graph_.OfType(graph_.types().Find("node"));
-  nodes_up_ =
-      std::count_if(nodes.begin(), nodes.end(), [this](VertexId v) { return graph_.vertex(v).up; });
-}
-
 const Holding* GeneralEngine::Find(JobNumber job) const {
   const auto found = jobs_.find(job);
   return found == jobs_.end() ? nullptr : &found->second;
@@ -139,46 +133,6 @@ absl::StatusOr<MatchAnswer> GeneralEngine::Match(MatchOperation operation,
   }
   if (!Holds(operation)) answer.status = MatchStatus::kMatched;
   return answer;
-}
-
-absl::StatusOr<MatchAnswer> GeneralEngine::Reserve(JobNumber job,
-                                                   const JobRequest& request,
-                                                   const When& at) {
-  if (jobs_.contains(job)) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
-  }
-  Settle();
-  const Prepared& prepared = Prepare(request);
-  const When when{at.now_s, at.duration_s == 0 ? kForever : at.duration_s};
-  MatchAnswer answer;
-  if (!HasEnough(prepared.resolved, when)) return answer;
-  answer.holding = Place({&prepared}, {when.now_s, when.duration_s, Window::Kind::kLater});
-  if (answer.holding.vertices.empty()) return answer;
-  answer.status = MatchStatus::kReserved;
-  SetHolding(job, answer.holding);
-  return answer;
-}
-
-absl::StatusOr<MatchAnswer> GeneralEngine::ReserveFirst(JobNumber job,
-                                                        const JobRequest& request,
-                                                        const When& after,
-                                                        int64_t before) {
-  if (jobs_.contains(job)) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
-  }
-  Settle();
-  MatchAnswer answer;
-  if (!FindFirst(Prepare(request), after, before, &answer.holding).has_value()) return answer;
-  answer.status = MatchStatus::kReserved;
-  SetHolding(job, answer.holding);
-  return answer;
-}
-
-std::optional<int64_t> GeneralEngine::FirstTime(const JobRequest& request,
-                                                const When& after,
-                                                int64_t before) {
-  Settle();
-  return FindFirst(Prepare(request), after, before, nullptr);
 }
 
 MatchAnswer GeneralEngine::Answer(MatchOperation operation,
@@ -277,65 +231,6 @@ bool GeneralEngine::Fits(const Prepared& request, const Window& window) {
   return traverser_.Select(request.resolved, window);
 }
 
-// A quick look at what the whole graph has then.
-bool GeneralEngine::HasEnough(const ResolvedRequest& request, const When& at) const {
-  if (state_.IsOverheld()) return true;
-  const auto sums = SumsOf(request);
-  return std::all_of(sums.begin(), sums.end(), [&at](const Sum& sum) {
-    return sum.free->FreeDuring(at.now_s, at.duration_s) >= sum.needed;
-  });
-}
-
-// What one sum has from some time on another may not have yet: each is asked until all agree.
-std::optional<int64_t> GeneralEngine::EnoughFrom(const ResolvedRequest& request,
-                                                 const When& at) const {
-  if (state_.IsOverheld()) return at.now_s;
-  const auto sums = SumsOf(request);
-  int64_t time = at.now_s;
-  for (size_t agree = 0, i = 0; agree < sums.size(); ++i) {
-    const Sum& sum = sums[i % sums.size()];
-    const auto enough = sum.free->FirstFrom(time, at.duration_s, sum.needed);
-    if (!enough.has_value()) return std::nullopt;
-    agree = *enough == time ? agree + 1 : 1;
-    time = *enough;
-  }
-  return time;
-}
-
-// What the root sums up of what the request asks for.
-std::vector<GeneralEngine::Sum> GeneralEngine::SumsOf(const ResolvedRequest& request) const {
-  const std::span<const TypeId> types = state_.FilterTypes(graph_.root());
-  const std::span<const Timeline> filters = state_.Filters(graph_.root());
-  std::vector<Sum> sums;
-  for (const auto& [type, amount] : request.total) {
-    const auto filter = std::find(types.begin(), types.end(), type);
-    if (filter == types.end()) continue;
-    sums.push_back({&filters[static_cast<size_t>(filter - types.begin())], amount});
-  }
-  return sums;
-}
-
-std::optional<int64_t> GeneralEngine::PointAfter(int64_t time) const {
-  return state_.JobsAt(graph_.root()).PointAfter(time);
-}
-
-// The times at which something ends or begins are tried in turn, those at which the whole graph
-// has enough.
-Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, const When& when) {
-  for (auto time = PointAfter(when.now_s); time.has_value(); time = PointAfter(*time)) {
-    std::optional<int64_t> enough;
-    for (const Prepared* request : alternatives) {
-      const auto from = EnoughFrom(request->resolved, {*time, when.duration_s});
-      if (from.has_value()) enough = std::min(*from, enough.value_or(*from));
-    }
-    if (!enough.has_value()) break;
-    time = enough;
-    Holding holding = Place(alternatives, {*time, when.duration_s, Window::Kind::kLater});
-    if (!holding.vertices.empty()) return holding;
-  }
-  return {};
-}
-
 bool GeneralEngine::CouldEver(const Alternatives& alternatives, int64_t duration) {
   const Window window{Timeline::kEnd - duration - 1, duration, Window::Kind::kEver};
   return std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
@@ -405,41 +300,6 @@ bool GeneralEngine::Reduce(JobNumber job, const std::set<VertexId>& gone, bool l
   return any;
 }
 
-absl::Status GeneralEngine::AddSubgraph(const ResourceGraph& part) {
-  RETURN_IF_ERROR(part.Check());
-  std::unique_ptr<GeneralEngine> before = recording_ ? Snapshot() : nullptr;
-  RETURN_IF_ERROR(graph_.Merge(part));
-  if (recording_) journal_.push_back(UndoAll{std::move(before)});
-  GraphGrew();
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<JobNumber>> GeneralEngine::RemoveSubgraph(std::string_view path) {
-  const auto top = graph_.FindPath(path);
-  if (!top.has_value()) {
-    return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
-  }
-  if (*top == graph_.root()) return InvalidArgument("\"{}\" is the root; make a new graph", path);
-  NoteAll();
-  const std::vector<VertexId> subtree = graph_.SubtreeOf(*top);
-  const std::set<VertexId> gone(subtree.begin(), subtree.end());
-  std::vector<JobNumber> losers;
-  for (const auto& [job, holding] : jobs_) {
-    const bool loses = std::any_of(
-        holding.vertices.begin(), holding.vertices.end(), [&gone](const HeldVertex& held) {
-          return gone.contains(held.vertex);
-        });
-    if (loses) losers.push_back(job);
-  }
-  for (const JobNumber job : losers) Reduce(job, gone, /*leaving=*/true);
-  state_.GraphShrinks(*top);
-  const bool had_shared = graph_.has_shared();
-  graph_.RemoveSubtree(*top);
-  state_.GraphShrank(had_shared);
-  GraphChanged();
-  return losers;
-}
-
 absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
   if (jobs_.contains(job)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
@@ -477,121 +337,6 @@ absl::Status GeneralEngine::Restore(JobNumber job, const Holding& holding) {
 
 std::vector<VertexId> GeneralEngine::FindVertices(const FindCriteria& criteria) const {
   return FindOnGraph(graph_, state_, jobs_, criteria);
-}
-
-absl::StatusOr<VertexId> GeneralEngine::AddVertex(Vertex vertex, VertexId parent) {
-  NoteAll();
-  ASSIGN_OR_RETURN(const VertexId added, graph_.AddVertex(std::move(vertex)));
-  graph_.AddEdge(parent, added, ResourceGraph::kContainment);
-  GraphGrew();
-  return added;
-}
-
-void GeneralEngine::GraphGrew() {
-  if (state_.GraphGrew()) {
-    for (auto& [job, holding] : jobs_) state_.SumUpBelow(&holding);
-  }
-  GraphChanged();
-}
-
-bool GeneralEngine::HasTwins(VertexId v) const {
-  const auto beside = [&](VertexId parent) {
-    const auto& out = graph_.vertex(parent).out;
-    return std::any_of(out.begin(), out.end(), [&](EdgeId e) {
-      const VertexId other = graph_.edge(e).target;
-      return other != v && graph_.vertex(other).type == graph_.vertex(v).type;
-    });
-  };
-  const auto parents = graph_.ParentsOf(v);
-  return std::any_of(parents.begin(), parents.end(), beside);
-}
-
-void GeneralEngine::Resize(VertexId v, int64_t size) {
-  NoteAll();
-  const int64_t more = size - graph_.vertex(v).size;
-  graph_.SetSize(v, size);
-  state_.Resize(v, more);
-  // Several of one type are searched by an index when they are of one size.
-  if (HasTwins(v)) GraphChanged();
-  NodesChanged();
-}
-
-void GeneralEngine::SetTaints(VertexId v, std::vector<Taint> taints) {
-  const std::span<const Taint> before = graph_.TaintsOf(v);
-  if (std::equal(before.begin(), before.end(), taints.begin(), taints.end())) return;
-  NoteAll();
-  graph_.SetTaints(v, std::move(taints));
-  state_.Touch(v);
-}
-
-void GeneralEngine::SetProperties(VertexId v, Labels properties) {
-  if (graph_.vertex(v).properties == properties) return;
-  Note(v);
-  graph_.SetProperties(v, std::move(properties));
-  state_.Touch(v);
-  NodesChanged();
-}
-
-void GeneralEngine::SetUp(VertexId v, bool up) {
-  const Vertex& vertex = graph_.vertex(v);
-  if (vertex.up == up) return;
-  Note(v);
-  if (vertex.type == graph_.types().Find("node")) nodes_up_ += up ? 1 : -1;
-  graph_.SetUp(v, up);
-  state_.Touch(v);
-}
-
-void GeneralEngine::SetTryOrder(VertexId v, uint64_t weight) {
-  for (const EdgeId e : graph_.vertex(v).in) {
-    if (graph_.edge(e).subsystem != ResourceGraph::kContainment) continue;
-    if (recording_) journal_.push_back(UndoOrder{e, state_.Weight(e)});
-    state_.SetWeight(e, weight);
-  }
-}
-
-absl::Status GeneralEngine::SetPolicy(std::string_view policy) {
-  ASSIGN_OR_RETURN(const MatchPolicy parsed, MatchPolicy::Parse(policy));
-  NoteAll();
-  policy_ = parsed;
-  GraphChanged();
-  return absl::OkStatus();
-}
-
-void GeneralEngine::SetWorkload(Workload workload) {
-  for (WorkloadShape& shape : workload) shape.count = QuantisedCount(shape.count);
-  if (workload == packing_.workload()) return;
-  if (recording_) journal_.push_back(UndoWorkload{packing_.workload()});
-  packing_.SetWorkload(std::move(workload));
-  WorkloadChanged();
-}
-
-void GeneralEngine::NodesChanged() {
-  if (!packing_.workload().empty()) WorkloadChanged();
-}
-
-void GeneralEngine::WorkloadChanged() {
-  if (policy_.order == MatchPolicy::Order::kPacked) packed_ = false;
-}
-
-absl::Status GeneralEngine::SetUp(std::string_view path, bool up) {
-  const auto v = graph_.FindPath(path);
-  if (!v.has_value()) {
-    return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
-  }
-  SetUp(*v, up);
-  return absl::OkStatus();
-}
-
-absl::Status GeneralEngine::SetProperty(std::string_view path, std::string key, std::string value) {
-  const auto v = graph_.FindPath(path);
-  if (!v.has_value()) {
-    return MakeStatus(absl::StatusCode::kNotFound, "the graph has no path \"{}\"", path);
-  }
-  Note(*v);
-  graph_.SetProperty(*v, std::move(key), std::move(value));
-  state_.Touch(*v);
-  NodesChanged();
-  return absl::OkStatus();
 }
 
 GeneralEngine::GeneralEngine(const GeneralEngine& other)

@@ -17,6 +17,7 @@
 #include <iterator>
 #include <utility>
 
+#include "libs/base/status_macros.h"
 #include "libs/graph/general_engine.h"
 
 namespace fluxqueue::graph {
@@ -95,6 +96,105 @@ std::optional<Selection> GeneralEngine::SweepOn(const Prepared& request,
   *time = search_.NextTime();
   if (time->has_value()) *time = PointAfter(**time - 1);
   return std::nullopt;
+}
+
+// A quick look at what the whole graph has then.
+bool GeneralEngine::HasEnough(const ResolvedRequest& request, const When& at) const {
+  if (state_.IsOverheld()) return true;
+  const auto sums = SumsOf(request);
+  return std::all_of(sums.begin(), sums.end(), [&at](const Sum& sum) {
+    return sum.free->FreeDuring(at.now_s, at.duration_s) >= sum.needed;
+  });
+}
+
+// What one sum has from some time on another may not have yet: each is asked until all agree.
+std::optional<int64_t> GeneralEngine::EnoughFrom(const ResolvedRequest& request,
+                                                 const When& at) const {
+  if (state_.IsOverheld()) return at.now_s;
+  const auto sums = SumsOf(request);
+  int64_t time = at.now_s;
+  for (size_t agree = 0, i = 0; agree < sums.size(); ++i) {
+    const Sum& sum = sums[i % sums.size()];
+    const auto enough = sum.free->FirstFrom(time, at.duration_s, sum.needed);
+    if (!enough.has_value()) return std::nullopt;
+    agree = *enough == time ? agree + 1 : 1;
+    time = *enough;
+  }
+  return time;
+}
+
+// What the root sums up of what the request asks for.
+std::vector<GeneralEngine::Sum> GeneralEngine::SumsOf(const ResolvedRequest& request) const {
+  const std::span<const TypeId> types = state_.FilterTypes(graph_.root());
+  const std::span<const Timeline> filters = state_.Filters(graph_.root());
+  std::vector<Sum> sums;
+  for (const auto& [type, amount] : request.total) {
+    const auto filter = std::find(types.begin(), types.end(), type);
+    if (filter == types.end()) continue;
+    sums.push_back({&filters[static_cast<size_t>(filter - types.begin())], amount});
+  }
+  return sums;
+}
+
+std::optional<int64_t> GeneralEngine::PointAfter(int64_t time) const {
+  return state_.JobsAt(graph_.root()).PointAfter(time);
+}
+
+// The times at which something ends or begins are tried in turn, those at which the whole graph
+// has enough.
+Holding GeneralEngine::PlaceLater(const Alternatives& alternatives, const When& when) {
+  for (auto time = PointAfter(when.now_s); time.has_value(); time = PointAfter(*time)) {
+    std::optional<int64_t> enough;
+    for (const Prepared* request : alternatives) {
+      const auto from = EnoughFrom(request->resolved, {*time, when.duration_s});
+      if (from.has_value()) enough = std::min(*from, enough.value_or(*from));
+    }
+    if (!enough.has_value()) break;
+    time = enough;
+    Holding holding = Place(alternatives, {*time, when.duration_s, Window::Kind::kLater});
+    if (!holding.vertices.empty()) return holding;
+  }
+  return {};
+}
+
+absl::StatusOr<MatchAnswer> GeneralEngine::Reserve(JobNumber job,
+                                                   const JobRequest& request,
+                                                   const When& at) {
+  if (jobs_.contains(job)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
+  }
+  Settle();
+  const Prepared& prepared = Prepare(request);
+  const When when{at.now_s, at.duration_s == 0 ? kForever : at.duration_s};
+  MatchAnswer answer;
+  if (!HasEnough(prepared.resolved, when)) return answer;
+  answer.holding = Place({&prepared}, {when.now_s, when.duration_s, Window::Kind::kLater});
+  if (answer.holding.vertices.empty()) return answer;
+  answer.status = MatchStatus::kReserved;
+  SetHolding(job, answer.holding);
+  return answer;
+}
+
+absl::StatusOr<MatchAnswer> GeneralEngine::ReserveFirst(JobNumber job,
+                                                        const JobRequest& request,
+                                                        const When& after,
+                                                        int64_t before) {
+  if (jobs_.contains(job)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition, "job {} holds something already", job);
+  }
+  Settle();
+  MatchAnswer answer;
+  if (!FindFirst(Prepare(request), after, before, &answer.holding).has_value()) return answer;
+  answer.status = MatchStatus::kReserved;
+  SetHolding(job, answer.holding);
+  return answer;
+}
+
+std::optional<int64_t> GeneralEngine::FirstTime(const JobRequest& request,
+                                                const When& after,
+                                                int64_t before) {
+  Settle();
+  return FindFirst(Prepare(request), after, before, nullptr);
 }
 
 }  // namespace fluxqueue::graph
