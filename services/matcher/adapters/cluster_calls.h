@@ -82,6 +82,7 @@ class ClusterCalls final : public ClusterGraph {
   using Remote = void (v1::Matcher::StubInterface::async_interface::*)(
       grpc::ClientContext*, const Request*, Response*, std::function<void(grpc::Status)>);
 
+  static std::string PoolOf(const std::string& pool);
   // `look` gets the pool as it is, on a worker's thread.
   void Look(const std::string& pool,
             TimePoint deadline,
