@@ -544,6 +544,7 @@ TEST_F(QueueApiTest, Queues) {
   EXPECT_EQ(one.queue().live(0).state(), v1::STATE_RUNNING);
   EXPECT_EQ(one.queue().live(0).jobs(), 1);
   EXPECT_EQ(one.queue().parent(), "");
+  EXPECT_FALSE(one.queue().has_limits());
   EXPECT_EQ(one.queue().use().at("cpu"), "100m");
   request.set_queue("nowhere");
   EXPECT_EQ(Call(&v1::Queue::Stub::GetQueue, request, &one).error_code(),

@@ -60,9 +60,10 @@ v1::QueueInfo ToInfo(const job_store::QueueInfo& stored, const scheduling::Resou
   info.set_exists(stored.exists);
   info.set_parent(stored.parent);
   info.set_order(stored.order);
-  *info.mutable_limits() = ToLimits(stored.together);
-  *info.mutable_namespace_limits() = ToLimits(stored.of_namespace);
-  *info.mutable_user_limits() = ToLimits(stored.of_user);
+  const auto any = [](const events::v1::Limits& limits) { return limits.ByteSizeLong() > 0; };
+  if (any(stored.together)) *info.mutable_limits() = ToLimits(stored.together);
+  if (any(stored.of_namespace)) *info.mutable_namespace_limits() = ToLimits(stored.of_namespace);
+  if (any(stored.of_user)) *info.mutable_user_limits() = ToLimits(stored.of_user);
   for (size_t i = 0; i < scheduling::kShared; ++i) {
     const std::string name(scheduling::SharedName(i));
     if (held[i] != 0) (*info.mutable_use())[name] = scheduling::FormatAmount(name, held[i]);
