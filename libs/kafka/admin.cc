@@ -116,7 +116,11 @@ absl::StatusOr<std::string> Admin::TopicSetting(const std::string& topic, const 
   return std::string();
 }
 
-absl::Status Admin::CheckTopic(const TopicSpec& spec, int partitions) {
+absl::Status Admin::CheckTopic(const TopicSpec& spec) {
+  ASSIGN_OR_RETURN(const int partitions, PartitionCount(spec.name));
+  if (partitions == 0) {
+    return MakeStatus(absl::StatusCode::kNotFound, "there is no topic {}", spec.name);
+  }
   if (partitions < spec.partitions) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       "topic {} has {} partitions, {} are needed: raise its partition count",
@@ -139,12 +143,12 @@ absl::Status Admin::CheckTopic(const TopicSpec& spec, int partitions) {
 absl::StatusOr<std::vector<std::string>> Admin::EnsureTopics(const std::vector<TopicSpec>& specs) {
   std::vector<std::string> made;
   for (const TopicSpec& spec : specs) {
-    ASSIGN_OR_RETURN(const int partitions, PartitionCount(spec.name));
-    if (partitions > 0) {
-      RETURN_IF_ERROR(CheckTopic(spec, partitions));
-    } else {
+    const absl::Status status = CheckTopic(spec);
+    if (absl::IsNotFound(status)) {
       RETURN_IF_ERROR(CreateTopic(spec));
       made.push_back(spec.name);
+    } else {
+      RETURN_IF_ERROR(status);
     }
   }
   return made;

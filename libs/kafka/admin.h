@@ -26,6 +26,9 @@ class Admin {
   // change.
   absl::StatusOr<std::vector<std::string>> EnsureTopics(const std::vector<TopicSpec>& specs);
 
+  // OK: it is as `spec` says. NotFound, or FailedPrecondition as above.
+  absl::Status CheckTopic(const TopicSpec& spec);
+
   // 0: there is no such topic.
   absl::StatusOr<int> PartitionCount(const std::string& topic);
   absl::StatusOr<Watermarks> QueryWatermarks(const std::string& topic, int partition);
@@ -35,7 +38,6 @@ class Admin {
   Admin(ClientHandle client, Millis timeout) : client_(std::move(client)), timeout_(timeout) {}
 
   absl::Status CreateTopic(const TopicSpec& spec);
-  absl::Status CheckTopic(const TopicSpec& spec, int partitions);
   absl::StatusOr<std::string> TopicSetting(const std::string& topic, const std::string& key);
 
   ClientHandle client_;
