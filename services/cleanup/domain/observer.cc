@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libs/kubernetes/drain.h"
 #include "libs/kubernetes/node.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/requests.h"
@@ -156,6 +157,10 @@ void Observer::ObserveNode(const kubernetes::Node& node, Millis now) {
   entry.uid = node.meta.uid;
   entry.pool = kubernetes::PoolOf(node);
   entry.view = node;
+  const auto drain = node.meta.annotations.find(kubernetes::kDrainAnnotation);
+  entry.drained =
+      drain != node.meta.annotations.end() && drain->second == kubernetes::kDrainRequeue;
+  if (entry.drained) MarkJobsOf(entry);
   if (node.ready) {
     entry.not_ready_since.reset();
     entry.lost = false;
@@ -172,9 +177,7 @@ void Observer::NodeGone(const std::string& name, const std::string& uid) {
   it->second.present = false;
   missing_.erase(name);
   dirty_nodes_.insert(name);
-  for (const std::string& pod : it->second.pods) {
-    if (const std::string& job = pods_.at(pod).job_id; !job.empty()) dirty_jobs_.insert(job);
-  }
+  MarkJobsOf(it->second);
 }
 
 void Observer::Synced() {
@@ -271,6 +274,12 @@ bool Observer::HasLivePods(const NodeEntry& node) const {
   });
 }
 
+void Observer::MarkJobsOf(const NodeEntry& node) {
+  for (const std::string& uid : node.pods) {
+    if (const std::string& job = pods_.at(uid).job_id; !job.empty()) dirty_jobs_.insert(job);
+  }
+}
+
 void Observer::CheckLost(Millis now) {
   for (auto it = missing_.begin(); it != missing_.end();) {
     NodeEntry& node = nodes_.at(*it);
@@ -280,9 +289,7 @@ void Observer::CheckLost(Millis now) {
     }
     node.lost = true;
     dirty_nodes_.insert(*it);
-    for (const std::string& uid : node.pods) {
-      if (const std::string& job = pods_.at(uid).job_id; !job.empty()) dirty_jobs_.insert(job);
-    }
+    MarkJobsOf(node);
     it = missing_.erase(it);
   }
 }
@@ -374,13 +381,15 @@ void Observer::CollectLostNode(const std::string& job_id, JobEntry& job, Said* s
   for (const std::string& uid : job.pods) {
     const PodEntry& pod = pods_.at(uid);
     const NodeEntry& node = nodes_.at(pod.node);
-    if (pod.Ended() || (node.present && !node.lost)) continue;
+    if (pod.Ended() || (node.present && !node.lost && !node.drained)) continue;
     if (!job.said.nodes_lost.emplace(pod.node, pod.slot.attempt).second) continue;
     Envelope lost;
     lost.mutable_job_node_lost()->set_job_id(job_id);
     lost.mutable_job_node_lost()->set_attempt(pod.slot.attempt);
     lost.mutable_job_node_lost()->set_node(pod.node);
-    lost.mutable_job_node_lost()->set_reason(node.present ? "NotReady" : "Deleted");
+    lost.mutable_job_node_lost()->set_reason(!node.present ? "Deleted"
+                                             : node.lost   ? "NotReady"
+                                                           : "Drained");
     said->jobs.emplace_back(job_id, std::move(lost));
   }
 }

@@ -141,6 +141,7 @@ class Observer {
     std::set<std::string> pods;  // uids of bound pods, ours and foreign
     std::optional<Millis> not_ready_since;
     bool lost = false;
+    bool drained = false;  // somebody wants its jobs requeued (libs/kubernetes/drain.h)
     // What has been said; the pool it was said to.
     std::optional<events::v1::Node> said;
     std::string said_pool;
@@ -156,6 +157,8 @@ class Observer {
   bool CountsAsForeign(const PodEntry& pod) const;
   bool HasUnfinishedPods(const JobEntry& job) const;
   bool HasLivePods(const NodeEntry& node) const;
+  // Something has to be said of the jobs with pods on it.
+  void MarkJobsOf(const NodeEntry& node);
   void CheckLost(Millis now);
 
   void CollectJob(const std::string& job_id, JobEntry& job, Said* said);

@@ -304,6 +304,24 @@ TEST_F(ObserverTest, ANodeThatComesBackInTimeIsNotLost) {
   EXPECT_THAT(Say(Millis(2000)), ElementsAre("started j 1"));
 }
 
+TEST_F(ObserverTest, ADrainedNodeGivesItsJobsBack) {
+  Start();
+  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  Say();
+  kubernetes::Node node = MakeNode("n1");
+  node.meta.annotations["fluxqueue.io/drain"] = "later";
+  observer_.ObserveNode(node, Millis(100));
+  EXPECT_THAT(Say(Millis(100)), IsEmpty());
+  node.meta.annotations["fluxqueue.io/drain"] = "requeue";
+  observer_.ObserveNode(node, Millis(200));
+  EXPECT_THAT(Say(Millis(200)), ElementsAre("lost j n1 Drained"));
+  observer_.ObserveNode(node, Millis(300));
+  EXPECT_THAT(Say(Millis(300)), IsEmpty()) << "once for each attempt";
+  // A pod that was on its way there when the node was drained.
+  observer_.ObservePod(OwnPod("late", "k", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(Millis(400)), ElementsAre("started k 1", "lost k n1 Drained"));
+}
+
 TEST_F(ObserverTest, ADeletedNodeIsGoneAndItsJobsAreLost) {
   Start();
   observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
