@@ -19,16 +19,29 @@ inline void AddLibraryOption(CLI::App* sub, std::string* library) {
 
 void RegisterJobs(CLI::App& app, Context& context);
 void RegisterJob(CLI::App& app, Context& context);
-void RegisterQueues(CLI::App& app, Context& context);
+void RegisterExplain(CLI::App& app, Context& context);
 // hold, release, cancel, priority, move
 void RegisterControl(CLI::App& app, Context& context);
-void RegisterExplain(CLI::App& app, Context& context);
+void RegisterQueues(CLI::App& app, Context& context);
 void RegisterNodes(CLI::App& app, Context& context);
+void RegisterGraph(CLI::App& app, Context& context);
+void RegisterTop(CLI::App& app, Context& context);
+// drain, undrain
+void RegisterDrain(CLI::App& app, Context& context);
+void RegisterDeadLetters(CLI::App& app, Context& context);
+void RegisterConfig(CLI::App& app, Context& context);
+void RegisterDoctor(CLI::App& app, Context& context);
+void RegisterSupportBundle(CLI::App& app, Context& context);
+void RegisterEvents(CLI::App& app, Context& context);
 void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);
-void RegisterLoad(CLI::App& app, Context& context);
 void RegisterMatch(CLI::App& app, Context& context);
 void RegisterSimulate(CLI::App& app, Context& context);
+void RegisterLoad(CLI::App& app, Context& context);
 void RegisterConformance(CLI::App& app, Context& context);
+void RegisterCompletion(CLI::App& app, Context& context);
+// help, man
+void RegisterManual(CLI::App& app, Context& context);
+void RegisterStay(CLI::App& app, Context& context);
 
 }  // namespace fluxqueue::cli

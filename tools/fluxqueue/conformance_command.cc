@@ -110,13 +110,13 @@ absl::StatusOr<int> Run(const Context& context,
   for (const std::string& directory : directories) {
     ASSIGN_OR_RETURN(const Set set, Play(directory, make));
     equal = equal && set.Count(&ScenarioResult::same_placement) == set.scenarios.size();
-    if (context.json()) {
+    if (context.structured()) {
       report.push_back(ToJson(set));
     } else {
       Print(set, verbose);
     }
   }
-  if (context.json()) fmt::print("{}\n", report.dump(2));
+  if (context.structured()) fmt::print("{}", context.Structured(report));
   return equal ? 0 : 1;
 }
 
@@ -132,6 +132,7 @@ void RegisterConformance(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
       "conformance", "Play recorded answers of Fluxion on an engine; exit 1 if one differs");
+  sub->group("Planning");
   sub->add_option("DIR",
                   options->directories,
                   "A set: scenarios.jsonl, graphs and jobspecs; or, with only --library, "

@@ -1,9 +1,14 @@
 #include "tools/fluxqueue/context.h"
 
 #include <cstdlib>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/config/section.h"
+
+#include "tools/fluxqueue/structured_text.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -20,6 +25,26 @@ std::string StateFolder() {
   return state + "/fluxqueue";
 }
 
+bool Named(const std::string& given) {
+  return !given.empty() || !Environment("FLUXQUEUE_CONFIG").empty();
+}
+
+config::Section Describe(SystemConfig* config, config::Presence dsn) {
+  using config::Section;
+  return Section()
+      .Nested("postgres", Section().Text("dsn", &config->dsn, dsn))
+      .Nested("kafka",
+              Section()
+                  .Text("bootstrap", &config->brokers.bootstrap, config::Presence::kRequired)
+                  .Path("properties", &config->brokers.properties))
+      .Nested("kubernetes", Section().Path("kubeconfig", &config->kubeconfig))
+      .Nested("grpc",
+              Section()
+                  .Path("certificate", &config->grpc.certificate)
+                  .Path("key", &config->grpc.key)
+                  .Path("authority", &config->grpc.authority));
+}
+
 }  // namespace
 
 std::string ConfigPath(const std::string& given) {
@@ -28,18 +53,20 @@ std::string ConfigPath(const std::string& given) {
   return StateFolder() + "/fluxqueue.yaml";
 }
 
-absl::StatusOr<SystemConfig> Context::LoadConfig() const {
+absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file) const {
   SystemConfig config;
   config.file = ConfigPath(config_file);
+  if (!Named(config_file) && !std::filesystem::exists(config.file)) {
+    const absl::Status why =
+        RunInCluster(cluster, arguments, {.colour = colour, .width = width, .file = file});
+    return Annotate(
+        why,
+        fmt::format("there is no configuration at {}, so this is for the cluster", config.file));
+  }
+  const std::string dsn = Environment("FLUXQUEUE_POSTGRES_DSN");
   const absl::Status status = config::ReadFile(
       config.file,
-      config::Section()
-          .Nested("postgres",
-                  config::Section().Text("dsn", &config.dsn, config::Presence::kRequired))
-          .Nested(
-              "kafka",
-              config::Section().Text("bootstrap", &config.bootstrap, config::Presence::kRequired))
-          .Nested("kubernetes", config::Section().Path("kubeconfig", &config.kubeconfig)));
+      Describe(&config, dsn.empty() ? config::Presence::kRequired : config::Presence::kOptional));
   if (absl::IsNotFound(status)) {
     return MakeStatus(
         absl::StatusCode::kNotFound,
@@ -51,7 +78,14 @@ absl::StatusOr<SystemConfig> Context::LoadConfig() const {
         config.file);
   }
   RETURN_IF_ERROR(status);
+  if (!dsn.empty()) config.dsn = dsn;
+  config.has_cluster =
+      !config.kubeconfig.empty() || !Environment("KUBERNETES_SERVICE_HOST").empty();
   return config;
+}
+
+std::string Context::Structured(const nlohmann::json& value) const {
+  return output == Output::kYaml ? YamlText(value) : JsonText(value);
 }
 
 Millis Context::Now() const {

@@ -9,42 +9,74 @@
 //     sub->callback([&context] { context.command = [&context] { return RunQueues(context); }; });
 //   }
 //
+// Its footer is what help and the manual page say behind the options: paragraphs, then "Examples:"
+// and a line for each. The type name of an option tells the completion what to offer: JOB, QUEUE,
+// NODE and POOL are names of the live system, FILE is a file, "a|b" are the words a and b.
+//
 // A command returns the program's exit status (0: fine, 1: what it looked for is wrong), or why it
 // could not do its work (exit status 2). One thread.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 #include "libs/base/clock.h"
+#include "libs/kafka/client.h"
 
 #include "absl/status/statusor.h"
+#include "tools/fluxqueue/cluster_exec.h"
 
 namespace fluxqueue::cli {
 
-enum class Output { kTable, kJson };
+enum class Output { kTable, kWide, kJson, kYaml };
 
-// The file that `tools/up` writes: postgres.dsn, kafka.bootstrap, kubernetes.kubeconfig.
+// PEM files, for the services' gRPC; without a certificate: plain text.
+struct GrpcFiles {
+  std::string certificate;
+  std::string key;
+  std::string authority;
+};
+
+// The file that `tools/up` and the chart write: postgres.dsn (or $FLUXQUEUE_POSTGRES_DSN),
+// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, grpc.{certificate, key, authority}.
 struct SystemConfig {
   std::string file;  // where it was found
   std::string dsn;
-  std::string bootstrap;
-  std::string kubeconfig;  // empty: this system's cluster is not known here
+  kafka::Brokers brokers{};
+  std::string kubeconfig;  // empty: the service account of the pod that this runs in
+  // Whether there is a cluster to look at: a kubeconfig, or a pod's service account.
+  bool has_cluster = false;
+  GrpcFiles grpc{};
 };
 
 struct Context {
   // From the command line.
   std::string config_file;
+  ClusterAccess cluster;
+  std::vector<std::string> arguments{};  // all, behind the program's name
   Output output = Output::kTable;
 
-  bool colour = false;  // standard output is a terminal, and NO_COLOR is not set
+  bool colour = false;
+  size_t width = 100;  // of what is drawn, in characters
+  // What changes by itself (ages) is left out, so that two texts differ only when the system has
+  // changed.
+  bool steady = false;
   RealClock clock{};
   std::function<absl::StatusOr<int>()> command{};
 
-  bool json() const { return output == Output::kJson; }
-  // Reads it from --config, else $FLUXQUEUE_CONFIG, else the file of `tools/up`. NotFound and
-  // InvalidArgument say what to do.
-  absl::StatusOr<SystemConfig> LoadConfig() const;
+  bool structured() const { return output == Output::kJson || output == Output::kYaml; }
+  bool wide() const { return output == Output::kWide; }
+  // The text for -o json or yaml, with its end.
+  std::string Structured(const nlohmann::json& value) const;
+
+  // Reads it from --config, else $FLUXQUEUE_CONFIG, else the file of `tools/up`. Where there is
+  // none of them, the command runs in the cluster in place of here, and the process ends with its
+  // exit status: this returns only why that cannot be. `file`, if not empty, is what the command
+  // writes: in the cluster it writes "-", standard output, which is then that file here.
+  absl::StatusOr<SystemConfig> LoadConfig(const std::string& file = "") const;
   Millis Now() const;
 };
 

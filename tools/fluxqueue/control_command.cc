@@ -56,7 +56,11 @@ absl::StatusOr<int> Run(const Context& context,
 
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, std::string* job) {
   CLI::App* sub = app.add_subcommand(name, what);
-  sub->add_option("JOB", *job, "Its id, its name, or NAMESPACE/NAME")->required();
+  sub->group("Jobs");
+  sub->add_option("JOB", *job, "Its id, its name, or NAMESPACE/NAME")->required()->type_name("JOB");
+  sub->footer(
+      "It is done when the command stands in the log of the job's pool; `fluxqueue job "
+      "JOB` shows what came of it.");
   return sub;
 }
 
@@ -102,7 +106,9 @@ void RegisterControl(CLI::App& app, Context& context) {
          return Make(stub, &api::Queue::Stub::SetPriority, request, id, answer);
        });
   CLI::App* move = AddCommand(app, "move", "Move a job to another queue of its pool", job);
-  move->add_option("QUEUE", options->queue, "The FluxQueue that it goes to")->required();
+  move->add_option("QUEUE", options->queue, "The FluxQueue that it goes to")
+      ->required()
+      ->type_name("QUEUE");
   runs(
       move, "is moved", [options](api::Queue::Stub& stub, const std::string& id, api::Job* answer) {
         api::MoveRequest request;

@@ -8,6 +8,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/time_util.h>
 #include <grpcpp/grpcpp.h>
+#include <nlohmann/json.hpp>
 
 #include "fluxqueue/queue/v1/queue.grpc.pb.h"
 
@@ -73,15 +74,14 @@ absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
   request.set_job_id(job.id);
   api::ExplainResponse answer;
   RETURN_IF_ERROR(ToStatus(reached.stub->Explain(&call, request, &answer), job));
-  if (context.json()) {
+  if (context.structured()) {
     std::string text;
     google::protobuf::util::JsonPrintOptions options;
-    options.add_whitespace = true;
     options.always_print_primitive_fields = true;
     if (!google::protobuf::util::MessageToJsonString(answer, &text, options).ok()) {
       return MakeStatus(absl::StatusCode::kInternal, "the answer cannot be written as JSON");
     }
-    fmt::print("{}\n", text);
+    fmt::print("{}", context.Structured(nlohmann::json::parse(text)));
     return 0;
   }
   Print(answer, job, context);
@@ -96,7 +96,13 @@ void RegisterExplain(CLI::App& app, Context& context) {
                                      "or resource holds it, when it is "
                                      "to start, and what would let it start sooner");
   const auto job = std::make_shared<std::string>();
-  sub->add_option("JOB", *job, "Its id, its name, or NAMESPACE/NAME")->required();
+  sub->group("Jobs");
+  sub->add_option("JOB", *job, "Its id, its name, or NAMESPACE/NAME")->required()->type_name("JOB");
+  sub->footer(
+      "The replica of the queue that holds the job's pool answers, from memory.\n\n"
+      "Examples:\n"
+      "  fluxqueue explain team/train\n"
+      "  fluxqueue explain train -o json | jq -r '.why[]'");
   sub->callback(
       [&context, job] { context.command = [&context, job] { return Run(context, *job); }; });
 }

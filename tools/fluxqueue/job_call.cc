@@ -14,7 +14,10 @@ namespace {
 
 constexpr std::chrono::seconds kDeadline{30};
 
-absl::StatusOr<job_store::Job> FindJob(job_store::JobStore& store, const std::string& wanted) {
+}  // namespace
+
+absl::StatusOr<job_store::Job> FindJob(const SystemConfig& config, const std::string& wanted) {
+  job_store::JobStore store(PostgresOptions(config.dsn));
   ASSIGN_OR_RETURN(const std::vector<job_store::Job> found, store.Find(wanted));
   if (found.empty()) {
     return MakeStatus(absl::StatusCode::kNotFound,
@@ -31,14 +34,16 @@ absl::StatusOr<job_store::Job> FindJob(job_store::JobStore& store, const std::st
   return job;
 }
 
-}  // namespace
-
 absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  job_store::JobStore store(PostgresOptions(config.dsn));
-  ASSIGN_OR_RETURN(job_store::Job job, FindJob(store, wanted));
+  ASSIGN_OR_RETURN(job_store::Job job, FindJob(config, wanted));
   job_store::FactStore facts(PostgresOptions(config.dsn), /*connections=*/1);
-  peers::Peers peers({.service = job_store::Service::kQueue}, facts);
+  peers::Peers peers({.service = job_store::Service::kQueue,
+                      .own_address = "",
+                      .certificate = config.grpc.certificate,
+                      .key = config.grpc.key,
+                      .authority = config.grpc.authority},
+                     facts);
   const auto channel = peers.HolderOf(job.pool);
   if (!channel.ok()) return Annotate(channel.status(), "the queue");
   return JobCall{std::move(job), queue::v1::Queue::NewStub(*channel)};

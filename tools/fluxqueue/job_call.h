@@ -24,6 +24,7 @@ struct JobCall {
 
 // `wanted`: an id, a name, or namespace/name. Of several jobs of a name the last that lives.
 // NotFound and InvalidArgument say what to do.
+absl::StatusOr<job_store::Job> FindJob(const SystemConfig& config, const std::string& wanted);
 absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted);
 
 std::chrono::system_clock::time_point CallDeadline();

@@ -10,8 +10,12 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_json.h"
+#include "tools/fluxqueue/job_trace.h"
+#include "tools/fluxqueue/log_events.h"
+#include "tools/fluxqueue/log_reader.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/watch.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -26,6 +30,8 @@ constexpr size_t kNearMatches = 5;
 
 struct Options {
   std::string job;
+  bool trace = false;
+  WatchOptions watch;
 };
 
 // Everything about one job.
@@ -102,11 +108,12 @@ std::string StateLine(const Job& job, bool colour) {
   return line;
 }
 
-void PrintHead(const Story& story, const Context& context) {
+std::string Head(const Story& story, const Context& context) {
   const Job& job = story.job;
   const int64_t now = context.Now().count();
-  const auto say = [](std::string_view name, const std::string& value) {
-    if (!value.empty()) fmt::print("{:<10} {}\n", name, value);
+  std::string text;
+  const auto say = [&text](std::string_view name, const std::string& value) {
+    if (!value.empty()) text += fmt::format("{:<10} {}\n", name, value);
   };
   say("Job", fmt::format("{} {}", job.kind, job.FullName()));
   say("Id", job.id);
@@ -116,18 +123,18 @@ void PrintHead(const Story& story, const Context& context) {
   if (job.position != 0) say("Position", fmt::format("{}", job.position));
   say("Pods", job.SlotsText());
   if (job.priority != 0) say("Priority", fmt::format("{}", job.priority));
+  const Millis age = std::chrono::floor<std::chrono::seconds>(Millis(now - job.created_ms));
   say("Created",
-      fmt::format(
-          "{} ({} ago)",
-          ShortTime(job.created_ms, now),
-          ShortDuration(std::chrono::floor<std::chrono::seconds>(Millis(now - job.created_ms)))));
+      ShortTime(job.created_ms, now) +
+          (context.steady ? "" : fmt::format(" ({} ago)", ShortDuration(age))));
   if (job.start_ms != 0) say("Start", ShortTime(job.start_ms, now));
   if (story.namesakes > 0) {
     say("Note", fmt::format("{} older jobs had this name; this is the newest", story.namesakes));
   }
+  return text;
 }
 
-void PrintHistory(const Story& story, const Context& context) {
+std::string History(const Story& story, const Context& context) {
   const int64_t now = context.Now().count();
   Table table({"TIME", "SINCE", "STATE", "ATTEMPT", "REASON", "MESSAGE"});
   int64_t before = 0;
@@ -140,11 +147,11 @@ void PrintHistory(const Story& story, const Context& context) {
                event.message});
     before = event.time_ms;
   }
-  fmt::print("\nHistory\n{}", table.Render(context.colour));
+  return fmt::format("\nHistory\n{}", table.Render(context.colour));
 }
 
-void PrintSlots(const Story& story, const Context& context) {
-  if (story.slots.empty()) return;
+std::string Slots(const Story& story, const Context& context) {
+  if (story.slots.empty()) return "";
   Table table({"SLOT", "NODE", "POD", "STATE"});
   for (const JobSlot& slot : story.slots) {
     const std::string state = !slot.pod_state.empty() ? slot.pod_state
@@ -156,21 +163,60 @@ void PrintSlots(const Story& story, const Context& context) {
          slot.pod.empty() ? "-" : slot.pod,
          {state, slot.released ? Colour::kDim : Colour::kNone}});
   }
-  fmt::print("\nNodes of attempt {}\n{}", story.job.attempt, table.Render(context.colour));
+  return fmt::format("\nNodes of attempt {}\n{}", story.job.attempt, table.Render(context.colour));
+}
+
+// The stages of the job, from its history and its pool's log as long as it lived.
+absl::StatusOr<std::vector<Stage>> ReadStages(const SystemConfig& config, const Story& story) {
+  JobTrace trace(story.job, story.events);
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  ASSIGN_OR_RETURN(const auto pools, ReadPools(connection, story.job.pool));
+  RETURN_IF_ERROR(ReadLog(config.brokers,
+                          {{kafka::TopicNames().pool, pools.at(story.job.pool)}},
+                          Millis(story.job.created_ms),
+                          [&](const LogRecord& record) {
+                            trace.Fold(record.line.message, record.line.time);
+                            return absl::OkStatus();
+                          }));
+  return trace.Stages();
+}
+
+json ToJson(const std::vector<Stage>& stages) {
+  json result = json::array();
+  for (const Stage& stage : stages) {
+    result.push_back({{"stage", stage.name},
+                      {"fromMs", stage.from_ms},
+                      {"untilMs", stage.until_ms == 0 ? json() : json(stage.until_ms)},
+                      {"detail", stage.detail},
+                      {"within", stage.within}});
+  }
+  return result;
+}
+
+absl::StatusOr<std::string> TraceText(const Context& context,
+                                      const SystemConfig& config,
+                                      const Story& story) {
+  ASSIGN_OR_RETURN(const std::vector<Stage> stages, ReadStages(config, story));
+  if (context.structured()) {
+    return context.Structured({{"id", story.job.id}, {"stages", ToJson(stages)}});
+  }
+  return fmt::format("{} {} ({}): {}\n\n{}",
+                     story.job.kind,
+                     story.job.FullName(),
+                     story.job.id,
+                     StateLine(story.job, context.colour),
+                     DrawWaterfall(stages, context.Now().count(), context.width, context.colour));
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   JobStore store(PostgresOptions(config.dsn));
-  ASSIGN_OR_RETURN(const Story story, Read(store, options.job));
-  if (context.json()) {
-    fmt::print("{}\n", ToJson(story).dump(2, ' ', false, json::error_handler_t::replace));
-    return 0;
-  }
-  PrintHead(story, context);
-  PrintHistory(story, context);
-  PrintSlots(story, context);
-  return 0;
+  return Present(context, options.watch, [&](const Context& view) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(const Story story, Read(store, options.job));
+    if (options.trace) return TraceText(view, config, story);
+    if (view.structured()) return view.Structured(ToJson(story));
+    return Head(story, view) + History(story, view) + Slots(story, view);
+  });
 }
 
 }  // namespace
@@ -179,7 +225,19 @@ void RegisterJob(CLI::App& app, Context& context) {
   CLI::App* sub =
       app.add_subcommand("job", "Show one job: what it is, where it is, and its history");
   auto options = std::make_shared<Options>();
-  sub->add_option("JOB", options->job, "Its id, namespace/name, or name")->required();
+  sub->group("Jobs");
+  sub->add_option("JOB", options->job, "Its id, namespace/name, or name")
+      ->required()
+      ->type_name("JOB");
+  sub->add_flag("--trace", options->trace, "Draw its stages and how long each took");
+  AddWatchOptions(sub, &options->watch);
+  sub->footer(
+      "Of several jobs of one name the newest is shown.\n\n"
+      "Examples:\n"
+      "  fluxqueue job team/train            by namespace and name\n"
+      "  fluxqueue job train --watch         its history, as it grows\n"
+      "  fluxqueue job train --trace         where its time went, from the log\n"
+      "  fluxqueue job train -o yaml         for programs");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

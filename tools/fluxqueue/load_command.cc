@@ -11,13 +11,8 @@
 namespace fluxqueue::cli {
 namespace {
 
-struct Options {
-  load::LoadOptions load{};
-  std::string kubeconfig{};
-};
-
-absl::StatusOr<int> Run(const Options& options, const Context& context) {
-  std::string kubeconfig = options.kubeconfig;
+absl::StatusOr<int> Run(const load::LoadOptions& options, const Context& context) {
+  std::string kubeconfig = context.cluster.kubeconfig;
   if (kubeconfig.empty()) {
     ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
     if (config.kubeconfig.empty()) {
@@ -27,7 +22,7 @@ absl::StatusOr<int> Run(const Options& options, const Context& context) {
     }
     kubeconfig = config.kubeconfig;
   }
-  ASSIGN_OR_RETURN(const bool good, load::RunLoad(options.load, kubeconfig, context.json()));
+  ASSIGN_OR_RETURN(const bool good, load::RunLoad(options, kubeconfig, context.structured()));
   return good ? 0 : 1;
 }
 
@@ -36,11 +31,13 @@ absl::StatusOr<int> Run(const Options& options, const Context& context) {
 void RegisterLoad(CLI::App& app, Context& context) {
   CLI::App* sub =
       app.add_subcommand("load", "Play a workload trace as Kubernetes Jobs, and measure");
-  const auto options = std::make_shared<Options>();
-  load::AddLoadOptions(*sub, &options->load);
-  sub->add_option(
-         "--kubeconfig", options->kubeconfig, "The cluster, if not that of the configuration")
-      ->check(CLI::ExistingFile);
+  sub->group("Planning");
+  const auto options = std::make_shared<load::LoadOptions>();
+  load::AddLoadOptions(*sub, options.get());
+  sub->footer(
+      "The cluster is that of --kubeconfig, or of the configuration.\n\n"
+      "Examples:\n"
+      "  fluxqueue load --trace lublin_256.swf.gz --kubeconfig ~/.kube/config");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(*options, context); };
   });

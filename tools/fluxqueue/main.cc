@@ -1,6 +1,9 @@
 // fluxqueue: the command line. What a subcommand is stands in context.h.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,44 +12,126 @@
 #include "libs/base/status_macros.h"
 
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/manual.h"
+#include "tools/fluxqueue/terminal.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+constexpr int kCannot = 2;
+
+// In the order in which help lists them.
+constexpr void (*kCommands[])(CLI::App&, Context&) = {
+    RegisterJobs,          RegisterJob,         RegisterExplain, RegisterControl,
+    RegisterQueues,        RegisterNodes,       RegisterGraph,   RegisterTop,
+    RegisterDrain,         RegisterEvents,      RegisterConfig,  RegisterDoctor,
+    RegisterSupportBundle, RegisterDeadLetters, RegisterVerify,  RegisterReplay,
+    RegisterMatch,         RegisterSimulate,    RegisterLoad,    RegisterConformance,
+    RegisterCompletion,    RegisterManual,      RegisterStay};
+
+// What the whole program is asked.
+struct Common {
+  std::string colour = "auto";
+  int utc_offset = 0;
+};
+
+void AddCommonOptions(CLI::App& app, Context& context, Common& common) {
+  const std::map<std::string, Output> outputs = {{"table", Output::kTable},
+                                                 {"wide", Output::kWide},
+                                                 {"json", Output::kJson},
+                                                 {"yaml", Output::kYaml}};
+  app.add_option("--config",
+                 context.config_file,
+                 "Where the system is: a file that tools/up writes; default $FLUXQUEUE_CONFIG")
+      ->type_name("FILE");
+  app.add_option("-o,--output", context.output, "A table, a wide one, or text for programs")
+      ->type_name("table|wide|json|yaml")
+      ->transform(CLI::CheckedTransformer(outputs).description(""));
+  app.add_option("--kubeconfig", context.cluster.kubeconfig, "The cluster, as kubectl takes it")
+      ->type_name("FILE");
+  app.add_option("--context", context.cluster.context, "The kubeconfig's context")
+      ->type_name("NAME");
+  app.add_option("--system-namespace", context.cluster.space, "Where Fluxqueue is installed")
+      ->type_name("NAMESPACE")
+      ->capture_default_str();
+  app.add_option("--colour", common.colour, "Colours; auto: on a terminal, unless $NO_COLOR is set")
+      ->type_name("auto|always|never")
+      ->take_last()
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""));
+  app.add_option("--width", context.width, "Columns of what is drawn; default: the terminal's")
+      ->type_name("COLUMNS")
+      ->take_last()
+      ->check(CLI::Range(20, 10'000));
+  // Times are shown as they are where the user is.
+  app.add_option("--utc-offset", common.utc_offset)->group("");
+}
+
+bool WantsColour(const std::string& colour) {
+  if (colour != "auto") return colour == "always";
+  const char* none = std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): before any thread
+  return isatty(STDOUT_FILENO) != 0 && (none == nullptr || *none == '\0');
+}
+
+void SetTimeZone(int utc_offset) {
+  // POSIX counts westward.
+  const std::string zone = fmt::format("<local>{}{}:{:02}",
+                                       utc_offset > 0 ? "-" : "",
+                                       std::abs(utc_offset) / 3600,
+                                       std::abs(utc_offset) / 60 % 60);
+  setenv("TZ", zone.c_str(), 1);
+  tzset();
+}
+
+// A link decides: kubectl finds its plugins, and who completes them, by their names.
+std::vector<std::string> Arguments(int argc, char** argv, std::string* name) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::string link = std::filesystem::path(argv[0]).filename();
+  if (link == "kubectl-fluxqueue") *name = "kubectl fluxqueue";
+  if (link == "kubectl_complete-fluxqueue") arguments.insert(arguments.begin(), "__complete");
+  return arguments;
+}
+
+}  // namespace
+}  // namespace fluxqueue::cli
 
 int main(int argc, char** argv) {
   using namespace fluxqueue;
-  constexpr int kCannot = 2;
+  using namespace fluxqueue::cli;
   InitLog("fluxqueue", LogLevel::kWarning, LogFormat::kText);
-  cli::Context context;
-  context.colour = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  std::string name = "fluxqueue";
+  Context context;
+  Common common;
+  context.arguments = Arguments(argc, argv, &name);
+  context.width = WindowSize().columns;
 
-  CLI::App app("Looks into a Fluxqueue system.", "fluxqueue");
+  CLI::App app("Looks into a Fluxqueue system, and operates it.", name);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.fallthrough();
   app.require_subcommand(1);
-  app.add_option(
-         "--config", context.config_file, "Where the system is: the YAML file that tools/up writes")
-      ->type_name("FILE");
-  app.add_option("-o,--output", context.output, "table, or json for programs")
-      ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, cli::Output>{
-          {"table", cli::Output::kTable}, {"json", cli::Output::kJson}}));
-  cli::RegisterJobs(app, context);
-  cli::RegisterJob(app, context);
-  cli::RegisterQueues(app, context);
-  cli::RegisterControl(app, context);
-  cli::RegisterExplain(app, context);
-  cli::RegisterNodes(app, context);
-  cli::RegisterVerify(app, context);
-  cli::RegisterReplay(app, context);
-  cli::RegisterLoad(app, context);
-  cli::RegisterMatch(app, context);
-  cli::RegisterSimulate(app, context);
-  cli::RegisterConformance(app, context);
+  app.footer(
+      "A command finds the system by --config, $FLUXQUEUE_CONFIG or the file of tools/up; where "
+      "there is none it runs\nin the cluster that kubectl reaches, in the Deployment "
+      "fluxqueue-cli. "
+      "Exit status: 0 fine, 1 something is\nwrong, 2 it could not do its work.");
+  AddCommonOptions(app, context, common);
+  for (const auto& add : kCommands) add(app, context);
   try {
-    app.parse(argc, argv);
+    // The line that a shell wants completed is not to be parsed.
+    std::vector<std::string> parsed = context.arguments;
+    if (const auto ask = std::find(parsed.begin(), parsed.end(), "__complete");
+        ask != parsed.end()) {
+      parsed.erase(ask + 1, parsed.end());
+    }
+    std::reverse(parsed.begin(), parsed.end());
+    app.parse(std::move(parsed));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kCannot;
   }
+  context.colour = WantsColour(common.colour);
+  if (common.utc_offset != 0) SetTimeZone(common.utc_offset);
 
   const absl::StatusOr<int> result = context.command();
   if (result.ok()) return *result;
-  fmt::print(stderr, "fluxqueue: {}\n", Message(result.status()));
+  fmt::print(stderr, "{}: {}\n", name, Message(result.status()));
   return kCannot;
 }

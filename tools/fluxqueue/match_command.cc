@@ -50,6 +50,12 @@ void RegisterMatch(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand(
       "match", "Match jobspecs on a graph, without any service; exit 1 if one finds no place");
+  sub->group("Planning");
+  sub->footer(
+      "Needs no system.\n\n"
+      "Examples:\n"
+      "  fluxqueue match --graph tiny.json job.yaml\n"
+      "  fluxqueue match --graph tiny.json --policy lonode - <commands");
   sub->add_option("--graph", options->match.graph, "JGF, or R version 1")
       ->type_name("FILE")
       ->required();
@@ -72,7 +78,7 @@ void RegisterMatch(CLI::App& app, Context& context) {
       if ((options->engine == "fluxion") != !options->match.library.empty()) {
         return InvalidArgument("--engine fluxion and --library FILE go together");
       }
-      options->match.json = context.json();
+      options->match.json = context.structured();
       return Run(options->match, options->operation, options->jobspecs);
     };
   });

@@ -1,149 +1,95 @@
-#include <map>
-#include <set>
+#include <memory>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
-#include "libs/verify/snapshot.h"
 
+#include "tools/fluxqueue/cluster_view.h"
 #include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/node_map.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/watch.h"
 
 namespace fluxqueue::cli {
 namespace {
 
 using nlohmann::json;
-using Amounts = std::map<std::string, int64_t>;
 
-struct NodeLine {
-  std::string name;
-  std::string pool;
-  std::string up;  // "up", or why not
-  Amounts allocatable;
-  Amounts foreign;
-  verify::NodeUse use;
-};
-
-Amounts ToMap(const google::protobuf::RepeatedPtrField<events::v1::Amount>& amounts) {
-  Amounts result;
-  for (const events::v1::Amount& amount : amounts) result[amount.resource()] += amount.amount();
-  return result;
-}
-
-std::string UpOrWhyNot(const verify::NodeRow& row) {
-  if (!row.present) return "gone";
-  if (!row.node.ready()) return "not ready";
-  if (row.node.unschedulable()) return "cordoned";
-  return "up";
-}
-
-std::vector<NodeLine> Lines(const verify::Snapshot& snapshot) {
-  const auto uses = verify::UseByNode(snapshot);
-  std::vector<NodeLine> lines;
-  for (const verify::NodeRow& row : snapshot.nodes) {
-    const auto use = uses.find({row.pool, row.node.name()});
-    // Nodes that are gone are remembered for a while; they matter only while something is held
-    // there.
-    if (!row.present && use == uses.end()) continue;
-    lines.push_back({row.node.name(),
-                     row.pool,
-                     UpOrWhyNot(row),
-                     ToMap(row.node.allocatable()),
-                     ToMap(row.node.foreign()),
-                     use == uses.end() ? verify::NodeUse{} : use->second});
-  }
-  return lines;
-}
-
-int64_t At(const Amounts& amounts, const std::string& resource) {
-  const auto found = amounts.find(resource);
-  return found == amounts.end() ? 0 : found->second;
-}
-
-// "3+1/8": ours, others' (if any), and what there is.
-std::string Share(const NodeLine& line, const std::string& resource) {
-  const int64_t has = At(line.allocatable, resource);
-  const int64_t ours = At(line.use.ours, resource);
-  const int64_t foreign = At(line.foreign, resource);
-  if (has == 0 && ours == 0 && foreign == 0) return "-";
-  std::string text = ShortAmount(resource, ours);
-  if (foreign != 0) text += "+" + ShortAmount(resource, foreign);
-  return text + "/" + ShortAmount(resource, has);
-}
-
-std::vector<std::string> Resources(const std::vector<NodeLine>& lines) {
-  std::set<std::string> others;
-  for (const NodeLine& line : lines) {
-    for (const auto& [resource, amount] : line.allocatable) others.insert(resource);
-  }
-  std::vector<std::string> resources = {"cpu", "memory", "pods"};
-  for (const std::string& first : resources) others.erase(first);
-  // Nobody asks for what every node has in abundance and nobody uses.
-  std::erase_if(others, [&](const std::string& resource) {
-    return resource == "ephemeral-storage" || resource.starts_with("hugepages-");
-  });
-  resources.insert(resources.end(), others.begin(), others.end());
-  return resources;
-}
-
-json ToJson(const std::vector<NodeLine>& lines) {
+json ToJson(const std::vector<NodeView>& nodes) {
   json result = json::array();
-  for (const NodeLine& line : lines) {
-    result.push_back({{"node", line.name},
-                      {"pool", line.pool},
-                      {"up", line.up == "up"},
-                      {"state", line.up},
-                      {"allocatable", line.allocatable},
-                      {"held", line.use.ours},
-                      {"foreign", line.foreign},
-                      {"jobs", line.use.jobs}});
+  for (const NodeView& node : nodes) {
+    result.push_back({{"node", node.name},
+                      {"pool", node.pool},
+                      {"place", node.place},
+                      {"up", node.state == "up"},
+                      {"state", node.state},
+                      {"queue", node.queue},
+                      {"use", node.Use()},
+                      {"allocatable", node.allocatable},
+                      {"held", node.ours},
+                      {"foreign", node.foreign},
+                      {"jobs", node.jobs}});
   }
   return result;
 }
 
-absl::StatusOr<int> Run(const Context& context) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  postgres::Connection connection(PostgresOptions(config.dsn));
-  verify::Snapshot snapshot;
-  RETURN_IF_ERROR(ReadGraph(connection, &snapshot));
-  const std::vector<NodeLine> lines = Lines(snapshot);
-  if (context.json()) {
-    fmt::print("{}\n", ToJson(lines).dump(2));
-    return 0;
-  }
-  if (lines.empty()) {
-    fmt::print("no nodes: cleanup tells of them when it has listed the cluster\n");
-    return 0;
-  }
-  const std::vector<std::string> resources = Resources(lines);
-  std::vector<std::string> header = {"NODE", "POOL", "STATE", "JOBS"};
-  for (const std::string& resource : resources) {
-    header.push_back(resource == "cpu"      ? "CPU"
-                     : resource == "memory" ? "MEMORY"
-                     : resource == "pods"   ? "PODS"
-                                            : resource);
-  }
+std::string Upper(const std::string& resource) {
+  if (resource == "cpu") return "CPU";
+  if (resource == "memory") return "MEMORY";
+  return resource == "pods" ? "PODS" : resource;
+}
+
+std::string NodeTable(const std::vector<NodeView>& nodes, bool colour) {
+  const std::vector<std::string> resources = ResourcesOf(nodes);
+  std::vector<std::string> header = {"NODE", "POOL", "STATE", "QUEUE", "JOBS"};
+  for (const std::string& resource : resources) header.push_back(Upper(resource));
   Table table(std::move(header));
-  for (const NodeLine& line : lines) {
-    std::vector<Cell> row = {line.name,
-                             line.pool,
-                             {line.up, line.up == "up" ? Colour::kGreen : Colour::kYellow},
-                             fmt::format("{}", line.use.jobs.size())};
-    for (const std::string& resource : resources) row.emplace_back(Share(line, resource));
+  for (const NodeView& node : nodes) {
+    std::vector<Cell> row = {node.name,
+                             node.pool,
+                             {node.state, node.state == "up" ? Colour::kGreen : Colour::kYellow},
+                             node.queue.empty() ? "-" : node.queue,
+                             fmt::format("{}", node.jobs.size())};
+    for (const std::string& resource : resources) row.emplace_back(ShareText(node, resource));
     table.Add(std::move(row));
   }
-  fmt::print("{}(held by our jobs + used by others / allocatable)\n", table.Render(context.colour));
-  return 0;
+  return table.Render(colour) + "(held by our jobs + used by others / allocatable)\n";
+}
+
+absl::StatusOr<std::string> Text(const Context& context, postgres::Connection& connection) {
+  ASSIGN_OR_RETURN(const std::vector<NodeView> nodes, ReadClusterView(connection));
+  if (context.structured()) return context.Structured(ToJson(nodes));
+  if (nodes.empty()) return "no nodes: cleanup tells of them when it has listed the cluster\n";
+  return context.wide() ? NodeTable(nodes, context.colour)
+                        : DrawNodeMap(nodes, context.width, context.colour);
+}
+
+absl::StatusOr<int> Run(const Context& context, const WatchOptions& watch) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  return Present(context, watch, [&](const Context& view) { return Text(view, connection); });
 }
 
 }  // namespace
 
 void RegisterNodes(CLI::App& app, Context& context) {
   CLI::App* sub = app.add_subcommand(
-      "nodes", "List the nodes: what they have, what our jobs hold, what others use");
-  sub->callback([&context] { context.command = [&context] { return Run(context); }; });
+      "nodes", "Draw the cluster, a cell for each node; -o wide lists the nodes");
+  sub->group("Cluster");
+  const auto watch = std::make_shared<WatchOptions>();
+  AddWatchOptions(sub, watch.get());
+  sub->footer(
+      "A cell is as full as the node: of the resource that is used most, by our jobs and by "
+      "others. Its colour is that\nof the queue whose jobs hold the most of it. Nodes of a rack or "
+      "zone stand in a row.\n\n"
+      "Examples:\n"
+      "  fluxqueue nodes --watch                   the picture, live\n"
+      "  fluxqueue nodes -o wide                   what each node has, and who holds it\n"
+      "  fluxqueue nodes -o json | jq '.[] | select(.up | not).node'");
+  sub->callback(
+      [&context, watch] { context.command = [&context, watch] { return Run(context, *watch); }; });
 }
 
 }  // namespace fluxqueue::cli

@@ -1,4 +1,6 @@
 #include <initializer_list>
+#include <map>
+#include <memory>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/watch.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -37,76 +40,95 @@ std::string Use(const scheduling::Resources& held) {
   return text;
 }
 
-absl::StatusOr<int> Run(const Context& context) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  job_store::JobStore store(PostgresOptions(config.dsn));
-  ASSIGN_OR_RETURN(const std::vector<QueueInfo> queues, store.Queues());
-  ASSIGN_OR_RETURN(const auto held, store.Held());
-  const auto use_of = [&held](const QueueInfo& queue) {
-    const auto it = held.find({queue.pool, queue.queue});
-    return it == held.end() ? std::string() : Use(it->second);
-  };
-  if (context.json()) {
-    json result = json::array();
-    for (const QueueInfo& queue : queues) {
-      result.push_back({{"queue", queue.queue},
-                        {"pool", queue.pool},
-                        {"strategy", queue.strategy},
-                        {"priority", queue.priority},
-                        {"weight", queue.weight},
-                        {"queueDepth", queue.depth},
-                        {"parent", queue.parent},
-                        {"order", queue.order},
-                        {"limits", queue.limits},
-                        {"use", use_of(queue)},
-                        {"jobs", queue.jobs}});
-    }
-    fmt::print("{}\n", result.dump(2));
-    return 0;
-  }
-  if (queues.empty()) {
-    fmt::print("no queues: kubectl apply -f k8s/queues/default.yaml makes one\n");
-    return 0;
-  }
-  Table table({"QUEUE",
-               "POOL",
-               "STRATEGY",
-               "PRIORITY",
-               "WEIGHT",
-               "PARENT",
-               "ORDER",
-               "WAITING",
-               "STARTING",
-               "RUNNING",
-               "STOPPING",
-               "SUCCEEDED",
-               "FAILED",
-               "CANCELLED",
-               "REJECTED",
-               "USE",
-               "LIMITS"});
+using Held = std::map<std::pair<std::string, std::string>, scheduling::Resources>;
+
+std::string UseOf(const QueueInfo& queue, const Held& held) {
+  const auto it = held.find({queue.pool, queue.queue});
+  return it == held.end() ? std::string() : Use(it->second);
+}
+
+json ToJson(const QueueInfo& queue, const Held& held) {
+  return {{"queue", queue.queue},
+          {"pool", queue.pool},
+          {"strategy", queue.strategy},
+          {"priority", queue.priority},
+          {"weight", queue.weight},
+          {"queueDepth", queue.depth},
+          {"parent", queue.parent},
+          {"order", queue.order},
+          {"limits", queue.limits},
+          {"use", UseOf(queue, held)},
+          {"jobs", queue.jobs}};
+}
+
+std::string QueueTable(const std::vector<QueueInfo>& queues,
+                       const Held& held,
+                       const Context& context) {
+  std::vector<std::string> header = {"QUEUE",
+                                     "POOL",
+                                     "STRATEGY",
+                                     "PRIORITY",
+                                     "WEIGHT",
+                                     "PARENT",
+                                     "ORDER",
+                                     "WAITING",
+                                     "STARTING",
+                                     "RUNNING",
+                                     "STOPPING",
+                                     "SUCCEEDED",
+                                     "FAILED",
+                                     "CANCELLED",
+                                     "REJECTED",
+                                     "USE",
+                                     "LIMITS"};
+  if (context.wide()) header.insert(header.end(), {"DEPTH", "DEFAULT DURATION", "MOST DURATION"});
+  Table table(std::move(header));
+  const auto duration = [](int64_t ms) { return ms == 0 ? "-" : ShortDuration(Millis(ms)); };
   for (const QueueInfo& queue : queues) {
     // A queue that jobs wait for and that does not exist has no strategy.
-    table.Add({queue.queue,
-               queue.pool,
-               {queue.strategy.empty() ? "(missing)" : queue.strategy},
-               fmt::format("{}", queue.priority),
-               fmt::format("{}", queue.weight),
-               queue.parent,
-               queue.order,
-               Count(queue, {"Submitted", "Pending"}),
-               Count(queue, {"Allocated", "Bound"}),
-               Count(queue, {"Running"}),
-               Count(queue, {"Stopping"}),
-               Count(queue, {"Succeeded"}),
-               Count(queue, {"Failed"}),
-               Count(queue, {"Cancelled"}),
-               Count(queue, {"Rejected"}),
-               use_of(queue),
-               queue.limits});
+    std::vector<Cell> row = {queue.queue,
+                             queue.pool,
+                             {queue.strategy.empty() ? "(missing)" : queue.strategy},
+                             fmt::format("{}", queue.priority),
+                             fmt::format("{}", queue.weight),
+                             queue.parent,
+                             queue.order,
+                             Count(queue, {"Submitted", "Pending"}),
+                             Count(queue, {"Allocated", "Bound"}),
+                             Count(queue, {"Running"}),
+                             Count(queue, {"Stopping"}),
+                             Count(queue, {"Succeeded"}),
+                             Count(queue, {"Failed"}),
+                             Count(queue, {"Cancelled"}),
+                             Count(queue, {"Rejected"}),
+                             UseOf(queue, held),
+                             queue.limits};
+    if (context.wide()) {
+      row.emplace_back(fmt::format("{}", queue.depth));
+      row.emplace_back(duration(queue.default_duration_ms));
+      row.emplace_back(duration(queue.max_duration_ms));
+    }
+    table.Add(std::move(row));
   }
-  fmt::print("{}", table.Render(context.colour));
-  return 0;
+  return table.Render(context.colour);
+}
+
+absl::StatusOr<std::string> Text(const Context& context, job_store::JobStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<QueueInfo> queues, store.Queues());
+  ASSIGN_OR_RETURN(const Held held, store.Held());
+  if (context.structured()) {
+    json result = json::array();
+    for (const QueueInfo& queue : queues) result.push_back(ToJson(queue, held));
+    return context.Structured(result);
+  }
+  if (queues.empty()) return "no queues: kubectl apply -f k8s/queues/default.yaml makes one\n";
+  return QueueTable(queues, held, context);
+}
+
+absl::StatusOr<int> Run(const Context& context, const WatchOptions& watch) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  job_store::JobStore store(PostgresOptions(config.dsn));
+  return Present(context, watch, [&](const Context& view) { return Text(view, store); });
 }
 
 }  // namespace
@@ -114,7 +136,16 @@ absl::StatusOr<int> Run(const Context& context) {
 void RegisterQueues(CLI::App& app, Context& context) {
   CLI::App* sub =
       app.add_subcommand("queues", "List the queues and how many jobs each has, by state");
-  sub->callback([&context] { context.command = [&context] { return Run(context); }; });
+  sub->group("Cluster");
+  const auto watch = std::make_shared<WatchOptions>();
+  AddWatchOptions(sub, watch.get());
+  sub->footer(
+      "STARTING is Allocated or Bound. USE is what its jobs hold, LIMITS what they may.\n\n"
+      "Examples:\n"
+      "  fluxqueue queues --watch\n"
+      "  fluxqueue queues -o yaml");
+  sub->callback(
+      [&context, watch] { context.command = [&context, watch] { return Run(context, *watch); }; });
 }
 
 }  // namespace fluxqueue::cli

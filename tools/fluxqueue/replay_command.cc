@@ -19,6 +19,8 @@ using nlohmann::json;
 using verify::PoolReplay;
 using verify::Tally;
 
+constexpr std::string_view kStandardOutput = "-";
+
 struct Options {
   std::string pool;
   std::string library;
@@ -31,7 +33,9 @@ class Dump {
  public:
   Dump(const std::string& path, const std::map<std::string, int>& pools)
       : path_(path), pools_(pools) {
-    if (!path_.empty()) file_.open(path_, std::ios::binary | std::ios::trunc);
+    if (path_.empty()) return;
+    file_.open(path_ == kStandardOutput ? "/dev/stdout" : path_,
+               std::ios::binary | std::ios::trunc);
   }
 
   // Empty: there is nothing to write to.
@@ -86,7 +90,7 @@ Tally Sum(const std::vector<PoolReplay>& pools) {
   return sum;
 }
 
-void PrintKinds(const std::vector<PoolReplay>& pools, bool colour) {
+void PrintKinds(std::FILE* report, const std::vector<PoolReplay>& pools, bool colour) {
   Table table({"POOL", "KIND", "DECISIONS", "IDENTICAL", "IN FLIGHT"});
   for (const PoolReplay& pool : pools) {
     for (const auto& [kind, tally] : pool.kinds) {
@@ -97,19 +101,20 @@ void PrintKinds(const std::vector<PoolReplay>& pools, bool colour) {
                  Thousands(tally.in_flight)});
     }
   }
-  fmt::print("{}", table.Render(colour));
+  fmt::print(report, "{}", table.Render(colour));
 }
 
 // One side only for what the other does not have.
-void PrintDifference(const verify::Difference& difference) {
-  fmt::print("\nthe first difference ('-' recorded, '+' replayed): {}",
+void PrintDifference(std::FILE* report, const verify::Difference& difference) {
+  fmt::print(report,
+             "\nthe first difference ('-' recorded, '+' replayed): {}",
              verify::DiffText(difference));
 }
 
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig(options.dump));
   postgres::Connection connection(PostgresOptions(config.dsn));
-  const LogReader reader(config.bootstrap, options.library);
+  const LogReader reader(config.brokers, options.library);
   ASSIGN_OR_RETURN(const auto partitions, ReadPools(connection, options.pool));
   bool cut = false;
   Dump dump(options.dump, partitions);
@@ -118,19 +123,20 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
                    ReplayPools(connection, reader, partitions, facts, dump.Taken()));
   RETURN_IF_ERROR(dump.Close());
   const Tally sum = Sum(pools);
-  if (context.json()) {
+  std::FILE* const report = options.dump == kStandardOutput ? stderr : stdout;
+  if (context.structured()) {
     json result = ToJson(sum);
     result["pools"] = json::array();
     for (const PoolReplay& pool : pools) result["pools"].push_back(ToJson(pool));
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
+    fmt::print(report, "{}", context.Structured(result));
     return sum.different() == 0 ? 0 : 1;
   }
-  if (options.verbose) PrintKinds(pools, context.colour);
-  fmt::print("{} decisions, {} identical", sum.decisions, sum.identical);
-  if (sum.in_flight > 0) fmt::print(" ({} in flight)", sum.in_flight);
-  fmt::print("\n");
+  if (options.verbose) PrintKinds(report, pools, context.colour);
+  fmt::print(report, "{} decisions, {} identical", sum.decisions, sum.identical);
+  if (sum.in_flight > 0) fmt::print(report, " ({} in flight)", sum.in_flight);
+  fmt::print(report, "\n");
   for (const PoolReplay& pool : pools) {
-    if (!pool.differences.empty()) PrintDifference(pool.differences.front());
+    if (!pool.differences.empty()) PrintDifference(report, pool.differences.front());
   }
   return sum.different() == 0 ? 0 : 1;
 }
@@ -142,14 +148,21 @@ void RegisterReplay(CLI::App& app, Context& context) {
                                      "Run the pools' logs through the cores again and compare each "
                                      "decision with the recorded one");
   auto options = std::make_shared<Options>();
+  sub->group("Operation");
   sub->add_option("--pool", options->pool, "Only this pool")->type_name("POOL");
   AddLibraryOption(sub, &options->library);
   sub->add_option("--dump",
                   options->dump,
                   "Write the logs to it, a line of JSON for each record: what `simulate --format "
-                  "events` reads, one pool at a time")
+                  "events` reads, one pool at a time; -: standard output")
       ->type_name("FILE");
   sub->add_flag("-v,--verbose", options->verbose, "Count by kind of decision");
+  sub->footer(
+      "Exit status 1 when a decision differs; the first one is shown.\n\n"
+      "Examples:\n"
+      "  fluxqueue replay -v\n"
+      "  fluxqueue replay --pool default --dump log.jsonl && fluxqueue simulate --format events "
+      "--jobs log.jsonl");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

@@ -151,8 +151,8 @@ absl::StatusOr<int> Fill(const Options& options, const Machine& machine, const C
     }
   }
   fmt::print("{}",
-             context.json() ? simulation::ToJson(fills).dump(2) + "\n"
-                            : FormatFills(fills, context.colour));
+             context.structured() ? context.Structured(simulation::ToJson(fills))
+                                  : FormatFills(fills, context.colour));
   return 0;
 }
 
@@ -188,14 +188,14 @@ absl::StatusOr<int> Show(const Options& options,
                          const Machine& machine,
                          const verify::Tally* replayed) {
   RETURN_IF_ERROR(Plot(options, runs, workload, machine));
-  if (context.json()) {
+  if (context.structured()) {
     nlohmann::json report = simulation::ToJson(runs, workload);
     if (replayed != nullptr) {
       report["replay"] = {{"decisions", replayed->decisions},
                           {"identical", replayed->identical},
                           {"in_flight", replayed->in_flight}};
     }
-    fmt::print("{}\n", report.dump(2));
+    fmt::print("{}", context.Structured(report));
     return 0;
   }
   fmt::print("{}", FormatRuns(runs, workload, context.colour));
@@ -377,6 +377,7 @@ constexpr const char* kAbout =
 void RegisterSimulate(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("simulate", kShort);
+  sub->group("Planning");
   sub->footer(kAbout);
   AddInput(sub, options.get());
   AddSettings(sub, options.get());

@@ -165,7 +165,7 @@ absl::Status ReadGraph(postgres::Connection& connection, verify::Snapshot* snaps
 }
 
 absl::StatusOr<verify::Cluster> ReadCluster(const std::string& kubeconfig) {
-  ASSIGN_OR_RETURN(kubernetes::ClusterConfig config, kubernetes::ReadKubeconfig(kubeconfig));
+  ASSIGN_OR_RETURN(kubernetes::ClusterConfig config, kubernetes::LoadClusterConfig(kubeconfig));
   kubernetes::Client client(std::move(config));
   const kubernetes::Selector held{.labels = std::string(kubernetes::kHeldLabel)};
   verify::Cluster cluster;

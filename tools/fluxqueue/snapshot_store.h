@@ -20,7 +20,7 @@ absl::Status ReadRows(postgres::Connection& connection, verify::Snapshot* snapsh
 // Nodes and allocations only.
 absl::Status ReadGraph(postgres::Connection& connection, verify::Snapshot* snapshot);
 
-// Nodes, and the pods and Jobs with our hold.
+// Nodes, and the pods and Jobs with our hold. No kubeconfig: of the cluster that this runs in.
 absl::StatusOr<verify::Cluster> ReadCluster(const std::string& kubeconfig);
 
 }  // namespace fluxqueue::cli

@@ -28,8 +28,16 @@ std::string_view Code(Colour colour) {
       return "\033[33m";
     case Colour::kRed:
       return "\033[31m";
+    case Colour::kBlue:
+      return "\033[34m";
+    case Colour::kMagenta:
+      return "\033[35m";
+    case Colour::kCyan:
+      return "\033[36m";
     case Colour::kDim:
       return "\033[2m";
+    case Colour::kBold:
+      return "\033[1m";
   }
   return "";
 }
@@ -68,6 +76,16 @@ Colour StateColour(std::string_view state) {
   if (state == "Stopping" || state == "Submitted") return Colour::kYellow;
   if (state == "Cancelled") return Colour::kDim;
   return Colour::kNone;
+}
+
+Colour ColourOf(size_t index) {
+  static constexpr Colour kColours[] = {Colour::kGreen,
+                                        Colour::kBlue,
+                                        Colour::kMagenta,
+                                        Colour::kCyan,
+                                        Colour::kYellow,
+                                        Colour::kRed};
+  return kColours[index % std::size(kColours)];
 }
 
 void Table::Add(std::vector<Cell> row) {

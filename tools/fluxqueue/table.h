@@ -12,7 +12,7 @@
 
 namespace fluxqueue::cli {
 
-enum class Colour { kNone, kGreen, kYellow, kRed, kDim };
+enum class Colour { kNone, kGreen, kYellow, kRed, kBlue, kMagenta, kCyan, kDim, kBold };
 
 struct Cell {
   std::string text;
@@ -42,6 +42,8 @@ class Table {
 // `text` in the colour, if `on`.
 std::string Paint(std::string_view text, Colour colour, bool on);
 Colour StateColour(std::string_view state);
+// Of one among several things that are told apart by colour.
+Colour ColourOf(size_t index);
 
 // "0s", "45s", "3m20s", "5h12m", "3d4h"; milliseconds below ten seconds: "1.250s".
 std::string ShortDuration(Millis duration);

@@ -144,14 +144,14 @@ absl::StatusOr<int> PlayTranscripts(const Context& context,
     ASSIGN_OR_RETURN(const Played played, Play(directory, opened.get()));
     const Totals totals = TotalsOf(played);
     same = same && totals.different == 0;
-    if (context.json()) {
+    if (context.structured()) {
       report.push_back(ToJson(played, totals));
       continue;
     }
     if (verbose) PrintDifferences(played);
     Print(played, totals);
   }
-  if (context.json()) fmt::print("{}\n", report.dump(2));
+  if (context.structured()) fmt::print("{}", context.Structured(report));
   return same ? 0 : 1;
 }
 

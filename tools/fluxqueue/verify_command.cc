@@ -38,14 +38,14 @@ class Verifier {
   Verifier(SystemConfig config, const std::string& library)
       : config_(std::move(config)),
         connection_(PostgresOptions(config_.dsn)),
-        reader_(config_.bootstrap, library) {}
+        reader_(config_.brokers, library) {}
 
   absl::StatusOr<std::vector<Check>> Look() {
     verify::Snapshot snapshot;
     bool cut = false;
     ASSIGN_OR_RETURN(facts_, reader_.ReadFacts(&cut));
     AddTopic(facts_, cut, &snapshot);
-    if (!config_.kubeconfig.empty()) {
+    if (config_.has_cluster) {
       ASSIGN_OR_RETURN(snapshot.cluster, ReadCluster(config_.kubeconfig));
     }
     RETURN_IF_ERROR(ReadRows(connection_, &snapshot));
@@ -119,8 +119,8 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
     ASSIGN_OR_RETURN(Check replay, verifier.Replay());
     checks.push_back(std::move(replay));
   }
-  if (context.json()) {
-    fmt::print("{}\n", ToJson(checks).dump(2, ' ', false, json::error_handler_t::replace));
+  if (context.structured()) {
+    fmt::print("{}", context.Structured(ToJson(checks)));
   } else {
     Print(checks, context.colour);
   }
@@ -131,11 +131,18 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
 
 void RegisterVerify(CLI::App& app, Context& context) {
   CLI::App* sub = app.add_subcommand("verify", "Check the eight invariants on the live system");
+  sub->group("Operation");
   auto options = std::make_shared<Options>();
   sub->add_flag("--no-replay",
                 options->no_replay,
                 "Leave out the eighth, which reads the logs from their start");
   AddLibraryOption(sub, &options->library);
+  sub->footer(
+      "It looks once; when something is found it looks again every 2 s for 10 s, and calls broken "
+      "what every\nlook sees. Exit status 1 when an invariant is broken.\n\n"
+      "Examples:\n"
+      "  fluxqueue verify\n"
+      "  fluxqueue verify --no-replay -o json | jq '.invariants[] | select(.ok | not)'");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };
   });

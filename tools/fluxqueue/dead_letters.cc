@@ -1,0 +1,96 @@
+#include "tools/fluxqueue/dead_letters.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <google/protobuf/text_format.h>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/kafka/envelope.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+using events::v1::Envelope;
+
+constexpr const char* kAnswers = "fluxqueue_answers";
+constexpr const char* kAnswer = "fluxqueue_answer";
+
+std::string Header(const kafka::Headers& headers, std::string_view name) {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+int64_t Number(const std::string& text) {
+  int64_t number = -1;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+bool Decode(const Letter& letter, Envelope* message) {
+  return message->ParseFromString(letter.value) && message->event_case() != Envelope::EVENT_NOT_SET;
+}
+
+}  // namespace
+
+void DeadLetters::Fold(const kafka::Message& message) {
+  const kafka::Headers& headers = message.headers;
+  if (const std::string answer = Header(headers, kAnswer); !answer.empty()) {
+    const auto letter = letters_.find(Number(Header(headers, kAnswers)));
+    if (letter == letters_.end()) return;  // retention has cut it
+    letter->second.answer = answer;
+    letter->second.answered_ms = message.append_time.count();
+    return;
+  }
+  letters_[message.offset] = {
+      .number = message.offset,
+      .time_ms = message.append_time.count(),
+      .service = Header(headers, "fluxqueue_service"),
+      .reason = Header(headers, "fluxqueue_reason"),
+      .topic = Header(headers, "fluxqueue_topic"),
+      .partition = static_cast<int>(Number(Header(headers, "fluxqueue_partition"))),
+      .offset = Number(Header(headers, "fluxqueue_offset")),
+      .key = message.key,
+      .value = message.value};
+}
+
+std::string TypeOf(const Letter& letter) {
+  Envelope message;
+  return Decode(letter, &message) ? std::string(kafka::EventType(message)) : "?";
+}
+
+std::string ContentText(const Letter& letter) {
+  Envelope message;
+  if (Decode(letter, &message)) {
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(message, &text);
+    return text;
+  }
+  std::string text = fmt::format("{} bytes that are no event:", letter.value.size());
+  for (const unsigned char byte : letter.value.substr(0, 256)) text += fmt::format(" {:02x}", byte);
+  return text + (letter.value.size() > 256 ? " …\n" : "\n");
+}
+
+absl::StatusOr<delivery::WireRecord> RetryOf(const Letter& letter) {
+  Envelope message;
+  if (!Decode(letter, &message)) {
+    return InvalidArgument(
+        "letter {} does not decode as an event: no service could take it; drop it", letter.number);
+  }
+  message.set_stream(fmt::format("retry/{}", letter.number));
+  message.set_sequence(1);
+  return delivery::MakeRecord(message, letter.partition);
+}
+
+delivery::WireRecord AnswerTo(const Letter& letter, const std::string& answer) {
+  return {.key = letter.key,
+          .value = "",
+          .headers = {{kAnswers, fmt::format("{}", letter.number)}, {kAnswer, answer}},
+          .envelope = false};
+}
+
+}  // namespace fluxqueue::cli

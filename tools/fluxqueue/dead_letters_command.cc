@@ -1,0 +1,213 @@
+// dead-letters: what no service could handle, and what is to become of it.
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/kafka/producer.h"
+#include "libs/kafka/reader.h"
+#include "libs/kafka/topics.h"
+
+#include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/dead_letters.h"
+#include "tools/fluxqueue/table.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPartition = 0;  // it has only one
+constexpr Millis kFlush{30'000};
+
+struct Options {
+  std::vector<int64_t> numbers;
+  bool all = false;
+};
+
+absl::StatusOr<DeadLetters> Read(const SystemConfig& config) {
+  DeadLetters letters;
+  const auto marks = kafka::ReadPartition(config.brokers,
+                                          kafka::TopicNames().dead_letter,
+                                          kPartition,
+                                          0,
+                                          [&](const kafka::Message& message) {
+                                            letters.Fold(message);
+                                            return absl::OkStatus();
+                                          });
+  RETURN_IF_ERROR(marks.status());
+  return letters;
+}
+
+absl::StatusOr<Letter> Find(const DeadLetters& letters, int64_t number) {
+  const auto found = letters.letters().find(number);
+  if (found != letters.letters().end()) return found->second;
+  return MakeStatus(absl::StatusCode::kNotFound,
+                    "there is no letter {}; fluxqueue dead-letters list --all lists them",
+                    number);
+}
+
+json ToJson(const Letter& letter) {
+  return {{"number", letter.number},
+          {"timeMs", letter.time_ms},
+          {"service", letter.service},
+          {"reason", letter.reason},
+          {"topic", letter.topic},
+          {"partition", letter.partition},
+          {"offset", letter.offset},
+          {"type", TypeOf(letter)},
+          {"key", letter.key},
+          {"answer", letter.answer},
+          {"content", ContentText(letter)}};
+}
+
+absl::StatusOr<int> List(const Context& context, const Options& options) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const DeadLetters letters, Read(config));
+  json result = json::array();
+  Table table({"NUMBER", "TIME", "SERVICE", "TYPE", "KEY", "FROM", "ANSWER", "REASON"});
+  for (const auto& [number, letter] : letters.letters()) {
+    if (!options.all && !letter.answer.empty()) continue;
+    result.push_back(ToJson(letter));
+    table.Add({fmt::format("{}", number),
+               ShortTime(letter.time_ms, context.Now().count()),
+               letter.service,
+               TypeOf(letter),
+               letter.key,
+               fmt::format("{}[{}]@{}", letter.topic, letter.partition, letter.offset),
+               letter.answer.empty() ? "-" : letter.answer,
+               letter.reason});
+  }
+  if (context.structured()) {
+    fmt::print("{}", context.Structured(result));
+  } else if (table.empty()) {
+    fmt::print("no dead letters{}\n", options.all ? "" : " that wait for an answer");
+  } else {
+    fmt::print("{}", table.Render(context.colour));
+  }
+  return 0;
+}
+
+absl::StatusOr<int> Show(const Context& context, const Options& options) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const DeadLetters letters, Read(config));
+  for (const int64_t number : options.numbers) {
+    ASSIGN_OR_RETURN(const Letter letter, Find(letters, number));
+    if (context.structured()) {
+      fmt::print("{}", context.Structured(ToJson(letter)));
+      continue;
+    }
+    fmt::print("Letter   {}\nFrom     {} partition {} offset {}\nService  {}\nReason   {}\n",
+               letter.number,
+               letter.topic,
+               letter.partition,
+               letter.offset,
+               letter.service,
+               letter.reason);
+    if (!letter.answer.empty()) {
+      fmt::print(
+          "Answer   {} {}\n", letter.answer, ShortTime(letter.answered_ms, context.Now().count()));
+    }
+    fmt::print("\n{}", ContentText(letter));
+  }
+  return 0;
+}
+
+absl::Status Append(kafka::Producer& producer,
+                    const std::string& topic,
+                    int partition,
+                    const delivery::WireRecord& record) {
+  RETURN_IF_ERROR(
+      producer.Produce(topic, partition, record.key, record.value, record.headers, /*id=*/0));
+  RETURN_IF_ERROR(producer.Flush(kFlush));
+  return producer.failed();
+}
+
+// First the message, then the answer: who is interrupted between both retries once more, to no
+// effect.
+absl::StatusOr<int> Answer(const Context& context,
+                           const Options& options,
+                           const std::string& answer) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const DeadLetters letters, Read(config));
+  std::vector<Letter> chosen;
+  for (const int64_t number : options.numbers) {
+    ASSIGN_OR_RETURN(Letter letter, Find(letters, number));
+    if (!letter.answer.empty()) {
+      return InvalidArgument("letter {} was {} already", number, letter.answer);
+    }
+    chosen.push_back(std::move(letter));
+  }
+  if (options.all) {
+    for (const auto& [number, letter] : letters.letters()) {
+      if (letter.answer.empty()) chosen.push_back(letter);
+    }
+  }
+  ASSIGN_OR_RETURN(
+      const auto producer,
+      kafka::Producer::Create(config.brokers, "fluxqueue-dead-letters", [](uint64_t) {}));
+  for (const Letter& letter : chosen) {
+    if (answer == "retried") {
+      ASSIGN_OR_RETURN(const delivery::WireRecord record, RetryOf(letter));
+      RETURN_IF_ERROR(Append(*producer, letter.topic, letter.partition, record));
+    }
+    RETURN_IF_ERROR(
+        Append(*producer, kafka::TopicNames().dead_letter, kPartition, AnswerTo(letter, answer)));
+    fmt::print("{} ({} of {}): {}\n", letter.number, TypeOf(letter), letter.key, answer);
+  }
+  if (chosen.empty()) fmt::print("no dead letters that wait for an answer\n");
+  return 0;
+}
+
+}  // namespace
+
+void RegisterDeadLetters(CLI::App& app, Context& context) {
+  CLI::App* group =
+      app.add_subcommand("dead-letters", "What no service could handle: list, show, retry, drop");
+  group->group("Operation");
+  group->require_subcommand(1);
+  group->footer(
+      "A letter's number is its offset in the topic fluxqueue.dead-letter. A retry appends the "
+      "message to its topic\n"
+      "again, where it is taken once however often it is retried; it is for a message that could "
+      "not be handled then\n"
+      "and can be now. What was retried or dropped stays in the topic, marked.\n\n"
+      "Examples:\n"
+      "  fluxqueue dead-letters list\n"
+      "  fluxqueue dead-letters show 17\n"
+      "  fluxqueue dead-letters retry 17 18\n"
+      "  fluxqueue dead-letters drop --all");
+  const auto options = std::make_shared<Options>();
+  using Command = absl::StatusOr<int> (*)(const Context&, const Options&);
+  const auto add = [&](const char* name, const char* what, bool numbers, bool all, Command run) {
+    CLI::App* sub = group->add_subcommand(name, what);
+    CLI::Option* given = nullptr;
+    if (numbers) given = sub->add_option("NUMBER", options->numbers, "Of the letter");
+    if (numbers && !all) given->required();
+    if (all) {
+      CLI::Option* flag = sub->add_flag(
+          "--all", options->all, numbers ? "All that wait" : "Also those that were answered");
+      if (numbers) {
+        flag->excludes(given);
+        sub->require_option(1, 0);
+      }
+    }
+    sub->callback([&context, options, run] {
+      context.command = [&context, options, run] { return run(context, *options); };
+    });
+  };
+  add("list", "Those that wait for an answer", false, true, List);
+  add("show", "One, with its content", true, false, Show);
+  add("retry",
+      "Append the message to its topic again",
+      true,
+      true,
+      [](const auto& c, const auto& o) { return Answer(c, o, "retried"); });
+  add("drop", "Let it be: it is not listed any more", true, true, [](const auto& c, const auto& o) {
+    return Answer(c, o, "dropped");
+  });
+}
+
+}  // namespace fluxqueue::cli

@@ -1,0 +1,92 @@
+#include "tools/fluxqueue/dead_letters.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+kafka::Message LetterAt(int64_t offset, const std::string& value) {
+  kafka::Message original;
+  original.partition = 3;
+  original.offset = 40;
+  original.key = "j1";
+  original.value = value;
+  const delivery::WireRecord record = delivery::MakeRecord(
+      delivery::DeadLetter{0, "no such job", "fluxqueue.pool", original}, "queue");
+  kafka::Message message;
+  message.offset = offset;
+  message.append_time = Millis(1000);
+  message.key = record.key;
+  message.value = record.value;
+  message.headers = record.headers;
+  return message;
+}
+
+kafka::Message Record(int64_t offset, const delivery::WireRecord& record) {
+  kafka::Message message;
+  message.offset = offset;
+  message.append_time = Millis(2000);
+  message.headers = record.headers;
+  return message;
+}
+
+std::string Started() {
+  events::v1::Envelope message;
+  message.set_stream("cleanup/watch");
+  message.set_sequence(99);
+  message.set_pool("main");
+  message.mutable_job_started()->set_job_id("j1");
+  return message.SerializeAsString();
+}
+
+TEST(DeadLettersTest, ALetterSaysWhatHappenedToWhat) {
+  DeadLetters letters;
+  letters.Fold(LetterAt(7, Started()));
+  const Letter& letter = letters.letters().at(7);
+  EXPECT_EQ(letter.service, "queue");
+  EXPECT_EQ(letter.reason, "no such job");
+  EXPECT_EQ(letter.topic, "fluxqueue.pool");
+  EXPECT_EQ(letter.partition, 3);
+  EXPECT_EQ(letter.offset, 40);
+  EXPECT_EQ(TypeOf(letter), "job_started");
+  EXPECT_EQ(letter.answer, "");
+}
+
+TEST(DeadLettersTest, AnswersAreRememberedInTheTopic) {
+  DeadLetters letters;
+  letters.Fold(LetterAt(7, Started()));
+  letters.Fold(LetterAt(8, Started()));
+  letters.Fold(Record(9, AnswerTo(letters.letters().at(7), "dropped")));
+  EXPECT_EQ(letters.letters().at(7).answer, "dropped");
+  EXPECT_EQ(letters.letters().at(8).answer, "");
+  EXPECT_EQ(letters.letters().size(), 2U);
+}
+
+// A stream of its own: the inbox knows the original's sequence and would drop it.
+TEST(DeadLettersTest, ARetryIsANewMessageThatIsTakenOnce) {
+  DeadLetters letters;
+  letters.Fold(LetterAt(7, Started()));
+  const auto record = RetryOf(letters.letters().at(7));
+  ASSERT_TRUE(record.ok());
+  events::v1::Envelope message;
+  ASSERT_TRUE(message.ParseFromString(record->value));
+  EXPECT_EQ(message.stream(), "retry/7");
+  EXPECT_EQ(message.sequence(), 1U);
+  EXPECT_EQ(message.job_started().job_id(), "j1");
+  EXPECT_EQ(record->value, RetryOf(letters.letters().at(7))->value);
+}
+
+TEST(DeadLettersTest, WhatDoesNotDecodeIsShownAndNotRetried) {
+  DeadLetters letters;
+  letters.Fold(LetterAt(7, "\xff\xff"));
+  const Letter& letter = letters.letters().at(7);
+  EXPECT_EQ(TypeOf(letter), "?");
+  EXPECT_EQ(ContentText(letter), "2 bytes that are no event: ff ff\n");
+  EXPECT_TRUE(absl::IsInvalidArgument(RetryOf(letter).status()));
+}
+
+}  // namespace
+}  // namespace fluxqueue::cli

@@ -1,0 +1,226 @@
+// What an operator does, against a real Kafka and a real Postgres: what the program shows, follows
+// and sends elsewhere, and what becomes of dead letters.
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
+
+#include "tools/fluxqueue/testing_stack.h"
+
+namespace fluxqueue {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+Stack* stack = nullptr;
+
+class OperateTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { stack = new Stack; }
+  static void TearDownTestSuite() { delete std::exchange(stack, nullptr); }
+
+  static json Letters(const std::string& options = "") {
+    return json::parse(stack->Run("dead-letters list -o json " + options).output);
+  }
+  static void AwaitLetters(size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    while (Letters().size() != count) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << Letters().dump(2);
+      std::this_thread::sleep_for(Millis(100));
+    }
+  }
+};
+
+TEST_F(OperateTest, SaysTheSameInYaml) {
+  const YAML::Node jobs = YAML::Load(stack->Run("jobs --all -o yaml").output);
+  ASSERT_EQ(jobs["jobs"].size(), 3U);
+  EXPECT_EQ(jobs["jobs"][2]["id"].as<std::string>(), "waiting");
+  EXPECT_EQ(YAML::Load(stack->Run("queues -o yaml").output)[0]["jobs"]["Pending"].as<int>(), 1);
+  EXPECT_THAT(stack->Run("jobs -o wide").output, AllOf(HasSubstr("PRIORITY"), HasSubstr("main")));
+}
+
+// Each look that sees nothing new prints nothing, and who stops reading ends it.
+TEST_F(OperateTest, WatchPrintsWhatHasChangedUntilNobodyReads) {
+  const std::string output = stack->config() + ".watch";
+  std::thread watcher([&] {
+    stack->Call("jobs --watch --every 0.1 | tee " + output + " | head -4 >/dev/null",
+                "FLUXQUEUE_CONFIG=" + stack->config());
+  });
+  const auto lines = [&] {
+    std::ifstream file(output);
+    return std::vector<std::string>(std::istream_iterator<std::string>(file), {});
+  };
+  const auto holds = [&](const std::string& word) {
+    const auto words = lines();
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const auto await = [&](const std::string& word) {
+    const auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    while (!holds(word) && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(Millis(20));
+    }
+    EXPECT_TRUE(holds(word)) << word;
+  };
+  await("Busy");
+  stack->Sql("UPDATE queue.jobs SET reason = 'Other' WHERE job_id = 'waiting'");
+  await("Other");
+  stack->Sql("UPDATE queue.jobs SET reason = 'Busy' WHERE job_id = 'waiting'");
+  watcher.join();
+}
+
+TEST_F(OperateTest, WithoutAConfigurationItRunsInTheCluster) {
+  const std::string folder = stack->config() + ".bin";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/kubectl") << "#!/bin/sh\necho \"$@\"\necho \"trouble: $TROUBLE\" >&2\n"
+                                        "test -z \"$TROUBLE\" || exit 1\nexit 3\n";
+  std::filesystem::permissions(folder + "/kubectl", std::filesystem::perms::owner_all);
+  const std::string away = "FLUXQUEUE_STATE=/nowhere PATH=" + folder + ":$PATH ";
+  const Result there =
+      stack->Call("jobs --system-namespace hpc --context prod --queue a --width 99", away);
+  EXPECT_EQ(there.status, 3);
+  EXPECT_THAT(there.output,
+              HasSubstr("--context=prod --namespace=hpc exec deploy/fluxqueue-cli -- fluxqueue "
+                        "--colour=never --width=99 --utc-offset="));
+  EXPECT_THAT(there.output, HasSubstr("jobs --queue a --width 99\n"));
+  const Result refused =
+      stack->Call("verify", away + "TROUBLE='Error from server (Forbidden): pods'");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.output, HasSubstr("fluxqueue-operator"));
+  // What needs no system stays here.
+  EXPECT_THAT(stack->Call("completion bash", away).output, HasSubstr("complete -F"));
+}
+
+TEST_F(OperateTest, CompletesNamesOfTheLiveSystem) {
+  const std::string environment = "FLUXQUEUE_CONFIG=" + stack->config();
+  EXPECT_EQ(stack->Call("__complete job team/name-of-w", environment).output,
+            "team/name-of-waiting\t\n:4\n");
+  EXPECT_EQ(stack->Call("__complete move gang d", environment).output, "default\t\n:4\n");
+  EXPECT_EQ(stack->Call("__complete drain n", environment).output, "n1\t\nn2\t\n:4\n");
+  EXPECT_EQ(stack->Call("__complete events --pool ''", environment).output, "main\t\n:4\n");
+}
+
+TEST_F(OperateTest, TracesAJobFromTheLog) {
+  const json trace = json::parse(stack->Run("job done --trace -o json").output);
+  std::vector<std::string> names;
+  for (const json& stage : trace["stages"]) {
+    names.push_back(stage["stage"].get<std::string>().substr(0, 8));
+  }
+  EXPECT_THAT(names,
+              ::testing::IsSupersetOf({"in line", "binding", "starting", "running", "Succeede"}));
+  const auto cycle = std::find_if(trace["stages"].begin(),
+                                  trace["stages"].end(),
+                                  [](const json& stage) { return stage["within"] == true; });
+  ASSERT_NE(cycle, trace["stages"].end());
+  EXPECT_THAT((*cycle)["detail"].get<std::string>(), StartsWith("allocated"));
+  EXPECT_THAT(stack->Run("job done --trace").output, HasSubstr("█"));
+}
+
+TEST_F(OperateTest, ReadsTheLog) {
+  const Result gang = stack->Run("events gang");
+  EXPECT_THAT(gang.output,
+              AllOf(HasSubstr("job_submitted"),
+                    HasSubstr("cycle_answered"),
+                    HasSubstr("job_bound"),
+                    HasSubstr("job_fact"),
+                    Not(HasSubstr("name-of-waiting"))));
+  const Result bound = stack->Run("events --type job_bound -o json");
+  EXPECT_EQ(std::count(bound.output.begin(), bound.output.end(), '\n'), 2) << bound.output;
+  EXPECT_EQ(json::parse(bound.output.substr(0, bound.output.find('\n')))["partition"], kPartition);
+  EXPECT_EQ(stack->Run("events --since 10").status, 2);
+}
+
+TEST_F(OperateTest, DrawsTheGraph) {
+  EXPECT_THAT(stack->Run("graph -o wide").output,
+              AllOf(HasSubstr("pool main"), HasSubstr("└─ n2")));
+  EXPECT_THAT(stack->Run("graph --dot").output, StartsWith("digraph"));
+}
+
+TEST_F(OperateTest, ADeadLetterIsShownRetriedAndDropped) {
+  AwaitLetters(0);
+  // The queue cannot know a strategy that does not exist.
+  Envelope bad = queue_core::QueueMade("odd");
+  bad.mutable_queue_configured()->set_strategy("luck");
+  stack->Say("admission/watch", bad);
+  AwaitLetters(1);
+  const json letter = Letters()[0];
+  EXPECT_EQ(letter["service"], "queue");
+  EXPECT_EQ(letter["type"], "queue_configured");
+  EXPECT_THAT(letter["reason"].get<std::string>(), HasSubstr("luck"));
+  const auto number = letter["number"].get<int64_t>();
+  EXPECT_THAT(stack->Run(fmt::format("dead-letters show {}", number)).output,
+              HasSubstr("strategy: \"luck\""));
+  // Taken again, by a stream of its own, and again not to be handled: the inbox did not drop it.
+  EXPECT_EQ(stack->Run(fmt::format("dead-letters retry {}", number)).status, 0);
+  AwaitLetters(1);
+  const json again = Letters()[0];
+  EXPECT_NE(again["number"], number);
+  EXPECT_THAT(again["content"].get<std::string>(),
+              HasSubstr(fmt::format("stream: \"retry/{}\"", number)));
+  const Result twice = stack->Run(fmt::format("dead-letters retry {}", number));
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_THAT(twice.output, HasSubstr("was retried already"));
+  EXPECT_EQ(stack->Run("dead-letters drop --all").status, 0);
+  EXPECT_EQ(Letters().size(), 0U);
+  EXPECT_EQ(Letters("--all").size(), 2U);
+  // The cores replay it as it was.
+  const Result replay = stack->Run("replay");
+  EXPECT_EQ(replay.status, 0) << replay.output;
+}
+
+TEST_F(OperateTest, ChecksConfigurations) {
+  const std::string queues = std::string(FLUXQUEUE_SOURCE_DIR) + "/k8s/queues/";
+  const Result good =
+      stack->Call(fmt::format("config check {0}default.yaml {0}department.yaml", queues));
+  EXPECT_EQ(good.status, 0) << good.output;
+  const std::string bad = stack->config() + ".queue.yaml";
+  std::ofstream(bad)
+      << "kafka: {bootstrap: \"a:1\"}\npostgres: {dsn: x}\nqueue:\n  retention: soon\n";
+  const Result service = stack->Call("config check " + bad);
+  EXPECT_EQ(service.status, 1);
+  EXPECT_THAT(service.output, AllOf(HasSubstr(":4"), HasSubstr("retention"), HasSubstr("soon")));
+}
+
+TEST_F(OperateTest, TheDoctorLooksAtTheStores) {
+  const Result result = stack->Run("doctor");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("ok    Postgres"),
+                    HasSubstr("ok    tables of cleanup"),
+                    HasSubstr("ok    topic fluxqueue.pool"),
+                    HasSubstr("ok    outbox of queue"),
+                    HasSubstr("warn  Kubernetes"),
+                    HasSubstr("set kubernetes.kubeconfig")));
+  stack->Sql("UPDATE queue.migrations SET name = name || '-' WHERE name LIKE 'queue/0005%'");
+  const Result old = stack->Run("doctor");
+  stack->Sql("UPDATE queue.migrations SET name = rtrim(name, '-') WHERE name LIKE 'queue/0005%'");
+  EXPECT_EQ(old.status, 1);
+  EXPECT_THAT(old.output, HasSubstr("fail  tables of queue"));
+}
+
+TEST_F(OperateTest, ABundleHoldsWhatHelpsAndNoPasswords) {
+  const std::string file = stack->config() + ".tar.gz";
+  const Result made = stack->Run("support-bundle " + file);
+  EXPECT_EQ(made.status, 0) << made.output;
+  const auto sh = [&](const std::string& command) {
+    Result result = stack->Call("help >/dev/null; " + command);
+    return result.output;
+  };
+  EXPECT_THAT(sh("tar -tzf " + file),
+              AllOf(HasSubstr("README.txt"),
+                    HasSubstr("commands/doctor.txt"),
+                    HasSubstr("tables/queue.jobs.csv"),
+                    HasSubstr("events.jsonl"),
+                    HasSubstr("config/fluxqueue.yaml")));
+  EXPECT_THAT(sh("tar -xOzf " + file + " --wildcards '*/tables/queue.jobs.csv'"),
+              HasSubstr("name-of-waiting"));
+  EXPECT_THAT(sh("tar -xOzf " + file + " --wildcards '*/README.txt'"),
+              HasSubstr("missing: cluster"));
+}
+
+}  // namespace
+}  // namespace fluxqueue

@@ -1,0 +1,14 @@
+// A result for programs: the same value as JSON or as YAML. Pure.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace fluxqueue::cli {
+
+// Both end with a line break. What is not UTF-8 is replaced.
+std::string JsonText(const nlohmann::json& value);
+std::string YamlText(const nlohmann::json& value);
+
+}  // namespace fluxqueue::cli

@@ -1,0 +1,85 @@
+#include "tools/fluxqueue/top_screen.h"
+
+#include <cstdlib>
+#include <ctime>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/fluxqueue/screen.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TopView View(size_t jobs) {
+  TopView view;
+  view.now_ms = 100'000;
+  for (size_t i = 0; i < jobs; ++i) {
+    view.jobs.push_back({.queue = "batch",
+                         .space = "team",
+                         .name = "j" + std::to_string(i),
+                         .state = "Pending",
+                         .reason = "Busy",
+                         .slots = 2,
+                         .created_ms = 40'000,
+                         .position = i + 1});
+  }
+  NodeView node;
+  node.name = "n1";
+  node.state = "up";
+  view.nodes = {node};
+  view.pipeline.consumers = {{"queue", "t", 0, "h", 3}, {"queue", "t", 1, "h", 4}};
+  view.pipeline.outboxes = {{"binder", 12'345}};
+  return view;
+}
+
+TEST(TopScreenTest, FillsTheScreenAndNoMore) {
+  TopState state;
+  const std::string text =
+      DrawTop(View(3), Throughput(), {.columns = 80, .rows = 20}, false, &state);
+  EXPECT_EQ(Lines(text).size(), 20U);
+  EXPECT_THAT(text, HasSubstr("3 wait   0 start   0 run"));
+  EXPECT_THAT(text, HasSubstr("queue 7"));
+  EXPECT_THAT(text, HasSubstr("binder 12,345"));
+  EXPECT_THAT(text, HasSubstr("2         team/j1  batch  2     Pending  Busy    -      1m0s"));
+}
+
+TEST(TopScreenTest, ScrollsToTheLastJobAndNoFurther) {
+  TopState state{.first = 1000};
+  const std::string text =
+      DrawTop(View(50), Throughput(), {.columns = 80, .rows = 20}, false, &state);
+  EXPECT_THAT(text, HasSubstr("team/j49"));
+  EXPECT_THAT(text, Not(HasSubstr("team/j0 ")));
+  EXPECT_LT(state.first, 50U);
+  EXPECT_THAT(text, HasSubstr(" to 50 of 50 jobs"));
+}
+
+TEST(ThroughputTest, CountsWhatEndedInTheLastTenSeconds) {
+  Throughput throughput;
+  throughput.MoveTo(100'000);
+  for (int i = 0; i < 20; ++i) throughput.Add("Succeeded", 95'000);
+  throughput.Add("Running", 99'500);
+  throughput.Add("Pending", 99'500);
+  throughput.Add("Failed", 10'000);
+  EXPECT_DOUBLE_EQ(throughput.EndedRate(), 2.0);
+  EXPECT_DOUBLE_EQ(throughput.StartedRate(), 0.1);
+  throughput.MoveTo(110'000);
+  EXPECT_DOUBLE_EQ(throughput.EndedRate(), 0.0);
+  EXPECT_THAT(throughput.Sparkline(), HasSubstr("█"));
+  throughput.MoveTo(200'000);
+  EXPECT_THAT(throughput.Sparkline(), Not(HasSubstr("█")));
+}
+
+TEST(KeyTest, ArrowsAndLetters) {
+  EXPECT_EQ(KeyOf("q"), Key::kQuit);
+  EXPECT_EQ(KeyOf("\x03"), Key::kQuit);
+  EXPECT_EQ(KeyOf("\033[B"), Key::kDown);
+  EXPECT_EQ(KeyOf("k"), Key::kUp);
+  EXPECT_EQ(KeyOf("\033[24~"), Key::kNone);
+}
+
+}  // namespace
+}  // namespace fluxqueue::cli
