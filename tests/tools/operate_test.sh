@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# What an operator does on a real system. `fluxqueue top` on a real terminal (tmux) draws, follows what happens, obeys its
+# keys, fits another size, and leaves the terminal as it was, however it ends. A node is drained, its job goes elsewhere, and
+# the node comes back. `fluxqueue doctor` finds all as it must be, and names what is not.
+#
+#   tests/tools/operate_test.sh BIN
+#
+# BIN: the folder of the programs. Needs tools/deps.
+set -euo pipefail
+tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../tools" && pwd)
+# shellcheck source=../../tools/lib/log.sh
+. "$tools/lib/log.sh"
+# shellcheck source=../../tools/lib/proc.sh
+. "$tools/lib/proc.sh"
+# shellcheck source=../../tools/lib/cache.sh
+. "$tools/lib/cache.sh"
+# shellcheck source=checks.sh
+. "$tools/../tests/tools/checks.sh"
+
+export FLUXQUEUE_BIN=${1:?usage: tests/tools/operate_test.sh BIN}
+root=$(mktemp -d)
+clean_up() {
+  tmux -S "$root/tmux" kill-server 2>/dev/null || true
+  "$tools/stack/stop" "$root/stack" || true
+  rm -rf "$root"
+}
+on_exit clean_up
+
+kube() { "$(kubernetes_home "$tools")/kubectl" --kubeconfig "$root/stack/kubeconfig" --request-timeout 20s "$@"; }
+terminal() { tmux -S "$root/tmux" "$@"; }
+screen() { terminal capture-pane -p -t top; }
+shows() { if screen | grep -q -- "$1"; then echo yes; else screen; fi; }
+# The cursor is there, the first screen is there, typed letters are shown.
+terminal_state() {
+  terminal display-message -p -t top '#{cursor_flag}#{alternate_on}'
+}
+flux() { "$FLUXQUEUE_BIN/fluxqueue" --config "$root/stack/fluxqueue.yaml" "$@"; }
+begin() {
+  terminal send-keys -t top "clear; $FLUXQUEUE_BIN/fluxqueue --config $root/stack/fluxqueue.yaml top --every 0.3" Enter
+  eventually 20 "top draws" yes shows 'q quit'
+}
+
+# More jobs than have room, one to a node.
+submit() {
+  kube create namespace demo
+  kube label namespace demo fluxqueue.io/managed=true
+  for i in {1..40}; do
+    printf -- '---\n'
+    cat <<END
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job-$i, namespace: demo}
+spec:
+  template:
+    metadata: {annotations: {fluxqueue.io/run-seconds: 1h}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: c, image: none, resources: {requests: {cpu: "5"}}}]
+END
+  done | kube apply -f -
+}
+
+step "start a system" "$tools/stack/start" "$root/stack" --nodes 10 --test
+step "submit 40 jobs" submit
+terminal new-session -d -s top -x 120 -y 30 "exec bash --norc"
+
+begin
+eventually 60 "it shows who runs" yes shows ' 10 run '
+eventually 20 "it shows who waits, and why" yes shows 'Busy'
+eventually 20 "nodes are full" yes shows '█ default 10'
+eventually 20 "nobody is behind" yes shows 'queue 0'
+expect "the other screen, no cursor" 01 "$(terminal_state)"
+
+first_job() { screen | awk '/POSITION/ { getline; print $2 }'; }
+before=$(first_job)
+terminal send-keys -t top j j
+scrolled() { [[ $(first_job) != "$before" ]] && echo yes; }
+eventually 10 "j scrolls" yes scrolled
+terminal send-keys -t top p
+eventually 10 "p pauses" yes shows paused
+terminal send-keys -t top p
+terminal resize-window -t top -x 80 -y 20
+rows() { screen | grep -n 'q quit' | cut -d: -f1; }
+eventually 10 "it fits another size" 20 rows
+terminal resize-window -t top -x 120 -y 30
+kube delete job --namespace demo job-40 --wait=false
+eventually 20 "it follows what happens" yes shows 'of 39 jobs'
+
+terminal send-keys -t top q
+eventually 10 "q leaves the terminal as it was" 10 terminal_state
+terminal send-keys -t top 'echo it is "echo"ed' Enter
+eventually 10 "the shell works again" yes shows 'it is echoed'
+
+begin
+pid=$(pgrep -f "$root/stack/fluxqueue.yaml top")
+kill -TERM "$pid"
+eventually 10 "so does SIGTERM" 10 terminal_state
+begin
+terminal send-keys -t top C-c
+eventually 10 "so does ^C" 10 terminal_state
+
+node=$(flux job demo/job-1 -o json | jq -r '.nodes[0]')
+flux drain "$node" --requeue --wait
+expect "nothing of ours is on a drained node" '{}' "$(flux nodes -o json | jq -c ".[] | select(.node == \"$node\").jobs")"
+attempt() { flux job demo/job-1 -o json | jq .attempt; }
+expect "its job is in its second attempt" 2 "$(attempt)"
+kube delete job --namespace demo job-2 --wait=false
+runs() { flux job demo/job-1 -o json | jq -r '.state + " " + (.nodes | index("'"$node"'") | tostring)'; }
+eventually 60 "and runs elsewhere" "Running null" runs
+flux undrain "$node"
+busy() { flux nodes -o json | jq -r ".[] | select(.node == \"$node\") | .state + \" \" + (.jobs | length | tostring)"; }
+eventually 60 "an undrained node is used again" "up 1" busy
+
+flux doctor || fail "doctor finds all as it must be" "$(flux doctor)"
+kube delete clusterrolebinding fluxqueue-binder
+refused "doctor names a right that is missing" "patch pods" flux doctor
