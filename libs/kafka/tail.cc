@@ -33,10 +33,10 @@ absl::StatusOr<PartitionList> Tail::Places(const std::vector<TopicPartition>& pa
   return list;
 }
 
-absl::StatusOr<std::unique_ptr<Tail>> Tail::Open(const std::string& bootstrap,
+absl::StatusOr<std::unique_ptr<Tail>> Tail::Open(const Brokers& brokers,
                                                  const std::vector<TopicPartition>& partitions,
                                                  Millis since) {
-  ClientConfig config(bootstrap, "fluxqueue-tail");
+  ClientConfig config(brokers, "fluxqueue-tail");
   // librdkafka wants a group's name although nothing is joined.
   config.Set("group.id", "fluxqueue-tail")
       .Set("enable.auto.commit", "false")

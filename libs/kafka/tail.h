@@ -27,7 +27,7 @@ struct TailRecord {
 class Tail {
  public:
   // From the first record appended at `since` or later; 0: from the first that is still kept.
-  static absl::StatusOr<std::unique_ptr<Tail>> Open(const std::string& bootstrap,
+  static absl::StatusOr<std::unique_ptr<Tail>> Open(const Brokers& brokers,
                                                     const std::vector<TopicPartition>& partitions,
                                                     Millis since);
 
