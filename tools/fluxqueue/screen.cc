@@ -1,5 +1,6 @@
 #include "tools/fluxqueue/screen.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -35,6 +36,16 @@ void Write(std::string_view text) {
   }
 }
 
+Key KeyOf(std::string_view bytes) {
+  if (bytes == "q" || bytes == "Q" || bytes == "\x03") return Key::kQuit;
+  if (bytes == "k" || bytes == "\033[A" || bytes == "\033OA") return Key::kUp;
+  if (bytes == "j" || bytes == "\033[B" || bytes == "\033OB") return Key::kDown;
+  if (bytes == "\033[5~") return Key::kPageUp;
+  if (bytes == "\033[6~" || bytes == " ") return Key::kPageDown;
+  if (bytes == "p") return Key::kPause;
+  return Key::kNone;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Screen>> Screen::Open() {
@@ -68,6 +79,7 @@ void Screen::Draw(const std::string& text) {
 }
 
 Key Screen::Wait(Millis time) {
+  if (!typed_.empty()) return TakeKey(&typed_);
   std::array<pollfd, 2> watched = {pollfd{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
                                    pollfd{.fd = signals_, .events = POLLIN, .revents = 0}};
   if (poll(watched.data(), watched.size(), static_cast<int>(time.count())) <= 0) return Key::kNone;
@@ -80,17 +92,19 @@ Key Screen::Wait(Millis time) {
   const ssize_t n = read(STDIN_FILENO, bytes.data(), bytes.size());
   // The terminal has gone.
   if (n <= 0) return Key::kQuit;
-  return KeyOf({bytes.data(), static_cast<size_t>(n)});
+  typed_.assign(bytes.data(), static_cast<size_t>(n));
+  return TakeKey(&typed_);
 }
 
-Key KeyOf(std::string_view bytes) {
-  if (bytes == "q" || bytes == "Q" || bytes == "\x03") return Key::kQuit;
-  if (bytes == "k" || bytes == "\033[A" || bytes == "\033OA") return Key::kUp;
-  if (bytes == "j" || bytes == "\033[B" || bytes == "\033OB") return Key::kDown;
-  if (bytes == "\033[5~") return Key::kPageUp;
-  if (bytes == "\033[6~" || bytes == " ") return Key::kPageDown;
-  if (bytes == "p") return Key::kPause;
-  return Key::kNone;
+Key TakeKey(std::string* bytes) {
+  // A letter or a sequence: escape, "[" or "O", numbers, and what ends it.
+  size_t size = 1;
+  if (bytes->size() > 1 && (*bytes)[0] == '\033') {
+    size = std::min(bytes->find_first_not_of("0123456789;", 2), bytes->size() - 1) + 1;
+  }
+  const std::string key = bytes->substr(0, size);
+  bytes->erase(0, size);
+  return KeyOf(key);
 }
 
 }  // namespace fluxqueue::cli

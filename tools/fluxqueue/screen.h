@@ -33,9 +33,11 @@ class Screen {
 
   const int signals_;  // a descriptor
   const termios before_;
+  std::string typed_;  // and not taken yet
 };
 
-// What a terminal sends for a key; kNone for those that mean nothing here. Pure.
-Key KeyOf(std::string_view bytes);
+// Takes what a terminal has sent for one key off the front of `bytes`, which are not empty; kNone
+// for a key that means nothing here. Pure.
+Key TakeKey(std::string* bytes);
 
 }  // namespace fluxqueue::cli

@@ -73,12 +73,20 @@ TEST(ThroughputTest, CountsWhatEndedInTheLastTenSeconds) {
   EXPECT_THAT(throughput.Sparkline(), Not(HasSubstr("█")));
 }
 
-TEST(KeyTest, ArrowsAndLetters) {
-  EXPECT_EQ(KeyOf("q"), Key::kQuit);
-  EXPECT_EQ(KeyOf("\x03"), Key::kQuit);
-  EXPECT_EQ(KeyOf("\033[B"), Key::kDown);
-  EXPECT_EQ(KeyOf("k"), Key::kUp);
-  EXPECT_EQ(KeyOf("\033[24~"), Key::kNone);
+// A terminal may send several at once.
+TEST(KeyTest, ArrowsAndLettersOneByOne) {
+  std::string typed = "jk\033[B\033OA\033[24~\033[5~q\x03";
+  std::vector<Key> keys;
+  while (!typed.empty()) keys.push_back(TakeKey(&typed));
+  EXPECT_THAT(keys,
+              ::testing::ElementsAre(Key::kDown,
+                                     Key::kUp,
+                                     Key::kDown,
+                                     Key::kUp,
+                                     Key::kNone,
+                                     Key::kPageUp,
+                                     Key::kQuit,
+                                     Key::kQuit));
 }
 
 }  // namespace
