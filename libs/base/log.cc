@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "libs/base/clock.h"
+#include "libs/base/log_level.h"
 
 namespace fluxqueue {
 namespace {
@@ -94,6 +95,10 @@ std::string TextLine(LogLevel level, std::string_view event, LogFields fields) {
 void InitLog(std::string service, LogLevel level, LogFormat format) {
   State().service = std::move(service);
   State().format = format;
+  SetLogLevel(level);
+}
+
+void SetLogLevel(LogLevel level) {
   State().logger->set_level(ToSpdlog(level));
 }
 

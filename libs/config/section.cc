@@ -104,6 +104,7 @@ class SectionReader {
   }
 
   void ReadField(const YAML::Node& parent, const std::string& path, const Section::Field& field) {
+    if (!field.scalar && field.list == nullptr && field.section == nullptr) return;
     const std::string name = Join(path, field.key);
     const YAML::Node node =
         IsAbsent(parent) ? YAML::Node(YAML::NodeType::Undefined) : parent[field.key];
@@ -275,6 +276,13 @@ Section& Section::Nested(std::string key, Section section) {
   Field field;
   field.key = std::move(key);
   field.section = std::make_shared<const Section>(std::move(section));
+  fields_.push_back(std::move(field));
+  return *this;
+}
+
+Section& Section::Ignored(std::string key) {
+  Field field;
+  field.key = std::move(key);
   fields_.push_back(std::move(field));
   return *this;
 }

@@ -76,6 +76,9 @@ class Section {
   // A section within this one.
   Section& Nested(std::string key, Section section);
 
+  // Anything may stand there: it is not read.
+  Section& Ignored(std::string key);
+
   // A rule between fields, asked after all of this section could be read. Its message needs to name
   // the keys.
   Section& Rule(std::function<absl::Status()> rule);
@@ -90,7 +93,7 @@ class Section {
     std::string key;
     std::string allowed;  // "a duration from 1s to 1h, such as 3s"
     Presence presence = Presence::kOptional;
-    // Exactly one of the three is set. `scalar` is false when it may not be.
+    // One of the three is set, or none: ignored. `scalar` is false when it may not be.
     std::function<bool(const std::string&)> scalar;
     std::vector<std::string>* list = nullptr;
     std::shared_ptr<const Section> section;

@@ -79,4 +79,11 @@ absl::Status LoadService(const std::string& path,
   return absl::OkStatus();
 }
 
+absl::StatusOr<LogLevel> ReadLogLevel(const std::string& path, std::string_view service) {
+  ServiceConfig unused;
+  LogWords log;
+  RETURN_IF_ERROR(ReadFile(path, Describe(&unused, &log, true).Ignored(std::string(service))));
+  return LevelOf(log.level);
+}
+
 }  // namespace fluxqueue::config

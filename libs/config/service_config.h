@@ -2,7 +2,7 @@
 // load it together with a service's own section.
 //
 //   instance: queue-0            # static group member and lease holder; default: the host's name
-//   log: {level: info, format: text}
+//   log: {level: info, format: text}           # a changed level holds within seconds
 //   http: {address: 127.0.0.1, port: 9102}     # /livez /readyz /metrics; port 0 picks a free one
 //   postgres: {dsn: "host=127.0.0.1 dbname=fluxqueue user=fluxqueue"}
 //   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s,
@@ -23,6 +23,7 @@
 #include "libs/config/section.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::config {
 
@@ -67,5 +68,8 @@ absl::Status LoadService(const std::string& path,
                          std::string_view service,
                          const Section& own,
                          ServiceConfig* common);
+
+// The level that the file says now, whatever the service's own section says. Errors as above.
+absl::StatusOr<LogLevel> ReadLogLevel(const std::string& path, std::string_view service);
 
 }  // namespace fluxqueue::config

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include <fmt/format.h>
-
 namespace fluxqueue::delivery {
 namespace {
 
@@ -14,37 +12,52 @@ struct Exported {
 };
 
 constexpr std::array kCounters = {
-    Exported{"received", "Messages handled and committed.", &Stats::received},
     Exported{
-        "duplicates", "Messages dropped because they were handled before.", &Stats::duplicates},
-    Exported{"gaps",
+        "fluxqueue_delivery_received_total", "Messages handled and committed.", &Stats::received},
+    Exported{"fluxqueue_delivery_duplicates_total",
+             "Messages dropped because they were handled before.",
+             &Stats::duplicates},
+    Exported{"fluxqueue_delivery_gaps_total",
              "Messages dropped because an earlier one of their stream was missing.",
              &Stats::gaps},
-    Exported{"dead_letters", "Messages that can never be handled.", &Stats::dead_letters},
-    Exported{"oversized", "Messages of ours that were too large to be sent.", &Stats::oversized},
-    Exported{"sent", "Messages acknowledged by Kafka.", &Stats::sent},
-    Exported{"commits", "Transactions committed.", &Stats::commits},
-    Exported{"rollbacks", "Batches rolled back, to be handled again.", &Stats::rollbacks},
-    Exported{"doubts", "Commits whose outcome had to be read from the row.", &Stats::doubts},
-    Exported{"delivery_rows", "Rows of delivery's own tables written.", &Stats::delivery_rows},
-    Exported{"handler_rows", "Rows of the service's tables written.", &Stats::handler_rows},
-    Exported{"gained", "Partitions or leases taken.", &Stats::gained},
-    Exported{"lost", "Partitions or leases lost.", &Stats::lost},
-    Exported{"resets", "Logs found to be made anew or cut off.", &Stats::resets},
-    Exported{"producer_restarts", "Producers made anew after an error.", &Stats::producer_restarts},
+    Exported{"fluxqueue_dead_letters_total",
+             "Messages that can never be handled.",
+             &Stats::dead_letters},
+    Exported{"fluxqueue_delivery_oversized_total",
+             "Messages of ours that were too large to be sent.",
+             &Stats::oversized},
+    Exported{"fluxqueue_delivery_sent_total", "Messages acknowledged by Kafka.", &Stats::sent},
+    Exported{"fluxqueue_delivery_commits_total", "Transactions committed.", &Stats::commits},
+    Exported{"fluxqueue_delivery_rollbacks_total",
+             "Batches rolled back, to be handled again.",
+             &Stats::rollbacks},
+    Exported{"fluxqueue_delivery_doubts_total",
+             "Commits whose outcome had to be read from the row.",
+             &Stats::doubts},
+    Exported{"fluxqueue_delivery_own_rows_total",
+             "Rows of delivery's own tables written.",
+             &Stats::delivery_rows},
+    Exported{"fluxqueue_delivery_handler_rows_total",
+             "Rows of the service's tables written.",
+             &Stats::handler_rows},
+    Exported{"fluxqueue_delivery_gained_total", "Partitions or leases taken.", &Stats::gained},
+    Exported{"fluxqueue_delivery_lost_total", "Partitions or leases lost.", &Stats::lost},
+    Exported{"fluxqueue_delivery_resets_total",
+             "Logs found to be made anew or cut off.",
+             &Stats::resets},
+    Exported{"fluxqueue_delivery_producer_restarts_total",
+             "Producers made anew after an error.",
+             &Stats::producer_restarts},
 };
 
 constexpr std::array kGauges = {
-    Exported{"held", "Partitions or leases held.", &Stats::held},
-    Exported{"lag", "Messages in the log that are not handled yet.", &Stats::lag},
-    Exported{"unpublished",
+    Exported{"fluxqueue_delivery_held", "Partitions or leases held.", &Stats::held},
+    Exported{
+        "fluxqueue_consumer_lag", "Messages in the log that are not handled yet.", &Stats::lag},
+    Exported{"fluxqueue_outbox_depth",
              "Messages committed and not yet acknowledged by Kafka.",
              &Stats::unpublished},
 };
-
-std::string MetricName(const std::string& service, const char* name, const char* suffix) {
-  return fmt::format("fluxqueue_{}_delivery_{}{}", service, name, suffix);
-}
 
 }  // namespace
 
@@ -59,24 +72,22 @@ LoopOptions MakeLoopOptions(const config::ServiceConfig& config, const std::stri
 }
 
 void ExportStats(metrics::Registry& registry, const std::string& service, const Stats& stats) {
-  const auto sample = [&stats](Stats::Counter Stats::*value) {
-    return [&stats, value] {
-      return std::vector<metrics::Sample>{{{}, static_cast<double>((stats.*value).load())}};
+  const auto sample = [&](Stats::Counter Stats::*value, double unit = 1) {
+    return [&stats, service, value, unit] {
+      return std::vector<metrics::Sample>{
+          {{{"component", service}}, static_cast<double>((stats.*value).load()) * unit}};
     };
   };
   for (const Exported& counter : kCounters) {
-    registry.CountersFrom(
-        MetricName(service, counter.name, "_total"), counter.help, sample(counter.value));
+    registry.CountersFrom(counter.name, counter.help, {"component"}, sample(counter.value));
   }
   for (const Exported& gauge : kGauges) {
-    registry.GaugesFrom(MetricName(service, gauge.name, ""), gauge.help, sample(gauge.value));
+    registry.GaugesFrom(gauge.name, gauge.help, {"component"}, sample(gauge.value));
   }
-  registry.CountersFrom(MetricName(service, "commit_seconds", "_total"),
-                        "Time spent in commits, in seconds.",
-                        [&stats] {
-                          return std::vector<metrics::Sample>{
-                              {{}, static_cast<double>(stats.commit_micros.load()) / 1e6}};
-                        });
+  registry.CountersFrom("fluxqueue_delivery_commit_seconds_total",
+                        "Time spent in commits.",
+                        {"component"},
+                        sample(&Stats::commit_micros, 1e-6));
 }
 
 }  // namespace fluxqueue::delivery

@@ -14,7 +14,9 @@ namespace fluxqueue::delivery {
 // `service`: "queue"; also the schema.
 LoopOptions MakeLoopOptions(const config::ServiceConfig& config, const std::string& service);
 
-// fluxqueue_<service>_delivery_…; `stats` must outlive the registry's last Text().
+// fluxqueue_consumer_lag, fluxqueue_outbox_depth, fluxqueue_dead_letters_total,
+// fluxqueue_delivery_…, with the label `component`. `stats` must outlive the registry's last
+// Text().
 void ExportStats(metrics::Registry& registry, const std::string& service, const Stats& stats);
 
 }  // namespace fluxqueue::delivery

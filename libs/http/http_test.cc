@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/http/certificate.h"
 #include "libs/http/client.h"
 #include "libs/http/server.h"
 
@@ -165,6 +166,16 @@ TEST(Server, SaysWhyItCannotListen) {
               HasSubstr("allowed are an IP address and a port"));
   const auto no_tls = Server::Start({.tls = ServerTls{"/no/crt", "/no/key"}}, Echo);
   EXPECT_THAT(Message(no_tls.status()), HasSubstr("TLS certificate /no/crt"));
+}
+
+TEST(Certificate, SaysWhenItIsOver) {
+  const TlsFiles files;  // for two days
+  const auto end = CertificateEnd(files.tls().certificate_file);
+  ASSERT_TRUE(end.ok()) << end.status();
+  const auto left = *end - std::chrono::system_clock::now();
+  EXPECT_GT(left, std::chrono::hours(47));
+  EXPECT_LE(left, std::chrono::hours(48));
+  EXPECT_EQ(Message(CertificateEnd("/no/crt").status()), "/no/crt: no PEM certificate");
 }
 
 TEST(Server, StopAnswersWhatIsUnderWay) {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -122,6 +123,10 @@ absl::Status Unanswered(const absl::Status& status, std::string_view doing) {
   return Annotate(Annotate(status, "no answer from the Kubernetes API server"), doing);
 }
 
+int CodeOf(const absl::StatusOr<http::Response>& response) {
+  return response.ok() ? response->status : 0;
+}
+
 std::string ContentType(PatchType type) {
   switch (type) {
     case PatchType::kJson:
@@ -198,7 +203,7 @@ class Client::Impl {
     const std::string doing = Doing(verb, resource, object);
     absl::Status status =
         response.ok() ? ToStatus(*response, doing) : Unanswered(response.status(), doing);
-    Count(verb, resource, status.ok(), SteadyClock::now() - begin);
+    Count(verb, resource, CodeOf(response), SteadyClock::now() - begin);
     if (!status.ok()) return status;
     return std::move(response->body);
   }
@@ -224,16 +229,16 @@ class Client::Impl {
 
   void Count(std::string_view verb,
              std::string_view resource,
-             bool ok,
+             int code,
              SteadyClock::duration took) {
     const std::lock_guard lock(mutex_);
-    CallCount& count = calls_[{verb, resource}];
+    CallCount& count = calls_[{verb, resource, code}];
     if (count.calls == 0) {
       count.verb = verb;
       count.resource = resource;
+      count.code = code;
     }
     ++count.calls;
-    count.failures += ok ? 0 : 1;
     count.seconds += std::chrono::duration<double>(took).count();
   }
 
@@ -242,7 +247,7 @@ class Client::Impl {
   http::Client http_;
   mutable std::mutex mutex_;
   // Verbs and plurals are literals.
-  std::map<std::pair<std::string_view, std::string_view>, CallCount> calls_;
+  std::map<std::tuple<std::string_view, std::string_view, int>, CallCount> calls_;
 };
 
 absl::Status Client::Impl::Watch(const Resource& resource,
@@ -251,13 +256,13 @@ absl::Status Client::Impl::Watch(const Resource& resource,
                                  std::stop_token stop) {
   const auto begin = SteadyClock::now();
   bool counted = false;
-  const auto count_once = [&](bool ok) {
+  const auto count_once = [&](int code) {
     if (!std::exchange(counted, true)) {
-      Count("watch", resource.plural, ok, SteadyClock::now() - begin);
+      Count("watch", resource.plural, code, SteadyClock::now() - begin);
     }
   };
   const auto first = [&](std::string_view piece) {
-    count_once(true);
+    count_once(200);
     return sink(piece);
   };
   const absl::StatusOr<http::Response> response =
@@ -265,7 +270,8 @@ absl::Status Client::Impl::Watch(const Resource& resource,
   const std::string doing = Doing("watch", resource.plural, "");
   const absl::Status status =
       response.ok() ? ToStatus(*response, doing) : Unanswered(response.status(), doing);
-  count_once(status.ok() || absl::IsCancelled(status));
+  // Ended by us before its first byte: nobody failed.
+  count_once(absl::IsCancelled(status) ? 200 : CodeOf(response));
   return status;
 }
 

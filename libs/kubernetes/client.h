@@ -63,13 +63,13 @@ struct DeleteOptions {
   std::string propagation{};  // "Background", "Foreground", "Orphan"; empty: the resource's default
 };
 
-// Since the client was made, by verb and resource: what metrics show.
+// Since the client was made, by verb, resource and code: what metrics show.
 struct CallCount {
   std::string verb{};      // get, list, watch, create, patch, delete, bind
   std::string resource{};  // plural
+  int code = 0;            // of HTTP; 0: no answer
   uint64_t calls = 0;
-  uint64_t failures = 0;  // of all kinds, 404 and 409 too
-  double seconds = 0;     // in all; a watch counts until its first byte
+  double seconds = 0;  // in all; a watch counts until its first byte
 };
 
 class Client {

@@ -1,5 +1,5 @@
-// A client's calls as metrics: fluxqueue_<service>_api_calls_total and …_api_call_seconds_total, by
-// verb and resource, and …_api_call_failures_total.
+// A client's calls as metrics: fluxqueue_api_requests_total and
+// fluxqueue_api_request_seconds_total, by component, verb, resource and code.
 #pragma once
 
 #include <string>

@@ -201,7 +201,7 @@ TEST(Client, ErrorsSayWhatToDo) {
   const std::vector<CallCount> calls = client.Calls();
   ASSERT_EQ(calls.size(), 1U);
   EXPECT_TRUE(calls[0].verb == "get" && calls[0].resource == "pods" && calls[0].calls == 1 &&
-              calls[0].failures == 1);
+              calls[0].code == 429);
 }
 
 class Kubeconfig : public ::testing::Test {

@@ -13,6 +13,7 @@
 #include "libs/http/client.h"
 #include "libs/lifecycle/health.h"
 #include "libs/lifecycle/health_endpoint.h"
+#include "libs/lifecycle/log_level_watch.h"
 #include "libs/lifecycle/runner.h"
 #include "libs/lifecycle/signal_watch.h"
 #include "libs/metrics/process_metrics.h"
@@ -31,6 +32,7 @@ struct Arguments {
   bool check_config = false;
   bool health = false;
   bool prepare = false;
+  bool metrics = false;
 };
 
 // The exit code, when the command line says that there is nothing to run.
@@ -46,6 +48,9 @@ std::optional<int> Parse(int argc, char** argv, const Service& service, Argument
                "ask the service that runs with this configuration whether it is ready, and end");
   app.add_flag(
       "--prepare", arguments->prepare, "make the tables and topics that are missing, and end");
+  app.add_flag("--metrics",
+               arguments->metrics,
+               "print name, type, labels and meaning of all metrics, and end");
   app.set_version_flag("--version", fmt::format("{} {}", program, FLUXQUEUE_VERSION));
   try {
     app.parse(argc, argv);
@@ -86,18 +91,41 @@ absl::Status Prepare(const Service& service, const config::ServiceConfig& config
   return app->Prepare(stop.get_token());
 }
 
-absl::Status Run(const Service& service, const config::ServiceConfig& config) {
-  const RealClock clock;
-  metrics::Registry metrics;
+void ExportOwnMetrics(const Service& service, metrics::Registry& metrics) {
   metrics::ExportProcessMetrics(metrics);
   metrics
       .MakeGauge("fluxqueue_build_info",
                  "The version that runs; always 1.",
-                 {{"service", service.name}, {"version", FLUXQUEUE_VERSION}})
+                 {{"component", service.name}, {"version", FLUXQUEUE_VERSION}})
       .Set(1);
+}
+
+// One a line, with tabs between name, type, labels and help.
+absl::Status PrintMetrics(const Service& service, const config::ServiceConfig& config) {
+  const RealClock clock;
+  metrics::Registry metrics;
+  ExportOwnMetrics(service, metrics);
+  Health health;
+  Runner runner(health, service.stop_deadline);
+  ASSIGN_OR_RETURN(const std::unique_ptr<App> app,
+                   MakeApp(service, {config, metrics, clock, runner}));
+  for (const metrics::Description& metric : metrics.Describe()) {
+    fmt::print(
+        "{}\t{}\t{}\t{}\n", metric.name, metric.type, fmt::join(metric.labels, ","), metric.help);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Service& service,
+                 const std::string& config_path,
+                 const config::ServiceConfig& config) {
+  const RealClock clock;
+  metrics::Registry metrics;
+  ExportOwnMetrics(service, metrics);
   Health health;
   Runner runner(health, service.stop_deadline);
   const SignalWatch signals([&runner](const std::string& name) { runner.RequestStop(name); });
+  const LogLevelWatch log_level(config_path, service.name, config.log.level);
 
   // Destroyed after the endpoint, whose metrics may read from it.
   std::unique_ptr<App> app;
@@ -127,10 +155,16 @@ int ServiceMain(int argc, char** argv, const Service& service) {
     return kStopped;
   }
   if (arguments.health) return AskHealth(config.http);
+  if (arguments.metrics) {
+    const absl::Status printed = PrintMetrics(service, config);
+    if (!printed.ok()) fmt::print(stderr, "{}\n", Message(printed));
+    return printed.ok() ? kStopped : kFailed;
+  }
 
   InitLog(service.name, config.log.level, config.log.format);
   LogInfo("starting", {{"version", FLUXQUEUE_VERSION}, {"instance", config.instance}});
-  const absl::Status status = arguments.prepare ? Prepare(service, config) : Run(service, config);
+  const absl::Status status =
+      arguments.prepare ? Prepare(service, config) : Run(service, arguments.config_path, config);
   if (!status.ok()) {
     LogError("ended with a failure", {{"reason", Message(status)}});
     return kFailed;

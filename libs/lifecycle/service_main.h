@@ -14,13 +14,13 @@
 // Options: --config FILE (required), --check-config (validates, says so, ends), --health (asks the
 // /readyz of the service that runs with this configuration, for images that have no other program
 // to ask with), --prepare (makes the tables and topics that are missing, ends: before an upgrade),
-// --version, --help.
+// --metrics (says what it would measure), --version, --help.
 //
 // What it does, in order: reads and validates the configuration; begins the log; serves /livez,
-// /readyz and /metrics, so that one can see what the service waits for; makes the app; starts its
-// components in order; waits for SIGTERM, SIGINT or a failure; stops the components in reverse
-// order. Stopping has a deadline, after which the process ends and says which component it was
-// waiting for. A second signal ends the process at once.
+// /readyz and /metrics, so that one can see what the service waits for; follows the file's
+// log.level; makes the app; starts its components in order; waits for SIGTERM, SIGINT or a failure;
+// stops the components in reverse order. Stopping has a deadline, after which the process ends and
+// says which component it was waiting for. A second signal ends the process at once.
 //
 // Exit codes: 0 stopped as asked, or healthy; 1 could not start, failed, did not stop in time, or
 // is not healthy; 2 bad command line or configuration. The last log line of a failure names the

@@ -309,7 +309,7 @@ TEST_F(EndpointTest, ServesHealthAndMetricsWhileItWaits) {
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   EXPECT_THAT(metrics->body, HasSubstr("probe_total 3\n"));
   EXPECT_THAT(metrics->body, HasSubstr("process_resident_memory_bytes "));
-  EXPECT_THAT(metrics->body, HasSubstr("fluxqueue_build_info{service=\"probe\""));
+  EXPECT_THAT(metrics->body, HasSubstr("fluxqueue_build_info{component=\"probe\""));
 
   child.Signal(SIGTERM);
   EXPECT_EQ(child.ExitCode(), 0) << child.printed();
@@ -393,6 +393,44 @@ TEST_F(ServiceMainTest, PrepareStartsNothing) {
   waits.Signal(SIGTERM);
   EXPECT_EQ(waits.ExitCode(), 1) << waits.printed();
   EXPECT_THAT(waits.printed(), HasSubstr("stopped while waiting"));
+}
+
+TEST_F(ServiceMainTest, SaysWhatItMeasures) {
+  Child child([&] {
+    return Main({"--config", ConfigPath(), "--metrics"},
+                [](TestApp& app, const AppContext& context) {
+                  context.metrics.MakeCounters("probe_total", "Probes.", {"kind", "result"});
+                  app.AddLoud("never started");
+                });
+  });
+  EXPECT_EQ(child.ExitCode(), 0);
+  EXPECT_THAT(child.printed(), HasSubstr("\nprobe_total\tcounter\tkind,result\tProbes.\n"));
+  EXPECT_THAT(child.printed(), HasSubstr("process_resident_memory_bytes\tgauge\t\t"));
+  EXPECT_THAT(child.printed(), ::testing::Not(HasSubstr("never started")));
+}
+
+TEST_F(ServiceMainTest, FollowsTheLogLevelOfItsFile) {
+  Child child([&] {
+    return RunService([](TestApp& app, const AppContext& context) {
+      app.Add(std::make_unique<LoopComponent>(
+          "chatter",
+          [](LoopContext& loop) {
+            while (loop.SleepFor(50ms)) LogDebug("chat");
+            return absl::OkStatus();
+          },
+          nullptr,
+          context.failures));
+    });
+  });
+  ASSERT_TRUE(child.Prints("| started")) << child.printed();
+  WriteConfig("log: {level: loud}\npostgres: {dsn: x}\nkafka: {bootstrap: y}\n");
+  ASSERT_TRUE(child.Prints("log level not read")) << child.printed();
+  EXPECT_THAT(child.printed(), ::testing::Not(HasSubstr("| chat")));
+  WriteConfig("log: {level: debug}\npostgres: {dsn: x}\nkafka: {bootstrap: y}\n");
+  ASSERT_TRUE(child.Prints("log level changed level=debug")) << child.printed();
+  ASSERT_TRUE(child.Prints("| chat")) << child.printed();
+  child.Signal(SIGTERM);
+  EXPECT_EQ(child.ExitCode(), 0) << child.printed();
 }
 
 TEST_F(ServiceMainTest, TheCommandLineIsCheckedToo) {

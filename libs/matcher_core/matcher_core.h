@@ -92,6 +92,9 @@ class MatcherCore {
   // The batch is not: all is as at the last Commit, Rollback or Restore.
   void Rollback();
 
+  // `tried` hears of each candidate as it has its outcome, for metrics; from within Handle.
+  void OnTried(std::function<void(const events::v1::Outcome&)> tried) { tried_ = std::move(tried); }
+
   // Replaces all state. DataLoss when the rows contradict each other; the core is then unusable
   // until a Restore succeeds.
   absl::Status Restore(const Rows& rows);
@@ -319,6 +322,7 @@ class MatcherCore {
 
   std::string pool_;
   graph::MakeEngine make_engine_;
+  std::function<void(const events::v1::Outcome&)> tried_ = [](const events::v1::Outcome&) {};
   std::unique_ptr<graph::Engine> engine_;
   matcher::v1::PoolState state_;
   std::map<SpecKey, Spec> specs_;

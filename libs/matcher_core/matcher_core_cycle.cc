@@ -46,6 +46,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   for (const Candidate& candidate : request.candidates()) {
     Outcome* outcome = answer.add_outcomes();
     Try(candidate, &cycle, outcome);
+    tried_(*outcome);
     if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
   }
   ReleaseKept(&cycle);

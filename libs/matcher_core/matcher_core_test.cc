@@ -43,6 +43,22 @@ TEST_F(MatcherCoreTest, AllocatesAndSaysWhere) {
   EXPECT_EQ(changes.nodes.size(), 1u);
 }
 
+TEST_F(MatcherCoreTest, TellsOfEachCandidateAsItHasItsOutcome) {
+  std::vector<std::string> tried;
+  core_.OnTried([&tried](const Outcome& outcome) {
+    tried.push_back(outcome.job_id() + " " + Outcome::Kind_Name(outcome.kind()));
+  });
+  Feed(Upserted(MakeNode("a", 1000)));
+  Feed(Synced());
+  Feed(Submitted("x", 1, 1000));
+  Feed(Submitted("y", 1, 1000));
+  const auto both = ::testing::ElementsAre("x KIND_ALLOCATED", "y KIND_BUSY");
+  Ask(Cycle(1, {"x", "y"}));
+  EXPECT_THAT(tried, both);
+  Ask(Cycle(1, {"x", "y"}));  // the stored answer
+  EXPECT_THAT(tried, both);
+}
+
 TEST_F(MatcherCoreTest, AClaimIsMatchedLikeAnyJob) {
   Feed(Upserted(MakeNode("a", 4000)));
   Feed(Synced());

@@ -20,13 +20,6 @@
 namespace fluxqueue::metrics {
 namespace {
 
-// Seconds. 60 ms and 150 ms, the figures that a binding is measured against, are bounds.
-const prometheus::Histogram::BucketBoundaries& LatencyBuckets() {
-  static const prometheus::Histogram::BucketBoundaries buckets = {
-      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.06, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30};
-  return buckets;
-}
-
 // A metric whose values are read at the time of the scrape.
 struct Source {
   std::string name;
@@ -50,46 +43,65 @@ prometheus::MetricFamily Collect(const Source& source) {
   return family;
 }
 
+LabelNames NamesOf(const Labels& labels) {
+  LabelNames names;
+  for (const auto& [name, value] : labels) names.push_back(name);
+  return names;
+}
+
 }  // namespace
+
+const std::vector<double>& LatencyBounds() {
+  static const std::vector<double> bounds = {
+      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.06, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+  return bounds;
+}
 
 struct Registry::Impl {
   // Metrics of one name must be of one type; prometheus-cpp throws where they are not, and a source
   // is not known to it at all.
-  void Claim(const std::string& name, const std::string& type) {
+  void Claim(Description description) {
+    const std::string name = description.name;
     CHECK(prometheus::CheckMetricName(name), "metric name {}", name);
     const std::lock_guard lock(mutex);
-    const auto [entry, made] = types.emplace(name, type);
-    CHECK(made || (entry->second == type && type != "source"),
-          "metric {} is a {} already",
+    const auto [entry, made] = descriptions.emplace(name, description);
+    CHECK(made || entry->second == description,
+          "metric {} is a {} already, or has other labels or another help",
           name,
-          entry->second);
+          entry->second.type);
   }
 
-  void AddSource(Source source) {
-    Claim(source.name, "source");
+  void AddSource(Source source, const char* type, LabelNames labels) {
     const std::lock_guard lock(mutex);
+    const auto [entry, made] = descriptions.emplace(
+        source.name, Description{source.name, type, source.help, std::move(labels)});
+    CHECK(made, "metric {} is a {} already", source.name, entry->second.type);
     sources.push_back(std::move(source));
   }
 
   prometheus::Family<prometheus::Counter>& Counters(const std::string& name,
-                                                    const std::string& help) {
-    Claim(name, "counter");
+                                                    const std::string& help,
+                                                    LabelNames labels) {
+    Claim({name, "counter", help, std::move(labels)});
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
   }
-  prometheus::Family<prometheus::Gauge>& Gauges(const std::string& name, const std::string& help) {
-    Claim(name, "gauge");
+  prometheus::Family<prometheus::Gauge>& Gauges(const std::string& name,
+                                                const std::string& help,
+                                                LabelNames labels) {
+    Claim({name, "gauge", help, std::move(labels)});
     return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
   }
   prometheus::Family<prometheus::Histogram>& Histograms(const std::string& name,
-                                                        const std::string& help) {
-    Claim(name, "histogram");
+                                                        const std::string& help,
+                                                        LabelNames labels) {
+    Claim({name, "histogram", help, std::move(labels)});
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
   }
 
   prometheus::Registry registry;
   mutable std::mutex mutex;
-  std::map<std::string, std::string> types;  // guarded by mutex
-  std::vector<Source> sources;               // guarded by mutex
+  std::map<std::string, Description> descriptions;  // by name; guarded by mutex
+  std::vector<Source> sources;                      // guarded by mutex
 };
 
 void Counter::Add(double by) {
@@ -124,7 +136,7 @@ Gauge GaugeFamily::With(const Labels& labels) {
   return Gauge(&family_->Add(labels));
 }
 Latency LatencyFamily::With(const Labels& labels) {
-  return Latency(&family_->Add(labels, LatencyBuckets()));
+  return Latency(&family_->Add(labels, bounds_));
 }
 
 Registry::Registry() : impl_(std::make_unique<Impl>()) {}
@@ -133,17 +145,17 @@ Registry::~Registry() = default;
 Counter Registry::MakeCounter(const std::string& name,
                               const std::string& help,
                               const Labels& labels) {
-  return Counter(&impl_->Counters(name, help).Add(labels));
+  return Counter(&impl_->Counters(name, help, NamesOf(labels)).Add(labels));
 }
 
 Gauge Registry::MakeGauge(const std::string& name, const std::string& help, const Labels& labels) {
-  return Gauge(&impl_->Gauges(name, help).Add(labels));
+  return Gauge(&impl_->Gauges(name, help, NamesOf(labels)).Add(labels));
 }
 
 Latency Registry::MakeLatency(const std::string& name,
                               const std::string& help,
                               const Labels& labels) {
-  return Latency(&impl_->Histograms(name, help).Add(labels, LatencyBuckets()));
+  return Latency(&impl_->Histograms(name, help, NamesOf(labels)).Add(labels, LatencyBounds()));
 }
 
 Histogram Registry::MakeHistogram(const std::string& name,
@@ -151,31 +163,43 @@ Histogram Registry::MakeHistogram(const std::string& name,
                                   std::vector<double> bounds,
                                   const Labels& labels) {
   CHECK(std::is_sorted(bounds.begin(), bounds.end()), "buckets of {} must rise", name);
-  return Histogram(&impl_->Histograms(name, help).Add(labels, std::move(bounds)));
+  return Histogram(&impl_->Histograms(name, help, NamesOf(labels)).Add(labels, std::move(bounds)));
 }
 
-CounterFamily Registry::MakeCounters(const std::string& name, const std::string& help) {
-  return CounterFamily(&impl_->Counters(name, help));
+CounterFamily Registry::MakeCounters(const std::string& name,
+                                     const std::string& help,
+                                     LabelNames labels) {
+  return CounterFamily(&impl_->Counters(name, help, std::move(labels)));
 }
 
-GaugeFamily Registry::MakeGauges(const std::string& name, const std::string& help) {
-  return GaugeFamily(&impl_->Gauges(name, help));
+GaugeFamily Registry::MakeGauges(const std::string& name,
+                                 const std::string& help,
+                                 LabelNames labels) {
+  return GaugeFamily(&impl_->Gauges(name, help, std::move(labels)));
 }
 
-LatencyFamily Registry::MakeLatencies(const std::string& name, const std::string& help) {
-  return LatencyFamily(&impl_->Histograms(name, help));
+LatencyFamily Registry::MakeLatencies(const std::string& name,
+                                      const std::string& help,
+                                      LabelNames labels,
+                                      std::vector<double> bounds) {
+  CHECK(std::is_sorted(bounds.begin(), bounds.end()), "buckets of {} must rise", name);
+  return {&impl_->Histograms(name, help, std::move(labels)), std::move(bounds)};
 }
 
 void Registry::CountersFrom(const std::string& name,
                             const std::string& help,
+                            LabelNames labels,
                             std::function<std::vector<Sample>()> read) {
-  impl_->AddSource({name, help, prometheus::MetricType::Counter, std::move(read)});
+  impl_->AddSource(
+      {name, help, prometheus::MetricType::Counter, std::move(read)}, "counter", std::move(labels));
 }
 
 void Registry::GaugesFrom(const std::string& name,
                           const std::string& help,
+                          LabelNames labels,
                           std::function<std::vector<Sample>()> read) {
-  impl_->AddSource({name, help, prometheus::MetricType::Gauge, std::move(read)});
+  impl_->AddSource(
+      {name, help, prometheus::MetricType::Gauge, std::move(read)}, "gauge", std::move(labels));
 }
 
 std::string Registry::Text() const {
@@ -193,6 +217,13 @@ std::string Registry::Text() const {
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, families);
   return out.str();
+}
+
+std::vector<Description> Registry::Describe() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<Description> all;
+  for (const auto& [name, description] : impl_->descriptions) all.push_back(description);
+  return all;
 }
 
 }  // namespace fluxqueue::metrics

@@ -4,21 +4,24 @@
 //   class BinderMetrics {
 //    public:
 //     explicit BinderMetrics(metrics::Registry& registry)
-//         : jobs_bound_(registry.MakeCounter("fluxqueue_binder_jobs_bound_total", "Jobs bound.")),
-//           bind_seconds_(registry.MakeLatency("fluxqueue_binder_bind_seconds",
-//                                              "From the allocation to the last binding.")) {}
-//     void JobBound(Millis latency) {
-//       jobs_bound_.Add();
-//       bind_seconds_.Observe(latency);
-//     }
+//         : bind_seconds_(registry.MakeLatency("fluxqueue_bind_seconds",
+//                                              "From the allocation to the last binding.")),
+//           failures_(registry.MakeCounters("fluxqueue_bind_failures_total",
+//                                           "Jobs that could not be bound.", {"reason"})) {}
+//     void Bound(Millis latency) { bind_seconds_.Observe(latency); }
+//     void Failed(const std::string& reason) { failures_.With({{"reason", reason}}).Add(); }
 //    private:
-//     metrics::Counter jobs_bound_;
 //     metrics::Latency bind_seconds_;
+//     metrics::CounterFamily failures_;
 //   };
 //
 // Counter, Gauge, Latency and Histogram are handles: copied freely, thread-safe, cheap (an atomic
 // add, for the last two a short lock). They must not outlive the registry. No ids in labels: each
 // combination of label values is kept for ever.
+//
+// Names are in Prometheus' style: fluxqueue_<what>_<unit>, base units, _total for counters. What
+// several services count has one name and the label `component`: Prometheus Operator puts a label
+// `service` of its own on all that it scrapes.
 #pragma once
 
 #include <chrono>
@@ -26,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace prometheus {
@@ -39,6 +43,11 @@ class Family;
 namespace fluxqueue::metrics {
 
 using Labels = std::map<std::string, std::string>;
+using LabelNames = std::vector<std::string>;
+
+// The upper ends of buckets: seconds, from 0.5 ms to 30 s. 60 ms and 150 ms, the figures that a
+// binding is measured against, are among them.
+const std::vector<double>& LatencyBounds();
 
 // Only rises.
 class Counter {
@@ -77,7 +86,7 @@ class Histogram {
   prometheus::Histogram* histogram_;
 };
 
-// A histogram of seconds, with buckets from 0.5 ms to 30 s.
+// A histogram of seconds.
 class Latency {
  public:
   void Observe(std::chrono::duration<double> latency);
@@ -117,14 +126,25 @@ class LatencyFamily {
 
  private:
   friend class Registry;
-  explicit LatencyFamily(prometheus::Family<prometheus::Histogram>* family) : family_(family) {}
+  LatencyFamily(prometheus::Family<prometheus::Histogram>* family, std::vector<double> bounds)
+      : family_(family), bounds_(std::move(bounds)) {}
   prometheus::Family<prometheus::Histogram>* family_;
+  std::vector<double> bounds_;
 };
 
 // A value that is read when somebody scrapes.
 struct Sample {
   Labels labels;
   double value = 0;
+};
+
+struct Description {
+  std::string name;
+  std::string type;  // "counter", "gauge", "histogram"
+  std::string help;
+  LabelNames labels;
+
+  friend bool operator==(const Description&, const Description&) = default;
 };
 
 // All metrics of a process. Thread-safe. A bad metric name, or one that is taken by another type,
@@ -145,21 +165,29 @@ class Registry {
                           std::vector<double> bounds,
                           const Labels& labels = {});
 
-  CounterFamily MakeCounters(const std::string& name, const std::string& help);
-  GaugeFamily MakeGauges(const std::string& name, const std::string& help);
-  LatencyFamily MakeLatencies(const std::string& name, const std::string& help);
+  // `labels`: what With() is given values for.
+  CounterFamily MakeCounters(const std::string& name, const std::string& help, LabelNames labels);
+  GaugeFamily MakeGauges(const std::string& name, const std::string& help, LabelNames labels);
+  LatencyFamily MakeLatencies(const std::string& name,
+                              const std::string& help,
+                              LabelNames labels,
+                              std::vector<double> bounds = LatencyBounds());
 
   // `read` is called at each scrape, from any thread, and must not call the registry. What it reads
   // must outlive the registry's last Text().
   void CountersFrom(const std::string& name,
                     const std::string& help,
+                    LabelNames labels,
                     std::function<std::vector<Sample>()> read);
   void GaugesFrom(const std::string& name,
                   const std::string& help,
+                  LabelNames labels,
                   std::function<std::vector<Sample>()> read);
 
   // Everything in Prometheus' text format (version 0.0.4), for /metrics.
   std::string Text() const;
+  // All that were made, with and without a value, by name.
+  std::vector<Description> Describe() const;
 
  private:
   struct Impl;

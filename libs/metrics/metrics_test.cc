@@ -12,6 +12,7 @@ namespace fluxqueue::metrics {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -57,12 +58,30 @@ TEST(MetricsTest, HistogramTakesItsOwnBounds) {
 
 TEST(MetricsTest, FamilyKeepsOneValueForEachCombinationOfLabels) {
   Registry registry;
-  CounterFamily calls = registry.MakeCounters("calls_total", "API calls.");
+  CounterFamily calls = registry.MakeCounters("calls_total", "API calls.", {"verb"});
   calls.With({{"verb", "get"}}).Add();
   calls.With({{"verb", "get"}}).Add();
   calls.With({{"verb", "list"}}).Add();
   EXPECT_EQ(calls.With({{"verb", "get"}}).Value(), 2);
   EXPECT_THAT(registry.Text(), HasSubstr("calls_total{verb=\"list\"} 1\n"));
+}
+
+TEST(MetricsTest, DescribesWhatHasNoValueYet) {
+  Registry registry;
+  registry.MakeLatencies("wait_seconds", "Waited.", {"queue"}, {1, 60});
+  registry.MakeCounter("calls_total", "Calls.", {{"verb", "get"}});
+  registry.GaugesFrom("lag", "Behind.", {"partition"}, [] { return std::vector<Sample>(); });
+  EXPECT_THAT(registry.Describe(),
+              ElementsAre(Description{"calls_total", "counter", "Calls.", {"verb"}},
+                          Description{"lag", "gauge", "Behind.", {"partition"}},
+                          Description{"wait_seconds", "histogram", "Waited.", {"queue"}}));
+}
+
+TEST(MetricsTest, LatenciesTakeTheirOwnBounds) {
+  Registry registry;
+  LatencyFamily waits = registry.MakeLatencies("wait_seconds", "Waited.", {"queue"}, {1, 60});
+  waits.With({{"queue", "short"}}).Observe(30s);
+  EXPECT_THAT(registry.Text(), HasSubstr("wait_seconds_bucket{queue=\"short\",le=\"60\"} 1\n"));
 }
 
 TEST(MetricsTest, TheSameMetricTwiceIsOne) {
@@ -75,10 +94,10 @@ TEST(MetricsTest, TheSameMetricTwiceIsOne) {
 TEST(MetricsTest, SourcesAreReadAtEachScrape) {
   Registry registry;
   int lag = 3;
-  registry.GaugesFrom("lag", "Records behind.", [&lag] {
+  registry.GaugesFrom("lag", "Records behind.", {"partition"}, [&lag] {
     return std::vector<Sample>{{{{"partition", "0"}}, static_cast<double>(lag)}};
   });
-  registry.CountersFrom("reads_total", "Reads.", [] { return std::vector<Sample>{{{}, 9}}; });
+  registry.CountersFrom("reads_total", "Reads.", {}, [] { return std::vector<Sample>{{{}, 9}}; });
   EXPECT_THAT(registry.Text(), HasSubstr("lag{partition=\"0\"} 3\n"));
   lag = 4;
   const std::string text = registry.Text();

@@ -73,7 +73,7 @@ ProcessUsage ReadProcessUsage() {
 
 void ExportProcessMetrics(Registry& registry) {
   const auto gauge = [&registry](const char* name, const char* help, auto member) {
-    registry.GaugesFrom(name, help, [member] {
+    registry.GaugesFrom(name, help, {}, [member] {
       return std::vector<Sample>{{{}, static_cast<double>(ReadProcessUsage().*member)}};
     });
   };
@@ -86,9 +86,10 @@ void ExportProcessMetrics(Registry& registry) {
   gauge("process_open_fds", "Open file descriptors.", &ProcessUsage::open_fds);
   gauge("process_max_fds", "File descriptors that may be open.", &ProcessUsage::max_fds);
   gauge("process_threads", "Threads.", &ProcessUsage::threads);
-  registry.CountersFrom("process_cpu_seconds_total", "User and system CPU time in seconds.", [] {
-    return std::vector<Sample>{{{}, ReadProcessUsage().cpu_seconds}};
-  });
+  registry.CountersFrom(
+      "process_cpu_seconds_total", "User and system CPU time in seconds.", {}, [] {
+        return std::vector<Sample>{{{}, ReadProcessUsage().cpu_seconds}};
+      });
 }
 
 }  // namespace fluxqueue::metrics

@@ -1,7 +1,7 @@
 // The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
 // commands.cc (commands and claims), cycles.cc (what is asked of the matcher), candidates.cc (of
 // whom), elastic.cc (of whom that runs, for more), configuration.cc (queues, pool, inventory),
-// windows.cc (what is kept for a time),
+// windows.cc (what is kept for a time), figures.cc (what is counted),
 // queue_core.cc (the fold and the rows).
 #pragma once
 
@@ -45,6 +45,7 @@ class QueueCore::Impl {
   uint64_t Fingerprint() const;
   std::optional<Explanation> Explain(std::string_view job_id) const;
   static size_t PositionOf(const Entry& entry);
+  std::map<std::string, QueueFigures> Figures() const;
 
   const std::string& pool() const { return pool_; }
   const JobBook& book() const { return book_; }
@@ -239,6 +240,10 @@ class QueueCore::Impl {
   void ExplainPlace(const Entry& entry, Explanation* explanation) const;
   void ExplainRefusal(const Job& job, Explanation* explanation) const;
   void ExplainSooner(const Entry& entry, Explanation* explanation) const;
+
+  // ----------------------------------------------------------------------------------- figures.cc
+  // A stage of the job that began at `since_ms` is over.
+  void Time(Timing::Kind kind, const Job& job, int64_t since_ms);
 
   events::v1::Envelope* ToPool();
   const events::v1::PoolConfigured& config() const { return *state_.config; }

@@ -39,6 +39,11 @@ constexpr int64_t kOverdueIntervalMs = 10'000;
 // Who was refused is tried again after this time where the order changes by time alone.
 constexpr int64_t kOrderIntervalMs = 60'000;
 
+// It was told when it starts.
+bool IsPromised(const Job& job) {
+  return job.reason == reason::kReserved && job.start_ms != 0;
+}
+
 }  // namespace
 
 void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
@@ -119,6 +124,8 @@ void QueueCore::Impl::ReleaseUnwanted(const Outcome& outcome) {
 
 void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahead) {
   Job& job = book_.Edit(entry);
+  if (job.attempt == 1) Time(Timing::Kind::kWait, job, job.submitted_ms);
+  if (IsPromised(job)) Time(Timing::Kind::kSlip, job, job.start_ms);
   job.state = JobState::kAllocated;
   job.reason = ahead > 0 ? reason::kBackfilled : "";
   job.message =
@@ -157,7 +164,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
   const int64_t start_ms = state_.beginning_ms + outcome.at_s() * 1000;
   if (state_.due_ms == 0 || start_ms < state_.due_ms) state_.due_ms = start_ms;
   const Job& known = entry->job;
-  const bool promised = known.reason == reason::kReserved && known.start_ms != 0;
+  const bool promised = IsPromised(known);
   const int64_t later_ms = promised ? start_ms - known.start_ms : 0;
   const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
   if (promised && !(due && later_ms != 0) && later_ms < kMuchLaterMs) return;
@@ -165,6 +172,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
   job.unsatisfiable_since_ms = 0;
   job.message = outcome.reason();
   if (later_ms > 0) {
+    out_->timings.push_back({Timing::Kind::kSlip, job.queue, Millis(later_ms)});
     job.message = fmt::format(
         "starts {} s later than it was told: {}", later_ms / 1000, WhyLater(job, *answered_));
   }

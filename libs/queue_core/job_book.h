@@ -156,6 +156,8 @@ class JobBook {
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& expiries() const { return expiries_; }
   size_t size() const { return jobs_.size(); }
+  // By id, in no order.
+  const auto& all() const { return jobs_; }
 
  private:
   struct Hash {

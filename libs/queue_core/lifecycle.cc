@@ -226,7 +226,9 @@ void QueueCore::Impl::OnBound(const events::v1::JobBound& bound) {
     LearnBound(entry);
     return;
   }
-  book_.Edit(entry).state = JobState::kBound;
+  Job& job = book_.Edit(entry);
+  if (job.state == JobState::kAllocated) Time(Timing::Kind::kBind, job, job.updated_ms);
+  job.state = JobState::kBound;
   Say(entry);
 }
 
@@ -363,6 +365,7 @@ void QueueCore::Impl::OnStarted(const events::v1::JobStarted& started) {
     return;
   }
   Job& job = book_.Edit(entry);
+  if (job.state == JobState::kBound) Time(Timing::Kind::kStart, job, job.updated_ms);
   job.state = JobState::kRunning;
   job.start_ms = started.started_ms();
   Say(entry);

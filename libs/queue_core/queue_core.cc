@@ -426,6 +426,10 @@ std::map<std::pair<std::string, JobState>, size_t> QueueCore::Counts() const {
   return counts;
 }
 
+std::map<std::string, QueueFigures> QueueCore::Figures() const {
+  return impl_->Figures();
+}
+
 uint64_t QueueCore::cycle_in_flight() const {
   return impl_->state().cycle == nullptr ? 0 : impl_->state().cycle->cycle_id();
 }

@@ -45,6 +45,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/queue_core/explanation.h"
+#include "libs/queue_core/figures.h"
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/rows.h"
 
@@ -61,6 +62,7 @@ struct Outputs {
   // For metrics. Facts that came too late; allocations that were released because no longer wanted.
   uint64_t stale = 0;
   uint64_t unwanted = 0;
+  std::vector<Timing> timings;
 };
 
 class QueueCore {
@@ -112,6 +114,8 @@ class QueueCore {
   std::optional<Explanation> Explain(std::string_view job_id) const;
   // Jobs that have not ended, by queue and state.
   std::map<std::pair<std::string, model::JobState>, size_t> Counts() const;
+  // By queue. O(jobs): now and then.
+  std::map<std::string, QueueFigures> Figures() const;
   // Jobs that have not ended.
   size_t size() const;
   // The cycle that waits for its answer; 0: none.

@@ -414,6 +414,7 @@ class Story {
     changes_ = core_.TakeChanges();
     core_.Commit();
     stale_ = outputs.stale;
+    timings_ = outputs.timings;
     error_ = fluxqueue::Message(status);
     if (!status.ok()) return {"poison"};
     Lines lines;
@@ -444,6 +445,7 @@ class Story {
   const Changes& changes() const { return changes_; }
   const std::string& error() const { return error_; }
   uint64_t stale() const { return stale_; }
+  const std::vector<Timing>& timings() const { return timings_; }
 
  private:
   QueueCore core_{kPool};
@@ -452,6 +454,7 @@ class Story {
   Changes changes_;
   std::string error_;
   uint64_t stale_ = 0;
+  std::vector<Timing> timings_;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -82,9 +82,11 @@ void CallMetrics::Method::Ended(grpc::StatusCode code,
 }
 
 CallMetrics::CallMetrics(metrics::Registry& registry, const std::vector<std::string>& services)
-    : calls_(registry.MakeCounters("fluxqueue_grpc_calls_total", "gRPC calls that have ended.")),
+    : calls_(registry.MakeCounters(
+          "fluxqueue_grpc_calls_total", "gRPC calls that have ended.", {"method", "code"})),
       seconds_(registry.MakeLatencies("fluxqueue_grpc_call_seconds",
-                                      "Unary gRPC calls, from the headers to the status.")) {
+                                      "Unary gRPC calls, from the headers to the status.",
+                                      {"method"})) {
   const auto* pool = google::protobuf::DescriptorPool::generated_pool();
   for (const std::string& name : services) {
     const auto* service = pool->FindServiceByName(name);

@@ -236,7 +236,7 @@ admission:
     const auto response = Http("http", health_port_, "GET", "/metrics", "");
     EXPECT_TRUE(response.ok()) << response.status();
     if (!response.ok()) return 0;
-    const std::string name = "fluxqueue_admission_reviews_total{verdict=\"held\"} ";
+    const std::string name = "fluxqueue_webhook_reviews_total{verdict=\"held\"} ";
     const size_t at = response->body.find(name);
     EXPECT_NE(at, std::string::npos) << response->body;
     return at == std::string::npos ? 0 : std::stod(response->body.substr(at + name.size()));

@@ -3,40 +3,52 @@
 namespace fluxqueue::admission {
 namespace {
 
-constexpr const char* kReviews = "fluxqueue_admission_reviews_total";
-constexpr const char* kReviewsHelp = "Objects that the webhook judged, by verdict.";
-constexpr const char* kMessages = "fluxqueue_admission_messages_total";
-constexpr const char* kMessagesHelp = "Messages committed to the pools' logs, by type.";
+metrics::Counter Reviews(metrics::Registry& registry, const char* verdict) {
+  return registry.MakeCounter("fluxqueue_webhook_reviews_total",
+                              "Objects that the webhook judged; unreadable: the request was no "
+                              "AdmissionReview.",
+                              {{"verdict", verdict}});
+}
+
+metrics::Counter Messages(metrics::Registry& registry, const char* type) {
+  return registry.MakeCounter("fluxqueue_messages_total",
+                              "Messages committed to the pools' logs.",
+                              {{"component", "admission"}, {"type", type}});
+}
 
 }  // namespace
 
 AdmissionMetrics::AdmissionMetrics(metrics::Registry& registry)
-    : left_(registry.MakeCounter(kReviews, kReviewsHelp, {{"verdict", "left"}})),
-      held_(registry.MakeCounter(kReviews, kReviewsHelp, {{"verdict", "held"}})),
-      refused_(registry.MakeCounter(kReviews, kReviewsHelp, {{"verdict", "refused"}})),
-      unreadable_(registry.MakeCounter("fluxqueue_admission_unreadable_reviews_total",
-                                       "Requests to the webhook that were no AdmissionReview.")),
-      second_looks_(registry.MakeCounter("fluxqueue_admission_second_looks_total",
+    : left_(Reviews(registry, "left")),
+      held_(Reviews(registry, "held")),
+      refused_(Reviews(registry, "refused")),
+      unreadable_(Reviews(registry, "unreadable")),
+      second_looks_(registry.MakeCounter("fluxqueue_webhook_lookups_total",
                                          "Things looked up that the watches did not have.")),
-      webhook_seconds_(registry.MakeLatency("fluxqueue_admission_review_seconds",
+      webhook_seconds_(registry.MakeLatency("fluxqueue_webhook_seconds",
                                             "From the webhook's request to its answer.")),
-      submitted_said_(registry.MakeCounter(kMessages, kMessagesHelp, {{"type", "job_submitted"}})),
-      updated_said_(registry.MakeCounter(kMessages, kMessagesHelp, {{"type", "job_updated"}})),
-      withdrawn_said_(registry.MakeCounter(kMessages, kMessagesHelp, {{"type", "job_withdrawn"}})),
-      configured_said_(registry.MakeCounter(kMessages, kMessagesHelp, {{"type", "configured"}})),
-      events_(registry.MakeCounter("fluxqueue_admission_watch_events_total",
-                                   "Events of held workloads that were handled.")),
-      unreadable_objects_(registry.MakeCounter("fluxqueue_admission_unreadable_objects_total",
-                                               "Watched objects that could not be read.")),
-      refusals_(registry.MakeCounter("fluxqueue_admission_refusals_total",
+      submitted_said_(Messages(registry, "job_submitted")),
+      updated_said_(Messages(registry, "job_updated")),
+      withdrawn_said_(Messages(registry, "job_withdrawn")),
+      configured_said_(Messages(registry, "configured")),
+      events_(registry.MakeCounter("fluxqueue_workload_events_total",
+                                   "Watch events of held workloads that were handled.")),
+      unreadable_objects_(registry.MakeCounter("fluxqueue_unreadable_objects_total",
+                                               "Objects of the API server that could not be read.",
+                                               {{"component", "admission"}})),
+      refusals_(registry.MakeCounter("fluxqueue_workload_refusals_total",
                                      "Held workloads that could not be submitted or updated.")),
-      sweeps_(registry.MakeCounter("fluxqueue_admission_sweeps_total",
-                                   "Full lists compared with the rows.")),
-      workloads_(registry.MakeGauge("fluxqueue_admission_workloads",
-                                    "Workloads submitted that have not ended.")),
-      workloads_refused_(
-          registry.MakeGauge("fluxqueue_admission_workloads_refused",
-                             "Held workloads that wait because they were refused.")) {}
+      sweeps_(registry.MakeCounter("fluxqueue_sweeps_total",
+                                   "Full lists of the cluster compared with the rows.",
+                                   {{"component", "admission"}})),
+      workloads_(registry.MakeGauge("fluxqueue_workloads",
+                                    "Held workloads: submitted and not ended, or refused and "
+                                    "waiting to be mended.",
+                                    {{"state", "submitted"}})),
+      workloads_refused_(registry.MakeGauge("fluxqueue_workloads",
+                                            "Held workloads: submitted and not ended, or refused "
+                                            "and waiting to be mended.",
+                                            {{"state", "refused"}})) {}
 
 void AdmissionMetrics::Judged(Verdict::Kind kind, std::chrono::duration<double> latency) {
   webhook_seconds_.Observe(latency);

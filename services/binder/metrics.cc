@@ -11,7 +11,7 @@ constexpr std::array<std::string_view, 5> kOutcomeNames = {
     "done", "conflict", "gone", "retry", "refused"};
 
 metrics::Counter CallCounter(metrics::Registry& registry, size_t kind, size_t outcome) {
-  return registry.MakeCounter("fluxqueue_binder_calls_total",
+  return registry.MakeCounter("fluxqueue_bind_calls_total",
                               "What was asked of the API server, and what came of it.",
                               {{"call", std::string(Name(static_cast<Call::Kind>(kind)))},
                                {"outcome", std::string(kOutcomeNames[outcome])}});
@@ -33,46 +33,41 @@ std::array<std::array<metrics::Counter, kOutcomes>, sizeof...(kKind)> AllCallCou
 template <size_t... kKind>
 std::array<metrics::Latency, sizeof...(kKind)> CallLatencies(metrics::Registry& registry,
                                                              std::index_sequence<kKind...>) {
-  return {registry.MakeLatency("fluxqueue_binder_call_seconds",
-                               "Time of one call.",
+  return {registry.MakeLatency("fluxqueue_bind_call_seconds",
+                               "Time of one such call.",
                                {{"call", std::string(Name(static_cast<Call::Kind>(kKind)))}})...};
 }
 
 }  // namespace
 
 BinderMetrics::BinderMetrics(metrics::Registry& registry)
-    : jobs_bound_(registry.MakeCounter("fluxqueue_binder_jobs_bound_total",
-                                       "Attempts of which every slot has had its pod.")),
-      bind_seconds_(registry.MakeLatency("fluxqueue_binder_bind_seconds",
-                                         "From an allocation's arrival to its last pod bound.")),
-      jobs_failed_(registry.MakeCounters("fluxqueue_binder_bind_failed_total",
-                                         "Attempts that could not be bound, by reason.")),
-      jobs_stopped_(registry.MakeCounter("fluxqueue_binder_jobs_stopped_total",
-                                         "Attempts of which nothing runs or can start any more.")),
-      stop_seconds_(registry.MakeLatency("fluxqueue_binder_stop_seconds",
-                                         "From a stop's arrival until it is done.")),
+    : bind_seconds_(registry.MakeLatency(
+          "fluxqueue_bind_seconds",
+          "From an allocation's arrival at the binder to its last pod bound.")),
+      failures_(registry.MakeCounters(
+          "fluxqueue_bind_failures_total", "Attempts that could not be bound.", {"reason"})),
+      stop_seconds_(registry.MakeLatency("fluxqueue_stop_seconds",
+                                         "From a stop's arrival at the binder until nothing of the "
+                                         "attempt runs or can start.")),
       calls_(AllCallCounters<kOutcomes>(registry, std::make_index_sequence<kKinds>())),
       call_seconds_(CallLatencies(registry, std::make_index_sequence<kKinds>())),
-      calls_waiting_(registry.MakeGauge("fluxqueue_binder_calls_waiting",
+      calls_waiting_(registry.MakeGauge("fluxqueue_bind_calls_waiting",
                                         "Calls that no worker has taken up yet.")),
-      rows_(registry.MakeCounter("fluxqueue_binder_rows_total", "Rows written.")),
       jobs_(registry.MakeGauge("fluxqueue_binder_jobs", "Jobs that hold an allocation.")),
       pods_(registry.MakeGauge("fluxqueue_binder_pods", "Held pods in view.")),
       answers_dropped_(
-          registry.MakeGauge("fluxqueue_binder_answers_dropped",
-                             "Answers of calls for jobs that had moved on, since the start.")) {}
+          registry.MakeCounter("fluxqueue_bind_answers_dropped_total",
+                               "Answers of calls for jobs that had moved on meanwhile.")) {}
 
 void BinderMetrics::Said(const Saying& saying) {
   switch (saying.envelope.event_case()) {
     case events::v1::Envelope::kJobBound:
-      jobs_bound_.Add();
       bind_seconds_.Observe(saying.after);
       break;
     case events::v1::Envelope::kBindFailed:
-      jobs_failed_.With({{"reason", saying.envelope.bind_failed().reason()}}).Add();
+      failures_.With({{"reason", saying.envelope.bind_failed().reason()}}).Add();
       break;
     case events::v1::Envelope::kJobStopped:
-      jobs_stopped_.Add();
       stop_seconds_.Observe(saying.after);
       break;
     default:
@@ -92,7 +87,7 @@ void BinderMetrics::Following(size_t jobs, size_t pods) {
 }
 
 void BinderMetrics::AnswersDropped(uint64_t in_all) {
-  answers_dropped_.Set(static_cast<double>(in_all));
+  answers_dropped_.Add(static_cast<double>(in_all) - answers_dropped_.Value());
 }
 
 }  // namespace fluxqueue::binder

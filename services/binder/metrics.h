@@ -20,7 +20,6 @@ class BinderMetrics {
   void Said(const Saying& saying);
   void CallMade(const CallResult& result, std::chrono::duration<double> latency);
   void CallsWaiting(size_t calls) { calls_waiting_.Set(static_cast<double>(calls)); }
-  void RowsWritten(size_t rows) { rows_.Add(static_cast<double>(rows)); }
   void Following(size_t jobs, size_t pods);
   void AnswersDropped(uint64_t in_all);
 
@@ -28,18 +27,15 @@ class BinderMetrics {
   static constexpr size_t kKinds = 9;
   static constexpr size_t kOutcomes = 5;
 
-  metrics::Counter jobs_bound_;
   metrics::Latency bind_seconds_;
-  metrics::CounterFamily jobs_failed_;  // by reason
-  metrics::Counter jobs_stopped_;
+  metrics::CounterFamily failures_;  // by reason
   metrics::Latency stop_seconds_;
   std::array<std::array<metrics::Counter, kOutcomes>, kKinds> calls_;
   std::array<metrics::Latency, kKinds> call_seconds_;
   metrics::Gauge calls_waiting_;
-  metrics::Counter rows_;
   metrics::Gauge jobs_;
   metrics::Gauge pods_;
-  metrics::Gauge answers_dropped_;
+  metrics::Counter answers_dropped_;
 };
 
 }  // namespace fluxqueue::binder

@@ -1,43 +1,67 @@
 #include "services/matcher/metrics.h"
 
+#include "services/matcher/domain/free_room.h"
+
 namespace fluxqueue::matcher {
 namespace {
 
 using events::v1::Outcome;
 
-metrics::Counter OutcomeCounter(metrics::Registry& registry, const char* outcome) {
-  return registry.MakeCounter(
-      "fluxqueue_matcher_outcomes_total", "Answers to candidates.", {{"outcome", outcome}});
-}
-
 metrics::Counter ShadowCounter(metrics::Registry& registry, const char* result) {
   return registry.MakeCounter(
-      "fluxqueue_matcher_shadow_answers_total",
+      "fluxqueue_shadow_answers_total",
       "What the shadow engine would have answered: equal, another outcome, other nodes, or it was "
       "not asked.",
       {{"result", result}});
 }
 
+const char* Name(Outcome::Kind kind) {
+  switch (kind) {
+    case Outcome::KIND_ALLOCATED:
+      return "allocated";
+    case Outcome::KIND_RESERVED:
+      return "reserved";
+    case Outcome::KIND_UNSATISFIABLE:
+      return "unsatisfiable";
+    case Outcome::KIND_INVALID:
+      return "invalid";
+    default:
+      return "busy";
+  }
+}
+
 }  // namespace
 
 MatcherMetrics::MatcherMetrics(metrics::Registry& registry)
-    : cycle_seconds_(registry.MakeLatency("fluxqueue_matcher_cycle_seconds",
+    : cycle_seconds_(registry.MakeLatency("fluxqueue_cycle_seconds",
                                           "Time to match all candidates of a cycle.")),
-      candidates_(registry.MakeHistogram("fluxqueue_matcher_cycle_outcomes",
+      candidates_(registry.MakeHistogram("fluxqueue_cycle_candidates",
                                          "Candidates answered in a cycle.",
                                          {1, 4, 16, 64, 256, 1024, 4096})),
-      outcomes_{OutcomeCounter(registry, "allocated"),
-                OutcomeCounter(registry, "reserved"),
-                OutcomeCounter(registry, "busy"),
-                OutcomeCounter(registry, "unsatisfiable"),
-                OutcomeCounter(registry, "invalid")},
-      nodes_(registry.MakeGauges("fluxqueue_matcher_nodes",
-                                 "Nodes in the graph, and those of them that can be given out.")),
-      jobs_(registry.MakeGauges("fluxqueue_matcher_jobs",
-                                "Jobs whose jobspec is kept, and allocations that are held.")),
-      engine_(registry.MakeGauges("fluxqueue_matcher_engine", "1 for the engine of the pool.")),
-      rows_(registry.MakeCounter("fluxqueue_matcher_rows_total", "Rows written.")),
-      restarts_(registry.MakeCounter("fluxqueue_matcher_fluxion_restarts_total",
+      match_seconds_(registry.MakeLatencies(
+          "fluxqueue_match_seconds",
+          "Time to match one candidate of a cycle.",
+          {"engine", "outcome"},
+          {1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 0.025, 0.1, 1})),
+      nodes_(registry.MakeGauges("fluxqueue_nodes",
+                                 "Nodes in the graph, and those of them that can be given out.",
+                                 {"pool", "state"})),
+      jobspecs_(registry.MakeGauges("fluxqueue_jobspecs", "Jobspecs that are kept.", {"pool"})),
+      allocations_(
+          registry.MakeGauges("fluxqueue_allocations", "Allocations that are held.", {"pool"})),
+      resources_(registry.MakeGauges(
+          "fluxqueue_pool_resources",
+          "Cores, bytes or units of a resource: allocatable on all nodes, allocated by us, used by "
+          "others, free on nodes that can be given out.",
+          {"pool", "resource", "state"})),
+      fragmentation_(registry.MakeGauges(
+          "fluxqueue_fragmentation_ratio",
+          "Of what is free of a resource, the part on nodes that jobs hold something of: no job "
+          "that wants whole nodes can have it.",
+          {"pool", "resource"})),
+      engine_(registry.MakeGauges(
+          "fluxqueue_engine", "1 for the engine of the pool.", {"pool", "engine"})),
+      restarts_(registry.MakeCounter("fluxqueue_fluxion_restarts_total",
                                      "Times that Fluxion's library was started again.")),
       shadow_{ShadowCounter(registry, "equal"),
               ShadowCounter(registry, "outcome"),
@@ -48,21 +72,44 @@ void MatcherMetrics::CycleAnswered(const events::v1::CycleAnswered& answer,
                                    std::chrono::duration<double> latency) {
   cycle_seconds_.Observe(latency);
   candidates_.Observe(answer.outcomes_size());
-  for (const Outcome& outcome : answer.outcomes()) {
-    const auto index = static_cast<size_t>(outcome.kind() - Outcome::KIND_ALLOCATED);
-    if (index < outcomes_.size()) outcomes_[index].Add();
+}
+
+void MatcherMetrics::Tried(const std::string& engine,
+                           const Outcome& outcome,
+                           std::chrono::duration<double> latency) {
+  auto known = matches_.find({engine, outcome.kind()});
+  if (known == matches_.end()) {
+    const metrics::Labels labels = {{"engine", engine}, {"outcome", Name(outcome.kind())}};
+    known = matches_.emplace(std::pair(engine, outcome.kind()), match_seconds_.With(labels)).first;
   }
+  known->second.Observe(latency);
 }
 
 void MatcherMetrics::Inventory(const std::string& pool, const matcher_core::MatcherCore& core) {
   nodes_.With({{"pool", pool}, {"state", "known"}}).Set(core.engine().nodes());
   nodes_.With({{"pool", pool}, {"state", "up"}}).Set(core.engine().nodes_up());
   for (const char* kind : {"native", "fluxion", "shadow"}) {
-    engine_.With({{"pool", pool}, {"kind", kind}}).Set(core.engine_kind().name == kind ? 1 : 0);
+    engine_.With({{"pool", pool}, {"engine", kind}}).Set(core.engine_kind().name == kind ? 1 : 0);
   }
-  jobs_.With({{"pool", pool}, {"state", "known"}}).Set(static_cast<double>(core.jobs()));
-  jobs_.With({{"pool", pool}, {"state", "allocated"}})
-      .Set(static_cast<double>(core.engine().allocations()));
+  jobspecs_.With({{"pool", pool}}).Set(static_cast<double>(core.jobs()));
+  allocations_.With({{"pool", pool}}).Set(static_cast<double>(core.engine().allocations()));
+}
+
+void MatcherMetrics::Resources(const std::string& pool, const graph::Engine& engine) {
+  for (const graph::ResourceUsage& usage : engine.Usage()) {
+    const double unit = usage.resource == "cpu" ? 1e-3 : 1;
+    const auto set = [&](const char* state, int64_t amount) {
+      resources_.With({{"pool", pool}, {"resource", usage.resource}, {"state", state}})
+          .Set(static_cast<double>(amount) * unit);
+    };
+    set("allocatable", usage.total);
+    set("allocated", usage.held);
+    set("foreign", usage.foreign);
+    set("free", usage.free);
+  }
+  for (const auto& [resource, ratio] : FragmentationOf(engine.UsageByNode())) {
+    fragmentation_.With({{"pool", pool}, {"resource", resource}}).Set(ratio);
+  }
 }
 
 }  // namespace fluxqueue::matcher

@@ -4,7 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
@@ -20,8 +22,13 @@ class MatcherMetrics {
 
   void CycleAnswered(const events::v1::CycleAnswered& answer,
                      std::chrono::duration<double> latency);
+  // One candidate of a cycle.
+  void Tried(const std::string& engine,
+             const events::v1::Outcome& outcome,
+             std::chrono::duration<double> latency);
   void Inventory(const std::string& pool, const matcher_core::MatcherCore& core);
-  void RowsWritten(size_t rows) { rows_.Add(static_cast<double>(rows)); }
+  // A look at every node.
+  void Resources(const std::string& pool, const graph::Engine& engine);
   void LibraryRestarted() { restarts_.Add(); }
   void ShadowCompared(fluxion::Comparison result, size_t answers) {
     shadow_[static_cast<size_t>(result)].Add(static_cast<double>(answers));
@@ -30,11 +37,15 @@ class MatcherMetrics {
  private:
   metrics::Latency cycle_seconds_;
   metrics::Histogram candidates_;
-  std::array<metrics::Counter, 5> outcomes_;  // by Outcome.Kind, from KIND_ALLOCATED
+  metrics::LatencyFamily match_seconds_;
+  // By engine and outcome.
+  std::map<std::pair<std::string, events::v1::Outcome::Kind>, metrics::Latency> matches_;
   metrics::GaugeFamily nodes_;
-  metrics::GaugeFamily jobs_;
+  metrics::GaugeFamily jobspecs_;
+  metrics::GaugeFamily allocations_;
+  metrics::GaugeFamily resources_;
+  metrics::GaugeFamily fragmentation_;
   metrics::GaugeFamily engine_;
-  metrics::Counter rows_;
   metrics::Counter restarts_;
   std::array<metrics::Counter, 4> shadow_;  // by Comparison
 };

@@ -10,6 +10,7 @@
 
 #include "libs/metrics/metrics.h"
 #include "libs/model/job_state.h"
+#include "libs/queue_core/figures.h"
 
 namespace fluxqueue::queue {
 
@@ -22,26 +23,40 @@ class QueueMetrics {
   // Jobs that have not ended, by queue and state.
   void Jobs(const std::string& pool,
             const std::map<std::pair<std::string, model::JobState>, size_t>& counts);
+  void Figures(const std::string& pool,
+               const std::map<std::string, queue_core::QueueFigures>& figures);
   void Fact(const events::v1::JobFact& fact);
+  void Timed(const queue_core::Timing& timing);
   void Stale(uint64_t stale, uint64_t unwanted);
-  void RowsWritten(size_t rows) { rows_.Add(static_cast<double>(rows)); }
   void FluxJobWritten(bool ok) { (ok ? flux_jobs_written_ : flux_jobs_failed_).Add(); }
   void Command(const events::v1::CommandAccepted& command, const ErrandResult& result);
   void EventWritten() { kubernetes_events_.Add(); }
 
  private:
   metrics::GaugeFamily jobs_;
+  metrics::GaugeFamily waiting_;
+  metrics::GaugeFamily oldest_;
+  metrics::GaugeFamily allocated_;
+  metrics::GaugeFamily share_;
+  metrics::GaugeFamily weight_;
   metrics::CounterFamily facts_;
-  metrics::Latency wait_seconds_;
+  metrics::LatencyFamily wait_seconds_;
+  metrics::LatencyFamily stage_seconds_;
+  metrics::LatencyFamily slip_seconds_;
   metrics::Counter stale_;
   metrics::Counter unwanted_;
-  metrics::Counter rows_;
   metrics::Counter flux_jobs_written_;
   metrics::Counter flux_jobs_failed_;
   metrics::Counter kubernetes_events_;
   metrics::CounterFamily commands_;
   std::map<std::string, metrics::Counter> fact_counters_;
-  std::map<std::string, metrics::Gauge> job_gauges_;
+  using Values = std::map<metrics::Labels, double>;
+  // What was set is 0 when it is not named any more.
+  static void Replace(metrics::GaugeFamily& family, Values now, Values* shown);
+  struct Shown {
+    Values jobs, waiting, oldest, allocated, share, weight;
+  };
+  std::map<std::string, Shown> shown_;  // by pool
 };
 
 }  // namespace fluxqueue::queue

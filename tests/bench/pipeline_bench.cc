@@ -174,7 +174,7 @@ absl::Status PipelineBench::AwaitQuiet() {
   int still = 0;
   return Await("the services to be done", [&]() -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const bool quiet, probe_.Quiet());
-    ASSIGN_OR_RETURN(const double writes, probe_.Metric("queue", "_api_calls_total"));
+    ASSIGN_OR_RETURN(const double writes, probe_.Metric("queue", "fluxqueue_api_requests_total"));
     still = quiet && writes == last ? still + 1 : 0;
     last = writes;
     return still >= 6;

@@ -87,7 +87,7 @@ double Calls(const std::vector<MetricLine>& lines) {
   for (const MetricLine& line : lines) {
     const bool counts = line.labels.find("\"list\"") == std::string::npos &&
                         line.labels.find("\"watch\"") == std::string::npos;
-    if (EndsWith(line, "_api_calls_total") && counts) sum += line.value;
+    if (EndsWith(line, "fluxqueue_api_requests_total") && counts) sum += line.value;
   }
   return sum;
 }
@@ -154,7 +154,8 @@ absl::StatusOr<double> StackProbe::Metric(const std::string& service,
 absl::StatusOr<bool> StackProbe::Quiet() const {
   for (const char* service : kServices) {
     ASSIGN_OR_RETURN(const std::vector<MetricLine> lines, Scrape(service));
-    if (Sum(lines, "_delivery_lag") + Sum(lines, "_delivery_unpublished") > 0) return false;
+    if (Sum(lines, "fluxqueue_consumer_lag") + Sum(lines, "fluxqueue_outbox_depth") > 0)
+      return false;
   }
   return true;
 }
@@ -167,7 +168,7 @@ absl::StatusOr<StackCost> StackProbe::Read() const {
     if (!usage.ok()) continue;
     ASSIGN_OR_RETURN(const std::vector<MetricLine> lines, Scrape(service));
     ServiceCost& one = cost.services[service];
-    one.rows = Sum(lines, "_delivery_rows_total") + Sum(lines, "_delivery_handler_rows_total");
+    one.rows = Sum(lines, "_delivery_own_rows_total") + Sum(lines, "_delivery_handler_rows_total");
     one.sent = Sum(lines, "_delivery_sent_total");
     one.received = Sum(lines, "_delivery_received_total");
     one.calls = Calls(lines);

@@ -28,7 +28,7 @@ class EnginesTest : public SystemTest {
     const absl::Status restarted = system_->StartService("admission");
     ASSERT_TRUE(restarted.ok()) << Message(restarted);
     const absl::Status read = system_->WaitFor(
-        [&] { return Metric("fluxqueue_matcher_engine", "kind=\"" + engine + "\"") == 1; },
+        [&] { return Metric("fluxqueue_engine", "engine=\"" + engine + "\"") == 1; },
         std::chrono::seconds(30),
         [&] { return "the matcher has not the engine " + engine; });
     ASSERT_TRUE(read.ok()) << Message(read);
@@ -66,13 +66,13 @@ TEST_F(EnginesTest, ShadowThenFluxionThatIsKilledAHundredTimes) {
   ChangeEngine("shadow");
   Apply(JobYaml("shadowed", {.parallelism = 3, .completions = 3, .cpu = "1"}));
   ExpectState("shadowed", "Succeeded");
-  const absl::Status compared = system_->WaitFor(
-      [&] { return Metric("fluxqueue_matcher_shadow_answers_total", "\"equal\"") >= 1; },
-      std::chrono::seconds(20),
-      [] { return "no answer was compared"; });
+  const absl::Status compared =
+      system_->WaitFor([&] { return Metric("fluxqueue_shadow_answers_total", "\"equal\"") >= 1; },
+                       std::chrono::seconds(20),
+                       [] { return "no answer was compared"; });
   EXPECT_TRUE(compared.ok()) << Message(compared);
-  EXPECT_EQ(Metric("fluxqueue_matcher_shadow_answers_total", "\"placement\""), 0);
-  EXPECT_EQ(Metric("fluxqueue_matcher_shadow_answers_total", "\"outcome\""), 0);
+  EXPECT_EQ(Metric("fluxqueue_shadow_answers_total", "\"placement\""), 0);
+  EXPECT_EQ(Metric("fluxqueue_shadow_answers_total", "\"outcome\""), 0);
 
   ChangeEngine("fluxion");
   std::string jobs;
@@ -100,7 +100,7 @@ TEST_F(EnginesTest, ShadowThenFluxionThatIsKilledAHundredTimes) {
   killer.request_stop();
   killer.join();
   EXPECT_EQ(kills, kKills);
-  EXPECT_GE(Metric("fluxqueue_matcher_fluxion_restarts_total", ""), 1);
+  EXPECT_GE(Metric("fluxqueue_fluxion_restarts_total", ""), 1);
   EXPECT_EQ(StateOf("live"), "Running");
 }
 

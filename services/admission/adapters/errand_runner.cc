@@ -117,7 +117,8 @@ void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_toke
       answer.kind = FeedEvent::Kind::kGone;
     } else {
       LogWarning("cannot look at a workload",
-                 {{"kind", KindName(fetch.kind)},
+                 {{"job", fetch.uid},
+                  {"kind", KindName(fetch.kind)},
                   {"namespace", fetch.space},
                   {"name", fetch.name},
                   {"error", Message(object.status())}});
@@ -133,14 +134,15 @@ void ErrandRunner::Do(uint64_t opening, const Fetch& fetch, const std::stop_toke
 
 void ErrandRunner::Do(const Refusal& refusal) {
   LogWarning("held workload refused",
-             {{"kind", KindName(refusal.kind)},
+             {{"job", refusal.uid},
+              {"kind", KindName(refusal.kind)},
               {"namespace", refusal.space},
               {"name", refusal.name},
               {"why", refusal.message}});
   const auto created = client_.Create(
       kubernetes::kEvents, refusal.space, RefusalEvent(refusal, instance_, clock_.Now()));
   if (created.ok()) return;
-  LogWarning("Event not written", {{"name", refusal.name}, {"error", Message(created.status())}});
+  LogWarning("Event not written", {{"job", refusal.uid}, {"error", Message(created.status())}});
 }
 
 }  // namespace fluxqueue::admission

@@ -90,9 +90,7 @@ absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
     planner_.Placed(key, row == placements.end() ? nullptr : &row->second, now);
   }
   planner_.PlanPlaced(now);
-  const Rows rows = planner_.Changes();
-  WriteRows(tx, rows);
-  rows_ = rows.size();
+  WriteRows(tx, planner_.Changes());
   return absl::OkStatus();
 }
 
@@ -101,7 +99,6 @@ void JobsHandler::Commit() {
   for (const Saying& saying : sayings_) deps_.metrics.Said(saying);
   sayings_.clear();
   pools_wanted_.clear();
-  deps_.metrics.RowsWritten(std::exchange(rows_, 0));
   deps_.metrics.Following(planner_.jobs(), planner_.pods().size());
   deps_.metrics.AnswersDropped(planner_.dropped_answers());
 }
@@ -110,7 +107,6 @@ void JobsHandler::Rollback() {
   planner_.Rollback();
   sayings_.clear();
   pools_wanted_.clear();
-  rows_ = 0;
 }
 
 Millis JobsHandler::Now() const {

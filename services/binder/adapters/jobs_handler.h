@@ -63,7 +63,6 @@ class JobsHandler final : public delivery::PartitionHandler {
   bool in_view_ = false;
   // The batch under way.
   std::vector<Saying> sayings_;
-  size_t rows_ = 0;
 };
 
 }  // namespace fluxqueue::binder

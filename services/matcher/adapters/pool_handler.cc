@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::chrono::hours kReleasedKept{24};
 constexpr std::chrono::minutes kPruneInterval{1};
+// It is a look at every node.
+constexpr std::chrono::seconds kCountInterval{10};
 
 }  // namespace
 
@@ -17,6 +19,8 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
   for (PoolRows& loaded : LoadPools(tx, partition)) {
     Pool pool{MakeCore(loaded.pool), true};
     RETURN_IF_ERROR(pool.core->Restore(loaded.rows));
+    metrics_.Inventory(loaded.pool, *pool.core);
+    uncounted_.emplace(partition, loaded.pool);
     pools_.insert_or_assign({partition, loaded.pool}, std::move(pool));
   }
   held_.insert(partition);
@@ -40,8 +44,14 @@ std::unique_ptr<matcher_core::MatcherCore> PoolHandler::MakeCore(const std::stri
   engines.compared = [this](fluxion::Comparison result, size_t answers) {
     metrics_.ShadowCompared(result, answers);
   };
-  return std::make_unique<matcher_core::MatcherCore>(pool,
-                                                     fluxion::MakeEngines(std::move(engines)));
+  auto core =
+      std::make_unique<matcher_core::MatcherCore>(pool, fluxion::MakeEngines(std::move(engines)));
+  core->OnTried([this, made = core.get()](const events::v1::Outcome& outcome) {
+    const TimePoint now = clock_.Monotonic();
+    metrics_.Tried(made->engine_kind().name, outcome, now - tried_at_);
+    tried_at_ = now;
+  });
+  return core;
 }
 
 PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {
@@ -57,7 +67,7 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
   if (!matcher_core::MatcherCore::Reads(record.envelope.event_case())) return absl::OkStatus();
   Pool& pool = Touch(record.partition, record.envelope.pool());
   said_.clear();
-  const auto started = clock_.Monotonic();
+  const TimePoint started = tried_at_ = clock_.Monotonic();
   RETURN_IF_ERROR(pool.core->Handle(record.envelope, record.append_time, &said_));
   for (events::v1::Envelope& message : said_) {
     if (message.has_cycle_answered()) {
@@ -69,12 +79,11 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
 }
 
 absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
-  rows_written_ = 0;
   for (const PoolKey& key : touched_) {
     const Pool& pool = pools_.at(key);
     const matcher_core::Changes changes = pool.core->TakeChanges();
     if (changes.empty() && pool.persisted) continue;
-    rows_written_ += WriteChanges(tx, key.second, key.first, changes, !pool.persisted);
+    WriteChanges(tx, key.second, key.first, changes, !pool.persisted);
     if (!desk_.watched(key.second)) continue;
     std::vector<graph::AllocationKey>& changed = changed_[key];
     changed.assign(changes.released.begin(), changes.released.end());
@@ -82,7 +91,7 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
   }
   if (clock_.Monotonic() >= next_prune_) {
     next_prune_ = clock_.Monotonic() + kPruneInterval;
-    rows_written_ += PruneReleased(tx, kReleasedKept);
+    PruneReleased(tx, kReleasedKept);
   }
   return absl::OkStatus();
 }
@@ -94,14 +103,28 @@ void PoolHandler::Commit() {
     pool.persisted = true;
     metrics_.Inventory(key.second, *pool.core);
   }
+  uncounted_.merge(touched_);
   touched_.clear();
-  metrics_.RowsWritten(rows_written_);
   for (const auto& [key, changed] : changed_) {
     const PoolAtHand at_hand = AtHand(pools_.at(key));
     if (!changed.empty()) desk_.Tell(key.second, &at_hand, changed);
   }
   changed_.clear();
   AnswerQuestions();
+  if (!uncounted_.empty() && clock_.Monotonic() >= next_count_) CountResources();
+}
+
+std::optional<PoolHandler::TimePoint> PoolHandler::WakeAt() const {
+  return uncounted_.empty() ? std::nullopt : std::optional(next_count_);
+}
+
+void PoolHandler::CountResources() {
+  next_count_ = clock_.Monotonic() + kCountInterval;
+  for (const PoolKey& key : uncounted_) {
+    const auto pool = pools_.find(key);
+    if (pool != pools_.end()) metrics_.Resources(key.second, pool->second.core->engine());
+  }
+  uncounted_.clear();
 }
 
 PoolAtHand PoolHandler::AtHand(const Pool& pool) const {

@@ -36,11 +36,9 @@ class PoolHandler final : public delivery::PartitionHandler {
   void Drop(int partition) override;
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
 
-  // The matcher says nothing of itself, and answers questions.
+  // The matcher says nothing of itself; it answers questions, and counts what is free.
   bool HasWork() const override { return !desk_.empty(); }
-  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override {
-    return std::nullopt;
-  }
+  std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox&) override { return absl::OkStatus(); }
 
   bool HasRows() const override { return !touched_.empty(); }
@@ -53,9 +51,11 @@ class PoolHandler final : public delivery::PartitionHandler {
     std::unique_ptr<matcher_core::MatcherCore> core;
     bool persisted = false;  // it has a row
   };
+  using TimePoint = std::chrono::steady_clock::time_point;
   using PoolKey = std::pair<int, std::string>;  // partition, pool
 
   void AnswerQuestions();
+  void CountResources();
   PoolAtHand AtHand(const Pool& pool) const;
   std::unique_ptr<matcher_core::MatcherCore> MakeCore(const std::string& pool);
   Pool& Touch(int partition, const std::string& pool);
@@ -70,8 +70,11 @@ class PoolHandler final : public delivery::PartitionHandler {
   std::vector<events::v1::Envelope> said_;
   // By the batch under way, in pools that are watched.
   std::map<PoolKey, std::vector<graph::AllocationKey>> changed_;
-  size_t rows_written_ = 0;
-  std::chrono::steady_clock::time_point next_prune_{};
+  // Whose resources have changed since they were counted.
+  std::set<PoolKey> uncounted_;
+  TimePoint next_count_{};
+  TimePoint tried_at_{};  // the last candidate
+  TimePoint next_prune_{};
 };
 
 }  // namespace fluxqueue::matcher

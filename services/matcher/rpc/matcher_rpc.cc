@@ -40,12 +40,14 @@ class MatcherRpc::Impl {
                  rpc::Serve<::service::ExternalPluginService>(external_)},
                 std::move(ready),
                 metrics) {
-    metrics.GaugesFrom("fluxqueue_matcher_private_graphs",
-                       "Private graphs that clients have made.",
-                       [this] { return OneSample(static_cast<double>(directory_.graphs())); });
-    metrics.GaugesFrom("fluxqueue_matcher_private_vertices",
-                       "Vertices of all private graphs.",
-                       [this] { return OneSample(static_cast<double>(directory_.vertices())); });
+    metrics.GaugesFrom(
+        "fluxqueue_private_graphs", "Private graphs that clients have made.", {}, [this] {
+          return OneSample(static_cast<double>(directory_.graphs()));
+        });
+    metrics.GaugesFrom(
+        "fluxqueue_private_graph_vertices", "Vertices of all private graphs.", {}, [this] {
+          return OneSample(static_cast<double>(directory_.vertices()));
+        });
   }
 
   absl::Status Start() {

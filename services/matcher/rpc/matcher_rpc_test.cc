@@ -350,9 +350,9 @@ TEST_F(MatcherRpcTest, LimitsHoldAndIdleGraphsGo) {
   const grpc::Status status = Call(&v1::Matcher::Stub::CreateGraph, request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ReasonOf(status), "GRAPH_LIMIT");
-  EXPECT_THAT(metrics_->Text(), HasSubstr("fluxqueue_matcher_private_graphs 1"));
+  EXPECT_THAT(metrics_->Text(), HasSubstr("fluxqueue_private_graphs 1"));
   const auto patience = std::chrono::steady_clock::now() + 10s;
-  while (metrics_->Text().find("fluxqueue_matcher_private_graphs 0") == std::string::npos) {
+  while (metrics_->Text().find("fluxqueue_private_graphs 0") == std::string::npos) {
     ASSERT_LT(std::chrono::steady_clock::now(), patience);
     std::this_thread::sleep_for(10ms);
   }

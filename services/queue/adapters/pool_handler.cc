@@ -12,6 +12,8 @@ namespace {
 constexpr std::chrono::hours kLongestSleep{24};
 constexpr std::chrono::seconds kPositionInterval{10};
 constexpr std::chrono::minutes kPruneInterval{1};
+// It is a look at every job.
+constexpr std::chrono::seconds kCountInterval{10};
 
 }  // namespace
 
@@ -46,6 +48,7 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
     pool.seen = clock_.Monotonic();
     metrics_.Jobs(name, pool.core->Counts());
     feed_.Gained(name);
+    uncounted_.emplace(partition, name);
     pools_.insert_or_assign({partition, name}, std::move(pool));
   }
   if (!pools_.empty()) desk_.Open();
@@ -85,6 +88,7 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
     facts_.push_back(out.job_fact());
     outbox.AppendToJobs(record.partition, std::move(out));
   }
+  timings_.insert(timings_.end(), said.timings.begin(), said.timings.end());
   metrics_.Stale(said.stale, said.unwanted);
   return absl::OkStatus();
 }
@@ -99,6 +103,7 @@ std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const
 
 std::optional<PoolHandler::TimePoint> PoolHandler::WakeAt() const {
   std::optional<TimePoint> first;
+  if (!uncounted_.empty()) first = next_count_;
   for (const auto& [key, pool] : pools_) {
     const std::optional<TimePoint> due = DueAt(pool);
     if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
@@ -123,13 +128,12 @@ absl::Status PoolHandler::Poll(delivery::Outbox& outbox) {
 }
 
 absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
-  rows_written_ = 0;
   const bool prune = clock_.Monotonic() >= next_prune_;
   if (prune) next_prune_ = clock_.Monotonic() + kPruneInterval;
   for (const PoolKey& key : touched_) {
     const queue_core::Changes changes = pools_.at(key).core->TakeChanges();
     try {
-      if (!changes.empty()) rows_written_ += WriteChanges(tx, key.second, key.first, changes);
+      if (!changes.empty()) WriteChanges(tx, key.second, key.first, changes);
     } catch (const pqxx::unique_violation& taken) {
       // A job that ended long ago, so that the core knows it no more, is submitted again.
       const bool submits = std::any_of(changes.events.begin(),
@@ -141,10 +145,10 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
                         taken.what());
     }
     if (!prune) continue;
-    rows_written_ += PruneCycles(tx, key.second);
-    rows_written_ += PruneEnded(tx, key.second, retention_, scheduling::kEndingsKept);
+    PruneCycles(tx, key.second);
+    PruneEnded(tx, key.second, retention_, scheduling::kEndingsKept);
   }
-  if (prune) rows_written_ += PruneCommands(tx);
+  if (prune) PruneCommands(tx);
   return commands_.Write(tx);
 }
 
@@ -160,8 +164,10 @@ void PoolHandler::Commit() {
     pool.tick_in_batch = false;
     metrics_.Jobs(key.second, pool.core->Counts());
   }
+  uncounted_.merge(touched_);
   touched_.clear();
-  metrics_.RowsWritten(rows_written_);
+  for (const queue_core::Timing& timing : timings_) metrics_.Timed(timing);
+  timings_.clear();
   std::vector<JobSeen> seen;
   seen.reserve(facts_.size());
   for (events::v1::JobFact& fact : facts_) {
@@ -174,6 +180,7 @@ void PoolHandler::Commit() {
   feed_.Changed(seen);
   if (!seen.empty()) observer_.Changed(std::move(seen));
   if (clock_.Monotonic() >= next_positions_) RefreshPositions();
+  if (!uncounted_.empty() && clock_.Monotonic() >= next_count_) CountJobs();
 }
 
 void PoolHandler::Rollback() {
@@ -187,6 +194,7 @@ void PoolHandler::Rollback() {
   }
   touched_.clear();
   facts_.clear();
+  timings_.clear();
   commands_.Rollback();
 }
 
@@ -207,6 +215,15 @@ void PoolHandler::RefreshPositions() {
     positions.emplace_back(std::move(job_id), position);
   }
   if (!positions.empty()) observer_.Moved(positions);
+}
+
+void PoolHandler::CountJobs() {
+  next_count_ = clock_.Monotonic() + kCountInterval;
+  for (const PoolKey& key : uncounted_) {
+    const auto pool = pools_.find(key);
+    if (pool != pools_.end()) metrics_.Figures(key.second, pool->second.core->Figures());
+  }
+  uncounted_.clear();
 }
 
 }  // namespace fluxqueue::queue

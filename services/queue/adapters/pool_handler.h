@@ -74,6 +74,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   Pool& Touch(int partition, const std::string& pool);
   std::optional<TimePoint> DueAt(const Pool& pool) const;
   void RefreshPositions();
+  void CountJobs();
   int64_t PositionOf(const std::string& job_id) const;
 
   JobObserver& observer_;
@@ -84,9 +85,12 @@ class PoolHandler final : public delivery::PartitionHandler {
   const Millis retention_;
   std::map<PoolKey, Pool> pools_;
   CommandBatch commands_;
-  std::set<PoolKey> touched_;               // by the batch under way
-  std::vector<events::v1::JobFact> facts_;  // of the batch under way, in order
-  size_t rows_written_ = 0;
+  std::set<PoolKey> touched_;                // by the batch under way
+  std::vector<events::v1::JobFact> facts_;   // of the batch under way, in order
+  std::vector<queue_core::Timing> timings_;  // as facts_
+  // What has changed since it was counted.
+  std::set<PoolKey> uncounted_;
+  TimePoint next_count_{};
   TimePoint next_positions_{};
   TimePoint next_prune_{};
 };
