@@ -52,7 +52,8 @@ Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment
                   .Text("bootstrap", &config->kafka.bootstrap, Presence::kRequired)
                   .Path("properties", &config->kafka.properties)
                   .Duration("session_timeout", &config->kafka.session_timeout, 100ms, 5min))
-      .Nested("kubernetes", Section().Path("kubeconfig", &config->kubernetes.kubeconfig));
+      .Nested("kubernetes", Section().Path("kubeconfig", &config->kubernetes.kubeconfig))
+      .Nested("tracing", Section().Text("endpoint", &config->tracing.endpoint));
   return section;
 }
 

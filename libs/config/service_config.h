@@ -8,7 +8,9 @@
 //   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s,
 //           properties: ""}                    # a file with security.protocol, ssl.* and sasl.*
 //   kubernetes: {kubeconfig: ""}               # empty: in the cluster
-//   queue: {…}                                 # the service's own section, named like the service
+//   tracing: {endpoint: ""}                    # "http://collector:4318" of OTLP over HTTP; empty:
+//   off queue: {…}                                 # the service's own section, named like the
+//   service
 //
 // The environment variable FLUXQUEUE_POSTGRES_DSN takes the place of postgres.dsn, so that its
 // password need not stand in a file; libpq's own (PGPASSWORD, PGSSLROOTCERT, …) hold as well.
@@ -51,6 +53,10 @@ struct KubernetesConfig {
   std::string kubeconfig;
 };
 
+struct TracingConfig {
+  std::string endpoint;  // empty: off
+};
+
 struct ServiceConfig {
   std::string instance;
   LogConfig log;
@@ -58,6 +64,7 @@ struct ServiceConfig {
   PostgresConfig postgres;
   KafkaConfig kafka;
   KubernetesConfig kubernetes;
+  TracingConfig tracing;
 };
 
 // Reads the file at `path` into `common` and into what `own` is bound to. `service` ("queue") names

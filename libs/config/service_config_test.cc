@@ -47,6 +47,7 @@ http: {address: 0.0.0.0, port: 9102}
 postgres: {dsn: "host=127.0.0.1"}
 kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 6s}
 kubernetes: {kubeconfig: k.yaml}
+tracing: {endpoint: "http://127.0.0.1:4318"}
 queue: {depth: 7}
 )")
                   .ok());
@@ -58,6 +59,7 @@ queue: {depth: 7}
   EXPECT_EQ(config_.postgres.dsn, "host=127.0.0.1");
   EXPECT_EQ(config_.kafka.bootstrap, "127.0.0.1:9092");
   EXPECT_EQ(config_.kafka.session_timeout, 6s);
+  EXPECT_EQ(config_.tracing.endpoint, "http://127.0.0.1:4318");
   EXPECT_EQ(config_.kubernetes.kubeconfig, "k.yaml");
   EXPECT_EQ(depth_, 7);
 }
@@ -78,7 +80,7 @@ TEST_F(ServiceConfigTest, MissingConnectionsAreNamed) {
 TEST_F(ServiceConfigTest, UnknownSectionListsTheKnownOnes) {
   EXPECT_THAT(Message(Load("matcher: {}\npostgres: {dsn: x}\nkafka: {bootstrap: y}")),
               HasSubstr("queue.yaml:1: matcher: unknown key; known here: instance, log, http, "
-                        "postgres, kafka, kubernetes, queue"));
+                        "postgres, kafka, kubernetes, tracing, queue"));
 }
 
 TEST_F(ServiceConfigTest, TheEnvironmentTakesThePlaceOfTheDsn) {

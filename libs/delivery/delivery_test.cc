@@ -236,12 +236,32 @@ TEST(StamperTest, SequencesAreContiguousForEachStreamAndTarget) {
   EXPECT_EQ(oversized, 0);
 }
 
+TEST(StamperTest, AMessageAboutAJobIsOfItsTrace) {
+  Stamper stamper("queue", {});
+  stamper.AddSource(0, "queue/0", {});
+  Outbox outbox;
+  events::v1::Envelope fact;
+  fact.set_pool("p");
+  fact.mutable_job_fact()->set_job_id("0a1b2c3d-0000-4000-8000-00000000000f");
+  outbox.AppendToPool(0, 0, fact);
+  outbox.AppendToPool(0, 0, Tick());
+  int oversized = 0;
+  const auto rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{0}, &oversized);
+  ASSERT_THAT(rows, SizeIs(1));
+  const auto trace = Pair("traceparent", HasSubstr("00-0a1b2c3d00004000800000000000000f-"));
+  EXPECT_THAT(rows[0].records[0].headers, ::testing::Contains(trace));
+  events::v1::Envelope sent;
+  ASSERT_TRUE(sent.ParseFromString(rows[0].records[0].value));
+  EXPECT_EQ(sent.traceparent(), rows[0].records[0].headers.back().second);
+  EXPECT_THAT(rows[0].records[1].headers, SizeIs(4));  // a Tick is about no job
+}
+
 TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
   Stamper stamper("queue", {});
   stamper.AddSource(0, "queue/0", {});
   Outbox outbox;
   events::v1::Envelope large = Tick();
-  large.set_traceparent(std::string(kafka::kMaxValueBytes, 'x'));
+  large.set_pool(std::string(kafka::kMaxValueBytes, 'x'));
   outbox.AppendToPool(0, 0, large);
   outbox.AppendToPool(0, 0, Tick());
   int oversized = 0;

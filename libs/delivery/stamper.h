@@ -1,5 +1,5 @@
-// Gives the messages of a batch their stream, sequence and time, and sorts them into outbox rows:
-// one for each stream and target. Pure; provisional until Commit.
+// Gives the messages of a batch their stream, sequence, time and trace, and sorts them into outbox
+// rows: one for each stream and target. Pure; provisional until Commit.
 #pragma once
 
 #include <cstdint>

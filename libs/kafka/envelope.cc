@@ -23,10 +23,14 @@ std::string EventId(const Envelope& envelope, int target_partition) {
 
 Headers EnvelopeHeaders(const Envelope& envelope, int target_partition) {
   const std::string& stream = envelope.stream();
-  return {{"ce_id", EventId(envelope, target_partition)},
-          {"ce_type", std::string(EventType(envelope))},
-          {"ce_source", stream.substr(0, stream.find('/'))},
-          {"ce_time", FormatTime(Millis{envelope.time_ms()})}};
+  Headers headers = {{"ce_id", EventId(envelope, target_partition)},
+                     {"ce_type", std::string(EventType(envelope))},
+                     {"ce_source", stream.substr(0, stream.find('/'))},
+                     {"ce_time", FormatTime(Millis{envelope.time_ms()})}};
+  if (!envelope.traceparent().empty()) {
+    headers.emplace_back("traceparent", envelope.traceparent());
+  }
+  return headers;
 }
 
 }  // namespace fluxqueue::kafka

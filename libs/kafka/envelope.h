@@ -19,7 +19,8 @@ const std::string& RecordKey(const events::v1::Envelope& envelope);
 // "queue/3/7/42": stream, target partition, sequence.
 std::string EventId(const events::v1::Envelope& envelope, int target_partition);
 
-// ce_id, ce_type, ce_source (the service: the stream up to its slash), ce_time.
+// ce_id, ce_type, ce_source (the service: the stream up to its slash), ce_time; and traceparent, if
+// there is one.
 Headers EnvelopeHeaders(const events::v1::Envelope& envelope, int target_partition);
 
 }  // namespace fluxqueue::kafka

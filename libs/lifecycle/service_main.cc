@@ -86,8 +86,9 @@ absl::Status Prepare(const Service& service, const config::ServiceConfig& config
   Runner runner(health, service.stop_deadline);
   std::stop_source stop;
   const SignalWatch signals([&stop](const std::string& /*name*/) { stop.request_stop(); });
+  tracing::Tracer tracer({}, metrics);
   ASSIGN_OR_RETURN(const std::unique_ptr<App> app,
-                   MakeApp(service, {config, metrics, clock, runner}));
+                   MakeApp(service, {config, metrics, clock, runner, tracer}));
   return app->Prepare(stop.get_token());
 }
 
@@ -107,8 +108,9 @@ absl::Status PrintMetrics(const Service& service, const config::ServiceConfig& c
   ExportOwnMetrics(service, metrics);
   Health health;
   Runner runner(health, service.stop_deadline);
+  tracing::Tracer tracer({}, metrics);
   ASSIGN_OR_RETURN(const std::unique_ptr<App> app,
-                   MakeApp(service, {config, metrics, clock, runner}));
+                   MakeApp(service, {config, metrics, clock, runner, tracer}));
   for (const metrics::Description& metric : metrics.Describe()) {
     fmt::print(
         "{}\t{}\t{}\t{}\n", metric.name, metric.type, fmt::join(metric.labels, ","), metric.help);
@@ -127,13 +129,16 @@ absl::Status Run(const Service& service,
   const SignalWatch signals([&runner](const std::string& name) { runner.RequestStop(name); });
   const LogLevelWatch log_level(config_path, service.name, config.log.level);
 
+  tracing::Tracer tracer(
+      {.endpoint = config.tracing.endpoint, .service = service.name, .instance = config.instance},
+      metrics);
   // Destroyed after the endpoint, whose metrics may read from it.
   std::unique_ptr<App> app;
   ASSIGN_OR_RETURN(const std::unique_ptr<http::Server> endpoint,
                    StartHealthEndpoint(config.http, health, metrics));
   LogInfo("serving /livez, /readyz and /metrics",
           {{"address", fmt::format("{}:{}", config.http.address, endpoint->port())}});
-  ASSIGN_OR_RETURN(app, MakeApp(service, {config, metrics, clock, runner}));
+  ASSIGN_OR_RETURN(app, MakeApp(service, {config, metrics, clock, runner, tracer}));
   return runner.Run(app->Components());
 }
 

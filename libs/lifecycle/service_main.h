@@ -38,6 +38,7 @@
 #include "libs/config/service_config.h"
 #include "libs/lifecycle/component.h"
 #include "libs/metrics/metrics.h"
+#include "libs/tracing/tracer.h"
 
 #include "absl/status/statusor.h"
 
@@ -61,6 +62,7 @@ struct AppContext {
   metrics::Registry& metrics;
   const Clock& clock;
   FailureSink& failures;
+  tracing::Tracer& tracer;
 };
 
 struct Service {

@@ -272,7 +272,6 @@ class QueueCore::Impl {
   // Whoever was promised a start, and some that were; and those that were left out in this batch.
   std::set<std::string> promised_;
   std::vector<std::string> promised_left_out_;
-  std::string traceparent_;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -172,7 +172,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
   job.unsatisfiable_since_ms = 0;
   job.message = outcome.reason();
   if (later_ms > 0) {
-    out_->timings.push_back({Timing::Kind::kSlip, job.queue, Millis(later_ms)});
+    Time(Timing::Kind::kSlip, job, state_.now_ms - later_ms);
     job.message = fmt::format(
         "starts {} s later than it was told: {}", later_ms / 1000, WhyLater(job, *answered_));
   }

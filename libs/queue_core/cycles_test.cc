@@ -156,11 +156,9 @@ TEST(CycleTest, WhatACycleSays) {
   story.Tell(queue);
   story.Wait(3500);
   Outputs outputs;
-  auto submitted = Submitted("a", {.queue = "timed"});
-  submitted.set_traceparent("00-trace");
+  const auto submitted = Submitted("a", {.queue = "timed"});
   ASSERT_TRUE(story.core().Handle(submitted, story.now(), &outputs).ok());
   ASSERT_EQ(outputs.pool.size(), 1U);
-  EXPECT_EQ(outputs.pool[0].traceparent(), "00-trace");
   EXPECT_EQ(outputs.pool[0].pool(), kPool);
   const auto& cycle = outputs.pool[0].cycle_requested();
   EXPECT_EQ(cycle.now_s(), 3);  // since the pool's first message

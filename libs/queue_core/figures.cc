@@ -31,7 +31,7 @@ std::map<std::string, QueueFigures> QueueCore::Impl::Figures() const {
 
 void QueueCore::Impl::Time(Timing::Kind kind, const Job& job, int64_t since_ms) {
   const Millis took(std::max<int64_t>(0, state_.now_ms - since_ms));
-  out_->timings.push_back({kind, job.queue, took});
+  out_->timings.push_back({kind, job.queue, took, job.id, job.attempt, state_.now_ms});
 }
 
 }  // namespace fluxqueue::queue_core

@@ -32,8 +32,11 @@ struct Timing {
     kSlip,   // by how much a start, or what is said of it, is later than the job was told
   };
   Kind kind = Kind::kWait;
-  std::string queue;
+  std::string queue{};
   Millis took{0};
+  std::string job_id{};
+  uint32_t attempt = 0;
+  int64_t end_ms = 0;
 };
 
 }  // namespace fluxqueue::queue_core

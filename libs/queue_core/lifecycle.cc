@@ -455,7 +455,6 @@ void QueueCore::Impl::Say(Entry* entry) {
 
   events::v1::Envelope& envelope = out_->jobs.emplace_back();
   envelope.set_pool(pool_);
-  envelope.set_traceparent(traceparent_);
   *envelope.mutable_job_fact() = ToFact(job, pool_);
   events_.push_back(JobEvent{.job_id = job.id,
                              .version = job.version,
@@ -477,7 +476,6 @@ void QueueCore::Impl::Release(const Job& job, bool job_ended, std::optional<uint
 events::v1::Envelope* QueueCore::Impl::ToPool() {
   events::v1::Envelope& envelope = out_->pool.emplace_back();
   envelope.set_pool(pool_);
-  envelope.set_traceparent(traceparent_);
   return &envelope;
 }
 

@@ -93,7 +93,6 @@ absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Output
   RETURN_IF_ERROR(Check(message));
   if (!before_.has_value()) before_ = state_;
   out_ = out;
-  traceparent_ = message.traceparent();
   AdvanceTo(now.count());
   Fold(message);
   SettleDependents();

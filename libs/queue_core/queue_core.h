@@ -53,8 +53,8 @@
 
 namespace fluxqueue::queue_core {
 
-// What the shell has to send, in this order. Envelopes are complete but for stream, sequence and
-// time_ms, which the outbox stamps; the traceparent is that of the message from which they follow.
+// What the shell has to send, in this order. Envelopes are complete but for stream, sequence,
+// time_ms and traceparent, which the outbox stamps.
 struct Outputs {
   std::vector<events::v1::Envelope> pool;  // to the pool's own log
   std::vector<events::v1::Envelope> jobs;  // JobFacts, to fluxqueue.jobs

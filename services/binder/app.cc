@@ -37,7 +37,8 @@ class BinderApp final : public lifecycle::App {
                   .pods_in_view = [this] { return pods_.Ready().ok(); },
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
                   .metrics = metrics_,
-                  .clock = context.clock}),
+                  .clock = context.clock,
+                  .tracer = context.tracer}),
         loop_({options_, options_.topics.jobs, {&migrations::binder()}}, handler_, context.clock),
         component_(
             "jobs loop",

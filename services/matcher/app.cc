@@ -44,7 +44,7 @@ class MatcherApp final : public lifecycle::App {
       : metrics_(context.metrics),
         options_(MakeOptions(context.config, config)),
         desk_([this] { loop_.Wake(); }),
-        handler_(config.engines, desk_, metrics_, context.clock),
+        handler_(config.engines, desk_, metrics_, context.clock, context.tracer),
         loop_({options_, options_.topics.pool, {&migrations::matcher()}}, handler_, context.clock),
         component_(
             "pool loop",

@@ -7,6 +7,8 @@ namespace {
 
 using events::v1::Outcome;
 
+constexpr std::array<const char*, 3> kEngines = {"native", "fluxion", "shadow"};
+
 metrics::Counter ShadowCounter(metrics::Registry& registry, const char* result) {
   return registry.MakeCounter(
       "fluxqueue_shadow_answers_total",
@@ -88,15 +90,29 @@ void MatcherMetrics::Tried(const std::string& engine,
 void MatcherMetrics::Inventory(const std::string& pool, const matcher_core::MatcherCore& core) {
   nodes_.With({{"pool", pool}, {"state", "known"}}).Set(core.engine().nodes());
   nodes_.With({{"pool", pool}, {"state", "up"}}).Set(core.engine().nodes_up());
-  for (const char* kind : {"native", "fluxion", "shadow"}) {
+  for (const char* kind : kEngines) {
     engine_.With({{"pool", pool}, {"engine", kind}}).Set(core.engine_kind().name == kind ? 1 : 0);
   }
   jobspecs_.With({{"pool", pool}}).Set(static_cast<double>(core.jobs()));
   allocations_.With({{"pool", pool}}).Set(static_cast<double>(core.engine().allocations()));
 }
 
+void MatcherMetrics::Dropped(const std::string& pool) {
+  for (const char* state : {"known", "up"}) nodes_.With({{"pool", pool}, {"state", state}}).Set(0);
+  for (const char* kind : kEngines) engine_.With({{"pool", pool}, {"engine", kind}}).Set(0);
+  jobspecs_.With({{"pool", pool}}).Set(0);
+  allocations_.With({{"pool", pool}}).Set(0);
+  for (const std::string& resource : resources_shown_[pool]) {
+    for (const char* state : {"allocatable", "allocated", "foreign", "free"}) {
+      resources_.With({{"pool", pool}, {"resource", resource}, {"state", state}}).Set(0);
+    }
+    fragmentation_.With({{"pool", pool}, {"resource", resource}}).Set(0);
+  }
+}
+
 void MatcherMetrics::Resources(const std::string& pool, const graph::Engine& engine) {
   for (const graph::ResourceUsage& usage : engine.Usage()) {
+    resources_shown_[pool].insert(usage.resource);
     const double unit = usage.resource == "cpu" ? 1e-3 : 1;
     const auto set = [&](const char* state, int64_t amount) {
       resources_.With({{"pool", pool}, {"resource", usage.resource}, {"state", state}})

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,8 @@ class MatcherMetrics {
   void Inventory(const std::string& pool, const matcher_core::MatcherCore& core);
   // A look at every node.
   void Resources(const std::string& pool, const graph::Engine& engine);
+  // Another replica speaks for the pool now.
+  void Dropped(const std::string& pool);
   void LibraryRestarted() { restarts_.Add(); }
   void ShadowCompared(fluxion::Comparison result, size_t answers) {
     shadow_[static_cast<size_t>(result)].Add(static_cast<double>(answers));
@@ -46,6 +49,7 @@ class MatcherMetrics {
   metrics::GaugeFamily resources_;
   metrics::GaugeFamily fragmentation_;
   metrics::GaugeFamily engine_;
+  std::map<std::string, std::set<std::string>> resources_shown_;  // by pool
   metrics::Counter restarts_;
   std::array<metrics::Counter, 4> shadow_;  // by Comparison
 };

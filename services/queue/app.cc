@@ -47,7 +47,7 @@ class QueueApp final : public lifecycle::App {
         source_(options_.postgres),
         writer_(client_, source_, metrics_, context.clock, config.flux_jobs),
         desk_([this] { loop_.Wake(); }),
-        handler_(writer_, feed_, desk_, metrics_, context.clock, config.retention),
+        handler_(writer_, feed_, desk_, metrics_, context.clock, config.retention, context.tracer),
         loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
         service_(options_.postgres, MakePeerOptions(config), desk_, feed_),
         server_(

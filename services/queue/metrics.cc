@@ -114,6 +114,11 @@ void QueueMetrics::Figures(const std::string& pool,
   Replace(weight_, std::move(now.weight), &shown.weight);
 }
 
+void QueueMetrics::Dropped(const std::string& pool) {
+  Jobs(pool, {});
+  Figures(pool, {});
+}
+
 void QueueMetrics::Replace(metrics::GaugeFamily& family, Values now, Values* shown) {
   for (const auto& [labels, value] : *shown) {
     if (!now.contains(labels)) family.With(labels).Set(0);

@@ -25,6 +25,8 @@ class QueueMetrics {
             const std::map<std::pair<std::string, model::JobState>, size_t>& counts);
   void Figures(const std::string& pool,
                const std::map<std::string, queue_core::QueueFigures>& figures);
+  // Another replica speaks for the pool now.
+  void Dropped(const std::string& pool);
   void Fact(const events::v1::JobFact& fact);
   void Timed(const queue_core::Timing& timing);
   void Stale(uint64_t stale, uint64_t unwanted);

@@ -40,6 +40,9 @@ TEST(QueueMetricsTest, WhatIsNotNamedAnyMoreIsZeroInItsPoolOnly) {
   EXPECT_THAT(text, HasSubstr(R"(fluxqueue_jobs{pool="p",queue="q",state="Running"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"(fluxqueue_jobs{pool="other",queue="q",state="Pending"} 4)"));
   EXPECT_THAT(text, Not(HasSubstr(R"(pool="other",queue="q",state="Running")")));
+  metrics.Dropped("other");
+  EXPECT_THAT(registry.Text(),
+              HasSubstr(R"(fluxqueue_jobs{pool="other",queue="q",state="Pending"} 0)"));
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class Replica {
       : port_(FreePort()),
         metrics_(registry_),
         desk_([this] { loop_->Wake(); }),
-        handler_(observer_, feed_, desk_, metrics_, clock, std::chrono::hours(1)) {
+        handler_(observer_, feed_, desk_, metrics_, clock, std::chrono::hours(1), tracer_) {
     delivery::LoopOptions own = options;
     own.address = fmt::format("127.0.0.1:{}", port_);
     loop_ = std::make_unique<delivery::PartitionLoop>(
@@ -110,6 +110,7 @@ class Replica {
  private:
   const int port_;
   metrics::Registry registry_;
+  tracing::Tracer tracer_{{}, registry_};
   QueueMetrics metrics_;
   NobodyLooks observer_;
   FactFeed feed_;
@@ -221,7 +222,8 @@ class Stack {
   metrics::Registry registry_;
   matcher::MatcherMetrics matcher_metrics_{registry_};
   matcher::PoolDesk matcher_desk_{[] {}};
-  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_};
+  tracing::Tracer tracer_{{}, registry_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<delivery::PartitionLoop> matcher_loop_;
   std::jthread matcher_;
   std::unique_ptr<Replica> first_;

@@ -46,7 +46,9 @@ END
   proc_start "$dir" prometheus prometheus --config.file "$dir/prometheus.yml" --storage.tsdb.path "$dir/tsdb" \
     --web.listen-address "127.0.0.1:$port"
   proc_wait_ready "$dir" prometheus 30 "Prometheus to be ready" curl -sfm 2 "http://127.0.0.1:$port/-/ready"
+  wait_until 30 "five services to be scraped" scraped
 }
+scraped() { ask query --data-urlencode 'query=sum(up)' | jq -e '.data.result[0].value[1] == "5"' >/dev/null; }
 
 # job NAME QUEUE PODS CPU RUN-SECONDS [ANNOTATION: VALUE]
 job() {

@@ -248,15 +248,17 @@ class Stack {
   postgres::Connection db_;
   RealClock clock_;
   metrics::Registry registry_;
+  tracing::Tracer tracer_{{}, registry_};
   NobodyLooks observer_;
   queue::QueueMetrics queue_metrics_{registry_};
   matcher::MatcherMetrics matcher_metrics_{registry_};
   queue::FactFeed feed_;
   queue::CommandDesk desk_{[] {}};
   queue::PoolHandler queue_handler_{
-      observer_, feed_, desk_, queue_metrics_, clock_, std::chrono::hours(1)};
+      observer_, feed_, desk_, queue_metrics_, clock_, std::chrono::hours(1), tracer_};
   matcher::PoolDesk matcher_desk_{[] {}};
-  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_};
+  matcher::PoolHandler matcher_handler_{
+      {}, matcher_desk_, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;
   std::unique_ptr<Running> queue_loop_;

@@ -28,6 +28,7 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   batch_.clear();
   out_ = {};
   said_.clear();
+  submitted_.clear();
   loaded_ = true;
   next_sweep_ = deps_.clock.Monotonic() + options_.sweep_interval;
   deps_.feed.Open();
@@ -74,6 +75,10 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
   for (events::v1::Envelope& message : out_.messages) {
     const int partition = catalog_.PartitionOf(message.pool());
     said_.push_back(message.event_case());
+    if (message.has_job_submitted()) {
+      const events::v1::JobSubmitted& job = message.job_submitted();
+      submitted_.emplace_back(job.job_id(), job.created_ms());
+    }
     outbox.AppendToPool(delivery::kShard, partition, std::move(message));
   }
   out_.messages.clear();
@@ -121,11 +126,15 @@ void WatchShard::Commit() {
   deps_.metrics.Observed(batch_.size());
   deps_.metrics.Refused(out_.refusals.size());
   for (const events::v1::Envelope::EventCase type : said_) deps_.metrics.Said(type);
+  for (const auto& [job_id, created] : submitted_) {
+    deps_.tracer.JobSpan(job_id, 1, "submit", tracing::Time{created}, deps_.clock.Now());
+  }
   deps_.errands.Look(std::move(out_.fetches));
   deps_.errands.Tell(std::move(out_.refusals));
   batch_.clear();
   out_ = {};
   said_.clear();
+  submitted_.clear();
   ReportWorkloads();
 }
 
@@ -135,6 +144,7 @@ void WatchShard::Rollback() {
   catalog_version_ = committed_catalog_version_;
   out_ = {};
   said_.clear();
+  submitted_.clear();
 }
 
 void WatchShard::ReportWorkloads() {

@@ -15,6 +15,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
+#include "libs/tracing/tracer.h"
 #include "services/admission/adapters/errand_runner.h"
 #include "services/admission/adapters/facts_cache.h"
 #include "services/admission/adapters/workload_feed.h"
@@ -39,6 +40,7 @@ class WatchShard final : public delivery::ShardHandler {
     ErrandRunner& errands;
     const Clock& clock;
     AdmissionMetrics& metrics;
+    tracing::Tracer& tracer;
   };
 
   // What `deps` refers to must outlive the shard.
@@ -75,6 +77,7 @@ class WatchShard final : public delivery::ShardHandler {
   std::vector<FeedEvent> batch_;
   TrackerOutputs out_;
   std::vector<events::v1::Envelope::EventCase> said_;
+  std::vector<std::pair<std::string, Millis>> submitted_;  // job id, when its workload was made
 };
 
 }  // namespace fluxqueue::admission

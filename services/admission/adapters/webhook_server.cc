@@ -4,6 +4,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/tracing/trace_context.h"
 #include "services/admission/adapters/review_codec.h"
 
 namespace fluxqueue::admission {
@@ -23,13 +24,15 @@ WebhookServer::WebhookServer(http::ServerOptions http,
                              const FactsCache& facts,
                              kubernetes::Client& client,
                              const Clock& clock,
-                             AdmissionMetrics& metrics)
+                             AdmissionMetrics& metrics,
+                             tracing::Tracer& tracer)
     : http_(std::move(http)),
       options_(webhook),
       facts_(facts),
       client_(client),
       clock_(clock),
-      metrics_(metrics) {}
+      metrics_(metrics),
+      tracer_(tracer) {}
 
 absl::Status WebhookServer::Start() {
   http::Router router;
@@ -49,6 +52,7 @@ absl::Status WebhookServer::Ready() const {
 
 http::Response WebhookServer::Mutate(const http::Request& request) const {
   const auto start = clock_.Monotonic();
+  const tracing::Time begin = clock_.Now();
   const absl::StatusOr<Review> review = ParseReview(request.body);
   if (!review.ok()) {
     metrics_.Unreadable();
@@ -64,7 +68,24 @@ http::Response WebhookServer::Mutate(const http::Request& request) const {
   response.content_type = "application/json";
   response.body = FormatAnswer(review->uid, verdict);
   metrics_.Judged(verdict.kind, clock_.Monotonic() - start);
+  Trace(request, *review, begin);
   return response;
+}
+
+void WebhookServer::Trace(const http::Request& request,
+                          const Review& review,
+                          tracing::Time begin) const {
+  if (!tracer_.on()) return;
+  const std::optional<tracing::Context> parent =
+      tracing::ParseTraceparent(http::FindHeader(request.headers, "traceparent"));
+  if (!parent.has_value()) return;
+  tracer_.Record({.trace_id = parent->trace_id,
+                  .span_id = tracing::SpanId(review.uid, 0, "review"),
+                  .parent_id = parent->span_id,
+                  .name = "review",
+                  .begin = begin,
+                  .end = clock_.Now(),
+                  .attributes = {{"namespace", review.space}, {"name", review.name}}});
 }
 
 Verdict WebhookServer::DecideTwice(const Review& review) const {

@@ -17,6 +17,7 @@
 #include "libs/http/server.h"
 #include "libs/kubernetes/client.h"
 #include "libs/lifecycle/component.h"
+#include "libs/tracing/tracer.h"
 #include "services/admission/adapters/facts_cache.h"
 #include "services/admission/domain/webhook.h"
 #include "services/admission/metrics.h"
@@ -31,7 +32,8 @@ class WebhookServer final : public lifecycle::Component {
                 const FactsCache& facts,
                 kubernetes::Client& client,
                 const Clock& clock,
-                AdmissionMetrics& metrics);
+                AdmissionMetrics& metrics,
+                tracing::Tracer& tracer);
 
   const std::string& name() const override { return name_; }
   // FailedPrecondition: the port is in use. InvalidArgument: the certificate cannot be used.
@@ -54,6 +56,8 @@ class WebhookServer final : public lifecycle::Component {
                                        const std::string& name,
                                        absl::StatusOr<Object> (*parse)(std::string_view)) const;
   void Note(const Review& review, const Verdict& verdict) const;
+  // In the trace of the API server's request, if that has one. The job has no uid yet.
+  void Trace(const http::Request& request, const Review& review, tracing::Time begin) const;
 
   const std::string name_ = "webhook";
   const http::ServerOptions http_;
@@ -62,6 +66,7 @@ class WebhookServer final : public lifecycle::Component {
   kubernetes::Client& client_;
   const Clock& clock_;
   AdmissionMetrics& metrics_;
+  tracing::Tracer& tracer_;
   std::unique_ptr<http::Server> server_;
 };
 

@@ -96,11 +96,21 @@ absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
 
 void JobsHandler::Commit() {
   deps_.submit(planner_.Commit());
-  for (const Saying& saying : sayings_) deps_.metrics.Said(saying);
+  for (const Saying& saying : sayings_) {
+    deps_.metrics.Said(saying);
+    Trace(saying);
+  }
   sayings_.clear();
   pools_wanted_.clear();
   deps_.metrics.Following(planner_.jobs(), planner_.pods().size());
   deps_.metrics.AnswersDropped(planner_.dropped_answers());
+}
+
+void JobsHandler::Trace(const Saying& saying) const {
+  if (!saying.envelope.has_job_bound()) return;
+  const events::v1::JobBound& bound = saying.envelope.job_bound();
+  const tracing::Time end = deps_.clock.Now();
+  deps_.tracer.JobSpan(bound.job_id(), bound.attempt(), "bind", end - saying.after, end);
 }
 
 void JobsHandler::Rollback() {

@@ -17,6 +17,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
+#include "libs/tracing/tracer.h"
 #include "services/binder/adapters/inbox.h"
 #include "services/binder/domain/bind_planner.h"
 #include "services/binder/metrics.h"
@@ -36,6 +37,7 @@ class JobsHandler final : public delivery::PartitionHandler {
     std::function<void(std::vector<Call>)> submit;
     BinderMetrics& metrics;
     const Clock& clock;
+    tracing::Tracer& tracer;
   };
   explicit JobsHandler(Deps deps) : deps_(std::move(deps)), planner_(deps_.plan) {}
 
@@ -53,6 +55,7 @@ class JobsHandler final : public delivery::PartitionHandler {
  private:
   Millis Now() const;
   void TakeNews(Millis now);
+  void Trace(const Saying& saying) const;
 
   Deps deps_;
   BindPlanner planner_;

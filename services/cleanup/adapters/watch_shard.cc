@@ -20,10 +20,12 @@ WatchShard::WatchShard(const CleanupConfig& config,
                        postgres::Options postgres,
                        CleanupMetrics& metrics,
                        const Clock& clock,
+                       tracing::Tracer& tracer,
                        std::function<void()> wake)
     : config_(config),
       client_(client),
       metrics_(metrics),
+      tracer_(tracer),
       clock_(clock),
       wake_(std::move(wake)),
       directory_(std::move(postgres)) {}
@@ -197,7 +199,13 @@ void WatchShard::Commit() {
   if (observer_ == nullptr) return;
   observer_->Commit();
   metrics_.View(observer_->jobs(), observer_->nodes());
-  for (const events::v1::Envelope& fact : said_) metrics_.Fact(fact);
+  for (const events::v1::Envelope& fact : said_) {
+    metrics_.Fact(fact);
+    if (!fact.has_job_started()) continue;
+    const events::v1::JobStarted& started = fact.job_started();
+    const tracing::Time begin{Millis(started.started_ms())};
+    tracer_.JobSpan(started.job_id(), started.attempt(), "start", begin, clock_.Now());
+  }
   said_.clear();
 }
 

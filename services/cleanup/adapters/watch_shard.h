@@ -22,6 +22,7 @@
 #include "libs/delivery/handler.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
+#include "libs/tracing/tracer.h"
 #include "services/cleanup/adapters/cleanup_store.h"
 #include "services/cleanup/config.h"
 #include "services/cleanup/domain/observer.h"
@@ -38,6 +39,7 @@ class WatchShard final : public delivery::ShardHandler {
              postgres::Options postgres,
              CleanupMetrics& metrics,
              const Clock& clock,
+             tracing::Tracer& tracer,
              std::function<void()> wake);
   ~WatchShard() override;
 
@@ -96,12 +98,13 @@ class WatchShard final : public delivery::ShardHandler {
   const CleanupConfig& config_;
   kubernetes::Client& client_;
   CleanupMetrics& metrics_;
+  tracing::Tracer& tracer_;
   const Clock& clock_;
   const std::function<void()> wake_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
   std::set<Kind> synced_;
-  std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics
+  std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics and traces
 
   mutable std::mutex mutex_;
   std::vector<Item> inbox_;  // guarded by mutex_, as all below

@@ -1,6 +1,7 @@
 #include "services/matcher/adapters/pool_handler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "libs/base/status_macros.h"
 #include "services/matcher/adapters/matcher_store.h"
@@ -31,7 +32,10 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
 void PoolHandler::Drop(int partition) {
   const auto begin = pools_.lower_bound({partition, ""});
   const auto end = pools_.lower_bound({partition + 1, ""});
-  for (auto pool = begin; pool != end; ++pool) desk_.Tell(pool->first.second, nullptr, {});
+  for (auto pool = begin; pool != end; ++pool) {
+    desk_.Tell(pool->first.second, nullptr, {});
+    metrics_.Dropped(pool->first.second);
+  }
   pools_.erase(begin, end);
   held_.erase(partition);
   if (held_.empty()) desk_.Shut();
@@ -47,11 +51,19 @@ std::unique_ptr<matcher_core::MatcherCore> PoolHandler::MakeCore(const std::stri
   auto core =
       std::make_unique<matcher_core::MatcherCore>(pool, fluxion::MakeEngines(std::move(engines)));
   core->OnTried([this, made = core.get()](const events::v1::Outcome& outcome) {
-    const TimePoint now = clock_.Monotonic();
-    metrics_.Tried(made->engine_kind().name, outcome, now - tried_at_);
-    tried_at_ = now;
+    Tried(made->engine_kind().name, outcome);
   });
   return core;
+}
+
+void PoolHandler::Tried(const std::string& engine, const events::v1::Outcome& outcome) {
+  const TimePoint now = clock_.Monotonic();
+  const auto took = now - std::exchange(tried_at_, now);
+  metrics_.Tried(engine, outcome, took);
+  if (!tracer_.on() || outcome.kind() != events::v1::Outcome::KIND_ALLOCATED) return;
+  const tracing::Time end = clock_.Now();
+  tracer_.JobSpan(
+      outcome.job_id(), outcome.attempt(), "match", end - took, end, {{"engine", engine}});
 }
 
 PoolHandler::Pool& PoolHandler::Touch(int partition, const std::string& name) {

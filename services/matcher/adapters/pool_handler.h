@@ -18,6 +18,7 @@
 #include "libs/delivery/handler.h"
 #include "libs/fluxion/engines.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/tracing/tracer.h"
 #include "services/matcher/adapters/pool_desk.h"
 #include "services/matcher/metrics.h"
 
@@ -29,8 +30,13 @@ class PoolHandler final : public delivery::PartitionHandler {
   PoolHandler(fluxion::EngineOptions engines,
               PoolDesk& desk,
               MatcherMetrics& metrics,
-              const Clock& clock)
-      : engines_(std::move(engines)), desk_(desk), metrics_(metrics), clock_(clock) {}
+              const Clock& clock,
+              tracing::Tracer& tracer)
+      : engines_(std::move(engines)),
+        desk_(desk),
+        metrics_(metrics),
+        clock_(clock),
+        tracer_(tracer) {}
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
@@ -56,6 +62,7 @@ class PoolHandler final : public delivery::PartitionHandler {
 
   void AnswerQuestions();
   void CountResources();
+  void Tried(const std::string& engine, const events::v1::Outcome& outcome);
   PoolAtHand AtHand(const Pool& pool) const;
   std::unique_ptr<matcher_core::MatcherCore> MakeCore(const std::string& pool);
   Pool& Touch(int partition, const std::string& pool);
@@ -64,6 +71,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   PoolDesk& desk_;
   MatcherMetrics& metrics_;
   const Clock& clock_;
+  tracing::Tracer& tracer_;
   std::map<PoolKey, Pool> pools_;
   std::set<int> held_;         // partitions
   std::set<PoolKey> touched_;  // by the batch under way

@@ -4,6 +4,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/scheduling/dependencies.h"
+#include "libs/tracing/trace_context.h"
 #include "services/queue/adapters/queue_store.h"
 
 namespace fluxqueue::queue {
@@ -22,13 +23,15 @@ PoolHandler::PoolHandler(JobObserver& observer,
                          CommandDesk& desk,
                          QueueMetrics& metrics,
                          const Clock& clock,
-                         Millis retention)
+                         Millis retention,
+                         tracing::Tracer& tracer)
     : observer_(observer),
       feed_(feed),
       desk_(desk),
       metrics_(metrics),
       clock_(clock),
       retention_(retention),
+      tracer_(tracer),
       commands_(
           desk, [this](const std::string& pool) { return FindPool(pool); }, metrics) {}
 
@@ -59,7 +62,11 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
 void PoolHandler::Drop(int partition) {
   const auto first = pools_.lower_bound({partition, ""});
   const auto last = pools_.lower_bound({partition + 1, ""});
-  for (auto it = first; it != last; ++it) feed_.Lost(it->first.second);
+  for (auto it = first; it != last; ++it) {
+    const std::string& pool = it->first.second;
+    feed_.Lost(pool);
+    metrics_.Dropped(pool);
+  }
   pools_.erase(first, last);
   if (pools_.empty()) desk_.Shut();
 }
@@ -166,12 +173,16 @@ void PoolHandler::Commit() {
   }
   uncounted_.merge(touched_);
   touched_.clear();
-  for (const queue_core::Timing& timing : timings_) metrics_.Timed(timing);
+  for (const queue_core::Timing& timing : timings_) {
+    metrics_.Timed(timing);
+    Trace(timing);
+  }
   timings_.clear();
   std::vector<JobSeen> seen;
   seen.reserve(facts_.size());
   for (events::v1::JobFact& fact : facts_) {
     metrics_.Fact(fact);
+    Trace(fact);
     const int64_t position = PositionOf(fact.job_id());
     seen.push_back({std::move(fact), position});
   }
@@ -215,6 +226,28 @@ void PoolHandler::RefreshPositions() {
     positions.emplace_back(std::move(job_id), position);
   }
   if (!positions.empty()) observer_.Moved(positions);
+}
+
+void PoolHandler::Trace(const queue_core::Timing& timing) {
+  if (timing.kind != queue_core::Timing::Kind::kWait) return;
+  const tracing::Time end{Millis(timing.end_ms)};
+  tracer_.JobSpan(
+      timing.job_id, timing.attempt, "wait", end - timing.took, end, {{"queue", timing.queue}});
+}
+
+void PoolHandler::Trace(const events::v1::JobFact& fact) {
+  const auto state = static_cast<model::JobState>(fact.state());
+  if (!model::IsTerminal(state)) return;
+  tracer_.JobSpan(fact.job_id(),
+                  0,
+                  tracing::kJobSpan,
+                  tracing::Time{Millis(fact.created_ms())},
+                  tracing::Time{Millis(fact.time_ms())},
+                  {{"queue", fact.queue()},
+                   {"namespace", fact.workload().namespace_()},
+                   {"name", fact.workload().name()},
+                   {"state", std::string(model::Name(state))},
+                   {"reason", fact.reason()}});
 }
 
 void PoolHandler::CountJobs() {

@@ -28,6 +28,7 @@
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
 #include "libs/queue_core/queue_core.h"
+#include "libs/tracing/tracer.h"
 #include "services/queue/adapters/command_batch.h"
 #include "services/queue/adapters/command_desk.h"
 #include "services/queue/adapters/fact_feed.h"
@@ -45,7 +46,8 @@ class PoolHandler final : public delivery::PartitionHandler {
               CommandDesk& desk,
               QueueMetrics& metrics,
               const Clock& clock,
-              Millis retention);
+              Millis retention,
+              tracing::Tracer& tracer);
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
@@ -75,6 +77,9 @@ class PoolHandler final : public delivery::PartitionHandler {
   std::optional<TimePoint> DueAt(const Pool& pool) const;
   void RefreshPositions();
   void CountJobs();
+  void Trace(const queue_core::Timing& timing);
+  // One that has ended.
+  void Trace(const events::v1::JobFact& fact);
   int64_t PositionOf(const std::string& job_id) const;
 
   JobObserver& observer_;
@@ -83,6 +88,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   QueueMetrics& metrics_;
   const Clock& clock_;
   const Millis retention_;
+  tracing::Tracer& tracer_;
   std::map<PoolKey, Pool> pools_;
   CommandBatch commands_;
   std::set<PoolKey> touched_;                // by the batch under way

@@ -1,0 +1,94 @@
+#include "libs/tracing/trace_context.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+namespace fluxqueue::tracing {
+namespace {
+
+constexpr size_t kUuidLength = 36;
+constexpr size_t kTraceLength = 32;
+constexpr size_t kTraceparentLength = 55;
+
+bool IsHexDigit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+uint64_t Fnv1a(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace
+
+std::string TraceId(std::string_view job_id) {
+  std::string trace;
+  if (job_id.size() == kUuidLength) {
+    std::copy_if(job_id.begin(), job_id.end(), std::back_inserter(trace), IsHexDigit);
+  }
+  return trace.size() == kTraceLength ? trace : "";
+}
+
+std::string SpanId(std::string_view job_id, uint32_t attempt, std::string_view name) {
+  // All zeros would be no span.
+  return fmt::format("{:016x}", Fnv1a(fmt::format("{}/{}/{}", job_id, attempt, name)) | 1);
+}
+
+std::string Traceparent(std::string_view job_id) {
+  const std::string trace = TraceId(job_id);
+  if (trace.empty()) return "";
+  return fmt::format("00-{}-{}-01", trace, SpanId(job_id, 0, kJobSpan));
+}
+
+std::optional<Context> ParseTraceparent(std::string_view text) {
+  // Later versions may have more behind it.
+  const bool long_enough = text.size() == kTraceparentLength ||
+                           (text.size() > kTraceparentLength && text[kTraceparentLength] == '-');
+  if (!long_enough || text[2] != '-' || text[35] != '-' || text[52] != '-') return std::nullopt;
+  Context context{std::string(text.substr(3, 32)), std::string(text.substr(36, 16))};
+  for (const std::string& id : {context.trace_id, context.span_id}) {
+    const bool hex = std::all_of(id.begin(), id.end(), IsHexDigit);
+    if (!hex || id.find_first_not_of('0') == std::string::npos) return std::nullopt;
+  }
+  return context;
+}
+
+const std::string& JobOf(const events::v1::Envelope& message) {
+  using events::v1::Envelope;
+  static const std::string none;
+  switch (message.event_case()) {
+    case Envelope::kJobSubmitted:
+      return message.job_submitted().job_id();
+    case Envelope::kJobUpdated:
+      return message.job_updated().job_id();
+    case Envelope::kJobWithdrawn:
+      return message.job_withdrawn().job_id();
+    case Envelope::kReleaseRequested:
+      return message.release_requested().key().job_id();
+    case Envelope::kJobFact:
+      return message.job_fact().job_id();
+    case Envelope::kReleased:
+      return message.released().key().job_id();
+    case Envelope::kJobBound:
+      return message.job_bound().job_id();
+    case Envelope::kBindFailed:
+      return message.bind_failed().job_id();
+    case Envelope::kJobStopped:
+      return message.job_stopped().job_id();
+    case Envelope::kJobStarted:
+      return message.job_started().job_id();
+    case Envelope::kPodEnded:
+      return message.pod_ended().job_id();
+    case Envelope::kJobEnded:
+      return message.job_ended().job_id();
+    case Envelope::kJobNodeLost:
+      return message.job_node_lost().job_id();
+    default:
+      return none;
+  }
+}
+
+}  // namespace fluxqueue::tracing

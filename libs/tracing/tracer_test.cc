@@ -1,0 +1,125 @@
+// Against a real HTTP server, as a collector would be.
+#include "libs/tracing/tracer.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/http/server.h"
+#include "libs/tracing/trace_context.h"
+
+namespace fluxqueue::tracing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr const char* kJob = "0a1b2c3d-0000-4000-8000-00000000000f";
+constexpr Time kBegin{std::chrono::seconds(1'700'000'000)};
+
+// Keeps what it is sent, and answers with `status`.
+class Collector {
+ public:
+  explicit Collector(int status = 200) {
+    auto server = http::Server::Start({}, [this, status](const http::Request& request) {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+      changed_.notify_all();
+      return http::Response{.status = status};
+    });
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(server_->port()); }
+
+  // The first request; an empty one after the deadline.
+  http::Request Await() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, 20s, [this] { return !requests_.empty(); })) return {};
+    return requests_.front();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<http::Request> requests_;
+  std::unique_ptr<http::Server> server_;
+};
+
+// OTLP/HTTP, JSON: ids are hex and not base64, 64-bit numbers are strings, names in camel case.
+TEST(TracerTest, SendsOtlpAsJson) {
+  Collector collector;
+  metrics::Registry registry;
+  Tracer tracer({.endpoint = collector.endpoint(), .service = "binder", .instance = "binder-0"},
+                registry);
+  tracer.JobSpan(kJob, 2, "bind", kBegin, kBegin + 1500ms, {{"node", "n\"1"}});
+  const http::Request request = collector.Await();
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.path, "/v1/traces");
+  EXPECT_EQ(http::FindHeader(request.headers, "content-type"), "application/json");
+  const std::string root = SpanId(kJob, 0, kJobSpan);
+  const auto text = [](const std::string& key, const std::string& value) {
+    return nlohmann::json{{"key", key}, {"value", {{"stringValue", value}}}};
+  };
+  const auto list = [](auto... items) { return nlohmann::json::array({items...}); };
+  const nlohmann::json span = {
+      {"traceId", "0a1b2c3d00004000800000000000000f"},
+      {"spanId", SpanId(kJob, 2, "bind")},
+      {"parentSpanId", root},
+      {"name", "bind"},
+      {"kind", 1},
+      {"startTimeUnixNano", "1700000000000000000"},
+      {"endTimeUnixNano", "1700000001500000000"},
+      {"attributes",
+       list(text("node", "n\"1"), text("fluxqueue.job", kJob), text("fluxqueue.attempt", "2"))}};
+  const nlohmann::json resource = {{"attributes",
+                                    list(text("service.namespace", "fluxqueue"),
+                                         text("service.name", "binder"),
+                                         text("service.instance.id", "binder-0"))}};
+  const nlohmann::json scope = {{"scope", {{"name", "fluxqueue"}}}, {"spans", list(span)}};
+  const nlohmann::json wanted = {
+      {"resourceSpans", list(nlohmann::json{{"resource", resource}, {"scopeSpans", list(scope)}})}};
+  EXPECT_EQ(nlohmann::json::parse(request.body), wanted) << request.body;
+}
+
+TEST(TracerTest, SendsWhatWaitsBeforeItEnds) {
+  Collector collector;
+  metrics::Registry registry;
+  {
+    Tracer tracer({.endpoint = collector.endpoint(), .interval = 1h}, registry);
+    tracer.JobSpan(kJob, 0, kJobSpan, kBegin, kBegin + 1s);
+    tracer.JobSpan("no-uuid", 0, kJobSpan, kBegin, kBegin + 1s);
+  }
+  EXPECT_THAT(registry.Text(), HasSubstr("fluxqueue_trace_spans_total{result=\"sent\"} 1\n"));
+  EXPECT_THAT(collector.Await().body, ::testing::Not(HasSubstr("parentSpanId")));
+}
+
+TEST(TracerTest, CountsWhatItDrops) {
+  Collector refuses(503);
+  metrics::Registry registry;
+  {
+    Tracer tracer({.endpoint = refuses.endpoint(), .most_waiting = 2, .interval = 1h}, registry);
+    for (uint32_t attempt = 1; attempt <= 3; ++attempt) {
+      tracer.JobSpan(kJob, attempt, "bind", kBegin, kBegin + 1s);
+    }
+    EXPECT_THAT(registry.Text(), HasSubstr("{result=\"dropped\"} 1\n"));
+  }
+  EXPECT_THAT(registry.Text(), HasSubstr("{result=\"dropped\"} 3\n"));
+  EXPECT_THAT(registry.Text(), HasSubstr("{result=\"sent\"} 0\n"));
+}
+
+TEST(TracerTest, IsOffWithoutAnEndpoint) {
+  metrics::Registry registry;
+  {
+    Tracer tracer({}, registry);
+    EXPECT_FALSE(tracer.on());
+    tracer.JobSpan(kJob, 1, "bind", kBegin, kBegin + 1s);
+  }
+  EXPECT_THAT(registry.Text(), HasSubstr("{result=\"dropped\"} 0\n"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::tracing

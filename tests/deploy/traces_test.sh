@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The spans of one job come from all five services, and form one tree in the job's own trace. What they are sent to listens
+# as a collector would.
+#
+#   traces_test.sh BIN
+#
+# Needs tools/deps. Takes about half a minute.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+tools=$here/../../tools
+# shellcheck source=../../tools/lib/log.sh
+. "$tools/lib/log.sh"
+# shellcheck source=../../tools/lib/proc.sh
+. "$tools/lib/proc.sh"
+# shellcheck source=../../tools/lib/cache.sh
+. "$tools/lib/cache.sh"
+
+export FLUXQUEUE_BIN=${1:?usage: traces_test.sh BIN}
+dir=$(realpath "$(mktemp -d)")
+clean_up() {
+  "$tools/stack/stop" "$dir" || true
+  proc_stop "$dir" collector || true
+  rm -rf "$dir"
+}
+on_exit clean_up
+
+kube() { "$(kubernetes_home "$tools")/kubectl" --kubeconfig "$dir/kubeconfig" "$@"; }
+
+# Appends each request's body to DIR/spans, one a line.
+start_collector() {
+  local port
+  port=$(port_free)
+  : >"$dir/spans"
+  proc_start "$dir" collector python3 -c '
+import http.server, sys
+class Collector(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with open(sys.argv[2], "ab") as spans:
+            spans.write(body + b"\n")
+        self.send_response(200)
+        self.end_headers()
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Collector).serve_forever()' "$port" "$dir/spans"
+  mkdir -p "$dir/sections"
+  printf 'tracing: {endpoint: "http://127.0.0.1:%s"}\n' "$port" >"$dir/sections/common.yaml"
+}
+
+# "SERVICE NAME SPAN PARENT", one a line, of the spans of $trace.
+spans() {
+  jq -r --arg trace "$trace" '.resourceSpans[]
+    | (.resource.attributes[] | select(.key == "service.name") | .value.stringValue) as $service
+    | .scopeSpans[].spans[] | select(.traceId == $trace) | [$service, .name, .spanId, .parentSpanId // "none"] | @tsv' \
+    "$dir/spans" | sort -u
+}
+all_there() { [[ $(spans | cut -f 1,2 | tr '\t' ' ') == "$wanted" ]]; }
+
+start_collector
+"$tools/stack/start" "$dir" --nodes 1 --test --parent $$
+kube apply -f "$tools/../k8s/examples/00-namespace.yaml" -f "$tools/../k8s/examples/10-job.yaml" >/dev/null
+trace=$(kube -n demo get job hello -o 'jsonpath={.metadata.uid}' | tr -d -)
+wanted="admission submit
+binder bind
+cleanup start
+matcher match
+queue job
+queue wait"
+wait_until 60 "the job's spans" all_there || die "wanted"$'\n'"$wanted"$'\n'"and found"$'\n'"$(spans)"
+
+root=$(spans | awk '$2 == "job" { print $3 " " $4 }')
+[[ ${root#* } == none ]] || die "the span of the job has a parent: ${root#* }"
+strays=$(spans | awk -v root="${root% *}" '$2 != "job" && $4 != root')
+[[ -z $strays ]] || die "spans that are not below the job's:"$'\n'"$strays"
+jobs=$(spans | wc -l)
+
+# The API server's own trace goes on in the webhook.
+trace=0af7651916cd43dd8448eb211c80319c parent=b7ad6b7169203331
+read -ra ports <"$dir/config/admission-1.ports"
+curl -sSfkm 5 -o /dev/null -H "traceparent: 00-$trace-$parent-01" -d '{"apiVersion": "admission.k8s.io/v1",
+  "kind": "AdmissionReview", "request": {"uid": "u", "operation": "CREATE", "namespace": "demo", "name": "p",
+  "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": {"apiVersion": "v1", "kind": "Pod",
+  "metadata": {"name": "p", "namespace": "demo"}, "spec": {"containers": []}}}}' "https://127.0.0.1:${ports[1]}/mutate"
+reviewed() { [[ $(spans | cut -f 1,2,4) == "admission"$'\t'"review"$'\t'"$parent" ]]; }
+wait_until 20 "the webhook's span" reviewed || die "found $(spans)"
+say "$jobs spans of five services in the trace of the job, and one in the API server's"
