@@ -12,6 +12,7 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/kafka/consumer.h"
+#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -444,17 +445,18 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
                                           Batch* batch) {
   partition.now.next_offset = message.offset + 1;
   partition.now.append_time = std::max(partition.now.append_time, message.append_time);
+  Record record{message.partition, message.offset, partition.now.append_time, {}};
+  events::v1::Envelope& envelope = record.envelope;
   const auto bury = [&](std::string reason) {
     LogWarning("dead letter",
-               {{"topic", options_.topic},
+               {{"job", tracing::JobOf(envelope)},
+                {"topic", options_.topic},
                 {"partition", fmt::format("{}", message.partition)},
                 {"offset", fmt::format("{}", message.offset)},
                 {"reason", reason}});
     batch->letters.push_back({message.partition, std::move(reason), options_.topic, message});
     return absl::OkStatus();
   };
-  Record record{message.partition, message.offset, partition.now.append_time, {}};
-  events::v1::Envelope& envelope = record.envelope;
   if (!envelope.ParseFromString(message.value)) return bury("it does not decode as an Envelope");
   if (envelope.stream().empty() || envelope.sequence() == 0) return bury("it has no event id");
   switch (partition.filter.Judge(envelope.stream(), envelope.sequence())) {

@@ -36,6 +36,16 @@ TEST(FiguresTest, EachStageIsTimedOnce) {
   EXPECT_THAT(story.timings(), IsEmpty());
 }
 
+TEST(FiguresTest, WhoRunsIsBound) {
+  Story story;
+  story.Bring("a", JobState::kAllocated);
+  story.Wait(70);
+  story.Tell(Started("a"));  // overtakes JobBound
+  EXPECT_THAT(TimingsOf(story), ElementsAre(Pair(Timing::Kind::kBind, 70)));
+  story.Tell(Bound("a"));
+  EXPECT_THAT(story.timings(), IsEmpty());
+}
+
 TEST(FiguresTest, OnlyTheFirstAttemptHasWaited) {
   Story story;
   story.Bring("a", JobState::kRunning);

@@ -365,6 +365,8 @@ void QueueCore::Impl::OnStarted(const events::v1::JobStarted& started) {
     return;
   }
   Job& job = book_.Edit(entry);
+  // Of who runs before it is known to be bound, nothing is left to start.
+  if (job.state == JobState::kAllocated) Time(Timing::Kind::kBind, job, job.updated_ms);
   if (job.state == JobState::kBound) Time(Timing::Kind::kStart, job, job.updated_ms);
   job.state = JobState::kRunning;
   job.start_ms = started.started_ms();

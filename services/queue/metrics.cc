@@ -67,7 +67,10 @@ QueueMetrics::QueueMetrics(metrics::Registry& registry)
                                               "Events written on users' objects.")),
       commands_(registry.MakeCounters("fluxqueue_commands_total",
                                       "Commands by gRPC, by what became of them.",
-                                      {"command", "outcome"})) {}
+                                      {"command", "outcome"})) {
+  // From 0, so that the first one is seen to happen.
+  for (const char* stage : {"bind", "start"}) stage_seconds_.With({{"stage", stage}});
+}
 
 void QueueMetrics::Jobs(const std::string& pool,
                         const std::map<std::pair<std::string, model::JobState>, size_t>& counts) {
