@@ -257,8 +257,7 @@ class Stack {
   queue::PoolHandler queue_handler_{
       observer_, feed_, desk_, queue_metrics_, clock_, std::chrono::hours(1), tracer_};
   matcher::PoolDesk matcher_desk_{[] {}};
-  matcher::PoolHandler matcher_handler_{
-      {}, matcher_desk_, matcher_metrics_, clock_, tracer_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;
   std::unique_ptr<Running> queue_loop_;
