@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# The chart on a real node, as a user installs it: install, load, upgrade, rollback, uninstall, with jobs in flight.
+#
+#   tests/deploy/kubelet_test.sh PROGRAMS
+#
+# The services, Kafka and Postgres are pods on a node with containerd, kubelet and kube-proxy; the nodes of the jobs are
+# kwok's, but for one job that really runs.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repository=$(cd "$here/../.." && pwd)
+tools=$repository/tools
+# shellcheck source=../../tools/lib/log.sh
+. "$tools/lib/log.sh"
+# shellcheck source=../../tools/lib/proc.sh
+. "$tools/lib/proc.sh"
+# shellcheck source=../../tools/lib/cache.sh
+. "$tools/lib/cache.sh"
+# shellcheck source=node/common.sh
+. "$here/node/common.sh"
+
+readonly ADDRESS=10.88.0.1 NODE=machine SYSTEM=fluxqueue-system
+
+if [[ ${1:-} != --inside ]]; then
+  (($# == 1)) || die "usage: tests/deploy/kubelet_test.sh PROGRAMS"
+  dir=$(mktemp -d)
+  on_exit rm -rf "$dir"
+  steps_log_dir "$dir/logs"
+  step "images" "$here/node/images" "$1" "$dir/images"
+  "$here/node/enter" "$dir" $ADDRESS "$0" --inside "$dir"
+  exit
+fi
+dir=$2
+export KUBECONFIG=$dir/cluster/kubeconfig
+kubectl() { "$(kubernetes_home "$tools")/kubectl" --request-timeout 60s "$@"; }
+helm() { HOME=$dir "$(helm_home "$tools")/helm" --namespace $SYSTEM "$@"; }
+tag=$(<"$dir/images/tag")
+
+start_all() {
+  "$tools/cluster/start" "$dir/cluster" --unsafe-no-fsync --address $ADDRESS --nodes 6
+  "$here/node/start" "$dir/node" "$dir/cluster" $NODE $ADDRESS "$dir"/images/*.tar
+  # A release to upgrade to.
+  local name
+  for name in $(node_ctr "$dir/node" images ls -q | grep ":$tag$"); do
+    node_ctr "$dir/node" images tag "$name" "${name%:*}:next"
+  done
+}
+
+cat >"$dir/values.yaml" <<END
+image: {tag: $tag, pullPolicy: Never}
+kafka: {bundled: {enabled: true, image: fluxqueue/kafka:test, storage: ""}}
+postgres: {bundled: {enabled: true, image: fluxqueue/postgres:test, storage: ""}}
+nodeSelector: {kubernetes.io/hostname: $NODE}
+END
+chart() { helm "$1" fluxqueue "$repository/deploy/helm/fluxqueue" --values "$dir/values.yaml" --wait --timeout 4m "${@:2}"; }
+
+# create_job SECONDS PODS: a Job whose pods run so long, all at once.
+create_job() {
+  kubectl create --namespace work -f - <<END
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: job-}
+spec:
+  completions: $2
+  parallelism: $2
+  template:
+    metadata: {annotations: {fluxqueue.io/run-seconds: "$1"}}
+    spec:
+      restartPolicy: Never
+      nodeSelector: {type: kwok}
+      containers: [{name: c, image: none, resources: {requests: {cpu: "2"}}}]
+END
+}
+
+# Until $dir/enough is there: a Job each second, every fourth a gang. A refusal is one too many.
+load() {
+  local i
+  for ((i = 1; ; ++i)); do
+    [[ ! -e $dir/enough ]] || return 0
+    create_job $((i % 5 + 1)) $((i % 4 ? 1 : 6)) >>"$dir/created"
+    nap 1
+  done
+}
+
+# images_are TAG: every pod of the five services, and none is left of another.
+images_are() {
+  local others
+  others=$(kubectl --namespace $SYSTEM get pods -o jsonpath='{range .items[*]}{.spec.containers[0].image}{"\n"}{end}' |
+    grep -E '/(admission|queue|matcher|binder|cleanup):' | grep -cv ":$1$" || true)
+  ((others == 0))
+}
+
+install() {
+  chart install --create-namespace
+  kubectl create namespace work
+  kubectl label namespace work fluxqueue.io/managed=true
+}
+
+a_real_job() {
+  kubectl create --namespace work -f - <<END
+apiVersion: batch/v1
+kind: Job
+metadata: {name: real}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      nodeSelector: {kubernetes.io/hostname: $NODE}
+      containers:
+        - {name: c, image: "fluxqueue/admission:$tag", imagePullPolicy: Never, args: [--version], resources: {requests: {cpu: 10m}}}
+END
+  kubectl wait --namespace work --for condition=Complete --timeout 60s job/real
+  [[ $(kubectl logs --namespace work job/real) == fluxqueue-admission* ]]
+  [[ $(kubectl get pods --namespace work -l job-name=real -o jsonpath='{.items[0].spec.schedulerName}') == fluxqueue ]]
+}
+
+upgrade() {
+  kubectl patch fluxqueue default --type merge -p '{"spec": {"weight": 7}}'
+  chart upgrade --set image.tag=next --set log.level=debug
+  wait_until 60 "the pods of the release before to go" images_are next
+  # What the administrator has set is not the chart's to change.
+  [[ $(kubectl get fluxqueue default -o jsonpath='{.spec.weight}') == 7 ]]
+}
+
+rollback() {
+  helm rollback fluxqueue 1 --wait --timeout 4m
+  wait_until 60 "the pods of the upgrade to go" images_are "$tag"
+}
+
+nothing_is_lost() {
+  local created
+  created=$(($(wc -l <"$dir/created") + 1))
+  say "$created Jobs were created"
+  ((created > 30))
+  kubectl wait --namespace work --for condition=Complete --timeout 120s job --all >/dev/null
+  [[ $(kubectl get jobs --namespace work --no-headers | wc -l) == "$created" ]]
+  kubectl exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue verify
+  helm test fluxqueue
+}
+
+# Everything of ours that there is, of whatever kind, as KIND/NAME.
+ours() {
+  local kinds
+  kinds=$(kubectl api-resources --verbs list -o name | grep -v '^events' | paste -sd,)
+  kubectl get "$kinds" -A -l app.kubernetes.io/part-of=fluxqueue -o name --ignore-not-found
+}
+no_pods() { [[ -z $(kubectl get pods --namespace $SYSTEM -o name) ]]; }
+
+uninstall() {
+  local left
+  helm uninstall fluxqueue --wait --timeout 2m
+  wait_until 60 "the pods to end" no_pods
+  left=$(ours | sort | paste -sd' ')
+  [[ $left == "customresourcedefinition.apiextensions.k8s.io/fluxjobs.fluxqueue.io \
+customresourcedefinition.apiextensions.k8s.io/fluxqueues.fluxqueue.io \
+customresourcedefinition.apiextensions.k8s.io/fluxwindows.fluxqueue.io fluxqueue.fluxqueue.io/default" ]] || die "left: $left"
+  # As deploy/docs/upgrade.md has it.
+  kubectl delete crd -l app.kubernetes.io/part-of=fluxqueue
+  [[ -z $(ours) ]]
+  [[ $(kubectl get all,configmaps,secrets,pvc,networkpolicies,roles,rolebindings,serviceaccounts --namespace $SYSTEM -o name) == \
+"configmap/kube-root-ca.crt"$'\n'"serviceaccount/default" ]]
+}
+
+# In the namespace that was ours a pod needs nobody but Kubernetes.
+others_go_on() {
+  kubectl run free --namespace work --image fluxqueue/pause:test --image-pull-policy Never \
+    --overrides '{"spec": {"nodeSelector": {"kubernetes.io/hostname": "'$NODE'"}}}'
+  kubectl wait --namespace work --for condition=Ready --timeout 60s pod/free
+}
+
+# What a failure leaves to look at.
+bundle() {
+  [[ -z ${passed:-} ]] || return 0
+  kubectl get pods -A -o wide || true
+  kubectl get events --namespace $SYSTEM | tail -n 30 || true
+  local name
+  for name in admission queue matcher binder cleanup kafka postgres cli; do
+    say "--- $name"
+    kubectl logs --namespace $SYSTEM -l app.kubernetes.io/component=$name --tail 8 || true
+  done
+} >&2
+
+on_exit bundle
+steps_log_dir "$dir/logs"
+step "a control plane and a real node" start_all
+step "install" install
+step "a job that really runs" a_real_job
+for _ in 1 2 3; do
+  create_job 60 2 >>"$dir/created"
+done
+load &
+loader=$!
+step "upgrade" upgrade
+step "rollback" rollback
+: >"$dir/enough"
+wait $loader || die "a Job was refused while the services were replaced"
+step "all jobs end, nothing is lost" nothing_is_lost
+step "uninstall" uninstall
+step "others go on" others_go_on
+passed=yes
