@@ -78,6 +78,10 @@ END
   [[ $(grep -c 'kind: HorizontalPodAutoscaler' "$dir/external.yaml") == 3 ]]
   # One replica needs no budget, and would never let its node be drained with one.
   [[ $(grep -c 'kind: PodDisruptionBudget' "$dir/external.yaml") == 4 ]]
+  # Kafka and Postgres are there before the release is: so may the hook be.
+  helm template fluxqueue "$chart" --values "$dir/values.yaml" --show-only templates/prepare.yaml >"$dir/prepare.yaml"
+  kubectl apply --dry-run=server -f "$dir/prepare.yaml"
+  [[ $(grep -c 'helm.sh/hook: pre-install,pre-upgrade' "$dir/prepare.yaml") == 2 ]]
 }
 
 operators() {

@@ -90,7 +90,9 @@ images_are() {
 }
 
 install() {
-  chart install --create-namespace
+  kubectl create namespace $SYSTEM
+  kubectl label namespace $SYSTEM pod-security.kubernetes.io/enforce=restricted
+  chart install
   kubectl create namespace work
   kubectl label namespace work fluxqueue.io/managed=true
 }
@@ -113,12 +115,17 @@ END
   [[ $(kubectl get pods --namespace work -l job-name=real -o jsonpath='{.items[0].spec.schedulerName}') == fluxqueue ]]
 }
 
+certificate() { kubectl get secret --namespace $SYSTEM fluxqueue-webhook -o jsonpath='{.data}'; }
+
 upgrade() {
+  local before
+  before=$(certificate)
   kubectl patch fluxqueue default --type merge -p '{"spec": {"weight": 7}}'
   chart upgrade --set image.tag=next --set log.level=debug
   wait_until 60 "the pods of the release before to go" images_are next
   # What the administrator has set is not the chart's to change.
   [[ $(kubectl get fluxqueue default -o jsonpath='{.spec.weight}') == 7 ]]
+  [[ $(certificate) == "$before" ]]
 }
 
 rollback() {
@@ -135,6 +142,16 @@ nothing_is_lost() {
   [[ $(kubectl get jobs --namespace work --no-headers | wc -l) == "$created" ]]
   kubectl exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue verify
   helm test fluxqueue
+}
+
+# Who has been given the role may use the command line, and nobody else.
+operators() {
+  kubectl create rolebinding operators --namespace $SYSTEM --role fluxqueue-operator --user anna
+  kubectl --as anna exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue queues
+  if kubectl --as bert exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue queues; then
+    die "anybody may use the command line"
+  fi
+  kubectl delete rolebinding operators --namespace $SYSTEM
 }
 
 # Everything of ours that there is, of whatever kind, as KIND/NAME.
@@ -194,6 +211,7 @@ step "rollback" rollback
 : >"$dir/enough"
 wait $loader || die "a Job was refused while the services were replaced"
 step "all jobs end, nothing is lost" nothing_is_lost
+step "operators" operators
 step "uninstall" uninstall
 step "others go on" others_go_on
 passed=yes
