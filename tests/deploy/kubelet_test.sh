@@ -137,7 +137,7 @@ nothing_is_lost() {
   local created
   created=$(($(wc -l <"$dir/created") + 1))
   say "$created Jobs were created"
-  ((created > 30))
+  ((created > 15))
   kubectl wait --namespace work --for condition=Complete --timeout 120s job --all >/dev/null
   [[ $(kubectl get jobs --namespace work --no-headers | wc -l) == "$created" ]]
   kubectl exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue verify
