@@ -170,7 +170,10 @@ const auto* const kEnvironment = ::testing::AddGlobalTestEnvironment(new Environ
 // One process of the program.
 class Replica {
  public:
-  explicit Replica(std::string name) : name_(std::move(name)) {
+  explicit Replica(std::string name)
+      : Replica(std::move(name), World::Get().dsn(), World::Get().kafka()) {}
+  Replica(std::string name, const std::string& dsn, const std::string& kafka)
+      : name_(std::move(name)) {
     const World& world = World::Get();
     config_ = fmt::format("{}/{}.yaml", world.folder(), name_);
     std::ofstream(config_) << fmt::format(R"(instance: {}
@@ -183,8 +186,8 @@ admission:
 )",
                                           name_,
                                           health_port_,
-                                          world.dsn(),
-                                          World::Get().kafka(),
+                                          dsn,
+                                          kafka,
                                           World::Get().cluster().kubeconfig(),
                                           webhook_port_,
                                           world.certificate(),
@@ -195,20 +198,24 @@ admission:
   int webhook_port() const { return webhook_port_; }
 
   void Start() {
-    const std::string log = fmt::format("{}/{}.log", World::Get().folder(), name_);
+    Begin();
+    WaitFor("a ready replica", [&](std::string* seen) {
+      const auto ready = Ready();
+      *seen = (ready.ok() ? ready->body : Message(ready.status())) + "\n" + ReadFile(log_);
+      return ready.ok() && ready->status == 200;
+    });
+  }
+
+  // As Start, without waiting.
+  void Begin() {
     pid_ = fork();
     ASSERT_GE(pid_, 0);
     if (pid_ == 0) {
-      if (std::freopen(log.c_str(), "a", stderr) == nullptr) _exit(1);
+      if (std::freopen(log_.c_str(), "a", stderr) == nullptr) _exit(1);
       const std::string program = FLUXQUEUE_BINARY_DIR "/bin/fluxqueue-admission";
       execl(program.c_str(), program.c_str(), "--config", config_.c_str(), nullptr);
       _exit(127);
     }
-    WaitFor("a ready replica", [&](std::string* seen) {
-      const auto ready = Http("http", health_port_, "GET", "/readyz", "");
-      *seen = (ready.ok() ? ready->body : Message(ready.status())) + "\n" + ReadFile(log);
-      return ready.ok() && ready->status == 200;
-    });
   }
 
   void Kill() {
@@ -227,6 +234,12 @@ admission:
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
+  absl::StatusOr<http::Response> Ready() const {
+    return Http("http", health_port_, "GET", "/readyz", "");
+  }
+  absl::StatusOr<http::Response> WebhookReady() const {
+    return Http("https", webhook_port_, "GET", "/readyz", "");
+  }
   absl::StatusOr<http::Response> Post(const std::string& body) const {
     return Http("https", webhook_port_, "POST", "/mutate", body);
   }
@@ -261,6 +274,7 @@ admission:
   }
 
   const std::string name_;
+  const std::string log_ = fmt::format("{}/{}.log", World::Get().folder(), name_);
   const int health_port_ = FreePort();
   const int webhook_port_ = FreePort();
   std::string config_;
@@ -468,6 +482,29 @@ spec: {pool: default}
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->status, 413);
   Fence("bad-fence");
+}
+
+TEST_F(AdmissionTest, HoldsWhileDatabaseAndBrokerAreAway) {
+  const int nobody = FreePort();
+  Replica replica("alone",
+                  fmt::format("host=127.0.0.1 port={} dbname=x user=x", nobody),
+                  fmt::format("127.0.0.1:{}", nobody));
+  replica.Begin();
+  WaitFor("a webhook that answers", [&](std::string* seen) {
+    const auto ready = replica.WebhookReady();
+    *seen = ready.ok() ? ready->body : Message(ready.status());
+    return ready.ok() && ready->status == 200;
+  });
+  const auto whole = replica.Ready();
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->status, 503);
+  EXPECT_THAT(whole->body, HasSubstr("watch loop"));
+  World::Get().PointWebhookTo(replica.webhook_port());
+  WaitFor("a Job that is held", [&](std::string* seen) {
+    *seen = World::Get().Kubectl({"create", "--dry-run=server", "-o", "yaml", "-f", "-"},
+                                 JobYaml("alone", 1, "work", ""));
+    return seen->find("schedulerName: fluxqueue") != std::string::npos;
+  });
 }
 
 TEST_F(AdmissionTest, SaysWhatChangesAndWhatGoes) {

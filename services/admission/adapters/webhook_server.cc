@@ -37,6 +37,10 @@ WebhookServer::WebhookServer(http::ServerOptions http,
 absl::Status WebhookServer::Start() {
   http::Router router;
   router.Add("POST", "/mutate", [this](const http::Request& request) { return Mutate(request); });
+  router.Add("GET", "/readyz", [this](const http::Request&) {
+    const absl::Status ready = Ready();
+    return ready.ok() ? http::Response{.body = "ok\n"} : PlainError(503, Message(ready));
+  });
   ASSIGN_OR_RETURN(server_, http::Server::Start(http_, router.AsHandler()));
   return absl::OkStatus();
 }

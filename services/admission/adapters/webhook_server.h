@@ -1,4 +1,6 @@
-// The webhook over HTTPS: POST /mutate.
+// The webhook over HTTPS: POST /mutate, and GET /readyz, which is 200 as soon as reviews are
+// answered. That needs neither database nor broker: what is created while these are away is held,
+// and submitted later.
 //
 // An AdmissionReview is always answered by an AdmissionReview with status 200. What is not one gets
 // a plain error: 400 (not JSON, another kind), 413 (too large, from libs/http), 503 while the
