@@ -184,5 +184,7 @@ eventually 120 "the examples end" "1 Rejected, 12 Succeeded" jobs_by_state demo
 verified "after the examples"
 eventually 60 "Prometheus reads from all services" 5 query 'sum(up{job="fluxqueue"})'
 expect "Prometheus has their figures" 5 "$(query 'count(fluxqueue_build_info)')"
+expect "Prometheus knows the rules" fluxqueue.yaml "$(inside curl -sf http://127.0.0.1:9090/api/v1/rules |
+  jq -r '[.data.groups[].file | split("/") | last] | unique | join(" ")')"
 matcher_is_built_anew
 nothing_is_left

@@ -46,7 +46,7 @@ void Print(const api::ExplainResponse& answer, const job_store::Job& job, const 
                    Millis(std::max<int64_t>(0, start - now)))),
                answer.assumption());
   }
-  PrintSentences("Why it waits", answer.why());
+  PrintSentences(job.state == "Pending" ? "Why it waits" : "It does not wait", answer.why());
   PrintSentences("What would let it start sooner", answer.sooner());
   if (answer.ahead().empty()) return;
   Table table({"AHEAD OF IT", "STATE", "REASON", "SLOTS", "START"});
