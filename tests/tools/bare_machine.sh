@@ -8,6 +8,8 @@
 #   --dir DIR   keep the machine there, or go on with the one that is there; default: a temporary one
 #   COMMAND     one shell line each, run in the clone; default: the two that the README promises, and what CI runs
 #
+# The control groups are this machine's: Docker and the kubelet of the tests make theirs there, and take them away.
+#
 # Needs root, debootstrap, and 12 GB. Not part of CI: from nothing it takes the better part of an hour on two cores.
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -29,6 +31,7 @@ inside() {
   # shellcheck disable=SC2016
   unshare --mount --pid --fork --mount-proc="$machine/proc" bash -euc '
     mount --rbind /dev "$0/dev"
+    mount --rbind /sys "$0/sys"
     mount -t tmpfs tmpfs "$0/tmp"
     exec chroot "$0" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true \
       PIP_CERT=/etc/ssl/certs/ca-certificates.crt ${GOPROXY:+GOPROXY="$GOPROXY"} \
