@@ -12,7 +12,7 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/kafka/consumer.h"
-#include "libs/tracing/trace_context.h"
+#include "libs/model/job_of.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -449,7 +449,7 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
   events::v1::Envelope& envelope = record.envelope;
   const auto bury = [&](std::string reason) {
     LogWarning("dead letter",
-               {{"job", tracing::JobOf(envelope)},
+               {{"job", model::JobOf(envelope)},
                 {"topic", options_.topic},
                 {"partition", fmt::format("{}", message.partition)},
                 {"offset", fmt::format("{}", message.offset)},

@@ -1,6 +1,7 @@
 #include "libs/delivery/stamper.h"
 
 #include "libs/base/check.h"
+#include "libs/model/job_of.h"
 #include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::delivery {
@@ -49,7 +50,7 @@ std::vector<OutboxRow> Stamper::Stamp(std::vector<Outbox::Message>& messages,
     Target target = TargetOf(message);
     envelope.set_stream(SourceOf(message.source).stream);
     envelope.set_time_ms(now.count());
-    envelope.set_traceparent(tracing::Traceparent(tracing::JobOf(envelope)));
+    envelope.set_traceparent(tracing::Traceparent(model::JobOf(envelope)));
     // Stream, sequence, time and trace are a few dozen bytes; the topics leave room for more.
     if (const size_t size = envelope.ByteSizeLong(); size > kafka::kMaxValueBytes) {
       ++*oversized;

@@ -273,17 +273,22 @@ class EndpointTest : public ServiceMainTest {
   }
 };
 
+// Never ready.
+void WaitForBroker(TestApp& app, const AppContext& context) {
+  app.Add(std::make_unique<LoopComponent>(
+      "pool log",
+      [](LoopContext& loop) {
+        return loop.Retry("connect", [] { return Unavailable("127.0.0.1:1: refused"); });
+      },
+      nullptr,
+      context.failures));
+}
+
 TEST_F(EndpointTest, ServesHealthAndMetricsWhileItWaits) {
   Child child([&] {
     return RunService([](TestApp& app, const AppContext& context) {
       context.metrics.MakeCounter("probe_total", "Probes.").Add(3);
-      app.Add(std::make_unique<LoopComponent>(
-          "pool log",
-          [](LoopContext& loop) {
-            return loop.Retry("connect", [] { return Unavailable("127.0.0.1:1: refused"); });
-          },
-          nullptr,
-          context.failures));
+      WaitForBroker(app, context);
     });
   });
   const int port = PortOf(child);
@@ -335,17 +340,7 @@ TEST_F(EndpointTest, HealthAsksTheServiceThatRuns) {
   EXPECT_THAT(health(port), ::testing::StartsWith("1 "));
 
   WriteConfig("postgres: {dsn: x}\nkafka: {bootstrap: y}\n");
-  Child waiting([&] {
-    return RunService([](TestApp& app, const AppContext& context) {
-      app.Add(std::make_unique<LoopComponent>(
-          "pool log",
-          [](LoopContext& loop) {
-            return loop.Retry("connect", [] { return Unavailable("127.0.0.1:1: refused"); });
-          },
-          nullptr,
-          context.failures));
-    });
-  });
+  Child waiting([&] { return RunService(WaitForBroker); });
   const int waiting_port = PortOf(waiting);
   ASSERT_TRUE(waiting.Prints("| waiting")) << waiting.printed();
   EXPECT_EQ(health(waiting_port), "1 pool log: connect: 127.0.0.1:1: refused\n");

@@ -1,6 +1,7 @@
 // Commands, and the claims that they make. What a command does is what admission can say too, so it
 // is turned into that and goes the same way; only a claim's own beginning and end are told here.
 #include "libs/base/status_macros.h"
+#include "libs/model/job_of.h"
 #include "libs/model/workload.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
@@ -12,26 +13,6 @@ using events::v1::JobUpdated;
 using model::JobState;
 
 namespace {
-
-std::string JobOf(const CommandAccepted& accepted) {
-  switch (accepted.command_case()) {
-    case CommandAccepted::kSubmitClaim:
-      return accepted.submit_claim().job_id();
-    case CommandAccepted::kCancelJob:
-      return accepted.cancel_job().job_id();
-    case CommandAccepted::kSetPriority:
-      return accepted.set_priority().job_id();
-    case CommandAccepted::kHoldJob:
-      return accepted.hold_job().job_id();
-    case CommandAccepted::kReleaseJob:
-      return accepted.release_job().job_id();
-    case CommandAccepted::kMoveJob:
-      return accepted.move_job().job_id();
-    case CommandAccepted::COMMAND_NOT_SET:
-      return "";
-  }
-  return "";
-}
 
 events::v1::JobSubmitted ToSubmitted(const events::v1::SubmitClaim& claim) {
   events::v1::JobSubmitted submitted;
@@ -57,7 +38,7 @@ absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
   if (accepted.command_case() == CommandAccepted::COMMAND_NOT_SET) {
     return InvalidArgument("CommandAccepted holds no command that this version knows");
   }
-  const std::string job_id = JobOf(accepted);
+  const std::string job_id = model::JobOf(accepted);
   if (job_id.empty()) return InvalidArgument("CommandAccepted names no job");
   if (accepted.has_move_job() && accepted.move_job().queue().empty()) {
     return InvalidArgument("job {}: MoveJob names no queue", job_id);
@@ -77,7 +58,7 @@ absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
 
 void QueueCore::Impl::OnCommand(const CommandAccepted& accepted) {
   JobUpdated updated;
-  updated.set_job_id(JobOf(accepted));
+  updated.set_job_id(model::JobOf(accepted));
   switch (accepted.command_case()) {
     case CommandAccepted::kSubmitClaim:
       return OnSubmitted(ToSubmitted(accepted.submit_claim()));

@@ -7,35 +7,13 @@
 #include "libs/base/status_macros.h"
 #include "libs/graph/jobspec.h"
 #include "libs/kubernetes/node.h"
+#include "libs/model/job_of.h"
 
 namespace fluxqueue::simulation {
 namespace {
 
 using events::v1::Envelope;
 using verify::EventLine;
-
-// Of which job a message from outside of the cores speaks; empty: of none.
-std::string JobOf(const Envelope& message) {
-  switch (message.event_case()) {
-    case Envelope::kJobSubmitted:
-      return message.job_submitted().job_id();
-    case Envelope::kJobUpdated:
-      return message.job_updated().job_id();
-    case Envelope::kJobWithdrawn:
-      return message.job_withdrawn().job_id();
-    case Envelope::kCommandAccepted: {
-      const events::v1::CommandAccepted& command = message.command_accepted();
-      if (command.has_submit_claim()) return command.submit_claim().job_id();
-      if (command.has_cancel_job()) return command.cancel_job().job_id();
-      if (command.has_set_priority()) return command.set_priority().job_id();
-      if (command.has_hold_job()) return command.hold_job().job_id();
-      if (command.has_move_job()) return command.move_job().job_id();
-      return command.release_job().job_id();
-    }
-    default:
-      return "";
-  }
-}
 
 // What a what-if takes from the log.
 bool FromOutside(const Envelope& message) {
@@ -166,7 +144,7 @@ class LogScript final : public Script {
       const Envelope& message = history.log[i].message;
       if (message.has_job_ended()) over.insert(message.job_ended().job_id());
       if (!FromOutside(message) || !history.log[i].buried.empty()) continue;
-      const std::string job = JobOf(message);
+      const std::string& job = model::JobOf(message);
       if (job.empty() || (history.jobs.contains(job) && !over.contains(job))) kept_.push_back(i);
     }
   }

@@ -56,39 +56,4 @@ std::optional<Context> ParseTraceparent(std::string_view text) {
   return context;
 }
 
-const std::string& JobOf(const events::v1::Envelope& message) {
-  using events::v1::Envelope;
-  static const std::string none;
-  switch (message.event_case()) {
-    case Envelope::kJobSubmitted:
-      return message.job_submitted().job_id();
-    case Envelope::kJobUpdated:
-      return message.job_updated().job_id();
-    case Envelope::kJobWithdrawn:
-      return message.job_withdrawn().job_id();
-    case Envelope::kReleaseRequested:
-      return message.release_requested().key().job_id();
-    case Envelope::kJobFact:
-      return message.job_fact().job_id();
-    case Envelope::kReleased:
-      return message.released().key().job_id();
-    case Envelope::kJobBound:
-      return message.job_bound().job_id();
-    case Envelope::kBindFailed:
-      return message.bind_failed().job_id();
-    case Envelope::kJobStopped:
-      return message.job_stopped().job_id();
-    case Envelope::kJobStarted:
-      return message.job_started().job_id();
-    case Envelope::kPodEnded:
-      return message.pod_ended().job_id();
-    case Envelope::kJobEnded:
-      return message.job_ended().job_id();
-    case Envelope::kJobNodeLost:
-      return message.job_node_lost().job_id();
-    default:
-      return none;
-  }
-}
-
 }  // namespace fluxqueue::tracing

@@ -12,8 +12,6 @@
 #include <string>
 #include <string_view>
 
-#include "fluxqueue/events/v1/events.pb.h"
-
 namespace fluxqueue::tracing {
 
 inline constexpr std::string_view kJobSpan = "job";
@@ -35,8 +33,5 @@ struct Context {
 };
 // Unset: it is none, or names nothing.
 std::optional<Context> ParseTraceparent(std::string_view text);
-
-// The job that the message is about; empty: none, or several.
-const std::string& JobOf(const events::v1::Envelope& message);
 
 }  // namespace fluxqueue::tracing

@@ -42,16 +42,5 @@ TEST(TraceContextTest, SpansAreToldApart) {
   EXPECT_NE(bind, SpanId("0a1b2c3d-0000-4000-8000-000000000010", 1, "bind"));
 }
 
-TEST(TraceContextTest, MessagesOfOneJobNameIt) {
-  events::v1::Envelope message;
-  EXPECT_EQ(JobOf(message), "");
-  message.mutable_released()->mutable_key()->set_job_id(kJob);
-  EXPECT_EQ(JobOf(message), kJob);
-  message.mutable_job_fact()->set_job_id("j");
-  EXPECT_EQ(JobOf(message), "j");
-  message.mutable_cycle_requested()->add_candidates()->set_job_id(kJob);
-  EXPECT_EQ(JobOf(message), "");
-}
-
 }  // namespace
 }  // namespace fluxqueue::tracing
