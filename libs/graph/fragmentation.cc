@@ -7,11 +7,10 @@
 namespace fluxqueue::graph {
 namespace {
 
-// Ratios have so many bits behind the point. Greater ones than these are all the same, so that
-// thousands of shapes can be summed up.
+// Ratios have so many bits behind the point. Greater ones than these are all the same.
 constexpr int kRatioBits = 12;
 constexpr uint64_t kMaxRatio = uint64_t{1} << 21;
-constexpr uint64_t kMaxGravity = uint64_t{1} << 30;
+constexpr uint64_t kMaxGravity = uint64_t{256} << kRatioBits;
 constexpr uint64_t kMaxCount = uint64_t{1} << 20;
 
 // What slots take of the gpus when nothing else is short.
@@ -46,21 +45,11 @@ uint64_t Ratio(int64_t of, int64_t to) {
   return std::min((static_cast<uint64_t>(of) << kRatioBits) / static_cast<uint64_t>(to), kMaxRatio);
 }
 
-uint64_t Root(uint64_t square) {
-  uint64_t root = 0;
-  for (int bit = 31; bit >= 0; --bit) {
-    const uint64_t more = root | uint64_t{1} << bit;
-    if (more * more <= square) root = more;
-  }
-  return root;
-}
-
 // How grave it is when the shape loses what it could use.
 uint64_t Gravity(const Demand& demand, int64_t gpus) {
-  const int64_t whole = std::max<int64_t>(1, demand.gpu / kWholeDevice);
-  const uint64_t together = Ratio(std::min(whole, kWholeDevice) * gpus, demand.allowed);
-  const uint64_t form = Ratio(gpus, demand.usable) * Ratio(demand.allowed, demand.usable);
-  return std::min((form >> kRatioBits) * Root(together << kRatioBits) >> kRatioBits, kMaxGravity);
+  const auto whole = static_cast<uint64_t>(std::clamp<int64_t>(demand.gpu / kWholeDevice, 1, 256));
+  const uint64_t rarity = Ratio(gpus, demand.usable);
+  return std::min((rarity * rarity >> kRatioBits) * whole, kMaxGravity);
 }
 
 }  // namespace

@@ -15,14 +15,14 @@
 // little, is lost to the shape, and nothing else. That sees a node run out of cpu or memory when it
 // is too late.
 //
-// w(m) is how often the shape comes, times what makes its loss grave: how few of all gpus G stand
-// where it may go (A(m), its constraint), how few of those it could use on an empty cluster (U(m),
-// its form: much memory, eight at once), and how many whole ones it wants together (k(m), else 1):
+// w(m) is how often the shape comes, times what makes its loss grave: how few of all gpus G it
+// could use on an empty cluster, for its constraint or its form (U(m); a rare model, much memory,
+// eight at once), and how many whole ones it wants together (k(m), else 1):
 //
-//   w(m) = count(m) · G / A(m) · (A(m) / U(m))² · √(k(m) · G / A(m))
+//   w(m) = count(m) · min( 256, k(m) · (G / U(m))² )
 //
-// The exponents were measured (tools/bench pack): with less, models that few nodes have, and whole
-// nodes, run out; with more, the others are packed worse.
+// The exponents and the bound were measured (tools/bench pack): with lower ones, models that few
+// nodes have, and jobs of several gpus, run out; with higher ones, the others are packed worse.
 //
 // Pure; whole numbers only, so that the same is decided on every machine.
 #pragma once
@@ -63,9 +63,8 @@ inline constexpr int kWeightBits = 19;
 // What the weight of a shape follows from.
 struct Demand {
   uint64_t count = 0;
-  int64_t gpu = 0;      // of one slot
-  int64_t allowed = 0;  // gpus where it may go: A
-  int64_t usable = 0;   // what it could use of them, were they free: U
+  int64_t gpu = 0;     // of one slot
+  int64_t usable = 0;  // what it could use of all gpus, were they free: U
 };
 // Of each, when there are so many gpus in all; together at most 1 << kWeightBits.
 std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus);

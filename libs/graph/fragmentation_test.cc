@@ -64,19 +64,18 @@ RC_GTEST_PROP(FragmentationProperty, TakingNeverAddsWorth, ()) {
 TEST(FragmentationTest, WeightsAreSharesOfTheGreatestSum) {
   const int64_t all = int64_t{1} << kWeightBits;
   EXPECT_EQ(WeightsOf({}, 1000), std::vector<int64_t>());
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{3, 1, 1000, 1000}}, 1000), std::vector<int64_t>{all});
-  const std::vector<Demand> by_count = {{1, 1, 1000, 1000}, {3, 1, 1000, 1000}};
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{3, 1, 1000}}, 1000), std::vector<int64_t>{all});
+  const std::vector<Demand> by_count = {{1, 1, 1000}, {3, 1, 1000}};
   EXPECT_EQ(WeightsOf(by_count, 1000), (std::vector<int64_t>{all / 4, all / 4 * 3}));
-  // A quarter of the gpus: eight times. Half of them of use: four times. Four at once: twice.
-  const std::vector<Demand> by_form = {
-      {1, 1, 1000, 1000}, {1, 1, 250, 250}, {1, 1, 1000, 500}, {1, 4000, 1000, 1000}};
+  // Half of the gpus are of use: four times. A quarter of them: 16 times. Four at once: four times.
+  const std::vector<Demand> by_form = {{1, 1, 1000}, {1, 1, 500}, {1, 1, 250}, {1, 4000, 1000}};
   EXPECT_EQ(WeightsOf(by_form, 1000),
-            (std::vector<int64_t>{all / 15, all * 8 / 15, all * 4 / 15, all * 2 / 15}));
+            (std::vector<int64_t>{all / 25, all * 4 / 25, all * 16 / 25, all * 4 / 25}));
   // What can go nowhere counts for nothing.
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0, 0}, {1, 1, 8, 8}}, 8),
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}, {1, 1, 8}}, 8),
             (std::vector<int64_t>{0, all}));
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0, 0}}, 8), std::vector<int64_t>{0});
-  const std::vector<Demand> extreme(2, {UINT64_MAX, 8000, int64_t{1} << 40, 1});
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}}, 8), std::vector<int64_t>{0});
+  const std::vector<Demand> extreme(2, {UINT64_MAX, 8000, 1});
   EXPECT_EQ(WeightsOf(extreme, int64_t{1} << 40), (std::vector<int64_t>{all / 2, all / 2}));
 }
 

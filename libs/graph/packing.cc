@@ -68,6 +68,7 @@ void Packing::GraphChanged() {
   nodes_.clear();
   places_.clear();
   leaves_.clear();
+  all_gpus_ = 0;
   if (policy_.order != MatchPolicy::Order::kPacked) return;
   gpu_type_ = graph_.types().Find(kGpuMilli);
   cpu_type_ = graph_.types().Find("cpu");
@@ -142,7 +143,7 @@ void Packing::AddNode(VertexId v, const Constraints& constraints) {
   node.node_class = ClassOf(v, constraints);
   places_[v] = static_cast<uint32_t>(nodes_.size());
   nodes_.push_back(node);
-  for (const int64_t gpu : RoomWhenEmpty(v).gpus) classes_[node.node_class].gpus += gpu;
+  for (const int64_t gpu : RoomWhenEmpty(v).gpus) all_gpus_ += gpu;
 }
 
 uint32_t Packing::ClassOf(VertexId v, const Constraints& constraints) {
@@ -159,9 +160,7 @@ uint32_t Packing::ClassOf(VertexId v, const Constraints& constraints) {
 }
 
 void Packing::Weigh(const std::vector<Expected>& expected) {
-  int64_t gpus = 0;
-  for (const NodeClass& one : classes_) gpus += one.gpus;
-  const std::vector<int64_t> weights = WeightsOf(DemandsOf(expected), gpus);
+  const std::vector<int64_t> weights = WeightsOf(DemandsOf(expected), all_gpus_);
   for (NodeClass& one : classes_) {
     for (size_t i = 0; i < expected.size(); ++i) {
       if (!one.meets[expected[i].constraint] || weights[i] == 0) continue;
@@ -174,11 +173,6 @@ std::vector<Demand> Packing::DemandsOf(const std::vector<Expected>& expected) co
   std::vector<Demand> demands;
   for (const Expected& shape : expected) {
     demands.push_back({.count = shape.count, .gpu = shape.slot.gpu});
-  }
-  for (const NodeClass& one : classes_) {
-    for (size_t i = 0; i < expected.size(); ++i) {
-      if (one.meets[expected[i].constraint]) demands[i].allowed += one.gpus;
-    }
   }
   // Clusters have few kinds of nodes.
   std::map<std::tuple<uint32_t, std::vector<int64_t>, std::vector<int64_t>>, int64_t> kinds;

@@ -97,7 +97,6 @@ class Packing {
   // Alike to the workload: nodes that meet the same of its constraints.
   struct NodeClass {
     std::vector<bool> meets;
-    int64_t gpus = 0;  // of all its nodes
     std::vector<WeighedShape> shapes;
   };
   struct Node {
@@ -143,6 +142,7 @@ class Packing {
   std::vector<Node> nodes_;
   std::vector<uint32_t> places_;  // by vertex, among nodes_
   std::vector<VertexId> leaves_;  // of the nodes, those in no group
+  int64_t all_gpus_ = 0;          // of all nodes, in thousandths
 };
 
 }  // namespace fluxqueue::graph
