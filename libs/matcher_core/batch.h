@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 #include "fluxqueue/matcher/v1/state.pb.h"
@@ -25,6 +26,7 @@ struct MatcherCore::Batch {
   std::unique_ptr<graph::Engine> engine_before;
   matcher::v1::PoolState state_before;
   std::string last_answer_before;
+  std::vector<AllocationKey> plan_before;
   std::map<SpecKey, std::optional<Spec>> specs_before;
   std::map<std::string, std::optional<KnownNode>> nodes_before;
   std::map<AllocationKey, std::optional<graph::Placement>> reservations_before;

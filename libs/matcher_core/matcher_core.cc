@@ -362,6 +362,7 @@ void MatcherCore::BeginBatch() {
   batch_ = std::make_unique<Batch>();
   batch_->state_before = state_;
   batch_->last_answer_before = last_answer_;
+  batch_->plan_before = plan_;
   engine_->Checkpoint();
 }
 
@@ -428,6 +429,7 @@ void MatcherCore::Rollback() {
   engine_->Rollback();
   state_ = std::move(batch_->state_before);
   last_answer_ = std::move(batch_->last_answer_before);
+  plan_ = std::move(batch_->plan_before);
   for (auto& [key, before] : batch_->reservations_before) {
     if (before) {
       reservations_[key] = *std::move(before);

@@ -223,6 +223,8 @@ class MatcherCore {
                     Cycle* cycle,
                     events::v1::Outcome* outcome);
   // ------------------------------------------------------------------------------ reservations.cc
+  static std::vector<AllocationKey> PlanOf(const events::v1::CycleAnswered& answer);
+  class LastPlan;
   // Those of the request's candidates are reserved on the graph; all others are void.
   void TakeUpReservations(Cycle* cycle);
   // Of one that came with a reservation. False: it has none any more, and no answer.
@@ -333,6 +335,7 @@ class MatcherCore {
   std::set<std::pair<uint64_t, std::string>> gone_;
   // Of the last cycle.
   std::string last_answer_;
+  std::vector<AllocationKey> plan_;  // what it reserved, in its order
   // What is promised, and whether it is reserved on the graph at the moment.
   std::map<AllocationKey, graph::Placement> reservations_;
   bool reservations_up_ = false;

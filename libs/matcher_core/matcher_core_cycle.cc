@@ -56,6 +56,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   if (!overran.empty()) answer.set_overran_job(overran.front().job_id);
   state_.set_last_cycle_id(request.cycle_id());
   last_answer_ = answer.SerializeAsString();
+  plan_ = PlanOf(answer);
   batch_->answers[request.cycle_id()] = last_answer_;
   return answer;
 }
@@ -214,7 +215,8 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
   // Who can be promised nothing is protected by letting nobody pass.
   cycle->stops = matched.waits_for_unending;
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
-  const auto refused = cycle->refusals.find(RefusedAs(jobspec, candidate));
+  std::string refused_as = RefusedAs(jobspec, candidate);
+  const auto refused = cycle->refusals.find(refused_as);
   if (refused != cycle->refusals.end()) {
     outcome->set_reason(refused->second.reason);
     outcome->set_slots_now(refused->second.slots_now);
@@ -231,7 +233,7 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
   }
   const Outcome::Kind kind =
       outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[RefusedAs(jobspec, candidate)] = {
+  cycle->refusals[std::move(refused_as)] = {
       kind, outcome->reason(), outcome->slots_now(), DurationOf(candidate)};
   SayLength(candidate, outcome);
 }

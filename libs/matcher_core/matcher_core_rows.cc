@@ -87,6 +87,7 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
 absl::Status MatcherCore::RestorePool(const Rows& rows) {
   state_.Clear();
   last_answer_.clear();
+  plan_.clear();
   if (rows.pool && !state_.ParseFromString(*rows.pool)) {
     return DataLoss("pool {}: the row does not decode", pool_);
   }
@@ -101,13 +102,14 @@ absl::Status MatcherCore::RestorePool(const Rows& rows) {
       std::find_if(rows.answers.begin(), rows.answers.end(), [this](const AnswerRow& row) {
         return row.cycle_id == state_.last_cycle_id();
       });
-  if (answer == rows.answers.end() ||
-      !events::v1::CycleAnswered().ParseFromString(answer->answer)) {
+  events::v1::CycleAnswered last;
+  if (answer == rows.answers.end() || !last.ParseFromString(answer->answer)) {
     return DataLoss("pool {}: the answer to cycle {} is missing or does not decode",
                     pool_,
                     state_.last_cycle_id());
   }
   last_answer_ = answer->answer;
+  plan_ = PlanOf(last);
   return absl::OkStatus();
 }
 

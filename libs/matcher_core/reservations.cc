@@ -15,8 +15,10 @@
 //   theirs first, and then as if they had none. If that is what it needed, theirs are void, and
 //   they are planned anew when their turn comes. That is how a job of a higher priority delays
 //   others.
-// - Whoever is no candidate any more, or may not reserve any more, loses its reservation. So does
-//   everybody whose rule plans anew.
+// - Whoever is no candidate any more, or may not reserve any more, loses its reservation.
+// - By a rule that plans anew, what the last plan reserved stays only as long as the same would be
+//   planned again: nothing has come free, nothing overran, and the line is as it was. From the
+//   first that stands elsewhere on, all are void. With true durations most cycles keep most.
 //
 // A reservation on a node that is lost, or has less than it had, is void, and all are when windows
 // change. While the inventory changes none of them is on the graph.
@@ -41,8 +43,31 @@ int64_t Lasting(int64_t duration_s) {
 
 }  // namespace
 
+class MatcherCore::LastPlan {
+ public:
+  explicit LastPlan(const MatcherCore& core, int64_t now_s)
+      : order_(core.plan_),
+        reservations_(core.reservations_),
+        stands_(!core.state_.room_came() && core.engine_->Overran(now_s).empty()) {}
+
+  // The next of the line that has a reservation. Whether all so far stand as they were planned.
+  bool Follows(const AllocationKey& key) {
+    while (next_ < order_.size() && !reservations_.contains(order_[next_])) ++next_;
+    stands_ = stands_ && next_ < order_.size() && order_[next_] == key;
+    ++next_;
+    return stands_;
+  }
+
+ private:
+  const std::vector<AllocationKey>& order_;
+  const std::map<AllocationKey, graph::Placement>& reservations_;
+  size_t next_ = 0;
+  bool stands_;
+};
+
 void MatcherCore::TakeUpReservations(Cycle* cycle) {
   cycle->room_came = state_.room_came();
+  LastPlan plan(*this, cycle->request.now_s());
   // As many by each rule as may reserve.
   std::map<AllocationKey, const Candidate*> candidates;
   std::vector<uint32_t> by_rule(cycle->reserved.size());
@@ -50,7 +75,7 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
     if (!reservations_.contains(key) || !MayReserve(*cycle, candidate)) continue;
     const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
-    if (rule.plans_anew()) continue;
+    if (!plan.Follows(key) && rule.plans_anew()) continue;
     if (by_rule[candidate.rule()]++ >= rule.most_reservations()) continue;
     if (candidates.emplace(key, &candidate).second) cycle->promised.push_back(key);
   }
@@ -78,6 +103,15 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
   reservations_up_ = true;
 }
 
+std::vector<AllocationKey> MatcherCore::PlanOf(const events::v1::CycleAnswered& answer) {
+  std::vector<AllocationKey> plan;
+  for (const Outcome& outcome : answer.outcomes()) {
+    if (outcome.kind() != Outcome::KIND_RESERVED) continue;
+    plan.push_back({outcome.job_id(), outcome.attempt(), outcome.part()});
+  }
+  return plan;
+}
+
 void MatcherCore::Forget(const AllocationKey& key, Cycle* cycle) {
   engine_->DropReservation(key);
   PutReservation(key, std::nullopt);
@@ -88,13 +122,19 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
                                 const graph::Jobspec& jobspec,
                                 Cycle* cycle,
                                 Outcome* outcome) {
-  graph::MatchRequest request = RequestOf(*cycle, candidate, jobspec);
-  const AllocationKey& key = request.key;
-  const graph::Placement promised = reservations_.at(key);
+  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   if (!MayReserve(*cycle, candidate)) {
     Forget(key, cycle);
     return false;
   }
+  const graph::Placement& known = reservations_.at(key);
+  const bool due = known.start_s <= cycle->request.now_s();
+  const graph::Outcome kept{graph::OutcomeKind::kReserved, nullptr, known.start_s};
+  if (candidate.victims().empty() && !due && !cycle->room_came) {
+    NotAllocated(candidate, jobspec, kept, cycle, outcome);
+    return true;
+  }
+  const graph::Placement promised = known;
   if (!candidate.victims().empty()) {
     engine_->DropReservation(key);
     const auto preempt = [&]() { return Preempt(candidate, jobspec, cycle, outcome); };
@@ -104,12 +144,11 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
     }
     CHECK(engine_->Reserve(key, promised), "job {}", key.job_id);
   }
-  const bool due = promised.start_s <= request.now_s;
-  const graph::Outcome kept{graph::OutcomeKind::kReserved, nullptr, promised.start_s};
   if (!due && !cycle->room_came) {
     NotAllocated(candidate, jobspec, kept, cycle, outcome);
     return true;
   }
+  graph::MatchRequest request = RequestOf(*cycle, candidate, jobspec);
   if (!due) request.before_s = promised.start_s;
   const graph::Outcome matched = engine_->Match(request);
   if (matched.kind == graph::OutcomeKind::kAllocated) {

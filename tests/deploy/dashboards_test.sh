@@ -96,6 +96,7 @@ END
   } | kube apply -f - >/dev/null
   ! job refused nowhere 1 1 1 | kube apply -f - >/dev/null 2>&1 || die "a job of a queue that does not exist was taken"
   kube -n demo wait --for=jsonpath='{.status.active}'=1 job/stopped --timeout 30s >/dev/null
+  kube -n demo wait --for=jsonpath='{.status.phase}'=Running pod -l batch.kubernetes.io/job-name=stopped --timeout 30s >/dev/null
   "$FLUXQUEUE_BIN/fluxqueue" --config "$dir/fluxqueue.yaml" cancel demo/stopped >/dev/null
   kube -n demo wait --for=condition=Complete job/promised --timeout 60s >/dev/null
 }

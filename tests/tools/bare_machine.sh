@@ -30,6 +30,7 @@ commands=("$@")
 inside() {
   # shellcheck disable=SC2016
   unshare --mount --pid --fork --mount-proc="$machine/proc" bash -euc '
+    mount --rbind "$0" "$0"
     mount --rbind /dev "$0/dev"
     mount --rbind /sys "$0/sys"
     mount -t tmpfs tmpfs "$0/tmp"
