@@ -233,8 +233,13 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
   }
   const Outcome::Kind kind =
       outcome->kind() == Outcome::KIND_UNSATISFIABLE ? outcome->kind() : Outcome::KIND_BUSY;
-  cycle->refusals[std::move(refused_as)] = {
-      kind, outcome->reason(), outcome->slots_now(), DurationOf(candidate)};
+  if (refused != cycle->refusals.end()) {
+    refused->second.kind = kind;
+    refused->second.shortest_s = DurationOf(candidate);
+  } else {
+    cycle->refusals[std::move(refused_as)] = {
+        kind, outcome->reason(), outcome->slots_now(), DurationOf(candidate)};
+  }
   SayLength(candidate, outcome);
 }
 

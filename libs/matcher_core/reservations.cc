@@ -23,6 +23,7 @@
 // A reservation on a node that is lost, or has less than it had, is void, and all are when windows
 // change. While the inventory changes none of them is on the graph.
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -69,24 +70,29 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
   cycle->room_came = state_.room_came();
   LastPlan plan(*this, cycle->request.now_s());
   // As many by each rule as may reserve.
-  std::map<AllocationKey, const Candidate*> candidates;
+  std::unordered_map<const graph::Placement*, const Candidate*> candidates;
   std::vector<uint32_t> by_rule(cycle->reserved.size());
   for (const Candidate& candidate : cycle->request.candidates()) {
+    if (!MayReserve(*cycle, candidate)) continue;
     const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
-    if (!reservations_.contains(key) || !MayReserve(*cycle, candidate)) continue;
+    const auto reservation = reservations_.find(key);
+    if (reservation == reservations_.end()) continue;
     const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
     if (!plan.Follows(key) && rule.plans_anew()) continue;
     if (by_rule[candidate.rule()]++ >= rule.most_reservations()) continue;
-    if (candidates.emplace(key, &candidate).second) cycle->promised.push_back(key);
+    if (candidates.emplace(&reservation->second, &candidate).second) {
+      cycle->promised.push_back(key);
+    }
   }
   for (auto next = reservations_.begin(); next != reservations_.end();) {
-    const AllocationKey key = next->first;
-    const graph::Placement& promised = (next++)->second;
-    const auto candidate = candidates.find(key);
+    const graph::Placement& promised = next->second;
+    const auto candidate = candidates.find(&promised);
     const bool stands = candidate != candidates.end();
     const int64_t duration_s = stands ? candidate->second->duration_s() : 0;
     const bool same = stands && duration_s == promised.duration_s;
+    const auto reservation = next++;
     if (same && reservations_up_) continue;
+    const AllocationKey key = reservation->first;
     engine_->DropReservation(key);
     graph::Placement again = promised;
     again.duration_s = duration_s;
