@@ -18,11 +18,13 @@
 // - Whoever is no candidate any more, or may not reserve any more, loses its reservation.
 // - By a rule that plans anew, what the last plan reserved stays only as long as the same would be
 //   planned again: nothing has come free, nothing overran, and the line is as it was. From the
-//   first that stands elsewhere on, all are void. With true durations most cycles keep most.
+//   first that stands elsewhere on, all are void, and so are those behind one that starts late and
+//   is better off without them. With true durations most cycles keep most.
 //
 // A reservation on a node that is lost, or has less than it had, is void, and all are when windows
 // change. While the inventory changes none of them is on the graph.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -46,15 +48,17 @@ int64_t Lasting(int64_t duration_s) {
 
 class MatcherCore::LastPlan {
  public:
-  explicit LastPlan(const MatcherCore& core, int64_t now_s)
+  LastPlan(const MatcherCore& core, int64_t now_s)
       : order_(core.plan_),
         reservations_(core.reservations_),
         stands_(!core.state_.room_came() && core.engine_->Overran(now_s).empty()) {}
 
-  // The next of the line that has a reservation. Whether all so far stand as they were planned.
-  bool Follows(const AllocationKey& key) {
+  // The next of the line that has a reservation, for so long. Whether all so far are as they were
+  // planned.
+  bool Follows(const AllocationKey& key, int64_t duration_s) {
     while (next_ < order_.size() && !reservations_.contains(order_[next_])) ++next_;
-    stands_ = stands_ && next_ < order_.size() && order_[next_] == key;
+    stands_ = stands_ && next_ < order_.size() && order_[next_] == key &&
+              reservations_.at(key).duration_s == duration_s;
     ++next_;
     return stands_;
   }
@@ -78,7 +82,7 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     const auto reservation = reservations_.find(key);
     if (reservation == reservations_.end()) continue;
     const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
-    if (!plan.Follows(key) && rule.plans_anew()) continue;
+    if (!plan.Follows(key, candidate.duration_s()) && rule.plans_anew()) continue;
     if (by_rule[candidate.rule()]++ >= rule.most_reservations()) continue;
     if (candidates.emplace(&reservation->second, &candidate).second) {
       cycle->promised.push_back(key);
@@ -156,17 +160,28 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
   }
   graph::MatchRequest request = RequestOf(*cycle, candidate, jobspec);
   if (!due) request.before_s = promised.start_s;
-  const graph::Outcome matched = engine_->Match(request);
+  graph::Outcome matched;
+  std::optional<graph::Placement> placed;
+  const auto match = [&]() {
+    matched = engine_->Match(request);
+    if (matched.placement != nullptr) placed = *matched.placement;
+    return placed.has_value();
+  };
+  const bool anew = cycle->request.rules(static_cast<int>(candidate.rule())).plans_anew();
+  if (anew && promised.start_s != request.now_s) {
+    PassThoseBehind(cycle, match);
+  } else {
+    match();
+  }
   if (matched.kind == graph::OutcomeKind::kAllocated) {
     PutReservation(key, std::nullopt);
-    const bool as_promised =
-        promised.start_s == request.now_s && matched.placement->slots == promised.slots;
+    const bool as_promised = promised.start_s == request.now_s && placed->slots == promised.slots;
     if (!as_promised) cycle->RoomCame();
     Allocated(key, *cycle, outcome);
     return true;
   }
   if (matched.kind == graph::OutcomeKind::kReserved) {
-    PutReservation(key, *matched.placement);
+    PutReservation(key, *std::move(placed));
     cycle->RoomCame();
     NotAllocated(candidate, jobspec, matched, cycle, outcome);
   } else if (due) {
