@@ -26,7 +26,8 @@ fi
 commands=("$@")
 ((${#commands[@]})) || commands=('tools/up' 'tools/up' 'tools/down --purge' '.ci/run')
 
-# Mounts live in a namespace of their own, and so do processes: all of them go with the command.
+# Mounts live in a namespace of their own, and so do processes: all of them go with the command. The machine becomes the root
+# of that namespace, not only of its processes (chroot): whoever enters a container there would else see this machine.
 inside() {
   # shellcheck disable=SC2016
   unshare --mount --pid --fork --mount-proc="$machine/proc" bash -euc '
@@ -34,7 +35,10 @@ inside() {
     mount --rbind /dev "$0/dev"
     mount --rbind /sys "$0/sys"
     mount -t tmpfs tmpfs "$0/tmp"
-    exec chroot "$0" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true \
+    cd "$0"
+    pivot_root . mnt
+    umount --lazy mnt
+    exec chroot . /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true \
       PIP_CERT=/etc/ssl/certs/ca-certificates.crt ${GOPROXY:+GOPROXY="$GOPROXY"} \
       bash -c "cd /root/fluxqueue 2>/dev/null || cd /; $1"' "$machine" "$1" </dev/null
 }
