@@ -87,12 +87,15 @@ END
 operators() {
   accepted operators --set $TRIAL --set webhook.certificate.certManager.enabled=true \
     --set autoscaling.by=lag,autoscaling.prometheus=http://prometheus:9090 \
-    --set monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.dashboards=true
-  local kind
+    --set monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.dashboards=true \
+    --set monitoring.runbookUrlPrefix=https://wiki.example/runbooks/
+  local kind rules=$chart/rules/fluxqueue.yaml
   foreign 1 <"$dir/operators.yaml" >"$dir/foreign.yaml"
   for kind in Certificate Issuer ScaledObject ServiceMonitor; do
     grep -qx "kind: $kind" "$dir/foreign.yaml" || die "there is no $kind"
   done
+  diff <(sed -n 's|.*runbook_url: deploy/docs/|https://wiki.example/|p' "$rules") \
+    <(sed -n 's|.*runbook_url: ||p' "$dir/operators.yaml") || die "the links of the alerts are others"
 }
 
 without() {
@@ -107,6 +110,7 @@ bad_values() {
   refused kafka.boostrap=x:1 "'boostrap' not allowed"
   refused queue.replicas=0 "/queue/replicas"
   refused log.level=loud "'debug', 'info', 'warning', 'error'"
+  refused monitoring.runbookUrlPrefix=runbooks "/monitoring/runbookUrlPrefix"
   refused kafka.bootstrap=nowhere "/kafka/bootstrap"
   refused autoscaling.by=lag "autoscaling.prometheus: by lag needs"
   refused kafka.bundled.enabled=false "kafka.bootstrap: say where Kafka is"
