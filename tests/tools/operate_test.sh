@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What an operator does on a real system. `fluxqueue top` on a real terminal (tmux) draws, follows what happens, obeys its
 # keys, fits another size, and leaves the terminal as it was, however it ends. A node is drained, its job goes back into
-# line, and the node comes back. `fluxqueue doctor` finds all as it must be, and names what is not.
+# line, at once or when the deadline is over, and the node comes back. `fluxqueue doctor` finds all as it must be, and names
+# what is not.
 #
 #   tests/tools/operate_test.sh BIN
 #
@@ -40,23 +41,28 @@ begin() {
   eventually 20 "top draws" yes shows 'q quit'
 }
 
-# More jobs than have room, one to a node.
-submit() {
-  kube create namespace demo
-  kube label namespace demo fluxqueue.io/managed=true
-  for i in {1..40}; do
-    printf -- '---\n'
-    cat <<END
+# job NAME SECONDS: a Job that runs so long; a node has room for one.
+job() {
+  cat <<END
+---
 apiVersion: batch/v1
 kind: Job
-metadata: {name: job-$i, namespace: demo}
+metadata: {name: $1, namespace: demo}
 spec:
   template:
-    metadata: {annotations: {fluxqueue.io/run-seconds: 1h}}
+    metadata: {annotations: {fluxqueue.io/run-seconds: $2}}
     spec:
       restartPolicy: Never
       containers: [{name: c, image: none, resources: {requests: {cpu: "5"}}}]
 END
+}
+
+# More jobs than have room.
+submit() {
+  kube create namespace demo
+  kube label namespace demo fluxqueue.io/managed=true
+  for i in {1..40}; do
+    job "job-$i" 1h
   done | kube apply -f -
 }
 
@@ -108,6 +114,37 @@ where() { flux job demo/job-1 -o json | jq -r '"\(.state) \(.attempt) \(.nodes[0
 eventually 20 "its job waits for its second attempt" "Pending 2 null" where
 flux undrain "$node"
 eventually 60 "an undrained node is used again" "Running 2 $node" where
+
+# A job that is longer than the deadline goes back into line then; one that ends before it is let be.
+drained() { flux drain "$1" --wait --deadline "$2" && echo "exit 0"; }
+expect "a job outlasts the deadline" "$node is cordoned; 1 of our jobs are there
+  demo/job-1 ($(flux job demo/job-1 -o json | jq -r .id))
+the deadline is over: 1 of our jobs go back into line
+demo/job-1 has left; 0 remain
+$node is empty of our jobs
+exit 0" "$(drained "$node" 2s)"
+eventually 20 "it waits for its third attempt" "Pending 3 null" where
+flux undrain "$node"
+eventually 60 "and begins it" "Running 3 $node" where
+kube delete job --namespace demo job-1
+job short 10s | kube apply -f -
+short() { flux job demo/short -o json | jq -r '"\(.state) \(.attempt)"'; }
+eventually 60 "a short job runs" "Running 1" short
+node=$(flux job demo/short -o json | jq -r '.nodes[0]')
+expect "a job ends before the deadline" "$node is cordoned; 1 of our jobs are there
+  demo/short ($(flux job demo/short -o json | jq -r .id))
+demo/short has left; 0 remain
+$node is empty of our jobs
+exit 0" "$(drained "$node" 10m)"
+expect "as it would have without a drain" "Succeeded 1" "$(short)"
+expect "its node stays closed" true "$(kube get node "$node" -o jsonpath='{.spec.unschedulable}')"
+flux undrain "$node"
+node=$(flux job demo/job-2 -o json | jq -r '.nodes[0]')
+expect "a deadline of 0 is over at once" "the deadline is over: 1 of our jobs go back into line" \
+  "$(drained "$node" 0 | sed -n 3p)"
+flux undrain "$node"
+refused "a deadline needs somebody who waits" "--deadline requires --wait" flux drain "$node" --deadline 1h
+refused "a node that is not there" "no-such-node" flux drain no-such-node --wait
 
 flux doctor || fail "doctor finds all as it must be" "$(flux doctor)"
 kube delete clusterrolebinding fluxqueue-binder

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ absl::StatusOr<int> Wait(const Context& context,
                          std::optional<Millis> deadline) {
   while (!there.empty()) {
     if (deadline.has_value() && context.Now() >= *deadline) {
-      fmt::print("the deadline is over: {} jobs are requeued\n", there.size());
+      fmt::print("the deadline is over: {} of our jobs go back into line\n", there.size());
       RETURN_IF_ERROR(Mark(client, node, true, kubernetes::kDrainRequeue));
       deadline.reset();
     }
@@ -103,9 +104,10 @@ absl::StatusOr<int> Wait(const Context& context,
 }
 
 absl::StatusOr<int> Drain(const Context& context, const Options& options) {
-  Millis allowed{0};
+  std::optional<Millis> deadline;
   if (!options.deadline.empty()) {
-    ASSIGN_OR_RETURN(allowed, config::ParseDuration(options.deadline));
+    ASSIGN_OR_RETURN(const Millis allowed, config::ParseDuration(options.deadline));
+    deadline = context.Now() + allowed;
   }
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   ASSIGN_OR_RETURN(const auto client, Cluster(config));
@@ -120,8 +122,6 @@ absl::StatusOr<int> Drain(const Context& context, const Options& options) {
   for (const auto& [id, name] : there) fmt::print("  {} ({})\n", name, id);
   std::fflush(stdout);
   if (!options.wait) return 0;
-  std::optional<Millis> deadline;
-  if (allowed.count() > 0) deadline = context.Now() + allowed;
   return Wait(context, options.node, *client, holders, std::move(there), deadline);
 }
 
