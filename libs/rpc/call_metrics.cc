@@ -28,6 +28,11 @@ constexpr std::array<std::string_view, 17> kCodeNames = {"OK",
                                                          "DATA_LOSS",
                                                          "UNAUTHENTICATED"};
 
+size_t IndexOf(grpc::StatusCode code) {
+  const auto number = static_cast<size_t>(code);
+  return number < kCodeNames.size() ? number : static_cast<size_t>(grpc::StatusCode::UNKNOWN);
+}
+
 // Lives as long as its call. A call that goes without a status was cancelled.
 class CallWatch final : public grpc::experimental::Interceptor {
  public:
@@ -60,6 +65,10 @@ class NoWatch final : public grpc::experimental::Interceptor {
 
 }  // namespace
 
+std::string_view CodeName(grpc::StatusCode code) {
+  return kCodeNames[IndexOf(code)];
+}
+
 CallMetrics::Method::Method(CallMetrics& owner, std::string name)
     : owner_(owner), name_(std::move(name)), latency_(owner_.seconds_.With({{"method", name_}})) {}
 
@@ -76,8 +85,7 @@ metrics::Counter& CallMetrics::Method::CounterOf(size_t code) {
 void CallMetrics::Method::Ended(grpc::StatusCode code,
                                 std::chrono::steady_clock::time_point begun,
                                 bool unary) {
-  const auto number = static_cast<size_t>(code);
-  CounterOf(number < kCodes ? number : static_cast<size_t>(grpc::StatusCode::UNKNOWN)).Add();
+  CounterOf(IndexOf(code)).Add();
   if (unary) latency_.Observe(std::chrono::steady_clock::now() - begun);
 }
 

@@ -24,6 +24,9 @@
 
 namespace fluxqueue::rpc::internal {
 
+// "NOT_FOUND"; "UNKNOWN" for what is no code.
+std::string_view CodeName(grpc::StatusCode code);
+
 // Thread-safe. Outlives the server's calls.
 class CallMetrics {
  public:

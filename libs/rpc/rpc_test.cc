@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "echo.grpc.pb.h"
 #include "google/rpc/error_details.pb.h"
@@ -21,6 +23,8 @@
 #include "libs/rpc/grpc_status.h"
 #include "libs/rpc/server.h"
 #include "libs/rpc/worker_pool.h"
+#include "libs/tracing/testing_collector.h"
+#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::rpc {
 namespace {
@@ -32,6 +36,7 @@ using grpc::health::v1::HealthCheckResponse;
 using test::Echo;
 using test::SayRequest;
 using test::SayResponse;
+using json = nlohmann::json;
 using ::testing::HasSubstr;
 
 // Answers on a thread of its own, as those do that must wait.
@@ -49,6 +54,10 @@ class EchoService final : public Echo::CallbackService {
       }
       if (context->IsCancelled()) ++cancelled_;
       response->set_text(request->text());
+      const auto traced = context->client_metadata().find(tracing::kTraceparent);
+      if (traced != context->client_metadata().end()) {
+        response->set_traceparent({traced->second.data(), traced->second.size()});
+      }
       const auto code = static_cast<absl::StatusCode>(request->code());
       reactor->Finish(ToGrpcStatus(MakeStatus(code, "as asked: {}", request->text())));
     });
@@ -105,11 +114,13 @@ class RpcTest : public testing::Test {
   RpcTest() { config_.port = 0; }
 
   absl::Status Start() {
+    tracer_.emplace(tracing_, metrics_);
     server_ = std::make_unique<Server>(
         config_,
         std::vector<ServedService>{Serve<Echo>(echo_, [this] { echo_.Drain(); })},
         [this] { return ready_ ? absl::OkStatus() : Unavailable("not yet"); },
-        metrics_);
+        metrics_,
+        *tracer_);
     return server_->Start();
   }
 
@@ -122,8 +133,10 @@ class RpcTest : public testing::Test {
   static grpc::Status Say(const std::shared_ptr<grpc::Channel>& channel,
                           const SayRequest& request,
                           SayResponse* response,
-                          Millis deadline = 10s) {
+                          Millis deadline = 10s,
+                          const std::string& traceparent = "") {
     grpc::ClientContext context;
+    if (!traceparent.empty()) context.AddMetadata(tracing::kTraceparent, traceparent);
     context.set_deadline(std::chrono::system_clock::now() + deadline);
     return Echo::NewStub(channel)->Say(&context, request, response);
   }
@@ -150,6 +163,8 @@ class RpcTest : public testing::Test {
   }
 
   metrics::Registry metrics_;
+  tracing::TracerOptions tracing_;
+  std::optional<tracing::Tracer> tracer_;
   EchoService echo_;
   std::atomic<bool> ready_ = true;
   ServerConfig config_;
@@ -309,10 +324,55 @@ TEST_F(RpcTest, APortInUseIsAnError) {
   config.port = server_->port();
   metrics::Registry metrics;
   Server other(
-      config, {}, [] { return absl::OkStatus(); }, metrics);
+      config, {}, [] { return absl::OkStatus(); }, metrics, *tracer_);
   const absl::Status status = other.Start();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(Message(status), HasSubstr("grpc.port"));
+}
+
+// ---- traces
+
+TEST_F(RpcTest, ACallWithATraceparentIsASpanBelowIt) {
+  tracing::Collector collector;
+  tracing_ = {.endpoint = collector.endpoint(), .interval = 1h};
+  ASSERT_TRUE(Start().ok());
+  const auto channel = Connect();
+  const tracing::Context caller{std::string(32, 'a'), std::string(16, 'b')};
+  SayResponse response;
+  EXPECT_TRUE(Say(channel, Text("none"), &response).ok());
+  EXPECT_EQ(response.traceparent(), "");
+  EXPECT_TRUE(Say(channel, Text("malformed"), &response, 10s, "00-aa-bb-01").ok());
+  EXPECT_EQ(response.traceparent(), "00-aa-bb-01");
+  EXPECT_EQ(
+      Say(channel, Text("traced", 5, 5), &response, 10s, tracing::Format(caller)).error_code(),
+      grpc::StatusCode::NOT_FOUND);
+  EXPECT_TRUE(Say(channel, Text("again"), &response, 10s, tracing::Format(caller)).ok());
+  const auto own = tracing::ParseTraceparent(response.traceparent());
+  ASSERT_TRUE(own.has_value()) << response.traceparent();
+  EXPECT_EQ(own->trace_id, caller.trace_id);
+
+  server_->Stop();
+  tracer_.reset();
+  const std::vector<json> spans = collector.Spans();
+  ASSERT_EQ(spans.size(), 2U);
+  for (const json& span : spans) {
+    EXPECT_EQ(span["name"], "rpc Say");
+    EXPECT_EQ(span["kind"], 2);
+    EXPECT_EQ(span["traceId"], caller.trace_id);
+    EXPECT_EQ(span["parentSpanId"], caller.span_id);
+  }
+  EXPECT_NE(spans[0]["spanId"], own->span_id);
+  EXPECT_EQ(spans[1]["spanId"], own->span_id);
+  const auto text = [](const char* key, const char* value) {
+    return json{{"key", key}, {"value", {{"stringValue", value}}}};
+  };
+  EXPECT_EQ(spans[0]["attributes"],
+            json::array({text("rpc.system", "grpc"),
+                         text("rpc.method", "fluxqueue.rpc.test.Echo/Say"),
+                         text("rpc.response.status_code", "NOT_FOUND")}));
+  EXPECT_GE(std::stoll(spans[0]["endTimeUnixNano"].get<std::string>()) -
+                std::stoll(spans[0]["startTimeUnixNano"].get<std::string>()),
+            5'000'000);
 }
 
 // ---- TLS

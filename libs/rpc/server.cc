@@ -14,6 +14,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/rpc/call_metrics.h"
+#include "libs/rpc/call_trace.h"
 #include "libs/rpc/tls.h"
 
 namespace fluxqueue::rpc {
@@ -67,8 +68,12 @@ std::string AddressOf(const ServerConfig& config) {
 Server::Server(ServerConfig config,
                std::vector<ServedService> services,
                Readiness ready,
-               metrics::Registry& metrics)
-    : config_(std::move(config)), services_(std::move(services)), ready_(std::move(ready)) {
+               metrics::Registry& metrics,
+               tracing::Tracer& tracer)
+    : config_(std::move(config)),
+      services_(std::move(services)),
+      ready_(std::move(ready)),
+      tracer_(tracer) {
   if (!config_.enabled()) return;
   calls_ = std::make_unique<internal::CallMetrics>(metrics, NamesOf(services_));
 }
@@ -88,6 +93,7 @@ absl::Status Server::Start() {
   for (const ServedService& served : services_) builder.RegisterService(served.service);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
   creators.push_back(std::make_unique<internal::CallMetricsFactory>(*calls_));
+  if (tracer_.on()) creators.push_back(std::make_unique<internal::CallTraceFactory>(tracer_));
   builder.experimental().SetInterceptorCreators(std::move(creators));
   server_ = builder.BuildAndStart();
   if (server_ == nullptr || port == 0) {

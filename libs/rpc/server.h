@@ -1,10 +1,11 @@
 // A gRPC server as a component of a service: health (grpc.health.v1), reflection, TLS and mutual
-// TLS, limits, metrics, a graceful stop.
+// TLS, limits, metrics, traces, a graceful stop.
 //
 //   rpc::Server server(config.grpc,
 //                      {rpc::Serve<v1::Queue>(queue_service)},
 //                      [&] { return loop.Ready(); },
-//                      context.metrics);
+//                      context.metrics,
+//                      context.tracer);
 //
 // Services are generated ones, callback or sync; a callback runs on one of gRPC's own two threads
 // and must not wait there: what takes long goes to a WorkerPool (worker_pool.h).
@@ -21,6 +22,7 @@
 #include "libs/lifecycle/component.h"
 #include "libs/metrics/metrics.h"
 #include "libs/rpc/server_config.h"
+#include "libs/tracing/tracer.h"
 
 #include "absl/status/status.h"
 
@@ -53,11 +55,13 @@ class CallMetrics;
 class Server final : public lifecycle::Component {
  public:
   // `ready` is what health says of the server as a whole, and of each service without its own; it
-  // is asked several times a second, on a thread of the server. `metrics` outlives the server.
+  // is asked several times a second, on a thread of the server. `metrics` and `tracer` outlive the
+  // server.
   Server(ServerConfig config,
          std::vector<ServedService> services,
          Readiness ready,
-         metrics::Registry& metrics);
+         metrics::Registry& metrics,
+         tracing::Tracer& tracer);
   ~Server() override;  // Stop()
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -81,6 +85,7 @@ class Server final : public lifecycle::Component {
   const ServerConfig config_;
   const std::vector<ServedService> services_;
   const Readiness ready_;
+  tracing::Tracer& tracer_;
   std::unique_ptr<internal::CallMetrics> calls_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;

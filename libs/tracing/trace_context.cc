@@ -37,10 +37,14 @@ std::string SpanId(std::string_view job_id, uint32_t attempt, std::string_view n
   return fmt::format("{:016x}", Fnv1a(fmt::format("{}/{}/{}", job_id, attempt, name)) | 1);
 }
 
+std::string Format(const Context& context) {
+  return fmt::format("00-{}-{}-01", context.trace_id, context.span_id);
+}
+
 std::string Traceparent(std::string_view job_id) {
   const std::string trace = TraceId(job_id);
   if (trace.empty()) return "";
-  return fmt::format("00-{}-{}-01", trace, SpanId(job_id, 0, kJobSpan));
+  return Format({trace, SpanId(job_id, 0, kJobSpan)});
 }
 
 std::optional<Context> ParseTraceparent(std::string_view text) {
@@ -53,6 +57,8 @@ std::optional<Context> ParseTraceparent(std::string_view text) {
     const bool hex = std::all_of(id.begin(), id.end(), IsHexDigit);
     if (!hex || id.find_first_not_of('0') == std::string::npos) return std::nullopt;
   }
+  constexpr std::string_view kSampled = "13579bdf";  // the flags' last bit
+  if (kSampled.find(text[54]) == std::string_view::npos) return std::nullopt;
   return context;
 }
 

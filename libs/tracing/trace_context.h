@@ -15,14 +15,13 @@
 namespace fluxqueue::tracing {
 
 inline constexpr std::string_view kJobSpan = "job";
+// The header, or metadata, that hands a context on.
+inline constexpr const char* kTraceparent = "traceparent";
 
 // 32 hex digits; empty: the id is no UUID, and the job has no trace.
 std::string TraceId(std::string_view job_id);
 // 16 hex digits.
 std::string SpanId(std::string_view job_id, uint32_t attempt, std::string_view name);
-
-// W3C's "00-<trace>-<span>-01" of the span "job"; empty as above.
-std::string Traceparent(std::string_view job_id);
 
 // What a traceparent names: 32 and 16 hex digits.
 struct Context {
@@ -31,7 +30,11 @@ struct Context {
 
   friend bool operator==(const Context&, const Context&) = default;
 };
-// Unset: it is none, or names nothing.
+// W3C's "00-<trace>-<span>-01".
+std::string Format(const Context& context);
+// Of the job's span "job"; empty: as its trace id.
+std::string Traceparent(std::string_view job_id);
+// Unset: it is none, names nothing, or says that nobody records the trace (not "sampled").
 std::optional<Context> ParseTraceparent(std::string_view text);
 
 }  // namespace fluxqueue::tracing

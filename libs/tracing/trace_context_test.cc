@@ -24,7 +24,9 @@ TEST(TraceContextTest, ReadsWhatOthersSay) {
   const Context both{trace, span};
   EXPECT_EQ(ParseTraceparent("00-" + trace + "-" + span + "-01"), both);
   EXPECT_EQ(ParseTraceparent("01-" + trace + "-" + span + "-01-more"), both);
+  EXPECT_EQ(ParseTraceparent(Format(both)), both);
   for (const std::string& bad : {std::string(),
+                                 "00-" + trace + "-" + span + "-00",
                                  "00-" + trace + "-" + span,
                                  "00-" + trace + "-" + span + "-01more",
                                  "00-" + std::string(32, '0') + "-" + span + "-01",

@@ -16,7 +16,6 @@ constexpr Millis kTimeout{5'000};
 constexpr const char* kMetric = "fluxqueue_trace_spans_total";
 constexpr const char* kMetricHelp =
     "Spans sent to the collector, and dropped because it did not take them in time.";
-constexpr int kInternalKind = 1;  // SPAN_KIND_INTERNAL
 
 nlohmann::json Attribute(const std::string& key, const std::string& value) {
   return {{"key", key}, {"value", {{"stringValue", value}}}};
@@ -32,7 +31,7 @@ nlohmann::json ToJson(const Span& span) {
   nlohmann::json json = {{"traceId", span.trace_id},
                          {"spanId", span.span_id},
                          {"name", span.name},
-                         {"kind", kInternalKind},
+                         {"kind", span.kind},
                          {"startTimeUnixNano", UnixNano(span.begin)},
                          {"endTimeUnixNano", UnixNano(span.end)},
                          {"attributes", nlohmann::json::array()}};

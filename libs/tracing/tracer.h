@@ -23,11 +23,14 @@ namespace fluxqueue::tracing {
 
 using Time = std::chrono::system_clock::time_point;
 
+enum class SpanKind { kInternal = 1, kServer = 2 };  // OTLP's numbers
+
 struct Span {
   std::string trace_id;
   std::string span_id;
   std::string parent_id;  // empty: the root
   std::string name;
+  SpanKind kind = SpanKind::kInternal;
   Time begin;
   Time end;
   std::vector<std::pair<std::string, std::string>> attributes{};

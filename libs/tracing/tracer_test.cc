@@ -1,14 +1,11 @@
 // Against a real HTTP server, as a collector would be.
 #include "libs/tracing/tracer.h"
 
-#include <condition_variable>
-#include <mutex>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "libs/http/server.h"
+#include "libs/tracing/testing_collector.h"
 #include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::tracing {
@@ -19,35 +16,6 @@ using ::testing::HasSubstr;
 
 constexpr const char* kJob = "0a1b2c3d-0000-4000-8000-00000000000f";
 constexpr Time kBegin{std::chrono::seconds(1'700'000'000)};
-
-// Keeps what it is sent, and answers with `status`.
-class Collector {
- public:
-  explicit Collector(int status = 200) {
-    auto server = http::Server::Start({}, [this, status](const http::Request& request) {
-      const std::lock_guard lock(mutex_);
-      requests_.push_back(request);
-      changed_.notify_all();
-      return http::Response{.status = status};
-    });
-    EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-  std::string endpoint() const { return "http://127.0.0.1:" + std::to_string(server_->port()); }
-
-  // The first request; an empty one after the deadline.
-  http::Request Await() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, 20s, [this] { return !requests_.empty(); })) return {};
-    return requests_.front();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<http::Request> requests_;
-  std::unique_ptr<http::Server> server_;
-};
 
 // OTLP/HTTP, JSON: ids are hex and not base64, 64-bit numbers are strings, names in camel case.
 TEST(TracerTest, SendsOtlpAsJson) {

@@ -62,6 +62,7 @@ class MatcherApp final : public lifecycle::App {
             &cluster_,
             [this] { return loop_.Ready(); },
             context.metrics,
+            context.tracer,
             context.clock) {
     delivery::ExportStats(context.metrics, "matcher", loop_.stats());
   }

@@ -54,7 +54,8 @@ class QueueApp final : public lifecycle::App {
             config.grpc,
             {rpc::Serve<v1::Queue>(service_, [this] { service_.Drain(); })},
             [this] { return loop_.Ready(); },
-            context.metrics) {
+            context.metrics,
+            context.tracer) {
     delivery::ExportStats(context.metrics, "queue", loop_.stats());
     kubernetes::ExportCalls(context.metrics, "queue", client_);
     for (int i = 0; i < config.flux_job_writers; ++i) {

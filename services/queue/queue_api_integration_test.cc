@@ -1,6 +1,7 @@
 // The queue's API over a real Kafka and a real Postgres: two replicas of the queue, as the app
 // wires them, and a matcher, over a small pool. There is no cluster; nodes are said here.
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -29,6 +30,8 @@
 #include "libs/rpc/server.h"
 #include "libs/testing/mini_kafka.h"
 #include "libs/testing/mini_postgres.h"
+#include "libs/tracing/testing_collector.h"
+#include "libs/tracing/trace_context.h"
 #include "services/matcher/adapters/pool_handler.h"
 #include "services/queue/adapters/pool_handler.h"
 #include "services/queue/adapters/queue_store.h"
@@ -73,8 +76,9 @@ struct NobodyLooks final : JobObserver {
 // One replica of the queue.
 class Replica {
  public:
-  Replica(const delivery::LoopOptions& options, const Clock& clock)
+  Replica(const delivery::LoopOptions& options, const Clock& clock, const std::string& collector)
       : port_(FreePort()),
+        tracer_({.endpoint = collector, .interval = Millis(10)}, registry_),
         metrics_(registry_),
         desk_([this] { loop_->Wake(); }),
         handler_(observer_, feed_, desk_, metrics_, clock, std::chrono::hours(1), tracer_) {
@@ -91,7 +95,8 @@ class Replica {
         std::vector<rpc::ServedService>{
             rpc::Serve<v1::Queue>(*service_, [this] { service_->Drain(); })},
         [this] { return loop_->Ready(); },
-        registry_);
+        registry_,
+        tracer_);
     const absl::Status started = server_->Start();
     CHECK(started.ok(), "{}", Message(started));
     stub_ =
@@ -110,7 +115,7 @@ class Replica {
  private:
   const int port_;
   metrics::Registry registry_;
-  tracing::Tracer tracer_{{}, registry_};
+  tracing::Tracer tracer_;
   QueueMetrics metrics_;
   NobodyLooks observer_;
   FactFeed feed_;
@@ -152,9 +157,11 @@ class Stack {
   }
 
   std::unique_ptr<Replica> MakeReplica(const std::string& instance) {
-    return std::make_unique<Replica>(Options("queue", instance), clock_);
+    return std::make_unique<Replica>(Options("queue", instance), clock_, collector_.endpoint());
   }
   Replica& first() { return *first_; }
+  // Of the replicas.
+  tracing::Collector& collector() { return collector_; }
   void Kill() { first_.reset(); }
 
   void Say(const std::string& stream, events::v1::Envelope message) {
@@ -226,6 +233,7 @@ class Stack {
   matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<delivery::PartitionLoop> matcher_loop_;
   std::jthread matcher_;
+  tracing::Collector collector_;
   std::unique_ptr<Replica> first_;
 };
 
@@ -678,7 +686,20 @@ TEST_F(QueueApiTest, AnyReplicaAnswers) {
   v1::PositionRequest where;
   where.set_job_id(claim.job().id());
   v1::PositionResponse place;
-  ASSERT_TRUE(Call(&v1::Queue::Stub::Position, where, &place, other.stub()).ok());
+  grpc::ClientContext traced;
+  traced.AddMetadata(tracing::kTraceparent, tracing::Traceparent(claim.job().id()));
+  ASSERT_TRUE(other.stub().Position(&traced, where, &place).ok());
+  // The caller's span, below it that of the replica which was asked, below it the holder's.
+  std::map<std::string, std::string> below;  // by its parent
+  Stack::WaitFor(
+      [&below] {
+        for (const auto& span : stack_->collector().Spans()) {
+          if (span["name"] == "rpc Position") below[span["parentSpanId"]] = span["spanId"];
+        }
+        return below.size() == 2;
+      },
+      "a span of each replica");
+  EXPECT_TRUE(below.contains(below[tracing::SpanId(claim.job().id(), 0, tracing::kJobSpan)]));
   v1::CancelJobRequest cancel;
   cancel.set_job_id(claim.job().id());
   v1::CancelJobResponse cancelled;

@@ -80,9 +80,10 @@ std::string MakeGraph(int nodes) {
   config.private_graphs.graph_bytes = int64_t{1} << 30;
   config.private_graphs.vertices = int64_t{1} << 30;
   metrics::Registry metrics;
+  tracing::Tracer tracer({}, metrics);
   const RealClock clock;
   matcher::MatcherRpc server(
-      config, nullptr, [] { return absl::OkStatus(); }, metrics, clock);
+      config, nullptr, [] { return absl::OkStatus(); }, metrics, tracer, clock);
   CHECK(server.Start().ok());
   const int port = server.port();
   CHECK(::write(tell, &port, sizeof(port)) == sizeof(port));

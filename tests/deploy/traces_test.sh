@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The spans of one job come from all five services, and form one tree in the job's own trace. What they are sent to listens
-# as a collector would.
+# The spans of one job come from all five services, those of the calls about it too, and form one tree in the job's own
+# trace. What they are sent to listens as a collector would.
 #
 #   traces_test.sh BIN
 #
@@ -53,22 +53,38 @@ spans() {
     "$dir/spans" | sort -u
 }
 all_there() { [[ $(spans | cut -f 1,2 | tr '\t' ' ') == "$wanted" ]]; }
+await_spans() {
+  wait_until 60 "the job's spans" all_there || die "wanted"$'\n'"$wanted"$'\n'"and found"$'\n'"$(spans)"
+}
 
 start_collector
 "$tools/stack/start" "$dir" --nodes 1 --test --parent $$
-kube apply -f "$tools/../k8s/examples/00-namespace.yaml" -f "$tools/../k8s/examples/10-job.yaml" >/dev/null
-trace=$(kube -n demo get job hello -o 'jsonpath={.metadata.uid}' | tr -d -)
+kube apply -f "$tools/../k8s/examples/00-namespace.yaml" >/dev/null
+# It runs until it is cancelled.
+sed 's/run-seconds: "3"/run-seconds: "600"/' "$tools/../k8s/examples/10-job.yaml" | kube apply -f - >/dev/null
+job=$(kube -n demo get job hello -o 'jsonpath={.metadata.uid}') && trace=${job//-/}
+wanted="admission submit
+binder bind
+cleanup start
+matcher match
+queue wait"
+await_spans
+for command in explain cancel; do
+  "$FLUXQUEUE_BIN/fluxqueue" --config "$dir/fluxqueue.yaml" "$command" "$job" >/dev/null
+done
 wanted="admission submit
 binder bind
 cleanup start
 matcher match
 queue job
+queue rpc CancelJob
+queue rpc Explain
 queue wait"
-wait_until 60 "the job's spans" all_there || die "wanted"$'\n'"$wanted"$'\n'"and found"$'\n'"$(spans)"
+await_spans
 
-root=$(spans | awk '$2 == "job" { print $3 " " $4 }')
+root=$(spans | awk -F '\t' '$2 == "job" { print $3 " " $4 }')
 [[ ${root#* } == none ]] || die "the span of the job has a parent: ${root#* }"
-strays=$(spans | awk -v root="${root% *}" '$2 != "job" && $4 != root')
+strays=$(spans | awk -F '\t' -v root="${root% *}" '$2 != "job" && $4 != root')
 [[ -z $strays ]] || die "spans that are not below the job's:"$'\n'"$strays"
 jobs=$(spans | wc -l)
 

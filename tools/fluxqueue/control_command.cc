@@ -34,7 +34,7 @@ grpc::Status Make(api::Queue::Stub& stub,
                   const std::string& job_id,
                   api::Job* job) {
   grpc::ClientContext context;
-  context.set_deadline(CallDeadline());
+  Prepare(&context, job_id);
   request.set_job_id(job_id);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);

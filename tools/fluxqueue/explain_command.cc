@@ -69,7 +69,7 @@ absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
   ASSIGN_OR_RETURN(const JobCall reached, ReachJob(context, wanted));
   const job_store::Job& job = reached.job;
   grpc::ClientContext call;
-  call.set_deadline(CallDeadline());
+  Prepare(&call, job.id);
   api::ExplainRequest request;
   request.set_job_id(job.id);
   api::ExplainResponse answer;

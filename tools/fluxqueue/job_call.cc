@@ -1,11 +1,13 @@
 #include "tools/fluxqueue/job_call.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "libs/base/status_macros.h"
 #include "libs/job_store/fact_store.h"
 #include "libs/peers/peers.h"
+#include "libs/tracing/trace_context.h"
 
 #include "tools/fluxqueue/snapshot_store.h"
 
@@ -49,8 +51,10 @@ absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& want
   return JobCall{std::move(job), queue::v1::Queue::NewStub(*channel)};
 }
 
-std::chrono::system_clock::time_point CallDeadline() {
-  return std::chrono::system_clock::now() + kDeadline;
+void Prepare(grpc::ClientContext* call, const std::string& job_id) {
+  call->set_deadline(std::chrono::system_clock::now() + kDeadline);
+  const std::string traceparent = tracing::Traceparent(job_id);
+  if (!traceparent.empty()) call->AddMetadata(tracing::kTraceparent, traceparent);
 }
 
 absl::Status ToStatus(const grpc::Status& status, const job_store::Job& job) {

@@ -1,7 +1,6 @@
 // How a subcommand asks the queue about one job: which job is meant, and who holds its pool.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -27,7 +26,8 @@ struct JobCall {
 absl::StatusOr<job_store::Job> FindJob(const SystemConfig& config, const std::string& wanted);
 absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted);
 
-std::chrono::system_clock::time_point CallDeadline();
+// Of a call about this job: the deadline, and the job's trace.
+void Prepare(grpc::ClientContext* call, const std::string& job_id);
 
 // Names the job.
 absl::Status ToStatus(const grpc::Status& status, const job_store::Job& job);

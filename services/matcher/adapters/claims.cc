@@ -8,6 +8,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/rpc/grpc_status.h"
+#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::matcher {
 namespace {
@@ -44,6 +45,15 @@ bool Decided(queue::v1::State state) {
 }
 
 }  // namespace
+
+void Claims::Continue(const CallInfo& call,
+                      grpc::ClientContext* context,
+                      const std::string& job_id) {
+  context->set_deadline(DeadlineOf(call));
+  const std::string traceparent =
+      call.traceparent.empty() ? tracing::Traceparent(job_id) : call.traceparent;
+  if (!traceparent.empty()) context->AddMetadata(tracing::kTraceparent, traceparent);
+}
 
 Claims::~Claims() {
   Drain();
@@ -95,9 +105,8 @@ void Claims::Forget(const std::string& pool) {
 }
 
 void Claims::Submit(const CallInfo& call, const Claim& claim, Submitted submitted) {
-  const auto deadline = DeadlineOf(call);
   const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline - system_clock::now() - kWayBack);
+      DeadlineOf(call) - system_clock::now() - kWayBack);
   if (wait < kWayBack) {
     return submitted(MakeStatus(absl::StatusCode::kDeadlineExceeded,
                                 "a match goes through the pool's log: give it a deadline of at "
@@ -105,8 +114,8 @@ void Claims::Submit(const CallInfo& call, const Claim& claim, Submitted submitte
                                 2 * kWayBack.count()));
   }
   Call(
+      call,
       claim,
-      deadline,
       wait,
       [this, call, claim, submitted = std::move(submitted)](const grpc::Status& status,
                                                             queue::v1::Job job) {
@@ -128,12 +137,12 @@ void Claims::Submit(const CallInfo& call, const Claim& claim, Submitted submitte
       });
 }
 
-void Claims::Call(const Claim& claim,
-                  system_clock::time_point deadline,
+void Claims::Call(const CallInfo& call,
+                  const Claim& claim,
                   std::chrono::milliseconds wait,
                   Answer answer) {
   if (draining()) return answer(rpc::ToGrpcStatus(Stopping()), {});
-  workers_.Post([this, claim, deadline, wait, answer = std::move(answer)] {
+  workers_.Post([this, call, claim, wait, answer = std::move(answer)] {
     auto stub = HolderOf(claim.pool);
     if (!stub.ok()) {
       return answer(rpc::ToGrpcStatus(stub.status()), {});
@@ -141,7 +150,7 @@ void Claims::Call(const Claim& claim,
     const auto there = std::make_shared<
         QueueCall<queue::v1::SubmitClaimRequest, queue::v1::SubmitClaimResponse>>();
     there->stub = *std::move(stub);
-    there->context.set_deadline(deadline);
+    Continue(call, &there->context);
     queue::v1::SubmitClaimRequest& request = there->request;
     request.set_client_id(claim.client_id);
     request.set_pool(claim.pool);
@@ -160,8 +169,9 @@ void Claims::Call(const Claim& claim,
 }
 
 void Claims::GiveBack(const Claim& claim) {
-  Call(claim,
-       system_clock::now() + kPatience,
+  const CallInfo own{system_clock::now() + kPatience, [] { return false; }};
+  Call(own,
+       claim,
        std::chrono::milliseconds(0),
        [this, claim](const grpc::Status& status, const queue::v1::Job& job) {
          const auto ignore = [](const absl::Status&) {};
@@ -190,7 +200,7 @@ void Claims::Cancel(const CallInfo& call,
     const auto there =
         std::make_shared<QueueCall<queue::v1::CancelJobRequest, queue::v1::CancelJobResponse>>();
     there->stub = *std::move(stub);
-    there->context.set_deadline(DeadlineOf(call));
+    Continue(call, &there->context, job_id);
     there->request.set_job_id(job_id);
     const auto answered = [this, there, pool, done](const grpc::Status& status) {
       if (!status.ok()) Forget(pool);

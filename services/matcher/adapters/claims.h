@@ -55,6 +55,12 @@ class Claims {
   // Of a claim, or of any other job, which is stopped first.
   void Cancel(const CallInfo& call, const std::string& pool, const std::string& job_id, Done done);
 
+  // For a call on behalf of this one: the deadline, and the trace, which without one is that of the
+  // job that it is about.
+  static void Continue(const CallInfo& call,
+                       grpc::ClientContext* context,
+                       const std::string& job_id = "");
+
   // Calls under way come to their end, after a while at once; none begins any more.
   void Drain();
 
@@ -63,8 +69,8 @@ class Claims {
 
   using Answer = std::function<void(const grpc::Status&, queue::v1::Job)>;
   // To the queue: answered when it has been decided, if that is before `wait` is over.
-  void Call(const Claim& claim,
-            std::chrono::system_clock::time_point deadline,
+  void Call(const CallInfo& call,
+            const Claim& claim,
             std::chrono::milliseconds wait,
             Answer answer);
   // Whatever became of it: it is found by its client_id, and cancelled.

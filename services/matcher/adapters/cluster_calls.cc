@@ -140,8 +140,7 @@ void ClusterCalls::HandOn(const CallInfo& call,
   if (!holder.ok()) return done(holder.status());
   const auto there = std::make_shared<There>();
   there->stub = v1::Matcher::NewStub(*holder);
-  there->context.set_deadline(
-      std::min(call.deadline, std::chrono::system_clock::now() + Claims::kPatience));
+  Claims::Continue(call, &there->context);
   const auto answered = [there, done](const grpc::Status& status) {
     done(status.ok() ? absl::OkStatus()
                      : MakeStatus(static_cast<absl::StatusCode>(status.error_code()),

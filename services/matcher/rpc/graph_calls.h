@@ -28,6 +28,8 @@ struct CallInfo {
   std::chrono::system_clock::time_point deadline;
   // May be asked until `done`.
   std::function<bool()> cancelled;
+  // Of the call, for calls on its behalf; empty: none.
+  std::string traceparent = {};
 };
 
 using Done = std::function<void(const absl::Status&)>;

@@ -2,6 +2,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/rpc/error_details.h"
+#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::matcher {
 
@@ -13,7 +14,9 @@ std::string MetadataOf(const grpc::CallbackServerContext& context, const char* k
 }
 
 CallInfo InfoOf(grpc::CallbackServerContext* context) {
-  return {context->deadline(), [context] { return context->IsCancelled(); }};
+  return {context->deadline(),
+          [context] { return context->IsCancelled(); },
+          MetadataOf(*context, tracing::kTraceparent)};
 }
 
 absl::StatusOr<std::shared_ptr<GraphCalls>> GraphResolver::Resolve(

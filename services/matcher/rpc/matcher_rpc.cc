@@ -21,6 +21,7 @@ class MatcherRpc::Impl {
        ClusterGraph* cluster,
        rpc::Readiness ready,
        metrics::Registry& metrics,
+       tracing::Tracer& tracer,
        const Clock& clock)
       : directory_(config.private_graphs, clock),
         pool_(config.grpc.enabled() ? config.workers : 0),
@@ -39,7 +40,8 @@ class MatcherRpc::Impl {
                  rpc::Serve<::fluxcli::FluxcliService>(fluxcli_),
                  rpc::Serve<::service::ExternalPluginService>(external_)},
                 std::move(ready),
-                metrics) {
+                metrics,
+                tracer) {
     metrics.GaugesFrom(
         "fluxqueue_private_graphs", "Private graphs that clients have made.", {}, [this] {
           return OneSample(static_cast<double>(directory_.graphs()));
@@ -98,8 +100,9 @@ MatcherRpc::MatcherRpc(const RpcConfig& config,
                        ClusterGraph* cluster,
                        rpc::Readiness ready,
                        metrics::Registry& metrics,
+                       tracing::Tracer& tracer,
                        const Clock& clock)
-    : impl_(std::make_unique<Impl>(config, cluster, std::move(ready), metrics, clock)) {}
+    : impl_(std::make_unique<Impl>(config, cluster, std::move(ready), metrics, tracer, clock)) {}
 
 MatcherRpc::~MatcherRpc() {
   Stop();

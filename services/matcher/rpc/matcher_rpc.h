@@ -27,6 +27,7 @@ class MatcherRpc final : public lifecycle::Component {
              ClusterGraph* cluster,
              rpc::Readiness ready,
              metrics::Registry& metrics,
+             tracing::Tracer& tracer,
              const Clock& clock);
   ~MatcherRpc() override;
   MatcherRpc(const MatcherRpc&) = delete;

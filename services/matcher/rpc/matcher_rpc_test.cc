@@ -55,8 +55,9 @@ class MatcherRpcTest : public testing::Test {
   void Start(ClusterGraph* cluster) {
     server_.reset();
     metrics_ = std::make_unique<metrics::Registry>();
+    tracer_ = std::make_unique<tracing::Tracer>(tracing::TracerOptions{}, *metrics_);
     server_ = std::make_unique<MatcherRpc>(
-        config_, cluster, [] { return absl::OkStatus(); }, *metrics_, clock_);
+        config_, cluster, [] { return absl::OkStatus(); }, *metrics_, *tracer_, clock_);
     const absl::Status started = server_->Start();
     ASSERT_TRUE(started.ok()) << started;
     channel_ = Connect();
@@ -107,6 +108,7 @@ class MatcherRpcTest : public testing::Test {
   RpcConfig config_;
   RealClock clock_;
   std::unique_ptr<metrics::Registry> metrics_;
+  std::unique_ptr<tracing::Tracer> tracer_;
   std::unique_ptr<MatcherRpc> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Matcher::Stub> matcher_;

@@ -32,6 +32,7 @@ struct Caller {
   std::chrono::steady_clock::time_point deadline = {};
   // By another replica, which found the pool to be ours.
   bool forwarded = false;
+  std::string traceparent = {};  // of the call; empty: none
 };
 
 struct Reply {

@@ -131,7 +131,7 @@ void QueueService::HandOn(const std::shared_ptr<UnaryCall>& call,
   const auto there = std::make_shared<Call>();
   there->request = request;
   there->stub = v1::Queue::NewStub(*holder);
-  there->context.AddMetadata(kForwardedFor, rpc::MetadataText(call->caller().name));
+  Forward(call->caller(), &there->context);
   there->context.set_deadline(std::chrono::system_clock::now() +
                               (call->caller().deadline - std::chrono::steady_clock::now()));
   Async* async = there->stub->async();

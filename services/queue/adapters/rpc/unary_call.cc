@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "libs/rpc/grpc_status.h"
+#include "libs/tracing/trace_context.h"
+
 namespace fluxqueue::queue {
 namespace {
 
@@ -43,7 +46,16 @@ Caller CallerOf(const grpc::CallbackServerContext& context) {
     caller.name = Text(asked->second);
     caller.forwarded = true;
   }
+  const auto traced = context.client_metadata().find(tracing::kTraceparent);
+  if (traced != context.client_metadata().end()) caller.traceparent = Text(traced->second);
   return caller;
+}
+
+void Forward(const Caller& caller, grpc::ClientContext* context) {
+  context->AddMetadata(kForwardedFor, rpc::MetadataText(caller.name));
+  if (!caller.traceparent.empty()) {
+    context->AddMetadata(tracing::kTraceparent, caller.traceparent);
+  }
 }
 
 std::shared_ptr<UnaryCall> UnaryCall::Make(const grpc::CallbackServerContext& context) {

@@ -20,6 +20,8 @@ namespace fluxqueue::queue {
 inline constexpr char kForwardedFor[] = "fluxqueue-forwarded-for";
 
 Caller CallerOf(const grpc::CallbackServerContext& context);
+// To another replica, on its behalf.
+void Forward(const Caller& caller, grpc::ClientContext* context);
 
 // Thread-safe.
 class UnaryCall final : public grpc::ServerUnaryReactor {
