@@ -26,10 +26,10 @@ if [[ ${1:-} != --inside ]]; then
   on_exit rm -rf "$dir"
   steps_log_dir "$dir/logs"
   step "images" "$here/node/images" "$1" "$dir/images"
-  "$here/node/enter" "$dir" $ADDRESS "$0" --inside "$dir"
+  "$here/node/enter" "$dir" $ADDRESS "$0" --inside "$dir" "$(realpath "$1")"
   exit
 fi
-dir=$2
+dir=$2 programs=$3
 export KUBECONFIG=$dir/cluster/kubeconfig
 kubectl() { "$(kubernetes_home "$tools")/kubectl" --request-timeout 60s "$@"; }
 helm() { HOME=$dir "$(helm_home "$tools")/helm" --namespace $SYSTEM "$@"; }
@@ -144,6 +144,33 @@ nothing_is_lost() {
   helm test fluxqueue
 }
 
+# As a person on another machine calls it. It has everything, and nothing that is secret.
+support_bundle() {
+  local bundle=$dir/bundle name log secret
+  PATH=$(kubernetes_home "$tools"):$programs:$PATH command kubectl fluxqueue support-bundle "$bundle.tar.gz"
+  mkdir "$bundle"
+  tar -xzf "$bundle.tar.gz" -C "$bundle" --strip-components 1
+  cat "$bundle/commands/doctor.txt"
+  if grep '^missing:' "$bundle/README.txt"; then die "the bundle is not whole"; fi
+  for name in admission queue matcher binder cleanup; do
+    for log in "$bundle/logs/fluxqueue-$name"-*.log; do
+      [[ -s $log ]] || die "$log is empty"
+    done
+    grep -q "^ *name: fluxqueue-$name$" "$bundle/cluster/configmaps.yaml" || die "there is no ConfigMap of $name"
+    grep -qE "^ok +$name +2 × version [0-9.]+$" "$bundle/commands/doctor.txt" || die "doctor does not know $name's version"
+  done
+  for secret in fluxqueue-postgres/password fluxqueue-webhook/tls.key; do
+    secret=$(kubectl get secret --namespace $SYSTEM "${secret%/*}" -o json | jq -er ".data[\"${secret#*/}\"] | @base64d")
+    if grep -rlF "$secret" "$bundle"; then die "a secret is in the bundle"; fi
+  done
+  grep -q "a Job of work would be held" "$bundle/commands/doctor.txt"
+  # What doctor may do for that, it may do only so.
+  if kubectl --as system:serviceaccount:$SYSTEM:fluxqueue-cli create job real --namespace work --image none 2>"$dir/said"; then
+    die "the command line's account may make Jobs"
+  fi
+  grep "only as a dry run" "$dir/said"
+}
+
 # Who has been given the role may use the command line, and nobody else.
 operators() {
   kubectl create rolebinding operators --namespace $SYSTEM --role fluxqueue-operator --user anna
@@ -211,6 +238,7 @@ step "rollback" rollback
 : >"$dir/enough"
 wait $loader || die "a Job was refused while the services were replaced"
 step "all jobs end, nothing is lost" nothing_is_lost
+step "support bundle" support_bundle
 step "operators" operators
 step "uninstall" uninstall
 step "others go on" others_go_on

@@ -147,5 +147,7 @@ refused "a deadline needs somebody who waits" "--deadline requires --wait" flux 
 refused "a node that is not there" "no-such-node" flux drain no-such-node --wait
 
 flux doctor || fail "doctor finds all as it must be" "$(flux doctor)"
+expect "doctor asks each service for its version" 5 \
+  "$(flux doctor | grep -cE '^ok +(admission|queue|matcher|binder|cleanup) +1 × version [0-9.]+$')"
 kube delete clusterrolebinding fluxqueue-binder
 refused "doctor names a right that is missing" "patch pods" flux doctor

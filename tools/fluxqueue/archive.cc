@@ -65,7 +65,8 @@ std::string Archive::Pack() const {
 
 std::string Redacted(const std::string& text) {
   static const std::regex kAssigned(
-      R"re(\b(password|passwd|token|secret)\s*=\s*('[^']*'|[^\s'"&,}]+))re", std::regex::icase);
+      R"re(\b([\w.-]*(password|passwd|token|secret))\s*=\s*('[^']*'|\\?"[^"]*"|[^\s'"&,}]+))re",
+      std::regex::icase);
   static const std::regex kUrl(R"re((://[^\s:/@"]*):[^\s@/"]+@)re");
   static const std::regex kKey(
       R"re((["']?[\w.-]*(password|passwd|token|secret|authorization)["']?\s*:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}{"']+))re",

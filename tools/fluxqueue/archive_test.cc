@@ -37,6 +37,9 @@ TEST(ArchiveTest, TarUnpacksIt) {
 
 TEST(ArchiveTest, SecretsAreTakenOut) {
   for (const char* text : {"dsn: \"host=db password=s3cret user=me\"",
+                           "dsn: host=db sslkey=/k sslpassword=s3cret",
+                           "sasl.jaas.config=org.X required username=\"me\" password=\"s3cret\";",
+                           "\"jaas: password=\\\"s3cret\\\";\"",
                            "dsn: postgresql://me:s3cret@db/x",
                            "password: s3cret",
                            "{\"authToken\": \"s3cret\", \"b\": 1}",

@@ -1,7 +1,9 @@
 // What an installation must have, looked at from outside: each finding says what to do.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -36,6 +38,19 @@ class Findings {
   std::vector<Finding> findings_;
 };
 
+// What a replica of a service says of itself.
+struct Build {
+  std::string service;
+  std::string version;
+};
+// Read from its metrics.
+std::optional<Build> BuildOf(std::string_view metrics);
+// A finding for each of the five services; `ours` is the version of this program.
+void JudgeVersions(const std::vector<Build>& builds, const std::string& ours, Findings* findings);
+
+// The services' replicas: which versions run. Asked are the pods in the namespace `system`, where
+// this runs in a pod too, or else what tools/services has started.
+void ExamineServices(const SystemConfig& config, const std::string& system, Findings* findings);
 // Postgres and Kafka: reachable, tables and topics as this version wants them, clocks, lag,
 // outboxes, dead letters.
 void ExamineStores(const SystemConfig& config, const Clock& clock, Findings* findings);

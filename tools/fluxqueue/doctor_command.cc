@@ -13,6 +13,7 @@ absl::StatusOr<int> Run(const Context& context) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   Findings findings;
   ExamineStores(config, context.clock, &findings);
+  ExamineServices(config, context.cluster.space, &findings);
   ExamineCluster(config, context.cluster.space, context.clock, &findings);
   fmt::print(
       "{}",
@@ -26,9 +27,10 @@ void RegisterDoctor(CLI::App& app, Context& context) {
   CLI::App* sub = app.add_subcommand("doctor", "Check an installation, and say what to do");
   sub->group("Operation");
   sub->footer(
-      "Versions and tables, topics and their settings, lag, outboxes, dead letters, clocks, our "
-      "resources and policies,\nthe webhook with its certificate and its answer to a pod that is "
-      "not made (a dry run), and the rights of each\nservice's account. It changes nothing. Exit "
+      "Versions, also of each service's replicas, and tables, topics and their settings, lag, "
+      "outboxes, dead letters,\nclocks, our resources and policies, the webhook with its "
+      "certificate and its answer to a Job that is not made (a\ndry run), and the rights of each "
+      "service's account. It changes nothing. Exit "
       "status 1 when something fails; `fluxqueue verify` looks at the jobs.\n\n"
       "Examples:\n"
       "  fluxqueue doctor\n"

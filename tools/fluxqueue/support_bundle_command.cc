@@ -30,8 +30,12 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMostRows = 10'000;
-constexpr size_t kLogBytes = 512 * 1024;
+constexpr size_t kLogBytes = size_t{512} * 1024;
 constexpr int kLogLines = 5'000;
+constexpr kubernetes::Resource kConfigMaps{"", "v1", "configmaps", true};
+// Of our ConfigMaps those that are no dashboards.
+constexpr const char* kConfigurations =
+    "app.kubernetes.io/name=fluxqueue,app.kubernetes.io/component!=metrics";
 
 constexpr const char* kAbout =
     "What `fluxqueue support-bundle` has collected. Passwords and tokens are taken out; Secrets "
@@ -40,7 +44,8 @@ constexpr const char* kAbout =
     "dead-letters\n"
     "events.jsonl  the logs of the last hour, an event on a line\n"
     "tables/     the services' tables, 10,000 rows of each, without columns of bytes\n"
-    "cluster/    FluxQueues, FluxWindows, FluxJobs, nodes, the webhook, our pods\n"
+    "cluster/    FluxQueues, FluxWindows, FluxJobs, nodes, the webhook; of our namespace its pods "
+    "and ConfigMaps\n"
     "logs/       the ends of the services' logs, where they can be reached\n"
     "config/     the configuration of this program, and of services beside it\n\n";
 
@@ -87,14 +92,15 @@ class Bundle {
   // What this program prints for the arguments, both streams.
   absl::StatusOr<std::string> Say(const std::vector<std::string>& arguments) const {
     std::array<int, 2> out{};
-    if (pipe2(out.data(), O_CLOEXEC) != 0) return Unavailable("pipe: {}", std::strerror(errno));
+    if (pipe2(out.data(), O_CLOEXEC) != 0) return Unavailable("pipe: {}", strerrordesc_np(errno));
     std::vector<std::string> all = {"fluxqueue", "--config", config_.file, "--colour=never"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     std::vector<char*> pointers;
+    pointers.reserve(all.size() + 1);
     for (std::string& argument : all) pointers.push_back(argument.data());
     pointers.push_back(nullptr);
     const pid_t child = fork();
-    if (child < 0) return Unavailable("fork: {}", std::strerror(errno));
+    if (child < 0) return Unavailable("fork: {}", strerrordesc_np(errno));
     if (child == 0) {
       dup2(out[1], STDOUT_FILENO);
       dup2(out[1], STDERR_FILENO);
@@ -141,18 +147,18 @@ class Bundle {
     for (const pqxx::row& row : rows) {
       for (const pqxx::field& field : row) {
         if (field.num() > 0) text += ',';
-        const std::string value = field.is_null() ? "" : field.c_str();
-        if (value.find_first_of(",\"\n") == std::string::npos) {
-          text += value;
-          continue;
-        }
-        text += '"';
-        for (const char c : value) text += c == '"' ? std::string("\"\"") : std::string(1, c);
-        text += '"';
+        text += CsvField(field.is_null() ? "" : field.c_str());
       }
       text += '\n';
     }
     return text;
+  }
+
+  static std::string CsvField(const std::string& value) {
+    if (value.find_first_of(",\"\n") == std::string::npos) return value;
+    std::string quoted = "\"";
+    for (const char c : value) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + '"';
   }
 
   void AddCluster() {
@@ -167,16 +173,16 @@ class Bundle {
                                                  kubernetes::kFluxJobs,
                                                  kubernetes::kNodes,
                                                  kWebhooks}) {
-      AddObjects(client, resource, "");
+      AddObjects(client, resource, {});
     }
-    std::vector<std::string> pods = AddObjects(client, kubernetes::kPods, context_.cluster.space);
+    const std::string& system = context_.cluster.space;
+    AddObjects(client, kConfigMaps, {.space = system, .labels = kConfigurations});
+    const std::vector<std::string> pods = AddObjects(client, kubernetes::kPods, {.space = system});
     const auto http = MakeClusterHttp(*cluster);
     for (const std::string& pod : pods) {
       const auto log =
-          http->Do({.target = fmt::format("/api/v1/namespaces/{}/pods/{}/log?tailLines={}",
-                                          context_.cluster.space,
-                                          pod,
-                                          kLogLines)});
+          http->Do({.target = fmt::format(
+                        "/api/v1/namespaces/{}/pods/{}/log?tailLines={}", system, pod, kLogLines)});
       const bool good = log.ok() && log->status == 200;
       Add(fmt::format("logs/{}.log", pod),
           good       ? absl::StatusOr<std::string>(log->body)
@@ -188,12 +194,12 @@ class Bundle {
   // Returns their names.
   std::vector<std::string> AddObjects(kubernetes::Client& client,
                                       const kubernetes::Resource& resource,
-                                      const std::string& space) {
+                                      const kubernetes::Selector& options) {
     json objects = json::array();
     std::vector<std::string> names;
     const absl::Status status = client
                                     .List(resource,
-                                          {.space = space},
+                                          options,
                                           [&](std::string_view text) {
                                             json object = json::parse(text);
                                             names.push_back(object["metadata"]["name"]);

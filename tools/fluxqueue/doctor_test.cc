@@ -1,0 +1,45 @@
+#include "tools/fluxqueue/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace fluxqueue::cli {
+namespace {
+
+TEST(DoctorTest, AServiceSaysItsVersionInItsMetrics) {
+  const auto build = BuildOf(
+      "# HELP fluxqueue_build_info The version that runs; always 1.\n"
+      "# TYPE fluxqueue_build_info gauge\n"
+      "fluxqueue_build_info{component=\"queue\",version=\"0.2.0\"} 1\n"
+      "fluxqueue_other{version=\"7\"} 1\n");
+  ASSERT_TRUE(build.has_value());
+  EXPECT_EQ(build->service, "queue");
+  EXPECT_EQ(build->version, "0.2.0");
+  EXPECT_FALSE(BuildOf("# TYPE fluxqueue_build_info gauge\nother 1\n").has_value());
+}
+
+TEST(DoctorTest, AServiceOfAnotherVersionIsNamed) {
+  Findings findings;
+  JudgeVersions({{"admission", "2"},
+                 {"admission", "2"},
+                 {"queue", "2"},
+                 {"queue", "1"},
+                 {"matcher", "1"},
+                 {"binder", "2"}},
+                "2",
+                &findings);
+  EXPECT_TRUE(findings.healthy());
+  EXPECT_EQ(findings.Text(false),
+            "ok    admission  2 × version 2\n"
+            "warn  queue      1 × version 1, 1 × version 2; this program is 2\n"
+            "                 → bring all to one version (helm upgrade)\n"
+            "warn  matcher    1 × version 1; this program is 2\n"
+            "                 → bring all to one version (helm upgrade)\n"
+            "ok    binder     1 × version 2\n"
+            "warn  cleanup    no replica says its version\n"
+            "                 → see that it runs, and its log\n");
+}
+
+}  // namespace
+}  // namespace fluxqueue::cli
