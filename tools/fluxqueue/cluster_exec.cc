@@ -34,10 +34,11 @@ std::chrono::seconds UtcOffset() {
 
 [[noreturn]] void BecomeKubectl(const std::vector<std::string>& arguments, int out, int error) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  std::signal(SIGINT, SIG_DFL);
+  (void)std::signal(SIGINT, SIG_DFL);
   if (out >= 0) dup2(out, STDOUT_FILENO);
   dup2(error, STDERR_FILENO);
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments)
     pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
@@ -136,15 +137,15 @@ absl::Status RunInCluster(const ClusterAccess& access,
   if (!here.file.empty() && here.file != "-") {
     out = open(here.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (out < 0)
-      return InvalidArgument("{}: cannot be written: {}", here.file, std::strerror(errno));
+      return InvalidArgument("{}: cannot be written: {}", here.file, strerrordesc_np(errno));
   }
   const std::vector<std::string> command = KubectlArguments(access, arguments, here);
   std::array<int, 2> error{};
-  if (pipe2(error.data(), O_CLOEXEC) != 0) return Internal("pipe: {}", std::strerror(errno));
+  if (pipe2(error.data(), O_CLOEXEC) != 0) return Internal("pipe: {}", strerrordesc_np(errno));
   // On a terminal ^C goes to kubectl too, and its end is ours.
-  std::signal(SIGINT, SIG_IGN);
+  (void)std::signal(SIGINT, SIG_IGN);
   const pid_t child = fork();
-  if (child < 0) return Unavailable("fork: {}", std::strerror(errno));
+  if (child < 0) return Unavailable("fork: {}", strerrordesc_np(errno));
   if (child == 0) BecomeKubectl(command, out, error[1]);
   close(error[1]);
   const std::string said = PassOn(error[0]);
@@ -161,6 +162,7 @@ absl::Status RunInCluster(const ClusterAccess& access,
   if (const std::string advice = good ? "" : Advice(said, access); !advice.empty()) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "{}", advice);
   }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
   std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 

@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Screen>> Screen::Open() {
   // Threads made from here on leave them to us.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
-  if (descriptor < 0) return Internal("signalfd: {}", std::strerror(errno));
+  if (descriptor < 0) return Internal("signalfd: {}", strerrordesc_np(errno));
   termios raw = before;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   tcsetattr(STDIN_FILENO, TCSANOW, &raw);
