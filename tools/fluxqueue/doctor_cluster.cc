@@ -47,7 +47,7 @@ std::string FromBase64(const std::string& text) {
 
 class ClusterDoctor {
  public:
-  ClusterDoctor(kubernetes::ClusterConfig config,
+  ClusterDoctor(const kubernetes::ClusterConfig& config,
                 std::string system,
                 const Clock& clock,
                 Findings* findings)
@@ -235,40 +235,50 @@ class ClusterDoctor {
     for (const auto& [service, manifest] : kRbac) {
       const std::string account = fmt::format("fluxqueue-{}", service);
       const std::string about = "rights of " + account;
-      size_t asked = 0;
-      std::string missing;
-      for (const YAML::Node& document : YAML::LoadAll(std::string(manifest))) {
-        if (document["kind"].as<std::string>("") != "ClusterRole") continue;
-        for (const auto& rule : document["rules"]) {
-          for (const json& review : Reviews(rule, account)) {
-            ++asked;
-            const auto answer = client_.Create(kReviews, "", review.dump());
-            if (!answer.ok()) {
-              return findings_->Warn(about,
-                                     Message(answer.status()),
-                                     "we need create of subjectaccessreviews to look");
-            }
-            if (json::parse(*answer)["status"].value("allowed", false)) continue;
-            const json& wanted = review["spec"]["resourceAttributes"];
-            missing += fmt::format("{}{} {}",
-                                   missing.empty() ? "" : ", ",
-                                   wanted["verb"].get<std::string>(),
-                                   wanted["resource"].get<std::string>());
-          }
-        }
+      const std::vector<json> reviews = Reviews(manifest, account);
+      if (reviews.empty()) continue;
+      const auto missing = Refused(reviews);
+      if (!missing.ok()) {
+        findings_->Warn(
+            about, Message(missing.status()), "we need create of subjectaccessreviews to look");
+        return;
       }
-      if (asked == 0) continue;
-      if (missing.empty()) {
-        findings_->Ok(about, fmt::format("all {}", asked));
+      if (missing->empty()) {
+        findings_->Ok(about, fmt::format("all {}", reviews.size()));
       } else {
         findings_->Fail(
-            about, "missing: " + missing, "kubectl apply -f k8s/rbac, or upgrade the chart");
+            about, "missing: " + *missing, "kubectl apply -f k8s/rbac, or upgrade the chart");
       }
     }
   }
 
-  std::vector<json> Reviews(const YAML::Node& rule, const std::string& account) const {
+  // "patch pods, get nodes": those that the API server would not allow.
+  absl::StatusOr<std::string> Refused(const std::vector<json>& reviews) {
+    std::string refused;
+    for (const json& review : reviews) {
+      ASSIGN_OR_RETURN(const std::string answer, client_.Create(kReviews, "", review.dump()));
+      if (json::parse(answer)["status"].value("allowed", false)) continue;
+      const json& wanted = review["spec"]["resourceAttributes"];
+      refused += fmt::format("{}{} {}",
+                             refused.empty() ? "" : ", ",
+                             wanted["verb"].get<std::string>(),
+                             wanted["resource"].get<std::string>());
+    }
+    return refused;
+  }
+
+  std::vector<json> Reviews(const std::string& manifest, const std::string& account) const {
     std::vector<json> reviews;
+    for (const YAML::Node& document : YAML::LoadAll(manifest)) {
+      if (document["kind"].as<std::string>("") != "ClusterRole") continue;
+      for (const auto& rule : document["rules"]) AddReviews(rule, account, &reviews);
+    }
+    return reviews;
+  }
+
+  void AddReviews(const YAML::Node& rule,
+                  const std::string& account,
+                  std::vector<json>* reviews) const {
     for (const auto& group : rule["apiGroups"]) {
       for (const auto& resource : rule["resources"]) {
         for (const auto& verb : rule["verbs"]) {
@@ -278,7 +288,7 @@ class ClusterDoctor {
                          {"resource", name.substr(0, slash)},
                          {"verb", verb.as<std::string>()}};
           if (slash != std::string::npos) wanted["subresource"] = name.substr(slash + 1);
-          reviews.push_back(
+          reviews->push_back(
               {{"apiVersion", "authorization.k8s.io/v1"},
                {"kind", "SubjectAccessReview"},
                {"spec",
@@ -287,7 +297,6 @@ class ClusterDoctor {
         }
       }
     }
-    return reviews;
   }
 
   std::unique_ptr<http::Client> http_;
@@ -308,11 +317,11 @@ void ExamineCluster(const SystemConfig& config,
                           "not looked at: the configuration names no cluster",
                           "set kubernetes.kubeconfig in " + config.file);
   }
-  auto cluster = kubernetes::LoadClusterConfig(config.kubeconfig);
+  const auto cluster = kubernetes::LoadClusterConfig(config.kubeconfig);
   if (!cluster.ok()) {
     return findings->Fail("Kubernetes", Message(cluster.status()), "see kubernetes.kubeconfig");
   }
-  ClusterDoctor(*std::move(cluster), system, clock, findings).Examine();
+  ClusterDoctor(*cluster, system, clock, findings).Examine();
 }
 
 }  // namespace fluxqueue::cli

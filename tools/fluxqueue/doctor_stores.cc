@@ -85,16 +85,18 @@ void CheckTables(postgres::Connection& connection, Findings* findings) {
         fmt::format("{}/{}", std::string(set->name), std::string(set->migrations.back().name));
     int known = 0;
     int newer = 0;
-    const absl::Status status = connection.Query([&](pqxx::transaction_base& tx) {
-      const std::string table = tx.esc(service) + ".migrations";
-      known = tx.exec_params1("SELECT count(*) FROM " + table + " WHERE name = $1", newest)[0]
-                  .as<int>();
-      newer = tx.exec_params1("SELECT count(*) FROM " + table + " WHERE name > $1 AND name LIKE $2",
+    const absl::Status status =
+        connection.Query([&, service = service, set = set](pqxx::transaction_base& tx) {
+          const std::string table = tx.esc(service) + ".migrations";
+          known = tx.exec_params1("SELECT count(*) FROM " + table + " WHERE name = $1", newest)[0]
+                      .as<int>();
+          newer =
+              tx.exec_params1("SELECT count(*) FROM " + table + " WHERE name > $1 AND name LIKE $2",
                               newest,
                               std::string(set->name) + "/%")[0]
                   .as<int>();
-      return absl::OkStatus();
-    });
+          return absl::OkStatus();
+        });
     if (!status.ok() || known == 0) {
       findings->Fail(
           about,

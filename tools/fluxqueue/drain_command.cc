@@ -96,7 +96,7 @@ absl::StatusOr<int> Wait(const Context& context,
     for (const auto& [id, name] : there) {
       if (!now.contains(id)) fmt::print("{} has left; {} remain\n", name, now.size());
     }
-    std::fflush(stdout);
+    (void)std::fflush(stdout);
     there = std::move(now);
   }
   fmt::print("{} is empty of our jobs\n", node);
@@ -120,7 +120,7 @@ absl::StatusOr<int> Drain(const Context& context, const Options& options) {
              there.size(),
              options.requeue ? " and go back into line" : "");
   for (const auto& [id, name] : there) fmt::print("  {} ({})\n", name, id);
-  std::fflush(stdout);
+  (void)std::fflush(stdout);
   if (!options.wait) return 0;
   return Wait(context, options.node, *client, holders, std::move(there), deadline);
 }

@@ -96,7 +96,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const Wanted wanted, Find(context, config, options));
   const auto print = [&](const LogRecord& record) {
     if (Matches(record.line, options, wanted)) fmt::print("{}", Line(record, context));
-    if (options.follow) std::fflush(stdout);
+    if (options.follow) (void)std::fflush(stdout);
     return absl::OkStatus();
   };
   const auto read = options.follow ? FollowLog : ReadLog;

@@ -34,6 +34,7 @@ class TopReader {
   absl::Status Open(Millis now) {
     ASSIGN_OR_RETURN(admin_, kafka::Admin::Create(brokers_));
     std::vector<kafka::TopicPartition> partitions;
+    partitions.reserve(kafka::kJobsPartitions);
     for (int i = 0; i < kafka::kJobsPartitions; ++i) {
       partitions.emplace_back(kafka::TopicNames().jobs, i);
     }

@@ -57,7 +57,7 @@ absl::StatusOr<int> Present(const Context& context, const WatchOptions& options,
       fmt::print("{}", context.structured() ? *text : NewLines(before, *text));
       before = *std::move(text);
     }
-    std::fflush(stdout);
+    (void)std::fflush(stdout);
   } while (WaitWhileOpen(STDOUT_FILENO, Millis(static_cast<int64_t>(options.seconds * 1000))));
   return 0;
 }
