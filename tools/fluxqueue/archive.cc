@@ -69,7 +69,7 @@ std::string Redacted(const std::string& text) {
       std::regex::icase);
   static const std::regex kUrl(R"re((://[^\s:/@"]*):[^\s@/"]+@)re");
   static const std::regex kKey(
-      R"re((["']?[\w.-]*(password|passwd|token|secret|authorization)["']?\s*:\s*)("[^"\n]*"|'[^'\n]*'|[^\s,}{"']+))re",
+      R"re((["']?[\w.-]*(password|passwd|token|secret|authorization)\\?["']?\s*:\s*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s,}{"']+))re",
       std::regex::icase);
   std::string result = std::regex_replace(text, kAssigned, "$1=(redacted)");
   result = std::regex_replace(result, kUrl, "$1:(redacted)@");

@@ -40,6 +40,8 @@ TEST(ArchiveTest, SecretsAreTakenOut) {
                            "dsn: host=db sslkey=/k sslpassword=s3cret",
                            "sasl.jaas.config=org.X required username=\"me\" password=\"s3cret\";",
                            "\"jaas: password=\\\"s3cret\\\";\"",
+                           R"(a: "b:\n  password: \"s3cret s3cret\"\n")",
+                           R"(a: "{\"token\":\"s3cret\"}")",
                            "dsn: postgresql://me:s3cret@db/x",
                            "password: s3cret",
                            "{\"authToken\": \"s3cret\", \"b\": 1}",

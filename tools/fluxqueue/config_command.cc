@@ -63,6 +63,25 @@ absl::Status CheckService(const std::string& file, const std::string& service) {
   return config::LoadService(file, service, sections.at(service), &common);
 }
 
+void Print(const Context& context, const std::vector<Problem>& problems, size_t files) {
+  if (context.structured()) {
+    nlohmann::json result = nlohmann::json::array();
+    for (const Problem& problem : problems) {
+      result.push_back({{"file", problem.file}, {"line", problem.line}, {"problem", problem.text}});
+    }
+    fmt::print("{}", context.Structured(result));
+    return;
+  }
+  for (const Problem& problem : problems) {
+    if (problem.line == 0) {
+      fmt::print("{}\n", problem.text);
+    } else {
+      fmt::print("{}:{}: {}\n", problem.file, problem.line, problem.text);
+    }
+  }
+  if (problems.empty()) fmt::print("{} files are fine\n", files);
+}
+
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
   std::vector<Problem> problems;
   ManifestCheck manifests;
@@ -77,22 +96,7 @@ absl::StatusOr<int> Run(const Context& context, const Options& options) {
   }
   const std::vector<Problem> found = manifests.Finish();
   problems.insert(problems.end(), found.begin(), found.end());
-  if (context.structured()) {
-    nlohmann::json result = nlohmann::json::array();
-    for (const Problem& problem : problems) {
-      result.push_back({{"file", problem.file}, {"line", problem.line}, {"problem", problem.text}});
-    }
-    fmt::print("{}", context.Structured(result));
-  } else {
-    for (const Problem& problem : problems) {
-      if (problem.line == 0) {
-        fmt::print("{}\n", problem.text);
-      } else {
-        fmt::print("{}:{}: {}\n", problem.file, problem.line, problem.text);
-      }
-    }
-    if (problems.empty()) fmt::print("{} files are fine\n", options.files.size());
-  }
+  Print(context, problems, options.files.size());
   return problems.empty() ? 0 : 1;
 }
 

@@ -125,13 +125,8 @@ absl::Status Append(kafka::Producer& producer,
   return producer.failed();
 }
 
-// First the message, then the answer: who is interrupted between both retries once more, to no
-// effect.
-absl::StatusOr<int> Answer(const Context& context,
-                           const Options& options,
-                           const std::string& answer) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  ASSIGN_OR_RETURN(const DeadLetters letters, Read(config));
+// Those that are to be answered.
+absl::StatusOr<std::vector<Letter>> Chosen(const DeadLetters& letters, const Options& options) {
   std::vector<Letter> chosen;
   for (const int64_t number : options.numbers) {
     ASSIGN_OR_RETURN(Letter letter, Find(letters, number));
@@ -140,21 +135,34 @@ absl::StatusOr<int> Answer(const Context& context,
     }
     chosen.push_back(std::move(letter));
   }
-  if (options.all) {
-    for (const auto& [number, letter] : letters.letters()) {
-      if (letter.answer.empty()) chosen.push_back(letter);
-    }
+  if (!options.all) return chosen;
+  for (const auto& [number, letter] : letters.letters()) {
+    if (letter.answer.empty()) chosen.push_back(letter);
   }
+  return chosen;
+}
+
+// First the message, then the answer: who is interrupted between both retries once more, to no
+// effect.
+absl::Status AnswerOne(kafka::Producer& producer, const Letter& letter, const std::string& answer) {
+  if (answer == "retried") {
+    ASSIGN_OR_RETURN(const delivery::WireRecord record, RetryOf(letter));
+    RETURN_IF_ERROR(Append(producer, letter.topic, letter.partition, record));
+  }
+  return Append(producer, kafka::TopicNames().dead_letter, kPartition, AnswerTo(letter, answer));
+}
+
+absl::StatusOr<int> Answer(const Context& context,
+                           const Options& options,
+                           const std::string& answer) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const DeadLetters letters, Read(config));
+  ASSIGN_OR_RETURN(const std::vector<Letter> chosen, Chosen(letters, options));
   ASSIGN_OR_RETURN(
       const auto producer,
       kafka::Producer::Create(config.brokers, "fluxqueue-dead-letters", [](uint64_t) {}));
   for (const Letter& letter : chosen) {
-    if (answer == "retried") {
-      ASSIGN_OR_RETURN(const delivery::WireRecord record, RetryOf(letter));
-      RETURN_IF_ERROR(Append(*producer, letter.topic, letter.partition, record));
-    }
-    RETURN_IF_ERROR(
-        Append(*producer, kafka::TopicNames().dead_letter, kPartition, AnswerTo(letter, answer)));
+    RETURN_IF_ERROR(AnswerOne(*producer, letter, answer));
     fmt::print("{} ({} of {}): {}\n", letter.number, TypeOf(letter), letter.key, answer);
   }
   if (chosen.empty()) fmt::print("no dead letters that wait for an answer\n");

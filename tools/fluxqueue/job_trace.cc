@@ -46,6 +46,30 @@ std::string Padded(std::string_view text, size_t width) {
   return fmt::format("{:<{}}", text, width);
 }
 
+bool IsMoment(const Stage& stage) {
+  return stage.until_ms == stage.from_ms;
+}
+
+Colour LookOf(const Stage& stage) {
+  if (IsMoment(stage)) return StateColour(stage.name);
+  if (stage.within) return Colour::kCyan;
+  if (stage.name == "in line") return Colour::kYellow;
+  return stage.name == "running" ? Colour::kGreen : Colour::kBlue;
+}
+
+std::string BarOf(const Stage& stage, size_t length) {
+  std::string bar;
+  for (size_t i = 0; i < length; ++i) {
+    bar += IsMoment(stage) ? "◆" : stage.within ? "▬" : "█";
+  }
+  return bar;
+}
+
+std::string Took(const Stage& stage, int64_t until_ms) {
+  if (IsMoment(stage)) return "";
+  return ShortDuration(Millis(until_ms - stage.from_ms)) + (stage.until_ms == 0 ? "…" : "");
+}
+
 }  // namespace
 
 JobTrace::JobTrace(job_store::Job job, std::vector<JobEvent> history)
@@ -179,23 +203,13 @@ std::string DrawWaterfall(const std::vector<Stage>& stages,
                                  ShortDuration(Millis(end - begin)));
   for (const Stage& stage : stages) {
     const size_t from = column(stage.from_ms);
-    const bool moment = stage.until_ms == stage.from_ms;
     const size_t length = std::max<size_t>(1, column(until(stage)) - from);
-    std::string drawn;
-    for (size_t i = 0; i < length; ++i) drawn += moment ? "◆" : stage.within ? "▬" : "█";
-    const Colour look = moment                    ? StateColour(stage.name)
-                        : stage.within            ? Colour::kCyan
-                        : stage.name == "in line" ? Colour::kYellow
-                        : stage.name == "running" ? Colour::kGreen
-                                                  : Colour::kBlue;
     std::string line = fmt::format("{} {:>10} {:>10}  {}{}{}  {}",
                                    Padded((stage.within ? "  " : "") + stage.name, names),
                                    "+" + ShortDuration(Millis(stage.from_ms - begin)),
-                                   moment ? ""
-                                          : ShortDuration(Millis(until(stage) - stage.from_ms)) +
-                                                (stage.until_ms == 0 ? "…" : ""),
+                                   Took(stage, until(stage)),
                                    std::string(from, ' '),
-                                   Paint(drawn, look, colour),
+                                   Paint(BarOf(stage, length), LookOf(stage), colour),
                                    std::string(bar - std::min(bar, from + length), ' '),
                                    stage.detail);
     line.erase(line.find_last_not_of(' ') + 1);
