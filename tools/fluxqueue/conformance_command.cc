@@ -47,7 +47,9 @@ absl::StatusOr<Set> Play(const std::string& directory, const conformance::MakeTa
   std::istringstream stream(lines);
   std::string line;
   while (std::getline(stream, line)) {
-    const auto read = [&](const std::string& name) { return ReadFile(directory + "/" + name); };
+    const auto read = [&](const std::string& name) {
+      return ReadFile(fmt::format("{}/{}", directory, name));
+    };
     absl::StatusOr<ScenarioResult> result = conformance::PlayScenario(line, read, make);
     if (!result.ok()) {
       return Annotate(result.status(),

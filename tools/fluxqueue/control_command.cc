@@ -37,7 +37,7 @@ grpc::Status Make(api::Queue::Stub& stub,
   Prepare(&context, job_id);
   request.set_job_id(job_id);
   Response response;
-  const grpc::Status status = (stub.*method)(&context, request, &response);
+  grpc::Status status = (stub.*method)(&context, request, &response);
   *job = std::move(*response.mutable_job());
   return status;
 }
