@@ -34,7 +34,8 @@ constexpr std::array kOurKeys = {kPoolLabel,
                                  kDevicesAnnotation,
                                  kSuspendedByAnnotation,
                                  kFencedAnnotation,
-                                 kUserAnnotation};
+                                 kUserAnnotation,
+                                 kTraceparentAnnotation};
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
 constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",
                                                          "fluxqueue.io/exit"};

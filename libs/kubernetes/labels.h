@@ -56,6 +56,8 @@ inline constexpr std::string_view kSuspendedByUs = "fluxqueue";
 inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
 // Who made it, as the API server told the webhook.
 inline constexpr std::string_view kUserAnnotation = "fluxqueue.io/user";
+// The webhook's span in the trace of the request that made it.
+inline constexpr std::string_view kTraceparentAnnotation = "fluxqueue.io/traceparent";
 
 // Levels of the cluster (zone, rack …) within one vertex of which all pods of a job must be, or
 // rather are. Empty: any.

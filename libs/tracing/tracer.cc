@@ -7,7 +7,6 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
-#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::tracing {
 namespace {
@@ -38,6 +37,9 @@ nlohmann::json ToJson(const Span& span) {
   if (!span.parent_id.empty()) json["parentSpanId"] = span.parent_id;
   for (const auto& [key, value] : span.attributes) {
     json["attributes"].push_back(Attribute(key, value));
+  }
+  if (span.link.has_value()) {
+    json["links"].push_back({{"traceId", span.link->trace_id}, {"spanId", span.link->span_id}});
   }
   return json;
 }
@@ -75,7 +77,8 @@ void Tracer::JobSpan(std::string_view job_id,
                      std::string_view name,
                      Time begin,
                      Time end,
-                     std::vector<std::pair<std::string, std::string>> attributes) {
+                     std::vector<std::pair<std::string, std::string>> attributes,
+                     std::optional<Context> link) {
   if (!on()) return;
   std::string trace = TraceId(job_id);
   if (trace.empty()) return;
@@ -89,7 +92,8 @@ void Tracer::JobSpan(std::string_view job_id,
           .name = std::string(name),
           .begin = std::min(begin, end),
           .end = end,
-          .attributes = std::move(attributes)});
+          .attributes = std::move(attributes),
+          .link = std::move(link)});
 }
 
 void Tracer::Record(Span span) {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 
 #include "libs/http/client.h"
 #include "libs/metrics/metrics.h"
+#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::tracing {
 
@@ -34,6 +36,7 @@ struct Span {
   Time begin;
   Time end;
   std::vector<std::pair<std::string, std::string>> attributes{};
+  std::optional<Context> link{};  // to a span of another trace
 };
 
 // The body of an ExportTraceServiceRequest, in OTLP's JSON: ids are hex, 64-bit numbers strings.
@@ -66,7 +69,8 @@ class Tracer {
                std::string_view name,
                Time begin,
                Time end,
-               std::vector<std::pair<std::string, std::string>> attributes = {});
+               std::vector<std::pair<std::string, std::string>> attributes = {},
+               std::optional<Context> link = {});
   void Record(Span span);
 
  private:

@@ -23,7 +23,8 @@ TEST(TracerTest, SendsOtlpAsJson) {
   metrics::Registry registry;
   Tracer tracer({.endpoint = collector.endpoint(), .service = "binder", .instance = "binder-0"},
                 registry);
-  tracer.JobSpan(kJob, 2, "bind", kBegin, kBegin + 1500ms, {{"node", "n\"1"}});
+  const Context other{std::string(32, 'a'), std::string(16, 'b')};
+  tracer.JobSpan(kJob, 2, "bind", kBegin, kBegin + 1500ms, {{"node", "n\"1"}}, other);
   const http::Request request = collector.Await();
   EXPECT_EQ(request.method, "POST");
   EXPECT_EQ(request.path, "/v1/traces");
@@ -42,7 +43,8 @@ TEST(TracerTest, SendsOtlpAsJson) {
       {"startTimeUnixNano", "1700000000000000000"},
       {"endTimeUnixNano", "1700000001500000000"},
       {"attributes",
-       list(text("node", "n\"1"), text("fluxqueue.job", kJob), text("fluxqueue.attempt", "2"))}};
+       list(text("node", "n\"1"), text("fluxqueue.job", kJob), text("fluxqueue.attempt", "2"))},
+      {"links", list(nlohmann::json{{"traceId", other.trace_id}, {"spanId", other.span_id}})}};
   const nlohmann::json resource = {{"attributes",
                                     list(text("service.namespace", "fluxqueue"),
                                          text("service.name", "binder"),

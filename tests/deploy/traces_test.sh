@@ -60,8 +60,12 @@ await_spans() {
 start_collector
 "$tools/stack/start" "$dir" --nodes 1 --test --parent $$
 kube apply -f "$tools/../k8s/examples/00-namespace.yaml" >/dev/null
-# It runs until it is cancelled.
-sed 's/run-seconds: "3"/run-seconds: "600"/' "$tools/../k8s/examples/10-job.yaml" | kube apply -f - >/dev/null
+# It runs until it is cancelled. The request that makes it is traced, and the API server hands that on to the webhook.
+request=0af7651916cd43dd8448eb211c80319c client=b7ad6b7169203331 pki=$dir/cluster/pki
+sed 's/run-seconds: "3"/run-seconds: "600"/' "$tools/../k8s/examples/10-job.yaml" |
+  curl -sSfm 20 -o /dev/null --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" --data-binary @- \
+    -H 'Content-Type: application/yaml' -H "traceparent: 00-$request-$client-01" \
+    "$(kube config view -o 'jsonpath={.clusters[0].cluster.server}')/apis/batch/v1/namespaces/demo/jobs"
 job=$(kube -n demo get job hello -o 'jsonpath={.metadata.uid}') && trace=${job//-/}
 wanted="admission submit
 binder bind
@@ -88,13 +92,11 @@ strays=$(spans | awk -F '\t' -v root="${root% *}" '$2 != "job" && $4 != root')
 [[ -z $strays ]] || die "spans that are not below the job's:"$'\n'"$strays"
 jobs=$(spans | wc -l)
 
-# The API server's own trace goes on in the webhook.
-trace=0af7651916cd43dd8448eb211c80319c parent=b7ad6b7169203331
-read -ra ports <"$dir/config/admission-1.ports"
-curl -sSfkm 5 -o /dev/null -H "traceparent: 00-$trace-$parent-01" -d '{"apiVersion": "admission.k8s.io/v1",
-  "kind": "AdmissionReview", "request": {"uid": "u", "operation": "CREATE", "namespace": "demo", "name": "p",
-  "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": {"apiVersion": "v1", "kind": "Pod",
-  "metadata": {"name": "p", "namespace": "demo"}, "spec": {"containers": []}}}}' "https://127.0.0.1:${ports[1]}/mutate"
-reviewed() { [[ $(spans | cut -f 1,2,4) == "admission"$'\t'"review"$'\t'"$parent" ]]; }
-wait_until 20 "the webhook's span" reviewed || die "found $(spans)"
-say "$jobs spans of five services in the trace of the job, and one in the API server's"
+# The webhook's span lies in the trace of the request, and the job's own trace names it.
+link=$(jq -r '.resourceSpans[].scopeSpans[].spans[] | select(.name == "submit") | .links[] | "\(.traceId) \(.spanId)"' \
+  "$dir/spans" | sort -u)
+trace=$request
+reviewed() { [[ $(spans) == "admission"$'\t'"review"$'\t'"${link#* }"$'\t'"$client" ]]; }
+wait_until 20 "the webhook's span" reviewed || die "wanted ${link#* } below $client, and found $(spans)"
+[[ ${link% *} == "$request" ]] || die "the job's trace names $link, and its request was $request"
+say "$jobs spans of five services in the trace of the job, and one in that of the request that made it"

@@ -4,11 +4,24 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/views.h"
 #include "services/admission/adapters/admission_store.h"
 
 #include "fmt/format.h"
 
 namespace fluxqueue::admission {
+namespace {
+
+std::optional<tracing::Context> ReviewOf(const std::string& object) {
+  const auto meta = kubernetes::ParseMeta(object);
+  if (!meta.ok()) return std::nullopt;
+  const auto named = meta->annotations.find(kubernetes::kTraceparentAnnotation);
+  if (named == meta->annotations.end()) return std::nullopt;
+  return tracing::ParseTraceparent(named->second);
+}
+
+}  // namespace
 
 WatchShard::WatchShard(WatchShardOptions options, Deps deps)
     : options_(std::move(options)),
@@ -75,10 +88,6 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
   for (events::v1::Envelope& message : out_.messages) {
     const int partition = catalog_.PartitionOf(message.pool());
     said_.push_back(message.event_case());
-    if (message.has_job_submitted()) {
-      const events::v1::JobSubmitted& job = message.job_submitted();
-      submitted_.emplace_back(job.job_id(), job.created_ms());
-    }
     outbox.AppendToPool(delivery::kShard, partition, std::move(message));
   }
   out_.messages.clear();
@@ -102,11 +111,22 @@ void WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts) {
     case FeedEvent::Kind::kListBegins:
       return tracker_.BeginList(event.workload);
     case FeedEvent::Kind::kSeen:
-      return tracker_.Observe(event.seen, facts, &out_);
+      return Observe(event.seen, facts);
     case FeedEvent::Kind::kGone:
       return tracker_.Gone(event.seen.sketch.uid, &out_);
     case FeedEvent::Kind::kListEnds:
       return tracker_.EndList(event.workload, &out_);
+  }
+}
+
+void WatchShard::Observe(const Observation& seen, const ClusterFacts& facts) {
+  const size_t before = out_.messages.size();
+  tracker_.Observe(seen, facts, &out_);
+  if (!deps_.tracer.on()) return;
+  for (size_t i = before; i < out_.messages.size(); ++i) {
+    if (!out_.messages[i].has_job_submitted()) continue;
+    const events::v1::JobSubmitted& job = out_.messages[i].job_submitted();
+    submitted_.push_back({job.job_id(), Millis(job.created_ms()), ReviewOf(seen.object)});
   }
 }
 
@@ -126,8 +146,9 @@ void WatchShard::Commit() {
   deps_.metrics.Observed(batch_.size());
   deps_.metrics.Refused(out_.refusals.size());
   for (const events::v1::Envelope::EventCase type : said_) deps_.metrics.Said(type);
-  for (const auto& [job_id, created] : submitted_) {
-    deps_.tracer.JobSpan(job_id, 1, "submit", tracing::Time{created}, deps_.clock.Now());
+  for (const auto& [job_id, created, review] : submitted_) {
+    deps_.tracer.JobSpan(
+        job_id, 1, "submit", tracing::Time{created}, deps_.clock.Now(), {}, review);
   }
   deps_.errands.Look(std::move(out_.fetches));
   deps_.errands.Tell(std::move(out_.refusals));

@@ -58,6 +58,7 @@ class WatchShard final : public delivery::ShardHandler {
 
  private:
   void Apply(const FeedEvent& event, const ClusterFacts& facts);
+  void Observe(const Observation& seen, const ClusterFacts& facts);
   void ReconcileCatalog(const ClusterFacts& facts);
   void ReportWorkloads();
 
@@ -77,7 +78,12 @@ class WatchShard final : public delivery::ShardHandler {
   std::vector<FeedEvent> batch_;
   TrackerOutputs out_;
   std::vector<events::v1::Envelope::EventCase> said_;
-  std::vector<std::pair<std::string, Millis>> submitted_;  // job id, when its workload was made
+  struct Submitted {
+    std::string job_id;
+    Millis created;
+    std::optional<tracing::Context> review;  // the webhook's span; unset: not traced
+  };
+  std::vector<Submitted> submitted_;  // for their spans; none where nobody takes them
 };
 
 }  // namespace fluxqueue::admission

@@ -57,7 +57,7 @@ absl::Status WebhookServer::Ready() const {
 http::Response WebhookServer::Mutate(const http::Request& request) const {
   const auto start = clock_.Monotonic();
   const tracing::Time begin = clock_.Now();
-  const absl::StatusOr<Review> review = ParseReview(request.body);
+  absl::StatusOr<Review> review = ParseReview(request.body);
   if (!review.ok()) {
     metrics_.Unreadable();
     LogWarning("webhook request refused", {{"error", Message(review.status())}});
@@ -66,30 +66,31 @@ http::Response WebhookServer::Mutate(const http::Request& request) const {
   if (!facts_.synced()) {
     return PlainError(503, "admission has not listed the cluster yet; try again");
   }
+  // The API server's request, if that is traced.
+  const auto parent =
+      tracer_.on()
+          ? tracing::ParseTraceparent(http::FindHeader(request.headers, tracing::kTraceparent))
+          : std::nullopt;
+  if (parent.has_value()) {
+    review->span = {parent->trace_id, tracing::SpanId(review->uid, 0, "review")};
+  }
   const Verdict verdict = DecideTwice(*review);
   Note(*review, verdict);
   http::Response response;
   response.content_type = "application/json";
   response.body = FormatAnswer(review->uid, verdict);
   metrics_.Judged(verdict.kind, clock_.Monotonic() - start);
-  Trace(request, *review, begin);
+  if (parent.has_value()) {
+    tracer_.Record({.trace_id = review->span->trace_id,
+                    .span_id = review->span->span_id,
+                    .parent_id = parent->span_id,
+                    .name = "review",
+                    .kind = tracing::SpanKind::kServer,
+                    .begin = begin,
+                    .end = clock_.Now(),
+                    .attributes = {{"namespace", review->space}, {"name", review->name}}});
+  }
   return response;
-}
-
-void WebhookServer::Trace(const http::Request& request,
-                          const Review& review,
-                          tracing::Time begin) const {
-  if (!tracer_.on()) return;
-  const std::optional<tracing::Context> parent =
-      tracing::ParseTraceparent(http::FindHeader(request.headers, "traceparent"));
-  if (!parent.has_value()) return;
-  tracer_.Record({.trace_id = parent->trace_id,
-                  .span_id = tracing::SpanId(review.uid, 0, "review"),
-                  .parent_id = parent->span_id,
-                  .name = "review",
-                  .begin = begin,
-                  .end = clock_.Now(),
-                  .attributes = {{"namespace", review.space}, {"name", review.name}}});
 }
 
 Verdict WebhookServer::DecideTwice(const Review& review) const {

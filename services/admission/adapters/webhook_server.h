@@ -58,8 +58,6 @@ class WebhookServer final : public lifecycle::Component {
                                        const std::string& name,
                                        absl::StatusOr<Object> (*parse)(std::string_view)) const;
   void Note(const Review& review, const Verdict& verdict) const;
-  // In the trace of the API server's request, if that has one. The job has no uid yet.
-  void Trace(const http::Request& request, const Review& review, tracing::Time begin) const;
 
   const std::string name_ = "webhook";
   const http::ServerOptions http_;

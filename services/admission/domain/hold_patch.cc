@@ -16,6 +16,8 @@ namespace {
 
 using nlohmann::json;
 
+using KeyValues = std::vector<std::pair<std::string_view, std::string>>;
+
 // Collects operations; paths are JSON Pointers without the escaped last key.
 class PatchBuilder {
  public:
@@ -27,7 +29,7 @@ class PatchBuilder {
   // one: an empty map may be absent, and is replaced whole.
   void SetKeys(const std::string& map_path,
                const kubernetes::StringMap& current,
-               const std::vector<std::pair<std::string_view, std::string_view>>& keys) {
+               const KeyValues& keys) {
     json whole = json::object();
     for (const auto& [key, value] : keys) {
       const auto found = current.find(key);
@@ -44,7 +46,7 @@ class PatchBuilder {
               const kubernetes::StringMap& current,
               std::string_view key,
               std::string_view value) {
-    SetKeys(map_path, current, {{key, value}});
+    SetKeys(map_path, current, {{key, std::string(value)}});
   }
 
   void Append(const std::string& list_path, bool list_is_empty, json item) {
@@ -109,17 +111,29 @@ void HoldSpec(const std::string& path,
   }
 }
 
+KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta) {
+  KeyValues annotations;
+  if (!making.user.empty()) annotations.emplace_back(kubernetes::kUserAnnotation, making.user);
+  if (!making.span.has_value()) return annotations;
+  // Asked again in the same request, the webhook has another span.
+  const auto known = meta.annotations.find(kubernetes::kTraceparentAnnotation);
+  const auto before =
+      known == meta.annotations.end() ? std::nullopt : tracing::ParseTraceparent(known->second);
+  if (!before.has_value() || before->trace_id != making.span->trace_id) {
+    annotations.emplace_back(kubernetes::kTraceparentAnnotation, tracing::Format(*making.span));
+  }
+  return annotations;
+}
+
 std::string_view HeldValue(kubernetes::Mode mode) {
   return mode == kubernetes::Mode::kDirect ? kubernetes::kHeldDirect : kubernetes::kHeldPinned;
 }
 
 }  // namespace
 
-std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const std::string& user) {
+std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making) {
   PatchBuilder patch;
-  if (!user.empty()) {
-    patch.SetKey("/metadata/annotations", pod.meta.annotations, kubernetes::kUserAnnotation, user);
-  }
+  patch.SetKeys("/metadata/annotations", pod.meta.annotations, AnnotationsOf(making, pod.meta));
   patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   HoldSpec("/spec", pod.spec, mode, &patch);
   return patch.Text();
@@ -127,7 +141,7 @@ std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const s
 
 std::string HoldPatch(const kubernetes::Job& job,
                       kubernetes::Mode mode,
-                      const std::string& user,
+                      const Making& making,
                       bool suspend) {
   PatchBuilder patch;
   patch.SetKey("/metadata/labels", job.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
@@ -137,8 +151,7 @@ std::string HoldPatch(const kubernetes::Job& job,
                kubernetes::kHeldLabel,
                HeldValue(mode));
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
-  std::vector<std::pair<std::string_view, std::string_view>> annotations;
-  if (!user.empty()) annotations.emplace_back(kubernetes::kUserAnnotation, user);
+  KeyValues annotations = AnnotationsOf(making, job.meta);
   if (suspend) {
     annotations.emplace_back(kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
   }

@@ -3,19 +3,26 @@
 // Only what differs is in it: the patch of an object that is held already is empty.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/views.h"
+#include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::admission {
 
-// RFC 6902 as text; empty: nothing to change. `user`: who made it; empty: not known.
-std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const std::string& user);
+struct Making {
+  std::string user;                      // empty: not known
+  std::optional<tracing::Context> span;  // the webhook's; unset: not traced
+};
+
+// RFC 6902 as text; empty: nothing to change.
+std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making);
 // `suspend`: the Job is to be held by its `spec.suspend` too.
 std::string HoldPatch(const kubernetes::Job& job,
                       kubernetes::Mode mode,
-                      const std::string& user,
+                      const Making& making,
                       bool suspend);
 
 }  // namespace fluxqueue::admission

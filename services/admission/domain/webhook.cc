@@ -184,8 +184,9 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
   if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
-  return Held(HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), MakerOf(review, pod->meta)),
-              pod->spec);
+  return Held(
+      HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {MakerOf(review, pod->meta), review.span}),
+      pod->spec);
 }
 
 Verdict DecideJob(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
@@ -208,9 +209,11 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
   const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods) && !users_suspend;
-  return Held(
-      HoldPatch(*job, kubernetes::ChooseMode(job->pod), MakerOf(review, job->meta), suspend),
-      job->pod);
+  return Held(HoldPatch(*job,
+                        kubernetes::ChooseMode(job->pod),
+                        {MakerOf(review, job->meta), review.span},
+                        suspend),
+              job->pod);
 }
 
 }  // namespace

@@ -17,6 +17,9 @@
 // "cronjob:team/nightly", and not as what the owner's template says, which anybody could have
 // written there.
 //
+// Where the API server's request is traced, what is held names that trace, too (annotation
+// fluxqueue.io/traceparent): the object has no uid yet that would tell the trace of its job.
+//
 // A patch changes only what is not there yet: Decide() of what the patch has made gives no patch.
 // What could never be scheduled as asked is refused here, in words for the person at the keyboard.
 #pragma once
@@ -27,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "libs/tracing/trace_context.h"
 #include "services/admission/domain/cluster_facts.h"
 
 namespace fluxqueue::admission {
@@ -41,6 +45,8 @@ struct Review {
   std::string name;       // empty with generateName
   std::string user;       // who asks; empty: not said
   std::string object;     // JSON text; empty when the review has none
+  // Ours in the trace of the API server's request; unset: that has none.
+  std::optional<tracing::Context> span;
 };
 
 // Something that the decision took for absent because the facts do not have it. Facts come by

@@ -203,6 +203,23 @@ TEST(WebhookTest, SaysWhoMadeItWhateverTheObjectSays) {
   EXPECT_EQ(pod["metadata"]["annotations"]["fluxqueue.io/user"], "ann");
 }
 
+TEST(WebhookTest, NamesTheTraceOfTheRequestThatMadeIt) {
+  const tracing::Context span{std::string(32, 'a'), std::string(16, 'b')};
+  for (json object : {PodJson(), JobJson()}) {
+    object["metadata"]["annotations"] = {{"fluxqueue.io/traceparent", "a copy of another's"}};
+    Review review = ReviewOf(object);
+    EXPECT_EQ(Patched(object, Decide(review, SmallCluster(), {}))["metadata"]["annotations"],
+              object["metadata"]["annotations"]);
+    review.span = span;
+    const json held = Patched(object, Decide(review, SmallCluster(), {}));
+    EXPECT_EQ(held["metadata"]["annotations"]["fluxqueue.io/traceparent"], tracing::Format(span));
+    // Asked again in the same request.
+    review.object = held.dump();
+    review.span->span_id = std::string(16, 'c');
+    EXPECT_EQ(Decide(review, SmallCluster(), {}).patch, "");
+  }
+}
+
 TEST(WebhookTest, ItsOwnOutputNeedsNoPatch) {
   json pinned = PodJson();
   pinned["spec"]["volumes"] =
