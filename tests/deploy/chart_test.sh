@@ -67,6 +67,7 @@ queue: {config: {retention: 24h, grpc: {port: 9201}}}
 matcher: {image: "example/matcher-fluxion:1", config: {fluxion: {library: /usr/lib/flux/libreapi_cli.so}}}
 autoscaling: {by: cpu}
 networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}
+tracing: {endpoint: "http://collector.monitoring:4318"}
 podLabels: {team: hpc}
 podAnnotations: {note: x}
 nodeSelector: {pool: system}
@@ -75,6 +76,8 @@ END
   accepted external --values "$dir/values.yaml"
   grep -q 'registry.example/fluxqueue/queue:1.2' "$dir/external.yaml"
   grep -q 'port: 9201' "$dir/external.yaml"
+  [[ $(grep -c 'tracing: {endpoint: "http://collector.monitoring:4318"}' "$dir/external.yaml") == 5 ]]
+  grep -q 'port: 4318' "$dir/external.yaml"
   [[ $(grep -c 'kind: HorizontalPodAutoscaler' "$dir/external.yaml") == 3 ]]
   # One replica needs no budget, and would never let its node be drained with one.
   [[ $(grep -c 'kind: PodDisruptionBudget' "$dir/external.yaml") == 4 ]]
@@ -82,6 +85,12 @@ END
   helm template fluxqueue "$chart" --values "$dir/values.yaml" --show-only templates/prepare.yaml >"$dir/prepare.yaml"
   kubectl apply --dry-run=server -f "$dir/prepare.yaml"
   [[ $(grep -c 'helm.sh/hook: pre-install,pre-upgrade' "$dir/prepare.yaml") == 2 ]]
+  # The chart's PriorityClass is not there before the release is.
+  if grep priorityClassName "$dir/prepare.yaml"; then die "the hook waits for a PriorityClass that comes later"; fi
+  kubectl create priorityclass fluxqueue-services --value 900000000
+  helm template fluxqueue "$chart" --values "$dir/values.yaml" --show-only templates/prepare.yaml --dry-run=server |
+    grep 'priorityClassName: fluxqueue-services'
+  kubectl delete priorityclass fluxqueue-services
 }
 
 operators() {
@@ -94,6 +103,9 @@ operators() {
   for kind in Certificate Issuer ScaledObject ServiceMonitor; do
     grep -qx "kind: $kind" "$dir/foreign.yaml" || die "there is no $kind"
   done
+  # What the API server trusts is the authority, by whose name every certificate is signed.
+  [[ $(grep -A1 'isCA: true' "$dir/foreign.yaml") == *"commonName: fluxqueue-webhook-ca" ]]
+  grep -q 'ca: {secretName: fluxqueue-webhook-ca}' "$dir/foreign.yaml"
   diff <(sed -n 's|.*runbook_url: deploy/docs/|https://wiki.example/|p' "$rules") \
     <(sed -n 's|.*runbook_url: ||p' "$dir/operators.yaml") || die "the links of the alerts are others"
 }
@@ -106,6 +118,17 @@ without() {
     "$dir/without.yaml"
 }
 
+# checksums OPTION…: of the configurations, one for each service.
+checksums() { helm template fluxqueue "$chart" --set $TRIAL "$@" | grep checksum/config; }
+
+# A changed level needs no other pods, any other change does.
+level() {
+  [[ $(checksums --set log.level=debug) == "$(checksums)" ]] || die "another level would replace the pods"
+  if checksums --set log.format=text | grep -Ff <(checksums --show-only templates/services.yaml); then
+    die "another format would not reach all services"
+  fi
+}
+
 bad_values() {
   refused kafka.boostrap=x:1 "'boostrap' not allowed"
   refused queue.replicas=0 "/queue/replicas"
@@ -113,24 +136,38 @@ bad_values() {
   refused monitoring.runbookUrlPrefix=runbooks "/monitoring/runbookUrlPrefix"
   refused kafka.bootstrap=nowhere "/kafka/bootstrap"
   refused autoscaling.by=lag "autoscaling.prometheus: by lag needs"
+  refused autoscaling.minReplicas=7 "autoscaling.minReplicas: 7 is more than maxReplicas, 6"
+  refused tracing.endpoint=collector:4318 "/tracing/endpoint"
+  refused webhook.certificate.existingSecret=mine "webhook.certificate.caBundle: say"
   refused kafka.bundled.enabled=false "kafka.bootstrap: say where Kafka is"
   refused postgres.bundled.enabled=false "postgres.dsn: say where the database is"
   refused 'postgres.bundled.enabled=false,postgres.dsn=host=x password=y' "postgres.existingSecret"
   [[ $(helm template x "$chart" --namespace other --set $TRIAL 2>&1) == *"--namespace fluxqueue-system"* ]]
 }
 
-# An upgrade does not begin before the CRDs are those of the chart.
-old_crds() {
+# crds_refused CHART: it ends with what to do.
+crds_refused() {
   local said
-  helm install fluxqueue "$chart" --set $TRIAL --dry-run=server >/dev/null
-  kubectl patch crd fluxqueues.fluxqueue.io --type json \
-    -p '[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/agingPeriod"}]'
-  if said=$(helm install fluxqueue "$chart" --set $TRIAL --dry-run=server 2>&1); then
+  if said=$(helm install fluxqueue "$1" --set $TRIAL --dry-run=server 2>&1); then
     die "older CRDs are taken"
   fi
   [[ $said == *"fluxqueues.fluxqueue.io"*"helm show crds"* ]] || die "$said"
+}
+
+# An upgrade does not begin before the CRDs are those of the chart.
+old_crds() {
+  helm install fluxqueue "$chart" --set $TRIAL --dry-run=server >/dev/null
+  kubectl patch crd fluxqueues.fluxqueue.io --type json \
+    -p '[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/agingPeriod"}]'
+  crds_refused "$chart"
   helm show crds "$chart" | kubectl apply --server-side --force-conflicts -f -
   helm install fluxqueue "$chart" --set $TRIAL --dry-run=server >/dev/null
+  # A chart with one version more, before the one that is known.
+  cp -r "$chart" "$dir/newer"
+  kubectl patch --local --filename "$chart/crds/fluxqueues.yaml" --output yaml --type json --patch '[
+    {"op": "copy", "from": "/spec/versions/0", "path": "/spec/versions/0"},
+    {"op": "replace", "path": "/spec/versions/0/name", "value": "v1beta1"}]' >"$dir/newer/crds/fluxqueues.yaml"
+  crds_refused "$dir/newer"
 }
 
 helm=$(helm_home "$tools")/helm kubectl=$(kubernetes_home "$tools")/kubectl
@@ -138,6 +175,7 @@ steps_log_dir "$dir/logs"
 step "the control plane" start
 step_async "rendered files" "$tools/render" --check
 step_async "bad values" bad_values
+step_async "log level" level
 steps_wait
 step "trial" trial
 step "external" external

@@ -67,6 +67,9 @@ log: {level: {{ $root.Values.log.level }}, format: {{ $root.Values.log.format }}
 http: {address: {{ $root.Values.listenAddress | quote }}, port: 8080}
 {{ include "fluxqueue.system" $root }}
   session_timeout: {{ $root.Values.kafka.sessionTimeout }}
+{{- with $root.Values.tracing.endpoint }}
+tracing: {endpoint: {{ . | quote }}}
+{{- end }}
 {{- with $own }}
 {{ $name }}:
   {{- toYaml . | nindent 2 }}
