@@ -168,11 +168,12 @@ class ClusterDoctor {
           about,
           fmt::format("{}:{}: {}", host, port, left <= 0 ? "has expired" : served->problem),
           "the caBundle of the webhook configuration must be of the authority that "
-          "signed it: make both anew (helm upgrade)");
+          "signed it; how to make both anew: deploy/docs/runbooks/FluxqueueCertificateExpires.md");
     } else if (left < kSoonMs) {
       findings_->Warn(about,
                       fmt::format("expires in {} days", left / kDayMs),
-                      "make a new one (helm upgrade) before that");
+                      "make a new one before: "
+                      "deploy/docs/runbooks/FluxqueueCertificateExpires.md");
     } else {
       findings_->Ok(about, fmt::format("believed, for {} days more", left / kDayMs));
     }
