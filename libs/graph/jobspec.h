@@ -33,7 +33,7 @@
 
 namespace fluxqueue::graph {
 
-inline constexpr size_t kMaxJobspecBytes = 256 * 1024;
+inline constexpr size_t kMaxJobspecBytes = size_t{256} * 1024;
 inline constexpr int kMaxJobspecDepth = 32;
 inline constexpr int64_t kMaxSlots = 100'000;
 inline constexpr int64_t kMaxAmount = int64_t{1} << 60;
