@@ -1,6 +1,7 @@
 #include "tools/fluxqueue/job_trace.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -40,6 +41,23 @@ std::string OutcomeText(const Outcome& outcome) {
     default:
       return "invalid";
   }
+}
+
+// One bar for several.
+Stage Together(std::span<const Stage> parts) {
+  std::vector<int64_t> took;
+  Stage all{fmt::format("{} more pods", parts.size()), INT64_MAX, 0, "", true};
+  for (const Stage& part : parts) {
+    took.push_back(part.until_ms - part.from_ms);
+    all.from_ms = std::min(all.from_ms, part.from_ms);
+    all.until_ms = std::max(all.until_ms, part.until_ms);
+  }
+  std::sort(took.begin(), took.end());
+  all.detail = fmt::format("{} to {}, median {}",
+                           ShortDuration(Millis(took.front())),
+                           ShortDuration(Millis(took.back())),
+                           ShortDuration(Millis(took[took.size() / 2])));
+  return all;
 }
 
 std::string Padded(std::string_view text, size_t width) {
@@ -100,8 +118,19 @@ void JobTrace::Fold(const Envelope& message, Millis appended) {
     case Envelope::kPodEnded: {
       const events::v1::PodEnded& ended = message.pod_ended();
       if (ended.job_id() != job_.id) break;
-      pods_.push_back(
-          {fmt::format("pod {} on {}", ended.slot(), ended.node()), ended.attempt(), at});
+      ended_.push_back(
+          {fmt::format("pod {} on {}", ended.slot(), ended.node()), ended.attempt(), 0, at});
+      break;
+    }
+    case Envelope::kJobBound: {
+      const events::v1::JobBound& bound = message.job_bound();
+      if (bound.job_id() != job_.id) break;
+      for (const events::v1::JobBound::Pod& pod : bound.pods()) {
+        bound_.push_back({fmt::format("pod {}", pod.slot()),
+                          bound.attempt(),
+                          at - pod.taken_ago(),
+                          at - pod.bound_ago()});
+      }
       break;
     }
     default:
@@ -126,16 +155,27 @@ void JobTrace::AddParts(const Stage& stage, const JobEvent& event, std::vector<S
     out->push_back(
         {fmt::format("cycle {}", last->id), last->from_ms, last->until_ms, detail, true});
   }
-  if (stage.name != "running") return;
-  size_t shown = 0;
-  for (const PodEnd& pod : pods_) {
-    if (static_cast<int64_t>(pod.attempt) != event.attempt || pod.at_ms < stage.from_ms) continue;
-    if (++shown > kPodsShown) continue;
-    out->push_back({pod.name, stage.from_ms, pod.at_ms, "", true});
+  if (stage.name == "binding") AddPods(stage, event, bound_, out);
+  if (stage.name == "running") AddPods(stage, event, ended_, out);
+}
+
+// Those that were the last to be done; the others are one bar.
+void JobTrace::AddPods(const Stage& stage,
+                       const JobEvent& event,
+                       const std::vector<PodSpan>& pods,
+                       std::vector<Stage>* out) {
+  std::vector<Stage> parts;
+  for (const PodSpan& pod : pods) {
+    if (static_cast<int64_t>(pod.attempt) != event.attempt || pod.until_ms < stage.from_ms)
+      continue;
+    parts.push_back({pod.name, std::max(pod.from_ms, stage.from_ms), pod.until_ms, "", true});
   }
-  if (shown > kPodsShown) {
-    out->back().detail = fmt::format("and {} more pods", shown - kPodsShown);
-  }
+  std::stable_sort(parts.begin(), parts.end(), [](const Stage& a, const Stage& b) {
+    return a.until_ms < b.until_ms;
+  });
+  const size_t others = parts.size() - std::min(parts.size(), kPodsShown);
+  if (others > 0) out->push_back(Together({parts.data(), others}));
+  out->insert(out->end(), parts.begin() + static_cast<ptrdiff_t>(others), parts.end());
 }
 
 std::vector<Stage> JobTrace::Stages() const {

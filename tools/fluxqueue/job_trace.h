@@ -39,22 +39,28 @@ class JobTrace {
     int64_t until_ms = 0;
     std::string outcome;
   };
-  struct PodEnd {
+  struct PodSpan {
     std::string name;
     uint32_t attempt = 0;
-    int64_t at_ms = 0;
+    int64_t from_ms = 0;  // 0: as the stage
+    int64_t until_ms = 0;
   };
 
   void AddParts(const Stage& stage,
                 const job_store::JobEvent& event,
                 std::vector<Stage>* out) const;
+  static void AddPods(const Stage& stage,
+                      const job_store::JobEvent& event,
+                      const std::vector<PodSpan>& pods,
+                      std::vector<Stage>* out);
 
   const job_store::Job job_;
   const std::vector<job_store::JobEvent> history_;
   int64_t submitted_ms_ = 0;               // when it came into the log
   std::vector<Cycle> cycles_;              // that tried it
   std::map<uint64_t, int64_t> requested_;  // cycles that are not answered yet
-  std::vector<PodEnd> pods_;
+  std::vector<PodSpan> bound_;
+  std::vector<PodSpan> ended_;
 };
 
 // A waterfall: a line for each stage, its bar at its time. `now_ms`: until when what lasts is

@@ -1,5 +1,8 @@
 #include "tools/fluxqueue/job_trace.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +11,7 @@ namespace {
 
 using events::v1::Envelope;
 using job_store::JobEvent;
+using ::testing::ElementsAre;
 
 JobEvent Event(int64_t time_ms, const char* state, int64_t attempt, const char* reason = "") {
   return {.version = 0,
@@ -46,6 +50,35 @@ class JobTraceTest : public ::testing::Test {
     trace_.Fold(ended, Millis(at));
   }
 
+  // From when on and until when each.
+  void Bound(uint32_t attempt, int64_t at, const std::vector<std::pair<int64_t, int64_t>>& pods) {
+    Envelope message;
+    message.mutable_job_bound()->set_job_id("j");
+    message.mutable_job_bound()->set_attempt(attempt);
+    for (uint32_t slot = 0; slot < pods.size(); ++slot) {
+      auto* pod = message.mutable_job_bound()->add_pods();
+      pod->set_slot(slot);
+      pod->set_taken_ago(static_cast<uint32_t>(at - pods[slot].first));
+      pod->set_bound_ago(static_cast<uint32_t>(at - pods[slot].second));
+    }
+    trace_.Fold(message, Millis(at));
+  }
+  // "pod 3 100+20" for each part of the stage: from when on since its beginning, how long.
+  std::vector<std::string> PartsOf(const std::string& name) {
+    std::vector<std::string> parts;
+    const std::vector<Stage> stages = trace_.Stages();
+    auto at = std::find_if(
+        stages.begin(), stages.end(), [&name](const Stage& stage) { return stage.name == name; });
+    if (at == stages.end()) return parts;
+    const int64_t from = at->from_ms;
+    while (++at != stages.end() && at->within) {
+      std::string part = fmt::format(
+          "{} {}+{} {}", at->name, at->from_ms - from, at->until_ms - at->from_ms, at->detail);
+      parts.push_back(part.substr(0, part.find_last_not_of(' ') + 1));
+    }
+    return parts;
+  }
+
   JobTrace trace_{{.id = "j", .created_ms = 1000},
                   {Event(1200, "Pending", 1, "Busy"),
                    Event(3200, "Allocated", 1),
@@ -74,13 +107,29 @@ TEST_F(JobTraceTest, DrawsWhereTheTimeWent) {
       "Succeeded            +4s                                               ◆\n");
 }
 
+TEST_F(JobTraceTest, EachPodsBindingHasABar) {
+  Bound(1, 3400, {{3210, 3390}, {3300, 3310}});
+  Bound(2, 9000, {{8000, 9000}});  // of another attempt
+  EXPECT_THAT(PartsOf("binding"), ElementsAre("pod 1 100+10", "pod 0 10+180"));
+}
+
+TEST_F(JobTraceTest, OfAWideGangTheLastPodsHaveBarsAndTheOthersOne) {
+  std::vector<std::pair<int64_t, int64_t>> pods;
+  for (int64_t pod = 0; pod < 19; ++pod) pods.emplace_back(3200 + pod, 3210 + 10 * pod);
+  Bound(1, 3400, pods);
+  const std::vector<std::string> parts = PartsOf("binding");
+  ASSERT_EQ(parts.size(), 17U);
+  EXPECT_EQ(parts[0], "3 more pods 0+30 0.010s to 0.028s, median 0.019s");
+  EXPECT_EQ(parts[1], "pod 3 3+37");
+  EXPECT_EQ(parts[16], "pod 18 18+172");
+}
+
 // What retention has cut from the log is missing, the stages are not.
 TEST_F(JobTraceTest, TheHistoryAloneGivesTheStages) {
   std::vector<std::string> names;
   for (const Stage& stage : trace_.Stages()) names.push_back(stage.name);
   EXPECT_THAT(names,
-              ::testing::ElementsAre(
-                  "admission", "in line", "binding", "starting", "running", "Succeeded"));
+              ElementsAre("admission", "in line", "binding", "starting", "running", "Succeeded"));
 }
 
 TEST_F(JobTraceTest, EachAttemptHasItsStagesAndTheLastOneLasts) {

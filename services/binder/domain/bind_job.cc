@@ -80,6 +80,12 @@ bool Slot::SameRow(const Slot& other) const {
                   other.succeeded);
 }
 
+void Slot::Bind(Millis now) {
+  state = SlotState::kBound;
+  bound_once = true;
+  if (!bound_at.has_value()) bound_at = now;
+}
+
 bool BindJob::AllBound() const {
   const size_t first = std::min<size_t>(fact->slots(), slots.size());
   return first > 0 && std::all_of(slots.begin(), slots.begin() + first, [](const Slot& slot) {

@@ -55,10 +55,15 @@ struct Slot {
   bool delete_sent = false;
   uint64_t call = 0;  // the one under way; 0: none
   Retry retry;
+  // Of its pod; unset: not yet, or before this memory.
+  std::optional<Millis> taken_at = {};
+  std::optional<Millis> bound_at = {};
 
   bool Occupied() const { return state == SlotState::kTaken || state == SlotState::kBound; }
   bool Open() const { return !Occupied() && !succeeded && !released; }
   bool SameRow(const Slot& other) const;
+  // Its pod is seen to be bound.
+  void Bind(Millis now);
 };
 
 // A reason of BindFailed: one word, and a sentence.

@@ -70,6 +70,33 @@ TEST_F(BindPlannerTest, APodThatComesLaterIsBoundWhenItComes) {
   EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n0"));
 }
 
+TEST_F(BindPlannerTest, WhenEachPodWasBoundIsSaid) {
+  const auto said = [this] {
+    std::vector<std::string> pods;
+    for (const auto& pod : h_.sayings.at(0).envelope.job_bound().pods()) {
+      pods.push_back(fmt::format("{}: {} {}", pod.slot(), pod.taken_ago(), pod.bound_ago()));
+    }
+    return pods;
+  };
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(3);
+  const std::vector<Call> first = h_.Batch();
+  h_.now += Millis(20);
+  h_.Execute(first);
+  h_.cluster.AddPod("a", "a-1");
+  const std::vector<Call> second = h_.Batch();
+  h_.now += Millis(30);
+  // The watch is sooner than the answer.
+  h_.cluster.Execute(second.at(0));
+  h_.cluster.AddPod("a", "a-2");
+  const std::vector<Call> third = h_.Batch();
+  h_.now += Millis(40);
+  h_.Execute(second);
+  h_.Execute(third);
+  h_.Batch();
+  EXPECT_THAT(said(), ElementsAre("0: 90 70", "1: 70 40", "2: 40 0"));
+}
+
 TEST_F(BindPlannerTest, NothingIsBoundBeforeTheJobIsAllocated) {
   h_.cluster.AddPod("a", "a-0");
   h_.log.push_back(Fact(JOB_STATE_PENDING, 1));
@@ -344,7 +371,11 @@ TEST_F(BindPlannerTest, ANewOwnerRepeatsTheCallForTheSameSlot) {
   Allocate(1);
   h_.Batch();
   h_.Restart();
-  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-0 n0"));
+  const std::vector<Call> calls = h_.Batch();
+  EXPECT_THAT(Describe(calls), ElementsAre("bind a-0 n0"));
+  h_.Execute(calls);
+  h_.Batch();
+  EXPECT_EQ(h_.sayings.at(0).envelope.job_bound().pods_size(), 0) << "since when it does not know";
 }
 
 TEST_F(BindPlannerTest, AnswersOfPartitionsThatMovedAreDropped) {

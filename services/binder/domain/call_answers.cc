@@ -102,8 +102,7 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
     case Outcome::kDone:
       slot.retry = {};
       if (kind == Kind::kBind) {
-        slot.state = SlotState::kBound;
-        slot.bound_once = true;
+        slot.Bind(now);
         job->progress = now;
       } else if (kind == Kind::kFence && Held(result.pod)) {
         slot.state = SlotState::kFenced;

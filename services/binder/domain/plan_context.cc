@@ -61,6 +61,7 @@ void AdoptPods(PlanContext& context, BindJob* job) {
     slot.pod_uid = pod->uid;
     slot.pod_name = pod->name;
     slot.state = SlotState::kTaken;
+    slot.taken_at.reset();
     slot.retry = {};
   }
 }

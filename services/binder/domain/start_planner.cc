@@ -43,8 +43,7 @@ void ObserveBound(PlanContext& context, BindJob* job, Slot* slot, const PodFacts
     return;
   }
   if (slot->state == SlotState::kTaken) job->progress = context.now;
-  slot->state = SlotState::kBound;
-  slot->bound_once = true;
+  slot->Bind(context.now);
 }
 
 // What has become of the pods in their slots.
@@ -180,7 +179,8 @@ void Assign(PlanContext& context, BindJob* job) {
     slot.delete_sent = false;
     slot.call = 0;  // an answer about the pod before is of no interest
     slot.retry = {};
-    job->progress = context.now;
+    slot.taken_at = job->progress = context.now;
+    slot.bound_at.reset();
   }
 }
 
@@ -250,12 +250,26 @@ bool AnyOccupied(const BindJob& job) {
       job.slots.begin(), job.slots.end(), [](const Slot& slot) { return slot.Occupied(); });
 }
 
+events::v1::JobBound BoundMessage(const BindJob& job, Millis now) {
+  events::v1::JobBound bound;
+  bound.set_job_id(job.id());
+  bound.set_attempt(job.attempt());
+  for (size_t i = 0; i < job.slots.size(); ++i) {
+    const Slot& slot = job.slots[i];
+    if (!slot.taken_at.has_value() || !slot.bound_at.has_value()) continue;
+    events::v1::JobBound::Pod* pod = bound.add_pods();
+    pod->set_slot(static_cast<uint32_t>(i));
+    pod->set_taken_ago(static_cast<uint32_t>((now - *slot.taken_at).count()));
+    pod->set_bound_ago(static_cast<uint32_t>((now - *slot.bound_at).count()));
+  }
+  return bound;
+}
+
 void Speak(PlanContext& context, BindJob* job) {
   if (!job->bound_said && job->AllBound()) {
     Saying saying{.partition = job->partition, .envelope = {}, .after = context.now - job->since};
     saying.envelope.set_pool(job->fact->pool());
-    saying.envelope.mutable_job_bound()->set_job_id(job->id());
-    saying.envelope.mutable_job_bound()->set_attempt(job->attempt());
+    *saying.envelope.mutable_job_bound() = BoundMessage(*job, context.now);
     context.sayings->push_back(std::move(saying));
     job->bound_said = true;
   }
