@@ -155,7 +155,8 @@ _fluxqueue() {
   (( ! $#found )) || _describe fluxqueue found
   [[ $answer[-1] != :0 ]] || _files
 }
-compdef _fluxqueue fluxqueue
+# As a file of $fpath it is the function, called for the first time.
+if [[ $funcstack[1] == _fluxqueue ]]; then _fluxqueue "$@"; else compdef _fluxqueue fluxqueue; fi
 )";
 
 constexpr const char* kFish = R"(# fluxqueue completion for fish: fluxqueue completion fish | source
