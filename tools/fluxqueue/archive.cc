@@ -1,6 +1,8 @@
 #include "tools/fluxqueue/archive.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <regex>
 
 #include <fmt/format.h>
@@ -17,6 +19,26 @@ constexpr size_t kSumSize = 8;
 
 void Put(std::array<char, kBlock>* header, size_t at, std::string_view text) {
   text.copy(header->data() + at, text.size());
+}
+
+// Without the lines of YAML's blocks that are values of such keys: "password: |" and what is
+// deeper.
+std::string WithoutSecretBlocks(const std::string& text) {
+  static const std::regex kBegin(
+      R"re([ -]*["']?[\w.-]*(password|passwd|token|secret|authorization)["']?\s*:\s*[|>][-+0-9]*\s*)re",
+      std::regex::icase);
+  std::string result;
+  std::optional<size_t> column;  // of the key
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string line = text.substr(at, end - at);
+    at = end;
+    if (column.has_value() && line.find_first_not_of(" \n") > *column) continue;
+    column.reset();
+    if (std::regex_match(line, kBegin)) column = line.find_first_not_of(" -");
+    result += line;
+  }
+  return result;
 }
 
 }  // namespace
@@ -71,7 +93,7 @@ std::string Redacted(const std::string& text) {
   static const std::regex kKey(
       R"re((["']?[\w.-]*(password|passwd|token|secret|authorization)\\?["']?\s*:\s*)(\\?"[^"\n]*"|'[^'\n]*'|[^\s,}{"']+))re",
       std::regex::icase);
-  std::string result = std::regex_replace(text, kAssigned, "$1=(redacted)");
+  std::string result = std::regex_replace(WithoutSecretBlocks(text), kAssigned, "$1=(redacted)");
   result = std::regex_replace(result, kUrl, "$1:(redacted)@");
   return std::regex_replace(result, kKey, "$1\"(redacted)\"");
 }

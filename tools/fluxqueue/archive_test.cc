@@ -45,10 +45,14 @@ TEST(ArchiveTest, SecretsAreTakenOut) {
                            "dsn: postgresql://me:s3cret@db/x",
                            "password: s3cret",
                            "{\"authToken\": \"s3cret\", \"b\": 1}",
-                           "client_secret: 's3cret'"}) {
+                           "client_secret: 's3cret'",
+                           "a:\n  password: |\n    x\n\n    s3cret\n",
+                           "- token: >-\n   s3cret"}) {
     EXPECT_THAT(Redacted(text), Not(HasSubstr("s3cret"))) << text;
     EXPECT_THAT(Redacted(text), HasSubstr("(redacted)")) << text;
   }
+  EXPECT_EQ(Redacted("- token: |\n    s3cret\n  b: c\nd: |\n  e\n"),
+            "- token: \"(redacted)\"\n  b: c\nd: |\n  e\n");
   const std::string plain = "host=db user=me\npostgresql://me@db/x\nname: token-ring\nkey: value\n";
   EXPECT_EQ(Redacted(plain), plain);
   EXPECT_EQ(Redacted("{\"token\": \"a\", \"b\": 1}"), "{\"token\": \"(redacted)\", \"b\": 1}");

@@ -39,6 +39,38 @@ std::string Scalar(const json& value) {
   return Dump(value, -1);
 }
 
+// Several lines that need no escape. None that begin with white space: a reader takes the
+// indentation from the first.
+bool IsLiteral(const json& value) {
+  if (!value.is_string()) return false;
+  const auto& text = value.get_ref<const std::string&>();
+  if (text.find('\n') == text.npos || std::isspace(static_cast<unsigned char>(text[0])) != 0) {
+    return false;
+  }
+  // Line breaks of YAML 1.1, and its byte order mark.
+  for (const char* mark : {"\u0085", "\u2028", "\u2029", "\ufeff"}) {
+    if (text.find(mark) != text.npos) return false;
+  }
+  const auto is_control = [](unsigned char c) {
+    return std::iscntrl(c) != 0 && c != '\n' && c != '\t';
+  };
+  return std::none_of(text.begin(), text.end(), is_control) &&
+         json::parse(Dump(value, -1)) == value;
+}
+
+// "|" and the lines; behind it how many line breaks end the text: none, one, or all that there are.
+std::string Literal(std::string_view text, size_t indent) {
+  std::string block = text.back() != '\n' ? "|-" : text.ends_with("\n\n") ? "|+" : "|";
+  if (text.back() == '\n') text.remove_suffix(1);
+  while (true) {
+    const size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    block += '\n' + std::string(line.empty() ? 0 : indent, ' ') + std::string(line);
+    if (end == text.npos) return block;
+    text.remove_prefix(end + 1);
+  }
+}
+
 bool IsBlock(const json& value) {
   return value.is_structured() && !value.empty();
 }
@@ -66,7 +98,9 @@ void Write(const json& value, size_t indent, std::string* out) {
       }
       *out += ' ';
     }
-    *out += Scalar(inner) + '\n';
+    *out += (IsLiteral(inner) ? Literal(inner.get_ref<const std::string&>(), indent + 2)
+                              : Scalar(inner)) +
+            '\n';
   }
 }
 

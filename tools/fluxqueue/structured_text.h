@@ -7,7 +7,8 @@
 
 namespace fluxqueue::cli {
 
-// Both end with a line break. What is not UTF-8 is replaced.
+// Both end with a line break. What is not UTF-8 is replaced. Texts of several lines are YAML's
+// literal blocks where that can hold them.
 std::string JsonText(const nlohmann::json& value);
 std::string YamlText(const nlohmann::json& value);
 
