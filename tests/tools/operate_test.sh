@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What an operator does on a real system. `fluxqueue top` on a real terminal (tmux) draws, follows what happens, obeys its
 # keys, fits another size, and leaves the terminal as it was, however it ends. A node is drained, its job goes back into
-# line, at once or when the deadline is over, and the node comes back. `fluxqueue doctor` finds all as it must be, and names
-# what is not.
+# line, at once or when the deadline is over, or fails if nobody would make its pod again, and the node comes back.
+# `fluxqueue doctor` finds all as it must be, and names what is not.
 #
 #   tests/tools/operate_test.sh BIN
 #
@@ -54,6 +54,17 @@ spec:
     spec:
       restartPolicy: Never
       containers: [{name: c, image: none, resources: {requests: {cpu: "5"}}}]
+END
+}
+
+bare_pod() {
+  cat <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: bare, namespace: demo, annotations: {fluxqueue.io/run-seconds: 1h}}
+spec:
+  restartPolicy: Never
+  containers: [{name: c, image: none, resources: {requests: {cpu: "5"}}}]
 END
 }
 
@@ -128,20 +139,27 @@ flux undrain "$node"
 eventually 60 "and begins it" "Running 3 $node" where
 kube delete job --namespace demo job-1
 job short 10s | kube apply -f -
-short() { flux job demo/short -o json | jq -r '"\(.state) \(.attempt)"'; }
-eventually 60 "a short job runs" "Running 1" short
+state() { flux job "demo/$1" -o json | jq -r '"\(.state) \(.attempt)"'; }
+eventually 60 "a short job runs" "Running 1" state short
 node=$(flux job demo/short -o json | jq -r '.nodes[0]')
 expect "a job ends before the deadline" "$node is cordoned; 1 of our jobs are there
   demo/short ($(flux job demo/short -o json | jq -r .id))
 demo/short has left; 0 remain
 $node is empty of our jobs
 exit 0" "$(drained "$node" 10m)"
-expect "as it would have without a drain" "Succeeded 1" "$(short)"
+expect "as it would have without a drain" "Succeeded 1" "$(state short)"
 expect "its node stays closed" true "$(kube get node "$node" -o jsonpath='{.spec.unschedulable}')"
 flux undrain "$node"
 node=$(flux job demo/job-2 -o json | jq -r '.nodes[0]')
 expect "a deadline of 0 is over at once" "the deadline is over: 1 of our jobs go back into line" \
   "$(drained "$node" 0 | sed -n 3p)"
+flux undrain "$node"
+# A pod that nobody would make again has no line to go back into.
+bare_pod | kube apply -f -
+eventually 60 "a bare pod runs" "Running 1" state bare
+node=$(flux job demo/bare -o json | jq -r '.nodes[0]')
+flux drain "$node" --requeue --wait
+eventually 20 "it ends Failed" "Failed 1" state bare
 flux undrain "$node"
 refused "a deadline needs somebody who waits" "--deadline requires --wait" flux drain "$node" --deadline 1h
 refused "a node that is not there" "no-such-node" flux drain no-such-node --wait
