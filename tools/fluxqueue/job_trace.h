@@ -29,7 +29,8 @@ class JobTrace {
   // A record of the log of the job's pool, in its order.
   void Fold(const events::v1::Envelope& message, Millis appended);
 
-  // In the order of their beginning, parts behind what they are parts of.
+  // In the order of their beginning, parts behind what they are parts of: a cycle, and pods in the
+  // order in which they were done.
   std::vector<Stage> Stages() const;
 
  private:
