@@ -130,11 +130,16 @@ unanswered() {
 }
 all_answered() { left=$(unanswered) && [[ -z $left ]]; }
 
+# sql ROLE COMMANDS
+sql() { psql -XAtd "$(sed "s/fluxqueue@/$1@/" "$dir/postgres/dsn")" -c "$2"; }
+
+# As the role that the chart's README.md makes for Grafana.
 check_sql_queries() {
   local query rows
+  sql postgres "$(sed -n '/^```sql$/,/^```$/{/^```/!p}' "$chart/README.md")"
   job_id=$(kube -n demo get job keeps -o 'jsonpath={.metadata.uid}')
   while read -r query; do
-    rows=$(psql -XAtd "$(<"$dir/postgres/dsn")" -c "$(fill_in <<<"$query")" | wc -l) || rows=0
+    rows=$(sql grafana "$(fill_in <<<"$query")" | wc -l) || rows=0
     ((rows > 0)) || problem "no rows for $query"
   done < <(jq -r '(.panels[].targets[]?.rawSql // empty), (.templating.list[] | select(.type == "query") | .query)' \
     "$chart/dashboards/job.json")

@@ -140,7 +140,7 @@ nothing_is_lost() {
   ((created > 15))
   kubectl wait --namespace work --for condition=Complete --timeout 120s job --all >/dev/null
   [[ $(kubectl get jobs --namespace work --no-headers | wc -l) == "$created" ]]
-  kubectl exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue verify
+  PATH=$(kubernetes_home "$tools"):$repository/deploy:$PATH command kubectl fluxqueue verify
   helm test fluxqueue
 }
 
