@@ -136,7 +136,7 @@ sql() { psql -XAtd "$(sed "s/fluxqueue@/$1@/" "$dir/postgres/dsn")" -c "$2"; }
 # As the role that the chart's README.md makes for Grafana.
 check_sql_queries() {
   local query rows
-  sql postgres "$(sed -n '/^```sql$/,/^```$/{/^```/!p}' "$chart/README.md")"
+  sql postgres "$(awk '/^```/ { sql = /sql/; next } sql' "$chart/README.md")"
   job_id=$(kube -n demo get job keeps -o 'jsonpath={.metadata.uid}')
   while read -r query; do
     rows=$(sql grafana "$(fill_in <<<"$query")" | wc -l) || rows=0
