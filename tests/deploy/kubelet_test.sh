@@ -171,6 +171,18 @@ support_bundle() {
   grep "only as a dry run" "$dir/said"
 }
 
+# As deploy/docs/runbooks/FluxqueueCertificateExpires.md has it.
+another_certificate() {
+  local before
+  before=$(certificate)
+  kubectl delete secret --namespace $SYSTEM fluxqueue-webhook
+  chart upgrade
+  kubectl rollout restart --namespace $SYSTEM deploy/fluxqueue-admission
+  kubectl rollout status --namespace $SYSTEM --timeout 60s deploy/fluxqueue-admission
+  [[ $(certificate) != "$before" ]]
+  kubectl wait --namespace work --for condition=Complete --timeout 60s "$(create_job 1 1 | cut -d' ' -f1)"
+}
+
 # Who has been given the role may use the command line, and nobody else.
 operators() {
   kubectl create rolebinding operators --namespace $SYSTEM --role fluxqueue-operator --user anna
@@ -240,6 +252,7 @@ wait $loader || die "a Job was refused while the services were replaced"
 step "all jobs end, nothing is lost" nothing_is_lost
 step "support bundle" support_bundle
 step "operators" operators
+step "another certificate" another_certificate
 step "uninstall" uninstall
 step "others go on" others_go_on
 passed=yes
