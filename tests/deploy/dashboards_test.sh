@@ -159,6 +159,9 @@ check_names() {
 check_rules() {
   ask rules | jq -e '[.data.groups[].rules[] | select(.health != "ok")] | length == 0' >/dev/null ||
     problem "rules that fail: $(ask rules | jq -c '[.data.groups[].rules[] | select(.health != "ok") | {name, lastError}]')"
+  # It knows how many partitions there are.
+  ask query --data-urlencode 'query=ALERTS{alertname="FluxqueueNobodyHolds"}' | jq -e '.data.result == []' >/dev/null ||
+    problem "all partitions are held, and FluxqueueNobodyHolds is about to fire"
 }
 
 "$tools/dashboards/check"
