@@ -148,6 +148,8 @@ demo/short has left; 0 remain
 $node is empty of our jobs
 exit 0" "$(drained "$node" 10m)"
 expect "as it would have without a drain" "Succeeded 1" "$(state short)"
+expect "its trace has its pod's binding" "pod 0" \
+  "$(flux job demo/short --trace -o json | jq -r '[.stages[].stage] | .[index("binding") + 1]')"
 expect "its node stays closed" true "$(kube get node "$node" -o jsonpath='{.spec.unschedulable}')"
 flux undrain "$node"
 node=$(flux job demo/job-2 -o json | jq -r '.nodes[0]')

@@ -1,6 +1,7 @@
 #include "tools/fluxqueue/graph_tree.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -23,7 +24,7 @@ void Sum(const GraphTree& tree, NodeView* sum) {
 }
 
 std::string Bar(double use, bool colour) {
-  const auto full = static_cast<size_t>(std::clamp(use, 0.0, 1.0) * kBar + 0.5);
+  const auto full = static_cast<size_t>(std::lround(std::clamp(use, 0.0, 1.0) * kBar));
   std::string bar;
   for (size_t i = 0; i < full; ++i) bar += "█";
   std::string rest;
@@ -97,7 +98,7 @@ void AddDot(const GraphTree& tree, const std::string& id, std::string* out) {
                       Fill(tree.Use()));
   for (const auto& [name, below] : tree.below) {
     *out += fmt::format("  \"{0}\" -> \"{0}/{1}\";\n", id, name);
-    AddDot(below, id + "/" + name, out);
+    AddDot(below, fmt::format("{}/{}", id, name), out);
   }
   for (const NodeView& node : tree.nodes) {
     *out += fmt::format(
@@ -199,6 +200,7 @@ std::vector<GraphTree> BuildTrees(const std::vector<NodeView>& nodes) {
     at->nodes.push_back(node);
   }
   std::vector<GraphTree> trees;
+  trees.reserve(pools.size());
   for (auto& [name, tree] : pools) trees.push_back(std::move(tree));
   return trees;
 }

@@ -104,17 +104,9 @@ void JobTrace::Fold(const Envelope& message, Millis appended) {
         if (candidate.job_id() == job_.id) requested_[message.cycle_requested().cycle_id()] = at;
       }
       break;
-    case Envelope::kCycleAnswered: {
-      const auto asked = requested_.find(message.cycle_answered().cycle_id());
-      if (asked == requested_.end()) break;
-      Cycle cycle{asked->first, asked->second, at, "not reached"};
-      for (const Outcome& outcome : message.cycle_answered().outcomes()) {
-        if (outcome.job_id() == job_.id) cycle.outcome = OutcomeText(outcome);
-      }
-      cycles_.push_back(std::move(cycle));
-      requested_.erase(asked);
+    case Envelope::kCycleAnswered:
+      AddCycle(message.cycle_answered(), at);
       break;
-    }
     case Envelope::kPodEnded: {
       const events::v1::PodEnded& ended = message.pod_ended();
       if (ended.job_id() != job_.id) break;
@@ -136,6 +128,17 @@ void JobTrace::Fold(const Envelope& message, Millis appended) {
     default:
       break;
   }
+}
+
+void JobTrace::AddCycle(const events::v1::CycleAnswered& answer, int64_t at_ms) {
+  const auto asked = requested_.find(answer.cycle_id());
+  if (asked == requested_.end()) return;
+  Cycle cycle{asked->first, asked->second, at_ms, "not reached"};
+  for (const Outcome& outcome : answer.outcomes()) {
+    if (outcome.job_id() == job_.id) cycle.outcome = OutcomeText(outcome);
+  }
+  cycles_.push_back(std::move(cycle));
+  requested_.erase(asked);
 }
 
 void JobTrace::AddParts(const Stage& stage, const JobEvent& event, std::vector<Stage>* out) const {

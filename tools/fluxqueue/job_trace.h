@@ -47,6 +47,7 @@ class JobTrace {
     int64_t until_ms = 0;
   };
 
+  void AddCycle(const events::v1::CycleAnswered& answer, int64_t at_ms);
   void AddParts(const Stage& stage,
                 const job_store::JobEvent& event,
                 std::vector<Stage>* out) const;
