@@ -25,6 +25,7 @@ TEST(ArchiveTest, TarUnpacksIt) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/it.tgz", std::ios::binary) << archive.Pack();
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread.
   ASSERT_EQ(std::system(("tar -xzf " + folder + "/it.tgz -C " + folder).c_str()), 0);
   const auto read = [&](const std::string& name) {
     std::ifstream file(folder + "/bundle/" + name);

@@ -133,6 +133,7 @@ absl::StatusOr<std::map<std::string, int>> ReadPools(postgres::Connection& conne
   const auto found = pools.find(pool);
   if (found != pools.end()) return std::map<std::string, int>{*found};
   std::vector<std::string> names;
+  names.reserve(pools.size());
   for (const auto& [name, partition] : pools) names.push_back(name);
   return MakeStatus(absl::StatusCode::kNotFound,
                     "there is no pool {}; there are: {}",

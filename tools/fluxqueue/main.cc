@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 
 #include <fmt/format.h>
@@ -78,7 +80,7 @@ void SetTimeZone(int utc_offset) {
                                        utc_offset > 0 ? "-" : "",
                                        std::abs(utc_offset) / 3600,
                                        std::abs(utc_offset) / 60 % 60);
-  setenv("TZ", zone.c_str(), 1);
+  setenv("TZ", zone.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
   tzset();
 }
 
@@ -91,12 +93,7 @@ std::vector<std::string> Arguments(int argc, char** argv, std::string* name) {
   return arguments;
 }
 
-}  // namespace
-}  // namespace fluxqueue::cli
-
-int main(int argc, char** argv) {
-  using namespace fluxqueue;
-  using namespace fluxqueue::cli;
+int Run(int argc, char** argv) {
   InitLog("fluxqueue", LogLevel::kWarning, LogFormat::kText);
   std::string name = "fluxqueue";
   Context context;
@@ -134,4 +131,16 @@ int main(int argc, char** argv) {
   if (result.ok()) return *result;
   fmt::print(stderr, "{}: {}\n", name, Message(result.status()));
   return kCannot;
+}
+
+}  // namespace
+}  // namespace fluxqueue::cli
+
+int main(int argc, char** argv) {
+  try {
+    return fluxqueue::cli::Run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "fluxqueue: " << error.what() << '\n';
+    return fluxqueue::cli::kCannot;
+  }
 }

@@ -31,7 +31,7 @@ json ToJson(const YAML::Node& node) {
   if (!node.IsScalar()) return nullptr;
   const auto text = node.as<std::string>();
   if (node.Tag() != "!") {
-    const json read = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    json read = json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (read.is_number() || read.is_boolean()) return read;
   }
   return text;
@@ -88,17 +88,29 @@ int ManifestCheck::LineOf(const Object& object, const std::string& sentence) con
   return object.document.Mark().line + 1;
 }
 
+void ManifestCheck::Say(const Object& object, const std::string& sentence) {
+  problems_.push_back({object.file, LineOf(object, sentence), sentence});
+}
+
+void ManifestCheck::SayOfNamed(const std::string& sentence) {
+  for (const auto* objects : {&queues_, &windows_}) {
+    const char* kind = objects == &queues_ ? "FluxQueue" : "FluxWindow";
+    for (const Object& object : *objects) {
+      if (sentence.starts_with(fmt::format("{} {}:", kind, NameOf(object.document)))) {
+        Say(object, sentence);
+      }
+    }
+  }
+}
+
 void ManifestCheck::CheckTogether() {
   admission::ClusterFacts facts;
-  const auto say = [this](const Object& object, const std::string& sentence) {
-    problems_.push_back({object.file, LineOf(object, sentence), sentence});
-  };
   for (const Object& object : queues_) {
     auto queue = kubernetes::ParseFluxQueue(ToJson(object.document).dump());
     if (queue.ok()) {
       facts.Upsert(*std::move(queue));
     } else {
-      say(object, Message(queue.status()));
+      Say(object, Message(queue.status()));
     }
   }
   for (const Object& object : windows_) {
@@ -106,7 +118,7 @@ void ManifestCheck::CheckTogether() {
     if (window.ok()) {
       facts.Upsert(*std::move(window));
     } else {
-      say(object, Message(window.status()));
+      Say(object, Message(window.status()));
     }
   }
   admission::Catalog catalog({}, kafka::kPoolPartitions);
@@ -122,16 +134,7 @@ void ManifestCheck::CheckTogether() {
           fmt::format("FluxQueue {}: {}", message.queue_configured().queue(), Message(status)));
     }
   }
-  for (const std::string& sentence : sentences) {
-    for (const auto* objects : {&queues_, &windows_}) {
-      const char* kind = objects == &queues_ ? "FluxQueue" : "FluxWindow";
-      for (const Object& object : *objects) {
-        if (sentence.starts_with(fmt::format("{} {}:", kind, NameOf(object.document)))) {
-          say(object, sentence);
-        }
-      }
-    }
-  }
+  for (const std::string& sentence : sentences) SayOfNamed(sentence);
 }
 
 std::vector<Problem> ManifestCheck::Finish() {

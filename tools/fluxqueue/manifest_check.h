@@ -26,6 +26,9 @@ class ManifestCheck {
   // Where the key ("spec.parent") stands, or the object.
   int LineOf(const Object& object, const std::string& sentence) const;
   void CheckTogether();
+  void Say(const Object& object, const std::string& sentence);
+  // To the object that it begins with: "FluxQueue a: …".
+  void SayOfNamed(const std::string& sentence);
 
   std::vector<Object> queues_;
   std::vector<Object> windows_;

@@ -98,17 +98,19 @@ class Checker {
     }
   }
 
+  void CheckWord(const std::string& text, const YAML::Node& allowed) {
+    std::string words;
+    for (const auto& word : allowed) {
+      if (word.as<std::string>() == text) return;
+      words += (words.empty() ? "" : ", ") + word.as<std::string>();
+    }
+    Say("is not allowed: " + words);
+  }
+
   void CheckScalar() {
     if (!value_.IsScalar()) return Say("must be one value");
     const auto text = value_.as<std::string>();
-    if (const YAML::Node allowed = schema_["enum"]) {
-      std::string words;
-      for (const auto& word : allowed) {
-        if (word.as<std::string>() == text) return;
-        words += (words.empty() ? "" : ", ") + word.as<std::string>();
-      }
-      return Say("is not allowed: " + words);
-    }
+    if (const YAML::Node allowed = schema_["enum"]) return CheckWord(text, allowed);
     const auto number = Number();
     if (number && schema_["minimum"] && *number < schema_["minimum"].as<double>()) {
       return Say(fmt::format("must be at least {}", schema_["minimum"].as<double>()));

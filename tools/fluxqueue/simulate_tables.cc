@@ -1,6 +1,7 @@
 #include "tools/fluxqueue/simulate_tables.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@ using simulation::Figures;
 using simulation::Result;
 
 std::string Round(double value) {
-  return value >= 100 ? Thousands(static_cast<uint64_t>(value + 0.5))
+  return value >= 100 ? Thousands(static_cast<uint64_t>(std::llround(value)))
                       : fmt::format("{:.2f}", value);
 }
 

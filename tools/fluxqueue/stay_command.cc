@@ -15,7 +15,7 @@ void RegisterStay(CLI::App& app, Context& context) {
       sigemptyset(&ends);
       sigaddset(&ends, SIGTERM);
       sigaddset(&ends, SIGINT);
-      sigprocmask(SIG_BLOCK, &ends, nullptr);
+      pthread_sigmask(SIG_BLOCK, &ends, nullptr);
       int signal = 0;
       sigwait(&ends, &signal);
       return 0;

@@ -1,5 +1,6 @@
 #include "tools/fluxqueue/structured_text.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
@@ -72,7 +73,9 @@ TEST(StructuredTextTest, LinesAreReadAsTheyWere) {
       "...", "a\r", "\"", "\\",  "\u0085", "\u2028", "\ufeff", "\x7f", "\x01", "%",    "é"};
   for (const std::string& first : parts) {
     for (const std::string& middle : parts) {
-      for (const std::string& last : parts) ExpectReadAsItWas(first + '\n' + middle + '\n' + last);
+      for (const std::string& last : parts) {
+        ExpectReadAsItWas(fmt::format("{}\n{}\n{}", first, middle, last));
+      }
     }
   }
   EXPECT_EQ(YamlText({{"key", "a\n\xff"}}), "key: \"a\\n\ufffd\"\n");

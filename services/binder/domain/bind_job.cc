@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -87,10 +88,10 @@ void Slot::Bind(Millis now) {
 }
 
 bool BindJob::AllBound() const {
-  const size_t first = std::min<size_t>(fact->slots(), slots.size());
-  return first > 0 && std::all_of(slots.begin(), slots.begin() + first, [](const Slot& slot) {
-           return slot.bound_once || slot.released || slot.succeeded;
-         });
+  const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
+  return !first.empty() && std::all_of(first.begin(), first.end(), [](const Slot& slot) {
+    return slot.bound_once || slot.released || slot.succeeded;
+  });
 }
 
 void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows) {

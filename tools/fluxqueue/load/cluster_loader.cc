@@ -73,7 +73,7 @@ absl::Status ClusterLoader::CheckRoom() {
     }
     RETURN_IF_ERROR(known);
   }
-  const absl::Status space = client_.Get(kubernetes::kNamespaces, {}, options_.space).status();
+  absl::Status space = client_.Get(kubernetes::kNamespaces, {}, options_.space).status();
   if (!space.ok() && !absl::IsNotFound(space)) return space;
   bool nodes = false;
   RETURN_IF_ERROR(client_
@@ -277,7 +277,7 @@ absl::Status ClusterLoader::Insist(const std::function<absl::Status(bool)>& call
                                    std::stop_token stop) {
   Backoff backoff(Millis(100), Millis(2000));
   for (bool repeated = false;; repeated = true) {
-    const absl::Status status = call(repeated);
+    absl::Status status = call(repeated);
     if (!IsTransient(status) || clock_.Monotonic() > deadline_) return status;
     const Millis wait = kubernetes::RetryAfter(status).value_or(backoff.Next());
     if (!SleepUntil(clock_.Monotonic() + wait, stop)) return status;

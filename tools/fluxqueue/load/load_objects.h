@@ -23,6 +23,6 @@ std::string NodeObject(const trace::TraceNode& node, std::string_view space, std
 
 // A Job with a pod for each slot, Indexed if there are several; its pods run for the planned time.
 // `queue` may be empty: the default.
-std::string JobObject(const PlannedJob& job, std::string_view space, std::string_view queue);
+std::string JobObject(const PlannedJob& planned, std::string_view space, std::string_view queue);
 
 }  // namespace fluxqueue::load

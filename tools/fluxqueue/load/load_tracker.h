@@ -61,8 +61,8 @@ class LoadTracker {
   void Refused(size_t index, std::string_view message, int64_t now_ms);
 
   // A Job, FluxJob as JSON; those of other jobs are ignored. InvalidArgument: it cannot be read.
-  absl::Status SawJob(std::string_view json, int64_t now_ms);
-  absl::Status SawFluxJob(std::string_view json);
+  absl::Status SawJob(std::string_view text, int64_t now_ms);
+  absl::Status SawFluxJob(std::string_view text);
   // The Job has gone (someone deleted it).
   void SawJobGone(std::string_view name, int64_t now_ms);
 

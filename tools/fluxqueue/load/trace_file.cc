@@ -25,7 +25,7 @@ using File = std::unique_ptr<std::remove_pointer_t<gzFile>, Close>;
 absl::StatusOr<std::string> ReadTraceFile(const std::string& path) {
   errno = 0;
   const File file(gzopen(path.c_str(), "rb"));  // passes through what is not gzip
-  if (file == nullptr) return InvalidArgument("{}: {}", path, std::strerror(errno));
+  if (file == nullptr) return InvalidArgument("{}: {}", path, strerrordesc_np(errno));
   std::string text;
   while (true) {
     const size_t before = text.size();
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> ReadTraceFile(const std::string& path) {
     if (got < 0) {
       int code = 0;
       const char* what = gzerror(file.get(), &code);
-      return InvalidArgument("{}: {}", path, code == Z_ERRNO ? std::strerror(errno) : what);
+      return InvalidArgument("{}: {}", path, code == Z_ERRNO ? strerrordesc_np(errno) : what);
     }
     text.resize(before + static_cast<size_t>(got));
     if (got == 0) return text;
