@@ -25,8 +25,9 @@ absl::Status Persist(const LoopOptions& options,
   Backoff backoff(options.retry_min, options.retry_max);
   std::mutex mutex;
   std::condition_variable_any stopped;
+  absl::Status status;
   while (!stop.stop_requested()) {
-    const absl::Status status = step();
+    status = step();
     if (!IsTransient(status) && !postgres::IsOutcomeUnknown(status)) {
       return Annotate(status, doing);
     }
@@ -34,7 +35,8 @@ absl::Status Persist(const LoopOptions& options,
     std::unique_lock lock(mutex);
     stopped.wait_for(lock, stop, backoff.Next(), [] { return false; });
   }
-  return MakeStatus(absl::StatusCode::kCancelled, "{}: stopped while waiting", doing);
+  return MakeStatus(
+      absl::StatusCode::kCancelled, "{}: stopped while waiting: {}", doing, Message(status));
 }
 
 absl::Status MakeTopics(const LoopOptions& options) {

@@ -17,8 +17,8 @@ const postgres::MigrationSet& Migrations();
 
 // Migrates the service's schema (delivery's tables, then `migrations`) and makes the topics that
 // are missing. While Postgres or Kafka is away it calls `waits` with the reason and tries again,
-// until it is done or stopped (Cancelled). Another error is returned at once: something that an
-// operator must change. Blocks.
+// until it is done or stopped (Cancelled, with the last reason). Another error is returned at once:
+// something that an operator must change. Blocks.
 absl::Status Prepare(const LoopOptions& options,
                      const std::vector<const postgres::MigrationSet*>& migrations,
                      const std::function<void(const absl::Status&)>& waits,

@@ -42,6 +42,17 @@ absl::StatusOr<Event> Ask(rd_kafka_t* client,
   return event;
 }
 
+// Kafka 4 refuses the nonce that librdkafka answers with before 2.6.1 (its pull request 4895), and
+// calls that a wrong password.
+std::string ScramHint(std::string_view reason) {
+  constexpr int kFixed = 0x020601ff;
+  if (rd_kafka_version() >= kFixed || reason.find("SCRAM") == std::string_view::npos) return "";
+  return fmt::format(
+      "; if the password is right: librdkafka {} cannot do SCRAM with Kafka 4, take the mechanism "
+      "PLAIN or a client certificate",
+      rd_kafka_version_str());
+}
+
 absl::Status TopicResult(const rd_kafka_topic_result_t* result, std::string_view doing) {
   const char* text = rd_kafka_topic_result_error_string(result);
   return KafkaStatus(rd_kafka_topic_result_error(result),
@@ -51,18 +62,46 @@ absl::Status TopicResult(const rd_kafka_topic_result_t* result, std::string_view
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Admin>> Admin::Create(const Brokers& brokers, Millis timeout) {
+  std::unique_ptr<Admin> admin(new Admin(brokers, timeout));
   ClientConfig config(brokers, "fluxqueue-admin");
-  ASSIGN_OR_RETURN(ClientHandle client, config.Create(RD_KAFKA_PRODUCER));
-  return std::unique_ptr<Admin>(new Admin(std::move(client), timeout));
+  rd_kafka_conf_set_opaque(config.get(), admin.get());
+  rd_kafka_conf_set_error_cb(config.get(), &Admin::OnError);
+  // It would say what the statuses say.
+  rd_kafka_conf_set_log_cb(config.get(), nullptr);
+  ASSIGN_OR_RETURN(admin->client_, config.Create(RD_KAFKA_PRODUCER));
+  return admin;
+}
+
+void Admin::OnError(rd_kafka_t* /*client*/, int code, const char* reason, void* self) {
+  // Follows when each broker has failed for a reason of its own.
+  if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) return;
+  auto* admin = static_cast<Admin*>(self);
+  const absl::MutexLock lock(&admin->mutex_);
+  admin->away_ = reason;
+}
+
+absl::Status Admin::Failure(rd_kafka_resp_err_t code, std::string_view doing) {
+  absl::Status status = KafkaStatus(code, doing);
+  rd_kafka_poll(client_.get(), 0);
+  const absl::MutexLock lock(&mutex_);
+  if (!absl::IsUnavailable(status) || away_.empty()) return status;
+  return Unavailable("{}: {} (see kafka.bootstrap{}{}{})",
+                     fluxqueue::Message(status),
+                     away_,
+                     brokers_.properties.empty() ? "" : " and the file ",
+                     brokers_.properties,
+                     ScramHint(away_));
 }
 
 absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {
   const rd_kafka_metadata_t* raw = nullptr;
   // All topics: to ask for one by name can make it, with the broker's defaults instead of our
   // settings.
-  RETURN_IF_ERROR(KafkaStatus(
-      rd_kafka_metadata(client_.get(), 1, nullptr, &raw, static_cast<int>(timeout_.count())),
-      "list Kafka's topics"));
+  if (const rd_kafka_resp_err_t error =
+          rd_kafka_metadata(client_.get(), 1, nullptr, &raw, static_cast<int>(timeout_.count()));
+      error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Failure(error, "list Kafka's topics");
+  }
   const Metadata metadata(raw, &rd_kafka_metadata_destroy);
   for (int i = 0; i < metadata->topic_cnt; ++i) {
     if (metadata->topics[i].topic == topic) return metadata->topics[i].partition_cnt;

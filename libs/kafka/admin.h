@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace fluxqueue::kafka {
 
@@ -32,16 +33,22 @@ class Admin {
   // 0: there is no such topic.
   absl::StatusOr<int> PartitionCount(const std::string& topic);
   absl::StatusOr<Watermarks> QueryWatermarks(const std::string& topic, int partition);
-  absl::Status DeleteTopic(const std::string& topic);
+  absl::Status DeleteTopic(const std::string& name);
 
  private:
-  Admin(ClientHandle client, Millis timeout) : client_(std::move(client)), timeout_(timeout) {}
+  Admin(const Brokers& brokers, Millis timeout) : brokers_(brokers), timeout_(timeout) {}
 
+  static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
+  // With the reason why no broker is reached, where that is why: librdkafka tells the two apart.
+  absl::Status Failure(rd_kafka_resp_err_t code, std::string_view doing);
   absl::Status CreateTopic(const TopicSpec& spec);
   absl::StatusOr<std::string> TopicSetting(const std::string& topic, const std::string& key);
 
+  const Brokers brokers_;
+  const Millis timeout_;
+  absl::Mutex mutex_;
+  std::string away_ ABSL_GUARDED_BY(mutex_);  // why no broker is reached
   ClientHandle client_;
-  Millis timeout_;
 };
 
 }  // namespace fluxqueue::kafka

@@ -129,6 +129,8 @@ absl::Status KafkaStatus(rd_kafka_resp_err_t code, std::string_view doing) {
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+      return status(absl::StatusCode::kFailedPrecondition,
+                    " (deploy/docs/security.md says which rights are wanted in Kafka)");
     case RD_KAFKA_RESP_ERR__AUTHENTICATION:
     case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
     case RD_KAFKA_RESP_ERR__FATAL:

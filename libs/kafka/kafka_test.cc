@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/kafka/admin.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/envelope.h"
 #include "libs/kafka/topics.h"
@@ -94,6 +95,15 @@ TEST(ClientTest, OnlyHowToTalkAndNoPasswordInTheMessage) {
       fluxqueue::Message(
           ClientConfig({"127.0.0.1:1", "/missing"}, "test").Create(RD_KAFKA_PRODUCER).status()),
       HasSubstr("/missing"));
+}
+
+TEST(AdminTest, SaysWhyNoBrokerIsReached) {
+  const auto admin = Admin::Create(std::string("127.0.0.1:1"), Millis{500});
+  ASSERT_TRUE(admin.ok());
+  const absl::Status status = (*admin)->PartitionCount("t").status();
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(fluxqueue::Message(status),
+              AllOf(HasSubstr("Connection refused"), HasSubstr("kafka.bootstrap")));
 }
 
 TEST(ClientTest, ErrorsSayWhatToDo) {

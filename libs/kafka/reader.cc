@@ -33,7 +33,7 @@ absl::StatusOr<Watermarks> ReadPartition(const Brokers& brokers,
                                          Millis patience) {
   ClientConfig config(brokers, "fluxqueue-reader");
   // librdkafka wants a group's name although nothing is joined.
-  config.Set("group.id", "fluxqueue-reader")
+  config.Set("group.id", "fluxqueue.reader")
       .Set("enable.auto.commit", "false")
       .Set("auto.offset.reset", "error");
   ASSIGN_OR_RETURN(const ClientHandle client, config.Create(RD_KAFKA_CONSUMER));

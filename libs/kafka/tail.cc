@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Tail>> Tail::Open(const Brokers& brokers,
                                                  Millis since) {
   ClientConfig config(brokers, "fluxqueue-tail");
   // librdkafka wants a group's name although nothing is joined.
-  config.Set("group.id", "fluxqueue-tail")
+  config.Set("group.id", "fluxqueue.tail")
       .Set("enable.auto.commit", "false")
       .Set("auto.offset.reset", "earliest");
   ASSIGN_OR_RETURN(ClientHandle client, config.Create(RD_KAFKA_CONSUMER));

@@ -1,7 +1,10 @@
 #include "libs/lifecycle/service_main.h"
 
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +35,7 @@ struct Arguments {
   bool check_config = false;
   bool health = false;
   bool prepare = false;
+  std::optional<int> within_s;
   bool metrics = false;
 };
 
@@ -46,8 +50,13 @@ std::optional<int> Parse(int argc, char** argv, const Service& service, Argument
   app.add_flag("--health",
                arguments->health,
                "ask the service that runs with this configuration whether it is ready, and end");
-  app.add_flag(
+  CLI::Option* const prepare = app.add_flag(
       "--prepare", arguments->prepare, "make the tables and topics that are missing, and end");
+  app.add_option("--within",
+                 arguments->within_s,
+                 "give up, with the reason, after so many seconds (default: wait for what is away)")
+      ->needs(prepare)
+      ->check(CLI::PositiveNumber);
   app.add_flag("--metrics",
                arguments->metrics,
                "print name, type, labels and meaning of all metrics, and end");
@@ -79,7 +88,20 @@ absl::StatusOr<std::unique_ptr<App>> MakeApp(const Service& service, const AppCo
   return app;
 }
 
-absl::Status Prepare(const Service& service, const config::ServiceConfig& config) {
+// Stops `what` when the time is over, unless it has gone by then.
+std::jthread StopAfter(std::chrono::seconds time, std::stop_source what) {
+  return std::jthread([time, what = std::move(what)](const std::stop_token& gone) mutable {
+    std::mutex mutex;
+    std::condition_variable_any over;
+    std::unique_lock lock(mutex);
+    over.wait_for(lock, gone, time, [] { return false; });
+    if (!gone.stop_requested()) what.request_stop();
+  });
+}
+
+absl::Status Prepare(const Service& service,
+                     const config::ServiceConfig& config,
+                     std::optional<int> within_s) {
   const RealClock clock;
   metrics::Registry metrics;
   Health health;
@@ -89,6 +111,8 @@ absl::Status Prepare(const Service& service, const config::ServiceConfig& config
   tracing::Tracer tracer({}, metrics);
   ASSIGN_OR_RETURN(const std::unique_ptr<App> app,
                    MakeApp(service, {config, metrics, clock, runner, tracer}));
+  std::jthread limit;
+  if (within_s.has_value()) limit = StopAfter(std::chrono::seconds(*within_s), stop);
   return app->Prepare(stop.get_token());
 }
 
@@ -168,8 +192,8 @@ int ServiceMain(int argc, char** argv, const Service& service) {
 
   InitLog(service.name, config.log.level, config.log.format);
   LogInfo("starting", {{"version", FLUXQUEUE_VERSION}, {"instance", config.instance}});
-  const absl::Status status =
-      arguments.prepare ? Prepare(service, config) : Run(service, arguments.config_path, config);
+  const absl::Status status = arguments.prepare ? Prepare(service, config, arguments.within_s)
+                                                : Run(service, arguments.config_path, config);
   if (!status.ok()) {
     LogError("ended with a failure", {{"reason", Message(status)}});
     return kFailed;

@@ -13,8 +13,9 @@
 //
 // Options: --config FILE (required), --check-config (validates, says so, ends), --health (asks the
 // /readyz of the service that runs with this configuration, for images that have no other program
-// to ask with), --prepare (makes the tables and topics that are missing, ends: before an upgrade),
-// --metrics (says what it would measure), --version, --help.
+// to ask with), --prepare (makes the tables and topics that are missing, ends: before an upgrade;
+// with --within SECONDS it gives up then), --metrics (says what it would measure), --version,
+// --help.
 //
 // What it does, in order: reads and validates the configuration; begins the log; serves /livez,
 // /readyz and /metrics, so that one can see what the service waits for; follows the file's

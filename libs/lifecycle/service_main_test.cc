@@ -388,6 +388,13 @@ TEST_F(ServiceMainTest, PrepareStartsNothing) {
   waits.Signal(SIGTERM);
   EXPECT_EQ(waits.ExitCode(), 1) << waits.printed();
   EXPECT_THAT(waits.printed(), HasSubstr("stopped while waiting"));
+
+  Child gives_up([this] {
+    return Main({"--config", ConfigPath(), "--prepare", "--within", "1"},
+                [](TestApp& app, const AppContext&) { app.WaitInPrepare(); });
+  });
+  EXPECT_EQ(gives_up.ExitCode(), 1) << gives_up.printed();
+  EXPECT_THAT(gives_up.printed(), HasSubstr("stopped while waiting"));
 }
 
 TEST_F(ServiceMainTest, SaysWhatItMeasures) {

@@ -99,7 +99,8 @@ absl::Status Connection::Open() {
     session_ = std::move(session);
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return FromException(error, "connect to " + server_);
+    const absl::Status status = FromException(error, "connect to " + server_);
+    return MakeStatus(status.code(), "{} (see postgres.dsn and PGPASSWORD)", Message(status));
   }
 }
 

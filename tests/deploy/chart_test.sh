@@ -56,11 +56,17 @@ trial() {
   grep -q 'host=fluxqueue-postgres' "$dir/trial.yaml"
 }
 
+# egress OPTION…: the ports of Kafka, Postgres and the collector of traces that the NetworkPolicy lets out to.
+egress() {
+  helm template fluxqueue "$chart" "$@" --show-only templates/networkpolicy.yaml |
+    sed -n '/# Kafka, Postgres/,/^---/s/.*{port: \([0-9]*\)}/\1/p' | paste -sd' '
+}
+
 external() {
   cat >"$dir/values.yaml" <<END
 image: {registry: registry.example/, tag: "1.2", pullSecrets: [pull]}
-kafka: {bootstrap: "k1:9093,k2:9093", existingSecret: kafka, ports: [9093]}
-postgres: {dsn: host=db dbname=fluxqueue user=u sslmode=verify-full, existingSecret: db, tlsSecret: db-ca}
+kafka: {bootstrap: "k1:9093,k2:9093", existingSecret: kafka, ports: [9094]}
+postgres: {dsn: host=db port=6432 dbname=fluxqueue user=u sslmode=verify-full, existingSecret: db, tlsSecret: db-ca}
 webhook: {certificate: {existingSecret: webhook, caBundle: Y2E=}}
 cleanup: {replicas: 1}
 queue: {config: {retention: 24h, grpc: {port: 9201}}}
@@ -77,7 +83,9 @@ END
   grep -q 'registry.example/fluxqueue/queue:1.2' "$dir/external.yaml"
   grep -q 'port: 9201' "$dir/external.yaml"
   [[ $(grep -c 'tracing: {endpoint: "http://collector.monitoring:4318"}' "$dir/external.yaml") == 5 ]]
-  grep -q 'port: 4318' "$dir/external.yaml"
+  [[ $(egress --values "$dir/values.yaml") == "9093 9094 6432 4318" ]]
+  [[ $(egress --values "$dir/values.yaml" --set postgres.dsn=postgresql://u@db:7432/d) == "9093 9094 7432 4318" ]]
+  [[ $(egress --set $TRIAL) == "9092 5432" ]]
   [[ $(grep -c 'kind: HorizontalPodAutoscaler' "$dir/external.yaml") == 3 ]]
   # One replica needs no budget, and would never let its node be drained with one.
   [[ $(grep -c 'kind: PodDisruptionBudget' "$dir/external.yaml") == 4 ]]

@@ -50,7 +50,16 @@ kafka:
   {{- end }}
 {{- end }}
 
-{{/* A service's configuration: (list CONTEXT SERVICE). What the values say wins. */}}
+{{/* Ports of Kafka, Postgres and the collector of traces: those that their addresses name, and those that the values add. */}}
+{{- define "fluxqueue.storePorts" -}}
+{{- $dsn := regexFindAll "port *= *[0-9]+|:[0-9]+([/?,]|$)" (include "fluxqueue.dsn" .) -1 | default (list .Values.postgres.port) -}}
+{{- $named := concat (splitList "," (include "fluxqueue.kafka" .)) .Values.kafka.ports $dsn (compact (list .Values.tracing.endpoint)) -}}
+{{- range $named }}
+{{ regexFind "[0-9]+[^0-9]*$" (toString .) | regexFind "[0-9]+" }}
+{{- end }}
+{{- end }}
+
+{{/* A service's configuration: (list CONTEXT SERVICE LOGFORMAT). What the values say wins. */}}
 {{- define "fluxqueue.config" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -63,7 +72,7 @@ kafka:
 {{- $own = dict "grpc" (dict "address" $root.Values.listenAddress "port" 9200) "advertise" "${POD_IP}:9200" }}
 {{- end }}
 {{- $own = mergeOverwrite $own (deepCopy (index $root.Values $name).config) -}}
-log: {level: {{ $root.Values.log.level }}, format: {{ $root.Values.log.format }}}
+log: {level: {{ $root.Values.log.level }}, format: {{ index . 2 }}}
 http: {address: {{ $root.Values.listenAddress | quote }}, port: 8080}
 {{ include "fluxqueue.system" $root }}
   session_timeout: {{ $root.Values.kafka.sessionTimeout }}
