@@ -4,7 +4,7 @@
 #   tests/deploy/kubelet_test.sh PROGRAMS
 #
 # The services, Kafka and Postgres are pods on a node with containerd, kubelet and kube-proxy; the nodes of the jobs are
-# kwok's, but for one job that really runs.
+# kwok's, but for one job that really runs. Then once more with a Kafka and a Postgres that are outside of the cluster.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
@@ -30,6 +30,8 @@ if [[ ${1:-} != --inside ]]; then
   exit
 fi
 dir=$2 programs=$3
+# shellcheck source=external.sh
+. "$here/external.sh"
 export KUBECONFIG=$dir/cluster/kubeconfig
 kubectl() { "$(kubernetes_home "$tools")/kubectl" --request-timeout 60s "$@"; }
 helm() { HOME=$dir "$(helm_home "$tools")/helm" --namespace $SYSTEM "$@"; }
@@ -255,4 +257,9 @@ step "operators" operators
 step "another certificate" another_certificate
 step "uninstall" uninstall
 step "others go on" others_go_on
+step "Kafka and PostgreSQL of a site" start_site
+step "bad Secrets" bad_secrets
+step "install with the site's" install_on_site
+step "a certificate for a password" certificate_for_password
+step "uninstall from there" uninstall_from_site
 passed=yes
