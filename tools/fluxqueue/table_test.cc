@@ -47,6 +47,7 @@ TEST(FormatTest, Durations) {
 }
 
 TEST(FormatTest, TimesAreLocalAndAsShortAsCanBe) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread.
   ASSERT_EQ(setenv("TZ", "UTC-2", 1), 0);
   tzset();
   constexpr int64_t kNoon = 1'780'000'000'000;  // 2026-05-28 20:26:40 UTC
