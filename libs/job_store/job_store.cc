@@ -40,6 +40,9 @@ constexpr Statement kFind{"cli_find_job",
                           " FROM queue.jobs "
                           "WHERE job_id = $1 OR name = $1 OR namespace || '/' || name = $1 "
                           "ORDER BY job_id = $1 DESC, created_ms DESC, updated_ms DESC LIMIT 100"};
+constexpr Statement kOfIds{"cli_jobs_of_ids",
+                           "SELECT " FLUXQUEUE_JOB_COLUMNS
+                           " FROM queue.jobs WHERE job_id = ANY($1::text[])"};
 constexpr Statement kNames{
     "cli_job_names",
     "SELECT CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END FROM queue.jobs "
@@ -171,10 +174,14 @@ void AddNodes(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
   }
 }
 
-absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
-  const bool any = std::any_of(
-      jobs->begin(), jobs->end(), [](const Job& job) { return job.state == "Pending"; });
-  if (!any) return absl::OkStatus();
+// The rows of the cores have to be of one moment.
+void SeeOneMoment(pqxx::transaction_base& tx) {
+  tx.exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+}
+
+// Shows each pool's core, restored, to `look`.
+template <typename Look>
+absl::Status ForEachCore(pqxx::transaction_base& tx, const Look& look) {
   for (const pqxx::row& row : Exec(tx, kCorePools)) {
     const std::string pool = Text(row[0]);
     queue_core::QueueCore core(pool);
@@ -185,10 +192,37 @@ absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
                                            .endings = {},
                                            .cycles_unanswered = Blobs(tx, kCoreCycles, pool)}),
                              "rows of pool " + pool));
-    for (Job& job : *jobs) {
-      if (job.pool == pool && job.state == "Pending") job.position = core.Position(job.id);
-    }
+    look(core);
   }
+  return absl::OkStatus();
+}
+
+absl::Status AddPositions(pqxx::transaction_base& tx, std::vector<Job>* jobs) {
+  const bool any = std::any_of(
+      jobs->begin(), jobs->end(), [](const Job& job) { return job.state == "Pending"; });
+  if (!any) return absl::OkStatus();
+  return ForEachCore(tx, [jobs](const queue_core::QueueCore& core) {
+    for (Job& job : *jobs) {
+      if (job.pool == core.pool() && job.state == "Pending") job.position = core.Position(job.id);
+    }
+  });
+}
+
+absl::Status ReadFront(pqxx::transaction_base& tx, size_t most, std::vector<Job>* jobs) {
+  SeeOneMoment(tx);
+  std::map<std::string, size_t> positions;
+  postgres::TextArray ids;
+  RETURN_IF_ERROR(ForEachCore(tx, [&](const queue_core::QueueCore& core) {
+    for (const std::string& id : core.Front(most)) {
+      positions[id] = core.Position(id);
+      ids.Add(id);
+    }
+  }));
+  for (const pqxx::row& row : Exec(tx, kOfIds, ids.text())) {
+    jobs->push_back(ReadJob(row));
+    jobs->back().position = positions.at(jobs->back().id);
+  }
+  AddNodes(tx, jobs);
   return absl::OkStatus();
 }
 
@@ -216,6 +250,17 @@ absl::StatusOr<std::vector<Job>> JobStore::Jobs(const JobFilter& filter, int64_t
   return jobs;
 }
 
+absl::StatusOr<std::vector<Job>> JobStore::Front(size_t most) {
+  std::vector<Job> jobs;
+  RETURN_IF_ERROR(connections_.Transact(
+      [&](pqxx::transaction_base& tx) { return ReadFront(tx, most, &jobs); }));
+  std::sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+    return std::make_tuple(a.position == 0, a.queue, a.position, -a.created_ms) <
+           std::make_tuple(b.position == 0, b.queue, b.position, -b.created_ms);
+  });
+  return jobs;
+}
+
 absl::StatusOr<std::vector<Job>> JobStore::Find(const std::string& wanted) {
   std::vector<Job> jobs;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
@@ -237,8 +282,7 @@ absl::StatusOr<std::vector<std::string>> JobStore::Names() {
 
 absl::Status JobStore::AddPlaces(std::vector<Job>* jobs) {
   return connections_.Transact([&](pqxx::transaction_base& tx) {
-    // The rows of the core have to be of one moment.
-    tx.exec("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    SeeOneMoment(tx);
     AddNodes(tx, jobs);
     return AddPositions(tx, jobs);
   });

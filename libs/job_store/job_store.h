@@ -103,6 +103,9 @@ class JobStore {
 
   // The oldest first. `*total`: how many there are without the limit.
   absl::StatusOr<std::vector<Job>> Jobs(const JobFilter& filter, int64_t* total);
+  // With their places: the first `most` in line of each queue, by queue and place, then of the
+  // other live jobs the `most` newest.
+  absl::StatusOr<std::vector<Job>> Front(size_t most);
   // By id, namespace/name or name; the newest first.
   absl::StatusOr<std::vector<Job>> Find(const std::string& wanted);
   // namespace/name of the newest jobs.

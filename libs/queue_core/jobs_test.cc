@@ -342,6 +342,8 @@ TEST(JobStoryTest, CountsAndPositions) {
   EXPECT_EQ(counts.at({"default", JobState::kPending}), 3U);
   EXPECT_EQ(counts.at({"default", JobState::kAllocated}), 1U);
   EXPECT_EQ(counts.size(), 2U);
+  EXPECT_THAT(story.core().Front(9), ElementsAre("c", "b", "h", "a"));
+  EXPECT_THAT(story.core().Front(1), ElementsAre("c", "h"));
 }
 
 TEST(JobStoryTest, AJobIsSmall) {

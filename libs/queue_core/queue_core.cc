@@ -405,6 +405,24 @@ size_t QueueCore::Position(std::string_view job_id) const {
   return entry == nullptr || entry->in_line_of == nullptr ? 0 : Impl::PositionOf(*entry);
 }
 
+std::vector<std::string> QueueCore::Front(size_t most) const {
+  std::vector<std::string> ids;
+  for (const auto& [name, queue] : impl_->book().queues()) {
+    size_t left = most;
+    for (auto it = queue->line.begin(); it != queue->line.end() && left > 0; ++it, --left) {
+      ids.push_back(it->second->job.id);
+    }
+  }
+  const std::vector<const Entry*> jobs = impl_->book().Jobs();
+  size_t left = most;
+  for (auto it = jobs.rbegin(); it != jobs.rend() && left > 0; ++it) {
+    if ((*it)->in_line_of != nullptr) continue;
+    ids.push_back((*it)->job.id);
+    --left;
+  }
+  return ids;
+}
+
 std::optional<Explanation> QueueCore::Explain(std::string_view job_id) const {
   return impl_->Explain(job_id);
 }

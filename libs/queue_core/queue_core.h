@@ -109,6 +109,9 @@ class QueueCore {
   // that namespace in it; 0 when the job is not known or not in line (held, waiting for a
   // retry, started). O(log n).
   size_t Position(std::string_view job_id) const;
+  // Ids for a screen: the first `most` in line of each queue, in their order, then of the others
+  // the `most` that were submitted last. O(n log n) in all jobs.
+  std::vector<std::string> Front(size_t most) const;
   // Why the job waits, and what would let it start sooner. Nothing: it is not known. O(log n), and
   // a look at all that stand ahead of one that only a promise holds back.
   std::optional<Explanation> Explain(std::string_view job_id) const;

@@ -1,7 +1,9 @@
 #include "tools/fluxqueue/top_screen.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,18 +20,23 @@ bool IsEnd(std::string_view state) {
 }
 
 std::string Headline(const TopView& view, bool colour, bool paused) {
-  std::map<std::string, size_t> states;
-  for (const job_store::Job& job : view.jobs) ++states[job.state];
+  const auto in = [&view](std::initializer_list<const char*> states) {
+    int64_t jobs = 0;
+    for (const char* state : states) {
+      if (const auto it = view.states.find(state); it != view.states.end()) jobs += it->second;
+    }
+    return Thousands(static_cast<uint64_t>(jobs));
+  };
   size_t up = 0;
   for (const NodeView& node : view.nodes) up += node.state == "up" ? 1 : 0;
   std::string line =
       fmt::format("{}  {}   {} wait   {} start   {} run   {} stop   {} of {} nodes up",
                   Paint("fluxqueue", Colour::kBold, colour),
                   ShortTime(view.now_ms, view.now_ms),
-                  states["Pending"] + states["Submitted"],
-                  states["Allocated"] + states["Bound"],
-                  states["Running"],
-                  states["Stopping"],
+                  in({"Pending", "Submitted"}),
+                  in({"Allocated", "Bound"}),
+                  in({"Running"}),
+                  in({"Stopping"}),
                   up,
                   view.nodes.size());
   if (paused) line += "   " + Paint("paused", Colour::kYellow, colour);
@@ -134,12 +141,17 @@ std::string DrawTop(
   text += Jobs(view, state->first, room, colour);
   const size_t shown = std::min(view.jobs.size(), room);
   text += std::string(room - shown, '\n');
-  return text + Paint(fmt::format("q quit   j k scroll   p pause   {} to {} of {} jobs",
-                                  shown == 0 ? 0 : state->first + 1,
-                                  state->first + shown,
-                                  view.jobs.size()),
-                      Colour::kDim,
-                      colour);
+  int64_t live = 0;
+  for (const auto& [name, jobs] : view.states) live += jobs;
+  const size_t listed = view.jobs.size();
+  return text +
+         Paint(fmt::format("q quit   j k scroll   p pause   {} to {} of {}{} jobs",
+                           shown == 0 ? 0 : state->first + 1,
+                           state->first + shown,
+                           std::cmp_less(listed, live) ? fmt::format("{} listed, of ", listed) : "",
+                           Thousands(static_cast<uint64_t>(live))),
+               Colour::kDim,
+               colour);
 }
 
 }  // namespace fluxqueue::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ class Throughput {
 
 struct TopView {
   int64_t now_ms = 0;
-  std::vector<job_store::Job> jobs;  // that live: those that wait in their order, then the others
+  std::map<std::string, int64_t> states;  // live jobs, all of them
+  std::vector<job_store::Job> jobs;       // to be listed: of those that live, JobStore::Front
   std::vector<NodeView> nodes;
   PipelineView pipeline;
   std::string trouble;  // why what is shown is old; empty: it is not

@@ -27,6 +27,7 @@ TopView View(size_t jobs) {
                          .created_ms = 40'000,
                          .position = i + 1});
   }
+  view.states["Pending"] = static_cast<int64_t>(jobs);
   NodeView node;
   node.name = "n1";
   node.state = "up";
@@ -55,6 +56,15 @@ TEST(TopScreenTest, ScrollsToTheLastJobAndNoFurther) {
   EXPECT_THAT(text, Not(HasSubstr("team/j0 ")));
   EXPECT_LT(state.first, 50U);
   EXPECT_THAT(text, HasSubstr(" to 50 of 50 jobs"));
+}
+
+TEST(TopScreenTest, CountsAllJobsAndNotOnlyThoseListed) {
+  TopView view = View(3);
+  view.states = {{"Pending", 100'000}, {"Submitted", 1}, {"Bound", 2}, {"Running", 1500}};
+  TopState state;
+  const std::string text = DrawTop(view, Throughput(), {.columns = 100, .rows = 20}, false, &state);
+  EXPECT_THAT(text, HasSubstr("100,001 wait   2 start   1,500 run   0 stop"));
+  EXPECT_THAT(text, HasSubstr("1 to 3 of 3 listed, of 101,503 jobs"));
 }
 
 TEST(ThroughputTest, CountsWhatEndedInTheLastTenSeconds) {
