@@ -347,6 +347,15 @@ class DeliveryTest : public ::testing::Test {
         [&] { return Value("SELECT count(*) FROM seen") == fmt::format("{}", count); });
   }
 
+  void MakePoolTopicAnew() {
+    const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
+    ASSERT_TRUE(admin.ok());
+    const std::string topic = name_ + ".pool";
+    ASSERT_TRUE((*admin)->DeleteTopic(topic).ok());
+    ASSERT_TRUE(Eventually([&] { return (*admin)->PartitionCount(topic).value_or(1) == 0; }));
+    ASSERT_TRUE((*admin)->EnsureTopics(kafka::TopicSpecs({topic, topic + "x", topic + "y"})).ok());
+  }
+
   // Ids 0 … count-1 are seen once each, numbered in their order.
   void ExpectSeenExactly(int count) {
     EXPECT_TRUE(SeenReaches(count)) << "seen: " << Value("SELECT count(*) FROM seen");
@@ -558,18 +567,33 @@ TEST_F(DeliveryTest, ATopicMadeAnew) {
   ExpectSeenExactly(600);
   ExpectOutboxesEmpty();
   feeder.reset();
-  const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
-  ASSERT_TRUE(admin.ok());
-  const std::string topic = name_ + ".pool";
-  ASSERT_TRUE((*admin)->DeleteTopic(topic).ok());
-  ASSERT_TRUE(Eventually([&] { return (*admin)->PartitionCount(topic).value_or(1) == 0; }));
-  ASSERT_TRUE((*admin)->EnsureTopics(kafka::TopicSpecs({topic, topic + "x", topic + "y"})).ok());
+  MakePoolTopicAnew();
   Todo(600, 720);
   feeder = StartFeeder("f", 100);
   ExpectSeenExactly(720);
   EXPECT_EQ(counter->stats().resets, 12);
   ExpectOutboxesEmpty();
   ExpectVersionsExactly(720);
+}
+
+// Who was away meanwhile finds a log that is longer than what it has handled.
+TEST_F(DeliveryTest, ATopicMadeAnewAndFilled) {
+  Todo(0, 600);
+  auto counter = StartCounter("c");
+  auto feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(600);
+  ExpectOutboxesEmpty();
+  feeder.reset();
+  counter.reset();
+  MakePoolTopicAnew();
+  Todo(600, 2400);
+  feeder = StartFeeder("f", 100);
+  ExpectOutboxesEmpty();
+  counter = StartCounter("c");
+  ExpectSeenExactly(2400);
+  EXPECT_EQ(counter->stats().resets, 12);
+  ExpectOutboxesEmpty();
+  ExpectVersionsExactly(2400);
 }
 
 // Writes by hand what no publisher of ours would.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "libs/base/log.h"
@@ -87,7 +88,16 @@ class PartitionLoop::Impl {
   absl::Status ServeAssignment();
   absl::Status Reclaim();
   absl::Status Claim(const std::vector<int>& partitions);
-  absl::Status ClaimRow(pqxx::transaction_base& tx, kafka::Watermarks marks, Claimed* claimed);
+  absl::Status ClaimRow(pqxx::transaction_base& tx,
+                        kafka::Watermarks marks,
+                        bool anew,
+                        Claimed* claimed);
+  // Which of the partitions, and the places up to which they were handled, have a log that was made
+  // anew: a record that was appended later than what was handled stands before its end. The log's
+  // length does not tell, once it has grown again.
+  absl::StatusOr<std::set<int>> MadeAnew(const std::map<int, PartitionTable::Place>& handled);
+  // Kafka was away: it may have come back with another log.
+  absl::Status CheckLogs();
   absl::StatusOr<std::map<int, kafka::Watermarks>> Ends(const std::vector<int>& partitions);
   std::vector<kafka::Position> Positions(const std::vector<int>& partitions) const;
   void Drop(int partition);
@@ -130,7 +140,6 @@ class PartitionLoop::Impl {
   std::mutex consumer_mutex_;  // guards the pointer against Wake
   std::unique_ptr<kafka::Consumer> consumer_;
   absl::Status kafka_status_;
-  TimePoint ping_at_;
 
   std::optional<std::vector<int>> starting_;  // gained, and not claimed yet
   std::optional<TimePoint> rejoin_by_;        // a new assignment is due by then
@@ -177,6 +186,7 @@ absl::Status PartitionLoop::Impl::RunOnce(std::stop_token stop) {
   if (consumer_ == nullptr) return absl::OkStatus();
   UpdateLag();
   if (clock_.Monotonic() < retry_at_ || stop.stop_requested()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckLogs());
   RETURN_IF_ERROR(ServeAssignment());
   RETURN_IF_ERROR(Reclaim());
   return Work(stop);
@@ -264,18 +274,39 @@ void PartitionLoop::Impl::Receive(std::stop_token stop) {
   }
 }
 
-// librdkafka goes on by itself when Kafka is back, and does not say so: we ask.
 void PartitionLoop::Impl::NoteKafka(const absl::Status& status) {
-  const TimePoint now = clock_.Monotonic();
-  if (!status.ok()) {
-    kafka_status_ = status;
-    ready_.Set(status);
-    ping_at_ = now + kLagInterval;
-  } else if (!kafka_status_.ok() && now >= ping_at_) {
-    ping_at_ = now + kLagInterval;
-    if (consumer_->QueryWatermarks(0, kIdle).ok()) kafka_status_ = absl::OkStatus();
-    if (kafka_status_.ok() && !table_.held().empty()) ready_.Set(absl::OkStatus());
+  if (status.ok()) return;
+  kafka_status_ = status;
+  ready_.Set(status);
+}
+
+// librdkafka goes on by itself when Kafka is back, and does not say so: we ask.
+absl::Status PartitionLoop::Impl::CheckLogs() {
+  if (kafka_status_.ok()) return absl::OkStatus();
+  std::map<int, PartitionTable::Place> handled = {{0, {}}};
+  for (const auto& [partition, state] : table_.held()) handled[partition] = state.kept;
+  ASSIGN_OR_RETURN(const std::set<int> anew, MadeAnew(handled));
+  for (const int partition : anew) {
+    Drop(partition);
+    reclaim_[partition] = clock_.Monotonic();
   }
+  kafka_status_ = absl::OkStatus();
+  if (!table_.held().empty()) ready_.Set(absl::OkStatus());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::set<int>> PartitionLoop::Impl::MadeAnew(
+    const std::map<int, PartitionTable::Place>& handled) {
+  std::map<int, Millis> times;
+  for (const auto& [partition, place] : handled) times[partition] = place.append_time;
+  const auto later = consumer_->FirstAfter(times, kWatermarksTimeout);
+  // Also a topic that is not there may come.
+  if (!later.ok()) return Unavailable("{}", Message(later.status()));
+  std::set<int> anew;
+  for (const auto& [partition, offset] : *later) {
+    if (offset < handled.at(partition).next_offset) anew.insert(partition);
+  }
+  return anew;
 }
 
 void PartitionLoop::Impl::UpdateLag() {
@@ -368,13 +399,14 @@ absl::StatusOr<std::map<int, kafka::Watermarks>> PartitionLoop::Impl::Ends(
 
 absl::Status PartitionLoop::Impl::ClaimRow(pqxx::transaction_base& tx,
                                            kafka::Watermarks marks,
+                                           bool anew,
                                            Claimed* claimed) {
   InboxRow& row = claimed->row;
-  const bool anew = row.next_offset > marks.high;
+  anew |= row.next_offset > marks.high;
   if (anew || row.next_offset < marks.low) {
     if (row.next_offset > 0) {
       ++stats_.resets;
-      LogWarning(anew ? "topic made anew: its log is shorter than what was handled"
+      LogWarning(anew ? "topic made anew: its log is not the one that was handled"
                       : "messages lost: the log was cut before they were handled",
                  {{"topic", options_.topic},
                   {"partition", fmt::format("{}", row.partition)},
@@ -397,11 +429,15 @@ absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
   std::map<int, Claimed> claims;
   const absl::Status status =
       committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+        std::map<int, PartitionTable::Place> handled;
         for (const int partition : partitions) {
-          Claimed& claimed = claims[partition];
-          claimed.row =
-              ClaimPartition(tx, partition, options_.loop.instance, options_.loop.address);
-          RETURN_IF_ERROR(ClaimRow(tx, ends.at(partition), &claimed));
+          InboxRow& row = claims[partition].row;
+          row = ClaimPartition(tx, partition, options_.loop.instance, options_.loop.address);
+          handled[partition] = {row.next_offset, row.append_time};
+        }
+        ASSIGN_OR_RETURN(const std::set<int> anew, MadeAnew(handled));
+        for (auto& [partition, claimed] : claims) {
+          RETURN_IF_ERROR(ClaimRow(tx, ends.at(partition), anew.contains(partition), &claimed));
         }
         return absl::OkStatus();
       });

@@ -202,6 +202,27 @@ absl::StatusOr<Watermarks> Consumer::QueryWatermarks(int partition, Millis timeo
   return marks;
 }
 
+absl::StatusOr<std::map<int, int64_t>> Consumer::FirstAfter(const std::map<int, Millis>& times,
+                                                            Millis timeout) {
+  std::vector<Position> wanted;
+  for (const auto& [partition, time] : times) wanted.push_back({partition, time.count() + 1});
+  const PartitionList list = MakeList(wanted);
+  const rd_kafka_resp_err_t error =
+      rd_kafka_offsets_for_times(client_.get(), list.get(), static_cast<int>(timeout.count()));
+  RETURN_IF_ERROR(
+      KafkaStatus(error, fmt::format("records of topic {} by their time", options_.topic)));
+  std::map<int, int64_t> first;
+  for (int i = 0; i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& item = list->elems[i];
+    RETURN_IF_ERROR(KafkaStatus(
+        item.err,
+        fmt::format(
+            "records of topic {} partition {} by their time", options_.topic, item.partition)));
+    if (item.offset >= 0) first[item.partition] = item.offset;
+  }
+  return first;
+}
+
 int64_t Consumer::CachedEnd(int partition) {
   int64_t low = -1;
   int64_t high = -1;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +90,10 @@ class Consumer {
 
   // Asks the broker.
   absl::StatusOr<Watermarks> QueryWatermarks(int partition, Millis timeout);
+  // The first record of each partition that was appended later than the time; who has none is not
+  // in the answer. Asks the brokers. Unavailable: one of the partitions cannot be asked about.
+  absl::StatusOr<std::map<int, int64_t>> FirstAfter(const std::map<int, Millis>& times,
+                                                    Millis timeout);
   // The end of the log as the last fetch saw it; -1: not known yet. Asks nobody.
   int64_t CachedEnd(int partition);
 
