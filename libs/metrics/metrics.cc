@@ -52,8 +52,24 @@ LabelNames NamesOf(const Labels& labels) {
 }  // namespace
 
 const std::vector<double>& LatencyBounds() {
-  static const std::vector<double> bounds = {
-      0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.06, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30};
+  static const std::vector<double> bounds = {0.0005,
+                                             0.001,
+                                             0.0025,
+                                             0.005,
+                                             0.01,
+                                             0.025,
+                                             0.06,
+                                             0.1,
+                                             0.15,
+                                             0.25,
+                                             0.5,
+                                             1,
+                                             2.5,
+                                             5,
+                                             10,
+                                             30,
+                                             60,
+                                             300};
   return bounds;
 }
 

@@ -56,6 +56,7 @@ void FactLog::Keep(const LogRecord& record, bool cut, Envelope message) {
   }
   if (trail.first == 0) trail.first = fact.version();
   trail.last = fact.version();
+  if (hold_ == Hold::kTrails) return;
   Job& job = jobs_[fact.job_id()];
   job.pool = fact.pool();
   job.facts.push_back({record.partition, record.offset, Bare(std::move(message))});

@@ -70,6 +70,11 @@ class FactLog {
     std::vector<std::string> faults{};  // gaps and repeats, in words
   };
 
+  // What is held of each fact. kTrails: nothing, so that a month's log fits; Take and Left find
+  // none.
+  enum class Hold { kFacts, kTrails };
+  explicit FactLog(Hold hold = Hold::kFacts) : hold_(hold) {}
+
   // `cut`: the partition's beginning is no longer kept, so a job may begin there at any version.
   void BeginPartition(int partition, bool cut);
   void Fold(const LogRecord& record);
@@ -102,6 +107,7 @@ class FactLog {
 
   void Keep(const LogRecord& record, bool cut, events::v1::Envelope message);
 
+  Hold hold_;
   std::function<void(const EventLine&)> taken_;
   std::map<int, Partition> partitions_;
   std::map<std::string, Trail> trails_;

@@ -2,7 +2,7 @@
 # What an operator does on a real system. `fluxqueue top` on a real terminal (tmux) draws, follows what happens, obeys its
 # keys, fits another size, and leaves the terminal as it was, however it ends. A node is drained, its job goes back into
 # line, at once or when the deadline is over, or fails if nobody would make its pod again, and the node comes back.
-# `fluxqueue doctor` finds all as it must be, and names what is not.
+# `fluxqueue doctor` finds all as it must be, and names what is not. What cannot be done ends with status 2.
 #
 #   tests/tools/operate_test.sh BIN
 #
@@ -171,3 +171,9 @@ expect "doctor asks each service for its version" 5 \
   "$(flux doctor | grep -cE '^ok +(admission|queue|matcher|binder|cleanup) +1 × version [0-9.]+$')"
 kube delete clusterrolebinding fluxqueue-binder
 refused "doctor names a right that is missing" "patch pods" flux doctor
+
+refused "a word that is no command" "did you mean jobs?" flux jbos
+# 1 would say that an invariant is broken.
+sed 's#server: .*#server: https://nowhere.invalid:6443#' "$root/stack/kubeconfig" >"$root/elsewhere"
+afar() { PATH=$(kubernetes_home "$tools"):$PATH "$FLUXQUEUE_BIN/fluxqueue" --kubeconfig "$root/elsewhere" verify; }
+expect "a cluster that cannot be reached" 2 "$(afar 2>/dev/null || echo $?)"

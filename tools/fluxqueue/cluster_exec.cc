@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,6 +20,8 @@ namespace fluxqueue::cli {
 namespace {
 
 constexpr int kNotFound = 127;
+// What kubectl says when the command ran in the cluster and its exit status is not 0.
+constexpr std::string_view kRan = "command terminated with exit code";
 
 // Options that say how to reach the cluster: they mean nothing inside of it.
 bool IsAccess(std::string_view name) {
@@ -58,7 +61,7 @@ std::string PassOn(int from) {
     for (size_t end = 0; (end = said.find('\n', shown)) != said.npos; shown = end + 1) {
       const std::string_view line = std::string_view(said).substr(shown, end + 1 - shown);
       // The exit status says it.
-      if (!line.starts_with("command terminated with exit code")) fmt::print(stderr, "{}", line);
+      if (!line.starts_with(kRan)) fmt::print(stderr, "{}", line);
     }
   }
   fmt::print(stderr, "{}", std::string_view(said).substr(shown));
@@ -162,8 +165,12 @@ absl::Status RunInCluster(const ClusterAccess& access,
   if (const std::string advice = good ? "" : Advice(said, access); !advice.empty()) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition, "{}", advice);
   }
+  if (!WIFEXITED(status)) return Unavailable("kubectl was ended by signal {}", WTERMSIG(status));
+  if (!good && said.find(kRan) == said.npos) {
+    return Unavailable("kubectl could not run the command in the cluster, and says why above");
+  }
   // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread
-  std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  std::exit(WEXITSTATUS(status));
 }
 
 }  // namespace fluxqueue::cli

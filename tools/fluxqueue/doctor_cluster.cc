@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kOldestMinor = 29;
+constexpr int kOldestMinor = 30;  // the chart's kubeVersion
 constexpr int64_t kMostSkewMs = 5'000;
 constexpr int64_t kDayMs = 86'400'000;
 constexpr int64_t kSoonMs = 14 * kDayMs;
@@ -92,7 +92,9 @@ class ClusterDoctor {
     const std::string text = version.value("gitVersion", "?");
     const int minor = std::atoi(version.value("minor", "0").c_str());
     if (minor < kOldestMinor) {
-      findings_->Fail("Kubernetes", "version " + text, "upgrade it to 1.29 or newer");
+      findings_->Fail("Kubernetes",
+                      "version " + text,
+                      fmt::format("upgrade it to 1.{} or newer", kOldestMinor));
     } else {
       findings_->Ok("Kubernetes", "version " + text);
     }

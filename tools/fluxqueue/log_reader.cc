@@ -48,7 +48,9 @@ absl::Status NotWhole(int partition, std::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut, const Taken& taken) const {
+absl::StatusOr<verify::FactLog> LogReader::ReadFacts(verify::FactLog::Hold hold,
+                                                     bool* cut,
+                                                     const Taken& taken) const {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(brokers_));
   ASSIGN_OR_RETURN(const int partitions, admin->PartitionCount(names_.jobs));
   if (partitions == 0) {
@@ -57,7 +59,7 @@ absl::StatusOr<verify::FactLog> LogReader::ReadFacts(bool* cut, const Taken& tak
                       names_.jobs,
                       brokers_.bootstrap);
   }
-  verify::FactLog facts;
+  verify::FactLog facts(hold);
   facts.OnTaken(taken);
   *cut = false;
   for (int partition = 0; partition < partitions; ++partition) {

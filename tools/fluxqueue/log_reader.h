@@ -27,10 +27,12 @@ class LogReader {
   using Taken = std::function<void(const verify::EventLine&)>;
 
   // The jobs topic. `cut`: its beginning is no longer kept.
-  absl::StatusOr<verify::FactLog> ReadFacts(bool* cut, const Taken& taken = nullptr) const;
+  absl::StatusOr<verify::FactLog> ReadFacts(verify::FactLog::Hold hold,
+                                            bool* cut,
+                                            const Taken& taken = nullptr) const;
 
   // A partition of the pool topic through the cores. FailedPrecondition when the log does not begin
-  // at its beginning (any more). `facts` has to be read before.
+  // at its beginning (any more). `facts` has to be read before, and held.
   absl::StatusOr<std::vector<verify::PoolReplay>> Replay(int partition,
                                                          verify::FactLog& facts,
                                                          const Taken& taken = nullptr) const;

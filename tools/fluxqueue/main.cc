@@ -105,6 +105,7 @@ int Run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.fallthrough();
   app.require_subcommand(1);
+  app.set_version_flag("--version", FLUXQUEUE_VERSION, "Print the version, and end");
   app.footer(
       "A command finds the system by --config, $FLUXQUEUE_CONFIG or the file of tools/up; where "
       "there is none it runs\nin the cluster that kubectl reaches, in the Deployment "
@@ -122,6 +123,12 @@ int Run(int argc, char** argv) {
     std::reverse(parsed.begin(), parsed.end());
     app.parse(std::move(parsed));
   } catch (const CLI::ParseError& error) {
+    // CLI11 only says that a command is missing.
+    const std::vector<std::string> left = app.remaining();
+    if (app.get_subcommands().empty() && !left.empty() && !left[0].starts_with('-')) {
+      fmt::print(stderr, "{}: {}\n", name, Message(FindCommand(app, {left[0]}).status()));
+      return kCannot;
+    }
     return app.exit(error) == 0 ? 0 : kCannot;
   }
   context.colour = WantsColour(common.colour);

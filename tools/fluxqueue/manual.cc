@@ -4,6 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "libs/base/status_macros.h"
+
+#include "tools/fluxqueue/table.h"
+
 namespace fluxqueue::cli {
 namespace {
 
@@ -115,6 +119,31 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
         "{}Options of every command: {} --help\n", text.empty() ? "" : "\n", parent->get_name());
   }
   return text;
+}
+
+absl::StatusOr<const CLI::App*> FindCommand(const CLI::App& app,
+                                            const std::vector<std::string>& path) {
+  const CLI::App* at = &app;
+  std::string name = app.get_name();
+  for (const std::string& word : path) {
+    std::vector<std::string> known;
+    const CLI::App* found = nullptr;
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
+      if (!sub->get_group().empty()) known.push_back(sub->get_name());
+      if (sub->check_name(word)) found = sub;
+    }
+    if (found == nullptr) {
+      const std::vector<std::string> near = NearMatches(word, known, 1);
+      return InvalidArgument("there is no command {} {}; {}",
+                             name,
+                             word,
+                             near.empty() ? fmt::format("{} --help lists them", name)
+                                          : fmt::format("did you mean {}?", near[0]));
+    }
+    at = found;
+    name += " " + word;
+  }
+  return at;
 }
 
 std::string ManualPage(const CLI::App& app) {

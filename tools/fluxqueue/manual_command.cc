@@ -7,32 +7,15 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/manual.h"
-#include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
 namespace {
 
 absl::StatusOr<int> Help(const CLI::App& app, const std::vector<std::string>& path) {
-  const CLI::App* at = &app;
-  std::string name = app.get_name();
-  for (const std::string& word : path) {
-    std::vector<std::string> known;
-    const CLI::App* found = nullptr;
-    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
-      if (!sub->get_group().empty()) known.push_back(sub->get_name());
-      if (sub->check_name(word)) found = sub;
-    }
-    if (found == nullptr) {
-      const std::vector<std::string> near = NearMatches(word, known, 1);
-      return InvalidArgument("there is no command {} {}{}",
-                             name,
-                             word,
-                             near.empty() ? "" : fmt::format("; did you mean {}?", near[0]));
-    }
-    at = found;
-    name += " " + word;
-  }
-  fmt::print("{}", at->get_formatter()->make_help(at, name, CLI::AppFormatMode::Normal));
+  ASSIGN_OR_RETURN(const CLI::App* command, FindCommand(app, path));
+  const std::string name =
+      fmt::format("{}{}{}", app.get_name(), path.empty() ? "" : " ", fmt::join(path, " "));
+  fmt::print("{}", command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal));
   return 0;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/base/status_macros.h"
+
 namespace fluxqueue::cli {
 namespace {
 
@@ -39,6 +41,14 @@ TEST_F(ManualTest, APageOfAllCommands) {
 TEST_F(ManualTest, ExamplesStayAsTheyAre) {
   EXPECT_THAT(ManualPage(app_),
               HasSubstr(".nf\n  fluxqueue jobs \\-o json | jq \\(aq.[]\\(aq\n  .x\n.fi\n"));
+}
+
+TEST_F(ManualTest, AWordThatIsNoCommand) {
+  EXPECT_EQ((*FindCommand(app_, {"letters", "drop"}))->get_name(), "drop");
+  EXPECT_EQ(Message(FindCommand(app_, {"job"}).status()),
+            "there is no command fluxqueue job; did you mean jobs?");
+  EXPECT_EQ(Message(FindCommand(app_, {"letters", "xyz"}).status()),
+            "there is no command fluxqueue letters xyz; fluxqueue letters --help lists them");
 }
 
 TEST_F(ManualTest, HelpSaysWhereTheOtherOptionsAre) {

@@ -43,8 +43,9 @@ class Verifier {
   absl::StatusOr<std::vector<Check>> Look() {
     verify::Snapshot snapshot;
     bool cut = false;
-    ASSIGN_OR_RETURN(facts_, reader_.ReadFacts(&cut));
-    AddTopic(facts_, cut, &snapshot);
+    ASSIGN_OR_RETURN(const verify::FactLog facts,
+                     reader_.ReadFacts(verify::FactLog::Hold::kTrails, &cut));
+    AddTopic(facts, cut, &snapshot);
     if (config_.has_cluster) {
       ASSIGN_OR_RETURN(snapshot.cluster, ReadCluster(config_.kubeconfig));
     }
@@ -52,10 +53,11 @@ class Verifier {
     return verify::CheckInvariants(snapshot);
   }
 
-  // With the facts of the last look.
   absl::StatusOr<Check> Replay() {
+    bool cut = false;
+    ASSIGN_OR_RETURN(verify::FactLog facts, reader_.ReadFacts(verify::FactLog::Hold::kFacts, &cut));
     ASSIGN_OR_RETURN(const auto pools, ReadPools(connection_, ""));
-    const auto replayed = ReplayPools(connection_, reader_, pools, facts_);
+    const auto replayed = ReplayPools(connection_, reader_, pools, facts);
     if (replayed.ok()) return verify::CheckReplay(*replayed);
     if (!absl::IsFailedPrecondition(replayed.status())) return replayed.status();
     Check check = verify::CheckReplay({});
@@ -67,7 +69,6 @@ class Verifier {
   const SystemConfig config_;
   postgres::Connection connection_;
   const LogReader reader_;
-  verify::FactLog facts_;
 };
 
 json ToJson(const std::vector<Check>& checks) {

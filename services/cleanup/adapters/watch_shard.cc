@@ -125,35 +125,38 @@ std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const 
 }
 
 void WatchShard::Apply(Item& item) {
-  std::visit(Overloaded{[&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
-                        [&](const kubernetes::Pod& pod) { observer_->ObservePod(pod); },
-                        [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
-                        [&](const Gone& gone) {
-                          if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
-                          if (gone.kind == kPods) observer_->PodGone(gone.uid);
-                          if (gone.kind == kJobs) observer_->JobGone(gone.uid);
-                        },
-                        [&](const Synced& synced) {
-                          synced_.insert(synced.kind);
-                          if (synced_.size() == 3) observer_->Synced();
-                        },
-                        [&](const std::vector<LiveJob>& live) {
-                          if (!observer_->synced()) return;
-                          for (const LiveJob& job : live) {
-                            if (observer_->SayEndAgain(job.job_id)) metrics_.Drift("end_not_heard");
-                          }
-                          Suspects suspects = Compare(live, *observer_);
-                          std::lock_guard lock(mutex_);
-                          suspects_ = std::move(suspects);
-                        },
-                        [&](const ConfirmedGone& gone) {
-                          metrics_.Drift("workload_gone");
-                          observer_->ConfirmGone(gone.job_id);
-                        },
-                        [&](const ConfirmedOrphan& orphan) {
-                          if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
-                        }},
-             item);
+  std::visit(
+      Overloaded{[&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
+                 [&](const kubernetes::Pod& pod) { observer_->ObservePod(pod); },
+                 [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
+                 [&](const Gone& gone) {
+                   if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
+                   if (gone.kind == kPods) observer_->PodGone(gone.uid);
+                   if (gone.kind == kJobs) observer_->JobGone(gone.uid);
+                 },
+                 [&](const Synced& synced) {
+                   synced_.insert(synced.kind);
+                   if (synced_.size() == 3) observer_->Synced();
+                 },
+                 [&](const std::vector<LiveJob>& live) {
+                   if (!observer_->synced()) return;
+                   for (const LiveJob& job : live) {
+                     if (!observer_->SayEndAgain(job.job_id)) continue;
+                     LogWarning("end was not heard, it is said again", {{"job", job.job_id}});
+                     metrics_.Drift("end_not_heard");
+                   }
+                   Suspects suspects = Compare(live, *observer_);
+                   std::lock_guard lock(mutex_);
+                   suspects_ = std::move(suspects);
+                 },
+                 [&](const ConfirmedGone& gone) {
+                   metrics_.Drift("workload_gone");
+                   observer_->ConfirmGone(gone.job_id);
+                 },
+                 [&](const ConfirmedOrphan& orphan) {
+                   if (observer_->Disown(orphan.uid)) metrics_.Drift("orphan_pod");
+                 }},
+      item);
 }
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
