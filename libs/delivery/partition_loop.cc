@@ -648,9 +648,6 @@ PartitionLoop::PartitionLoop(Options options,
                              FaultInjector* faults)
     : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
 PartitionLoop::~PartitionLoop() = default;
-absl::Status PartitionLoop::Prepare(std::stop_token stop) {
-  return impl_->Prepare(std::move(stop));
-}
 absl::Status PartitionLoop::Run(std::stop_token stop) {
   return impl_->Run(std::move(stop));
 }

@@ -52,9 +52,7 @@ class PartitionLoop {
                 FaultInjector* faults = nullptr);
   ~PartitionLoop();
 
-  // Makes what is missing of tables and topics (prepare.h), and no more. In place of Run.
-  absl::Status Prepare(std::stop_token stop);
-  // The same, then works until `stop`: the batch
+  // Makes what is missing of tables and topics (prepare.h), then works until `stop`: the batch
   // under way is finished, what was committed is published (for up to a second), and OK is
   // returned. Any other status means that the process must stop. Call it once.
   absl::Status Run(std::stop_token stop);

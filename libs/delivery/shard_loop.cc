@@ -265,9 +265,6 @@ ShardLoop::ShardLoop(Options options,
                      FaultInjector* faults)
     : impl_(std::make_unique<Impl>(std::move(options), handler, clock, faults)) {}
 ShardLoop::~ShardLoop() = default;
-absl::Status ShardLoop::Prepare(std::stop_token stop) {
-  return impl_->Prepare(std::move(stop));
-}
 absl::Status ShardLoop::Run(std::stop_token stop) {
   return impl_->Run(std::move(stop));
 }

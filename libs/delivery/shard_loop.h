@@ -43,8 +43,7 @@ class ShardLoop {
             FaultInjector* faults = nullptr);
   ~ShardLoop();
 
-  // Both as PartitionLoop's.
-  absl::Status Prepare(std::stop_token stop);
+  // As PartitionLoop's.
   absl::Status Run(std::stop_token stop);
 
   // Thread-safe: handler.HasWork() may have become true.

@@ -1,6 +1,9 @@
 #include "libs/delivery/wiring.h"
 
 #include <array>
+#include <utility>
+
+#include "libs/delivery/prepare.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -69,6 +72,17 @@ LoopOptions MakeLoopOptions(const config::ServiceConfig& config, const std::stri
   options.postgres = {.dsn = config.postgres.dsn, .application = service, .schema = service};
   options.session_timeout = config.kafka.session_timeout;
   return options;
+}
+
+absl::Status PrepareService(const config::ServiceConfig& config,
+                            const std::string& service,
+                            const std::vector<const postgres::MigrationSet*>& migrations,
+                            std::stop_token stop) {
+  return Prepare(
+      MakeLoopOptions(config, service),
+      migrations,
+      [](const absl::Status& /*why*/) {},
+      std::move(stop));
 }
 
 void ExportStats(metrics::Registry& registry, const std::string& service, const Stats& stats) {

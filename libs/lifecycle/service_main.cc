@@ -102,18 +102,11 @@ std::jthread StopAfter(std::chrono::seconds time, std::stop_source what) {
 absl::Status Prepare(const Service& service,
                      const config::ServiceConfig& config,
                      std::optional<int> within_s) {
-  const RealClock clock;
-  metrics::Registry metrics;
-  Health health;
-  Runner runner(health, service.stop_deadline);
   std::stop_source stop;
   const SignalWatch signals([&stop](const std::string& /*name*/) { stop.request_stop(); });
-  tracing::Tracer tracer({}, metrics);
-  ASSIGN_OR_RETURN(const std::unique_ptr<App> app,
-                   MakeApp(service, {config, metrics, clock, runner, tracer}));
   std::jthread limit;
   if (within_s.has_value()) limit = StopAfter(std::chrono::seconds(*within_s), stop);
-  return app->Prepare(stop.get_token());
+  return service.prepare(config, stop.get_token());
 }
 
 void ExportOwnMetrics(const Service& service, metrics::Registry& metrics) {

@@ -8,7 +8,8 @@
 //          .section = fluxqueue::queue::Describe(&config),
 //          .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
 //            return fluxqueue::queue::MakeApp(context, config);
-//          }});
+//          },
+//          .prepare = fluxqueue::queue::Prepare});
 //   }
 //
 // Options: --config FILE (required), --check-config (validates, says so, ends), --health (asks the
@@ -52,9 +53,6 @@ class App {
   virtual ~App() = default;
   // In the order of their start. The pointers live as long as the app.
   virtual std::vector<Component*> Components() = 0;
-  // Makes what has to be there before the components start and is missing (tables, topics); waits
-  // for what is away until it is told to stop (Cancelled).
-  virtual absl::Status Prepare(std::stop_token /*stop*/) { return absl::OkStatus(); }
 };
 
 // What an app is made with. Everything referred to outlives the app.
@@ -73,6 +71,9 @@ struct Service {
   config::Section section;
   // Makes no calls to elsewhere. An error ends the process with code 1.
   std::function<absl::StatusOr<std::unique_ptr<App>>(const AppContext&)> make_app;
+  // Makes what has to be there before an app's components start and is missing (tables, topics);
+  // waits for what is away until it is told to stop (Cancelled).
+  std::function<absl::Status(const config::ServiceConfig&, std::stop_token)> prepare;
   Millis stop_deadline{std::chrono::seconds(20)};
 };
 

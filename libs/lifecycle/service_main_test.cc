@@ -132,18 +132,22 @@ class TestApp final : public App {
     for (const auto& component : components_) all.push_back(component.get());
     return all;
   }
-  // Waits for what never comes.
-  absl::Status Prepare(std::stop_token stop) override {
-    LogInfo("prepare");
-    while (waits_ && !stop.stop_requested()) std::this_thread::yield();
-    return waits_ ? absl::CancelledError("stopped while waiting") : absl::OkStatus();
-  }
-  void WaitInPrepare() { waits_ = true; }
 
  private:
-  bool waits_ = false;
   std::vector<std::unique_ptr<Component>> components_;
 };
+
+absl::Status PrepareNothing(const config::ServiceConfig& /*config*/, std::stop_token /*stop*/) {
+  LogInfo("prepare");
+  return absl::OkStatus();
+}
+
+// Waits for what never comes.
+absl::Status WaitForEver(const config::ServiceConfig& /*config*/, std::stop_token stop) {
+  LogInfo("prepare");
+  while (!stop.stop_requested()) std::this_thread::yield();
+  return absl::CancelledError("stopped while waiting");
+}
 
 class ServiceMainTest : public ::testing::Test {
  protected:
@@ -161,7 +165,10 @@ class ServiceMainTest : public ::testing::Test {
   void WriteConfig(const std::string& text) const { std::ofstream(ConfigPath()) << text; }
 
   // ServiceMain's exit code, with the arguments given behind the program's name.
-  static int Main(std::vector<std::string> arguments, const Build& build, Millis deadline = 20s) {
+  static int Main(std::vector<std::string> arguments,
+                  const Build& build,
+                  Millis deadline = 20s,
+                  const decltype(Service::prepare)& prepare = PrepareNothing) {
     arguments.insert(arguments.begin(), "fluxqueue-probe");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -175,6 +182,7 @@ class ServiceMainTest : public ::testing::Test {
       build(*app, context);
       return absl::StatusOr<std::unique_ptr<App>>(std::move(app));
     };
+    service.prepare = prepare;
     return ServiceMain(static_cast<int>(argv.size()), argv.data(), service);
   }
 
@@ -373,25 +381,23 @@ TEST_F(ServiceMainTest, CheckConfigOnlyReads) {
                 "number from 1 to 10\n");
 }
 
-TEST_F(ServiceMainTest, PrepareStartsNothing) {
-  const auto prepare = [this](const Build& build) {
-    return Main({"--config", ConfigPath(), "--prepare"}, build);
-  };
-  Child done([&] { return prepare([](TestApp& app, const AppContext&) { app.AddLoud("loop"); }); });
+TEST_F(ServiceMainTest, PrepareMakesNoApp) {
+  const auto no_app = [](TestApp&, const AppContext&) { LogInfo("an app"); };
+  Child done([&] { return Main({"--config", ConfigPath(), "--prepare"}, no_app); });
   EXPECT_EQ(done.ExitCode(), 0) << done.printed();
   EXPECT_THAT(done.printed(), HasSubstr("prepare"));
-  EXPECT_THAT(done.printed(), ::testing::Not(HasSubstr("loop")));
+  EXPECT_THAT(done.printed(), ::testing::Not(HasSubstr("an app")));
 
-  Child waits(
-      [&] { return prepare([](TestApp& app, const AppContext&) { app.WaitInPrepare(); }); });
+  Child waits([&] {
+    return Main({"--config", ConfigPath(), "--prepare"}, no_app, 20s, WaitForEver);
+  });
   ASSERT_TRUE(waits.Prints("prepare"));
   waits.Signal(SIGTERM);
   EXPECT_EQ(waits.ExitCode(), 1) << waits.printed();
   EXPECT_THAT(waits.printed(), HasSubstr("stopped while waiting"));
 
-  Child gives_up([this] {
-    return Main({"--config", ConfigPath(), "--prepare", "--within", "1"},
-                [](TestApp& app, const AppContext&) { app.WaitInPrepare(); });
+  Child gives_up([&] {
+    return Main({"--config", ConfigPath(), "--prepare", "--within", "1"}, no_app, 20s, WaitForEver);
   });
   EXPECT_EQ(gives_up.ExitCode(), 1) << gives_up.printed();
   EXPECT_THAT(gives_up.printed(), HasSubstr("stopped while waiting"));

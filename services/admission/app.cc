@@ -83,8 +83,6 @@ class AdmissionApp final : public lifecycle::App {
     return {&facts_, &webhook_, &errand_thread_, &watch_thread_};
   }
 
-  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
-
  private:
   absl::Status RunLoop(const std::stop_token& stop) {
     const absl::Status status = loop_.Run(stop);
@@ -117,6 +115,10 @@ absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppCont
   ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
                    kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
   return std::make_unique<AdmissionApp>(context, config, std::move(cluster));
+}
+
+absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop) {
+  return delivery::PrepareService(config, kService, {&migrations::admission()}, std::move(stop));
 }
 
 }  // namespace fluxqueue::admission

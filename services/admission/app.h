@@ -10,10 +10,12 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 
 #include "libs/lifecycle/service_main.h"
 #include "services/admission/config.h"
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
@@ -21,5 +23,8 @@ namespace fluxqueue::admission {
 // InvalidArgument: the kubeconfig cannot be used.
 absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppContext& context,
                                                         const AdmissionConfig& config);
+
+// Its tables and topics (lifecycle::Service::prepare).
+absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop);
 
 }  // namespace fluxqueue::admission

@@ -8,7 +8,9 @@ int main(int argc, char** argv) {
       argv,
       {.name = "admission",
        .section = fluxqueue::admission::Describe(&config),
-       .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
-         return fluxqueue::admission::MakeApp(context, config);
-       }});
+       .make_app =
+           [&config](const fluxqueue::lifecycle::AppContext& context) {
+             return fluxqueue::admission::MakeApp(context, config);
+           },
+       .prepare = fluxqueue::admission::Prepare});
 }

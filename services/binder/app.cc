@@ -54,8 +54,6 @@ class BinderApp final : public lifecycle::App {
     return {&workers_, &pods_, &component_};
   }
 
-  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
-
  private:
   BinderMetrics metrics_;
   const delivery::LoopOptions options_;
@@ -76,6 +74,10 @@ absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppCont
   ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
                    kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
   return std::make_unique<BinderApp>(context, config, std::move(cluster));
+}
+
+absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop) {
+  return delivery::PrepareService(config, "binder", {&migrations::binder()}, std::move(stop));
 }
 
 }  // namespace fluxqueue::binder

@@ -8,7 +8,9 @@ int main(int argc, char** argv) {
       argv,
       {.name = "binder",
        .section = fluxqueue::binder::Describe(&config),
-       .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
-         return fluxqueue::binder::MakeApp(context, config);
-       }});
+       .make_app =
+           [&config](const fluxqueue::lifecycle::AppContext& context) {
+             return fluxqueue::binder::MakeApp(context, config);
+           },
+       .prepare = fluxqueue::binder::Prepare});
 }

@@ -54,8 +54,6 @@ class CleanupApp final : public lifecycle::App {
     return {&loop_component_, &sweep_component_};
   }
 
-  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
-
  private:
   absl::Status Run(const std::stop_token& stop) {
     const absl::Status status = loop_.Run(stop);
@@ -85,6 +83,10 @@ absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppCont
   ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
                    kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
   return std::make_unique<CleanupApp>(context, config, std::move(cluster));
+}
+
+absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop) {
+  return delivery::PrepareService(config, "cleanup", {}, std::move(stop));
 }
 
 }  // namespace fluxqueue::cleanup

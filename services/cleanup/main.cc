@@ -8,7 +8,9 @@ int main(int argc, char** argv) {
       argv,
       {.name = "cleanup",
        .section = fluxqueue::cleanup::Describe(&config),
-       .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
-         return fluxqueue::cleanup::MakeApp(context, config);
-       }});
+       .make_app =
+           [&config](const fluxqueue::lifecycle::AppContext& context) {
+             return fluxqueue::cleanup::MakeApp(context, config);
+           },
+       .prepare = fluxqueue::cleanup::Prepare});
 }

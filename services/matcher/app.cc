@@ -69,8 +69,6 @@ class MatcherApp final : public lifecycle::App {
 
   std::vector<lifecycle::Component*> Components() override { return {&component_, &rpc_}; }
 
-  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
-
  private:
   MatcherMetrics metrics_;
   const delivery::LoopOptions options_;
@@ -95,6 +93,10 @@ absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppCont
     RETURN_IF_ERROR(Annotate(fluxion::CheckLibrary(config.engines), "matcher.fluxion.library"));
   }
   return std::make_unique<MatcherApp>(context, config);
+}
+
+absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop) {
+  return delivery::PrepareService(config, "matcher", {&migrations::matcher()}, std::move(stop));
 }
 
 }  // namespace fluxqueue::matcher

@@ -8,7 +8,9 @@ int main(int argc, char** argv) {
       argv,
       {.name = "matcher",
        .section = fluxqueue::matcher::Describe(&config),
-       .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
-         return fluxqueue::matcher::MakeApp(context, config);
-       }});
+       .make_app =
+           [&config](const fluxqueue::lifecycle::AppContext& context) {
+             return fluxqueue::matcher::MakeApp(context, config);
+           },
+       .prepare = fluxqueue::matcher::Prepare});
 }

@@ -79,8 +79,6 @@ class QueueApp final : public lifecycle::App {
     return components;
   }
 
-  absl::Status Prepare(std::stop_token stop) override { return loop_.Prepare(std::move(stop)); }
-
  private:
   QueueMetrics metrics_;
   const delivery::LoopOptions options_;
@@ -103,6 +101,10 @@ absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppCont
   ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
                    kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
   return std::make_unique<QueueApp>(context, config, std::move(cluster));
+}
+
+absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop) {
+  return delivery::PrepareService(config, "queue", {&migrations::queue()}, std::move(stop));
 }
 
 }  // namespace fluxqueue::queue

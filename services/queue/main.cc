@@ -8,7 +8,9 @@ int main(int argc, char** argv) {
       argv,
       {.name = "queue",
        .section = fluxqueue::queue::Describe(&config),
-       .make_app = [&config](const fluxqueue::lifecycle::AppContext& context) {
-         return fluxqueue::queue::MakeApp(context, config);
-       }});
+       .make_app =
+           [&config](const fluxqueue::lifecycle::AppContext& context) {
+             return fluxqueue::queue::MakeApp(context, config);
+           },
+       .prepare = fluxqueue::queue::Prepare});
 }

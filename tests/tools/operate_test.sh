@@ -172,7 +172,7 @@ expect "doctor asks each service for its version" 5 \
 kube delete clusterrolebinding fluxqueue-binder
 refused "doctor names a right that is missing" "patch pods" flux doctor
 
-refused "a word that is no command" "did you mean jobs?" flux jbos
+refused "a word that is no command" "did you mean job?" flux jbos
 # 1 would say that an invariant is broken.
 sed 's#server: .*#server: https://nowhere.invalid:6443#' "$root/stack/kubeconfig" >"$root/elsewhere"
 afar() { PATH=$(kubernetes_home "$tools"):$PATH "$FLUXQUEUE_BIN/fluxqueue" --kubeconfig "$root/elsewhere" verify; }
