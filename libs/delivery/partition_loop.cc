@@ -285,8 +285,9 @@ absl::Status PartitionLoop::Impl::CheckLogs() {
   if (kafka_status_.ok()) return absl::OkStatus();
   std::map<int, PartitionTable::Place> handled = {{0, {}}};
   for (const auto& [partition, state] : table_.held()) handled[partition] = state.kept;
-  ASSIGN_OR_RETURN(const std::set<int> anew, MadeAnew(handled));
-  for (const int partition : anew) {
+  const auto anew = MadeAnew(handled);
+  if (!anew.ok()) return Unavailable("{}", Message(kafka_status_));
+  for (const int partition : *anew) {
     Drop(partition);
     reclaim_[partition] = clock_.Monotonic();
   }

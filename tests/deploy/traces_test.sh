@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The spans of one job come from all five services, those of the calls about it too, and form one tree in the job's own
-# trace. What they are sent to listens as a collector would.
+# trace; a call that one service makes for another lies below it. What they are sent to listens as a collector would.
 #
 #   traces_test.sh BIN
 #
@@ -99,4 +99,20 @@ trace=$request
 reviewed() { [[ $(spans) == "admission"$'\t'"review"$'\t'"${link#* }"$'\t'"$client" ]]; }
 wait_until 20 "the webhook's span" reviewed || die "wanted ${link#* } below $client, and found $(spans)"
 [[ ${link% *} == "$request" ]] || die "the job's trace names $link, and its request was $request"
+# The matcher hands on the trace of a call for which it asks the queue.
+trace=4bf92f3577b34da6a3ce929d0e0e4736
+cat >"$dir/slot.json" <<END
+{"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s", "with": [{"type": "cpu", "count": 1000}]}],
+ "tasks": [{"command": ["x"], "slot": "s", "count": {"per_slot": 1}}], "attributes": {"system": {"duration": 600}}}
+END
+read -r _ port <"$dir/config/matcher-1.ports"
+"$tools/grpc" fluxqueue.matcher.v1.Matcher/Match "jobspec=@$dir/slot.json" --address "127.0.0.1:$port" \
+  -H "traceparent=00-$trace-$client-01" >/dev/null
+wanted="matcher rpc Match
+queue rpc SubmitClaim"
+await_spans
+match=$(spans | awk -F '\t' -v parent=$client '$2 == "rpc Match" && $4 == parent { print $3 }')
+[[ $(spans | awk -F '\t' '$2 == "rpc SubmitClaim" { print $4 }') == "${match:?is not below the client}" ]] ||
+  die "the claim is not below the match:"$'\n'"$(spans)"
+
 say "$jobs spans of five services in the trace of the job, and one in that of the request that made it"

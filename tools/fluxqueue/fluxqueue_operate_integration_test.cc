@@ -76,8 +76,10 @@ TEST_F(OperateTest, WatchPrintsWhatHasChangedUntilNobodyReads) {
 TEST_F(OperateTest, WithoutAConfigurationItRunsInTheCluster) {
   const std::string folder = stack->config() + ".bin";
   std::filesystem::create_directory(folder);
-  std::ofstream(folder + "/kubectl") << "#!/bin/sh\necho \"$@\"\necho \"trouble: $TROUBLE\" >&2\n"
-                                        "test -z \"$TROUBLE\" || exit 1\nexit 3\n";
+  std::ofstream(folder + "/kubectl")
+      << "#!/bin/sh\necho \"$@\"\n"
+         "test -z \"$TROUBLE\" || { echo \"$TROUBLE\" >&2; exit 1; }\n"
+         "echo command terminated with exit code 3 >&2\nexit 3\n";
   std::filesystem::permissions(folder + "/kubectl", std::filesystem::perms::owner_all);
   const std::string away = "FLUXQUEUE_STATE=/nowhere PATH=" + folder + ":$PATH ";
   const Result there =
@@ -91,6 +93,11 @@ TEST_F(OperateTest, WithoutAConfigurationItRunsInTheCluster) {
       stack->Call("verify", away + "TROUBLE='Error from server (Forbidden): pods'");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.output, HasSubstr("fluxqueue-operator"));
+  // 1 is what an invariant that is broken says.
+  const Result unreached =
+      stack->Call("verify", away + "TROUBLE='Unable to connect to the server: no such host'");
+  EXPECT_EQ(unreached.status, 2);
+  EXPECT_THAT(unreached.output, HasSubstr("no such host"));
   // What needs no system stays here.
   EXPECT_THAT(stack->Call("completion bash", away).output, HasSubstr("complete -F"));
 }
