@@ -71,10 +71,20 @@ absl::Status Consumer::Join() {
 // Static members do not leave the group, and closing would wait for an answer to a last change of
 // the assignment.
 Consumer::~Consumer() {
+  if (client_ != nullptr && queue_ != nullptr) AnswerLast();
   queue_.reset();
   if (client_ != nullptr) {
     rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
   }
+}
+
+// librdkafka 2.0 waits for ever for the answer to a change that it has announced.
+void Consumer::AnswerLast() {
+  std::vector<Message> unread;
+  (void)Poll(Millis{0}, 1, &unread);
+  if (!unanswered_.has_value()) return;
+  const std::vector<int> lost = unanswered_->lost;
+  (void)(lost.empty() ? Start({}) : Stop(lost));
 }
 
 void Consumer::OnRebalance(rd_kafka_t* client,
@@ -88,6 +98,7 @@ void Consumer::OnRebalance(rd_kafka_t* client,
   } else {
     consumer->assignment_->lost = Partitions(*partitions);
   }
+  consumer->unanswered_ = consumer->assignment_;
   // The answer is the owner's (Start, Stop); let the Poll under way return.
   rd_kafka_yield(client);
 }
@@ -158,12 +169,14 @@ PartitionList Consumer::MakeList(const std::vector<Position>& positions) const {
 }
 
 absl::Status Consumer::Start(const std::vector<Position>& positions) {
+  unanswered_.reset();
   const PartitionList list = MakeList(positions);
   return FromError(ErrorHandle(rd_kafka_incremental_assign(client_.get(), list.get())),
                    fmt::format("start partitions of topic {}", options_.topic));
 }
 
 absl::Status Consumer::Stop(const std::vector<int>& partitions) {
+  unanswered_.reset();
   std::vector<Position> positions;
   for (const int partition : partitions) positions.push_back({partition, RD_KAFKA_OFFSET_INVALID});
   const PartitionList list = MakeList(positions);

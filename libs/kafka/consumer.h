@@ -108,6 +108,7 @@ class Consumer {
                           rd_kafka_topic_partition_list_t* partitions,
                           void* self);
   static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
+  void AnswerLast();
   // Takes one record out of the queue's; errors are kept in error_.
   void Take(rd_kafka_message_t* record, std::vector<Message>* messages);
   PartitionList MakeList(const std::vector<Position>& positions) const;
@@ -116,7 +117,8 @@ class Consumer {
   ClientHandle client_;
   QueueHandle queue_;
   std::vector<rd_kafka_message_t*> buffer_;
-  std::optional<Assignment> assignment_;
+  std::optional<Assignment> assignment_;  // that TakeAssignment has not given yet
+  std::optional<Assignment> unanswered_;
   std::vector<int> out_of_range_;
   absl::Status error_;
 };
