@@ -1,4 +1,4 @@
-# Debian 12's libraries, each by its own way of being found. librdkafka and libpqxx bring pkg-config only.
+# Debian 12's libraries, each by its own way of being found (libpqxx brings pkg-config only), and a mended librdkafka.
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(absl REQUIRED)
@@ -17,6 +17,13 @@ find_package(simdjson REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(ZLIB REQUIRED)
-pkg_check_modules(rdkafka REQUIRED IMPORTED_TARGET rdkafka)
 pkg_check_modules(pq REQUIRED IMPORTED_TARGET libpq)
 pkg_check_modules(pqxx REQUIRED IMPORTED_TARGET libpqxx)
+
+set(FLUXQUEUE_BUILD_RDKAFKA ${PROJECT_SOURCE_DIR}/tools/librdkafka/build)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FLUXQUEUE_BUILD_RDKAFKA}
+             ${PROJECT_SOURCE_DIR}/tools/librdkafka/fixes.patch)
+execute_process(COMMAND ${FLUXQUEUE_BUILD_RDKAFKA} OUTPUT_VARIABLE FLUXQUEUE_RDKAFKA OUTPUT_STRIP_TRAILING_WHITESPACE
+                COMMAND_ERROR_IS_FATAL ANY)
+unset(RdKafka_DIR CACHE)  # that of other fixes
+find_package(RdKafka REQUIRED CONFIG PATHS ${FLUXQUEUE_RDKAFKA} NO_DEFAULT_PATH)

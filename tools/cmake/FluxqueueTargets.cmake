@@ -1,6 +1,6 @@
 # One way to make a library, a program and a test.
 #
-#   fluxqueue_library(kafka SOURCES a.cc b.cc DEPS fluxqueue::base PkgConfig::rdkafka
+#   fluxqueue_library(kafka SOURCES a.cc b.cc DEPS fluxqueue::base RdKafka::rdkafka
 #                     TESTS a_test.cc TEST_DEPS fluxqueue::testing)
 #     target fluxqueue_kafka, alias fluxqueue::kafka; its unit tests in the program kafka_test
 #   fluxqueue_program(fluxqueue-queue SOURCES main.cc DEPS fluxqueue::queue_service)
