@@ -42,17 +42,6 @@ absl::StatusOr<Event> Ask(rd_kafka_t* client,
   return event;
 }
 
-// Kafka 4 refuses the nonce that librdkafka answers with before 2.6.1 (its pull request 4895), and
-// calls that a wrong password.
-std::string ScramHint(std::string_view reason) {
-  constexpr int kFixed = 0x020601ff;
-  if (rd_kafka_version() >= kFixed || reason.find("SCRAM") == std::string_view::npos) return "";
-  return fmt::format(
-      "; if the password is right: librdkafka {} cannot do SCRAM with Kafka 4, take the mechanism "
-      "PLAIN or a client certificate",
-      rd_kafka_version_str());
-}
-
 absl::Status TopicResult(const rd_kafka_topic_result_t* result, std::string_view doing) {
   const char* text = rd_kafka_topic_result_error_string(result);
   return KafkaStatus(rd_kafka_topic_result_error(result),
@@ -85,12 +74,11 @@ absl::Status Admin::Failure(rd_kafka_resp_err_t code, std::string_view doing) {
   rd_kafka_poll(client_.get(), 0);
   const absl::MutexLock lock(&mutex_);
   if (!absl::IsUnavailable(status) || away_.empty()) return status;
-  return Unavailable("{}: {} (see kafka.bootstrap{}{}{})",
+  return Unavailable("{}: {} (see kafka.bootstrap{}{})",
                      fluxqueue::Message(status),
                      away_,
                      brokers_.properties.empty() ? "" : " and the file ",
-                     brokers_.properties,
-                     ScramHint(away_));
+                     brokers_.properties);
 }
 
 absl::StatusOr<int> Admin::PartitionCount(const std::string& topic) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "libs/base/status_macros.h"
@@ -10,6 +11,9 @@ namespace fluxqueue::kafka {
 namespace {
 
 constexpr int kSeekTimeoutMs = 5000;
+// The broker need not be reached for it.
+constexpr Millis kCloseTimeout{5000};
+constexpr Millis kClosePoll{10};
 constexpr size_t kErrorText = 512;
 
 std::vector<int> Partitions(const rd_kafka_topic_partition_list_t& list) {
@@ -68,23 +72,34 @@ absl::Status Consumer::Join() {
                      fmt::format("subscribe to topic {}", options_.topic));
 }
 
-// Static members do not leave the group, and closing would wait for an answer to a last change of
-// the assignment.
 Consumer::~Consumer() {
-  if (client_ != nullptr && queue_ != nullptr) AnswerLast();
+  if (client_ == nullptr) return;
+  if (queue_ != nullptr) Close();
   queue_.reset();
-  if (client_ != nullptr) {
-    rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-  }
+  rd_kafka_destroy_flags(client_.release(), RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-// librdkafka 2.0 waits for ever for the answer to a change that it has announced.
-void Consumer::AnswerLast() {
-  std::vector<Message> unread;
-  (void)Poll(Millis{0}, 1, &unread);
-  if (!unanswered_.has_value()) return;
-  const std::vector<int> lost = unanswered_->lost;
-  (void)(lost.empty() ? Start({}) : Stop(lost));
+// librdkafka waits for ever, in destroying, for the answer to a change that it has announced. It
+// may announce one until it is closed, as closing itself does. A static member does not leave the
+// group by this.
+void Consumer::Close() {
+  const auto answer = [this] {
+    std::vector<Message> unread;
+    (void)Poll(kClosePoll, 1000, &unread);
+    if (!unanswered_.has_value()) return;
+    const std::vector<int> lost = unanswered_->lost;
+    (void)(lost.empty() ? Start({}) : Stop(lost));
+    assignment_.reset();
+  };
+  answer();
+  // Refused where a fatal error was raised: then nothing is announced any more.
+  const ErrorHandle refused(rd_kafka_consumer_close_queue(client_.get(), queue_.get()));
+  if (refused != nullptr) return;
+  const auto deadline = std::chrono::steady_clock::now() + kCloseTimeout;
+  while (rd_kafka_consumer_closed(client_.get()) == 0 &&
+         std::chrono::steady_clock::now() < deadline) {
+    answer();
+  }
 }
 
 void Consumer::OnRebalance(rd_kafka_t* client,

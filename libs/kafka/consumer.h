@@ -108,7 +108,7 @@ class Consumer {
                           rd_kafka_topic_partition_list_t* partitions,
                           void* self);
   static void OnError(rd_kafka_t* client, int code, const char* reason, void* self);
-  void AnswerLast();
+  void Close();
   // Takes one record out of the queue's; errors are kept in error_.
   void Take(rd_kafka_message_t* record, std::vector<Message>* messages);
   PartitionList MakeList(const std::vector<Position>& positions) const;
