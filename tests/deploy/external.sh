@@ -57,12 +57,12 @@ bad_secrets() {
   fails install "password authentication failed" PGPASSWORD
   secret postgres --from-literal password=$PASSWORD
   kafka_secret SCRAM-SHA-512 $WRONG "$authority"
-  fails "upgrade --install" "invalid credentials" /etc/fluxqueue/kafka/client.properties "take the mechanism PLAIN"
+  fails "upgrade --install" "invalid credentials" /etc/fluxqueue/kafka/client.properties
   helm uninstall fluxqueue
   kafka_secret PLAIN $PASSWORD "$dir/cluster/pki/ca.crt"
   fails install "certificate verify failed" /etc/fluxqueue/kafka/client.properties
   helm uninstall fluxqueue
-  kafka_secret PLAIN $PASSWORD "$authority"
+  kafka_secret SCRAM-SHA-512 $PASSWORD "$authority"
 }
 
 # The hook makes tables and topics before anything else is there, with the few rights that the user has.
@@ -74,21 +74,22 @@ install_on_site() {
   helm test fluxqueue
 }
 
-# Kafka knows the user by a certificate, too; from where people are, with their own program.
-certificate_for_password() {
-  local pki=$dir/site/pki
-  cat >"$dir/client.properties" <<END
-security.protocol=SSL
-ssl.certificate.location=$pki/batch.crt
-ssl.key.location=$pki/batch.key
-ssl.ca.location=$pki/ca.crt
-END
+# verify_with PORT LINE…: from where people are, with their own program, and these client.properties.
+verify_with() {
   cat >"$dir/fluxqueue.yaml" <<END
-postgres: {dsn: "host=db.site.example dbname=batch user=batch sslmode=verify-full sslrootcert=$pki/ca.crt"}
-kafka: {bootstrap: "kafka.site.example:9094", properties: "$dir/client.properties"}
+postgres: {dsn: "host=db.site.example dbname=batch user=batch sslmode=verify-full sslrootcert=$dir/site/pki/ca.crt"}
+kafka: {bootstrap: "kafka.site.example:$1", properties: "$dir/client.properties"}
 kubernetes: {kubeconfig: "$KUBECONFIG"}
 END
+  printf '%s\n' "ssl.ca.location=$dir/site/pki/ca.crt" "${@:2}" >"$dir/client.properties"
   PGPASSWORD=$PASSWORD "$programs/fluxqueue" --config "$dir/fluxqueue.yaml" verify
+}
+
+# Kafka knows the user by a certificate, too, and by the password as it is.
+other_credentials() {
+  local user=$dir/site/pki/batch
+  verify_with 9094 security.protocol=SSL "ssl.certificate.location=$user.crt" "ssl.key.location=$user.key"
+  verify_with 9093 security.protocol=SASL_SSL sasl.mechanism=PLAIN sasl.username=batch "sasl.password=$PASSWORD"
 }
 
 uninstall_from_site() {

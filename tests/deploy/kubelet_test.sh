@@ -260,6 +260,6 @@ step "others go on" others_go_on
 step "Kafka and PostgreSQL of a site" start_site
 step "bad Secrets" bad_secrets
 step "install with the site's" install_on_site
-step "a certificate for a password" certificate_for_password
+step "a certificate for a password, and PLAIN for SCRAM" other_credentials
 step "uninstall from there" uninstall_from_site
 passed=yes
