@@ -350,12 +350,20 @@ class DeliveryTest : public ::testing::Test {
         [&] { return Value("SELECT count(*) FROM seen") == fmt::format("{}", count); });
   }
 
-  void MakePoolTopicAnew() {
+  void DeleteTopics(const std::vector<std::string>& topics) {
     const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
     ASSERT_TRUE(admin.ok());
+    for (const std::string& topic : topics) ASSERT_TRUE((*admin)->DeleteTopic(topic).ok());
+    for (const std::string& topic : topics) {
+      ASSERT_TRUE(Eventually([&] { return (*admin)->PartitionCount(topic).value_or(1) == 0; }));
+    }
+  }
+
+  void MakePoolTopicAnew() {
     const std::string topic = name_ + ".pool";
-    ASSERT_TRUE((*admin)->DeleteTopic(topic).ok());
-    ASSERT_TRUE(Eventually([&] { return (*admin)->PartitionCount(topic).value_or(1) == 0; }));
+    DeleteTopics({topic});
+    const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
+    ASSERT_TRUE(admin.ok());
     ASSERT_TRUE((*admin)->EnsureTopics(kafka::TopicSpecs({topic, topic + "x", topic + "y"})).ok());
   }
 
@@ -619,6 +627,26 @@ TEST_F(DeliveryTest, ATopicMadeAnew) {
   EXPECT_EQ(counter->stats().resets, 12);
   ExpectOutboxesEmpty();
   ExpectVersionsExactly(720);
+}
+
+// Kafka came back without its topics: who goes on running makes them.
+TEST_F(DeliveryTest, TopicsThatAreGoneAreMade) {
+  Todo(0, 600);
+  auto counter = StartCounter("c");
+  auto feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(600);
+  ExpectOutboxesEmpty();
+  feeder.reset();
+  DeleteTopics({name_ + ".pool", name_ + ".jobs", name_ + ".dead"});
+  const auto admin = kafka::Admin::Create(mini_kafka->bootstrap());
+  ASSERT_TRUE(admin.ok());
+  EXPECT_TRUE(
+      Eventually([&] { return (*admin)->PartitionCount(name_ + ".dead").value_or(0) > 0; }));
+  Todo(600, 720);
+  feeder = StartFeeder("f", 100);
+  ExpectSeenExactly(720);
+  EXPECT_EQ(counter->stats().resets, 12);
+  ExpectOutboxesEmpty();
 }
 
 // Who was away meanwhile finds a log that is longer than what it has handled.

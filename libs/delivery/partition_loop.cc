@@ -96,7 +96,7 @@ class PartitionLoop::Impl {
   // anew: a record that was appended later than what was handled stands before its end. The log's
   // length does not tell, once it has grown again.
   absl::StatusOr<std::set<int>> MadeAnew(const std::map<int, PartitionTable::Place>& handled);
-  // Kafka was away: it may have come back with another log.
+  // Kafka was away: it may have come back with another log, or with none.
   absl::Status CheckLogs();
   absl::StatusOr<std::map<int, kafka::Watermarks>> Ends(const std::vector<int>& partitions);
   std::vector<kafka::Position> Positions(const std::vector<int>& partitions) const;
@@ -283,6 +283,10 @@ void PartitionLoop::Impl::NoteKafka(const absl::Status& status) {
 // librdkafka goes on by itself when Kafka is back, and does not say so: we ask.
 absl::Status PartitionLoop::Impl::CheckLogs() {
   if (kafka_status_.ok()) return absl::OkStatus();
+  if (absl::IsNotFound(kafka_status_)) {
+    const absl::Status made = MakeTopics(options_.loop);
+    if (!made.ok()) return Unavailable("{}: {}", Message(kafka_status_), Message(made));
+  }
   std::map<int, PartitionTable::Place> handled = {{0, {}}};
   for (const auto& [partition, state] : table_.held()) handled[partition] = state.kept;
   const auto anew = MadeAnew(handled);

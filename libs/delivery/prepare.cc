@@ -39,17 +39,17 @@ absl::Status Persist(const LoopOptions& options,
       absl::StatusCode::kCancelled, "{}: stopped while waiting: {}", doing, Message(status));
 }
 
+}  // namespace
+
+const postgres::MigrationSet& Migrations() {
+  return migrations::delivery();
+}
+
 absl::Status MakeTopics(const LoopOptions& options) {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(options.brokers));
   ASSIGN_OR_RETURN(const auto made, admin->EnsureTopics(kafka::TopicSpecs(options.topics)));
   for (const std::string& topic : made) LogInfo("topic made", {{"topic", topic}});
   return absl::OkStatus();
-}
-
-}  // namespace
-
-const postgres::MigrationSet& Migrations() {
-  return migrations::delivery();
 }
 
 absl::Status Prepare(const LoopOptions& options,

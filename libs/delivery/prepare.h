@@ -15,6 +15,9 @@ namespace fluxqueue::delivery {
 // The tables inbox, inbox_streams, outbox, outbox_streams, leases.
 const postgres::MigrationSet& Migrations();
 
+// Makes the topics that are missing. Asks the brokers, once.
+absl::Status MakeTopics(const LoopOptions& options);
+
 // Migrates the service's schema (delivery's tables, then `migrations`) and makes the topics that
 // are missing. While Postgres or Kafka is away it calls `waits` with the reason and tries again,
 // until it is done or stopped (Cancelled, with the last reason). Another error is returned at once:

@@ -117,7 +117,7 @@ absl::Status KafkaStatus(rd_kafka_resp_err_t code, std::string_view doing) {
     case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
     case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
-      return status(absl::StatusCode::kNotFound, " (services make missing topics when they start)");
+      return status(absl::StatusCode::kNotFound, " (services make missing topics)");
     case RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT:
       return status(
           absl::StatusCode::kFailedPrecondition,
