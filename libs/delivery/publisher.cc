@@ -45,12 +45,13 @@ bool Publisher::Ensure() {
   return true;
 }
 
-void Publisher::GiveUp(const absl::Status& status) {
+// By value: the status may be the producer's own.
+void Publisher::GiveUp(absl::Status status) {
   producer_.reset();
   ++stats_.producer_restarts;
-  status_ = status;
+  status_ = std::move(status);
   retry_at_ = clock_.Monotonic() + backoff_.Next();
-  LogWarning("publishing begins anew", {{"because", Message(status)}});
+  LogWarning("publishing begins anew", {{"because", Message(status_)}});
 }
 
 void Publisher::Pump(Millis wait) {

@@ -42,7 +42,7 @@ class Publisher {
  private:
   // Makes the producer if there is none and its time has come.
   bool Ensure();
-  void GiveUp(const absl::Status& status);
+  void GiveUp(absl::Status status);
 
   const LoopOptions& options_;
   const Clock& clock_;

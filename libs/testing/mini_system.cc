@@ -171,6 +171,12 @@ absl::Status MiniSystem::StartPart(const std::string& part) {
   return Tool({part + "/start", fmt::format("{}/{}", folder_, part)}).status();
 }
 
+absl::Status MiniSystem::LosePart(const std::string& part) {
+  RETURN_IF_ERROR(StopPart(part));
+  std::filesystem::remove_all(fmt::format("{}/{}/data", folder_, part));
+  return absl::OkStatus();
+}
+
 absl::Status MiniSystem::WaitFor(const std::function<bool()>& condition,
                                  std::chrono::seconds deadline,
                                  const std::function<std::string()>& describe) {

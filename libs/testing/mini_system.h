@@ -66,6 +66,8 @@ class MiniSystem {
   // port.
   absl::Status StopPart(const std::string& part);
   absl::Status StartPart(const std::string& part);
+  // "kafka" as StopPart; StartPart then brings it back on the same port, empty.
+  absl::Status LosePart(const std::string& part);
 
   // Asks `condition` until it is true: OK, or DeadlineExceeded with what `describe` then says.
   absl::Status WaitFor(const std::function<bool()>& condition,

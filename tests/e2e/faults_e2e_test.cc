@@ -167,5 +167,23 @@ TEST_F(FaultsTest, ServicesStartBeforeAllThatTheyNeed) {
   ExpectEndedOnce("early");
 }
 
+// A system of its own: what was said before the loss is in no log any more, and the replay would
+// miss it.
+class LostLogTest : public FaultsTest {
+ protected:
+  void TearDown() override {
+    if (system_ != nullptr && HasFailure()) fmt::print("bundle: {}\n", system_->SaveBundle());
+  }
+};
+
+TEST_F(LostLogTest, TheBrokerComesBackEmpty) {
+  ApplyJobs("lost");
+  WaitForEnded("lost", 20, std::chrono::seconds(120));
+  ASSERT_TRUE(system_->LosePart("kafka").ok());
+  ASSERT_TRUE(system_->StartPart("kafka").ok());
+  WaitForEnded("lost", kJobs, std::chrono::seconds(180));
+  ExpectEndedOnce("lost");
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e
