@@ -142,7 +142,7 @@ nothing_is_lost() {
   ((created > 15))
   kubectl wait --namespace work --for condition=Complete --timeout 120s job --all >/dev/null
   [[ $(kubectl get jobs --namespace work --no-headers | wc -l) == "$created" ]]
-  PATH=$(kubernetes_home "$tools"):$repository/deploy:$PATH command kubectl fluxqueue verify
+  env -u KUBECONFIG PATH="$(kubernetes_home "$tools"):$repository/deploy:$PATH" kubectl fluxqueue --kubeconfig "$KUBECONFIG" verify
   helm test fluxqueue
 }
 
