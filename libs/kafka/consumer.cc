@@ -11,7 +11,7 @@ namespace fluxqueue::kafka {
 namespace {
 
 constexpr int kSeekTimeoutMs = 5000;
-// The broker need not be reached for it.
+// For closing, which waits for no broker.
 constexpr Millis kCloseTimeout{5000};
 constexpr Millis kClosePoll{10};
 constexpr size_t kErrorText = 512;

@@ -10,9 +10,10 @@
 //
 //   consumer->Poll(timeout, 1000, &messages);
 //   if (auto change = consumer->TakeAssignment()) {
-//     gained: make ready, then consumer->Start({{partition, offset} …})   messages follow, from
-//     that offset lost:   forget, then consumer->Stop(partitions)                     no further
-//     messages
+//     // gained: make ready; messages follow, from that offset
+//     consumer->Start({{partition, offset} …});
+//     // lost: forget; no further messages
+//     consumer->Stop(partitions);
 //   }
 //
 // Heartbeats go on meanwhile (up to `max.poll.interval.ms` between two polls). Confined to one
