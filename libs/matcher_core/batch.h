@@ -27,9 +27,6 @@ struct MatcherCore::Batch {
   matcher::v1::PoolState state_before;
   std::string last_answer_before;
   std::vector<AllocationKey> plan_before;
-  std::map<SpecKey, std::optional<Spec>> specs_before;
-  std::map<std::string, std::optional<KnownNode>> nodes_before;
-  std::map<AllocationKey, std::optional<graph::Placement>> reservations_before;
 
   std::map<AllocationKey, AllocationRow> allocations;
   std::set<AllocationKey> released;

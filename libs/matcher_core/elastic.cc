@@ -59,7 +59,7 @@ void MatcherCore::MatchElastic(const Candidate& candidate,
   const uint32_t most = MostSlots(candidate, jobspec);
   // Where nothing came free, what is promised is as early as it can be.
   const bool stays =
-      promised && !cycle->room_came && reservations_.at(key).start_s > cycle->request.now_s();
+      promised && !cycle->room_came && reservations_.map().at(key).start_s > cycle->request.now_s();
   if (most > least.slots && !stays &&
       !cycle->Refuses(RefusedAs(least, candidate), DurationOf(candidate))) {
     const graph::Jobspec all = graph::WithSlots(jobspec, most);
@@ -71,7 +71,7 @@ void MatcherCore::MatchElastic(const Candidate& candidate,
     if (promised && engine_->Find(key) != nullptr) {
       Forget(key, cycle);
     } else if (promised) {
-      CHECK(engine_->Reserve(key, reservations_.at(key)), "job {}", key.job_id);
+      CHECK(engine_->Reserve(key, reservations_.map().at(key)), "job {}", key.job_id);
     }
   }
   if (engine_->Find(key) == nullptr) {

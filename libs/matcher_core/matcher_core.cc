@@ -148,8 +148,8 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
 absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& part) {
   if (job_id.empty()) return InvalidArgument("a jobspec without a job id");
   const SpecKey key(job_id, part.part());
-  const auto known = specs_.find(key);
-  if (known != specs_.end() && known->second.revision >= part.revision()) return absl::OkStatus();
+  const Spec* known = specs_.Find(key);
+  if (known != nullptr && known->revision >= part.revision()) return absl::OkStatus();
   PutSpec(key, MakeSpec(part.revision(), part.slots(), part.jobspec()));
   ForgetReservationsOf(job_id);
   return absl::OkStatus();
@@ -197,7 +197,7 @@ absl::Status MatcherCore::ChangeEngine(const PoolConfigured& config) {
   ASSIGN_OR_RETURN(std::unique_ptr<graph::Engine> other, make_engine_(KindOf(config)));
   RETURN_IF_ERROR(other->SetPolicy(PolicyOf(config)));
   RETURN_IF_ERROR(graph::Copy(*engine_, other.get()));
-  for (const auto& [key, spec] : specs_) {
+  for (const auto& [key, spec] : specs_.map()) {
     if (spec.jobspec != nullptr) other->Expect(*spec.jobspec, 1);
   }
   other->Checkpoint();
@@ -214,29 +214,29 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
     return InvalidArgument(
         "a node without a name or a uid (name \"{}\", uid \"{}\")", node.name(), node.uid());
   }
-  const auto known = nodes_.find(node.name());
-  const bool same = known != nodes_.end() && known->second.uid == node.uid();
+  const KnownNode* known = nodes_.Find(node.name());
+  const bool same = known != nullptr && known->uid == node.uid();
   KnownNode next{.uid = node.uid(),
-                 .ordinal = same ? known->second.ordinal : 0,
+                 .ordinal = same ? known->ordinal : 0,
                  .bytes = node.SerializeAsString(),
                  .resource_version = node.resource_version(),
                  .present = true};
-  if (same && IsOlder(next.resource_version, known->second.resource_version)) return std::nullopt;
-  if (same && known->second.present && known->second.bytes == next.bytes) return std::nullopt;
+  if (same && IsOlder(next.resource_version, known->resource_version)) return std::nullopt;
+  if (same && known->present && known->bytes == next.bytes) return std::nullopt;
 
   PutAwayReservations();
   state_.set_room_came(true);
   InventoryChanged changed;
   const uint32_t up_before = engine_->nodes_up();
   const uint32_t nodes_before = engine_->nodes();
-  const bool present = known != nodes_.end() && known->second.present;
+  const bool present = known != nullptr && known->present;
   if (present && !same) RemoveNode(node.name(), &changed);
   if (!same) {
     next.ordinal = state_.next_ordinal();
     state_.set_next_ordinal(next.ordinal + 1);
   }
   if (present && same) {
-    if (!KeepsPromises(known->second.bytes, node)) ForgetReservationsOn(node.name());
+    if (!KeepsPromises(known->bytes, node)) ForgetReservationsOn(node.name());
     absl::StatusOr<graph::NodeChange> change = engine_->UpdateNode(ToNodeSpec(node, next.ordinal));
     CHECK(change.ok(), "{}", Message(change.status()));
     changed.set_grew(change->grew);
@@ -254,8 +254,8 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
 }
 
 std::optional<InventoryChanged> MatcherCore::HandleNodeGone(const events::v1::NodeGone& gone) {
-  const auto known = nodes_.find(gone.name());
-  if (known == nodes_.end() || !known->second.present || known->second.uid != gone.uid()) {
+  const KnownNode* known = nodes_.Find(gone.name());
+  if (known == nullptr || !known->present || known->uid != gone.uid()) {
     return std::nullopt;
   }
   PutAwayReservations();
@@ -295,7 +295,7 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
     *changed->add_broken() = ToProto(key);
     WriteAllocation(key);
   }
-  KnownNode node = nodes_.at(name);
+  KnownNode node = nodes_.map().at(name);
   node.present = false;
   PutNode(name, std::move(node));
 }
@@ -330,8 +330,8 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
   released.set_nothing_held(keys.empty());
   if (request.job_ended()) {
     ForgetReservationsOf(key.job_id);
-    auto next = specs_.lower_bound(SpecKey(key.job_id, 0));
-    while (next != specs_.end() && next->first.first == key.job_id) {
+    auto next = specs_.map().lower_bound(SpecKey(key.job_id, 0));
+    while (next != specs_.map().end() && next->first.first == key.job_id) {
       PutSpec(SpecKey((next++)->first), std::nullopt);
     }
   }
@@ -367,16 +367,9 @@ void MatcherCore::BeginBatch() {
 }
 
 void MatcherCore::PutSpec(const SpecKey& key, std::optional<Spec> spec) {
-  const auto known = specs_.find(key);
-  batch_->specs_before.try_emplace(
-      key, known == specs_.end() ? std::nullopt : std::optional(known->second));
-  if (known != specs_.end()) Expect(known->second, -1);
-  if (spec) {
-    Expect(*spec, 1);
-    specs_[key] = *std::move(spec);
-  } else if (known != specs_.end()) {
-    specs_.erase(known);
-  }
+  if (const Spec* known = specs_.Find(key); known != nullptr) Expect(*known, -1);
+  if (spec) Expect(*spec, 1);
+  specs_.Put(key, std::move(spec));
 }
 
 void MatcherCore::Expect(const Spec& spec, int64_t jobs) {
@@ -384,10 +377,19 @@ void MatcherCore::Expect(const Spec& spec, int64_t jobs) {
 }
 
 void MatcherCore::PutNode(const std::string& name, std::optional<KnownNode> node) {
-  const auto known = nodes_.find(name);
-  batch_->nodes_before.try_emplace(
-      name, known == nodes_.end() ? std::nullopt : std::optional(known->second));
-  SetNode(name, std::move(node));
+  if (const KnownNode* known = nodes_.Find(name); known != nullptr) UncountNode(name, *known);
+  if (node) CountNode(name, *node);
+  nodes_.Put(name, std::move(node));
+}
+
+void MatcherCore::CountNode(const std::string& name, const KnownNode& node) {
+  CountCapacity(node, 1);
+  if (!node.present) gone_.emplace(node.ordinal, name);
+}
+
+void MatcherCore::UncountNode(const std::string& name, const KnownNode& node) {
+  CountCapacity(node, -1);
+  if (!node.present) gone_.erase({node.ordinal, name});
 }
 
 void MatcherCore::CountCapacity(const KnownNode& known, int sign) {
@@ -401,23 +403,11 @@ void MatcherCore::CountCapacity(const KnownNode& known, int sign) {
   }
 }
 
-void MatcherCore::SetNode(const std::string& name, std::optional<KnownNode> node) {
-  const auto known = nodes_.find(name);
-  if (known != nodes_.end()) CountCapacity(known->second, -1);
-  if (node) CountCapacity(*node, 1);
-  if (known != nodes_.end() && !known->second.present) {
-    gone_.erase({known->second.ordinal, name});
-  }
-  if (node) {
-    if (!node->present) gone_.emplace(node->ordinal, name);
-    nodes_[name] = *std::move(node);
-  } else if (known != nodes_.end()) {
-    nodes_.erase(known);
-  }
-}
-
 void MatcherCore::Commit() {
   engine_->Commit();
+  specs_.Commit();
+  nodes_.Commit();
+  reservations_.Commit();
   batch_.reset();
 }
 
@@ -430,21 +420,12 @@ void MatcherCore::Rollback() {
   state_ = std::move(batch_->state_before);
   last_answer_ = std::move(batch_->last_answer_before);
   plan_ = std::move(batch_->plan_before);
-  for (auto& [key, before] : batch_->reservations_before) {
-    if (before) {
-      reservations_[key] = *std::move(before);
-    } else {
-      reservations_.erase(key);
-    }
-  }
-  for (auto& [key, before] : batch_->specs_before) {
-    if (before) {
-      specs_[key] = *std::move(before);
-    } else {
-      specs_.erase(key);
-    }
-  }
-  for (auto& [name, before] : batch_->nodes_before) SetNode(name, std::move(before));
+  // Which jobs are expected the engine has taken back itself.
+  specs_.Rollback();
+  reservations_.Rollback();
+  nodes_.Rollback(
+      [this](const std::string& name, const KnownNode& node) { UncountNode(name, node); },
+      [this](const std::string& name, const KnownNode& node) { CountNode(name, node); });
   batch_.reset();
 }
 

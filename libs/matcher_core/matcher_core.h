@@ -54,6 +54,7 @@
 #include "fluxqueue/matcher/v1/state.pb.h"
 
 #include "libs/base/clock.h"
+#include "libs/base/journaled.h"
 #include "libs/graph/engine.h"
 #include "libs/graph/engine_kind.h"
 #include "libs/matcher_core/rows.h"
@@ -114,7 +115,9 @@ class MatcherCore {
   // The windows that are not over at `now_s`, but those that are open. REQUIRES: they are sorted.
   std::vector<graph::Closure> Closures(const std::vector<std::string>& open, int64_t now_s) const;
   // What is promised.
-  const std::map<AllocationKey, graph::Placement>& reservations() const { return reservations_; }
+  const std::map<AllocationKey, graph::Placement>& reservations() const {
+    return reservations_.map();
+  }
 
  private:
   using SpecKey = std::pair<std::string, uint32_t>;  // job id, part
@@ -126,6 +129,11 @@ class MatcherCore {
     // Null when the jobspec is bad; `error` then says how.
     std::shared_ptr<const graph::Jobspec> jobspec;
     std::string error;
+
+    // The text says the rest.
+    friend bool operator==(const Spec& a, const Spec& b) {
+      return a.revision == b.revision && a.slots == b.slots && a.text == b.text;
+    }
   };
 
   struct KnownNode {
@@ -134,6 +142,8 @@ class MatcherCore {
     std::string bytes;  // events.v1.Node
     std::string resource_version;
     bool present = false;
+
+    friend bool operator==(const KnownNode&, const KnownNode&) = default;
   };
 
   // A cycle that is being answered.
@@ -242,7 +252,6 @@ class MatcherCore {
   void ForgetReservationsOf(const std::string& job_id);
   void ForgetReservationsOn(const std::string& node);
   void ForgetReservations();
-  void PutReservation(const AllocationKey& key, std::optional<graph::Placement> placement);
   // ------------------------------------------------------------------------------------ elastic.cc
   void MatchElastic(const events::v1::Candidate& candidate,
                     const graph::Jobspec& jobspec,
@@ -315,7 +324,9 @@ class MatcherCore {
   void PutNode(const std::string& name, std::optional<KnownNode> node);
   // `sign` 1: it counts from now on; -1: no longer.
   void CountCapacity(const KnownNode& known, int sign);
-  void SetNode(const std::string& name, std::optional<KnownNode> node);
+  // What is derived from the nodes follows one that comes or goes.
+  void CountNode(const std::string& name, const KnownNode& node);
+  void UncountNode(const std::string& name, const KnownNode& node);
   void BeginBatch();
 
   absl::Status RestoreNodes(const Rows& rows);
@@ -327,8 +338,8 @@ class MatcherCore {
   std::function<void(const events::v1::Outcome&)> tried_ = [](const events::v1::Outcome&) {};
   std::unique_ptr<graph::Engine> engine_;
   matcher::v1::PoolState state_;
-  std::map<SpecKey, Spec> specs_;
-  std::map<std::string, KnownNode> nodes_;
+  Journaled<std::map<SpecKey, Spec>> specs_;
+  Journaled<std::map<std::string, KnownNode>> nodes_;
   // What those of them that can be given out have together. None is 0.
   std::map<std::string, int64_t> capacity_;
   // (ordinal, name) of the nodes in nodes_ that are not present.
@@ -337,7 +348,7 @@ class MatcherCore {
   std::string last_answer_;
   std::vector<AllocationKey> plan_;  // what it reserved, in its order
   // What is promised, and whether it is reserved on the graph at the moment.
-  std::map<AllocationKey, graph::Placement> reservations_;
+  Journaled<std::map<AllocationKey, graph::Placement>> reservations_;
   bool reservations_up_ = false;
 
   // What is provisional; null before the first message of a batch.

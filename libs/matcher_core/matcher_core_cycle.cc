@@ -86,35 +86,35 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
   outcome->set_job_id(candidate.job_id());
   outcome->set_attempt(candidate.attempt());
   outcome->set_part(candidate.part());
-  const auto spec = specs_.find(SpecKey(candidate.job_id(), candidate.part()));
+  const Spec* spec = specs_.Find(SpecKey(candidate.job_id(), candidate.part()));
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   const bool promised = !cycle->promised.empty() && cycle->promised.back() == key;
   if (promised) cycle->promised.pop_back();
   CloseWindows(candidate, cycle);
   if (candidate.grow()) {
-    Grow(candidate, spec == specs_.end() ? nullptr : spec->second.jobspec.get(), cycle, outcome);
+    Grow(candidate, spec == nullptr ? nullptr : spec->jobspec.get(), cycle, outcome);
   } else if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(held->start_s);
     outcome->set_placement_hash(PlacementHash(ToProto(*held)));
-    const bool elastic = spec != specs_.end() && spec->second.jobspec != nullptr &&
-                         spec->second.jobspec->min_slots != 0;
+    const bool elastic =
+        spec != nullptr && spec->jobspec != nullptr && spec->jobspec->min_slots != 0;
     if (elastic) outcome->set_slots(static_cast<uint32_t>(held->slots.size()));
-  } else if (spec == specs_.end()) {
+  } else if (spec == nullptr) {
     outcome->set_kind(Outcome::KIND_INVALID);
     outcome->set_reason(fmt::format("the matcher has no jobspec of part {}", candidate.part()));
-  } else if (spec->second.jobspec == nullptr) {
+  } else if (spec->jobspec == nullptr) {
     outcome->set_kind(Outcome::KIND_INVALID);
-    outcome->set_reason(spec->second.error);
+    outcome->set_reason(spec->error);
   } else if (engine_->nodes() == 0) {
     outcome->set_kind(Outcome::KIND_BUSY);
     outcome->set_reason(
         fmt::format("pool {} has no nodes{}", pool_, state_.synced() ? "" : " yet"));
-  } else if (spec->second.jobspec->min_slots != 0) {
-    MatchElastic(candidate, *spec->second.jobspec, promised, cycle, outcome);
+  } else if (spec->jobspec->min_slots != 0) {
+    MatchElastic(candidate, *spec->jobspec, promised, cycle, outcome);
     return;
   } else {
-    Match(candidate, *spec->second.jobspec, promised, cycle, outcome);
+    Match(candidate, *spec->jobspec, promised, cycle, outcome);
     return;
   }
   if (promised) Forget(key, cycle);
@@ -128,7 +128,7 @@ void MatcherCore::Match(const Candidate& candidate,
   if (promised && MatchReserved(candidate, jobspec, cycle, outcome)) return;
   // A candidate that is named twice.
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
-  if (reservations_.contains(key)) Forget(key, cycle);
+  if (reservations_.Has(key)) Forget(key, cycle);
   const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
   if (cycle->promised.empty() || refused) {
     MatchNew(candidate, jobspec, cycle, outcome);
@@ -167,7 +167,7 @@ void MatcherCore::MatchNew(const Candidate& candidate,
     return;
   }
   if (matched.kind == graph::OutcomeKind::kReserved) {
-    PutReservation(request.key, *matched.placement);
+    reservations_.Put(request.key, *matched.placement);
   }
   NotAllocated(candidate, jobspec, matched, cycle, outcome);
 }

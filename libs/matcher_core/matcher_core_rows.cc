@@ -23,30 +23,25 @@ Changes MatcherCore::TakeChanges() const {
   if (batch_ == nullptr) return changes;
   changes.released.assign(batch_->released.begin(), batch_->released.end());
   for (const auto& [key, row] : batch_->allocations) changes.allocations.push_back(row);
-  for (const auto& [name, before] : batch_->nodes_before) {
-    const auto node = nodes_.find(name);
-    if (node != nodes_.end()) {
-      changes.nodes.push_back(
-          {name, node->second.uid, node->second.ordinal, node->second.bytes, node->second.present});
-    } else if (before) {
+  for (const auto& [name, before, now] : nodes_.Changes()) {
+    if (now == nullptr) {
       changes.nodes_dropped.push_back(name);
+    } else {
+      changes.nodes.push_back({name, now->uid, now->ordinal, now->bytes, now->present});
     }
   }
-  for (const auto& [key, before] : batch_->specs_before) {
-    const auto spec = specs_.find(key);
-    if (spec != specs_.end()) {
-      changes.specs.push_back(
-          {key.first, key.second, spec->second.revision, spec->second.slots, spec->second.text});
-    } else if (before) {
+  for (const auto& [key, before, now] : specs_.Changes()) {
+    if (now == nullptr) {
       changes.specs_dropped.push_back(key);
+    } else {
+      changes.specs.push_back({key.first, key.second, now->revision, now->slots, now->text});
     }
   }
-  for (const auto& [key, before] : batch_->reservations_before) {
-    const auto reservation = reservations_.find(key);
-    if (reservation == reservations_.end()) {
-      if (before) changes.reservations_dropped.push_back(key);
-    } else if (before != reservation->second) {
-      changes.reservations.push_back({key, ToProto(reservation->second).SerializeAsString()});
+  for (const auto& [key, before, now] : reservations_.Changes()) {
+    if (now == nullptr) {
+      changes.reservations_dropped.push_back(key);
+    } else {
+      changes.reservations.push_back({key, ToProto(*now).SerializeAsString()});
     }
   }
   for (const auto& [id, answer] : batch_->answers) {
@@ -60,11 +55,11 @@ Changes MatcherCore::TakeChanges() const {
 
 absl::Status MatcherCore::Restore(const Rows& rows) {
   batch_.reset();
-  specs_.clear();
-  nodes_.clear();
+  specs_.Clear();
+  nodes_.Clear();
   gone_.clear();
   capacity_.clear();
-  reservations_.clear();
+  reservations_.Clear();
   reservations_up_ = false;
   RETURN_IF_ERROR(RestorePool(rows));
   RETURN_IF_ERROR(RestoreNodes(rows));
@@ -74,12 +69,12 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
     if (!placement.ParseFromString(row.placement)) {
       return DataLoss("pool {}: the reservation of job {} does not decode", pool_, row.key.job_id);
     }
-    reservations_[row.key] = FromProto(placement);
+    reservations_.Restore(row.key, FromProto(placement));
   }
   for (const SpecRow& row : rows.specs) {
-    Spec& spec = specs_[SpecKey(row.job_id, row.part)];
-    spec = MakeSpec(row.revision, row.slots, row.jobspec);
+    Spec spec = MakeSpec(row.revision, row.slots, row.jobspec);
     Expect(spec, 1);
+    specs_.Restore(SpecKey(row.job_id, row.part), std::move(spec));
   }
   return absl::OkStatus();
 }
@@ -137,8 +132,9 @@ absl::Status MatcherCore::RestoreNodes(const Rows& rows) {
       const absl::Status added = engine_->AddNode(ToNodeSpec(node, row.ordinal));
       if (!added.ok()) return DataLoss("pool {}: {}", pool_, Message(added));
     }
-    SetNode(row.name,
-            KnownNode{row.uid, row.ordinal, row.node, node.resource_version(), row.present});
+    KnownNode known{row.uid, row.ordinal, row.node, node.resource_version(), row.present};
+    CountNode(row.name, known);
+    nodes_.Restore(row.name, std::move(known));
   }
   return absl::OkStatus();
 }
@@ -168,20 +164,20 @@ uint64_t MatcherCore::Fingerprint() const {
   hash.Add(engine_->Fingerprint());
   hash.Add(state_.SerializeAsString());
   hash.Add(last_answer_);
-  for (const auto& [key, spec] : specs_) {
+  for (const auto& [key, spec] : specs_.map()) {
     hash.Add(key.first);
     hash.Add(key.second);
     hash.Add(spec.revision);
     hash.Add(spec.slots);
     hash.Add(spec.text);
   }
-  for (const auto& [key, placement] : reservations_) {
+  for (const auto& [key, placement] : reservations_.map()) {
     hash.Add(key.job_id);
     hash.Add(key.attempt);
     hash.Add(key.part);
     hash.Add(ToProto(placement).SerializeAsString());
   }
-  for (const auto& [name, node] : nodes_) {
+  for (const auto& [name, node] : nodes_.map()) {
     hash.Add(name);
     hash.Add(node.uid);
     hash.Add(node.ordinal);

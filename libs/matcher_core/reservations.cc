@@ -50,7 +50,7 @@ class MatcherCore::LastPlan {
  public:
   LastPlan(const MatcherCore& core, int64_t now_s)
       : order_(core.plan_),
-        reservations_(core.reservations_),
+        reservations_(core.reservations_.map()),
         stands_(!core.state_.room_came() && core.engine_->Overran(now_s).empty()) {}
 
   // The next of the line that has a reservation, for so long. Whether all so far are as they were
@@ -79,16 +79,16 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
   for (const Candidate& candidate : cycle->request.candidates()) {
     if (!MayReserve(*cycle, candidate)) continue;
     const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
-    const auto reservation = reservations_.find(key);
-    if (reservation == reservations_.end()) continue;
+    const graph::Placement* reservation = reservations_.Find(key);
+    if (reservation == nullptr) continue;
     const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
     if (!plan.Follows(key, candidate.duration_s()) && rule.plans_anew()) continue;
     if (by_rule[candidate.rule()]++ >= rule.most_reservations()) continue;
-    if (candidates.emplace(&reservation->second, &candidate).second) {
+    if (candidates.emplace(reservation, &candidate).second) {
       cycle->promised.push_back(key);
     }
   }
-  for (auto next = reservations_.begin(); next != reservations_.end();) {
+  for (auto next = reservations_.map().begin(); next != reservations_.map().end();) {
     const graph::Placement& promised = next->second;
     const auto candidate = candidates.find(&promised);
     const bool stands = candidate != candidates.end();
@@ -102,12 +102,12 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     again.duration_s = duration_s;
     const bool fits = stands && Lasting(duration_s) <= Lasting(promised.duration_s);
     if (fits && engine_->Reserve(key, again)) {
-      if (!same) PutReservation(key, std::move(again));
+      if (!same) reservations_.Put(key, std::move(again));
     } else {
-      PutReservation(key, std::nullopt);
+      reservations_.Put(key, std::nullopt);
       std::erase(cycle->promised, key);
     }
-    cycle->room_came |= !same || !reservations_.contains(key);
+    cycle->room_came |= !same || !reservations_.Has(key);
   }
   std::reverse(cycle->promised.begin(), cycle->promised.end());
   reservations_up_ = true;
@@ -124,7 +124,7 @@ std::vector<AllocationKey> MatcherCore::PlanOf(const events::v1::CycleAnswered& 
 
 void MatcherCore::Forget(const AllocationKey& key, Cycle* cycle) {
   engine_->DropReservation(key);
-  PutReservation(key, std::nullopt);
+  reservations_.Put(key, std::nullopt);
   cycle->RoomCame();
 }
 
@@ -137,7 +137,7 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
     Forget(key, cycle);
     return false;
   }
-  const graph::Placement& known = reservations_.at(key);
+  const graph::Placement& known = reservations_.map().at(key);
   const bool due = known.start_s <= cycle->request.now_s();
   const graph::Outcome kept{graph::OutcomeKind::kReserved, nullptr, known.start_s};
   if (candidate.victims().empty() && !due && !cycle->room_came) {
@@ -174,14 +174,14 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
     match();
   }
   if (matched.kind == graph::OutcomeKind::kAllocated) {
-    PutReservation(key, std::nullopt);
+    reservations_.Put(key, std::nullopt);
     const bool as_promised = promised.start_s == request.now_s && placed->slots == promised.slots;
     if (!as_promised) cycle->RoomCame();
     Allocated(key, *cycle, outcome);
     return true;
   }
   if (matched.kind == graph::OutcomeKind::kReserved) {
-    PutReservation(key, *std::move(placed));
+    reservations_.Put(key, *std::move(placed));
     cycle->RoomCame();
     NotAllocated(candidate, jobspec, matched, cycle, outcome);
   } else if (due) {
@@ -198,7 +198,7 @@ bool MatcherCore::PassThoseBehind(Cycle* cycle, const std::function<bool()>& mat
   for (const AllocationKey& key : cycle->promised) engine_->DropReservation(key);
   if (!match()) {
     for (const AllocationKey& key : cycle->promised) {
-      CHECK(engine_->Reserve(key, reservations_.at(key)), "job {}", key.job_id);
+      CHECK(engine_->Reserve(key, reservations_.map().at(key)), "job {}", key.job_id);
     }
     return false;
   }
@@ -212,45 +212,33 @@ void MatcherCore::PutAwayReservations() {
 }
 
 void MatcherCore::ForgetReservationsOf(const std::string& job_id) {
-  auto next = reservations_.lower_bound(AllocationKey{job_id, 0, 0});
-  while (next != reservations_.end() && next->first.job_id == job_id) {
+  auto next = reservations_.map().lower_bound(AllocationKey{job_id, 0, 0});
+  while (next != reservations_.map().end() && next->first.job_id == job_id) {
     const AllocationKey key = (next++)->first;
     engine_->DropReservation(key);
-    PutReservation(key, std::nullopt);
+    reservations_.Put(key, std::nullopt);
     state_.set_room_came(true);
   }
 }
 
 void MatcherCore::ForgetReservationsOn(const std::string& node) {
-  for (auto next = reservations_.begin(); next != reservations_.end();) {
+  for (auto next = reservations_.map().begin(); next != reservations_.map().end();) {
     const auto& [key, placement] = *next++;
     const bool on_it = std::any_of(
         placement.slots.begin(), placement.slots.end(), [&node](const graph::PlacedSlot& slot) {
           return slot.node == node;
         });
     if (!on_it) continue;
-    PutReservation(AllocationKey(key), std::nullopt);
+    reservations_.Put(AllocationKey(key), std::nullopt);
     state_.set_room_came(true);
   }
 }
 
 void MatcherCore::ForgetReservations() {
   while (!reservations_.empty()) {
-    PutReservation(AllocationKey(reservations_.begin()->first), std::nullopt);
+    reservations_.Put(AllocationKey(reservations_.map().begin()->first), std::nullopt);
   }
   state_.set_room_came(true);
-}
-
-void MatcherCore::PutReservation(const AllocationKey& key,
-                                 std::optional<graph::Placement> placement) {
-  const auto known = reservations_.find(key);
-  batch_->reservations_before.try_emplace(
-      key, known == reservations_.end() ? std::nullopt : std::optional(known->second));
-  if (placement) {
-    reservations_[key] = *std::move(placement);
-  } else if (known != reservations_.end()) {
-    reservations_.erase(known);
-  }
 }
 
 }  // namespace fluxqueue::matcher_core

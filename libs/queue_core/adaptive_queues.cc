@@ -107,13 +107,11 @@ scheduling::Adaptive::State StateOf(const queue::v1::AdaptiveRow& row) {
   return state;
 }
 
-UsageChange JobChangeOf(const std::string& queue,
-                        uint64_t submission,
-                        const std::optional<VirtualJob>& job) {
+UsageChange JobChangeOf(const std::string& queue, uint64_t submission, const VirtualJob* job) {
   return {.kind = "virtual",
           .name = fmt::format("{}/{}", queue, submission),
-          .deleted = !job.has_value(),
-          .row = job.has_value() ? ToRow(queue, *job).SerializeAsString() : ""};
+          .deleted = job == nullptr,
+          .row = job != nullptr ? ToRow(queue, *job).SerializeAsString() : ""};
 }
 
 // The least of the quotients, in parts of kWholePool; unset where it is far from one.
@@ -236,8 +234,8 @@ void AdaptiveQueues::Describe(Changes* changes) const {
          .name = name,
          .deleted = !rule.on(),
          .row = rule.on() ? ToRow(name, rule, queue.sized_by).SerializeAsString() : ""});
-    for (const auto& [submission, job] : rule.machine().Changes()) {
-      changes->usage.push_back(JobChangeOf(name, submission, job));
+    for (const auto& [submission, before, now] : rule.machine().Changes()) {
+      changes->usage.push_back(JobChangeOf(name, submission, now));
     }
   }
 }

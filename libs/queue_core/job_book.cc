@@ -102,23 +102,19 @@ void JobBook::End(Entry* entry) {
   Unlist(entry);
   const std::string id = entry->job.id;
   const auto it = jobs_.find(id);
-  ended_journal_.emplace_back(id, std::nullopt);
-  ended_[id] = entry->job.attempt;
+  ended_.Put(id, entry->job.attempt);
   journal_[id].ended = std::move(it->second);
   jobs_.erase(it);
 }
 
 std::optional<uint32_t> JobBook::EndedAttempt(std::string_view id) const {
-  const auto it = ended_.find(id);
-  if (it == ended_.end()) return std::nullopt;
+  const auto it = ended_.map().find(id);
+  if (it == ended_.map().end()) return std::nullopt;
   return it->second;
 }
 
-void JobBook::Confirm(std::string_view id) {
-  const auto it = ended_.find(id);
-  if (it == ended_.end()) return;
-  ended_journal_.emplace_back(it->first, it->second);
-  ended_.erase(it);
+void JobBook::Confirm(const std::string& id) {
+  ended_.Erase(id);
 }
 
 Queue* JobBook::QueueOf(const std::string& name) {
@@ -217,7 +213,7 @@ std::optional<int64_t> JobBook::NextAlarm() const {
 
 void JobBook::Commit() {
   journal_.clear();
-  ended_journal_.clear();
+  ended_.Commit();
   queue_journal_.clear();
   tree_.Commit();
   endings_.Commit();
@@ -231,13 +227,7 @@ void JobBook::Rollback(int64_t now_ms) {
   for (auto it = queue_journal_.rbegin(); it != queue_journal_.rend(); ++it) {
     SetConfig(QueueOf(it->first), std::move(it->second));
   }
-  for (auto it = ended_journal_.rbegin(); it != ended_journal_.rend(); ++it) {
-    if (it->second.has_value()) {
-      ended_[it->first] = *it->second;
-    } else {
-      ended_.erase(it->first);
-    }
-  }
+  ended_.Rollback();
   // First all out, then all in: two jobs may have swapped places.
   for (auto& [id, before] : journal_) {
     const auto it = jobs_.find(id);
@@ -276,7 +266,7 @@ void JobBook::Clear(int64_t now_ms) {
   dependents_.Clear();
   predictor_.Clear();
   queues_.clear();
-  ended_.clear();
+  ended_.Clear();
   now_ms_ = now_ms;
 }
 

@@ -28,6 +28,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/journaled.h"
 #include "libs/queue_core/interner.h"
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/rows.h"
@@ -93,7 +94,7 @@ class JobBook {
 
   // Ended jobs whose last release is not confirmed: the attempt that was released.
   std::optional<uint32_t> EndedAttempt(std::string_view id) const;
-  void Confirm(std::string_view id);
+  void Confirm(const std::string& id);
 
   // Made when it is not known yet, without a configuration.
   Queue* QueueOf(const std::string& name);
@@ -139,12 +140,12 @@ class JobBook {
 
   // ------------------------------------------------------------------------------------ restore
   void Clear(int64_t now_ms);
-  void AddEnded(const std::string& id, uint32_t attempt) { ended_[id] = attempt; }
+  void AddEnded(const std::string& id, uint32_t attempt) { ended_.Restore(id, attempt); }
   void AddEnding(const Job& job) { endings_.Add(EndingOf(job)); }
   // False: it is no row of queue.usage.
   bool AddUsage(const queue::v1::UsageRow& row);
 
-  const std::map<std::string, uint32_t, std::less<>>& ended() const { return ended_; }
+  const std::map<std::string, uint32_t, std::less<>>& ended() const { return ended_.map(); }
   const std::map<std::string, std::unique_ptr<Queue>>& queues() const { return queues_; }
   // In order of submission. O(n log n).
   std::vector<const Entry*> Jobs() const;
@@ -186,7 +187,7 @@ class JobBook {
   void SetConfig(Queue* queue, std::shared_ptr<const events::v1::QueueConfigured> config);
 
   std::unordered_map<std::string, std::unique_ptr<Entry>, Hash, std::equal_to<>> jobs_;
-  std::map<std::string, uint32_t, std::less<>> ended_;
+  Journaled<std::map<std::string, uint32_t, std::less<>>> ended_;
   std::map<std::string, std::unique_ptr<Queue>> queues_;
   std::map<scheduling::QueueOrder, Queue*> served_;
   std::unordered_multimap<size_t, Entry*> by_name_;  // by the name's hash
@@ -208,7 +209,6 @@ class JobBook {
   uint64_t batch_ = 1;
   uint64_t changed_rows_ = 0;
   std::unordered_map<std::string, Before> journal_;
-  std::vector<std::pair<std::string, std::optional<uint32_t>>> ended_journal_;
   std::vector<std::pair<std::string, std::shared_ptr<const events::v1::QueueConfigured>>>
       queue_journal_;
 };

@@ -206,7 +206,7 @@ TEST_F(AdaptiveTest, OffForgetsAll) {
   adaptive_.Commit();
   adaptive_.Turn(false);
   EXPECT_FALSE(adaptive_.on());
-  EXPECT_EQ(adaptive_.machine().Changes().at(1), std::nullopt);
+  EXPECT_EQ(adaptive_.machine().Changes().front().now, nullptr);
   adaptive_.Rollback();
   EXPECT_TRUE(adaptive_.on());
   EXPECT_TRUE(adaptive_.Knows(1));

@@ -99,13 +99,7 @@ void VirtualMachine::Short::Join(const Short& other) {
 // ------------------------------------------------------------------------------------ the records
 
 const VirtualJob* VirtualMachine::Find(uint64_t submission) const {
-  const auto it = jobs_.find(submission);
-  return it == jobs_.end() ? nullptr : &it->second;
-}
-
-void VirtualMachine::Remember(uint64_t submission) {
-  const VirtualJob* job = Find(submission);
-  before_.try_emplace(submission, job == nullptr ? std::nullopt : std::optional(*job));
+  return jobs_.Find(submission);
 }
 
 void VirtualMachine::Index(const VirtualJob& job) {
@@ -143,11 +137,11 @@ void VirtualMachine::Unindex(const VirtualJob& job) {
 }
 
 template <typename F>
-void VirtualMachine::Change(VirtualJob* job, F change) {
-  Remember(job->key.submission);
-  Unindex(*job);
-  change(*job);
-  Index(*job);
+void VirtualMachine::Change(uint64_t submission, F change) {
+  VirtualJob& job = jobs_.Edit(submission);
+  Unindex(job);
+  change(job);
+  Index(job);
 }
 
 // Known only for what it did really, or holds virtually: then for nothing any more.
@@ -157,16 +151,14 @@ void VirtualMachine::DropIfDone(uint64_t submission) {
 }
 
 void VirtualMachine::Forget(uint64_t submission) {
-  const auto it = jobs_.find(submission);
-  if (it == jobs_.end()) return;
-  Remember(submission);
-  Unindex(it->second);
-  if (!it->second.over) state_.due = true;
-  jobs_.erase(it);
+  const VirtualJob* job = Find(submission);
+  if (job == nullptr) return;
+  Unindex(*job);
+  if (!job->over) state_.due = true;
+  jobs_.Erase(submission);
 }
 
 void VirtualMachine::Clear() {
-  for (const auto& [submission, job] : jobs_) Remember(submission);
   line_.clear();
   plans_.clear();
   ends_.clear();
@@ -174,7 +166,7 @@ void VirtualMachine::Clear() {
   in_line_.clear();
   shortest_.clear();
   used_ = 0;
-  jobs_.clear();
+  jobs_.EraseAll();
   state_ = VirtualState{};
 }
 
@@ -193,15 +185,14 @@ void VirtualMachine::SetCapacity(int64_t capacity) {
 
 void VirtualMachine::Wait(const VirtualJob& job) {
   const uint64_t submission = job.key.submission;
-  const auto it = jobs_.find(submission);
+  const VirtualJob* known_before = Find(submission);
   state_.due = true;
-  if (it == jobs_.end()) {
-    Remember(submission);
-    Index(jobs_.emplace(submission, job).first->second);
+  if (known_before == nullptr) {
+    Index(jobs_.Edit(submission) = job);
     return;
   }
-  CHECK(!it->second.waits, "submission {} waits already", submission);
-  Change(&it->second, [&](VirtualJob& known) {
+  CHECK(!known_before->waits, "submission {} waits already", submission);
+  Change(submission, [&](VirtualJob& known) {
     known.key = job.key;
     known.since_ms = job.since_ms;
     known.waits = true;
@@ -212,10 +203,9 @@ void VirtualMachine::Wait(const VirtualJob& job) {
 
 void VirtualMachine::Start(const VirtualJob& job) {
   const uint64_t submission = job.key.submission;
-  const auto it = jobs_.find(submission);
-  if (it == jobs_.end()) {
-    Remember(submission);
-    VirtualJob& added = jobs_.emplace(submission, job).first->second;
+  if (Find(submission) == nullptr) {
+    VirtualJob& added = jobs_.Edit(submission);
+    added = job;
     added.waits = false;
     added.virtual_start_ms = job.started_ms;
     added.planned_end_ms = EndOf(job.started_ms, job.estimate_ms);
@@ -223,7 +213,7 @@ void VirtualMachine::Start(const VirtualJob& job) {
     Index(added);
     return;
   }
-  Change(&it->second, [&](VirtualJob& known) {
+  Change(submission, [&](VirtualJob& known) {
     known.waits = false;
     known.started_ms = job.started_ms;
     const bool on_time = job.started_ms - known.virtual_start_ms < kOnTimeMs;
@@ -234,9 +224,8 @@ void VirtualMachine::Start(const VirtualJob& job) {
 }
 
 void VirtualMachine::End(uint64_t submission) {
-  const auto it = jobs_.find(submission);
-  if (it == jobs_.end()) return;
-  Change(&it->second, [&](VirtualJob& known) {
+  if (Find(submission) == nullptr) return;
+  Change(submission, [&](VirtualJob& known) {
     known.run_ms = std::max<int64_t>(1, state_.now_ms - known.started_ms);
     if (!known.runs_virtually()) return;
     known.virtual_end_ms = std::max(state_.now_ms, known.virtual_start_ms + known.run_ms);
@@ -245,12 +234,11 @@ void VirtualMachine::End(uint64_t submission) {
 }
 
 void VirtualMachine::Amend(uint64_t submission, OrderKey key, int64_t size, int64_t estimate_ms) {
-  const auto it = jobs_.find(submission);
-  if (it == jobs_.end()) return;
-  const VirtualJob& job = it->second;
-  if (job.key == key && job.size == size && job.estimate_ms == estimate_ms) return;
+  const VirtualJob* job = Find(submission);
+  if (job == nullptr) return;
+  if (job->key == key && job->size == size && job->estimate_ms == estimate_ms) return;
   state_.due = true;
-  Change(&it->second, [&](VirtualJob& known) {
+  Change(submission, [&](VirtualJob& known) {
     known.key = key;
     known.size = size;
     known.estimate_ms = estimate_ms;
@@ -282,7 +270,7 @@ void VirtualMachine::PassAt(int64_t now_ms) {
 void VirtualMachine::EndUpTo(int64_t now_ms) {
   while (!ends_.empty() && ends_.begin()->first <= now_ms) {
     const uint64_t submission = ends_.begin()->second;
-    Change(&jobs_.at(submission), [](VirtualJob& job) { job.over = true; });
+    Change(submission, [](VirtualJob& job) { job.over = true; });
     DropIfDone(submission);
     state_.due = true;
   }
@@ -350,7 +338,7 @@ VirtualMachine::Gap VirtualMachine::GapBeside(const VirtualJob& first) const {
 }
 
 void VirtualMachine::StartVirtually(const VirtualJob& job) {
-  Change(&jobs_.at(job.key.submission), [this](VirtualJob& known) {
+  Change(job.key.submission, [this](VirtualJob& known) {
     const int64_t now = state_.now_ms;
     known.virtual_start_ms = now;
     known.planned_end_ms = EndOf(now, state_.planned.Of(known.estimate_ms));
@@ -365,36 +353,18 @@ void VirtualMachine::StartVirtually(const VirtualJob& job) {
 }
 
 // ---- the batch
-std::map<uint64_t, std::optional<VirtualJob>> VirtualMachine::Changes() const {
-  std::map<uint64_t, std::optional<VirtualJob>> changes;
-  for (const auto& [submission, before] : before_) {
-    const VirtualJob* job = Find(submission);
-    const auto now = job == nullptr ? std::nullopt : std::optional(*job);
-    if (now != before) changes[submission] = now;
-  }
-  return changes;
-}
-
 void VirtualMachine::Rollback(const VirtualState& state) {
-  for (const auto& [submission, before] : before_) {
-    const auto it = jobs_.find(submission);
-    if (it == jobs_.end()) continue;
-    Unindex(it->second);
-    jobs_.erase(it);
-  }
-  for (const auto& [submission, before] : before_) {
-    if (before.has_value()) Set(*before);
-  }
-  before_.clear();
+  jobs_.Rollback([this](uint64_t, const VirtualJob& job) { Unindex(job); },
+                 [this](uint64_t, const VirtualJob& job) { Index(job); });
   state_ = state;
 }
 
 void VirtualMachine::Set(const VirtualJob& job) {
-  Index(jobs_.emplace(job.key.submission, job).first->second);
+  Index(jobs_.Restore(job.key.submission, job));
 }
 
 std::map<uint64_t, VirtualJob> VirtualMachine::All() const {
-  return {jobs_.begin(), jobs_.end()};
+  return {jobs_.map().begin(), jobs_.map().end()};
 }
 
 }  // namespace fluxqueue::scheduling

@@ -44,6 +44,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/base/journaled.h"
 #include "libs/scheduling/resources.h"
 #include "libs/scheduling/summed_tree.h"
 #include "libs/scheduling/waiting_list.h"
@@ -146,9 +147,9 @@ class VirtualMachine {
   const Shortest& shortest() const { return shortest_; }
 
   // ---------------------------------------------------------------------------------- the batch
-  // Unset: it is not known any more. By submission.
-  std::map<uint64_t, std::optional<VirtualJob>> Changes() const;
-  void Commit() { before_.clear(); }
+  // By submission.
+  auto Changes() const { return jobs_.Changes(); }
+  void Commit() { jobs_.Commit(); }
   void Rollback(const VirtualState& state);
   // As they were kept.
   void Set(const VirtualJob& job);
@@ -187,11 +188,11 @@ class VirtualMachine {
 
   int64_t SizeNow(const VirtualJob& job) const { return std::min(job.size, state_.capacity); }
   int64_t free() const { return state_.capacity - used_; }
-  void Remember(uint64_t submission);
   void Index(const VirtualJob& job);
   void Unindex(const VirtualJob& job);
+  // REQUIRES: it is known.
   template <typename F>
-  void Change(VirtualJob* job, F change);
+  void Change(uint64_t submission, F change);
   void DropIfDone(uint64_t submission);
   void EndUpTo(int64_t now_ms);
   void Pass();
@@ -200,8 +201,7 @@ class VirtualMachine {
   void StartVirtually(const VirtualJob& job);
 
   VirtualState state_;
-  std::unordered_map<uint64_t, VirtualJob> jobs_;
-  std::map<uint64_t, std::optional<VirtualJob>> before_;
+  Journaled<std::unordered_map<uint64_t, VirtualJob>> jobs_;
 
   // What follows from the records.
   SummedTree<OrderKey, const VirtualJob*, Least> line_;           // wait virtually
