@@ -2,55 +2,12 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
-#include <libpq-fe.h>
-
 #include "libs/base/status_macros.h"
+#include "libs/postgres/dsn.h"
 
 namespace fluxqueue::postgres {
-namespace {
-
-bool IsUri(std::string_view dsn) {
-  return dsn.starts_with("postgres://") || dsn.starts_with("postgresql://");
-}
-
-// What of the DSN may be shown: everything but the password.
-std::string Describe(const std::string& dsn) {
-  char* error = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> parsed(
-      PQconninfoParse(dsn.c_str(), &error), &PQconninfoFree);
-  if (parsed == nullptr) {
-    PQfreemem(error);
-    return "Postgres (its DSN does not parse: write postgresql://user@host:port/database)";
-  }
-  std::string text = "Postgres";
-  for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
-    const std::string_view key = option->keyword;
-    if (option->val == nullptr) continue;
-    if (key == "host" || key == "hostaddr" || key == "port" || key == "dbname" || key == "user") {
-      text += fmt::format(" {}={}", key, option->val);
-    }
-  }
-  return text;
-}
-
-// The DSN with limits of its own: a server that has vanished must not hold us for the kernel's
-// quarter of an hour.
-std::string WithTimeouts(const Options& options) {
-  const auto seconds = std::max<int64_t>(1, options.connect_timeout.count() / 1000);
-  const std::string_view& dsn = options.dsn;
-  if (IsUri(dsn)) {
-    return fmt::format("{}{}connect_timeout={}&tcp_user_timeout=15000",
-                       dsn,
-                       dsn.find('?') == std::string_view::npos ? '?' : '&',
-                       seconds);
-  }
-  return fmt::format("{} connect_timeout={} tcp_user_timeout=15000", dsn, seconds);
-}
-
-}  // namespace
 
 // The handler keeps the server's notices away from stderr; it must go before its connection does.
 struct Connection::Session {
@@ -68,7 +25,7 @@ struct Connection::Session {
 };
 
 Connection::Connection(Options options)
-    : options_(std::move(options)), server_(Describe(options_.dsn)) {}
+    : options_(std::move(options)), server_(DescribeDsn(options_.dsn)) {}
 
 Connection::~Connection() = default;
 
@@ -78,7 +35,8 @@ void Connection::Close() {
 
 absl::Status Connection::Open() {
   try {
-    auto session = std::make_unique<Session>(WithTimeouts(options_));
+    auto session =
+        std::make_unique<Session>(DsnWithTimeouts(options_.dsn, options_.connect_timeout));
     pqxx::connection& connection = session->connection;
     pqxx::nontransaction tx(connection);
     std::string settings = fmt::format(

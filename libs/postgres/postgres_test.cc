@@ -7,6 +7,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/connection.h"
+#include "libs/postgres/dsn.h"
 #include "libs/postgres/status.h"
 
 namespace fluxqueue::postgres {
@@ -75,6 +76,15 @@ TEST(ConnectionTest, AServerThatIsAwayIsNamedWithoutItsPassword) {
   EXPECT_THAT(Message(status), HasSubstr("port=1"));
   EXPECT_THAT(Message(status), HasSubstr("dbname=db"));
   EXPECT_THAT(Message(status), Not(HasSubstr("secret")));
+}
+
+TEST(DsnTest, APingNamesAServerThatDoesNotAnswer) {
+  const absl::Status away = Ping("postgresql://me:secret@127.0.0.1:1/db", Millis(2000));
+  EXPECT_TRUE(absl::IsUnavailable(away)) << away;
+  EXPECT_EQ(Message(away), "Postgres user=me dbname=db host=127.0.0.1 port=1 does not answer");
+  const absl::Status bad = Ping("no such dsn", Millis(2000));
+  EXPECT_TRUE(absl::IsInvalidArgument(bad)) << bad;
+  EXPECT_THAT(Message(bad), HasSubstr("does not parse"));
 }
 
 }  // namespace

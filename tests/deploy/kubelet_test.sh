@@ -146,10 +146,23 @@ nothing_is_lost() {
   helm test fluxqueue
 }
 
-# As a person on another machine calls it. It has everything, and nothing that is secret.
+# What tools/up and tools/down leave on a person's machine: a file that names a system which does not run.
+left_behind() {
+  mkdir -p "$dir/state/fluxqueue"
+  cat >"$dir/state/fluxqueue/fluxqueue.yaml" <<END
+postgres: {dsn: "postgresql://fluxqueue@127.0.0.1:1/fluxqueue"}
+kafka: {bootstrap: "127.0.0.1:1"}
+kubernetes: {kubeconfig: "$dir/state/fluxqueue/kubeconfig"}
+END
+  sed 's#server: .*#server: https://127.0.0.1:1#' "$KUBECONFIG" >"$dir/state/fluxqueue/kubeconfig"
+}
+
+# As a person on another machine calls it, who has tried tools/up there. It has everything, and nothing that is secret.
 support_bundle() {
   local bundle=$dir/bundle name log secret
-  PATH=$(kubernetes_home "$tools"):$programs:$PATH command kubectl fluxqueue support-bundle "$bundle.tar.gz"
+  left_behind
+  XDG_STATE_HOME=$dir/state PATH=$(kubernetes_home "$tools"):$programs:$PATH \
+    command kubectl fluxqueue support-bundle "$bundle.tar.gz"
   mkdir "$bundle"
   tar -xzf "$bundle.tar.gz" -C "$bundle" --strip-components 1
   cat "$bundle/commands/doctor.txt"

@@ -87,9 +87,16 @@ dead_parts_are_started() {
   expect "the binder was left alone" "$binder" "$(pid_of binder-1)"
 }
 
+# As what_next and the README have it: the kubeconfig of a system means that system, not a cluster apart from it.
+command_line_finds_it() {
+  expect "the command line, with the system's kubeconfig" Succeeded \
+    "$(KUBECONFIG=$state/kubeconfig "$bin/fluxqueue" job demo/hello -o json | jq -r .state)"
+}
+
 failed_run_leaves_nothing() {
   "$tools/down"
   expect "nothing runs after tools/down" '' "$(processes)"
+  refused "a system that was stopped" "$state/fluxqueue.yaml: the system that this file names does not run" "$bin/fluxqueue" jobs
   mkdir "$root/bin"
   ln -s "$bin"/* "$root/bin"
   rm "$root/bin/fluxqueue-matcher"
@@ -109,6 +116,7 @@ bad_input_is_refused() {
 
 bad_input_is_refused
 examples_end
+command_line_finds_it
 second_run_changes_nothing
 dead_parts_are_started
 failed_run_leaves_nothing

@@ -123,3 +123,18 @@ function(fluxqueue_test name)
     set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RESOURCE_LOCK ${ARG_LOCK})
   endif()
 endfunction()
+
+# Every test of every folder, whatever has registered it, runs in the environment of test_environment.cmake.in. Called after
+# the last folder.
+function(fluxqueue_test_environment)
+  set(test_home ${PROJECT_BINARY_DIR}/test-home)
+  configure_file(${PROJECT_SOURCE_DIR}/tools/cmake/test_environment.cmake.in
+                 ${PROJECT_BINARY_DIR}/test_environment.cmake @ONLY)
+  set(folders ${PROJECT_SOURCE_DIR})
+  while(folders)
+    list(POP_FRONT folders folder)
+    set_property(DIRECTORY ${folder} APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/test_environment.cmake)
+    get_property(below DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    list(APPEND folders ${below})
+  endwhile()
+endfunction()

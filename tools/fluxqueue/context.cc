@@ -2,16 +2,24 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/config/section.h"
+#include "libs/kafka/admin.h"
+#include "libs/postgres/dsn.h"
 
 #include "tools/fluxqueue/structured_text.h"
+#include "tools/fluxqueue/system_choice.h"
 
 namespace fluxqueue::cli {
 namespace {
+
+// For each of the stores to say anything at all.
+constexpr Millis kPatience{2'000};
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread
@@ -25,8 +33,8 @@ std::string StateFolder() {
   return state + "/fluxqueue";
 }
 
-bool Named(const std::string& given) {
-  return !given.empty() || !Environment("FLUXQUEUE_CONFIG").empty();
+std::string FoundPath() {
+  return StateFolder() + "/fluxqueue.yaml";
 }
 
 config::Section Describe(SystemConfig* config, config::Presence dsn) {
@@ -45,24 +53,82 @@ config::Section Describe(SystemConfig* config, config::Presence dsn) {
                   .Path("authority", &config->grpc.authority));
 }
 
-}  // namespace
-
-std::string ConfigPath(const std::string& given) {
-  if (!given.empty()) return given;
-  if (std::string file = Environment("FLUXQUEUE_CONFIG"); !file.empty()) return file;
-  return StateFolder() + "/fluxqueue.yaml";
+std::vector<std::string> Texts(const std::vector<std::string>& files) {
+  std::vector<std::string> texts;
+  for (const std::string& name : files) {
+    std::ifstream file(name, std::ios::binary);
+    texts.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return texts;
 }
 
-absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file) const {
+// The files by which kubectl would find the cluster.
+std::vector<std::string> Kubeconfigs(const ClusterAccess& access) {
+  if (!access.kubeconfig.empty()) return {access.kubeconfig};
+  if (auto files = KubeconfigFiles(Environment("KUBECONFIG")); !files.empty()) return files;
+  return {Environment("HOME") + "/.kube/config"};
+}
+
+// Whether `access` and the environment name the cluster of the system that `file` names.
+bool IsClusterOf(const std::string& file, const ClusterAccess& access) {
   SystemConfig config;
-  config.file = ConfigPath(config_file);
-  if (!Named(config_file) && !std::filesystem::exists(config.file)) {
-    const absl::Status why =
-        RunInCluster(cluster, arguments, {.colour = colour, .width = width, .file = file});
-    return Annotate(
-        why,
-        fmt::format("there is no configuration at {}, so this is for the cluster", config.file));
-  }
+  // What else is wrong with it is said by who reads it to use it.
+  config::ReadFile(file, Describe(&config, config::Presence::kOptional)).IgnoreError();
+  if (config.kubeconfig.empty()) return false;
+  const std::string server = ServerOf(Texts({config.kubeconfig}), "");
+  return !server.empty() && server == ServerOf(Texts(Kubeconfigs(access)), access.context);
+}
+
+Facts LookAround(const Context& context) {
+  const ClusterAccess& access = context.cluster;
+  Facts facts{.option = context.config_file,
+              .variable = Environment("FLUXQUEUE_CONFIG"),
+              .cluster_option = !access.kubeconfig.empty() || !access.context.empty(),
+              .cluster_variable = !KubeconfigFiles(Environment("KUBECONFIG")).empty()};
+  std::error_code ignored;
+  if (std::filesystem::exists(FoundPath(), ignored)) facts.found = FoundPath();
+  const std::string& file = facts.variable.empty() ? facts.found : facts.variable;
+  facts.same_cluster = (facts.cluster_option || facts.cluster_variable) && !file.empty() &&
+                       IsClusterOf(file, access);
+  return facts;
+}
+
+// OK also where only one of both answers: the command says what it has missed.
+absl::Status CheckRuns(const SystemConfig& config, Where where) {
+  const absl::Status database = postgres::Ping(config.dsn, kPatience);
+  if (!absl::IsUnavailable(database)) return absl::OkStatus();
+  const auto admin = kafka::Admin::Create(config.brokers, kPatience);
+  if (!admin.ok()) return absl::OkStatus();
+  if (!IsTransient((*admin)->PartitionCount("").status())) return absl::OkStatus();
+  return Unavailable(
+      "{}: the system that this file names does not run ({}, nor does Kafka at {}): start it{}, or "
+      "name another one with --config FILE, or a cluster with --kubeconfig FILE or $KUBECONFIG",
+      config.file,
+      Message(database),
+      config.brokers.bootstrap,
+      where == Where::kFoundFile ? " with tools/up" : "");
+}
+
+// Where `file` cannot be written, or kubectl not be run.
+absl::Status GoToCluster(const Context& context, const Facts& facts, const std::string& file) {
+  const absl::Status why =
+      RunInCluster(context.cluster,
+                   context.arguments,
+                   {.colour = context.colour, .width = context.width, .file = file});
+  if (facts.cluster_option) return Annotate(why, "for the cluster of --kubeconfig or --context");
+  if (facts.cluster_variable) return Annotate(why, "for the cluster of $KUBECONFIG");
+  return Annotate(
+      why, fmt::format("there is no configuration at {}, so this is for the cluster", FoundPath()));
+}
+
+}  // namespace
+
+absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file, Needs needs) const {
+  const Facts facts = LookAround(*this);
+  const Choice choice = Choose(facts);
+  if (choice.where == Where::kCluster) return GoToCluster(*this, facts, file);
+  SystemConfig config;
+  config.file = choice.file;
   const std::string dsn = Environment("FLUXQUEUE_POSTGRES_DSN");
   const absl::Status status = config::ReadFile(
       config.file,
@@ -81,6 +147,9 @@ absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file) const 
   if (!dsn.empty()) config.dsn = dsn;
   config.has_cluster =
       !config.kubeconfig.empty() || !Environment("KUBERNETES_SERVICE_HOST").empty();
+  if (choice.where == Where::kFoundFile || needs == Needs::kRunning) {
+    RETURN_IF_ERROR(CheckRuns(config, choice.where));
+  }
   return config;
 }
 

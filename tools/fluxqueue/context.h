@@ -33,6 +33,12 @@ namespace fluxqueue::cli {
 
 enum class Output { kTable, kWide, kJson, kYaml };
 
+// Of a system whose file somebody has named; one that is only found has to run.
+enum class Needs {
+  kRunning,
+  kNothing,  // the command looks into what is broken
+};
+
 // PEM files, for the services' gRPC; without a certificate: plain text.
 struct GrpcFiles {
   std::string certificate;
@@ -72,15 +78,14 @@ struct Context {
   // The text for -o json or yaml, with its end.
   std::string Structured(const nlohmann::json& value) const;
 
-  // Reads it from --config, else $FLUXQUEUE_CONFIG, else the file of `tools/up`. Where there is
-  // none of them, the command runs in the cluster in place of here, and the process ends with its
-  // exit status: this returns only why that cannot be. `file`, if not empty, is what the command
-  // writes: in the cluster it writes "-", standard output, which is then that file here.
-  absl::StatusOr<SystemConfig> LoadConfig(const std::string& file = "") const;
+  // Reads the file of the system that the command is about (system_choice.h). Where that is a
+  // cluster, the command runs there in place of here, and the process ends with its exit status:
+  // this returns only why that cannot be. `file`, if not empty, is what the command writes: in the
+  // cluster it writes "-", standard output, which is then that file here. Unavailable: neither
+  // Postgres nor Kafka of the file's system answers; asks them for at most some 4 s.
+  absl::StatusOr<SystemConfig> LoadConfig(const std::string& file = "",
+                                          Needs needs = Needs::kRunning) const;
   Millis Now() const;
 };
-
-// Where the configuration is looked for; `given` is --config.
-std::string ConfigPath(const std::string& given);
 
 }  // namespace fluxqueue::cli

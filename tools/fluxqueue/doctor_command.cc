@@ -10,7 +10,7 @@ namespace fluxqueue::cli {
 namespace {
 
 absl::StatusOr<int> Run(const Context& context) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig("", Needs::kNothing));
   Findings findings;
   ExamineStores(config, context.clock, &findings);
   ExamineServices(config, context.cluster.space, &findings);

@@ -98,6 +98,22 @@ TEST_F(CliTest, SaysWhatToDoWithoutAConfiguration) {
   EXPECT_EQ(stack->Call("queues", "FLUXQUEUE_CONFIG=" + stack->config()).status, 0);
 }
 
+// Only where neither store answers it is the system that does not run (tests/tools/where_test.sh).
+TEST_F(CliTest, AStoreThatIsAwayIsNamed) {
+  std::ifstream config(stack->config());
+  std::string postgres;
+  std::string kafka;
+  std::getline(config, postgres);
+  std::getline(config, kafka);
+  const std::string half = stack->config() + ".half";
+  std::ofstream(half) << "postgres: {dsn: \"postgresql://me@127.0.0.1:1/db\"}\n" << kafka << "\n";
+  const Result result = stack->Call("jobs --config " + half);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.output,
+              AllOf(HasSubstr("connect to Postgres user=me dbname=db host=127.0.0.1 port=1"),
+                    Not(HasSubstr("does not run"))));
+}
+
 TEST_F(CliTest, AHealthySystemIsFoundHealthy) {
   const Result replay = stack->Run("replay -v");
   EXPECT_EQ(replay.status, 0) << replay.output;

@@ -44,7 +44,7 @@ void AddCommonOptions(CLI::App& app, Context& context, Common& common) {
                                                  {"yaml", Output::kYaml}};
   app.add_option("--config",
                  context.config_file,
-                 "Where the system is: a file that tools/up writes; default $FLUXQUEUE_CONFIG")
+                 "Where the system is: a file that tools/up writes; default: see fluxqueue --help")
       ->type_name("FILE");
   app.add_option("-o,--output", context.output, "A table, a wide one, or text for programs")
       ->type_name("table|wide|json|yaml")
@@ -107,10 +107,10 @@ int Run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", FLUXQUEUE_VERSION, "Print the version, and end");
   app.footer(
-      "A command finds the system by --config, $FLUXQUEUE_CONFIG or the file of tools/up; where "
-      "there is none it runs\nin the cluster that kubectl reaches, in the Deployment "
-      "fluxqueue-cli. "
-      "Exit status: 0 fine, 1 something is\nwrong, 2 it could not do its work.");
+      "The system is that of the first of these that there is: --config, the cluster of "
+      "--kubeconfig or --context,\n$FLUXQUEUE_CONFIG, the cluster of $KUBECONFIG, the file of "
+      "tools/up, the cluster that kubectl reaches. In a cluster a\ncommand runs in the Deployment "
+      "fluxqueue-cli. Exit status: 0 fine, 1 something is wrong, 2 it could not do its\nwork.");
   AddCommonOptions(app, context, common);
   for (const auto& add : kCommands) add(app, context);
   try {

@@ -248,7 +248,7 @@ absl::StatusOr<int> Run(const Context& context, std::string file) {
     file = fmt::format("fluxqueue-{:%Y%m%d-%H%M%S}.tar.gz",
                        fmt::localtime(context.Now().count() / 1000));
   }
-  ASSIGN_OR_RETURN(SystemConfig config, context.LoadConfig(file));
+  ASSIGN_OR_RETURN(SystemConfig config, context.LoadConfig(file, Needs::kNothing));
   Bundle bundle(context, std::move(config));
   const std::string packed = bundle.Collect();
   std::ofstream out(file == "-" ? "/dev/stdout" : file, std::ios::binary | std::ios::trunc);

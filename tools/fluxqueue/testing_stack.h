@@ -90,7 +90,7 @@ class Stack {
   std::string config() const { return folder_ + "/fluxqueue.yaml"; }
 
   Result Call(const std::string& arguments, const std::string& environment = "") {
-    const std::string command = fmt::format("env -u FLUXQUEUE_CONFIG {} {}/bin/fluxqueue {} 2>&1",
+    const std::string command = fmt::format("env -u FLUXQUEUE_CONFIG -u KUBECONFIG {} {}/bin/fluxqueue {} 2>&1",
                                             environment,
                                             FLUXQUEUE_BINARY_DIR,
                                             arguments);
