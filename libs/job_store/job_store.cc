@@ -24,7 +24,7 @@ constexpr size_t kNamesForNearMatches = 5000;
 
 #define FLUXQUEUE_JOB_COLUMNS                                                                     \
   "job_id, pool, queue, namespace, name, kind, state, version, attempt, reason, message, slots, " \
-  "priority, created_ms, start_ms, updated_ms, most_slots"
+  "priority, created_ms, start_ms, updated_ms, most_slots, username"
 #define FLUXQUEUE_ENDED "state IN ('Succeeded', 'Failed', 'Cancelled', 'Rejected')"
 
 constexpr Statement kJobs{
@@ -33,7 +33,7 @@ constexpr Statement kJobs{
     ", count(*) OVER () FROM queue.jobs "
     "WHERE ($1 = '' OR queue = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR namespace = $3) "
     "  AND ($4::boolean OR NOT " FLUXQUEUE_ENDED
-    ") "
+    ") AND ($6 = '' OR username = $6) AND (live OR updated_ms >= $7) AND created_ms < $8 "
     "ORDER BY created_ms DESC, job_id DESC LIMIT nullif($5::bigint, 0)"};
 constexpr Statement kFind{"cli_find_job",
                           "SELECT " FLUXQUEUE_JOB_COLUMNS
@@ -131,6 +131,7 @@ Job ReadJob(const pqxx::row& row) {
           .space = Text(row[3]),
           .name = Text(row[4]),
           .kind = Text(row[5]),
+          .user = Text(row[17]),
           .state = Text(row[6]),
           .version = Number(row[7]),
           .attempt = Number(row[8]),
@@ -239,10 +240,18 @@ absl::StatusOr<std::vector<Job>> JobStore::Jobs(const JobFilter& filter, int64_t
   std::vector<Job> jobs;
   *total = 0;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
-    for (const pqxx::row& row :
-         Exec(tx, kJobs, filter.queue, filter.state, filter.space, filter.ended, filter.limit)) {
+    for (const pqxx::row& row : Exec(tx,
+                                     kJobs,
+                                     filter.queue,
+                                     filter.state,
+                                     filter.space,
+                                     filter.ended,
+                                     filter.limit,
+                                     filter.user,
+                                     filter.since_ms,
+                                     filter.until_ms)) {
       jobs.push_back(ReadJob(row));
-      *total = Number(row[17]);
+      *total = Number(row[18]);
     }
     return absl::OkStatus();
   }));

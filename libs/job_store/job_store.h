@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,11 +19,16 @@
 
 namespace fluxqueue::job_store {
 
+// Empty: any.
 struct JobFilter {
   std::string queue{};
   std::string state{};
   std::string space{};
+  std::string user{};
   bool ended = false;  // also those that have
+  // Those that were there at some time from `since_ms` on and before `until_ms`.
+  int64_t since_ms = 0;
+  int64_t until_ms = std::numeric_limits<int64_t>::max();
   // The newest; 0: all.
   int64_t limit = 0;
 };
@@ -34,6 +40,7 @@ struct Job {
   std::string space{};
   std::string name{};
   std::string kind{};
+  std::string user{};  // empty: not known
   std::string state{};
   int64_t version = 0;
   int64_t attempt = 0;

@@ -238,6 +238,7 @@ class QueueCore::Impl {
 
   // ------------------------------------------------------------------------------------ explain.cc
   void ExplainPlace(const Entry& entry, Explanation* explanation) const;
+  void ExplainFactors(const Entry& entry, Explanation* explanation) const;  // place_factors.cc
   void ExplainRefusal(const Job& job, Explanation* explanation) const;
   void ExplainSooner(const Entry& entry, Explanation* explanation) const;
 
@@ -256,6 +257,7 @@ class QueueCore::Impl {
   // The batch.
   std::optional<PoolState> before_;
   std::vector<JobEvent> events_;
+  std::vector<AttemptRecord> attempts_;
   std::vector<CycleRequest> cycles_requested_;
   std::vector<uint64_t> cycles_answered_;
 

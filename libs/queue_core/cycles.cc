@@ -135,6 +135,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
   job.unsatisfiable_since_ms = 0;
   job.start_ms = 0;
   job.in_cycle = false;
+  job.allocated_ms = state_.now_ms;
   if (IsElastic(job)) job.held_slots = outcome.slots() == 0 ? job.slots : outcome.slots();
   Say(entry);
   if (IsClaim(job)) StartClaim(entry);

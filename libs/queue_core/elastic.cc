@@ -19,6 +19,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
@@ -165,6 +166,7 @@ void QueueCore::Impl::JudgeGrowth(const Outcome& outcome) {
                             outcome.slots(),
                             job.slots,
                             outcome.slots() - job.held_slots);
+  CountMoreSlots(job, outcome.slots() - job.held_slots, state_.now_ms);
   job.held_slots = outcome.slots();
   job.grown = true;
   job.placement_hash = outcome.placement_hash();

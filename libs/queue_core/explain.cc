@@ -47,7 +47,10 @@ std::optional<Explanation> QueueCore::Impl::Explain(std::string_view job_id) con
   const Entry* entry = book_.Find(job_id);
   if (entry == nullptr) return std::nullopt;
   Explanation explanation;
-  if (entry->in_line_of != nullptr) ExplainPlace(*entry, &explanation);
+  if (entry->in_line_of != nullptr) {
+    ExplainPlace(*entry, &explanation);
+    ExplainFactors(*entry, &explanation);
+  }
   ExplainRefusal(entry->job, &explanation);
   if (entry->in_line_of != nullptr) ExplainSooner(*entry, &explanation);
   return explanation;

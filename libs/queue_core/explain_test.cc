@@ -56,6 +56,58 @@ TEST(ExplainTest, WhereUsersTakeTurnsThoseAheadAreOnesOwn) {
             "which goes by easy");
 }
 
+std::vector<std::string> FactorsOf(Story& story, const std::string& job) {
+  std::vector<std::string> lines;
+  const auto explanation = story.core().Explain(job);
+  if (!explanation.has_value()) return lines;
+  for (const PlaceFactor& factor : explanation->factors) {
+    lines.push_back(fmt::format("{} {}: {}", factor.factor, factor.of, factor.value));
+  }
+  return lines;
+}
+
+TEST(ExplainTest, WhatDecidesThePlace) {
+  Story story;
+  auto queue = QueueMade("default", 0, 3, "easy");
+  queue.mutable_queue_configured()->set_aging_ms(3'600'000);
+  story.Tell(queue);
+  story.Tell(Submitted("a", {.priority = 7}));
+  story.Wait(5'400'000);
+  EXPECT_THAT(FactorsOf(story, "a"), Contains(HasSubstr("waited team/name-of-a: +0.00")))
+      << "the log's time stands still";
+  story.Tell(Tick());
+  EXPECT_THAT(FactorsOf(story, "a"),
+              ElementsAre("queue priority default: 3",
+                          "queue share default: 0.0000: 0.0000 of the pool, weight 1",
+                          "job priority team/name-of-a: 7",
+                          "waited team/name-of-a: +1.50: has waited 1.5 h, and gains 1 in 1.0 h",
+                          "submission team/name-of-a: number 1 of the pool"));
+  story.Tell(Held("a", true));
+  EXPECT_THAT(FactorsOf(story, "a"), IsEmpty()) << "it is not in line";
+}
+
+TEST(ExplainTest, QueuesAboveItsOwnAndTheUsersShareDecideToo) {
+  Story story;
+  auto below = QueueMade("team-a", 0, 0, "easy");
+  below.mutable_queue_configured()->set_parent("default");
+  below.mutable_queue_configured()->set_order("fair-share");
+  below.mutable_queue_configured()->set_weight(4);
+  events::v1::Amount* guarantee = below.mutable_queue_configured()->add_guarantee();
+  guarantee->set_resource("cpu");
+  guarantee->set_amount(2'000);
+  story.Tell(below);
+  story.Tell(Submitted("a", {.queue = "team-a"}));
+  EXPECT_THAT(FactorsOf(story, "a"),
+              ElementsAre("queue priority default: 0",
+                          "queue share default: 0.0000: 0.0000 of the pool, weight 1",
+                          "queue priority team-a: 0",
+                          "queue guarantee team-a: holds less: goes before those that have theirs",
+                          "queue share team-a: 0.0000: 0.0000 of the pool, weight 4",
+                          "user share ann: 0.0000 of the pool",
+                          "job priority team/name-of-a: 0",
+                          "submission team/name-of-a: number 1 of the pool"));
+}
+
 TEST(ExplainTest, TheEnginesWordsAndFewerSlots) {
   Story story;
   story.Tell(Submitted("a", {.slots = 8}));

@@ -105,6 +105,9 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_grown(job.grown);
   if (job.held_slots != 0) row.set_asked_slots(job.slots);
   row.set_succeeded(job.succeeded);
+  row.set_attempt_since_ms(job.attempt_since_ms);
+  row.set_allocated_ms(job.allocated_ms);
+  row.set_slot_ms(job.slot_ms);
   return row;
 }
 
@@ -142,12 +145,18 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.begin_ms = row.begin_ms();
   job.depends_on = ToDependencies(row.depends_on());
   job.amounts = std::make_shared<const Resources>(ToResources(row.amounts()));
-  // Rows of a version that did not know it.
+  // Rows of a version that did not know it: here, and below.
   job.submitted_ms = row.waiting_since_ms() == 0 ? fact.created_ms() : row.waiting_since_ms();
   job.ending = row.ending();
   job.held_slots = row.held_slots();
   job.grown = row.grown();
   job.succeeded = row.succeeded();
+  job.attempt_since_ms = row.attempt_since_ms() == 0 ? job.submitted_ms : row.attempt_since_ms();
+  job.allocated_ms = row.allocated_ms();
+  if (job.allocated_ms == 0 && model::kHoldingStates.Has(job.state)) {
+    job.allocated_ms = fact.start_ms() == 0 ? fact.time_ms() : fact.start_ms();
+  }
+  job.slot_ms = row.slot_ms();
   return job;
 }
 

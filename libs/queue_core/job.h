@@ -66,6 +66,11 @@ struct Job {
   std::vector<uint32_t> released_slots;  // rising
   uint64_t ending = 0;                   // has ended: its number among the pool's endings
 
+  // Of this attempt, for accounting (attempt.h).
+  int64_t attempt_since_ms = 0;  // waits from its submission, or from the end of the attempt before
+  int64_t allocated_ms = 0;      // holds its slots since; 0: it holds nothing
+  int64_t slot_ms = 0;           // more (or less) than slots held now times the time since then
+
   // Elastic.
   uint32_t held_slots = 0;  // that it was given in this attempt; 0: it holds nothing
   bool grown = false;       // some of them came later than others

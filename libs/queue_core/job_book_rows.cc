@@ -30,6 +30,7 @@ JobChange ToChange(const Job& job, const std::string& pool) {
   change.updated_ms = job.updated_ms;
   change.placement_hash = job.placement_hash;
   change.ending = job.ending;
+  change.user = *job.user;
   change.row = ToRow(job, pool).SerializeAsString();
   return change;
 }

@@ -4,6 +4,7 @@
 
 #include "libs/base/backoff.h"
 #include "libs/base/check.h"
+#include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
 
@@ -53,6 +54,7 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   job.submission = ++state_.last_submission;
   job.created_ms = submitted.created_ms();
   job.submitted_ms = state_.now_ms;
+  job.attempt_since_ms = state_.now_ms;
   job.user = std::make_shared<const std::string>(submitted.user());
   job.begin_ms = submitted.begin_ms();
   job.amounts =
@@ -326,6 +328,10 @@ void QueueCore::Impl::OnStopped(const events::v1::JobStopped& stopped) {
 void QueueCore::Impl::Requeue(Entry* entry) {
   Job& job = book_.Edit(entry);
   Release(job, /*job_ended=*/false, std::nullopt);
+  attempts_.push_back(EndAttempt(job, kRequeued, state_.now_ms));
+  job.attempt_since_ms = state_.now_ms;
+  job.allocated_ms = 0;
+  job.slot_ms = 0;
   if (job.reason == reason::kPreempted) adaptive_.GiveUpPlace(job, state_.now_ms);
   ++job.attempt;
   job.placement_hash = 0;
@@ -385,6 +391,7 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   }
   if (IsElastic(entry->job)) ++book_.Edit(entry).succeeded;
   if (!GivesSlotsBackEarly(entry->job)) return;
+  CountSlotBack(book_.Edit(entry), state_.now_ms);
   std::vector<uint32_t>& slots = book_.Edit(entry).released_slots;
   slots.insert(std::lower_bound(slots.begin(), slots.end(), ended.slot()), ended.slot());
   Release(entry->job, /*job_ended=*/false, ended.slot());
@@ -436,6 +443,7 @@ void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std:
   job.state = state;
   if (reason != nullptr) job.reason = reason;
   job.message = std::move(message);
+  attempts_.push_back(EndAttempt(job, model::Name(state), state_.now_ms));
   job.placement_hash = 0;
   job.held_slots = 0;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;

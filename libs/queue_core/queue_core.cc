@@ -293,6 +293,7 @@ std::optional<Millis> QueueCore::Impl::NextDeadline() const {
 void QueueCore::Impl::Commit() {
   before_.reset();
   events_.clear();
+  attempts_.clear();
   cycles_requested_.clear();
   cycles_answered_.clear();
   promised_left_out_.clear();

@@ -80,6 +80,7 @@ Changes QueueCore::Impl::Describe() const {
   book_.Describe(pool_, &changes);
   adaptive_.Describe(&changes);
   changes.events = events_;
+  changes.attempts = attempts_;
   changes.cycles_requested = cycles_requested_;
   changes.cycles_answered = cycles_answered_;
   changes.pool = PoolRow();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,8 @@ struct JobChange {
   uint64_t placement_hash = 0;
   uint64_t ending = 0;
   uint32_t most_slots = 0;  // elastic
-  std::string row;          // JobRow
+  std::string user;
+  std::string row;  // JobRow
 };
 
 // queue.job_events: one for each fact, in the order said.
@@ -44,6 +46,36 @@ struct JobEvent {
   uint32_t attempt = 0;
   std::string reason;
   std::string message;
+};
+
+// queue.attempts: one for each attempt that has ended (attempt.h).
+struct AttemptRecord {
+  std::string job_id;
+  uint32_t attempt = 0;  // rising; a number may be left out
+  std::string user;
+  std::string name_space;
+  std::string name;
+  std::string kind;
+  std::string queue;
+  std::string outcome;  // the job's last state, or "Requeued"
+  std::string reason;
+  std::string message;
+  uint32_t slots = 0;  // that it held at its end; of one that never held any, that it asked for
+  int64_t duration_ms = 0;  // that it might run; 0: unlimited
+  // Asked, of all slots: millicores, bytes, thousandths of a gpu.
+  int64_t cpu = 0;
+  int64_t memory = 0;
+  int64_t gpu = 0;
+  // Used: millicore-seconds, MiB-seconds, thousandths of gpu-seconds.
+  int64_t cpu_seconds = 0;
+  int64_t memory_seconds = 0;
+  int64_t gpu_seconds = 0;
+  // In the log's time. `submitted_ms` is the job's; an attempt waits from there, or from the end of
+  // the attempt before.
+  int64_t submitted_ms = 0;
+  int64_t waited_ms = 0;
+  std::optional<int64_t> start_ms;  // it held its slots from here on; unset: never
+  int64_t end_ms = 0;
 };
 
 // queue.queues: an upsert, or a deletion.
@@ -71,6 +103,7 @@ struct CycleRequest {
 struct Changes {
   std::vector<JobChange> jobs;
   std::vector<JobEvent> events;
+  std::vector<AttemptRecord> attempts{};
   std::vector<QueueChange> queues;
   std::vector<UsageChange> usage;
   std::vector<CycleRequest> cycles_requested;

@@ -16,6 +16,7 @@
 
 #include "fluxqueue/queue/v1/rows.pb.h"
 
+#include "libs/queue_core/attempt.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/queue_core/testing_story.h"
 
@@ -185,6 +186,17 @@ class FakeTables {
       jobs_[job.job_id] = {job.state, job.row};
       if (job.ending != 0) RC_ASSERT(endings_.emplace(job.ending, job.row).second);
     }
+    std::set<std::string> ended;
+    for (const AttemptRecord& attempt : changes.attempts) {
+      // Each attempt once, and its end is the job's or a requeue.
+      RC_ASSERT(attempts_.insert({attempt.job_id, attempt.attempt}).second);
+      if (attempt.outcome != kRequeued) RC_ASSERT(ended.insert(attempt.job_id).second);
+      RC_ASSERT(attempt.waited_ms >= 0 && attempt.cpu_seconds >= 0);
+      if (!attempt.start_ms.has_value()) RC_ASSERT(attempt.cpu_seconds == 0);
+    }
+    for (const JobChange& job : changes.jobs) {
+      RC_ASSERT(ended.contains(job.job_id) == model::IsTerminal(job.state));
+    }
     for (const UsageChange& usage : changes.usage) {
       if (usage.deleted) {
         usage_.erase({usage.kind, usage.name});
@@ -228,6 +240,7 @@ class FakeTables {
   std::map<uint64_t, std::string> endings_;
   std::map<std::pair<std::string, std::string>, std::string> usage_;
   std::set<std::pair<std::string, uint64_t>> events_;
+  std::set<std::pair<std::string, uint32_t>> attempts_;
 };
 
 // The outputs as bytes, in order.

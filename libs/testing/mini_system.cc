@@ -200,6 +200,7 @@ std::string MiniSystem::SaveBundle() {
       folder_ + "/logs", bundle + "/logs", std::filesystem::copy_options::recursive, ignored);
   for (const char* table : {"queue.jobs",
                             "queue.job_events",
+                            "queue.attempts",
                             "queue.cycles",
                             "matcher.allocations",
                             "matcher.graph_nodes",

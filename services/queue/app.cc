@@ -9,6 +9,7 @@
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
 #include "libs/rpc/server.h"
+#include "services/queue/adapters/attempt_keeper.h"
 #include "services/queue/adapters/command_desk.h"
 #include "services/queue/adapters/fact_feed.h"
 #include "services/queue/adapters/flux_job_source.h"
@@ -49,6 +50,7 @@ class QueueApp final : public lifecycle::App {
         desk_([this] { loop_.Wake(); }),
         handler_(writer_, feed_, desk_, metrics_, context.clock, config.retention, context.tracer),
         loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
+        keeper_(options_.postgres, context.clock, config.accounting_months),
         service_(options_.postgres, MakePeerOptions(config), desk_, feed_),
         server_(
             config.grpc,
@@ -65,6 +67,13 @@ class QueueApp final : public lifecycle::App {
           [this] { return writer_.Ready(); },
           context.failures));
     }
+    components_.push_back(std::make_unique<lifecycle::LoopComponent>(
+        "accounting",
+        [this](lifecycle::LoopContext& loop) {
+          return keeper_.Run([&loop](Millis time) { return loop.SleepFor(time); });
+        },
+        nullptr,
+        context.failures));
     components_.push_back(std::make_unique<lifecycle::LoopComponent>(
         "pool loop",
         [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
@@ -89,6 +98,7 @@ class QueueApp final : public lifecycle::App {
   CommandDesk desk_;
   PoolHandler handler_;
   delivery::PartitionLoop loop_;
+  AttemptKeeper keeper_;
   QueueService service_;
   rpc::Server server_;
   std::vector<std::unique_ptr<lifecycle::LoopComponent>> components_;

@@ -5,6 +5,7 @@
 //                                                  └─► FluxJobWriter ─► FluxJob objects, Events
 //   gRPC ─► QueueService ─┬─ reads: the tables     └─► FactFeed ─► watchers, waiters
 //                         └─ commands: CommandDesk ─► PoolHandler ─► fluxqueue.pool
+//   AttemptKeeper ─► the months of queue.attempts
 #pragma once
 
 #include <memory>

@@ -12,6 +12,7 @@ config::Section Describe(QueueConfig* config) {
   FluxJobTimes& times = config->flux_jobs;
   return config::Section()
       .Duration("retention", &config->retention, 1h, 87600h)
+      .Nested("accounting", config::Section().Int("months", &config->accounting_months, 1, 1200))
       .Nested("flux_jobs",
               config::Section()
                   .Duration("first_delay", &times.first_delay, 0ms, 10s)

@@ -16,6 +16,8 @@ struct QueueConfig {
   int flux_job_writers = 4;
   // How long jobs that have ended stay in the tables, with their events.
   Millis retention{std::chrono::hours(7 * 24)};
+  // How many full months accounting is kept for, beside the present one.
+  int accounting_months = 60;
   rpc::ServerConfig grpc;
   // "host:port" at which other replicas reach this one. Empty: grpc.address and grpc.port; with
   // port 0, nowhere.

@@ -19,6 +19,7 @@ inline void AddLibraryOption(CLI::App* sub, std::string* library) {
 
 void RegisterJobs(CLI::App& app, Context& context);
 void RegisterJob(CLI::App& app, Context& context);
+void RegisterReport(CLI::App& app, Context& context);
 void RegisterExplain(CLI::App& app, Context& context);
 // hold, release, cancel, priority, move
 void RegisterControl(CLI::App& app, Context& context);

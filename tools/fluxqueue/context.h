@@ -31,7 +31,8 @@
 
 namespace fluxqueue::cli {
 
-enum class Output { kTable, kWide, kJson, kYaml };
+// CSV is for reports alone.
+enum class Output { kTable, kWide, kJson, kYaml, kCsv };
 
 // Of a system whose file somebody has named; one that is only found has to run.
 enum class Needs {

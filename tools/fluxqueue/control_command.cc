@@ -3,6 +3,7 @@
 // log.
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_call.h"
+#include "tools/fluxqueue/place_factors.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -70,7 +72,7 @@ void RegisterControl(CLI::App& app, Context& context) {
   struct Options {
     std::string job;
     std::string queue;
-    int32_t priority = 0;
+    std::optional<int32_t> priority;
   };
   const auto options = std::make_shared<Options>();
   const auto runs = [&context, options](CLI::App* sub, const std::string& done, const Call& call) {
@@ -96,15 +98,22 @@ void RegisterControl(CLI::App& app, Context& context) {
        [](api::Queue::Stub& stub, const std::string& id, api::Job* answer) {
          return Make(stub, &api::Queue::Stub::CancelJob, api::CancelJobRequest(), id, answer);
        });
-  CLI::App* priority = AddCommand(app, "priority", "Give a job another priority", job);
-  priority->add_option("PRIORITY", options->priority, "A higher one goes first")->required();
-  runs(priority,
-       "has its new priority",
-       [options](api::Queue::Stub& stub, const std::string& id, api::Job* answer) {
-         api::SetPriorityRequest request;
-         request.set_priority(options->priority);
-         return Make(stub, &api::Queue::Stub::SetPriority, request, id, answer);
-       });
+  CLI::App* priority = AddCommand(
+      app, "priority", "Give a job another priority; without one: what decides its place", job);
+  priority->add_option("PRIORITY", options->priority, "A higher one goes first");
+  const Call set_priority = [options](
+                                api::Queue::Stub& stub, const std::string& id, api::Job* answer) {
+    api::SetPriorityRequest request;
+    request.set_priority(*options->priority);
+    return Make(stub, &api::Queue::Stub::SetPriority, request, id, answer);
+  };
+  priority->callback([&context, options, set_priority] {
+    context.command = [&context, options, set_priority] {
+      return options->priority.has_value()
+                 ? Run(context, options->job, "has its new priority", set_priority)
+                 : ShowFactors(context, options->job);
+    };
+  });
   CLI::App* move = AddCommand(app, "move", "Move a job to another queue of its pool", job);
   move->add_option("QUEUE", options->queue, "The FluxQueue that it goes to")
       ->required()

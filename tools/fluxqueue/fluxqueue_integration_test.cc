@@ -1,4 +1,9 @@
 // The program against a real Kafka and a real Postgres. Each tampering must be named.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +56,62 @@ TEST_F(CliTest, ListsJobs) {
   const Result bad = stack->Run("jobs --state Sleeping");
   EXPECT_EQ(bad.status, 2);
   EXPECT_THAT(bad.output, HasSubstr("there is no such state; there are Submitted, Pending"));
+}
+
+TEST_F(CliTest, ReportsWhatWasUsed) {
+  const json report = json::parse(stack->Run("report -o json").output);
+  ASSERT_EQ(report["rows"].size(), 1U);
+  EXPECT_EQ(report["rows"][0]["user"], "ann");
+  EXPECT_EQ(report["rows"][0]["jobs"], 1) << "the others live";
+  EXPECT_EQ(report["rows"][0]["success"], 1.0);
+  EXPECT_GT(report["rows"][0]["cpuHours"], 0.0);
+  EXPECT_THAT(stack->Run("report --by queue,month").output,
+              AllOf(HasSubstr("QUEUE    MONTH"), HasSubstr("default  20"), HasSubstr("100.0 %")));
+  EXPECT_THAT(stack->Run("report --by namespace -o csv").output,
+              AllOf(HasSubstr("namespace,jobs,"), HasSubstr("\nteam,1,1,0,1,1,")));
+  EXPECT_THAT(stack->Run("report --user bob").output, HasSubstr("no job has ended from 20"));
+}
+
+TEST_F(CliTest, RefusesWhatIsNoReport) {
+  const struct {
+    const char* arguments;
+    const char* sentence;
+  } kCases[] = {
+      {"report --since yesterday", "--since yesterday: want a day (2026-11-01), a month (2026-11)"},
+      {"report --since 2026-11 --until 2026-10", "--since 2026-11 is not before --until 2026-10"},
+      {"report --by user,user", "--by user: named twice"},
+      {"report --by team", "--by"},
+      {"jobs --until noon", "--until noon: want a day"},
+      {"jobs --limit 0 --all", "--limit"},
+      {"jobs -o csv", "-o csv: only report has it"},
+  };
+  for (const auto& c : kCases) {
+    const Result result = stack->Run(c.arguments);
+    EXPECT_EQ(result.status, 2) << c.arguments;
+    EXPECT_THAT(result.output, HasSubstr(c.sentence)) << c.arguments;
+  }
+}
+
+TEST_F(CliTest, ListsJobsOfATime) {
+  const auto ids = [](const std::string& arguments) {
+    const json jobs = json::parse(stack->Run("jobs -o json " + arguments).output)["jobs"];
+    std::vector<std::string> list;
+    for (const json& job : jobs) list.push_back(job["id"]);
+    std::sort(list.begin(), list.end());
+    return fmt::format("{}", fmt::join(list, " "));
+  };
+  EXPECT_EQ(ids("--user ann"), "gang waiting");
+  EXPECT_EQ(ids("--user bob --all"), "");
+  EXPECT_EQ(ids("--since 1h"), "done gang waiting");
+  // Long after it has left queue.jobs it is still in the accounting.
+  stack->Sql("UPDATE queue.jobs SET job_id = 'gone', username = 'nobody' WHERE job_id = 'done'");
+  EXPECT_EQ(ids("--since 1h --user ann"), "done gang waiting");
+  EXPECT_EQ(ids("--since 1h --user ann --state Succeeded"), "done");
+  EXPECT_EQ(ids("--since 1h --user ann --state Pending"), "waiting");
+  EXPECT_EQ(ids("--since 1h --user ann --limit 1").find(' '), std::string::npos);
+  EXPECT_THAT(stack->Run("jobs --since 1h --user ann --limit 1").output,
+              HasSubstr("the 1 newest jobs of that time; --limit"));
+  stack->Sql("UPDATE queue.jobs SET job_id = 'done', username = 'ann' WHERE job_id = 'gone'");
 }
 
 TEST_F(CliTest, ShowsAJob) {

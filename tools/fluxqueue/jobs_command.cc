@@ -1,17 +1,20 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/job_store/attempt_store.h"
 #include "libs/model/job_state.h"
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_json.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
+#include "tools/fluxqueue/time_range.h"
 #include "tools/fluxqueue/watch.h"
 
 namespace fluxqueue::cli {
@@ -21,15 +24,27 @@ using job_store::Job;
 using job_store::JobStore;
 using nlohmann::json;
 
-constexpr int64_t kEndedShown = 200;
-
 struct Options {
-  job_store::JobFilter filter;
+  job_store::JobFilter filter{.limit = 200};
+  std::string since;
+  std::string until;
   WatchOptions watch;
+
+  bool HasRange() const { return !since.empty() || !until.empty(); }
 };
 
-absl::Status Complete(job_store::JobFilter* filter) {
-  if (filter->ended) filter->limit = kEndedShown;
+absl::Status Complete(const Context& context, Options* options) {
+  job_store::JobFilter* filter = &options->filter;
+  if (options->HasRange()) {
+    ASSIGN_OR_RETURN(const TimeRange range,
+                     ParseTimeRange(options->since,
+                                    options->until,
+                                    context.Now().count(),
+                                    {.since_ms = filter->since_ms, .until_ms = filter->until_ms}));
+    filter->since_ms = range.since_ms;
+    filter->until_ms = range.until_ms;
+    filter->ended = true;
+  }
   if (filter->state.empty()) return absl::OkStatus();
   const auto state = model::ParseJobState(filter->state);
   if (!state.has_value() || *state == model::JobState::kNone) {
@@ -38,10 +53,7 @@ absl::Status Complete(job_store::JobFilter* filter) {
         filter->state,
         fmt::join(model::Names(model::kLiveStates | model::kTerminalStates), ", "));
   }
-  if (model::IsTerminal(*state)) {
-    filter->ended = true;
-    filter->limit = kEndedShown;
-  }
+  if (model::IsTerminal(*state)) filter->ended = true;
   return absl::OkStatus();
 }
 
@@ -75,7 +87,8 @@ std::string JobTable(std::vector<Job> jobs, const Context& context) {
   std::vector<std::string> header = {
       "JOB", "KIND", "PODS", "QUEUE", "STATE", "POSITION", "REASON", "START", "NODES"};
   if (!context.steady) header.insert(header.end(), {"WAIT", "AGE"});
-  if (context.wide()) header.insert(header.end(), {"PRIORITY", "ATTEMPT", "POOL", "ID", "MESSAGE"});
+  if (context.wide())
+    header.insert(header.end(), {"USER", "PRIORITY", "ATTEMPT", "POOL", "ID", "MESSAGE"});
   Table table(std::move(header));
   for (const Job& job : jobs) {
     std::vector<Cell> row = {
@@ -93,7 +106,8 @@ std::string JobTable(std::vector<Job> jobs, const Context& context) {
       row.emplace_back(Ages(job.created_ms, now));
     }
     if (context.wide()) {
-      row.emplace_back(fmt::format("{}", job.priority));
+      row.emplace_back(job.user.empty() ? "-" : job.user);
+      row.emplace_back(job.version == 0 ? "-" : fmt::format("{}", job.priority));
       row.emplace_back(fmt::format("{}", job.attempt));
       row.insert(row.end(), {job.pool, job.id, job.message});
     }
@@ -102,35 +116,81 @@ std::string JobTable(std::vector<Job> jobs, const Context& context) {
   return table.Render(context.colour);
 }
 
-absl::StatusOr<std::string> Text(const Context& context,
-                                 const job_store::JobFilter& filter,
-                                 JobStore& store) {
+struct Stores {
+  JobStore jobs;
+  job_store::AttemptStore attempts;
+};
+
+struct Listing {
+  std::vector<Job> jobs;         // the oldest first
+  std::optional<int64_t> total;  // unset: not counted, as that would be a look at years
+  bool more = false;             // than are listed
+};
+
+// Those that have left queue.jobs.
+absl::Status AddFromAccounting(const job_store::JobFilter& filter,
+                               job_store::AttemptStore& store,
+                               Listing* listing) {
+  listing->total.reset();
+  const auto state = model::ParseJobState(filter.state);
+  if (state.has_value() && !model::IsTerminal(*state)) return absl::OkStatus();
+  bool more = false;
+  ASSIGN_OR_RETURN(std::vector<Job> ended, store.Ended(filter, &more));
+  std::vector<Job>& jobs = listing->jobs;
+  jobs.insert(jobs.end(), ended.begin(), ended.end());
+  std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+    return a.created_ms < b.created_ms;
+  });
+  const auto limit = static_cast<size_t>(filter.limit);
+  listing->more = listing->more || more || jobs.size() > limit;
+  if (jobs.size() > limit) {
+    jobs.erase(jobs.begin(), jobs.end() - static_cast<ptrdiff_t>(limit));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Listing> Read(const Options& options, Stores& stores) {
+  job_store::JobFilter filter = options.filter;
+  if (!filter.ended) filter.limit = 0;
+  Listing listing;
   int64_t total = 0;
-  ASSIGN_OR_RETURN(std::vector<Job> jobs, store.Jobs(filter, &total));
-  RETURN_IF_ERROR(store.AddPlaces(&jobs));
-  const auto shown = static_cast<int64_t>(jobs.size());
+  ASSIGN_OR_RETURN(listing.jobs, stores.jobs.Jobs(filter, &total));
+  listing.total = total;
+  listing.more = static_cast<int64_t>(listing.jobs.size()) < total;
+  if (options.HasRange()) {
+    RETURN_IF_ERROR(AddFromAccounting(filter, stores.attempts, &listing));
+  }
+  RETURN_IF_ERROR(stores.jobs.AddPlaces(&listing.jobs));
+  return listing;
+}
+
+absl::StatusOr<std::string> Text(const Context& context, const Options& options, Stores& stores) {
+  ASSIGN_OR_RETURN(Listing listing, Read(options, stores));
   if (context.structured()) {
-    json result = {{"total", total}, {"jobs", json::array()}};
-    for (const Job& job : jobs) result["jobs"].push_back(JobJson(job));
+    json result = {{"more", listing.more}, {"jobs", json::array()}};
+    if (listing.total.has_value()) result["total"] = *listing.total;
+    for (const Job& job : listing.jobs) result["jobs"].push_back(JobJson(job));
     return context.Structured(result);
   }
-  if (jobs.empty()) return fmt::format("no {}jobs\n", filter.ended ? "" : "live ");
-  std::string text = JobTable(std::move(jobs), context);
-  if (shown < total) {
-    text += fmt::format("{} of {} jobs, the newest; --queue, --state and -n narrow it down\n",
-                        shown,
-                        Thousands(static_cast<uint64_t>(total)));
-  }
+  if (listing.jobs.empty()) return fmt::format("no {}jobs\n", options.filter.ended ? "" : "live ");
+  const size_t shown = listing.jobs.size();
+  std::string text = JobTable(std::move(listing.jobs), context);
+  if (!listing.more) return text;
+  text += listing.total.has_value() ? fmt::format("{} of {} jobs, the newest",
+                                                  shown,
+                                                  Thousands(static_cast<uint64_t>(*listing.total)))
+                                    : fmt::format("the {} newest jobs of that time", shown);
+  text += "; --limit shows others, --user, --queue, --state and -n narrow it down\n";
   return text;
 }
 
 absl::StatusOr<int> Run(const Context& context, Options options) {
-  RETURN_IF_ERROR(Complete(&options.filter));
+  RETURN_IF_ERROR(Complete(context, &options));
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  JobStore store(PostgresOptions(config.dsn));
-  return Present(context, options.watch, [&](const Context& view) {
-    return Text(view, options.filter, store);
-  });
+  const postgres::Options database = PostgresOptions(config.dsn);
+  Stores stores{.jobs = JobStore(database), .attempts = job_store::AttemptStore(database)};
+  return Present(
+      context, options.watch, [&](const Context& view) { return Text(view, options, stores); });
 }
 
 }  // namespace
@@ -142,18 +202,21 @@ json JobJson(const Job& job) {
                  {"namespace", job.space},
                  {"name", job.name},
                  {"kind", job.kind},
+                 {"user", job.user},
                  {"state", job.state},
-                 {"version", job.version},
                  {"attempt", job.attempt},
                  {"reason", job.reason},
                  {"message", job.message},
                  {"slots", job.slots},
-                 {"priority", job.priority},
                  {"createdMs", job.created_ms},
                  {"startMs", job.start_ms},
                  {"updatedMs", job.updated_ms},
                  {"ended", job.ended},
                  {"nodes", job.nodes}};
+  if (job.version != 0) {
+    object["version"] = job.version;
+    object["priority"] = job.priority;
+  }
   if (job.most_slots != 0) object["mostSlots"] = job.most_slots;
   if (job.position != 0) object["position"] = job.position;
   return object;
@@ -168,7 +231,21 @@ void RegisterJobs(CLI::App& app, Context& context) {
   sub->add_option("--state", options->filter.state, "Only in this state")->type_name("STATE");
   sub->add_option("-n,--namespace", options->filter.space, "Only of this namespace")
       ->type_name("NAMESPACE");
-  sub->add_flag("--all", options->filter.ended, "Also jobs that have ended (the newest 200)");
+  sub->add_option("--user", options->filter.user, "Only of this user")->type_name("USER");
+  sub->add_flag("--all", options->filter.ended, "Also jobs that have ended");
+  sub->add_option("--since",
+                  options->since,
+                  fmt::format("Those that were there since {}; also those that have ended, for as "
+                              "long as accounting is kept",
+                              kMoments))
+      ->type_name("TIME");
+  sub->add_option("--until", options->until, "Those that were there before, likewise")
+      ->type_name("TIME");
+  sub->add_option("--limit",
+                  options->filter.limit,
+                  "With jobs that have ended: so many, the newest; default: 200")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000).description(""));
   AddWatchOptions(sub, &options->watch);
   sub->footer(
       "Those that hold something come first, then those that wait, by queue, in the order of the "
@@ -178,6 +255,7 @@ void RegisterJobs(CLI::App& app, Context& context) {
       "  fluxqueue jobs --queue batch --state Pending    who waits in a queue, and why\n"
       "  fluxqueue jobs --watch                          the table, as it changes\n"
       "  fluxqueue jobs --all -o wide                    with those that have ended, all columns\n"
+      "  fluxqueue jobs --since 7d --user ann            one user's last week\n"
       "  fluxqueue jobs -o json | jq '.jobs[].id'        for programs");
   sub->callback([&context, options] {
     context.command = [&context, options] { return Run(context, *options); };

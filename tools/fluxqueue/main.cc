@@ -24,12 +24,12 @@ constexpr int kCannot = 2;
 
 // In the order in which help lists them.
 constexpr void (*kCommands[])(CLI::App&, Context&) = {
-    RegisterJobs,          RegisterJob,         RegisterExplain, RegisterControl,
-    RegisterQueues,        RegisterNodes,       RegisterGraph,   RegisterTop,
-    RegisterDrain,         RegisterEvents,      RegisterConfig,  RegisterDoctor,
-    RegisterSupportBundle, RegisterDeadLetters, RegisterVerify,  RegisterReplay,
-    RegisterMatch,         RegisterSimulate,    RegisterLoad,    RegisterConformance,
-    RegisterCompletion,    RegisterManual,      RegisterStay};
+    RegisterJobs,        RegisterJob,           RegisterExplain,     RegisterReport,
+    RegisterControl,     RegisterQueues,        RegisterNodes,       RegisterGraph,
+    RegisterTop,         RegisterDrain,         RegisterEvents,      RegisterConfig,
+    RegisterDoctor,      RegisterSupportBundle, RegisterDeadLetters, RegisterVerify,
+    RegisterReplay,      RegisterMatch,         RegisterSimulate,    RegisterLoad,
+    RegisterConformance, RegisterCompletion,    RegisterManual,      RegisterStay};
 
 // What the whole program is asked.
 struct Common {
@@ -41,13 +41,16 @@ void AddCommonOptions(CLI::App& app, Context& context, Common& common) {
   const std::map<std::string, Output> outputs = {{"table", Output::kTable},
                                                  {"wide", Output::kWide},
                                                  {"json", Output::kJson},
-                                                 {"yaml", Output::kYaml}};
+                                                 {"yaml", Output::kYaml},
+                                                 {"csv", Output::kCsv}};
   app.add_option("--config",
                  context.config_file,
                  "Where the system is: a file that tools/up writes; default: see fluxqueue --help")
       ->type_name("FILE");
-  app.add_option("-o,--output", context.output, "A table, a wide one, or text for programs")
-      ->type_name("table|wide|json|yaml")
+  app.add_option("-o,--output",
+                 context.output,
+                 "A table, a wide one, or text for programs; csv: of reports")
+      ->type_name("table|wide|json|yaml|csv")
       ->transform(CLI::CheckedTransformer(outputs).description(""));
   app.add_option("--kubeconfig", context.cluster.kubeconfig, "The cluster, as kubectl takes it")
       ->type_name("FILE");
@@ -130,6 +133,10 @@ int Run(int argc, char** argv) {
       return kCannot;
     }
     return app.exit(error) == 0 ? 0 : kCannot;
+  }
+  if (context.output == Output::kCsv && !app.got_subcommand("report")) {
+    fmt::print(stderr, "{}: -o csv: only report has it; allowed: table, wide, json, yaml\n", name);
+    return kCannot;
   }
   context.colour = WantsColour(common.colour);
   if (common.utc_offset != 0) SetTimeZone(common.utc_offset);

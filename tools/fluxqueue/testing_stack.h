@@ -90,10 +90,11 @@ class Stack {
   std::string config() const { return folder_ + "/fluxqueue.yaml"; }
 
   Result Call(const std::string& arguments, const std::string& environment = "") {
-    const std::string command = fmt::format("env -u FLUXQUEUE_CONFIG -u KUBECONFIG {} {}/bin/fluxqueue {} 2>&1",
-                                            environment,
-                                            FLUXQUEUE_BINARY_DIR,
-                                            arguments);
+    const std::string command =
+        fmt::format("env -u FLUXQUEUE_CONFIG -u KUBECONFIG {} {}/bin/fluxqueue {} 2>&1",
+                    environment,
+                    FLUXQUEUE_BINARY_DIR,
+                    arguments);
     FILE* pipe = popen(command.c_str(), "r");
     CHECK(pipe != nullptr, "{}", command);
     Result result;

@@ -5,6 +5,7 @@
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 #include "libs/scheduling/dependencies.h"
+#include "services/queue/adapters/attempt_store.h"
 
 namespace fluxqueue::queue {
 namespace {
@@ -46,23 +47,24 @@ constexpr Statement kUpsertJobs{
     "queue_upsert_jobs",
     "INSERT INTO jobs AS j (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
     "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, "
-    "  ending, most_slots) "
+    "  ending, most_slots, username) "
     "SELECT job_id, $1, queue, namespace, name, kind, state, version, attempt, reason, message, "
     "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending, "
-    "  most_slots "
+    "  most_slots, username "
     "FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], "
     "  $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], "
     "  $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bytea[], "
-    "  $19::bigint[], $20::bigint[]) "
+    "  $19::bigint[], $20::bigint[], $21::text[]) "
     "  AS r(job_id, queue, namespace, name, kind, state, version, attempt, reason, message, "
     "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending, "
-    "       most_slots) "
+    "       most_slots, username) "
     "ON CONFLICT (job_id) DO UPDATE SET pool = excluded.pool, queue = excluded.queue, "
     "  state = excluded.state, version = excluded.version, attempt = excluded.attempt, "
     "  reason = excluded.reason, message = excluded.message, slots = excluded.slots, "
     "  priority = excluded.priority, start_ms = excluded.start_ms, "
     "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
-    "  row = excluded.row, ending = excluded.ending, most_slots = excluded.most_slots "
+    "  row = excluded.row, ending = excluded.ending, most_slots = excluded.most_slots, "
+    "  username = excluded.username "
     "WHERE j.version <= excluded.version AND j.live"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
@@ -142,7 +144,7 @@ size_t WriteQueues(pqxx::transaction_base& tx, const std::string& pool, const Ch
 
 // A column array for each column of queue.jobs.
 struct JobColumns {
-  TextArray ids, queues, namespaces, names, kinds, states, reasons, messages;
+  TextArray ids, queues, namespaces, names, kinds, states, reasons, messages, users;
   BigintArray versions, attempts, slots, priorities, created, starts, updated, hashes, endings;
   BigintArray most_slots;
   ByteaArray rows;
@@ -167,6 +169,7 @@ struct JobColumns {
     rows.Add(job.row);
     endings.Add(static_cast<int64_t>(job.ending));
     most_slots.Add(job.most_slots);
+    users.Add(job.user);
   }
 };
 
@@ -195,7 +198,8 @@ size_t WriteJobs(pqxx::transaction_base& tx, const std::string& pool, const Chan
        c.hashes.text(),
        c.rows.text(),
        c.endings.text(),
-       c.most_slots.text());
+       c.most_slots.text(),
+       c.users.text());
   return changes.jobs.size();
 }
 
@@ -286,7 +290,8 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     const Changes& changes) {
   Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
   return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +
-         WriteUsage(tx, pool, changes) + WriteEvents(tx, changes) + WriteCycles(tx, pool, changes);
+         WriteUsage(tx, pool, changes) + WriteEvents(tx, changes) + WriteCycles(tx, pool, changes) +
+         WriteAttempts(tx, pool, changes.attempts);
 }
 
 std::vector<std::string> FindJobs(pqxx::transaction_base& tx,

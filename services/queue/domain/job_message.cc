@@ -53,6 +53,12 @@ void FillExplanation(const queue_core::Explanation& explanation, v1::ExplainResp
   }
   response->set_assumption(explanation.assumption);
   for (const std::string& sentence : explanation.sooner) response->add_sooner(sentence);
+  for (const queue_core::PlaceFactor& factor : explanation.factors) {
+    v1::ExplainResponse::Factor* added = response->add_factors();
+    added->set_factor(factor.factor);
+    added->set_of(factor.of);
+    added->set_value(factor.value);
+  }
 }
 
 bool IsDecided(const events::v1::JobFact& fact) {

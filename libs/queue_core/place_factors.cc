@@ -1,0 +1,68 @@
+// What decides a job's place, factor by factor: as libs/scheduling/fair_share.h compares them.
+#include <algorithm>
+#include <utility>
+
+#include "libs/queue_core/core_impl.h"
+#include "libs/scheduling/fair_share.h"
+#include "libs/scheduling/strategy.h"
+
+namespace fluxqueue::queue_core {
+namespace {
+
+constexpr double kMsPerHour = 3'600'000;
+
+bool HasItsGuarantee(const scheduling::QueueNode& queue) {
+  for (size_t i = 0; i < scheduling::kShared; ++i) {
+    if (queue.total.held[i] < queue.spec.guarantee[i]) return false;
+  }
+  return true;
+}
+
+std::string AgingOf(const Job& job, int64_t aging_ms, int64_t now_ms) {
+  const int64_t since_ms = std::max(job.submitted_ms, job.begin_ms);
+  const auto waited_ms = static_cast<double>(std::max<int64_t>(0, now_ms - since_ms));
+  return fmt::format("+{:.2f}: has waited {:.1f} h, and gains 1 in {:.1f} h",
+                     waited_ms / static_cast<double>(aging_ms),
+                     waited_ms / kMsPerHour,
+                     static_cast<double>(aging_ms) / kMsPerHour);
+}
+
+}  // namespace
+
+void QueueCore::Impl::ExplainFactors(const Entry& entry, Explanation* explanation) const {
+  const auto add = [explanation](const char* factor, const std::string& of, std::string value) {
+    explanation->factors.push_back({factor, of, std::move(value)});
+  };
+  const scheduling::Owner& owner = *entry.line_owner;
+  for (auto rung = owner.rungs.rbegin(); rung != owner.rungs.rend(); ++rung) {
+    const scheduling::QueueNode& queue = *rung->queue;
+    add("queue priority", queue.name, fmt::format("{}", queue.spec.priority));
+    if (!queue.spec.guarantee.empty()) {
+      add("queue guarantee",
+          queue.name,
+          HasItsGuarantee(queue) ? "has it" : "holds less: goes before those that have theirs");
+    }
+    const double share = scheduling::ShareOf(queue, queue.total, PassNow());
+    const int32_t weight = std::max(1, queue.spec.weight);
+    add("queue share",
+        queue.name,
+        fmt::format("{:.4f}: {:.4f} of the pool, weight {}", share / weight, share, weight));
+  }
+  const Job& job = entry.job;
+  const scheduling::QueueNode& own = *owner.queue;
+  if (own.spec.order == scheduling::JobOrder::kFairShare) {
+    const auto user = static_cast<size_t>(scheduling::Level::kUser);
+    const double share = scheduling::ShareOf(own, *owner.rungs[0].accounts[user], PassNow());
+    add("user share", owner.user, fmt::format("{:.4f} of the pool", share));
+  }
+  if (scheduling::FindStrategy(entry.in_line_of->config->strategy())->name == "adaptive") {
+    add("strategy", own.name, "adaptive: may try some jobs before the order of the line");
+  }
+  add("job priority", FullName(job), fmt::format("{}", job.priority));
+  if (own.spec.aging_ms > 0) {
+    add("waited", FullName(job), AgingOf(job, own.spec.aging_ms, state_.now_ms));
+  }
+  add("submission", FullName(job), fmt::format("number {} of the pool", job.submission));
+}
+
+}  // namespace fluxqueue::queue_core
