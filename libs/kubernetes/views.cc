@@ -341,6 +341,8 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->reservation_depth = OptionalCount(spec["reservationDepth"]);
     queue->default_duration_ms = OptionalDuration(spec["defaultDuration"]);
     queue->max_duration_ms = OptionalDuration(spec["maxDuration"]);
+    queue->reject_after_ms = OptionalDuration(spec["rejectAfter"]);
+    queue->reserve_after_ms = OptionalDuration(spec["reserveAfter"]);
     queue->parent = spec["parent"].String();
     queue->order = spec["order"].String();
     const Field limits = spec["limits"];

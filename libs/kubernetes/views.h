@@ -214,6 +214,8 @@ struct FluxQueue {
   std::optional<uint32_t> reservation_depth;
   std::optional<int64_t> default_duration_ms;
   std::optional<int64_t> max_duration_ms;
+  std::optional<int64_t> reject_after_ms;
+  std::optional<int64_t> reserve_after_ms;
   std::string parent;
   std::string order;
   QueueLimits limits;

@@ -138,11 +138,14 @@ TEST(OtherViews, HaveWhatWeUse) {
       ParsePriorityClass(R"({"metadata":{"name":"high"},"value":100,"globalDefault":true})");
   EXPECT_TRUE(priority->value == 100 && priority->global_default);
   const auto queue = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"weight":2,
-      "queueDepth":64,"defaultDuration":"1h"}})");
+      "queueDepth":64,"defaultDuration":"1h","rejectAfter":"24h","reserveAfter":"0"}})");
   ASSERT_TRUE(queue.ok()) << queue.status();
   EXPECT_EQ(queue->default_duration_ms, 3'600'000);
   EXPECT_EQ(queue->queue_depth, 64U);
   EXPECT_FALSE(queue->max_duration_ms);
+  EXPECT_EQ(queue->reject_after_ms, 86'400'000);
+  EXPECT_EQ(queue->reserve_after_ms, 0);
+  EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"reserveAfter":"at once"}})").ok());
   EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"maxDuration":"soon"}})").ok());
   const auto ordered = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"parent":"all",
       "order":"fair-share","halfLife":"168h","agingPeriod":"1h","predictDurations":true,

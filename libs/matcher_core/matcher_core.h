@@ -16,10 +16,12 @@
 // some left: the earliest time at which it can start beside all that runs, as planned, and all that
 // is reserved. Nobody behind it is given anything that would delay it. It keeps its reservation in
 // the cycles that follow, and has it moved to an earlier time when one comes free
-// (reservations.cc). By a rule that says stop_at_first_blocked,
-// and where what is to be reserved cannot be (jobs without an end are in the way), the cycle ends
-// behind the first that is busy; one that is unsatisfiable or invalid blocks nobody, as no wait
-// would help it. What this cycle refused is not tried again for the same shape and as long a time.
+// (reservations.cc). By a rule that says stop_at_first_blocked
+// no more of its queue are tried behind the first that cannot start; one that is unsatisfiable or
+// invalid stops no line, as no wait would help it. What cannot be reserved, as jobs without an end
+// are in the way, holds up no other; once it is overdue, nodes are kept for it (keeping.h). (By
+// rules 1 of libs/model/rules.h both end the cycle.) What this cycle refused is not tried again for
+// the same shape and as long a time.
 //
 // A candidate with victims that cannot start now is answered with a minimal set of them without
 // which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
@@ -161,8 +163,15 @@ class MatcherCore {
     std::string first_reserved;      // for reasons
     size_t explained = 0;
     bool stops = false;
+    std::vector<bool> stopped = {};  // by rule: none of its candidates is tried any more
+    // Nodes that are kept from jobs without an end (keeping.h).
+    struct Kept {
+      std::string for_job;  // empty: none are kept
+      std::vector<std::string> nodes;
+    };
+    Kept kept = {};
     // Those who wait for others to be stopped, and hold the room that they will have.
-    std::vector<AllocationKey> kept = {};
+    std::vector<AllocationKey> room_kept = {};
     // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
     std::unordered_map<std::string, int64_t> no_more = {};
 
@@ -180,6 +189,8 @@ class MatcherCore {
       room_came = true;
       room_came_late |= !first_reserved.empty();
     }
+    // Queues are independent (libs/model/rules.h).
+    bool IsIndependent() const;
     // Something of the shape had no room for as long a time.
     bool Refuses(const std::string& as, int64_t duration_s) const;
   };
@@ -280,7 +291,7 @@ class MatcherCore {
                Cycle* cycle,
                events::v1::Outcome* outcome);
   // All is as if nobody had waited for anybody.
-  void ReleaseKept(Cycle* cycle);
+  void ReleaseRoomKept(Cycle* cycle);
 
   // ------------------------------------------------------------------------------------ windows.cc
   absl::Status HandleWindow(const events::v1::WindowConfigured& window);
@@ -288,7 +299,7 @@ class MatcherCore {
   void DropPastWindows(Millis now);
   graph::Closure ClosureOf(const events::v1::WindowConfigured& window, int64_t now_s) const;
   // For the candidate those are open that it names, and all others closed.
-  void CloseWindows(const events::v1::Candidate& candidate, Cycle* cycle);
+  void CloseNodes(const events::v1::Candidate& candidate, Cycle* cycle);
   // A sentence, when it would have room now but for a window; else nothing. `why`: without them.
   std::optional<std::string> WhyKept(const events::v1::Candidate& candidate,
                                      const graph::Jobspec& jobspec,
@@ -297,7 +308,16 @@ class MatcherCore {
   // What was said to all of a shape is completed for this one.
   static void SayLength(const events::v1::Candidate& candidate, events::v1::Outcome* outcome);
 
-  // The cycle ends behind this one.
+  // For a candidate that no time can be named for.
+  void KeepNodesFor(const events::v1::Candidate& candidate,
+                    const graph::Jobspec& jobspec,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome) const;
+  // It came with a reservation, and its turn has come.
+  static bool TakePromise(const events::v1::Candidate& candidate, Cycle* cycle);
+  // The line of its queue has stopped.
+  bool IsStopped(const Cycle& cycle, const events::v1::Candidate& candidate) const;
+  // The line ends behind this one.
   bool Stops(const Cycle& cycle,
              const events::v1::Candidate& candidate,
              const events::v1::Outcome& outcome) const;

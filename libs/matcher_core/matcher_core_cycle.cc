@@ -5,9 +5,12 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
+#include "libs/graph/levels.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/keeping.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -40,16 +43,29 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
               .explained = 0,
               .stops = false};
   cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
+  cycle.stopped.resize(static_cast<size_t>(request.rules_size()));
   LearnBeginning(now, request.now_s());
   DropPastWindows(now);
   TakeUpReservations(&cycle);
   for (const Candidate& candidate : request.candidates()) {
+    if (IsStopped(cycle, candidate)) {
+      // What it was promised it keeps.
+      TakePromise(candidate, &cycle);
+      continue;
+    }
     Outcome* outcome = answer.add_outcomes();
     Try(candidate, &cycle, outcome);
     tried_(*outcome);
-    if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
+    if (Stops(cycle, candidate, *outcome)) {
+      if (cycle.IsIndependent()) {
+        cycle.stopped[candidate.rule()] = true;
+      } else {
+        cycle.stops = true;
+      }
+    }
+    if (cycle.stops) break;
   }
-  ReleaseKept(&cycle);
+  ReleaseRoomKept(&cycle);
   state_.set_room_came(cycle.room_came_late);
   const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
   answer.set_overran(static_cast<uint32_t>(overran.size()));
@@ -68,16 +84,34 @@ void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
   state_.set_beginning_ms(beginning_ms);
 }
 
+bool MatcherCore::Cycle::IsIndependent() const {
+  return request.version() >= model::kIndependentQueues;
+}
+
+bool MatcherCore::TakePromise(const Candidate& candidate, Cycle* cycle) {
+  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+  if (cycle->promised.empty() || cycle->promised.back() != key) return false;
+  cycle->promised.pop_back();
+  return true;
+}
+
+bool MatcherCore::IsStopped(const Cycle& cycle, const Candidate& candidate) const {
+  return candidate.rule() < cycle.stopped.size() && cycle.stopped[candidate.rule()];
+}
+
 bool MatcherCore::Stops(const Cycle& cycle,
                         const Candidate& candidate,
                         const Outcome& outcome) const {
-  if (outcome.kind() != Outcome::KIND_BUSY || candidate.grow()) return false;
+  const bool waits =
+      outcome.kind() == Outcome::KIND_BUSY || outcome.kind() == Outcome::KIND_RESERVED;
+  if (!waits || candidate.grow()) return false;
   return candidate.rule() < static_cast<uint32_t>(cycle.request.rules_size()) &&
          cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
 }
 
 bool MatcherCore::MayReserve(const Cycle& cycle, const Candidate& candidate) const {
   if (!candidate.may_reserve() || candidate.rule() >= cycle.reserved.size()) return false;
+  if (candidate.overdue()) return true;
   return cycle.reserved[candidate.rule()] <
          cycle.request.rules(static_cast<int>(candidate.rule())).most_reservations();
 }
@@ -88,9 +122,8 @@ void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome
   outcome->set_part(candidate.part());
   const Spec* spec = specs_.Find(SpecKey(candidate.job_id(), candidate.part()));
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
-  const bool promised = !cycle->promised.empty() && cycle->promised.back() == key;
-  if (promised) cycle->promised.pop_back();
-  CloseWindows(candidate, cycle);
+  const bool promised = TakePromise(candidate, cycle);
+  CloseNodes(candidate, cycle);
   if (candidate.grow()) {
     Grow(candidate, spec == nullptr ? nullptr : spec->jobspec.get(), cycle, outcome);
   } else if (const graph::Placement* held = engine_->Find(key); held != nullptr) {
@@ -212,8 +245,8 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
                                const graph::Outcome& matched,
                                Cycle* cycle,
                                Outcome* outcome) {
-  // Who can be promised nothing is protected by letting nobody pass.
-  cycle->stops = matched.waits_for_unending;
+  // Rules 1: who can be promised nothing is protected by letting nobody pass.
+  cycle->stops = matched.waits_for_unending && !cycle->IsIndependent();
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
   std::string refused_as = RefusedAs(jobspec, candidate);
   const auto refused = cycle->refusals.find(refused_as);
@@ -241,6 +274,23 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
         kind, outcome->reason(), outcome->slots_now(), DurationOf(candidate)};
   }
   SayLength(candidate, outcome);
+  if (matched.waits_for_unending && candidate.overdue() && cycle->kept.for_job.empty()) {
+    KeepNodesFor(candidate, jobspec, cycle, outcome);
+  }
+}
+
+void MatcherCore::KeepNodesFor(const Candidate& candidate,
+                               const graph::Jobspec& jobspec,
+                               Cycle* cycle,
+                               Outcome* outcome) const {
+  const auto& names = state_.config().levels();
+  const auto levels = graph::ParseLevels({names.begin(), names.end()});
+  CHECK(levels.ok(), "{}", Message(levels.status()));
+  cycle->kept = {.for_job = candidate.job_id(), .nodes = NodesToKeep(*engine_, *levels, jobspec)};
+  cycle->closed = false;
+  const size_t count = cycle->kept.nodes.size();
+  outcome->mutable_reason()->append(fmt::format(
+      "; {} node{} kept for it from jobs without an end", count, count == 1 ? " is" : "s are"));
 }
 
 void MatcherCore::Explain(const Candidate& candidate,
@@ -261,7 +311,16 @@ void MatcherCore::Explain(const Candidate& candidate,
       return;
     }
   }
-  if (!never && !cycle->first_reserved.empty() && why.slots_now >= jobspec.slots) {
+  const bool has_room = !never && why.slots_now >= jobspec.slots;
+  if (has_room && candidate.duration_s() == 0 && !cycle->kept.nodes.empty()) {
+    outcome->set_reason(
+        fmt::format("there is room, but {} of the nodes are kept from jobs without an end for job "
+                    "{}, which has waited long as the first of its queue",
+                    cycle->kept.nodes.size(),
+                    cycle->kept.for_job));
+    return;
+  }
+  if (has_room && !cycle->first_reserved.empty()) {
     outcome->set_reason(
         fmt::format("there is room, but it would delay job {}, which has a "
                     "reservation",

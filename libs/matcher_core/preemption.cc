@@ -147,7 +147,7 @@ bool MatcherCore::Preempt(const Candidate& candidate,
   if (keeps) {
     const graph::Outcome kept = engine_->Match(request);
     CHECK(kept.kind == graph::OutcomeKind::kAllocated, "job {}", candidate.job_id());
-    cycle->kept.push_back(request.key);
+    cycle->room_kept.push_back(request.key);
   } else {
     cycle->stops = true;
   }
@@ -161,9 +161,9 @@ bool MatcherCore::Preempt(const Candidate& candidate,
   return true;
 }
 
-void MatcherCore::ReleaseKept(Cycle* cycle) {
-  for (const AllocationKey& key : cycle->kept) engine_->Release(key);
-  cycle->kept.clear();
+void MatcherCore::ReleaseRoomKept(Cycle* cycle) {
+  for (const AllocationKey& key : cycle->room_kept) engine_->Release(key);
+  cycle->room_kept.clear();
 }
 
 }  // namespace fluxqueue::matcher_core

@@ -83,7 +83,8 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     if (reservation == nullptr) continue;
     const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
     if (!plan.Follows(key, candidate.duration_s()) && rule.plans_anew()) continue;
-    if (by_rule[candidate.rule()]++ >= rule.most_reservations()) continue;
+    const bool has_more = by_rule[candidate.rule()]++ < rule.most_reservations();
+    if (!has_more && !candidate.overdue()) continue;
     if (candidates.emplace(reservation, &candidate).second) {
       cycle->promised.push_back(key);
     }

@@ -169,14 +169,16 @@ TEST_F(ReservationTest, WhoOverranIsPlannedToEndInASecond) {
   EXPECT_EQ(answer_.overran(), 0U);
 }
 
-TEST_F(ReservationTest, NobodyPassesWhoCanBePromisedNothing) {
+TEST_F(ReservationTest, WhoCanBePromisedNothingHoldsUpNobody) {
   Free("long");
   Feed(Submitted("endless", 1, 4000));
   EXPECT_EQ(Answers(Backfill(2, {{"endless", 0}})), "endless:now");
   Free("short");
-  EXPECT_EQ(Answers(Backfill(3, {{"wide", 50}, {"small", 1}})), "wide:busy");
-  // Without a right to a reservation it stands in nobody's way.
-  EXPECT_EQ(Answers(Backfill(4, {{"wide", 50, false}, {"small", 1}})), "wide:busy small:now");
+  // By rules 1 it did.
+  Envelope before = Backfill(3, {{"wide", 50}, {"small", 1}});
+  before.mutable_cycle_requested()->set_version(1);
+  EXPECT_EQ(Answers(before), "wide:busy");
+  EXPECT_EQ(Answers(Backfill(4, {{"wide", 50}, {"small", 1}})), "wide:busy small:now");
 }
 
 TEST_F(ReservationTest, GroupsOfSlotsThatDifferAreReservedTogether) {

@@ -11,6 +11,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -159,6 +160,7 @@ inline Envelope Cycle(uint64_t id,
   auto* cycle = message.mutable_cycle_requested();
   cycle->set_cycle_id(id);
   cycle->set_now_s(static_cast<int64_t>(100 + id));
+  cycle->set_version(model::kLatestRules);
   cycle->add_rules()->set_stop_at_first_blocked(stop);
   for (const std::string& job : jobs) {
     auto* candidate = cycle->add_candidates();
@@ -176,6 +178,8 @@ struct Tried {
   std::vector<std::string> windows = {};
   bool grow = false;
   uint32_t most_slots = 0;
+  bool overdue = false;
+  uint32_t rule = 0;
 };
 
 // Now is 100 + id, as in Cycle.
@@ -186,6 +190,7 @@ inline Envelope Backfill(uint64_t id,
   auto* cycle = message.mutable_cycle_requested();
   cycle->set_cycle_id(id);
   cycle->set_now_s(static_cast<int64_t>(100 + id));
+  cycle->set_version(model::kLatestRules);
   cycle->add_rules()->set_most_reservations(most_reservations);
   for (const Tried& tried : jobs) {
     auto* candidate = cycle->add_candidates();
@@ -196,7 +201,17 @@ inline Envelope Backfill(uint64_t id,
     *candidate->mutable_windows() = {tried.windows.begin(), tried.windows.end()};
     candidate->set_grow(tried.grow);
     candidate->set_most_slots(tried.most_slots);
+    candidate->set_overdue(tried.overdue);
+    candidate->set_rule(tried.rule);
   }
+  return message;
+}
+
+// Candidates of two queues: the first of one job after the other, the second of easy backfill.
+inline Envelope OfTwoQueues(uint64_t id, const std::vector<Tried>& jobs) {
+  Envelope message = Backfill(id, jobs, 0);
+  message.mutable_cycle_requested()->mutable_rules(0)->set_stop_at_first_blocked(true);
+  message.mutable_cycle_requested()->add_rules()->set_most_reservations(1);
   return message;
 }
 

@@ -145,10 +145,17 @@ graph::Closure MatcherCore::ClosureOf(const WindowConfigured& window, int64_t no
           .to_s = std::min(to_s, kNever)};
 }
 
-void MatcherCore::CloseWindows(const Candidate& candidate, Cycle* cycle) {
+void MatcherCore::CloseNodes(const Candidate& candidate, Cycle* cycle) {
   const std::vector<std::string> open(candidate.windows().begin(), candidate.windows().end());
   if (cycle->closed && cycle->open_windows == open) return;
-  engine_->SetClosures(Closures(open, cycle->request.now_s()));
+  std::vector<graph::Closure> closures = Closures(open, cycle->request.now_s());
+  if (!cycle->kept.nodes.empty()) {
+    // A job that has an end is through before it.
+    closures.push_back({.nodes = graph::Constraint::IsAnyHost(cycle->kept.nodes),
+                        .from_s = graph::kForever - 1,
+                        .to_s = kNever});
+  }
+  engine_->SetClosures(std::move(closures));
   cycle->closed = true;
   cycle->open_windows = open;
 }

@@ -5,7 +5,7 @@
 //        ▲          │  ▲         │          │         │
 //        └──────────┤  │         └──────────┴─────────┴──► Stopping ─► Cancelled │ Failed
 //    (queue gone)   │  └───────────────── requeued ───────────┘
-//                   ├─► Rejected   (nothing in this pool could ever run it)
+//                   ├─► Rejected   (bad, or its queue waits for no other nodes)
 //                   └─► Cancelled
 //
 // A later fact of the world implies the earlier ones, because facts of different origin overtake
@@ -121,7 +121,7 @@ enum class Fact : uint8_t {
   kQueueVanished,  // admission: QueueConfigured, deleted
   kAllocated,      // matcher: an outcome of a cycle
   kRefused,        // matcher: busy or reserved
-  kUnsatisfiable,  // matcher: nothing here could ever run it
+  kUnsatisfiable,  // matcher: nothing here could run it, as the nodes are now
   kInvalid,        // matcher: the jobspec itself is bad
   kNodeGone,       // matcher: InventoryChanged.broken
   kBound,          // binder: JobBound

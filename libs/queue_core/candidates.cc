@@ -2,6 +2,7 @@
 // (libs/scheduling/fair_share.h), each gone about by the rule of its queue's strategy; and who is
 // not tried, because a limit holds it back.
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
+#include "libs/scheduling/queue_tree.h"
 #include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
@@ -29,14 +31,20 @@ const scheduling::Strategy& StrategyOf(const Queue& queue) {
   return *scheduling::FindStrategy(queue.config->strategy());
 }
 
+// Since when it has been the first of its queue; of equals the one that came first.
+std::pair<int64_t, uint64_t> FirstSince(const Entry& entry) {
+  return {entry.job.first_ms, entry.job.submission};
+}
+
 // Of one queue: its rule in the cycle.
 struct Group {
   uint32_t rule = 0;
   uint32_t reservations = 0;
+  uint32_t named = 0;
 };
 using Groups = std::unordered_map<const Queue*, Group>;
 
-Group& GroupOf(const Queue* queue, Groups* groups, CycleRequested* cycle) {
+Group& GroupOf(const Queue* queue, bool is_independent, Groups* groups, CycleRequested* cycle) {
   const auto [it, made] = groups->try_emplace(queue);
   Group& group = it->second;
   if (!made) return group;
@@ -47,6 +55,7 @@ Group& GroupOf(const Queue* queue, Groups* groups, CycleRequested* cycle) {
   rule->set_stop_at_first_blocked(strategy.stops_at_first_blocked);
   rule->set_most_reservations(group.reservations);
   rule->set_plans_anew(strategy.is_adaptive);
+  if (is_independent) rule->set_queue(queue->name);
   return group;
 }
 
@@ -55,7 +64,8 @@ Group& GroupOf(const Queue* queue, Groups* groups, CycleRequested* cycle) {
 scheduling::PassOptions QueueCore::Impl::PassNow() const {
   return {.now_ms = state_.now_ms,
           .beginning_ms = state_.beginning_ms,
-          .capacity = state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity};
+          .capacity = state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
+          .guarantees_all = !IsIndependent()};
 }
 
 const Entry* QueueCore::Impl::FirstToTry() {
@@ -98,37 +108,68 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
   const std::unordered_set<const Entry*> passers = PreferAdaptive(&pass);
   std::vector<const Entry*> entries;
   Groups groups;
+  std::set<const Queue*> cut;
+  const bool is_independent = IsIndependent();
   uint32_t limit = 0;
   while (const auto* entry = static_cast<const Entry*>(pass.Next())) {
     const Queue* queue = entry->in_line_of;
-    if (entries.empty()) {
+    if (entries.empty() || is_independent) {
       limit = scheduling::CandidateLimit(state_.window, DepthOf(queue->config.get()));
     }
-    GroupOf(queue, &groups, cycle);
+    Group& group = GroupOf(queue, is_independent, &groups, cycle);
     entries.push_back(entry);
-    if (entries.size() != limit) continue;
+    ++group.named;
+    if ((is_independent ? group.named : entries.size()) != limit) continue;
     // Where nobody may pass, no more are of use to the pool.
     for (const auto& [order, served] : book_.served()) {
-      if (StrategyOf(*served).stops_at_first_blocked) pass.Close(served->name);
+      if (is_independent && served != queue) continue;
+      if (!StrategyOf(*served).stops_at_first_blocked) continue;
+      pass.Close(served->name);
+      cut.insert(served);
     }
   }
+  const std::set<const Entry*> overdue = AdvanceOverdue(&entries);
   for (const Entry* entry : entries) {
     const Group& group = groups.at(entry->in_line_of);
-    AddCandidate(*entry, group.rule, group.reservations > 0 && passers.count(entry) == 0, cycle);
+    const bool passes = passers.count(entry) > 0;
+    const bool is_overdue = overdue.contains(entry) && !passes;
+    const bool may_reserve = group.reservations > 0 && !passes;
+    AddCandidate(*entry, group.rule, may_reserve || is_overdue, is_overdue, cycle);
   }
   NameVictims(entries, cycle);
   SetMostSlots(entries, &pass, cycle);
-  AddGrowth(!entries.empty() && entries.size() >= limit, &pass, cycle, [&](const Queue* queue) {
-    return GroupOf(queue, &groups, cycle).rule;
+  AddGrowth(cut, &pass, cycle, [&](const Queue* queue) {
+    return GroupOf(queue, is_independent, &groups, cycle).rule;
   });
   state_.limits_due_ms = pass.due_ms().value_or(0);
   SayHeldBack(pass.held());
 }
 
-void QueueCore::Impl::AddCandidate(const Entry& entry,
-                                   uint32_t rule,
-                                   bool may_reserve,
-                                   CycleRequested* cycle) {
+std::set<const Entry*> QueueCore::Impl::AdvanceOverdue(std::vector<const Entry*>* entries) const {
+  std::set<const Entry*> overdue;
+  if (!IsIndependent()) return overdue;
+  std::set<const Queue*> seen;
+  for (const Entry* entry : *entries) {
+    if (!seen.insert(entry->in_line_of).second) continue;
+    const std::optional<int64_t> at = OverdueAt(*entry);
+    if (at.has_value() && *at <= state_.now_ms) overdue.insert(entry);
+  }
+  if (overdue.empty()) return overdue;
+  const auto goes_before = [&overdue](const Entry& ahead, const Entry& entry) {
+    if (overdue.contains(&ahead)) return FirstSince(ahead) < FirstSince(entry);
+    return scheduling::PrecedesByPriority(*ahead.line_owner, *entry.line_owner);
+  };
+  for (size_t i = 0; i < entries->size(); ++i) {
+    if (!overdue.contains((*entries)[i])) continue;
+    for (size_t at = i; at > 0 && !goes_before(*(*entries)[at - 1], *(*entries)[at]); --at) {
+      std::swap((*entries)[at - 1], (*entries)[at]);
+    }
+  }
+  return overdue;
+}
+
+void QueueCore::Impl::AddCandidate(
+    const Entry& entry, uint32_t rule, bool may_reserve, bool is_overdue, CycleRequested* cycle) {
   int64_t duration_ms = PlannedDuration(entry.job);
   if (const auto* adaptive = adaptive_.Find(entry.job.queue); adaptive != nullptr) {
     duration_ms = adaptive->PlanOf(duration_ms);
@@ -139,6 +180,7 @@ void QueueCore::Impl::AddCandidate(const Entry& entry,
   candidate->set_may_reserve(may_reserve);
   candidate->set_duration_s(duration_ms / 1000 + (duration_ms % 1000 > 0 ? 1 : 0));
   candidate->set_rule(rule);
+  candidate->set_overdue(is_overdue);
   NameWindows(entry.job, candidate);
 }
 
@@ -158,6 +200,14 @@ void QueueCore::Impl::SayHeldBack(const std::vector<HeldJob>& held) {
     changed.start_ms = 0;
     Say(entry);
   }
+}
+
+bool QueueCore::Impl::HasSeveralLines() const {
+  if (!IsIndependent()) return false;
+  const auto& served = book_.served();
+  return 1 < std::count_if(served.begin(), served.end(), [](const auto& one) {
+           return !one.second->line.empty();
+         });
 }
 
 bool QueueCore::Impl::Backfills() const {

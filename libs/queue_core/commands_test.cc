@@ -201,7 +201,7 @@ TEST(ClaimTest, WaitsAndIsRefusedLikeAnyJob) {
   Story story;
   EXPECT_THAT(story.Tell(Claimed("c", {.queue = "later"})),
               ElementsAre("fact c v1 Submitted NoQueue"));
-  EXPECT_THAT(story.Tell(QueueMade("later")),
+  EXPECT_THAT(story.Tell(QueueMade("later", 0, 0, "fcfs", /*reject_after_ms=*/5000)),
               ElementsAre("fact c v2 Pending Queued", "cycle 1: c/1"));
   EXPECT_THAT(story.Tell(Answered(1, {{"c", 1, kBusyKind, "cpu is short"}})),
               ElementsAre("fact c v3 Pending Busy"));

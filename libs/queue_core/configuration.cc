@@ -57,6 +57,14 @@ void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configu
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
   // Another policy or other levels may find room where there was none.
   state_.ask_again = true;
+  if (IsIndependent()) ComeBack();
+}
+
+void QueueCore::Impl::ComeBack() {
+  for (Entry* entry : book_.SetAside()) {
+    book_.Edit(entry).not_before_ms = 0;
+    Place(entry);
+  }
 }
 
 void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& changed) {
@@ -64,10 +72,7 @@ void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& cha
   if (first_sync) state_.synced = true;
   if (changed.grew() || first_sync) {
     state_.room_changed = true;
-    for (Entry* entry : book_.SetAside()) {
-      book_.Edit(entry).not_before_ms = 0;
-      Place(entry);
-    }
+    ComeBack();
   }
   if (changed.nodes_up() < state_.nodes_up) state_.lost_node = changed.node();
   state_.nodes_up = changed.nodes_up();

@@ -139,8 +139,29 @@ class QueueCore::Impl {
   // ------------------------------------------------------------------------------------- cycles.cc
   // What an outcome was for the course of the cycle.
   enum class Course { kUnwanted, kAllocated, kMoved, kRefused };
+  // What became of the candidates of a rule.
+  struct RuleResult {
+    uint32_t named = 0;
+    uint32_t tried = 0;
+    uint32_t refused = 0;
+  };
+  // What became of a cycle.
+  struct CycleResult {
+    uint32_t allocated = 0;
+    bool progressed = false;
+    std::vector<uint64_t> refused;  // by submission
+    std::vector<RuleResult> rules;
+    uint32_t grown = 0;  // of those that would grow, how many were tried
+    std::set<std::string_view> tried;
 
+    // Candidates of the queue that named most, or, where all stand in one line, of all.
+    uint32_t Named(bool is_independent) const;
+  };
+
+  // Queues are independent (libs/model/rules.h).
+  bool IsIndependent() const;
   void OnAnswered(const events::v1::CycleAnswered& answered);
+  CycleResult JudgeOutcomes(const events::v1::CycleAnswered& answered);
   // `ahead`: of its answer, that were refused.
   Course JudgeOutcome(const events::v1::Outcome& outcome, size_t ahead);
   void ReleaseUnwanted(const events::v1::Outcome& outcome);
@@ -148,10 +169,18 @@ class QueueCore::Impl {
   void Refuse(Entry* entry, const char* reason, const events::v1::Outcome& outcome);
   void Reserve(Entry* entry, const events::v1::Outcome& outcome);
   Course FindUnsatisfiable(Entry* entry, const events::v1::Outcome& outcome);
-  void CloseCycle(uint32_t allocated, bool progressed, const std::vector<uint64_t>& refused);
+  // When a job that nothing in the pool can run is rejected; nothing: never.
+  std::optional<int64_t> RejectedAt(const Job& job) const;
+  // The first of each queue that cannot start, since when it is that.
+  void NoteFirst(const events::v1::CycleRequested& cycle, const CycleResult& result);
+  void CloseCycle(const CycleResult& result);
+  // A queue of whose candidates none was refused has more in line.
+  bool SomeQueueGoesOn(const events::v1::CycleRequested& cycle, const CycleResult& result) const;
+  void WithdrawPromises(const CycleResult& result);
+  void LookAgainInTime(const events::v1::CycleRequested& cycle);
+  // When the first of the queue has a right to a reservation; nothing: never.
+  std::optional<int64_t> OverdueAt(const Entry& entry) const;
   // Why a job starts later than it was told, as far as the core knows.
-  void WithdrawPromises();
-  void LookAgainInTime();
   std::string WhyLater(const Job& job, const events::v1::CycleAnswered& answered) const;
   bool IsCycleDue(bool somebody_left);
   void BeginCycle();
@@ -168,10 +197,16 @@ class QueueCore::Impl {
   void AddCandidate(const Entry& entry,
                     uint32_t rule,
                     bool may_reserve,
+                    bool is_overdue,
                     events::v1::CycleRequested* cycle);
+  // The first of each queue that has waited as that for too long. They go before all that no
+  // priority puts ahead of them.
+  std::set<const Entry*> AdvanceOverdue(std::vector<const Entry*>* entries) const;
   void SayHeldBack(const std::vector<scheduling::HeldJob>& held);
   // Somebody may pass the head of the line.
   bool Backfills() const;
+  // Jobs wait in more than one queue.
+  bool HasSeveralLines() const;
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
   void MarkCandidates(bool marked);
 
@@ -180,16 +215,18 @@ class QueueCore::Impl {
   void SetMostSlots(const std::vector<const Entry*>& entries,
                     scheduling::Pass* pass,
                     events::v1::CycleRequested* cycle) const;
-  // Those who hold some of their slots and would have more, behind all who wait. `full`: no more of
-  // these are named, where nobody may pass. `rule_of`: of a queue, in the cycle.
-  void AddGrowth(bool full,
+  // Those who hold some of their slots and would have more, behind all who wait. `cut`: queues of
+  // which no more were named. `rule_of`: of a queue, in the cycle.
+  void AddGrowth(const std::set<const Queue*>& cut,
                  scheduling::Pass* pass,
                  events::v1::CycleRequested* cycle,
                  const std::function<uint32_t(const Queue*)>& rule_of);
   // Everybody in line is named, or a limit holds him back.
-  bool AllAreTried(bool full, const events::v1::CycleRequested& cycle) const;
+  bool AllAreTried(const std::set<const Queue*>& cut,
+                   const events::v1::CycleRequested& cycle) const;
   void JudgeGrowth(const events::v1::Outcome& outcome);
-  void CloseGrowth(const events::v1::CycleAnswered& answered);
+  // `tried`: how many that would grow.
+  void CloseGrowth(const events::v1::CycleAnswered& answered, uint32_t tried);
   // There may be room to grow that was not there.
   void FollowGrowth(bool somebody_left);
   // A cycle would come to those who may grow. REQUIRES: somebody is in line.
@@ -220,6 +257,8 @@ class QueueCore::Impl {
   void OnQueueConfigured(const events::v1::QueueConfigured& configured);
   void ConfigureAdaptive(const std::string& name);
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
+  // Those that nothing in the pool could run are tried again.
+  void ComeBack();
   void OnInventoryChanged(const events::v1::InventoryChanged& changed);
   void OnReleased(const events::v1::Released& released);
 

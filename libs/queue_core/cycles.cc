@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "libs/base/check.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
@@ -22,6 +23,7 @@
 
 namespace fluxqueue::queue_core {
 
+using events::v1::Candidate;
 using events::v1::CycleRequested;
 using events::v1::Outcome;
 using model::JobState;
@@ -38,6 +40,10 @@ constexpr int64_t kMuchLaterMs = 60'000;
 constexpr int64_t kOverdueIntervalMs = 10'000;
 // Who was refused is tried again after this time where the order changes by time alone.
 constexpr int64_t kOrderIntervalMs = 60'000;
+// What nothing here can run is looked at again after this time, should no change of the inventory
+// have brought it back.
+constexpr int64_t kUnsatisfiableIntervalMs = 600'000;
+constexpr int64_t kDefaultReserveAfterMs = 900'000;
 
 // It was told when it starts.
 bool IsPromised(const Job& job) {
@@ -46,36 +52,74 @@ bool IsPromised(const Job& job) {
 
 }  // namespace
 
+uint32_t QueueCore::Impl::CycleResult::Named(bool is_independent) const {
+  uint32_t most = 0;
+  uint32_t all = 0;
+  for (const RuleResult& rule : rules) {
+    most = std::max(most, rule.named);
+    all += rule.named;
+  }
+  return is_independent ? most : all;
+}
+
+bool QueueCore::Impl::IsIndependent() const {
+  return model::HasRules(config().rules(), model::kIndependentQueues);
+}
+
 void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
   if (state_.cycle == nullptr || answered.cycle_id() != state_.cycle->cycle_id()) {
     ++out_->stale;
     return;
   }
   answered_ = &answered;
-  uint32_t allocated = 0;
-  bool progressed = false;
-  std::vector<uint64_t> refused;  // by submission
-  for (int i = 0; i < answered.outcomes_size(); ++i) {
-    const Outcome& outcome = answered.outcomes(i);
-    if (i < state_.cycle->candidates_size() && state_.cycle->candidates(i).grow()) {
-      JudgeGrowth(outcome);
-      continue;
-    }
-    const Course course = JudgeOutcome(outcome, refused.size());
-    if (course == Course::kAllocated) ++allocated;
-    if (course == Course::kRefused) {
-      refused.push_back(book_.Find(outcome.job_id())->job.submission);
-    } else {
-      progressed = true;
-    }
-  }
-  WithdrawPromises();
-  CloseGrowth(answered);
-  CloseCycle(allocated, progressed, refused);
+  const CycleResult result = JudgeOutcomes(answered);
+  if (IsIndependent()) NoteFirst(*state_.cycle, result);
+  WithdrawPromises(result);
+  CloseGrowth(answered, result.grown);
+  CloseCycle(result);
   StopVictims(answered);
   // It has looked who is first now.
   book_.TakeLeft();
   answered_ = nullptr;
+}
+
+QueueCore::Impl::CycleResult QueueCore::Impl::JudgeOutcomes(
+    const events::v1::CycleAnswered& answered) {
+  const auto& candidates = state_.cycle->candidates();
+  CycleResult result;
+  result.rules.resize(static_cast<size_t>(state_.cycle->rules_size()) + 1);
+  const auto rule_of = [&result](const Candidate* candidate) {
+    const size_t none = result.rules.size() - 1;
+    return &result.rules[candidate == nullptr ? none : std::min<size_t>(candidate->rule(), none)];
+  };
+  for (const Candidate& candidate : candidates) rule_of(&candidate)->named += !candidate.grow();
+  // Both stand in one order; candidates that were not tried have no outcome.
+  auto next = candidates.begin();
+  for (const Outcome& outcome : answered.outcomes()) {
+    const auto about = std::find_if(next, candidates.end(), [&outcome](const Candidate& one) {
+      return one.job_id() == outcome.job_id() && one.attempt() == outcome.attempt();
+    });
+    const Candidate* candidate = about == candidates.end() ? nullptr : &*about;
+    if (candidate != nullptr) next = std::next(about);
+    if (candidate != nullptr && candidate->grow()) {
+      JudgeGrowth(outcome);
+      ++result.grown;
+      continue;
+    }
+    RuleResult* rule = rule_of(candidate);
+    const Course course =
+        JudgeOutcome(outcome, IsIndependent() ? rule->refused : result.refused.size());
+    ++rule->tried;
+    result.tried.insert(outcome.job_id());
+    if (course == Course::kAllocated) ++result.allocated;
+    if (course == Course::kRefused) {
+      ++rule->refused;
+      result.refused.push_back(book_.Find(outcome.job_id())->job.submission);
+    } else {
+      result.progressed = true;
+    }
+  }
+  return result;
 }
 
 QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, size_t ahead) {
@@ -133,6 +177,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
   job.placement_hash = outcome.placement_hash();
   job.not_before_ms = 0;
   job.unsatisfiable_since_ms = 0;
+  job.first_ms = 0;
   job.start_ms = 0;
   job.in_cycle = false;
   job.allocated_ms = state_.now_ms;
@@ -205,12 +250,16 @@ std::string QueueCore::Impl::WhyLater(const Job& job,
   return "the plan was made anew";
 }
 
-// Who was not tried has nothing reserved any more.
-void QueueCore::Impl::WithdrawPromises() {
+// Who was not named has nothing reserved any more. Who was named and not tried has what it had, and
+// its time comes all the same.
+void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
   for (auto next = promised_.begin(); next != promised_.end();) {
     Entry* entry = book_.Find(*next);
     const bool promised = entry != nullptr && entry->job.reason == reason::kReserved;
     if (promised && entry->job.in_cycle) {
+      const int64_t start_ms = entry->job.start_ms;
+      const bool is_first = state_.due_ms == 0 || start_ms < state_.due_ms;
+      if (IsIndependent() && is_first && !result.tried.contains(*next)) state_.due_ms = start_ms;
       ++next;
       continue;
     }
@@ -234,27 +283,64 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
   }
   Job& job = book_.Edit(entry);
   if (job.unsatisfiable_since_ms == 0) job.unsatisfiable_since_ms = state_.now_ms;
-  const int64_t until = job.unsatisfiable_since_ms + config().unsatisfiable_grace_ms();
-  if (state_.now_ms >= until) {
+  const std::optional<int64_t> until = RejectedAt(job);
+  if (until.has_value() && state_.now_ms >= *until) {
     End(entry, JobState::kRejected, reason::kUnsatisfiable, outcome.reason());
     return Course::kMoved;
   }
-  // Set aside until then, so that it holds up nobody who can be served. More nodes bring it back.
-  job.not_before_ms = until;
+  // Set aside, so that it holds up nobody who can be served. Other nodes bring it back.
+  job.not_before_ms = until.value_or(state_.now_ms + kUnsatisfiableIntervalMs);
+  job.first_ms = 0;
   Place(entry);
-  if (job.reason != reason::kUnsatisfiable) {
-    job.reason = reason::kUnsatisfiable;
-    job.message = fmt::format("{}; rejected unless that changes within {:.1f} s",
-                              outcome.reason(),
-                              static_cast<double>(until - state_.now_ms) / 1000);
-    Say(entry);
+  std::string message = outcome.reason();
+  if (until.has_value()) {
+    message += fmt::format("; rejected unless that changes within {:.1f} s",
+                           static_cast<double>(*until - state_.now_ms) / 1000);
+  } else {
+    message += "; it waits for nodes that can run it";
   }
+  const bool due = state_.now_ms - job.updated_ms >= kSentenceIntervalMs;
+  const bool news = IsIndependent() && due && job.message != message;
+  if (job.reason == reason::kUnsatisfiable && !news) return Course::kMoved;
+  job.reason = reason::kUnsatisfiable;
+  job.message = std::move(message);
+  job.start_ms = 0;
+  Say(entry);
   return Course::kMoved;
 }
 
-void QueueCore::Impl::CloseCycle(uint32_t allocated,
-                                 bool progressed,
-                                 const std::vector<uint64_t>& refused) {
+// What cannot run now may be able to tomorrow: taints, cordons and pools that scale to nothing
+// pass.
+std::optional<int64_t> QueueCore::Impl::RejectedAt(const Job& job) const {
+  if (!IsIndependent()) return job.unsatisfiable_since_ms + config().unsatisfiable_grace_ms();
+  const auto queue = book_.queues().find(job.queue);
+  const int64_t after_ms = queue == book_.queues().end() || queue->second->config == nullptr
+                               ? 0
+                               : queue->second->config->reject_after_ms();
+  if (after_ms == 0) return std::nullopt;
+  return job.unsatisfiable_since_ms + after_ms;
+}
+
+void QueueCore::Impl::NoteFirst(const CycleRequested& cycle, const CycleResult& result) {
+  std::set<uint32_t> seen;
+  for (const Candidate& candidate : cycle.candidates()) {
+    if (candidate.grow() || !result.tried.contains(candidate.job_id())) continue;
+    Entry* entry = book_.Find(candidate.job_id());
+    const bool waits = entry != nullptr && entry->in_line_of != nullptr;
+    if (!waits || !seen.insert(candidate.rule()).second) continue;
+    if (entry->job.first_ms == 0) book_.Edit(entry).first_ms = state_.now_ms;
+  }
+}
+
+std::optional<int64_t> QueueCore::Impl::OverdueAt(const Entry& entry) const {
+  const events::v1::QueueConfigured& config = *entry.in_line_of->config;
+  const int64_t after_ms =
+      config.has_reserve_after_ms() ? config.reserve_after_ms() : kDefaultReserveAfterMs;
+  if (entry.job.first_ms == 0 || after_ms == 0) return std::nullopt;
+  return entry.job.first_ms + after_ms;
+}
+
+void QueueCore::Impl::CloseCycle(const CycleResult& result) {
   MarkCandidates(false);
   const auto cycle = std::exchange(state_.cycle, nullptr);
   cycles_answered_.push_back(cycle->cycle_id());
@@ -266,42 +352,68 @@ void QueueCore::Impl::CloseCycle(uint32_t allocated,
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }
 
-  if (!refused.empty()) LookAgainInTime();
+  if (!result.refused.empty()) LookAgainInTime(*cycle);
 
   const Entry* head = FirstToTry();
   if (head != nullptr) {
     const uint64_t submission = head->job.submission;
     // An answer that says nothing about anybody does not help its first candidate either.
-    const bool ignored =
-        !progressed && refused.empty() && cycle->candidates(0).job_id() == head->job.id;
+    const bool ignored = !result.progressed && result.refused.empty() &&
+                         cycle->candidates(0).job_id() == head->job.id;
     // Where others are tried before the head of the line (adaptive), it may not have been reached.
     // The same again would change nothing, and whoever comes is reason enough for a cycle.
-    const bool in_vain = !progressed && Backfills();
+    const bool in_vain = !result.progressed && (Backfills() || HasSeveralLines());
+    const auto& refused = result.refused;
     if (ignored || in_vain ||
         std::find(refused.begin(), refused.end(), submission) != refused.end()) {
       state_.blocked_head = submission;
     }
-    const auto in_line = std::count_if(cycle->candidates().begin(),
-                                       cycle->candidates().end(),
-                                       [](const auto& candidate) { return !candidate.grow(); });
-    const scheduling::CycleResult result{.named = static_cast<uint32_t>(in_line),
-                                         .allocated = allocated,
-                                         .blocked = !refused.empty()};
-    const uint32_t depth = DepthOf(head->in_line_of->config.get());
-    state_.window = scheduling::NextWindow(state_.window, depth, result);
+    if (SomeQueueGoesOn(*cycle, result)) state_.blocked_head = 0;
+    uint32_t depth = DepthOf(head->in_line_of->config.get());
+    if (IsIndependent()) {
+      for (const auto& [order, queue] : book_.served()) {
+        if (!queue->line.empty()) depth = std::max(depth, DepthOf(queue->config.get()));
+      }
+    }
+    state_.window = scheduling::NextWindow(state_.window,
+                                           depth,
+                                           {.named = result.Named(IsIndependent()),
+                                            .allocated = result.allocated,
+                                            .blocked = !refused.empty()});
   }
 }
 
+bool QueueCore::Impl::SomeQueueGoesOn(const CycleRequested& cycle,
+                                      const CycleResult& result) const {
+  if (!IsIndependent()) return false;
+  for (int i = 0; i < cycle.rules_size(); ++i) {
+    const RuleResult& rule = result.rules[static_cast<size_t>(i)];
+    if (rule.named == 0 || rule.tried < rule.named || rule.refused > 0) continue;
+    const auto queue = book_.queues().find(cycle.rules(i).queue());
+    if (queue != book_.queues().end() && !queue->second->line.empty()) return true;
+  }
+  return false;
+}
+
 // An order that changes by time alone may put somebody first whom there is room for.
-void QueueCore::Impl::LookAgainInTime() {
+void QueueCore::Impl::LookAgainInTime(const CycleRequested& cycle) {
+  const auto look_at = [this](int64_t then) {
+    if (state_.due_ms == 0 || then < state_.due_ms) state_.due_ms = then;
+  };
   for (const auto& [order, queue] : book_.served()) {
     const events::v1::QueueConfigured& config = *queue->config;
     const bool ages = config.order() == "fair-share" || config.aging_ms() > 0;
     // Where there is a reservation, its time comes.
     const bool passes = adaptive_.Find(queue->name) != nullptr && state_.due_ms == 0;
     if (queue->line.empty() || !(ages || passes)) continue;
-    const int64_t then = state_.now_ms + kOrderIntervalMs;
-    if (state_.due_ms == 0 || then < state_.due_ms) state_.due_ms = then;
+    look_at(state_.now_ms + kOrderIntervalMs);
+  }
+  for (const Candidate& candidate : cycle.candidates()) {
+    const Entry* entry = book_.Find(candidate.job_id());
+    if (entry == nullptr || entry->in_line_of == nullptr) continue;
+    // One that is overdue already was named so.
+    const std::optional<int64_t> overdue = OverdueAt(*entry);
+    if (overdue.has_value() && *overdue > state_.now_ms) look_at(*overdue);
   }
 }
 
@@ -314,7 +426,7 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
   if (state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
   if (IsGrowthDue()) return true;
   if (!state_.line_changed && !somebody_left) return false;
-  if (state_.line_changed && Backfills()) return true;
+  if (HasSeveralLines() || (state_.line_changed && Backfills())) return true;
   state_.line_changed = false;
   // Whoever has come, and is held back like all before, is told by what.
   Pass pass(&book_.tree(), PassNow());
@@ -342,6 +454,7 @@ void QueueCore::Impl::BeginCycle() {
   }
   state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
+  if (IsIndependent()) cycle->set_version(model::kIndependentQueues);
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
   state_.cycle = std::move(cycle);
   MarkCandidates(true);

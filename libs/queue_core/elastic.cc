@@ -97,26 +97,25 @@ void QueueCore::Impl::SetMostSlots(const std::vector<const Entry*>& entries,
   }
 }
 
-bool QueueCore::Impl::AllAreTried(bool full, const CycleRequested& cycle) const {
+bool QueueCore::Impl::AllAreTried(const std::set<const Queue*>& cut,
+                                  const CycleRequested& cycle) const {
   std::unordered_map<const Queue*, size_t> named;
   for (const Candidate& candidate : cycle.candidates()) {
     ++named[book_.Find(candidate.job_id())->in_line_of];
   }
   return std::none_of(book_.served().begin(), book_.served().end(), [&](const auto& served) {
     const Queue* queue = served.second;
-    const scheduling::Strategy& strategy = *scheduling::FindStrategy(queue->config->strategy());
-    const bool cut =
-        (full && strategy.stops_at_first_blocked) || named[queue] >= DepthOf(queue->config.get());
-    return cut && queue->line.size() > named[queue];
+    const bool is_cut = cut.contains(queue) || named[queue] >= DepthOf(queue->config.get());
+    return is_cut && queue->line.size() > named[queue];
   });
 }
 
-void QueueCore::Impl::AddGrowth(bool full,
+void QueueCore::Impl::AddGrowth(const std::set<const Queue*>& cut,
                                 scheduling::Pass* pass,
                                 CycleRequested* cycle,
                                 const std::function<uint32_t(const Queue*)>& rule_of) {
   if (state_.growth == Growth::kNone) return;
-  if (!AllAreTried(full, *cycle)) {
+  if (!AllAreTried(cut, *cycle)) {
     state_.growth = Growth::kAlong;
     return;
   }
@@ -173,12 +172,12 @@ void QueueCore::Impl::JudgeGrowth(const Outcome& outcome) {
   Say(entry);
 }
 
-void QueueCore::Impl::CloseGrowth(const events::v1::CycleAnswered& answered) {
+void QueueCore::Impl::CloseGrowth(const events::v1::CycleAnswered& answered, uint32_t tried) {
   const auto& candidates = state_.cycle->candidates();
   const auto asked = static_cast<size_t>(std::count_if(
       candidates.begin(), candidates.end(), [](const Candidate& one) { return one.grow(); }));
   if (asked == 0) return;
-  if (answered.outcomes_size() < candidates.size()) {
+  if (tried < asked) {
     state_.growth = Growth::kAlong;
     return;
   }

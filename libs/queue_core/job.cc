@@ -105,6 +105,7 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_grown(job.grown);
   if (job.held_slots != 0) row.set_asked_slots(job.slots);
   row.set_succeeded(job.succeeded);
+  row.set_first_ms(job.first_ms);
   row.set_attempt_since_ms(job.attempt_since_ms);
   row.set_allocated_ms(job.allocated_ms);
   row.set_slot_ms(job.slot_ms);
@@ -151,6 +152,7 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.held_slots = row.held_slots();
   job.grown = row.grown();
   job.succeeded = row.succeeded();
+  job.first_ms = row.first_ms();
   job.attempt_since_ms = row.attempt_since_ms() == 0 ? job.submitted_ms : row.attempt_since_ms();
   job.allocated_ms = row.allocated_ms();
   if (job.allocated_ms == 0 && model::kHoldingStates.Has(job.state)) {

@@ -57,6 +57,8 @@ struct Job {
   // Pending: not a candidate before; see JobRow.
   int64_t not_before_ms = 0;
   int64_t unsatisfiable_since_ms = 0;
+  int64_t first_ms =
+      0;  // since when it has been the first of its queue that cannot start; 0: never
 
   // Stopping: what comes next, and as what a requeue counts.
   events::v1::JobFact::AfterStop after_stop = events::v1::JobFact::AFTER_STOP_UNSPECIFIED;

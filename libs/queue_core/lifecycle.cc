@@ -131,8 +131,10 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
   const bool was_submitted = job.state == JobState::kSubmitted;
   const bool queue_exists = book_.Exists(job.queue);
   if (resized || moved || job.hold || !queue_exists || job.begin_ms > state_.now_ms) Disown(job);
-  if (resized && job.unsatisfiable_since_ms != 0) {
-    // Its new size has not been tried.
+  const bool is_other = resized || (IsIndependent() && (moved || hold_changed));
+  if (is_other) job.first_ms = 0;
+  if (is_other && job.unsatisfiable_since_ms != 0) {
+    // As it is now it has not been tried.
     job.unsatisfiable_since_ms = 0;
     job.not_before_ms = 0;
   }
@@ -334,6 +336,7 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.slot_ms = 0;
   if (job.reason == reason::kPreempted) adaptive_.GiveUpPlace(job, state_.now_ms);
   ++job.attempt;
+  job.first_ms = 0;
   job.placement_hash = 0;
   job.start_ms = 0;
   job.released_slots.clear();

@@ -363,6 +363,10 @@ TEST(ConfigurationTest, BadQueuesAreNamed) {
             "queue q: order \"random\" does not exist; allowed: priority, fair-share");
   EXPECT_EQ(message_of([](auto* queue) { queue->set_weight(-1); }),
             "queue q: weight is -1; it must not be below 0");
+  EXPECT_EQ(message_of([](auto* queue) { queue->set_reject_after_ms(-1); }),
+            "queue q: reject_after_ms is -1; it must not be below 0");
+  EXPECT_EQ(message_of([](auto* queue) { queue->set_reserve_after_ms(-1); }),
+            "queue q: reserve_after_ms is -1; it must not be below 0");
   EXPECT_EQ(message_of([](auto* queue) { queue->mutable_user_limits()->set_gpu_seconds(-2); }),
             "queue q: user_limits.gpu_seconds is -2; it must not be below 0");
   EXPECT_EQ(message_of([](auto* queue) {

@@ -133,8 +133,7 @@ TEST(PreemptionTest, AGuaranteeIsReclaimed) {
             "stopped for job team/name-of-mine, to give queue default back its guarantee");
   // The next one of the queue would be beyond the guarantee: that is nobody's right.
   EXPECT_THAT(story.Tell(Submitted("more")), ElementsAre("fact more v1 Pending Queued"));
-  story.Tell(Stopped("lent"));
-  EXPECT_THAT(story.Tell(Released("lent", 1)), ElementsAre("cycle 3: mine/1 lent/2 more/1"));
+  EXPECT_THAT(story.Tell(Stopped("lent")), testing::Contains("cycle 3: mine/1 lent/2 more/1"));
 }
 
 // Its place among those that are started first was that of a job that had started.

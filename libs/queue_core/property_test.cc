@@ -10,7 +10,7 @@ namespace fluxqueue::queue_core {
 namespace {
 
 Simulation Run(const std::vector<Step>& steps) {
-  Simulation simulation;
+  Simulation simulation(*rc::gen::inRange<uint32_t>(1, 3));
   for (const Step& step : steps) simulation.Do(step);
   simulation.Finish();
   RC_CLASSIFY(simulation.preempted() > 0, "somebody was stopped for another");

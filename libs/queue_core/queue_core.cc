@@ -5,6 +5,7 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 
@@ -65,6 +66,12 @@ absl::Status CheckUpdated(const events::v1::JobUpdated& updated) {
 }
 
 absl::Status CheckPool(const events::v1::PoolConfigured& configured) {
+  if (configured.rules() > model::kLatestRules) {
+    return InvalidArgument(
+        "PoolConfigured: rules {} are unknown to this build, which knows up to {}",
+        configured.rules(),
+        model::kLatestRules);
+  }
   if (configured.answer_deadline_ms() <= 0) {
     return InvalidArgument("PoolConfigured: answer_deadline_ms is {}; it must be above 0",
                            configured.answer_deadline_ms());

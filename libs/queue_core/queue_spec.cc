@@ -67,6 +67,8 @@ absl::Status CheckQueue(const QueueConfigured& configured) {
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "weight", configured.weight()));
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "half_life_ms", configured.half_life_ms()));
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "aging_ms", configured.aging_ms()));
+  RETURN_IF_ERROR(CheckNotBelowZero(configured, "reject_after_ms", configured.reject_after_ms()));
+  RETURN_IF_ERROR(CheckNotBelowZero(configured, "reserve_after_ms", configured.reserve_after_ms()));
   RETURN_IF_ERROR(
       CheckNotBelowZero(configured, "preemption.grace_ms", configured.preemption().grace_ms()));
   RETURN_IF_ERROR(CheckAmounts(configured, "guarantee", configured.guarantee()));

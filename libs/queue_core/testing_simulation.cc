@@ -6,9 +6,15 @@ namespace fluxqueue::queue_core {
 
 using model::JobState;
 
-Simulation::Simulation() {
-  Tell(PoolConfig(/*max_attempts=*/4));
-  Tell(QueueMade("default", /*depth=*/4));
+namespace {
+
+constexpr int64_t kRejectAfterMs = 5000;
+
+}  // namespace
+
+Simulation::Simulation(uint32_t rules) {
+  Tell(PoolConfig(/*max_attempts=*/4, rules));
+  Tell(QueueMade("default", /*depth=*/4, 0, "fcfs", kRejectAfterMs));
 }
 
 void Simulation::Tell(const events::v1::Envelope& message) {
@@ -186,6 +192,8 @@ void Simulation::ConfigureQueue(int which, int how) {
   static constexpr const char* kStrategies[] = {"fcfs", "adaptive", "easy", "adaptive"};
   queue->set_strategy(kStrategies[(which + how) % 4]);
   queue->set_default_duration_ms(how >= 6 ? 0 : how * 900);
+  queue->set_reject_after_ms(kRejectAfterMs);
+  queue->set_reserve_after_ms(how * 400);
   queue->set_order(how % 2 == 0 ? "fair-share" : "priority");
   queue->set_weight(1 + how % 3);
   queue->set_half_life_ms(how == 3 ? 0 : 4000);

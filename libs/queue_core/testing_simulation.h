@@ -28,7 +28,9 @@ class FakeMatcher {
   explicit FakeMatcher(uint32_t capacity) : capacity_(capacity) {}
 
   void Read(const events::v1::Envelope& message) {
-    if (message.has_job_submitted()) {
+    if (message.has_pool_configured()) {
+      ends_cycles_ = message.pool_configured().rules() == 1;
+    } else if (message.has_job_submitted()) {
       Know(message.job_submitted().job_id(), message.job_submitted().spec());
     } else if (message.has_job_updated() && message.job_updated().has_spec()) {
       Know(message.job_updated().job_id(), message.job_updated().spec());
@@ -98,8 +100,11 @@ class FakeMatcher {
     last_cycle_ = cycle.cycle_id();
     std::vector<Said> outcomes;
     std::vector<events::v1::AllocationKey> victims;
+    size_t preemptor = 0;
+    std::set<uint32_t> stopped;  // rules
     bool grows = false;
     for (const auto& candidate : cycle.candidates()) {
+      if (stopped.contains(candidate.rule())) continue;
       // Behind all who wait.
       RC_ASSERT(candidate.grow() || !grows);
       grows = candidate.grow();
@@ -115,8 +120,13 @@ class FakeMatcher {
         outcomes.push_back({key.first, key.second, kUnsatisfiableKind, "too large"});
       } else if (used_ + slots > capacity_) {
         outcomes.push_back({key.first, key.second, kBusyKind, "full"});
-        victims = Victims(candidate, slots);
-        break;
+        if (victims.empty()) {
+          victims = Victims(candidate, slots);
+          preemptor = outcomes.size() - 1;
+        }
+        if (ends_cycles_) break;
+        const auto& rule = cycle.rules(static_cast<int>(candidate.rule()));
+        if (rule.stop_at_first_blocked()) stopped.insert(candidate.rule());
       } else {
         const uint32_t most = min == 0 ? slots : std::min(MostOf(candidate), capacity_ - used_);
         RC_ASSERT(most >= slots);
@@ -127,7 +137,7 @@ class FakeMatcher {
     said_.push_back(Answered(cycle.cycle_id(), outcomes));
     auto* answer = said_.back().mutable_cycle_answered();
     for (auto& victim : victims) {
-      *answer->mutable_outcomes(answer->outcomes_size() - 1)->add_victims() = std::move(victim);
+      *answer->mutable_outcomes(static_cast<int>(preemptor))->add_victims() = std::move(victim);
     }
   }
 
@@ -164,6 +174,7 @@ class FakeMatcher {
   uint32_t capacity_;
   uint32_t used_ = 0;
   bool synced_ = false;
+  bool ends_cycles_ = false;  // rules 1
   size_t syncs_ = 0;
   uint64_t last_cycle_ = 0;
   std::map<std::string, uint32_t> slots_;
@@ -260,7 +271,8 @@ inline rc::Gen<std::vector<Step>> Steps() {
 
 class Simulation {
  public:
-  Simulation();
+  // By these rules (libs/model/rules.h).
+  explicit Simulation(uint32_t rules);
   void Do(const Step& step);
   // Lets the matcher speak, ends every job, and checks that nothing is left.
   void Finish();

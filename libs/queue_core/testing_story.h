@@ -2,8 +2,10 @@
 // lines.
 //
 //   fact <job> v<version> <state> [<reason>] [<slots> of <min>..<max>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt>[+][<<most slots>>][!<victim>/<attempt> …][@<window> …] …      (+:
-//   to grow) release <job>/<attempt> [slots] [ended] poison
+//   cycle <id>: <job>/<attempt>[+][*][<<most slots>>][!<victim>/<attempt> …][@<window> …] …
+//   (+: to grow; *: overdue)
+//   release <job>/<attempt> [slots] [ended]
+//   poison
 //
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
@@ -182,8 +184,10 @@ inline events::v1::Envelope MoveCommand(const std::string& id, const std::string
 inline events::v1::Envelope QueueMade(const std::string& name,
                                       uint32_t depth = 0,
                                       int priority = 0,
-                                      const std::string& strategy = "fcfs") {
+                                      const std::string& strategy = "fcfs",
+                                      int64_t reject_after_ms = 0) {
   events::v1::Envelope message = ForPool();
+  message.mutable_queue_configured()->set_reject_after_ms(reject_after_ms);
   message.mutable_queue_configured()->set_queue(name);
   message.mutable_queue_configured()->set_strategy(strategy);
   message.mutable_queue_configured()->set_queue_depth(depth);
@@ -214,10 +218,12 @@ inline events::v1::Envelope WindowDeleted(const std::string& name) {
   message.mutable_window_configured()->set_deleted(true);
   return message;
 }
-inline events::v1::Envelope PoolConfig(uint32_t max_attempts = 0) {
+// `rules` 0: the latest.
+inline events::v1::Envelope PoolConfig(uint32_t max_attempts = 0, uint32_t rules = 0) {
   events::v1::Envelope message = ForPool();
   auto* config = message.mutable_pool_configured();
-  config->set_unsatisfiable_grace_ms(5000);
+  config->set_rules(rules);
+  if (rules == 1) config->set_unsatisfiable_grace_ms(5000);
   config->set_answer_deadline_ms(2000);
   config->set_retry_min_ms(1000);
   config->set_retry_max_ms(8000);
@@ -380,6 +386,7 @@ inline std::string Describe(const events::v1::Envelope& message) {
     for (const auto& candidate : message.cycle_requested().candidates()) {
       line += fmt::format(" {}/{}", candidate.job_id(), candidate.attempt());
       if (candidate.grow()) line += "+";
+      if (candidate.overdue()) line += "*";
       if (candidate.most_slots() != 0) line += fmt::format("<{}>", candidate.most_slots());
       for (const auto& victim : candidate.victims()) {
         line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());

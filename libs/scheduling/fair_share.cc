@@ -208,11 +208,24 @@ class Pass::Impl {
     const auto below = [&](int64_t held, int64_t planned, int64_t guaranteed) {
       return held < guaranteed && planned < guaranteed - held;
     };
+    const WaitingJob* next = options_.guarantees_all ? nullptr : Peek(*node);
     for (size_t i = 0; i < kShared; ++i) {
-      if (below(queue.total.held[i], queue.total.scratch.planned[i], guarantee[i])) {
+      const bool counts = options_.guarantees_all || (next != nullptr && (*next->amounts)[i] > 0);
+      if (counts && below(queue.total.held[i], queue.total.scratch.planned[i], guarantee[i])) {
         node->satisfied = false;
       }
     }
+  }
+
+  // Which of its jobs would be next, limits aside; null: none.
+  const WaitingJob* Peek(const Node& node) const {
+    if (!node.children.empty()) return Peek(node.children.front());
+    const auto preferred = preferred_.find(node.queue->name);
+    if (preferred != preferred_.end() && !preferred->second.empty()) {
+      return preferred->second.back().job;
+    }
+    if (!node.users.empty()) return node.users.front().lines.front().head;
+    return node.lines.empty() ? nullptr : node.lines.front().head;
   }
 
   // Puts the node into *nodes, unless nobody in it or below it stands in line.

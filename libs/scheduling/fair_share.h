@@ -9,7 +9,8 @@
 //
 // At each level of the tree:
 //   1. the child of a higher priority
-//   2. one that holds less than its guarantee of something, before those that do not (or have none)
+//   2. one that holds less than its guarantee of something that its next job asks for, before those
+//      that do not (or have none)
 //   3. the smallest share ÷ weight
 //   4. the greater weight, then the lesser name
 // An inner queue's own jobs come after those of its children.
@@ -48,6 +49,8 @@ struct PassOptions {
   int64_t now_ms = 0;
   int64_t beginning_ms = 0;  // of the pool
   Resources capacity;        // of the pool; empty: not known
+  // A guarantee counts for whatever is guaranteed, asked for or not (rules 1 of model/rules.h).
+  bool guarantees_all = false;
 };
 
 // A job that a limit is against, and which.

@@ -148,6 +148,28 @@ TEST(PassTest, PriorityOfQueuesThenGuaranteeThenShare) {
               ElementsAre("urgent1", "urgent2", "sure1", "any1", "any2", "any3", "sure2", "sure3"));
 }
 
+// Guaranteed 8 cpus and 8 gpus, and it runs jobs of cpus only.
+TEST(PassTest, AGuaranteeCountsForWhatTheJobAsksFor) {
+  World world;
+  QueueSpec sure;
+  sure.guarantee = Of(8000, 0, 8);
+  world.Queue("any", QueueSpec());
+  world.Queue("sure", sure);
+  world.tree.Hold(world.tree.OwnerOf("sure", "x", "y"), Of(6000), 1);
+  world.tree.Hold(world.tree.OwnerOf("any", "x", "y"), Of(5000), 1);
+  for (int i = 1; i <= 3; ++i) world.Submit(fmt::format("any{}", i), "any", "ann", Of(1000));
+  for (int i = 1; i <= 4; ++i) world.Submit(fmt::format("sure{}", i), "sure", "ann", Of(1000));
+  // Its 8 cpus first, and not every cpu for ever.
+  EXPECT_THAT(world.Order(),
+              ElementsAre("sure1", "sure2", "any1", "any2", "any3", "sure3", "sure4"));
+  world.options.guarantees_all = true;
+  EXPECT_THAT(world.Order(4), ElementsAre("sure1", "sure2", "sure3", "sure4"));
+  world.options.guarantees_all = false;
+  // A job of gpus has its right to them.
+  world.Submit("gpus", "sure", "ann", Of(1000, 0, 2), /*rank=*/1);
+  EXPECT_THAT(world.Order(1), ElementsAre("gpus"));
+}
+
 TEST(PassTest, SharesOfATree) {
   World world;
   QueueSpec child;

@@ -35,6 +35,17 @@ std::string JobOrderNames() {
   return "priority, fair-share";
 }
 
+bool PrecedesByPriority(const Owner& first, const Owner& second) {
+  const auto [a, b] =
+      std::mismatch(first.rungs.rbegin(),
+                    first.rungs.rend(),
+                    second.rungs.rbegin(),
+                    second.rungs.rend(),
+                    [](const Owner::Rung& x, const Owner::Rung& y) { return x.queue == y.queue; });
+  if (a == first.rungs.rend() || b == second.rungs.rend()) return false;
+  return a->queue->spec.priority > b->queue->spec.priority;
+}
+
 QueueNode& QueueTree::Node(const std::string& queue) {
   std::unique_ptr<QueueNode>& node = nodes_[queue];
   if (node == nullptr) {

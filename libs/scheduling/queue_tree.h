@@ -116,6 +116,10 @@ struct QueueNode {
   std::vector<Owner*> waiting;  // those with a line, in no order
 };
 
+// True when, below the point where the ways up of both queues meet, the first one's branch has the
+// higher priority: then its jobs go first whatever their shares.
+bool PrecedesByPriority(const Owner& first, const Owner& second);
+
 // A past to be kept; at 0: to be kept no more.
 struct PastRow {
   std::string queue;

@@ -14,7 +14,7 @@ namespace {
 using events::v1::Envelope;
 
 // As of a pool that nobody has configured otherwise.
-constexpr int64_t kGraceMs = 30'000;
+constexpr int64_t kRejectAfterMs = 30'000;
 constexpr int64_t kAnswerDeadlineMs = 10'000;
 constexpr int64_t kRetryMinMs = 1'000;
 constexpr int64_t kRetryMaxMs = 300'000;
@@ -43,7 +43,6 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   auto* pool = messages.emplace_back(ForPool()).mutable_pool_configured();
   pool->set_engine("native");
   pool->set_policy(setting.policy);
-  pool->set_unsatisfiable_grace_ms(kGraceMs);
   pool->set_answer_deadline_ms(kAnswerDeadlineMs);
   pool->set_retry_min_ms(kRetryMinMs);
   pool->set_retry_max_ms(kRetryMaxMs);
@@ -51,6 +50,7 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   queue->set_queue(std::string(kQueue));
   queue->set_strategy(setting.strategy);
   queue->set_queue_depth(setting.queue_depth);
+  queue->set_reject_after_ms(kRejectAfterMs);
   queue->set_reservation_depth(setting.reservation_depth);
   queue->set_predict_durations(setting.estimates == Estimates::kPredicted);
   for (const events::v1::Node& node : machine.nodes) {

@@ -8,14 +8,12 @@
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
 #include "libs/graph/levels.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::admission {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Version of the cores' rules that new configurations ask for.
-constexpr uint32_t kRules = 1;
 
 config::Section Describe(AdmissionConfig::Webhook* webhook) {
   return config::Section()
@@ -49,7 +47,6 @@ config::Section Describe(AdmissionConfig::Pool* pool) {
       .Size("memory_granule", &pool->memory_granule, 1 << 20, int64_t{1} << 50)
       .Text("policy", &pool->policy)
       .List("levels", &pool->levels)
-      .Duration("unsatisfiable_grace", &pool->unsatisfiable_grace, 0ms, 24h)
       .Duration("answer_deadline", &pool->answer_deadline, 100ms, 10min)
       .Duration("retry_min", &pool->retry_min, 10ms, 1h)
       .Duration("retry_max", &pool->retry_max, 10ms, 24h)
@@ -101,12 +98,11 @@ events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {
   }
   out.set_policy(pool.policy);
   for (const std::string& level : pool.levels) out.add_levels(level);
-  out.set_unsatisfiable_grace_ms(pool.unsatisfiable_grace.count());
   out.set_answer_deadline_ms(pool.answer_deadline.count());
   out.set_retry_min_ms(pool.retry_min.count());
   out.set_retry_max_ms(pool.retry_max.count());
   out.set_max_attempts(pool.max_attempts);
-  out.set_rules(kRules);
+  out.set_rules(model::kLatestRules);
   return out;
 }
 

@@ -12,8 +12,7 @@
 //        cpu_granule: 1000, memory_granule: 1GiB,   # what fluxion gives whole: millicores, bytes
 //        levels: [topology.kubernetes.io/zone, topology.kubernetes.io/block,
 //                 topology.kubernetes.io/rack],    # node labels, or name=label; outermost first
-//        unsatisfiable_grace: 5s, answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts:
-//        0}
+//        answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts: 0}
 #pragma once
 
 #include <chrono>
@@ -48,7 +47,6 @@ struct AdmissionConfig {
     std::vector<std::string> levels{"topology.kubernetes.io/zone",
                                     "topology.kubernetes.io/block",
                                     "topology.kubernetes.io/rack"};
-    Millis unsatisfiable_grace{std::chrono::seconds(5)};
     Millis answer_deadline{std::chrono::seconds(5)};
     Millis retry_min{std::chrono::seconds(1)};
     Millis retry_max{std::chrono::minutes(5)};

@@ -16,6 +16,7 @@
 
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/matcher_core/test_messages.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/queue_core/testing_story.h"
 
@@ -26,15 +27,25 @@ using events::v1::Envelope;
 using model::JobState;
 
 constexpr int64_t kNodeCpu = 4000;
+constexpr int64_t kRejectAfterMs = 5000;
 
 class Pool {
  public:
-  explicit Pool(uint32_t seed) : random_(seed) {
-    Envelope config = queue_core::PoolConfig(/*max_attempts=*/5);
+  explicit Pool(uint32_t seed) : random_(seed), rules_(1 + Roll(2)) {
+    Envelope config = queue_core::PoolConfig(/*max_attempts=*/5, rules_);
     config.mutable_pool_configured()->set_engine("native");
     config.mutable_pool_configured()->set_policy("first");
     Append(config);
-    Append(queue_core::QueueMade("default", 1 + Roll(8), 0, Roll(2) == 0 ? "fcfs" : "easy"));
+    // Where one line held all, queues with other strategies could hold each other for ever.
+    if (rules_ >= model::kIndependentQueues) queues_.emplace_back("other");
+    for (const std::string& queue : queues_) {
+      static constexpr const char* kStrategies[] = {"fcfs", "easy", "conservative", "adaptive"};
+      const char* strategy = kStrategies[Roll(queues_.size() == 1 ? 2 : 4)];
+      Envelope made = queue_core::QueueMade(
+          queue, 1 + Roll(8), static_cast<int>(Roll(2)), strategy, kRejectAfterMs);
+      made.mutable_queue_configured()->set_reserve_after_ms(1000 * Roll(4));
+      Append(made);
+    }
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     Append(matcher_core::Synced());
   }
@@ -70,11 +81,22 @@ class Pool {
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     for (int round = 0; round < 2000 && !(Read() && queue_.size() == 0); ++round) {
       CheckAgreed();
+      if (rules_ >= model::kIndependentQueues) CheckEachLineIsTried();
       for (const std::string& id : ids_) Help(id);
       now_ += Millis(1000);
       Append(queue_core::Tick());
     }
     Read();
+    for (const std::string& id : ids_) {
+      const queue_core::Job* job = queue_.Find(id);
+      if (job == nullptr) continue;
+      RC_LOG() << fmt::format("{} in queue {} is {} {}: {}\n",
+                              id,
+                              job->queue,
+                              model::Name(job->state),
+                              job->reason,
+                              job->message);
+    }
     RC_ASSERT(queue_.size() == 0U);
     RC_ASSERT(queue_.cycle_in_flight() == 0U);
     RC_ASSERT(matcher_.engine().allocations() == 0U);
@@ -84,6 +106,8 @@ class Pool {
 
   // That were seen while they held more than at their start.
   int grown() const { return grown_; }
+  // How often the first of a line was seen to have its answer.
+  int tried() const { return tried_; }
 
  private:
   uint32_t Roll(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
@@ -103,12 +127,14 @@ class Pool {
     const bool elastic = Roll(3) == 0;
     const uint32_t min = elastic ? 1 + Roll(3) : 0;
     const uint32_t slots = elastic ? min + Roll(12) : 1 + Roll(4);
-    Envelope message = queue_core::Submitted(id,
-                                             {.slots = slots,
-                                              .completions = slots + (elastic ? Roll(8) : 0),
-                                              .recreatable = Roll(3) > 0,
-                                              .min_slots = min,
-                                              .space = Roll(2) == 0 ? "team" : "other"});
+    Envelope message =
+        queue_core::Submitted(id,
+                              {.slots = slots,
+                               .completions = slots + (elastic ? Roll(8) : 0),
+                               .recreatable = Roll(3) > 0,
+                               .min_slots = min,
+                               .queue = queues_[Roll(3) == 0 ? queues_.size() - 1 : 0],
+                               .space = Roll(2) == 0 ? "team" : "other"});
     if (Roll(3) > 0) message.mutable_job_submitted()->set_duration_ms(1000 * Roll(20));
     // Now and then one that is larger than any node.
     const int64_t cpu = Roll(12) == 0 ? 2 * kNodeCpu : 500 * (1 + Roll(4));
@@ -149,16 +175,19 @@ class Pool {
                     const events::v1::CycleAnswered& answered) {
     // It may be said again, when there are others.
     if (std::exchange(answered_, answered.cycle_id()) == answered.cycle_id()) return;
-    for (int i = 0; i < answered.outcomes_size(); ++i) {
-      const events::v1::Outcome& outcome = answered.outcomes(i);
+    auto next = request.candidates().begin();
+    for (const events::v1::Outcome& outcome : answered.outcomes()) {
+      // Those whose line had stopped are absent.
+      while (next->job_id() != outcome.job_id()) ++next;
+      const events::v1::Candidate& candidate = *next++;
       if (outcome.kind() != events::v1::Outcome::KIND_ALLOCATED) continue;
-      const auto& open = request.candidates(i).windows();
+      const auto& open = candidate.windows();
       const graph::Placement* placement =
           matcher_.engine().Find({outcome.job_id(), outcome.attempt(), outcome.part()});
       const int64_t at_ms = matcher_.beginning().count() + placement->start_s * 1000;
       // What it held before windows were set it keeps.
       uint32_t& held = slots_[outcome.job_id()];
-      const auto first_new = request.candidates(i).grow() ? held : 0U;
+      const auto first_new = candidate.grow() ? held : 0U;
       held = static_cast<uint32_t>(placement->slots.size());
       for (const graph::PlacedSlot& slot : std::span(placement->slots).subspan(first_new)) {
         for (const auto& [name, window] : windows_) {
@@ -236,6 +265,19 @@ class Pool {
     }
   }
 
+  // All is read: no queue keeps another from being tried. The first of each line has its answer.
+  void CheckEachLineIsTried() {
+    if (queue_.cycle_in_flight() != 0) return;
+    for (const std::string& id : ids_) {
+      // The first of an adaptive queue's line need not be the one that is tried first.
+      const queue_core::Job* job = queue_.Find(id);
+      if (job == nullptr || queue_.Position(id) != 1) continue;
+      if (queue_.FindQueue(job->queue)->strategy() == "adaptive") continue;
+      RC_ASSERT(job->reason != "Queued");
+      ++tried_;
+    }
+  }
+
   // One step towards the end.
   void Help(const std::string& id) {
     const queue_core::Job* job = queue_.Find(id);
@@ -296,6 +338,8 @@ class Pool {
   }
 
   std::minstd_rand random_;
+  const uint32_t rules_;
+  std::vector<std::string> queues_ = {"default"};
   queue_core::QueueCore queue_{queue_core::kPool};
   matcher_core::MatcherCore matcher_{queue_core::kPool};
   Millis now_{1'000'000};
@@ -311,6 +355,7 @@ class Pool {
   uint64_t answered_ = 0;                  // the last cycle
   bool passed_ = false;                    // something was given out that ends before a window
   int grown_ = 0;
+  int tried_ = 0;
 };
 
 RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
@@ -320,6 +365,7 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   pool.Finish();
   RC_CLASSIFY(pool.passed(), "something ended before a window");
   RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
+  RC_CLASSIFY(pool.tried() > 0, "the first of a line waited with its answer");
 }
 
 }  // namespace

@@ -133,9 +133,10 @@ TEST_F(WorkloadsTest, AGangStaysInOneZoneOrSaysWhyNot) {
                  .completions = 4,
                  .cpu = "5",
                  .annotations = annotated("required: zone")}));
-  ExpectState("wide", "Rejected");
+  ExpectReason("wide", "Unsatisfiable");
   EXPECT_EQ(MessageOf("wide"),
-            "zone: at most 2 of 4 slots would fit in one zone if all nodes were up and empty");
+            "zone: at most 2 of 4 slots would fit in one zone if all nodes were up and empty; it "
+            "waits for nodes that can run it");
   Apply(JobYaml("wished",
                 {.parallelism = 4,
                  .completions = 4,
@@ -193,13 +194,15 @@ TEST_F(WorkloadsTest, PodsShareGpusAndAreToldWhich) {
   ASSERT_TRUE(devices.ok()) << Message(devices.status());
   EXPECT_THAT(*devices, AnyOf(Eq("0 1"), Eq("1 0")));
   Apply(JobYaml("too-much", {.limits = "{fluxqueue.io/gpu-milli: 2500}"}));
-  ExpectState("too-much", "Rejected");
+  ExpectReason("too-much", "Unsatisfiable");
   EXPECT_EQ(MessageOf("too-much"),
-            "fluxqueue.io/gpu-milli: a slot needs 2500, the largest node has 2000");
+            "fluxqueue.io/gpu-milli: a slot needs 2500, the largest node has 2000; it waits for "
+            "nodes that can run it");
 }
 
-TEST_F(WorkloadsTest, AJobLargerThanTheClusterIsRefusedWithTheResource) {
-  Apply(JobYaml("huge", {.cpu = "64"}));
+TEST_F(WorkloadsTest, AJobLargerThanTheClusterWaitsOrIsRejectedWithTheResource) {
+  MakeQueue("impatient", "{rejectAfter: 1s}");
+  Apply(JobYaml("huge", {.cpu = "64", .annotations = "{fluxqueue.io/queue: impatient}"}));
   ExpectState("huge", "Rejected");
   EXPECT_THAT(MessageOf("huge"), HasSubstr("cpu"));
 }

@@ -64,7 +64,7 @@ job-gang Succeeded
 job-hello Succeeded
 job-prepare Succeeded
 job-ranks Succeeded
-job-train Rejected
+job-train Pending
 pod-alone Succeeded" "$(awk '/^NAME / { table = "" } /^(job|pod)-/ { table = table $1 " " $3 "\n" }
     END { printf "%s", table }' <<<"$output")"
   [[ $output == *"tools/down"* ]] || fail "it says what to try next" "$output"

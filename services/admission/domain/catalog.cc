@@ -60,6 +60,8 @@ events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   config.set_reservation_depth(queue.reservation_depth.value_or(kDefaultReservationDepth));
   config.set_default_duration_ms(queue.default_duration_ms.value_or(0));
   config.set_max_duration_ms(queue.max_duration_ms.value_or(0));
+  config.set_reject_after_ms(queue.reject_after_ms.value_or(0));
+  if (queue.reserve_after_ms) config.set_reserve_after_ms(*queue.reserve_after_ms);
   config.set_parent(queue.parent);
   config.set_order(queue.order);
   SetLimits(queue.limits, [&config] { return config.mutable_limits(); });

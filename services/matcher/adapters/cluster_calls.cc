@@ -316,7 +316,7 @@ void ClusterCalls::Claimed(const CallInfo& call,
                      job.state() == queue::v1::STATE_ALLOCATED ||
                      job.state() == queue::v1::STATE_BOUND;
   if (!holds) {
-    // What is unsatisfiable is rejected when it still is after a while.
+    // What is unsatisfiable now may wait on, as its queue says.
     if (job.state() == queue::v1::STATE_REJECTED || job.reason() == "Unsatisfiable") {
       response->set_outcome(v1::OUTCOME_UNSATISFIABLE);
     } else if (job.state() == queue::v1::STATE_PENDING ||

@@ -19,7 +19,7 @@ struct PlannedJob {
   trace::TraceJob job;
   Millis submit{0};  // after the first
   Millis run{0};     // how long each of its pods runs
-  // It fits on the nodes when they are empty; else it must end Rejected.
+  // It fits on the nodes when they are empty; else Fluxqueue must say so.
   bool can_run = true;
 };
 

@@ -146,6 +146,9 @@ void LoadTracker::Start(JobRecord* record, int64_t time_ms) {
 
 void LoadTracker::Settle(JobRecord* record) {
   Ending ending = EndingOf(record->state);
+  // It would wait for other nodes, and none are to come.
+  const bool can_run_nowhere = record->state == "Pending" && record->reason == "Unsatisfiable";
+  if (can_run_nowhere) ending = Ending::kRejected;
   const bool job_ended = record->job_complete || record->job_failed;
   if (!managed_) {
     ending = record->job_complete ? Ending::kSucceeded

@@ -86,6 +86,18 @@ TEST_F(LoadTrackerTest, ARejectedOneEndsWithoutItsJob) {
   EXPECT_EQ(tracker_.counts().rejected, 1);
 }
 
+TEST_F(LoadTrackerTest, OneThatWaitsForOtherNodesHasItsAnswer) {
+  tracker_.Submitted(0, kNoon);
+  std::string waits = FluxJob("a", "Pending", At("Pending", "01.000"));
+  const std::string other = "\"reason\":\"";
+  ASSERT_TRUE(tracker_.SawFluxJob(waits).ok());
+  EXPECT_EQ(record(0).ending, Ending::kNotYet);
+  const size_t at = waits.find(other) + other.size();
+  waits.replace(at, waits.find('"', at) - at, "Unsatisfiable");
+  ASSERT_TRUE(tracker_.SawFluxJob(waits).ok());
+  EXPECT_EQ(record(0).ending, Ending::kRejected);
+}
+
 TEST_F(LoadTrackerTest, ARequeuedOneWaitedForItsFirstStart) {
   tracker_.Submitted(0, kNoon);
   ASSERT_TRUE(

@@ -1,0 +1,24 @@
+// The versions of the rules by which the cores decide. A pool's log says which one holds from where
+// on (PoolConfigured.rules), so a log is replayed by the rules that decided it.
+//
+//   1  A cycle ends at the first job that may not be passed, whichever queue it is of. What nothing
+//      in the pool could run is rejected after PoolConfigured.unsatisfiable_grace_ms.
+//   2  Queues are independent: a job that cannot start stops its own queue's line at most. What
+//      nothing in the pool can run waits (QueueConfigured.reject_after_ms). A job that has been the
+//      first of its queue for QueueConfigured.reserve_after_ms has a reservation, whatever the
+//      strategy. A queue's guarantee counts for the resources that the job at hand asks for.
+#pragma once
+
+#include <cstdint>
+
+namespace fluxqueue::model {
+
+inline constexpr uint32_t kIndependentQueues = 2;
+inline constexpr uint32_t kLatestRules = kIndependentQueues;
+
+// `configured` 0: not said, which is the latest.
+constexpr bool HasRules(uint32_t configured, uint32_t version) {
+  return configured == 0 || configured >= version;
+}
+
+}  // namespace fluxqueue::model
