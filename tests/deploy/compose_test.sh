@@ -133,7 +133,7 @@ kind: Job
 metadata: {name: part-$i, namespace: many}
 spec:
   template:
-    metadata: {annotations: {fluxqueue.io/run-seconds: "3"}}
+    metadata: {annotations: {fluxqueue.io/run-seconds: "8"}}
     spec:
       restartPolicy: Never
       containers: [{name: main, image: busybox, resources: {requests: {cpu: "4"}}}]
