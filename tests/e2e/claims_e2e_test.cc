@@ -202,7 +202,7 @@ TEST_F(ClaimsTest, AQueueThatIsKilledForgetsNoCommand) {
   std::this_thread::sleep_for(700ms);
   client.request_stop();
   client.join();
-  EXPECT_GT(accepted.size(), 20u);
+  EXPECT_GT(accepted.size(), 5u);
   EXPECT_GT(failures, 0) << "the queue was never away";
   const auto stub = Connect();
   for (const auto& [client_id, job_id] : accepted) {
