@@ -35,10 +35,10 @@ TEST_F(PreemptionTest, OffUnlessTheQueueSaysSo) {
   ExpectState("calm-low", "Running");
   Apply(JobYaml("calm-high", {.cpu = kMost, .annotations = In("calm", 9)}));
   const auto refused = [this] {
-    return Count("queue.jobs WHERE name = 'calm-high' AND reason = 'Busy'") == 1;
+    return Count("queue.jobs WHERE name = 'calm-high' AND reason = 'Reserved'") == 1;
   };
-  const absl::Status waits =
-      system_->WaitFor(refused, std::chrono::seconds(30), [] { return "calm-high to be refused"; });
+  const absl::Status waits = system_->WaitFor(
+      refused, std::chrono::seconds(30), [] { return "calm-high to have a reservation"; });
   EXPECT_TRUE(waits.ok()) << Message(waits);
   EXPECT_EQ(StateOf("calm-low"), "Running");
   EXPECT_EQ(StopsOf("calm-low"), 0);
