@@ -173,6 +173,12 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
     PassThoseBehind(cycle, match);
   } else {
     match();
+    // Its time is over without it, and those behind have theirs by now: it is in its right.
+    const bool is_late = cycle->IsIndependent() && promised.start_s < request.now_s;
+    if (is_late && matched.kind != graph::OutcomeKind::kAllocated) {
+      placed.reset();
+      PassThoseBehind(cycle, match);
+    }
   }
   if (matched.kind == graph::OutcomeKind::kAllocated) {
     reservations_.Put(key, std::nullopt);

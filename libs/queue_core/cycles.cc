@@ -411,9 +411,10 @@ void QueueCore::Impl::LookAgainInTime(const CycleRequested& cycle) {
   for (const Candidate& candidate : cycle.candidates()) {
     const Entry* entry = book_.Find(candidate.job_id());
     if (entry == nullptr || entry->in_line_of == nullptr) continue;
-    // One that is overdue already was named so.
     const std::optional<int64_t> overdue = OverdueAt(*entry);
-    if (overdue.has_value() && *overdue > state_.now_ms) look_at(*overdue);
+    if (overdue.has_value()) {
+      look_at(*overdue > state_.now_ms ? *overdue : state_.now_ms + kOrderIntervalMs);
+    }
   }
 }
 
