@@ -44,6 +44,8 @@ constexpr int64_t kOrderIntervalMs = 60'000;
 // have brought it back.
 constexpr int64_t kUnsatisfiableIntervalMs = 600'000;
 constexpr int64_t kDefaultReserveAfterMs = 900'000;
+// Whatever was refused is tried again after this time, should nothing have said that it could help.
+constexpr int64_t kLookAgainMs = 900'000;
 
 // It was told when it starts.
 bool IsPromised(const Job& job) {
@@ -400,6 +402,7 @@ void QueueCore::Impl::LookAgainInTime(const CycleRequested& cycle) {
   const auto look_at = [this](int64_t then) {
     if (state_.due_ms == 0 || then < state_.due_ms) state_.due_ms = then;
   };
+  if (IsIndependent()) look_at(state_.now_ms + kLookAgainMs);
   for (const auto& [order, queue] : book_.served()) {
     const events::v1::QueueConfigured& config = *queue->config;
     const bool ages = config.order() == "fair-share" || config.aging_ms() > 0;

@@ -16,7 +16,6 @@
 
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/matcher_core/test_messages.h"
-#include "libs/model/rules.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/queue_core/testing_story.h"
 
@@ -31,16 +30,14 @@ constexpr int64_t kRejectAfterMs = 5000;
 
 class Pool {
  public:
-  explicit Pool(uint32_t seed) : random_(seed), rules_(1 + Roll(2)) {
-    Envelope config = queue_core::PoolConfig(/*max_attempts=*/5, rules_);
+  explicit Pool(uint32_t seed) : random_(seed) {
+    Envelope config = queue_core::PoolConfig(/*max_attempts=*/5);
     config.mutable_pool_configured()->set_engine("native");
     config.mutable_pool_configured()->set_policy("first");
     Append(config);
-    // Where one line held all, queues with other strategies could hold each other for ever.
-    if (rules_ >= model::kIndependentQueues) queues_.emplace_back("other");
-    for (const std::string& queue : queues_) {
+    for (const char* queue : {"default", "other"}) {
       static constexpr const char* kStrategies[] = {"fcfs", "easy", "conservative", "adaptive"};
-      const char* strategy = kStrategies[Roll(queues_.size() == 1 ? 2 : 4)];
+      const char* strategy = kStrategies[Roll(4)];
       Envelope made = queue_core::QueueMade(
           queue, 1 + Roll(8), static_cast<int>(Roll(2)), strategy, kRejectAfterMs);
       made.mutable_queue_configured()->set_reserve_after_ms(1000 * Roll(4));
@@ -81,7 +78,7 @@ class Pool {
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     for (int round = 0; round < 2000 && !(Read() && queue_.size() == 0); ++round) {
       CheckAgreed();
-      if (rules_ >= model::kIndependentQueues) CheckEachLineIsTried();
+      CheckEachLineIsTried();
       for (const std::string& id : ids_) Help(id);
       now_ += Millis(1000);
       Append(queue_core::Tick());
@@ -127,14 +124,13 @@ class Pool {
     const bool elastic = Roll(3) == 0;
     const uint32_t min = elastic ? 1 + Roll(3) : 0;
     const uint32_t slots = elastic ? min + Roll(12) : 1 + Roll(4);
-    Envelope message =
-        queue_core::Submitted(id,
-                              {.slots = slots,
-                               .completions = slots + (elastic ? Roll(8) : 0),
-                               .recreatable = Roll(3) > 0,
-                               .min_slots = min,
-                               .queue = queues_[Roll(3) == 0 ? queues_.size() - 1 : 0],
-                               .space = Roll(2) == 0 ? "team" : "other"});
+    Envelope message = queue_core::Submitted(id,
+                                             {.slots = slots,
+                                              .completions = slots + (elastic ? Roll(8) : 0),
+                                              .recreatable = Roll(3) > 0,
+                                              .min_slots = min,
+                                              .queue = Roll(3) == 0 ? "other" : "default",
+                                              .space = Roll(2) == 0 ? "team" : "other"});
     if (Roll(3) > 0) message.mutable_job_submitted()->set_duration_ms(1000 * Roll(20));
     // Now and then one that is larger than any node.
     const int64_t cpu = Roll(12) == 0 ? 2 * kNodeCpu : 500 * (1 + Roll(4));
@@ -338,8 +334,6 @@ class Pool {
   }
 
   std::minstd_rand random_;
-  const uint32_t rules_;
-  std::vector<std::string> queues_ = {"default"};
   queue_core::QueueCore queue_{queue_core::kPool};
   matcher_core::MatcherCore matcher_{queue_core::kPool};
   Millis now_{1'000'000};
