@@ -7,7 +7,7 @@ namespace fluxqueue::queue_core {
 using model::JobState;
 
 Simulation::Simulation() {
-  Tell(PoolConfig(/*max_attempts=*/4));
+  Tell(WithRules(PoolConfig(/*max_attempts=*/4), 2));
   Tell(QueueMade("default", /*depth=*/4));
 }
 
@@ -323,6 +323,10 @@ void Simulation::PoolChanges(int what, int how) {
     case 4:
       return matcher_.Break();
     default:
+      if (how >= 6) {
+        const auto rules = static_cast<uint32_t>(how - 5);
+        return Tell(WithRules(PoolConfig(/*max_attempts=*/4), rules));
+      }
       now_ += Millis(how);
   }
 }
