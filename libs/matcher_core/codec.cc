@@ -79,6 +79,8 @@ events::v1::Placement ToProto(const graph::Placement& placement) {
   }
   proto.set_start_s(placement.start_s);
   proto.set_duration_s(placement.duration_s);
+  proto.set_bound_s(placement.bound_s);
+  proto.set_corrected(placement.corrected);
   return proto;
 }
 
@@ -95,6 +97,8 @@ graph::Placement FromProto(const events::v1::Placement& proto) {
   }
   placement.start_s = proto.start_s();
   placement.duration_s = proto.duration_s();
+  placement.bound_s = proto.bound_s();
+  placement.corrected = proto.corrected();
   return placement;
 }
 

@@ -67,7 +67,9 @@ void MatcherCore::MatchElastic(const Candidate& candidate,
                     .key = key,
                     .jobspec = all,
                     .now_s = cycle->request.now_s(),
-                    .duration_s = candidate.duration_s()});
+                    .duration_s = candidate.duration_s(),
+                    .corrected = cycle->request.corrects_plans(),
+                    .bound_s = candidate.bound_s()});
     if (promised && engine_->Find(key) != nullptr) {
       Forget(key, cycle);
     } else if (promised) {

@@ -6,8 +6,10 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/levels.h"
+#include "libs/graph/planned_end.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -22,9 +24,6 @@ using events::v1::Released;
 using events::v1::ReleaseRequested;
 
 constexpr std::string_view kDefaultPolicy = "first";
-// The version of these rules. A log that asks for others must be read by a build that has them.
-constexpr uint32_t kRules = 1;
-
 // What is reserved on the node can be had there as before: it has the same properties, and nothing
 // less.
 bool KeepsPromises(const std::string& before_bytes, const events::v1::Node& now) {
@@ -43,9 +42,9 @@ bool KeepsPromises(const std::string& before_bytes, const events::v1::Node& now)
   return has_no_less(is.resources, was.resources) && has_no_less(was.foreign, is.foreign);
 }
 
-// Planned to have been given back by then.
+// It is given back as planned.
 bool IsOverAt(const graph::Placement& placement, int64_t now_s) {
-  return placement.duration_s > 0 && placement.start_s + placement.duration_s <= now_s;
+  return placement.duration_s > 0 && graph::PlannedEnd(placement, now_s - 1) <= now_s;
 }
 
 }  // namespace
@@ -173,11 +172,11 @@ MatcherCore::Spec MatcherCore::MakeSpec(uint32_t revision, uint32_t slots, std::
 }
 
 absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
-  if (config.rules() > kRules) {
+  if (config.rules() > model::kLatestRules) {
     return InvalidArgument("pool {}: rules {} are unknown to this build, which knows up to {}",
                            pool_,
                            config.rules(),
-                           kRules);
+                           model::kLatestRules);
   }
   const std::string where = fmt::format("pool {}", pool_);
   const std::vector<std::string> levels(config.levels().begin(), config.levels().end());

@@ -195,6 +195,9 @@ class MatcherCore {
   events::v1::InventoryChanged Inventory(const std::string& node,
                                          events::v1::InventoryChanged changed) const;
 
+  void TryAll(Cycle* cycle, events::v1::CycleAnswered* answer);
+  // Those of the rule in `order` from `tried` on change places with each other.
+  void TakeTurns(const Cycle& cycle, uint32_t rule, size_t tried, std::vector<int>* order) const;
   void Try(const events::v1::Candidate& candidate, Cycle* cycle, events::v1::Outcome* outcome);
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,

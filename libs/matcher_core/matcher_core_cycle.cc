@@ -1,5 +1,6 @@
 // How the matcher's core answers a cycle.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -43,12 +44,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   LearnBeginning(now, request.now_s());
   DropPastWindows(now);
   TakeUpReservations(&cycle);
-  for (const Candidate& candidate : request.candidates()) {
-    Outcome* outcome = answer.add_outcomes();
-    Try(candidate, &cycle, outcome);
-    tried_(*outcome);
-    if (cycle.stops || Stops(cycle, candidate, *outcome)) break;
-  }
+  TryAll(&cycle, &answer);
   ReleaseKept(&cycle);
   state_.set_room_came(cycle.room_came_late);
   const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
@@ -59,6 +55,52 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   plan_ = PlanOf(answer);
   batch_->answers[request.cycle_id()] = last_answer_;
   return answer;
+}
+
+// In the order of the line, until a rule's reservations are given; what is left of the rule then in
+// the order of its backfilling, where it has one. The answer keeps the order of the line.
+void MatcherCore::TryAll(Cycle* cycle, CycleAnswered* answer) {
+  const auto& candidates = cycle->request.candidates();
+  std::vector<int> order(static_cast<size_t>(candidates.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<Outcome> outcomes(order.size());
+  size_t tried = 0;
+  while (tried < order.size()) {
+    const int place = order[tried++];
+    const Candidate& candidate = candidates[place];
+    Outcome& outcome = outcomes[static_cast<size_t>(place)];
+    Try(candidate, cycle, &outcome);
+    tried_(outcome);
+    if (cycle->stops || Stops(*cycle, candidate, outcome)) break;
+    if (outcome.kind() == Outcome::KIND_RESERVED && candidate.backfill_turn() != 0 &&
+        !MayReserve(*cycle, candidate)) {
+      TakeTurns(*cycle, candidate.rule(), tried, &order);
+    }
+  }
+  order.resize(tried);
+  std::sort(order.begin(), order.end());
+  for (const int place : order) {
+    answer->mutable_outcomes()->Add(std::move(outcomes[static_cast<size_t>(place)]));
+  }
+}
+
+void MatcherCore::TakeTurns(const Cycle& cycle,
+                            uint32_t rule,
+                            size_t tried,
+                            std::vector<int>* order) const {
+  std::vector<size_t> places;
+  std::vector<std::pair<uint32_t, int>> turns;
+  for (size_t i = tried; i < order->size(); ++i) {
+    const Candidate& candidate = cycle.request.candidates((*order)[i]);
+    if (candidate.backfill_turn() == 0 || candidate.rule() != rule) continue;
+    // What is promised is taken up, or given up, in the order of the line.
+    const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+    if (reservations_.contains(key)) continue;
+    places.push_back(i);
+    turns.emplace_back(candidate.backfill_turn(), (*order)[i]);
+  }
+  std::sort(turns.begin(), turns.end());
+  for (size_t i = 0; i < places.size(); ++i) (*order)[places[i]] = turns[i].second;
 }
 
 // A request stands a little later in the log than the time that it names: the least is the nearest.
@@ -198,7 +240,9 @@ graph::MatchRequest MatcherCore::RequestOf(const Cycle& cycle,
           .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
           .jobspec = jobspec,
           .now_s = cycle.request.now_s(),
-          .duration_s = candidate.duration_s()};
+          .duration_s = candidate.duration_s(),
+          .corrected = cycle.request.corrects_plans(),
+          .bound_s = candidate.bound_s()};
 }
 
 void MatcherCore::Allocated(const AllocationKey& key, const Cycle& cycle, Outcome* outcome) {

@@ -130,7 +130,9 @@ bool MatcherCore::Preempt(const Candidate& candidate,
       .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
       .jobspec = jobspec,
       .now_s = cycle->request.now_s(),
-      .duration_s = candidate.duration_s()};
+      .duration_s = candidate.duration_s(),
+      .corrected = cycle->request.corrects_plans(),
+      .bound_s = candidate.bound_s()};
   if (engine_->Match(request).kind == graph::OutcomeKind::kAllocated) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(cycle->request.now_s());

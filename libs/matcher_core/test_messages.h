@@ -176,6 +176,8 @@ struct Tried {
   std::vector<std::string> windows = {};
   bool grow = false;
   uint32_t most_slots = 0;
+  int64_t bound_s = 0;
+  uint32_t backfill_turn = 0;
 };
 
 // Now is 100 + id, as in Cycle.
@@ -196,6 +198,8 @@ inline Envelope Backfill(uint64_t id,
     *candidate->mutable_windows() = {tried.windows.begin(), tried.windows.end()};
     candidate->set_grow(tried.grow);
     candidate->set_most_slots(tried.most_slots);
+    candidate->set_bound_s(tried.bound_s);
+    candidate->set_backfill_turn(tried.backfill_turn);
   }
   return message;
 }

@@ -342,6 +342,7 @@ void QueueCore::Impl::BeginCycle() {
   state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
+  cycle->set_corrects_plans(CorrectsPlans());
   state_.cycle = std::move(cycle);
   MarkCandidates(true);
   cycles_requested_.push_back({state_.last_cycle_id, state_.cycle->SerializeAsString()});

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include "libs/model/rules.h"
+
 namespace fluxqueue::queue_core {
 
 using model::JobState;
 
 Simulation::Simulation() {
-  Tell(PoolConfig(/*max_attempts=*/4));
+  events::v1::Envelope pool = PoolConfig(/*max_attempts=*/4);
+  pool.mutable_pool_configured()->set_rules(model::kLatestRules);
+  Tell(pool);
   Tell(QueueMade("default", /*depth=*/4));
 }
 

@@ -8,14 +8,12 @@
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
 #include "libs/graph/levels.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::admission {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Version of the cores' rules that new configurations ask for.
-constexpr uint32_t kRules = 1;
 
 config::Section Describe(AdmissionConfig::Webhook* webhook) {
   return config::Section()
@@ -106,7 +104,7 @@ events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {
   out.set_retry_min_ms(pool.retry_min.count());
   out.set_retry_max_ms(pool.retry_max.count());
   out.set_max_attempts(pool.max_attempts);
-  out.set_rules(kRules);
+  out.set_rules(model::kLatestRules);
   return out;
 }
 
