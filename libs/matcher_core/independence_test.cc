@@ -63,7 +63,7 @@ TEST_F(IndependenceTest, ByRules1ItEndsTheCycle) {
   EXPECT_THAT(Jobs(Ask(cycle)), ElementsAre("a1 BUSY"));
 }
 
-// It waits for something without an end, so no time can be named: that is nobody else's business.
+// It waits for something without an end, so no time can be named: that concerns no other job.
 TEST_F(IndependenceTest, WhatWaitsForSomethingWithoutAnEndHoldsUpNobody) {
   Feed(Submitted("a1", 1, OnNode(0)));
   Feed(Submitted("b1", 1, OnNode(2)));

@@ -245,7 +245,7 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
                                const graph::Outcome& matched,
                                Cycle* cycle,
                                Outcome* outcome) {
-  // Rules 1: who can be promised nothing is protected by letting nobody pass.
+  // Rules 1: a job that can be promised nothing is protected by letting no other pass.
   cycle->stops = matched.waits_for_unending && !cycle->IsIndependent();
   const bool never = matched.kind == graph::OutcomeKind::kUnsatisfiable;
   std::string refused_as = RefusedAs(jobspec, candidate);

@@ -44,7 +44,7 @@ constexpr int64_t kOrderIntervalMs = 60'000;
 // have brought it back.
 constexpr int64_t kUnsatisfiableIntervalMs = 600'000;
 constexpr int64_t kDefaultReserveAfterMs = 900'000;
-// Whatever was refused is tried again after this time, should nothing have said that it could help.
+// What was refused is tried again after this time, should no message have said that it could help.
 constexpr int64_t kLookAgainMs = 900'000;
 
 // It was told when it starts.
@@ -290,7 +290,7 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
     End(entry, JobState::kRejected, reason::kUnsatisfiable, outcome.reason());
     return Course::kMoved;
   }
-  // Set aside, so that it holds up nobody who can be served. Other nodes bring it back.
+  // Set aside, so that it holds up no job that can be served. Other nodes bring it back.
   job.not_before_ms = until.value_or(state_.now_ms + kUnsatisfiableIntervalMs);
   job.first_ms = 0;
   Place(entry);
@@ -306,7 +306,8 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
   if (job.reason == reason::kUnsatisfiable && !news) return Course::kMoved;
   job.reason = reason::kUnsatisfiable;
   job.message = std::move(message);
-  job.start_ms = 0;
+  // By rules 1 the start that it was promised stood on.
+  if (IsIndependent()) job.start_ms = 0;
   Say(entry);
   return Course::kMoved;
 }

@@ -174,6 +174,22 @@ TEST(CycleTest, Rules1RejectAfterTheGrace) {
               ElementsAre("fact a v3 Rejected Unsatisfiable", "release a/1 ended"));
 }
 
+TEST(CycleTest, OfWhatNothingCanRunThePromiseIsGone) {
+  for (const uint32_t rules : {1U, 2U}) {
+    Story story;
+    story.Tell(PoolConfig(0, rules));
+    story.Tell(QueueMade("default", 0, 0, "easy"));
+    story.Tell(Submitted("a"));
+    story.Tell(Answered(1, {{"a", 1, kReservedKind, "in use", 500}}));
+    ASSERT_EQ(story.last().reason(), "Reserved");
+    story.Tell(Inventory(true, true));
+    story.Tell(Answered(story.core().cycle_in_flight(), {{"a", 1, kUnsatisfiableKind, "tainted"}}));
+    ASSERT_EQ(story.last().reason(), "Unsatisfiable");
+    // Logs of rules 1 have it.
+    EXPECT_EQ(story.last().start_ms() != 0, rules == 1);
+  }
+}
+
 TEST(CycleTest, RulesThatThisBuildDoesNotKnow) {
   Story story;
   EXPECT_THAT(story.Tell(PoolConfig(0, /*rules=*/99)), ElementsAre("poison"));
