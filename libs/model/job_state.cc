@@ -72,6 +72,8 @@ std::string_view Name(Fact fact) {
   switch (fact) {
     case Fact::kSubmitted:
       return "Submitted";
+    case Fact::kResubmitted:
+      return "Resubmitted";
     case Fact::kUpdated:
       return "Updated";
     case Fact::kResized:

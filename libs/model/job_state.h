@@ -6,7 +6,12 @@
 //        └──────────┤  │         └──────────┴─────────┴──► Stopping ─► Cancelled │ Failed
 //    (queue gone)   │  └───────────────── requeued ───────────┘
 //                   ├─► Rejected   (bad, or its queue waits for no other nodes)
+//                   │      └─► Submitted or Pending: handed in again, as a new attempt
 //                   └─► Cancelled
+//
+// An end has no exit but that one. A job that was rejected has never run in the attempt that was,
+// and its workload still waits: admission submits it once more, and names the version and the
+// attempt that it goes on from (kResubmitted).
 //
 // A later fact of the world implies the earlier ones, because facts of different origin overtake
 // each other: JobStarted in Allocated makes the job Running, JobEnded ends it in every state.
@@ -49,7 +54,7 @@ enum class JobState : uint8_t {
   kSucceeded = 7,  // the end
   kFailed = 8,     // the end
   kCancelled = 9,  // the end
-  kRejected = 10,  // the end
+  kRejected = 10,  // the end, unless admission submits it again
 };
 inline constexpr int kJobStates = 11;
 
@@ -113,6 +118,7 @@ constexpr bool IsTerminal(JobState state) {
 // What can be learnt about a job, and from whom.
 enum class Fact : uint8_t {
   kSubmitted,      // admission: JobSubmitted; a command: SubmitClaim
+  kResubmitted,    // admission: JobSubmitted that names the rejected job that it goes on from
   kUpdated,        // admission: JobUpdated without a new jobspec; commands
   kResized,        // admission: JobUpdated with a new revision of the jobspec
   kCancelled,      // admission: JobUpdated with cancel; a command
@@ -133,7 +139,7 @@ enum class Fact : uint8_t {
   kNodeLost,       // cleanup: JobNodeLost
   kExpired,        // the queue itself: the time of a claim is over
 };
-inline constexpr int kFacts = 20;
+inline constexpr int kFacts = 21;
 
 std::string_view Name(Fact fact);
 
@@ -170,11 +176,14 @@ inline constexpr StateSet kEnds = {kSucceeded, kFailed, kCancelled};
 inline constexpr StateSet kNothing = {kNone};
 inline constexpr StateSet kStarted = {kBound, kRunning};
 
-// Terminal states have no exit: there every fact is stale, which is why no rule names them. Of a
-// job that is not known every fact but its submission is stale too: it has ended and is forgotten.
+// Terminal states have no exit but the one of Rejected: else every fact is stale there, which is
+// why no rule names them. Of a job that is not known every fact but its submission is stale too: it
+// has ended and is forgotten.
 inline constexpr Rule kRules[] = {
     {Fact::kSubmitted, kNothing, Verdict::kApply, {kSubmitted, kPending}},
     {Fact::kSubmitted, kLiveStates, Verdict::kStale},
+    {Fact::kResubmitted, {kRejected}, Verdict::kApply, {kSubmitted, kPending}},
+    {Fact::kResubmitted, kLiveStates, Verdict::kStale},
 
     // Its queue may change to one that does not exist, or to one that does.
     {Fact::kUpdated, kWaitingStates, Verdict::kApply, kWaitingStates},
@@ -263,7 +272,8 @@ inline constexpr Rule kRules[] = {
 
 using Table = std::array<std::array<Transition, kFacts>, kJobStates>;
 
-// How many rules speak about a pair; the table is right when it is one for each live state.
+// How many rules speak about a pair; the table is right when it is one for each live state, and
+// for the two that a job comes from when it is submitted.
 constexpr int Mentions(JobState state, Fact fact) {
   int mentions = 0;
   for (const Rule& rule : kRules) mentions += rule.fact == fact && rule.from.Has(state) ? 1 : 0;
@@ -273,10 +283,11 @@ constexpr int Mentions(JobState state, Fact fact) {
 constexpr bool Complete() {
   for (int state = 0; state < kJobStates; ++state) {
     for (int fact = 0; fact < kFacts; ++fact) {
-      const bool live = kLiveStates.Has(static_cast<JobState>(state));
-      const bool submitted = state == 0 && static_cast<Fact>(fact) == Fact::kSubmitted;
-      if (Mentions(static_cast<JobState>(state), static_cast<Fact>(fact)) !=
-          (live || submitted ? 1 : 0)) {
+      const auto from = static_cast<JobState>(state);
+      const auto what = static_cast<Fact>(fact);
+      const bool submitted = (from == kNone && what == Fact::kSubmitted) ||
+                             (from == kRejected && what == Fact::kResubmitted);
+      if (Mentions(from, what) != (kLiveStates.Has(from) || submitted ? 1 : 0)) {
         return false;
       }
     }

@@ -27,6 +27,7 @@ using testing::ElementsAre;
 const std::map<Fact, std::string> kExpected = {
     //                      NSPABRT
     {Fact::kSubmitted,     "w.........."},
+    {Fact::kResubmitted,   "..........w"},
     {Fact::kUpdated,       ".wwABRT...."},
     {Fact::kResized,       ".wwTbrT...."},
     {Fact::kCancelled,     ".CCTTcT...."},
@@ -105,12 +106,14 @@ TEST(JobStateTest, EveryPair) {
   }
 }
 
-TEST(JobStateTest, TerminalStatesHaveNoExit) {
+TEST(JobStateTest, TerminalStatesHaveNoExitButThatWhatWasRejectedWaitsAnew) {
   for (int i = 0; i < kJobStates; ++i) {
     const auto from = static_cast<JobState>(i);
     if (!IsTerminal(from)) continue;
-    for (int to = 0; to < kJobStates; ++to) {
-      EXPECT_FALSE(CanMove(from, static_cast<JobState>(to))) << Name(from) << " to " << to;
+    for (int j = 0; j < kJobStates; ++j) {
+      const auto to = static_cast<JobState>(j);
+      const bool waits_anew = from == JobState::kRejected && kWaitingStates.Has(to);
+      EXPECT_EQ(CanMove(from, to), waits_anew) << Name(from) << " to " << Name(to);
     }
   }
 }
@@ -140,7 +143,7 @@ TEST(JobStateTest, GuardsOfUpdates) {
   EXPECT_THAT(Names(Before(JobState::kRejected)), ElementsAre("Pending"));
   EXPECT_THAT(Names(Before(JobState::kRunning)), ElementsAre("Allocated", "Bound", "Running"));
   EXPECT_THAT(Names(Before(JobState::kPending)),
-              ElementsAre("None", "Submitted", "Pending", "Stopping"));
+              ElementsAre("None", "Submitted", "Pending", "Stopping", "Rejected"));
 }
 
 TEST(JobStateTest, NamesAreUniqueAndReadBack) {
