@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -10,6 +11,20 @@ namespace fluxqueue::scheduling {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"afterok", "afterany", "afternotok"};
+
+using Index = std::unordered_map<std::string, std::vector<uint64_t>>;
+
+void Enter(Index* index, const std::string& key, uint64_t number) {
+  std::vector<uint64_t>& numbers = (*index)[key];
+  numbers.insert(std::upper_bound(numbers.begin(), numbers.end(), number), number);
+}
+
+void Forget(Index* index, const std::string& key, uint64_t number) {
+  const auto it = index->find(key);
+  std::vector<uint64_t>& numbers = it->second;
+  numbers.erase(std::find(numbers.begin(), numbers.end(), number));
+  if (numbers.empty()) index->erase(it);
+}
 
 }  // namespace
 
@@ -36,56 +51,73 @@ Fulfilment Judge(Condition condition, bool succeeded) {
 }
 
 void Endings::Add(Ending ending) {
-  CHECK(ending.number > last(), "ending {} after ending {}", ending.number, last());
-  by_id_[ending.id].push_back(ending.number);
-  by_name_[ending.name].push_back(ending.number);
-  endings_.push_back(std::move(ending));
-  ++provisional_;
+  CHECK(ending.number > last_, "ending {} after ending {}", ending.number, last_);
+  last_ = ending.number;
+  Insert(std::move(ending));
+}
+
+void Endings::Remove(const std::string& id) {
+  const auto it = by_id_.find(id);
+  if (it == by_id_.end()) return;
+  const Place place = PlaceOf(it->second.back());
+  if (place->number <= committed_last_) removed_.push_back(*place);
+  Erase(place);
+}
+
+Endings::Place Endings::PlaceOf(uint64_t number) const {
+  return std::lower_bound(
+      endings_.begin(), endings_.end(), number, [](const Ending& ending, uint64_t wanted) {
+        return ending.number < wanted;
+      });
 }
 
 const Ending* Endings::Find(const Index& index, const std::string& key) const {
   const auto it = index.find(key);
   if (it == index.end()) return nullptr;
   const uint64_t number = it->second.back();
-  if (number + kEndingsKept <= last()) return nullptr;
-  const auto at = std::lower_bound(
-      endings_.begin(), endings_.end(), number, [](const Ending& ending, uint64_t wanted) {
-        return ending.number < wanted;
-      });
-  return &*at;
+  if (number + kEndingsKept <= last_) return nullptr;
+  return &*PlaceOf(number);
 }
 
-void Endings::Forget(Index* index, const std::string& key, uint64_t number) {
-  const auto it = index->find(key);
-  std::vector<uint64_t>& numbers = it->second;
-  numbers.erase(std::find(numbers.begin(), numbers.end(), number));
-  if (numbers.empty()) index->erase(it);
+void Endings::Insert(Ending ending) {
+  Enter(&by_id_, ending.id, ending.number);
+  Enter(&by_name_, ending.name, ending.number);
+  const Place place = PlaceOf(ending.number);
+  endings_.insert(place, std::move(ending));
+}
+
+void Endings::Erase(Place place) {
+  Forget(&by_id_, place->id, place->number);
+  Forget(&by_name_, place->name, place->number);
+  endings_.erase(place);
 }
 
 void Endings::Commit() {
-  provisional_ = 0;
-  while (!endings_.empty() && endings_.front().number + kEndingsKept <= last()) {
-    const Ending& oldest = endings_.front();
-    Forget(&by_id_, oldest.id, oldest.number);
-    Forget(&by_name_, oldest.name, oldest.number);
-    endings_.pop_front();
+  removed_.clear();
+  committed_last_ = last_;
+  while (!endings_.empty() && endings_.front().number + kEndingsKept <= last_) {
+    Erase(endings_.begin());
   }
 }
 
 void Endings::Rollback() {
-  for (; provisional_ > 0; --provisional_) {
-    const Ending& latest = endings_.back();
-    Forget(&by_id_, latest.id, latest.number);
-    Forget(&by_name_, latest.name, latest.number);
-    endings_.pop_back();
-  }
+  last_ = committed_last_;
+  while (!endings_.empty() && endings_.back().number > last_) Erase(std::prev(endings_.end()));
+  for (Ending& ending : removed_) Insert(std::move(ending));
+  removed_.clear();
+}
+
+void Endings::Restore(Ending ending) {
+  last_ = committed_last_ = std::max(last_, ending.number);
+  Insert(std::move(ending));
 }
 
 void Endings::Clear() {
   endings_.clear();
+  removed_.clear();
   by_id_.clear();
   by_name_.clear();
-  provisional_ = 0;
+  last_ = committed_last_ = 0;
 }
 
 void Dependents::Remove(const std::string& target, uint64_t dependent) {

@@ -52,11 +52,13 @@ struct Ending {
 
 inline constexpr uint64_t kEndingsKept = 10'000;
 
-// The last endings. Add() is provisional until Commit().
+// The last endings. Add() and Remove() are provisional until Commit().
 class Endings {
  public:
   // Numbers rise by one. REQUIRES: it is above the last.
   void Add(Ending ending);
+  // The job has not ended after all. Its number is nobody else's. No matter if it is not known.
+  void Remove(const std::string& id);
   // Null: not among the last ones. Of several of a name, the latest.
   const Ending* ById(const std::string& id) const { return Find(by_id_, id); }
   const Ending* ByName(const std::string& name) const { return Find(by_name_, name); }
@@ -64,18 +66,28 @@ class Endings {
   void Commit();
   void Rollback();
   void Clear();
-  // The last of all; 0: none.
-  uint64_t last() const { return endings_.empty() ? 0 : endings_.back().number; }
+  // As they were kept: no change. REQUIRES: it is above those that were restored before.
+  void Restore(Ending ending);
+  void RestoreLast(uint64_t last) { last_ = committed_last_ = last; }
+  // The last of all, whether or not it is still known; 0: none.
+  uint64_t last() const { return last_; }
   const std::deque<Ending>& all() const { return endings_; }
 
  private:
   using Index = std::unordered_map<std::string, std::vector<uint64_t>>;  // rising
 
-  const Ending* Find(const Index& index, const std::string& key) const;
-  static void Forget(Index* index, const std::string& key, uint64_t number);
+  using Place = std::deque<Ending>::const_iterator;
 
-  std::deque<Ending> endings_;  // a few more than are kept, until Commit
-  size_t provisional_ = 0;
+  // Of the number, or where it would be.
+  Place PlaceOf(uint64_t number) const;
+  const Ending* Find(const Index& index, const std::string& key) const;
+  void Insert(Ending ending);
+  void Erase(Place place);
+
+  std::deque<Ending> endings_;  // by number; a few more than are kept, until Commit
+  uint64_t last_ = 0;
+  uint64_t committed_last_ = 0;
+  std::vector<Ending> removed_;  // that were there at the last Commit
   Index by_id_;
   Index by_name_;
 };

@@ -52,6 +52,39 @@ TEST(DependenciesTest, TheLastOfANameAndNoneThatIsTooOld) {
   EXPECT_EQ(endings.all().size(), 2U);
 }
 
+TEST(DependenciesTest, AnEndThatIsTakenBack) {
+  Endings endings;
+  endings.Add({1, "u1", "team/a", true});
+  endings.Add({2, "u2", "team/a", false});
+  endings.Commit();
+  const std::deque<Ending> before = endings.all();
+  endings.Remove("u2");
+  endings.Remove("nobody");
+  EXPECT_EQ(endings.ById("u2"), nullptr);
+  EXPECT_EQ(endings.ByName("team/a")->id, "u1");
+  // Its number is not given again.
+  EXPECT_EQ(endings.last(), 2U);
+  endings.Add({3, "u2", "team/a", true});
+  EXPECT_EQ(endings.ByName("team/a")->number, 3U);
+  // Of the same batch.
+  endings.Remove("u2");
+  EXPECT_EQ(endings.ById("u2"), nullptr);
+  endings.Rollback();
+  EXPECT_EQ(endings.all(), before);
+  EXPECT_EQ(endings.ById("u2")->number, 2U);
+  EXPECT_EQ(endings.ByName("team/a")->number, 2U);
+  EXPECT_EQ(endings.last(), 2U);
+
+  endings.Remove("u2");
+  endings.Commit();
+  Endings restored;
+  for (const Ending& ending : endings.all()) restored.Restore(ending);
+  restored.RestoreLast(endings.last());
+  restored.Rollback();
+  EXPECT_EQ(restored.all(), endings.all());
+  EXPECT_EQ(restored.last(), 2U);
+}
+
 TEST(DependenciesTest, WhoWaitsForWhat) {
   Dependents dependents;
   dependents.Add("a", 5);
