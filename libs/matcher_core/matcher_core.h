@@ -23,8 +23,9 @@
 // rules 1 of libs/model/rules.h both end the cycle.) What this cycle refused is not tried again for
 // the same shape and as long a time.
 //
-// A candidate with victims that cannot start now is answered with a minimal set of them without
-// which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
+// A candidate for which others may be stopped, and that cannot start now, is answered with the few
+// of them without whom it could (preemption.cc). Nothing is stopped here; the room is kept from
+// those behind it.
 //
 // A window (windows.cc) keeps its nodes in its time from all but the candidates that name it:
 // nothing is given out or promised there that would be held then.
@@ -59,7 +60,10 @@
 #include "libs/base/journaled.h"
 #include "libs/graph/engine.h"
 #include "libs/graph/engine_kind.h"
+#include "libs/matcher_core/lenders.h"
+#include "libs/matcher_core/removal.h"
 #include "libs/matcher_core/rows.h"
+#include "libs/matcher_core/stop_model.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -159,8 +163,9 @@ class MatcherCore {
     const events::v1::CycleRequested& request;
     // By shape, and the windows that are open to it.
     std::unordered_map<std::string, Refusal> refusals;
-    std::vector<uint32_t> reserved;  // by rule
-    std::string first_reserved;      // for reasons
+    std::vector<uint32_t> reserved;               // by rule
+    std::string first_reserved;                   // for reasons
+    std::vector<std::string> last_reserved = {};  // by rule; the same
     size_t explained = 0;
     bool stops = false;
     std::vector<bool> stopped = {};  // by rule: none of its candidates is tried any more
@@ -172,6 +177,11 @@ class MatcherCore {
     Kept kept = {};
     // Those who wait for others to be stopped, and hold the room that they will have.
     std::vector<AllocationKey> room_kept = {};
+    std::vector<AllocationKey> awaited = {};  // these others
+    // What queues can spare beside whom such wait for; unset: nobody was looked for yet.
+    std::optional<Lenders> lenders = {};
+    // Whom nobody's leaving is of use to: shape, duration, and who may be stopped.
+    std::set<std::string> helpless = {};
     // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
     std::unordered_map<std::string, int64_t> no_more = {};
 
@@ -191,6 +201,8 @@ class MatcherCore {
     }
     // Queues are independent (libs/model/rules.h).
     bool IsIndependent() const;
+    // Who overruns is planned to end by growing steps.
+    bool CorrectsPlans() const;
     // Something of the shape had no room for as long a time.
     bool Refuses(const std::string& as, int64_t duration_s) const;
   };
@@ -216,6 +228,10 @@ class MatcherCore {
   events::v1::InventoryChanged Inventory(const std::string& node,
                                          events::v1::InventoryChanged changed) const;
 
+  void TryAll(Cycle* cycle, events::v1::CycleAnswered* answer);
+  // Those of the rule in `order` from `tried` on change places with each other.
+  void TakeTurns(const Cycle& cycle, uint32_t rule, size_t tried, std::vector<int>* order) const;
+  static void SayWho(const events::v1::Candidate& candidate, events::v1::Outcome* outcome);
   void Try(const events::v1::Candidate& candidate, Cycle* cycle, events::v1::Outcome* outcome);
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,
@@ -237,6 +253,11 @@ class MatcherCore {
   graph::MatchRequest RequestOf(const Cycle& cycle,
                                 const events::v1::Candidate& candidate,
                                 const graph::Jobspec& jobspec) const;
+  // `longer_s`: it is to have room for so much longer than it asks for.
+  static graph::MatchRequest StartNow(const Cycle& cycle,
+                                      const events::v1::Candidate& candidate,
+                                      const graph::Jobspec& jobspec,
+                                      int64_t longer_s = 0);
   void Allocated(const AllocationKey& key, const Cycle& cycle, events::v1::Outcome* outcome);
   void NotAllocated(const events::v1::Candidate& candidate,
                     const graph::Jobspec& jobspec,
@@ -254,15 +275,34 @@ class MatcherCore {
                      Cycle* cycle,
                      events::v1::Outcome* outcome);
   // What is reserved for those behind is not in the way of `match`. It is void when that was of
-  // use, which `match` tells.
-  bool PassThoseBehind(Cycle* cycle, const std::function<bool()>& match);
+  // use, which `match` tells; `slip` is why.
+  bool PassThoseBehind(const events::v1::Slip& slip,
+                       Cycle* cycle,
+                       const std::function<bool()>& match);
   void Forget(const AllocationKey& key, Cycle* cycle);
   // Nothing is reserved on the graph, which may change now. All are remembered.
   void PutAwayReservations();
   // Remembered no more. REQUIRES: they are put away, or dropped on the graph.
   void ForgetReservationsOf(const std::string& job_id);
   void ForgetReservationsOn(const std::string& node);
-  void ForgetReservations();
+  void ForgetReservations(const events::v1::Slip& slip);
+  // ---------------------------------------------------------------------------------- promises.cc
+  static events::v1::Slip SlipBy(events::v1::Slip::Cause cause, const std::string& by);
+  // Why what it was promised is not free in time: somebody has not ended, a window that was open to
+  // it is not any more, or nodes are kept for another.
+  events::v1::Slip WhyNotInTime(const Cycle& cycle,
+                                const events::v1::Candidate& candidate,
+                                const graph::Placement& promise) const;
+  // A window that keeps something of the promise from the candidate; empty: none does.
+  std::string WindowOn(const events::v1::Candidate& candidate,
+                       const graph::Placement& promise,
+                       int64_t now_s) const;
+  // The promise of the key is void.
+  void Lose(const AllocationKey& key, const events::v1::Slip& slip);
+  // Its promise is void, and it has not been told yet.
+  bool HasLost(const Cycle& cycle, const events::v1::Candidate& candidate) const;
+  // Which of the answer's promises are firm, and why those that were lost were.
+  void SayPromises(const Cycle& cycle, events::v1::CycleAnswered* answer);
   // ------------------------------------------------------------------------------------ elastic.cc
   void MatchElastic(const events::v1::Candidate& candidate,
                     const graph::Jobspec& jobspec,
@@ -290,6 +330,34 @@ class MatcherCore {
                const graph::Jobspec& jobspec,
                Cycle* cycle,
                events::v1::Outcome* outcome);
+  // Somebody may be stopped for it.
+  static bool MayPreempt(const events::v1::Candidate& candidate);
+  struct Stoppables;
+  class NextCycle;
+  // The same, of one that cannot start now, by Candidate.stoppable.
+  bool PreemptAnybody(const events::v1::Candidate& candidate,
+                      const graph::Jobspec& jobspec,
+                      Cycle* cycle,
+                      events::v1::Outcome* outcome);
+  // Those without whom the request fits are out, and nobody of them can be spared. False: there are
+  // none.
+  bool ChooseVictims(const events::v1::Candidate& candidate,
+                     const graph::MatchRequest& request,
+                     const Cycle& cycle,
+                     Stoppables* stoppables) const;
+  JobToFit FitOf(const events::v1::Candidate& candidate,
+                 const graph::MatchRequest& request,
+                 const Cycle& cycle) const;
+  // Those ahead of the candidate leave it the room that it needs, when those are gone that are out.
+  bool StartsBehindThoseAhead(const events::v1::Candidate& candidate,
+                              const graph::MatchRequest& request,
+                              Removal* removal,
+                              Cycle* cycle);
+  // Answers with those that are out, and puts them back. The room is kept.
+  void AwaitVictims(const graph::MatchRequest& request,
+                    Removal* removal,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome);
   // All is as if nobody had waited for anybody.
   void ReleaseRoomKept(Cycle* cycle);
 

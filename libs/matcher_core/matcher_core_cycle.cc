@@ -1,5 +1,6 @@
 // How the matcher's core answers a cycle.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -43,29 +44,14 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
               .explained = 0,
               .stops = false};
   cycle.reserved.resize(static_cast<size_t>(request.rules_size()));
+  cycle.last_reserved.resize(static_cast<size_t>(request.rules_size()));
   cycle.stopped.resize(static_cast<size_t>(request.rules_size()));
   LearnBeginning(now, request.now_s());
   DropPastWindows(now);
   TakeUpReservations(&cycle);
-  for (const Candidate& candidate : request.candidates()) {
-    if (IsStopped(cycle, candidate)) {
-      // What it was promised it keeps.
-      TakePromise(candidate, &cycle);
-      continue;
-    }
-    Outcome* outcome = answer.add_outcomes();
-    Try(candidate, &cycle, outcome);
-    tried_(*outcome);
-    if (Stops(cycle, candidate, *outcome)) {
-      if (cycle.IsIndependent()) {
-        cycle.stopped[candidate.rule()] = true;
-      } else {
-        cycle.stops = true;
-      }
-    }
-    if (cycle.stops) break;
-  }
+  TryAll(&cycle, &answer);
   ReleaseRoomKept(&cycle);
+  SayPromises(cycle, &answer);
   state_.set_room_came(cycle.room_came_late);
   const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
   answer.set_overran(static_cast<uint32_t>(overran.size()));
@@ -77,6 +63,68 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   return answer;
 }
 
+// In the order of the line, until a rule's reservations are given; what is left of the rule then in
+// the order of its backfilling, where it has one. The answer keeps the order of the line.
+void MatcherCore::TryAll(Cycle* cycle, CycleAnswered* answer) {
+  const auto& candidates = cycle->request.candidates();
+  std::vector<int> order(static_cast<size_t>(candidates.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::optional<Outcome>> outcomes(order.size());
+  size_t tried = 0;
+  while (tried < order.size()) {
+    const int place = order[tried++];
+    const Candidate& candidate = candidates[place];
+    if (IsStopped(*cycle, candidate)) {
+      // What it was promised it keeps; that it has lost it is said all the same.
+      TakePromise(candidate, cycle);
+      if (HasLost(*cycle, candidate)) {
+        Outcome& outcome = outcomes[static_cast<size_t>(place)].emplace();
+        SayWho(candidate, &outcome);
+        outcome.set_kind(Outcome::KIND_BUSY);
+        outcome.set_reason("a job ahead of it in its queue waits, and nobody passes it there");
+      }
+      continue;
+    }
+    Outcome& outcome = outcomes[static_cast<size_t>(place)].emplace();
+    Try(candidate, cycle, &outcome);
+    tried_(outcome);
+    if (Stops(*cycle, candidate, outcome)) {
+      if (cycle->IsIndependent()) {
+        cycle->stopped[candidate.rule()] = true;
+      } else {
+        cycle->stops = true;
+      }
+    }
+    if (cycle->stops) break;
+    if (outcome.kind() == Outcome::KIND_RESERVED && candidate.backfill_turn() != 0 &&
+        !MayReserve(*cycle, candidate)) {
+      TakeTurns(*cycle, candidate.rule(), tried, &order);
+    }
+  }
+  for (std::optional<Outcome>& outcome : outcomes) {
+    if (outcome) answer->mutable_outcomes()->Add(*std::move(outcome));
+  }
+}
+
+void MatcherCore::TakeTurns(const Cycle& cycle,
+                            uint32_t rule,
+                            size_t tried,
+                            std::vector<int>* order) const {
+  std::vector<size_t> places;
+  std::vector<std::pair<uint32_t, int>> turns;
+  for (size_t i = tried; i < order->size(); ++i) {
+    const Candidate& candidate = cycle.request.candidates((*order)[i]);
+    if (candidate.backfill_turn() == 0 || candidate.rule() != rule) continue;
+    // What is promised is taken up, or given up, in the order of the line.
+    const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+    if (reservations_.Has(key)) continue;
+    places.push_back(i);
+    turns.emplace_back(candidate.backfill_turn(), (*order)[i]);
+  }
+  std::sort(turns.begin(), turns.end());
+  for (size_t i = 0; i < places.size(); ++i) (*order)[places[i]] = turns[i].second;
+}
+
 // A request stands a little later in the log than the time that it names: the least is the nearest.
 void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
   const int64_t beginning_ms = (now - std::chrono::seconds(now_s)).count();
@@ -86,6 +134,10 @@ void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
 
 bool MatcherCore::Cycle::IsIndependent() const {
   return request.version() >= model::kIndependentQueues;
+}
+
+bool MatcherCore::Cycle::CorrectsPlans() const {
+  return request.version() >= model::kCorrectedPlans;
 }
 
 bool MatcherCore::TakePromise(const Candidate& candidate, Cycle* cycle) {
@@ -116,10 +168,14 @@ bool MatcherCore::MayReserve(const Cycle& cycle, const Candidate& candidate) con
          cycle.request.rules(static_cast<int>(candidate.rule())).most_reservations();
 }
 
-void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome) {
+void MatcherCore::SayWho(const Candidate& candidate, Outcome* outcome) {
   outcome->set_job_id(candidate.job_id());
   outcome->set_attempt(candidate.attempt());
   outcome->set_part(candidate.part());
+}
+
+void MatcherCore::Try(const Candidate& candidate, Cycle* cycle, Outcome* outcome) {
+  SayWho(candidate, outcome);
   const Spec* spec = specs_.Find(SpecKey(candidate.job_id(), candidate.part()));
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   const bool promised = TakePromise(candidate, cycle);
@@ -162,18 +218,17 @@ void MatcherCore::Match(const Candidate& candidate,
   // A candidate that is named twice.
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   if (reservations_.Has(key)) Forget(key, cycle);
-  const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
+  const bool refused = !MayPreempt(candidate) && IsRefused(*cycle, candidate, jobspec);
   if (cycle->promised.empty() || refused) {
     MatchNew(candidate, jobspec, cycle, outcome);
     return;
   }
-  graph::MatchRequest now = RequestOf(*cycle, candidate, jobspec);
-  now.operation = graph::Operation::kAllocate;
+  const graph::MatchRequest now = StartNow(*cycle, candidate, jobspec);
   if (engine_->Match(now).kind == graph::OutcomeKind::kAllocated) {
     Allocated(now.key, *cycle, outcome);
     return;
   }
-  PassThoseBehind(cycle, [&]() {
+  PassThoseBehind(SlipBy(events::v1::Slip::CAUSE_AHEAD, key.job_id), cycle, [&]() {
     MatchNew(candidate, jobspec, cycle, outcome);
     return outcome->kind() == Outcome::KIND_ALLOCATED ||
            outcome->kind() == Outcome::KIND_RESERVED || outcome->victims_size() > 0;
@@ -184,7 +239,7 @@ void MatcherCore::MatchNew(const Candidate& candidate,
                            const graph::Jobspec& jobspec,
                            Cycle* cycle,
                            Outcome* outcome) {
-  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
+  if (MayPreempt(candidate) && Preempt(candidate, jobspec, cycle, outcome)) return;
   if (IsRefused(*cycle, candidate, jobspec)) {
     const Cycle::Refusal& refused = cycle->refusals.at(RefusedAs(jobspec, candidate));
     outcome->set_kind(refused.kind);
@@ -226,12 +281,24 @@ bool MatcherCore::IsRefused(const Cycle& cycle,
 graph::MatchRequest MatcherCore::RequestOf(const Cycle& cycle,
                                            const Candidate& candidate,
                                            const graph::Jobspec& jobspec) const {
-  return {.operation = MayReserve(cycle, candidate) ? graph::Operation::kAllocateOrReserve
-                                                    : graph::Operation::kAllocateWithSatisfiability,
+  graph::MatchRequest request = StartNow(cycle, candidate, jobspec);
+  request.operation = MayReserve(cycle, candidate) ? graph::Operation::kAllocateOrReserve
+                                                   : graph::Operation::kAllocateWithSatisfiability;
+  return request;
+}
+
+graph::MatchRequest MatcherCore::StartNow(const Cycle& cycle,
+                                          const Candidate& candidate,
+                                          const graph::Jobspec& jobspec,
+                                          int64_t longer_s) {
+  return {.operation = graph::Operation::kAllocate,
           .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
           .jobspec = jobspec,
           .now_s = cycle.request.now_s(),
-          .duration_s = candidate.duration_s()};
+          .duration_s = candidate.duration_s() == 0 ? 0 : candidate.duration_s() + longer_s,
+          .corrected = cycle.CorrectsPlans(),
+          .bound_s = candidate.bound_s(),
+          .enforced = candidate.enforced()};
 }
 
 void MatcherCore::Allocated(const AllocationKey& key, const Cycle& cycle, Outcome* outcome) {
@@ -260,6 +327,7 @@ void MatcherCore::NotAllocated(const Candidate& candidate,
     outcome->set_kind(Outcome::KIND_RESERVED);
     outcome->set_at_s(matched.at_s);
     ++cycle->reserved[candidate.rule()];
+    cycle->last_reserved[candidate.rule()] = candidate.job_id();
     if (cycle->first_reserved.empty()) cycle->first_reserved = candidate.job_id();
   } else {
     outcome->set_kind(never && state_.synced() ? Outcome::KIND_UNSATISFIABLE : Outcome::KIND_BUSY);

@@ -216,6 +216,9 @@ TEST_F(MatcherCoreTest, Releases) {
   EXPECT_EQ(changes.specs_dropped.size(), 1u);
   EXPECT_EQ(core_.jobs(), 1u);
   EXPECT_EQ(core_.engine().Usage()[0].held, 1000);
+  // Handed in again it is as new, whatever its revision.
+  Feed(Submitted("x", 1, 1000));
+  EXPECT_EQ(core_.jobs(), 2u);
 }
 
 TEST_F(MatcherCoreTest, MadeAndReleasedInOneBatchIsOneReleasedRow) {

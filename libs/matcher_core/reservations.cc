@@ -37,8 +37,23 @@ namespace fluxqueue::matcher_core {
 
 using events::v1::Candidate;
 using events::v1::Outcome;
+using events::v1::Slip;
 
 namespace {
+
+// Of one that may not reserve any more, as it is not the first of its queue: who is. Empty: it is
+// no candidate, and its queue knows why.
+std::string FirstOfItsLine(const events::v1::CycleRequested& request, const AllocationKey& key) {
+  const auto& all = request.candidates();
+  const auto it = std::find_if(all.begin(), all.end(), [&key](const Candidate& candidate) {
+    return AllocationKey{candidate.job_id(), candidate.attempt(), candidate.part()} == key;
+  });
+  if (it == all.end()) return "";
+  return std::find_if(all.begin(),
+                      all.end(),
+                      [&it](const Candidate& candidate) { return candidate.rule() == it->rule(); })
+      ->job_id();
+}
 
 int64_t Lasting(int64_t duration_s) {
   return duration_s == 0 ? graph::kForever : duration_s;
@@ -82,9 +97,15 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     const graph::Placement* reservation = reservations_.Find(key);
     if (reservation == nullptr) continue;
     const auto& rule = cycle->request.rules(static_cast<int>(candidate.rule()));
-    if (!plan.Follows(key, candidate.duration_s()) && rule.plans_anew()) continue;
+    if (!plan.Follows(key, candidate.duration_s()) && rule.plans_anew()) {
+      Lose(key, SlipBy(Slip::CAUSE_PLAN, ""));
+      continue;
+    }
     const bool has_more = by_rule[candidate.rule()]++ < rule.most_reservations();
-    if (!has_more && !candidate.overdue()) continue;
+    if (!has_more && !candidate.overdue()) {
+      Lose(key, SlipBy(Slip::CAUSE_AHEAD, cycle->promised.back().job_id));
+      continue;
+    }
     if (candidates.emplace(reservation, &candidate).second) {
       cycle->promised.push_back(key);
     }
@@ -105,6 +126,14 @@ void MatcherCore::TakeUpReservations(Cycle* cycle) {
     if (fits && engine_->Reserve(key, again)) {
       if (!same) reservations_.Put(key, std::move(again));
     } else {
+      // It may not reserve any more, its nodes are not free in time, or it asks for more time.
+      if (!stands) {
+        Lose(key, SlipBy(Slip::CAUSE_AHEAD, FirstOfItsLine(cycle->request, key)));
+      } else {
+        Lose(key,
+             fits ? WhyNotInTime(*cycle, *candidate->second, promised)
+                  : SlipBy(Slip::CAUSE_COMMAND, ""));
+      }
       reservations_.Put(key, std::nullopt);
       std::erase(cycle->promised, key);
     }
@@ -135,21 +164,29 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
                                 Outcome* outcome) {
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   if (!MayReserve(*cycle, candidate)) {
+    // Those ahead have all that its rule gives.
+    const bool named = candidate.rule() < cycle->last_reserved.size();
+    Lose(key, SlipBy(Slip::CAUSE_AHEAD, named ? cycle->last_reserved[candidate.rule()] : ""));
     Forget(key, cycle);
     return false;
   }
   const graph::Placement& known = reservations_.map().at(key);
   const bool due = known.start_s <= cycle->request.now_s();
   const graph::Outcome kept{graph::OutcomeKind::kReserved, nullptr, known.start_s};
-  if (candidate.victims().empty() && !due && !cycle->room_came) {
+  if (!MayPreempt(candidate) && !due && !cycle->room_came) {
     NotAllocated(candidate, jobspec, kept, cycle, outcome);
     return true;
   }
   const graph::Placement promised = known;
-  if (!candidate.victims().empty()) {
+  const Slip by_this = SlipBy(Slip::CAUSE_AHEAD, key.job_id);
+  if (MayPreempt(candidate)) {
     engine_->DropReservation(key);
     const auto preempt = [&]() { return Preempt(candidate, jobspec, cycle, outcome); };
-    if (PassThoseBehind(cycle, preempt)) {
+    if (PassThoseBehind(by_this, cycle, preempt)) {
+      // It gives up what it was promised for their room, which it has sooner, if they end in time.
+      if (!outcome->victims().empty()) {
+        Lose(key, SlipBy(Slip::CAUSE_OVERRUN, outcome->victims(0).job_id()));
+      }
       Forget(key, cycle);
       return true;
     }
@@ -170,14 +207,14 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
   };
   const bool anew = cycle->request.rules(static_cast<int>(candidate.rule())).plans_anew();
   if (anew && promised.start_s != request.now_s) {
-    PassThoseBehind(cycle, match);
+    PassThoseBehind(by_this, cycle, match);
   } else {
     match();
     // Its time is over without it, and those behind have theirs by now: it is in its right.
     const bool is_late = cycle->IsIndependent() && promised.start_s < request.now_s;
     if (is_late && matched.kind != graph::OutcomeKind::kAllocated) {
       placed.reset();
-      PassThoseBehind(cycle, match);
+      PassThoseBehind(WhyNotInTime(*cycle, candidate, promised), cycle, match);
     }
   }
   if (matched.kind == graph::OutcomeKind::kAllocated) {
@@ -187,6 +224,7 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
     Allocated(key, *cycle, outcome);
     return true;
   }
+  if (due) Lose(key, WhyNotInTime(*cycle, candidate, promised));
   if (matched.kind == graph::OutcomeKind::kReserved) {
     reservations_.Put(key, *std::move(placed));
     cycle->RoomCame();
@@ -201,7 +239,9 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
   return true;
 }
 
-bool MatcherCore::PassThoseBehind(Cycle* cycle, const std::function<bool()>& match) {
+bool MatcherCore::PassThoseBehind(const Slip& slip,
+                                  Cycle* cycle,
+                                  const std::function<bool()>& match) {
   for (const AllocationKey& key : cycle->promised) engine_->DropReservation(key);
   if (!match()) {
     for (const AllocationKey& key : cycle->promised) {
@@ -209,7 +249,10 @@ bool MatcherCore::PassThoseBehind(Cycle* cycle, const std::function<bool()>& mat
     }
     return false;
   }
-  for (const AllocationKey& key : std::exchange(cycle->promised, {})) Forget(key, cycle);
+  for (const AllocationKey& key : std::exchange(cycle->promised, {})) {
+    Lose(key, slip);
+    Forget(key, cycle);
+  }
   return true;
 }
 
@@ -222,6 +265,7 @@ void MatcherCore::ForgetReservationsOf(const std::string& job_id) {
   auto next = reservations_.map().lower_bound(AllocationKey{job_id, 0, 0});
   while (next != reservations_.map().end() && next->first.job_id == job_id) {
     const AllocationKey key = (next++)->first;
+    Lose(key, SlipBy(Slip::CAUSE_COMMAND, ""));
     engine_->DropReservation(key);
     reservations_.Put(key, std::nullopt);
     state_.set_room_came(true);
@@ -236,14 +280,17 @@ void MatcherCore::ForgetReservationsOn(const std::string& node) {
           return slot.node == node;
         });
     if (!on_it) continue;
+    Lose(key, SlipBy(Slip::CAUSE_NODE, node));
     reservations_.Put(AllocationKey(key), std::nullopt);
     state_.set_room_came(true);
   }
 }
 
-void MatcherCore::ForgetReservations() {
+void MatcherCore::ForgetReservations(const Slip& slip) {
   while (!reservations_.empty()) {
-    reservations_.Put(AllocationKey(reservations_.map().begin()->first), std::nullopt);
+    const AllocationKey key = reservations_.map().begin()->first;
+    Lose(key, slip);
+    reservations_.Put(key, std::nullopt);
   }
   state_.set_room_came(true);
 }

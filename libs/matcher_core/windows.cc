@@ -106,7 +106,7 @@ absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
   }
   // Promises know other windows. All are made anew, in the order of the line.
   PutAwayReservations();
-  ForgetReservations();
+  ForgetReservations(SlipBy(events::v1::Slip::CAUSE_WINDOW, window.window()));
   auto* windows = state_.mutable_windows();
   const auto place =
       std::lower_bound(windows->begin(), windows->end(), window, [](const auto& a, const auto& b) {
