@@ -100,10 +100,4 @@ void QueueCore::Impl::StartClaim(Entry* entry) {
   Say(entry);
 }
 
-void QueueCore::Impl::EndExpiredClaims() {
-  for (Entry* entry : book_.Expired()) {
-    End(entry, JobState::kSucceeded, reason::kExpired, "its time is over");
-  }
-}
-
 }  // namespace fluxqueue::queue_core

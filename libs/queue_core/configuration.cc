@@ -31,6 +31,7 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   }
   book_.Configure(name, std::make_shared<const events::v1::QueueConfigured>(configured));
   ConfigureAdaptive(name);
+  PlaceRunning(name);
   // Other limits, another strategy, others that may be stopped: who was refused may be let in.
   state_.ask_again = true;
   // Other limits may let somebody grow.
@@ -50,11 +51,12 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
                       state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
                       &book_,
                       state_.now_ms,
-                      [this](const Job& job) { return PlannedDuration(job); });
+                      [this](const Job& job) { return ExpectedDuration(job); });
 }
 
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
+  for (const auto& [order, queue] : book_.served()) PlaceRunning(queue->name);
   // Another policy or other levels may find room where there was none.
   state_.ask_again = true;
   if (IsIndependent()) ComeBack();

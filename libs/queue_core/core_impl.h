@@ -1,7 +1,8 @@
 // The inside of QueueCore. Private to the library: lifecycle.cc (what becomes of a job),
 // commands.cc (commands and claims), cycles.cc (what is asked of the matcher), candidates.cc (of
 // whom), elastic.cc (of whom that runs, for more), configuration.cc (queues, pool, inventory),
-// windows.cc (what is kept for a time), figures.cc (what is counted),
+// windows.cc (what is kept for a time), promises.cc (what is told of starts), bounds.cc (who runs
+// for too long), figures.cc (what is counted),
 // queue_core.cc (the fold and the rows).
 #pragma once
 
@@ -23,6 +24,7 @@
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/scheduling/fair_share.h"
+#include "libs/scheduling/stop_list.h"
 #include "libs/scheduling/victims.h"
 
 #include "absl/status/status.h"
@@ -121,8 +123,19 @@ class QueueCore::Impl {
   bool Predicts(const Job& job) const;
   // What a run that went well took, where the queue predicts.
   void Learn(const Job& job);
-  // What a plan counts with: as predicted, where the queue says so; never more than it may run.
+  // Where the queue predicts, and the prediction is trusted.
+  std::optional<int64_t> Predicted(const Job& job) const;
+  // What a plan counts with: what the job declares, as promises rest on it; of one that declares
+  // nothing what is predicted, else the queue's default. 0: it has no end. (Rules 1 and 2: what is
+  // predicted, and no more than both.)
   int64_t PlannedDuration(const Job& job) const;
+  // What it will rather take: who is short goes first where one may pass another. No more than
+  // planned.
+  int64_t ExpectedDuration(const Job& job) const;
+  // What a plan may count on at most: 0: nothing bounds it.
+  int64_t UpperBound(const Job& job) const;
+  // Who runs for longer than planned is planned anew by steps (libs/model/rules.h).
+  bool CorrectsPlans() const;
   // Those whose begin has come.
   void BeginWaiting(const std::vector<Entry*>& due);
   // Where it stands now is in step with what it is: in the book, and in the adaptive queues.
@@ -134,7 +147,6 @@ class QueueCore::Impl {
   void OnCommand(const events::v1::CommandAccepted& accepted);
   // A claim that was allocated a moment ago: it runs.
   void StartClaim(Entry* entry);
-  void EndExpiredClaims();
 
   // ------------------------------------------------------------------------------------- cycles.cc
   // What an outcome was for the course of the cycle.
@@ -180,11 +192,40 @@ class QueueCore::Impl {
   void LookAgainInTime(const events::v1::CycleRequested& cycle);
   // When the first of the queue has a right to a reservation; nothing: never.
   std::optional<int64_t> OverdueAt(const Entry& entry) const;
-  // Why a job starts later than it was told, as far as the core knows.
-  std::string WhyLater(const Job& job, const events::v1::CycleAnswered& answered) const;
   bool IsCycleDue(bool somebody_left);
   void BeginCycle();
   void AskCycle();
+
+  // ----------------------------------------------------------------------------------- promises.cc
+  bool IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const;
+  // Why a job starts later than it was told, or its promise is withdrawn: as the matcher says, else
+  // as far as the core knows.
+  events::v1::Slip WhyLater(const Job& job, const events::v1::Slip& said) const;
+  // Others are stopped for it, so that it starts sooner than it was promised.
+  bool AwaitsVictims(const Job& job, const events::v1::Outcome& outcome) const;
+  // It is later than it was told, but is not told yet: why, for when it is.
+  void NoteSlip(Entry* entry, int64_t later_ms, const events::v1::Slip& slip);
+  // The same, of one that no cycle names any more.
+  events::v1::Slip WhyNotNamed(const Entry& entry) const;
+  std::string SlipSentence(const events::v1::Slip& slip) const;
+  // The job's next version: why it says what it says, and, where that is another promise than the
+  // last, the entry in the ledger.
+  void EnterPromise(Job* job);
+
+  // ------------------------------------------------------------------------------------- bounds.cc
+  bool BindsDurations() const;
+  // The queue that the job stands in; null: there is none, or durations bind nobody.
+  const events::v1::QueueConfigured* BindingQueue(const Job& job) const;
+  // What has an end is ended in time. `planned_ms`: PlannedDuration.
+  bool IsEnforced(const Job& job, int64_t planned_ms) const;
+  // As it is allocated: so long after its start Kubernetes ends it. 0: it does not.
+  int64_t EndsAfter(const Job& job) const;
+  // Of one that runs: when its time is over, and something is to be done. 0: never.
+  int64_t ExpiryOf(const Job& job) const;
+  // What is ended with its time, and what is said of the others.
+  void HandleExpired();
+  // Whose time is over under another configuration of the queue.
+  void PlaceRunning(const std::string& queue);
 
   // --------------------------------------------------------------------------------- candidates.cc
   scheduling::PassOptions PassNow() const;
@@ -194,6 +235,8 @@ class QueueCore::Impl {
   void ChooseCandidates(events::v1::CycleRequested* cycle);
   // Of adaptive queues, who goes before the order of the line. Those that may not reserve.
   std::unordered_set<const Entry*> PreferAdaptive(scheduling::Pass* pass);
+  void GiveBackfillTurns(const std::vector<const Entry*>& entries,
+                         events::v1::CycleRequested* cycle);
   void AddCandidate(const Entry& entry,
                     uint32_t rule,
                     bool may_reserve,
@@ -233,6 +276,13 @@ class QueueCore::Impl {
   bool IsGrowthDue() const;
 
   // --------------------------------------------------------------------------------- preemption.cc
+  // All that hold something, by submission; both lists in that order.
+  struct Holders {
+    std::vector<Entry*> entries;
+    std::vector<scheduling::HoldingJob> jobs;
+  };
+  // By the pool's rules: among all that may be stopped. Else among a few.
+  bool MatcherChooses() const;
   // Tells for the first candidates who may be stopped for them. `entries`: the candidates.
   void NameVictims(const std::vector<const Entry*>& entries,
                    events::v1::CycleRequested* cycle) const;
@@ -241,11 +291,25 @@ class QueueCore::Impl {
   bool StopFor(const Entry& preemptor,
                const events::v1::Outcome& outcome,
                const scheduling::Ahead& ahead);
-  // All that hold something, by submission; both lists in that order.
-  struct Holders {
-    std::vector<Entry*> entries;
-    std::vector<scheduling::HoldingJob> jobs;
-  };
+  // `preemptors`: the candidates that have a choice, in the order of the list's.
+  static void WriteStopList(const scheduling::StopList& list,
+                            const Holders& holders,
+                            const std::vector<events::v1::Candidate*>& preemptors,
+                            events::v1::CycleRequested* cycle);
+  // Those of the outcome that are to be stopped by now; nothing: not all of them may be.
+  std::optional<std::vector<scheduling::Victim>> JudgeChoice(const Entry& preemptor,
+                                                             const events::v1::Outcome& outcome,
+                                                             const Holders& holders,
+                                                             const scheduling::Ahead& ahead) const;
+  // The same, of those that a list of a few names. False: it is empty.
+  std::optional<std::vector<scheduling::Victim>> FindVictims(const Entry& preemptor,
+                                                             const events::v1::Outcome& outcome,
+                                                             const Holders& holders,
+                                                             const scheduling::Ahead& ahead) const;
+  bool NameVictimsOf(const Entry& entry,
+                     const Holders& holders,
+                     const scheduling::Ahead& ahead,
+                     events::v1::Candidate* candidate) const;
   Holders HoldersNow() const;
   // REQUIRES: the entry stands in line.
   std::vector<scheduling::Victim> VictimsFor(const Entry& entry,
@@ -284,6 +348,8 @@ class QueueCore::Impl {
   // ----------------------------------------------------------------------------------- figures.cc
   // A stage of the job that began at `since_ms` is over.
   void Time(Timing::Kind kind, const Job& job, int64_t since_ms);
+  // It starts, or is told to start, so much later than it was told before.
+  void TimeSlip(const Job& job, int64_t later_ms, const events::v1::Slip& slip);
 
   events::v1::Envelope* ToPool();
   const events::v1::PoolConfigured& config() const { return *state_.config; }
@@ -297,6 +363,7 @@ class QueueCore::Impl {
   std::optional<PoolState> before_;
   std::vector<JobEvent> events_;
   std::vector<AttemptRecord> attempts_;
+  std::vector<PromiseRecord> promises_;
   std::vector<CycleRequest> cycles_requested_;
   std::vector<uint64_t> cycles_answered_;
 
@@ -310,6 +377,8 @@ class QueueCore::Impl {
   // The message being folded.
   Outputs* out_ = nullptr;
   const events::v1::CycleAnswered* answered_ = nullptr;
+  // Why the next version that is said withdraws a promise, or says a later one.
+  events::v1::Slip slip_;
   // Whoever was promised a start, and some that were; and those that were left out in this batch.
   std::set<std::string> promised_;
   std::vector<std::string> promised_left_out_;

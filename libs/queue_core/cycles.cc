@@ -47,11 +47,6 @@ constexpr int64_t kDefaultReserveAfterMs = 900'000;
 // What was refused is tried again after this time, should no message have said that it could help.
 constexpr int64_t kLookAgainMs = 900'000;
 
-// It was told when it starts.
-bool IsPromised(const Job& job) {
-  return job.reason == reason::kReserved && job.start_ms != 0;
-}
-
 }  // namespace
 
 uint32_t QueueCore::Impl::CycleResult::Named(bool is_independent) const {
@@ -171,7 +166,10 @@ void QueueCore::Impl::ReleaseUnwanted(const Outcome& outcome) {
 void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahead) {
   Job& job = book_.Edit(entry);
   if (job.attempt == 1) Time(Timing::Kind::kWait, job, job.submitted_ms);
-  if (IsPromised(job)) Time(Timing::Kind::kSlip, job, job.start_ms);
+  if (IsPromised(job)) {
+    if (state_.now_ms - job.start_ms >= 1000) slip_ = WhyLater(job, outcome.slip());
+    TimeSlip(job, state_.now_ms - job.start_ms, slip_);
+  }
   job.state = JobState::kAllocated;
   job.reason = ahead > 0 ? reason::kBackfilled : "";
   job.message =
@@ -181,6 +179,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
   job.unsatisfiable_since_ms = 0;
   job.first_ms = 0;
   job.start_ms = 0;
+  job.ends_after_ms = EndsAfter(job);
   job.in_cycle = false;
   job.allocated_ms = state_.now_ms;
   if (IsElastic(job)) job.held_slots = outcome.slots() == 0 ? job.slots : outcome.slots();
@@ -191,13 +190,18 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
 void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& outcome) {
   const Job& known = entry->job;
   if (known.unsatisfiable_since_ms != 0) book_.Edit(entry).unsatisfiable_since_ms = 0;
+  if (AwaitsVictims(known, outcome)) {
+    NoteSlip(entry, /*later_ms=*/1, outcome.slip());
+    if (state_.due_ms == 0 || known.start_ms < state_.due_ms) state_.due_ms = known.start_ms;
+    return;
+  }
   const bool other_words = known.message != outcome.reason() || known.start_ms != 0;
   const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
   if (known.reason == reason && !(other_words && due)) return;
   std::string message = outcome.reason();
   if (known.reason == reason::kReserved) {
-    message = fmt::format(
-        "its promised start is withdrawn: {}; {}", WhyLater(known, *answered_), message);
+    slip_ = WhyLater(known, outcome.slip());
+    message = fmt::format("its promised start is withdrawn: {}; {}", SlipSentence(slip_), message);
   }
   Job& job = book_.Edit(entry);
   job.reason = reason;
@@ -215,41 +219,25 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
   const bool promised = IsPromised(known);
   const int64_t later_ms = promised ? start_ms - known.start_ms : 0;
   const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
-  if (promised && !(due && later_ms != 0) && later_ms < kMuchLaterMs) return;
+  const bool firm = IsFirm(*entry, outcome);
+  const bool is_news = later_ms != 0 || known.firm != firm;
+  if (promised && !(due && is_news) && later_ms < kMuchLaterMs) {
+    NoteSlip(entry, later_ms, outcome.slip());
+    return;
+  }
   Job& job = book_.Edit(entry);
   job.unsatisfiable_since_ms = 0;
   job.message = outcome.reason();
   if (later_ms > 0) {
-    Time(Timing::Kind::kSlip, job, state_.now_ms - later_ms);
-    job.message = fmt::format(
-        "starts {} s later than it was told: {}", later_ms / 1000, WhyLater(job, *answered_));
+    slip_ = WhyLater(job, outcome.slip());
+    TimeSlip(job, later_ms, slip_);
+    job.message =
+        fmt::format("starts {} s later than it was told: {}", later_ms / 1000, SlipSentence(slip_));
   }
   job.reason = reason::kReserved;
   job.start_ms = start_ms;
+  job.firm = firm;
   Say(entry);
-}
-
-std::string QueueCore::Impl::WhyLater(const Job& job,
-                                      const events::v1::CycleAnswered& answered) const {
-  if (!state_.lost_node.empty()) return fmt::format("node {} was lost", state_.lost_node);
-  if (!state_.window_set.empty()) return fmt::format("window {} was set", state_.window_set);
-  for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
-    if (candidate.job_id() == job.id) break;
-    const Entry* other = book_.Find(candidate.job_id());
-    if (other == nullptr || other->job.submission < job.submission) continue;
-    // It has come since the promise was said, or has a better right. One that stood ahead of it
-    // then (users take turns) is no reason.
-    const bool has_come = other->job.submitted_ms >= job.updated_ms;
-    if (has_come || other->job.priority > job.priority) {
-      return fmt::format("job {} goes before it", other->job.workload->name());
-    }
-  }
-  if (answered.overran() > 0) {
-    const Entry* other = book_.Find(answered.overran_job());
-    return fmt::format("job {} has not ended in its time",
-                       other == nullptr ? answered.overran_job() : other->job.workload->name());
-  }
-  return "the plan was made anew";
 }
 
 // Who was not named has nothing reserved any more. Who was named and not tried has what it had, and
@@ -269,8 +257,8 @@ void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
     next = promised_.erase(next);
     if (!promised) continue;
     Job& job = book_.Edit(entry);
-    job.message =
-        fmt::format("its promised start is withdrawn: {}", WhyLater(entry->job, *answered_));
+    slip_ = WhyNotNamed(*entry);
+    job.message = fmt::format("its promised start is withdrawn: {}", SlipSentence(slip_));
     job.reason = reason::kQueued;
     job.start_ms = 0;
     Say(entry);
@@ -351,7 +339,9 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
   state_.blocked_head = 0;
   state_.lost_node.clear();
   if (!state_.ask_again) state_.window_set.clear();
-  if (state_.due_ms != 0 && state_.due_ms <= state_.now_ms + 1000) {
+  // By older rules what overran was planned to end in a second, again and again.
+  const int64_t next_ms = state_.now_ms + (CorrectsPlans() ? 0 : 1000);
+  if (state_.due_ms != 0 && state_.due_ms <= next_ms) {
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }
 
@@ -459,7 +449,9 @@ void QueueCore::Impl::BeginCycle() {
   }
   state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
-  if (IsIndependent()) cycle->set_version(model::kIndependentQueues);
+  if (IsIndependent()) {
+    cycle->set_version(config().rules() == 0 ? model::kLatestRules : config().rules());
+  }
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
   state_.cycle = std::move(cycle);
   MarkCandidates(true);

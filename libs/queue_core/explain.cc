@@ -105,7 +105,9 @@ void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) c
   if (job.state != JobState::kPending || job.reason != reason::kReserved) return;
   explanation->expected_start_ms = job.start_ms;
   explanation->assumption =
-      "all that runs, and all that is promised before it, takes as long as it said";
+      job.firm ? "firm: only a lost node, a job with a better right, a window or a command moves it"
+               : "a forecast: if all that runs, and all that is promised before it, takes as long "
+                 "as it said";
 }
 
 void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation) const {

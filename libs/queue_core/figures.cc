@@ -29,9 +29,19 @@ std::map<std::string, QueueFigures> QueueCore::Impl::Figures() const {
   return all;
 }
 
+void QueueCore::Impl::TimeSlip(const Job& job, int64_t later_ms, const events::v1::Slip& slip) {
+  Time(Timing::Kind::kSlip, job, state_.now_ms - later_ms);
+  out_->timings.back().cause = slip.cause();
+}
+
 void QueueCore::Impl::Time(Timing::Kind kind, const Job& job, int64_t since_ms) {
   const Millis took(std::max<int64_t>(0, state_.now_ms - since_ms));
-  out_->timings.push_back({kind, job.queue, took, job.id, job.attempt, state_.now_ms});
+  out_->timings.push_back({.kind = kind,
+                           .queue = job.queue,
+                           .took = took,
+                           .job_id = job.id,
+                           .attempt = job.attempt,
+                           .end_ms = state_.now_ms});
 }
 
 }  // namespace fluxqueue::queue_core

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/base/clock.h"
 #include "libs/model/job_state.h"
 #include "libs/scheduling/resources.h"
@@ -37,6 +39,8 @@ struct Timing {
   std::string job_id{};
   uint32_t attempt = 0;
   int64_t end_ms = 0;
+  // Of a slip: why. UNSPECIFIED: it was no later than a second.
+  events::v1::Slip::Cause cause = events::v1::Slip::CAUSE_UNSPECIFIED;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -74,6 +74,9 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   fact.set_revision(job.revision);
   fact.set_user(*job.user);
   fact.set_grace_ms(job.grace_ms);
+  fact.set_firm(job.firm);
+  if (job.slip != nullptr) *fact.mutable_slip() = *job.slip;
+  fact.set_ends_after_ms(job.ends_after_ms);
   if (IsElastic(job)) {
     fact.set_min_slots(job.min_slots);
     fact.set_max_slots(job.slots);
@@ -106,6 +109,8 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   if (job.held_slots != 0) row.set_asked_slots(job.slots);
   row.set_succeeded(job.succeeded);
   row.set_first_ms(job.first_ms);
+  row.set_overran(job.overran);
+  if (job.unsaid_slip != nullptr) *row.mutable_unsaid_slip() = *job.unsaid_slip;
   row.set_attempt_since_ms(job.attempt_since_ms);
   row.set_allocated_ms(job.allocated_ms);
   row.set_slot_ms(job.slot_ms);
@@ -137,6 +142,15 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.start_ms = fact.start_ms();
   job.placement_hash = fact.placement_hash();
   job.effective_duration_ms = fact.duration_ms();
+  job.firm = fact.firm();
+  if (fact.has_slip()) job.slip = std::make_shared<const events::v1::Slip>(fact.slip());
+  job.ends_after_ms = fact.ends_after_ms();
+  job.promised_ms = IsPromised(job) ? job.start_ms : 0;
+  job.promised_firm = job.firm;
+  job.overran = row.overran();
+  if (row.has_unsaid_slip()) {
+    job.unsaid_slip = std::make_shared<const events::v1::Slip>(row.unsaid_slip());
+  }
   job.not_before_ms = row.not_before_ms();
   job.unsatisfiable_since_ms = row.unsatisfiable_since_ms();
   job.after_stop = fact.after_stop();

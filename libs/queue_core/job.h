@@ -53,6 +53,18 @@ struct Job {
   int64_t start_ms = 0;
   uint64_t placement_hash = 0;
   int64_t effective_duration_ms = 0;  // as in the last fact
+  // As in the last fact: why a promise was withdrawn or is later, null: none was; so long after its
+  // start Kubernetes ends the job, 0: it does not.
+  std::shared_ptr<const events::v1::Slip> slip;
+  // Why it starts later than it was told, which is not said yet; null: it does not.
+  std::shared_ptr<const events::v1::Slip> unsaid_slip;
+  int64_t ends_after_ms = 0;
+  int64_t promised_ms = 0;     // as it was told last; 0: no start is promised
+  bool promised_firm = false;  // that one
+  bool firm = false;           // what is promised now
+  bool overran = false;        // it was said that it runs for longer than it may
+  // When its time is over, of one that runs; 0: never. Not in the row: it follows from it.
+  int64_t expires_ms = 0;
 
   // Pending: not a candidate before; see JobRow.
   int64_t not_before_ms = 0;
@@ -96,6 +108,9 @@ AmountList ToAmounts(const scheduling::Resources& resources);
 
 std::vector<Dependency> ToDependencies(
     const google::protobuf::RepeatedPtrField<events::v1::Dependency>& list);
+
+// It was told when it starts.
+bool IsPromised(const Job& job);
 
 // What a workload is named by: "namespace/name".
 std::string FullName(const Job& job);

@@ -91,6 +91,8 @@ class JobBook {
   // Those that depend on the job of this id or "namespace/name", in order of submission.
   std::vector<Entry*> DependentsOf(const std::string& target);
   const scheduling::Endings& endings() const { return endings_; }
+  // A job that had ended is to be added again.
+  void TakeEndBack(const std::string& id) { endings_.Remove(id); }
 
   // Ended jobs whose last release is not confirmed: the attempt that was released.
   std::optional<uint32_t> EndedAttempt(std::string_view id) const;
@@ -119,7 +121,7 @@ class JobBook {
 
   // Puts into line whose time has come, and returns them.
   std::vector<Entry*> AdvanceTo(int64_t now_ms);
-  // Claims whose time is over, the first to be over first: to be ended by the caller.
+  // Those whose time is over (Job::expires_ms), the first to be over first.
   std::vector<Entry*> Expired() const;
   // The next alarm or expiry.
   std::optional<int64_t> NextAlarm() const;
@@ -141,7 +143,8 @@ class JobBook {
   // ------------------------------------------------------------------------------------ restore
   void Clear(int64_t now_ms);
   void AddEnded(const std::string& id, uint32_t attempt) { ended_.Restore(id, attempt); }
-  void AddEnding(const Job& job) { endings_.Add(EndingOf(job)); }
+  void AddEnding(const Job& job) { endings_.Restore(EndingOf(job)); }
+  void SetLastEnding(uint64_t last) { endings_.RestoreLast(last); }
   // False: it is no row of queue.usage.
   bool AddUsage(const queue::v1::UsageRow& row);
 

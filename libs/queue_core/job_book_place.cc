@@ -1,6 +1,5 @@
 // Where a job stands, brought in step with what it is: see job_book.h.
 #include <algorithm>
-#include <limits>
 
 #include "libs/queue_core/job_book.h"
 #include "libs/scheduling/aging.h"
@@ -8,18 +7,6 @@
 namespace fluxqueue::queue_core {
 
 using model::JobState;
-
-namespace {
-
-// When the claim's time is over; 0: it is no claim that runs, or has no end.
-int64_t ExpiryOf(const Job& job) {
-  if (!IsClaim(job) || job.state != JobState::kRunning || job.effective_duration_ms == 0) return 0;
-  const int64_t last = std::numeric_limits<int64_t>::max();
-  if (job.effective_duration_ms > last - job.start_ms) return 0;
-  return job.start_ms + job.effective_duration_ms;
-}
-
-}  // namespace
 
 void JobBook::Place(Entry* entry) {
   const Job& job = entry->job;
@@ -55,7 +42,7 @@ void JobBook::PlaceTimes(Entry* entry, bool wants) {
     if (alarm != 0) alarms_[{alarm, job.submission}] = entry;
     entry->alarm_ms = alarm;
   }
-  const int64_t expiry = ExpiryOf(job);
+  const int64_t expiry = job.expires_ms;
   if (entry->expiry_ms != expiry) {
     if (entry->expiry_ms != 0) expiries_.erase({entry->expiry_ms, job.submission});
     if (expiry != 0) expiries_[{expiry, job.submission}] = entry;

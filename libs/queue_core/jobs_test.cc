@@ -346,8 +346,67 @@ TEST(JobStoryTest, CountsAndPositions) {
   EXPECT_THAT(story.core().Front(1), ElementsAre("c", "h"));
 }
 
+TEST(JobStoryTest, WhatWasRejectedIsHandedInAgain) {
+  Story story;
+  story.Tell(Submitted("a", {.slots = 3}));
+  story.Tell(Answered(1, {{"a", 1, kInvalidKind, "asks for a moon"}}));
+  ASSERT_EQ(story.last().state(), events::v1::JOB_STATE_REJECTED);
+  // The matcher has still to forget it.
+  EXPECT_THAT(story.Tell(HandedInAgain("a", 2, 1, {.slots = 1})), IsEmpty());
+  EXPECT_EQ(story.stale(), 1U);
+  story.Tell(Released("a", 1, /*nothing_held=*/true));
+  story.Wait(5000);
+  EXPECT_THAT(story.Tell(HandedInAgain("a", 2, 1, {.slots = 1, .priority = 4})),
+              ElementsAre("fact a v3 Pending Queued", "cycle 2: a/2"));
+  EXPECT_EQ(story.last().message(), "in line: handed in again after it was rejected");
+  EXPECT_EQ(story.last().slots(), 1U);
+  EXPECT_EQ(story.last().priority(), 4);
+  ASSERT_EQ(story.changes().jobs.size(), 1U);
+  EXPECT_EQ(story.changes().jobs[0].ending, 0U);
+  // Said twice, it is known.
+  EXPECT_THAT(story.Tell(HandedInAgain("a", 2, 1)), IsEmpty());
+  EXPECT_EQ(story.stale(), 1U);
+  story.Wait(1000);
+  EXPECT_THAT(story.Tell(Answered(2, {{"a", 2}})), ElementsAre("fact a v4 Allocated"));
+  story.Tell(Started("a", 2));
+  EXPECT_THAT(story.Tell(Ended("a")), ElementsAre("fact a v6 Succeeded", "release a/2 ended"));
+  // It waited anew.
+  ASSERT_EQ(story.changes().attempts.size(), 1U);
+  EXPECT_EQ(story.changes().attempts[0].attempt, 2U);
+  EXPECT_EQ(story.changes().attempts[0].waited_ms, 1000);
+  EXPECT_EQ(story.changes().jobs[0].ending, 2U);
+}
+
+TEST(JobStoryTest, WhoComesLaterWaitsForWhatWasHandedInAgain) {
+  Story story;
+  story.Tell(Submitted("a"));
+  story.Tell(Answered(1, {{"a", 1, kInvalidKind, "bad"}}));
+  story.Tell(Released("a", 1, /*nothing_held=*/true));
+  EXPECT_THAT(story.Tell(Submitted("b", {.depends_on = {"afterok:a"}})),
+              ElementsAre("fact b v1 Pending Queued",
+                          "fact b v2 Cancelled DependencyNeverSatisfied",
+                          "release b/1 ended"));
+  story.Tell(HandedInAgain("a", 2, 1));
+  EXPECT_THAT(story.Tell(Submitted("c", {.depends_on = {"afterok:name-of-a"}})),
+              ElementsAre("fact c v1 Pending Dependency"));
+  story.Tell(Answered(2, {{"a", 2}}));
+  EXPECT_THAT(
+      story.Tell(Ended("a")),
+      ElementsAre(
+          "fact a v5 Succeeded", "fact c v2 Pending Queued", "release a/2 ended", "cycle 3: c/1"));
+}
+
+TEST(JobStoryTest, HandedInAgainFromNowhereIsPoison) {
+  Story story;
+  EXPECT_THAT(story.Tell(HandedInAgain("a", 2, 0)), ElementsAre("poison"));
+  EXPECT_THAT(story.Tell(HandedInAgain("a", 0, 1)), ElementsAre("poison"));
+  EXPECT_EQ(story.error(),
+            "job a: JobSubmitted goes on from version 0, attempt 1; one that is handed in again "
+            "names both");
+}
+
 TEST(JobStoryTest, AJobIsSmall) {
-  EXPECT_LE(sizeof(Entry), 640U);
+  EXPECT_LE(sizeof(Entry), 680U);
 }
 
 }  // namespace

@@ -37,12 +37,18 @@ Entry* QueueCore::Impl::Applies(std::string_view job_id, uint32_t attempt, Fact 
 // --------------------------------------------------------------------------------- from admission
 
 void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
+  // Before its last release is confirmed the matcher has not forgotten its jobspec: it would do so
+  // behind the new one.
   if (book_.Find(submitted.job_id()) != nullptr || book_.EndedAttempt(submitted.job_id())) {
     ++out_->stale;
     return;
   }
+  const bool again = submitted.after_version() != 0;
+  if (again) book_.TakeEndBack(submitted.job_id());
   Job job;
   job.id = submitted.job_id();
+  job.version = submitted.after_version();
+  job.attempt = submitted.after_attempt() + 1;
   job.workload = std::make_shared<const events::v1::Workload>(submitted.workload());
   job.queue = submitted.queue();
   job.priority = submitted.priority();
@@ -61,7 +67,8 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
       std::make_shared<const scheduling::Resources>(ToResources(submitted.spec().amounts()));
   job.depends_on = ToDependencies(submitted.depends_on());
   const std::string never = Resolve(job);
-  SetWaiting(job, reason::kQueued, "in line");
+  SetWaiting(
+      job, reason::kQueued, again ? "in line: handed in again after it was rejected" : "in line");
   Entry* entry = book_.Add(std::move(job));
   BindDependents(entry);
   Say(entry);
@@ -339,6 +346,8 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.first_ms = 0;
   job.placement_hash = 0;
   job.start_ms = 0;
+  job.ends_after_ms = 0;
+  job.overran = false;
   job.released_slots.clear();
   job.held_slots = 0;
   job.grown = false;
@@ -463,6 +472,8 @@ void QueueCore::Impl::Say(Entry* entry) {
   ++job.version;
   job.updated_ms = state_.now_ms;
   job.effective_duration_ms = EffectiveDuration(job);
+  job.expires_ms = ExpiryOf(job);
+  EnterPromise(&job);
   Place(entry);
   if (job.reason == reason::kReserved) promised_.insert(job.id);
 

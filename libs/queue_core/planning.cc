@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
 
 namespace fluxqueue::queue_core {
@@ -25,15 +27,41 @@ bool QueueCore::Impl::Predicts(const Job& job) const {
 
 void QueueCore::Impl::Learn(const Job& job) {
   if (job.state != JobState::kSucceeded || job.start_ms == 0 || !Predicts(job)) return;
-  book_.predictor().Learn(*job.user, ShapeOf(job), state_.now_ms - job.start_ms);
+  book_.predictor().Learn(
+      *job.user, ShapeOf(job), state_.now_ms - job.start_ms, EffectiveDuration(job));
+}
+
+int64_t QueueCore::Impl::UpperBound(const Job& job) const {
+  const events::v1::QueueConfigured* queue = BindingQueue(job);
+  const bool ends = queue != nullptr && !IsClaim(job) &&
+                    queue->enforce_duration() == events::v1::QueueConfigured::ENFORCEMENT_END;
+  return ends ? PlannedBoundOf(*queue, job.duration_ms) : job.duration_ms.value_or(0);
+}
+
+std::optional<int64_t> QueueCore::Impl::Predicted(const Job& job) const {
+  if (!Predicts(job)) return std::nullopt;
+  const auto prediction = book_.predictor().Predict(*job.user, ShapeOf(job));
+  if (!prediction.has_value() || (CorrectsPlans() && !prediction->trusted)) return std::nullopt;
+  return prediction->duration_ms;
 }
 
 int64_t QueueCore::Impl::PlannedDuration(const Job& job) const {
-  const int64_t most = EffectiveDuration(job);
-  if (!Predicts(job)) return most;
-  const auto predicted = book_.predictor().Predict(*job.user, ShapeOf(job));
-  if (!predicted.has_value()) return most;
-  return most == 0 ? *predicted : std::min(most, *predicted);
+  const int64_t effective = EffectiveDuration(job);
+  const int64_t bound = CorrectsPlans() ? UpperBound(job) : effective;
+  // A promise rests on what its job may take, where that is known.
+  if (CorrectsPlans() && job.duration_ms.has_value()) return bound;
+  const int64_t expected = Predicted(job).value_or(effective);
+  return bound == 0 || (expected != 0 && expected < bound) ? expected : bound;
+}
+
+int64_t QueueCore::Impl::ExpectedDuration(const Job& job) const {
+  const int64_t planned = PlannedDuration(job);
+  const int64_t expected = Predicted(job).value_or(planned);
+  return planned == 0 ? expected : std::min(planned, expected);
+}
+
+bool QueueCore::Impl::CorrectsPlans() const {
+  return model::HasRules(config().rules(), model::kCorrectedPlans);
 }
 
 void QueueCore::Impl::Place(Entry* entry) {
@@ -43,7 +71,7 @@ void QueueCore::Impl::Place(Entry* entry) {
 
 void QueueCore::Impl::FollowAdaptive(const Entry& entry) {
   if (adaptive_.empty()) return;
-  adaptive_.Follow(entry, PlannedDuration(entry.job), state_.now_ms);
+  adaptive_.Follow(entry, ExpectedDuration(entry.job), state_.now_ms);
 }
 
 void QueueCore::Impl::BeginWaiting(const std::vector<Entry*>& due) {

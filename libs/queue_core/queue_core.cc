@@ -44,6 +44,14 @@ absl::Status CheckSpec(const events::v1::PartSpec& spec,
 
 absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
   if (submitted.job_id().empty()) return InvalidArgument("JobSubmitted names no job");
+  if ((submitted.after_version() == 0) != (submitted.after_attempt() == 0)) {
+    return InvalidArgument(
+        "job {}: JobSubmitted goes on from version {}, attempt {}; one that is handed in again "
+        "names both",
+        submitted.job_id(),
+        submitted.after_version(),
+        submitted.after_attempt());
+  }
   RETURN_IF_ERROR(CheckSpec(submitted.spec(), submitted.job_id(), "JobSubmitted"));
   for (const events::v1::Dependency& dependency : submitted.depends_on()) {
     if (dependency.job().empty() ||
@@ -261,7 +269,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
   }
   state_.now_ms = std::max(state_.now_ms, now_ms);
   BeginWaiting(book_.AdvanceTo(state_.now_ms));
-  EndExpiredClaims();
+  HandleExpired();
   EndWindows();
   if (state_.cycle != nullptr &&
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
@@ -301,6 +309,7 @@ void QueueCore::Impl::Commit() {
   before_.reset();
   events_.clear();
   attempts_.clear();
+  promises_.clear();
   cycles_requested_.clear();
   cycles_answered_.clear();
   promised_left_out_.clear();

@@ -66,6 +66,7 @@ std::string QueueCore::Impl::PoolRow() const {
   }
   row.set_window_set(state_.window_set);
   row.set_growth(static_cast<uint32_t>(state_.growth));
+  row.set_last_ending(book_.endings().last());
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -81,6 +82,7 @@ Changes QueueCore::Impl::Describe() const {
   adaptive_.Describe(&changes);
   changes.events = events_;
   changes.attempts = attempts_;
+  changes.promises = promises_;
   changes.cycles_requested = cycles_requested_;
   changes.cycles_answered = cycles_answered_;
   changes.pool = PoolRow();
@@ -118,6 +120,7 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   state_.window_set = row.window_set();
   state_.growth = static_cast<Growth>(row.growth());
   book_.Clear(state_.now_ms);
+  book_.SetLastEnding(row.last_ending());
   for (const events::v1::AllocationKey& key : row.ended()) {
     book_.AddEnded(key.job_id(), key.attempt());
   }
@@ -159,14 +162,17 @@ absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
           fmt::format("job {} is Pending in queue {}, which does not exist", job.id, job.queue));
     }
     if (job.reason == reason::kReserved) promised_.insert(job.id);
+    job.expires_ms = ExpiryOf(job);
     book_.Place(book_.Add(std::move(job)));
   }
+  uint64_t last = 0;
   for (const std::string& bytes : rows.endings) {
     queue::v1::JobRow row;
     if (!row.ParseFromString(bytes)) return DataLoss(pool_, "jobs.row does not decode");
-    if (row.ending() <= book_.endings().last()) {
+    if (row.ending() <= last) {
       return DataLoss(pool_, fmt::format("ending {} stands twice", row.ending()));
     }
+    last = row.ending();
     book_.AddEnding(FromRow(row));
   }
   for (const std::string& bytes : rows.usage) {
@@ -228,6 +234,8 @@ uint64_t QueueCore::Impl::Fingerprint() const {
     for (const uint64_t number : {history.shape,
                                   static_cast<uint64_t>(history.last_ms),
                                   static_cast<uint64_t>(history.before_ms),
+                                  static_cast<uint64_t>(history.declared_error),
+                                  static_cast<uint64_t>(history.predicted_error),
                                   history.learnt}) {
       hash.Add(number);
     }

@@ -1,5 +1,6 @@
 #include "libs/queue_core/queue_spec.h"
 
+#include <limits>
 #include <string_view>
 
 #include "libs/base/status_macros.h"
@@ -69,6 +70,7 @@ absl::Status CheckQueue(const QueueConfigured& configured) {
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "aging_ms", configured.aging_ms()));
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "reject_after_ms", configured.reject_after_ms()));
   RETURN_IF_ERROR(CheckNotBelowZero(configured, "reserve_after_ms", configured.reserve_after_ms()));
+  RETURN_IF_ERROR(CheckNotBelowZero(configured, "enforce_grace_ms", configured.enforce_grace_ms()));
   RETURN_IF_ERROR(
       CheckNotBelowZero(configured, "preemption.grace_ms", configured.preemption().grace_ms()));
   RETURN_IF_ERROR(CheckAmounts(configured, "guarantee", configured.guarantee()));
@@ -80,6 +82,36 @@ absl::Status CheckQueue(const QueueConfigured& configured) {
 uint32_t DepthOf(const QueueConfigured* configured) {
   const uint32_t depth = configured == nullptr ? 0 : configured->queue_depth();
   return depth == 0 ? scheduling::kDefaultDepth : depth;
+}
+
+int64_t PlannedBoundOf(const QueueConfigured& queue, std::optional<int64_t> declared_ms) {
+  const int64_t bound_ms = BoundOf(queue, declared_ms);
+  const bool fits = bound_ms <= std::numeric_limits<int64_t>::max() - kStopMs;
+  return bound_ms == 0 || !fits ? bound_ms : bound_ms + kStopMs;
+}
+
+int64_t BoundOf(const QueueConfigured& queue, std::optional<int64_t> declared_ms) {
+  if (queue.enforce_duration() == QueueConfigured::ENFORCEMENT_NEVER) return 0;
+  const int64_t undeclared_ms = queue.bound_undeclared() ? queue.max_duration_ms() : 0;
+  const int64_t bound_ms = declared_ms.value_or(undeclared_ms);
+  if (bound_ms == 0) return 0;
+  const int64_t last = std::numeric_limits<int64_t>::max();
+  return bound_ms > last - queue.enforce_grace_ms() ? last : bound_ms + queue.enforce_grace_ms();
+}
+
+bool Binds(const QueueConfigured& queue) {
+  // Whoever has a promise may be held back by a limit when its time comes.
+  for (const events::v1::Limits* limits :
+       {&queue.limits(), &queue.namespace_limits(), &queue.user_limits()}) {
+    if (limits->has_running_jobs() || limits->has_gpu_seconds() || !limits->amounts().empty()) {
+      return false;
+    }
+  }
+  const bool expects_less = queue.default_duration_ms() != 0 &&
+                            (!queue.bound_undeclared() || queue.max_duration_ms() == 0 ||
+                             queue.default_duration_ms() < queue.max_duration_ms());
+  return queue.enforce_duration() == QueueConfigured::ENFORCEMENT_END &&
+         !queue.predict_durations() && !expects_less;
 }
 
 scheduling::QueueSpec SpecOf(const QueueConfigured& configured) {

@@ -1,6 +1,9 @@
 // A FluxQueue as libs/scheduling wants it.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/scheduling/queue_tree.h"
@@ -15,5 +18,19 @@ absl::Status CheckQueue(const events::v1::QueueConfigured& configured);
 uint32_t DepthOf(const events::v1::QueueConfigured* configured);
 // REQUIRES: it was checked.
 scheduling::QueueSpec SpecOf(const events::v1::QueueConfigured& configured);
+
+// So long a job of the queue may run, with the grace, before something is said or done about it.
+// `declared_ms`: unset, nothing; 0, that it has no end. 0: as long as it likes.
+int64_t BoundOf(const events::v1::QueueConfigured& queue, std::optional<int64_t> declared_ms);
+// What Kubernetes gives pods that say nothing else to end, and what it takes to start and to see
+// the end.
+inline constexpr int64_t kStopMs = 35'000;
+// The same as a plan counts it, where jobs are ended: until its nodes are free. 0: it has no end.
+int64_t PlannedBoundOf(const events::v1::QueueConfigured& queue,
+                       std::optional<int64_t> declared_ms);
+// None of its jobs can hold anything for longer than is planned, or be held back when its time
+// comes: those with an end are ended, and planned to take all of their time, and nothing is
+// limited.
+bool Binds(const events::v1::QueueConfigured& queue);
 
 }  // namespace fluxqueue::queue_core

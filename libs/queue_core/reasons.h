@@ -20,6 +20,8 @@ inline constexpr char kLimit[] = "Limit";            // a limit of its queue hol
 inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand ahead of it
 // Allocated, Bound, Running
 inline constexpr char kGrown[] = "Grown";  // it has more slots than before
+// Running
+inline constexpr char kOverran[] = "Overran";  // for longer than it may
 // Stopping (and Failed, where it is not tried again)
 inline constexpr char kBindFailed[] = "BindFailed";
 inline constexpr char kNodeLost[] = "NodeLost";

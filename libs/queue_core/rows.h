@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "fluxqueue/events/v1/events.pb.h"
+
 #include "libs/model/job_state.h"
 
 namespace fluxqueue::queue_core {
@@ -78,6 +80,23 @@ struct AttemptRecord {
   int64_t end_ms = 0;
 };
 
+// queue.promises: what a job was told of its start, one for each change of it (promises.cc).
+struct PromiseRecord {
+  std::string job_id;
+  uint64_t version = 0;  // of the job, that says it
+  std::string queue;
+  int64_t told_ms = 0;    // in the log's time
+  int64_t start_ms = 0;   // promised, or, where it was kept, real; 0: the promise is withdrawn
+  int64_t before_ms = 0;  // promised before; 0: nothing was
+  bool firm = false;
+  bool kept = false;      // it has been allocated
+  events::v1::Slip slip;  // why it is later, or withdrawn
+
+  friend bool operator==(const PromiseRecord& a, const PromiseRecord& b) {
+    return a.job_id == b.job_id && a.version == b.version;
+  }
+};
+
 // queue.queues: an upsert, or a deletion.
 struct QueueChange {
   std::string queue;
@@ -104,6 +123,7 @@ struct Changes {
   std::vector<JobChange> jobs;
   std::vector<JobEvent> events;
   std::vector<AttemptRecord> attempts{};
+  std::vector<PromiseRecord> promises{};
   std::vector<QueueChange> queues;
   std::vector<UsageChange> usage;
   std::vector<CycleRequest> cycles_requested;

@@ -1,6 +1,9 @@
 #include "libs/queue_core/testing_simulation.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "libs/model/rules.h"
 
 namespace fluxqueue::queue_core {
 
@@ -70,8 +73,14 @@ void Simulation::CheckFact(const events::v1::JobFact& fact) {
     RC_ASSERT(!claims_.contains(fact.job_id()));
     ++preempted_;
   }
+  if (seen.state == JobState::kRejected) {
+    RC_ASSERT(fact.attempt() == seen.attempt + 1);
+    RC_ASSERT(std::exchange(seen.last_releases, 0) == 1);
+    ++handed_in_again_;
+  }
   seen.version = fact.version();
   seen.state = state;
+  seen.attempt = fact.attempt();
 }
 
 void Simulation::CheckRelease(const events::v1::Envelope& cause,
@@ -313,8 +322,23 @@ void Simulation::UserSays(int what, const std::string& id, int how) {
       return Tell(how % 2 == 0 ? Cancelled(id) : Withdrawn(id));
     default:
       // Said twice, while it lives.
-      if (job != nullptr) Tell(Submitted(id, {.slots = job->slots}));
+      if (job != nullptr) return Tell(Submitted(id, {.slots = job->slots}));
+      return HandInAgain(how);
   }
+}
+
+// As admission does, which has seen that the job is rejected.
+void Simulation::HandInAgain(int how) {
+  const auto rejected = std::find_if(ids_.rbegin(), ids_.rend(), [this](const std::string& id) {
+    return seen_[id].state == JobState::kRejected && !claims_.contains(id);
+  });
+  if (rejected == ids_.rend()) return;
+  const std::string& id = *rejected;
+  const Seen seen = seen_[id];
+  JobOptions options;
+  options.slots = how >= 6 ? 9 : static_cast<uint32_t>(1 + how % 3);
+  if (how == 2) options.depends_on = {"afterok:" + id};
+  Tell(HandedInAgain(id, seen.version, seen.attempt, options));
 }
 
 void Simulation::PoolChanges(int what, int how) {
@@ -331,6 +355,10 @@ void Simulation::PoolChanges(int what, int how) {
     case 4:
       return matcher_.Break();
     default:
+      if (how >= 6) {
+        // Whom the cycle names, and who chooses among them, changes between them.
+        return Tell(PoolConfig(/*max_attempts=*/4, static_cast<uint32_t>(how - 4)));
+      }
       now_ += Millis(how);
   }
 }

@@ -121,7 +121,7 @@ class FakeMatcher {
       } else if (used_ + slots > capacity_) {
         outcomes.push_back({key.first, key.second, kBusyKind, "full"});
         if (victims.empty()) {
-          victims = Victims(candidate, slots);
+          victims = Victims(cycle, candidate, slots);
           preemptor = outcomes.size() - 1;
         }
         if (ends_cycles_) break;
@@ -141,12 +141,23 @@ class FakeMatcher {
     }
   }
 
+  static std::vector<events::v1::AllocationKey> Named(const events::v1::CycleRequested& cycle,
+                                                      const events::v1::Candidate& candidate) {
+    std::vector<events::v1::AllocationKey> named(candidate.victims().begin(),
+                                                 candidate.victims().end());
+    for (int i = 0; i < cycle.stoppable_size(); ++i) {
+      if (HasBit(candidate.stoppable(), i)) named.push_back(cycle.stoppable(i).key());
+    }
+    return named;
+  }
+
   // The first ones named without which there would be room; none: there never would.
-  std::vector<events::v1::AllocationKey> Victims(const events::v1::Candidate& candidate,
+  std::vector<events::v1::AllocationKey> Victims(const events::v1::CycleRequested& cycle,
+                                                 const events::v1::Candidate& candidate,
                                                  uint32_t slots) const {
     std::vector<events::v1::AllocationKey> victims;
     uint32_t used = used_;
-    for (const auto& victim : candidate.victims()) {
+    for (const auto& victim : Named(cycle, candidate)) {
       const auto held = held_.find({victim.job_id(), victim.attempt()});
       if (held == held_.end()) continue;
       victims.push_back(victim);
@@ -194,19 +205,22 @@ class FakeTables {
     for (const JobChange& job : changes.jobs) {
       RC_ASSERT(seen.insert(job.job_id).second);
       RC_ASSERT((job.ending != 0) == model::IsTerminal(job.state));
-      jobs_[job.job_id] = {job.state, job.row};
+      JobRow& row = jobs_[job.job_id];
+      endings_.erase(row.ending);
+      row = {job.state, job.row, job.ending};
       if (job.ending != 0) RC_ASSERT(endings_.emplace(job.ending, job.row).second);
     }
     std::set<std::string> ended;
     for (const AttemptRecord& attempt : changes.attempts) {
       // Each attempt once, and its end is the job's or a requeue.
       RC_ASSERT(attempts_.insert({attempt.job_id, attempt.attempt}).second);
-      if (attempt.outcome != kRequeued) RC_ASSERT(ended.insert(attempt.job_id).second);
+      if (attempt.outcome != kRequeued) ended.insert(attempt.job_id);
       RC_ASSERT(attempt.waited_ms >= 0 && attempt.cpu_seconds >= 0);
       if (!attempt.start_ms.has_value()) RC_ASSERT(attempt.cpu_seconds == 0);
     }
     for (const JobChange& job : changes.jobs) {
-      RC_ASSERT(ended.contains(job.job_id) == model::IsTerminal(job.state));
+      // One that lives has ended in this batch only to be handed in again.
+      RC_ASSERT(ended.contains(job.job_id) || !model::IsTerminal(job.state));
     }
     for (const UsageChange& usage : changes.usage) {
       if (usage.deleted) {
@@ -234,7 +248,7 @@ class FakeTables {
     Rows rows;
     rows.pool = pool_;
     for (const auto& [id, job] : jobs_) {
-      if (!model::IsTerminal(job.first)) rows.jobs.push_back(job.second);
+      if (!model::IsTerminal(job.state)) rows.jobs.push_back(job.row);
     }
     for (const auto& [name, row] : queues_) rows.queues.push_back(row);
     for (const auto& [id, row] : cycles_) rows.cycles_unanswered.push_back(row);
@@ -244,8 +258,14 @@ class FakeTables {
   }
 
  private:
+  struct JobRow {
+    model::JobState state = model::JobState::kNone;
+    std::string row;
+    uint64_t ending = 0;
+  };
+
   std::string pool_;
-  std::map<std::string, std::pair<model::JobState, std::string>> jobs_;
+  std::map<std::string, JobRow> jobs_;
   std::map<std::string, std::string> queues_;
   std::map<uint64_t, std::string> cycles_;
   std::map<uint64_t, std::string> endings_;
@@ -286,11 +306,13 @@ class Simulation {
   const std::vector<std::string>& said() const { return said_; }
   int preempted() const { return preempted_; }
   int grown() const { return grown_; }
+  int handed_in_again() const { return handed_in_again_; }
 
  private:
   struct Seen {
     uint64_t version = 0;
     model::JobState state = model::JobState::kNone;
+    uint32_t attempt = 0;
     int last_releases = 0;
   };
 
@@ -310,6 +332,8 @@ class Simulation {
   void CheckWindows(const events::v1::CycleRequested& cycle) const;
   void WorldSays(int what, const std::string& id, int how);
   void UserSays(int what, const std::string& id, int how);
+  // The last one that was rejected.
+  void HandInAgain(int how);
   void PoolChanges(int what, int how);
   void Command(int what, const std::string& id, int how);
   void SubmitClaim(int how);
@@ -323,6 +347,7 @@ class Simulation {
   std::map<std::string, Seen> seen_;
   int preempted_ = 0;  // jobs stopped for others
   int grown_ = 0;      // times that a job has got more
+  int handed_in_again_ = 0;
   uint64_t last_cycle_ = 0;
   uint64_t answered_cycle_ = 0;
   std::vector<Record> log_;

@@ -2,14 +2,15 @@
 // lines.
 //
 //   fact <job> v<version> <state> [<reason>] [<slots> of <min>..<max>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt>[+][*][<<most slots>>][!<victim>/<attempt> …][@<window> …] …
-//   (+: to grow; *: overdue)
+//   cycle <id>: <job>/<attempt>[+][*][<<most slots>>][!<victim>/<attempt> …][?<stoppable> …]
+//     [@<window> …] …   (+: to grow; *: overdue)
 //   release <job>/<attempt> [slots] [ended]
 //   poison
 //
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct JobOptions {
   std::string user = "ann";
   std::string space = "team";
   int64_t begin_ms = 0;
+  std::optional<int64_t> duration_ms{};
   std::vector<std::string> depends_on{};  // "afterok:a"
   int64_t cpu = 1000;                     // of all slots; 0: amounts are not known
   int64_t gpus = 0;
@@ -77,6 +79,7 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
   job->set_created_ms(123);
   job->set_user(options.user);
   job->set_begin_ms(options.begin_ms);
+  if (options.duration_ms.has_value()) job->set_duration_ms(*options.duration_ms);
   for (const std::string& text : options.depends_on) {
     const size_t colon = text.find(':');
     const auto condition = scheduling::FindCondition(text.substr(0, colon));
@@ -85,6 +88,17 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
         static_cast<events::v1::Dependency::Condition>(1 + static_cast<int>(*condition)));
     dependency->set_job(text.substr(colon + 1));
   }
+  return message;
+}
+
+// Of one that was rejected.
+inline events::v1::Envelope HandedInAgain(const std::string& id,
+                                          uint64_t after_version,
+                                          uint32_t after_attempt,
+                                          const JobOptions& options = {}) {
+  events::v1::Envelope message = Submitted(id, options);
+  message.mutable_job_submitted()->set_after_version(after_version);
+  message.mutable_job_submitted()->set_after_attempt(after_attempt);
   return message;
 }
 
@@ -364,6 +378,12 @@ inline events::v1::Envelope NodeLost(const std::string& id, uint32_t attempt = 1
   return message;
 }
 
+// Of Candidate.stoppable and Candidate.lenders.
+inline bool HasBit(const std::string& bits, int place) {
+  const auto byte = static_cast<size_t>(place) / 8;
+  return byte < bits.size() && (bits[byte] >> place % 8 & 1) != 0;
+}
+
 inline std::string Describe(const events::v1::Envelope& message) {
   if (message.has_job_fact()) {
     const auto& fact = message.job_fact();
@@ -390,6 +410,10 @@ inline std::string Describe(const events::v1::Envelope& message) {
       if (candidate.most_slots() != 0) line += fmt::format("<{}>", candidate.most_slots());
       for (const auto& victim : candidate.victims()) {
         line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());
+      }
+      for (int i = 0; i < message.cycle_requested().stoppable_size(); ++i) {
+        if (!HasBit(candidate.stoppable(), i)) continue;
+        line += "?" + message.cycle_requested().stoppable(i).key().job_id();
       }
       for (const std::string& window : candidate.windows()) line += "@" + window;
     }

@@ -38,7 +38,7 @@ struct EventTrail {
   uint64_t count = 0;
   uint64_t first = 0;
   uint64_t last = 0;
-  uint64_t ended = 0;  // the first version with a terminal state; 0: none
+  uint64_t ended = 0;  // the first version with a terminal state that has no exit here; 0: none
   std::string last_state{};
 };
 
