@@ -1,10 +1,13 @@
 // The queue's core and the matcher's core over one log in memory, each reading it at its own pace,
 // with a random world around them: jobs come and are cancelled, nodes come and go, bindings fail,
-// pods end, nodes are kept for a time. At the end every job has ended, nothing is held, nothing is
-// remembered, no node was ever given more than it has, and none to whom it was closed.
+// pods end, nodes are kept for a time; users share, are limited, and stop each other's jobs. At the
+// end every job has ended, nothing is held, nothing is remembered, no node was ever given more than
+// it has, and none to whom it was closed. No firm promise has moved without a cause that such a
+// promise may move for.
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,14 +38,8 @@ class Pool {
     config.mutable_pool_configured()->set_engine("native");
     config.mutable_pool_configured()->set_policy("first");
     Append(config);
-    for (const char* queue : {"default", "other"}) {
-      static constexpr const char* kStrategies[] = {"fcfs", "easy", "conservative", "adaptive"};
-      const char* strategy = kStrategies[Roll(4)];
-      Envelope made = queue_core::QueueMade(
-          queue, 1 + Roll(8), static_cast<int>(Roll(2)), strategy, kRejectAfterMs);
-      made.mutable_queue_configured()->set_reserve_after_ms(1000 * Roll(4));
-      Append(made);
-    }
+    binds_ = Roll(2) == 0;
+    for (const char* queue : {"default", "other"}) Append(NewQueue(queue));
     for (int i = 0; i < 3; ++i) Append(matcher_core::Upserted(NewNode(i)));
     Append(matcher_core::Synced());
   }
@@ -59,8 +56,7 @@ class Pool {
       case 4:
         return WorldSays();
       case 5:
-        now_ += Millis(Roll(1000));
-        return Append(queue_core::Tick());
+        return Wait(Roll(1000));
       case 6:
       case 7:
         return ReadByMatcher();
@@ -80,8 +76,7 @@ class Pool {
       CheckAgreed();
       CheckEachLineIsTried();
       for (const std::string& id : ids_) Help(id);
-      now_ += Millis(1000);
-      Append(queue_core::Tick());
+      Wait(1000);
     }
     Read();
     for (const std::string& id : ids_) {
@@ -105,6 +100,9 @@ class Pool {
   int grown() const { return grown_; }
   // How often the first of a line was seen to have its answer.
   int tried() const { return tried_; }
+  // How many versions of jobs promised a firm start, and how many moved one later.
+  int firm() const { return firm_; }
+  int moved() const { return moved_; }
 
  private:
   uint32_t Roll(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
@@ -112,6 +110,64 @@ class Pool {
   void Append(Envelope message) {
     message.set_pool(queue_core::kPool);
     log_.push_back(std::move(message));
+  }
+
+  Envelope NewQueue(const std::string& name) {
+    static constexpr const char* kStrategies[] = {"fcfs", "easy", "conservative", "adaptive"};
+    Envelope made = queue_core::QueueMade(
+        name, 1 + Roll(8), static_cast<int>(Roll(2)), kStrategies[Roll(4)], kRejectAfterMs);
+    events::v1::QueueConfigured* queue = made.mutable_queue_configured();
+    queue->set_reserve_after_ms(1000 * Roll(4));
+    if (Roll(4) == 0) queue->set_order("fair-share");
+    queue->mutable_preemption()->set_by_priority(Roll(3) == 0);
+    queue->mutable_preemption()->set_reclaim(Roll(3) == 0);
+    if (Roll(3) == 0) {
+      events::v1::Amount* guarantee = queue->add_guarantee();
+      guarantee->set_resource("cpu");
+      guarantee->set_amount(kNodeCpu);
+    }
+    if (binds_) {
+      queue->set_enforce_duration(events::v1::QueueConfigured::ENFORCEMENT_END);
+      return made;
+    }
+    queue->set_predict_durations(Roll(2) == 0);
+    queue->set_default_duration_ms(3000 * Roll(3));
+    if (Roll(3) == 0) queue->mutable_user_limits()->set_running_jobs(1 + Roll(3));
+    return made;
+  }
+
+  // Time passes. Kubernetes ends those whose time is over.
+  void Wait(uint32_t ms) {
+    now_ += Millis(ms);
+    for (const std::string& id : ids_) {
+      const queue_core::Job* job = queue_.Find(id);
+      if (job == nullptr || job->ends_after_ms == 0 || job->allocated_ms == 0) continue;
+      if (now_.count() > job->allocated_ms + job->ends_after_ms) Append(queue_core::Ended(id));
+    }
+    Append(queue_core::Tick());
+  }
+
+  // A firm promise moves for these causes alone.
+  void CheckPromise(const events::v1::JobFact& fact) {
+    using events::v1::Slip;
+    const int64_t promised_ms = std::exchange(promised_[fact.job_id()], 0);
+    const bool waits = fact.state() == events::v1::JOB_STATE_PENDING;
+    if (waits && fact.firm()) promised_[fact.job_id()] = fact.start_ms();
+    firm_ += waits && fact.firm() ? 1 : 0;
+    if (promised_ms == 0 || !waits) return;
+    const bool later = fact.reason() != "Reserved" || fact.start_ms() > promised_ms;
+    if (!later) return;
+    ++moved_;
+    const Slip::Cause cause = fact.slip().cause();
+    RC_LOG() << fmt::format("{} moved from {} to {}: {}\n",
+                            fact.job_id(),
+                            promised_ms,
+                            fact.start_ms(),
+                            fact.message());
+    // Whoever has others stopped for it counts on them, and they may take their time.
+    RC_ASSERT(cause == Slip::CAUSE_NODE || cause == Slip::CAUSE_WINDOW ||
+              cause == Slip::CAUSE_AHEAD || cause == Slip::CAUSE_COMMAND ||
+              (cause == Slip::CAUSE_OVERRUN && stops_.contains(fact.job_id())));
   }
 
   events::v1::Node NewNode(int i) {
@@ -130,6 +186,8 @@ class Pool {
                                               .recreatable = Roll(3) > 0,
                                               .min_slots = min,
                                               .queue = Roll(3) == 0 ? "other" : "default",
+                                              .priority = static_cast<int32_t>(Roll(3)),
+                                              .user = Roll(2) == 0 ? "ann" : "bob",
                                               .space = Roll(2) == 0 ? "team" : "other"});
     if (Roll(3) > 0) message.mutable_job_submitted()->set_duration_ms(1000 * Roll(20));
     // Now and then one that is larger than any node.
@@ -303,6 +361,7 @@ class Pool {
       RC_ASSERT(status.ok());  // nothing that was said here is impossible
       queue_.Commit();
       for (const Envelope& fact : outputs.jobs) {
+        CheckPromise(fact.job_fact());
         last_[fact.job_fact().job_id()] = static_cast<JobState>(fact.job_fact().state());
       }
       for (const Envelope& said : outputs.pool) Append(said);
@@ -325,6 +384,9 @@ class Pool {
       for (const Envelope& said : out) {
         if (said.has_cycle_answered()) {
           CheckWindows(message.cycle_requested(), said.cycle_answered());
+          for (const events::v1::Outcome& outcome : said.cycle_answered().outcomes()) {
+            if (outcome.victims_size() > 0) stops_.insert(outcome.job_id());
+          }
         }
         Append(said);
       }
@@ -353,6 +415,11 @@ class Pool {
   bool passed_ = false;                    // something was given out that ends before a window
   int grown_ = 0;
   int tried_ = 0;
+  bool binds_ = false;                            // every queue ends its jobs in time
+  std::map<std::string, int64_t> promised_ = {};  // firmly, by job; 0: not
+  std::set<std::string> stops_ = {};              // for whom others have been stopped
+  int firm_ = 0;
+  int moved_ = 0;
   std::map<std::string, int> untried_;  // for how many seconds, at the front of a line
 };
 
@@ -363,6 +430,8 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   pool.Finish();
   RC_CLASSIFY(pool.passed(), "something ended before a window");
   RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
+  RC_CLASSIFY(pool.firm() > 0, "a firm promise was made");
+  RC_CLASSIFY(pool.moved() > 0, "a firm promise moved later");
   RC_CLASSIFY(pool.tried() > 0, "the first of a line waited with its answer");
 }
 
