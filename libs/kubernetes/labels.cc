@@ -25,6 +25,7 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kArrayKey,
                                   kHoldKey,
                                   kCancelKey,
+                                  kRetryKey,
                                   kManagedLabel};
 constexpr std::array kOurKeys = {kPoolLabel,
                                  kHeldLabel,
@@ -118,6 +119,10 @@ absl::StatusOr<int64_t> ParseSlots(std::string_view text) {
   return InvalidArgument("\"{}\" is no number of pods: allowed are whole numbers from 1 on", text);
 }
 
+absl::StatusOr<std::string> AnyText(std::string_view text) {
+  return std::string(text);
+}
+
 // Reads one key into *out, if it is there; an error names the key.
 template <typename T, typename Out>
 absl::Status Take(std::string_view key,
@@ -167,6 +172,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
   RETURN_IF_ERROR(Take(kArrayKey, labels, annotations, ParseSlots, &keys.array));
   RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
   RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
+  RETURN_IF_ERROR(Take(kRetryKey, labels, annotations, AnyText, &keys.retry));
   RETURN_IF_ERROR(Take(kManagedLabel, labels, {}, ParseBool, &managed));
   return keys;
 }

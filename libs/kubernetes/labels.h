@@ -29,6 +29,8 @@ inline constexpr std::string_view kPriorityKey = "fluxqueue.io/priority";
 inline constexpr std::string_view kDurationKey = "fluxqueue.io/duration";
 inline constexpr std::string_view kHoldKey = "fluxqueue.io/hold";
 inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
+// Any value that it did not have before hands in again what was rejected.
+inline constexpr std::string_view kRetryKey = "fluxqueue.io/retry";
 inline constexpr std::string_view kTopologyKey = "fluxqueue.io/topology";
 inline constexpr std::string_view kDependsOnKey = "fluxqueue.io/depends-on";
 inline constexpr std::string_view kBeginKey = "fluxqueue.io/begin";
@@ -53,6 +55,8 @@ inline constexpr std::string_view kAllocationAnnotation = "fluxqueue.io/allocati
 inline constexpr std::string_view kDevicesAnnotation = "fluxqueue.io/gpu-devices";
 inline constexpr std::string_view kSuspendedByAnnotation = "fluxqueue.io/suspended-by";
 inline constexpr std::string_view kSuspendedByUs = "fluxqueue";
+// An activeDeadlineSeconds that we have set: its value.
+inline constexpr std::string_view kDeadlineAnnotation = "fluxqueue.io/deadline";
 inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
 // Who made it, as the API server told the webhook.
 inline constexpr std::string_view kUserAnnotation = "fluxqueue.io/user";
@@ -101,6 +105,7 @@ struct UserKeys {
   std::optional<int64_t> array;
   bool hold = false;
   bool cancel = false;
+  std::string retry;
 };
 
 // Reads the keys above from labels and annotations. InvalidArgument names key, value and what is

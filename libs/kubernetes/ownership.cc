@@ -75,8 +75,13 @@ bool IsControlled(const Job& job) {
   return owner != nullptr && owner->kind != "CronJob";
 }
 
-bool HoldsBySuspend(const Job& job, int64_t hold_pods) {
-  return !IsControlled(job) && (job.Slots() > hold_pods || job.active_deadline_s > 0);
+bool HoldsBySuspend(const Job& job, int64_t hold_pods, bool ends) {
+  return !IsControlled(job) && (job.Slots() > hold_pods || job.active_deadline_s > 0 || ends);
+}
+
+int64_t OwnDeadline(const ObjectMeta& meta, int64_t active_deadline_s) {
+  const bool ours = Has(meta.annotations, kDeadlineAnnotation, std::to_string(active_deadline_s));
+  return ours ? 0 : active_deadline_s;
 }
 
 bool IsSuspendedByUs(const Job& job) {

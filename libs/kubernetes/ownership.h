@@ -39,8 +39,11 @@ std::optional<Mode> CarriedHold(const PodSpec& pod);
 // The Job has another controller than a CronJob (JobSet …), or spec.managedBy names one: a suspend
 // would be undone.
 bool IsControlled(const Job& job);
-// Held by suspend: not controlled, and more than `hold_pods` pods or an activeDeadlineSeconds.
-bool HoldsBySuspend(const Job& job, int64_t hold_pods = 16);
+// Held by suspend: not controlled, and more than `hold_pods` pods, or time that counts (an
+// activeDeadlineSeconds of its own, or `ends`: one that its queue will set).
+bool HoldsBySuspend(const Job& job, int64_t hold_pods, bool ends);
+// The object's activeDeadlineSeconds, unless we have set it. 0: none.
+int64_t OwnDeadline(const ObjectMeta& meta, int64_t active_deadline_s);
 // Suspended, and the suspend is ours.
 bool IsSuspendedByUs(const Job& job);
 

@@ -78,21 +78,31 @@ TEST(Mode, IsPinnedForWhatKubeSchedulerMustDo) {
   EXPECT_EQ(CarriedHold(pod), Mode::kPinned);
 }
 
+TEST(Deadline, OursIsNotItsUsers) {
+  ObjectMeta meta;
+  EXPECT_EQ(OwnDeadline(meta, 60), 60);
+  meta.annotations = {{"fluxqueue.io/deadline", "60"}};
+  EXPECT_EQ(OwnDeadline(meta, 60), 0);
+  // Its user has set another since.
+  EXPECT_EQ(OwnDeadline(meta, 30), 30);
+}
+
 TEST(Suspend, IsForLargeOrTimedJobsThatNobodyElseControls) {
   Job job;
   job.parallelism = 16;
-  EXPECT_FALSE(HoldsBySuspend(job));
+  EXPECT_FALSE(HoldsBySuspend(job, 16, /*ends=*/false));
   job.parallelism = 17;
-  EXPECT_TRUE(HoldsBySuspend(job));
+  EXPECT_TRUE(HoldsBySuspend(job, 16, /*ends=*/false));
   job.completions = 4;
-  EXPECT_FALSE(HoldsBySuspend(job));
+  EXPECT_FALSE(HoldsBySuspend(job, 16, /*ends=*/false));
+  EXPECT_TRUE(HoldsBySuspend(job, 16, /*ends=*/true));
   job.active_deadline_s = 60;
-  EXPECT_TRUE(HoldsBySuspend(job));
+  EXPECT_TRUE(HoldsBySuspend(job, 16, /*ends=*/false));
   job.meta.owners = {{"batch/v1", "CronJob", "c", "u", true}};
-  EXPECT_TRUE(HoldsBySuspend(job));
+  EXPECT_TRUE(HoldsBySuspend(job, 16, /*ends=*/false));
   job.meta.owners = {{"jobset.x-k8s.io/v1alpha2", "JobSet", "s", "u", true}};
   EXPECT_TRUE(IsControlled(job));
-  EXPECT_FALSE(HoldsBySuspend(job));
+  EXPECT_FALSE(HoldsBySuspend(job, 16, /*ends=*/false));
   job.meta.owners.clear();
   job.managed_by = "kubernetes.io/job-controller";
   EXPECT_FALSE(IsControlled(job));

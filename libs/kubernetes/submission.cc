@@ -247,7 +247,8 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
   if (!slot.ok()) return Annotate(slot.status(), "pod template");
   // A suspend that is not ours is the user's own hold.
   keys.hold = keys.hold || (job.suspend && !IsSuspendedByUs(job));
-  const auto deadline = Deadline(job.active_deadline_s, job.pod.active_deadline_s);
+  const auto deadline =
+      Deadline(OwnDeadline(job.meta, job.active_deadline_s), job.pod.active_deadline_s);
   JobSubmitted submitted = Assemble(keys, *pod, *slot, deadline, slots);
   SetIdentity(job.meta, keys, WorkloadOf(job), revision, &submitted);
   if (demand != nullptr) *demand = *std::move(slot);
@@ -258,7 +259,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, Pod
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   RETURN_IF_ERROR(CheckIsAJobs(keys));
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
-  const auto deadline = Deadline(pod.spec.active_deadline_s, 0);
+  const auto deadline = Deadline(OwnDeadline(pod.meta, pod.spec.active_deadline_s), 0);
   JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
   SetIdentity(pod.meta, keys, WorkloadOf(pod), revision, &submitted);
   if (demand != nullptr) *demand = std::move(slot);

@@ -343,6 +343,9 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->max_duration_ms = OptionalDuration(spec["maxDuration"]);
     queue->reject_after_ms = OptionalDuration(spec["rejectAfter"]);
     queue->reserve_after_ms = OptionalDuration(spec["reserveAfter"]);
+    queue->enforce_duration = spec["enforceDuration"].String();
+    queue->enforce_grace_ms = OptionalDuration(spec["enforceGrace"]);
+    queue->undeclared_duration = spec["undeclaredDuration"].String();
     queue->parent = spec["parent"].String();
     queue->order = spec["order"].String();
     const Field limits = spec["limits"];

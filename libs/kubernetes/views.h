@@ -216,6 +216,9 @@ struct FluxQueue {
   std::optional<int64_t> max_duration_ms;
   std::optional<int64_t> reject_after_ms;
   std::optional<int64_t> reserve_after_ms;
+  std::string enforce_duration;  // "never", "warn", "end"; empty: "warn"
+  std::optional<int64_t> enforce_grace_ms;
+  std::string undeclared_duration;  // "plan", "bound", "refuse"; empty: see BoundsUndeclared
   std::string parent;
   std::string order;
   QueueLimits limits;
@@ -228,6 +231,13 @@ struct FluxQueue {
   bool preempts_to_reclaim = false;
   bool preempts_by_priority = false;
   std::optional<int64_t> preemption_grace_ms;
+
+  bool EndsDurations() const { return enforce_duration == "end"; }
+  // Jobs that declare none have maxDuration: where that is said, and where others are ended.
+  bool BoundsUndeclared() const {
+    return undeclared_duration == "bound" || undeclared_duration == "refuse" ||
+           (undeclared_duration.empty() && EndsDurations());
+  }
 };
 
 // fluxwindows.fluxqueue.io/v1alpha1: nodes that are kept for a time.

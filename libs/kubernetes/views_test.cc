@@ -145,6 +145,15 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_FALSE(queue->max_duration_ms);
   EXPECT_EQ(queue->reject_after_ms, 86'400'000);
   EXPECT_EQ(queue->reserve_after_ms, 0);
+  EXPECT_FALSE(queue->EndsDurations() || queue->BoundsUndeclared());
+  const auto ends = ParseFluxQueue(
+      R"({"spec":{"enforceDuration":"end","enforceGrace":"30s","maxDuration":"1h"}})");
+  ASSERT_TRUE(ends.ok()) << ends.status();
+  EXPECT_TRUE(ends->EndsDurations() && ends->BoundsUndeclared());
+  EXPECT_EQ(ends->enforce_grace_ms, 30'000);
+  EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"enforceDuration":"end","undeclaredDuration":"plan"}})")
+                   ->BoundsUndeclared());
+  EXPECT_TRUE(ParseFluxQueue(R"({"spec":{"undeclaredDuration":"bound"}})")->BoundsUndeclared());
   EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"reserveAfter":"at once"}})").ok());
   EXPECT_FALSE(ParseFluxQueue(R"({"spec":{"maxDuration":"soon"}})").ok());
   const auto ordered = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"parent":"all",

@@ -21,7 +21,7 @@ constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
     "       hold, cancelled, duration_ms, requests::text, demand_hash, topology, "
-    "       begin_ms, min_slots from workloads"};
+    "       begin_ms, min_slots, asked, retried from workloads"};
 
 constexpr Statement kWritePools{"admission_write_pools",
                                 "insert into pools (pool, partition, config) "
@@ -45,23 +45,32 @@ constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
     "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology, "
-    "  begin_ms, min_slots) "
+    "  begin_ms, min_slots, asked, retried) "
     "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash, topology, start, least "
+    "  cancelled, duration, requests::jsonb, hash, topology, start, least, asked, retried "
     "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
     "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
-    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[], $18::integer[]) "
+    "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[], $18::integer[], "
+    "  $19::bigint[], $20::bigint[]) "
     "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "       cancelled, duration, requests, hash, topology, start, least) "
+    "       cancelled, duration, requests, hash, topology, start, least, asked, retried) "
     "on conflict (uid) do update set queue = excluded.queue, "
     "  resource_version = excluded.resource_version, revision = excluded.revision, "
     "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
     "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
     "  requests = excluded.requests, demand_hash = excluded.demand_hash, "
     "  topology = excluded.topology, begin_ms = excluded.begin_ms, "
-    "  min_slots = excluded.min_slots"};
+    "  min_slots = excluded.min_slots, asked = excluded.asked, retried = excluded.retried"};
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
+
+// The queue may not have made its tables yet.
+constexpr Statement kHasJobs{"admission_has_jobs",
+                             "select exists (select from pg_tables "
+                             "  where schemaname = 'queue' and tablename = 'jobs')"};
+constexpr Statement kFindRejected{"admission_find_rejected",
+                                  "select job_id, version, attempt from queue.jobs "
+                                  "where job_id = any($1::text[]) and state = 'Rejected'"};
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
@@ -97,6 +106,8 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   }
   row.begin_ms = columns[16].as<int64_t>();
   row.min_slots = columns[17].as<uint32_t>();
+  if (!columns[18].is_null()) row.asked = static_cast<uint64_t>(columns[18].as<int64_t>());
+  row.retried = columns[19].as<uint64_t>();
   return row;
 }
 
@@ -151,7 +162,8 @@ void WriteWindows(pqxx::transaction_base& tx, const CatalogChanges& changes) {
 
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
   postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
-  postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least;
+  postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least, asked,
+      retried;
   postgres::BoolArray holds, cancelled;
   for (const WorkloadRow& row : rows) {
     uids.Add(row.uid);
@@ -176,6 +188,12 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     topologies.Add(kubernetes::FormatTopology(row.topology));
     begins.Add(row.begin_ms);
     least.Add(row.min_slots);
+    if (row.asked) {
+      asked.Add(static_cast<int64_t>(*row.asked));
+    } else {
+      asked.AddNull();
+    }
+    retried.Add(static_cast<int64_t>(row.retried));
   }
   postgres::Exec(tx,
                  kWriteWorkloads,
@@ -196,7 +214,9 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
                  hashes.text(),
                  topologies.text(),
                  begins.text(),
-                 least.text());
+                 least.text(),
+                 asked.text(),
+                 retried.text());
 }
 
 }  // namespace
@@ -232,6 +252,19 @@ void WriteRows(pqxx::transaction_base& tx,
     for (const std::string& uid : workloads.deletes) uids.Add(uid);
     postgres::Exec(tx, kDeleteWorkloads, uids.text());
   }
+}
+
+std::map<std::string, RejectedJob> FindRejected(pqxx::transaction_base& tx,
+                                                const std::vector<std::string>& job_ids) {
+  std::map<std::string, RejectedJob> rejected;
+  if (!postgres::Exec(tx, kHasJobs)[0][0].as<bool>()) return rejected;
+  postgres::TextArray ids;
+  for (const std::string& id : job_ids) ids.Add(id);
+  for (const auto& columns : postgres::Exec(tx, kFindRejected, ids.text())) {
+    rejected[columns[0].as<std::string>()] = {.version = columns[1].as<uint64_t>(),
+                                              .attempt = columns[2].as<uint32_t>()};
+  }
+  return rejected;
 }
 
 }  // namespace fluxqueue::admission

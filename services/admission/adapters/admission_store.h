@@ -2,6 +2,8 @@
 // batch. Lets libpqxx's exceptions out, as the delivery loop wants it (libs/delivery/handler.h).
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include <pqxx/pqxx>
@@ -26,5 +28,9 @@ absl::StatusOr<AdmissionRows> LoadRows(pqxx::transaction_base& tx);
 void WriteRows(pqxx::transaction_base& tx,
                const CatalogChanges& catalog,
                const TrackerChanges& workloads);
+
+// Of these jobs those that the queue has as Rejected, by id.
+std::map<std::string, RejectedJob> FindRejected(pqxx::transaction_base& tx,
+                                                const std::vector<std::string>& job_ids);
 
 }  // namespace fluxqueue::admission

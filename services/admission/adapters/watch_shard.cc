@@ -1,5 +1,6 @@
 #include "services/admission/adapters/watch_shard.h"
 
+#include <map>
 #include <utility>
 
 #include "libs/base/log.h"
@@ -39,6 +40,8 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   catalog_version_.reset();
   committed_catalog_version_.reset();
   batch_.clear();
+  read_.clear();
+  learnt_.clear();
   out_ = {};
   said_.clear();
   submitted_.clear();
@@ -55,13 +58,15 @@ void WatchShard::Drop() {
   catalog_.Restore({}, {}, {});
   tracker_.Restore({});
   batch_.clear();
+  read_.clear();
+  learnt_.clear();
   out_ = {};
   deps_.metrics.Workloads(0, 0);
 }
 
 bool WatchShard::HasWork() const {
   if (!loaded_ || !deps_.facts.synced()) return false;
-  if (!batch_.empty() || deps_.feed.HasEvents()) return true;
+  if (!batch_.empty() || !learnt_.empty() || deps_.feed.HasEvents()) return true;
   return catalog_version_ !=
          deps_.facts.With([](const ClusterFacts& facts) { return facts.catalog_version(); });
 }
@@ -78,7 +83,9 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
     deps_.errands.Relist();
     deps_.metrics.Swept();
     tracker_.RetryRefused(&out_);
+    tracker_.LookAgain(&out_);
   }
+  for (const auto& [uid, rejected] : learnt_) tracker_.Learn(uid, rejected, &out_);
   if (batch_.empty()) deps_.feed.Take(options_.max_batch, &batch_);
   deps_.facts.With([this](const ClusterFacts& facts) {
     ReconcileCatalog(facts);
@@ -126,16 +133,24 @@ void WatchShard::Observe(const Observation& seen, const ClusterFacts& facts) {
   for (size_t i = before; i < out_.messages.size(); ++i) {
     if (!out_.messages[i].has_job_submitted()) continue;
     const events::v1::JobSubmitted& job = out_.messages[i].job_submitted();
+    if (job.after_version() != 0) continue;  // it has its span
     submitted_.push_back({job.job_id(), Millis(job.created_ms()), ReviewOf(seen.object)});
   }
 }
 
 bool WatchShard::HasRows() const {
-  return !catalog_.Changes().empty() || !tracker_.Changes().empty();
+  return !catalog_.Changes().empty() || !tracker_.Changes().empty() || !out_.looks.empty();
 }
 
 absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
   WriteRows(tx, catalog_.Changes(), tracker_.Changes());
+  read_.clear();
+  if (out_.looks.empty()) return absl::OkStatus();
+  const std::map<std::string, RejectedJob> rejected = FindRejected(tx, out_.looks);
+  for (const std::string& uid : out_.looks) {
+    const auto found = rejected.find(uid);
+    read_.emplace_back(uid, found == rejected.end() ? std::nullopt : std::optional(found->second));
+  }
   return absl::OkStatus();
 }
 
@@ -150,6 +165,7 @@ void WatchShard::Commit() {
     deps_.tracer.JobSpan(
         job_id, 1, "submit", tracing::Time{created}, deps_.clock.Now(), {}, review);
   }
+  learnt_ = std::exchange(read_, {});
   deps_.errands.Look(std::move(out_.fetches));
   deps_.errands.Tell(std::move(out_.refusals));
   batch_.clear();
@@ -163,6 +179,7 @@ void WatchShard::Rollback() {
   catalog_.Rollback();
   tracker_.Rollback();
   catalog_version_ = committed_catalog_version_;
+  read_.clear();
   out_ = {};
   said_.clear();
   submitted_.clear();

@@ -11,6 +11,8 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "libs/base/clock.h"
@@ -73,6 +75,12 @@ class WatchShard final : public delivery::ShardHandler {
   // The version of the FluxQueues that the catalog stands at; unset: none.
   std::optional<uint64_t> catalog_version_;
   std::optional<uint64_t> committed_catalog_version_;
+
+  // What a look at the queue's jobs has found: rejected, or not. Read by the batch under way, and
+  // by the one before, for this one.
+  using Looks = std::vector<std::pair<std::string, std::optional<RejectedJob>>>;
+  Looks read_;
+  Looks learnt_;
 
   // The batch under way.
   std::vector<FeedEvent> batch_;

@@ -19,6 +19,7 @@ constexpr uint32_t kDefaultQueueDepth = 1000;
 constexpr uint32_t kDefaultReservationDepth = 0;
 constexpr std::string_view kDefaultStrategy = "fcfs";
 constexpr int64_t kDefaultHalfLifeMs = int64_t{7} * 24 * 3'600'000;
+constexpr int64_t kDefaultEnforceGraceMs = 60'000;
 constexpr int64_t kSecondsOfAnHour = 3600;
 // The year 9999 is over.
 constexpr int64_t kLastMs = 253'402'300'800'000;
@@ -50,6 +51,12 @@ std::string PoolOfObject(const Object& object) {
   return object.pool.empty() ? std::string(kubernetes::kDefaultPool) : object.pool;
 }
 
+events::v1::QueueConfigured::Enforcement EnforcementOf(std::string_view name) {
+  if (name == "never") return events::v1::QueueConfigured::ENFORCEMENT_NEVER;
+  if (name == "end") return events::v1::QueueConfigured::ENFORCEMENT_END;
+  return events::v1::QueueConfigured::ENFORCEMENT_WARN;
+}
+
 events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   events::v1::QueueConfigured config;
   config.set_queue(queue.meta.name);
@@ -62,6 +69,9 @@ events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   config.set_max_duration_ms(queue.max_duration_ms.value_or(0));
   config.set_reject_after_ms(queue.reject_after_ms.value_or(0));
   if (queue.reserve_after_ms) config.set_reserve_after_ms(*queue.reserve_after_ms);
+  config.set_enforce_duration(EnforcementOf(queue.enforce_duration));
+  config.set_enforce_grace_ms(queue.enforce_grace_ms.value_or(kDefaultEnforceGraceMs));
+  config.set_bound_undeclared(queue.BoundsUndeclared());
   config.set_parent(queue.parent);
   config.set_order(queue.order);
   SetLimits(queue.limits, [&config] { return config.mutable_limits(); });

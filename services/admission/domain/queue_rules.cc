@@ -26,6 +26,13 @@ std::string NoSuchQueue(std::string_view name,
 std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
                                            const kubernetes::FluxQueue& queue) {
   const int64_t max = queue.max_duration_ms.value_or(0);
+  if (!asked_ms && queue.undeclared_duration == "refuse") {
+    return fmt::format(
+        "{}: it is not there, and FluxQueue '{}' wants it: say how long it may run{}",
+        kubernetes::kDurationKey,
+        queue.meta.name,
+        max == 0 ? "" : fmt::format(", up to {}s", max / 1000));
+  }
   if (max == 0 || !asked_ms) return std::nullopt;
   if (*asked_ms > 0 && *asked_ms <= max) return std::nullopt;
   return fmt::format("{}: {} is more than FluxQueue '{}' allows; allowed: up to {}s",

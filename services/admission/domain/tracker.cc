@@ -8,6 +8,7 @@
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/queue_rules.h"
+#include "services/admission/domain/workload_messages.h"
 
 #include "fmt/format.h"
 
@@ -22,37 +23,10 @@ size_t Index(WorkloadKind kind) {
   return kind == WorkloadKind::kJob ? 0 : 1;
 }
 
-// FNV-1a: kept in rows, so it must be the same in every build.
-uint64_t DemandHash(const kubernetes::PodDemand& demand,
-                    const events::v1::PartSpec& spec,
-                    const kubernetes::Topology& topology) {
-  uint64_t hash = 0xcbf29ce484222325;
-  const std::string least = spec.min_slots() == 0 ? "" : fmt::format("{}..", spec.min_slots());
-  const std::string text = fmt::format("{}{}|{}|{}|{}",
-                                       least,
-                                       spec.slots(),
-                                       kubernetes::FormatAmounts(demand.requests),
-                                       demand.constraint,
-                                       kubernetes::FormatTopology(topology));
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
-std::optional<int64_t> DurationOf(const JobSubmitted& submission) {
-  if (!submission.has_duration_ms()) return std::nullopt;
-  return submission.duration_ms();
-}
-
 bool HasForeignGate(const kubernetes::PodSpec& spec) {
   return std::any_of(spec.gates.begin(), spec.gates.end(), [](const std::string& gate) {
     return gate != kubernetes::kGate;
   });
-}
-
-Envelope ForPool(const std::string& pool) {
-  Envelope envelope;
-  envelope.set_pool(pool);
-  return envelope;
 }
 
 Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
@@ -173,6 +147,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
                                               &wish.demand));
     ASSIGN_OR_RETURN(const kubernetes::UserKeys keys, kubernetes::ParseUserKeys(job));
     wish.cancel = keys.cancel;
+    wish.retry = keys.retry;
     wish.topology = keys.topology.value_or(kubernetes::Topology());
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
@@ -184,6 +159,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   ASSIGN_OR_RETURN(const kubernetes::UserKeys keys,
                    kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   wish.cancel = keys.cancel;
+  wish.retry = keys.retry;
   wish.topology = keys.topology.value_or(kubernetes::Topology());
   wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
@@ -238,6 +214,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
                     wish->demand,
                     wish->topology,
                     *catalog_.PoolOf(wish->submission.queue()));
+  entry.row->asked = HashOf(*wish);
   Envelope envelope = ForPool(entry.row->pool);
   *envelope.mutable_job_submitted() = std::move(wish->submission);
   out->messages.push_back(std::move(envelope));
@@ -252,7 +229,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
 }
 
 void Tracker::Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
-  const absl::StatusOr<Wish> wish = ReadWish(seen, facts);
+  absl::StatusOr<Wish> wish = ReadWish(seen, facts);
   if (!wish.ok()) {
     Refuse(seen, Message(wish.status()), out);
     return;
@@ -271,7 +248,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   bool changed = UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
   const events::v1::PartSpec& spec = wish->submission.spec();
   const uint64_t hash = DemandHash(wish->demand, spec, wish->topology);
-  if (wish->respecify && hash != row.demand_hash) {
+  if ((wish->respecify || entry.rejected) && hash != row.demand_hash) {
     row.demand_hash = hash;
     row.requests = wish->demand.requests;
     row.topology = wish->topology;
@@ -282,9 +259,12 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
     update.mutable_spec()->set_revision(row.revision);
     changed = true;
   }
-  if (!changed) return;
-  row.resource_version = seen.sketch.resource_version;
-  out->messages.push_back(UpdateOf(row, std::move(update)));
+  if (changed) {
+    row.resource_version = seen.sketch.resource_version;
+    out->messages.push_back(UpdateOf(row, std::move(update)));
+  }
+  Ask(seen.sketch.uid, *wish, &entry, out);
+  if (entry.rejected) HandInAgain(*std::move(wish), &entry, out);
 }
 
 void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
@@ -316,15 +296,8 @@ void Tracker::Enlarge(WorkloadRow* row,
   if (!kubernetes::Excess(demand.requests, row->requests)) return;
   kubernetes::PodDemand raised = demand;
   kubernetes::RaiseTo(raised.requests, row->requests);
-  row->requests = raised.requests;
-  ++row->revision;
   JobUpdated update;
-  update.mutable_spec()->set_revision(row->revision);
-  update.mutable_spec()->set_slots(row->slots);
-  update.mutable_spec()->set_min_slots(row->min_slots);
-  update.mutable_spec()->set_jobspec(kubernetes::MakeJobspec(
-      raised, row->slots, Millis(row->duration_ms.value_or(0)), row->topology, row->min_slots));
-  kubernetes::SetAmounts(raised.requests, row->slots, update.mutable_spec());
+  *update.mutable_spec() = NextSpec(raised, row);
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 

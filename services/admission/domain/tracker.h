@@ -9,6 +9,10 @@
 //   cancel; not depends-on: what a job waits for is settled)      JobUpdated, only what changed
 //   a waiting pod asks more than its slot; the template of a
 //   suspended Job changed; a waiting bare pod was resized         JobUpdated with revision + 1
+//   its job was rejected, and it is asked for again: by another
+//   value of the key `retry`, or by keys or a template that the
+//   job was not rejected with                                     JobSubmitted, which goes on from
+//                                                                 the job that was rejected
 //   gone (or its label taken off) before its end was seen         JobWithdrawn
 //   ended                                                         nothing: cleanup's business;
 //   forgotten
@@ -16,6 +20,11 @@
 // A Job that its user suspended is not submitted before he resumes it; one suspended later is on
 // hold. What cannot be submitted (a FluxQueue that has gone, a key that was made bad after CREATE)
 // is refused: it waits, and is fetched again when queues change and by each sweep.
+//
+// What a workload asks for is kept as a hash. When it is another, the queue is looked at once
+// (`looks`, Learn): a job that is not rejected has heard of it by JobUpdated, or has nothing to do
+// with it. What is handed in again is looked at in each sweep until the queue has followed, and
+// said again as long as it has not.
 //
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
 // Rollback() takes them back by an undo journal. Outputs of a batch that is rolled back are to be
@@ -63,6 +72,12 @@ struct WorkloadRow {
   kubernetes::Topology topology;  // as last said
   uint64_t demand_hash =
       0;  // of what the object itself asked for: a change of it is a new revision
+  // Of all for which a rejected job would be handed in again, as it was looked at last; unset: by a
+  // version that did not know it.
+  std::optional<uint64_t> asked;
+  // The version of the rejected job that was handed in again, as long as the queue is not known to
+  // have followed; else 0.
+  uint64_t retried = 0;
 
   friend bool operator==(const WorkloadRow&, const WorkloadRow&) = default;
 };
@@ -84,9 +99,16 @@ struct Refusal {
   std::string message;
 };
 
+// A job that is Rejected, as the queue's table has it.
+struct RejectedJob {
+  uint64_t version = 0;
+  uint32_t attempt = 0;
+};
+
 struct TrackerOutputs {
   std::vector<events::v1::Envelope> messages;  // pool set
   std::vector<Fetch> fetches;
+  std::vector<std::string> looks;  // uids: is the job Rejected? Answer by Learn().
   std::vector<Refusal> refusals;
 };
 
@@ -114,6 +136,12 @@ class Tracker {
   void EndList(WorkloadKind kind, TrackerOutputs* out);
   // Queues have changed: what was refused may do now.
   void RetryRefused(TrackerOutputs* out);
+  // Looks again at what the queue may not have heard.
+  void LookAgain(TrackerOutputs* out);
+  // What a look has found; unset: the job is not Rejected, or not known.
+  void Learn(const std::string& uid,
+             const std::optional<RejectedJob>& rejected,
+             TrackerOutputs* out);
 
   TrackerChanges Changes() const;
   void Commit();
@@ -134,6 +162,8 @@ class Tracker {
     std::string refusal;  // not submitted, or an update not followed: why
     // A pod of it that asks more was seen before the Job itself.
     std::optional<kubernetes::PodDemand> early;
+    std::optional<uint64_t> asks;         // other than row->asked, and looked at
+    std::optional<RejectedJob> rejected;  // to be handed in again when it is seen next
   };
   using Entries = std::unordered_map<std::string, Entry>;  // by uid
 
@@ -142,6 +172,7 @@ class Tracker {
     events::v1::JobSubmitted submission;
     kubernetes::PodDemand demand;
     kubernetes::Topology topology;
+    std::string retry;
     bool cancel = false;
     bool ready = false;      // to be submitted: held by us, by nobody else
     bool respecify = false;  // nothing of it has started: its demand may still change
@@ -151,6 +182,10 @@ class Tracker {
   void ObserveJobPod(const Observation& seen, TrackerOutputs* out);
   void Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
   void Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  static uint64_t HashOf(const Wish& wish);
+  // What the workload asks for may not be what its job was rejected with.
+  static void Ask(const std::string& uid, const Wish& wish, Entry* entry, TrackerOutputs* out);
+  static void HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out);
   // Why the wish cannot be followed as a whole; unset: it can.
   std::optional<std::string> Problem(const Wish& wish,
                                      const WorkloadRow* row,

@@ -17,6 +17,7 @@ namespace {
 using events::v1::Envelope;
 using events::v1::JobUpdated;
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -94,6 +95,19 @@ class TrackerTest : public ::testing::Test {
     TrackerOutputs out;
     tracker_.Gone(uid, &out);
     Commit();
+    return out;
+  }
+
+  TrackerOutputs Learn(const std::string& uid, const std::optional<RejectedJob>& rejected) {
+    TrackerOutputs out;
+    tracker_.Learn(uid, rejected, &out);
+    Commit();
+    return out;
+  }
+
+  TrackerOutputs LookAgain() {
+    TrackerOutputs out;
+    tracker_.LookAgain(&out);
     return out;
   }
 
@@ -318,6 +332,103 @@ TEST_F(TrackerTest, WhatIsRefusedWaitsForItsQueue) {
   EXPECT_EQ(Observe(job).messages.at(0).job_submitted().queue(), "later");
   EXPECT_EQ(tracker_.refused(), 0);
   EXPECT_EQ(tracker_.submitted(), 1);
+}
+
+TEST_F(TrackerTest, ARejectedJobIsHandedInAgain) {
+  const json job = Held(JobJson());
+  Observe(job);
+  const json again = Annotated(job, "fluxqueue.io/retry", "1");
+  TrackerOutputs out = Observe(again);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.looks, ElementsAre("uid-j"));
+  // What a crash takes is found again.
+  Restart();
+  EXPECT_THAT(Observe(again).looks, ElementsAre("uid-j"));
+  out = Learn("uid-j", RejectedJob{.version = 5, .attempt = 2});
+  EXPECT_THAT(out.messages, IsEmpty());
+  ASSERT_THAT(out.fetches, SizeIs(1));
+  EXPECT_EQ(out.fetches[0].uid, "uid-j");
+  out = Observe(again);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& submitted = out.messages[0].job_submitted();
+  EXPECT_EQ(submitted.job_id(), "uid-j");
+  EXPECT_EQ(submitted.after_version(), 5U);
+  EXPECT_EQ(submitted.after_attempt(), 2U);
+  EXPECT_EQ(submitted.spec().slots(), 4U);
+  EXPECT_EQ(submitted.spec().revision(), 2U);
+  EXPECT_THAT(submitted.spec().jobspec(), HasSubstr("fluxqueue.io/dedicated"));
+  EXPECT_THAT(Observe(again).messages, IsEmpty());
+
+  // Until the queue has followed it is said again.
+  Restart();
+  EXPECT_THAT(LookAgain().looks, ElementsAre("uid-j"));
+  Learn("uid-j", RejectedJob{.version = 5, .attempt = 2});
+  EXPECT_EQ(Observe(again).messages.at(0).job_submitted().after_version(), 5U);
+  // It has, and the job was rejected once more: that was the answer.
+  EXPECT_THAT(Learn("uid-j", RejectedJob{.version = 7, .attempt = 3}).fetches, IsEmpty());
+  EXPECT_THAT(LookAgain().looks, IsEmpty());
+  EXPECT_THAT(Observe(again).messages, IsEmpty());
+  // Only another value asks again.
+  EXPECT_THAT(Observe(Annotated(job, "fluxqueue.io/retry", "2")).looks, ElementsAre("uid-j"));
+}
+
+TEST_F(TrackerTest, OnlyWhatIsRejectedIsHandedInAgain) {
+  const json job = Held(JobJson());
+  Observe(Annotated(job, "fluxqueue.io/retry", "from the beginning"));
+  EXPECT_THAT(Observe(job).looks, ElementsAre("uid-j"));
+  EXPECT_THAT(Learn("uid-j", std::nullopt).fetches, IsEmpty());
+  EXPECT_THAT(LookAgain().looks, IsEmpty());
+  Restart();
+  EXPECT_THAT(Observe(job).looks, IsEmpty());
+  // What nobody would be rejected or taken for.
+  EXPECT_THAT(Observe(Annotated(job, "note", "x")).looks, IsEmpty());
+  EXPECT_THAT(Observe(Annotated(job, "fluxqueue.io/hold", "true")).looks, IsEmpty());
+  // Nor what is cancelled.
+  json cancelled = Annotated(job, "fluxqueue.io/cancel", "true");
+  EXPECT_THAT(Observe(Annotated(cancelled, "fluxqueue.io/retry", "1")).looks, IsEmpty());
+}
+
+TEST_F(TrackerTest, AChangeOfARejectedJobHandsItInAgain) {
+  json job = Held(JobJson());
+  Observe(job);
+  Observe(PodOf(job, "2"));
+  const json moved = Annotated(job, "fluxqueue.io/queue", "night");
+  TrackerOutputs out = Observe(moved);
+  EXPECT_EQ(out.messages.at(0).job_updated().queue(), "night");
+  EXPECT_THAT(out.looks, ElementsAre("uid-j"));
+  Learn("uid-j", RejectedJob{.version = 2, .attempt = 1});
+  out = Observe(moved);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_submitted().queue(), "night");
+  // As its pods want it.
+  EXPECT_THAT(out.messages[0].job_submitted().spec().jobspec(), HasSubstr("2000"));
+  EXPECT_EQ(out.messages[0].job_submitted().spec().revision(), 3U);
+  Learn("uid-j", std::nullopt);
+
+  // How many pods a Job has at once may change while it is not suspended.
+  json smaller = moved;
+  smaller["spec"]["parallelism"] = 1;
+  smaller["metadata"]["generation"] = 2;
+  EXPECT_THAT(Observe(smaller).looks, ElementsAre("uid-j"));
+  Learn("uid-j", RejectedJob{.version = 4, .attempt = 2});
+  out = Observe(smaller);
+  ASSERT_THAT(out.messages, SizeIs(2));
+  // For a queue that has followed before, and for one that has not.
+  EXPECT_EQ(out.messages[0].job_updated().spec().slots(), 1U);
+  EXPECT_EQ(out.messages[1].job_submitted().spec().slots(), 1U);
+  EXPECT_EQ(out.messages[1].job_submitted().after_version(), 4U);
+  EXPECT_GT(out.messages[1].job_submitted().spec().revision(),
+            out.messages[0].job_updated().spec().revision());
+  EXPECT_EQ(rows_.at("uid-j").slots, 1U);
+}
+
+TEST_F(TrackerTest, ARowOfAVersionThatKnewNoRetryAsksForNothing) {
+  const json job = Annotated(Held(JobJson()), "fluxqueue.io/retry", "1");
+  Observe(job);
+  rows_.at("uid-j").asked.reset();
+  Restart();
+  EXPECT_THAT(Observe(job).looks, IsEmpty());
+  EXPECT_TRUE(rows_.at("uid-j").asked.has_value());
 }
 
 TEST_F(TrackerTest, ALargerPodGivesANewRevision) {

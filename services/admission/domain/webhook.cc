@@ -208,7 +208,8 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
-  const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods) && !users_suspend;
+  const bool ends = facts.FindQueue(submission->queue())->EndsDurations();
+  const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
   return Held(HoldPatch(*job,
                         kubernetes::ChooseMode(job->pod),
                         {MakerOf(review, job->meta), review.span},

@@ -322,6 +322,36 @@ struct RefusalCase {
   std::vector<std::string> words;
 };
 
+// Its time counts from its start, not from when it came into line.
+TEST(WebhookTest, SuspendsWhatItsQueueWillEnd) {
+  ClusterFacts facts = SmallCluster();
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "default";
+  queue.max_duration_ms = 3'600'000;
+  queue.enforce_duration = "end";
+  facts.Upsert(queue);
+  const Verdict verdict = Judge(JobJson(), facts);
+  ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+  EXPECT_EQ(Patched(JobJson(), verdict)["spec"]["suspend"], true);
+}
+
+TEST(WebhookTest, RefusesWhatDeclaresNoDurationWhereTheQueueWantsOne) {
+  ClusterFacts facts = SmallCluster();
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "default";
+  queue.max_duration_ms = 3'600'000;
+  queue.undeclared_duration = "refuse";
+  facts.Upsert(queue);
+  const Verdict verdict = Judge(JobJson(), facts);
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message,
+              HasSubstr("fluxqueue.io/duration: it is not there, and FluxQueue 'default' wants it: "
+                        "say how long it may run, up to 3600s"));
+  json job = JobJson();
+  job["metadata"]["annotations"] = {{"fluxqueue.io/duration", "30m"}};
+  EXPECT_EQ(Judge(job, facts).kind, Kind::kHold);
+}
+
 TEST(WebhookTest, RefusesInWords) {
   const auto annotate = [](const char* key, const char* value) {
     return [=](json& object) { object["metadata"]["annotations"] = {{key, value}}; };

@@ -1,5 +1,6 @@
 #include "services/binder/adapters/cluster_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,6 +68,18 @@ json PatchOf(const Call& call) {
   return patch;
 }
 
+// A shorter one that its user has set stays.
+void SetDeadline(const kubernetes::ObjectMeta& meta,
+                 int64_t deadline_s,
+                 int64_t ends_after_s,
+                 json* patch) {
+  const int64_t own_s = kubernetes::OwnDeadline(meta, deadline_s);
+  if (ends_after_s == 0 || (own_s > 0 && own_s <= ends_after_s)) return;
+  (*patch)["metadata"]["annotations"][std::string(kubernetes::kDeadlineAnnotation)] =
+      fmt::format("{}", ends_after_s);
+  (*patch)["spec"]["activeDeadlineSeconds"] = ends_after_s;
+}
+
 }  // namespace
 
 CallResult ClusterCalls::Make(const Call& call) {
@@ -77,6 +90,8 @@ CallResult ClusterCalls::Make(const Call& call) {
       return Release(call);
     case Call::Kind::kResume:
       return Resume(call);
+    case Call::Kind::kLimit:
+      return Limit(call);
     case Call::Kind::kSuspend: {
       json patch = PatchOf(call);
       patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
@@ -99,14 +114,36 @@ CallResult ClusterCalls::Make(const Call& call) {
 }
 
 CallResult ClusterCalls::Bind(const Call& call) {
+  uint64_t version = call.resource_version;
+  if (call.ends_after_s > 0) {
+    const CallResult limited = LimitPod(call);
+    if (limited.outcome != Outcome::kDone || !limited.pod.has_value()) return limited;
+    version = limited.pod->resource_version;
+  }
   kubernetes::Binding binding;
   binding.space = call.space;
   binding.pod = call.name;
   binding.node = call.node;
-  binding.preconditions = {call.uid, fmt::format("{}", call.resource_version)};
+  binding.preconditions = {call.uid, fmt::format("{}", version)};
   binding.annotations = AnnotationsOf(call);
   const absl::Status status = client_.Bind(binding);
   return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
+}
+
+// The deadline of a pod can be set and lowered, so its own is looked at first.
+CallResult ClusterCalls::LimitPod(const Call& call) {
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kPods, call.space, call.name);
+  if (!text.ok()) return NotDone(call, text.status());
+  CallResult read = WithPod(call, Outcome::kConflict, *text);
+  if (read.outcome != Outcome::kConflict || !read.pod.has_value()) return read;
+  if (read.pod->resource_version != call.resource_version || !read.pod->Waiting()) return read;
+  const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(*text);
+  if (!pod.ok()) return Result(call, Outcome::kRetry, Message(pod.status()));
+  json patch = PatchOf(call);
+  SetDeadline(pod->meta, pod->spec.active_deadline_s, call.ends_after_s, &patch);
+  if (!patch.contains("spec")) return WithPod(call, Outcome::kDone, *text);
+  patch["metadata"]["resourceVersion"] = fmt::format("{}", call.resource_version);
+  return PatchPod(call, patch.dump());
 }
 
 CallResult ClusterCalls::Failed(const Call& call, const absl::Status& status) {
@@ -172,19 +209,40 @@ CallResult ClusterCalls::PatchJob(const Call& call, const std::string& body) {
 }
 
 CallResult ClusterCalls::Resume(const Call& call) {
-  if (call.only_ours) {
-    const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
-    if (!text.ok()) return NotDone(call, text.status());
-    const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(*text);
-    if (!job.ok()) return Result(call, Outcome::kRetry, Message(job.status()));
-    if (job->meta.uid != call.uid) return Result(call, Outcome::kGone);
-    if (!kubernetes::IsSuspendedByUs(*job)) return Result(call, Outcome::kDone);
-  }
   json patch = PatchOf(call);
+  if (call.only_ours || call.ends_after_s > 0) {
+    const std::variant<kubernetes::Job, CallResult> found = FindJob(call);
+    const auto* job = std::get_if<kubernetes::Job>(&found);
+    if (job == nullptr) return std::get<CallResult>(found);
+    if (call.only_ours && !kubernetes::IsSuspendedByUs(*job)) return Result(call, Outcome::kDone);
+    SetDeadline(job->meta, job->active_deadline_s, call.ends_after_s, &patch);
+  }
   patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] = nullptr;
   patch["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = call.job_id;
   patch["spec"]["suspend"] = false;
   return PatchJob(call, patch.dump());
+}
+
+// A Job that was never suspended counts from its creation, when it had no nodes yet.
+CallResult ClusterCalls::Limit(const Call& call) {
+  const std::variant<kubernetes::Job, CallResult> found = FindJob(call);
+  const auto* job = std::get_if<kubernetes::Job>(&found);
+  if (job == nullptr) return std::get<CallResult>(found);
+  const Millis now = std::chrono::duration_cast<Millis>(clock_.Now().time_since_epoch());
+  const int64_t ran_ms =
+      job->started_ms == 0 ? 0 : std::max<int64_t>(0, now.count() - job->started_ms);
+  json patch = PatchOf(call);
+  SetDeadline(job->meta, job->active_deadline_s, call.ends_after_s + (ran_ms + 999) / 1000, &patch);
+  return patch.contains("spec") ? PatchJob(call, patch.dump()) : Result(call, Outcome::kDone);
+}
+
+std::variant<kubernetes::Job, CallResult> ClusterCalls::FindJob(const Call& call) {
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
+  if (!text.ok()) return NotDone(call, text.status());
+  absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(*text);
+  if (!job.ok()) return Result(call, Outcome::kRetry, Message(job.status()));
+  if (job->meta.uid != call.uid) return Result(call, Outcome::kGone);
+  return *std::move(job);
 }
 
 CallResult ClusterCalls::CheckNode(const Call& call) {
@@ -204,11 +262,9 @@ CallResult ClusterCalls::CheckNode(const Call& call) {
 }
 
 CallResult ClusterCalls::ReadJob(const Call& call) {
-  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kJobs, call.space, call.name);
-  if (!text.ok()) return NotDone(call, text.status());
-  const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(*text);
-  if (!job.ok()) return Result(call, Outcome::kRetry, Message(job.status()));
-  if (job->meta.uid != call.uid) return Result(call, Outcome::kGone);
+  const std::variant<kubernetes::Job, CallResult> found = FindJob(call);
+  const auto* job = std::get_if<kubernetes::Job>(&found);
+  if (job == nullptr) return std::get<CallResult>(found);
   CallResult result = Result(call, Outcome::kDone);
   result.completions_left = job->completions.value_or(job->parallelism) - job->succeeded;
   return result;
@@ -233,6 +289,9 @@ std::string ReleasePatch(const std::string& pod, const Call& call) {
   json patch = PatchOf(call);
   patch["metadata"]["resourceVersion"] = fmt::format("{}", call.resource_version);
   patch["metadata"]["annotations"] = AnnotationsOf(call);
+  if (const absl::StatusOr<kubernetes::Pod> own = kubernetes::ParsePod(pod); own.ok()) {
+    SetDeadline(own->meta, own->spec.active_deadline_s, call.ends_after_s, &patch);
+  }
   patch["spec"]["schedulingGates"] = gates.empty() ? json(nullptr) : gates;
   patch[kTerms] = terms;
   return patch.dump();

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <string>
+#include <variant>
 
 #include "libs/base/clock.h"
 #include "libs/kubernetes/client.h"
+#include "libs/kubernetes/views.h"
 #include "services/binder/domain/call.h"
 
 #include "absl/status/status.h"
@@ -31,6 +33,10 @@ class ClusterCalls {
   CallResult PatchPod(const Call& call, const std::string& body);
   CallResult PatchJob(const Call& call, const std::string& body);
   CallResult Resume(const Call& call);
+  CallResult Limit(const Call& call);
+  CallResult LimitPod(const Call& call);
+  // The Job of the call, or the result that it cannot be had.
+  std::variant<kubernetes::Job, CallResult> FindJob(const Call& call);
   CallResult CheckNode(const Call& call);
   CallResult ReadJob(const Call& call);
   // Of a pod's call that failed.

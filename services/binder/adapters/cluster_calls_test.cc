@@ -51,6 +51,22 @@ TEST(ReleasePatch, OtherGatesStayAndEachTermIsNarrowed) {
   EXPECT_EQ(terms[1]["matchFields"].size(), 2);
 }
 
+TEST(ReleasePatch, APodThatIsEndedInTimeIsToldItsDeadline) {
+  Call call = ReleaseCall();
+  call.ends_after_s = 90;
+  const auto patch_of = [&call](const char* spec) {
+    return json::parse(ReleasePatch(
+        std::string(R"({"metadata":{"name":"p","namespace":"n","uid":"u"},"spec":)") + spec + "}",
+        call));
+  };
+  const json set = patch_of("{}");
+  EXPECT_EQ(set["spec"]["activeDeadlineSeconds"], 90);
+  EXPECT_EQ(set["metadata"]["annotations"]["fluxqueue.io/deadline"], "90");
+  EXPECT_EQ(patch_of(R"({"activeDeadlineSeconds":100})")["spec"]["activeDeadlineSeconds"], 90);
+  EXPECT_FALSE(
+      patch_of(R"({"activeDeadlineSeconds":60})")["spec"].contains("activeDeadlineSeconds"));
+}
+
 TEST(ReleasePatch, WhatIsNoPodGivesNone) {
   EXPECT_EQ(ReleasePatch("nonsense", ReleaseCall()), "");
   EXPECT_EQ(ReleasePatch("{}", ReleaseCall()), "");

@@ -55,6 +55,8 @@ std::string_view Name(Call::Kind kind) {
       return "release";
     case Call::Kind::kResume:
       return "resume";
+    case Call::Kind::kLimit:
+      return "limit";
     case Call::Kind::kSuspend:
       return "suspend";
     case Call::Kind::kDelete:

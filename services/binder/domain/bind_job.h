@@ -87,7 +87,7 @@ struct BindJob {
   // Rows.
   bool failed = false;   // BindFailed was said: nothing more is started
   bool stopped = false;  // JobStopped was said
-  bool resumed = false;  // its suspend was taken away
+  bool resumed = false;  // its suspend was taken away, and its deadline set
 
   // From the matcher's placement. An elastic job that has grown has more slots than its first fact
   // says: those are for pods that come, and nobody waits for them.

@@ -514,6 +514,51 @@ TEST_F(BindPlannerTest, ASuspendedJobIsResumedOnceAndSuspendedToStop) {
   EXPECT_EQ(h_.tables.jobs.at("a").attempt, 2);
 }
 
+TEST_F(BindPlannerTest, AJobThatIsEndedInTimeIsToldItsDeadlineWithItsStart) {
+  Workload(1).set_suspended(true);
+  h_.cluster.suspended["a"] = true;
+  h_.PlaceJob("a", 1, 1);
+  JobFact fact = Fact(JOB_STATE_ALLOCATED, 1);
+  fact.set_ends_after_ms(89'500);
+  h_.log.push_back(fact);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("resume a "));
+  h_.Restart();
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.suspended["a"]);
+  EXPECT_EQ(h_.cluster.deadlines["a"], 90);
+}
+
+TEST_F(BindPlannerTest, AJobThatIsNotSuspendedIsToldItsDeadlineOnce) {
+  h_.cluster.suspended["a"] = false;
+  h_.cluster.AddPod("a", "a-0");
+  h_.PlaceJob("a", 1, 1);
+  JobFact fact = Fact(JOB_STATE_ALLOCATED, 1);
+  fact.set_ends_after_ms(90'000);
+  h_.log.push_back(fact);
+  const std::vector<Call> calls = h_.Batch();
+  EXPECT_THAT(Describe(calls), UnorderedElementsAre("limit a ", "bind a-0 n0"));
+  h_.Execute(calls);
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.deadlines["a"], 90);
+  h_.cluster.deadlines.clear();
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.cluster.deadlines, IsEmpty());
+}
+
+TEST_F(BindPlannerTest, APodOfItsOwnIsToldItsDeadlineByItsBinding) {
+  BarePod();
+  h_.cluster.AddPod("a", "a");
+  h_.PlaceJob("a", 1, 1);
+  JobFact fact = Fact(JOB_STATE_ALLOCATED, 1);
+  fact.set_ends_after_ms(90'000);
+  h_.log.push_back(fact);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_EQ(calls.size(), 1U);
+  EXPECT_EQ(calls[0].kind, Call::Kind::kBind);
+  EXPECT_EQ(calls[0].ends_after_s, 90);
+}
+
 TEST_F(BindPlannerTest, ALaterAttemptDoesNotTakeAwayTheUsersOwnSuspend) {
   h_.cluster.suspended["a"] = true;
   Allocate(1, 2);

@@ -18,7 +18,8 @@ struct Call {
   enum class Kind {
     kBind,       // Binding of a direct pod to `node`
     kRelease,    // pinned pod: node affinity to `node` and the gate's removal, in one patch
-    kResume,     // Job: suspend: false
+    kResume,     // Job: suspend: false, with its deadline
+    kLimit,      // Job: its deadline
     kSuspend,    // Job: suspend: true, with our annotation
     kDelete,     // pod, with its own grace, or `grace_s`
     kFence,      // pod: annotation, so that Bindings planned earlier fail
@@ -41,6 +42,9 @@ struct Call {
   std::vector<uint32_t> devices = {};  // of the node's GPUs; see kDevicesAnnotation
   // kDelete: so long it may write a checkpoint. Unset: its own terminationGracePeriodSeconds.
   std::optional<int64_t> grace_s = {};
+  // kResume, kLimit of a Job, kBind and kRelease of a pod without one: so long after its start
+  // Kubernetes ends it. 0: it does not.
+  int64_t ends_after_s = 0;
   // kResume: only if the Job carries our own suspend.
   bool only_ours = false;
 };

@@ -70,7 +70,7 @@ void BindPlanner::ApplyToJob(const CallResult& result, Millis now, BindJob* job)
   switch (result.outcome) {
     case Outcome::kDone:
       job->retry = {.failures = 0, .at = now};
-      if (result.call.kind == Kind::kResume) {
+      if (result.call.kind == Kind::kResume || result.call.kind == Kind::kLimit) {
         job->resumed = true;
         job->progress = now;
       } else if (result.call.kind == Kind::kSuspend) {

@@ -13,6 +13,9 @@ Call MakeCall(PlanContext& context, const BindJob& job, Call::Kind kind) {
   call.attempt = job.attempt();
   call.slots = static_cast<uint32_t>(job.slots.size());
   call.space = job.workload().namespace_();
+  const bool of_job = kind == Call::Kind::kResume || kind == Call::Kind::kLimit;
+  const bool of_pod = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
+  if (job.IsJob() ? of_job : of_pod) call.ends_after_s = (job.fact->ends_after_ms() + 999) / 1000;
   return call;
 }
 

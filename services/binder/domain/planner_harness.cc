@@ -73,6 +73,10 @@ CallResult FakeCluster::Execute(const Call& call) {
       if (!suspended.contains(call.name)) result.outcome = Outcome::kGone;
       result.completions_left = completions_left[call.name];
       return result;
+    case Kind::kLimit:
+      if (!suspended.contains(call.name)) result.outcome = Outcome::kGone;
+      deadlines[call.name] = call.ends_after_s;
+      return result;
     case Kind::kResume:
     case Kind::kSuspend: {
       const auto job = suspended.find(call.name);
@@ -82,6 +86,7 @@ CallResult FakeCluster::Execute(const Call& call) {
         job->second = suspended_by_us[call.name] = true;
       } else if (!call.only_ours || suspended_by_us[call.name]) {
         job->second = suspended_by_us[call.name] = false;
+        deadlines[call.name] = call.ends_after_s;
       }
       return result;
     }

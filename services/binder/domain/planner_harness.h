@@ -47,6 +47,7 @@ class FakeCluster {
   std::map<std::string, PodFacts> pods;   // by name
   std::map<std::string, bool> suspended;  // by Job name, those that exist
   std::map<std::string, bool> suspended_by_us;
+  std::map<std::string, int64_t> deadlines;         // of Jobs, in seconds; 0: none was set
   std::map<std::string, int64_t> completions_left;  // by Job name
   std::set<std::string> lost_nodes;
   std::deque<Event> events;  // not yet told to the planner

@@ -200,9 +200,17 @@ bool NeedsResume(const BindJob& job) {
   return job.StopsBySuspend() && !job.resumed && (job.workload().suspended() || job.attempt() > 1);
 }
 
+// A Job that runs without being resumed: it is told its deadline all the same.
+bool NeedsLimit(const BindJob& job) {
+  return job.IsJob() && !job.resumed && !NeedsResume(job) && !job.workload_gone &&
+         job.fact->ends_after_ms() > 0;
+}
+
 void Resume(PlanContext& context, BindJob* job) {
-  if (!NeedsResume(*job) || job->call != 0) return;
-  if (context.Due(job->retry)) job->call = IssueForJob(context, *job, Call::Kind::kResume);
+  const bool limits = NeedsLimit(*job);
+  if ((!limits && !NeedsResume(*job)) || job->call != 0) return;
+  if (!context.Due(job->retry)) return;
+  job->call = IssueForJob(context, *job, limits ? Call::Kind::kLimit : Call::Kind::kResume);
 }
 
 // A call that fails is the API server's affair, not that of pods which do not come.
