@@ -50,6 +50,11 @@ constexpr Statement kNames{
 constexpr Statement kEvents{"cli_job_events",
                             "SELECT version, time_ms, state, attempt, reason, message "
                             "FROM queue.job_events WHERE job_id = $1 ORDER BY version"};
+constexpr Statement kPromises{
+    "cli_promises",
+    "SELECT told_ms, coalesce(start_ms, 0), firm, kept, cause, cause_by FROM "
+    "  (SELECT * FROM queue.promises WHERE job_id = $1 ORDER BY version DESC LIMIT 100) AS last "
+    "ORDER BY version"};
 constexpr Statement kPlacements{"cli_placements",
                                 "SELECT job_id, attempt, placement FROM matcher.allocations "
                                 "WHERE job_id = ANY($1::text[]) ORDER BY job_id, attempt, part"};
@@ -311,6 +316,22 @@ absl::StatusOr<std::vector<JobEvent>> JobStore::Events(const std::string& job_id
     return absl::OkStatus();
   }));
   return events;
+}
+
+absl::StatusOr<std::vector<Promise>> JobStore::Promises(const std::string& job_id) {
+  std::vector<Promise> promises;
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row : Exec(tx, kPromises, job_id)) {
+      promises.push_back({.told_ms = Number(row[0]),
+                          .start_ms = Number(row[1]),
+                          .firm = row[2].as<bool>(),
+                          .kept = row[3].as<bool>(),
+                          .cause = Text(row[4]),
+                          .by = Text(row[5])});
+    }
+    return absl::OkStatus();
+  }));
+  return promises;
 }
 
 absl::StatusOr<std::vector<JobSlot>> JobStore::Slots(const Job& job) {

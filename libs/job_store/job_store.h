@@ -73,6 +73,16 @@ struct JobEvent {
   std::string message{};
 };
 
+// What a job was told of its start (queue.promises).
+struct Promise {
+  int64_t told_ms = 0;
+  int64_t start_ms = 0;  // 0: the promise before it was withdrawn
+  bool firm = false;
+  bool kept = false;    // it was allocated then
+  std::string cause{};  // "node", "window" …; empty: it is the first, or earlier
+  std::string by{};     // the node, the window, the job's id
+};
+
 struct JobSlot {
   int64_t part = 0;
   int64_t slot = 0;
@@ -121,6 +131,8 @@ class JobStore {
   // rows.
   absl::Status AddPlaces(std::vector<Job>* jobs);
   absl::StatusOr<std::vector<JobEvent>> Events(const std::string& job_id);
+  // The oldest first; of many the last 100.
+  absl::StatusOr<std::vector<Promise>> Promises(const std::string& job_id);
   absl::StatusOr<std::vector<JobSlot>> Slots(const Job& job);
   // What jobs hold, by pool and queue. O(jobs that hold something).
   absl::StatusOr<std::map<std::pair<std::string, std::string>, scheduling::Resources>> Held();

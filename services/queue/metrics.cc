@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/model/slip.h"
 #include "services/queue/adapters/command_desk.h"
 
 namespace fluxqueue::queue {
@@ -52,8 +53,8 @@ QueueMetrics::QueueMetrics(metrics::Registry& registry)
                                             WaitBounds())),
       slip_seconds_(registry.MakeLatencies("fluxqueue_reservation_slip_seconds",
                                            "How much later than it was told a job starts, or is "
-                                           "told to.",
-                                           {"queue"},
+                                           "told to, and why.",
+                                           {"queue", "cause"},
                                            WaitBounds())),
       stale_(registry.MakeCounter("fluxqueue_stale_facts_total",
                                   "Facts that came too late and were dropped.")),
@@ -105,7 +106,9 @@ void QueueMetrics::Figures(const std::string& pool,
     }
     // From 0, so that the first one of a queue is seen to happen.
     wait_seconds_.With({{"queue", queue}});
-    slip_seconds_.With({{"queue", queue}});
+    for (const std::string_view cause : model::kCauseNames) {
+      slip_seconds_.With({{"queue", queue}, {"cause", std::string(cause)}});
+    }
     now.share[labels] = of.share;
     now.weight[labels] = of.weight;
   }
@@ -149,7 +152,9 @@ void QueueMetrics::Timed(const queue_core::Timing& timing) {
     case Kind::kStart:
       return stage_seconds_.With({{"stage", "start"}}).Observe(timing.took);
     case Kind::kSlip:
-      return slip_seconds_.With({{"queue", timing.queue}}).Observe(timing.took);
+      return slip_seconds_
+          .With({{"queue", timing.queue}, {"cause", std::string(model::CauseName(timing.cause))}})
+          .Observe(timing.took);
   }
 }
 

@@ -23,6 +23,7 @@ void RegisterReport(CLI::App& app, Context& context);
 void RegisterExplain(CLI::App& app, Context& context);
 // hold, release, cancel, priority, move
 void RegisterControl(CLI::App& app, Context& context);
+void RegisterRetry(CLI::App& app, Context& context);
 void RegisterQueues(CLI::App& app, Context& context);
 void RegisterNodes(CLI::App& app, Context& context);
 void RegisterGraph(CLI::App& app, Context& context);
@@ -38,6 +39,7 @@ void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);
 void RegisterMatch(CLI::App& app, Context& context);
 void RegisterSimulate(CLI::App& app, Context& context);
+void RegisterWorkload(CLI::App& app, Context& context);
 void RegisterLoad(CLI::App& app, Context& context);
 void RegisterConformance(CLI::App& app, Context& context);
 void RegisterCompletion(CLI::App& app, Context& context);

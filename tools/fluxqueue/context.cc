@@ -153,6 +153,16 @@ absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file, Needs 
   return config;
 }
 
+absl::StatusOr<std::unique_ptr<kubernetes::Client>> ReachCluster(const SystemConfig& config) {
+  if (!config.has_cluster) {
+    return InvalidArgument("{}: kubernetes.kubeconfig is not set: say which cluster it is about",
+                           config.file);
+  }
+  ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
+                   kubernetes::LoadClusterConfig(config.kubeconfig));
+  return std::make_unique<kubernetes::Client>(std::move(cluster));
+}
+
 std::string Context::Structured(const nlohmann::json& value) const {
   return output == Output::kYaml ? YamlText(value) : JsonText(value);
 }

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
+#include "libs/kubernetes/client.h"
 
 #include "absl/status/statusor.h"
 #include "tools/fluxqueue/cluster_exec.h"
@@ -58,6 +60,9 @@ struct SystemConfig {
   bool has_cluster = false;
   GrpcFiles grpc{};
 };
+
+// InvalidArgument: the file names none.
+absl::StatusOr<std::unique_ptr<kubernetes::Client>> ReachCluster(const SystemConfig& config);
 
 struct Context {
   // From the command line.

@@ -33,16 +33,6 @@ struct Options {
   bool requeue = false;
 };
 
-absl::StatusOr<std::unique_ptr<kubernetes::Client>> Cluster(const SystemConfig& config) {
-  if (!config.has_cluster) {
-    return InvalidArgument("{}: kubernetes.kubeconfig is not set: say which cluster it is about",
-                           config.file);
-  }
-  ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
-                   kubernetes::LoadClusterConfig(config.kubeconfig));
-  return std::make_unique<kubernetes::Client>(std::move(cluster));
-}
-
 // `drain`: the annotation; null takes it away.
 absl::Status Mark(kubernetes::Client& client,
                   const std::string& node,
@@ -110,7 +100,7 @@ absl::StatusOr<int> Drain(const Context& context, const Options& options) {
     deadline = context.Now() + allowed;
   }
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  ASSIGN_OR_RETURN(const auto client, Cluster(config));
+  ASSIGN_OR_RETURN(const auto client, ReachCluster(config));
   const json mark = options.requeue ? json(kubernetes::kDrainRequeue) : json();
   RETURN_IF_ERROR(Mark(*client, options.node, true, mark));
   Holders holders(config);
@@ -127,7 +117,7 @@ absl::StatusOr<int> Drain(const Context& context, const Options& options) {
 
 absl::StatusOr<int> Undrain(const Context& context, const Options& options) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  ASSIGN_OR_RETURN(const auto client, Cluster(config));
+  ASSIGN_OR_RETURN(const auto client, ReachCluster(config));
   RETURN_IF_ERROR(Mark(*client, options.node, false, nullptr));
   fmt::print("{} is open again\n", options.node);
   return 0;

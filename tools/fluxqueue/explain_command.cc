@@ -16,6 +16,7 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_call.h"
+#include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
@@ -31,7 +32,41 @@ void PrintSentences(const char* title,
   for (const std::string& sentence : sentences) fmt::print("  - {}\n", sentence);
 }
 
-void Print(const api::ExplainResponse& answer, const job_store::Job& job, const Context& context) {
+// "starts 12:30:00, forecast  (ahead 4711)"
+std::string Told(const job_store::Promise& promise, int64_t now_ms) {
+  const std::string why =
+      promise.cause.empty()
+          ? ""
+          : fmt::format("  ({}{}{})", promise.cause, promise.by.empty() ? "" : " ", promise.by);
+  if (promise.kept) return "it has its nodes" + why;
+  if (promise.start_ms == 0) return "no start any more" + why;
+  return fmt::format("starts {}, {}{}",
+                     ShortTime(promise.start_ms, now_ms),
+                     promise.firm ? "firm" : "forecast",
+                     why);
+}
+
+void PrintPromises(const std::vector<job_store::Promise>& promises, int64_t now_ms) {
+  if (promises.size() < 2) return;
+  fmt::print("\nWhat it was told\n");
+  for (const job_store::Promise& promise : promises) {
+    fmt::print("  {}  {}\n", ShortTime(promise.told_ms, now_ms), Told(promise, now_ms));
+  }
+}
+
+nlohmann::json ToJson(const job_store::Promise& promise) {
+  return {{"toldMs", promise.told_ms},
+          {"startMs", promise.start_ms},
+          {"firm", promise.firm},
+          {"kept", promise.kept},
+          {"cause", promise.cause},
+          {"by", promise.by}};
+}
+
+void Print(const api::ExplainResponse& answer,
+           const job_store::Job& job,
+           const std::vector<job_store::Promise>& promises,
+           const Context& context) {
   const int64_t now = context.Now().count();
   fmt::print("{} ({}): {}{}\n",
              job.FullName(),
@@ -40,7 +75,7 @@ void Print(const api::ExplainResponse& answer, const job_store::Job& job, const 
              answer.job().reason().empty() ? "" : fmt::format(" ({})", answer.job().reason()));
   if (answer.has_expected_start()) {
     const int64_t start = TimeUtil::TimestampToMilliseconds(answer.expected_start());
-    fmt::print("\nStarts {}, in {}, if {}\n",
+    fmt::print("\nStarts {}, in {}; {}\n",
                ShortTime(start, now),
                ShortDuration(std::chrono::floor<std::chrono::seconds>(
                    Millis(std::max<int64_t>(0, start - now)))),
@@ -48,6 +83,7 @@ void Print(const api::ExplainResponse& answer, const job_store::Job& job, const 
   }
   PrintSentences(job.state == "Pending" ? "Why it waits" : "It does not wait", answer.why());
   PrintSentences("What would let it start sooner", answer.sooner());
+  PrintPromises(promises, now);
   if (answer.ahead().empty()) return;
   Table table({"AHEAD OF IT", "STATE", "REASON", "SLOTS", "START"});
   for (const api::Job& other : answer.ahead()) {
@@ -74,6 +110,9 @@ absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
   request.set_job_id(job.id);
   api::ExplainResponse answer;
   RETURN_IF_ERROR(ToStatus(reached.stub->Explain(&call, request, &answer), job));
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(const std::vector<job_store::Promise> promises,
+                   job_store::JobStore(PostgresOptions(config.dsn)).Promises(job.id));
   if (context.structured()) {
     std::string text;
     google::protobuf::util::JsonPrintOptions options;
@@ -81,10 +120,15 @@ absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
     if (!google::protobuf::util::MessageToJsonString(answer, &text, options).ok()) {
       return MakeStatus(absl::StatusCode::kInternal, "the answer cannot be written as JSON");
     }
-    fmt::print("{}", context.Structured(nlohmann::json::parse(text)));
+    nlohmann::json structured = nlohmann::json::parse(text);
+    structured["promises"] = nlohmann::json::array();
+    for (const job_store::Promise& promise : promises) {
+      structured["promises"].push_back(ToJson(promise));
+    }
+    fmt::print("{}", context.Structured(structured));
     return 0;
   }
-  Print(answer, job, context);
+  Print(answer, job, promises, context);
   return 0;
 }
 

@@ -19,9 +19,12 @@ constexpr Statement kJobs{
 constexpr Statement kEvents{"cli_events",
                             "SELECT job_id, count(*), min(version), max(version), "
                             "  coalesce(min(version) FILTER (WHERE state IN ('Succeeded', "
-                            "'Failed', 'Cancelled', 'Rejected')), 0), "
+                            "'Failed', 'Cancelled') OR (state = 'Rejected' AND "
+                            "next NOT IN ('Submitted', 'Pending'))), 0), "
                             "  (array_agg(state ORDER BY version DESC))[1] "
-                            "FROM queue.job_events GROUP BY job_id"};
+                            "FROM (SELECT *, lead(state, 1, '') OVER "
+                            "  (PARTITION BY job_id ORDER BY version) AS next "
+                            "  FROM queue.job_events) AS e GROUP BY job_id"};
 constexpr Statement kAllocations{"cli_allocations",
                                  "SELECT job_id, attempt, part, pool, placement, placement_hash, "
                                  "released FROM matcher.allocations"};

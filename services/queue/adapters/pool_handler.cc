@@ -142,10 +142,12 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
     try {
       if (!changes.empty()) WriteChanges(tx, key.second, key.first, changes);
     } catch (const pqxx::unique_violation& taken) {
-      // A job that ended long ago, so that the core knows it no more, is submitted again.
-      const bool submits = std::any_of(changes.events.begin(),
-                                       changes.events.end(),
-                                       [](const auto& event) { return event.version == 1; });
+      // A job that ended long ago, so that the core knows it no more, is submitted again; or one
+      // that was rejected goes on twice from the same version.
+      const bool submits =
+          std::any_of(changes.events.begin(), changes.events.end(), [](const auto& event) {
+            return model::kWaitingStates.Has(event.state);
+          });
       if (!submits) throw;
       return MakeStatus(absl::StatusCode::kFailedPrecondition,
                         "a job's id comes a second time: {}",

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "libs/model/slip.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 #include "libs/scheduling/dependencies.h"
@@ -65,12 +66,23 @@ constexpr Statement kUpsertJobs{
     "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
     "  row = excluded.row, ending = excluded.ending, most_slots = excluded.most_slots, "
     "  username = excluded.username "
-    "WHERE j.version <= excluded.version AND j.live"};
+    "WHERE j.version <= excluded.version AND (j.live OR j.state = 'Rejected')"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
     "INSERT INTO job_events (job_id, version, time_ms, state, attempt, reason, message) "
     "SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], "
     "  $6::text[], $7::text[])"};
+constexpr Statement kInsertPromises{
+    "queue_insert_promises",
+    "INSERT INTO promises (job_id, version, queue, told_ms, start_ms, before_ms, firm, kept, "
+    "cause, "
+    "  cause_by) "
+    "SELECT job_id, version, queue, told_ms, nullif(start_ms, 0), nullif(before_ms, 0), firm, "
+    "kept, "
+    "  cause, cause_by "
+    "FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], "
+    "  $7::boolean[], $8::boolean[], $9::text[], $10::text[]) "
+    "  AS r(job_id, version, queue, told_ms, start_ms, before_ms, firm, kept, cause, cause_by)"};
 constexpr Statement kDeleteUsage{
     "queue_delete_usage",
     "DELETE FROM usage AS u USING unnest($2::text[], $3::text[]) AS r(kind, name) "
@@ -105,7 +117,8 @@ constexpr Statement kPruneEnded{
     "WITH old AS ("
     "  SELECT job_id FROM jobs WHERE pool = $1 AND ending > 0 AND ending <= $2 "
     "  AND updated_ms < extract(epoch FROM now()) * 1000 - $3 ORDER BY ending LIMIT 5000), "
-    "events AS (DELETE FROM job_events WHERE job_id IN (SELECT job_id FROM old)) "
+    "events AS (DELETE FROM job_events WHERE job_id IN (SELECT job_id FROM old)), "
+    "told AS (DELETE FROM promises WHERE job_id IN (SELECT job_id FROM old)) "
     "DELETE FROM jobs WHERE job_id IN (SELECT job_id FROM old)"};
 constexpr Statement kLastEnding{
     "queue_last_ending",
@@ -243,6 +256,37 @@ size_t WriteEvents(pqxx::transaction_base& tx, const Changes& changes) {
   return changes.events.size();
 }
 
+size_t WritePromises(pqxx::transaction_base& tx, const Changes& changes) {
+  if (changes.promises.empty()) return 0;
+  TextArray ids, queues, firm, kept, causes, causers;
+  BigintArray versions, told, starts, before;
+  for (const queue_core::PromiseRecord& promise : changes.promises) {
+    ids.Add(promise.job_id);
+    versions.Add(static_cast<int64_t>(promise.version));
+    queues.Add(promise.queue);
+    told.Add(promise.told_ms);
+    starts.Add(promise.start_ms);
+    before.Add(promise.before_ms);
+    firm.Add(promise.firm ? "t" : "f");
+    kept.Add(promise.kept ? "t" : "f");
+    causes.Add(model::CauseName(promise.slip.cause()));
+    causers.Add(promise.slip.by());
+  }
+  Exec(tx,
+       kInsertPromises,
+       ids.text(),
+       versions.text(),
+       queues.text(),
+       told.text(),
+       starts.text(),
+       before.text(),
+       firm.text(),
+       kept.text(),
+       causes.text(),
+       causers.text());
+  return changes.promises.size();
+}
+
 size_t WriteCycles(pqxx::transaction_base& tx, const std::string& pool, const Changes& changes) {
   if (!changes.cycles_requested.empty()) {
     BigintArray ids;
@@ -291,7 +335,7 @@ size_t WriteChanges(pqxx::transaction_base& tx,
   Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool));
   return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +
          WriteUsage(tx, pool, changes) + WriteEvents(tx, changes) + WriteCycles(tx, pool, changes) +
-         WriteAttempts(tx, pool, changes.attempts);
+         WritePromises(tx, changes) + WriteAttempts(tx, pool, changes.attempts);
 }
 
 std::vector<std::string> FindJobs(pqxx::transaction_base& tx,

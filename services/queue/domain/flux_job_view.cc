@@ -113,6 +113,12 @@ json Conditions(const JobFact& fact) {
                       Condition("Finished", model::IsTerminal(state), fact)});
 }
 
+// Of an expected start.
+json Promise(const JobFact& fact) {
+  const bool expected = StateOf(fact) == JobState::kPending && fact.start_ms() != 0;
+  return expected ? json(fact.firm() ? "Firm" : "Forecast") : json(nullptr);
+}
+
 json Status(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
   const std::string nodes = NodesText(details);
   return {{"state", Name(StateOf(fact))},
@@ -122,6 +128,7 @@ json Status(const JobFact& fact, int64_t position, const FluxJobDetails& details
           {"attempt", fact.attempt()},
           {"version", fact.version()},
           {"start", TimeInSeconds(fact.start_ms())},
+          {"promise", Promise(fact)},
           {"slots", SlotsText(fact)},
           {"nodes", nodes.empty() ? json(nullptr) : json(nodes)},
           {"allocation", Allocation(details)},
@@ -144,6 +151,9 @@ struct EventText {
 
 EventText EventFor(const JobFact& fact) {
   if (StateOf(fact) == JobState::kRejected) return {"Warning", "Refused", "Scheduling"};
+  if (StateOf(fact) == JobState::kRunning && fact.reason() == "Overran") {
+    return {"Warning", "Overran", "Running"};
+  }
   if (StateOf(fact) == JobState::kStopping && fact.after_stop() == JobFact::AFTER_STOP_REQUEUE) {
     return {"Warning", "Requeued", "Stopping"};
   }

@@ -54,6 +54,17 @@ TEST(FluxJobViewTest, TheObjectIsOwnedByTheWorkload) {
   EXPECT_FALSE(object["status"].contains("position")) << "a running job stands in no line";
 }
 
+TEST(FluxJobViewTest, AnExpectedStartIsFirmOrAForecast) {
+  events::v1::JobFact fact = RunningFact();
+  EXPECT_FALSE(json::parse(FluxJobObject(fact, 0, {}))["status"].contains("promise"));
+  fact.set_state(events::v1::JOB_STATE_PENDING);
+  EXPECT_EQ(json::parse(FluxJobObject(fact, 1, {}))["status"]["promise"], "Forecast");
+  fact.set_firm(true);
+  EXPECT_EQ(json::parse(FluxJobObject(fact, 1, {}))["status"]["promise"], "Firm");
+  fact.set_start_ms(0);
+  EXPECT_TRUE(json::parse(FluxJobPatch(fact, 1, {}))["status"]["promise"].is_null());
+}
+
 TEST(FluxJobViewTest, AnElasticJobShowsWhatItHoldsAndTheMost) {
   events::v1::JobFact fact = RunningFact();
   EXPECT_EQ(json::parse(FluxJobObject(fact, 0, ThreeSlots()))["status"]["slots"], "3");

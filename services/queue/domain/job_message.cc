@@ -38,6 +38,7 @@ v1::Job ToMessage(const events::v1::JobFact& fact) {
   *job.mutable_created() = ToTimestamp(fact.created_ms());
   *job.mutable_updated() = ToTimestamp(fact.time_ms());
   if (fact.start_ms() != 0) *job.mutable_start() = ToTimestamp(fact.start_ms());
+  job.set_firm(fact.firm());
   return job;
 }
 

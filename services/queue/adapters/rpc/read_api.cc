@@ -126,6 +126,16 @@ absl::Status ReadApi::GetJob(const v1::GetJobRequest& request, v1::GetJobRespons
     shown->set_reason(event.reason);
     shown->set_message(event.message);
   }
+  ASSIGN_OR_RETURN(const std::vector<job_store::Promise> promises, jobs_.Promises(fact.job_id()));
+  for (const job_store::Promise& promise : promises) {
+    v1::GetJobResponse::Promise* shown = response->add_promises();
+    *shown->mutable_told() = ToTimestamp(promise.told_ms);
+    if (promise.start_ms != 0) *shown->mutable_start() = ToTimestamp(promise.start_ms);
+    shown->set_firm(promise.firm);
+    shown->set_kept(promise.kept);
+    shown->set_cause(promise.cause);
+    shown->set_by(promise.by);
+  }
   return absl::OkStatus();
 }
 
