@@ -94,6 +94,9 @@ std::string SlowDay() {
   pool.Say(queue_core::Started("b"));
   pool.At(33);
   pool.Say(queue_core::Ended("b"));
+  // Too late, here; and in a what-if for a job that has long run.
+  pool.At(40);
+  pool.Say(queue_core::HandedInAgain("c", 3, 1));
   pool.At(60);
   pool.Say(queue_core::Started("c"));
   pool.At(65);
@@ -151,6 +154,7 @@ TEST(HistoryTest, WhatIfStartsJobsAtOnceAndRunsThemAsLong) {
   EXPECT_EQ(outcomes[0].ended - outcomes[0].started, Millis(10'000));
   EXPECT_EQ(WaitOf(outcomes[1]), 9);   // at 10 instead of 11
   EXPECT_EQ(WaitOf(outcomes[2]), 29);  // behind b, which ran for 20 s
+  EXPECT_EQ(outcomes[2].ended - outcomes[2].started, Millis(5'000));
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.end, Outcome::End::kEnded);
 }
 

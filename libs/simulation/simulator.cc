@@ -78,9 +78,16 @@ void Simulator::AppendDue() {
     ended->set_result(events::v1::JobEnded::RESULT_SUCCEEDED);
   }
   for (auto next = script_.NextTime(); next && *next <= now_; next = script_.NextTime()) {
-    log_.push_back(script_.Take());
+    Envelope message = script_.Take();
+    if (!IsHandedInForNothing(message)) log_.push_back(std::move(message));
   }
   if (log_.empty()) Append().mutable_tick();
+}
+
+bool Simulator::IsHandedInForNothing(const Envelope& message) const {
+  if (message.job_submitted().after_version() == 0) return false;
+  const std::optional<size_t> job = witness_.Find(message.job_submitted().job_id());
+  return job && !witness_.IsRejected(*job);
 }
 
 absl::Status Simulator::ReadLog() {

@@ -73,6 +73,8 @@ class Simulator {
   };
   std::optional<Millis> NextTime();
   void AppendDue();
+  // A job is handed in again that was rejected in the script's history, and was not here.
+  bool IsHandedInForNothing(const events::v1::Envelope& message) const;
   absl::Status ReadLog();
   void React(size_t job, const events::v1::JobFact& fact);
   void Start(size_t job, const events::v1::JobFact& fact);

@@ -32,6 +32,7 @@ class Witness {
   void SetPlaces(size_t job, std::vector<Place> places) {
     outcomes_[job].places = std::move(places);
   }
+  bool IsRejected(size_t job) const { return outcomes_[job].end == Outcome::End::kRejected; }
   // Jobs that have ended, or never will start.
   size_t over() const { return over_; }
   std::vector<Outcome> Take() { return std::move(outcomes_); }
