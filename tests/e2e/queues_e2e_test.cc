@@ -82,6 +82,12 @@ TEST_F(QueuesTest, AJobThatCannotStartFreezesNoOtherQueue) {
   ExpectState("plain", "Succeeded");
   ExpectState("b-promised", "Succeeded");
   EXPECT_LT(StartOf("b-promised"), promised + 4000);
+  // What it was told is kept, to the end.
+  const std::string ledger =
+      "queue.promises p JOIN queue.jobs j USING (job_id) WHERE j.name = "
+      "'b-promised' AND NOT p.firm AND ";
+  EXPECT_EQ(Count(ledger + "p.before_ms IS NULL AND p.start_ms IS NOT NULL"), 1);
+  EXPECT_EQ(Count(ledger + "p.kept"), 1);
   EXPECT_EQ(StateOf("a-wants"), "Pending");
   EXPECT_EQ(StateOf("a-behind"), "Pending");
   ASSERT_TRUE(system_->Kubectl({"delete", "job", "-n", "e2e", "endless"}).ok());
@@ -145,6 +151,132 @@ TEST_F(QueuesTest, TheFirstOfAQueueHasItsTurnInAStreamOfSmallJobs) {
   ExpectState("wide", "Succeeded");
   EXPECT_GT(Count("queue.jobs WHERE name LIKE 'small-%' AND live"), 0);
   ExpectState(fmt::format("small-{}", kSmall - 1), "Succeeded", std::chrono::seconds(120));
+}
+
+TEST_F(QueuesTest, ARejectedJobRunsWhenItIsHandedInAgain) {
+  MakeQueue("impatient", "{rejectAfter: 1s}");
+  const std::string wants = "      nodeSelector: {disk: fast}\n";
+  Submit("impatient", "by-command", "10s", "0.5", wants);
+  Submit("impatient", "by-hand", "10s", "0.5", wants, 2);
+  Submit("impatient", "moved", "10s", "0.5", wants);
+  Apply(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: alone
+  namespace: e2e
+  labels: {fluxqueue.io/queue: impatient}
+  annotations: {fluxqueue.io/run-seconds: "0.5"}
+spec:
+  restartPolicy: Never
+  nodeSelector: {disk: fast}
+  containers: [{name: main, image: busybox}]
+)");
+  for (const char* name : {"by-command", "by-hand", "moved", "alone"}) {
+    ExpectState(name, "Rejected");
+  }
+  const auto retry = [this](const std::string& job) {
+    const auto said = system_->Fluxqueue({"retry", job});
+    EXPECT_TRUE(said.ok()) << Message(said.status());
+    return said.ok() ? said->output : "";
+  };
+  // Nothing has changed: it is rejected again, and is not handed in a second time for one value.
+  EXPECT_THAT(retry("e2e/by-command"), HasSubstr("attempt 2: "));
+  ExpectState("by-command", "Rejected");
+  EXPECT_EQ(Field("by-command", "attempt"), "2");
+
+  ASSERT_TRUE(system_->Kubectl({"label", "nodes", nodes_[0], nodes_[1], "disk=fast"}).ok());
+  EXPECT_THAT(retry("e2e/by-command"), HasSubstr("attempt 3"));
+  EXPECT_THAT(retry("e2e/alone"), HasSubstr("attempt 2"));
+  ASSERT_TRUE(
+      system_->Kubectl({"annotate", "job/by-hand", "-n", "e2e", "fluxqueue.io/retry=x"}).ok());
+  ASSERT_TRUE(
+      system_
+          ->Kubectl(
+              {"annotate", "--overwrite", "job/moved", "-n", "e2e", "fluxqueue.io/queue=default"})
+          .ok());
+  for (const char* name : {"by-command", "by-hand", "moved", "alone"}) {
+    ExpectState(name, "Succeeded");
+  }
+  EXPECT_EQ(Field("by-hand", "attempt"), "2");
+  EXPECT_EQ(Field("moved", "queue"), "default");
+  EXPECT_THAT(retry("e2e/moved"), HasSubstr("it is Succeeded: only what is Rejected can be"));
+}
+
+TEST_F(QueuesTest, TheAccountOfTheCommandLineChangesNothingButTheKeyRetry) {
+  const auto applied = system_->Kubectl({"apply", "-f", FLUXQUEUE_SOURCE_DIR "/k8s/rbac/cli.yaml"});
+  ASSERT_TRUE(applied.ok()) << Message(applied.status());
+  Apply(JobYaml("guarded", {.annotations = "{fluxqueue.io/hold: \"true\"}"}));
+  ExpectReason("guarded", "Held");
+  const auto change = [this](const std::string& what, const std::string& key) {
+    return system_
+        ->Kubectl({"--as=system:serviceaccount:fluxqueue-system:fluxqueue-cli",
+                   what,
+                   "--overwrite",
+                   "job/guarded",
+                   "-n",
+                   "e2e",
+                   key})
+        .status();
+  };
+  // It takes the API server a moment to know its policy.
+  absl::Status refused;
+  const absl::Status known = system_->WaitFor(
+      [&] {
+        refused = change("annotate", "note=x");
+        return !refused.ok();
+      },
+      std::chrono::seconds(30),
+      [&] { return "the policy to be known"; });
+  ASSERT_TRUE(known.ok()) << Message(known);
+  EXPECT_THAT(Message(refused), HasSubstr("changes nothing of a workload but the annotation"));
+  for (const auto& [what, key] : {std::pair("label", "fluxqueue.io/priority=9"),
+                                  std::pair("annotate", "fluxqueue.io/hold-"),
+                                  std::pair("annotate", "fluxqueue.io/hold=false")}) {
+    EXPECT_FALSE(change(what, key).ok()) << key;
+  }
+  for (const char* key : {"fluxqueue.io/retry=1", "fluxqueue.io/retry=2", "fluxqueue.io/retry-"}) {
+    const absl::Status allowed = change("annotate", key);
+    EXPECT_TRUE(allowed.ok()) << Message(allowed);
+  }
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "-n", "e2e", "guarded"}).ok());
+}
+
+// By its own activeDeadlineSeconds, which uses up no backoffLimit.
+TEST_F(QueuesTest, AJobIsEndedForItsTime) {
+  MakeQueue("bound", "{enforceDuration: end, enforceGrace: 1s, maxDuration: 1h}");
+  Submit("bound", "runs-over", "2s", "600");
+  Submit("bound", "in-time", "20s", "1");
+  ExpectState("runs-over", "Failed");
+  ExpectState("in-time", "Succeeded");
+  const auto job = [this](const std::string& name, const std::string& path) {
+    const auto read =
+        system_->Kubectl({"get", "job", "-n", "e2e", name, "-o", "jsonpath={" + path + "}"});
+    EXPECT_TRUE(read.ok()) << Message(read.status());
+    return read.value_or("");
+  };
+  EXPECT_EQ(job("runs-over", ".status.conditions[?(@.type==\"Failed\")].reason"),
+            "DeadlineExceeded");
+  EXPECT_EQ(job("runs-over", ".spec.activeDeadlineSeconds"), "3");
+  EXPECT_EQ(job("in-time", ".spec.activeDeadlineSeconds"), "21");
+}
+
+TEST_F(QueuesTest, OfAJobThatOverrunsItIsSaid) {
+  MakeQueue("lenient", "{enforceGrace: 1s}");
+  Submit("lenient", "lingers", "2s", "8");
+  ExpectReason("lingers", "Overran");
+  EXPECT_EQ(StateOf("lingers"), "Running");
+  ExpectState("lingers", "Succeeded");
+}
+
+TEST_F(QueuesTest, AQueueThatEndsJobsWantsABound) {
+  const auto made = system_->Kubectl({"apply", "-f", "-"},
+                                     R"(apiVersion: fluxqueue.io/v1alpha1
+kind: FluxQueue
+metadata: {name: boundless}
+spec: {enforceDuration: end}
+)");
+  EXPECT_FALSE(made.ok());
+  EXPECT_THAT(std::string(Message(made.status())), HasSubstr("wants a maxDuration above 0"));
 }
 
 // The log that the tests before this one have written.
