@@ -23,8 +23,9 @@
 // rules 1 of libs/model/rules.h both end the cycle.) What this cycle refused is not tried again for
 // the same shape and as long a time.
 //
-// A candidate with victims that cannot start now is answered with a minimal set of them without
-// which it could (preemption.cc). Nothing is stopped here; the room is kept from those behind it.
+// A candidate for which others may be stopped, and that cannot start now, is answered with the few
+// of them without whom it could (preemption.cc). Nothing is stopped here; the room is kept from
+// those behind it.
 //
 // A window (windows.cc) keeps its nodes in its time from all but the candidates that name it:
 // nothing is given out or promised there that would be held then.
@@ -59,7 +60,10 @@
 #include "libs/base/journaled.h"
 #include "libs/graph/engine.h"
 #include "libs/graph/engine_kind.h"
+#include "libs/matcher_core/lenders.h"
+#include "libs/matcher_core/removal.h"
 #include "libs/matcher_core/rows.h"
+#include "libs/matcher_core/stop_model.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -172,6 +176,10 @@ class MatcherCore {
     Kept kept = {};
     // Those who wait for others to be stopped, and hold the room that they will have.
     std::vector<AllocationKey> room_kept = {};
+    // What queues can spare beside whom such wait for; unset: nobody was looked for yet.
+    std::optional<Lenders> lenders = {};
+    // Whom nobody's leaving is of use to: shape, duration, and who may be stopped.
+    std::set<std::string> helpless = {};
     // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
     std::unordered_map<std::string, int64_t> no_more = {};
 
@@ -290,6 +298,34 @@ class MatcherCore {
                const graph::Jobspec& jobspec,
                Cycle* cycle,
                events::v1::Outcome* outcome);
+  // Somebody may be stopped for it.
+  static bool MayPreempt(const events::v1::Candidate& candidate);
+  struct Stoppables;
+  class NextCycle;
+  // The same, of one that cannot start now, by Candidate.stoppable.
+  bool PreemptAnybody(const events::v1::Candidate& candidate,
+                      const graph::Jobspec& jobspec,
+                      Cycle* cycle,
+                      events::v1::Outcome* outcome);
+  // Those without whom the request fits are out, and nobody of them can be spared. False: there are
+  // none.
+  bool ChooseVictims(const events::v1::Candidate& candidate,
+                     const graph::MatchRequest& request,
+                     const Cycle& cycle,
+                     Stoppables* stoppables) const;
+  JobToFit FitOf(const events::v1::Candidate& candidate,
+                 const graph::MatchRequest& request,
+                 const Cycle& cycle) const;
+  // Those ahead of the candidate leave it the room that it needs, when those are gone that are out.
+  bool StartsBehindThoseAhead(const events::v1::Candidate& candidate,
+                              const graph::MatchRequest& request,
+                              Removal* removal,
+                              Cycle* cycle);
+  // Answers with those that are out, and puts them back. The room is kept.
+  void AwaitVictims(const graph::MatchRequest& request,
+                    Removal* removal,
+                    Cycle* cycle,
+                    events::v1::Outcome* outcome);
   // All is as if nobody had waited for anybody.
   void ReleaseRoomKept(Cycle* cycle);
 

@@ -162,7 +162,7 @@ void MatcherCore::Match(const Candidate& candidate,
   // A candidate that is named twice.
   const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   if (reservations_.Has(key)) Forget(key, cycle);
-  const bool refused = candidate.victims().empty() && IsRefused(*cycle, candidate, jobspec);
+  const bool refused = !MayPreempt(candidate) && IsRefused(*cycle, candidate, jobspec);
   if (cycle->promised.empty() || refused) {
     MatchNew(candidate, jobspec, cycle, outcome);
     return;
@@ -184,7 +184,7 @@ void MatcherCore::MatchNew(const Candidate& candidate,
                            const graph::Jobspec& jobspec,
                            Cycle* cycle,
                            Outcome* outcome) {
-  if (!candidate.victims().empty() && Preempt(candidate, jobspec, cycle, outcome)) return;
+  if (MayPreempt(candidate) && Preempt(candidate, jobspec, cycle, outcome)) return;
   if (IsRefused(*cycle, candidate, jobspec)) {
     const Cycle::Refusal& refused = cycle->refusals.at(RefusedAs(jobspec, candidate));
     outcome->set_kind(refused.kind);

@@ -1,27 +1,46 @@
 // Whose room would let a candidate start, of those that may be stopped for it.
 //
-// The naive way is to try every subset. Instead: all of them are taken out, and one match says
-// whether that helps at all. Then the shortest beginning of the list that is enough is found by
-// halving (those that lose least stand first), and of it everyone goes back in, from the end, whose
-// room turns out not to be needed. What is left is minimal: without any one of them it does not
-// fit. 1 + log2(n) + n matches at most. Where a policy finds room in less than it misses it in
-// (more room may lead a heuristic astray), the beginning may be longer than need be; it is never
-// too short, as each step was matched.
+// The naive way is to try every subset. Instead: what is free where, with whom, is written down as
+// plain amounts (stop_model.h), and the fewest whose leaving makes room are found there
+// (stop_search.h), those that lose least among equals. Then these are taken out of the graph, and a
+// match says whether that is so: it knows about parts of gpus that others use, engines that give
+// whole cores, levels that are preferred. If not, all are taken out, and the shortest beginning of
+// the list that is enough is found by halving (those that lose least stand first). Of what was
+// found everyone goes back in, those that lose most first, whose room turns out not to be needed.
+// What is left is minimal: without any one of them it does not fit.
 //
-// Taken out is: released, and restored at its place afterwards; so the engine's fingerprint is the
-// same. Reservations of this cycle stand all the while, and are not touched.
+// Nobody is stopped in vain:
+// - What is being stopped already is out from the start. Where that is enough nobody else is named.
+// - Those that are stopped take their time (Candidate.stop_s), so what is chosen must be of use
+// then:
+//   there must be room for as much longer, before windows and what is reserved.
+// - Those ahead who wait have their turn first in the next cycle, too. So they are tried once more,
+//   as they will be then, with the room that would come free. When the candidate has none beside
+//   what they take, it waits as anybody.
+// - What queues can spare of what they hold beyond their guarantee is kept book of for the whole
+//   cycle (lenders.h), so that the queue does not refuse what was chosen.
 //
 // What was found is kept for the rest of the cycle: the candidate holds it under its own key,
 // besides the victims, which hold it too; whoever comes behind is matched around both. So room that
 // is free now and that it counts on is not given away either. An engine that cannot hold more than
 // there is (fluxion) ends the cycle instead.
+//
+// Cycles of rules 2 name a few victims with the candidate; of these a beginning is found by
+// halving.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/graph/holding.h"
+#include "libs/graph/levels.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/lenders.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/matcher_core/removal.h"
+#include "libs/matcher_core/stop_model.h"
+#include "libs/matcher_core/stop_search.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -30,135 +49,281 @@ using events::v1::Outcome;
 
 namespace {
 
-// The victims, each in or out of the graph.
-class Victims {
- public:
-  Victims(graph::Engine* engine, const graph::MatchRequest& request, const Candidate& candidate)
-      : engine_(engine), request_(request) {
-    for (const events::v1::AllocationKey& named : candidate.victims()) {
-      AllocationKey key = FromProto(named);
-      const graph::Placement* placement = engine_->Find(key);
-      // Named twice, or it has given everything back since.
-      if (placement == nullptr || IsNamed(key)) continue;
-      victims_.push_back({std::move(key), *placement, false});
-    }
+// The last one first.
+std::vector<size_t> Backwards(size_t size) {
+  std::vector<size_t> order(size);
+  std::iota(order.rbegin(), order.rend(), 0);
+  return order;
+}
+
+bool FindNamed(const Candidate& candidate, const graph::MatchRequest& request, Removal* removal) {
+  // One that is named twice, or has given everything back since, is none.
+  for (const events::v1::AllocationKey& named : candidate.victims()) {
+    removal->Add(FromProto(named));
   }
-  ~Victims() { PutBack(); }
-  Victims(const Victims&) = delete;
-  Victims& operator=(const Victims&) = delete;
+  std::vector<size_t> order(removal->size());
+  std::iota(order.begin(), order.end(), 0);
+  if (!removal->FindBeginning(request, order)) return false;
+  removal->Spare(request, Backwards(removal->size()));
+  return true;
+}
 
-  // False, and all are in: it does not help. True: a minimal set is out.
-  bool Find() {
-    if (!FitsWithout(victims_.size())) return false;
-    size_t enough = victims_.size();
-    for (size_t least = 0; least + 1 < enough;) {
-      const size_t half = (least + enough) / 2;
-      (FitsWithout(half) ? enough : least) = half;
-    }
-    TakeOut(enough);
-    for (size_t i = enough; i-- > 0;) {
-      Set(&victims_[i], false);
-      if (!Fits()) Set(&victims_[i], true);
-    }
-    return true;
-  }
-
-  void Name(Outcome* outcome) const {
-    for (const Victim& victim : victims_) {
-      if (victim.out) *outcome->add_victims() = ToProto(victim.key);
-    }
-  }
-
-  void PutBack() { TakeOut(0); }
-
- private:
-  struct Victim {
-    AllocationKey key;
-    graph::Placement placement;
-    bool out = false;
-  };
-
-  bool IsNamed(const AllocationKey& key) const {
-    return std::any_of(victims_.begin(), victims_.end(), [&key](const Victim& victim) {
-      return victim.key == key;
-    });
-  }
-
-  void Set(Victim* victim, bool out) {
-    if (victim->out == out) return;
-    victim->out = out;
-    if (out) {
-      engine_->Release(victim->key);
-      return;
-    }
-    const absl::Status restored = engine_->Restore(victim->key, victim->placement);
-    CHECK(restored.ok(), "{}", Message(restored));
-  }
-
-  // The first so many, and nobody else.
-  void TakeOut(size_t count) {
-    for (size_t i = victims_.size(); i-- > 0;) {
-      if (i >= count) Set(&victims_[i], false);
-    }
-    for (size_t i = 0; i < count; ++i) Set(&victims_[i], true);
-  }
-
-  bool FitsWithout(size_t count) {
-    TakeOut(count);
-    return Fits();
-  }
-
-  bool Fits() {
-    if (engine_->Match(request_).kind != graph::OutcomeKind::kAllocated) return false;
-    engine_->Release(request_.key);
-    return true;
-  }
-
-  graph::Engine* const engine_;
-  const graph::MatchRequest& request_;
-  std::vector<Victim> victims_;
-};
+graph::MatchRequest StartNow(const Candidate& candidate,
+                             const graph::Jobspec& jobspec,
+                             int64_t now_s,
+                             int64_t longer_s) {
+  return {.operation = graph::Operation::kAllocate,
+          .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
+          .jobspec = jobspec,
+          .now_s = now_s,
+          .duration_s = candidate.duration_s() == 0 ? 0 : candidate.duration_s() + longer_s};
+}
 
 }  // namespace
+
+// Those that may be stopped for a candidate, in a removal: those that are being stopped, then those
+// that lose least first.
+struct MatcherCore::Stoppables {
+  Removal removal;
+  std::vector<int> places;  // in the request, of each
+  size_t stopping = 0;
+};
+
+bool MatcherCore::MayPreempt(const Candidate& candidate) {
+  return !candidate.victims().empty() || !candidate.stoppable().empty();
+}
 
 bool MatcherCore::Preempt(const Candidate& candidate,
                           const graph::Jobspec& jobspec,
                           Cycle* cycle,
                           Outcome* outcome) {
-  const graph::MatchRequest request{
-      .operation = graph::Operation::kAllocate,
-      .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
-      .jobspec = jobspec,
-      .now_s = cycle->request.now_s(),
-      .duration_s = candidate.duration_s()};
+  const int64_t now_s = cycle->request.now_s();
+  const graph::MatchRequest request = StartNow(candidate, jobspec, now_s, 0);
   if (engine_->Match(request).kind == graph::OutcomeKind::kAllocated) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(cycle->request.now_s());
     outcome->set_placement_hash(WriteAllocation(request.key));
     return true;
   }
-  Victims victims(engine_.get(), request, candidate);
-  if (!victims.Find()) {
-    victims.PutBack();
-    return false;
+  if (!candidate.stoppable().empty()) return PreemptAnybody(candidate, jobspec, cycle, outcome);
+  Removal removal(engine_.get());
+  if (!FindNamed(candidate, request, &removal)) return false;
+  AwaitVictims(request, &removal, cycle, outcome);
+  return true;
+}
+
+void MatcherCore::AwaitVictims(const graph::MatchRequest& request,
+                               Removal* removal,
+                               Cycle* cycle,
+                               Outcome* outcome) {
+  for (size_t i = 0; i < removal->size(); ++i) {
+    if (removal->is_out(i)) *outcome->add_victims() = ToProto(removal->key(i));
   }
-  victims.Name(outcome);
   const bool keeps = engine_kind().name == "native";
   if (keeps) {
     const graph::Outcome kept = engine_->Match(request);
-    CHECK(kept.kind == graph::OutcomeKind::kAllocated, "job {}", candidate.job_id());
+    CHECK(kept.kind == graph::OutcomeKind::kAllocated, "job {}", request.key.job_id);
     cycle->room_kept.push_back(request.key);
   } else {
     cycle->stops = true;
   }
-  victims.PutBack();
+  removal->PutBack();
   outcome->set_kind(Outcome::KIND_BUSY);
   const int count = outcome->victims_size();
   outcome->set_reason(fmt::format("starts when {} {} given back what {} by being stopped",
                                   count,
                                   count == 1 ? "job has" : "jobs have",
                                   count == 1 ? "it holds" : "they hold"));
+}
+
+bool MatcherCore::PreemptAnybody(const Candidate& candidate,
+                                 const graph::Jobspec& jobspec,
+                                 Cycle* cycle,
+                                 Outcome* outcome) {
+  // What was of no use to one is of none to another like it.
+  std::string helpless = fmt::format("{}\n{}\n{}\n{}",
+                                     RefusedAs(jobspec, candidate),
+                                     candidate.duration_s(),
+                                     candidate.stoppable(),
+                                     candidate.lenders());
+  if (cycle->helpless.contains(helpless)) return false;
+  const events::v1::CycleRequested& request = cycle->request;
+  if (!cycle->lenders) cycle->lenders.emplace(request);
+  Stoppables stoppables{.removal = Removal(engine_.get()), .places = {}, .stopping = 0};
+  Removal& removal = stoppables.removal;
+  for (const bool stopping : {true, false}) {
+    for (int i = 0; i < request.stoppable_size(); ++i) {
+      if (request.stoppable(i).stopping() != stopping) continue;
+      if (!HasBit(candidate.stoppable(), static_cast<size_t>(i))) continue;
+      if (removal.Add(FromProto(request.stoppable(i).key()))) stoppables.places.push_back(i);
+    }
+    if (stopping) stoppables.stopping = removal.size();
+  }
+  for (size_t i = 0; i < stoppables.stopping; ++i) removal.Set(i, true);
+  const graph::MatchRequest now = StartNow(candidate, jobspec, request.now_s(), 0);
+  if (stoppables.stopping > 0 && removal.Fits(now)) {
+    removal.Spare(now, Backwards(removal.size()));
+    AwaitVictims(now, &removal, cycle, outcome);
+    return true;
+  }
+  const graph::MatchRequest late =
+      StartNow(candidate, jobspec, request.now_s(), candidate.stop_s());
+  if (!ChooseVictims(candidate, late, *cycle, &stoppables) ||
+      !StartsBehindThoseAhead(candidate, late, &removal, cycle)) {
+    cycle->helpless.insert(std::move(helpless));
+    return false;
+  }
+  for (size_t i = stoppables.stopping; i < removal.size(); ++i) {
+    if (removal.is_out(i)) cycle->lenders->Stop(stoppables.places[i]);
+  }
+  AwaitVictims(late, &removal, cycle, outcome);
   return true;
+}
+
+bool MatcherCore::ChooseVictims(const Candidate& candidate,
+                                const graph::MatchRequest& request,
+                                const Cycle& cycle,
+                                Stoppables* stoppables) const {
+  Removal& removal = stoppables->removal;
+  const size_t first = stoppables->stopping;
+  std::vector<const graph::Placement*> held;
+  for (size_t i = first; i < removal.size(); ++i) held.push_back(&removal.placement(i));
+  if (held.empty()) return false;
+  StopProblem problem = DescribeRoom(*engine_, FitOf(candidate, request, cycle), held);
+  for (size_t i = 0; i < held.size(); ++i) {
+    cycle.lenders->Describe(stoppables->places[first + i], &problem.holders[i]);
+  }
+  problem.lenders = cycle.lenders->For(candidate);
+  bool found = false;
+  if (const std::optional<std::vector<size_t>> chosen = FewestToStop(problem)) {
+    for (const size_t i : *chosen) removal.Set(first + i, true);
+    found = removal.Fits(request);
+  }
+  if (!found) {
+    std::vector<size_t> order = SparedTogether(problem);
+    for (size_t& i : order) i += first;
+    for (size_t i = first; i < removal.size(); ++i) removal.Set(i, false);
+    found = removal.FindBeginning(request, order);
+  }
+  if (found) removal.Spare(request, Backwards(removal.size()));
+  return found;
+}
+
+JobToFit MatcherCore::FitOf(const Candidate& candidate,
+                            const graph::MatchRequest& request,
+                            const Cycle& cycle) const {
+  JobToFit job{
+      .jobspec = request.jobspec,
+      .now_s = request.now_s,
+      .until_s = request.now_s + (request.duration_s == 0 ? graph::kForever : request.duration_s),
+      .closures = Closures({candidate.windows().begin(), candidate.windows().end()}, request.now_s),
+      .levels = {},
+      .reserved = {}};
+  absl::StatusOr<std::vector<graph::Level>> levels =
+      graph::ParseLevels({state_.config().levels().begin(), state_.config().levels().end()});
+  CHECK(levels.ok(), "{}", Message(levels.status()));
+  job.levels = *std::move(levels);
+  // What is reserved for itself and for those behind is not on the graph.
+  const std::set<AllocationKey> behind(cycle.promised.begin(), cycle.promised.end());
+  for (const auto& [key, placement] : reservations_.map()) {
+    if (key != request.key && !behind.contains(key)) job.reserved.push_back(&placement);
+  }
+  return job;
+}
+
+// As in the next cycle, when those who were chosen are gone: those ahead, each by the rule of its
+// queue, and then the candidate.
+class MatcherCore::NextCycle {
+ public:
+  NextCycle(MatcherCore* core, Cycle* cycle) : core_(*core), cycle_(*cycle) {
+    reserved_.resize(static_cast<size_t>(cycle->request.rules_size()));
+  }
+  ~NextCycle() {
+    for (auto next = taken_.rbegin(); next != taken_.rend(); ++next) {
+      core_.engine_->Release(next->key);
+      core_.engine_->DropReservation(next->key);
+      if (next->promised == nullptr) continue;
+      CHECK(core_.engine_->Reserve(next->key, *next->promised), "job {}", next->key.job_id);
+    }
+  }
+  NextCycle(const NextCycle&) = delete;
+  NextCycle& operator=(const NextCycle&) = delete;
+
+  void Try(const Candidate& other) {
+    const AllocationKey key{other.job_id(), other.attempt(), other.part()};
+    // It holds its slots by now, or the room that is kept for it.
+    if (other.grow() || core_.engine_->Find(key) != nullptr) return;
+    const Spec* spec = core_.specs_.Find(SpecKey(other.job_id(), other.part()));
+    if (spec == nullptr || spec->jobspec == nullptr) return;
+    if (other.rule() >= reserved_.size() || passed_over_.contains(other.rule())) return;
+    const auto& rule = cycle_.request.rules(static_cast<int>(other.rule()));
+    const graph::Jobspec& whole = *spec->jobspec;
+    const graph::Jobspec least =
+        whole.min_slots == 0 ? whole : graph::WithSlots(whole, whole.min_slots);
+    const bool reserves = other.may_reserve() && reserved_[other.rule()] < rule.most_reservations();
+    if (!Match(other, key, least, reserves) && rule.stop_at_first_blocked()) {
+      passed_over_.insert(other.rule());
+    }
+  }
+
+ private:
+  struct Taken {
+    AllocationKey key;
+    const graph::Placement* promised = nullptr;  // what it had reserved before; null: nothing
+  };
+
+  // True: it starts.
+  bool Match(const Candidate& other,
+             const AllocationKey& key,
+             const graph::Jobspec& jobspec,
+             bool reserves) {
+    std::string as = RefusedAs(jobspec, other);
+    const auto refused = refused_.find(as);
+    if (!reserves && refused != refused_.end() && DurationOf(other) >= refused->second) {
+      return false;
+    }
+    const graph::Placement* promised = core_.reservations_.Find(key);
+    core_.CloseNodes(other, &cycle_);
+    core_.engine_->DropReservation(key);
+    graph::MatchRequest request = StartNow(other, jobspec, cycle_.request.now_s(), 0);
+    if (reserves) request.operation = graph::Operation::kAllocateOrReserve;
+    if (reserves && promised != nullptr) request.before_s = promised->start_s;
+    const graph::OutcomeKind kind = core_.engine_->Match(request).kind;
+    const bool starts = kind == graph::OutcomeKind::kAllocated;
+    const bool is_reserved = kind == graph::OutcomeKind::kReserved;
+    if (starts || is_reserved) {
+      taken_.push_back({key, promised});
+    } else if (promised != nullptr) {
+      CHECK(core_.engine_->Reserve(key, *promised), "job {}", key.job_id);
+    }
+    if (!starts) refused_[std::move(as)] = DurationOf(other);
+    if (is_reserved || (!starts && promised != nullptr)) ++reserved_[other.rule()];
+    return starts;
+  }
+
+  MatcherCore& core_;
+  Cycle& cycle_;
+  std::vector<Taken> taken_;
+  std::vector<uint32_t> reserved_;                    // by rule
+  std::set<uint32_t> passed_over_;                    // rules
+  std::unordered_map<std::string, int64_t> refused_;  // by shape and windows, for so long
+};
+
+bool MatcherCore::StartsBehindThoseAhead(const Candidate& candidate,
+                                         const graph::MatchRequest& request,
+                                         Removal* removal,
+                                         Cycle* cycle) {
+  bool starts = false;
+  {
+    NextCycle next(this, cycle);
+    for (const Candidate& other : cycle->request.candidates()) {
+      if (&other == &candidate) break;
+      next.Try(other);
+    }
+    CloseNodes(candidate, cycle);
+    starts = removal->Fits(request);
+  }
+  return starts;
 }
 
 void MatcherCore::ReleaseRoomKept(Cycle* cycle) {

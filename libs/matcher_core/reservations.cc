@@ -141,12 +141,12 @@ bool MatcherCore::MatchReserved(const Candidate& candidate,
   const graph::Placement& known = reservations_.map().at(key);
   const bool due = known.start_s <= cycle->request.now_s();
   const graph::Outcome kept{graph::OutcomeKind::kReserved, nullptr, known.start_s};
-  if (candidate.victims().empty() && !due && !cycle->room_came) {
+  if (!MayPreempt(candidate) && !due && !cycle->room_came) {
     NotAllocated(candidate, jobspec, kept, cycle, outcome);
     return true;
   }
   const graph::Placement promised = known;
-  if (!candidate.victims().empty()) {
+  if (MayPreempt(candidate)) {
     engine_->DropReservation(key);
     const auto preempt = [&]() { return Preempt(candidate, jobspec, cycle, outcome); };
     if (PassThoseBehind(cycle, preempt)) {

@@ -23,6 +23,7 @@
 #include "libs/queue_core/pool_state.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/scheduling/fair_share.h"
+#include "libs/scheduling/stop_list.h"
 #include "libs/scheduling/victims.h"
 
 #include "absl/status/status.h"
@@ -233,6 +234,13 @@ class QueueCore::Impl {
   bool IsGrowthDue() const;
 
   // --------------------------------------------------------------------------------- preemption.cc
+  // All that hold something, by submission; both lists in that order.
+  struct Holders {
+    std::vector<Entry*> entries;
+    std::vector<scheduling::HoldingJob> jobs;
+  };
+  // By the pool's rules: among all that may be stopped. Else among a few.
+  bool MatcherChooses() const;
   // Tells for the first candidates who may be stopped for them. `entries`: the candidates.
   void NameVictims(const std::vector<const Entry*>& entries,
                    events::v1::CycleRequested* cycle) const;
@@ -241,11 +249,25 @@ class QueueCore::Impl {
   bool StopFor(const Entry& preemptor,
                const events::v1::Outcome& outcome,
                const scheduling::Ahead& ahead);
-  // All that hold something, by submission; both lists in that order.
-  struct Holders {
-    std::vector<Entry*> entries;
-    std::vector<scheduling::HoldingJob> jobs;
-  };
+  // `preemptors`: the candidates that have a choice, in the order of the list's.
+  static void WriteStopList(const scheduling::StopList& list,
+                            const Holders& holders,
+                            const std::vector<events::v1::Candidate*>& preemptors,
+                            events::v1::CycleRequested* cycle);
+  // Those of the outcome that are to be stopped by now; nothing: not all of them may be.
+  std::optional<std::vector<scheduling::Victim>> JudgeChoice(const Entry& preemptor,
+                                                             const events::v1::Outcome& outcome,
+                                                             const Holders& holders,
+                                                             const scheduling::Ahead& ahead) const;
+  // The same, of those that a list of a few names. False: it is empty.
+  std::optional<std::vector<scheduling::Victim>> FindVictims(const Entry& preemptor,
+                                                             const events::v1::Outcome& outcome,
+                                                             const Holders& holders,
+                                                             const scheduling::Ahead& ahead) const;
+  bool NameVictimsOf(const Entry& entry,
+                     const Holders& holders,
+                     const scheduling::Ahead& ahead,
+                     events::v1::Candidate* candidate) const;
   Holders HoldersNow() const;
   // REQUIRES: the entry stands in line.
   std::vector<scheduling::Victim> VictimsFor(const Entry& entry,

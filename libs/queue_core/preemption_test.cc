@@ -194,5 +194,125 @@ TEST(PreemptionTest, OnlyTheFirstFewOfALine) {
               ElementsAre("cycle 4: h2/1!low/1 h3/1!low/1 h4/1!low/1 h5/1!low/1 h6/1"));
 }
 
+// ---- by rules 2: all that may be stopped are named, and the matcher chooses
+
+class StopListTest : public testing::Test {
+ protected:
+  StopListTest() { story_.Tell(PoolConfig(0, model::kMatcherChooses)); }
+
+  const events::v1::CycleRequested& Cycle() {
+    cycle_.ParseFromString(story_.changes().cycles_requested.back().requested);
+    return cycle_;
+  }
+
+  Story story_;
+  events::v1::CycleRequested cycle_;
+};
+
+TEST_F(StopListTest, AllThatMayBeStoppedWithWhatIsLost) {
+  auto up = Inventory(true, true);
+  auto* cpu = up.mutable_inventory_changed()->add_capacity();
+  cpu->set_resource("cpu");
+  cpu->set_amount(1'000'000);
+  story_.Tell(up);
+  story_.Tell(QueueWith("default", {.by_priority = true, .grace_ms = 30'000}));
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = fmt::format("low{:02}", i);
+    story_.Bring(id, JobState::kBound);
+    auto started = Started(id);
+    started.mutable_job_started()->set_started_ms(story_.now().count());
+    story_.Tell(started);
+    story_.Wait(1000);
+  }
+  story_.Tell(Submitted("high", {.priority = 9}));
+  ASSERT_EQ(Cycle().stoppable_size(), 100);
+  // Those that ran for the shortest time first: seconds × a thousandth of the pool.
+  EXPECT_EQ(Cycle().stoppable(0).key().job_id(), "low99");
+  EXPECT_EQ(Cycle().stoppable(0).lost(), (1 << 30) / 1000);
+  EXPECT_EQ(Cycle().stoppable(99).key().job_id(), "low00");
+  EXPECT_EQ(Cycle().stoppable(99).lost(), 100LL * ((1 << 30) / 1000));
+  EXPECT_EQ(Cycle().stoppable(0).lender(), 0U);
+  EXPECT_TRUE(Cycle().candidates(0).victims().empty());
+  EXPECT_EQ(Cycle().candidates(0).stop_s(), 35);
+  EXPECT_TRUE(HasBit(Cycle().candidates(0).stoppable(), 99));
+  // The one that is of use, wherever it stands.
+  const uint64_t cycle = story_.core().cycle_in_flight();
+  EXPECT_THAT(story_.Tell(Refused(cycle, "high", {"low42"})),
+              ElementsAre("fact high v2 Pending Busy",
+                          "fact low42 v5 Stopping Preempted after=requeue grace=30000"));
+}
+
+TEST_F(StopListTest, WhileItsVictimsStopNobodyElseIsStopped) {
+  story_.Tell(QueueWith("default", {.by_priority = true}));
+  story_.Bring("a", JobState::kRunning);
+  story_.Bring("b", JobState::kRunning);
+  EXPECT_THAT(story_.Tell(Submitted("high", {.priority = 9})),
+              ElementsAre("fact high v1 Pending Queued", "cycle 3: high/1?a?b"));
+  story_.Tell(Refused(3, "high", {"b"}));
+  EXPECT_THAT(story_.Tell(Inventory(true, true)), ElementsAre("cycle 4: high/1?b?a"));
+  EXPECT_TRUE(Cycle().stoppable(0).stopping());
+  EXPECT_FALSE(Cycle().stoppable(1).stopping());
+  EXPECT_THAT(story_.Tell(Refused(4, "high", {"b"})), IsEmpty());
+  EXPECT_EQ(story_.core().Find("a")->state, JobState::kRunning);
+  story_.Tell(Stopped("b"));
+  EXPECT_THAT(story_.Tell(Released("b", 1)), ElementsAre("cycle 5: high/1?a b/2"));
+  EXPECT_THAT(story_.Tell(Answered(5, {{"high"}, {"b", 2, kBusyKind}})),
+              testing::Contains("fact high v3 Allocated"));
+}
+
+TEST_F(StopListTest, WhatHasChangedSinceIsAskedForAgain) {
+  story_.Tell(QueueWith("default", {.by_priority = true}));
+  story_.Bring("a", JobState::kRunning);
+  story_.Bring("b", JobState::kRunning);
+  story_.Tell(Submitted("high", {.priority = 9}));
+  story_.Tell(Prioritised("a", 9));
+  // Nobody is stopped of a choice that does not hold, and the next one knows.
+  EXPECT_THAT(story_.Tell(Refused(3, "high", {"a", "b"})),
+              ElementsAre("fact high v2 Pending Busy", "cycle 4: high/1?b"));
+  story_.Tell(Ended("b"));
+  EXPECT_THAT(story_.Tell(Refused(4, "high", {"b"})),
+              Not(testing::Contains(HasSubstr("Stopping"))));
+}
+
+TEST_F(StopListTest, WhatAQueueCanSpareTravelsAlong) {
+  story_.Tell(QueueMade("borrower"));
+  auto borrower = QueueMade("borrower");
+  auto* guarantee = borrower.mutable_queue_configured()->add_guarantee();
+  guarantee->set_resource("cpu");
+  guarantee->set_amount(1000);
+  story_.Tell(borrower);
+  story_.Tell(QueueWith("default", {.reclaim = true, .guaranteed_cpu = 2000}));
+  for (const char* id : {"x", "y", "z"})
+    story_.Bring(id, JobState::kRunning, {.queue = "borrower"});
+  EXPECT_THAT(story_.Tell(Submitted("mine", {.cpu = 2000})),
+              testing::Contains("cycle 4: mine/1?x?y?z"));
+  ASSERT_EQ(Cycle().lenders_size(), 1);
+  EXPECT_THAT(
+      Cycle().lenders(0).spare(),
+      ElementsAre(
+          2000, scheduling::VictimRules::kNoGuarantee, scheduling::VictimRules::kNoGuarantee));
+  EXPECT_TRUE(HasBit(Cycle().candidates(0).lenders(), 0));
+  EXPECT_EQ(Cycle().stoppable(2).lender(), 1U);
+  EXPECT_THAT(Cycle().stoppable(2).holds(), ElementsAre(1000, 0, 0));
+  // More than that is refused as a whole.
+  EXPECT_THAT(story_.Tell(Refused(4, "mine", {"x", "y", "z"})),
+              ElementsAre("fact mine v2 Pending Busy", "cycle 5: mine/1?x?y?z"));
+  EXPECT_THAT(story_.Tell(Refused(5, "mine", {"z", "x"})),
+              ElementsAre("fact z v5 Stopping Preempted after=requeue",
+                          "fact x v5 Stopping Preempted after=requeue"));
+  story_.Tell(Inventory(true, true));
+  EXPECT_THAT(Cycle().lenders(), IsEmpty());  // y cannot be spared: nobody lends
+}
+
+TEST_F(StopListTest, OfOlderRulesAFewAreNamed) {
+  story_.Tell(PoolConfig(0, /*rules=*/2));
+  story_.Tell(QueueWith("default", {.by_priority = true}));
+  for (int i = 0; i < 70; ++i) story_.Bring(fmt::format("low{:02}", i), JobState::kRunning);
+  story_.Tell(Submitted("high", {.priority = 9}));
+  EXPECT_EQ(Cycle().candidates(0).victims_size(), 64);
+  EXPECT_TRUE(Cycle().stoppable().empty());
+  EXPECT_TRUE(Cycle().candidates(0).stoppable().empty());
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue_core

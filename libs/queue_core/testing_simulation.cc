@@ -331,6 +331,10 @@ void Simulation::PoolChanges(int what, int how) {
     case 4:
       return matcher_.Break();
     default:
+      if (how >= 6) {
+        // Whom the cycle names, and who chooses among them, changes between them.
+        return Tell(PoolConfig(/*max_attempts=*/4, static_cast<uint32_t>(how - 4)));
+      }
       now_ += Millis(how);
   }
 }

@@ -121,7 +121,7 @@ class FakeMatcher {
       } else if (used_ + slots > capacity_) {
         outcomes.push_back({key.first, key.second, kBusyKind, "full"});
         if (victims.empty()) {
-          victims = Victims(candidate, slots);
+          victims = Victims(cycle, candidate, slots);
           preemptor = outcomes.size() - 1;
         }
         if (ends_cycles_) break;
@@ -141,12 +141,23 @@ class FakeMatcher {
     }
   }
 
+  static std::vector<events::v1::AllocationKey> Named(const events::v1::CycleRequested& cycle,
+                                                      const events::v1::Candidate& candidate) {
+    std::vector<events::v1::AllocationKey> named(candidate.victims().begin(),
+                                                 candidate.victims().end());
+    for (int i = 0; i < cycle.stoppable_size(); ++i) {
+      if (HasBit(candidate.stoppable(), i)) named.push_back(cycle.stoppable(i).key());
+    }
+    return named;
+  }
+
   // The first ones named without which there would be room; none: there never would.
-  std::vector<events::v1::AllocationKey> Victims(const events::v1::Candidate& candidate,
+  std::vector<events::v1::AllocationKey> Victims(const events::v1::CycleRequested& cycle,
+                                                 const events::v1::Candidate& candidate,
                                                  uint32_t slots) const {
     std::vector<events::v1::AllocationKey> victims;
     uint32_t used = used_;
-    for (const auto& victim : candidate.victims()) {
+    for (const auto& victim : Named(cycle, candidate)) {
       const auto held = held_.find({victim.job_id(), victim.attempt()});
       if (held == held_.end()) continue;
       victims.push_back(victim);

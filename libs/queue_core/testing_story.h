@@ -2,8 +2,8 @@
 // lines.
 //
 //   fact <job> v<version> <state> [<reason>] [<slots> of <min>..<max>] [after=<AfterStop>]
-//   cycle <id>: <job>/<attempt>[+][*][<<most slots>>][!<victim>/<attempt> …][@<window> …] …
-//   (+: to grow; *: overdue)
+//   cycle <id>: <job>/<attempt>[+][*][<<most slots>>][!<victim>/<attempt> …][?<stoppable> …]
+//     [@<window> …] …   (+: to grow; *: overdue)
 //   release <job>/<attempt> [slots] [ended]
 //   poison
 //
@@ -364,6 +364,12 @@ inline events::v1::Envelope NodeLost(const std::string& id, uint32_t attempt = 1
   return message;
 }
 
+// Of Candidate.stoppable and Candidate.lenders.
+inline bool HasBit(const std::string& bits, int place) {
+  const auto byte = static_cast<size_t>(place) / 8;
+  return byte < bits.size() && (bits[byte] >> place % 8 & 1) != 0;
+}
+
 inline std::string Describe(const events::v1::Envelope& message) {
   if (message.has_job_fact()) {
     const auto& fact = message.job_fact();
@@ -390,6 +396,10 @@ inline std::string Describe(const events::v1::Envelope& message) {
       if (candidate.most_slots() != 0) line += fmt::format("<{}>", candidate.most_slots());
       for (const auto& victim : candidate.victims()) {
         line += fmt::format("!{}/{}", victim.job_id(), victim.attempt());
+      }
+      for (int i = 0; i < message.cycle_requested().stoppable_size(); ++i) {
+        if (!HasBit(candidate.stoppable(), i)) continue;
+        line += "?" + message.cycle_requested().stoppable(i).key().job_id();
       }
       for (const std::string& window : candidate.windows()) line += "@" + window;
     }

@@ -18,12 +18,16 @@
 // Never: jobs that no controller makes again. What is being stopped already comes free without a
 // loss, so it is named first, whoever it belongs to: nobody is stopped while waiting is enough.
 //
-// Least work lost first: (now − start) × dominant share; then the latest start, then the id. Pure.
-// O(jobs · log jobs · depth).
+// VictimRules answers for one job at a time; stop_list.h makes of it what a cycle names.
+// ChooseVictims is what cycles of rules 2 name: a few, least work lost first: (now − start) ×
+// dominant share; then the latest start, then the id. Pure. O(jobs · log jobs · depth).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -67,6 +71,37 @@ struct Victim {
   Why why = Why::kStopping;
 
   friend bool operator==(const Victim&, const Victim&) = default;
+};
+
+// Of one preemptor. What it refers to must outlive it.
+class VictimRules {
+ public:
+  VictimRules(const Preemptor& preemptor, const Ahead& ahead)
+      : preemptor_(preemptor), ahead_(ahead) {}
+
+  // Why this job may be stopped, beside all that are taken already; nothing: it may not. Never
+  // kStopping. O(depth).
+  std::optional<Victim::Why> MayStop(const HoldingJob& job) const;
+  // It counts as gone from here on.
+  void Take(const HoldingJob& job) { AddAhead(*job.owner, *job.amounts, &taken_); }
+
+  // The queues whose guarantee stands between the preemptor and a job that is reclaimed: from the
+  // job's own up to where the ways of both meet.
+  static std::vector<const QueueNode*> LendersOf(const Owner& preemptor, const Owner& victim);
+  // What the queue holds beyond its guarantee; of what nothing is guaranteed, kNoGuarantee. Those
+  // of its jobs that are reclaimed may hold so much together, what is taken included.
+  static constexpr int64_t kNoGuarantee = std::numeric_limits<int64_t>::max();
+  static std::array<int64_t, kShared> SpareOf(const QueueNode& queue);
+
+ private:
+  bool ByPriority(const HoldingJob& job) const;
+  bool Reclaims(const HoldingJob& job) const;
+  bool HasRightTo(const QueueNode& branch) const;
+  bool CanSpare(const QueueNode& queue, const Resources& amounts) const;
+
+  const Preemptor& preemptor_;
+  const Ahead& ahead_;
+  Ahead taken_;
 };
 
 // At most `most`. Empty capacity: not known.

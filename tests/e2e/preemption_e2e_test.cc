@@ -1,4 +1,5 @@
-// Preemption on a whole system: off unless a queue says so; by priority; of borrowed share.
+// Preemption on a whole system: off unless a queue says so; by priority; of borrowed share; of
+// those whose room is of use.
 #include <chrono>
 #include <thread>
 
@@ -11,7 +12,7 @@ namespace {
 
 class PreemptionTest : public SystemTest {
  protected:
-  static void SetUpTestSuite() { StartSystem({.nodes = 1}); }
+  static void SetUpTestSuite() { StartSystem({.nodes = 2}); }
 
   static std::string In(const std::string& queue, int priority = 0) {
     return fmt::format(
@@ -28,12 +29,16 @@ class PreemptionTest : public SystemTest {
 
 // More than half of a node, which has 8: two of them do not fit.
 constexpr char kMost[] = "5";
+constexpr char kFirst[] = "      nodeSelector: {kubernetes.io/hostname: node-0}\n";
+constexpr char kSecond[] = "      nodeSelector: {kubernetes.io/hostname: node-1}\n";
 
 TEST_F(PreemptionTest, OffUnlessTheQueueSaysSo) {
   MakeQueue("calm", "{}");
-  Apply(JobYaml("calm-low", {.cpu = kMost, .run_seconds = "60", .annotations = In("calm")}));
+  Apply(
+      JobYaml("calm-low",
+              {.cpu = kMost, .run_seconds = "60", .annotations = In("calm"), .pod_spec = kFirst}));
   ExpectState("calm-low", "Running");
-  Apply(JobYaml("calm-high", {.cpu = kMost, .annotations = In("calm", 9)}));
+  Apply(JobYaml("calm-high", {.cpu = kMost, .annotations = In("calm", 9), .pod_spec = kFirst}));
   const auto refused = [this] {
     return Count("queue.jobs WHERE name = 'calm-high' AND reason = 'Reserved'") == 1;
   };
@@ -48,9 +53,12 @@ TEST_F(PreemptionTest, OffUnlessTheQueueSaysSo) {
 
 TEST_F(PreemptionTest, ByPriorityTheVictimRunsAgainAfterwards) {
   MakeQueue("urgent", "{preemption: {byPriority: true, grace: 5s}}");
-  Apply(JobYaml("low", {.cpu = kMost, .run_seconds = "8", .annotations = In("urgent")}));
+  Apply(JobYaml(
+      "low", {.cpu = kMost, .run_seconds = "8", .annotations = In("urgent"), .pod_spec = kFirst}));
   ExpectState("low", "Running");
-  Apply(JobYaml("high", {.cpu = kMost, .run_seconds = "1", .annotations = In("urgent", 9)}));
+  Apply(JobYaml(
+      "high",
+      {.cpu = kMost, .run_seconds = "1", .annotations = In("urgent", 9), .pod_spec = kFirst}));
   ExpectState("high", "Succeeded");
   EXPECT_EQ(StopsOf("low"), 1);
   ExpectState("low", "Succeeded");
@@ -63,12 +71,47 @@ TEST_F(PreemptionTest, AGuaranteeIsReclaimed) {
   MakeQueue("lender",
             fmt::format("{{guarantee: {{cpu: \"{}\"}}, preemption: {{reclaim: true}}}}", kMost));
   MakeQueue("borrower", "{}");
-  Apply(JobYaml("lent", {.cpu = kMost, .run_seconds = "8", .annotations = In("borrower", 9)}));
+  Apply(JobYaml(
+      "lent",
+      {.cpu = kMost, .run_seconds = "8", .annotations = In("borrower", 9), .pod_spec = kFirst}));
   ExpectState("lent", "Running");
-  Apply(JobYaml("mine", {.cpu = kMost, .run_seconds = "1", .annotations = In("lender")}));
+  Apply(JobYaml(
+      "mine", {.cpu = kMost, .run_seconds = "1", .annotations = In("lender"), .pod_spec = kFirst}));
   ExpectState("mine", "Succeeded");
   EXPECT_EQ(StopsOf("lent"), 1);
   ExpectState("lent", "Succeeded");
+}
+
+// Seventy jobs that would lose less run where the one that waits may not go.
+TEST_F(PreemptionTest, OnlyThoseWhoseRoomIsOfUse) {
+  MakeQueue("pinned", "{preemption: {byPriority: true, grace: 5s}}");
+  const auto low = [](const std::string& name, const std::string& cpu, const char* node) {
+    return JobYaml(
+        name, {.cpu = cpu, .run_seconds = "600", .annotations = In("pinned"), .pod_spec = node});
+  };
+  Apply(low("old", kMost, kFirst));
+  ExpectState("old", "Running");
+  std::string many;
+  for (int i = 0; i < 70; ++i) many += low(fmt::format("tiny-{}", i), "100m", kSecond);
+  Apply(many);
+  const absl::Status run = system_->WaitFor(
+      [this] { return Count("queue.jobs WHERE name LIKE 'tiny-%' AND state = 'Running'") == 70; },
+      std::chrono::seconds(60),
+      [] { return "seventy jobs to run"; });
+  ASSERT_TRUE(run.ok()) << Message(run);
+  Apply(JobYaml(
+      "here",
+      {.cpu = kMost, .run_seconds = "1", .annotations = In("pinned", 9), .pod_spec = kFirst}));
+  ExpectState("here", "Succeeded");
+  EXPECT_EQ(StopsOf("old"), 1);
+  EXPECT_EQ(
+      Count("queue.job_events WHERE reason = 'Preempted' AND state = 'Stopping' AND job_id IN "
+            "(SELECT job_id FROM queue.jobs WHERE name LIKE 'tiny-%')"),
+      0);
+  const auto deleted =
+      system_->Kubectl({"delete", "jobs", "--all", "--namespace", "e2e", "--wait=false"});
+  ASSERT_TRUE(deleted.ok()) << Message(deleted.status());
+  ExpectState("old", "Cancelled");
 }
 
 }  // namespace

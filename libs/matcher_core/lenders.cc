@@ -1,0 +1,68 @@
+#include "libs/matcher_core/lenders.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace fluxqueue::matcher_core {
+namespace {
+
+constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
+
+// Places are said + 1, and 0 is none, as is what is no place.
+size_t PlaceOf(uint32_t said, int places) {
+  return said == 0 || said > static_cast<uint32_t>(places) ? StopProblem::kNone : said - 1;
+}
+
+}  // namespace
+
+bool HasBit(const std::string& bits, size_t place) {
+  return place / 8 < bits.size() && (static_cast<unsigned char>(bits[place / 8]) >> place % 8 & 1);
+}
+
+Lenders::Lenders(const events::v1::CycleRequested& request) : request_(request) {
+  for (const auto& stoppable : request.stoppable()) {
+    resources_ = std::max(resources_, static_cast<size_t>(stoppable.holds_size()));
+  }
+  for (const auto& lender : request.lenders()) {
+    StopProblem::Lender& added = lenders_.emplace_back();
+    added.spare.assign(lender.spare().begin(), lender.spare().end());
+    added.spare.resize(std::max(resources_, added.spare.size()), kAnything);
+    added.above = PlaceOf(lender.above(), request.lenders_size());
+  }
+  // Ways up that have no end would be a defect of who wrote them; here they end.
+  for (StopProblem::Lender& lender : lenders_) {
+    size_t steps = 0;
+    for (size_t at = lender.above; at != StopProblem::kNone; at = lenders_[at].above) {
+      if (++steps <= lenders_.size()) continue;
+      lender.above = StopProblem::kNone;
+      break;
+    }
+  }
+}
+
+void Lenders::Describe(int stoppable, StopProblem::Holder* holder) const {
+  const auto& one = request_.stoppable(stoppable);
+  holder->lost = one.lost();
+  holder->lender = PlaceOf(one.lender(), request_.lenders_size());
+  holder->holds.assign(one.holds().begin(), one.holds().end());
+}
+
+std::vector<StopProblem::Lender> Lenders::For(const events::v1::Candidate& candidate) const {
+  std::vector<StopProblem::Lender> lenders = lenders_;
+  for (size_t i = 0; i < lenders.size(); ++i) {
+    if (!HasBit(candidate.lenders(), i))
+      lenders[i].spare.assign(lenders[i].spare.size(), kAnything);
+  }
+  return lenders;
+}
+
+void Lenders::Stop(int stoppable) {
+  if (!stopped_.insert(stoppable).second) return;
+  StopProblem::Holder holder;
+  Describe(stoppable, &holder);
+  for (size_t at = holder.lender; at != StopProblem::kNone; at = lenders_[at].above) {
+    for (size_t i = 0; i < holder.holds.size(); ++i) lenders_[at].spare[i] -= holder.holds[i];
+  }
+}
+
+}  // namespace fluxqueue::matcher_core

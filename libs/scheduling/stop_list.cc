@@ -1,0 +1,169 @@
+#include "libs/scheduling/stop_list.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "libs/base/int128.h"
+#include "libs/scheduling/virtual_machine.h"
+
+namespace fluxqueue::scheduling {
+namespace {
+
+// Stands for a pool whose capacity is not known, as in fair_share.h.
+Resources OneNode() {
+  Resources node;
+  node.Add("cpu", 64'000);
+  node.Add("memory", int64_t{256} << 30);
+  node.Add("gpu", 8);
+  return node;
+}
+
+int64_t LostBy(const HoldingJob& job, const Resources& capacity, int64_t now_ms) {
+  if (job.start_ms == 0) return 0;
+  const int64_t ran_s = std::max<int64_t>(0, now_ms - job.start_ms) / 1000;
+  const Int128 lost = static_cast<Int128>(ran_s) * SizeOf(*job.amounts, capacity);
+  return static_cast<int64_t>(std::min<Int128>(lost, std::numeric_limits<int64_t>::max()));
+}
+
+}  // namespace
+
+StopListMaker::StopListMaker(const std::vector<HoldingJob>& holding,
+                             const Resources& capacity,
+                             int64_t now_ms)
+    : holding_(holding) {
+  const Resources whole = capacity[kCpu] > 0 ? capacity : OneNode();
+  std::vector<std::tuple<int64_t, int64_t, std::string_view, size_t>> order;
+  for (size_t i = 0; i < holding.size(); ++i) {
+    const HoldingJob& job = holding[i];
+    if (job.stopping) {
+      ranked_.push_back({i, 0});
+    } else if (job.recreatable) {
+      const int64_t start_ms = job.start_ms == 0 ? now_ms : job.start_ms;
+      order.emplace_back(LostBy(job, whole, now_ms), -start_ms, job.id, i);
+    }
+  }
+  stopping_ = ranked_.size();
+  std::sort(order.begin(), order.end());
+  for (const auto& [lost, start, id, job] : order) ranked_.push_back({job, lost});
+}
+
+bool StopListMaker::Add(const Preemptor& preemptor, const Ahead& ahead) {
+  VictimRules rules(preemptor, ahead);
+  for (size_t rank = 0; rank < stopping_; ++rank) rules.Take(holding_[ranked_[rank].job]);
+  Eligible eligible{.owner = preemptor.owner, .ranks = {}, .reclaimed = {}};
+  for (size_t rank = stopping_; rank < ranked_.size(); ++rank) {
+    const std::optional<Victim::Why> why = rules.MayStop(holding_[ranked_[rank].job]);
+    if (!why) continue;
+    eligible.ranks.push_back(rank);
+    if (*why == Victim::Why::kReclaim) eligible.reclaimed.push_back(rank);
+  }
+  if (eligible.ranks.empty() && stopping_ == 0) return false;
+  eligible_.push_back(std::move(eligible));
+  return true;
+}
+
+std::vector<bool> StopListMaker::Share(uint64_t turn, size_t most) const {
+  std::vector<bool> listed(ranked_.size(), false);
+  std::fill_n(listed.begin(), std::min(stopping_, most), true);
+  size_t left = most - std::min(stopping_, most);
+  std::vector<const Eligible*> fewest_first;
+  for (const Eligible& eligible : eligible_) fewest_first.push_back(&eligible);
+  std::stable_sort(fewest_first.begin(), fewest_first.end(), [](const auto* a, const auto* b) {
+    return a->ranks.size() < b->ranks.size();
+  });
+  size_t preemptors = fewest_first.size();
+  for (const Eligible* eligible : fewest_first) {
+    const size_t share = left / preemptors--;
+    std::vector<size_t> others;  // that no one before it has listed
+    std::copy_if(eligible->ranks.begin(),
+                 eligible->ranks.end(),
+                 std::back_inserter(others),
+                 [&listed](size_t rank) { return !listed[rank]; });
+    left -= std::min(share, others.size());
+    const size_t cheapest = others.size() <= share ? others.size() : share - share / 2;
+    for (size_t i = 0; i < cheapest; ++i) listed[others[i]] = true;
+    others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(cheapest));
+    if (others.empty()) continue;
+    const size_t first = static_cast<size_t>(turn % others.size()) * (share / 2);
+    for (size_t i = 0; i < share / 2; ++i) listed[others[(first + i) % others.size()]] = true;
+  }
+  return listed;
+}
+
+StopList StopListMaker::Make(uint64_t turn, size_t most) const {
+  StopList list;
+  std::vector<size_t> place(ranked_.size(), 0);
+  const std::vector<bool> listed = Share(turn, most);
+  size_t stopping = 0;
+  for (size_t rank = 0; rank < ranked_.size(); ++rank) {
+    if (!listed[rank]) continue;
+    stopping += rank < stopping_ ? 1 : 0;
+    place[rank] = list.stoppable.size();
+    list.stoppable.push_back({.job = ranked_[rank].job, .lost = ranked_[rank].lost, .lender = {}});
+  }
+  for (const Eligible& eligible : eligible_) {
+    StopList::Choice& choice = list.choices.emplace_back();
+    for (size_t i = 0; i < stopping; ++i) choice.stoppable.push_back(i);
+    for (const size_t rank : eligible.ranks) {
+      if (listed[rank]) choice.stoppable.push_back(place[rank]);
+    }
+  }
+  AddLenders(&list);
+  return list;
+}
+
+void StopListMaker::AddLenders(StopList* list) const {
+  // Those that any preemptor reclaims from, by name; a queue without a guarantee lends anything.
+  std::map<std::string_view, const QueueNode*> queues;
+  std::vector<std::vector<const QueueNode*>> counting(eligible_.size());
+  for (size_t i = 0; i < eligible_.size(); ++i) {
+    for (const size_t rank : eligible_[i].reclaimed) {
+      const Owner& owner = *holding_[ranked_[rank].job].owner;
+      for (const QueueNode* queue : VictimRules::LendersOf(*eligible_[i].owner, owner)) {
+        const auto spare = VictimRules::SpareOf(*queue);
+        if (std::all_of(spare.begin(), spare.end(), [](int64_t amount) {
+              return amount == VictimRules::kNoGuarantee;
+            })) {
+          continue;
+        }
+        queues.emplace(queue->name, queue);
+        counting[i].push_back(queue);
+      }
+    }
+  }
+  std::map<const QueueNode*, size_t> numbers;
+  for (const auto& [name, queue] : queues) {
+    numbers.emplace(queue, list->lenders.size());
+    list->lenders.push_back({queue, VictimRules::SpareOf(*queue), std::nullopt});
+  }
+  const auto first_lender = [&numbers](const QueueNode* queue) -> std::optional<size_t> {
+    for (; queue != nullptr; queue = queue->parent) {
+      if (const auto found = numbers.find(queue); found != numbers.end()) return found->second;
+    }
+    return std::nullopt;
+  };
+  for (StopList::Lender& lender : list->lenders) lender.above = first_lender(lender.queue->parent);
+  for (StopList::Stoppable& one : list->stoppable) {
+    one.lender = first_lender(holding_[one.job].owner->queue);
+  }
+  for (size_t rank = 0; rank < stopping_; ++rank) {
+    const HoldingJob& job = holding_[ranked_[rank].job];
+    for (auto at = first_lender(job.owner->queue); at; at = list->lenders[*at].above) {
+      StopList::Lender& lender = list->lenders[*at];
+      for (size_t i = 0; i < kShared; ++i) {
+        if (lender.spare[i] != VictimRules::kNoGuarantee) lender.spare[i] -= (*job.amounts)[i];
+      }
+    }
+  }
+  for (size_t i = 0; i < eligible_.size(); ++i) {
+    std::vector<size_t>& lenders = list->choices[i].lenders;
+    for (const QueueNode* queue : counting[i]) lenders.push_back(numbers.at(queue));
+    std::sort(lenders.begin(), lenders.end());
+    lenders.erase(std::unique(lenders.begin(), lenders.end()), lenders.end());
+  }
+}
+
+}  // namespace fluxqueue::scheduling

@@ -1,0 +1,252 @@
+// Preemption through both cores: nobody is stopped for a job that then does not start, and nothing
+// is chosen, refused and chosen again for ever.
+//
+// Rounds of noise (jobs come and end, priorities change, nodes go down and up) and of quiet, in
+// which nothing happens but what the cores do: those that are stopped say so after a while, and
+// time passes.
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "libs/matcher_core/matcher_core.h"
+#include "libs/matcher_core/test_messages.h"
+#include "libs/queue_core/queue_core.h"
+#include "libs/queue_core/testing_story.h"
+
+namespace fluxqueue {
+namespace {
+
+using events::v1::Envelope;
+using model::JobState;
+
+constexpr int64_t kNodeCpu = 4000;
+constexpr int kNodes = 5;
+
+class Pool {
+ public:
+  explicit Pool(uint32_t seed) : random_(seed) {
+    Append(queue_core::WithRules(queue_core::PoolConfig(/*max_attempts=*/0), 2));
+    Append(Queue("urgent", 0, /*by_priority=*/true, /*reclaim=*/false));
+    Append(Queue("lender", 9000, false, true));
+    Append(Queue("borrower", 3000, Roll(2) == 0, Roll(2) == 0));
+    for (int i = 0; i < kNodes; ++i) Append(matcher_core::Upserted(NewNode(i, true)));
+    Append(matcher_core::Synced());
+  }
+
+  void Noise() {
+    for (uint32_t i = 1 + Roll(6); i > 0; --i) {
+      switch (Roll(6)) {
+        case 0:
+          EndOne();
+          break;
+        case 1:
+          Append(matcher_core::Upserted(NewNode(static_cast<int>(Roll(kNodes)), Roll(4) > 0)));
+          break;
+        case 2:
+          if (!ids_.empty()) {
+            Append(queue_core::Prioritised(AnyId(), static_cast<int32_t>(Roll(4))));
+          }
+          break;
+        default:
+          Submit();
+      }
+      if (Roll(2) == 0) ReadByQueue();
+      if (Roll(2) == 0) ReadByMatcher();
+    }
+    while (queue_at_ < log_.size()) ReadByQueue();
+  }
+
+  // All has been read, so whoever is stopped from the next cycle on is stopped with all known.
+  void Quiet() {
+    const uint64_t last_noisy = last_asked_;
+    waits_for_.clear();
+    int idle = 0;
+    for (int round = 0; idle < 3; ++round) {
+      RC_ASSERT(round < 200);
+      const size_t before = log_.size();
+      while (queue_at_ < log_.size() || matcher_at_ < log_.size()) {
+        ReadByMatcher();
+        ReadByQueue(last_noisy);
+      }
+      for (const std::string& id : ids_) {
+        const queue_core::Job* job = queue_.Find(id);
+        if (job == nullptr || job->state != JobState::kStopping || Roll(3) > 0) continue;
+        Append(queue_core::Stopped(id, job->attempt));
+      }
+      idle = log_.size() == before && stopping_.empty() ? idle + 1 : 0;
+      now_ += Millis(Roll(4000));
+      if (idle == 0) continue;
+      now_ += Millis(70'000);
+      Append(queue_core::Tick());
+    }
+    for (const auto& [preemptor, victim] : waits_for_) {
+      RC_LOG() << victim << " was stopped for " << preemptor << ", which does not start\n";
+      RC_FAIL("stopped in vain");
+    }
+  }
+
+  void Finish() {
+    for (int round = 0; round < 1000 && queue_.size() > 0; ++round) {
+      while (queue_at_ < log_.size() || matcher_at_ < log_.size()) {
+        ReadByMatcher();
+        ReadByQueue();
+      }
+      for (const std::string& id : ids_) {
+        const queue_core::Job* job = queue_.Find(id);
+        if (job == nullptr) continue;
+        Append(job->state == JobState::kStopping ? queue_core::Stopped(id, job->attempt)
+                                                 : queue_core::Ended(id));
+      }
+    }
+    RC_ASSERT(queue_.size() == 0U);
+    RC_ASSERT(matcher_.engine().allocations() == 0U);
+  }
+
+  int stopped() const { return stopped_; }
+
+ private:
+  uint32_t Roll(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
+  const std::string& AnyId() { return ids_[Roll(static_cast<uint32_t>(ids_.size()))]; }
+
+  void Append(Envelope message) {
+    message.set_pool(queue_core::kPool);
+    log_.push_back(std::move(message));
+  }
+
+  Envelope Queue(const std::string& name, int64_t guaranteed, bool by_priority, bool reclaim) {
+    Envelope message = queue_core::QueueMade(
+        name, 0, 0, Roll(4) == 0 ? "fcfs" : (Roll(2) == 0 ? "easy" : "conservative"));
+    auto* queue = message.mutable_queue_configured();
+    queue->set_reservation_depth(4);
+    queue->mutable_preemption()->set_by_priority(by_priority);
+    queue->mutable_preemption()->set_reclaim(reclaim);
+    queue->mutable_preemption()->set_grace_ms(1000 * Roll(40));
+    if (guaranteed == 0) return message;
+    auto* guarantee = queue->add_guarantee();
+    guarantee->set_resource("cpu");
+    guarantee->set_amount(guaranteed);
+    return message;
+  }
+
+  events::v1::Node NewNode(int i, bool up) {
+    events::v1::Node node = matcher_core::MakeNode(fmt::format("n{}", i), kNodeCpu, ++version_);
+    auto* label = node.add_labels();
+    label->set_key("disk");
+    label->set_value(i % 2 == 0 ? "ssd" : "hdd");
+    node.set_unschedulable(!up);
+    return node;
+  }
+
+  void Submit() {
+    static constexpr const char* kQueues[] = {"urgent", "urgent", "lender", "borrower"};
+    const std::string id = fmt::format("j{}", ids_.size());
+    const uint32_t slots = 1 + Roll(3);
+    const int64_t cpu = 500 * (1 + Roll(8));
+    Envelope message = queue_core::Submitted(id,
+                                             {.slots = slots,
+                                              .completions = 100,
+                                              .recreatable = Roll(8) > 0,
+                                              .queue = kQueues[Roll(4)],
+                                              .priority = static_cast<int32_t>(Roll(4)),
+                                              .cpu = slots * cpu});
+    // Long enough for a round.
+    if (Roll(4) > 0) {
+      message.mutable_job_submitted()->set_duration_ms(100'000'000 + 1000 * Roll(200));
+    }
+    message.mutable_job_submitted()->mutable_spec()->set_jobspec(
+        matcher_core::JobspecText(slots, cpu, Roll(3) == 0 ? "disk=ssd" : ""));
+    ids_.push_back(id);
+    Append(message);
+  }
+
+  void EndOne() {
+    if (ids_.empty()) return;
+    const queue_core::Job* job = queue_.Find(AnyId());
+    if (job != nullptr && model::kHoldingStates.Has(job->state)) Append(queue_core::Ended(job->id));
+  }
+
+  // Of "stopped for job team/name-of-j3, to give …"; none: "".
+  static std::string PreemptorIn(const std::string& message) {
+    constexpr std::string_view kStart = "stopped for job team/name-of-";
+    if (!message.starts_with(kStart)) return "";
+    const std::string rest = message.substr(kStart.size());
+    return rest.substr(0, rest.find_first_not_of("j0123456789"));
+  }
+
+  void ReadByQueue(uint64_t last_noisy = UINT64_MAX) {
+    if (queue_at_ >= log_.size()) return;
+    const Envelope message = log_[queue_at_++];
+    queue_core::Outputs outputs;
+    const absl::Status status = queue_.Handle(message, now_, &outputs);
+    if (!status.ok()) RC_LOG() << Message(status) << "\n";
+    RC_ASSERT(status.ok());
+    queue_.Commit();
+    const bool counts =
+        message.has_cycle_answered() && message.cycle_answered().cycle_id() > last_noisy;
+    for (const Envelope& said : outputs.jobs) {
+      const events::v1::JobFact& fact = said.job_fact();
+      const bool stopping = fact.state() == events::v1::JOB_STATE_STOPPING;
+      if (stopping) stopping_.insert(fact.job_id());
+      if (!stopping) stopping_.erase(fact.job_id());
+      if (fact.state() == events::v1::JOB_STATE_ALLOCATED) waits_for_.erase(fact.job_id());
+      if (!stopping || !counts) continue;
+      const std::string preemptor = PreemptorIn(fact.message());
+      if (preemptor.empty()) continue;
+      ++stopped_;
+      waits_for_[preemptor] = fact.job_id();
+    }
+    for (const Envelope& said : outputs.pool) {
+      if (said.has_cycle_requested()) last_asked_ = said.cycle_requested().cycle_id();
+      Append(said);
+    }
+  }
+
+  void ReadByMatcher() {
+    if (matcher_at_ >= log_.size()) return;
+    Envelope message = log_[matcher_at_++];
+    // It answers each cycle by what that names, whatever the rules are.
+    if (message.has_pool_configured()) message.mutable_pool_configured()->set_rules(1);
+    std::vector<Envelope> out;
+    const absl::Status status = matcher_.Handle(message, now_, &out);
+    if (!status.ok()) RC_LOG() << Message(status) << "\n";
+    RC_ASSERT(status.ok());
+    matcher_.Commit();
+    for (const Envelope& said : out) Append(said);
+  }
+
+  std::minstd_rand random_;
+  queue_core::QueueCore queue_{queue_core::kPool};
+  matcher_core::MatcherCore matcher_{queue_core::kPool};
+  Millis now_{1'000'000};
+  std::vector<Envelope> log_;
+  size_t queue_at_ = 0;
+  size_t matcher_at_ = 0;
+  int64_t version_ = 0;
+  std::vector<std::string> ids_;
+  uint64_t last_asked_ = 0;
+  std::set<std::string> stopping_;
+  std::map<std::string, std::string> waits_for_;  // preemptor, one who was stopped for it
+  int stopped_ = 0;
+};
+
+RC_GTEST_PROP(PreemptionTest, NobodyIsStoppedForAJobThatThenDoesNotStart, ()) {
+  Pool pool(*rc::gen::arbitrary<uint32_t>());
+  const int rounds = *rc::gen::inRange(1, 12);
+  for (int i = 0; i < rounds; ++i) {
+    pool.Noise();
+    pool.Quiet();
+  }
+  pool.Finish();
+  RC_CLASSIFY(pool.stopped() > 0, "somebody was stopped");
+  RC_CLASSIFY(pool.stopped() > 5, "more than five were stopped");
+}
+
+}  // namespace
+}  // namespace fluxqueue
