@@ -6,6 +6,7 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/cluster_graph.h"
+#include "libs/graph/planned_end.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -47,7 +48,10 @@ Placement NewPlacement(const MatchRequest& request, int64_t start_s) {
   Placement placement{.slots = {},
                       .groups = request.jobspec.groups,
                       .start_s = start_s,
-                      .duration_s = request.duration_s};
+                      .duration_s = request.duration_s,
+                      .corrected = request.corrected,
+                      .bound_s = request.bound_s,
+                      .enforced = request.enforced};
   placement.slots.reserve(request.jobspec.slots);
   return placement;
 }
@@ -262,7 +266,14 @@ void BookedEngine::SetClosures(std::vector<Closure> closures) {
 }
 
 void BookedEngine::Plan(const AllocationKey& key, const Allocation& allocation) {
-  if (allocation.end_s != 0) ends_.emplace(std::pair(allocation.end_s, allocation.number), key);
+  if (allocation.end_s == 0) return;
+  ends_.emplace(std::pair(allocation.end_s, allocation.number), key);
+  first_ends_.emplace(std::pair(EndOf(allocation.placement), allocation.number), key);
+}
+
+void BookedEngine::Unplan(const Allocation& allocation) {
+  ends_.erase({allocation.end_s, allocation.number});
+  first_ends_.erase({EndOf(allocation.placement), allocation.number});
 }
 
 void BookedEngine::Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s) {
@@ -277,7 +288,7 @@ void BookedEngine::AdvanceTo(int64_t now_s) {
     const AllocationKey key = ends_.begin()->second;
     Allocation& allocation = allocations_.at(key);
     Record(UndoExtend{key, allocation.end_s});
-    Replan(key, &allocation, now_s + 1);
+    Replan(key, &allocation, PlannedEnd(allocation.placement, now_s));
   }
 }
 

@@ -143,11 +143,11 @@ class BookedEngine final : public Engine {
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
   std::vector<std::vector<Need>> NeedsOf(const Placement& placement);
-  // Whoever should have given back what it holds by now is planned to do so in a second.
+  // Whoever should have given back what it holds by now is planned to do so later.
   void AdvanceTo(int64_t now_s);
   // Its planned end, if it has one, is known among the others', or no more, or is another.
   void Plan(const AllocationKey& key, const Allocation& allocation);
-  void Unplan(const Allocation& allocation) { ends_.erase({allocation.end_s, allocation.number}); }
+  void Unplan(const Allocation& allocation);
   void Replan(const AllocationKey& key, Allocation* allocation, int64_t end_s);
   const Placement& Allocate(const MatchRequest& request,
                             std::vector<std::vector<Need>> needs,
@@ -167,8 +167,9 @@ class BookedEngine final : public Engine {
   std::unique_ptr<Placer> placer_;
   JobNumber next_number_ = 1;
   std::map<AllocationKey, Allocation> allocations_;
-  // Planned ends, by time and number.
+  // By time and number: planned ends, and the ends of durations.
   std::map<std::pair<int64_t, JobNumber>, AllocationKey> ends_;
+  std::map<std::pair<int64_t, JobNumber>, AllocationKey> first_ends_;
   std::map<AllocationKey, Reservation> reservations_;
   std::vector<Closure> closures_;
   // The version of the table for which the placer was told of them; none: it was not.

@@ -57,6 +57,9 @@ void HashPlacement(const AllocationKey& key, const Placement& placement, Fnv* ha
   }
   hash->Add(static_cast<uint64_t>(placement.start_s));
   hash->Add(static_cast<uint64_t>(placement.duration_s));
+  hash->Add(uint64_t{placement.corrected});
+  hash->Add(static_cast<uint64_t>(placement.bound_s));
+  hash->Add(uint64_t{placement.enforced});
   hash->Add(placement.slots.size());
   for (const PlacedSlot& slot : placement.slots) {
     hash->Add(slot.slot);
@@ -114,10 +117,9 @@ std::vector<AllocationKey> BookedEngine::KeysOf(std::string_view job_id) const {
 
 std::vector<AllocationKey> BookedEngine::Overran(int64_t now_s) const {
   std::vector<AllocationKey> keys;
-  for (const auto& [end, key] : ends_) {
-    if (end.first > now_s + 1) break;
-    const Placement& placement = allocations_.at(key).placement;
-    if (placement.start_s + placement.duration_s <= now_s) keys.push_back(key);
+  for (const auto& [end, key] : first_ends_) {
+    if (end.first > now_s) break;
+    keys.push_back(key);
   }
   std::sort(keys.begin(), keys.end());
   return keys;

@@ -17,6 +17,7 @@
 #include "libs/graph/holding.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/levels.h"
+#include "libs/graph/planned_end.h"
 #include "libs/graph/types.h"
 
 namespace fluxqueue::graph {
@@ -84,11 +85,9 @@ struct Model {
   static int64_t EndOf(int64_t at_s, int64_t duration_s) {
     return at_s + (duration_s == 0 ? kForever : duration_s);
   }
-  // Who should have given back what it holds is planned to do so in a second.
   int64_t PlannedEnd(const Placement& placement) const {
-    if (placement.duration_s == 0) return kForever;
-    const int64_t end = EndOf(placement.start_s, placement.duration_s);
-    return end <= now_s ? now_s + 1 : end;
+    const int64_t end = graph::PlannedEnd(placement, now_s);
+    return end == 0 ? kForever : end;
   }
 
   int64_t HeldAt(int64_t time, const std::string& node, const std::string& resource) const {

@@ -40,6 +40,10 @@ struct MatchRequest {
   int64_t duration_s = 0;  // 0: unlimited
   // Nothing is reserved from then on or later; it is busy instead. 0: whenever it can be.
   int64_t before_s = 0;
+  // As in Placement.
+  bool corrected = false;
+  int64_t bound_s = 0;
+  bool enforced = false;
 };
 
 enum class OutcomeKind {
@@ -136,7 +140,7 @@ class Engine {
 
   // All slots or none. A key that holds something already is answered with what it holds. Time does
   // not go back: `now_s` is not before that of any earlier match. What should have been given back
-  // by then is held all the same, and planned to be given back a second later.
+  // by then is held all the same, and planned to be given back later (planned_end.h).
   //
   // What is reserved goes to nobody else in its time. What the key has reserved is void when it is
   // matched again.

@@ -383,12 +383,16 @@ class World {
     const uint64_t before = engine_.Fingerprint();
     auto expected = model_.MatchOrReserve(spec, duration_s);
     if (expected && before_s != 0 && expected->at_s >= before_s) expected.reset();
+    const bool corrected = random() % 2 == 0;
+    const int64_t bound_s = random() % 2 == 0 ? 0 : duration_s + Pick(random, 1, 90);
     const Outcome outcome = engine_.Match({.operation = Operation::kAllocateOrReserve,
                                            .key = key,
                                            .jobspec = spec,
                                            .now_s = model_.now_s,
                                            .duration_s = duration_s,
-                                           .before_s = before_s});
+                                           .before_s = before_s,
+                                           .corrected = corrected,
+                                           .bound_s = bound_s});
     if (expected && expected->at_s == model_.now_s) {
       RC_ASSERT(outcome.kind == OutcomeKind::kAllocated);
       std::vector<std::string> slots;
@@ -464,8 +468,12 @@ class World {
     model_.asked_s = duration_s;
     const auto expected = model_.Match(spec);
     const uint64_t before = engine_.Fingerprint();
-    const MatchRequest request{
-        .key = key, .jobspec = spec, .now_s = now_s, .duration_s = duration_s};
+    const MatchRequest request{.key = key,
+                               .jobspec = spec,
+                               .now_s = now_s,
+                               .duration_s = duration_s,
+                               .corrected = random() % 2 == 0,
+                               .bound_s = random() % 2 == 0 ? 0 : duration_s + 60};
     const Outcome outcome = engine_.Match(request);
     if (!expected) {
       RC_ASSERT(outcome.kind ==

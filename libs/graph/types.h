@@ -112,7 +112,14 @@ struct Placement {
   std::vector<PlacedSlot> slots;
   std::vector<SlotGroup> groups;
   int64_t start_s = 0;     // whole seconds since the pool's beginning
-  int64_t duration_s = 0;  // 0: unlimited
+  int64_t duration_s = 0;  // planned; 0: unlimited
+  // Both for planned_end.h. Held for longer than planned it is planned to end later by growing
+  // steps, rather than a second from now.
+  bool corrected = false;
+  // The steps lead no further than to this long after its start. 0: nothing bounds them.
+  int64_t bound_s = 0;
+  // It is ended when its bound (without one, its duration) is over.
+  bool enforced = false;
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };

@@ -79,6 +79,9 @@ events::v1::Placement ToProto(const graph::Placement& placement) {
   }
   proto.set_start_s(placement.start_s);
   proto.set_duration_s(placement.duration_s);
+  proto.set_bound_s(placement.bound_s);
+  proto.set_corrected(placement.corrected);
+  proto.set_enforced(placement.enforced);
   return proto;
 }
 
@@ -95,6 +98,9 @@ graph::Placement FromProto(const events::v1::Placement& proto) {
   }
   placement.start_s = proto.start_s();
   placement.duration_s = proto.duration_s();
+  placement.bound_s = proto.bound_s();
+  placement.corrected = proto.corrected();
+  placement.enforced = proto.enforced();
   return placement;
 }
 

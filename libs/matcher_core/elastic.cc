@@ -63,11 +63,7 @@ void MatcherCore::MatchElastic(const Candidate& candidate,
   if (most > least.slots && !stays &&
       !cycle->Refuses(RefusedAs(least, candidate), DurationOf(candidate))) {
     const graph::Jobspec all = graph::WithSlots(jobspec, most);
-    engine_->Match({.operation = graph::Operation::kAllocate,
-                    .key = key,
-                    .jobspec = all,
-                    .now_s = cycle->request.now_s(),
-                    .duration_s = candidate.duration_s()});
+    engine_->Match(StartNow(*cycle, candidate, all));
     if (promised && engine_->Find(key) != nullptr) {
       Forget(key, cycle);
     } else if (promised) {

@@ -6,6 +6,7 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/levels.h"
+#include "libs/graph/planned_end.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/model/rules.h"
@@ -42,9 +43,9 @@ bool KeepsPromises(const std::string& before_bytes, const events::v1::Node& now)
   return has_no_less(is.resources, was.resources) && has_no_less(was.foreign, is.foreign);
 }
 
-// Planned to have been given back by then.
+// It is given back as planned.
 bool IsOverAt(const graph::Placement& placement, int64_t now_s) {
-  return placement.duration_s > 0 && placement.start_s + placement.duration_s <= now_s;
+  return placement.duration_s > 0 && graph::PlannedEnd(placement, now_s - 1) <= now_s;
 }
 
 }  // namespace

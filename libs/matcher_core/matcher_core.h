@@ -199,6 +199,8 @@ class MatcherCore {
     }
     // Queues are independent (libs/model/rules.h).
     bool IsIndependent() const;
+    // Who overruns is planned to end by growing steps.
+    bool CorrectsPlans() const;
     // Something of the shape had no room for as long a time.
     bool Refuses(const std::string& as, int64_t duration_s) const;
   };
@@ -224,6 +226,9 @@ class MatcherCore {
   events::v1::InventoryChanged Inventory(const std::string& node,
                                          events::v1::InventoryChanged changed) const;
 
+  void TryAll(Cycle* cycle, events::v1::CycleAnswered* answer);
+  // Those of the rule in `order` from `tried` on change places with each other.
+  void TakeTurns(const Cycle& cycle, uint32_t rule, size_t tried, std::vector<int>* order) const;
   void Try(const events::v1::Candidate& candidate, Cycle* cycle, events::v1::Outcome* outcome);
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,
@@ -245,6 +250,11 @@ class MatcherCore {
   graph::MatchRequest RequestOf(const Cycle& cycle,
                                 const events::v1::Candidate& candidate,
                                 const graph::Jobspec& jobspec) const;
+  // `longer_s`: it is to have room for so much longer than it asks for.
+  static graph::MatchRequest StartNow(const Cycle& cycle,
+                                      const events::v1::Candidate& candidate,
+                                      const graph::Jobspec& jobspec,
+                                      int64_t longer_s = 0);
   void Allocated(const AllocationKey& key, const Cycle& cycle, events::v1::Outcome* outcome);
   void NotAllocated(const events::v1::Candidate& candidate,
                     const graph::Jobspec& jobspec,

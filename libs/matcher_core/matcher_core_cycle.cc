@@ -1,5 +1,6 @@
 // How the matcher's core answers a cycle.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -47,24 +48,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   LearnBeginning(now, request.now_s());
   DropPastWindows(now);
   TakeUpReservations(&cycle);
-  for (const Candidate& candidate : request.candidates()) {
-    if (IsStopped(cycle, candidate)) {
-      // What it was promised it keeps.
-      TakePromise(candidate, &cycle);
-      continue;
-    }
-    Outcome* outcome = answer.add_outcomes();
-    Try(candidate, &cycle, outcome);
-    tried_(*outcome);
-    if (Stops(cycle, candidate, *outcome)) {
-      if (cycle.IsIndependent()) {
-        cycle.stopped[candidate.rule()] = true;
-      } else {
-        cycle.stops = true;
-      }
-    }
-    if (cycle.stops) break;
-  }
+  TryAll(&cycle, &answer);
   ReleaseRoomKept(&cycle);
   state_.set_room_came(cycle.room_came_late);
   const std::vector<AllocationKey> overran = engine_->Overran(request.now_s());
@@ -77,6 +61,62 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   return answer;
 }
 
+// In the order of the line, until a rule's reservations are given; what is left of the rule then in
+// the order of its backfilling, where it has one. The answer keeps the order of the line.
+void MatcherCore::TryAll(Cycle* cycle, CycleAnswered* answer) {
+  const auto& candidates = cycle->request.candidates();
+  std::vector<int> order(static_cast<size_t>(candidates.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::optional<Outcome>> outcomes(order.size());
+  size_t tried = 0;
+  while (tried < order.size()) {
+    const int place = order[tried++];
+    const Candidate& candidate = candidates[place];
+    if (IsStopped(*cycle, candidate)) {
+      // What it was promised it keeps.
+      TakePromise(candidate, cycle);
+      continue;
+    }
+    Outcome& outcome = outcomes[static_cast<size_t>(place)].emplace();
+    Try(candidate, cycle, &outcome);
+    tried_(outcome);
+    if (Stops(*cycle, candidate, outcome)) {
+      if (cycle->IsIndependent()) {
+        cycle->stopped[candidate.rule()] = true;
+      } else {
+        cycle->stops = true;
+      }
+    }
+    if (cycle->stops) break;
+    if (outcome.kind() == Outcome::KIND_RESERVED && candidate.backfill_turn() != 0 &&
+        !MayReserve(*cycle, candidate)) {
+      TakeTurns(*cycle, candidate.rule(), tried, &order);
+    }
+  }
+  for (std::optional<Outcome>& outcome : outcomes) {
+    if (outcome) answer->mutable_outcomes()->Add(*std::move(outcome));
+  }
+}
+
+void MatcherCore::TakeTurns(const Cycle& cycle,
+                            uint32_t rule,
+                            size_t tried,
+                            std::vector<int>* order) const {
+  std::vector<size_t> places;
+  std::vector<std::pair<uint32_t, int>> turns;
+  for (size_t i = tried; i < order->size(); ++i) {
+    const Candidate& candidate = cycle.request.candidates((*order)[i]);
+    if (candidate.backfill_turn() == 0 || candidate.rule() != rule) continue;
+    // What is promised is taken up, or given up, in the order of the line.
+    const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
+    if (reservations_.Has(key)) continue;
+    places.push_back(i);
+    turns.emplace_back(candidate.backfill_turn(), (*order)[i]);
+  }
+  std::sort(turns.begin(), turns.end());
+  for (size_t i = 0; i < places.size(); ++i) (*order)[places[i]] = turns[i].second;
+}
+
 // A request stands a little later in the log than the time that it names: the least is the nearest.
 void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
   const int64_t beginning_ms = (now - std::chrono::seconds(now_s)).count();
@@ -86,6 +126,10 @@ void MatcherCore::LearnBeginning(Millis now, int64_t now_s) {
 
 bool MatcherCore::Cycle::IsIndependent() const {
   return request.version() >= model::kIndependentQueues;
+}
+
+bool MatcherCore::Cycle::CorrectsPlans() const {
+  return request.version() >= model::kCorrectedPlans;
 }
 
 bool MatcherCore::TakePromise(const Candidate& candidate, Cycle* cycle) {
@@ -167,8 +211,7 @@ void MatcherCore::Match(const Candidate& candidate,
     MatchNew(candidate, jobspec, cycle, outcome);
     return;
   }
-  graph::MatchRequest now = RequestOf(*cycle, candidate, jobspec);
-  now.operation = graph::Operation::kAllocate;
+  const graph::MatchRequest now = StartNow(*cycle, candidate, jobspec);
   if (engine_->Match(now).kind == graph::OutcomeKind::kAllocated) {
     Allocated(now.key, *cycle, outcome);
     return;
@@ -226,12 +269,24 @@ bool MatcherCore::IsRefused(const Cycle& cycle,
 graph::MatchRequest MatcherCore::RequestOf(const Cycle& cycle,
                                            const Candidate& candidate,
                                            const graph::Jobspec& jobspec) const {
-  return {.operation = MayReserve(cycle, candidate) ? graph::Operation::kAllocateOrReserve
-                                                    : graph::Operation::kAllocateWithSatisfiability,
+  graph::MatchRequest request = StartNow(cycle, candidate, jobspec);
+  request.operation = MayReserve(cycle, candidate) ? graph::Operation::kAllocateOrReserve
+                                                   : graph::Operation::kAllocateWithSatisfiability;
+  return request;
+}
+
+graph::MatchRequest MatcherCore::StartNow(const Cycle& cycle,
+                                          const Candidate& candidate,
+                                          const graph::Jobspec& jobspec,
+                                          int64_t longer_s) {
+  return {.operation = graph::Operation::kAllocate,
           .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
           .jobspec = jobspec,
           .now_s = cycle.request.now_s(),
-          .duration_s = candidate.duration_s()};
+          .duration_s = candidate.duration_s() == 0 ? 0 : candidate.duration_s() + longer_s,
+          .corrected = cycle.CorrectsPlans(),
+          .bound_s = candidate.bound_s(),
+          .enforced = candidate.enforced()};
 }
 
 void MatcherCore::Allocated(const AllocationKey& key, const Cycle& cycle, Outcome* outcome) {

@@ -132,7 +132,7 @@ class LogWriter {
     for (size_t i = Roll(random, 8); i > 0; --i) jobs.push_back(Job(random));
     Envelope message = Cycle(++cycle_, jobs, Roll(random, 2) == 0, 1 + Roll(random, 2));
     message.mutable_cycle_requested()->mutable_rules(0)->set_most_reservations(Roll(random, 3));
-    message.mutable_cycle_requested()->set_version(Roll(random, 3));
+    message.mutable_cycle_requested()->set_version(Roll(random, 4));
     events::v1::CycleRequested::Rule* other = message.mutable_cycle_requested()->add_rules();
     other->set_stop_at_first_blocked(Roll(random, 2) == 0);
     other->set_most_reservations(Roll(random, 3));
@@ -142,6 +142,8 @@ class LogWriter {
       candidate.set_rule(Roll(random, 2));
       candidate.set_overdue(Roll(random, 5) == 0);
       candidate.set_duration_s(Roll(random, 4) == 0 ? 0 : Roll(random, 30));
+      if (Roll(random, 2) == 0) candidate.set_bound_s(Roll(random, 200));
+      candidate.set_backfill_turn(Roll(random, 6));
       if (Roll(random, 3) == 0) candidate.add_windows(WindowName(random));
       candidate.set_grow(Roll(random, 3) == 0);
       if (Roll(random, 3) == 0) candidate.set_most_slots(Roll(random, 8));

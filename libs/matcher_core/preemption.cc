@@ -68,17 +68,6 @@ bool FindNamed(const Candidate& candidate, const graph::MatchRequest& request, R
   return true;
 }
 
-graph::MatchRequest StartNow(const Candidate& candidate,
-                             const graph::Jobspec& jobspec,
-                             int64_t now_s,
-                             int64_t longer_s) {
-  return {.operation = graph::Operation::kAllocate,
-          .key = {candidate.job_id(), candidate.attempt(), candidate.part()},
-          .jobspec = jobspec,
-          .now_s = now_s,
-          .duration_s = candidate.duration_s() == 0 ? 0 : candidate.duration_s() + longer_s};
-}
-
 }  // namespace
 
 // Those that may be stopped for a candidate, in a removal: those that are being stopped, then those
@@ -97,8 +86,7 @@ bool MatcherCore::Preempt(const Candidate& candidate,
                           const graph::Jobspec& jobspec,
                           Cycle* cycle,
                           Outcome* outcome) {
-  const int64_t now_s = cycle->request.now_s();
-  const graph::MatchRequest request = StartNow(candidate, jobspec, now_s, 0);
+  const graph::MatchRequest request = StartNow(*cycle, candidate, jobspec);
   if (engine_->Match(request).kind == graph::OutcomeKind::kAllocated) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
     outcome->set_at_s(cycle->request.now_s());
@@ -160,14 +148,13 @@ bool MatcherCore::PreemptAnybody(const Candidate& candidate,
     if (stopping) stoppables.stopping = removal.size();
   }
   for (size_t i = 0; i < stoppables.stopping; ++i) removal.Set(i, true);
-  const graph::MatchRequest now = StartNow(candidate, jobspec, request.now_s(), 0);
+  const graph::MatchRequest now = StartNow(*cycle, candidate, jobspec);
   if (stoppables.stopping > 0 && removal.Fits(now)) {
     removal.Spare(now, Backwards(removal.size()));
     AwaitVictims(now, &removal, cycle, outcome);
     return true;
   }
-  const graph::MatchRequest late =
-      StartNow(candidate, jobspec, request.now_s(), candidate.stop_s());
+  const graph::MatchRequest late = StartNow(*cycle, candidate, jobspec, candidate.stop_s());
   if (!ChooseVictims(candidate, late, *cycle, &stoppables) ||
       !StartsBehindThoseAhead(candidate, late, &removal, cycle)) {
     cycle->helpless.insert(std::move(helpless));
@@ -260,10 +247,11 @@ class MatcherCore::NextCycle {
     const graph::Jobspec& whole = *spec->jobspec;
     const graph::Jobspec least =
         whole.min_slots == 0 ? whole : graph::WithSlots(whole, whole.min_slots);
-    const bool reserves = other.may_reserve() && reserved_[other.rule()] < rule.most_reservations();
-    if (!Match(other, key, least, reserves) && rule.stop_at_first_blocked()) {
-      passed_over_.insert(other.rule());
-    }
+    const bool has_more = reserved_[other.rule()] < rule.most_reservations();
+    const bool reserves = other.may_reserve() && (other.overdue() || has_more);
+    const graph::OutcomeKind kind = Match(other, key, least, reserves);
+    const bool waits = kind == graph::OutcomeKind::kBusy || kind == graph::OutcomeKind::kReserved;
+    if (waits && rule.stop_at_first_blocked()) passed_over_.insert(other.rule());
   }
 
  private:
@@ -272,21 +260,27 @@ class MatcherCore::NextCycle {
     const graph::Placement* promised = nullptr;  // what it had reserved before; null: nothing
   };
 
-  // True: it starts.
-  bool Match(const Candidate& other,
-             const AllocationKey& key,
-             const graph::Jobspec& jobspec,
-             bool reserves) {
+  struct Refusal {
+    int64_t shortest_s = 0;
+    graph::OutcomeKind kind = graph::OutcomeKind::kBusy;
+  };
+
+  graph::OutcomeKind Match(const Candidate& other,
+                           const AllocationKey& key,
+                           const graph::Jobspec& jobspec,
+                           bool reserves) {
     std::string as = RefusedAs(jobspec, other);
     const auto refused = refused_.find(as);
-    if (!reserves && refused != refused_.end() && DurationOf(other) >= refused->second) {
-      return false;
+    if (!reserves && refused != refused_.end() &&
+        DurationOf(other) >= refused->second.shortest_s) {
+      return refused->second.kind;
     }
     const graph::Placement* promised = core_.reservations_.Find(key);
     core_.CloseNodes(other, &cycle_);
     core_.engine_->DropReservation(key);
-    graph::MatchRequest request = StartNow(other, jobspec, cycle_.request.now_s(), 0);
-    if (reserves) request.operation = graph::Operation::kAllocateOrReserve;
+    graph::MatchRequest request = StartNow(cycle_, other, jobspec);
+    request.operation = reserves ? graph::Operation::kAllocateOrReserve
+                                 : graph::Operation::kAllocateWithSatisfiability;
     if (reserves && promised != nullptr) request.before_s = promised->start_s;
     const graph::OutcomeKind kind = core_.engine_->Match(request).kind;
     const bool starts = kind == graph::OutcomeKind::kAllocated;
@@ -296,9 +290,9 @@ class MatcherCore::NextCycle {
     } else if (promised != nullptr) {
       CHECK(core_.engine_->Reserve(key, *promised), "job {}", key.job_id);
     }
-    if (!starts) refused_[std::move(as)] = DurationOf(other);
+    if (!starts) refused_[std::move(as)] = {DurationOf(other), kind};
     if (is_reserved || (!starts && promised != nullptr)) ++reserved_[other.rule()];
-    return starts;
+    return kind;
   }
 
   MatcherCore& core_;
@@ -306,7 +300,7 @@ class MatcherCore::NextCycle {
   std::vector<Taken> taken_;
   std::vector<uint32_t> reserved_;                    // by rule
   std::set<uint32_t> passed_over_;                    // rules
-  std::unordered_map<std::string, int64_t> refused_;  // by shape and windows, for so long
+  std::unordered_map<std::string, Refusal> refused_;  // by shape and windows
 };
 
 bool MatcherCore::StartsBehindThoseAhead(const Candidate& candidate,

@@ -7,6 +7,7 @@
 
 #include "libs/matcher_core/core_fixture.h"
 #include "libs/matcher_core/test_messages.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -167,6 +168,85 @@ TEST_F(ReservationTest, WhoOverranIsPlannedToEndInASecond) {
   Free("short");
   EXPECT_EQ(Answers(Backfill(152, {{"whole", 10}})), "whole:now");
   EXPECT_EQ(answer_.overran(), 0U);
+}
+
+// As the last test, from version 3 of the rules on.
+class CorrectedTest : public ReservationTest {
+ protected:
+  // `hurried` is planned for 100 s on the node of `short`, from 102 on, and may run for 700.
+  void SetUp() override {
+    ReservationTest::SetUp();
+    Free("short");
+    Feed(Submitted("hurried", 1, 4000));
+    ASSERT_EQ(Answers(Corrected(2, {{.job = "hurried", .duration_s = 100, .bound_s = 700}})),
+              "hurried:now");
+  }
+
+  static Envelope Corrected(uint64_t id, const std::vector<Tried>& jobs) {
+    Envelope cycle = Backfill(id, jobs);
+    cycle.mutable_cycle_requested()->set_version(model::kCorrectedPlans);
+    return cycle;
+  }
+};
+
+TEST_F(CorrectedTest, WhoOverranIsPlannedToEndByGrowingStepsUpToItsBound) {
+  EXPECT_EQ(Answers(Corrected(3, {{"whole", 10}})), "whole:202");
+  // From 202 on a minute, then 5 minutes more, but not beyond 802.
+  EXPECT_EQ(Answers(Corrected(150, {{"whole", 10}})), "whole:262");
+  EXPECT_EQ(answer_.overran(), 1U);
+  EXPECT_EQ(answer_.overran_job(), "hurried");
+  EXPECT_EQ(Answers(Corrected(162, {{"whole", 10}})), "whole:562");
+  EXPECT_EQ(Answers(Corrected(462, {{"whole", 10}})), "whole:802");
+  EXPECT_EQ(Answers(Corrected(702, {{"whole", 10}})), "whole:862");
+  // What it holds is not given to others.
+  EXPECT_EQ(Answers(Corrected(703, {{"whole", 10}, {"small", 10, false}})), "whole:862 small:busy");
+  Free("hurried");
+  EXPECT_EQ(Answers(Corrected(704, {{"whole", 10}})), "whole:now");
+  EXPECT_EQ(answer_.overran(), 0U);
+}
+
+TEST_F(CorrectedTest, AnEarlyEndAfterACorrectionMovesPromisesUp) {
+  EXPECT_EQ(Answers(Corrected(170, {{"whole", 10}})), "whole:562");
+  Free("hurried");
+  EXPECT_EQ(Answers(Corrected(171, {{"whole", 10}})), "whole:now");
+}
+
+TEST_F(CorrectedTest, IsTakenBackWithTheBatch) {
+  core_.Commit();
+  EXPECT_EQ(Answers(Corrected(150, {{"whole", 10}})), "whole:262");
+  core_.Rollback();
+  const uint64_t before = core_.Fingerprint();
+  EXPECT_EQ(Answers(Corrected(155, {{"whole", 10}})), "whole:262");
+  EXPECT_EQ(Answers(Corrected(170, {{"whole", 10}})), "whole:562");
+  core_.Rollback();
+  EXPECT_EQ(core_.Fingerprint(), before);
+  EXPECT_EQ(Answers(Corrected(171, {{"whole", 10}})), "whole:562");
+}
+
+TEST_F(ReservationTest, WhatIsLeftIsTriedInTheOrderOfItsTurns) {
+  Free("short");
+  // Beside `long` there are 4 cores until `wide` has both nodes: room for three of 1 core.
+  Feed(Submitted("three", 3, 1000));
+  const auto in_turn = [](const char* job, int64_t duration_s, uint32_t turn) {
+    return Tried{.job = job, .duration_s = duration_s, .backfill_turn = turn};
+  };
+  EXPECT_EQ(Answers(Backfill(2,
+                             {in_turn("wide", 50, 1),
+                              in_turn("three", 900, 4),
+                              in_turn("small", 800, 3),
+                              in_turn("small2", 700, 2)})),
+            "wide:1101 three:busy small:now small2:now");
+}
+
+TEST_F(ReservationTest, NobodyHasATurnBeforeTheReservationsAreGiven) {
+  Free("short");
+  Feed(Submitted("three", 3, 1000));
+  // All of them have room: the first in line goes first, whatever its turn.
+  EXPECT_EQ(Answers(Backfill(2,
+                             {{.job = "three", .duration_s = 900, .backfill_turn = 2},
+                              {.job = "whole", .duration_s = 10, .backfill_turn = 1},
+                              {.job = "small", .duration_s = 10}})),
+            "three:now whole:1002 small:now");
 }
 
 TEST_F(ReservationTest, WhoCanBePromisedNothingHoldsUpNobody) {

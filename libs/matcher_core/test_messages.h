@@ -180,6 +180,8 @@ struct Tried {
   uint32_t most_slots = 0;
   bool overdue = false;
   uint32_t rule = 0;
+  int64_t bound_s = 0;
+  uint32_t backfill_turn = 0;
 };
 
 // Now is 100 + id, as in Cycle.
@@ -203,6 +205,8 @@ inline Envelope Backfill(uint64_t id,
     candidate->set_most_slots(tried.most_slots);
     candidate->set_overdue(tried.overdue);
     candidate->set_rule(tried.rule);
+    candidate->set_bound_s(tried.bound_s);
+    candidate->set_backfill_turn(tried.backfill_turn);
   }
   return message;
 }

@@ -7,6 +7,10 @@
 //      nothing in the pool can run waits (QueueConfigured.reject_after_ms). A job that has been the
 //      first of its queue for QueueConfigured.reserve_after_ms has a reservation, whatever the
 //      strategy. A queue's guarantee counts for the resources that the job at hand asks for.
+//   3  Who is stopped for another is chosen by the matcher, among all that may be. Plans that did
+//      not hold are corrected: a job that overruns is planned to end later by growing steps
+//      (libs/graph/planned_end.h); predictions are used where they were nearer than what was
+//      declared. Promises are firm or forecasts, and say why they move.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +18,10 @@
 namespace fluxqueue::model {
 
 inline constexpr uint32_t kIndependentQueues = 2;
-inline constexpr uint32_t kLatestRules = kIndependentQueues;
+inline constexpr uint32_t kMatcherChooses = 3;
+inline constexpr uint32_t kCorrectedPlans = 3;
+inline constexpr uint32_t kFirmPromises = 3;
+inline constexpr uint32_t kLatestRules = 3;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

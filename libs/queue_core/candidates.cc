@@ -2,7 +2,9 @@
 // (libs/scheduling/fair_share.h), each gone about by the rule of its queue's strategy; and who is
 // not tried, because a limit holds it back.
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -29,6 +31,11 @@ constexpr int64_t kSentenceIntervalMs = 10'000;
 
 const scheduling::Strategy& StrategyOf(const Queue& queue) {
   return *scheduling::FindStrategy(queue.config->strategy());
+}
+
+// Rounded up.
+int64_t SecondsOf(int64_t ms) {
+  return ms / 1000 + (ms % 1000 > 0 ? 1 : 0);
 }
 
 // Since when it has been the first of its queue; of equals the one that came first.
@@ -136,6 +143,7 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
     const bool may_reserve = group.reservations > 0 && !passes;
     AddCandidate(*entry, group.rule, may_reserve || is_overdue, is_overdue, cycle);
   }
+  if (CorrectsPlans()) GiveBackfillTurns(entries, cycle);
   NameVictims(entries, cycle);
   SetMostSlots(entries, &pass, cycle);
   AddGrowth(cut, &pass, cycle, [&](const Queue* queue) {
@@ -143,6 +151,35 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
   });
   state_.limits_due_ms = pass.due_ms().value_or(0);
   SayHeldBack(pass.held());
+}
+
+// Whoever may pass the head of the line may as well pass another who may: the shortest first lets
+// more through the same hole (SJBF, Tsafrir, Etsion and Feitelson 2007). Only among those of one
+// rank, and where the line has no other order that people count on.
+void QueueCore::Impl::GiveBackfillTurns(const std::vector<const Entry*>& entries,
+                                        CycleRequested* cycle) {
+  const auto backfills_shortest = [](const events::v1::QueueConfigured& config) {
+    const scheduling::Strategy* strategy = scheduling::FindStrategy(config.strategy());
+    return config.predict_durations() && !strategy->stops_at_first_blocked &&
+           !strategy->is_adaptive && config.order() != "fair-share";
+  };
+  using Turn = std::tuple<int64_t, int64_t, size_t>;  // rank, duration, place
+  std::unordered_map<const Queue*, std::vector<Turn>> turns;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Queue* queue = entries[i]->in_line_of;
+    if (!backfills_shortest(*queue->config)) continue;
+    const int64_t duration_s = cycle->candidates(static_cast<int>(i)).duration_s();
+    turns[queue].emplace_back(-entries[i]->line_key.rank,
+                              duration_s == 0 ? std::numeric_limits<int64_t>::max() : duration_s,
+                              i);
+  }
+  for (auto& [queue, of_queue] : turns) {
+    std::sort(of_queue.begin(), of_queue.end());
+    uint32_t turn = 0;
+    for (const auto& [rank, duration_s, place] : of_queue) {
+      cycle->mutable_candidates(static_cast<int>(place))->set_backfill_turn(++turn);
+    }
+  }
 }
 
 std::set<const Entry*> QueueCore::Impl::AdvanceOverdue(std::vector<const Entry*>* entries) const {
@@ -178,7 +215,9 @@ void QueueCore::Impl::AddCandidate(
   candidate->set_job_id(entry.job.id);
   candidate->set_attempt(entry.job.attempt);
   candidate->set_may_reserve(may_reserve);
-  candidate->set_duration_s(duration_ms / 1000 + (duration_ms % 1000 > 0 ? 1 : 0));
+  candidate->set_duration_s(SecondsOf(duration_ms));
+  const int64_t declared_ms = entry.job.duration_ms.value_or(0);
+  if (CorrectsPlans() && duration_ms < declared_ms) candidate->set_bound_s(SecondsOf(declared_ms));
   candidate->set_rule(rule);
   candidate->set_overdue(is_overdue);
   NameWindows(entry.job, candidate);

@@ -122,8 +122,11 @@ class QueueCore::Impl {
   bool Predicts(const Job& job) const;
   // What a run that went well took, where the queue predicts.
   void Learn(const Job& job);
-  // What a plan counts with: as predicted, where the queue says so; never more than it may run.
+  // What a plan counts with: as predicted, where the queue says so and that is trusted; never more
+  // than was declared for the job itself.
   int64_t PlannedDuration(const Job& job) const;
+  // Who runs for longer than planned is planned anew by steps (libs/model/rules.h).
+  bool CorrectsPlans() const;
   // Those whose begin has come.
   void BeginWaiting(const std::vector<Entry*>& due);
   // Where it stands now is in step with what it is: in the book, and in the adaptive queues.
@@ -195,6 +198,8 @@ class QueueCore::Impl {
   void ChooseCandidates(events::v1::CycleRequested* cycle);
   // Of adaptive queues, who goes before the order of the line. Those that may not reserve.
   std::unordered_set<const Entry*> PreferAdaptive(scheduling::Pass* pass);
+  void GiveBackfillTurns(const std::vector<const Entry*>& entries,
+                         events::v1::CycleRequested* cycle);
   void AddCandidate(const Entry& entry,
                     uint32_t rule,
                     bool may_reserve,

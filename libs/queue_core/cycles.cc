@@ -459,7 +459,9 @@ void QueueCore::Impl::BeginCycle() {
   }
   state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
-  if (IsIndependent()) cycle->set_version(model::kIndependentQueues);
+  if (IsIndependent()) {
+    cycle->set_version(config().rules() == 0 ? model::kLatestRules : config().rules());
+  }
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);
   state_.cycle = std::move(cycle);
   MarkCandidates(true);

@@ -63,6 +63,8 @@ UsageChange ToChange(const scheduling::DurationPredictor::Change& change) {
   kept->set_last_ms(change.history.last_ms);
   kept->set_before_ms(change.history.before_ms);
   kept->set_learnt(change.history.learnt);
+  kept->set_declared_error(change.history.declared_error);
+  kept->set_predicted_error(change.history.predicted_error);
   return {.kind = "history",
           .name = fmt::format("{:016x}/{}", change.history.shape, change.history.user),
           .deleted = change.forgotten,
@@ -117,7 +119,9 @@ bool JobBook::AddUsage(const UsageRow& row) {
                       .shape = history.shape(),
                       .last_ms = history.last_ms(),
                       .before_ms = history.before_ms(),
-                      .learnt = history.learnt()});
+                      .learnt = history.learnt(),
+                      .declared_error = history.declared_error(),
+                      .predicted_error = history.predicted_error()});
       return true;
     }
     case UsageRow::kVirtualJob:  // those of adaptive_queues.h

@@ -1,6 +1,12 @@
 // Begins, dependencies, users and what is kept of them.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
 
 namespace fluxqueue::queue_core {
@@ -349,6 +355,106 @@ TEST(PredictionTest, PlansWithTheLastTwoAndNeverMoreThanAsked) {
   EXPECT_EQ(planned_s("two"), 15);
   run("c", 300'000);
   EXPECT_EQ(planned_s("three"), 60);
+}
+
+// From version 2 of the rules on.
+class CorrectedPlanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    events::v1::Envelope pool = PoolConfig();
+    pool.mutable_pool_configured()->set_rules(2);
+    story_.Tell(pool);
+    Configure("easy", "priority");
+  }
+
+  void Configure(const std::string& strategy, const std::string& order) {
+    story_.Tell(QueueWith([&](auto* queue) {
+      queue->set_strategy(strategy);
+      queue->set_order(order);
+      queue->set_predict_durations(true);
+      queue->set_default_duration_ms(60'000);
+    }));
+  }
+  void RunJob(const std::string& id, int64_t ms, std::optional<int64_t> declared_ms = {}) {
+    story_.Tell(Submitted(id, {.duration_ms = declared_ms}));
+    story_.Tell(Answered(story_.core().cycle_in_flight(), {{id}}));
+    story_.Tell(Bound(id));
+    auto started = Started(id);
+    started.mutable_job_started()->set_started_ms(story_.now().count());
+    story_.Tell(started);
+    story_.Wait(ms);
+    story_.Tell(Ended(id));
+    story_.Tell(Released(id, 1, false));
+  }
+  events::v1::CycleRequested LastCycle() {
+    events::v1::CycleRequested cycle;
+    EXPECT_TRUE(cycle.ParseFromString(story_.changes().cycles_requested.at(0).requested));
+    return cycle;
+  }
+  // Its duration and its bound.
+  std::pair<int64_t, int64_t> PlanOf(const std::string& id,
+                                     std::optional<int64_t> declared_ms = {}) {
+    story_.Tell(Submitted(id, {.duration_ms = declared_ms}));
+    const events::v1::CycleRequested cycle = LastCycle();
+    EXPECT_EQ(cycle.version(), model::kLatestRules);
+    const events::v1::Candidate candidate = cycle.candidates(0);
+    story_.Tell(Answered(cycle.cycle_id(), {{id}}));
+    story_.Tell(Ended(id, kJobFailed));
+    story_.Tell(Released(id, 1, false));
+    return {candidate.duration_s(), candidate.bound_s()};
+  }
+
+  Story story_;
+};
+
+TEST_F(CorrectedPlanTest, APredictionIsBoundedByWhatTheJobDeclares) {
+  RunJob("a", 10'000, 600'000);
+  EXPECT_EQ(PlanOf("one", 600'000), std::pair(600L, 0L));
+  RunJob("b", 20'000, 600'000);
+  EXPECT_EQ(PlanOf("two", 600'000), std::pair(15L, 600L));
+  EXPECT_EQ(PlanOf("three", 12'000), std::pair(12L, 0L));
+}
+
+TEST_F(CorrectedPlanTest, TheQueuesDefaultIsNoBound) {
+  RunJob("a", 290'000);
+  RunJob("b", 310'000);
+  EXPECT_EQ(PlanOf("more"), std::pair(300L, 0L));
+}
+
+TEST_F(CorrectedPlanTest, APredictionThatWasWorseIsNotUsed) {
+  for (const int64_t ms : {10'000, 90'000, 10'000, 90'000}) {
+    RunJob("job-" + std::to_string(story_.now().count()), ms, ms);
+  }
+  EXPECT_EQ(PlanOf("next", 600'000), std::pair(600L, 0L));
+}
+
+TEST_F(CorrectedPlanTest, TheShortHaveTheFirstTurnsAmongThoseOfTheirPriority) {
+  const auto turns = [&] {
+    story_.Tell(Submitted("running"));
+    story_.Tell(Submitted("long", {.duration_ms = 900'000}));
+    story_.Tell(Submitted("endless", {.duration_ms = 0}));
+    story_.Tell(Submitted("short", {.duration_ms = 5'000}));
+    story_.Tell(Submitted("first", {.priority = 1, .duration_ms = 990'000}));
+    story_.Tell(Answered(story_.core().cycle_in_flight(), {{"running"}}));
+    std::string text;
+    for (const events::v1::Candidate& candidate : LastCycle().candidates()) {
+      text += fmt::format("{}:{} ", candidate.job_id(), candidate.backfill_turn());
+    }
+    return text;
+  };
+  EXPECT_EQ(turns(), "first:1 long:3 endless:4 short:2 ");
+}
+
+TEST_F(CorrectedPlanTest, WhereUsersTakeTurnsNobodyHasABackfillTurn) {
+  Configure("easy", "fair-share");
+  story_.Tell(Submitted("a"));
+  EXPECT_EQ(LastCycle().candidates(0).backfill_turn(), 0U);
+}
+
+TEST_F(CorrectedPlanTest, WhereNobodyPassesNobodyHasABackfillTurn) {
+  Configure("fcfs", "priority");
+  story_.Tell(Submitted("a"));
+  EXPECT_EQ(LastCycle().candidates(0).backfill_turn(), 0U);
 }
 
 TEST(ConfigurationTest, BadQueuesAreNamed) {

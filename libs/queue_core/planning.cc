@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
 
@@ -25,7 +26,8 @@ bool QueueCore::Impl::Predicts(const Job& job) const {
 
 void QueueCore::Impl::Learn(const Job& job) {
   if (job.state != JobState::kSucceeded || job.start_ms == 0 || !Predicts(job)) return;
-  book_.predictor().Learn(*job.user, ShapeOf(job), state_.now_ms - job.start_ms);
+  book_.predictor().Learn(
+      *job.user, ShapeOf(job), state_.now_ms - job.start_ms, EffectiveDuration(job));
 }
 
 int64_t QueueCore::Impl::PlannedDuration(const Job& job) const {
@@ -33,7 +35,14 @@ int64_t QueueCore::Impl::PlannedDuration(const Job& job) const {
   if (!Predicts(job)) return most;
   const auto predicted = book_.predictor().Predict(*job.user, ShapeOf(job));
   if (!predicted.has_value()) return most;
-  return most == 0 ? *predicted : std::min(most, *predicted);
+  // A queue's default is what is known of those who declare nothing, and bounds none of them.
+  const int64_t bound = CorrectsPlans() ? job.duration_ms.value_or(0) : most;
+  if (CorrectsPlans() && !predicted->trusted) return most;
+  return bound == 0 ? predicted->duration_ms : std::min(bound, predicted->duration_ms);
+}
+
+bool QueueCore::Impl::CorrectsPlans() const {
+  return model::HasRules(config().rules(), model::kCorrectedPlans);
 }
 
 void QueueCore::Impl::Place(Entry* entry) {

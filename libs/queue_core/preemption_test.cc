@@ -1,6 +1,7 @@
 // Preemption: who is named, who is stopped, and what becomes of them.
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
 
 namespace fluxqueue::queue_core {

@@ -228,6 +228,8 @@ uint64_t QueueCore::Impl::Fingerprint() const {
     for (const uint64_t number : {history.shape,
                                   static_cast<uint64_t>(history.last_ms),
                                   static_cast<uint64_t>(history.before_ms),
+                                  static_cast<uint64_t>(history.declared_error),
+                                  static_cast<uint64_t>(history.predicted_error),
                                   history.learnt}) {
       hash.Add(number);
     }

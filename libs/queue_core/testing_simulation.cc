@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libs/model/rules.h"
+
 namespace fluxqueue::queue_core {
 
 using model::JobState;

@@ -10,6 +10,7 @@
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct JobOptions {
   std::string user = "ann";
   std::string space = "team";
   int64_t begin_ms = 0;
+  std::optional<int64_t> duration_ms{};
   std::vector<std::string> depends_on{};  // "afterok:a"
   int64_t cpu = 1000;                     // of all slots; 0: amounts are not known
   int64_t gpus = 0;
@@ -77,6 +79,7 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
   job->set_created_ms(123);
   job->set_user(options.user);
   job->set_begin_ms(options.begin_ms);
+  if (options.duration_ms.has_value()) job->set_duration_ms(*options.duration_ms);
   for (const std::string& text : options.depends_on) {
     const size_t colon = text.find(':');
     const auto condition = scheduling::FindCondition(text.substr(0, colon));

@@ -2,7 +2,29 @@
 
 #include <algorithm>
 
+#include "libs/base/int128.h"
+
 namespace fluxqueue::scheduling {
+namespace {
+
+constexpr int64_t kWhole = 1000;
+
+// Of a time that was said, in thousandths. REQUIRES: `ran` is at least 1.
+int64_t ErrorOf(int64_t said, int64_t ran) {
+  const Int128 least = std::clamp<int64_t>(said, 0, ran);
+  return kWhole - static_cast<int64_t>(least * kWhole / std::max(said, ran));
+}
+
+int64_t Decayed(int64_t sum) {
+  return sum - sum / 4;
+}
+
+// Rounded up; neither sum nor half can leave 64 bits.
+int64_t MeanOf(int64_t a, int64_t b) {
+  return a / 2 + b / 2 + (a % 2 + b % 2 + 1) / 2;
+}
+
+}  // namespace
 
 void DurationPredictor::Remember(const Key& key) {
   const auto it = histories_.find(key);
@@ -21,30 +43,37 @@ void DurationPredictor::Put(const Key& key, std::optional<History> history) {
   histories_.emplace(key, *std::move(history));
 }
 
-void DurationPredictor::Learn(const std::string& user, uint64_t shape, int64_t run_ms) {
+void DurationPredictor::Learn(const std::string& user,
+                              uint64_t shape,
+                              int64_t run_ms,
+                              int64_t declared_ms) {
   const Key key{user, shape};
   Remember(key);
   const auto it = histories_.find(key);
-  const uint64_t learnt = by_learnt_.empty() ? 1 : by_learnt_.rbegin()->first + 1;
-  Put(key,
-      History{.user = user,
-              .shape = shape,
-              .last_ms = std::max<int64_t>(run_ms, 1),
-              .before_ms = it == histories_.end() ? 0 : it->second.last_ms,
-              .learnt = learnt});
+  History history = it == histories_.end() ? History{.user = user, .shape = shape} : it->second;
+  const int64_t ran_ms = std::max<int64_t>(run_ms, 1);
+  history.declared_error = Decayed(history.declared_error) + ErrorOf(declared_ms, ran_ms);
+  if (history.before_ms != 0) {
+    const int64_t predicted_ms = MeanOf(history.last_ms, history.before_ms);
+    history.predicted_error = Decayed(history.predicted_error) + ErrorOf(predicted_ms, ran_ms);
+  }
+  history.before_ms = history.last_ms;
+  history.last_ms = ran_ms;
+  history.learnt = by_learnt_.empty() ? 1 : by_learnt_.rbegin()->first + 1;
+  Put(key, std::move(history));
   if (histories_.size() <= kept_) return;
   const Key oldest = by_learnt_.begin()->second;
   Remember(oldest);
   Put(oldest, std::nullopt);
 }
 
-std::optional<int64_t> DurationPredictor::Predict(const std::string& user, uint64_t shape) const {
+std::optional<Prediction> DurationPredictor::Predict(const std::string& user,
+                                                     uint64_t shape) const {
   const auto it = histories_.find({user, shape});
   if (it == histories_.end() || it->second.before_ms == 0) return std::nullopt;
-  // Rounded up; neither sum nor half can leave 64 bits.
-  const int64_t a = it->second.last_ms;
-  const int64_t b = it->second.before_ms;
-  return a / 2 + b / 2 + (a % 2 + b % 2 + 1) / 2;
+  const History& history = it->second;
+  return Prediction{.duration_ms = MeanOf(history.last_ms, history.before_ms),
+                    .trusted = history.predicted_error < history.declared_error};
 }
 
 std::vector<DurationPredictor::Change> DurationPredictor::Changes() const {

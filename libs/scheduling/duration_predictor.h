@@ -6,6 +6,14 @@
 // A shape is whatever the caller hashes: slots and amounts. Runs that ended badly are not learnt,
 // as they say nothing about those that end well. Of one run nothing is predicted.
 //
+// Not everybody's jobs repeat themselves, and some people say exactly how long theirs run; to plan
+// with a guess instead does harm then. So both are held against each run that is learnt: the
+// prediction that was there before it, and what had been declared. The error of a time that was
+// said is 1 − min(said, ran) / max(said, ran), in thousandths; the errors are summed up, and a
+// quarter of each sum is forgotten with each run. A prediction is trusted while its sum is the
+// lesser. Before there was one to be judged, its sum is 0: it is trusted unless what was declared
+// was exact.
+//
 // The kHistoriesKept that were learnt last are kept. Changes are provisional until Commit(). Pure,
 // thread-compatible.
 #pragma once
@@ -28,16 +36,29 @@ struct History {
   int64_t last_ms = 0;
   int64_t before_ms = 0;  // 0: there was only one
   uint64_t learnt = 0;    // rises with each run that is learnt
+  // Decayed sums of errors, in thousandths: at most 4000.
+  int64_t declared_error = 0;
+  int64_t predicted_error = 0;
 
   friend bool operator==(const History&, const History&) = default;
+};
+
+struct Prediction {
+  int64_t duration_ms = 0;  // at least 1
+  // It has been nearer than what was declared.
+  bool trusted = false;
+
+  friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 
 class DurationPredictor {
  public:
   explicit DurationPredictor(size_t kept = kHistoriesKept) : kept_(kept) {}
 
-  void Learn(const std::string& user, uint64_t shape, int64_t run_ms);
-  std::optional<int64_t> Predict(const std::string& user, uint64_t shape) const;
+  // `declared_ms`: what plans would have used without a prediction; 0: nothing, which is as wrong
+  // as can be.
+  void Learn(const std::string& user, uint64_t shape, int64_t run_ms, int64_t declared_ms);
+  std::optional<Prediction> Predict(const std::string& user, uint64_t shape) const;
 
   // What changed since the last Commit, by user and shape.
   struct Change {

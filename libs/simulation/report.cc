@@ -27,6 +27,7 @@ json ToJson(const Result& run) {
   object["policy"] = run.setting.policy;
   object["estimates"] = Name(run.setting.estimates);
   object["arrival_scale"] = run.setting.arrival_scale;
+  object["default_duration_seconds"] = run.setting.default_duration.count() / 1000;
   object["utilisation"] = run.summary.utilisation;
   object["gpu_utilisation"] = run.summary.gpu_utilisation;
   object["fragmented_gpus"] = run.summary.fragmented_gpus;

@@ -26,7 +26,7 @@ events::v1::Envelope TraceScript::Take() {
   }
   const Millis now = *NextTime();
   const trace::TraceJob& job = workload_.jobs[next_++];
-  return submissions_.Make(job, Estimate(job, setting_.estimates, &unknown_estimates_), now);
+  return submissions_.Make(job, Estimate(job, setting_, &unknown_estimates_), now);
 }
 
 std::optional<Millis> TraceScript::RunTimeOf(size_t job) const {

@@ -14,6 +14,8 @@ std::string_view Name(Estimates estimates) {
       return "requested";
     case Estimates::kDouble:
       return "x2";
+    case Estimates::kModal:
+      return "modal";
     case Estimates::kPredicted:
       return "predicted";
   }
@@ -21,12 +23,15 @@ std::string_view Name(Estimates estimates) {
 }
 
 absl::StatusOr<Estimates> ParseEstimates(std::string_view name) {
-  for (const Estimates known :
-       {Estimates::kExact, Estimates::kRequested, Estimates::kDouble, Estimates::kPredicted}) {
+  for (const Estimates known : {Estimates::kExact,
+                                Estimates::kRequested,
+                                Estimates::kDouble,
+                                Estimates::kModal,
+                                Estimates::kPredicted}) {
     if (name == Name(known)) return known;
   }
-  return InvalidArgument("estimates \"{}\" do not exist; allowed: exact, requested, x2, predicted",
-                         name);
+  return InvalidArgument(
+      "estimates \"{}\" do not exist; allowed: exact, requested, x2, modal, predicted", name);
 }
 
 std::string Setting::Name() const {

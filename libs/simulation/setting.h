@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/base/clock.h"
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -15,8 +17,9 @@ namespace fluxqueue::simulation {
 // How long the queue is told that a job will run.
 enum class Estimates {
   kExact,      // what it did run
-  kRequested,  // what its user asked for; exact where the trace does not say
+  kRequested,  // what its user asked for; where the trace does not say, see default_duration
   kDouble,     // twice what it did run
+  kModal,      // the next round value that users like
   kPredicted,  // as requested; the queue plans with what the user's last like jobs took
 };
 
@@ -26,6 +29,8 @@ struct Setting {
   Estimates estimates = Estimates::kExact;
   // Submit times are multiplied by it: below 1 the load is higher.
   double arrival_scale = 1;
+  // What the queue plans with where nothing was asked for. 0: such jobs are told exactly.
+  Millis default_duration{0};
   uint32_t queue_depth = 0;  // candidates of a cycle; 0: as of a queue that does not say
   uint32_t reservation_depth = 0;
 
@@ -35,7 +40,7 @@ struct Setting {
 };
 
 std::string_view Name(Estimates estimates);
-// "exact", "requested", "x2", "predicted". InvalidArgument names those.
+// "exact", "requested", "x2", "modal", "predicted". InvalidArgument names those.
 absl::StatusOr<Estimates> ParseEstimates(std::string_view name);
 
 // InvalidArgument: there is no such strategy or policy. Names what there is.

@@ -11,6 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/simulation/generator.h"
 #include "libs/simulation/report.h"
 #include "libs/simulation/run.h"
 #include "libs/simulation/testing_workload.h"
@@ -62,6 +63,17 @@ TEST(SimulatorTest, WhatEndsInASecondIsFreeForWhatArrivesInIt) {
   const Machine machine = MachineOfProcessors(1);
   const Result run = Played({Job("a", 0, 10, 1), Job("b", 10, 5, 1), Job("c", 10, 5, 1)}, machine);
   EXPECT_THAT(Waits(run), ElementsAre(0, 0, 5));
+}
+
+// Told 100 s, `late` runs for 1000 s. `wide`, which is first in line, waits for it; `other` would
+// take 200 s. From 160 on `late` is planned to end at 460, so there is time for it.
+TEST(SimulatorTest, BesideWhoOverrunsOthersBackfill) {
+  std::vector<trace::TraceJob> jobs = {
+      Job("late", 0, 1000, 2), Job("wide", 1, 10, 4), Job("other", 150, 200, 2)};
+  jobs[0].requested_s = 100;
+  const Result run = Played(
+      jobs, MachineOfProcessors(4), {.strategy = "easy", .estimates = Estimates::kRequested});
+  EXPECT_THAT(Waits(run), ElementsAre(0, 999, 10));
 }
 
 TEST(SimulatorTest, ArrivalsAreScaledToWholeSeconds) {
@@ -188,8 +200,18 @@ void CheckInOrder(const Result& run) {
 }
 
 void CheckRuns(const Machine& machine, std::string strategy, uint32_t depth) {
-  const Workload workload = WorkloadOf(SomeJobs(8), machine);
+  std::vector<trace::TraceJob> jobs = SomeJobs(8);
   Setting setting;
+  if (*rc::gen::arbitrary<bool>()) {
+    // Too short, too long, not at all.
+    setting.estimates = Estimates::kPredicted;
+    if (*rc::gen::arbitrary<bool>()) setting.default_duration = std::chrono::seconds(7);
+    for (trace::TraceJob& job : jobs) {
+      job.user = *rc::gen::element<std::string>("ann", "bob");
+      job.requested_s = static_cast<double>(*rc::gen::inRange(-1, 100));
+    }
+  }
+  const Workload workload = WorkloadOf(jobs, machine);
   setting.strategy = std::move(strategy);
   setting.queue_depth = depth;
   const Result run = MustRun(workload, machine, setting);
@@ -208,6 +230,29 @@ RC_GTEST_PROP(SimulatorProperty, EachRunsOnceWithinCapacity, ()) {
   CheckRuns(MachineOfProcessors(8), strategy, depth);
   CheckRuns(
       MachineOfTrace({{"a", {{"cpu", 3000}}, ""}, {"b", {{"cpu", 5000}}, ""}}), strategy, depth);
+}
+
+Workload Generated(Requests requests, const Machine& machine) {
+  return WorkloadOf(
+      Generate({.jobs = 2000, .processors = machine.processors, .requests = requests}).jobs,
+      machine);
+}
+
+Summary Told(const Workload& workload, const Machine& machine, Estimates estimates) {
+  return MustRun(workload,
+                 machine,
+                 {.strategy = "easy",
+                  .estimates = estimates,
+                  .default_duration = std::chrono::hours(1)})
+      .summary;
+}
+
+TEST(PredictionTest, DoesNoHarmWhereRequestsAreExact) {
+  const Machine machine = MachineOfProcessors(256);
+  const Workload workload = Generated(Requests::kExact, machine);
+  const Summary requested = Told(workload, machine, Estimates::kRequested);
+  const Summary predicted = Told(workload, machine, Estimates::kPredicted);
+  EXPECT_LE(predicted.all.bounded_slowdown.mean, 1.02 * requested.all.bounded_slowdown.mean);
 }
 
 // Every job runs for as long as it said: then nobody starts later than it was ever promised,

@@ -7,6 +7,7 @@
 #include "libs/kubernetes/constraints.h"
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/submission.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::simulation {
 namespace {
@@ -43,6 +44,7 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   auto* pool = messages.emplace_back(ForPool()).mutable_pool_configured();
   pool->set_engine("native");
   pool->set_policy(setting.policy);
+  pool->set_rules(model::kLatestRules);
   pool->set_answer_deadline_ms(kAnswerDeadlineMs);
   pool->set_retry_min_ms(kRetryMinMs);
   pool->set_retry_max_ms(kRetryMaxMs);
@@ -52,6 +54,7 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   queue->set_queue_depth(setting.queue_depth);
   queue->set_reject_after_ms(kRejectAfterMs);
   queue->set_reservation_depth(setting.reservation_depth);
+  queue->set_default_duration_ms(setting.default_duration.count());
   queue->set_predict_durations(setting.estimates == Estimates::kPredicted);
   for (const events::v1::Node& node : machine.nodes) {
     *messages.emplace_back(ForPool()).mutable_node_upserted()->mutable_node() = node;
@@ -75,7 +78,7 @@ const std::string& Submissions::JobspecOf(const trace::TraceJob& job) {
   return text;
 }
 
-Envelope Submissions::Make(const trace::TraceJob& job, Millis duration, Millis now) {
+Envelope Submissions::Make(const trace::TraceJob& job, std::optional<Millis> duration, Millis now) {
   Envelope message = ForPool();
   auto* submitted = message.mutable_job_submitted();
   submitted->set_job_id(job.name);
@@ -88,7 +91,7 @@ Envelope Submissions::Make(const trace::TraceJob& job, Millis duration, Millis n
   workload->set_recreatable(true);
   submitted->set_queue(std::string(kQueue));
   submitted->set_user(job.user);
-  submitted->set_duration_ms(duration.count());
+  if (duration.has_value()) submitted->set_duration_ms(duration->count());
   submitted->mutable_spec()->set_revision(1);
   submitted->mutable_spec()->set_slots(static_cast<uint32_t>(job.slots));
   submitted->mutable_spec()->set_jobspec(JobspecOf(job));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -30,8 +31,8 @@ class Submissions {
  public:
   explicit Submissions(const Machine& machine);
 
-  // `duration`: what the queue is told of it.
-  events::v1::Envelope Make(const trace::TraceJob& job, Millis duration, Millis now);
+  // `duration`: what the queue is told of it; unset: nothing.
+  events::v1::Envelope Make(const trace::TraceJob& job, std::optional<Millis> duration, Millis now);
 
  private:
   using Shape = std::tuple<int64_t, trace::Amounts, std::vector<std::string>>;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/simulation/generator.h"
 #include "libs/trace/capacity.h"
 
 namespace fluxqueue::simulation {
@@ -97,17 +98,22 @@ Millis RunTime(const trace::TraceJob& job) {
   return WholeSeconds(std::max(1.0, std::ceil(job.run_s)));
 }
 
-Millis Estimate(const trace::TraceJob& job, Estimates estimates, size_t* unknown) {
-  switch (estimates) {
+std::optional<Millis> Estimate(const trace::TraceJob& job,
+                               const Setting& setting,
+                               size_t* unknown) {
+  switch (setting.estimates) {
     case Estimates::kExact:
       break;
     case Estimates::kRequested:
     case Estimates::kPredicted:
       if (job.requested_s > 0) return WholeSeconds(std::max(1.0, std::ceil(job.requested_s)));
       ++*unknown;
+      if (setting.default_duration > Millis(0)) return std::nullopt;
       break;
     case Estimates::kDouble:
       return 2 * RunTime(job);
+    case Estimates::kModal:
+      return std::chrono::seconds(ModalRequest(job.run_s));
   }
   return RunTime(job);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,9 @@ absl::StatusOr<Workload> MakeWorkload(trace::Trace trace,
 Millis SubmitTime(const trace::TraceJob& job, double arrival_scale);  // the nearest
 Millis RunTime(const trace::TraceJob& job);                           // rounded up, at least 1 s
 
-// What the queue is told. `unknown` is counted up where it was to be what the user asked for, and
-// he had not said.
-Millis Estimate(const trace::TraceJob& job, Estimates estimates, size_t* unknown);
+// What the queue is told; unset: nothing, and it has a default. `unknown` is counted up where it
+// was to be what the user asked for, and he had not said.
+std::optional<Millis> Estimate(const trace::TraceJob& job, const Setting& setting, size_t* unknown);
 
 // Processors in words of the machine: cpus rounded up, at least 1.
 int64_t ProcessorsOf(const trace::TraceJob& job);

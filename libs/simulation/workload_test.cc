@@ -71,23 +71,40 @@ TEST(WorkloadTest, TooWide) {
 TEST(WorkloadTest, Estimates) {
   trace::TraceJob job = Job("a", 0, 1.2, 1);
   size_t unknown = 0;
-  EXPECT_EQ(Estimate(job, Estimates::kExact, &unknown), Millis(2000));
-  EXPECT_EQ(Estimate(job, Estimates::kDouble, &unknown), Millis(4000));
+  EXPECT_EQ(Estimate(job, {.estimates = Estimates::kExact}, &unknown), Millis(2000));
+  EXPECT_EQ(Estimate(job, {.estimates = Estimates::kDouble}, &unknown), Millis(4000));
   EXPECT_EQ(unknown, 0);
-  EXPECT_EQ(Estimate(job, Estimates::kRequested, &unknown), Millis(2000));
+  EXPECT_EQ(Estimate(job, {.estimates = Estimates::kRequested}, &unknown), Millis(2000));
   EXPECT_EQ(unknown, 1);
   job.requested_s = 60;
-  EXPECT_EQ(Estimate(job, Estimates::kRequested, &unknown), Millis(60'000));
+  EXPECT_EQ(Estimate(job, {.estimates = Estimates::kRequested}, &unknown), Millis(60'000));
+  EXPECT_EQ(unknown, 1);
+  EXPECT_EQ(Estimate(job, {.estimates = Estimates::kModal}, &unknown), Millis(300'000));
+}
+
+TEST(WorkloadTest, WhereNothingWasAskedForTheQueueHasADefault) {
+  trace::TraceJob job = Job("a", 0, 1.2, 1);
+  size_t unknown = 0;
+  Setting setting{.estimates = Estimates::kPredicted, .default_duration = Millis(5000)};
+  EXPECT_EQ(Estimate(job, setting, &unknown), std::nullopt);
+  EXPECT_EQ(unknown, 1);
+  job.requested_s = 60;
+  EXPECT_EQ(Estimate(job, setting, &unknown), Millis(60'000));
+  setting.estimates = Estimates::kExact;
+  EXPECT_EQ(Estimate(job, setting, &unknown), Millis(2000));
   EXPECT_EQ(unknown, 1);
 }
 
 TEST(SettingTest, NamesOfEstimates) {
-  for (const Estimates each :
-       {Estimates::kExact, Estimates::kRequested, Estimates::kDouble, Estimates::kPredicted}) {
+  for (const Estimates each : {Estimates::kExact,
+                               Estimates::kRequested,
+                               Estimates::kDouble,
+                               Estimates::kModal,
+                               Estimates::kPredicted}) {
     EXPECT_EQ(*ParseEstimates(Name(each)), each);
   }
   EXPECT_THAT(Message(ParseEstimates("guess").status()),
-              HasSubstr("allowed: exact, requested, x2, predicted"));
+              HasSubstr("allowed: exact, requested, x2, modal, predicted"));
 }
 
 TEST(MachineTest, AsKubectlPrintsNodes) {

@@ -14,6 +14,7 @@ namespace {
 
 using internal::Record;
 
+constexpr std::string_view kPrefix = "swf-";
 constexpr size_t kFields = 18;
 enum Field : size_t {
   kJob = 0,
@@ -53,7 +54,7 @@ absl::StatusOr<SwfJob> ReadJob(Record record) {
   }
   SwfJob read;
   read.job.name = fmt::format(
-      "swf-{}", record.Integer(kJob, "1 (job)", 0, std::numeric_limits<int64_t>::max()));
+      "{}{}", kPrefix, record.Integer(kJob, "1 (job)", 0, std::numeric_limits<int64_t>::max()));
   read.job.submit_s = record.Seconds(kSubmit, "2 (submit time)", 0);
   read.job.run_s = record.Seconds(kRunTime, "4 (run time)", kUnknown);
   read.job.slots = record.Integer(kUsed, "5 (processors used)", kUnknown, kMaxProcessors);
@@ -98,6 +99,27 @@ absl::StatusOr<Trace> ParseSwf(std::string_view text, const Source& source) {
   }
   internal::Arrange(&trace);
   return trace;
+}
+
+std::string FormatSwf(const std::vector<TraceJob>& jobs, std::string_view comment) {
+  std::string text;
+  while (!comment.empty()) text += fmt::format("; {}\n", *internal::NextLine(&comment));
+  const auto seconds = [](double time) { return static_cast<int64_t>(time); };
+  const auto number = [](const std::string& name) { return name.empty() ? "-1" : name.c_str(); };
+  for (const TraceJob& job : jobs) {
+    // Job, submit, wait, run, processors, cpu time, memory; processors, time and memory asked;
+    // status, user, group, application, queue, partition, job before, think time.
+    text += fmt::format("{} {} -1 {} {} -1 -1 {} {} -1 1 {} -1 -1 {} -1 -1 -1\n",
+                        std::string_view(job.name).substr(kPrefix.size()),
+                        seconds(job.submit_s),
+                        seconds(job.run_s),
+                        job.slots,
+                        job.slots,
+                        seconds(job.requested_s),
+                        number(job.user),
+                        number(job.queue));
+  }
+  return text;
 }
 
 }  // namespace fluxqueue::trace

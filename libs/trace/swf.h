@@ -3,7 +3,9 @@
 // is unknown, 8 processors asked; 9 time asked, 12 user and 15 queue, each of which may be unknown.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "libs/trace/trace.h"
 
@@ -15,5 +17,9 @@ namespace fluxqueue::trace {
 // second. Left out, and counted: an unknown run time, and a number of processors that is unknown
 // or 0. InvalidArgument names file, line, field and value.
 absl::StatusOr<Trace> ParseSwf(std::string_view text, const Source& source);
+
+// The jobs as ParseSwf reads them again, behind the lines of `comment`. REQUIRES: they are named
+// "swf-<job>", their times are whole seconds, and their users and queues are numbers or unknown.
+std::string FormatSwf(const std::vector<TraceJob>& jobs, std::string_view comment);
 
 }  // namespace fluxqueue::trace

@@ -38,6 +38,7 @@ void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);
 void RegisterMatch(CLI::App& app, Context& context);
 void RegisterSimulate(CLI::App& app, Context& context);
+void RegisterWorkload(CLI::App& app, Context& context);
 void RegisterLoad(CLI::App& app, Context& context);
 void RegisterConformance(CLI::App& app, Context& context);
 void RegisterCompletion(CLI::App& app, Context& context);

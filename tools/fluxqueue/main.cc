@@ -28,8 +28,9 @@ constexpr void (*kCommands[])(CLI::App&, Context&) = {
     RegisterControl,     RegisterQueues,        RegisterNodes,       RegisterGraph,
     RegisterTop,         RegisterDrain,         RegisterEvents,      RegisterConfig,
     RegisterDoctor,      RegisterSupportBundle, RegisterDeadLetters, RegisterVerify,
-    RegisterReplay,      RegisterMatch,         RegisterSimulate,    RegisterLoad,
-    RegisterConformance, RegisterCompletion,    RegisterManual,      RegisterStay};
+    RegisterReplay,      RegisterMatch,         RegisterSimulate,    RegisterWorkload,
+    RegisterLoad,        RegisterConformance,   RegisterCompletion,  RegisterManual,
+    RegisterStay};
 
 // What the whole program is asked.
 struct Common {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/config/units.h"
 #include "libs/scheduling/strategy.h"
 #include "libs/simulation/fill.h"
 #include "libs/simulation/history.h"
@@ -36,6 +37,8 @@ using simulation::Setting;
 using simulation::Workload;
 
 constexpr int64_t kMostProcessors = 10'000'000;
+constexpr Millis kLeastDuration = std::chrono::seconds(1);
+constexpr Millis kMostDuration = std::chrono::hours(100 * 365 * 24);
 
 struct Options {
   std::string jobs{};
@@ -47,6 +50,7 @@ struct Options {
   std::vector<std::string> policies{};
   std::vector<std::string> estimates{};
   std::optional<double> arrival_scale{};
+  std::string default_duration{};
   std::optional<uint32_t> depth{};
   std::optional<uint32_t> reservations{};
   bool skip_too_wide = false;
@@ -116,8 +120,22 @@ std::vector<std::string> Or(const std::vector<std::string>& given, const char* o
   return given.empty() ? std::vector<std::string>{otherwise} : given;
 }
 
+// 0: none was given.
+absl::StatusOr<Millis> DefaultDuration(const Options& options) {
+  if (options.default_duration.empty()) return Millis(0);
+  const absl::StatusOr<Millis> duration = config::ParseDuration(options.default_duration);
+  RETURN_IF_ERROR(Annotate(duration.status(), "--default-duration"));
+  if (*duration < kLeastDuration || *duration > kMostDuration) {
+    return InvalidArgument("--default-duration is {}; allowed: 1s to {}h",
+                           options.default_duration,
+                           std::chrono::duration_cast<std::chrono::hours>(kMostDuration).count());
+  }
+  return *duration;
+}
+
 // Every combination, each of which exists.
 absl::StatusOr<std::vector<Setting>> SettingsOf(const Options& options) {
+  ASSIGN_OR_RETURN(const Millis default_duration, DefaultDuration(options));
   std::vector<Setting> settings;
   for (const std::string& strategy : Or(options.strategies, "fcfs")) {
     for (const std::string& policy : Or(options.policies, "first")) {
@@ -127,6 +145,7 @@ absl::StatusOr<std::vector<Setting>> SettingsOf(const Options& options) {
                             .policy = policy,
                             .estimates = estimates,
                             .arrival_scale = options.arrival_scale.value_or(1),
+                            .default_duration = default_duration,
                             .queue_depth = options.depth.value_or(0),
                             .reservation_depth = options.reservations.value_or(0)});
         RETURN_IF_ERROR(simulation::CheckSetting(settings.back()));
@@ -249,10 +268,12 @@ absl::StatusOr<std::vector<simulation::Override>> OverridesOf(const Options& opt
 
 absl::StatusOr<int> RunEvents(const Options& options, const Context& context) {
   if (options.processors > 0 || !options.nodes.empty() || !options.estimates.empty() ||
-      options.arrival_scale.has_value() || options.skip_too_wide || options.fill) {
+      options.arrival_scale.has_value() || !options.default_duration.empty() ||
+      options.skip_too_wide || options.fill) {
     return InvalidArgument(
         "--format events: the log has the nodes, the times and the durations; --processors, "
-        "--nodes, --estimates, --arrival-scale, --skip-too-wide and --fill do not go with it");
+        "--nodes, --estimates, --arrival-scale, --default-duration, --skip-too-wide and --fill do "
+        "not go with it");
   }
   ASSIGN_OR_RETURN(const std::vector<simulation::Override> overrides, OverridesOf(options));
   ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.jobs));
@@ -320,10 +341,16 @@ void AddSettings(CLI::App* sub, Options* options) {
          "--estimates",
          options->estimates,
          "What the queue is told of a job's duration: exact, its run time; requested, what "
-         "its user asked for (SWF field 9; exact where it is unknown); x2, twice the run "
-         "time; predicted, as requested, but planned with what the last two like jobs of the "
-         "same user took. A job that is told too short runs on")
+         "its user asked for (SWF field 9); x2, twice the run time; modal, the next round value "
+         "(15 min, 1 h, 4 h …); predicted, as requested, but planned with what the last two like "
+         "jobs of the same user took, where that was nearer so far. A job that is told too short "
+         "runs on")
       ->delimiter(',');
+  sub->add_option("--default-duration",
+                  options->default_duration,
+                  "What the queue plans with where nothing was asked for, as defaultDuration of a "
+                  "FluxQueue (1h); if not given, such jobs are told exactly")
+      ->type_name("DURATION");
   sub->add_option(
       "--depth",
       options->depth,

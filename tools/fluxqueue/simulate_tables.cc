@@ -63,8 +63,11 @@ std::string LeftOut(const std::vector<Result>& runs, const simulation::Workload&
   say(workload.without_processors, "jobs without processors were left out");
   say(workload.too_wide, "jobs that are too wide for the machine were left out");
   for (const Result& run : runs) {
+    const bool has_default = run.setting.default_duration > Millis(0);
     say(run.unknown_estimates,
-        fmt::format("jobs of \"{}\" have no requested time: the exact one was taken", run.name));
+        fmt::format("jobs of \"{}\" have no requested time: the {} was taken",
+                    run.name,
+                    has_default ? "queue's default" : "exact one"));
     say(run.summary.not_started, fmt::format("jobs of \"{}\" did not start", run.name));
   }
   return text;

@@ -37,6 +37,21 @@ TEST(SimulateTablesTest, SettingsClassesAndWhatWasLeftOut) {
       "2 jobs of \"fcfs, first, requested\" have no requested time: the exact one was taken\n");
 }
 
+TEST(SimulateTablesTest, WhereNothingWasAskedForTheDefaultIsNamed) {
+  const simulation::Machine machine = simulation::MachineOfProcessors(4);
+  const simulation::Workload workload = simulation::WorkloadOf({Job("a", 0, 10, 1)}, machine);
+  const auto run = simulation::RunSetting(
+      workload,
+      machine,
+      {.estimates = simulation::Estimates::kRequested, .default_duration = std::chrono::hours(1)},
+      nullptr);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_THAT(
+      FormatRuns({*run}, workload, false),
+      HasSubstr("1 jobs of \"fcfs, first, requested\" have no requested time: the queue's default "
+                "was taken\n"));
+}
+
 TEST(SimulateTablesTest, Fills) {
   simulation::FillResult fill{.policy = "packed", .left = {4, 6}};
   fill.drawn[1] = 10;

@@ -8,6 +8,7 @@
 #include "libs/graph/cluster_graph.h"
 #include "libs/graph/find_criteria.h"
 #include "libs/graph/fnv.h"
+#include "libs/graph/planned_end.h"
 #include "libs/rpc/error_details.h"
 #include "services/matcher/domain/pod_jobspec.h"
 
@@ -22,9 +23,9 @@ using graph::MatchOperation;
 using graph::MatchStatus;
 using graph::VertexId;
 
-// The graph's time begins now: one that overruns is planned as ending a second from now.
+// The graph's time begins now.
 graph::Placement FromNowOn(graph::Placement placement, int64_t now_s) {
-  const int64_t end_s = std::max<int64_t>(1, placement.start_s + placement.duration_s - now_s);
+  const int64_t end_s = graph::PlannedEnd(placement, now_s) - now_s;
   placement.start_s = std::max<int64_t>(0, placement.start_s - now_s);
   if (placement.duration_s != 0) placement.duration_s = end_s - placement.start_s;
   return placement;
