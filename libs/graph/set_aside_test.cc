@@ -1,6 +1,8 @@
 // Which nodes are set aside, for whom, and how many.
 #include "libs/graph/set_aside.h"
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
