@@ -143,7 +143,7 @@ class BookedEngine final : public Engine {
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
   std::vector<std::vector<Need>> NeedsOf(const Placement& placement);
-  // Whoever should have given back what it holds by now is planned to do so later.
+  // What should have been given back by now is planned to be later.
   void AdvanceTo(int64_t now_s);
   // Its planned end, if it has one, is known among the others', or no more, or is another.
   void Plan(const AllocationKey& key, const Allocation& allocation);

@@ -59,7 +59,7 @@ TEST(PlannedEndTest, AsTheFirstRulesHadIt) {
   EXPECT_EQ(PlannedEnd(held, 7000), 7001);
 }
 
-// Whoever looks at any time finds what one who looked at each second would have.
+// A look at any time finds what a look at each second would have.
 RC_GTEST_PROP(PlannedEndTest, FollowsFromTheTimeAlone, ()) {
   const Placement held = Held(*rc::gen::inRange<int64_t>(0, 100),
                               *rc::gen::inRange<int64_t>(1, 5000),

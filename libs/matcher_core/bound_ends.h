@@ -2,7 +2,7 @@
 //
 // A promise of nodes from a time on rests on all that is planned to end on them until then. It is
 // firm when each of these is ended in time (Placement::enforced), whatever it does: what is ended
-// later than it is planned to end, or by nobody, makes of the promise a forecast. What has no end,
+// later than it is planned to end, or not at all, makes of the promise a forecast. What has no end,
 // or is planned to end later, is not in its way and does not count.
 //
 // Made of what is held and reserved at one time. Pure.

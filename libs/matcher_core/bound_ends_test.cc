@@ -61,7 +61,7 @@ TEST_F(BoundEndsTest, WhatIsEndedInTimeCounts) {
   bound.enforced = true;
   Holds("bound", bound);
   EXPECT_TRUE(IsFirm());
-  // Once it has outlived its bound nobody knows.
+  // Once it has outlived its bound its end is not known.
   EXPECT_FALSE(IsFirm(/*now_s=*/100, /*at_s=*/110));
 }
 

@@ -178,9 +178,9 @@ class MatcherCore {
     // Those who wait for others to be stopped, and hold the room that they will have.
     std::vector<AllocationKey> room_kept = {};
     std::vector<AllocationKey> awaited = {};  // these others
-    // What queues can spare beside whom such wait for; unset: nobody was looked for yet.
+    // What queues can spare beside whom such wait for; unset: no victims were looked for yet.
     std::optional<Lenders> lenders = {};
-    // Whom nobody's leaving is of use to: shape, duration, and who may be stopped.
+    // Those to whom no stop is of use: shape, duration, and who may be stopped.
     std::set<std::string> helpless = {};
     // Of what runs, by the shape of one slot: for so long, or longer, there is no room for another.
     std::unordered_map<std::string, int64_t> no_more = {};
@@ -339,7 +339,7 @@ class MatcherCore {
                       const graph::Jobspec& jobspec,
                       Cycle* cycle,
                       events::v1::Outcome* outcome);
-  // Those without whom the request fits are out, and nobody of them can be spared. False: there are
+  // Those without whom the request fits are out, and none of them can be spared. False: there are
   // none.
   bool ChooseVictims(const events::v1::Candidate& candidate,
                      const graph::MatchRequest& request,
@@ -389,7 +389,11 @@ class MatcherCore {
   bool Stops(const Cycle& cycle,
              const events::v1::Candidate& candidate,
              const events::v1::Outcome& outcome) const;
-  bool MayReserve(const Cycle& cycle, const events::v1::Candidate& candidate) const;
+  static bool MayReserve(const Cycle& cycle, const events::v1::Candidate& candidate);
+  // `reserved`: so many by each rule.
+  static bool MayReserve(const events::v1::CycleRequested& request,
+                         const std::vector<uint32_t>& reserved,
+                         const events::v1::Candidate& candidate);
   // When the pool's time began: `now_s` before the log's time, or a little earlier.
   void LearnBeginning(Millis now, int64_t now_s);
   // Its reason, and how many slots would have room.

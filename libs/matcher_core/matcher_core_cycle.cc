@@ -161,11 +161,17 @@ bool MatcherCore::Stops(const Cycle& cycle,
          cycle.request.rules(static_cast<int>(candidate.rule())).stop_at_first_blocked();
 }
 
-bool MatcherCore::MayReserve(const Cycle& cycle, const Candidate& candidate) const {
-  if (!candidate.may_reserve() || candidate.rule() >= cycle.reserved.size()) return false;
+bool MatcherCore::MayReserve(const Cycle& cycle, const Candidate& candidate) {
+  return MayReserve(cycle.request, cycle.reserved, candidate);
+}
+
+bool MatcherCore::MayReserve(const CycleRequested& request,
+                             const std::vector<uint32_t>& reserved,
+                             const Candidate& candidate) {
+  if (!candidate.may_reserve() || candidate.rule() >= reserved.size()) return false;
   if (candidate.overdue()) return true;
-  return cycle.reserved[candidate.rule()] <
-         cycle.request.rules(static_cast<int>(candidate.rule())).most_reservations();
+  return reserved[candidate.rule()] <
+         request.rules(static_cast<int>(candidate.rule())).most_reservations();
 }
 
 void MatcherCore::SayWho(const Candidate& candidate, Outcome* outcome) {

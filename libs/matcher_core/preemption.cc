@@ -9,8 +9,8 @@
 // found everyone goes back in, those that lose most first, whose room turns out not to be needed.
 // What is left is minimal: without any one of them it does not fit.
 //
-// Nobody is stopped in vain:
-// - What is being stopped already is out from the start. Where that is enough nobody else is named.
+// No job is to be stopped in vain:
+// - What is being stopped already is out from the start. Where that is enough no other is named.
 // - Those that are stopped take their time (Candidate.stop_s), so what is chosen must be of use
 // then:
 //   there must be room for as much longer, before windows and what is reserved.
@@ -221,7 +221,7 @@ JobToFit MatcherCore::FitOf(const Candidate& candidate,
 }
 
 // As in the next cycle, when those who were chosen are gone: those ahead, each by the rule of its
-// queue, and then the candidate. What is promised to those ahead is planned anew, as who stands
+// queue, and then the candidate. What is promised to those ahead is planned again, as who stands
 // before them may take it.
 class MatcherCore::NextCycle {
  public:
@@ -288,17 +288,11 @@ class MatcherCore::NextCycle {
     graph::OutcomeKind kind = graph::OutcomeKind::kBusy;
   };
 
-  bool MayReserve(const Candidate& other) const {
-    const auto& rule = cycle_.request.rules(static_cast<int>(other.rule()));
-    return other.may_reserve() &&
-           (other.overdue() || reserved_[other.rule()] < rule.most_reservations());
-  }
-
   graph::OutcomeKind Match(const Candidate& other,
                            const AllocationKey& key,
                            const graph::Jobspec& whole) {
     std::string as = RefusedAs(whole, other);
-    const bool reserves = MayReserve(other);
+    const bool reserves = MayReserve(cycle_.request, reserved_, other);
     const auto refused = refused_.find(as);
     if (!reserves && refused != refused_.end() && DurationOf(other) >= refused->second.shortest_s) {
       return refused->second.kind;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/matcher_core/core_fixture.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/matcher_core/test_messages.h"
 
@@ -20,46 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-class PreemptionTest : public ::testing::Test {
- protected:
-  void Feed(const Envelope& message) {
-    said_.clear();
-    const absl::Status status = core_.Handle(message, Millis(5000), &said_);
-    ASSERT_TRUE(status.ok()) << status;
-    core_.Commit();
-  }
-
-  // The answer to the next cycle; afterwards the engine holds as much more as was allocated.
-  CycleAnswered Ask(Envelope cycle) {
-    cycle.mutable_cycle_requested()->set_cycle_id(++cycle_);
-    cycle.mutable_cycle_requested()->set_now_s(static_cast<int64_t>(100 + cycle_));
-    const uint64_t before = core_.engine().Fingerprint();
-    Feed(cycle);
-    if (said_.empty()) return {};
-    const CycleAnswered& answer = said_[0].cycle_answered();
-    bool allocated = false;
-    for (const Outcome& outcome : answer.outcomes()) {
-      allocated = allocated || outcome.kind() == Outcome::KIND_ALLOCATED;
-    }
-    EXPECT_TRUE(allocated || core_.engine().Fingerprint() == before);
-    return answer;
-  }
-
-  void Holds(const std::string& job, uint32_t slots, int64_t cpu) {
-    Feed(Submitted(job, slots, cpu));
-    ASSERT_EQ(Ask(Cycle(1, {job})).outcomes(0).kind(), Outcome::KIND_ALLOCATED) << job;
-  }
-
-  static std::vector<std::string> Victims(const Outcome& outcome) {
-    std::vector<std::string> names;
-    for (const auto& key : outcome.victims()) names.push_back(key.job_id());
-    return names;
-  }
-
-  MatcherCore core_{"default"};
-  std::vector<Envelope> said_;
-  uint64_t cycle_ = 0;
-};
+class PreemptionTest : public CycleByCycleTest {};
 
 Envelope With(Envelope cycle, int candidate, const std::vector<std::string>& victims) {
   for (const std::string& victim : victims) {

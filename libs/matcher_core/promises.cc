@@ -4,7 +4,6 @@
 // follow from it. It is said with the job's next outcome, and forgotten after the next cycle:
 // whoever was not named in it has left the line for a reason that the queue knows.
 #include <algorithm>
-#include <set>
 
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/bound_ends.h"
@@ -87,10 +86,11 @@ void MatcherCore::Lose(const AllocationKey& key, const Slip& slip) {
 
 bool MatcherCore::HasLost(const Cycle& cycle, const Candidate& candidate) const {
   if (cycle.request.version() < model::kFirmPromises) return false;
-  const AllocationKey key{candidate.job_id(), candidate.attempt(), candidate.part()};
   const auto& lost = state_.lost_promises();
-  return std::any_of(
-      lost.begin(), lost.end(), [&key](const auto& one) { return FromProto(one.key()) == key; });
+  return std::any_of(lost.begin(), lost.end(), [&candidate](const auto& one) {
+    return one.key().job_id() == candidate.job_id() && one.key().attempt() == candidate.attempt() &&
+           one.key().part() == candidate.part();
+  });
 }
 
 void MatcherCore::SayPromises(const Cycle& cycle, CycleAnswered* answer) {
@@ -99,21 +99,20 @@ void MatcherCore::SayPromises(const Cycle& cycle, CycleAnswered* answer) {
   if (cycle.request.version() < model::kFirmPromises) return;
   std::map<AllocationKey, const Slip*> slips;
   for (const auto& promise : lost) slips.emplace(FromProto(promise.key()), &promise.slip());
-  std::set<AllocationKey> enforced;
-  for (const Candidate& candidate : cycle.request.candidates()) {
-    if (!candidate.enforced()) continue;
-    enforced.insert({candidate.job_id(), candidate.attempt(), candidate.part()});
-  }
   std::optional<BoundEnds> ends;
+  // Both stand in one order; candidates that were not tried have no outcome.
+  auto candidate = cycle.request.candidates().begin();
   for (Outcome& outcome : *answer->mutable_outcomes()) {
-    if (outcome.kind() == Outcome::KIND_ALLOCATED) continue;
+    while (candidate->job_id() != outcome.job_id()) ++candidate;
+    const bool enforced = (candidate++)->enforced();
+    const bool reserved = outcome.kind() == Outcome::KIND_RESERVED;
+    if (outcome.kind() == Outcome::KIND_ALLOCATED || (slips.empty() && !reserved)) continue;
     const AllocationKey key{outcome.job_id(), outcome.attempt(), outcome.part()};
     if (const auto slip = slips.find(key); slip != slips.end()) {
       *outcome.mutable_slip() = *slip->second;
     }
-    const graph::Placement* promise = reservations_.Find(key);
-    const bool may_be_firm = outcome.kind() == Outcome::KIND_RESERVED && enforced.contains(key);
-    if (promise == nullptr || !may_be_firm) continue;
+    const graph::Placement* promise = reserved && enforced ? reservations_.Find(key) : nullptr;
+    if (promise == nullptr) continue;
     if (!ends) ends.emplace(*engine_, reservations_.map(), cycle.request.now_s());
     outcome.set_firm(ends->IsFirm(*promise));
   }

@@ -35,7 +35,7 @@ class Removal {
 
   // Whether there is room now. Holds nothing afterwards.
   bool Fits(const graph::MatchRequest& request);
-  // Of `order` the shortest beginning without which it fits is out, and nobody else of it. False:
+  // Of `order` the shortest beginning without which it fits is out, and no other of it. False:
   // it does not fit without all of it. 1 + log2(n) matches. Where a policy finds room in less than
   // it misses it in, the beginning may be longer than need be; never too short.
   bool FindBeginning(const graph::MatchRequest& request, std::span<const size_t> order);

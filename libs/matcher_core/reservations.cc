@@ -32,6 +32,7 @@
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -44,9 +45,11 @@ namespace {
 // Of one that may not reserve any more, as it is not the first of its queue: who is. Empty: it is
 // no candidate, and its queue knows why.
 std::string FirstOfItsLine(const events::v1::CycleRequested& request, const AllocationKey& key) {
+  if (request.version() < model::kFirmPromises) return "";
   const auto& all = request.candidates();
   const auto it = std::find_if(all.begin(), all.end(), [&key](const Candidate& candidate) {
-    return AllocationKey{candidate.job_id(), candidate.attempt(), candidate.part()} == key;
+    return candidate.job_id() == key.job_id && candidate.attempt() == key.attempt &&
+           candidate.part() == key.part;
   });
   if (it == all.end()) return "";
   return std::find_if(all.begin(),

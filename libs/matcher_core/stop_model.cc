@@ -17,7 +17,7 @@ using graph::Placement;
 
 int64_t EndOf(const Placement& placement, int64_t now_s) {
   if (placement.duration_s == 0) return now_s + 2 * graph::kForever;
-  // Whoever should have given it back by now is planned to do so in a second.
+  // What should have been given back by now is planned to be in a second.
   return std::max(placement.start_s + placement.duration_s, now_s + 1);
 }
 
@@ -32,7 +32,7 @@ class Model {
       const Placement& placement = *engine.Find(key);
       TakeFrom(placement, job_.now_s, EndOf(placement, job_.now_s));
     }
-    // Nobody says which of the devices others use: the first ones that are left.
+    // It is not known which of the devices others use: the first ones that are left.
     for (size_t node = 0; node < problem_.nodes.size(); ++node) TakeForeignGpus(node);
     for (const Placement* placement : job_.reserved) {
       TakeFrom(*placement, placement->start_s, EndOf(*placement, job_.now_s));

@@ -12,7 +12,7 @@ namespace fluxqueue::matcher_core {
 
 class Rooms {
  public:
-  // Nobody is gone. The problem must outlive them.
+  // No holder is gone. The problem must outlive them.
   explicit Rooms(const StopProblem& problem);
 
   // From now on slots of this kind are counted, in this domain, which has these nodes.
@@ -33,7 +33,7 @@ class Rooms {
 
   // So many of the slots are on the node from now on. REQUIRES: they fit.
   void Place(size_t node, int64_t slots);
-  // Nothing is placed there any more. REQUIRES: nobody is gone.
+  // Nothing is placed there any more. REQUIRES: no holder is gone.
   void Clear(size_t node) { nodes_[node] = problem_.nodes[node]; }
 
  private:

@@ -182,7 +182,7 @@ class Search {
     return best;
   }
 
-  // Those are gone whom it takes to have room for so many slots on the node. False: nobody is.
+  // Those are gone whom it takes to have room for so many slots on the node. False: none is.
   bool Cover(size_t node, int64_t slots, Places* holders) {
     while (rooms_.fit(node) < slots) {
       const OnNode* most = nullptr;
@@ -245,7 +245,7 @@ class Search {
   }
 
   // All sets that are smaller than the best, or lose less, as long as there are not too many.
-  // Nobody is gone.
+  // REQUIRES: no holder is gone.
   void TryAll(const Places& useful, std::optional<Places>* best) {
     const size_t most = *best ? (*best)->size() : useful.size();
     Int128 sets = 1;

@@ -7,7 +7,7 @@
 //   gives most of what is short comes first; who is not needed then stays, and each of the rest is
 //   left alone where somebody who loses less will do.
 // - Of the cluster: the node that asks for the fewest for each slot that is gained, then for the
-//   least that is lost, until there is room for all. Whoever holds something on several nodes
+//   least that is lost, until there is room for all. A holder on several nodes
 //   counts on all of them.
 // - At the end everyone stays who is not needed, those that lose most first.
 //
@@ -78,7 +78,7 @@ struct StopProblem {
 inline constexpr int64_t kMostTrials = 20'000;
 
 // Places of holders, rising, that lenders can spare together. Nothing: there is no such set, or
-// none was found. Empty: there is room with nobody stopped.
+// none was found. Empty: there is room as it is.
 std::optional<std::vector<size_t>> FewestToStop(const StopProblem& problem,
                                                 int64_t most_trials = kMostTrials);
 

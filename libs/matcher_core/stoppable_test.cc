@@ -14,6 +14,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/graph/engine_kind.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/core_fixture.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/matcher_core/test_messages.h"
 
@@ -57,12 +58,6 @@ Envelope With(Envelope message,
   return message;
 }
 
-std::vector<std::string> Victims(const Outcome& outcome) {
-  std::vector<std::string> names;
-  for (const auto& key : outcome.victims()) names.push_back(key.job_id());
-  return names;
-}
-
 events::v1::Node Labelled(events::v1::Node node, const std::string& key, const std::string& value) {
   auto* label = node.add_labels();
   label->set_key(key);
@@ -70,43 +65,7 @@ events::v1::Node Labelled(events::v1::Node node, const std::string& key, const s
   return node;
 }
 
-class StoppableTest : public ::testing::Test {
- protected:
-  void Feed(const Envelope& message) {
-    said_.clear();
-    const absl::Status status = core_.Handle(message, Millis(5000), &said_);
-    ASSERT_TRUE(status.ok()) << status;
-    core_.Commit();
-  }
-
-  // Where nothing starts, nothing has changed.
-  CycleAnswered Ask(Envelope cycle) {
-    cycle.mutable_cycle_requested()->set_cycle_id(++cycle_);
-    cycle.mutable_cycle_requested()->set_now_s(static_cast<int64_t>(100 + cycle_));
-    const uint64_t before = core_.engine().Fingerprint();
-    Feed(cycle);
-    if (said_.empty()) return {};
-    const CycleAnswered& answer = said_[0].cycle_answered();
-    const auto& outcomes = answer.outcomes();
-    const bool starts = std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
-      return outcome.kind() == Outcome::KIND_ALLOCATED;
-    });
-    EXPECT_TRUE(starts || core_.engine().Fingerprint() == before);
-    return answer;
-  }
-
-  void Holds(const std::string& job,
-             uint32_t slots,
-             int64_t cpu,
-             const std::string& property = "") {
-    Feed(Submitted(job, slots, JobspecText(slots, cpu, property)));
-    ASSERT_EQ(Ask(Cycle(1, {job})).outcomes(0).kind(), Outcome::KIND_ALLOCATED) << job;
-  }
-
-  MatcherCore core_{"default"};
-  std::vector<Envelope> said_;
-  uint64_t cycle_ = 0;
-};
+class StoppableTest : public CycleByCycleTest {};
 
 // Two hundred jobs of which only four run where the job that waits may go, and these lose most.
 TEST_F(StoppableTest, OnNodesThatItsConstraintNames) {

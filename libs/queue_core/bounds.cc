@@ -6,7 +6,6 @@
 // said, what holds now counts. A job that still runs when its time is over says so once (Overran).
 #include <limits>
 
-#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
@@ -16,29 +15,27 @@ namespace fluxqueue::queue_core {
 using events::v1::QueueConfigured;
 using model::JobState;
 
-bool QueueCore::Impl::BindsDurations() const {
-  return model::HasRules(config().rules(), model::kFirmPromises);
-}
-
 const QueueConfigured* QueueCore::Impl::BindingQueue(const Job& job) const {
-  if (!BindsDurations()) return nullptr;
+  if (!HasFirmPromises()) return nullptr;
   const auto queue = book_.queues().find(job.queue);
   return queue == book_.queues().end() ? nullptr : queue->second->config.get();
+}
+
+bool QueueCore::Impl::EndsWithItsTime(const Job& job) const {
+  const QueueConfigured* queue = BindingQueue(job);
+  return queue != nullptr && !IsClaim(job) &&
+         queue->enforce_duration() == QueueConfigured::ENFORCEMENT_END;
 }
 
 bool QueueCore::Impl::IsEnforced(const Job& job, int64_t planned_ms) const {
   const QueueConfigured* queue = BindingQueue(job);
   if (queue == nullptr) return false;
   if (IsClaim(job) || planned_ms == 0) return true;
-  return queue->enforce_duration() == QueueConfigured::ENFORCEMENT_END &&
-         BoundOf(*queue, job.duration_ms) != 0;
+  return EndsWithItsTime(job) && BoundOf(*queue, job.duration_ms) != 0;
 }
 
 int64_t QueueCore::Impl::EndsAfter(const Job& job) const {
-  const QueueConfigured* queue = BindingQueue(job);
-  const bool ends = queue != nullptr && !IsClaim(job) &&
-                    queue->enforce_duration() == QueueConfigured::ENFORCEMENT_END;
-  return ends ? BoundOf(*queue, job.duration_ms) : 0;
+  return EndsWithItsTime(job) ? BoundOf(*BindingQueue(job), job.duration_ms) : 0;
 }
 
 int64_t QueueCore::Impl::ExpiryOf(const Job& job) const {

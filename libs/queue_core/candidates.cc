@@ -153,9 +153,9 @@ void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
   SayHeldBack(pass.held());
 }
 
-// Whoever may pass the head of the line may as well pass another who may: the shortest first lets
-// more through the same hole (SJBF, Tsafrir, Etsion and Feitelson 2007). Only among those of one
-// rank, where the line has no other order that people count on, and where predictions tell more
+// A job that may pass the head of the line may as well pass another that may: the shortest first
+// lets more through the same hole (SJBF, Tsafrir, Etsion and Feitelson 2007). Only among those of
+// one rank, where the line has no other order that people count on, and where predictions tell more
 // than what is declared.
 void QueueCore::Impl::GiveBackfillTurns(const std::vector<const Entry*>& entries,
                                         CycleRequested* cycle) {

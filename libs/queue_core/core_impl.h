@@ -134,7 +134,7 @@ class QueueCore::Impl {
   int64_t ExpectedDuration(const Job& job) const;
   // What a plan may count on at most: 0: nothing bounds it.
   int64_t UpperBound(const Job& job) const;
-  // Who runs for longer than planned is planned anew by steps (libs/model/rules.h).
+  // What runs for longer than planned is planned to end by steps (libs/model/rules.h).
   bool CorrectsPlans() const;
   // Those whose begin has come.
   void BeginWaiting(const std::vector<Entry*>& due);
@@ -197,6 +197,8 @@ class QueueCore::Impl {
   void AskCycle();
 
   // ----------------------------------------------------------------------------------- promises.cc
+  // Promises are firm or forecasts, and durations may bind (libs/model/rules.h).
+  bool HasFirmPromises() const;
   bool IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const;
   // Why a job starts later than it was told, or its promise is withdrawn: as the matcher says, else
   // as far as the core knows.
@@ -213,9 +215,10 @@ class QueueCore::Impl {
   void EnterPromise(Job* job);
 
   // ------------------------------------------------------------------------------------- bounds.cc
-  bool BindsDurations() const;
-  // The queue that the job stands in; null: there is none, or durations bind nobody.
+  // The queue that the job stands in; null: there is none, or durations do not bind.
   const events::v1::QueueConfigured* BindingQueue(const Job& job) const;
+  // By its queue, at the latest when its bound is over; no claim, which the core ends itself.
+  bool EndsWithItsTime(const Job& job) const;
   // What has an end is ended in time. `planned_ms`: PlannedDuration.
   bool IsEnforced(const Job& job, int64_t planned_ms) const;
   // As it is allocated: so long after its start Kubernetes ends it. 0: it does not.

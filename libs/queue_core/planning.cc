@@ -32,10 +32,8 @@ void QueueCore::Impl::Learn(const Job& job) {
 }
 
 int64_t QueueCore::Impl::UpperBound(const Job& job) const {
-  const events::v1::QueueConfigured* queue = BindingQueue(job);
-  const bool ends = queue != nullptr && !IsClaim(job) &&
-                    queue->enforce_duration() == events::v1::QueueConfigured::ENFORCEMENT_END;
-  return ends ? PlannedBoundOf(*queue, job.duration_ms) : job.duration_ms.value_or(0);
+  return EndsWithItsTime(job) ? PlannedBoundOf(*BindingQueue(job), job.duration_ms)
+                              : job.duration_ms.value_or(0);
 }
 
 std::optional<int64_t> QueueCore::Impl::Predicted(const Job& job) const {

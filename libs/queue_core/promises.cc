@@ -36,6 +36,10 @@ bool IsPromised(const Job& job) {
   return job.state == JobState::kPending && job.reason == reason::kReserved && job.start_ms != 0;
 }
 
+bool QueueCore::Impl::HasFirmPromises() const {
+  return model::HasRules(config().rules(), model::kFirmPromises);
+}
+
 bool QueueCore::Impl::IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const {
   const auto binds = [](const auto& served) { return Binds(*served.second->config); };
   return outcome.firm() &&
@@ -44,8 +48,8 @@ bool QueueCore::Impl::IsFirm(const Entry& entry, const events::v1::Outcome& outc
 }
 
 bool QueueCore::Impl::AwaitsVictims(const Job& job, const events::v1::Outcome& outcome) const {
-  return model::HasRules(config().rules(), model::kFirmPromises) && IsPromised(job) &&
-         job.start_ms > state_.now_ms && outcome.victims_size() > 0;
+  return HasFirmPromises() && IsPromised(job) && job.start_ms > state_.now_ms &&
+         outcome.victims_size() > 0;
 }
 
 void QueueCore::Impl::NoteSlip(Entry* entry, int64_t later_ms, const Slip& slip) {
@@ -77,8 +81,7 @@ Slip QueueCore::Impl::WhyLater(const Job& job, const Slip& said) const {
 Slip QueueCore::Impl::WhyNotNamed(const Entry& entry) const {
   const Slip known = WhyLater(entry.job, {});
   const bool is_behind = known.cause() == Slip::CAUSE_PLAN && entry.in_line_of != nullptr &&
-                         entry.job.reason != reason::kLimit &&
-                         model::HasRules(config().rules(), model::kFirmPromises);
+                         entry.job.reason != reason::kLimit && HasFirmPromises();
   if (!is_behind || state_.cycle->candidates().empty()) return known;
   return SlipBy(Slip::CAUSE_AHEAD, state_.cycle->candidates(0).job_id());
 }
@@ -115,8 +118,7 @@ void QueueCore::Impl::EnterPromise(Job* job) {
     // Nothing but what becomes of the job itself takes a promise away outside of a cycle.
     slip = SlipBy(Slip::CAUSE_COMMAND, "");
   }
-  const bool says = slip.cause() != Slip::CAUSE_UNSPECIFIED &&
-                    model::HasRules(config().rules(), model::kFirmPromises);
+  const bool says = slip.cause() != Slip::CAUSE_UNSPECIFIED && HasFirmPromises();
   job->slip = says ? std::make_shared<const Slip>(slip) : nullptr;
   if (told_ms == job->promised_ms && job->firm == job->promised_firm) return;
   promises_.push_back({.job_id = job->id,

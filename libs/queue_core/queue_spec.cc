@@ -100,7 +100,7 @@ int64_t BoundOf(const QueueConfigured& queue, std::optional<int64_t> declared_ms
 }
 
 bool Binds(const QueueConfigured& queue) {
-  // Whoever has a promise may be held back by a limit when its time comes.
+  // A promised job may be held back by a limit when its time comes.
   for (const events::v1::Limits* limits :
        {&queue.limits(), &queue.namespace_limits(), &queue.user_limits()}) {
     if (limits->has_running_jobs() || limits->has_gpu_seconds() || !limits->amounts().empty()) {

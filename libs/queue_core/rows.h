@@ -91,10 +91,6 @@ struct PromiseRecord {
   bool firm = false;
   bool kept = false;      // it has been allocated
   events::v1::Slip slip;  // why it is later, or withdrawn
-
-  friend bool operator==(const PromiseRecord& a, const PromiseRecord& b) {
-    return a.job_id == b.job_id && a.version == b.version;
-  }
 };
 
 // queue.queues: an upsert, or a deletion.

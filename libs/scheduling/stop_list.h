@@ -57,7 +57,7 @@ class StopListMaker {
   // Empty capacity: not known. `holding` must outlive the maker.
   StopListMaker(const std::vector<HoldingJob>& holding, const Resources& capacity, int64_t now_ms);
 
-  // The next preemptor. False: nobody may be stopped for it, nor is being stopped, and it has no
+  // The next preemptor. False: no job may be stopped for it, nor is being stopped, and it has no
   // choice.
   bool Add(const Preemptor& preemptor, const Ahead& ahead);
   // A choice for each preemptor that was added, in that order.
@@ -81,7 +81,7 @@ class StopListMaker {
 
   const std::vector<HoldingJob>& holding_;
   std::vector<Ranked> ranked_;  // those being stopped, then by loss
-  size_t stopping_ = 0;         // so many of them
+  size_t stopping_ = 0;         // how many of them
   std::vector<Eligible> eligible_;
 };
 

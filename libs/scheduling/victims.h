@@ -83,7 +83,7 @@ class VictimRules {
   // kStopping. O(depth).
   std::optional<Victim::Why> MayStop(const HoldingJob& job) const;
   // The same of one that is being stopped. If it may stand ahead of the preemptor once it waits
-  // again (among queues of equal priority, and users, shares decide, which change), nobody else may
+  // again (among queues of equal priority, and users, shares decide, which change), no other may
   // be stopped until it does: it might take the room.
   void TakeStopping(const HoldingJob& job);
   // It counts as gone from here on.

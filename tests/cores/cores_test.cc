@@ -164,7 +164,7 @@ class Pool {
                             promised_ms,
                             fact.start_ms(),
                             fact.message());
-    // Whoever has others stopped for it counts on them, and they may take their time.
+    // A job for which others are stopped counts on them, and they may take their time.
     RC_ASSERT(cause == Slip::CAUSE_NODE || cause == Slip::CAUSE_WINDOW ||
               cause == Slip::CAUSE_AHEAD || cause == Slip::CAUSE_COMMAND ||
               (cause == Slip::CAUSE_OVERRUN && stops_.contains(fact.job_id())));

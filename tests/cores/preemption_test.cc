@@ -123,7 +123,7 @@ class Pool {
         name, 0, 0, Roll(4) == 0 ? "fcfs" : (Roll(2) == 0 ? "easy" : "conservative"));
     auto* queue = message.mutable_queue_configured();
     queue->set_reservation_depth(4);
-    // Whoever is overdue is looked at each minute, and nothing would be quiet.
+    // An overdue job is looked at each minute, and nothing would be quiet.
     queue->set_reserve_after_ms(0);
     queue->mutable_preemption()->set_by_priority(by_priority);
     queue->mutable_preemption()->set_reclaim(reclaim);

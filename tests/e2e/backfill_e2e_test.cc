@@ -130,7 +130,7 @@ TEST_F(BackfillTest, AdaptiveLetsTheShortPass) {
   ExpectState("ours-wide", "Succeeded");
 }
 
-// Whoever says nothing and took a second twice is planned with that, not with the queue's hour.
+// A job that says nothing and took a second twice is planned with that, not with the queue's hour.
 TEST_F(BackfillTest, DurationsArePredicted) {
   MakeQueue("guess", "{strategy: easy, predictDurations: true}");
   const auto like = [this](const std::string& name) {

@@ -41,7 +41,7 @@ absl::Status Check(const Job& job) {
   if (job.state == model::Name(model::JobState::kRejected)) return absl::OkStatus();
   return refused(fmt::format("it is {}: only what is Rejected can be handed in again{}",
                              job.state,
-                             job.ended ? "; delete its workload, and make it anew" : ""));
+                             job.ended ? "; delete its workload, and make another" : ""));
 }
 
 absl::Status Ask(kubernetes::Client& client, const Job& job, Millis now) {

@@ -43,7 +43,7 @@ void AddOptions(CLI::App* sub, Options* options) {
   simulation::GeneratorOptions& generator = options->generator;
   sub->add_option("--seed", generator.seed, "Another number is another workload")
       ->capture_default_str();
-  sub->add_option("--jobs", generator.jobs, "So many of them")->capture_default_str();
+  sub->add_option("--jobs", generator.jobs, "How many")->capture_default_str();
   sub->add_option("--processors", generator.processors, "Of the machine that they are made for")
       ->capture_default_str();
   sub->add_option("--load",
@@ -51,7 +51,7 @@ void AddOptions(CLI::App* sub, Options* options) {
                   "What they use of the machine between the first and the last submission: 0.9 is "
                   "90 %")
       ->capture_default_str();
-  sub->add_option("--users", generator.users, "So many, some of whom submit far more than others")
+  sub->add_option("--users", generator.users, "How many, some of whom submit far more than others")
       ->capture_default_str();
   sub->add_option("--requests",
                   options->requests,
