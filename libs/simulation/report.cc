@@ -39,6 +39,15 @@ json ToJson(const Result& run) {
     object["classes"].push_back(ToJson(figures));
     object["classes"].back()["name"] = name;
   }
+  if (run.summary.queues.empty()) return object;
+  object["queues"] = json::array();
+  for (size_t i = 0; i < run.summary.queues.size(); ++i) {
+    const QueueFigures& queue = run.summary.queues[i];
+    object["queues"].push_back(ToJson(queue.figures));
+    object["queues"].back()["name"] = queue.name;
+    object["queues"].back()["weight"] = run.setting.queues[i];
+    object["queues"].back()["share"] = queue.share;
+  }
   return object;
 }
 

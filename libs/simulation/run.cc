@@ -34,7 +34,7 @@ absl::StatusOr<Result> RunSetting(const Workload& workload,
   Simulator simulator(std::string(kPool), std::move(jobs), nodes, script);
   Result run{.name = setting.Name(), .setting = setting};
   ASSIGN_OR_RETURN(run.outcomes, simulator.Run(progress));
-  run.summary = Summarise(workload, machine, run.outcomes);
+  run.summary = Summarise(workload, machine, run.outcomes, setting.queues.size());
   const double span_s = run.summary.span_s;
   if (machine.Total(trace::kGpuMilli) > 0 && span_s > 0) {
     const std::vector<double> fragmented = FragmentedGpus(

@@ -1,12 +1,15 @@
 #include "libs/simulation/script.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace fluxqueue::simulation {
 
 TraceScript::TraceScript(const Workload& workload, const Machine& machine, const Setting& setting)
-    : workload_(workload), setting_(setting), submissions_(machine) {
+    : workload_(workload),
+      setting_(setting),
+      submissions_(machine, std::max<size_t>(setting.queues.size(), 1)) {
   std::vector<events::v1::Envelope> messages = Beginning(machine, setting);
   beginning_.assign(std::make_move_iterator(messages.begin()),
                     std::make_move_iterator(messages.end()));

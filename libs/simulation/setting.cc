@@ -2,6 +2,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/match_policy.h"
+#include "libs/scheduling/queue_tree.h"
 #include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::simulation {
@@ -43,6 +44,10 @@ absl::Status CheckSetting(const Setting& setting) {
     return InvalidArgument("strategy \"{}\" does not exist; allowed: {}",
                            setting.strategy,
                            scheduling::StrategyNames());
+  }
+  if (!scheduling::FindJobOrder(setting.order).has_value()) {
+    return InvalidArgument(
+        "order \"{}\" does not exist; allowed: {}", setting.order, scheduling::JobOrderNames());
   }
   return graph::MatchPolicy::Parse(setting.policy).status();
 }

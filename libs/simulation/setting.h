@@ -33,6 +33,11 @@ struct Setting {
   Millis default_duration{0};
   uint32_t queue_depth = 0;  // candidates of a cycle; 0: as of a queue that does not say
   uint32_t reservation_depth = 0;
+  // Several queues side by side, by their weights; all of a user's jobs stand in one of them.
+  // Empty: one queue.
+  std::vector<int32_t> queues{};
+  std::string order{};                    // of each queue; empty: "priority"
+  std::optional<Millis> reserve_after{};  // of each queue; unset: as of one that does not say
 
   // "easy, first, exact": what the table and the plots call it. Without what all settings share it
   // would be shorter and mean less.

@@ -105,6 +105,23 @@ TEST(SimulatorTest, NodesAreNamedWithTheirDevices) {
   EXPECT_DOUBLE_EQ(run.summary.gpu_utilisation, 0.25);
 }
 
+// Two users, one in each queue, submit more than the machine has.
+TEST(SimulatorTest, SeveralQueuesShareByTheirWeights) {
+  std::vector<trace::TraceJob> jobs;
+  const char* users[] = {"u1", "u2"};
+  ASSERT_NE(QueueOf(Job("", 0, 1, 1, users[0]), 2), QueueOf(Job("", 0, 1, 1, users[1]), 2));
+  for (int i = 0; i < 400; ++i) {
+    jobs.push_back(Job(fmt::format("j{}", i), i, 20, 1, users[i % 2]));
+  }
+  const Result run = Played(jobs, MachineOfProcessors(4), {.strategy = "easy", .queues = {3, 1}});
+  ASSERT_EQ(run.summary.queues.size(), 2u);
+  EXPECT_EQ(run.summary.queues[0].name, "queue-1");
+  EXPECT_EQ(run.summary.queues[0].figures.jobs + run.summary.queues[1].figures.jobs, 400u);
+  EXPECT_NEAR(run.summary.queues[0].share, 0.75, 0.02);
+  EXPECT_NEAR(run.summary.queues[1].share, 0.25, 0.02);
+  EXPECT_TRUE(Played(jobs, MachineOfProcessors(4)).summary.queues.empty());
+}
+
 TEST(SimulatorTest, SettingsThatDoNotExist) {
   const Machine machine = MachineOfProcessors(1);
   const Workload workload = WorkloadOf({Job("a", 0, 1, 1)}, machine);

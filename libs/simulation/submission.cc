@@ -1,5 +1,6 @@
 #include "libs/simulation/submission.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -48,14 +49,20 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   pool->set_answer_deadline_ms(kAnswerDeadlineMs);
   pool->set_retry_min_ms(kRetryMinMs);
   pool->set_retry_max_ms(kRetryMaxMs);
-  auto* queue = messages.emplace_back(ForPool()).mutable_queue_configured();
-  queue->set_queue(std::string(kQueue));
-  queue->set_strategy(setting.strategy);
-  queue->set_queue_depth(setting.queue_depth);
-  queue->set_reject_after_ms(kRejectAfterMs);
-  queue->set_reservation_depth(setting.reservation_depth);
-  queue->set_default_duration_ms(setting.default_duration.count());
-  queue->set_predict_durations(setting.estimates == Estimates::kPredicted);
+  const size_t queues = std::max<size_t>(setting.queues.size(), 1);
+  for (size_t i = 0; i < queues; ++i) {
+    auto* queue = messages.emplace_back(ForPool()).mutable_queue_configured();
+    queue->set_queue(QueueName(i, queues));
+    if (!setting.queues.empty()) queue->set_weight(setting.queues[i]);
+    queue->set_strategy(setting.strategy);
+    queue->set_order(setting.order);
+    queue->set_queue_depth(setting.queue_depth);
+    queue->set_reject_after_ms(kRejectAfterMs);
+    queue->set_reservation_depth(setting.reservation_depth);
+    queue->set_default_duration_ms(setting.default_duration.count());
+    queue->set_predict_durations(setting.estimates == Estimates::kPredicted);
+    if (setting.reserve_after) queue->set_reserve_after_ms(setting.reserve_after->count());
+  }
   for (const events::v1::Node& node : machine.nodes) {
     *messages.emplace_back(ForPool()).mutable_node_upserted()->mutable_node() = node;
   }
@@ -64,7 +71,21 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   return messages;
 }
 
-Submissions::Submissions(const Machine& machine) : counts_pods_(machine.Total("pods") > 0) {}
+size_t QueueOf(const trace::TraceJob& job, size_t queues) {
+  // FNV-1a, so that every machine puts it into the same.
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : job.user.empty() ? job.name : job.user) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return static_cast<size_t>(hash % queues);
+}
+
+std::string QueueName(size_t queue, size_t queues) {
+  return queues == 1 ? std::string(kQueue) : fmt::format("queue-{}", queue + 1);
+}
+
+Submissions::Submissions(const Machine& machine, size_t queues)
+    : counts_pods_(machine.Total("pods") > 0), queues_(queues) {}
 
 const std::string& Submissions::JobspecOf(const trace::TraceJob& job) {
   std::string& text = jobspecs_[Shape(job.slots, job.requests, job.gpu_models)];
@@ -89,7 +110,7 @@ Envelope Submissions::Make(const trace::TraceJob& job, std::optional<Millis> dur
   workload->set_uid(job.name);
   workload->set_completions(job.slots);
   workload->set_recreatable(true);
-  submitted->set_queue(std::string(kQueue));
+  submitted->set_queue(QueueName(QueueOf(job, queues_), queues_));
   submitted->set_user(job.user);
   if (duration.has_value()) submitted->set_duration_ms(duration->count());
   submitted->mutable_spec()->set_revision(1);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "libs/base/check.h"
+#include "libs/simulation/submission.h"
 #include "libs/trace/statistics.h"
 
 namespace fluxqueue::simulation {
@@ -58,6 +59,12 @@ struct Samples {
   size_t backfilled = 0;
   std::vector<double> waits;
   std::vector<double> slowdowns;
+
+  void Add(const Outcome& outcome, const trace::TraceJob& job) {
+    backfilled += outcome.backfilled ? 1 : 0;
+    waits.push_back(WaitOf(outcome));
+    slowdowns.push_back(BoundedSlowdown(WaitOf(outcome), job.run_s));
+  }
 };
 
 Spread SpreadOf(const std::vector<double>& values) {
@@ -76,6 +83,35 @@ Figures FiguresOf(const Samples& samples) {
           SpreadOf(samples.slowdowns)};
 }
 
+std::vector<QueueFigures> ByQueue(const Workload& workload,
+                                  const std::vector<Outcome>& outcomes,
+                                  size_t queues) {
+  Millis last_submitted{0};
+  for (const Outcome& outcome : outcomes) {
+    last_submitted = std::max(last_submitted, outcome.submitted);
+  }
+  std::vector<Samples> samples(queues);
+  std::vector<double> used(queues, 0);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const Outcome& outcome = outcomes[i];
+    if (!Started(outcome)) continue;
+    const trace::TraceJob& job = workload.jobs[i];
+    const size_t queue = QueueOf(job, queues);
+    samples[queue].Add(outcome, job);
+    const Millis until = std::min(outcome.started + RunTime(job), last_submitted);
+    if (until <= outcome.started) continue;
+    used[queue] += Seconds(until - outcome.started) * static_cast<double>(ProcessorsOf(job));
+  }
+  const double all = std::accumulate(used.begin(), used.end(), 0.0);
+  std::vector<QueueFigures> figures;
+  for (size_t i = 0; i < queues; ++i) {
+    figures.push_back({.name = QueueName(i, queues),
+                       .figures = FiguresOf(samples[i]),
+                       .share = all > 0 ? used[i] / all : 0});
+  }
+  return figures;
+}
+
 }  // namespace
 
 double BoundedSlowdown(double wait_s, double run_s) {
@@ -92,7 +128,8 @@ double WaitOf(const Outcome& outcome) {
 
 Summary Summarise(const Workload& workload,
                   const Machine& machine,
-                  const std::vector<Outcome>& outcomes) {
+                  const std::vector<Outcome>& outcomes,
+                  size_t queues) {
   CHECK(workload.jobs.size() == outcomes.size(),
         "{} jobs and {} outcomes",
         workload.jobs.size(),
@@ -114,17 +151,15 @@ Summary Summarise(const Workload& workload,
     first = std::min(first, outcome.submitted);
     last = std::max(last, outcome.ended);
     uses.push_back({&job, job.run_s});
-    for (Samples* samples : {&all, &by_class[classes.Of(job)]}) {
-      samples->backfilled += outcome.backfilled ? 1 : 0;
-      samples->waits.push_back(WaitOf(outcome));
-      samples->slowdowns.push_back(BoundedSlowdown(WaitOf(outcome), job.run_s));
-    }
+    all.Add(outcome, job);
+    by_class[classes.Of(job)].Add(outcome, job);
   }
   summary.all = FiguresOf(all);
   for (size_t i = 0; i < by_class.size(); ++i) {
     if (by_class[i].waits.empty()) continue;
     summary.classes.emplace_back(classes.names[i], FiguresOf(by_class[i]));
   }
+  if (queues > 1) summary.queues = ByQueue(workload, outcomes, queues);
   summary.span_s = Seconds(last - first);
   const auto used = [&](std::string_view resource) {
     return trace::Utilisation(uses, resource, machine.Total(resource), summary.span_s).value_or(0);

@@ -35,22 +35,32 @@ struct Figures {
   Spread bounded_slowdown;
 };
 
+// Of one of several queues.
+struct QueueFigures {
+  std::string name{};
+  Figures figures{};
+  // Of what all jobs used until the last one was submitted: its part, 0 to 1.
+  double share = 0;
+};
+
 struct Summary {
   Figures all;
   // By size: of processors (1, 2-4, 5-16 …), or of GPUs where the machine has some. Empty classes
   // are left out.
   std::vector<std::pair<std::string, Figures>> classes;
-  double utilisation = 0;      // of cpus, 0 to 1
-  double gpu_utilisation = 0;  // 0 too where there are no GPUs
-  double fragmented_gpus = 0;  // mean over the span, see Timeline
-  double span_s = 0;           // first submission to last end
-  size_t not_started = 0;      // when the simulation was over, rejected or cancelled
+  std::vector<QueueFigures> queues;  // where there are several
+  double utilisation = 0;            // of cpus, 0 to 1
+  double gpu_utilisation = 0;        // 0 too where there are no GPUs
+  double fragmented_gpus = 0;        // mean over the span, see Timeline
+  double span_s = 0;                 // first submission to last end
+  size_t not_started = 0;            // when the simulation was over, rejected or cancelled
 };
 
-// REQUIRES: an outcome for each job.
+// `queues`: how many there are. REQUIRES: an outcome for each job.
 Summary Summarise(const Workload& workload,
                   const Machine& machine,
-                  const std::vector<Outcome>& outcomes);
+                  const std::vector<Outcome>& outcomes,
+                  size_t queues = 1);
 
 double BoundedSlowdown(double wait_s, double run_s);
 

@@ -13,9 +13,14 @@
 
 namespace fluxqueue::simulation {
 
-inline trace::TraceJob Job(const std::string& name, double submit, double run, int64_t processors) {
+inline trace::TraceJob Job(const std::string& name,
+                           double submit,
+                           double run,
+                           int64_t processors,
+                           const std::string& user = "") {
   trace::TraceJob job;
   job.name = name;
+  job.user = user;
   job.submit_s = submit;
   job.run_s = run;
   job.slots = processors;

@@ -14,6 +14,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
+#include "libs/scheduling/queue_tree.h"
 #include "libs/scheduling/strategy.h"
 #include "libs/simulation/fill.h"
 #include "libs/simulation/history.h"
@@ -53,6 +54,9 @@ struct Options {
   std::string default_duration{};
   std::optional<uint32_t> depth{};
   std::optional<uint32_t> reservations{};
+  std::vector<int32_t> queues{};
+  std::string order{};
+  std::string reserve_after{};
   bool skip_too_wide = false;
   bool fill = false;
   uint64_t seeds = 5;
@@ -136,6 +140,12 @@ absl::StatusOr<Millis> DefaultDuration(const Options& options) {
 // Every combination, each of which exists.
 absl::StatusOr<std::vector<Setting>> SettingsOf(const Options& options) {
   ASSIGN_OR_RETURN(const Millis default_duration, DefaultDuration(options));
+  std::optional<Millis> reserve_after;
+  if (!options.reserve_after.empty()) {
+    const absl::StatusOr<Millis> parsed = config::ParseDuration(options.reserve_after);
+    RETURN_IF_ERROR(Annotate(parsed.status(), "--reserve-after"));
+    reserve_after = *parsed;
+  }
   std::vector<Setting> settings;
   for (const std::string& strategy : Or(options.strategies, "fcfs")) {
     for (const std::string& policy : Or(options.policies, "first")) {
@@ -147,7 +157,10 @@ absl::StatusOr<std::vector<Setting>> SettingsOf(const Options& options) {
                             .arrival_scale = options.arrival_scale.value_or(1),
                             .default_duration = default_duration,
                             .queue_depth = options.depth.value_or(0),
-                            .reservation_depth = options.reservations.value_or(0)});
+                            .reservation_depth = options.reservations.value_or(0),
+                            .queues = options.queues,
+                            .order = options.order,
+                            .reserve_after = reserve_after});
         RETURN_IF_ERROR(simulation::CheckSetting(settings.back()));
       }
     }
@@ -269,11 +282,12 @@ absl::StatusOr<std::vector<simulation::Override>> OverridesOf(const Options& opt
 absl::StatusOr<int> RunEvents(const Options& options, const Context& context) {
   if (options.processors > 0 || !options.nodes.empty() || !options.estimates.empty() ||
       options.arrival_scale.has_value() || !options.default_duration.empty() ||
-      options.skip_too_wide || options.fill) {
+      options.skip_too_wide || options.fill || !options.queues.empty() || !options.order.empty() ||
+      !options.reserve_after.empty()) {
     return InvalidArgument(
-        "--format events: the log has the nodes, the times and the durations; --processors, "
-        "--nodes, --estimates, --arrival-scale, --default-duration, --skip-too-wide and --fill do "
-        "not go with it");
+        "--format events: the log has the nodes, the times, the durations and the queues; "
+        "--processors, --nodes, --estimates, --arrival-scale, --default-duration, --skip-too-wide, "
+        "--queues, --order, --reserve-after and --fill do not go with it");
   }
   ASSIGN_OR_RETURN(const std::vector<simulation::Override> overrides, OverridesOf(options));
   ASSIGN_OR_RETURN(const std::string text, load::ReadTraceFile(options.jobs));
@@ -359,6 +373,21 @@ void AddSettings(CLI::App* sub, Options* options) {
   sub->add_option("--reservations",
                   options->reservations,
                   "Jobs that may reserve, as reservationDepth of a FluxQueue");
+  sub->add_option("--queues",
+                  options->queues,
+                  "Several queues side by side, by their weights, such as 3,1; each user's jobs "
+                  "stand in one of them")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1000));
+  sub->add_option("--order",
+                  options->order,
+                  fmt::format("Of the jobs of a queue: {}; priority if not given",
+                              scheduling::JobOrderNames()));
+  sub->add_option("--reserve-after",
+                  options->reserve_after,
+                  "When the first of a queue has a reservation whatever the strategy, as "
+                  "reserveAfter of a FluxQueue; 0: never; 15m if not given")
+      ->type_name("DURATION");
 }
 
 void AddOutput(CLI::App* sub, Options* options) {

@@ -83,6 +83,7 @@ std::string FormatRuns(const std::vector<Result>& runs,
   if (gpus) last.insert(last.end(), {"OF GPUS", "GPUS FRAGMENTED"});
   Table settings(Header({"SETTING"}, last));
   Table classes(Header({"SETTING", "SIZE"}, {}));
+  Table queues(Header({"SETTING", "QUEUE", "WEIGHT", "SHARE"}, {}));
   for (const Result& run : runs) {
     std::vector<Cell> row = {run.name};
     AddFigures(run.summary.all, &row);
@@ -97,9 +98,17 @@ std::string FormatRuns(const std::vector<Result>& runs,
       AddFigures(figures, &line);
       classes.Add(std::move(line));
     }
+    for (size_t i = 0; i < run.summary.queues.size(); ++i) {
+      const simulation::QueueFigures& queue = run.summary.queues[i];
+      std::vector<Cell> line = {
+          run.name, queue.name, fmt::format("{}", run.setting.queues[i]), Percent(queue.share)};
+      AddFigures(queue.figures, &line);
+      queues.Add(std::move(line));
+    }
   }
   std::string text = settings.Render(colour);
   if (!classes.empty()) text += "\n" + classes.Render(colour);
+  if (!queues.empty()) text += "\n" + queues.Render(colour);
   const std::string left_out = LeftOut(runs, workload);
   if (!left_out.empty()) text += "\n" + left_out;
   return text;
