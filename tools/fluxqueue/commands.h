@@ -34,6 +34,7 @@ void RegisterDeadLetters(CLI::App& app, Context& context);
 void RegisterConfig(CLI::App& app, Context& context);
 void RegisterDoctor(CLI::App& app, Context& context);
 void RegisterSupportBundle(CLI::App& app, Context& context);
+void RegisterStats(CLI::App& app, Context& context);
 void RegisterEvents(CLI::App& app, Context& context);
 void RegisterVerify(CLI::App& app, Context& context);
 void RegisterReplay(CLI::App& app, Context& context);
