@@ -10,6 +10,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/model/accounting_month.h"
+#include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
 namespace fluxqueue::job_store {
@@ -40,6 +41,7 @@ std::string ColumnOf(ReportKey key, model::Month month) {
   switch (key) {
     case ReportKey::kUser:
       return "username";
+    case ReportKey::kAccount:  // ReportSql makes accounts of them
     case ReportKey::kQueue:
       return "queue";
     case ReportKey::kNamespace:
@@ -89,16 +91,31 @@ std::string MonthSql(const ReportQuery& query, model::Month month) {
   return fmt::format("{} GROUP BY {}", sql, Ordinals(query.by.size() + 1));
 }
 
+// "k0, coalesce((SELECT …), k1)": queues are accounts, where these are asked for.
+std::string KeysOfMonths(const ReportQuery& query) {
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < query.by.size(); ++i) {
+    keys.push_back(
+        query.by[i] != ReportKey::kAccount
+            ? fmt::format("k{}", i)
+            : fmt::format("coalesce((SELECT a.account FROM accounts AS a WHERE a.queue = k{0}), "
+                          "k{0}) AS k{0}",
+                          i));
+  }
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
 // `parts`: MonthSql of each. Sorting the waits would take longer than all the rest; their classes
 // need no sort.
 std::string ReportSql(const ReportQuery& query, const std::vector<std::string>& parts) {
   const std::string keys = KeyNames(query);
   return fmt::format(
-      "WITH classes AS (SELECT {0}, wait_class, sum(attempts) AS attempts, sum(jobs) AS jobs, "
+      "WITH accounts AS (SELECT unnest($4::text[]) AS queue, unnest($5::text[]) AS account), "
+      "classes AS (SELECT {2}, wait_class, sum(attempts) AS attempts, sum(jobs) AS jobs, "
       "    sum(succeeded) AS succeeded, sum(failed) AS failed, sum(cpu) AS cpu, sum(gpu) AS gpu, "
       "    sum(memory) AS memory, sum(waited) AS waited, "
       "    CASE WHEN wait_class IS NULL THEN 0 ELSE sum(attempts) END AS started "
-      "  FROM ({1}) AS months GROUP BY {0}, wait_class), "
+      "  FROM ({1}) AS months GROUP BY {3}), "
       "ranked AS (SELECT *, sum(started) OVER (PARTITION BY {0}) AS all_started, "
       "    sum(started) OVER (PARTITION BY {0} ORDER BY wait_class NULLS FIRST) AS up_to "
       "  FROM classes) "
@@ -107,7 +124,9 @@ std::string ReportSql(const ReportQuery& query, const std::vector<std::string>& 
       "  coalesce(min(wait_class) FILTER (WHERE up_to * 20 >= all_started * 19), -1) "
       "FROM ranked GROUP BY {0} ORDER BY {0}",
       keys,
-      fmt::format("{}", fmt::join(parts, " UNION ALL ")));
+      fmt::format("{}", fmt::join(parts, " UNION ALL ")),
+      KeysOfMonths(query),
+      Ordinals(query.by.size() + 1));
 }
 
 // In the middle of a class of waits (0006_attempts.sql).
@@ -167,6 +186,22 @@ Job ReadEnded(const pqxx::row& row) {
 
 }  // namespace
 
+std::map<std::string, std::string> AccountsOf(const std::vector<QueueInfo>& queues) {
+  std::map<std::string, std::string> parents;
+  for (const QueueInfo& queue : queues) parents.emplace(queue.queue, queue.parent);
+  std::map<std::string, std::string> accounts;
+  for (const auto& [queue, parent] : parents) {
+    std::string account;
+    std::set<std::string> seen;
+    for (auto at = parents.find(parent); at != parents.end() && seen.insert(at->first).second;
+         at = parents.find(at->second)) {
+      account = account.empty() ? at->first : at->first + "/" + account;
+    }
+    accounts.emplace(queue, account.empty() ? queue : account);
+  }
+  return accounts;
+}
+
 AttemptStore::AttemptStore(const postgres::Options& options) : connections_(options, 1) {}
 
 absl::StatusOr<std::vector<ReportRow>> AttemptStore::Report(const ReportQuery& query) {
@@ -177,8 +212,18 @@ absl::StatusOr<std::vector<ReportRow>> AttemptStore::Report(const ReportQuery& q
     tx.exec("SET LOCAL work_mem = '64MB'; SET LOCAL jit = off");
     const std::vector<std::string> parts = Parts(tx, query);
     if (parts.empty()) return absl::OkStatus();
-    for (const pqxx::row& row :
-         tx.exec_params(ReportSql(query, parts), query.user, query.queue, query.space)) {
+    postgres::TextArray queues;
+    postgres::TextArray accounts;
+    for (const auto& [queue, account] : query.accounts) {
+      queues.Add(queue);
+      accounts.Add(account);
+    }
+    for (const pqxx::row& row : tx.exec_params(ReportSql(query, parts),
+                                               query.user,
+                                               query.queue,
+                                               query.space,
+                                               queues.text(),
+                                               accounts.text())) {
       report.push_back(ReadRow(row, query.by.size()));
     }
     return absl::OkStatus();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace fluxqueue::job_store {
 
 // What a report has a row for each of.
-enum class ReportKey { kUser, kQueue, kNamespace, kMonth };
+enum class ReportKey { kUser, kAccount, kQueue, kNamespace, kMonth };
 
 // Attempts that ended from `since_ms` on and before `until_ms`; of the user, queue and namespace
 // that are not empty.
@@ -25,7 +26,13 @@ struct ReportQuery {
   std::string user{};
   std::string queue{};
   std::string space{};
+  // By account: that of each queue. Of a queue that is not here: itself.
+  std::map<std::string, std::string> accounts{};
 };
+
+// Of each queue the way from the root down to the queue above it, such as "physics/lab"; of a root
+// itself.
+std::map<std::string, std::string> AccountsOf(const std::vector<QueueInfo>& queues);
 
 struct ReportRow {
   std::vector<std::string> keys{};  // in the order of `by`; months as "2026-11", in UTC

@@ -13,6 +13,7 @@
 #include "libs/postgres/statement.h"
 #include "libs/queue_core/job.h"
 #include "libs/queue_core/queue_core.h"
+#include "libs/queue_core/queue_spec.h"
 
 namespace fluxqueue::job_store {
 namespace {
@@ -73,6 +74,9 @@ constexpr Statement kCounts{
 constexpr Statement kHeld{"cli_held",
                           "SELECT pool, queue, row FROM queue.jobs "
                           "WHERE live AND state IN ('Allocated', 'Bound', 'Running', 'Stopping')"};
+constexpr Statement kPasts{"cli_pasts",
+                           "SELECT pool, row, (extract(epoch FROM now()) * 1000)::bigint "
+                           "FROM queue.usage WHERE kind = 'queue'"};
 constexpr Statement kLiveCounts{
     "job_store_live_counts",
     "SELECT pool, queue, state, count(*) FROM queue.jobs WHERE live GROUP BY pool, queue, state"};
@@ -95,6 +99,68 @@ std::string Text(const pqxx::field& field) {
 }
 int64_t Number(const pqxx::field& field) {
   return field.as<int64_t>();
+}
+
+using QueueMap = std::map<std::pair<std::string, std::string>, QueueInfo>;
+
+HeldByQueue ReadHeld(pqxx::transaction_base& tx) {
+  HeldByQueue held;
+  for (const pqxx::row& row : Exec(tx, kHeld)) {
+    queue::v1::JobRow stored;
+    stored.ParseFromString(Bytes(row[2]));
+    const scheduling::Resources all = queue_core::ToResources(stored.amounts());
+    held[{Text(row[0]), Text(row[1])}].Add(
+        stored.held_slots() == 0 ? all : all.Part(stored.held_slots(), stored.asked_slots()));
+  }
+  return held;
+}
+
+// With that of the queues below.
+HeldByQueue ReadHeldBelow(pqxx::transaction_base& tx, const QueueMap& queues) {
+  HeldByQueue sums;
+  for (const auto& [key, held] : ReadHeld(tx)) {
+    std::set<std::string> seen;
+    for (auto at = queues.find(key); at != queues.end() && seen.insert(at->first.second).second;
+         at = queues.find({key.first, at->second.parent})) {
+      sums[at->first].Add(held);
+    }
+  }
+  return sums;
+}
+
+std::vector<BudgetUse> BudgetsOf(const events::v1::QueueConfigured& config) {
+  std::vector<BudgetUse> uses;
+  for (const scheduling::Budget& budget : queue_core::SpecOf(config).budgets) {
+    uses.push_back({.budget = budget});
+  }
+  return uses;
+}
+
+// What was used of the budgets until now.
+void AddUse(pqxx::transaction_base& tx, QueueMap* queues) {
+  const bool any = std::any_of(
+      queues->begin(), queues->end(), [](const auto& one) { return !one.second.budgets.empty(); });
+  if (!any) return;
+  const HeldByQueue held = ReadHeldBelow(tx, *queues);
+  for (const pqxx::row& row : Exec(tx, kPasts)) {
+    queue::v1::UsageRow stored;
+    stored.ParseFromString(Bytes(row[1]));
+    const auto queue = queues->find({Text(row[0]), stored.past().queue()});
+    if (queue == queues->end() || queue->second.budgets.empty()) continue;
+    const scheduling::Past past = queue_core::FromRow(stored.past()).past;
+    std::vector<scheduling::Budget> budgets;
+    for (const BudgetUse& use : queue->second.budgets) budgets.push_back(use.budget);
+    const auto holds = held.find(queue->first);
+    const auto spent =
+        scheduling::SpentOf(budgets,
+                            past.spent,
+                            holds == held.end() ? scheduling::Resources() : holds->second,
+                            past.at_ms,
+                            Number(row[2]));
+    for (size_t i = 0; i < spent.size(); ++i) {
+      queue->second.budgets[i].used_hours = scheduling::HoursOf(spent[i]);
+    }
+  }
 }
 
 std::string TextOf(const events::v1::Limits& limits) {
@@ -360,24 +426,17 @@ absl::StatusOr<std::vector<JobSlot>> JobStore::Slots(const Job& job) {
   return result;
 }
 
-absl::StatusOr<std::map<std::pair<std::string, std::string>, scheduling::Resources>>
-JobStore::Held() {
-  std::map<std::pair<std::string, std::string>, scheduling::Resources> held;
+absl::StatusOr<HeldByQueue> JobStore::Held() {
+  HeldByQueue held;
   RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
-    for (const pqxx::row& row : Exec(tx, kHeld)) {
-      queue::v1::JobRow stored;
-      stored.ParseFromString(Bytes(row[2]));
-      const scheduling::Resources all = queue_core::ToResources(stored.amounts());
-      held[{Text(row[0]), Text(row[1])}].Add(
-          stored.held_slots() == 0 ? all : all.Part(stored.held_slots(), stored.asked_slots()));
-    }
+    held = ReadHeld(tx);
     return absl::OkStatus();
   }));
   return held;
 }
 
 absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues(bool ended) {
-  std::map<std::pair<std::string, std::string>, QueueInfo> queues;
+  QueueMap queues;
   RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
     for (const pqxx::row& row : Exec(tx, kQueues)) {
       queue::v1::QueueRow stored;
@@ -398,9 +457,11 @@ absl::StatusOr<std::vector<QueueInfo>> JobStore::Queues(bool ended) {
           .together = config.limits(),
           .of_namespace = config.namespace_limits(),
           .of_user = config.user_limits(),
+          .budgets = BudgetsOf(config),
           .exists = true,
           .jobs = {}};
     }
+    AddUse(tx, &queues);
     for (const pqxx::row& row : Exec(tx, ended ? kCounts : kLiveCounts)) {
       QueueInfo& queue = queues[{Text(row[0]), Text(row[1])}];
       queue.pool = Text(row[0]);

@@ -7,11 +7,13 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/postgres/connection.h"
+#include "libs/scheduling/budgets.h"
 #include "libs/scheduling/resources.h"
 
 #include "absl/status/status.h"
@@ -92,6 +94,12 @@ struct JobSlot {
   std::string pod_state{};  // of binder.slots
 };
 
+// What a queue, with those below it, may use in a period, and has used since that began.
+struct BudgetUse {
+  scheduling::Budget budget{};
+  double used_hours = 0;
+};
+
 struct QueueInfo {
   std::string pool{};
   std::string queue{};
@@ -109,9 +117,13 @@ struct QueueInfo {
   events::v1::Limits together{};
   events::v1::Limits of_namespace{};
   events::v1::Limits of_user{};
+  std::vector<BudgetUse> budgets{};
   bool exists = false;                    // else jobs wait for it to be made
   std::map<std::string, int64_t> jobs{};  // by state
 };
+
+// By pool and queue.
+using HeldByQueue = std::map<std::pair<std::string, std::string>, scheduling::Resources>;
 
 class JobStore {
  public:
@@ -135,7 +147,7 @@ class JobStore {
   absl::StatusOr<std::vector<Promise>> Promises(const std::string& job_id);
   absl::StatusOr<std::vector<JobSlot>> Slots(const Job& job);
   // What jobs hold, by pool and queue. O(jobs that hold something).
-  absl::StatusOr<std::map<std::pair<std::string, std::string>, scheduling::Resources>> Held();
+  absl::StatusOr<HeldByQueue> Held();
   // `ended`: count those that have ended too, which reads the whole table.
   absl::StatusOr<std::vector<QueueInfo>> Queues(bool ended = true);
 

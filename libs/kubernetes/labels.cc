@@ -23,6 +23,7 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kMinSlotsKey,
                                   kMaxSlotsKey,
                                   kArrayKey,
+                                  kQosKey,
                                   kHoldKey,
                                   kCancelKey,
                                   kRetryKey,
@@ -173,6 +174,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
   RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
   RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
   RETURN_IF_ERROR(Take(kRetryKey, labels, annotations, AnyText, &keys.retry));
+  RETURN_IF_ERROR(Take(kQosKey, labels, annotations, AnyText, &keys.qos));
   RETURN_IF_ERROR(Take(kManagedLabel, labels, {}, ParseBool, &managed));
   return keys;
 }
@@ -202,6 +204,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
   if (!keys.max_slots) keys.max_slots = from_template->max_slots;
   if (!keys.array) keys.array = from_template->array;
   keys.hold = keys.hold || from_template->hold;
+  if (keys.qos.empty()) keys.qos = from_template->qos;
   return keys;
 }
 

@@ -27,6 +27,7 @@ inline constexpr std::string_view kDefaultPool = "default";
 inline constexpr std::string_view kQueueKey = "fluxqueue.io/queue";
 inline constexpr std::string_view kPriorityKey = "fluxqueue.io/priority";
 inline constexpr std::string_view kDurationKey = "fluxqueue.io/duration";
+inline constexpr std::string_view kQosKey = "fluxqueue.io/qos";
 inline constexpr std::string_view kHoldKey = "fluxqueue.io/hold";
 inline constexpr std::string_view kCancelKey = "fluxqueue.io/cancel";
 // Any value that it did not have before hands in again what was rejected.
@@ -106,6 +107,7 @@ struct UserKeys {
   bool hold = false;
   bool cancel = false;
   std::string retry;
+  std::string qos;
 };
 
 // Reads the keys above from labels and annotations. InvalidArgument names key, value and what is

@@ -207,16 +207,26 @@ std::optional<int64_t> OptionalDuration(const Field& field) {
   return std::nullopt;
 }
 
+// Where limits name amounts; "gpu" is of every maker.
+Amounts ReadAmounts(const Field& field) {
+  Amounts amounts = field["resources"].Quantities();
+  for (const char* resource : {"cpu", "memory", "gpu"}) {
+    const std::optional<int64_t> amount = field[resource].OptionalQuantity(resource);
+    if (amount) amounts.insert_or_assign(resource, *amount);
+  }
+  return amounts;
+}
+
+Members ReadMembers(const Field& field) {
+  return {.users = field["users"].Strings(), .namespaces = field["namespaces"].Strings()};
+}
+
 QueueLimits ReadLimits(const Field& field) {
   QueueLimits limits;
   limits.running_jobs = OptionalCount(field["runningJobs"]);
   limits.queued_jobs = OptionalCount(field["queuedJobs"]);
   limits.gpu_hours = field["gpuHours"].OptionalInt(0, kInt32Max);
-  limits.amounts = field["resources"].Quantities();
-  for (const char* resource : {"cpu", "memory", "gpu"}) {
-    const std::optional<int64_t> amount = field[resource].OptionalQuantity(resource);
-    if (amount) limits.amounts.insert_or_assign(resource, *amount);
-  }
+  limits.amounts = ReadAmounts(field);
   return limits;
 }
 
@@ -231,6 +241,11 @@ absl::StatusOr<View> Parse(std::string_view kind, std::string_view json, Read re
 }
 
 }  // namespace
+
+bool Members::Include(std::string_view user, std::string_view space) const {
+  return AreAll() || std::find(users.begin(), users.end(), user) != users.end() ||
+         std::find(namespaces.begin(), namespaces.end(), space) != namespaces.end();
+}
 
 const OwnerReference* ObjectMeta::Controller() const {
   const auto owner =
@@ -352,7 +367,27 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->limits = ReadLimits(limits["queue"]);
     queue->namespace_limits = ReadLimits(limits["perNamespace"]);
     queue->user_limits = ReadLimits(limits["perUser"]);
+    queue->most_per_job = ReadAmounts(limits["perJob"]);
+    queue->least_per_job = ReadAmounts(limits["perJobAtLeast"]);
     queue->guarantee = spec["guarantee"].Quantities();
+    queue->members = ReadMembers(spec["members"]);
+    spec["users"].ForEach([queue](const Field& user) {
+      queue->user_weights.emplace(user["name"].String(), OptionalInt32(user["weight"]).value_or(1));
+    });
+    spec["budgets"].ForEach([queue](const Field& budget) {
+      queue->budgets.push_back({.resource = budget["resource"].String(),
+                                .hours = budget["hours"].OptionalInt(0, kInt32Max).value_or(0),
+                                .period = budget["period"].String(),
+                                .when_spent = budget["whenSpent"].String()});
+    });
+    spec["qos"].ForEach([queue](const Field& klass) {
+      queue->qos.push_back({.name = klass["name"].String(),
+                            .max_priority = OptionalInt32(klass["maxPriority"]),
+                            .max_duration_ms = OptionalDuration(klass["maxDuration"]),
+                            .most = ReadAmounts(klass["perJob"]),
+                            .members = ReadMembers(klass["members"])});
+    });
+    queue->default_qos = spec["defaultQos"].String();
     queue->half_life_ms = OptionalDuration(spec["halfLife"]);
     queue->aging_ms = OptionalDuration(spec["agingPeriod"]);
     queue->predict_durations = spec["predictDurations"].Bool();

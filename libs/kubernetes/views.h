@@ -203,6 +203,31 @@ struct QueueLimits {
   friend bool operator==(const QueueLimits&, const QueueLimits&) = default;
 };
 
+// Users and namespaces; of both none: all there are.
+struct Members {
+  std::vector<std::string> users{};
+  std::vector<std::string> namespaces{};
+
+  bool AreAll() const { return users.empty() && namespaces.empty(); }
+  bool Include(std::string_view user, std::string_view space) const;
+};
+
+struct QueueBudget {
+  std::string resource;
+  int64_t hours = 0;
+  std::string period{};      // "day" …; empty: "month"
+  std::string when_spent{};  // "warn", "hold"; empty: "hold"
+};
+
+// What jobs that name the class may ask for.
+struct QosClass {
+  std::string name;
+  std::optional<int32_t> max_priority{};
+  std::optional<int64_t> max_duration_ms{};
+  Amounts most{};  // of one job
+  Members members{};
+};
+
 // fluxqueues.fluxqueue.io/v1alpha1. Unset fields are unset; what they default to is admission's.
 struct FluxQueue {
   ObjectMeta meta;
@@ -224,7 +249,14 @@ struct FluxQueue {
   QueueLimits limits;
   QueueLimits namespace_limits;
   QueueLimits user_limits;
+  Amounts most_per_job;
+  Amounts least_per_job;
   Amounts guarantee;
+  Members members;
+  std::map<std::string, int32_t> user_weights;
+  std::vector<QueueBudget> budgets;
+  std::vector<QosClass> qos;
+  std::string default_qos;
   std::optional<int64_t> half_life_ms;
   std::optional<int64_t> aging_ms;
   bool predict_durations = false;

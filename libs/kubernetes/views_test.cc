@@ -180,6 +180,30 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_EQ(ordered->namespace_limits.queued_jobs, 100U);
   EXPECT_EQ(ordered->user_limits.running_jobs, 4U);
   EXPECT_EQ(ordered->user_limits.gpu_hours, 200);
+  const auto account = ParseFluxQueue(R"({"metadata":{"name":"lab"},"spec":{
+      "members":{"users":["ann"],"namespaces":["work"]},"users":[{"name":"ann","weight":3}],
+      "budgets":[{"resource":"gpu","hours":1000,"period":"year","whenSpent":"warn"},
+                 {"resource":"cpu","hours":5}],
+      "limits":{"perJob":{"gpu":8},"perJobAtLeast":{"cpu":"500m"}},
+      "qos":[{"name":"short","maxPriority":10,"maxDuration":"1h","perJob":{"memory":"1Gi"},
+              "members":{"users":["bob"]}}],"defaultQos":"short"}})");
+  ASSERT_TRUE(account.ok()) << account.status();
+  EXPECT_TRUE(account->members.Include("ann", "x") && account->members.Include("x", "work"));
+  EXPECT_FALSE(account->members.Include("x", "x") || account->qos[0].members.AreAll());
+  EXPECT_EQ(account->user_weights, (std::map<std::string, int32_t>{{"ann", 3}}));
+  ASSERT_EQ(account->budgets.size(), 2U);
+  EXPECT_EQ(account->budgets[0].hours, 1000);
+  EXPECT_EQ(account->budgets[0].period + account->budgets[0].when_spent, "yearwarn");
+  EXPECT_EQ(account->most_per_job, (Amounts{{"gpu", 8}}));
+  EXPECT_EQ(account->least_per_job, (Amounts{{"cpu", 500}}));
+  EXPECT_EQ(account->qos[0].max_priority, 10);
+  EXPECT_EQ(account->qos[0].max_duration_ms, 3'600'000);
+  EXPECT_EQ(account->default_qos, "short");
+  for (const char* bad : {R"({"budgets":[{"resource":"gpu","hours":-1}]})",
+                          R"({"qos":[{"name":"a","maxDuration":"soon"}]})",
+                          R"({"maxDuration":"900000h"})"}) {
+    EXPECT_FALSE(ParseFluxQueue(R"({"spec":)" + std::string(bad) + "}").ok()) << bad;
+  }
   for (const char* bad : {R"({"runningJobs":-1})", R"({"cpu":"-1"})", R"({"gpuHours":-5})"}) {
     const auto refused = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{"limits":{"perUser":)" +
                                         std::string(bad) + "}}}");

@@ -11,6 +11,10 @@
 //      not hold are corrected: a job that overruns is planned to end later by growing steps
 //      (libs/graph/planned_end.h); predictions are used where they were nearer than what was
 //      declared. Promises are firm or forecasts, and say why they move.
+//   4  Shares count every resource that the pool has, by its weight (PoolConfigured.billing), and
+//      users by theirs. Budgets, and limits of one job. In an adaptive queue of order fair-share
+//      users have their turns, and adaptive chooses among the jobs of the one whose turn it is.
+//      What exceeds a guarantee in one resource can be reclaimed from jobs that hold others too.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +25,8 @@ inline constexpr uint32_t kIndependentQueues = 2;
 inline constexpr uint32_t kMatcherChooses = 3;
 inline constexpr uint32_t kCorrectedPlans = 3;
 inline constexpr uint32_t kFirmPromises = 3;
-inline constexpr uint32_t kLatestRules = 3;
+inline constexpr uint32_t kAccounts = 4;
+inline constexpr uint32_t kLatestRules = 4;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

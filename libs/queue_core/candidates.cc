@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libs/base/check.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
@@ -68,11 +69,24 @@ Group& GroupOf(const Queue* queue, bool is_independent, Groups* groups, CycleReq
 
 }  // namespace
 
+bool QueueCore::Impl::HasAccounts() const {
+  return model::HasRules(config().rules(), model::kAccounts);
+}
+
 scheduling::PassOptions QueueCore::Impl::PassNow() const {
-  return {.now_ms = state_.now_ms,
-          .beginning_ms = state_.beginning_ms,
-          .capacity = state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
-          .guarantees_all = !IsIndependent()};
+  scheduling::PassOptions options = {
+      .now_ms = state_.now_ms,
+      .beginning_ms = state_.beginning_ms,
+      .capacity = state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
+      .guarantees_all = !IsIndependent(),
+      .has_accounts = HasAccounts()};
+  for (const auto& billing : config().billing()) {
+    const std::string_view shared =
+        scheduling::SharedName(scheduling::SharedIndex(billing.resource()));
+    options.billing.emplace(shared.empty() ? billing.resource() : std::string(shared),
+                            static_cast<double>(billing.weight_milli()) / 1000);
+  }
+  return options;
 }
 
 const Entry* QueueCore::Impl::FirstToTry() {

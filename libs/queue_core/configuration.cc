@@ -56,6 +56,7 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
 
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
+  book_.tree().CountOthers(HasAccounts());
   for (const auto& [order, queue] : book_.served()) PlaceRunning(queue->name);
   // Another policy or other levels may find room where there was none.
   state_.ask_again = true;

@@ -323,6 +323,8 @@ class QueueCore::Impl {
   // ------------------------------------------------------------------------------ configuration.cc
   void OnQueueConfigured(const events::v1::QueueConfigured& configured);
   void ConfigureAdaptive(const std::string& name);
+  // Accounts of the pool, of which rules before version 4 know nothing (libs/model/rules.h).
+  bool HasAccounts() const;
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
   // Those that nothing in the pool could run are tried again.
   void ComeBack();

@@ -89,9 +89,10 @@ void QueueCore::Impl::SetMostSlots(const std::vector<const Entry*>& entries,
     const Job& job = entries[i]->job;
     if (!IsElastic(job)) continue;
     const uint32_t more = UsefulSlots(job) - job.min_slots;
-    const uint32_t most =
-        job.min_slots +
-        pass->TakeSpare(*entries[i]->line_owner, job.amounts->Part(1, job.slots), more);
+    const uint32_t most = job.min_slots + pass->TakeSpare(*entries[i]->line_owner,
+                                                          *entries[i]->amounts,
+                                                          job.amounts->Part(1, job.slots),
+                                                          more);
     if (most == job.slots) continue;
     cycle->mutable_candidates(static_cast<int>(i))->set_most_slots(most);
   }
@@ -134,8 +135,8 @@ void QueueCore::Impl::AddGrowth(const std::set<const Queue*>& cut,
     if (named == kMostGrowing) break;
     if (IsAnyOf(*entry->holder, waited_for)) continue;
     const uint32_t held = SlotsOf(job);
-    const uint32_t more =
-        pass->TakeSpare(*entry->holder, job.amounts->Part(1, job.slots), UsefulSlots(job) - held);
+    const uint32_t more = pass->TakeSpare(
+        *entry->holder, *entry->held, job.amounts->Part(1, job.slots), UsefulSlots(job) - held);
     if (more == 0) continue;
     Candidate* candidate = cycle->add_candidates();
     candidate->set_job_id(job.id);

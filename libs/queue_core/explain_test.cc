@@ -103,7 +103,7 @@ TEST(ExplainTest, QueuesAboveItsOwnAndTheUsersShareDecideToo) {
                           "queue priority team-a: 0",
                           "queue guarantee team-a: holds less: goes before those that have theirs",
                           "queue share team-a: 0.0000: 0.0000 of the pool, weight 4",
-                          "user share ann: 0.0000 of the pool",
+                          "user share ann: 0.0000: 0.0000 of the pool, weight 1",
                           "job priority team/name-of-a: 0",
                           "submission team/name-of-a: number 1 of the pool"));
 }

@@ -16,6 +16,10 @@ std::map<std::string, QueueFigures> QueueCore::Impl::Figures() const {
     figures.held = node->total.held;
     figures.share = scheduling::ShareOf(*node, node->total, PassNow());
     figures.weight = node->spec.weight;
+    const auto spent = scheduling::QueueTree::PastOf(*node, node->total, state_.now_ms).spent;
+    for (size_t i = 0; i < spent.size(); ++i) {
+      figures.budgets.push_back({node->spec.budgets[i], scheduling::HoursOf(spent[i])});
+    }
   }
   for (const auto& [id, entry] : book_.all()) {
     const Job& job = entry->job;

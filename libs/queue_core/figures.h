@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/clock.h"
 #include "libs/model/job_state.h"
+#include "libs/scheduling/budgets.h"
 #include "libs/scheduling/resources.h"
 
 namespace fluxqueue::queue_core {
@@ -23,6 +25,12 @@ struct QueueFigures {
   // The dominant share of the pool, with what was used before (libs/scheduling/fair_share.h).
   double share = 0;
   int32_t weight = 1;
+  // In the period that is now, in hours (libs/scheduling/budgets.h).
+  struct BudgetUse {
+    scheduling::Budget budget;
+    double used_hours = 0;
+  };
+  std::vector<BudgetUse> budgets{};
 };
 
 // A stage of a job that is over, and how long it was; in the log's time.

@@ -13,6 +13,7 @@
 
 #include "libs/model/job_state.h"
 #include "libs/scheduling/dependencies.h"
+#include "libs/scheduling/queue_tree.h"
 #include "libs/scheduling/resources.h"
 
 namespace fluxqueue::queue_core {
@@ -100,6 +101,7 @@ struct Job {
 events::v1::JobFact ToFact(const Job& job, const std::string& pool);
 queue::v1::JobRow ToRow(const Job& job, const std::string& pool);
 Job FromRow(const queue::v1::JobRow& row);
+scheduling::PastRow FromRow(const queue::v1::PastRow& row);
 
 // What limits and shares count of a list, and the list again: gpus of every kind as thousandths.
 using AmountList = google::protobuf::RepeatedPtrField<events::v1::Amount>;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "libs/queue_core/job_book.h"
+#include "libs/queue_core/queue_spec.h"
 
 #include "fmt/format.h"
 
@@ -48,6 +49,18 @@ UsageChange ToChange(const scheduling::PastRow& past) {
   kept->set_cpu(past.past.used[scheduling::kCpu]);
   kept->set_memory(past.past.used[scheduling::kMemory]);
   kept->set_gpu(past.past.used[scheduling::kGpu]);
+  for (const auto& [resource, used] : past.past.others) {
+    queue::v1::PastRow::Used* other = kept->add_others();
+    other->set_resource(resource);
+    other->set_used(used);
+  }
+  for (const scheduling::Spent& one : past.past.spent) {
+    queue::v1::PastRow::Spent* spent = kept->add_spent();
+    spent->set_resource(one.resource);
+    spent->set_period(ToPeriod(one.period));
+    spent->set_since_ms(one.since_ms);
+    spent->set_used(one.used);
+  }
   // A queue's name has no slash.
   return {.kind = kLevels[static_cast<size_t>(past.level)],
           .name = fmt::format("{}/{}", past.queue, past.name),
@@ -72,6 +85,24 @@ UsageChange ToChange(const scheduling::DurationPredictor::Change& change) {
 }
 
 }  // namespace
+
+scheduling::PastRow FromRow(const queue::v1::PastRow& kept) {
+  scheduling::PastRow row{
+      .queue = kept.queue(),
+      .level = static_cast<scheduling::Level>(kept.level()),
+      .name = kept.name(),
+      .past = {.used = {kept.cpu(), kept.memory(), kept.gpu()}, .at_ms = kept.at_ms()}};
+  for (const queue::v1::PastRow::Used& other : kept.others()) {
+    row.past.others.emplace_back(other.resource(), other.used());
+  }
+  for (const queue::v1::PastRow::Spent& spent : kept.spent()) {
+    row.past.spent.push_back({.resource = spent.resource(),
+                              .period = PeriodOf(spent.period()),
+                              .since_ms = spent.since_ms(),
+                              .used = spent.used()});
+  }
+  return row;
+}
 
 void JobBook::Describe(const std::string& pool, Changes* changes) const {
   std::vector<std::pair<uint64_t, const Job*>> changed;
@@ -105,12 +136,7 @@ void JobBook::Describe(const std::string& pool, Changes* changes) const {
 bool JobBook::AddUsage(const UsageRow& row) {
   switch (row.row_case()) {
     case UsageRow::kPast: {
-      const queue::v1::PastRow& past = row.past();
-      tree_.SetPast(
-          {.queue = past.queue(),
-           .level = static_cast<scheduling::Level>(past.level()),
-           .name = past.name(),
-           .past = {.used = {past.cpu(), past.memory(), past.gpu()}, .at_ms = past.at_ms()}});
+      tree_.SetPast(FromRow(row.past()));
       return true;
     }
     case UsageRow::kHistory: {

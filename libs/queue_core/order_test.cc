@@ -280,6 +280,69 @@ TEST(LimitTest, GpuHoursLetGoByTimeAlone) {
   EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 2: b/1"));
 }
 
+TEST(LimitTest, ABudgetLetsGoWithTheNextPeriod) {
+  constexpr int64_t kDayMs = 86'400'000;
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    events::v1::Budget* budget = queue->add_budgets();
+    budget->set_resource("gpu");
+    budget->set_hours(2);
+    budget->set_period(events::v1::Budget::PERIOD_DAY);
+    budget->set_holds(true);
+  }));
+  story.Bring("a", JobState::kRunning, {.gpus = 4});
+  story.Wait(1'800'000);
+  story.Tell(Ended("a"));
+  story.Tell(Released("a", 1, false));
+  EXPECT_THAT(story.Tell(Submitted("b", {.gpus = 1})),
+              ElementsAre("fact b v1 Pending Queued", "fact b v2 Pending Limit"));
+  EXPECT_EQ(story.last().message(),
+            "queue default has used up its budget of 2 gpu-hours for this day (UTC); jobs that ask "
+            "for gpu go on with the next");
+  EXPECT_THAT(story.Tell(Submitted("c", {.user = "bob"})),
+              ElementsAre("fact c v1 Pending Queued", "cycle 2: c/1"));
+  story.Tell(Answered(2, {{"c"}}));
+  EXPECT_EQ(story.core().NextDeadline(), Millis(kDayMs));
+  story.Wait(kDayMs - story.now().count());
+  EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 3: b/1"));
+}
+
+TEST(LimitTest, OfOneJob) {
+  Story story;
+  story.Tell(QueueWith([](auto* queue) {
+    for (auto* amount : {queue->add_most_per_job(), queue->add_least_per_job()}) {
+      amount->set_resource("gpu");
+      amount->set_amount(2);
+    }
+  }));
+  for (const auto& [id, gpus] : {std::pair("large", 3), std::pair("small", 1)}) {
+    EXPECT_THAT(story.Tell(Submitted(id, {.gpus = gpus})),
+                ElementsAre(fmt::format("fact {} v1 Pending Queued", id),
+                            fmt::format("fact {} v2 Pending Limit", id)));
+  }
+  EXPECT_THAT(story.Tell(Submitted("fits", {.gpus = 2})),
+              ElementsAre("fact fits v1 Pending Queued", "cycle 1: fits/1"));
+}
+
+TEST(AccountsTest, BadOnesAreRefused) {
+  const auto problem_of = [](auto change) {
+    Story story;
+    Outputs out;
+    return std::string(story.core().Handle(QueueWith(change), Millis(story.now()), &out).message());
+  };
+  EXPECT_THAT(problem_of([](auto* queue) { queue->add_user_weights()->set_weight(-1); }),
+              HasSubstr("user_weights of  is -1; it must not be below 0"));
+  EXPECT_THAT(problem_of([](auto* queue) {
+                queue->add_budgets()->set_resource("gpu");
+                queue->mutable_budgets(0)->set_hours(-3);
+              }),
+              HasSubstr("budgets of gpu is -3; it must not be below 0"));
+  EXPECT_THAT(problem_of([](auto* queue) { queue->add_budgets()->set_resource("gpu"); }),
+              HasSubstr("budgets of gpu: period 0; a resource and one of the periods 1 to 5"));
+  EXPECT_THAT(problem_of([](auto* queue) { queue->add_least_per_job()->set_amount(-1); }),
+              HasSubstr("least_per_job of  is -1"));
+}
+
 TEST(FairShareTest, UsersTakeTurns) {
   Story story;
   story.Tell(QueueWith([](auto* queue) {
@@ -394,7 +457,7 @@ class CorrectedPlanTest : public testing::Test {
                                      std::optional<int64_t> declared_ms = {}) {
     story_.Tell(Submitted(id, {.duration_ms = declared_ms}));
     const events::v1::CycleRequested cycle = LastCycle();
-    EXPECT_EQ(cycle.version(), model::kLatestRules);
+    EXPECT_EQ(cycle.version(), model::kCorrectedPlans);
     const events::v1::Candidate candidate = cycle.candidates(0);
     story_.Tell(Answered(cycle.cycle_id(), {{id}}));
     story_.Tell(Ended(id, kJobFailed));

@@ -11,13 +11,6 @@ namespace {
 
 constexpr double kMsPerHour = 3'600'000;
 
-bool HasItsGuarantee(const scheduling::QueueNode& queue) {
-  for (size_t i = 0; i < scheduling::kShared; ++i) {
-    if (queue.total.held[i] < queue.spec.guarantee[i]) return false;
-  }
-  return true;
-}
-
 std::string AgingOf(const Job& job, int64_t aging_ms, int64_t now_ms) {
   const int64_t since_ms = std::max(job.submitted_ms, job.begin_ms);
   const auto waited_ms = static_cast<double>(std::max<int64_t>(0, now_ms - since_ms));
@@ -25,6 +18,21 @@ std::string AgingOf(const Job& job, int64_t aging_ms, int64_t now_ms) {
                      waited_ms / static_cast<double>(aging_ms),
                      waited_ms / kMsPerHour,
                      static_cast<double>(aging_ms) / kMsPerHour);
+}
+
+void AddBudgets(const scheduling::QueueNode& queue, int64_t now_ms, Explanation* explanation) {
+  const auto spent = scheduling::QueueTree::PastOf(queue, queue.total, now_ms).spent;
+  for (size_t i = 0; i < spent.size(); ++i) {
+    const scheduling::Budget& budget = queue.spec.budgets[i];
+    explanation->factors.push_back({"queue budget",
+                                    queue.name,
+                                    fmt::format("{:.1f} of {} {}-hours of this {}{}",
+                                                scheduling::HoursOf(spent[i]),
+                                                budget.hours,
+                                                budget.resource,
+                                                scheduling::PeriodName(budget.period),
+                                                budget.holds ? "" : ", which holds no job back")});
+  }
 }
 
 }  // namespace
@@ -40,8 +48,11 @@ void QueueCore::Impl::ExplainFactors(const Entry& entry, Explanation* explanatio
     if (!queue.spec.guarantee.empty()) {
       add("queue guarantee",
           queue.name,
-          HasItsGuarantee(queue) ? "has it" : "holds less: goes before those that have theirs");
+          scheduling::IsBelowGuarantee(queue, *entry.amounts, PassNow())
+              ? "holds less: goes before those that have theirs"
+              : "has it, of what the job asks for");
     }
+    AddBudgets(queue, state_.now_ms, explanation);
     const double share = scheduling::ShareOf(queue, queue.total, PassNow());
     const int32_t weight = std::max(1, queue.spec.weight);
     add("queue share",
@@ -53,7 +64,10 @@ void QueueCore::Impl::ExplainFactors(const Entry& entry, Explanation* explanatio
   if (own.spec.order == scheduling::JobOrder::kFairShare) {
     const auto user = static_cast<size_t>(scheduling::Level::kUser);
     const double share = scheduling::ShareOf(own, *owner.rungs[0].accounts[user], PassNow());
-    add("user share", owner.user, fmt::format("{:.4f} of the pool", share));
+    const int32_t weight = own.spec.WeightOf(owner.user);
+    add("user share",
+        owner.user,
+        fmt::format("{:.4f}: {:.4f} of the pool, weight {}", share / weight, share, weight));
   }
   if (scheduling::FindStrategy(entry.in_line_of->config->strategy())->name == "adaptive") {
     add("strategy", own.name, "adaptive: may try some jobs before the order of the line");

@@ -58,14 +58,15 @@ int64_t RankOf(const Entry& entry) {
   return scheduling::RankOf(job.priority, std::max(job.submitted_ms, job.begin_ms), aging);
 }
 
-scheduling::Preemptor PreemptorOf(const Entry& entry) {
+scheduling::Preemptor PreemptorOf(const Entry& entry, bool by_resource) {
   const events::v1::Preemption& preemption = entry.in_line_of->config->preemption();
   return {.owner = entry.line_owner,
           .priority = entry.job.priority,
           .rank = entry.line_key.rank,
           .amounts = entry.amounts,
           .by_priority = preemption.by_priority(),
-          .reclaim = preemption.reclaim()};
+          .reclaim = preemption.reclaim(),
+          .by_resource = by_resource};
 }
 
 scheduling::HoldingJob HoldingJobOf(const Entry& entry) {
@@ -129,7 +130,7 @@ std::vector<scheduling::Victim> QueueCore::Impl::VictimsFor(const Entry& entry,
                                                             const Holders& holders,
                                                             const scheduling::Ahead& ahead) const {
   return scheduling::ChooseVictims(
-      PreemptorOf(entry), holders.jobs, ahead, PassNow().capacity, state_.now_ms);
+      PreemptorOf(entry, HasAccounts()), holders.jobs, ahead, PassNow().capacity, state_.now_ms);
 }
 
 bool QueueCore::Impl::NameVictimsOf(const Entry& entry,
@@ -165,7 +166,7 @@ void QueueCore::Impl::NameVictims(const std::vector<const Entry*>& entries,
     const Entry& entry = *entries[i];
     if (Preempts(*entry.in_line_of) && named[entry.in_line_of] < kMostPreemptors) {
       events::v1::Candidate* candidate = cycle->mutable_candidates(static_cast<int>(i));
-      const bool any = list ? list->Add(PreemptorOf(entry), ahead)
+      const bool any = list ? list->Add(PreemptorOf(entry, HasAccounts()), ahead)
                             : NameVictimsOf(entry, holders, ahead, candidate);
       if (any) {
         ++named[entry.in_line_of];
@@ -274,7 +275,7 @@ std::optional<std::vector<Victim>> QueueCore::Impl::JudgeChoice(
     const Outcome& outcome,
     const Holders& holders,
     const scheduling::Ahead& ahead) const {
-  const scheduling::Preemptor who = PreemptorOf(preemptor);
+  const scheduling::Preemptor who = PreemptorOf(preemptor, HasAccounts());
   scheduling::VictimRules rules(who, ahead);
   std::unordered_map<const Entry*, size_t> places;
   for (size_t i = 0; i < holders.jobs.size(); ++i) {

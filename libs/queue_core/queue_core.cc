@@ -93,6 +93,13 @@ absl::Status CheckPool(const events::v1::PoolConfigured& configured) {
         configured.retry_min_ms(),
         configured.retry_max_ms());
   }
+  for (const auto& billing : configured.billing()) {
+    if (billing.weight_milli() >= 0) continue;
+    return InvalidArgument(
+        "PoolConfigured: billing of {} is {} thousandths; it must not be below 0",
+        billing.resource(),
+        billing.weight_milli());
+  }
   return absl::OkStatus();
 }
 
@@ -100,6 +107,7 @@ absl::Status CheckPool(const events::v1::PoolConfigured& configured) {
 
 QueueCore::Impl::Impl(std::string pool) : pool_(std::move(pool)) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(DefaultConfig());
+  book_.tree().CountOthers(HasAccounts());
 }
 
 absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Outputs* out) {
@@ -321,6 +329,7 @@ void QueueCore::Impl::Rollback() {
   if (before_.has_value()) {
     MarkCandidates(false);
     state_ = std::move(*before_);
+    book_.tree().CountOthers(HasAccounts());
   }
   book_.Rollback(state_.now_ms);
   promised_.insert(promised_left_out_.begin(), promised_left_out_.end());

@@ -119,6 +119,7 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   }
   state_.window_set = row.window_set();
   state_.growth = static_cast<Growth>(row.growth());
+  book_.tree().CountOthers(HasAccounts());
   book_.Clear(state_.now_ms);
   book_.SetLastEnding(row.last_ending());
   for (const events::v1::AllocationKey& key : row.ended()) {
@@ -188,6 +189,7 @@ absl::Status QueueCore::Impl::Restore(const Rows& rows) {
   Commit();
   state_ = Impl(pool_).state_;
   book_.Clear(0);
+  book_.tree().CountOthers(HasAccounts());
   adaptive_.Clear();
   promised_.clear();
   if (rows.pool.empty()) {
@@ -228,6 +230,16 @@ uint64_t QueueCore::Impl::Fingerprint() const {
     hash.Add(static_cast<uint64_t>(row.level));
     hash.Add(static_cast<uint64_t>(row.past.at_ms));
     for (const double used : row.past.used) hash.Add(std::bit_cast<uint64_t>(used));
+    for (const auto& [resource, used] : row.past.others) {
+      hash.Add(resource);
+      hash.Add(std::bit_cast<uint64_t>(used));
+    }
+    for (const scheduling::Spent& spent : row.past.spent) {
+      hash.Add(spent.resource);
+      hash.Add(static_cast<uint64_t>(spent.period));
+      hash.Add(static_cast<uint64_t>(spent.since_ms));
+      hash.Add(std::bit_cast<uint64_t>(spent.used));
+    }
   }
   for (const scheduling::History& history : book_.predictor().All()) {
     hash.Add(history.user);

@@ -1,5 +1,6 @@
 #include "libs/queue_core/queue_spec.h"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 
@@ -39,6 +40,22 @@ absl::Status CheckAmounts(const QueueConfigured& queue,
   return absl::OkStatus();
 }
 
+absl::Status CheckBudgets(const QueueConfigured& queue) {
+  for (const events::v1::Budget& budget : queue.budgets()) {
+    const std::string key = fmt::format("budgets of {}", budget.resource());
+    RETURN_IF_ERROR(CheckNotBelowZero(queue, key, budget.hours()));
+    if (budget.resource().empty() || !events::v1::Budget::Period_IsValid(budget.period()) ||
+        budget.period() == events::v1::Budget::PERIOD_UNSPECIFIED) {
+      return InvalidArgument(
+          "queue {}: {}: period {}; a resource and one of the periods 1 to 5 are allowed",
+          queue.queue(),
+          key,
+          budget.period());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLimits(const QueueConfigured& queue,
                          std::string_view key,
                          const events::v1::Limits& limits) {
@@ -48,6 +65,15 @@ absl::Status CheckLimits(const QueueConfigured& queue,
 }
 
 }  // namespace
+
+scheduling::Period PeriodOf(events::v1::Budget::Period period) {
+  return static_cast<scheduling::Period>(period - events::v1::Budget::PERIOD_DAY);
+}
+
+events::v1::Budget::Period ToPeriod(scheduling::Period period) {
+  return static_cast<events::v1::Budget::Period>(static_cast<int>(period) +
+                                                 events::v1::Budget::PERIOD_DAY);
+}
 
 absl::Status CheckQueue(const QueueConfigured& configured) {
   const std::string& name = configured.queue();
@@ -74,6 +100,13 @@ absl::Status CheckQueue(const QueueConfigured& configured) {
   RETURN_IF_ERROR(
       CheckNotBelowZero(configured, "preemption.grace_ms", configured.preemption().grace_ms()));
   RETURN_IF_ERROR(CheckAmounts(configured, "guarantee", configured.guarantee()));
+  RETURN_IF_ERROR(CheckAmounts(configured, "most_per_job", configured.most_per_job()));
+  RETURN_IF_ERROR(CheckAmounts(configured, "least_per_job", configured.least_per_job()));
+  for (const events::v1::UserWeight& user : configured.user_weights()) {
+    RETURN_IF_ERROR(CheckNotBelowZero(
+        configured, fmt::format("user_weights of {}", user.user()), user.weight()));
+  }
+  RETURN_IF_ERROR(CheckBudgets(configured));
   RETURN_IF_ERROR(CheckLimits(configured, "limits", configured.limits()));
   RETURN_IF_ERROR(CheckLimits(configured, "namespace_limits", configured.namespace_limits()));
   return CheckLimits(configured, "user_limits", configured.user_limits());
@@ -110,8 +143,11 @@ bool Binds(const QueueConfigured& queue) {
   const bool expects_less = queue.default_duration_ms() != 0 &&
                             (!queue.bound_undeclared() || queue.max_duration_ms() == 0 ||
                              queue.default_duration_ms() < queue.max_duration_ms());
+  const bool may_wait_for_a_period = std::any_of(queue.budgets().begin(),
+                                                 queue.budgets().end(),
+                                                 [](const auto& budget) { return budget.holds(); });
   return queue.enforce_duration() == QueueConfigured::ENFORCEMENT_END &&
-         !queue.predict_durations() && !expects_less;
+         !queue.predict_durations() && !expects_less && !may_wait_for_a_period;
 }
 
 scheduling::QueueSpec SpecOf(const QueueConfigured& configured) {
@@ -125,6 +161,19 @@ scheduling::QueueSpec SpecOf(const QueueConfigured& configured) {
   spec.limits[static_cast<size_t>(scheduling::Level::kNamespace)] =
       LimitsOf(configured.namespace_limits());
   spec.limits[static_cast<size_t>(scheduling::Level::kUser)] = LimitsOf(configured.user_limits());
+  for (const events::v1::Amount& amount : configured.most_per_job()) {
+    spec.most_per_job.Limit(amount.resource(), amount.amount());
+  }
+  spec.least_per_job = ToResources(configured.least_per_job());
+  for (const events::v1::UserWeight& user : configured.user_weights()) {
+    spec.user_weights.emplace(user.user(), user.weight());
+  }
+  for (const events::v1::Budget& budget : configured.budgets()) {
+    spec.budgets.push_back({.resource = budget.resource(),
+                            .hours = budget.hours(),
+                            .period = PeriodOf(budget.period()),
+                            .holds = budget.holds()});
+  }
   spec.half_life_ms = configured.half_life_ms();
   spec.aging_ms = configured.aging_ms();
   spec.depth = DepthOf(&configured);

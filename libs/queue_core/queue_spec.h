@@ -18,6 +18,9 @@ absl::Status CheckQueue(const events::v1::QueueConfigured& configured);
 uint32_t DepthOf(const events::v1::QueueConfigured* configured);
 // REQUIRES: it was checked.
 scheduling::QueueSpec SpecOf(const events::v1::QueueConfigured& configured);
+// Both enumerate the same periods. REQUIRES: it is not PERIOD_UNSPECIFIED.
+scheduling::Period PeriodOf(events::v1::Budget::Period period);
+events::v1::Budget::Period ToPeriod(scheduling::Period period);
 
 // So long a job of the queue may run, with the grace, before something is said or done about it.
 // `declared_ms`: unset, nothing; 0, that it has no end. 0: as long as it likes.

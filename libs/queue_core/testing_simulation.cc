@@ -160,6 +160,7 @@ void Simulation::SubmitOrdered(int which, int how) {
   options.slots = static_cast<uint32_t>(1 + how % 3);
   options.cpu = 500 * (1 + how);
   options.gpus = how % 3;
+  options.fpgas = how % 2;
   options.user = which % 2 == 0 ? "ann" : "bob";
   options.space = which % 3 == 0 ? "team" : "other";
   options.queue = which == 5 ? "other" : "default";
@@ -217,6 +218,14 @@ void Simulation::ConfigureQueue(int which, int how) {
     guarantee->set_amount(which * 1000);
   }
   if (how >= 5) queue->set_parent(which % 2 == 0 ? "other" : "default");
+  if (how % 2 == 0) {
+    events::v1::UserWeight* weight = queue->add_user_weights();
+    weight->set_user("ann");
+    weight->set_weight(how);
+    events::v1::Budget* budget = queue->add_budgets();
+    budget->set_resource(how % 4 == 0 ? "gpu" : "example.com/fpga");
+    budget->set_period(events::v1::Budget::PERIOD_DAY);
+  }
   if (how % 4 == 1) queue->mutable_user_limits()->set_running_jobs(1);
   if (how % 4 == 2) queue->mutable_namespace_limits()->set_queued_jobs(2);
   if (how % 4 == 3) {

@@ -48,6 +48,9 @@ class FakeMatcher {
     said_.push_back(Inventory(grew, true));
     // Cpus, by which an adaptive queue's sizes are made anew, or not.
     static constexpr int64_t kCpu[] = {6000, 6300, 3000, 9000};
+    events::v1::Amount* fpgas = said_.back().mutable_inventory_changed()->add_capacity();
+    fpgas->set_resource("example.com/fpga");
+    fpgas->set_amount(4);
     events::v1::Amount* cpu = said_.back().mutable_inventory_changed()->add_capacity();
     cpu->set_resource("cpu");
     cpu->set_amount(kCpu[syncs_++ % 4]);

@@ -47,6 +47,7 @@ struct JobOptions {
   std::vector<std::string> depends_on{};  // "afterok:a"
   int64_t cpu = 1000;                     // of all slots; 0: amounts are not known
   int64_t gpus = 0;
+  int64_t fpgas = 0;
 };
 inline JobOptions BarePod() {
   return {.kind = "Pod", .recreatable = false};
@@ -75,6 +76,7 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
     added->set_amount(amount);
   };
   add_amount("cpu", options.cpu);
+  add_amount("example.com/fpga", options.fpgas);
   add_amount("nvidia.com/gpu", options.gpus);
   job->set_created_ms(123);
   job->set_user(options.user);

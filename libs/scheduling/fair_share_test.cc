@@ -246,10 +246,10 @@ TEST(PassTest, WhatLimitsLeaveIsTakenOnce) {
   }
   const Owner& ann = *world.jobs[0].owner;
   const Owner& bob = *world.jobs[1].owner;
-  EXPECT_EQ(pass.TakeSpare(ann, Of(1000), 3), 3U);
-  EXPECT_EQ(pass.TakeSpare(ann, Of(1000), 3), 1U) << "her own limit";
-  EXPECT_EQ(pass.TakeSpare(bob, Of(1000), 9), 2U) << "that of the queue above";
-  EXPECT_EQ(pass.TakeSpare(bob, Of(0, 1000), 9), 9U) << "no limit of memory";
+  EXPECT_EQ(pass.TakeSpare(ann, {}, Of(1000), 3), 3U);
+  EXPECT_EQ(pass.TakeSpare(ann, {}, Of(1000), 3), 1U) << "her own limit";
+  EXPECT_EQ(pass.TakeSpare(bob, {}, Of(1000), 9), 2U) << "that of the queue above";
+  EXPECT_EQ(pass.TakeSpare(bob, {}, Of(0, 1000), 9), 9U) << "no limit of memory";
 }
 
 TEST(PassTest, LimitsOfQueuesAbove) {
@@ -289,6 +289,159 @@ TEST(PassTest, GpuHoursLetGoWithTime) {
 
 // Everybody is named once, in an order that repeats; nobody's limit is passed by what is named; and
 // the first of each line that is not named is said to be held.
+World WithAccounts() {
+  World world;
+  world.options.has_accounts = true;
+  world.options.capacity.Add("example.com/fpga", 10);
+  return world;
+}
+
+Resources Fpgas(int64_t fpgas) {
+  Resources amounts = Of(1000);
+  amounts.Add("example.com/fpga", fpgas);
+  return amounts;
+}
+
+TEST(AccountsTest, SharesCountEveryResource) {
+  World world = WithAccounts();
+  world.Queue("q", FairShare());
+  world.tree.CountOthers(true);
+  for (int i = 1; i <= 2; ++i) world.Submit(fmt::format("a{}", i), "q", "ann", Fpgas(5));
+  for (int i = 1; i <= 2; ++i) world.Submit(fmt::format("b{}", i), "q", "bob", Of(30'000));
+  // Half of the fpgas is more than a third of the cores.
+  EXPECT_THAT(world.Order(), ElementsAre("a1", "b1", "b2", "a2"));
+  const Owner* ann = world.tree.OwnerOf("q", "ann", "team");
+  const Account& account = *ann->rungs[0].accounts[static_cast<size_t>(Level::kUser)];
+  world.tree.Hold(world.tree.OwnerOf("q", "ann", "team"), Fpgas(5), 1);
+  EXPECT_DOUBLE_EQ(ShareOf(*ann->queue, account, world.options), 0.5);
+  // It is remembered, and forgotten, as everything else.
+  world.options.now_ms = 1 + 100 * kHour;
+  world.tree.GiveBack(world.tree.OwnerOf("q", "ann", "team"), Fpgas(5), world.options.now_ms);
+  EXPECT_NEAR(ShareOf(*ann->queue, account, world.options), 0.5, 1e-9);
+  world.options.now_ms += kHour;
+  EXPECT_NEAR(ShareOf(*ann->queue, account, world.options), 0.25, 1e-9);
+  world.options.has_accounts = false;
+  EXPECT_LT(ShareOf(*ann->queue, account, world.options), 0.01);
+}
+
+TEST(AccountsTest, ResourcesCountByWhatTheyAreBilledWith) {
+  World world = WithAccounts();
+  world.Queue("q", FairShare());
+  world.options.billing = {{"cpu", 2}, {"example.com/fpga", 0}};
+  for (int i = 1; i <= 2; ++i) world.Submit(fmt::format("a{}", i), "q", "ann", Fpgas(5));
+  world.Submit("b1", "q", "bob", Of(1000));
+  world.Submit("m1", "q", "max", Of(0, 1500));
+  world.Submit("m2", "q", "max", Of(0, 1500));
+  EXPECT_THAT(world.Order(), ElementsAre("a1", "b1", "m1", "m2", "a2"));
+}
+
+// Guaranteed 8 cpus and 8 gpus, and it holds as many gpus as that.
+TEST(AccountsTest, OfAGuaranteeThatIsHeldInOneResourceNoMoreGoesFirst) {
+  World world = WithAccounts();
+  QueueSpec sure;
+  sure.guarantee = Of(8000, 0, 8);
+  world.Queue("any", QueueSpec());
+  world.Queue("sure", sure);
+  world.tree.Hold(world.tree.OwnerOf("sure", "x", "y"), Of(2000, 0, 8), 1);
+  world.Submit("any", "any", "ann", Of(1000, 0, 1));
+  world.Submit("both", "sure", "ann", Of(1000, 0, 1));
+  EXPECT_THAT(world.Order(), ElementsAre("any", "both"));
+  world.Submit("cpus", "sure", "ann", Of(1000), /*rank=*/1);
+  EXPECT_THAT(world.Order(), ElementsAre("cpus", "any", "both"));
+  // Until rules 3 it was first as long as it held less of anything.
+  world.options.has_accounts = false;
+  EXPECT_THAT(world.Order(), ElementsAre("cpus", "both", "any"));
+}
+
+TEST(AccountsTest, UsersHaveWeights) {
+  World world = WithAccounts();
+  QueueSpec spec = FairShare();
+  spec.user_weights = {{"ann", 3}};
+  world.Queue("q", spec);
+  for (int i = 1; i <= 6; ++i) world.Submit(fmt::format("a{}", i), "q", "ann", Of(1000));
+  for (int i = 1; i <= 2; ++i) world.Submit(fmt::format("b{}", i), "q", "bob", Of(1000));
+  EXPECT_THAT(world.Order(), ElementsAre("a1", "b1", "a2", "a3", "a4", "b2", "a5", "a6"));
+}
+
+TEST(AccountsTest, WhatIsPreferredHasItsTurnWithItsUser) {
+  World world = WithAccounts();
+  world.Queue("q", FairShare());
+  for (int i = 1; i <= 3; ++i) world.Submit(fmt::format("a{}", i), "q", "ann", Of(1000));
+  for (int i = 1; i <= 2; ++i) world.Submit(fmt::format("b{}", i), "q", "bob", Of(1000));
+  const auto order = [&world] {
+    Pass pass(&world.tree, world.options);
+    std::vector<Pass::Preferred> preferred;
+    for (Job& job : world.jobs) {
+      if (job.name == "a3" || job.name == "a2")
+        preferred.insert(preferred.begin(), {job.owner, &job});
+    }
+    pass.Prefer("q", preferred);
+    std::vector<std::string> names;
+    while (WaitingJob* next = pass.Next()) names.push_back(static_cast<Job*>(next)->name);
+    return names;
+  };
+  EXPECT_THAT(order(), ElementsAre("a3", "b1", "a2", "b2", "a1"));
+  // By rules 3 it goes before all, and counts for nothing in the turn that follows.
+  world.options.has_accounts = false;
+  EXPECT_THAT(order(), ElementsAre("a3", "a2", "a1", "b1", "b2"));
+}
+
+TEST(AccountsTest, ABudgetHoldsForItsPeriod) {
+  World world = WithAccounts();
+  QueueSpec lab;
+  lab.budgets = {{.resource = "gpu", .hours = 4, .period = Period::kDay, .holds = true}};
+  world.Queue("lab", lab);
+  QueueSpec below;
+  below.parent = "lab";
+  world.Queue("q", below);
+  world.Submit("g1", "q", "ann", Of(1000, 0, 1));
+  // Behind it, and not held up by it.
+  world.Submit("c1", "q", "ann", Of(1000));
+  EXPECT_THAT(world.Order(), ElementsAre("g1", "c1"));
+  world.tree.Hold(world.tree.OwnerOf("q", "cis", "team"), Of(1000, 0, 2), 1);
+  world.options.now_ms = 1 + 2 * kHour;
+  EXPECT_THAT(world.Order(), ElementsAre("c1"));
+  EXPECT_THAT(world.held,
+              ElementsAre("g1: queue lab has used up its budget of 4 gpu-hours for this day "
+                          "(UTC); jobs that ask for gpu go on with the next"));
+  EXPECT_EQ(world.due_ms, 24 * kHour);
+  Pass pass(&world.tree, world.options);
+  Owner* cis = world.tree.OwnerOf("q", "cis", "team");
+  EXPECT_EQ(pass.TakeSpare(*cis, Of(1000, 0, 2), Of(1000, 0, 1), 3), 0u);
+  EXPECT_EQ(pass.TakeSpare(*cis, Of(1000), Of(1000), 3), 3u);
+  // What runs on is the next day's.
+  world.options.now_ms = 24 * kHour;
+  EXPECT_THAT(world.Order(), ElementsAre("g1", "c1"));
+  world.options.now_ms = 26 * kHour;
+  EXPECT_THAT(world.Order(), ElementsAre("c1"));
+  // Nothing is forgotten of it, whatever the half-life.
+  lab.half_life_ms = kHour;
+  world.Queue("lab", lab);
+  world.tree.GiveBack(cis, Of(1000, 0, 2), world.options.now_ms);
+  world.options.now_ms = 47 * kHour;
+  EXPECT_THAT(world.Order(), ElementsAre("c1"));
+}
+
+TEST(AccountsTest, LimitsOfOneJob) {
+  World world = WithAccounts();
+  QueueSpec spec;
+  spec.most_per_job.Limit("gpu", 4);
+  spec.least_per_job = Of(0, 0, 1);
+  world.Queue("q", spec);
+  world.Submit("wide", "q", "ann", Of(1000, 0, 8));
+  world.Submit("none", "q", "ann", Of(1000));
+  world.Submit("fits", "q", "ann", Of(1000, 0, 4));
+  EXPECT_THAT(world.Order(), ElementsAre("fits"));
+  EXPECT_THAT(
+      world.held,
+      ElementsAre("wide: it asks for gpu 8, and a job of queue q may ask for at most 4: make "
+                  "it smaller, or hand it in to another queue",
+                  "none: it asks for gpu 0, and a job of queue q is to ask for at least 1: "
+                  "make it larger, or hand it in to another queue"));
+  Pass pass(&world.tree, world.options);
+  EXPECT_EQ(pass.TakeSpare(*world.jobs[2].owner, Of(1000, 0, 1), Of(1000, 0, 1), 9), 3u);
+}
+
 RC_GTEST_PROP(PassTest, NamesEachOnceWithinAllLimits, ()) {
   World world;
   const auto queue = [](int n) { return std::string(1, static_cast<char>('a' + n)); };

@@ -96,6 +96,48 @@ std::optional<Held> FirstAgainst(const Limits& limits,
   return std::nullopt;
 }
 
+std::optional<Held> SizeAgainst(const Limits& most,
+                                const Resources& least,
+                                const Resources& asked) {
+  static const Resources nothing;
+  if (!most.none()) {
+    auto held = FirstAgainst(most, {.held = nothing, .planned = nothing}, asked);
+    if (held.has_value()) {
+      held->kind = Held::Kind::kTooLarge;
+      return held;
+    }
+  }
+  const auto below = [&asked](std::string_view resource, int64_t wanted) -> std::optional<Held> {
+    if (asked.Of(resource) >= wanted) return std::nullopt;
+    return Held{.kind = Held::Kind::kTooSmall,
+                .resource = std::string(resource),
+                .limit = wanted,
+                .asked = asked.Of(resource)};
+  };
+  for (size_t i = 0; i < kShared; ++i) {
+    if (auto held = below(SharedName(i), least[i])) return held;
+  }
+  for (const auto& [name, wanted] : least.others()) {
+    if (auto held = below(name, wanted)) return held;
+  }
+  return std::nullopt;
+}
+
+std::optional<Held> BudgetAgainst(const std::vector<Budget>& budgets,
+                                  const std::vector<Spent>& spent,
+                                  const Resources& asked) {
+  for (size_t i = 0; i < budgets.size(); ++i) {
+    const Budget& budget = budgets[i];
+    const bool is_used_up = HoursOf(spent[i]) >= static_cast<double>(budget.hours);
+    if (!budget.holds || !is_used_up || asked.Of(budget.resource) == 0) continue;
+    return Held{.kind = Held::Kind::kBudget,
+                .resource = budget.resource,
+                .limit = budget.hours,
+                .period = budget.period};
+  }
+  return std::nullopt;
+}
+
 uint32_t TimesWithin(const Limits& limits,
                      const Standing& standing,
                      const Resources& each,
@@ -150,6 +192,34 @@ std::string Sentence(const Held& held,
           who,
           FormatAmount(held.resource, held.limit),
           where);
+    case Held::Kind::kTooLarge:
+      return fmt::format(
+          "it asks for {} {}, and a job of {} may ask for at most {}: make it smaller, or hand it "
+          "in "
+          "to another queue",
+          held.resource,
+          FormatAmount(held.resource, held.asked),
+          who,
+          FormatAmount(held.resource, held.limit));
+    case Held::Kind::kTooSmall:
+      return fmt::format(
+          "it asks for {} {}, and a job of {} is to ask for at least {}: make it larger, or hand "
+          "it "
+          "in to another queue",
+          held.resource,
+          FormatAmount(held.resource, held.asked),
+          who,
+          FormatAmount(held.resource, held.limit));
+    case Held::Kind::kBudget:
+      // Without what was used beyond it, which grows as long as others run.
+      return fmt::format(
+          "{} has used up its budget of {} {}-hours for this {} (UTC); jobs that ask for {} go on "
+          "with the next",
+          who,
+          held.limit,
+          held.resource,
+          PeriodName(held.period),
+          held.resource);
     case Held::Kind::kGpuSeconds:
       break;
   }

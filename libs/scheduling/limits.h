@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "libs/scheduling/budgets.h"
 #include "libs/scheduling/resources.h"
 
 namespace fluxqueue::scheduling {
@@ -46,20 +47,46 @@ struct Standing {
 
 // The limit that holds a job back.
 struct Held {
-  enum class Kind { kRunningJobs, kQueuedJobs, kAmount, kNeverFits, kGpuSeconds };
+  enum class Kind {
+    kRunningJobs,
+    kQueuedJobs,
+    kAmount,
+    kNeverFits,
+    kGpuSeconds,
+    kTooLarge,  // for one job of the queue
+    kTooSmall,
+    kBudget,  // limit is hours
+  };
   Kind kind = Kind::kRunningJobs;
-  std::string resource;  // of amounts
+  std::string resource;  // of amounts and budgets
   int64_t limit = 0;
   int64_t used = 0;
   int64_t asked = 0;  // of amounts
   // Only what is named in this pass is against it, and may not start: no answer for people yet.
   bool soon = false;
+  Period period = Period::kMonth;  // of a budget
+
+  // Those behind it in its line wait too: they would take what it waits for. Else what holds it
+  // back is its own, or passes by time alone.
+  bool StopsItsLine() const {
+    return kind == Kind::kRunningJobs || kind == Kind::kQueuedJobs || kind == Kind::kAmount ||
+           kind == Kind::kGpuSeconds;
+  }
 };
 
 // The first that is against it, in the order of the struct; unset: none. O(limits that are set).
 std::optional<Held> FirstAgainst(const Limits& limits,
                                  const Standing& standing,
                                  const Resources& asked);
+
+// The same of what one job may ask for at most and is to ask for at least.
+std::optional<Held> SizeAgainst(const Limits& most, const Resources& least, const Resources& asked);
+
+// The first budget that is used up and holds, and of whose resource something is asked. `spent`: as
+// SpentOf gives it.
+std::optional<Held> BudgetAgainst(const std::vector<Budget>& budgets,
+                                  const std::vector<Spent>& spent,
+                                  const Resources& asked);
 
 // How many times `each`, up to `most`, the limits of amounts and of gpu-hours leave room for.
 uint32_t TimesWithin(const Limits& limits,

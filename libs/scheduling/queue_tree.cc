@@ -31,6 +31,11 @@ std::optional<JobOrder> FindJobOrder(std::string_view name) {
   return std::nullopt;
 }
 
+int32_t QueueSpec::WeightOf(std::string_view user) const {
+  const auto known = user_weights.find(user);
+  return known == user_weights.end() ? 1 : std::max(known->second, 1);
+}
+
 std::string JobOrderNames() {
   return "priority, fair-share";
 }
@@ -51,6 +56,7 @@ QueueNode& QueueTree::Node(const std::string& queue) {
   if (node == nullptr) {
     node = std::make_unique<QueueNode>();
     node->name = queue;
+    node->counts_others = counts_others_;
   }
   return *node;
 }
@@ -88,16 +94,22 @@ void QueueTree::Configure(const std::string& queue, std::optional<QueueSpec> spe
   QueueSpec next = configured ? *std::move(spec) : QueueSpec();
   if (configured == node.configured && next == node.spec) return;
   Forget(now_ms);
-  const bool forgets = next.half_life_ms != node.spec.half_life_ms;
-  // Until now another half-life held.
+  const bool counts_otherwise =
+      next.half_life_ms != node.spec.half_life_ms || next.budgets != node.spec.budgets;
+  // Until now another half-life held, and other budgets.
   ForEachAccount(node, [&](Account& account) {
-    if (forgets && account.past.at_ms != 0) Advance(&node, &account, now_ms);
+    if (counts_otherwise && account.past.at_ms != 0) Advance(&node, &account, now_ms);
   });
   const bool moves = configured != node.configured || next.parent != node.spec.parent;
   node.configured = configured;
   node.spec = std::move(next);
   if (moves) Relink(now_ms);
   ForEachAccount(node, [&](Account& account) { PlanToForget(&node, &account); });
+}
+
+void QueueTree::CountOthers(bool counts) {
+  counts_others_ = counts;
+  for (auto& [name, node] : nodes_) node->counts_others = counts;
 }
 
 void QueueTree::Relink(int64_t now_ms) {

@@ -51,9 +51,17 @@ struct QueueSpec {
   JobOrder order = JobOrder::kPriority;
   Resources guarantee;
   Limits limits[3];  // by Level
+  // Of one job. Amounts only.
+  Limits most_per_job;
+  Resources least_per_job;
+  std::map<std::string, int32_t, std::less<>> user_weights;  // of others: 1
+  std::vector<Budget> budgets;  // of its jobs and those of the queues below it
   int64_t half_life_ms = 0;
   int64_t aging_ms = 0;
   uint32_t depth = 0;  // of its own jobs a pass names so many; 0: all
+
+  // Of a user's share in it, and below 1 of none.
+  int32_t WeightOf(std::string_view user) const;
 
   friend bool operator==(const QueueSpec&, const QueueSpec&) = default;
 };
@@ -77,8 +85,11 @@ struct Account {
   // Belongs to the pass under way (fair_share.h).
   struct Scratch {
     uint64_t pass = 0;
-    std::array<double, kShared> used = {};  // held, and used on the average before
+    // Held, and used on the average before.
+    std::array<double, kShared> used = {};
+    OthersUsed others;
     double gpu_seconds = 0;
+    std::vector<Spent> spent;
     Resources planned;
     uint32_t named = 0;
     uint32_t group = 0;
@@ -107,6 +118,7 @@ struct Owner {
 struct QueueNode {
   std::string name;
   bool configured = false;
+  bool counts_others = false;  // as the tree
   QueueSpec spec;
   QueueNode* parent = nullptr;
   std::vector<QueueNode*> children;  // by name
@@ -134,6 +146,8 @@ class QueueTree {
  public:
   // Unset: the queue is not configured (any more). It keeps its jobs, as a root, and is no parent.
   void Configure(const std::string& queue, std::optional<QueueSpec> spec, int64_t now_ms);
+  // What was used of resources that are no cpu, memory or gpu is counted from now on, or not.
+  void CountOthers(bool counts);
   QueueNode& Node(const std::string& queue);  // made when it is not known
   const std::map<std::string, std::unique_ptr<QueueNode>>& nodes() const { return nodes_; }
 
@@ -154,7 +168,11 @@ class QueueTree {
 
   // As it would be at that time, with what is held now.
   static Past PastOf(const QueueNode& queue, const Account& account, int64_t now_ms) {
-    return BroughtForward(account.past, account.held, now_ms, queue.spec.half_life_ms);
+    const UsageRules rules = {
+        .half_life_ms = queue.spec.half_life_ms,
+        .counts_others = queue.counts_others,
+        .budgets = account.level == Level::kQueue ? &queue.spec.budgets : nullptr};
+    return BroughtForward(account.past, account.held, now_ms, rules);
   }
 
   // ---------------------------------------------------------------------------------- the batch
@@ -193,6 +211,7 @@ class QueueTree {
   // By Account::forget_ms.
   std::map<std::pair<int64_t, Account*>, QueueNode*> to_forget_;
   uint64_t pass_ = 0;
+  bool counts_others_ = false;
 };
 
 }  // namespace fluxqueue::scheduling

@@ -53,7 +53,7 @@ StopListMaker::StopListMaker(const std::vector<HoldingJob>& holding,
 bool StopListMaker::Add(const Preemptor& preemptor, const Ahead& ahead) {
   VictimRules rules(preemptor, ahead);
   for (size_t rank = 0; rank < stopping_; ++rank) rules.TakeStopping(holding_[ranked_[rank].job]);
-  Eligible eligible{.owner = preemptor.owner, .ranks = {}, .reclaimed = {}};
+  Eligible eligible{.preemptor = preemptor, .ranks = {}, .reclaimed = {}};
   for (size_t rank = stopping_; rank < ranked_.size(); ++rank) {
     const std::optional<Victim::Why> why = rules.MayStop(holding_[ranked_[rank].job]);
     if (!why) continue;
@@ -116,36 +116,46 @@ StopList StopListMaker::Make(uint64_t turn, size_t most) const {
 }
 
 void StopListMaker::AddLenders(StopList* list) const {
-  // Those that any preemptor reclaims from, by name; a queue without a guarantee lends anything.
-  std::map<std::string_view, const QueueNode*> queues;
-  std::vector<std::vector<const QueueNode*>> counting(eligible_.size());
+  // Those that any preemptor reclaims from, by name and by what counts of them; a queue without a
+  // guarantee lends anything.
+  using Key = std::pair<std::string_view, uint32_t>;
+  std::map<Key, size_t> numbers;
+  std::map<Key, VictimRules::Lender> lenders;
+  std::vector<std::vector<Key>> counting(eligible_.size());
   for (size_t i = 0; i < eligible_.size(); ++i) {
     for (const size_t rank : eligible_[i].reclaimed) {
       const Owner& owner = *holding_[ranked_[rank].job].owner;
-      for (const QueueNode* queue : VictimRules::LendersOf(*eligible_[i].owner, owner)) {
-        const auto spare = VictimRules::SpareOf(*queue);
+      for (const auto& lender : VictimRules::LendersOf(eligible_[i].preemptor, owner)) {
+        const auto spare = VictimRules::SpareOf(lender);
         if (std::all_of(spare.begin(), spare.end(), [](int64_t amount) {
               return amount == VictimRules::kNoGuarantee;
             })) {
           continue;
         }
-        queues.emplace(queue->name, queue);
-        counting[i].push_back(queue);
+        const Key key(lender.queue->name, lender.counted);
+        lenders.emplace(key, lender);
+        counting[i].push_back(key);
       }
     }
   }
-  std::map<const QueueNode*, size_t> numbers;
-  for (const auto& [name, queue] : queues) {
-    numbers.emplace(queue, list->lenders.size());
-    list->lenders.push_back({queue, VictimRules::SpareOf(*queue), std::nullopt});
+  std::map<const QueueNode*, size_t> firsts;
+  for (const auto& [key, lender] : lenders) {
+    numbers.emplace(key, list->lenders.size());
+    firsts.emplace(lender.queue, list->lenders.size());
+    list->lenders.push_back({lender.queue, VictimRules::SpareOf(lender), std::nullopt});
   }
-  const auto first_lender = [&numbers](const QueueNode* queue) -> std::optional<size_t> {
+  const auto first_lender = [&firsts](const QueueNode* queue) -> std::optional<size_t> {
     for (; queue != nullptr; queue = queue->parent) {
-      if (const auto found = numbers.find(queue); found != numbers.end()) return found->second;
+      if (const auto found = firsts.find(queue); found != firsts.end()) return found->second;
     }
     return std::nullopt;
   };
-  for (StopList::Lender& lender : list->lenders) lender.above = first_lender(lender.queue->parent);
+  // What is taken of a queue is taken of all that it counts as.
+  for (size_t i = 0; i < list->lenders.size(); ++i) {
+    StopList::Lender& lender = list->lenders[i];
+    const bool same = i + 1 < list->lenders.size() && list->lenders[i + 1].queue == lender.queue;
+    lender.above = same ? std::optional(i + 1) : first_lender(lender.queue->parent);
+  }
   for (StopList::Stoppable& one : list->stoppable) {
     one.lender = first_lender(holding_[one.job].owner->queue);
   }
@@ -159,10 +169,10 @@ void StopListMaker::AddLenders(StopList* list) const {
     }
   }
   for (size_t i = 0; i < eligible_.size(); ++i) {
-    std::vector<size_t>& lenders = list->choices[i].lenders;
-    for (const QueueNode* queue : counting[i]) lenders.push_back(numbers.at(queue));
-    std::sort(lenders.begin(), lenders.end());
-    lenders.erase(std::unique(lenders.begin(), lenders.end()), lenders.end());
+    std::vector<size_t>& places = list->choices[i].lenders;
+    for (const Key& key : counting[i]) places.push_back(numbers.at(key));
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
   }
 }
 

@@ -70,7 +70,7 @@ class StopListMaker {
   };
   // Of one preemptor.
   struct Eligible {
-    const Owner* owner = nullptr;
+    Preemptor preemptor;
     std::vector<size_t> ranks;  // in ranked_, rising
     std::vector<size_t> reclaimed;
   };

@@ -15,6 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Optional;
+using testing::UnorderedElementsAre;
 
 constexpr int64_t kNow = 10'000'000;
 
@@ -97,6 +98,65 @@ TEST(StopListTest, NobodyMayBeStopped) {
   StopListMaker maker = world.Maker();
   EXPECT_FALSE(maker.Add(world.In("q", 5, Of(1000)), world.nobody_ahead));
   EXPECT_THAT(maker.Make(0).choices, IsEmpty());
+}
+
+// It runs as many cpus as it is guaranteed, and more gpus.
+TEST(StopListTest, WhatExceedsAGuaranteeInOneResource) {
+  World world;
+  QueueSpec mine;
+  mine.guarantee = Of(0, 8);
+  world.Queue("mine", mine);
+  QueueSpec lent;
+  lent.guarantee = Of(64'000, 8);
+  world.Queue("lent", lent);
+  world.Holds({.queue = "lent", .amounts = Of(32'000)});
+  for (int i = 0; i < 4; ++i) world.Holds({.queue = "lent", .amounts = Of(8000, 4)});
+  Preemptor preemptor = world.In("mine", 0, Of(8000, 4));
+  preemptor.by_priority = false;
+  EXPECT_FALSE(world.Maker().Add(preemptor, world.nobody_ahead));
+  preemptor.by_resource = true;
+  StopListMaker maker = world.Maker();
+  ASSERT_TRUE(maker.Add(preemptor, world.nobody_ahead));
+  // For another that asks for cpus alone it keeps those.
+  QueueSpec cpus;
+  cpus.guarantee = Of(8000);
+  world.Queue("cpus", cpus);
+  Preemptor other = world.In("cpus", 0, Of(8000));
+  other.by_resource = true;
+  EXPECT_FALSE(maker.Add(other, world.nobody_ahead));
+  const StopList list = maker.Make(0);
+  // The job of cpus is no use to it, and its queue keeps it.
+  EXPECT_THAT(JobsOf(list), UnorderedElementsAre(1, 2, 3, 4));
+  ASSERT_EQ(list.lenders.size(), 1u);
+  EXPECT_THAT(list.lenders[0].spare,
+              ElementsAre(VictimRules::kNoGuarantee, VictimRules::kNoGuarantee, 8000));
+}
+
+// Each preemptor counts what it asks for, of one queue; what is taken is taken of both.
+TEST(StopListTest, AQueueLendsToEachWhatThatAsksFor) {
+  World world;
+  for (const auto& [name, guarantee] : {std::pair("gpus", Of(0, 8)), std::pair("cpus", Of(8000))}) {
+    QueueSpec spec;
+    spec.guarantee = guarantee;
+    world.Queue(name, spec);
+  }
+  QueueSpec lent;
+  lent.guarantee = Of(10'000, 8);
+  world.Queue("lent", lent);
+  for (int i = 0; i < 3; ++i) world.Holds({.queue = "lent", .amounts = Of(4000, 4)});
+  StopListMaker maker = world.Maker();
+  for (const auto& [name, amounts] :
+       {std::pair("gpus", Of(1000, 4)), std::pair("cpus", Of(1000))}) {
+    Preemptor preemptor = world.In(name, 0, amounts);
+    preemptor.by_resource = true;
+    maker.Add(preemptor, world.nobody_ahead);
+  }
+  const StopList list = maker.Make(0);
+  // Of its 12 cpus it could lend 2 and a job of them holds 4; of its 12 gpus it can lend 4.
+  ASSERT_EQ(list.choices.size(), 1u);
+  EXPECT_THAT(list.choices[0].stoppable, ElementsAre(0, 1, 2));
+  ASSERT_EQ(list.lenders.size(), 1u);
+  EXPECT_EQ(list.lenders[0].spare[kGpu], 4000);
 }
 
 TEST(StopListTest, ThoseThatStopThenByWhatIsLost) {

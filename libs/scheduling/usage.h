@@ -19,7 +19,11 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "libs/scheduling/budgets.h"
 #include "libs/scheduling/resources.h"
 
 namespace fluxqueue::scheduling {
@@ -32,18 +36,35 @@ double Log2(double x);
 // Resource · seconds by the place of the resource: millicore·s, byte·s, thousandth of a gpu·s.
 using Used = std::array<double, kShared>;
 
+// Of the other resources, by name and sorted; in their unit · seconds. None of them is 0.
+using OthersUsed = std::vector<std::pair<std::string, double>>;
+
 struct Past {
   Used used = {};
   int64_t at_ms = 0;
+  OthersUsed others = {};
+  std::vector<Spent> spent = {};  // of a queue with budgets
 
   friend bool operator==(const Past&, const Past&) = default;
 };
 
-// The past at `now_ms`, with `held` held since past.at_ms. A time before that changes nothing.
-Past BroughtForward(const Past& past, const Resources& held, int64_t now_ms, int64_t half_life_ms);
+// How a past is brought forward.
+struct UsageRules {
+  int64_t half_life_ms = 0;
+  bool counts_others = false;                    // resources that are no cpu, memory or gpu
+  const std::vector<Budget>* budgets = nullptr;  // null: none
+};
 
-// From then on, with nothing held, less than a core, a GiB and a GPU for a second are left of it:
-// nothing that an order would show. 0: never, as nothing is forgotten (h = 0).
+// The past at `now_ms`, with `held` held since past.at_ms. A time before that changes nothing, but
+// what was spent is told of each budget.
+Past BroughtForward(const Past& past,
+                    const Resources& held,
+                    int64_t now_ms,
+                    const UsageRules& rules);
+
+// From then on, with nothing held, less than a core, a GiB, a GPU and a unit of another resource
+// for a second are left of it: nothing that an order would show. 0: never, as nothing is forgotten
+// (h = 0), or it tells what was spent of a budget.
 int64_t NothingFrom(const Past& past, int64_t half_life_ms);
 
 // What is held on the average: a past of so much a second for ever has this used. For h = 0 it is

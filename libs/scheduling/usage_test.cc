@@ -32,18 +32,20 @@ TEST(HalfPowerTest, IsThatOfLibm) {
 
 TEST(UsageTest, HalfOfItIsForgottenEachHalfLife) {
   const Past past{.used = {1000, 0, 0}, .at_ms = 5};
-  EXPECT_DOUBLE_EQ(BroughtForward(past, {}, 5 + kHour, kHour).used[kCpu], 500);
-  EXPECT_DOUBLE_EQ(BroughtForward(past, {}, 5 + 3 * kHour, kHour).used[kCpu], 125);
+  EXPECT_DOUBLE_EQ(BroughtForward(past, {}, 5 + kHour, {.half_life_ms = kHour}).used[kCpu], 500);
+  EXPECT_DOUBLE_EQ(BroughtForward(past, {}, 5 + 3 * kHour, {.half_life_ms = kHour}).used[kCpu],
+                   125);
   // Nothing is forgotten, nor is time turned back.
-  EXPECT_EQ(BroughtForward(past, {}, 5 + kHour, 0).used[kCpu], 1000);
-  EXPECT_EQ(BroughtForward(past, {}, 4, kHour), past);
+  EXPECT_EQ(BroughtForward(past, {}, 5 + kHour, {.half_life_ms = 0}).used[kCpu], 1000);
+  EXPECT_EQ(BroughtForward(past, {}, 4, {.half_life_ms = kHour}), past);
 }
 
 TEST(UsageTest, WhatIsHeldCountsWhileItIsHeld) {
   const Past none{.used = {}, .at_ms = 1};
-  EXPECT_DOUBLE_EQ(BroughtForward(none, Cpu(2000), 1 + 10'000, 0).used[kCpu], 20'000);
+  EXPECT_DOUBLE_EQ(BroughtForward(none, Cpu(2000), 1 + 10'000, {.half_life_ms = 0}).used[kCpu],
+                   20'000);
   // For ever held, it is its own average.
-  const Past long_held = BroughtForward(none, Cpu(2000), 1 + 100 * kHour, kHour);
+  const Past long_held = BroughtForward(none, Cpu(2000), 1 + 100 * kHour, {.half_life_ms = kHour});
   EXPECT_NEAR(AverageOf(long_held.used[kCpu], kHour, 0), 2000, 1e-6);
   EXPECT_NEAR(AverageOf(20'000, 0, 10'000), 2000, 1e-9);
   EXPECT_EQ(AverageOf(5, 0, 0), 5);  // a second at least
@@ -59,9 +61,9 @@ RC_GTEST_PROP(UsageTest, StepsDoNotMatter, ()) {
   for (const int64_t step :
        *rc::gen::container<std::vector<int64_t>>(20, rc::gen::inRange<int64_t>(0, kHour))) {
     now += step;
-    stepped = BroughtForward(stepped, held, now, half_life);
+    stepped = BroughtForward(stepped, held, now, {.half_life_ms = half_life});
   }
-  const Past at_once = BroughtForward(start, held, now, half_life);
+  const Past at_once = BroughtForward(start, held, now, {.half_life_ms = half_life});
   RC_ASSERT(std::abs(at_once.used[kCpu] - stepped.used[kCpu]) <=
             1e-9 * (1 + std::abs(at_once.used[kCpu])));
 }

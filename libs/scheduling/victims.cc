@@ -30,6 +30,18 @@ const QueueNode* TheirBranch(const Owner& theirs, const Branches& branches) {
   return theirs.rungs[branches.theirs - 1].queue;
 }
 
+constexpr uint32_t kAll = (1U << kShared) - 1;
+
+// What is guaranteed to the queue, of what is asked; null: of everything.
+uint32_t GuaranteedOf(const QueueNode& queue, const Resources* asked) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < kShared; ++i) {
+    const bool counts = asked == nullptr || (*asked)[i] > 0;
+    if (counts && queue.spec.guarantee[i] > 0) bits |= 1U << i;
+  }
+  return bits;
+}
+
 struct Ranked {
   double lost = 0;
   int64_t start_ms = 0;
@@ -89,10 +101,10 @@ bool VictimRules::Reclaims(const HoldingJob& job) const {
   if (TheirBranch(*job.owner, branches)->spec.priority > branches.mine->spec.priority) {
     return false;
   }
-  for (size_t rung = 0; rung < branches.theirs; ++rung) {
-    if (!CanSpare(*job.owner->rungs[rung].queue, *job.amounts)) return false;
-  }
-  return true;
+  const std::vector<Lender> lenders = LendersOf(preemptor_, *job.owner);
+  return std::all_of(lenders.begin(), lenders.end(), [&](const Lender& lender) {
+    return CanSpare(lender, *job.amounts);
+  });
 }
 
 // Of some guaranteed resource the job asks for there is so much left of the guarantee, and of none
@@ -112,33 +124,43 @@ bool VictimRules::HasRightTo(const QueueNode& branch) const {
   return any;
 }
 
-// It still has all of its guarantee then, also of what the job does not ask for: a queue below it
-// in anything goes before those that are not, and would take the room again.
-bool VictimRules::CanSpare(const QueueNode& queue, const Resources& amounts) const {
-  const std::array<int64_t, kShared> spare = SpareOf(queue);
-  const auto taken = taken_.find(&queue);
+// It still has its guarantee then. Where not all of it counts the job holds some of what does:
+// there is none left of the guarantee for such a job, so its queue does not go before the
+// preemptor's, and does not take the room again (fair_share.h).
+bool VictimRules::CanSpare(const Lender& lender, const Resources& amounts) const {
+  const std::array<int64_t, kShared> spare = SpareOf(lender);
+  const auto taken = taken_.find(lender.queue);
+  bool holds_some = lender.counted == kAll;
   for (size_t i = 0; i < kShared; ++i) {
     if (spare[i] == kNoGuarantee) continue;
     const int64_t gone = taken == taken_.end() ? 0 : taken->second[i];
     if (amounts[i] > spare[i] - gone) return false;
+    holds_some = holds_some || amounts[i] > 0;
   }
-  return true;
+  return holds_some;
 }
 
-std::array<int64_t, kShared> VictimRules::SpareOf(const QueueNode& queue) {
+std::array<int64_t, kShared> VictimRules::SpareOf(const Lender& lender) {
   std::array<int64_t, kShared> spare;
   for (size_t i = 0; i < kShared; ++i) {
-    const int64_t guarantee = queue.spec.guarantee[i];
-    spare[i] = guarantee == 0 ? kNoGuarantee : queue.total.held[i] - guarantee;
+    const int64_t guarantee = lender.queue->spec.guarantee[i];
+    const bool counts = guarantee != 0 && (lender.counted >> i & 1) != 0;
+    spare[i] = counts ? lender.queue->total.held[i] - guarantee : kNoGuarantee;
   }
   return spare;
 }
 
-std::vector<const QueueNode*> VictimRules::LendersOf(const Owner& preemptor, const Owner& victim) {
-  std::vector<const QueueNode*> lenders;
-  const Branches branches = BranchesOf(preemptor, victim);
+std::vector<VictimRules::Lender> VictimRules::LendersOf(const Preemptor& preemptor,
+                                                        const Owner& victim) {
+  std::vector<Lender> lenders;
+  const Branches branches = BranchesOf(*preemptor.owner, victim);
+  if (branches.mine == nullptr) return lenders;
+  const uint32_t asked =
+      preemptor.by_resource ? GuaranteedOf(*branches.mine, preemptor.amounts) : kAll;
   for (size_t rung = 0; rung < branches.theirs; ++rung) {
-    lenders.push_back(victim.rungs[rung].queue);
+    const QueueNode* queue = victim.rungs[rung].queue;
+    const uint32_t both = asked & GuaranteedOf(*queue, nullptr);
+    lenders.push_back({queue, both == 0 || asked == kAll ? kAll : both});
   }
   return lenders;
 }

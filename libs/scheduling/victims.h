@@ -9,7 +9,9 @@
 //               its guarantee, while the job's branch, with the job and all that is tried before
 //               it, has no more than its own. Branches meet where the ways up of the two queues do.
 //               Nothing on the victim's side falls below its guarantee, with all victims named
-//               before taken together. cpu, memory and gpus count, as in shares.
+//               before taken together: of what the job asks for and its branch is guaranteed, where
+//               the victim's side is guaranteed that too, and the victim holds some (rules 4); else
+//               of everything. cpu, memory and gpus count.
 //
 // Both ask that the victim be behind the job once it waits again: else it would take its room back,
 // and be stopped again, for ever. (fair_share.h has the order: priority of the branch, then who is
@@ -51,6 +53,8 @@ struct Preemptor {
   const Resources* amounts = nullptr;
   bool by_priority = false;
   bool reclaim = false;
+  // Reclaims what exceeds a guarantee in one resource from those who have others' too (rules 4).
+  bool by_resource = false;
 };
 
 // A job that holds something.
@@ -89,20 +93,26 @@ class VictimRules {
   // It counts as gone from here on.
   void Take(const HoldingJob& job) { AddAhead(*job.owner, *job.amounts, &taken_); }
 
-  // The queues whose guarantee stands between the preemptor and a job that is reclaimed: from the
-  // job's own up to where the ways of both meet.
-  static std::vector<const QueueNode*> LendersOf(const Owner& preemptor, const Owner& victim);
-  // What the queue holds beyond its guarantee; of what nothing is guaranteed, kNoGuarantee. Those
-  // of its jobs that are reclaimed may hold so much together, what is taken included.
+  // A queue whose guarantee stands between the preemptor and a job that is reclaimed, and of which
+  // resources it must keep it: bits, by the place of the resource.
+  struct Lender {
+    const QueueNode* queue = nullptr;
+    uint32_t counted = 0;
+  };
+  // From the job's own queue up to where the ways of both meet.
+  static std::vector<Lender> LendersOf(const Preemptor& preemptor, const Owner& victim);
+  // What the lender's queue holds beyond its guarantee; of what is not guaranteed or not counted,
+  // kNoGuarantee. Those of its jobs that are reclaimed may hold so much together, what is taken
+  // included.
   static constexpr int64_t kNoGuarantee = std::numeric_limits<int64_t>::max();
-  static std::array<int64_t, kShared> SpareOf(const QueueNode& queue);
+  static std::array<int64_t, kShared> SpareOf(const Lender& lender);
 
  private:
   bool MayStandAhead(const HoldingJob& job) const;
   bool ByPriority(const HoldingJob& job) const;
   bool Reclaims(const HoldingJob& job) const;
   bool HasRightTo(const QueueNode& branch) const;
-  bool CanSpare(const QueueNode& queue, const Resources& amounts) const;
+  bool CanSpare(const Lender& lender, const Resources& amounts) const;
 
   const Preemptor& preemptor_;
   const Ahead& ahead_;

@@ -1,6 +1,8 @@
 #include "services/admission/config.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 
 #include <fmt/ranges.h>
@@ -39,6 +41,32 @@ absl::Status CheckPolicy(const AdmissionConfig::Pool& pool) {
       "policy \"{}\": the engine {} has {}", pool.policy, pool.engine, fmt::join(allowed, ", "));
 }
 
+// Of each resource the weight in thousandths, from "resource=weight".
+absl::StatusOr<std::map<std::string, int64_t>> ParseBilling(const std::vector<std::string>& list) {
+  constexpr double kMost = 1000;
+  std::map<std::string, int64_t> weights;
+  for (const std::string& item : list) {
+    const size_t equals = item.find('=');
+    const std::string resource = item.substr(0, equals);
+    double weight = -1;
+    const char* last = item.data() + item.size();
+    const bool read =
+        equals != item.npos && std::from_chars(item.data() + equals + 1, last, weight).ptr == last;
+    const bool good = read && !resource.empty() && weight >= 0 && weight <= kMost;
+    if (!good) {
+      return InvalidArgument(
+          "billing \"{}\": allowed are a resource and its weight from 0 to {}, such as "
+          "\"memory=0.5\"",
+          item,
+          kMost);
+    }
+    if (!weights.emplace(resource, std::llround(weight * 1000)).second) {
+      return InvalidArgument("billing \"{}\": {} stands twice; allowed: once", item, resource);
+    }
+  }
+  return weights;
+}
+
 config::Section Describe(AdmissionConfig::Pool* pool) {
   return config::Section()
       .Choice("engine", &pool->engine, {"native", "fluxion", "shadow"})
@@ -47,12 +75,14 @@ config::Section Describe(AdmissionConfig::Pool* pool) {
       .Size("memory_granule", &pool->memory_granule, 1 << 20, int64_t{1} << 50)
       .Text("policy", &pool->policy)
       .List("levels", &pool->levels)
+      .List("billing", &pool->billing)
       .Duration("answer_deadline", &pool->answer_deadline, 100ms, 10min)
       .Duration("retry_min", &pool->retry_min, 10ms, 1h)
       .Duration("retry_max", &pool->retry_max, 10ms, 24h)
       .Int("max_attempts", &pool->max_attempts, 0, 1'000'000)
       .Rule([pool]() { return CheckPolicy(*pool); })
       .Rule([pool]() { return graph::ParseLevels(pool->levels).status(); })
+      .Rule([pool]() { return ParseBilling(pool->billing).status(); })
       .Rule([pool]() -> absl::Status {
         if (pool->retry_min <= pool->retry_max) return absl::OkStatus();
         return InvalidArgument("retry_min {} is more than retry_max {}",
@@ -98,6 +128,12 @@ events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {
   }
   out.set_policy(pool.policy);
   for (const std::string& level : pool.levels) out.add_levels(level);
+  // Checked when it was read.
+  for (const auto& [resource, weight] : ParseBilling(pool.billing).value()) {
+    auto* billing = out.add_billing();
+    billing->set_resource(resource);
+    billing->set_weight_milli(weight);
+  }
   out.set_answer_deadline_ms(pool.answer_deadline.count());
   out.set_retry_min_ms(pool.retry_min.count());
   out.set_retry_max_ms(pool.retry_max.count());

@@ -12,6 +12,7 @@
 //        cpu_granule: 1000, memory_granule: 1GiB,   # what fluxion gives whole: millicores, bytes
 //        levels: [topology.kubernetes.io/zone, topology.kubernetes.io/block,
 //                 topology.kubernetes.io/rack],    # node labels, or name=label; outermost first
+//        billing: [memory=0.5],           # how much a resource counts in shares; of others 1
 //        answer_deadline: 5s, retry_min: 1s, retry_max: 5m, max_attempts: 0}
 #pragma once
 
@@ -47,6 +48,7 @@ struct AdmissionConfig {
     std::vector<std::string> levels{"topology.kubernetes.io/zone",
                                     "topology.kubernetes.io/block",
                                     "topology.kubernetes.io/rack"};
+    std::vector<std::string> billing;
     Millis answer_deadline{std::chrono::seconds(5)};
     Millis retry_min{std::chrono::seconds(1)};
     Millis retry_max{std::chrono::minutes(5)};

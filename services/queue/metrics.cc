@@ -39,6 +39,10 @@ QueueMetrics::QueueMetrics(metrics::Registry& registry)
                                  {"pool", "queue"})),
       weight_(registry.MakeGauges(
           "fluxqueue_queue_weight", "The weight of a queue.", {"pool", "queue"})),
+      budget_(registry.MakeGauges("fluxqueue_queue_budget_used_ratio",
+                                  "What a queue and those below it have used of a budget in the "
+                                  "period that is now; 1: all of it.",
+                                  {"pool", "queue", "resource", "period"})),
       facts_(registry.MakeCounters("fluxqueue_job_facts_total",
                                    "Facts published on fluxqueue.jobs, by the state they tell.",
                                    {"state"})),
@@ -109,6 +113,13 @@ void QueueMetrics::Figures(const std::string& pool,
     for (const std::string_view cause : model::kCauseNames) {
       slip_seconds_.With({{"queue", queue}, {"cause", std::string(cause)}});
     }
+    for (const auto& use : of.budgets) {
+      metrics::Labels budget = with("resource", use.budget.resource);
+      budget.emplace("period", std::string(scheduling::PeriodName(use.budget.period)));
+      // Of a budget of nothing everything is used.
+      now.budget[budget] =
+          use.budget.hours == 0 ? 1 : use.used_hours / static_cast<double>(use.budget.hours);
+    }
     now.share[labels] = of.share;
     now.weight[labels] = of.weight;
   }
@@ -118,6 +129,7 @@ void QueueMetrics::Figures(const std::string& pool,
   Replace(allocated_, std::move(now.allocated), &shown.allocated);
   Replace(share_, std::move(now.share), &shown.share);
   Replace(weight_, std::move(now.weight), &shown.weight);
+  Replace(budget_, std::move(now.budget), &shown.budget);
 }
 
 void QueueMetrics::Dropped(const std::string& pool) {

@@ -41,6 +41,7 @@ class QueueMetrics {
   metrics::GaugeFamily allocated_;
   metrics::GaugeFamily share_;
   metrics::GaugeFamily weight_;
+  metrics::GaugeFamily budget_;
   metrics::CounterFamily facts_;
   metrics::LatencyFamily wait_seconds_;
   metrics::LatencyFamily stage_seconds_;
@@ -56,7 +57,7 @@ class QueueMetrics {
   // What was set is 0 when it is not named any more.
   static void Replace(metrics::GaugeFamily& family, Values now, Values* shown);
   struct Shown {
-    Values jobs, waiting, oldest, allocated, share, weight;
+    Values jobs, waiting, oldest, allocated, share, weight, budget;
   };
   std::map<std::string, Shown> shown_;  // by pool
 };

@@ -118,7 +118,12 @@ class Pool {
         name, 1 + Roll(8), static_cast<int>(Roll(2)), kStrategies[Roll(4)], kRejectAfterMs);
     events::v1::QueueConfigured* queue = made.mutable_queue_configured();
     queue->set_reserve_after_ms(1000 * Roll(4));
-    if (Roll(4) == 0) queue->set_order("fair-share");
+    if (Roll(3) == 0) {
+      queue->set_order("fair-share");
+      events::v1::UserWeight* weight = queue->add_user_weights();
+      weight->set_user("ann");
+      weight->set_weight(1 + static_cast<int32_t>(Roll(3)));
+    }
     queue->mutable_preemption()->set_by_priority(Roll(3) == 0);
     queue->mutable_preemption()->set_reclaim(Roll(3) == 0);
     if (Roll(3) == 0) {

@@ -129,9 +129,14 @@ class Pool {
     queue->mutable_preemption()->set_reclaim(reclaim);
     queue->mutable_preemption()->set_grace_ms(1000 * Roll(40));
     if (guaranteed == 0) return message;
-    auto* guarantee = queue->add_guarantee();
-    guarantee->set_resource("cpu");
-    guarantee->set_amount(guaranteed);
+    const auto guarantee = [queue](const char* resource, int64_t amount) {
+      events::v1::Amount* added = queue->add_guarantee();
+      added->set_resource(resource);
+      added->set_amount(amount);
+    };
+    if (Roll(4) > 0) guarantee("cpu", guaranteed);
+    // Jobs use them, and nodes have as many as anybody asks for.
+    if (Roll(2) == 0) guarantee("gpu", 1 + Roll(6));
     return message;
   }
 
@@ -155,7 +160,8 @@ class Pool {
                                               .recreatable = Roll(8) > 0,
                                               .queue = kQueues[Roll(4)],
                                               .priority = static_cast<int32_t>(Roll(4)),
-                                              .cpu = slots * cpu});
+                                              .cpu = slots * cpu,
+                                              .gpus = Roll(2) == 0 ? slots * Roll(3) : 0});
     // Long enough for a round.
     if (Roll(4) > 0) {
       message.mutable_job_submitted()->set_duration_ms(100'000'000 + 1000 * Roll(200));

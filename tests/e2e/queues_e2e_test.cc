@@ -55,6 +55,15 @@ class QueuesTest : public SystemTest {
                    .pod_spec = pod_spec}));
   }
 
+  // By the API server.
+  void ExpectConfigRefused(const std::string& spec, const std::string& names) {
+    const auto refused = system_->Kubectl(
+        {"create", "-f", "-"},
+        "apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\nmetadata: {name: bad}\nspec: " + spec);
+    EXPECT_FALSE(refused.ok()) << spec;
+    EXPECT_THAT(Message(refused.status()), HasSubstr(names));
+  }
+
   std::vector<std::string> nodes_;
 };
 
@@ -280,6 +289,55 @@ spec: {enforceDuration: end}
 }
 
 // The log that the tests before this one have written.
+// An account: whose jobs a queue takes, what one of them may ask for, and what all may use.
+TEST_F(QueuesTest, AnAccountHasMembersClassesAndBudgets) {
+  MakeQueue("lab",
+            "{members: {namespaces: [e2e]}, defaultQos: normal, qos: [{name: normal, maxPriority: "
+            "5}, {name: high, maxPriority: 50, members: {users: [ann]}}], "
+            "budgets: [{resource: cpu, hours: 0}]}");
+  MakeQueue("lab-train", "{parent: lab, limits: {perJob: {cpu: 4}}}");
+  MakeQueue("others", "{members: {users: [ann]}}");
+  const auto refusal = [this](const std::string& annotations) {
+    const auto refused = system_->Kubectl(
+        {"create", "-f", "-"}, JobYaml("refused", {.annotations = "{" + annotations + "}"}));
+    EXPECT_FALSE(refused.ok());
+    return Message(refused.status());
+  };
+  EXPECT_THAT(refusal("fluxqueue.io/queue: others"),
+              HasSubstr("FluxQueue 'others' takes jobs of its members"));
+  EXPECT_THAT(refusal("fluxqueue.io/queue: lab-train, fluxqueue.io/priority: \"6\""),
+              HasSubstr("6 is more than class 'normal' of QOS allows; allowed: up to 5"));
+  EXPECT_THAT(refusal("fluxqueue.io/queue: lab-train, fluxqueue.io/qos: high"),
+              HasSubstr("class 'high' is for its members"));
+  EXPECT_THAT(refusal("fluxqueue.io/queue: lab-train, fluxqueue.io/qos: gold"),
+              HasSubstr("has no such class of QOS; allowed: normal, high"));
+
+  Apply(JobYaml("large", {.cpu = "5", .annotations = In("lab-train", "10s")}));
+  ExpectReason("large", "Limit");
+  EXPECT_THAT(MessageOf("large"),
+              HasSubstr("it asks for cpu 5, and a job of queue lab-train may ask for at most 4"));
+  Apply(JobYaml("spends", {.cpu = "2", .annotations = In("lab-train", "10s")}));
+  ExpectReason("spends", "Limit");
+  EXPECT_THAT(MessageOf("spends"),
+              HasSubstr("queue lab has used up its budget of 0 cpu-hours for this month (UTC)"));
+  MakeQueue("lab", "{members: {namespaces: [e2e]}, budgets: [{resource: cpu, hours: 1000}]}");
+  ExpectState("spends", "Succeeded");
+  EXPECT_EQ(StateOf("large"), "Pending");
+  MakeQueue("lab-train", "{parent: lab}");
+  ExpectState("large", "Succeeded");
+
+  const auto told = [this](const std::vector<std::string>& command) {
+    const auto result = system_->Fluxqueue(command);
+    EXPECT_TRUE(result.ok() && result->exit_code == 0);
+    return result.ok() ? result->output : "";
+  };
+  EXPECT_THAT(told({"queues"}), HasSubstr("cpu 0 of 1000 h/month"));
+  EXPECT_THAT(told({"report", "--by", "account,queue", "-o", "csv"}), HasSubstr("lab,lab-train,2"));
+  EXPECT_THAT(told({"stats"}), ::testing::ContainsRegex("lab-train +[1-9]"));
+  ExpectConfigRefused("{budgets: [{resource: gpu, hours: -1}]}", "budgets[0].hours");
+  ExpectConfigRefused("{users: [{name: ann, weight: 1001}]}", "users[0].weight");
+}
+
 TEST_F(QueuesTest, TheSimulatorDecidesAsTheServicesDid) {
   ExpectSimulatorAgrees();
 }

@@ -181,8 +181,8 @@ TEST_F(OperateTest, ADeadLetterIsShownRetriedAndDropped) {
 
 TEST_F(OperateTest, ChecksConfigurations) {
   const std::string queues = std::string(FLUXQUEUE_SOURCE_DIR) + "/k8s/queues/";
-  const Result good =
-      stack->Call(fmt::format("config check {0}default.yaml {0}department.yaml", queues));
+  const Result good = stack->Call(
+      fmt::format("config check {0}default.yaml {0}department.yaml {0}accounts.yaml", queues));
   EXPECT_EQ(good.status, 0) << good.output;
   const std::string bad = stack->config() + ".queue.yaml";
   std::ofstream(bad)

@@ -47,6 +47,32 @@ std::string UseOf(const QueueInfo& queue, const Held& held) {
   return it == held.end() ? std::string() : Use(it->second);
 }
 
+// "gpu 812 of 1000 h/month"
+std::string BudgetsText(const QueueInfo& queue) {
+  std::string text;
+  for (const job_store::BudgetUse& use : queue.budgets) {
+    text += fmt::format("{}{} {:.0f} of {} h/{}",
+                        text.empty() ? "" : ", ",
+                        use.budget.resource,
+                        use.used_hours,
+                        use.budget.hours,
+                        scheduling::PeriodName(use.budget.period));
+  }
+  return text;
+}
+
+json BudgetsJson(const QueueInfo& queue) {
+  json budgets = json::array();
+  for (const job_store::BudgetUse& use : queue.budgets) {
+    budgets.push_back({{"resource", use.budget.resource},
+                       {"period", scheduling::PeriodName(use.budget.period)},
+                       {"hours", use.budget.hours},
+                       {"usedHours", use.used_hours},
+                       {"holds", use.budget.holds}});
+  }
+  return budgets;
+}
+
 json ToJson(const QueueInfo& queue, const Held& held) {
   return {{"queue", queue.queue},
           {"pool", queue.pool},
@@ -57,6 +83,7 @@ json ToJson(const QueueInfo& queue, const Held& held) {
           {"parent", queue.parent},
           {"order", queue.order},
           {"limits", queue.limits},
+          {"budgets", BudgetsJson(queue)},
           {"use", UseOf(queue, held)},
           {"jobs", queue.jobs}};
 }
@@ -80,7 +107,8 @@ std::string QueueTable(const std::vector<QueueInfo>& queues,
                                      "CANCELLED",
                                      "REJECTED",
                                      "USE",
-                                     "LIMITS"};
+                                     "LIMITS",
+                                     "BUDGETS"};
   if (context.wide()) header.insert(header.end(), {"DEPTH", "DEFAULT DURATION", "MOST DURATION"});
   Table table(std::move(header));
   const auto duration = [](int64_t ms) { return ms == 0 ? "-" : ShortDuration(Millis(ms)); };
@@ -102,7 +130,8 @@ std::string QueueTable(const std::vector<QueueInfo>& queues,
                              Count(queue, {"Cancelled"}),
                              Count(queue, {"Rejected"}),
                              UseOf(queue, held),
-                             queue.limits};
+                             queue.limits,
+                             BudgetsText(queue)};
     if (context.wide()) {
       row.emplace_back(fmt::format("{}", queue.depth));
       row.emplace_back(duration(queue.default_duration_ms));
@@ -140,7 +169,10 @@ void RegisterQueues(CLI::App& app, Context& context) {
   const auto watch = std::make_shared<WatchOptions>();
   AddWatchOptions(sub, watch.get());
   sub->footer(
-      "STARTING is Allocated or Bound. USE is what its jobs hold, LIMITS what they may.\n\n"
+      "STARTING is Allocated or Bound. USE is what its jobs hold, LIMITS what they may. BUDGETS "
+      "are "
+      "what it and\nthe queues below it have used in this period of the calendar (UTC), and "
+      "may.\n\n"
       "Examples:\n"
       "  fluxqueue queues --watch\n"
       "  fluxqueue queues -o yaml");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/job_store/attempt_store.h"
+#include "libs/job_store/job_store.h"
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/report_tables.h"
@@ -21,8 +23,11 @@ namespace {
 using job_store::ReportKey;
 using job_store::ReportQuery;
 
-constexpr ReportKey kKeys[] = {
-    ReportKey::kUser, ReportKey::kQueue, ReportKey::kNamespace, ReportKey::kMonth};
+constexpr ReportKey kKeys[] = {ReportKey::kUser,
+                               ReportKey::kAccount,
+                               ReportKey::kQueue,
+                               ReportKey::kNamespace,
+                               ReportKey::kMonth};
 constexpr Millis kDefaultRange = std::chrono::hours(30 * 24);
 // Years of a large system are read whole.
 constexpr Millis kPatience = std::chrono::minutes(15);
@@ -61,6 +66,12 @@ absl::StatusOr<int> Run(const Context& context, Options options) {
   postgres::Options database = PostgresOptions(config.dsn);
   database.statement_timeout = kPatience;
   job_store::AttemptStore store(database);
+  const auto& by = options.query.by;
+  if (std::find(by.begin(), by.end(), ReportKey::kAccount) != by.end()) {
+    job_store::JobStore jobs(database);
+    ASSIGN_OR_RETURN(const auto queues, jobs.Queues(/*ended=*/false));
+    options.query.accounts = job_store::AccountsOf(queues);
+  }
   ASSIGN_OR_RETURN(const ReportRows rows, store.Report(options.query));
   if (context.output == Output::kCsv) {
     fmt::print("{}", ReportCsv(options.query, rows));
@@ -84,9 +95,9 @@ void RegisterReport(CLI::App& app, Context& context) {
   auto options = std::make_shared<Options>();
   sub->add_option(
          "--by", options->by, "A row for each of these, separated by commas; default: user")
-      ->type_name("user|queue|namespace|month")
+      ->type_name("user|account|queue|namespace|month")
       ->delimiter(',')
-      ->check(CLI::IsMember({"user", "queue", "namespace", "month"}).description(""));
+      ->check(CLI::IsMember({"user", "account", "queue", "namespace", "month"}).description(""));
   sub->add_option("--since", options->since, fmt::format("From {}; default: 30d", kMoments))
       ->type_name("TIME");
   sub->add_option("--until", options->until, "Up to there, likewise; default: now")
@@ -100,7 +111,9 @@ void RegisterReport(CLI::App& app, Context& context) {
       "hours "
       "that they\nheld it, in attempts that were requeued too. SUCCESS is the share of those that "
       "succeeded among those that\nsucceeded or failed. WAIT is from the submission, or the end of "
-      "the attempt before, to the start; P95 is\nwithin 3.3 %. Months are those of UTC.\n\n"
+      "the attempt before, to the start; P95 is\nwithin 3.3 %. Months are those of UTC. An ACCOUNT "
+      "is the queue above a job's own, as "
+      "the tree is now.\n\n"
       "Examples:\n"
       "  fluxqueue report --since 2026-11 --until 2026-12      November, by user\n"
       "  fluxqueue report --by month,queue --since 365d        a year, month by month\n"

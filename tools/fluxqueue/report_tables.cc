@@ -84,6 +84,8 @@ std::string_view NameOf(ReportKey key) {
   switch (key) {
     case ReportKey::kUser:
       return "user";
+    case ReportKey::kAccount:
+      return "account";
     case ReportKey::kQueue:
       return "queue";
     case ReportKey::kNamespace:

@@ -7,6 +7,8 @@
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/scheduling/budgets.h"
+#include "services/admission/domain/queue_rules.h"
 
 #include "fmt/format.h"
 
@@ -57,6 +59,12 @@ events::v1::QueueConfigured::Enforcement EnforcementOf(std::string_view name) {
   return events::v1::QueueConfigured::ENFORCEMENT_WARN;
 }
 
+events::v1::Budget::Period PeriodOf(std::string_view name) {
+  const auto period = scheduling::FindPeriod(name).value_or(scheduling::Period::kMonth);
+  return static_cast<events::v1::Budget::Period>(static_cast<int>(period) +
+                                                 events::v1::Budget::PERIOD_DAY);
+}
+
 events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   events::v1::QueueConfigured config;
   config.set_queue(queue.meta.name);
@@ -78,6 +86,20 @@ events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
   SetLimits(queue.namespace_limits, [&config] { return config.mutable_namespace_limits(); });
   SetLimits(queue.user_limits, [&config] { return config.mutable_user_limits(); });
   SetAmounts(queue.guarantee, config.mutable_guarantee());
+  SetAmounts(queue.most_per_job, config.mutable_most_per_job());
+  SetAmounts(queue.least_per_job, config.mutable_least_per_job());
+  for (const auto& [user, weight] : queue.user_weights) {
+    events::v1::UserWeight* added = config.add_user_weights();
+    added->set_user(user);
+    added->set_weight(weight);
+  }
+  for (const kubernetes::QueueBudget& budget : queue.budgets) {
+    events::v1::Budget* added = config.add_budgets();
+    added->set_resource(budget.resource);
+    added->set_hours(budget.hours);
+    added->set_period(PeriodOf(budget.period));
+    added->set_holds(budget.when_spent != "warn");
+  }
   config.set_half_life_ms(queue.half_life_ms.value_or(kDefaultHalfLifeMs));
   config.set_aging_ms(queue.aging_ms.value_or(0));
   config.set_predict_durations(queue.predict_durations);
@@ -134,6 +156,14 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
         fmt::format("FluxQueue {}: spec.weight: {} is below 1 and counts as 1; allowed: 1 to 1000",
                     name,
                     *queue.weight));
+  }
+  if (!queue.default_qos.empty() && FindQos(queue.default_qos, queue, queues) == nullptr) {
+    warnings->push_back(fmt::format(
+        "FluxQueue {}: spec.defaultQos: '{}': neither this queue nor one above it has such a class "
+        "in spec.qos; allowed: one that is there. Until then jobs that name no class have no "
+        "ceiling",
+        name,
+        queue.default_qos));
   }
   if (queue.parent.empty()) return;
   const auto parent = queues.find(queue.parent);

@@ -57,6 +57,29 @@ TEST(CatalogTest, ConfiguresPoolsBeforeTheirQueues) {
   EXPECT_EQ(catalog.PoolOf("small"), nullptr);
 }
 
+TEST(CatalogTest, SaysTheAccountOfAQueue) {
+  auto queues = Queues({{"lab", ""}});
+  kubernetes::FluxQueue& lab = queues["lab"];
+  lab.user_weights = {{"ann", 3}};
+  lab.most_per_job = {{"gpu", 8}};
+  lab.budgets = {{.resource = "gpu", .hours = 100, .period = "quarter", .when_spent = "warn"},
+                 {.resource = "cpu", .hours = 5}};
+  lab.default_qos = "gold";
+  Catalog catalog(Config(), 12);
+  const Said said = Reconcile(catalog, queues);
+  const events::v1::QueueConfigured& config = said.messages[1].queue_configured();
+  EXPECT_EQ(config.user_weights(0).user(), "ann");
+  EXPECT_EQ(config.user_weights(0).weight(), 3);
+  EXPECT_EQ(config.most_per_job(0).amount(), 8);
+  ASSERT_EQ(config.budgets_size(), 2);
+  EXPECT_EQ(config.budgets(0).period(), events::v1::Budget::PERIOD_QUARTER);
+  EXPECT_FALSE(config.budgets(0).holds());
+  EXPECT_EQ(config.budgets(1).period(), events::v1::Budget::PERIOD_MONTH);
+  EXPECT_TRUE(config.budgets(1).holds());
+  ASSERT_THAT(said.warnings, SizeIs(1));
+  EXPECT_THAT(said.warnings[0], HasSubstr("FluxQueue lab: spec.defaultQos: 'gold': neither"));
+}
+
 TEST(CatalogTest, SaysNothingTwice) {
   const auto queues = Queues({{"default", ""}, {"gpu", "gpus"}});
   Catalog catalog(Config(), 12);

@@ -1,28 +1,43 @@
 #include "services/admission/domain/queue_rules.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "libs/base/status_macros.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/scheduling/limits.h"
+#include "services/admission/domain/workload_messages.h"
 
+#include "absl/status/statusor.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace fluxqueue::admission {
 
-std::string NoSuchQueue(std::string_view name,
-                        const ClusterFacts::ByName<kubernetes::FluxQueue>& queues) {
-  constexpr size_t kShown = 10;
-  std::vector<std::string_view> names;
-  for (const auto& [known, queue] : queues) {
-    if (names.size() == kShown) break;
-    names.push_back(known);
-  }
-  std::string existing = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-  if (queues.size() > kShown) existing += fmt::format(" and {} more", queues.size() - kShown);
-  return fmt::format(
-      "{}: '{}': there is no such FluxQueue; existing: {}", kubernetes::kQueueKey, name, existing);
+namespace {
+
+std::string NameOf(std::string_view user) {
+  return user.empty() ? "a user who is not known" : fmt::format("user '{}'", user);
 }
 
+std::optional<std::string> MembersProblem(const Asked& asked,
+                                          const kubernetes::FluxQueue& queue,
+                                          const QueuesByName& queues) {
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    if (at->members.Include(asked.user, asked.space)) continue;
+    return fmt::format(
+        "{}: FluxQueue '{}' takes jobs of its members (spec.members), and namespace '{}' and {} "
+        "are "
+        "none; name another queue, or have one of them added",
+        kubernetes::kQueueKey,
+        at->meta.name,
+        asked.space,
+        NameOf(asked.user));
+  }
+  return std::nullopt;
+}
+
+// The queue's own limit. `asked_ms`: 0, unlimited; unset, the queue's default.
 std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
                                            const kubernetes::FluxQueue& queue) {
   const int64_t max = queue.max_duration_ms.value_or(0);
@@ -40,6 +55,132 @@ std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
                      *asked_ms == 0 ? "unlimited" : fmt::format("{}s", (*asked_ms + 999) / 1000),
                      queue.meta.name,
                      max / 1000);
+}
+
+// The class that a job goes by; null: none.
+absl::StatusOr<const kubernetes::QosClass*> ClassOf(const Asked& asked,
+                                                    const kubernetes::FluxQueue& queue,
+                                                    const QueuesByName& queues) {
+  if (!asked.qos.empty()) {
+    const kubernetes::QosClass* named = FindQos(asked.qos, queue, queues);
+    if (named != nullptr) return named;
+    std::vector<std::string_view> names;
+    for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+      for (const kubernetes::QosClass& klass : at->qos) names.push_back(klass.name);
+    }
+    return InvalidArgument("{}: '{}': FluxQueue '{}' has no such class of QOS; allowed: {}",
+                           kubernetes::kQosKey,
+                           asked.qos,
+                           queue.meta.name,
+                           names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  }
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    if (!at->default_qos.empty()) return FindQos(at->default_qos, queue, queues);
+  }
+  return nullptr;
+}
+
+// How long a job may run, where that has an end; 0: it has none.
+int64_t EndOf(const Asked& asked, const kubernetes::FluxQueue& queue) {
+  const int64_t undeclared_ms = queue.BoundsUndeclared() ? queue.max_duration_ms.value_or(0) : 0;
+  return DurationOf(asked.submission).value_or(undeclared_ms);
+}
+
+std::optional<std::string> QosProblem(const Asked& asked,
+                                      const kubernetes::FluxQueue& queue,
+                                      const QueuesByName& queues) {
+  const absl::StatusOr<const kubernetes::QosClass*> found = ClassOf(asked, queue, queues);
+  if (!found.ok()) return Message(found.status());
+  if (*found == nullptr) return std::nullopt;
+  const kubernetes::QosClass& klass = **found;
+  if (!klass.members.Include(asked.user, asked.space)) {
+    return fmt::format(
+        "{}: class '{}' is for its members, and namespace '{}' and {} are none; name another "
+        "class, "
+        "or have one of them added",
+        kubernetes::kQosKey,
+        klass.name,
+        asked.space,
+        NameOf(asked.user));
+  }
+  const int32_t priority = asked.submission.priority();
+  if (klass.max_priority && priority > *klass.max_priority) {
+    return fmt::format("{}: {} is more than class '{}' of QOS allows; allowed: up to {}",
+                       kubernetes::kPriorityKey,
+                       priority,
+                       klass.name,
+                       *klass.max_priority);
+  }
+  const int64_t end_ms = EndOf(asked, queue);
+  const int64_t most_ms = klass.max_duration_ms.value_or(0);
+  if (most_ms > 0 && (end_ms == 0 || end_ms > most_ms)) {
+    return fmt::format("{}: {} is more than class '{}' of QOS allows; allowed: up to {}s",
+                       kubernetes::kDurationKey,
+                       end_ms == 0 ? "unlimited" : fmt::format("{}s", (end_ms + 999) / 1000),
+                       klass.name,
+                       most_ms / 1000);
+  }
+  scheduling::Limits limits;
+  for (const auto& [resource, amount] : klass.most) limits.Limit(resource, amount);
+  scheduling::Resources amounts;
+  for (const events::v1::Amount& amount : asked.submission.spec().amounts()) {
+    amounts.Add(amount.resource(), amount.amount());
+  }
+  const auto held = scheduling::SizeAgainst(limits, {}, amounts);
+  if (!held) return std::nullopt;
+  return fmt::format("{}: it asks for {} {}, and class '{}' of QOS allows a job at most {}",
+                     kubernetes::kQosKey,
+                     held->resource,
+                     scheduling::FormatAmount(held->resource, held->asked),
+                     klass.name,
+                     scheduling::FormatAmount(held->resource, held->limit));
+}
+
+}  // namespace
+
+std::string NoSuchQueue(std::string_view name,
+                        const ClusterFacts::ByName<kubernetes::FluxQueue>& queues) {
+  constexpr size_t kShown = 10;
+  std::vector<std::string_view> names;
+  for (const auto& [known, queue] : queues) {
+    if (names.size() == kShown) break;
+    names.push_back(known);
+  }
+  std::string existing = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  if (queues.size() > kShown) existing += fmt::format(" and {} more", queues.size() - kShown);
+  return fmt::format(
+      "{}: '{}': there is no such FluxQueue; existing: {}", kubernetes::kQueueKey, name, existing);
+}
+
+std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
+                                                const QueuesByName& queues) {
+  std::vector<const kubernetes::FluxQueue*> way = {&queue};
+  while (true) {
+    const auto parent = queues.find(way.back()->parent);
+    const bool goes_on =
+        parent != queues.end() && std::find(way.begin(), way.end(), &parent->second) == way.end();
+    if (!goes_on) return way;
+    way.push_back(&parent->second);
+  }
+}
+
+const kubernetes::QosClass* FindQos(std::string_view name,
+                                    const kubernetes::FluxQueue& queue,
+                                    const QueuesByName& queues) {
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    const auto found = std::find_if(
+        at->qos.begin(), at->qos.end(), [name](const auto& klass) { return klass.name == name; });
+    if (found != at->qos.end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::optional<std::string> JobProblem(const Asked& asked,
+                                      const kubernetes::FluxQueue& queue,
+                                      const QueuesByName& queues) {
+  if (auto problem = MembersProblem(asked, queue, queues)) return problem;
+  if (auto problem = DurationProblem(DurationOf(asked.submission), queue)) return problem;
+  return QosProblem(asked, queue, queues);
 }
 
 }  // namespace fluxqueue::admission

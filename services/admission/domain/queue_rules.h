@@ -5,6 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
 
 #include "services/admission/domain/cluster_facts.h"
 
@@ -14,8 +17,29 @@ namespace fluxqueue::admission {
 std::string NoSuchQueue(std::string_view name,
                         const ClusterFacts::ByName<kubernetes::FluxQueue>& queues);
 
-// Unset: the duration asked for (0: unlimited; unset: the queue's default) is allowed.
-std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
-                                           const kubernetes::FluxQueue& queue);
+using QueuesByName = ClusterFacts::ByName<kubernetes::FluxQueue>;
+
+// A job, as far as a queue judges it.
+struct Asked {
+  const events::v1::JobSubmitted& submission;
+  std::string_view space;
+  std::string_view user;  // who made it; empty: not known
+  std::string_view qos;   // the class that it names; empty: none
+};
+
+// Why the queue does not take the job: it is no member's, may not run for so long, or asks for more
+// than its class of QOS allows. Unset: it takes it.
+std::optional<std::string> JobProblem(const Asked& asked,
+                                      const kubernetes::FluxQueue& queue,
+                                      const QueuesByName& queues);
+
+// The queue and those above it, as far as they are there; each once.
+std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
+                                                const QueuesByName& queues);
+// The class of the queue, or else of the first above it that has one of that name; null: there is
+// none.
+const kubernetes::QosClass* FindQos(std::string_view name,
+                                    const kubernetes::FluxQueue& queue,
+                                    const QueuesByName& queues);
 
 }  // namespace fluxqueue::admission

@@ -148,6 +148,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
     ASSIGN_OR_RETURN(const kubernetes::UserKeys keys, kubernetes::ParseUserKeys(job));
     wish.cancel = keys.cancel;
     wish.retry = keys.retry;
+    wish.qos = keys.qos;
     wish.topology = keys.topology.value_or(kubernetes::Topology());
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
@@ -160,6 +161,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
                    kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   wish.cancel = keys.cancel;
   wish.retry = keys.retry;
+  wish.qos = keys.qos;
   wish.topology = keys.topology.value_or(kubernetes::Topology());
   wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
@@ -188,7 +190,12 @@ std::optional<std::string> Tracker::Problem(const Wish& wish,
     }
   }
   if (found == nullptr) return std::nullopt;
-  return DurationProblem(DurationOf(wish.submission), *found);
+  return JobProblem({.submission = wish.submission,
+                     .space = wish.submission.workload().namespace_(),
+                     .user = wish.submission.user(),
+                     .qos = wish.qos},
+                    *found,
+                    facts.queues());
 }
 
 void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {

@@ -173,6 +173,7 @@ class Tracker {
     kubernetes::PodDemand demand;
     kubernetes::Topology topology;
     std::string retry;
+    std::string qos;
     bool cancel = false;
     bool ready = false;      // to be submitted: held by us, by nobody else
     bool respecify = false;  // nothing of it has started: its demand may still change

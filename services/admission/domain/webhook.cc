@@ -60,22 +60,32 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
   return std::nullopt;
 }
 
+// Who asks, as the API server says, and what by.
+struct Asker {
+  std::string_view space;
+  std::string user;
+  std::string qos;
+};
+
 std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
+                                  const Asker& asker,
                                   const ClusterFacts& facts) {
   const kubernetes::FluxQueue* queue = facts.FindQueue(submission.queue());
   if (queue == nullptr) {
     return RefuseForAbsent(
         Absent::Kind::kQueue, submission.queue(), NoSuchQueue(submission.queue(), facts.queues()));
   }
-  std::optional<int64_t> duration;
-  if (submission.has_duration_ms()) duration = submission.duration_ms();
-  auto problem = DurationProblem(duration, *queue);
+  auto problem = JobProblem(
+      {.submission = submission, .space = asker.space, .user = asker.user, .qos = asker.qos},
+      *queue,
+      facts.queues());
   if (problem) return Refuse(*std::move(problem));
   return std::nullopt;
 }
 
 // What every workload of ours must pass; unset: it may be held.
 std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmitted>& submission,
+                                       const Asker& asker,
                                        const ClusterFacts& facts,
                                        const WebhookOptions& options) {
   if (!submission.ok()) return Refuse(submission.status());
@@ -87,7 +97,7 @@ std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmi
                     bytes,
                     options.max_jobspec_bytes));
   }
-  return CheckQueue(*submission, facts);
+  return CheckQueue(*submission, asker, facts);
 }
 
 // Pods of a Job with a gate of somebody else could not be bound when their slots are given out.
@@ -183,7 +193,10 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   if (pod->meta.Controller() != nullptr) return {};
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
-  if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
+  const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
+  const Asker asker = {
+      .space = review.space, .user = MakerOf(review, pod->meta), .qos = keys.ok() ? keys->qos : ""};
+  if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
   return Held(
       HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {MakerOf(review, pod->meta), review.span}),
       pod->spec);
@@ -205,7 +218,10 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   }
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
-  if (auto refusal = CheckSubmission(submission, facts, options)) return *std::move(refusal);
+  const auto keys = kubernetes::ParseUserKeys(*job);
+  const Asker asker = {
+      .space = review.space, .user = MakerOf(review, job->meta), .qos = keys.ok() ? keys->qos : ""};
+  if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
   const bool ends = facts.FindQueue(submission->queue())->EndsDurations();

@@ -352,6 +352,76 @@ TEST(WebhookTest, RefusesWhatDeclaresNoDurationWhereTheQueueWantsOne) {
   EXPECT_EQ(Judge(job, facts).kind, Kind::kHold);
 }
 
+// A tree lab > train; lab takes jobs of the namespace "work" and of ann.
+ClusterFacts WithAccounts() {
+  ClusterFacts facts = SmallCluster();
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "lab";
+  queue.members = {.users = {"ann"}, .namespaces = {"work"}};
+  queue.qos = {{.name = "normal", .max_priority = 10, .max_duration_ms = 3'600'000},
+               {.name = "urgent", .most = {{"cpu", 2000}}, .members = {.users = {"ann"}}}};
+  queue.default_qos = "normal";
+  facts.Upsert(queue);
+  queue = {};
+  queue.meta.name = "train";
+  queue.parent = "lab";
+  facts.Upsert(queue);
+  return facts;
+}
+
+TEST(WebhookTest, AQueueTakesJobsOfItsMembers) {
+  ClusterFacts facts = WithAccounts();
+  facts.Upsert(kubernetes::Namespace{"other", {{"fluxqueue.io/managed", "true"}}});
+  json job = JobJson();
+  job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "train"},
+                                    {"fluxqueue.io/duration", "30m"}};
+  EXPECT_EQ(Judge(job, facts).kind, Kind::kHold);
+  job["metadata"]["namespace"] = "other";
+  Review review = ReviewOf(job);
+  review.user = "ann";
+  EXPECT_EQ(Decide(review, facts, {}).kind, Kind::kHold);
+  // What the object says of its user proves nothing.
+  job["metadata"]["annotations"]["fluxqueue.io/user"] = "ann";
+  review = ReviewOf(job);
+  review.user = "eve";
+  const Verdict verdict = Decide(review, facts, {});
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message,
+              HasSubstr("fluxqueue.io/queue: FluxQueue 'lab' takes jobs of its members "
+                        "(spec.members), and namespace 'other' and user 'eve' are none"));
+}
+
+TEST(WebhookTest, AClassOfQosHasCeilings) {
+  const ClusterFacts facts = WithAccounts();
+  const auto judge = [&facts](std::map<std::string, std::string> more, std::string user) {
+    json job = JobJson();
+    more.emplace("fluxqueue.io/queue", "train");
+    job["metadata"]["annotations"] = more;
+    Review review = ReviewOf(job);
+    review.user = std::move(user);
+    const Verdict verdict = Decide(review, facts, {});
+    return verdict.kind == Kind::kHold ? "held" : verdict.message;
+  };
+  const std::pair<const std::string, std::string> half_an_hour = {"fluxqueue.io/duration", "30m"};
+  EXPECT_EQ(judge({half_an_hour, {"fluxqueue.io/priority", "10"}}, "eve"), "held");
+  EXPECT_THAT(judge({half_an_hour, {"fluxqueue.io/priority", "11"}}, "eve"),
+              HasSubstr("fluxqueue.io/priority: 11 is more than class 'normal' of QOS allows; "
+                        "allowed: up to 10"));
+  EXPECT_THAT(
+      judge({}, "eve"),
+      HasSubstr("fluxqueue.io/duration: unlimited is more than class 'normal' of QOS allows; "
+                "allowed: up to 3600s"));
+  EXPECT_THAT(judge({{"fluxqueue.io/qos", "urgent"}}, "eve"),
+              HasSubstr("fluxqueue.io/qos: class 'urgent' is for its members"));
+  EXPECT_THAT(
+      judge({{"fluxqueue.io/qos", "urgent"}}, "ann"),
+      HasSubstr("fluxqueue.io/qos: it asks for cpu 4, and class 'urgent' of QOS allows a job "
+                "at most 2"));
+  EXPECT_THAT(judge({{"fluxqueue.io/qos", "gold"}}, "ann"),
+              HasSubstr("fluxqueue.io/qos: 'gold': FluxQueue 'train' has no such class of QOS; "
+                        "allowed: normal, urgent"));
+}
+
 TEST(WebhookTest, RefusesInWords) {
   const auto annotate = [](const char* key, const char* value) {
     return [=](json& object) { object["metadata"]["annotations"] = {{key, value}}; };

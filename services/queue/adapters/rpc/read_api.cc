@@ -68,6 +68,14 @@ v1::QueueInfo ToInfo(const job_store::QueueInfo& stored, const scheduling::Resou
     const std::string name(scheduling::SharedName(i));
     if (held[i] != 0) (*info.mutable_use())[name] = scheduling::FormatAmount(name, held[i]);
   }
+  for (const job_store::BudgetUse& use : stored.budgets) {
+    v1::QueueInfo::Budget* budget = info.add_budgets();
+    budget->set_resource(use.budget.resource);
+    budget->set_period(std::string(scheduling::PeriodName(use.budget.period)));
+    budget->set_hours(use.budget.hours);
+    budget->set_used_hours(use.used_hours);
+    budget->set_holds(use.budget.holds);
+  }
   for (const auto& [name, jobs] : stored.jobs) {
     const auto state = model::ParseJobState(name);
     if (!state.has_value()) continue;
