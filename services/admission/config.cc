@@ -7,6 +7,7 @@
 
 #include <fmt/ranges.h>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/config/units.h"
 #include "libs/graph/levels.h"
@@ -41,10 +42,11 @@ absl::Status CheckPolicy(const AdmissionConfig::Pool& pool) {
       "policy \"{}\": the engine {} has {}", pool.policy, pool.engine, fmt::join(allowed, ", "));
 }
 
+using Billing = std::map<std::string, int64_t>;
+
 // Of each resource the weight in thousandths, from "resource=weight".
-absl::StatusOr<std::map<std::string, int64_t>> ParseBilling(const std::vector<std::string>& list) {
+absl::Status ParseBilling(const std::vector<std::string>& list, Billing* weights) {
   constexpr double kMost = 1000;
-  std::map<std::string, int64_t> weights;
   for (const std::string& item : list) {
     const size_t equals = item.find('=');
     const std::string resource = item.substr(0, equals);
@@ -60,11 +62,11 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseBilling(const std::vector<st
           item,
           kMost);
     }
-    if (!weights.emplace(resource, std::llround(weight * 1000)).second) {
+    if (!weights->emplace(resource, std::llround(weight * 1000)).second) {
       return InvalidArgument("billing \"{}\": {} stands twice; allowed: once", item, resource);
     }
   }
-  return weights;
+  return absl::OkStatus();
 }
 
 config::Section Describe(AdmissionConfig::Pool* pool) {
@@ -82,7 +84,10 @@ config::Section Describe(AdmissionConfig::Pool* pool) {
       .Int("max_attempts", &pool->max_attempts, 0, 1'000'000)
       .Rule([pool]() { return CheckPolicy(*pool); })
       .Rule([pool]() { return graph::ParseLevels(pool->levels).status(); })
-      .Rule([pool]() { return ParseBilling(pool->billing).status(); })
+      .Rule([pool]() {
+        Billing weights;
+        return ParseBilling(pool->billing, &weights);
+      })
       .Rule([pool]() -> absl::Status {
         if (pool->retry_min <= pool->retry_max) return absl::OkStatus();
         return InvalidArgument("retry_min {} is more than retry_max {}",
@@ -128,8 +133,10 @@ events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {
   }
   out.set_policy(pool.policy);
   for (const std::string& level : pool.levels) out.add_levels(level);
-  // Checked when it was read.
-  for (const auto& [resource, weight] : ParseBilling(pool.billing).value()) {
+  Billing weights;
+  const absl::Status read = ParseBilling(pool.billing, &weights);
+  CHECK(read.ok(), "{}", Message(read));  // as it was checked when it was read
+  for (const auto& [resource, weight] : weights) {
     auto* billing = out.add_billing();
     billing->set_resource(resource);
     billing->set_weight_milli(weight);

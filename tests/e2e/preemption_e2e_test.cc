@@ -114,5 +114,43 @@ TEST_F(PreemptionTest, OnlyThoseWhoseRoomIsOfUse) {
   ExpectState("old", "Cancelled");
 }
 
+// It holds all the cpus that it is guaranteed, and more gpus.
+TEST_F(PreemptionTest, WhatExceedsAGuaranteeInOneResourceIsTakenBack) {
+  const auto set_gpus = [this](const std::string& gpus) {
+    const auto set = system_->Kubectl(
+        {"patch",
+         "node",
+         "node-0",
+         "--subresource=status",
+         "-p",
+         fmt::format(R"({{"status": {{"capacity": {{"nvidia.com/gpu": "{0}"}},
+                                    "allocatable": {{"nvidia.com/gpu": "{0}"}}}}}})",
+                     gpus)});
+    ASSERT_TRUE(set.ok()) << Message(set.status());
+  };
+  set_gpus("2");
+  MakeQueue("both", "{guarantee: {cpu: 2, nvidia.com/gpu: 1}}");
+  MakeQueue("gpus", "{guarantee: {nvidia.com/gpu: 1}, preemption: {reclaim: true}}");
+  for (const char* name : {"both-1", "both-2"}) {
+    Apply(JobYaml(name,
+                  {.cpu = "1",
+                   .run_seconds = "60",
+                   .annotations = In("both"),
+                   .limits = "{nvidia.com/gpu: 1}"}));
+    ExpectState(name, "Running");
+  }
+  Apply(JobYaml("gpus-1",
+                {.cpu = "1",
+                 .run_seconds = "3",
+                 .annotations = In("gpus"),
+                 .limits = "{nvidia.com/gpu: 1}"}));
+  ExpectState("gpus-1", "Succeeded");
+  EXPECT_EQ(StopsOf("both-1") + StopsOf("both-2"), 1);
+  EXPECT_EQ(StopsOf("gpus-1"), 0);
+  Cancel("both-1");
+  Cancel("both-2");
+  set_gpus("0");
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e

@@ -190,6 +190,21 @@ TEST_F(OperateTest, ChecksConfigurations) {
   const Result service = stack->Call("config check " + bad);
   EXPECT_EQ(service.status, 1);
   EXPECT_THAT(service.output, AllOf(HasSubstr(":4"), HasSubstr("retention"), HasSubstr("soon")));
+  const auto billed = [&bad](const std::string& billing) {
+    std::ofstream(bad) << "kafka: {bootstrap: \"a:1\"}\npostgres: {dsn: x}\n"
+                       << "kubernetes: {kubeconfig: x}\nadmission:\n"
+                       << "  webhook: {certificate: x, key: x}\n  pool: {billing: [" << billing
+                       << "]}\n";
+    return stack->Call("config check " + bad);
+  };
+  EXPECT_EQ(billed("memory=0.5, gpu=2").status, 0) << billed("memory=0.5, gpu=2").output;
+  for (const char* wrong : {"memory=-1", "memory=1e9", "memory", "=1", "cpu=1x"}) {
+    EXPECT_THAT(billed(wrong).output,
+                HasSubstr(fmt::format("billing \"{}\": allowed are a resource and its weight from "
+                                      "0 to 1000",
+                                      wrong)));
+  }
+  EXPECT_THAT(billed("cpu=1, cpu=2").output, HasSubstr("cpu stands twice"));
 }
 
 TEST_F(OperateTest, TheDoctorLooksAtTheStores) {
