@@ -15,6 +15,7 @@
 //      users by theirs. Budgets, and limits of one job. In an adaptive queue of order fair-share
 //      users have their turns, and adaptive chooses among the jobs of the one whose turn it is.
 //      What exceeds a guarantee in one resource can be reclaimed from jobs that hold others too.
+//      A job that was to be ended for its time, and was not, is stopped.
 #pragma once
 
 #include <cstdint>

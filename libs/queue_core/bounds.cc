@@ -4,6 +4,8 @@
 // it: a Job that is ended by its own activeDeadlineSeconds uses up no backoffLimit. What was said
 // then stays, whatever its user or its queue says later, as promises rest on it. Where it is only
 // said, what holds now counts. A job that still runs when its time is over says so once (Overran).
+// One that Kubernetes was to end and did not, as somebody has raised its deadline, is stopped
+// (rules 4).
 #include <limits>
 
 #include "libs/queue_core/core_impl.h"
@@ -39,9 +41,13 @@ int64_t QueueCore::Impl::EndsAfter(const Job& job) const {
 }
 
 int64_t QueueCore::Impl::ExpiryOf(const Job& job) const {
-  if (job.state != JobState::kRunning || job.overran) return 0;
+  if (job.state != JobState::kRunning) return 0;
   int64_t lasts_ms = job.ends_after_ms;
-  if (IsClaim(job)) {
+  if (job.overran) {
+    // That it is over has been said. What is still there once Kubernetes had its time is stopped.
+    if (lasts_ms == 0 || !HasAccounts()) return 0;
+    lasts_ms = PlannedBound(lasts_ms);
+  } else if (IsClaim(job)) {
     lasts_ms = job.effective_duration_ms;
   } else if (const QueueConfigured* queue = BindingQueue(job); queue != nullptr && lasts_ms == 0) {
     lasts_ms = BoundOf(*queue, job.duration_ms);
@@ -57,6 +63,16 @@ void QueueCore::Impl::HandleExpired() {
       continue;
     }
     Job& job = book_.Edit(entry);
+    if (job.overran) {
+      Stop(entry,
+           events::v1::JobFact::AFTER_STOP_FAIL,
+           reason::kOverran,
+           fmt::format("it ran for {} s, may for {}, and was not ended: was its "
+                       "activeDeadlineSeconds raised?",
+                       (state_.now_ms - job.start_ms) / 1000,
+                       job.ends_after_ms / 1000));
+      continue;
+    }
     job.overran = true;
     job.reason = reason::kOverran;
     job.message = fmt::format("it has run for {} s, which is all that it may",

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/testing_story.h"
 
@@ -95,6 +96,32 @@ TEST_F(BoundTest, WhereTheQueueSaysSoItIsSaidOnce) {
   story_.Wait(9 * kMinute);
   EXPECT_THAT(story_.Tell(Tick()), IsEmpty());
   EXPECT_THAT(story_.Tell(Ended("a")), Contains("fact a v6 Succeeded"));
+}
+
+// Its user has raised its activeDeadlineSeconds.
+TEST_F(BoundTest, WhatKubernetesDidNotEndIsStopped) {
+  Configure(QueueOf(QueueConfigured::ENFORCEMENT_END, 10 * kMinute, true));
+  Start("a", 2 * kMinute);
+  story_.Wait(3 * kMinute);
+  EXPECT_THAT(story_.Tell(Tick()), ElementsAre("fact a v5 Running Overran"));
+  EXPECT_EQ(story_.core().NextDeadline(), story_.now() + Millis(35'000));
+  story_.Wait(35'000);
+  EXPECT_THAT(story_.Tell(Tick()), ElementsAre("fact a v6 Stopping Overran after=fail"));
+  EXPECT_EQ(story_.last().message(),
+            "it ran for 215 s, may for 180, and was not ended: was its activeDeadlineSeconds "
+            "raised?");
+  EXPECT_THAT(story_.Tell(Stopped("a")), Contains("fact a v7 Failed Overran"));
+}
+
+// By rules 3 it is only said.
+TEST_F(BoundTest, WhatKubernetesDidNotEndRanOn) {
+  story_.Tell(PoolConfig(0, model::kFirmPromises));
+  Configure(QueueOf(QueueConfigured::ENFORCEMENT_END, 10 * kMinute, true));
+  Start("a", 2 * kMinute);
+  story_.Wait(3 * kMinute);
+  EXPECT_THAT(story_.Tell(Tick()), ElementsAre("fact a v5 Running Overran"));
+  story_.Wait(30 * kMinute);
+  EXPECT_THAT(story_.Tell(Tick()), IsEmpty());
 }
 
 TEST_F(BoundTest, NothingIsSaidWhereNobodyIsBound) {

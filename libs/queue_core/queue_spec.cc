@@ -118,7 +118,10 @@ uint32_t DepthOf(const QueueConfigured* configured) {
 }
 
 int64_t PlannedBoundOf(const QueueConfigured& queue, std::optional<int64_t> declared_ms) {
-  const int64_t bound_ms = BoundOf(queue, declared_ms);
+  return PlannedBound(BoundOf(queue, declared_ms));
+}
+
+int64_t PlannedBound(int64_t bound_ms) {
   const bool fits = bound_ms <= std::numeric_limits<int64_t>::max() - kStopMs;
   return bound_ms == 0 || !fits ? bound_ms : bound_ms + kStopMs;
 }

@@ -28,7 +28,10 @@ int64_t BoundOf(const events::v1::QueueConfigured& queue, std::optional<int64_t>
 // What Kubernetes gives pods that say nothing else to end, and what it takes to start and to see
 // the end.
 inline constexpr int64_t kStopMs = 35'000;
-// The same as a plan counts it, where jobs are ended: until its nodes are free. 0: it has no end.
+// So long after its start the nodes of a job are free that is ended after `bound_ms`. 0: it has no
+// end.
+int64_t PlannedBound(int64_t bound_ms);
+// The same of a job of the queue, where jobs are ended.
 int64_t PlannedBoundOf(const events::v1::QueueConfigured& queue,
                        std::optional<int64_t> declared_ms);
 // None of its jobs can hold anything for longer than is planned, or be held back when its time

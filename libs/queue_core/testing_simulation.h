@@ -33,7 +33,10 @@ class FakeMatcher {
     } else if (message.has_job_submitted()) {
       Know(message.job_submitted().job_id(), message.job_submitted().spec());
     } else if (message.has_job_updated() && message.job_updated().has_spec()) {
-      Know(message.job_updated().job_id(), message.job_updated().spec());
+      const auto& spec = message.job_updated().spec();
+      const auto known = revisions_.find(message.job_updated().job_id());
+      const bool is_new = known == revisions_.end() || spec.revision() > known->second;
+      if (is_new) Know(message.job_updated().job_id(), spec);
     } else if (message.command_accepted().has_submit_claim()) {
       const auto& claim = message.command_accepted().submit_claim();
       slots_[claim.job_id()] = claim.spec().slots();
@@ -72,6 +75,7 @@ class FakeMatcher {
   using Key = std::pair<std::string, uint32_t>;
 
   void Know(const std::string& id, const events::v1::PartSpec& spec) {
+    revisions_[id] = spec.revision();
     slots_[id] = spec.slots();
     min_slots_[id] = spec.min_slots();
   }
@@ -191,6 +195,7 @@ class FakeMatcher {
   bool ends_cycles_ = false;  // rules 1
   size_t syncs_ = 0;
   uint64_t last_cycle_ = 0;
+  std::map<std::string, uint32_t> revisions_;
   std::map<std::string, uint32_t> slots_;
   std::map<std::string, uint32_t> min_slots_;
   std::map<Key, uint32_t> numbered_;

@@ -117,15 +117,15 @@ TEST_F(PreemptionTest, OnlyThoseWhoseRoomIsOfUse) {
 // It holds all the cpus that it is guaranteed, and more gpus.
 TEST_F(PreemptionTest, WhatExceedsAGuaranteeInOneResourceIsTakenBack) {
   const auto set_gpus = [this](const std::string& gpus) {
-    const auto set = system_->Kubectl(
-        {"patch",
-         "node",
-         "node-0",
-         "--subresource=status",
-         "-p",
-         fmt::format(R"({{"status": {{"capacity": {{"nvidia.com/gpu": "{0}"}},
+    const auto set =
+        system_->Kubectl({"patch",
+                          "node",
+                          "node-0",
+                          "--subresource=status",
+                          "-p",
+                          fmt::format(R"({{"status": {{"capacity": {{"nvidia.com/gpu": "{0}"}},
                                     "allocatable": {{"nvidia.com/gpu": "{0}"}}}}}})",
-                     gpus)});
+                                      gpus)});
     ASSERT_TRUE(set.ok()) << Message(set.status());
   };
   set_gpus("2");

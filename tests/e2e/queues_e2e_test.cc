@@ -253,6 +253,18 @@ TEST_F(QueuesTest, TheAccountOfTheCommandLineChangesNothingButTheKeyRetry) {
 // By its own activeDeadlineSeconds, which uses up no backoffLimit.
 TEST_F(QueuesTest, AJobIsEndedForItsTime) {
   MakeQueue("bound", "{enforceDuration: end, enforceGrace: 1s, maxDuration: 1h}");
+  // Its user raises its deadline, which nothing forbids.
+  Submit("bound", "raises", "2s", "600");
+  ExpectState("raises", "Running");
+  ASSERT_TRUE(system_
+                  ->Kubectl({"patch",
+                             "job",
+                             "-n",
+                             "e2e",
+                             "raises",
+                             "-p",
+                             "{\"spec\": {\"activeDeadlineSeconds\": 600}}"})
+                  .ok());
   Submit("bound", "runs-over", "2s", "600");
   Submit("bound", "in-time", "20s", "1");
   ExpectState("runs-over", "Failed");
@@ -267,6 +279,9 @@ TEST_F(QueuesTest, AJobIsEndedForItsTime) {
             "DeadlineExceeded");
   EXPECT_EQ(job("runs-over", ".spec.activeDeadlineSeconds"), "3");
   EXPECT_EQ(job("in-time", ".spec.activeDeadlineSeconds"), "21");
+  // Once Kubernetes has had its time.
+  ExpectState("raises", "Failed");
+  EXPECT_EQ(ReasonOf("raises"), "Overran");
 }
 
 TEST_F(QueuesTest, OfAJobThatOverrunsItIsSaid) {
