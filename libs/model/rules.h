@@ -11,6 +11,8 @@
 //      not hold are corrected: a job that overruns is planned to end later by growing steps
 //      (libs/graph/planned_end.h); predictions are used where they were nearer than what was
 //      declared. Promises are firm or forecasts, and say why they move.
+//   4  The policy `packed` keeps nodes for slots that not every node can take
+//      (libs/graph/set_aside.h).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,8 @@ inline constexpr uint32_t kIndependentQueues = 2;
 inline constexpr uint32_t kMatcherChooses = 3;
 inline constexpr uint32_t kCorrectedPlans = 3;
 inline constexpr uint32_t kFirmPromises = 3;
-inline constexpr uint32_t kLatestRules = 3;
+inline constexpr uint32_t kSetsNodesAside = 4;
+inline constexpr uint32_t kLatestRules = 4;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {
