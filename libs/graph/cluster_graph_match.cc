@@ -37,7 +37,8 @@ std::optional<Placer::Place> ClusterGraph::Match(JobNumber first,
                                                  const Jobspec& jobspec,
                                                  const When& when) {
   AdvanceTo(when.now_s);
-  if (policy_ == "packed" && expected_.changed()) engine_->SetWorkload(expected_.Shapes());
+  if (policy_.starts_with("packed") && expected_.changed())
+    engine_->SetWorkload(expected_.Shapes());
   for (const SlotRequests& way : WaysToMeet(jobspec)) {
     if (TryWay(first, jobspec, way, {{when.now_s, when.duration_s}})) {
       return Place{SharesOf(first, jobspec), when.now_s};

@@ -46,8 +46,9 @@ uint64_t Ratio(int64_t of, int64_t to) {
 }
 
 // How grave it is when the shape loses what it could use.
-uint64_t Gravity(const Demand& demand, int64_t gpus) {
-  const auto whole = static_cast<uint64_t>(std::clamp<int64_t>(demand.gpu / kWholeDevice, 1, 256));
+uint64_t GravityOf(const Demand& demand, int64_t gpus, Gravity by) {
+  const int64_t most = by == Gravity::kTwiceForSeveral ? 2 : 256;
+  const auto whole = static_cast<uint64_t>(std::clamp<int64_t>(demand.gpu / kWholeDevice, 1, most));
   const uint64_t rarity = Ratio(gpus, demand.usable);
   return std::min((rarity * rarity >> kRatioBits) * whole, kMaxGravity);
 }
@@ -72,11 +73,11 @@ int64_t WorthOf(const NodeRoom& room, std::span<const WeighedShape> shapes) {
   return worth;
 }
 
-std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus) {
+std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus, Gravity by) {
   std::vector<uint64_t> weights;
   uint64_t sum = 0;
   for (const Demand& demand : demands) {
-    const uint64_t gravity = demand.usable > 0 ? Gravity(demand, gpus) : 0;
+    const uint64_t gravity = demand.usable > 0 ? GravityOf(demand, gpus, by) : 0;
     weights.push_back(std::min(demand.count, kMaxCount) * gravity);
     sum += weights.back();
   }

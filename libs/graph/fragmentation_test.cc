@@ -62,21 +62,27 @@ RC_GTEST_PROP(FragmentationProperty, TakingNeverAddsWorth, ()) {
 }
 
 TEST(FragmentationTest, WeightsAreSharesOfTheGreatestSum) {
+  const Gravity by = Gravity::kBySize;
   const int64_t all = int64_t{1} << kWeightBits;
-  EXPECT_EQ(WeightsOf({}, 1000), std::vector<int64_t>());
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{3, 1, 1000}}, 1000), std::vector<int64_t>{all});
+  EXPECT_EQ(WeightsOf({}, 1000, by), std::vector<int64_t>());
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{3, 1, 1000}}, 1000, by), std::vector<int64_t>{all});
   const std::vector<Demand> by_count = {{1, 1, 1000}, {3, 1, 1000}};
-  EXPECT_EQ(WeightsOf(by_count, 1000), (std::vector<int64_t>{all / 4, all / 4 * 3}));
+  EXPECT_EQ(WeightsOf(by_count, 1000, by), (std::vector<int64_t>{all / 4, all / 4 * 3}));
   // Half of the gpus are of use: four times. A quarter of them: 16 times. Four at once: four times.
   const std::vector<Demand> by_form = {{1, 1, 1000}, {1, 1, 500}, {1, 1, 250}, {1, 4000, 1000}};
-  EXPECT_EQ(WeightsOf(by_form, 1000),
+  EXPECT_EQ(WeightsOf(by_form, 1000, by),
             (std::vector<int64_t>{all / 25, all * 4 / 25, all * 16 / 25, all * 4 / 25}));
+  // Where nodes are set aside for them, twice.
+  EXPECT_EQ(
+      WeightsOf(
+          std::vector<Demand>{{1, 1, 1000}, {1, 4000, 1000}}, 1000, Gravity::kTwiceForSeveral),
+      (std::vector<int64_t>{all / 3, all * 2 / 3}));
   // What can go nowhere counts for nothing.
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}, {1, 1, 8}}, 8),
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}, {1, 1, 8}}, 8, by),
             (std::vector<int64_t>{0, all}));
-  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}}, 8), std::vector<int64_t>{0});
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}}, 8, by), std::vector<int64_t>{0});
   const std::vector<Demand> extreme(2, {UINT64_MAX, 8000, 1});
-  EXPECT_EQ(WeightsOf(extreme, int64_t{1} << 40), (std::vector<int64_t>{all / 2, all / 2}));
+  EXPECT_EQ(WeightsOf(extreme, int64_t{1} << 40, by), (std::vector<int64_t>{all / 2, all / 2}));
 }
 
 TEST(FragmentationTest, CountsBecomeTheNearestPowerOfTwo) {

@@ -56,7 +56,7 @@ std::optional<int64_t> GeneralEngine::FindFirst(const Prepared& request,
                                                 Holding* holding) {
   const int64_t duration = after.duration_s == 0 ? kForever : after.duration_s;
   Known& known = KnownAfter(request, after.now_s);
-  if (request.plan.has_value()) search_.BeginSweep(*request.plan);
+  search_.BeginSweep();
   int64_t found = before;
   for (auto time = PointAfter(after.now_s); time.has_value();) {
     time = SkipKnown(known, duration, *time);

@@ -59,7 +59,7 @@ class IndexedSearch {
 
   // Searches for one request at one time after the other, for as long each time. REQUIRES: nothing
   // changes from BeginSweep to the last of them; times ascend.
-  void BeginSweep(const SearchPlan& plan);
+  void BeginSweep() { sweep_ = nullptr; }
   Answer SearchNext(const SearchPlan& plan, const Window& window, Selection* selection);
   // Nothing fitted at the last time: the next one at which anything may, a point of the timeline of
   // jobs at the root. Nothing: never.
@@ -119,7 +119,7 @@ class IndexedSearch {
   const SearchPlan* plan_ = nullptr;
   Window window_;
   SearchTable* table_ = nullptr;
-  // Of the sweep that is on, or null; and its last time and duration.
+  // Of the sweep that is on, or null before its first search; and its last time and duration.
   SearchTable* sweep_ = nullptr;
   Window swept_;
   bool root_pruned_ = false;

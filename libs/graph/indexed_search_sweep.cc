@@ -5,17 +5,17 @@
 
 namespace fluxqueue::graph {
 
-void IndexedSearch::BeginSweep(const SearchPlan& plan) {
-  sweep_ = &tables_.BeginSweep(plan);
-}
-
 IndexedSearch::Answer IndexedSearch::SearchNext(const SearchPlan& plan,
                                                 const Window& window,
                                                 Selection* selection) {
   swept_ = window;
   root_pruned_ = IsRootPruned(plan, window);
   if (root_pruned_) return Answer::kNothingFits;
-  tables_.SweepTo(window.at_s);
+  if (sweep_ == nullptr) {
+    sweep_ = &tables_.BeginSweep(plan, window.at_s, window.duration_s);
+  } else {
+    tables_.SweepTo(window.at_s);
+  }
   return SearchIn(sweep_, window, selection);
 }
 
@@ -42,12 +42,16 @@ uint32_t IndexedSearch::CountSlotsInSweep(SiteId node) {
   using Turn = SearchTables::Turn;
   if (!pruner_.IsOffered(topology_.site(node).vertex)) return 0;
   const auto [at, duration, kind] = swept_;
-  const uint64_t least = plan_->names_nodes ? plan_->slots_per_node : 1;
   // Most nodes are full: that is seen without a look at all of it.
-  const int64_t room = slots_.RoomFrom(node, least, at, duration).value_or(Turn::kNever);
-  const uint32_t slots = room > at ? 0 : CountSlots(node);
+  const int64_t room =
+      slots_.RoomFrom(node, plan_->least_slots(), at, duration).value_or(Turn::kNever);
+  if (room > at) {
+    tables_.ExpectRoom(node, room);
+    return 0;
+  }
+  const uint32_t slots = CountSlots(node);
   if (slots == 0) {
-    const int64_t more = room > at ? room : PointAfter(node, at);
+    const int64_t more = PointAfter(node, at);
     tables_.Expect(node, {more, more});
     return 0;
   }

@@ -10,7 +10,7 @@ namespace {
 
 using Order = MatchPolicy::Order;
 
-constexpr std::array<std::pair<std::string_view, MatchPolicy>, 11> kPolicies = {{
+constexpr std::array<std::pair<std::string_view, MatchPolicy>, 12> kPolicies = {{
     {"first", {Order::kHigh, true, false, true}},
     {"firstnodex", {Order::kHigh, true, true, true}},
     {"high", {Order::kHigh, false, false, false}},
@@ -20,7 +20,8 @@ constexpr std::array<std::pair<std::string_view, MatchPolicy>, 11> kPolicies = {
     {"lonode", {Order::kLow, true, false, false}},
     {"lonodex", {Order::kLow, true, true, false}},
     {"low", {Order::kLow, false, false, false}},
-    {"packed", {Order::kPacked, false, false, false}},
+    {"packed", {Order::kPacked, false, false, false, true}},
+    {"packed-3", {Order::kPacked, false, false, false, false}},
     {"variation", {Order::kVariation, false, false, false}},
 }};
 

@@ -1,5 +1,5 @@
 // Which of the resources that fit are taken: Fluxion's ten policies and its custom form,
-// and one of our own, `packed`.
+// and one of our own, `packed`; `packed-3` is that of logs of rules up to 3 (libs/model/rules.h).
 #pragma once
 
 #include <string_view>
@@ -24,6 +24,8 @@ struct MatchPolicy {
   bool node_exclusive = false;
   // Take what is found first, in the order of what was free when a child was last used.
   bool stop_on_first = false;
+  // Of kPacked: nodes are kept for slots that not every node can take (set_aside.h).
+  bool sets_aside = false;
 
   // Least score first, and of two the one with the lesser id.
   bool TakesLeast() const { return order == Order::kLow || order == Order::kPacked; }

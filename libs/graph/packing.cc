@@ -11,10 +11,12 @@ namespace {
 constexpr uint32_t kNoPlace = UINT32_MAX;
 
 // A score, from its highest bit down: whether gpus stand idle beside the slot that others could
-// have; what is lost; how many gpus are free; how much of the cpu is.
+// have; whether the node is set aside; what is lost; how many gpus are free; how much of the cpu
+// is.
 constexpr int kCpuBits = 16;
 constexpr int kGpuBits = 10;
 constexpr int kCostBits = 34;
+constexpr int kLastUseBits = 2;  // of them, where nodes are set aside
 constexpr int64_t kAtGpus = int64_t{1} << (kCostBits + kGpuBits + kCpuBits);
 constexpr int64_t kMaxCost = (int64_t{1} << kCostBits) - 1;
 constexpr int64_t kMaxGpus = (int64_t{1} << kGpuBits) - 1;
@@ -38,6 +40,11 @@ int64_t Share(int64_t free, int64_t all) {
   // Amounts may be as great as an int64_t holds.
   const int shift = std::max(0, static_cast<int>(std::bit_width(static_cast<uint64_t>(all))) - 47);
   return std::min((free >> shift) * kMaxCpu / (all >> shift), kMaxCpu);
+}
+
+// Nodes that are set aside cost more than any others; of a cost the last bits make room for that.
+int64_t AfterLastUse(LastUse use, int64_t cost) {
+  return (static_cast<int64_t>(use) << (kCostBits - kLastUseBits)) + (cost >> kLastUseBits);
 }
 
 }  // namespace
@@ -80,14 +87,16 @@ void Packing::GraphChanged() {
   }
   places_.assign(graph_.vertices().size(), kNoPlace);
   Constraints constraints;
-  const std::vector<Expected> expected = ExpectedShapes(&constraints);
+  const std::vector<ExpectedSlots> expected = ExpectedShapes(&constraints);
   for (const VertexId v : graph_.OfType(graph_.types().Find("node"))) AddNode(v, constraints);
-  Weigh(expected);
+  const std::vector<NodeKind> kinds = FindKinds();
+  Weigh(expected, kinds);
+  if (policy_.sets_aside) SetNodesAside(expected, kinds);
 }
 
 // In the order of their gpus; those that take none, or take what the graph does not know, are left
 // out.
-std::vector<Packing::Expected> Packing::ExpectedShapes(Constraints* constraints) {
+std::vector<ExpectedSlots> Packing::ExpectedShapes(Constraints* constraints) {
   for (const WorkloadShape& shape : workload_) {
     for (const auto& [resource, amount] : shape.amounts) {
       const TypeId type = graph_.types().Find(resource);
@@ -95,30 +104,31 @@ std::vector<Packing::Expected> Packing::ExpectedShapes(Constraints* constraints)
     }
   }
   std::map<std::string, size_t> numbers;
-  std::vector<Expected> expected;
+  std::vector<ExpectedSlots> expected;
   for (const WorkloadShape& shape : workload_) {
     const bool all_known =
         std::none_of(shape.amounts.begin(), shape.amounts.end(), [this](const Amount& amount) {
           return graph_.OfType(graph_.types().Find(amount.resource)).empty();
         });
     if (!all_known) continue;
-    Expected slot;
-    slot.slot.amounts.assign(named_.size(), 0);
+    ExpectedSlots slot;
+    slot.shape.amounts.assign(named_.size(), 0);
     for (const auto& [resource, amount] : shape.amounts) {
       const TypeId type = graph_.types().Find(resource);
-      slot.slot.gpu += ThousandthsOf(type) * std::min(amount, kMostGpus * kWholeDevice);
-      if (type != gpu_type_) slot.slot.amounts[*NumberOf(type)] = amount;
+      slot.shape.gpu += ThousandthsOf(type) * std::min(amount, kMostGpus * kWholeDevice);
+      if (type != gpu_type_) slot.shape.amounts[*NumberOf(type)] = amount;
     }
-    if (slot.slot.gpu <= 0) continue;
+    if (slot.shape.gpu <= 0) continue;
     const auto [number, added] = numbers.emplace(shape.constraint.ToString(), constraints->size());
     if (added) constraints->push_back(&shape.constraint);
     slot.constraint = number->second;
     slot.count = shape.count;
     expected.push_back(std::move(slot));
   }
-  std::stable_sort(expected.begin(), expected.end(), [](const Expected& a, const Expected& b) {
-    return a.slot.gpu < b.slot.gpu;
-  });
+  std::stable_sort(
+      expected.begin(), expected.end(), [](const ExpectedSlots& a, const ExpectedSlots& b) {
+        return a.shape.gpu < b.shape.gpu;
+      });
   return expected;
 }
 
@@ -159,35 +169,62 @@ uint32_t Packing::ClassOf(VertexId v, const Constraints& constraints) {
   return number;
 }
 
-void Packing::Weigh(const std::vector<Expected>& expected) {
-  const std::vector<int64_t> weights = WeightsOf(DemandsOf(expected), all_gpus_);
+// Clusters have few.
+std::vector<NodeKind> Packing::FindKinds() {
+  std::vector<NodeKind> kinds;
+  std::map<std::tuple<uint32_t, std::vector<int64_t>, std::vector<int64_t>>, uint32_t> numbers;
+  for (const VertexId v : graph_.OfType(graph_.types().Find("node"))) {
+    NodeRoom room = RoomWhenEmpty(v);
+    Node& node = nodes_[places_[v]];
+    const auto number = static_cast<uint32_t>(kinds.size());
+    const auto [kind, added] =
+        numbers.try_emplace({node.node_class, room.gpus, room.amounts}, number);
+    node.kind = kind->second;
+    if (added) kinds.push_back({classes_[node.node_class].meets, std::move(room)});
+  }
+  return kinds;
+}
+
+void Packing::Weigh(const std::vector<ExpectedSlots>& expected,
+                    const std::vector<NodeKind>& kinds) {
+  const Gravity by = policy_.sets_aside ? Gravity::kTwiceForSeveral : Gravity::kBySize;
+  const std::vector<int64_t> weights = WeightsOf(DemandsOf(expected, kinds), all_gpus_, by);
   for (NodeClass& one : classes_) {
     for (size_t i = 0; i < expected.size(); ++i) {
       if (!one.meets[expected[i].constraint] || weights[i] == 0) continue;
-      one.shapes.push_back({expected[i].slot, weights[i]});
+      one.shapes.push_back({expected[i].shape, weights[i]});
     }
   }
 }
 
-std::vector<Demand> Packing::DemandsOf(const std::vector<Expected>& expected) const {
+std::vector<Demand> Packing::DemandsOf(const std::vector<ExpectedSlots>& expected,
+                                       const std::vector<NodeKind>& kinds) const {
+  std::vector<int64_t> nodes(kinds.size());
+  for (const Node& node : nodes_) ++nodes[node.kind];
   std::vector<Demand> demands;
-  for (const Expected& shape : expected) {
-    demands.push_back({.count = shape.count, .gpu = shape.slot.gpu});
-  }
-  // Clusters have few kinds of nodes.
-  std::map<std::tuple<uint32_t, std::vector<int64_t>, std::vector<int64_t>>, int64_t> kinds;
-  for (const VertexId v : graph_.OfType(graph_.types().Find("node"))) {
-    NodeRoom room = RoomWhenEmpty(v);
-    ++kinds[{nodes_[places_[v]].node_class, std::move(room.gpus), std::move(room.amounts)}];
-  }
-  for (const auto& [kind, nodes] : kinds) {
-    const auto& [node_class, gpus, amounts] = kind;
-    for (size_t i = 0; i < expected.size(); ++i) {
-      if (!classes_[node_class].meets[expected[i].constraint]) continue;
-      demands[i].usable += nodes * UsableGpus({gpus, amounts}, expected[i].slot);
+  for (const ExpectedSlots& slots : expected) {
+    Demand& demand = demands.emplace_back();
+    demand.count = slots.count;
+    demand.gpu = slots.shape.gpu;
+    for (size_t kind = 0; kind < kinds.size(); ++kind) {
+      if (!kinds[kind].meets[slots.constraint]) continue;
+      demand.usable += nodes[kind] * UsableGpus(kinds[kind].room, slots.shape);
     }
   }
   return demands;
+}
+
+void Packing::SetNodesAside(const std::vector<ExpectedSlots>& expected,
+                            const std::vector<NodeKind>& kinds) {
+  const auto& all = graph_.OfType(graph_.types().Find("node"));
+  std::vector<VertexId> last_first(all.begin(), all.end());
+  std::stable_sort(last_first.begin(), last_first.end(), [this](VertexId a, VertexId b) {
+    return graph_.vertex(a).id > graph_.vertex(b).id;
+  });
+  std::vector<uint32_t> of;
+  for (const VertexId v : last_first) of.push_back(nodes_[places_[v]].kind);
+  const std::vector<LastUse> uses = SetAside(expected, kinds, of);
+  for (size_t i = 0; i < uses.size(); ++i) nodes_[places_[last_first[i]]].last_use = uses[i];
 }
 
 NodeRoom Packing::RoomWhenEmpty(VertexId v) const {
@@ -250,6 +287,8 @@ Packing::Filling Packing::Fill(VertexId v, const Window& window) const {
         group.size * std::popcount(FreeLeaves(group, window)),
         group.size * std::popcount(group.present));
   }
+  // Where no gpu is free, nothing is kept.
+  if (free_gpus > 0) filling.last_use_ = node.last_use;
   filling.worth_ = WorthOf(room, filling.shapes_);
   filling.otherwise_ =
       (std::min(free_gpus >> kGpuGrain, kMaxGpus) << kCpuBits) + Share(free_cpu, all_cpu);
@@ -281,8 +320,9 @@ int64_t Packing::Filling::FinishSlot() {
   const int64_t left = WorthOf(room_, shapes_);
   cost_ = std::max(cost_, std::min(worth_ - left, kMaxCost));
   worth_ = left;
+  const int64_t graded = packing_.policy_.sets_aside ? AfterLastUse(last_use_, cost_) : cost_;
   const int64_t beside = gpus_.empty() || takes_gpu_ ? 0 : kAtGpus;
-  return 1 + beside + (cost_ << (kGpuBits + kCpuBits)) + otherwise_;
+  return 1 + beside + (graded << (kGpuBits + kCpuBits)) + otherwise_;
 }
 
 }  // namespace fluxqueue::graph

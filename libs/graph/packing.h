@@ -1,10 +1,10 @@
 // The policy `packed` on a graph: what it costs to put slots on a node, by what the rest of the
 // node is worth to the slots that are to come (fragmentation.h).
 //
-// Of places that cost the same it prefers the node with fewer free gpus, then the fuller one. Slots
-// without gpus go to nodes without gpus first. A slot costs at least what the slot before it on the
-// same node does, so that whoever takes the cheapest slots of several nodes takes the first of
-// each.
+// Nodes that are set aside (set_aside.h) are used after all others. Of places that cost the same it
+// prefers the node with fewer free gpus, then the fuller one. Slots without gpus go to nodes
+// without gpus first. A slot costs at least what the slot before it on the same node does, so that
+// whoever takes the cheapest slots of several nodes takes the first of each.
 //
 // Not thread-safe.
 #pragma once
@@ -23,6 +23,7 @@
 #include "libs/graph/match_policy.h"
 #include "libs/graph/pruner.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/set_aside.h"
 
 namespace fluxqueue::graph {
 
@@ -86,6 +87,7 @@ class Packing {
     std::span<const WeighedShape> shapes_;
     std::vector<Gpu> gpus_;  // those of `room_`
     NodeRoom room_;
+    LastUse last_use_ = LastUse::kNone;
     int64_t worth_ = 0;      // of what is left
     int64_t cost_ = 0;       // of the costliest slot so far
     int64_t otherwise_ = 0;  // what decides among equal costs
@@ -103,20 +105,22 @@ class Packing {
     uint32_t node_class = 0;
     uint32_t first_leaf = 0;
     uint32_t leaves = 0;
-  };
-  // A shape of the workload that takes gpus.
-  struct Expected {
-    SlotShape slot;
-    size_t constraint = 0;  // its number
-    uint64_t count = 0;
+    uint32_t kind = 0;
+    LastUse last_use = LastUse::kNone;
   };
   using Constraints = std::vector<const Constraint*>;
 
-  std::vector<Expected> ExpectedShapes(Constraints* constraints);
+  std::vector<ExpectedSlots> ExpectedShapes(Constraints* constraints);
   void AddNode(VertexId v, const Constraints& constraints);
   uint32_t ClassOf(VertexId v, const Constraints& constraints);
-  void Weigh(const std::vector<Expected>& expected);
-  std::vector<Demand> DemandsOf(const std::vector<Expected>& expected) const;
+  // Of those that have the same when they are empty; nodes_ are told theirs.
+  std::vector<NodeKind> FindKinds();
+  void Weigh(const std::vector<ExpectedSlots>& expected, const std::vector<NodeKind>& kinds);
+  std::vector<Demand> DemandsOf(const std::vector<ExpectedSlots>& expected,
+                                const std::vector<NodeKind>& kinds) const;
+  // Those of the highest ids first.
+  void SetNodesAside(const std::vector<ExpectedSlots>& expected,
+                     const std::vector<NodeKind>& kinds);
   // All that the node has, free or not.
   NodeRoom RoomWhenEmpty(VertexId v) const;
   int64_t FreeOf(VertexId leaf, const Window& window) const;

@@ -35,6 +35,9 @@ struct SearchPlan {
   uint32_t slots_per_node = 0;  // when nodes are named
   std::vector<Part> parts;      // of a slot, of different types
 
+  // With fewer a node is of no use.
+  uint32_t least_slots() const { return names_nodes ? slots_per_node : 1; }
+
   // Whether all that fit there are put in order before some are taken: which of equals those are
   // depends on how many there are.
   bool Ranks(size_t stage) const { return by_class || (by_runs && stage == 0); }

@@ -12,11 +12,26 @@ constexpr size_t kMaxTableSites = 4'000'000;
 constexpr size_t kMinTables = 4;
 constexpr size_t kMaxTables = 1024;
 
+// Of a node, where anything is.
+RoomTimes::Wanted WantedOfNode(const SearchPlan& plan, int64_t duration) {
+  RoomTimes::Wanted wanted;
+  wanted.duration_s = duration;
+  for (const SearchPlan::Part& part : plan.parts) {
+    const uint64_t slots = plan.least_slots();
+    uint64_t amount = 0;
+    if (__builtin_mul_overflow(slots, part.count, &amount)) amount = UINT64_MAX;
+    wanted.amounts.emplace_back(part.type, amount);
+  }
+  std::sort(wanted.amounts.begin(), wanted.amounts.end());
+  return wanted;
+}
+
 }  // namespace
 
 void SearchTables::Clear() {
   tables_.clear();
   layouts_.clear();
+  rooms_.Clear(0);
 }
 
 // Policies that stop at the first match go from vertex to vertex; for others what is below a vertex
@@ -108,27 +123,50 @@ void SearchTables::Begin(const SearchPlan& plan, SearchTable* table) {
   Reset(table);
 }
 
-SearchTable& SearchTables::BeginSweep(const SearchPlan& plan) {
+SearchTable& SearchTables::BeginSweep(const SearchPlan& plan, int64_t time, int64_t duration) {
   others_ = {};
-  rooms_ = {};
+  mores_ = {};
+  swept_s_ = time;
+  ForgetRooms();
+  rooms_.BeginSweep(WantedOfNode(plan, duration), time);
   Begin(plan, &sweep_);
   return sweep_;
 }
 
+// Of sites that have changed since the last sweep.
+void SearchTables::ForgetRooms() {
+  const size_t sites = topology_.sites().size();
+  if (rooms_.sites() != sites || rooms_seen_ < state_.changes_begin()) {
+    rooms_.Clear(sites);
+  } else {
+    for (const auto& change : state_.changes().subspan(rooms_seen_ - state_.changes_begin())) {
+      const SiteId first = topology_.SiteOf(change.vertex);
+      if (first == kNoSite) continue;
+      const SiteId end = change.below ? topology_.site(first).end : first + 1;
+      for (SiteId site = first; site < end; ++site) rooms_.Forget(site);
+    }
+  }
+  rooms_seen_ = state_.changes_end();
+}
+
 void SearchTables::Expect(SiteId site, const Turn& turn) {
   if (turn.other_s != Turn::kNever) others_.emplace(turn.other_s, site);
-  if (turn.more_s != Turn::kNever) rooms_.push(turn.more_s);
+  if (turn.more_s != Turn::kNever) mores_.push(turn.more_s);
 }
 
 void SearchTables::SweepTo(int64_t time) {
   for (; !others_.empty() && others_.top().first <= time; others_.pop()) {
     Mark(&sweep_, others_.top().second, false);
   }
-  while (!rooms_.empty() && rooms_.top() <= time) rooms_.pop();
+  rooms_.ForEachIn(swept_s_, time, [this](SiteId site) { Mark(&sweep_, site, false); });
+  while (!mores_.empty() && mores_.top() <= time) mores_.pop();
+  swept_s_ = time;
 }
 
 std::optional<int64_t> SearchTables::NextRoom() const {
-  return rooms_.empty() ? std::nullopt : std::optional(rooms_.top());
+  const std::optional<int64_t> room = rooms_.NextAfter(swept_s_);
+  if (mores_.empty()) return room;
+  return std::min(mores_.top(), room.value_or(Turn::kNever));
 }
 
 uint64_t SearchTables::FirstPriority(const SearchTable& table, SiteId site) const {
@@ -149,6 +187,7 @@ void SearchTables::Reset(SearchTable* table) const {
   for (uint32_t group = 0; group < layout.groups.size(); ++group) {
     auto [tree, members] = table->OfGroup(group);
     for (size_t place = 0; place < members.size(); ++place) {
+      if (IsKnownFull(*table, members[place])) continue;
       tree.Place(place, FirstPriority(*table, members[place]));
     }
     tree.Build();

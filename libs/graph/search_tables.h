@@ -5,7 +5,8 @@
 // for. Who was looked at and did not fit is out until GraphState's log says that he changed.
 //
 // A sweep has a table of its own, which goes from one time to the next: who answers otherwise there
-// is told beforehand, and is looked at again when that time has come.
+// is told beforehand, and is looked at again when that time has come. Who is full at its beginning
+// is mostly known from the sweeps before it (room_times.h).
 //
 // Not thread-safe.
 #pragma once
@@ -23,6 +24,7 @@
 #include "libs/graph/match_policy.h"
 #include "libs/graph/pruner.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/room_times.h"
 #include "libs/graph/search_plan.h"
 #include "libs/graph/topology.h"
 #include "libs/graph/tournament.h"
@@ -105,9 +107,9 @@ class SearchTables {
   // Of what is now. Until the next call of For or Clear.
   SearchTable& For(const SearchPlan& plan, const Window& window);
 
-  // The sweep's table, in which all may fit; until the next call of For, BeginSweep or Clear.
-  // REQUIRES: nothing changes until the sweep is over.
-  SearchTable& BeginSweep(const SearchPlan& plan);
+  // The sweep's table, in which all may fit but those that are known not to; until the next call of
+  // For, BeginSweep or Clear. REQUIRES: nothing changes until the sweep is over.
+  SearchTable& BeginSweep(const SearchPlan& plan, int64_t time, int64_t duration);
   // When a site that was looked at answers otherwise, and when it may have room for more.
   struct Turn {
     static constexpr int64_t kNever = Timeline::kEnd;
@@ -116,6 +118,8 @@ class SearchTables {
     int64_t more_s = kNever;
   };
   void Expect(SiteId site, const Turn& turn);
+  // The site has no room from the last time until this one.
+  void ExpectRoom(SiteId site, int64_t room) { rooms_.Note(site, swept_s_, room); }
   // All that answer otherwise by then may fit again. REQUIRES: not before the last time.
   void SweepTo(int64_t time);
   // The next time at which some site may have room for more, if there is one.
@@ -126,7 +130,11 @@ class SearchTables {
   void Fill(SearchLayout* filled) const;
   void Begin(const SearchPlan& plan, SearchTable* table);
   void Reset(SearchTable* table) const;
+  bool IsKnownFull(const SearchTable& table, SiteId site) const {
+    return &table == &sweep_ && rooms_.IsFullAt(site, swept_s_);
+  }
   void Update(SearchTable* table) const;
+  void ForgetRooms();
   void Mark(SearchTable* table, SiteId site, bool below) const;
   uint64_t FirstPriority(const SearchTable& table, SiteId site) const;
 
@@ -141,8 +149,11 @@ class SearchTables {
   template <typename T>
   using Earliest = std::priority_queue<T, std::vector<T>, std::greater<>>;
   SearchTable sweep_;
+  int64_t swept_s_ = 0;  // the last time
+  RoomTimes rooms_;
+  uint64_t rooms_seen_ = 0;  // of the state's changes
   Earliest<std::pair<int64_t, SiteId>> others_;
-  Earliest<int64_t> rooms_;
+  Earliest<int64_t> mores_;
 };
 
 }  // namespace fluxqueue::graph

@@ -51,6 +51,9 @@ bool IsOverAt(const graph::Placement& placement, int64_t now_s) {
 }  // namespace
 
 std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
+  if (config.policy() == "packed" && !model::HasRules(config.rules(), model::kSetsNodesAside)) {
+    return "packed-3";
+  }
   return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
 }
 

@@ -7,9 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/matcher_core/core_fixture.h"
 #include "libs/matcher_core/test_messages.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -325,6 +327,22 @@ TEST_F(MatcherCoreTest, Configuration) {
   Feed(Submitted("x", 1, 500));
   Ask(Cycle(1, {"x"}));
   EXPECT_EQ(core_.engine().Find({"x", 1, 0})->slots[0].node, "a");
+}
+
+TEST(PolicyTest, PackedIsThatOfItsRules) {
+  events::v1::PoolConfigured config;
+  EXPECT_EQ(PolicyOf(config), "first");
+  config.set_policy("packed");
+  EXPECT_EQ(PolicyOf(config), "packed");
+  for (uint32_t rules = 1; rules < model::kSetsNodesAside; ++rules) {
+    config.set_rules(rules);
+    EXPECT_EQ(PolicyOf(config), "packed-3") << rules;
+  }
+  config.set_rules(model::kSetsNodesAside);
+  EXPECT_EQ(PolicyOf(config), "packed");
+  config.set_policy("lonode");
+  config.set_rules(1);
+  EXPECT_EQ(PolicyOf(config), "lonode");
 }
 
 TEST_F(MatcherCoreTest, PoisonChangesNothing) {

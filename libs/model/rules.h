@@ -15,7 +15,8 @@
 //      users by theirs. Budgets, and limits of one job. In an adaptive queue of order fair-share
 //      users have their turns, and adaptive chooses among the jobs of the one whose turn it is.
 //      What exceeds a guarantee in one resource can be reclaimed from jobs that hold others too.
-//      A job that was to be ended for its time, and was not, is stopped.
+//      A job that was to be ended for its time, and was not, is stopped. The policy `packed` keeps
+//      nodes for slots that not every node can take (libs/graph/set_aside.h).
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ inline constexpr uint32_t kMatcherChooses = 3;
 inline constexpr uint32_t kCorrectedPlans = 3;
 inline constexpr uint32_t kFirmPromises = 3;
 inline constexpr uint32_t kAccounts = 4;
+inline constexpr uint32_t kSetsNodesAside = 4;
 inline constexpr uint32_t kLatestRules = 4;
 
 // `configured` 0: not said, which is the latest.

@@ -1,16 +1,11 @@
 #include "libs/simulation/fill.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
-#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/synthetic_graphs.h"
@@ -19,68 +14,11 @@ namespace fluxqueue::simulation {
 namespace {
 
 using graph::GeneralEngine;
-using nlohmann::json;
 using Random = std::mt19937_64;
-
-constexpr int64_t kWholeNode = 8 * graph::kWholeDevice;
-
-graph::JobRequest RequestOf(const graph::Amounts& amounts, const json& constraint) {
-  json with = json::array();
-  for (const auto& [resource, amount] : amounts) {
-    with.push_back({{"type", resource}, {"count", amount}});
-  }
-  json system = {{"duration", 0}};
-  if (!constraint.is_null()) system["constraints"] = constraint;
-  const json jobspec = {
-      {"version", 1},
-      {"resources", {{{"type", "slot"}, {"count", 1}, {"label", "s"}, {"with", with}}}},
-      {"tasks", json::array()},
-      {"attributes", {{"system", system}}}};
-  const auto request = graph::ParseJobRequest(jobspec.dump());
-  CHECK(request.ok(), "{}", Message(request.status()));
-  return *request;
-}
-
-size_t ClassOf(int64_t gpu) {
-  if (gpu == 0) return 0;
-  if (gpu < graph::kWholeDevice) return 1;
-  if (gpu == graph::kWholeDevice) return 2;
-  return gpu < kWholeNode ? 3 : 4;
-}
-
-FillPod PodOf(const trace::TraceJob& job) {
-  FillPod pod;
-  for (const auto& [resource, amount] : job.requests) {
-    pod.shape.amounts.push_back({resource, amount});
-    if (resource == graph::kGpuMilli) pod.gpu = amount;
-  }
-  pod.pod_class = ClassOf(pod.gpu);
-  json constraint;
-  for (const std::string& model : job.gpu_models) {
-    constraint["or"].push_back({{"properties", {"gpu-model=" + model}}});
-  }
-  if (!constraint.is_null()) {
-    std::optional<std::vector<graph::Toleration>> tolerations;
-    pod.shape.constraint = *graph::Constraint::Parse(constraint, "gpu_spec", &tolerations);
-  }
-  pod.request = RequestOf(pod.shape.amounts, constraint);
-  return pod;
-}
 
 int64_t GpusOf(const trace::TraceNode& node) {
   const auto gpus = node.offers.find(std::string(graph::kGpuMilli));
   return gpus == node.offers.end() ? 0 : gpus->second;
-}
-
-graph::Workload ShapesOf(const std::vector<FillPod>& pods) {
-  std::map<std::string, graph::WorkloadShape> by_request;
-  for (const FillPod& pod : pods) {
-    graph::WorkloadShape& shape = by_request.emplace(pod.request.shape, pod.shape).first->second;
-    ++shape.count;
-  }
-  graph::Workload workload;
-  for (auto& [request, shape] : by_request) workload.push_back(std::move(shape));
-  return workload;
 }
 
 absl::StatusOr<std::unique_ptr<GeneralEngine>> MakeEngine(const std::string& policy,
@@ -110,14 +48,106 @@ absl::StatusOr<std::unique_ptr<GeneralEngine>> MakeEngine(const std::string& pol
                              {.policy = policy, .prune_filters = "ALL:cpu,ALL:" + gpu});
 }
 
-}  // namespace
+// What runs, or would if it had fitted.
+struct Present {
+  graph::JobNumber job = 0;
+  int64_t gpu = 0;
+  bool fits = false;
+};
 
-std::vector<FillPod> FillPods(const std::vector<trace::TraceJob>& jobs) {
-  std::vector<FillPod> pods;
-  pods.reserve(jobs.size());
-  for (const trace::TraceJob& job : jobs) pods.push_back(PodOf(job));
-  return pods;
+// The cluster while pods come and go.
+class Play {
+ public:
+  Play(GeneralEngine* engine, Random* random) : engine_(*engine), random_(*random) {}
+
+  absl::StatusOr<bool> Come(const FillPod& pod) {
+    ASSIGN_OR_RETURN(const graph::MatchAnswer answer,
+                     engine_.Match(graph::MatchOperation::kAllocate, ++jobs_, pod.request));
+    const bool fits = answer.status == graph::MatchStatus::kAllocated;
+    present_.push_back({jobs_, pod.gpu, fits});
+    asked_ += pod.gpu;
+    allocated_ += fits ? pod.gpu : 0;
+    return fits;
+  }
+
+  // REQUIRES: something is present.
+  void EndAny() {
+    std::swap(present_[random_() % present_.size()], present_.back());
+    const Present& ends = present_.back();
+    if (ends.fits) engine_.Cancel(ends.job);
+    asked_ -= ends.gpu;
+    allocated_ -= ends.fits ? ends.gpu : 0;
+    present_.pop_back();
+  }
+
+  bool empty() const { return present_.empty(); }
+  int64_t asked() const { return asked_; }
+  int64_t allocated() const { return allocated_; }
+
+ private:
+  GeneralEngine& engine_;
+  Random& random_;
+  graph::JobNumber jobs_ = 0;
+  std::vector<Present> present_;
+  int64_t asked_ = 0;
+  int64_t allocated_ = 0;
+};
+
+void Count(const FillPod& pod, bool fits, FillResult* result) {
+  const auto count = [&](size_t pod_class) {
+    ++result->drawn[pod_class];
+    result->dropped[pod_class] += fits ? 0 : 1;
+  };
+  count(pod.pod_class);
+  if (pod.names_model) count(kFillClasses.size() - 1);
 }
+
+const PodDraw& DrawAt(const FillSetting& setting, bool later) {
+  return later && setting.later.has_value() ? *setting.later : setting.pods;
+}
+
+absl::Status FillUp(const std::vector<FillPod>& pods,
+                    const FillSetting& setting,
+                    int64_t there,
+                    Random* random,
+                    Play* play,
+                    FillResult* result) {
+  while (true) {
+    const FillPod& pod = pods[DrawAt(setting, play->asked() > there / 2).Next(random)];
+    if (play->asked() + pod.gpu > there) break;
+    ASSIGN_OR_RETURN(const bool fits, play->Come(pod));
+    Count(pod, fits, result);
+  }
+  result->left.push_back(static_cast<double>(there - play->allocated()) / graph::kWholeDevice);
+  return absl::OkStatus();
+}
+
+absl::Status Churn(const std::vector<FillPod>& pods,
+                   const FillSetting& setting,
+                   int64_t there,
+                   Random* random,
+                   Play* play,
+                   FillResult* result) {
+  const auto most = static_cast<int64_t>(*setting.load * static_cast<double>(there));
+  const int64_t begin = most + there;
+  const int64_t end = begin + kCountedTurns * there;
+  double missing = 0;
+  int64_t counted = 0;
+  for (int64_t asked = 0; asked < end;) {
+    const FillPod& pod = pods[DrawAt(setting, asked > (begin + end) / 2).Next(random)];
+    while (!play->empty() && play->asked() + pod.gpu > most) play->EndAny();
+    ASSIGN_OR_RETURN(const bool fits, play->Come(pod));
+    asked += pod.gpu;
+    if (asked <= begin) continue;
+    Count(pod, fits, result);
+    missing += static_cast<double>(play->asked() - play->allocated());
+    ++counted;
+  }
+  result->left.push_back(missing / static_cast<double>(counted) / graph::kWholeDevice);
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 double FillResult::MeanLeft() const {
   return std::accumulate(left.begin(), left.end(), 0.0) / static_cast<double>(left.size());
@@ -130,28 +160,17 @@ double FillResult::Dropped(size_t pod_class) const {
 
 absl::Status Fill(const std::vector<trace::TraceNode>& nodes,
                   const std::vector<FillPod>& pods,
+                  const FillSetting& setting,
                   uint64_t seed,
                   FillResult* result) {
   Random random(seed);
   ASSIGN_OR_RETURN(const auto engine, MakeEngine(result->policy, nodes, &random));
-  engine->SetWorkload(ShapesOf(pods));
+  engine->SetWorkload(setting.pods.Shapes(pods));
   int64_t there = 0;
   for (const trace::TraceNode& node : nodes) there += GpusOf(node);
-  int64_t asked = 0;
-  int64_t allocated = 0;
-  for (graph::JobNumber job = 1;; ++job) {
-    const FillPod& pod = pods[random() % pods.size()];
-    if (asked + pod.gpu > there) break;
-    asked += pod.gpu;
-    ++result->drawn[pod.pod_class];
-    ASSIGN_OR_RETURN(const graph::MatchAnswer answer,
-                     engine->Match(graph::MatchOperation::kAllocate, job, pod.request));
-    const bool fits = answer.status == graph::MatchStatus::kAllocated;
-    allocated += fits ? pod.gpu : 0;
-    result->dropped[pod.pod_class] += fits ? 0 : 1;
-  }
-  result->left.push_back(static_cast<double>(there - allocated) / graph::kWholeDevice);
-  return absl::OkStatus();
+  Play play(engine.get(), &random);
+  return setting.load.has_value() ? Churn(pods, setting, there, &random, &play, result)
+                                  : FillUp(pods, setting, there, &random, &play, result);
 }
 
 }  // namespace fluxqueue::simulation

@@ -1,11 +1,18 @@
 // How many gpus a policy leaves unused on a full cluster: the experiment of "Beware of
 // Fragmentation" (Weng et al., USENIX ATC 2023) with the traces of openb.
 //
-// Pods drawn at random from a list, each as often as it is drawn, come to an empty cluster and
-// stay. One that does not fit is dropped. It is over when the gpus that were asked for would be
-// more than those that exist; what counts is how many of those are not allocated then. The nodes'
-// order, which their ids follow, is drawn too. `packed` is told how often each kind of pod is in
-// the list.
+// Pods drawn at random from a list, each as often as it is drawn, come to an empty cluster. One
+// that does not fit is dropped. The nodes' order, which their ids follow, is drawn too. `packed` is
+// told how often each kind of pod comes at first, and never anything else.
+//
+// Without churn pods stay. It is over when the gpus that were asked for would be more than those
+// that exist; what counts is how many of those are not allocated then.
+//
+// With churn, pods end at random so that those that are there, with those that were dropped and
+// would be, ask for `load` of the gpus; which ones does not depend on the policy. The cluster is
+// filled and all of its gpus are asked for once more before anything counts, then they are asked
+// for `kCountedTurns` times. What counts is how many of the gpus that are asked for are not
+// allocated, in the mean over the pods that come.
 //
 // Pure: the same seed gives the same draw on every machine.
 #pragma once
@@ -13,31 +20,24 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "libs/graph/packing.h"
-#include "libs/graph/request.h"
+#include "libs/simulation/fill_pods.h"
 #include "libs/trace/trace.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::simulation {
 
-// Of pods by the gpus that they ask for.
-inline constexpr std::array<std::string_view, 5> kFillClasses = {
-    "no gpu", "share", "one gpu", "several", "whole node"};
+inline constexpr int64_t kCountedTurns = 3;
 
-// A pod that may be drawn.
-struct FillPod {
-  int64_t gpu = 0;       // thousandths
-  size_t pod_class = 0;  // of kFillClasses
-  graph::JobRequest request{};
-  graph::WorkloadShape shape{};
+struct FillSetting {
+  PodDraw pods;
+  std::optional<PodDraw> later{};  // from the half of what counts on; nothing: it does not change
+  std::optional<double> load{};    // with churn: of the gpus, above 0
 };
-
-std::vector<FillPod> FillPods(const std::vector<trace::TraceJob>& jobs);
 
 // Of one policy; adds up over the seeds.
 struct FillResult {
@@ -51,9 +51,11 @@ struct FillResult {
   double Dropped(size_t pod_class) const;
 };
 
-// Fills the cluster once. InvalidArgument: there is no such policy. REQUIRES: `pods` not empty.
+// One seed. InvalidArgument: there is no such policy. REQUIRES: `pods` not empty; the setting draws
+// from them.
 absl::Status Fill(const std::vector<trace::TraceNode>& nodes,
                   const std::vector<FillPod>& pods,
+                  const FillSetting& setting,
                   uint64_t seed,
                   FillResult* result);
 

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -67,28 +69,49 @@ void Print(const std::vector<Result>& results, bool as_json) {
   if (as_json) fmt::print("{}\n", report.dump(2));
 }
 
-absl::StatusOr<std::vector<Result>> Run(const std::string& nodes_path,
-                                        const std::string& pods_path,
-                                        const std::vector<std::string>& policies,
-                                        uint64_t seeds) {
+struct Options {
+  std::string nodes = "tests/data/openb_slice_nodes.csv";
+  std::string pods = "tests/data/openb_slice_pods.csv";
+  std::vector<std::string> policies = {"lonode", "packed"};
+  uint64_t seeds = 5;
+  uint64_t first_seed = 1;
+  std::string mix;
+  std::string drift;
+  std::optional<double> churn;
+  std::string output = "table";
+};
+
+absl::StatusOr<simulation::FillSetting> SettingOf(const Options& options,
+                                                  const std::vector<simulation::FillPod>& pods) {
+  ASSIGN_OR_RETURN(const simulation::Mix mix, simulation::ParseMix(options.mix));
+  ASSIGN_OR_RETURN(simulation::PodDraw draw, simulation::PodDraw::Make(pods, mix));
+  simulation::FillSetting setting{.pods = std::move(draw), .load = options.churn};
+  if (options.drift.empty()) return setting;
+  ASSIGN_OR_RETURN(const simulation::Mix later, simulation::ParseMix(options.drift));
+  ASSIGN_OR_RETURN(setting.later, simulation::PodDraw::Make(pods, later));
+  return setting;
+}
+
+absl::StatusOr<std::vector<Result>> Run(const Options& options) {
   ASSIGN_OR_RETURN(const std::vector<trace::TraceNode> nodes,
-                   trace::ParseOpenbNodes(ReadText(nodes_path), {.file = nodes_path}));
+                   trace::ParseOpenbNodes(ReadText(options.nodes), {.file = options.nodes}));
   ASSIGN_OR_RETURN(const trace::Trace trace,
-                   trace::ParseOpenbPods(ReadText(pods_path), {.file = pods_path}));
+                   trace::ParseOpenbPods(ReadText(options.pods), {.file = options.pods}));
   if (nodes.empty() || trace.jobs.empty()) {
-    return InvalidArgument("{} or {}: names nothing", nodes_path, pods_path);
+    return InvalidArgument("{} or {}: names nothing", options.nodes, options.pods);
   }
   const std::vector<simulation::FillPod> pods = simulation::FillPods(trace.jobs);
+  ASSIGN_OR_RETURN(const simulation::FillSetting setting, SettingOf(options, pods));
   std::vector<Result> results;
-  for (const std::string& policy : policies) {
+  for (const std::string& policy : options.policies) {
     Result& result = results.emplace_back();
     result.fill.policy = policy;
     const auto begun = Clock::now();
-    for (uint64_t seed = 1; seed <= seeds; ++seed) {
-      RETURN_IF_ERROR(simulation::Fill(nodes, pods, seed, &result.fill));
+    for (uint64_t i = 0; i < options.seeds; ++i) {
+      RETURN_IF_ERROR(simulation::Fill(nodes, pods, setting, options.first_seed + i, &result.fill));
     }
     const std::chrono::duration<double> took = Clock::now() - begun;
-    result.seconds = took.count() / static_cast<double>(seeds);
+    result.seconds = took.count() / static_cast<double>(options.seeds);
   }
   return results;
 }
@@ -98,25 +121,31 @@ absl::StatusOr<std::vector<Result>> Run(const std::string& nodes_path,
 
 int main(int argc, char** argv) {
   using namespace fluxqueue::bench;
-  std::string nodes_path = "tests/data/openb_slice_nodes.csv";
-  std::string pods_path = "tests/data/openb_slice_pods.csv";
-  std::vector<std::string> policies = {"lonode", "packed"};
-  uint64_t seeds = 5;
-  std::string output = "table";
+  Options options;
   CLI::App app("How many gpus a policy leaves unused.", "fluxqueue-bench-pack");
-  app.add_option("--nodes", nodes_path, "A node list of openb; the default is below the repository")
+  app.add_option(
+         "--nodes", options.nodes, "A node list of openb; the default is below the repository")
       ->check(CLI::ExistingFile);
-  app.add_option("--pods", pods_path, "A pod list of openb")->check(CLI::ExistingFile);
-  app.add_option("--policies", policies, "lonode is first fit in the order of the nodes")
+  app.add_option("--pods", options.pods, "A pod list of openb")->check(CLI::ExistingFile);
+  app.add_option("--policies", options.policies, "lonode is first fit in the order of the nodes")
       ->delimiter(',');
-  app.add_option("--seeds", seeds, "The mean of so many")->check(CLI::Range(1, 1000));
-  app.add_option("-o,--output", output)->check(CLI::IsMember({"table", "json"}));
+  app.add_option("--seeds", options.seeds, "The mean of so many")->check(CLI::Range(1, 1000));
+  app.add_option("--first-seed", options.first_seed, "The others follow")
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--mix",
+                 options.mix,
+                 "CLASS=SHARE[,...]: so many of the pods are of a class, drawn from the list's "
+                 "(share: part of a gpu; one, several; whole: a whole node; model: names a model)");
+  app.add_option("--drift", options.drift, "The mix from the half on; packed is not told of it");
+  app.add_option("--churn", options.churn, "Pods end, and ask for this part of all gpus together")
+      ->check(CLI::Range(0.01, 2.0));
+  app.add_option("-o,--output", options.output)->check(CLI::IsMember({"table", "json"}));
   CLI11_PARSE(app, argc, argv);
-  const auto results = Run(nodes_path, pods_path, policies, seeds);
+  const auto results = Run(options);
   if (!results.ok()) {
     fmt::print(stderr, "{}\n", fluxqueue::Message(results.status()));
     return 1;
   }
-  Print(*results, output == "json");
+  Print(*results, options.output == "json");
   return 0;
 }

@@ -175,11 +175,13 @@ absl::StatusOr<int> Fill(const Options& options, const Machine& machine, const C
   ASSIGN_OR_RETURN(const trace::Trace trace, ReadTrace(options));
   const std::vector<simulation::FillPod> pods = simulation::FillPods(trace.jobs);
   if (pods.empty()) return InvalidArgument("{}: it names no pod", options.jobs);
+  ASSIGN_OR_RETURN(simulation::PodDraw draw, simulation::PodDraw::Make(pods, {}));
+  const simulation::FillSetting setting{.pods = std::move(draw)};
   std::vector<simulation::FillResult> fills;
   for (const std::string& policy : Or(options.policies, "first")) {
     fills.push_back({.policy = policy});
     for (uint64_t seed = 1; seed <= options.seeds; ++seed) {
-      RETURN_IF_ERROR(simulation::Fill(machine.offers, pods, seed, &fills.back()));
+      RETURN_IF_ERROR(simulation::Fill(machine.offers, pods, setting, seed, &fills.back()));
     }
   }
   fmt::print("{}",

@@ -1,0 +1,45 @@
+// Nodes that are kept for slots which not every node with gpus can take: the policy `packed` uses
+// them last.
+//
+// Slots that want several gpus at once, and slots that name some of the nodes, are dropped first
+// when a cluster fills, for the small ones that may go anywhere leave no whole node and no node of
+// that kind. First fit does not: whatever comes is put at the front, so that the back stays whole.
+// So does this, with as much of a back as the slots are expected to need: nodes that hold twice
+// what such slots have of a full cluster, as what comes is not in proportion at every moment. All
+// others are used first, by these slots too. What is used last is empty first where jobs end.
+//
+// Which nodes these are follows from the nodes and from what is expected, not from what is held.
+//
+// Pure; whole numbers only.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libs/graph/fragmentation.h"
+
+namespace fluxqueue::graph {
+
+// The greater it is, the later the node is used.
+enum class LastUse : uint8_t { kNone, kForSomeNodes, kForSeveralGpus };
+
+// Slots that are expected.
+struct ExpectedSlots {
+  SlotShape shape;
+  size_t constraint = 0;  // its number
+  uint64_t count = 0;
+};
+
+// Nodes that are alike when they are empty.
+struct NodeKind {
+  std::vector<bool> meets;  // by constraint
+  NodeRoom room;
+};
+
+// Of each node. `nodes`: the kind of each, in the order in which they are set aside.
+std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,
+                              std::span<const NodeKind> kinds,
+                              std::span<const uint32_t> nodes);
+
+}  // namespace fluxqueue::graph
