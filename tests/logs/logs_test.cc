@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/model/rules.h"
 #include "libs/simulation/history.h"
 
 #include "tools/fluxqueue/load/trace_file.h"
