@@ -76,7 +76,7 @@ make_load() {
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
 metadata: {name: batch}
-spec: {strategy: easy, weight: 3, reservationDepth: 5}
+spec: {strategy: easy, weight: 3, reservationDepth: 5, budgets: [{resource: cpu, hours: 1000}]}
 ---
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
