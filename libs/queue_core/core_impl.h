@@ -172,6 +172,7 @@ class QueueCore::Impl {
 
   // Queues are independent (libs/model/rules.h).
   bool IsIndependent() const;
+  bool LooksWhenItMatters() const;
   void OnAnswered(const events::v1::CycleAnswered& answered);
   CycleResult JudgeOutcomes(const events::v1::CycleAnswered& answered);
   // `ahead`: of its answer, that were refused.

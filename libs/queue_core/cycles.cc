@@ -63,6 +63,11 @@ bool QueueCore::Impl::IsIndependent() const {
   return model::HasRules(config().rules(), model::kIndependentQueues);
 }
 
+// A job that has had its turn stays overdue: time alone changes no answer that it was given.
+bool QueueCore::Impl::LooksWhenItMatters() const {
+  return model::HasRules(config().rules(), model::kLooksWhenItMatters);
+}
+
 void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
   if (state_.cycle == nullptr || answered.cycle_id() != state_.cycle->cycle_id()) {
     ++out_->stale;
@@ -406,8 +411,11 @@ void QueueCore::Impl::LookAgainInTime(const CycleRequested& cycle) {
     const Entry* entry = book_.Find(candidate.job_id());
     if (entry == nullptr || entry->in_line_of == nullptr) continue;
     const std::optional<int64_t> overdue = OverdueAt(*entry);
-    if (overdue.has_value()) {
-      look_at(*overdue > state_.now_ms ? *overdue : state_.now_ms + kOrderIntervalMs);
+    if (!overdue.has_value()) continue;
+    if (*overdue > state_.now_ms) {
+      look_at(*overdue);
+    } else if (!LooksWhenItMatters()) {
+      look_at(state_.now_ms + kOrderIntervalMs);
     }
   }
 }

@@ -193,7 +193,7 @@ TEST(CycleTest, OfWhatNothingCanRunThePromiseIsGone) {
 TEST(CycleTest, RulesThatThisBuildDoesNotKnow) {
   Story story;
   EXPECT_THAT(story.Tell(PoolConfig(0, /*rules=*/99)), ElementsAre("poison"));
-  EXPECT_THAT(story.error(), HasSubstr("rules 99 are unknown to this build, which knows up to 4"));
+  EXPECT_THAT(story.error(), HasSubstr("rules 99 are unknown to this build, which knows up to 5"));
 }
 
 TEST(CycleTest, ABadJobspecIsRejected) {
@@ -414,6 +414,20 @@ TEST(LookAgainTest, WhereTheOrderChangesByTimeAlone) {
     EXPECT_EQ(story.core().NextDeadline(), story.now() + Millis(wait_ms));
     story.Wait(wait_ms);
     EXPECT_THAT(story.Tell(Tick()), ElementsAre(fair ? "cycle 2: a/1" : "cycle 2: a/1*"));
+  }
+}
+
+TEST(LookAgainTest, AJobThatHadItsTurnAsksForNoCycleEachMinute) {
+  for (const uint32_t rules : {4U, 5U}) {
+    Story story;
+    story.Tell(PoolConfig(0, rules));
+    story.Tell(QueueMade("default"));
+    story.Tell(Submitted("a"));
+    story.Tell(Answered(1, {{"a", 1, kBusyKind, "full"}}));
+    story.Wait(900'000);
+    ASSERT_THAT(story.Tell(Tick()), ElementsAre("cycle 2: a/1*"));
+    story.Tell(Answered(2, {{"a", 1, kBusyKind, "full"}}));
+    EXPECT_EQ(story.core().NextDeadline(), story.now() + Millis(rules == 4 ? 60'000 : 900'000));
   }
 }
 
