@@ -68,19 +68,13 @@ std::string_view PeriodName(Period period) {
   return kNames[static_cast<size_t>(period)];
 }
 
-std::optional<Period> FindPeriod(std::string_view name) {
-  const auto it = std::find(kNames.begin(), kNames.end(), name);
-  if (it == kNames.end()) return std::nullopt;
-  return static_cast<Period>(it - kNames.begin());
-}
-
 int64_t PeriodStart(Period period, int64_t now_ms) {
   return MillisOf(StartOf(period, DayOf(now_ms)));
 }
 
 int64_t NextPeriodStart(Period period, int64_t now_ms) {
   const sys_days start = StartOf(period, DayOf(now_ms));
-  // So many days from a period's first day on one is in the next period, and not beyond it.
+  // That many days after the first day of a period lie in the next period, and not beyond it.
   return MillisOf(StartOf(period, start + LongestOf(period)));
 }
 

@@ -20,8 +20,6 @@ enum class Period { kDay, kWeek, kMonth, kQuarter, kYear };  // a week begins on
 
 // "day" …
 std::string_view PeriodName(Period period);
-// The one of that name; unset: there is none.
-std::optional<Period> FindPeriod(std::string_view name);
 
 // In milliseconds since the Unix epoch. REQUIRES: now_ms is in the years 1970 to 9999.
 int64_t PeriodStart(Period period, int64_t now_ms);

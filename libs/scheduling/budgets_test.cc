@@ -39,14 +39,6 @@ TEST(PeriodTest, ThoseOfTheCalendar) {
   EXPECT_EQ(NextPeriodStart(Period::kMonth, At(2024, 2, 29)), At(2024, 3, 1));
 }
 
-TEST(PeriodTest, Names) {
-  for (const Period period :
-       {Period::kDay, Period::kWeek, Period::kMonth, Period::kQuarter, Period::kYear}) {
-    EXPECT_EQ(FindPeriod(PeriodName(period)), period);
-  }
-  EXPECT_EQ(FindPeriod("fortnight"), std::nullopt);
-}
-
 // Any moment lies in its period, and the moment before the next one too.
 RC_GTEST_PROP(PeriodTest, FollowEachOther, ()) {
   const auto period = static_cast<Period>(*rc::gen::inRange(0, 5));

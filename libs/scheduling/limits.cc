@@ -46,6 +46,20 @@ std::optional<Held> JobsAgainst(const Limits& limits, const Standing& standing) 
   return std::nullopt;
 }
 
+std::string SizeSentence(const Held& held,
+                         std::string_view who,
+                         std::string_view may,
+                         std::string_view size) {
+  return fmt::format(
+      "it asks for {} {}, and a job of {} {} {}: make it {}, or hand it in to another queue",
+      held.resource,
+      FormatAmount(held.resource, held.asked),
+      who,
+      may,
+      FormatAmount(held.resource, held.limit),
+      size);
+}
+
 std::string HoursOf(int64_t seconds) {
   return fmt::format("{:.4g}", static_cast<double>(seconds) / 3600);
 }
@@ -193,23 +207,9 @@ std::string Sentence(const Held& held,
           FormatAmount(held.resource, held.limit),
           where);
     case Held::Kind::kTooLarge:
-      return fmt::format(
-          "it asks for {} {}, and a job of {} may ask for at most {}: make it smaller, or hand it "
-          "in "
-          "to another queue",
-          held.resource,
-          FormatAmount(held.resource, held.asked),
-          who,
-          FormatAmount(held.resource, held.limit));
+      return SizeSentence(held, who, "may ask for at most", "smaller");
     case Held::Kind::kTooSmall:
-      return fmt::format(
-          "it asks for {} {}, and a job of {} is to ask for at least {}: make it larger, or hand "
-          "it "
-          "in to another queue",
-          held.resource,
-          FormatAmount(held.resource, held.asked),
-          who,
-          FormatAmount(held.resource, held.limit));
+      return SizeSentence(held, who, "is to ask for at least", "larger");
     case Held::Kind::kBudget:
       // Without what was used beyond it, which grows as long as others run.
       return fmt::format(

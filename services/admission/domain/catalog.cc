@@ -1,13 +1,11 @@
 #include "services/admission/domain/catalog.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
-#include "libs/scheduling/budgets.h"
 #include "services/admission/domain/queue_rules.h"
 
 #include "fmt/format.h"
@@ -48,21 +46,19 @@ void SetLimits(const kubernetes::QueueLimits& from, Mutable mutable_limits) {
   SetAmounts(from.amounts, limits->mutable_amounts());
 }
 
-template <typename Object>
-std::string PoolOfObject(const Object& object) {
-  return object.pool.empty() ? std::string(kubernetes::kDefaultPool) : object.pool;
-}
-
 events::v1::QueueConfigured::Enforcement EnforcementOf(std::string_view name) {
   if (name == "never") return events::v1::QueueConfigured::ENFORCEMENT_NEVER;
   if (name == "end") return events::v1::QueueConfigured::ENFORCEMENT_END;
   return events::v1::QueueConfigured::ENFORCEMENT_WARN;
 }
 
+// The CRD allows no other names.
 events::v1::Budget::Period PeriodOf(std::string_view name) {
-  const auto period = scheduling::FindPeriod(name).value_or(scheduling::Period::kMonth);
-  return static_cast<events::v1::Budget::Period>(static_cast<int>(period) +
-                                                 events::v1::Budget::PERIOD_DAY);
+  if (name == "day") return events::v1::Budget::PERIOD_DAY;
+  if (name == "week") return events::v1::Budget::PERIOD_WEEK;
+  if (name == "quarter") return events::v1::Budget::PERIOD_QUARTER;
+  if (name == "year") return events::v1::Budget::PERIOD_YEAR;
+  return events::v1::Budget::PERIOD_MONTH;
 }
 
 events::v1::QueueConfigured ConfigOf(const kubernetes::FluxQueue& queue) {
@@ -135,17 +131,6 @@ events::v1::WindowConfigured ConfigOf(const kubernetes::FluxWindow& window) {
   return config;
 }
 
-// The way up comes back to the queue.
-bool IsInCycle(const kubernetes::FluxQueue& queue, const Queues& queues) {
-  std::set<std::string> seen;
-  auto at = queues.find(queue.parent);
-  while (at != queues.end() && seen.insert(at->first).second) {
-    if (at->first == queue.meta.name) return true;
-    at = queues.find(at->second.parent);
-  }
-  return false;
-}
-
 // What the FluxQueue says and cannot be; with what is done instead.
 void CheckQueue(const kubernetes::FluxQueue& queue,
                 const Queues& queues,
@@ -165,27 +150,13 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
         name,
         queue.default_qos));
   }
-  if (queue.parent.empty()) return;
-  const auto parent = queues.find(queue.parent);
-  std::string problem;
-  if (parent == queues.end()) {
-    problem = "there is no such FluxQueue: make it, or name another";
-  } else if (PoolOfObject(parent->second) != PoolOfObject(queue)) {
-    problem = fmt::format(
-        "it is in pool '{}', and this one in pool '{}'; allowed: one of its own "
-        "pool",
-        PoolOfObject(parent->second),
-        PoolOfObject(queue));
-  } else if (IsInCycle(queue, queues)) {
-    problem = "it is this queue or below it, and a tree has no cycles; allowed: one that is not";
-  } else {
-    return;
-  }
+  const std::optional<std::string> problem = ParentProblem(queue, queues);
+  if (!problem) return;
   warnings->push_back(
       fmt::format("FluxQueue {}: spec.parent: '{}': {}. Until then the queue has none",
                   name,
                   queue.parent,
-                  problem));
+                  *problem));
 }
 
 events::v1::Envelope ForPool(const std::string& pool) {

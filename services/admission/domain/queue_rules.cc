@@ -1,6 +1,7 @@
 #include "services/admission/domain/queue_rules.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "libs/base/status_macros.h"
@@ -15,6 +16,17 @@
 namespace fluxqueue::admission {
 
 namespace {
+
+// The way up comes back to the queue.
+bool IsInCycle(const kubernetes::FluxQueue& queue, const QueuesByName& queues) {
+  std::set<std::string_view> seen;
+  auto at = queues.find(queue.parent);
+  while (at != queues.end() && seen.insert(at->first).second) {
+    if (at->first == queue.meta.name) return true;
+    at = queues.find(at->second.parent);
+  }
+  return false;
+}
 
 std::string NameOf(std::string_view user) {
   return user.empty() ? "a user who is not known" : fmt::format("user '{}'", user);
@@ -152,16 +164,30 @@ std::string NoSuchQueue(std::string_view name,
       "{}: '{}': there is no such FluxQueue; existing: {}", kubernetes::kQueueKey, name, existing);
 }
 
+std::optional<std::string> ParentProblem(const kubernetes::FluxQueue& queue,
+                                         const QueuesByName& queues) {
+  if (queue.parent.empty()) return std::nullopt;
+  const auto parent = queues.find(queue.parent);
+  if (parent == queues.end()) return "there is no such FluxQueue: make it, or name another";
+  if (PoolOfObject(parent->second) != PoolOfObject(queue)) {
+    return fmt::format(
+        "it is in pool '{}', and this one in pool '{}'; allowed: one of its own pool",
+        PoolOfObject(parent->second),
+        PoolOfObject(queue));
+  }
+  if (IsInCycle(queue, queues)) {
+    return "it is this queue or below it, and a tree has no cycles; allowed: one that is not";
+  }
+  return std::nullopt;
+}
+
 std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
                                                 const QueuesByName& queues) {
   std::vector<const kubernetes::FluxQueue*> way = {&queue};
-  while (true) {
-    const auto parent = queues.find(way.back()->parent);
-    const bool goes_on =
-        parent != queues.end() && std::find(way.begin(), way.end(), &parent->second) == way.end();
-    if (!goes_on) return way;
-    way.push_back(&parent->second);
+  while (!way.back()->parent.empty() && !ParentProblem(*way.back(), queues)) {
+    way.push_back(&queues.find(way.back()->parent)->second);
   }
+  return way;
 }
 
 const kubernetes::QosClass* FindQos(std::string_view name,

@@ -9,6 +9,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/kubernetes/labels.h"
 #include "services/admission/domain/cluster_facts.h"
 
 namespace fluxqueue::admission {
@@ -33,7 +34,17 @@ std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues);
 
-// The queue and those above it, as far as they are there; each once.
+template <typename Object>
+std::string PoolOfObject(const Object& object) {
+  return object.pool.empty() ? std::string(kubernetes::kDefaultPool) : object.pool;
+}
+
+// Why the parent that the queue names does not count, until somebody mends it: it is not there, is
+// in another pool, or is below the queue. Unset: it counts, or none is named.
+std::optional<std::string> ParentProblem(const kubernetes::FluxQueue& queue,
+                                         const QueuesByName& queues);
+
+// The queue and those above it, as far as parents count.
 std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
                                                 const QueuesByName& queues);
 // The class of the queue, or else of the first above it that has one of that name; null: there is

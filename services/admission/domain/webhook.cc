@@ -174,6 +174,14 @@ std::string MakerOf(const Review& review, const kubernetes::ObjectMeta& meta) {
   return fmt::format("{}:{}/{}", kind, review.space, owner->name);
 }
 
+// Keys that cannot be read name no class; CheckSubmission refuses what has such.
+Asker AskerOf(const Review& review,
+              const kubernetes::ObjectMeta& meta,
+              const absl::StatusOr<kubernetes::UserKeys>& keys) {
+  return {
+      .space = review.space, .user = MakerOf(review, meta), .qos = keys.ok() ? keys->qos : ""};
+}
+
 Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kHold;
@@ -193,12 +201,11 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   if (pod->meta.Controller() != nullptr) return {};
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
-  const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
-  const Asker asker = {
-      .space = review.space, .user = MakerOf(review, pod->meta), .qos = keys.ok() ? keys->qos : ""};
+  const Asker asker = AskerOf(
+      review, pod->meta, kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
   if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
   return Held(
-      HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {MakerOf(review, pod->meta), review.span}),
+      HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {asker.user, review.span}),
       pod->spec);
 }
 
@@ -218,9 +225,7 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   }
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
-  const auto keys = kubernetes::ParseUserKeys(*job);
-  const Asker asker = {
-      .space = review.space, .user = MakerOf(review, job->meta), .qos = keys.ok() ? keys->qos : ""};
+  const Asker asker = AskerOf(review, job->meta, kubernetes::ParseUserKeys(*job));
   if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
@@ -228,7 +233,7 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
   return Held(HoldPatch(*job,
                         kubernetes::ChooseMode(job->pod),
-                        {MakerOf(review, job->meta), review.span},
+                        {asker.user, review.span},
                         suspend),
               job->pod);
 }

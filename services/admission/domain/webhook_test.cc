@@ -391,6 +391,25 @@ TEST(WebhookTest, AQueueTakesJobsOfItsMembers) {
                         "(spec.members), and namespace 'other' and user 'eve' are none"));
 }
 
+// Then the queue has no parent for the scheduler, so none whose members are asked for.
+TEST(WebhookTest, AParentThatDoesNotCountAsksForNoMembers) {
+  json job = JobJson();
+  job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "train"},
+                                    {"fluxqueue.io/duration", "30m"}};
+  job["metadata"]["namespace"] = "other";
+  const auto judge = [&job](ClusterFacts facts, std::string_view pool, std::string_view parent) {
+    facts.Upsert(kubernetes::Namespace{"other", {{"fluxqueue.io/managed", "true"}}});
+    kubernetes::FluxQueue lab = *facts.FindQueue("lab");
+    lab.pool = pool;
+    lab.parent = parent;
+    facts.Upsert(lab);
+    return Judge(job, facts).kind;
+  };
+  EXPECT_EQ(judge(WithAccounts(), "", ""), Kind::kRefuse);
+  EXPECT_EQ(judge(WithAccounts(), "elsewhere", ""), Kind::kHold);
+  EXPECT_EQ(judge(WithAccounts(), "", "train"), Kind::kHold);
+}
+
 TEST(WebhookTest, AClassOfQosHasCeilings) {
   const ClusterFacts facts = WithAccounts();
   const auto judge = [&facts](std::map<std::string, std::string> more, std::string user) {
