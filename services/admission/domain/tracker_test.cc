@@ -310,6 +310,35 @@ TEST_F(TrackerTest, ABadChangeIsRefusedOnceAndTheJobStays) {
   EXPECT_EQ(rows_.at("uid-j").queue, "default");
 }
 
+// What would be refused at the creation cannot be reached by a change.
+TEST_F(TrackerTest, AChangeBeyondTheRulesOfAQueueIsRefused) {
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "default";
+  queue.qos = {{.name = "normal", .max_priority = 10}};
+  queue.default_qos = "normal";
+  facts_.Upsert(queue);
+  queue = {};
+  queue.meta.name = "lab";
+  queue.members = {.users = {"ann"}};
+  facts_.Upsert(queue);
+  std::vector<Envelope> messages;
+  std::vector<std::string> warnings;
+  catalog_.Reconcile(facts_.queues(), &messages, &warnings);
+  catalog_.Commit();
+  const json job = Held(JobJson());
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+
+  EXPECT_THAT(Observe(Annotated(job, "fluxqueue.io/priority", "10")).messages, SizeIs(1));
+  TrackerOutputs out = Observe(Annotated(job, "fluxqueue.io/priority", "11"));
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.refusals.at(0).message, HasSubstr("11 is more than class 'normal'"));
+  out = Observe(Annotated(job, "fluxqueue.io/queue", "lab"));
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.refusals.at(0).message, HasSubstr("takes jobs of its members"));
+  EXPECT_EQ(rows_.at("uid-j").queue, "default");
+  EXPECT_EQ(rows_.at("uid-j").priority, 10);
+}
+
 TEST_F(TrackerTest, WhatIsRefusedWaitsForItsQueue) {
   const json job = Annotated(Held(JobJson()), "fluxqueue.io/queue", "later");
   TrackerOutputs out = Observe(job);
