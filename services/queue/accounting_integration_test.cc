@@ -144,6 +144,9 @@ TEST_F(AccountingTest, ARowMakesTheMonthThatItNeeds) {
   EXPECT_THAT(MonthsNow(), ElementsAre(kMay, kJune));
   EXPECT_EQ(Count("attempts_2026_05"), 1);
   EXPECT_EQ(Count("attempts_2026_06 WHERE job_id = 'b' AND pool = 'main'"), 1);
+  EXPECT_EQ(Count("pg_indexes WHERE tablename IN ('attempts_2026_05', 'attempts_2026_06') "
+                  "AND indexdef LIKE '%USING brin (submitted_ms)%'"),
+            2);
 }
 
 TEST_F(AccountingTest, ABatchThatComesTwiceIsWrittenOnce) {
@@ -347,6 +350,9 @@ TEST_F(AccountingTest, JobsThatHaveLeftTheirTable) {
   // Submitted two hours before their ends.
   EXPECT_EQ(names({.since_ms = june - kHour, .until_ms = june + 8 * kHour, .limit = 10}), "b");
   EXPECT_EQ(names({.until_ms = june - 2 * kHour, .limit = 10}), "a");
+  // In June b ends, which was there in May.
+  EXPECT_EQ(names({.until_ms = june - kHour, .limit = 10}), "ba");
+  EXPECT_EQ(names({.until_ms = june - kHour, .limit = 1}, true), "b");
   bool more = false;
   const auto jobs = store.Ended({.user = "bob", .limit = 1}, &more);
   ASSERT_TRUE(jobs.ok());
