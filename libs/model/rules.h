@@ -17,7 +17,8 @@
 //      What exceeds a guarantee in one resource can be reclaimed from jobs that hold others too.
 //      A job that was to be ended for its time, and was not, is stopped. The policy `packed` keeps
 //      nodes for slots that not every node can take (libs/graph/set_aside.h).
-//   5  A job that has waited for QueueConfigured.reserve_after_ms as the first of its queue asks for
+//   5  A job that has waited for QueueConfigured.reserve_after_ms as the first of its queue asks
+//   for
 //      a cycle when that time is over, not in each minute after it.
 #pragma once
 

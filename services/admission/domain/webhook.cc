@@ -178,8 +178,7 @@ std::string MakerOf(const Review& review, const kubernetes::ObjectMeta& meta) {
 Asker AskerOf(const Review& review,
               const kubernetes::ObjectMeta& meta,
               const absl::StatusOr<kubernetes::UserKeys>& keys) {
-  return {
-      .space = review.space, .user = MakerOf(review, meta), .qos = keys.ok() ? keys->qos : ""};
+  return {.space = review.space, .user = MakerOf(review, meta), .qos = keys.ok() ? keys->qos : ""};
 }
 
 Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
@@ -204,9 +203,8 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   const Asker asker = AskerOf(
       review, pod->meta, kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
   if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
-  return Held(
-      HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {asker.user, review.span}),
-      pod->spec);
+  return Held(HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {asker.user, review.span}),
+              pod->spec);
 }
 
 Verdict DecideJob(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
@@ -231,10 +229,7 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
   const bool ends = facts.FindQueue(submission->queue())->EndsDurations();
   const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
-  return Held(HoldPatch(*job,
-                        kubernetes::ChooseMode(job->pod),
-                        {asker.user, review.span},
-                        suspend),
+  return Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), {asker.user, review.span}, suspend),
               job->pod);
 }
 
