@@ -67,9 +67,7 @@ std::string KeyNames(const ReportQuery& query) {
 }
 
 // The attempts of one month, by keys and class of their wait. Each month is asked for by its own
-// partition: Postgres then plans by that partition's statistics, in parallel. A sum of bigint is a
-// numeric, which is slow to hand over from a worker, for each key and class; one of float8 is not,
-// and is exact up to 2^53.
+// partition: Postgres then plans by that partition's statistics, in parallel.
 std::string MonthSql(const ReportQuery& query, model::Month month) {
   std::string columns;
   for (size_t i = 0; i < query.by.size(); ++i) {
@@ -82,8 +80,8 @@ std::string MonthSql(const ReportQuery& query, model::Month month) {
       "count(*) FILTER (WHERE outcome <> 'Requeued') AS jobs, "
       "count(*) FILTER (WHERE outcome = 'Succeeded') AS succeeded, "
       "count(*) FILTER (WHERE outcome = 'Failed') AS failed, "
-      "sum(cpu_milli_seconds::float8) AS cpu, sum(gpu_milli_seconds::float8) AS gpu, "
-      "sum(memory_mib_seconds::float8) AS memory, sum(waited_ms::float8) AS waited "
+      "queue.total(cpu_milli_seconds) AS cpu, queue.total(gpu_milli_seconds) AS gpu, "
+      "queue.total(memory_mib_seconds) AS memory, queue.total(waited_ms) AS waited "
       "FROM queue.{} WHERE ($1 = '' OR username = $1) AND ($2 = '' OR queue = $2) "
       "AND ($3 = '' OR namespace = $3)",
       columns,
