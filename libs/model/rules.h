@@ -17,6 +17,8 @@
 //      What exceeds a guarantee in one resource can be reclaimed from jobs that hold others too.
 //      A job that was to be ended for its time, and was not, is stopped. The policy `packed` keeps
 //      nodes for slots that not every node can take (libs/graph/set_aside.h).
+//   5  What `packed` expects follows from what came, of which old counts less, and of one user not
+//      more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,8 @@ inline constexpr uint32_t kCorrectedPlans = 3;
 inline constexpr uint32_t kFirmPromises = 3;
 inline constexpr uint32_t kAccounts = 4;
 inline constexpr uint32_t kSetsNodesAside = 4;
-inline constexpr uint32_t kLatestRules = 4;
+inline constexpr uint32_t kForecastDecays = 5;
+inline constexpr uint32_t kLatestRules = 5;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {
