@@ -17,9 +17,8 @@
 //      What exceeds a guarantee in one resource can be reclaimed from jobs that hold others too.
 //      A job that was to be ended for its time, and was not, is stopped. The policy `packed` keeps
 //      nodes for slots that not every node can take (libs/graph/set_aside.h).
-//   5  A job that has waited for QueueConfigured.reserve_after_ms as the first of its queue asks
-//   for
-//      a cycle when that time is over, not in each minute after it.
+//   5  A job that is due a reservation, as it was the first of its queue for
+//      QueueConfigured.reserve_after_ms, asks for one cycle then, not for one in each minute after.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ inline constexpr uint32_t kCorrectedPlans = 3;
 inline constexpr uint32_t kFirmPromises = 3;
 inline constexpr uint32_t kAccounts = 4;
 inline constexpr uint32_t kSetsNodesAside = 4;
-inline constexpr uint32_t kLooksWhenItMatters = 5;
+inline constexpr uint32_t kAsksOnceWhenOverdue = 5;
 inline constexpr uint32_t kLatestRules = 5;
 
 // `configured` 0: not said, which is the latest.

@@ -172,7 +172,8 @@ class QueueCore::Impl {
 
   // Queues are independent (libs/model/rules.h).
   bool IsIndependent() const;
-  bool LooksWhenItMatters() const;
+  // A job that is overdue asks for one cycle, not for one in each minute (libs/model/rules.h).
+  bool AsksOnceWhenOverdue() const;
   void OnAnswered(const events::v1::CycleAnswered& answered);
   CycleResult JudgeOutcomes(const events::v1::CycleAnswered& answered);
   // `ahead`: of its answer, that were refused.

@@ -63,9 +63,8 @@ bool QueueCore::Impl::IsIndependent() const {
   return model::HasRules(config().rules(), model::kIndependentQueues);
 }
 
-// A job that has had its turn stays overdue: time alone changes no answer that it was given.
-bool QueueCore::Impl::LooksWhenItMatters() const {
-  return model::HasRules(config().rules(), model::kLooksWhenItMatters);
+bool QueueCore::Impl::AsksOnceWhenOverdue() const {
+  return model::HasRules(config().rules(), model::kAsksOnceWhenOverdue);
 }
 
 void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
@@ -414,7 +413,7 @@ void QueueCore::Impl::LookAgainInTime(const CycleRequested& cycle) {
     if (!overdue.has_value()) continue;
     if (*overdue > state_.now_ms) {
       look_at(*overdue);
-    } else if (!LooksWhenItMatters()) {
+    } else if (!AsksOnceWhenOverdue()) {
       look_at(state_.now_ms + kOrderIntervalMs);
     }
   }

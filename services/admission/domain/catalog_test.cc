@@ -10,6 +10,7 @@ namespace fluxqueue::admission {
 namespace {
 
 using events::v1::Envelope;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -78,6 +79,26 @@ TEST(CatalogTest, SaysTheAccountOfAQueue) {
   EXPECT_TRUE(config.budgets(1).holds());
   ASSERT_THAT(said.warnings, SizeIs(1));
   EXPECT_THAT(said.warnings[0], HasSubstr("FluxQueue lab: spec.defaultQos: 'gold': neither"));
+}
+
+TEST(CatalogTest, SaysThePeriodOfABudget) {
+  auto queues = Queues({{"lab", ""}});
+  for (const char* name : {"day", "week", "month", "quarter", "year"}) {
+    queues["lab"].budgets.push_back({.resource = "cpu", .hours = 1, .period = name});
+  }
+  Catalog catalog(Config(), 12);
+  const Said said = Reconcile(catalog, queues);
+  std::vector<int> periods;
+  for (const auto& budget : said.messages[1].queue_configured().budgets()) {
+    periods.push_back(budget.period());
+  }
+  using Budget = events::v1::Budget;
+  EXPECT_THAT(periods,
+              ElementsAre(Budget::PERIOD_DAY,
+                          Budget::PERIOD_WEEK,
+                          Budget::PERIOD_MONTH,
+                          Budget::PERIOD_QUARTER,
+                          Budget::PERIOD_YEAR));
 }
 
 TEST(CatalogTest, SaysNothingTwice) {
