@@ -112,6 +112,10 @@ void ShadowEngine::Expect(const Jobspec& jobspec, int64_t jobs) {
   decides_->Expect(jobspec, jobs);
 }
 
+void ShadowEngine::SetForecast(std::optional<graph::Workload> forecast) {
+  decides_->SetForecast(std::move(forecast));
+}
+
 absl::Status ShadowEngine::AddNode(NodeSpec node) {
   RETURN_IF_ERROR(decides_->AddNode(node));
   Show({[node = std::move(node), this]() { return shadow_->AddNode(node); }});

@@ -62,6 +62,7 @@ class ShadowEngine final : public graph::Engine {
   absl::Status SetPolicy(std::string_view policy) override;
   absl::Status SetLevels(const std::vector<std::string>& levels) override;
   void Expect(const graph::Jobspec& jobspec, int64_t jobs) override;
+  void SetForecast(std::optional<graph::Workload> forecast) override;
   absl::Status AddNode(graph::NodeSpec node) override;
   absl::StatusOr<graph::NodeChange> UpdateNode(graph::NodeSpec node) override;
   absl::StatusOr<std::vector<graph::AllocationKey>> RemoveNode(std::string_view name) override;

@@ -139,6 +139,11 @@ void BookedEngine::Expect(const Jobspec& jobspec, int64_t jobs) {
   expected_.Add(jobspec, jobs);
 }
 
+void BookedEngine::SetForecast(std::optional<Workload> forecast) {
+  Record(UndoForecast{expected_.forecast()});
+  expected_.SetForecast(std::move(forecast));
+}
+
 absl::Status BookedEngine::AddNode(NodeSpec node) {
   if (table_.Find(node.name) != nullptr) {
     return MakeStatus(

@@ -28,6 +28,7 @@ class BookedEngine final : public Engine {
   absl::Status SetPolicy(std::string_view policy) override;
   absl::Status SetLevels(const std::vector<std::string>& levels) override;
   void Expect(const Jobspec& jobspec, int64_t jobs) override;
+  void SetForecast(std::optional<Workload> forecast) override;
   absl::Status AddNode(NodeSpec node) override;
   absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) override;
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
@@ -84,6 +85,9 @@ class BookedEngine final : public Engine {
     Jobspec jobspec;
     int64_t jobs = 0;
   };
+  struct UndoForecast {
+    std::optional<Workload> before;
+  };
   struct UndoAdd {
     std::string name;
   };
@@ -116,6 +120,7 @@ class BookedEngine final : public Engine {
   using Undo = std::variant<UndoPolicy,
                             UndoLevels,
                             UndoExpect,
+                            UndoForecast,
                             UndoAdd,
                             UndoUpdate,
                             UndoRemove,
@@ -128,6 +133,7 @@ class BookedEngine final : public Engine {
   void TakeBack(UndoPolicy& undo);
   void TakeBack(UndoLevels& undo);
   void TakeBack(UndoExpect& undo);
+  void TakeBack(UndoForecast& undo);
   void TakeBack(UndoAdd& undo);
   void TakeBack(UndoUpdate& undo);
   void TakeBack(UndoRemove& undo);

@@ -42,6 +42,10 @@ void BookedEngine::TakeBack(UndoExpect& undo) {
   expected_.Add(undo.jobspec, -undo.jobs);
 }
 
+void BookedEngine::TakeBack(UndoForecast& undo) {
+  expected_.SetForecast(std::move(undo.before));
+}
+
 void BookedEngine::TakeBack(UndoAdd& undo) {
   const std::unique_ptr<Node> node = table_.Take(table_.Find(undo.name));
   placer_->Remove(node.get());

@@ -22,8 +22,8 @@ constexpr int64_t kFirstOwn = int64_t{1} << 32;
 constexpr int64_t kMostOfOne = int64_t{1} << 46;
 
 // Those that tell nodes apart, and do not hold more of them than is asked for.
-constexpr std::array<std::string_view, 5> kPolicies = {
-    "first", "lonode", "hinode", "packed", "packed-3"};
+constexpr std::array<std::string_view, 6> kPolicies = {
+    "first", "lonode", "hinode", "packed", "packed-3", "packed-4"};
 
 // `first`, but which node a slot is on does not count: what was found first is taken.
 constexpr std::string_view kFirst =

@@ -19,6 +19,7 @@
 #include "libs/graph/closure.h"
 #include "libs/graph/jobspec.h"
 #include "libs/graph/types.h"
+#include "libs/graph/workload.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -127,6 +128,9 @@ class Engine {
   // So many jobs like this one are known more than before, or fewer: what `packed` keeps GPUs of
   // use for. REQUIRES: not fewer than none.
   virtual void Expect(const Jobspec& jobspec, int64_t jobs) = 0;
+
+  // `packed` goes by this from now on, whatever is known; nothing: by what is known.
+  virtual void SetForecast(std::optional<Workload> forecast) = 0;
 
   // FailedPrecondition when the name or the ordinal is taken.
   virtual absl::Status AddNode(NodeSpec node) = 0;

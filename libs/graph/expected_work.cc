@@ -8,6 +8,7 @@
 
 #include "libs/base/check.h"
 #include "libs/graph/fnv.h"
+#include "libs/graph/fragmentation.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -24,12 +25,15 @@ std::string KeyOf(const Jobspec& jobspec, const SlotGroup& slots) {
 
 }  // namespace
 
+bool AsksForGpus(const Amounts& request) {
+  return std::any_of(request.begin(), request.end(), [](const Amount& amount) {
+    return amount.resource == kGpuMilli || IsWholeGpus(amount.resource);
+  });
+}
+
 void ExpectedWork::Add(const Jobspec& jobspec, int64_t jobs) {
   for (const SlotGroup& slots : jobspec.groups) {
-    const bool asks = std::any_of(slots.request.begin(), slots.request.end(), [](const Amount& a) {
-      return a.resource == kGpuMilli || IsWholeGpus(a.resource);
-    });
-    if (!asks) continue;
+    if (!AsksForGpus(slots.request)) continue;
     const auto entry = shapes_.try_emplace(KeyOf(jobspec, slots)).first;
     WorkloadShape& shape = entry->second;
     shape.amounts = slots.request;
@@ -43,8 +47,15 @@ void ExpectedWork::Add(const Jobspec& jobspec, int64_t jobs) {
   }
 }
 
+void ExpectedWork::SetForecast(std::optional<Workload> forecast) {
+  if (forecast == forecast_) return;
+  forecast_ = std::move(forecast);
+  changed_ = true;
+}
+
 Workload ExpectedWork::Shapes() {
   changed_ = false;
+  if (forecast_.has_value()) return *forecast_;
   Workload shapes;
   for (const auto& [key, shape] : shapes_) shapes.push_back(shape);
   for (WorkloadShape& shape : shapes) shape.count = QuantisedCount(shape.count);
@@ -58,6 +69,15 @@ uint64_t ExpectedWork::Fingerprint() const {
   Fnv hash;
   for (const auto& [key, shape] : shapes_) {
     hash.Add(key);
+    hash.Add(shape.count);
+  }
+  if (!forecast_.has_value()) return hash.value();
+  for (const WorkloadShape& shape : *forecast_) {
+    for (const Amount& amount : shape.amounts) {
+      hash.Add(amount.resource);
+      hash.Add(static_cast<uint64_t>(amount.amount));
+    }
+    hash.Add(shape.constraint.ToString());
     hash.Add(shape.count);
   }
   return hash.value();

@@ -47,7 +47,7 @@ uint64_t Ratio(int64_t of, int64_t to) {
 
 // How grave it is when the shape loses what it could use.
 uint64_t GravityOf(const Demand& demand, int64_t gpus, Gravity by) {
-  const int64_t most = by == Gravity::kTwiceForSeveral ? 2 : 256;
+  const int64_t most = by == Gravity::kAlike ? 1 : by == Gravity::kTwiceForSeveral ? 2 : 256;
   const auto whole = static_cast<uint64_t>(std::clamp<int64_t>(demand.gpu / kWholeDevice, 1, most));
   const uint64_t rarity = Ratio(gpus, demand.usable);
   return std::min((rarity * rarity >> kRatioBits) * whole, kMaxGravity);

@@ -17,15 +17,16 @@
 //
 // w(m) is how often the shape comes, times what makes its loss grave: how few of all gpus G it
 // could use on an empty cluster, for its constraint or its form (U(m); a rare model, much memory,
-// eight at once), and whether it wants several whole ones together (k(m) = 2, else 1):
+// eight at once):
 //
-//   w(m) = count(m) · min( 256, k(m) · (G / U(m))² )
+//   w(m) = count(m) · min( 256, (G / U(m))² )
 //
 // The exponent and the bounds were measured (tools/bench pack): with lower ones, models that few
 // nodes have run out, and whole nodes where most slots are small; with higher ones, the others are
-// packed worse. Most of the room for slots of several gpus is not kept by a weight, which would
-// have to be great enough for any mix, but by nodes that are used last (set_aside.h). Where none
-// are (rules up to 3), k(m) is how many whole ones the shape wants.
+// packed worse. The room for slots of several gpus is not kept by a weight, which would have to be
+// great enough for any mix, but by nodes that are used last (set_aside.h). By rules 4 these slots
+// count twice all the same, and by rules up to 3, where no node is set aside, as many times as they
+// want whole ones.
 //
 // Pure; whole numbers only, so that the same is decided on every machine.
 #pragma once
@@ -69,8 +70,9 @@ struct Demand {
   int64_t gpu = 0;     // of one slot
   int64_t usable = 0;  // what it could use of all gpus, were they free: U
 };
-// What several whole gpus at once count for: twice, or as many times as there are.
-enum class Gravity : uint8_t { kTwiceForSeveral, kBySize };
+// What several whole gpus at once count for: no more than one, twice, or as many times as there
+// are.
+enum class Gravity : uint8_t { kAlike, kTwiceForSeveral, kBySize };
 // Of each, when there are so many gpus in all; together at most 1 << kWeightBits.
 std::vector<int64_t> WeightsOf(std::span<const Demand> demands, int64_t gpus, Gravity by);
 

@@ -9,8 +9,9 @@ namespace fluxqueue::graph {
 namespace {
 
 using Order = MatchPolicy::Order;
+using SetsAside = MatchPolicy::SetsAside;
 
-constexpr std::array<std::pair<std::string_view, MatchPolicy>, 12> kPolicies = {{
+constexpr std::array<std::pair<std::string_view, MatchPolicy>, 13> kPolicies = {{
     {"first", {Order::kHigh, true, false, true}},
     {"firstnodex", {Order::kHigh, true, true, true}},
     {"high", {Order::kHigh, false, false, false}},
@@ -20,8 +21,9 @@ constexpr std::array<std::pair<std::string_view, MatchPolicy>, 12> kPolicies = {
     {"lonode", {Order::kLow, true, false, false}},
     {"lonodex", {Order::kLow, true, true, false}},
     {"low", {Order::kLow, false, false, false}},
-    {"packed", {Order::kPacked, false, false, false, true}},
-    {"packed-3", {Order::kPacked, false, false, false, false}},
+    {"packed", {Order::kPacked, false, false, false, SetsAside::kUnexpected}},
+    {"packed-3", {Order::kPacked, false, false, false, SetsAside::kNothing}},
+    {"packed-4", {Order::kPacked, false, false, false, SetsAside::kExpected}},
     {"variation", {Order::kVariation, false, false, false}},
 }};
 

@@ -1,5 +1,6 @@
 // Which of the resources that fit are taken: Fluxion's ten policies and its custom form,
-// and one of our own, `packed`; `packed-3` is that of logs of rules up to 3 (libs/model/rules.h).
+// and one of our own, `packed`; `packed-3` and `packed-4` are
+// those of logs of rules up to 3, and of 4 (libs/model/rules.h).
 #pragma once
 
 #include <string_view>
@@ -25,7 +26,12 @@ struct MatchPolicy {
   // Take what is found first, in the order of what was free when a child was last used.
   bool stop_on_first = false;
   // Of kPacked: nodes are kept for slots that not every node can take (set_aside.h).
-  bool sets_aside = false;
+  enum class SetsAside {
+    kNothing,
+    kExpected,    // as many as such slots are expected to need
+    kUnexpected,  // and a part of the cluster at least
+  };
+  SetsAside sets_aside = SetsAside::kNothing;
 
   // Least score first, and of two the one with the lesser id.
   bool TakesLeast() const { return order == Order::kLow || order == Order::kPacked; }

@@ -43,8 +43,28 @@ int64_t Share(int64_t free, int64_t all) {
 }
 
 // Nodes that are set aside cost more than any others; of a cost the last bits make room for that.
-int64_t AfterLastUse(LastUse use, int64_t cost) {
-  return (static_cast<int64_t>(use) << (kCostBits - kLastUseBits)) + (cost >> kLastUseBits);
+int64_t AfterLastUse(LastUse use, MatchPolicy::SetsAside sets_aside, int64_t cost) {
+  auto grade = static_cast<int64_t>(use);
+  // Means of scores over a rack depend on the grade, and rules 4 know one less.
+  if (sets_aside == MatchPolicy::SetsAside::kExpected && grade > 0) --grade;
+  return (grade << (kCostBits - kLastUseBits)) + (cost >> kLastUseBits);
+}
+
+// Where a part of the cluster is kept for slots of several gpus, they need no weight beside that.
+Gravity GravityBy(MatchPolicy::SetsAside sets_aside) {
+  switch (sets_aside) {
+    case MatchPolicy::SetsAside::kNothing:
+      return Gravity::kBySize;
+    case MatchPolicy::SetsAside::kExpected:
+      return Gravity::kTwiceForSeveral;
+    case MatchPolicy::SetsAside::kUnexpected:
+      return Gravity::kAlike;
+  }
+  return Gravity::kAlike;
+}
+
+int64_t AtLeast(MatchPolicy::SetsAside sets_aside) {
+  return sets_aside == MatchPolicy::SetsAside::kUnexpected ? kPercentSetAside : 0;
 }
 
 }  // namespace
@@ -91,7 +111,7 @@ void Packing::GraphChanged() {
   for (const VertexId v : graph_.OfType(graph_.types().Find("node"))) AddNode(v, constraints);
   const std::vector<NodeKind> kinds = FindKinds();
   Weigh(expected, kinds);
-  if (policy_.sets_aside) SetNodesAside(expected, kinds);
+  if (SetsAny()) SetNodesAside(expected, kinds);
 }
 
 // In the order of their gpus; those that take none, or take what the graph does not know, are left
@@ -187,8 +207,8 @@ std::vector<NodeKind> Packing::FindKinds() {
 
 void Packing::Weigh(const std::vector<ExpectedSlots>& expected,
                     const std::vector<NodeKind>& kinds) {
-  const Gravity by = policy_.sets_aside ? Gravity::kTwiceForSeveral : Gravity::kBySize;
-  const std::vector<int64_t> weights = WeightsOf(DemandsOf(expected, kinds), all_gpus_, by);
+  const std::vector<int64_t> weights =
+      WeightsOf(DemandsOf(expected, kinds), all_gpus_, GravityBy(policy_.sets_aside));
   for (NodeClass& one : classes_) {
     for (size_t i = 0; i < expected.size(); ++i) {
       if (!one.meets[expected[i].constraint] || weights[i] == 0) continue;
@@ -223,7 +243,7 @@ void Packing::SetNodesAside(const std::vector<ExpectedSlots>& expected,
   });
   std::vector<uint32_t> of;
   for (const VertexId v : last_first) of.push_back(nodes_[places_[v]].kind);
-  const std::vector<LastUse> uses = SetAside(expected, kinds, of);
+  const std::vector<LastUse> uses = SetAside(expected, kinds, of, AtLeast(policy_.sets_aside));
   for (size_t i = 0; i < uses.size(); ++i) nodes_[places_[last_first[i]]].last_use = uses[i];
 }
 
@@ -320,7 +340,8 @@ int64_t Packing::Filling::FinishSlot() {
   const int64_t left = WorthOf(room_, shapes_);
   cost_ = std::max(cost_, std::min(worth_ - left, kMaxCost));
   worth_ = left;
-  const int64_t graded = packing_.policy_.sets_aside ? AfterLastUse(last_use_, cost_) : cost_;
+  const MatchPolicy::SetsAside sets_aside = packing_.policy_.sets_aside;
+  const int64_t graded = packing_.SetsAny() ? AfterLastUse(last_use_, sets_aside, cost_) : cost_;
   const int64_t beside = gpus_.empty() || takes_gpu_ ? 0 : kAtGpus;
   return 1 + beside + (graded << (kGpuBits + kCpuBits)) + otherwise_;
 }

@@ -17,28 +17,15 @@
 #include <utility>
 #include <vector>
 
-#include "libs/graph/constraint.h"
 #include "libs/graph/fragmentation.h"
 #include "libs/graph/graph_state.h"
 #include "libs/graph/match_policy.h"
 #include "libs/graph/pruner.h"
 #include "libs/graph/resource_graph.h"
 #include "libs/graph/set_aside.h"
+#include "libs/graph/workload.h"
 
 namespace fluxqueue::graph {
-
-// Slots of one shape that are expected.
-struct WorkloadShape {
-  Amounts amounts;        // of one slot, by types of the graph
-  Constraint constraint;  // of the nodes where it may go
-  uint64_t count = 0;     // beside the counts of the other shapes
-
-  friend bool operator==(const WorkloadShape& a, const WorkloadShape& b) {
-    return a.count == b.count && a.amounts == b.amounts &&
-           a.constraint.ToString() == b.constraint.ToString();
-  }
-};
-using Workload = std::vector<WorkloadShape>;
 
 // What several scores are together. REQUIRES: there are some.
 int64_t MeanScore(std::span<const int64_t> scores);
@@ -121,6 +108,7 @@ class Packing {
   // Those of the highest ids first.
   void SetNodesAside(const std::vector<ExpectedSlots>& expected,
                      const std::vector<NodeKind>& kinds);
+  bool SetsAny() const { return policy_.sets_aside != MatchPolicy::SetsAside::kNothing; }
   // All that the node has, free or not.
   NodeRoom RoomWhenEmpty(VertexId v) const;
   int64_t FreeOf(VertexId leaf, const Window& window) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -65,15 +66,14 @@ std::vector<Group> GroupsOf(std::span<const ExpectedSlots> expected,
   return all;
 }
 
-}  // namespace
-
-std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,
-                              std::span<const NodeKind> kinds,
-                              std::span<const uint32_t> nodes) {
+void SetAsideExpected(std::span<const ExpectedSlots> expected,
+                      std::span<const NodeKind> kinds,
+                      std::span<const uint32_t> nodes,
+                      std::vector<LastUse>* uses) {
   std::vector<Group> groups = GroupsOf(expected, kinds);
   int64_t wanted = 0;
   for (const ExpectedSlots& slots : expected) wanted += Wanted(slots);
-  if (wanted == 0) return std::vector<LastUse>(nodes.size(), LastUse::kNone);
+  if (wanted == 0) return;
   int64_t gpus = 0;
   for (const uint32_t kind : nodes) gpus += AllGpus(kinds[kind]);
   for (Group& group : groups) {
@@ -88,16 +88,49 @@ std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,
     const int64_t b_gpu = b.of_several() ? b.each.gpu : 0;
     return std::tuple(-a_gpu, a.could_use) < std::tuple(-b_gpu, b.could_use);
   });
-  std::vector<LastUse> uses(nodes.size(), LastUse::kNone);
   for (const Group& group : groups) {
     auto need = static_cast<Int128>(group.wanted) * gpus * kTimesExpected / wanted;
     for (size_t i = 0; i < nodes.size() && need > 0; ++i) {
       const int64_t usable = group.of[nodes[i]];
-      if (usable == 0 || uses[i] != LastUse::kNone) continue;
-      uses[i] = group.of_several() ? LastUse::kForSeveralGpus : LastUse::kForSomeNodes;
+      if (usable == 0 || (*uses)[i] != LastUse::kNone) continue;
+      (*uses)[i] = group.of_several() ? LastUse::kForSeveralGpus : LastUse::kForSomeNodes;
       need -= usable;
     }
   }
+}
+
+// Nodes with more gpus first.
+void SetAsideAtLeast(std::span<const NodeKind> kinds,
+                     std::span<const uint32_t> nodes,
+                     int64_t percent,
+                     std::vector<LastUse>* uses) {
+  Int128 all = 0;
+  Int128 kept = 0;
+  std::map<int64_t, std::vector<size_t>, std::greater<>> by_gpus;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const int64_t gpus = AllGpus(kinds[nodes[i]]);
+    all += gpus;
+    kept += (*uses)[i] != LastUse::kNone ? gpus : 0;
+    if ((*uses)[i] == LastUse::kNone && gpus > kWholeDevice) by_gpus[gpus].push_back(i);
+  }
+  for (const auto& [gpus, alike] : by_gpus) {
+    for (const size_t i : alike) {
+      if ((kept + gpus) * 100 > all * percent) break;
+      (*uses)[i] = LastUse::kForTheUnexpected;
+      kept += gpus;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,
+                              std::span<const NodeKind> kinds,
+                              std::span<const uint32_t> nodes,
+                              int64_t at_least) {
+  std::vector<LastUse> uses(nodes.size(), LastUse::kNone);
+  SetAsideExpected(expected, kinds, nodes, &uses);
+  SetAsideAtLeast(kinds, nodes, at_least, &uses);
   return uses;
 }
 

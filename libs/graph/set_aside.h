@@ -8,6 +8,11 @@
 // what such slots have of a full cluster, as what comes is not in proportion at every moment. All
 // others are used first, by these slots too. What is used last is empty first where jobs end.
 //
+// What is expected may be wrong, and nothing mends a cluster whose nodes all have something on them
+// when it turns out to be. So three tenths of the gpus are set aside at least, on the nodes that
+// have most of them, whatever is expected; those that nothing is expected to need are used before
+// the others of these. (By rules 4 as much as is expected, and no more.)
+//
 // Which nodes these are follows from the nodes and from what is expected, not from what is held.
 //
 // Pure; whole numbers only.
@@ -22,7 +27,9 @@
 namespace fluxqueue::graph {
 
 // The greater it is, the later the node is used.
-enum class LastUse : uint8_t { kNone, kForSomeNodes, kForSeveralGpus };
+enum class LastUse : uint8_t { kNone, kForTheUnexpected, kForSomeNodes, kForSeveralGpus };
+
+inline constexpr int64_t kPercentSetAside = 30;
 
 // Slots that are expected.
 struct ExpectedSlots {
@@ -37,9 +44,11 @@ struct NodeKind {
   NodeRoom room;
 };
 
-// Of each node. `nodes`: the kind of each, in the order in which they are set aside.
+// Of each node. `nodes`: the kind of each, in the order in which they are set aside. `at_least`: so
+// many percent of the gpus, as far as that makes whole nodes.
 std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,
                               std::span<const NodeKind> kinds,
-                              std::span<const uint32_t> nodes);
+                              std::span<const uint32_t> nodes,
+                              int64_t at_least);
 
 }  // namespace fluxqueue::graph

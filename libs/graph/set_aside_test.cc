@@ -1,6 +1,7 @@
 // Which nodes are set aside, for whom, and how many.
 #include "libs/graph/set_aside.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 constexpr LastUse kNone = LastUse::kNone;
+constexpr LastUse kRest = LastUse::kForTheUnexpected;
 constexpr LastUse kSome = LastUse::kForSomeNodes;
 constexpr LastUse kSeveral = LastUse::kForSeveralGpus;
 
@@ -31,26 +33,26 @@ TEST(SetAsideTest, TwiceWhatIsExpectedOfTheFirstNodes) {
   const std::vector<NodeKind> kinds = {Kind(4, 8)};
   const std::vector<uint32_t> nodes(8, 0);
   // A quarter of all that is asked for: a half of the nodes.
-  EXPECT_THAT(SetAside(std::vector{Slots(12, 1000), Slots(1, 4000)}, kinds, nodes),
+  EXPECT_THAT(SetAside(std::vector{Slots(12, 1000), Slots(1, 4000)}, kinds, nodes, 0),
               ElementsAre(kSeveral, kSeveral, kSeveral, kSeveral, kNone, kNone, kNone, kNone));
   // An eighth, and a bit: nodes are not cut.
-  EXPECT_THAT(SetAside(std::vector{Slots(26, 1000), Slots(1, 4000)}, kinds, nodes),
+  EXPECT_THAT(SetAside(std::vector{Slots(26, 1000), Slots(1, 4000)}, kinds, nodes, 0),
               ElementsAre(kSeveral, kSeveral, kSeveral, kNone, kNone, kNone, kNone, kNone));
-  EXPECT_THAT(SetAside(std::vector{Slots(9, 4000)}, kinds, nodes), Each(kSeveral));
+  EXPECT_THAT(SetAside(std::vector{Slots(9, 4000)}, kinds, nodes, 0), Each(kSeveral));
 }
 
 TEST(SetAsideTest, NothingForWhatGoesAnywhere) {
   const std::vector<NodeKind> kinds = {Kind(4, 8), {{false, false}, {{}, {64}}}};
   const std::vector<uint32_t> nodes = {0, 1, 0};
-  EXPECT_THAT(SetAside(std::vector{Slots(5, 500), Slots(5, 1000)}, kinds, nodes), Each(kNone));
-  EXPECT_THAT(SetAside({}, kinds, nodes), Each(kNone));
-  EXPECT_THAT(SetAside(std::vector{Slots(0, 4000)}, kinds, nodes), Each(kNone));
+  EXPECT_THAT(SetAside(std::vector{Slots(5, 500), Slots(5, 1000)}, kinds, nodes, 0), Each(kNone));
+  EXPECT_THAT(SetAside({}, kinds, nodes, 0), Each(kNone));
+  EXPECT_THAT(SetAside(std::vector{Slots(0, 4000)}, kinds, nodes, 0), Each(kNone));
 }
 
 TEST(SetAsideTest, OnlyNodesThatHaveRoomWhenTheyAreEmpty) {
   const std::vector<NodeKind> kinds = {Kind(2, 64), Kind(4, 8), Kind(4, 64)};
   const std::vector<uint32_t> nodes = {0, 1, 2, 0, 1, 2};
-  EXPECT_THAT(SetAside(std::vector{Slots(1, 4000, 32)}, kinds, nodes),
+  EXPECT_THAT(SetAside(std::vector{Slots(1, 4000, 32)}, kinds, nodes, 0),
               ElementsAre(kNone, kNone, kSeveral, kNone, kNone, kSeveral));
 }
 
@@ -58,7 +60,7 @@ TEST(SetAsideTest, ForThoseThatNameNodesToo) {
   const std::vector<NodeKind> kinds = {Kind(2, 8), Kind(2, 8, {true, false})};
   const std::vector<uint32_t> nodes = {1, 0, 0, 1, 0, 1, 1, 1};
   // An eighth of all gpus, on nodes of the first kind.
-  EXPECT_THAT(SetAside(std::vector{Slots(7, 1000), Slots(2, 500, 1, 1)}, kinds, nodes),
+  EXPECT_THAT(SetAside(std::vector{Slots(7, 1000), Slots(2, 500, 1, 1)}, kinds, nodes, 0),
               ElementsAre(kNone, kSome, kSome, kNone, kNone, kNone, kNone, kNone));
 }
 
@@ -66,8 +68,50 @@ TEST(SetAsideTest, MoreGpusAtOnceChooseFirst) {
   const std::vector<NodeKind> kinds = {Kind(2, 8), Kind(4, 8)};
   const std::vector<uint32_t> nodes = {1, 0, 1, 0};
   // Pairs could go to all nodes; the four at once take one of theirs before.
-  EXPECT_THAT(SetAside(std::vector{Slots(20, 1000), Slots(1, 2000), Slots(1, 4000)}, kinds, nodes),
-              ElementsAre(kSeveral, kSeveral, kNone, kNone));
+  EXPECT_THAT(
+      SetAside(std::vector{Slots(20, 1000), Slots(1, 2000), Slots(1, 4000)}, kinds, nodes, 0),
+      ElementsAre(kSeveral, kSeveral, kNone, kNone));
+}
+
+TEST(SetAsideTest, APartAtLeastWhateverIsExpected) {
+  const std::vector<NodeKind> kinds = {Kind(2, 8), Kind(4, 8), Kind(1, 8), Kind(0, 8)};
+  const std::vector<uint32_t> nodes = {3, 2, 0, 1, 0, 1};
+  // 5 of 13: a node of four, for those with more gpus come first, and none beside it.
+  EXPECT_THAT(SetAside({}, kinds, nodes, 40),
+              ElementsAre(kNone, kNone, kNone, kRest, kNone, kNone));
+  // 6 of 13: then one of two.
+  EXPECT_THAT(SetAside({}, kinds, nodes, 47),
+              ElementsAre(kNone, kNone, kRest, kRest, kNone, kNone));
+  // One gpu alone is not kept for those that want several.
+  EXPECT_THAT(SetAside({}, kinds, nodes, 100),
+              ElementsAre(kNone, kNone, kRest, kRest, kRest, kRest));
+  // What is expected counts.
+  const std::vector<ExpectedSlots> expected = {Slots(1, 4000), Slots(9, 1000)};
+  EXPECT_EQ(SetAside(expected, kinds, nodes, 30), SetAside(expected, kinds, nodes, 0));
+}
+
+RC_GTEST_PROP(SetAsideProperty, APartAtLeastAsFarAsNodesAreWhole, ()) {
+  const auto any = [](int64_t most) { return *rc::gen::inRange<int64_t>(0, most + 1); };
+  std::vector<NodeKind> kinds;
+  for (int i = 0; i < 3; ++i) kinds.push_back(Kind(static_cast<size_t>(any(8)), any(64)));
+  std::vector<uint32_t> nodes;
+  for (int i = 0; i < 12; ++i) nodes.push_back(static_cast<uint32_t>(any(2)));
+  const std::vector<ExpectedSlots> expected = {
+      Slots(static_cast<uint64_t>(any(9)), 2000 + 1000 * any(6), any(32)),
+      Slots(static_cast<uint64_t>(any(99)), 1 + any(999), any(8))};
+  const std::vector<LastUse> least = SetAside(expected, kinds, nodes, 0);
+  const std::vector<LastUse> uses = SetAside(expected, kinds, nodes, kPercentSetAside);
+  size_t all = 0;
+  size_t kept = 0;
+  size_t smallest = SIZE_MAX;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const size_t gpus = kinds[nodes[i]].room.gpus.size();
+    RC_ASSERT(least[i] == kNone || uses[i] == least[i]);
+    all += gpus;
+    kept += uses[i] != kNone ? gpus : 0;
+    if (uses[i] == kNone && gpus > 1) smallest = std::min(smallest, gpus);
+  }
+  RC_ASSERT(smallest == SIZE_MAX || (kept + smallest) * 100 > all * kPercentSetAside);
 }
 
 RC_GTEST_PROP(SetAsideProperty, EnoughIsKeptOrAllThatThereIs, ()) {
@@ -79,7 +123,7 @@ RC_GTEST_PROP(SetAsideProperty, EnoughIsKeptOrAllThatThereIs, ()) {
   const ExpectedSlots large =
       Slots(1 + static_cast<uint64_t>(any(9)), 2000 + 1000 * any(6), any(32));
   const ExpectedSlots small = Slots(1 + static_cast<uint64_t>(any(99)), 1 + any(999), any(8));
-  const std::vector<LastUse> uses = SetAside(std::vector{large, small}, kinds, nodes);
+  const std::vector<LastUse> uses = SetAside(std::vector{large, small}, kinds, nodes, 0);
   int64_t gpus = 0;
   int64_t kept = 0;
   int64_t left_over = 0;

@@ -27,6 +27,7 @@ struct MatcherCore::Batch {
   matcher::v1::PoolState state_before;
   std::string last_answer_before;
   std::vector<AllocationKey> plan_before;
+  std::optional<graph::Forecast> forecast_before;  // nothing: it is the same
 
   std::map<AllocationKey, AllocationRow> allocations;
   std::set<AllocationKey> released;

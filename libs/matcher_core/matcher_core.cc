@@ -51,8 +51,9 @@ bool IsOverAt(const graph::Placement& placement, int64_t now_s) {
 }  // namespace
 
 std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
-  if (config.policy() == "packed" && !model::HasRules(config.rules(), model::kSetsNodesAside)) {
-    return "packed-3";
+  if (config.policy() == "packed") {
+    if (!model::HasRules(config.rules(), model::kSetsNodesAside)) return "packed-3";
+    if (!model::HasRules(config.rules(), model::kForecastDecays)) return "packed-4";
   }
   return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
 }
@@ -112,17 +113,21 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
   };
   switch (message.event_case()) {
     case Envelope::kJobSubmitted:
-      return HandleSpec(message.job_submitted().job_id(), message.job_submitted().spec());
+      return HandleArrival(message.job_submitted().job_id(),
+                           message.job_submitted().spec(),
+                           message.job_submitted().user(),
+                           now);
     case Envelope::kJobUpdated:
       if (!message.job_updated().has_spec()) return absl::OkStatus();
       return HandleSpec(message.job_updated().job_id(), message.job_updated().spec());
     case Envelope::kCommandAccepted: {
       const events::v1::CommandAccepted& accepted = message.command_accepted();
       if (!accepted.has_submit_claim()) return absl::OkStatus();
-      return HandleSpec(accepted.submit_claim().job_id(), accepted.submit_claim().spec());
+      const events::v1::SubmitClaim& claim = accepted.submit_claim();
+      return HandleArrival(claim.job_id(), claim.spec(), claim.owner(), now);
     }
     case Envelope::kPoolConfigured:
-      return HandlePool(message.pool_configured());
+      return HandlePool(message.pool_configured(), now);
     case Envelope::kWindowConfigured:
       return HandleWindow(message.window_configured());
     case Envelope::kNodeUpserted: {
@@ -158,6 +163,17 @@ absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& 
   return absl::OkStatus();
 }
 
+absl::Status MatcherCore::HandleArrival(const std::string& job_id,
+                                        const PartSpec& part,
+                                        const std::string& user,
+                                        Millis now) {
+  const SpecKey key(job_id, part.part());
+  const bool known = specs_.Find(key) != nullptr;
+  RETURN_IF_ERROR(HandleSpec(job_id, part));
+  if (!known) Arrived(key, user, now);
+  return absl::OkStatus();
+}
+
 MatcherCore::Spec MatcherCore::MakeSpec(uint32_t revision, uint32_t slots, std::string text) {
   Spec spec;
   spec.revision = revision;
@@ -175,7 +191,7 @@ MatcherCore::Spec MatcherCore::MakeSpec(uint32_t revision, uint32_t slots, std::
   return spec;
 }
 
-absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
+absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
   if (config.rules() > model::kLatestRules) {
     return InvalidArgument("pool {}: rules {} are unknown to this build, which knows up to {}",
                            pool_,
@@ -192,6 +208,7 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config) {
     RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), where));
   }
   RETURN_IF_ERROR(Annotate(engine_->SetLevels(levels), where));
+  ForecastBy(config, now);
   *state_.mutable_config() = config;
   return absl::OkStatus();
 }
@@ -423,6 +440,7 @@ void MatcherCore::Rollback() {
   state_ = std::move(batch_->state_before);
   last_answer_ = std::move(batch_->last_answer_before);
   plan_ = std::move(batch_->plan_before);
+  if (batch_->forecast_before.has_value()) forecast_ = *std::move(batch_->forecast_before);
   // Which jobs are expected the engine has taken back itself.
   specs_.Rollback();
   reservations_.Rollback();

@@ -60,6 +60,7 @@
 #include "libs/base/journaled.h"
 #include "libs/graph/engine.h"
 #include "libs/graph/engine_kind.h"
+#include "libs/graph/forecast.h"
 #include "libs/matcher_core/lenders.h"
 #include "libs/matcher_core/removal.h"
 #include "libs/matcher_core/rows.h"
@@ -209,7 +210,12 @@ class MatcherCore {
 
   // Each changes nothing when it fails, and returns what is to be said, if anything.
   absl::Status HandleSpec(const std::string& job_id, const events::v1::PartSpec& part);
-  absl::Status HandlePool(const events::v1::PoolConfigured& config);
+  // The same of a job that comes.
+  absl::Status HandleArrival(const std::string& job_id,
+                             const events::v1::PartSpec& part,
+                             const std::string& user,
+                             Millis now);
+  absl::Status HandlePool(const events::v1::PoolConfigured& config, Millis now);
   // Another engine with all that this one has.
   absl::Status ChangeEngine(const events::v1::PoolConfigured& config);
   absl::StatusOr<std::optional<events::v1::InventoryChanged>> HandleNode(
@@ -286,6 +292,16 @@ class MatcherCore {
   void ForgetReservationsOf(const std::string& job_id);
   void ForgetReservationsOn(const std::string& node);
   void ForgetReservations(const events::v1::Slip& slip);
+  // ---------------------------------------------------------------------------------- forecast.cc
+  static int64_t SecondsOf(Millis now) { return now.count() / 1000; }
+  // Before it changes.
+  void NoteForecast();
+  // By the configuration that is to hold from now on.
+  void ForecastBy(const events::v1::PoolConfigured& config, Millis now);
+  void Arrived(const SpecKey& key, const std::string& user, Millis now);
+  absl::Status RestoreForecast();
+  // Of state_ and the forecast.
+  std::string StateRow() const;
   // ---------------------------------------------------------------------------------- promises.cc
   static events::v1::Slip SlipBy(events::v1::Slip::Cause cause, const std::string& by);
   // Why what it was promised is not free in time: somebody has not ended, a window that was open to
@@ -429,7 +445,8 @@ class MatcherCore {
   graph::MakeEngine make_engine_;
   std::function<void(const events::v1::Outcome&)> tried_ = [](const events::v1::Outcome&) {};
   std::unique_ptr<graph::Engine> engine_;
-  matcher::v1::PoolState state_;
+  matcher::v1::PoolState state_;  // but for its forecast
+  graph::Forecast forecast_;
   Journaled<std::map<SpecKey, Spec>> specs_;
   Journaled<std::map<std::string, KnownNode>> nodes_;
   // What those of them that can be given out have together. None is 0.

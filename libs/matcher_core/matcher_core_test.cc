@@ -339,6 +339,8 @@ TEST(PolicyTest, PackedIsThatOfItsRules) {
     EXPECT_EQ(PolicyOf(config), "packed-3") << rules;
   }
   config.set_rules(model::kSetsNodesAside);
+  EXPECT_EQ(PolicyOf(config), "packed-4");
+  config.set_rules(model::kForecastDecays);
   EXPECT_EQ(PolicyOf(config), "packed");
   config.set_policy("lonode");
   config.set_rules(1);

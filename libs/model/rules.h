@@ -19,6 +19,8 @@
 //      nodes for slots that not every node can take (libs/graph/set_aside.h).
 //   5  A job that is due a reservation, as it was the first of its queue for
 //      QueueConfigured.reserve_after_ms, asks for one cycle then, not for one in each minute after.
+//   6  What `packed` expects follows from what came, of which old counts less, and of one user not
+//      more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,8 @@ inline constexpr uint32_t kFirmPromises = 3;
 inline constexpr uint32_t kAccounts = 4;
 inline constexpr uint32_t kSetsNodesAside = 4;
 inline constexpr uint32_t kAsksOnceWhenOverdue = 5;
-inline constexpr uint32_t kLatestRules = 5;
+inline constexpr uint32_t kForecastDecays = 6;
+inline constexpr uint32_t kLatestRules = 6;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {
