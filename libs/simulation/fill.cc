@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/graph/forecast.h"
 #include "libs/graph/general_engine.h"
 #include "libs/graph/synthetic_graphs.h"
 
@@ -48,6 +49,38 @@ absl::StatusOr<std::unique_ptr<GeneralEngine>> MakeEngine(const std::string& pol
                              {.policy = policy, .prune_filters = "ALL:cpu,ALL:" + gpu});
 }
 
+// What the engine is told of the pods that come.
+class Teller {
+ public:
+  Teller(GeneralEngine* engine, bool forecasts) : engine_(*engine), forecasts_(forecasts) {}
+
+  // Of the mix, before any pod comes.
+  void Tell(const std::vector<FillPod>& pods, const PodDraw& draw, Random random) {
+    if (!forecasts_) return engine_.SetWorkload(draw.Shapes(pods));
+    for (int i = 0; i < kSeenBefore; ++i) Learn(pods[draw.Next(&random)]);
+    engine_.SetWorkload(forecast_.Shapes());
+  }
+
+  void See(const FillPod& pod) {
+    if (!forecasts_) return;
+    Learn(pod);
+    if (forecast_.changed()) engine_.SetWorkload(forecast_.Shapes());
+  }
+
+ private:
+  void Learn(const FillPod& pod) {
+    if (pod.gpu == 0) return;
+    graph::WorkloadShape shape = pod.shape;
+    shape.count = 1;
+    forecast_.Arrive(std::to_string(seen_++ % kUsers), shape, 0);
+  }
+
+  GeneralEngine& engine_;
+  const bool forecasts_;
+  graph::Forecast forecast_;
+  int seen_ = 0;
+};
+
 // What runs, or would if it had fitted.
 struct Present {
   graph::JobNumber job = 0;
@@ -58,9 +91,11 @@ struct Present {
 // The cluster while pods come and go.
 class Play {
  public:
-  Play(GeneralEngine* engine, Random* random) : engine_(*engine), random_(*random) {}
+  Play(GeneralEngine* engine, Teller* teller, Random* random)
+      : engine_(*engine), teller_(*teller), random_(*random) {}
 
   absl::StatusOr<bool> Come(const FillPod& pod) {
+    teller_.See(pod);
     ASSIGN_OR_RETURN(const graph::MatchAnswer answer,
                      engine_.Match(graph::MatchOperation::kAllocate, ++jobs_, pod.request));
     const bool fits = answer.status == graph::MatchStatus::kAllocated;
@@ -86,6 +121,7 @@ class Play {
 
  private:
   GeneralEngine& engine_;
+  Teller& teller_;
   Random& random_;
   graph::JobNumber jobs_ = 0;
   std::vector<Present> present_;
@@ -165,10 +201,12 @@ absl::Status Fill(const std::vector<trace::TraceNode>& nodes,
                   FillResult* result) {
   Random random(seed);
   ASSIGN_OR_RETURN(const auto engine, MakeEngine(result->policy, nodes, &random));
-  engine->SetWorkload(setting.pods.Shapes(pods));
+  Teller teller(engine.get(), setting.forecasts);
+  // By random numbers of its own: the pods that come are the same for each policy.
+  teller.Tell(pods, setting.pods, Random(~seed));
   int64_t there = 0;
   for (const trace::TraceNode& node : nodes) there += GpusOf(node);
-  Play play(engine.get(), &random);
+  Play play(engine.get(), &teller, &random);
   return setting.load.has_value() ? Churn(pods, setting, there, &random, &play, result)
                                   : FillUp(pods, setting, there, &random, &play, result);
 }

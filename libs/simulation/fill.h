@@ -3,7 +3,9 @@
 //
 // Pods drawn at random from a list, each as often as it is drawn, come to an empty cluster. One
 // that does not fit is dropped. The nodes' order, which their ids follow, is drawn too. `packed` is
-// told how often each kind of pod comes at first, and never anything else.
+// told how often each kind of pod comes at first, and never anything else; or it forecasts
+// (forecast.h): it has seen kSeenBefore pods of the mix, and sees each that comes, of kUsers users
+// in turn.
 //
 // Without churn pods stay. It is over when the gpus that were asked for would be more than those
 // that exist; what counts is how many of those are not allocated then.
@@ -32,11 +34,14 @@
 namespace fluxqueue::simulation {
 
 inline constexpr int64_t kCountedTurns = 3;
+inline constexpr int kSeenBefore = 8192;
+inline constexpr int kUsers = 8;
 
 struct FillSetting {
   PodDraw pods;
   std::optional<PodDraw> later{};  // from the half of what counts on; nothing: it does not change
   std::optional<double> load{};    // with churn: of the gpus, above 0
+  bool forecasts = false;
 };
 
 // Of one policy; adds up over the seeds.

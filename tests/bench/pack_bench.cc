@@ -78,6 +78,7 @@ struct Options {
   std::string mix;
   std::string drift;
   std::optional<double> churn;
+  bool forecast = false;
   std::string output = "table";
 };
 
@@ -85,7 +86,8 @@ absl::StatusOr<simulation::FillSetting> SettingOf(const Options& options,
                                                   const std::vector<simulation::FillPod>& pods) {
   ASSIGN_OR_RETURN(const simulation::Mix mix, simulation::ParseMix(options.mix));
   ASSIGN_OR_RETURN(simulation::PodDraw draw, simulation::PodDraw::Make(pods, mix));
-  simulation::FillSetting setting{.pods = std::move(draw), .load = options.churn};
+  simulation::FillSetting setting{
+      .pods = std::move(draw), .load = options.churn, .forecasts = options.forecast};
   if (options.drift.empty()) return setting;
   ASSIGN_OR_RETURN(const simulation::Mix later, simulation::ParseMix(options.drift));
   ASSIGN_OR_RETURN(setting.later, simulation::PodDraw::Make(pods, later));
@@ -139,6 +141,8 @@ int main(int argc, char** argv) {
   app.add_option("--drift", options.drift, "The mix from the half on; packed is not told of it");
   app.add_option("--churn", options.churn, "Pods end, and ask for this part of all gpus together")
       ->check(CLI::Range(0.01, 2.0));
+  app.add_flag(
+      "--forecast", options.forecast, "packed goes by the pods that came, not by what it is told");
   app.add_option("-o,--output", options.output)->check(CLI::IsMember({"table", "json"}));
   CLI11_PARSE(app, argc, argv);
   const auto results = Run(options);
