@@ -77,6 +77,9 @@ TEST(FragmentationTest, WeightsAreSharesOfTheGreatestSum) {
       WeightsOf(
           std::vector<Demand>{{1, 1, 1000}, {1, 4000, 1000}}, 1000, Gravity::kTwiceForSeveral),
       (std::vector<int64_t>{all / 3, all * 2 / 3}));
+  // Where a part of the cluster is kept for the unexpected, once.
+  EXPECT_EQ(WeightsOf(std::vector<Demand>{{1, 1, 1000}, {1, 4000, 1000}}, 1000, Gravity::kAlike),
+            (std::vector<int64_t>{all / 2, all / 2}));
   // What can go nowhere counts for nothing.
   EXPECT_EQ(WeightsOf(std::vector<Demand>{{9, 1, 0}, {1, 1, 8}}, 8, by),
             (std::vector<int64_t>{0, all}));
