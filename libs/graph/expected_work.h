@@ -1,6 +1,6 @@
 // The workload that `packed` keeps GPUs of use for (packing.h): which slots with GPUs are known of,
 // queued or running. It follows from the jobs that there are, and not from the order in which they
-// came. By rules from 5 on it is a forecast instead (forecast.h).
+// came. By rules from 6 on it is a forecast instead (forecast.h).
 //
 // Not thread-safe.
 #pragma once

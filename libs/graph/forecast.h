@@ -1,5 +1,5 @@
 // Which slots with GPUs are to come, by those that came: the workload that `packed` keeps GPUs of
-// use for (packing.h), by rules from 5 on (libs/model/rules.h).
+// use for (packing.h), by rules from 6 on (libs/model/rules.h).
 //
 // What came counts less the more has come since and the longer ago it was: all counts are halved
 // when they are of more than kMostSlots slots together, and each day. No user steers what is kept

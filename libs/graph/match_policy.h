@@ -1,6 +1,6 @@
 // Which of the resources that fit are taken: Fluxion's ten policies and its custom form,
 // and one of our own, `packed`; `packed-3` and `packed-4` are
-// those of logs of rules up to 3, and of 4 (libs/model/rules.h).
+// those of logs of rules up to 3, and up to 5 (libs/model/rules.h).
 #pragma once
 
 #include <string_view>

@@ -11,7 +11,7 @@
 // What is expected may be wrong, and nothing mends a cluster whose nodes all have something on them
 // when it turns out to be. So three tenths of the gpus are set aside at least, on the nodes that
 // have most of them, whatever is expected; those that nothing is expected to need are used before
-// the others of these. (By rules 4 as much as is expected, and no more.)
+// the others of these. (By rules 4 and 5 as much as is expected, and no more.)
 //
 // Which nodes these are follows from the nodes and from what is expected, not from what is held.
 //

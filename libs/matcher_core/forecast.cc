@@ -1,4 +1,4 @@
-// What `packed` expects by rules from 5 on: what came, in the pool's row.
+// What `packed` expects by rules from 6 on: what came, in the pool's row.
 #include <optional>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// What the policy `packed` expects: by rules 5 what came, also after what came has ended; and what
-// a core that is restored from its rows expects.
+// What the policy `packed` expects: by rules from 6 on what came, also after what came has ended;
+// and what a core that is restored from its rows expects.
 #include <string>
 #include <vector>
 
