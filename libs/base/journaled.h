@@ -44,6 +44,11 @@ class Journaled {
     return map_[key];
   }
   void Put(const Key& key, Value value) { Edit(key) = std::move(value); }
+  // For what no rollback needs to take back, and no row shows. Null: it is not there.
+  Value* EditInPassing(const Key& key) {
+    const auto it = map_.find(key);
+    return it == map_.end() ? nullptr : &it->second;
+  }
   // False: it is not there.
   bool Erase(const Key& key) {
     const auto it = map_.find(key);
@@ -69,15 +74,22 @@ class Journaled {
     const Value* before;  // null: it was not there
     const Value* now;     // null: it is not there any more
   };
-  // Of the keys whose entry is another than at the last Commit or Rollback, in their order. Valid
-  // until the next change.
+  // Of the keys that were touched since the last Commit or Rollback, in their order. Valid until
+  // the next change.
+  std::vector<Change> Touched() const {
+    std::vector<Change> touched;
+    for (const auto& [key, before] : before_) {
+      touched.push_back({key, before.has_value() ? &*before : nullptr, Find(key)});
+    }
+    return touched;
+  }
+  // Of these, the keys whose entry is another now.
   std::vector<Change> Changes() const {
     std::vector<Change> changes;
-    for (const auto& [key, before] : before_) {
-      const Value* was = before.has_value() ? &*before : nullptr;
-      const Value* now = Find(key);
-      const bool same = was == nullptr || now == nullptr ? was == now : *was == *now;
-      if (!same) changes.push_back({key, was, now});
+    for (const Change& change : Touched()) {
+      const bool both = change.before != nullptr && change.now != nullptr;
+      const bool same = both ? *change.before == *change.now : change.before == change.now;
+      if (!same) changes.push_back(change);
     }
     return changes;
   }

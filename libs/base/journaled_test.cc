@@ -40,6 +40,25 @@ TEST(JournaledTest, WhatIsAsItWasIsNoChange) {
   EXPECT_TRUE(map.Changes().empty());
 }
 
+TEST(JournaledTest, TouchedAreAlsoThoseThatAreAsTheyWere) {
+  Journaled<std::map<std::string, int>> map;
+  map.Restore("a", 1);
+  map.Restore("b", 2);
+  map.Put("a", 1);
+  ASSERT_EQ(map.Touched().size(), 1U);
+  EXPECT_EQ(map.Touched().front().key, "a");
+}
+
+TEST(JournaledTest, WhatIsEditedInPassingStaysAfterARollback) {
+  Journaled<std::map<std::string, int>> map;
+  map.Restore("a", 1);
+  *map.EditInPassing("a") = 2;
+  EXPECT_EQ(map.EditInPassing("b"), nullptr);
+  EXPECT_TRUE(map.Touched().empty());
+  map.Rollback();
+  EXPECT_EQ(*map.Find("a"), 2);
+}
+
 TEST(JournaledTest, WhatIsRestoredOrClearedCannotBeTakenBack) {
   Journaled<std::map<std::string, int>> map;
   map.Restore("a", 1);

@@ -26,31 +26,14 @@ int64_t MeanOf(int64_t a, int64_t b) {
 
 }  // namespace
 
-void DurationPredictor::Remember(const Key& key) {
-  const auto it = histories_.find(key);
-  before_.try_emplace(key,
-                      it == histories_.end() ? std::nullopt : std::optional<History>(it->second));
-}
-
-void DurationPredictor::Put(const Key& key, std::optional<History> history) {
-  const auto it = histories_.find(key);
-  if (it != histories_.end()) {
-    by_learnt_.erase(it->second.learnt);
-    histories_.erase(it);
-  }
-  if (!history.has_value()) return;
-  by_learnt_[history->learnt] = key;
-  histories_.emplace(key, *std::move(history));
-}
-
 void DurationPredictor::Learn(const std::string& user,
                               uint64_t shape,
                               int64_t run_ms,
                               int64_t declared_ms) {
   const Key key{user, shape};
-  Remember(key);
-  const auto it = histories_.find(key);
-  History history = it == histories_.end() ? History{.user = user, .shape = shape} : it->second;
+  History& history = histories_.Edit(key);
+  history.user = user;
+  history.shape = shape;
   const int64_t ran_ms = std::max<int64_t>(run_ms, 1);
   history.declared_error = Decayed(history.declared_error) + ErrorOf(declared_ms, ran_ms);
   if (history.before_ms != 0) {
@@ -59,56 +42,52 @@ void DurationPredictor::Learn(const std::string& user,
   }
   history.before_ms = history.last_ms;
   history.last_ms = ran_ms;
-  history.learnt = by_learnt_.empty() ? 1 : by_learnt_.rbegin()->first + 1;
-  Put(key, std::move(history));
+  const uint64_t next = by_learnt_.empty() ? 1 : by_learnt_.rbegin()->first + 1;
+  by_learnt_.erase(std::exchange(history.learnt, next));
+  by_learnt_.emplace(history.learnt, key);
   if (histories_.size() <= kept_) return;
-  const Key oldest = by_learnt_.begin()->second;
-  Remember(oldest);
-  Put(oldest, std::nullopt);
+  const auto oldest = by_learnt_.begin();
+  histories_.Erase(oldest->second);
+  by_learnt_.erase(oldest);
 }
 
 std::optional<Prediction> DurationPredictor::Predict(const std::string& user,
                                                      uint64_t shape) const {
-  const auto it = histories_.find({user, shape});
-  if (it == histories_.end() || it->second.before_ms == 0) return std::nullopt;
-  const History& history = it->second;
-  return Prediction{.duration_ms = MeanOf(history.last_ms, history.before_ms),
-                    .trusted = history.predicted_error < history.declared_error};
+  const History* history = histories_.Find({user, shape});
+  if (history == nullptr || history->before_ms == 0) return std::nullopt;
+  return Prediction{.duration_ms = MeanOf(history->last_ms, history->before_ms),
+                    .trusted = history->predicted_error < history->declared_error};
 }
 
 std::vector<DurationPredictor::Change> DurationPredictor::Changes() const {
   std::vector<Change> changes;
-  for (const auto& [key, before] : before_) {
-    const auto it = histories_.find(key);
-    if (it != histories_.end()) {
-      changes.push_back({it->second, false});
-    } else if (before.has_value()) {
-      changes.push_back({*before, true});
-    }
+  for (const auto& change : histories_.Changes()) {
+    const bool forgotten = change.now == nullptr;
+    changes.push_back({forgotten ? *change.before : *change.now, forgotten});
   }
   return changes;
 }
 
 void DurationPredictor::Rollback() {
-  // First all out, then all in: numbers of learning were given twice.
-  for (const auto& [key, before] : before_) Put(key, std::nullopt);
-  for (auto& [key, before] : before_) Put(key, std::move(before));
-  before_.clear();
+  histories_.Rollback(
+      [this](const Key& /*key*/, const History& history) { by_learnt_.erase(history.learnt); },
+      [this](const Key& key, const History& history) { by_learnt_.emplace(history.learnt, key); });
 }
 
 void DurationPredictor::Set(const History& history) {
-  Put({history.user, history.shape}, history);
+  const Key key{history.user, history.shape};
+  histories_.Restore(key, history);
+  by_learnt_.insert_or_assign(history.learnt, key);
 }
 
 void DurationPredictor::Clear() {
-  histories_.clear();
+  histories_.Clear();
   by_learnt_.clear();
-  before_.clear();
 }
 
 std::vector<History> DurationPredictor::All() const {
   std::vector<History> all;
-  for (const auto& [key, history] : histories_) all.push_back(history);
+  for (const auto& [key, history] : histories_.map()) all.push_back(history);
   return all;
 }
 

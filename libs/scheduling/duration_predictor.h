@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "libs/base/journaled.h"
+
 namespace fluxqueue::scheduling {
 
 inline constexpr size_t kHistoriesKept = 20'000;
@@ -66,7 +68,7 @@ class DurationPredictor {
     bool forgotten = false;
   };
   std::vector<Change> Changes() const;
-  void Commit() { before_.clear(); }
+  void Commit() { histories_.Commit(); }
   void Rollback();
   // One that was kept.
   void Set(const History& history);
@@ -77,13 +79,9 @@ class DurationPredictor {
  private:
   using Key = std::pair<std::string, uint64_t>;
 
-  void Remember(const Key& key);
-  void Put(const Key& key, std::optional<History> history);
-
   const size_t kept_;
-  std::map<Key, History> histories_;
+  Journaled<std::map<Key, History>> histories_;
   std::map<uint64_t, Key> by_learnt_;
-  std::map<Key, std::optional<History>> before_;
 };
 
 }  // namespace fluxqueue::scheduling

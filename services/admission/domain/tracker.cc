@@ -91,8 +91,7 @@ bool UpdateKeys(const JobSubmitted& now,
 }  // namespace
 
 void Tracker::Restore(std::vector<WorkloadRow> rows) {
-  entries_.clear();
-  before_.clear();
+  entries_.Clear();
   submitted_ = 0;
   refused_ = 0;
   for (WorkloadRow& row : rows) {
@@ -100,10 +99,10 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
     entry.kind = row.kind;
     entry.space = row.space;
     entry.name = row.name;
-    std::string uid = row.uid;
+    const std::string uid = row.uid;
     entry.row = std::move(row);
     Count(entry, /*added=*/true);
-    entries_.emplace(std::move(uid), std::move(entry));
+    entries_.Restore(uid, std::move(entry));
   }
 }
 
@@ -118,15 +117,14 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     Gone(sketch.uid, out);
     return;
   }
-  const auto found = entries_.find(sketch.uid);
   if (sketch.ended) {
-    if (found != entries_.end()) Forget(sketch.uid);
+    entries_.Erase(sketch.uid);
     return;
   }
-  if (found != entries_.end()) {
-    found->second.list = lists_[Index(sketch.kind)];
-    if (found->second.digest == sketch.digest) return;
-    if (found->second.row) {
+  if (Entry* known = entries_.EditInPassing(sketch.uid); known != nullptr) {
+    known->list = lists_[Index(sketch.kind)];
+    if (known->digest == sketch.digest) return;
+    if (known->row) {
       Update(seen, facts, out);
       return;
     }
@@ -209,7 +207,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
     Refuse(seen, *std::move(problem), out);
     return;
   }
-  Entry& entry = Touch(seen.sketch.uid);
+  Entry& entry = entries_.Edit(seen.sketch.uid);
   entry.kind = seen.sketch.kind;
   entry.space = seen.sketch.space;
   entry.name = seen.sketch.name;
@@ -241,7 +239,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
     Refuse(seen, Message(wish.status()), out);
     return;
   }
-  Entry& entry = Touch(seen.sketch.uid);
+  Entry& entry = entries_.Edit(seen.sketch.uid);
   if (auto problem = Problem(*wish, &*entry.row, facts)) {
     Refuse(seen, *std::move(problem), out);
     return;
@@ -277,15 +275,15 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
 void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
   if (!sketch.held || sketch.ended || sketch.going || sketch.bound) return;
-  const auto found = entries_.find(sketch.controller_job);
-  if (found != entries_.end() && !found->second.row && !found->second.refusal.empty()) return;
+  const Entry* known = entries_.Find(sketch.controller_job);
+  if (known != nullptr && !known->row && !known->refusal.empty()) return;
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(seen.object);
   if (!pod.ok()) return;
   absl::StatusOr<kubernetes::PodDemand> demand = kubernetes::DemandOfPod(pod->spec);
   if (!demand.ok()) return;
-  const bool submitted = found != entries_.end() && found->second.row;
-  if (submitted && !kubernetes::Excess(demand->requests, found->second.row->requests)) return;
-  Entry& entry = Touch(sketch.controller_job);
+  const bool submitted = known != nullptr && known->row;
+  if (submitted && !kubernetes::Excess(demand->requests, known->row->requests)) return;
+  Entry& entry = entries_.Edit(sketch.controller_job);
   if (submitted) {
     Enlarge(&*entry.row, *demand, out);
     return;
@@ -310,7 +308,7 @@ void Tracker::Enlarge(WorkloadRow* row,
 
 void Tracker::Refuse(const Observation& seen, std::string message, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
-  Entry& entry = Touch(sketch.uid);
+  Entry& entry = entries_.Edit(sketch.uid);
   entry.kind = sketch.kind;
   entry.space = sketch.space;
   entry.name = sketch.name;
@@ -322,16 +320,16 @@ void Tracker::Refuse(const Observation& seen, std::string message, TrackerOutput
 }
 
 void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
-  const auto found = entries_.find(uid);
-  if (found == entries_.end()) return;
-  if (found->second.row) {
-    Envelope envelope = ForPool(found->second.row->pool);
+  const Entry* known = entries_.Find(uid);
+  if (known == nullptr) return;
+  if (known->row) {
+    Envelope envelope = ForPool(known->row->pool);
     envelope.mutable_job_withdrawn()->set_job_id(uid);
     envelope.mutable_job_withdrawn()->set_reason(
-        fmt::format("the {} was deleted, or is held no longer", KindName(found->second.kind)));
+        fmt::format("the {} was deleted, or is held no longer", KindName(known->kind)));
     out->messages.push_back(std::move(envelope));
   }
-  Forget(uid);
+  entries_.Erase(uid);
 }
 
 void Tracker::BeginList(WorkloadKind kind) {
@@ -340,7 +338,7 @@ void Tracker::BeginList(WorkloadKind kind) {
 
 void Tracker::EndList(WorkloadKind kind, TrackerOutputs* out) {
   std::vector<std::string> unseen;
-  for (const auto& [uid, entry] : entries_) {
+  for (const auto& [uid, entry] : entries_.map()) {
     if (entry.kind != kind || entry.list == lists_[Index(kind)]) continue;
     if (entry.row) {
       out->fetches.push_back({kind, entry.space, entry.name, uid});
@@ -348,46 +346,28 @@ void Tracker::EndList(WorkloadKind kind, TrackerOutputs* out) {
       unseen.push_back(uid);
     }
   }
-  for (const std::string& uid : unseen) Forget(uid);
+  for (const std::string& uid : unseen) entries_.Erase(uid);
 }
 
 void Tracker::RetryRefused(TrackerOutputs* out) {
   std::vector<std::string> refused;
-  for (const auto& [uid, entry] : entries_) {
+  for (const auto& [uid, entry] : entries_.map()) {
     if (!entry.refusal.empty()) refused.push_back(uid);
   }
   for (const std::string& uid : refused) {
-    Entry& entry = Touch(uid);
+    Entry& entry = entries_.Edit(uid);
     entry.digest = 0;
     out->fetches.push_back({entry.kind, entry.space, entry.name, uid});
   }
 }
 
-Tracker::Entry& Tracker::Touch(const std::string& uid) {
-  const auto [found, added] = entries_.try_emplace(uid);
-  if (added) {
-    before_.try_emplace(uid, std::nullopt);
-  } else if (!before_.contains(uid)) {
-    before_.emplace(uid, found->second);
-  }
-  return found->second;
-}
-
-void Tracker::Forget(const std::string& uid) {
-  const auto found = entries_.find(uid);
-  if (found == entries_.end()) return;
-  if (!before_.contains(uid)) before_.emplace(uid, std::move(found->second));
-  entries_.erase(found);
-}
-
 TrackerChanges Tracker::Changes() const {
   TrackerChanges changes;
-  for (const auto& [uid, before] : before_) {
-    const auto now = entries_.find(uid);
-    const bool has = now != entries_.end() && now->second.row;
-    const bool had = before && before->row;
-    if (has && (!had || *before->row != *now->second.row)) {
-      changes.upserts.push_back(*now->second.row);
+  for (const auto& [uid, before, now] : entries_.Touched()) {
+    const bool has = now != nullptr && now->row;
+    const bool had = before != nullptr && before->row;
+    if (has && (!had || *before->row != *now->row)) {
+      changes.upserts.push_back(*now->row);
     } else if (!has && had) {
       changes.deletes.push_back(uid);
     }
@@ -396,23 +376,15 @@ TrackerChanges Tracker::Changes() const {
 }
 
 void Tracker::Commit() {
-  for (const auto& [uid, before] : before_) {
-    if (before) Count(*before, /*added=*/false);
-    const auto now = entries_.find(uid);
-    if (now != entries_.end()) Count(now->second, /*added=*/true);
+  for (const auto& [uid, before, now] : entries_.Touched()) {
+    if (before != nullptr) Count(*before, /*added=*/false);
+    if (now != nullptr) Count(*now, /*added=*/true);
   }
-  before_.clear();
+  entries_.Commit();
 }
 
 void Tracker::Rollback() {
-  for (auto& [uid, before] : before_) {
-    if (before) {
-      entries_.insert_or_assign(uid, *std::move(before));
-    } else {
-      entries_.erase(uid);
-    }
-  }
-  before_.clear();
+  entries_.Rollback();
 }
 
 void Tracker::Count(const Entry& entry, bool added) {

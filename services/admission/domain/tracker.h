@@ -27,8 +27,8 @@
 // said again as long as it has not.
 //
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
-// Rollback() takes them back by an undo journal. Outputs of a batch that is rolled back are to be
-// thrown away, and the same observations given again.
+// Rollback() takes them back. Outputs of a batch that is rolled back are to be thrown away, and the
+// same observations given again.
 #pragma once
 
 #include <cstddef>
@@ -41,6 +41,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/journaled.h"
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
 #include "services/admission/domain/catalog.h"
@@ -193,15 +194,10 @@ class Tracker {
                                      const ClusterFacts& facts) const;
   void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) const;
   void Refuse(const Observation& seen, std::string message, TrackerOutputs* out);
-  void Forget(const std::string& uid);
-
-  // The entry, made if need be; journaled.
-  Entry& Touch(const std::string& uid);
   void Count(const Entry& entry, bool added);
 
   const Catalog& catalog_;
-  Entries entries_;
-  std::unordered_map<std::string, std::optional<Entry>> before_;  // the journal: absent then: unset
+  Journaled<Entries> entries_;
   uint32_t lists_[2] = {0, 0};
   size_t submitted_ = 0;
   size_t refused_ = 0;

@@ -57,7 +57,7 @@ void Tracker::HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out) {
 }
 
 void Tracker::LookAgain(TrackerOutputs* out) {
-  for (const auto& [uid, entry] : entries_) {
+  for (const auto& [uid, entry] : entries_.map()) {
     if (entry.row && (entry.asks || entry.row->retried != 0)) out->looks.push_back(uid);
   }
 }
@@ -65,9 +65,9 @@ void Tracker::LookAgain(TrackerOutputs* out) {
 void Tracker::Learn(const std::string& uid,
                     const std::optional<RejectedJob>& rejected,
                     TrackerOutputs* out) {
-  const auto found = entries_.find(uid);
-  if (found == entries_.end() || !found->second.row) return;
-  Entry& entry = Touch(uid);
+  const Entry* known = entries_.Find(uid);
+  if (known == nullptr || !known->row) return;
+  Entry& entry = entries_.Edit(uid);
   WorkloadRow& row = *entry.row;
   const bool unheard = rejected && rejected->version == row.retried;
   if (!unheard) row.retried = 0;
