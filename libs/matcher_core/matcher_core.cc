@@ -266,7 +266,7 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
     const absl::Status added = engine_->AddNode(std::move(spec));
     CHECK(added.ok(), "{}", Message(added));
   }
-  PutNode(node.name(), std::move(next));
+  nodes_.Put(node.name(), std::move(next));
   const bool matters = changed.grew() || changed.broken_size() > 0 ||
                        engine_->nodes() != nodes_before || engine_->nodes_up() != up_before;
   if (!matters) return std::nullopt;
@@ -281,7 +281,7 @@ std::optional<InventoryChanged> MatcherCore::HandleNodeGone(const events::v1::No
   PutAwayReservations();
   InventoryChanged changed;
   RemoveNode(gone.name(), &changed);
-  while (gone_.size() > kGoneNodesKept) PutNode(std::string(gone_.begin()->second), std::nullopt);
+  nodes_.ForgetGone(kGoneNodesKept);
   return Inventory(gone.name(), std::move(changed));
 }
 
@@ -299,7 +299,7 @@ InventoryChanged MatcherCore::Inventory(const std::string& node, InventoryChange
   changed.set_nodes(engine_->nodes());
   changed.set_nodes_up(engine_->nodes_up());
   changed.set_synced(state_.synced());
-  for (const auto& [resource, amount] : capacity_) {
+  for (const auto& [resource, amount] : nodes_.capacity()) {
     events::v1::Amount* added = changed.add_capacity();
     added->set_resource(resource);
     added->set_amount(amount);
@@ -317,7 +317,7 @@ void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed)
   }
   KnownNode node = nodes_.map().at(name);
   node.present = false;
-  PutNode(name, std::move(node));
+  nodes_.Put(name, std::move(node));
 }
 
 // ---- release
@@ -396,33 +396,6 @@ void MatcherCore::Expect(const Spec& spec, int64_t jobs) {
   if (spec.jobspec != nullptr) engine_->Expect(*spec.jobspec, jobs);
 }
 
-void MatcherCore::PutNode(const std::string& name, std::optional<KnownNode> node) {
-  if (const KnownNode* known = nodes_.Find(name); known != nullptr) UncountNode(name, *known);
-  if (node) CountNode(name, *node);
-  nodes_.Put(name, std::move(node));
-}
-
-void MatcherCore::CountNode(const std::string& name, const KnownNode& node) {
-  CountCapacity(node, 1);
-  if (!node.present) gone_.emplace(node.ordinal, name);
-}
-
-void MatcherCore::UncountNode(const std::string& name, const KnownNode& node) {
-  CountCapacity(node, -1);
-  if (!node.present) gone_.erase({node.ordinal, name});
-}
-
-void MatcherCore::CountCapacity(const KnownNode& known, int sign) {
-  events::v1::Node node;
-  if (!known.present || !node.ParseFromString(known.bytes)) return;
-  if (!node.ready() || node.unschedulable()) return;
-  for (const events::v1::Amount& amount : node.allocatable()) {
-    const auto it = capacity_.try_emplace(amount.resource(), 0).first;
-    it->second += sign * amount.amount();
-    if (it->second == 0) capacity_.erase(it);
-  }
-}
-
 void MatcherCore::Commit() {
   engine_->Commit();
   specs_.Commit();
@@ -444,9 +417,7 @@ void MatcherCore::Rollback() {
   // Which jobs are expected the engine has taken back itself.
   specs_.Rollback();
   reservations_.Rollback();
-  nodes_.Rollback(
-      [this](const std::string& name, const KnownNode& node) { UncountNode(name, node); },
-      [this](const std::string& name, const KnownNode& node) { CountNode(name, node); });
+  nodes_.Rollback();
   batch_.reset();
 }
 

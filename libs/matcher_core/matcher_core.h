@@ -62,6 +62,7 @@
 #include "libs/graph/engine_kind.h"
 #include "libs/graph/forecast.h"
 #include "libs/matcher_core/lenders.h"
+#include "libs/matcher_core/node_book.h"
 #include "libs/matcher_core/removal.h"
 #include "libs/matcher_core/rows.h"
 #include "libs/matcher_core/stop_model.h"
@@ -141,16 +142,6 @@ class MatcherCore {
     friend bool operator==(const Spec& a, const Spec& b) {
       return a.revision == b.revision && a.slots == b.slots && a.text == b.text;
     }
-  };
-
-  struct KnownNode {
-    std::string uid;
-    uint64_t ordinal = 0;
-    std::string bytes;  // events.v1.Node
-    std::string resource_version;
-    bool present = false;
-
-    friend bool operator==(const KnownNode&, const KnownNode&) = default;
   };
 
   // A cycle that is being answered.
@@ -429,12 +420,6 @@ class MatcherCore {
   void PutSpec(const SpecKey& key, std::optional<Spec> spec);
   // So many more jobs like it, or fewer.
   void Expect(const Spec& spec, int64_t jobs);
-  void PutNode(const std::string& name, std::optional<KnownNode> node);
-  // `sign` 1: it counts from now on; -1: no longer.
-  void CountCapacity(const KnownNode& known, int sign);
-  // What is derived from the nodes follows one that comes or goes.
-  void CountNode(const std::string& name, const KnownNode& node);
-  void UncountNode(const std::string& name, const KnownNode& node);
   void BeginBatch();
 
   absl::Status RestoreNodes(const Rows& rows);
@@ -448,11 +433,7 @@ class MatcherCore {
   matcher::v1::PoolState state_;  // but for its forecast
   graph::Forecast forecast_;
   Journaled<std::map<SpecKey, Spec>> specs_;
-  Journaled<std::map<std::string, KnownNode>> nodes_;
-  // What those of them that can be given out have together. None is 0.
-  std::map<std::string, int64_t> capacity_;
-  // (ordinal, name) of the nodes in nodes_ that are not present.
-  std::set<std::pair<uint64_t, std::string>> gone_;
+  NodeBook nodes_;
   // Of the last cycle.
   std::string last_answer_;
   std::vector<AllocationKey> plan_;  // what it reserved, in its order

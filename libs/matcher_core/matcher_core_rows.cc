@@ -57,8 +57,6 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
   batch_.reset();
   specs_.Clear();
   nodes_.Clear();
-  gone_.clear();
-  capacity_.clear();
   reservations_.Clear();
   reservations_up_ = false;
   RETURN_IF_ERROR(RestorePool(rows));
@@ -134,9 +132,8 @@ absl::Status MatcherCore::RestoreNodes(const Rows& rows) {
       const absl::Status added = engine_->AddNode(ToNodeSpec(node, row.ordinal));
       if (!added.ok()) return DataLoss("pool {}: {}", pool_, Message(added));
     }
-    KnownNode known{row.uid, row.ordinal, row.node, node.resource_version(), row.present};
-    CountNode(row.name, known);
-    nodes_.Restore(row.name, std::move(known));
+    nodes_.Restore(row.name,
+                   {row.uid, row.ordinal, row.node, node.resource_version(), row.present});
   }
   return absl::OkStatus();
 }
