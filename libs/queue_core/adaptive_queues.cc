@@ -131,9 +131,13 @@ std::optional<int64_t> CapacityBeside(const Resources& now, const Resources& siz
 
 }  // namespace
 
-scheduling::Adaptive* AdaptiveQueues::Find(const std::string& queue) {
+const scheduling::Adaptive* AdaptiveQueues::Find(const std::string& queue) const {
   const auto it = queues_.find(queue);
   return it == queues_.end() || !it->second.rule.on() ? nullptr : &it->second.rule;
+}
+
+scheduling::Adaptive* AdaptiveQueues::Find(const std::string& queue) {
+  return const_cast<scheduling::Adaptive*>(std::as_const(*this).Find(queue));
 }
 
 bool AdaptiveQueues::Turn(const std::string& name, bool on, const Resources& capacity) {

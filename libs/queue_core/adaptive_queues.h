@@ -32,6 +32,7 @@ class AdaptiveQueues {
   bool empty() const { return queues_.empty(); }
   // Null: the queue's strategy is another.
   scheduling::Adaptive* Find(const std::string& queue);
+  const scheduling::Adaptive* Find(const std::string& queue) const;
 
   // Whenever the queue was configured or deleted, and its jobs are placed. What was off begins with
   // the jobs that are there. `estimate(job)`: in ms, 0 for unlimited.

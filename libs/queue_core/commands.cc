@@ -96,7 +96,7 @@ void QueueCore::Impl::StartClaim(Entry* entry) {
   job.state = JobState::kRunning;
   job.start_ms = state_.now_ms;
   // Whatever becomes of its queue's default: what it was given it keeps.
-  job.duration_ms = EffectiveDuration(job);
+  job.duration_ms = planning_.EffectiveDuration(job);
   Say(entry);
 }
 

@@ -1,8 +1,9 @@
-// Queues, the pool's configuration, and what the matcher says besides its answers.
+// Queues, windows, the pool's configuration, and what the matcher says besides its answers.
 #include <utility>
 
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/queue_core/windows.h"
 #include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
@@ -51,16 +52,16 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
                       state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
                       &book_,
                       state_.now_ms,
-                      [this](const Job& job) { return ExpectedDuration(job); });
+                      [this](const Job& job) { return planning_.ExpectedDuration(job); });
 }
 
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
-  book_.tree().CountOthers(HasAccounts());
+  book_.tree().CountOthers(view_.HasAccounts());
   for (const auto& [order, queue] : book_.served()) PlaceRunning(queue->name);
   // Another policy or other levels may find room where there was none.
   state_.ask_again = true;
-  if (IsIndependent()) ComeBack();
+  if (view_.IsIndependent()) ComeBack();
 }
 
 void QueueCore::Impl::ComeBack() {
@@ -94,6 +95,32 @@ void QueueCore::Impl::OnReleased(const events::v1::Released& released) {
       book_.EndedAttempt(released.key().job_id()) == released.key().attempt()) {
     book_.Confirm(released.key().job_id());
   }
+}
+
+void QueueCore::Impl::PlaceRunning(const std::string& queue) {
+  for (Entry* entry : book_.JobsOf(queue, JobState::kRunning)) {
+    const int64_t expires_ms = planning_.ExpiryOf(entry->job);
+    if (expires_ms == entry->job.expires_ms) continue;
+    book_.Edit(entry).expires_ms = expires_ms;
+    book_.Place(entry);
+  }
+}
+
+void QueueCore::Impl::OnWindowConfigured(const events::v1::WindowConfigured& configured) {
+  std::optional<Windows> windows = WithWindow(state_, configured);
+  if (!windows.has_value()) {
+    ++out_->stale;
+    return;
+  }
+  if (!configured.deleted() && configured.end_ms() > state_.now_ms) {
+    state_.window_set = configured.window();
+  }
+  SetWindows(*std::move(windows));
+}
+
+void QueueCore::Impl::SetWindows(Windows windows) {
+  state_.windows = windows.empty() ? nullptr : std::make_shared<const Windows>(std::move(windows));
+  state_.ask_again = true;
 }
 
 }  // namespace fluxqueue::queue_core

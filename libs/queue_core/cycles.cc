@@ -1,4 +1,4 @@
-// What is asked of the matcher, and what its answers mean.
+// When the matcher is asked (cycle_plan.h: of whom), and what its answers mean.
 //
 // The naive way is to ask for everything that waits whenever anything happens. Departures:
 // - One cycle is in flight; what happens meanwhile is in the next one. The matcher has read
@@ -15,6 +15,7 @@
 
 #include "libs/base/check.h"
 #include "libs/model/rules.h"
+#include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
@@ -26,6 +27,7 @@ namespace fluxqueue::queue_core {
 using events::v1::Candidate;
 using events::v1::CycleRequested;
 using events::v1::Outcome;
+using events::v1::Slip;
 using model::JobState;
 using scheduling::Pass;
 
@@ -38,14 +40,9 @@ constexpr int64_t kMuchLaterMs = 60'000;
 // A reservation that comes due and is put off, as others run longer than planned, is looked at
 // again after this time.
 constexpr int64_t kOverdueIntervalMs = 10'000;
-// Who was refused is tried again after this time where the order changes by time alone.
-constexpr int64_t kOrderIntervalMs = 60'000;
 // What nothing here can run is looked at again after this time, should no change of the inventory
 // have brought it back.
 constexpr int64_t kUnsatisfiableIntervalMs = 600'000;
-constexpr int64_t kDefaultReserveAfterMs = 900'000;
-// What was refused is tried again after this time, should no message have said that it could help.
-constexpr int64_t kLookAgainMs = 900'000;
 
 }  // namespace
 
@@ -59,14 +56,6 @@ uint32_t QueueCore::Impl::CycleResult::Named(bool is_independent) const {
   return is_independent ? most : all;
 }
 
-bool QueueCore::Impl::IsIndependent() const {
-  return model::HasRules(config().rules(), model::kIndependentQueues);
-}
-
-bool QueueCore::Impl::AsksOnceWhenOverdue() const {
-  return model::HasRules(config().rules(), model::kAsksOnceWhenOverdue);
-}
-
 void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
   if (state_.cycle == nullptr || answered.cycle_id() != state_.cycle->cycle_id()) {
     ++out_->stale;
@@ -74,9 +63,9 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
   }
   answered_ = &answered;
   const CycleResult result = JudgeOutcomes(answered);
-  if (IsIndependent()) NoteFirst(*state_.cycle, result);
+  if (view_.IsIndependent()) NoteFirst(*state_.cycle, result);
   WithdrawPromises(result);
-  CloseGrowth(answered, result.grown);
+  state_.growth = elastic_.AfterAnswer(answered, result.grown);
   CloseCycle(result);
   StopVictims(answered);
   // It has looked who is first now.
@@ -103,13 +92,13 @@ QueueCore::Impl::CycleResult QueueCore::Impl::JudgeOutcomes(
     const Candidate* candidate = about == candidates.end() ? nullptr : &*about;
     if (candidate != nullptr) next = std::next(about);
     if (candidate != nullptr && candidate->grow()) {
-      JudgeGrowth(outcome);
+      Grow(outcome);
       ++result.grown;
       continue;
     }
     RuleResult* rule = rule_of(candidate);
     const Course course =
-        JudgeOutcome(outcome, IsIndependent() ? rule->refused : result.refused.size());
+        JudgeOutcome(outcome, view_.IsIndependent() ? rule->refused : result.refused.size());
     ++rule->tried;
     result.tried.insert(outcome.job_id());
     if (course == Course::kAllocated) ++result.allocated;
@@ -171,7 +160,8 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
   Job& job = book_.Edit(entry);
   if (job.attempt == 1) Time(Timing::Kind::kWait, job, job.submitted_ms);
   if (IsPromised(job)) {
-    if (state_.now_ms - job.start_ms >= 1000) slip_ = WhyLater(job, outcome.slip());
+    if (state_.now_ms - job.start_ms >= 1000)
+      slip_ = promises_.WhyLater(job, outcome.slip(), *answered_);
     TimeSlip(job, state_.now_ms - job.start_ms, slip_);
   }
   job.state = JobState::kAllocated;
@@ -183,7 +173,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
   job.unsatisfiable_since_ms = 0;
   job.first_ms = 0;
   job.start_ms = 0;
-  job.ends_after_ms = EndsAfter(job);
+  job.ends_after_ms = planning_.EndsAfter(job);
   job.in_cycle = false;
   job.allocated_ms = state_.now_ms;
   if (IsElastic(job)) job.held_slots = outcome.slots() == 0 ? job.slots : outcome.slots();
@@ -194,7 +184,7 @@ void QueueCore::Impl::Allocate(Entry* entry, const Outcome& outcome, size_t ahea
 void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& outcome) {
   const Job& known = entry->job;
   if (known.unsatisfiable_since_ms != 0) book_.Edit(entry).unsatisfiable_since_ms = 0;
-  if (AwaitsVictims(known, outcome)) {
+  if (promises_.AwaitsVictims(known, outcome)) {
     NoteSlip(entry, /*later_ms=*/1, outcome.slip());
     if (state_.due_ms == 0 || known.start_ms < state_.due_ms) state_.due_ms = known.start_ms;
     return;
@@ -204,8 +194,9 @@ void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& ou
   if (known.reason == reason && !(other_words && due)) return;
   std::string message = outcome.reason();
   if (known.reason == reason::kReserved) {
-    slip_ = WhyLater(known, outcome.slip());
-    message = fmt::format("its promised start is withdrawn: {}; {}", SlipSentence(slip_), message);
+    slip_ = promises_.WhyLater(known, outcome.slip(), *answered_);
+    message =
+        fmt::format("its promised start is withdrawn: {}; {}", promises_.Sentence(slip_), message);
   }
   Job& job = book_.Edit(entry);
   job.reason = reason;
@@ -223,7 +214,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
   const bool promised = IsPromised(known);
   const int64_t later_ms = promised ? start_ms - known.start_ms : 0;
   const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
-  const bool firm = IsFirm(*entry, outcome);
+  const bool firm = promises_.IsFirm(*entry, outcome);
   const bool is_news = later_ms != 0 || known.firm != firm;
   if (promised && !(due && is_news) && later_ms < kMuchLaterMs) {
     NoteSlip(entry, later_ms, outcome.slip());
@@ -233,15 +224,21 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
   job.unsatisfiable_since_ms = 0;
   job.message = outcome.reason();
   if (later_ms > 0) {
-    slip_ = WhyLater(job, outcome.slip());
+    slip_ = promises_.WhyLater(job, outcome.slip(), *answered_);
     TimeSlip(job, later_ms, slip_);
-    job.message =
-        fmt::format("starts {} s later than it was told: {}", later_ms / 1000, SlipSentence(slip_));
+    job.message = fmt::format(
+        "starts {} s later than it was told: {}", later_ms / 1000, promises_.Sentence(slip_));
   }
   job.reason = reason::kReserved;
   job.start_ms = start_ms;
   job.firm = firm;
   Say(entry);
+}
+
+void QueueCore::Impl::NoteSlip(Entry* entry, int64_t later_ms, const Slip& slip) {
+  if (later_ms <= 0 || entry->job.unsaid_slip != nullptr) return;
+  if (slip.cause() == Slip::CAUSE_UNSPECIFIED) return;
+  book_.Edit(entry).unsaid_slip = std::make_shared<const Slip>(slip);
 }
 
 // Who was not named has nothing reserved any more. Who was named and not tried has what it had, and
@@ -253,7 +250,8 @@ void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
     if (promised && entry->job.in_cycle) {
       const int64_t start_ms = entry->job.start_ms;
       const bool is_first = state_.due_ms == 0 || start_ms < state_.due_ms;
-      if (IsIndependent() && is_first && !result.tried.contains(*next)) state_.due_ms = start_ms;
+      if (view_.IsIndependent() && is_first && !result.tried.contains(*next))
+        state_.due_ms = start_ms;
       ++next;
       continue;
     }
@@ -261,8 +259,8 @@ void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
     next = promised_.erase(next);
     if (!promised) continue;
     Job& job = book_.Edit(entry);
-    slip_ = WhyNotNamed(*entry);
-    job.message = fmt::format("its promised start is withdrawn: {}", SlipSentence(slip_));
+    slip_ = promises_.WhyNotNamed(*entry, *answered_);
+    job.message = fmt::format("its promised start is withdrawn: {}", promises_.Sentence(slip_));
     job.reason = reason::kQueued;
     job.start_ms = 0;
     Say(entry);
@@ -294,12 +292,12 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
     message += "; it waits for nodes that can run it";
   }
   const bool due = state_.now_ms - job.updated_ms >= kSentenceIntervalMs;
-  const bool news = IsIndependent() && due && job.message != message;
+  const bool news = view_.IsIndependent() && due && job.message != message;
   if (job.reason == reason::kUnsatisfiable && !news) return Course::kMoved;
   job.reason = reason::kUnsatisfiable;
   job.message = std::move(message);
   // By rules 1 the start that it was promised stood on.
-  if (IsIndependent()) job.start_ms = 0;
+  if (view_.IsIndependent()) job.start_ms = 0;
   Say(entry);
   return Course::kMoved;
 }
@@ -307,7 +305,7 @@ QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const O
 // What cannot run now may be able to tomorrow: taints, cordons and pools that scale to nothing
 // pass.
 std::optional<int64_t> QueueCore::Impl::RejectedAt(const Job& job) const {
-  if (!IsIndependent()) return job.unsatisfiable_since_ms + config().unsatisfiable_grace_ms();
+  if (!view_.IsIndependent()) return job.unsatisfiable_since_ms + config().unsatisfiable_grace_ms();
   const auto queue = book_.queues().find(job.queue);
   const int64_t after_ms = queue == book_.queues().end() || queue->second->config == nullptr
                                ? 0
@@ -327,12 +325,59 @@ void QueueCore::Impl::NoteFirst(const CycleRequested& cycle, const CycleResult& 
   }
 }
 
-std::optional<int64_t> QueueCore::Impl::OverdueAt(const Entry& entry) const {
-  const events::v1::QueueConfigured& config = *entry.in_line_of->config;
-  const int64_t after_ms =
-      config.has_reserve_after_ms() ? config.reserve_after_ms() : kDefaultReserveAfterMs;
-  if (entry.job.first_ms == 0 || after_ms == 0) return std::nullopt;
-  return entry.job.first_ms + after_ms;
+void QueueCore::Impl::Grow(const Outcome& outcome) {
+  if (outcome.kind() != Outcome::KIND_ALLOCATED) return;
+  if (elastic_.Grows(outcome) == nullptr) {
+    ++out_->stale;
+    return;
+  }
+  Entry* entry = book_.Find(outcome.job_id());
+  Job& job = book_.Edit(entry);
+  job.reason = reason::kGrown;
+  job.message = fmt::format("holds {} of at most {} slots, {} more than before",
+                            outcome.slots(),
+                            job.slots,
+                            outcome.slots() - job.held_slots);
+  CountMoreSlots(job, outcome.slots() - job.held_slots, state_.now_ms);
+  job.held_slots = outcome.slots();
+  job.grown = true;
+  job.placement_hash = outcome.placement_hash();
+  Say(entry);
+}
+
+void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
+  const auto& outcomes = answered.outcomes();
+  if (std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
+        return outcome.victims().empty();
+      })) {
+    return;
+  }
+  scheduling::Ahead ahead;
+  for (const Outcome& outcome : outcomes) {
+    const Entry* entry = book_.Find(outcome.job_id());
+    const bool waits =
+        entry != nullptr && entry->in_line_of != nullptr && entry->job.attempt == outcome.attempt();
+    if (!waits) continue;
+    if (!outcome.victims().empty()) StopFor(*entry, outcome, ahead);
+    scheduling::AddAhead(*entry->line_owner, *entry->amounts, &ahead);
+  }
+}
+
+void QueueCore::Impl::StopFor(const Entry& preemptor,
+                              const Outcome& outcome,
+                              const scheduling::Ahead& ahead) {
+  const auto stops = preemption_.Judge(preemptor, outcome, ahead);
+  if (!stops.has_value()) {
+    // What has changed since it was asked for changes the choice, too.
+    state_.ask_again = true;
+    return;
+  }
+  for (const Preemption::Stop& stop : *stops) {
+    Job& job = book_.Edit(stop.entry);
+    job.grace_ms = stop.grace_ms;
+    job.requeue_is_failure = false;
+    Stop(stop.entry, events::v1::JobFact::AFTER_STOP_REQUEUE, reason::kPreempted, stop.why);
+  }
 }
 
 void QueueCore::Impl::CloseCycle(const CycleResult& result) {
@@ -344,12 +389,12 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
   state_.lost_node.clear();
   if (!state_.ask_again) state_.window_set.clear();
   // By older rules what overran was planned to end in a second, again and again.
-  const int64_t next_ms = state_.now_ms + (CorrectsPlans() ? 0 : 1000);
+  const int64_t next_ms = state_.now_ms + (view_.CorrectsPlans() ? 0 : 1000);
   if (state_.due_ms != 0 && state_.due_ms <= next_ms) {
     state_.due_ms = state_.now_ms + kOverdueIntervalMs;
   }
 
-  if (!result.refused.empty()) LookAgainInTime(*cycle);
+  if (!result.refused.empty()) state_.due_ms = planner_.LookAgainAt(*cycle, state_.due_ms);
 
   const Entry* head = FirstToTry();
   if (head != nullptr) {
@@ -359,7 +404,7 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
                          cycle->candidates(0).job_id() == head->job.id;
     // Where others are tried before the head of the line (adaptive), it may not have been reached.
     // The same again would change nothing, and whoever comes is reason enough for a cycle.
-    const bool in_vain = !result.progressed && (Backfills() || HasSeveralLines());
+    const bool in_vain = !result.progressed && (view_.Backfills() || view_.HasSeveralLines());
     const auto& refused = result.refused;
     if (ignored || in_vain ||
         std::find(refused.begin(), refused.end(), submission) != refused.end()) {
@@ -367,14 +412,14 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
     }
     if (SomeQueueGoesOn(*cycle, result)) state_.blocked_head = 0;
     uint32_t depth = DepthOf(head->in_line_of->config.get());
-    if (IsIndependent()) {
+    if (view_.IsIndependent()) {
       for (const auto& [order, queue] : book_.served()) {
         if (!queue->line.empty()) depth = std::max(depth, DepthOf(queue->config.get()));
       }
     }
     state_.window = scheduling::NextWindow(state_.window,
                                            depth,
-                                           {.named = result.Named(IsIndependent()),
+                                           {.named = result.Named(view_.IsIndependent()),
                                             .allocated = result.allocated,
                                             .blocked = !refused.empty()});
   }
@@ -382,7 +427,7 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
 
 bool QueueCore::Impl::SomeQueueGoesOn(const CycleRequested& cycle,
                                       const CycleResult& result) const {
-  if (!IsIndependent()) return false;
+  if (!view_.IsIndependent()) return false;
   for (int i = 0; i < cycle.rules_size(); ++i) {
     const RuleResult& rule = result.rules[static_cast<size_t>(i)];
     if (rule.named == 0 || rule.tried < rule.named || rule.refused > 0) continue;
@@ -392,33 +437,6 @@ bool QueueCore::Impl::SomeQueueGoesOn(const CycleRequested& cycle,
   return false;
 }
 
-// An order that changes by time alone may put somebody first whom there is room for.
-void QueueCore::Impl::LookAgainInTime(const CycleRequested& cycle) {
-  const auto look_at = [this](int64_t then) {
-    if (state_.due_ms == 0 || then < state_.due_ms) state_.due_ms = then;
-  };
-  if (IsIndependent()) look_at(state_.now_ms + kLookAgainMs);
-  for (const auto& [order, queue] : book_.served()) {
-    const events::v1::QueueConfigured& config = *queue->config;
-    const bool ages = config.order() == "fair-share" || config.aging_ms() > 0;
-    // Where there is a reservation, its time comes.
-    const bool passes = adaptive_.Find(queue->name) != nullptr && state_.due_ms == 0;
-    if (queue->line.empty() || !(ages || passes)) continue;
-    look_at(state_.now_ms + kOrderIntervalMs);
-  }
-  for (const Candidate& candidate : cycle.candidates()) {
-    const Entry* entry = book_.Find(candidate.job_id());
-    if (entry == nullptr || entry->in_line_of == nullptr) continue;
-    const std::optional<int64_t> overdue = OverdueAt(*entry);
-    if (!overdue.has_value()) continue;
-    if (*overdue > state_.now_ms) {
-      look_at(*overdue);
-    } else if (!AsksOnceWhenOverdue()) {
-      look_at(state_.now_ms + kOrderIntervalMs);
-    }
-  }
-}
-
 bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
   if (book_.Head() == nullptr) {
     state_.due_ms = 0;
@@ -426,12 +444,12 @@ bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
     return state_.growth != Growth::kNone;
   }
   if (state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
-  if (IsGrowthDue()) return true;
+  if (elastic_.IsDue()) return true;
   if (!state_.line_changed && !somebody_left) return false;
-  if (HasSeveralLines() || (state_.line_changed && Backfills())) return true;
+  if (view_.HasSeveralLines() || (state_.line_changed && view_.Backfills())) return true;
   state_.line_changed = false;
   // Whoever has come, and is held back like all before, is told by what.
-  Pass pass(&book_.tree(), PassNow());
+  Pass pass(&book_.tree(), view_.PassNow());
   const auto* head = static_cast<const Entry*>(pass.Next());
   SayHeldBack(pass.held());
   return head != nullptr && head->job.submission != state_.blocked_head;
@@ -441,7 +459,7 @@ void QueueCore::Impl::BeginCycle() {
   const bool somebody_left = book_.TakeLeft();
   // Nobody waits for a limit to let go.
   if (book_.Head() == nullptr) state_.limits_due_ms = 0;
-  FollowGrowth(somebody_left);
+  state_.growth = elastic_.AfterMessage(somebody_left);
   if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
   state_.ask_again = false;
@@ -456,7 +474,7 @@ void QueueCore::Impl::BeginCycle() {
   }
   state_.due_ms = 0;
   cycle->set_cycle_id(++state_.last_cycle_id);
-  if (IsIndependent()) {
+  if (view_.IsIndependent()) {
     cycle->set_version(config().rules() == 0 ? model::kLatestRules : config().rules());
   }
   cycle->set_now_s((state_.now_ms - state_.beginning_ms) / 1000);

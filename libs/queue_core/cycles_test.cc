@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
 
 namespace fluxqueue::queue_core {
@@ -193,7 +194,9 @@ TEST(CycleTest, OfWhatNothingCanRunThePromiseIsGone) {
 TEST(CycleTest, RulesThatThisBuildDoesNotKnow) {
   Story story;
   EXPECT_THAT(story.Tell(PoolConfig(0, /*rules=*/99)), ElementsAre("poison"));
-  EXPECT_THAT(story.error(), HasSubstr("rules 99 are unknown to this build, which knows up to 5"));
+  EXPECT_THAT(story.error(),
+              HasSubstr(fmt::format("rules 99 are unknown to this build, which knows up to {}",
+                                    model::kLatestRules)));
 }
 
 TEST(CycleTest, ABadJobspecIsRejected) {

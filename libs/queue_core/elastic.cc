@@ -1,31 +1,12 @@
-// Elastic jobs: with how many slots they may start, and when they take more.
-//
-// Limits let an elastic job start as soon as its least fits. What they leave beside the least of
-// all who are named is given to the elastic ones in their order, as what they may start with at
-// most; and what is left then to those that run.
-//
-// These are named behind all who wait, and only when everybody in line is named or held back by a
-// limit: so growth takes nothing that somebody who waits could have. Nor does it take of a limit
-// for which somebody waits. A job takes no more slots than it has completions left, as far as its
-// pods were seen to succeed.
-//
-// Nothing is asked in vain: who was tried and got nothing is not tried again before something was
-// given back, or somebody left the line.
-//
-// Growth that is not wanted any more, as the job is being stopped, stays with it: it is under its
-// key, and is released with the rest. The binder may have read it already.
+#include "libs/queue_core/elastic.h"
+
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 
-#include "libs/queue_core/attempt.h"
-#include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/queue_spec.h"
-#include "libs/queue_core/reasons.h"
+#include "libs/queue_core/windows.h"
 #include "libs/scheduling/aging.h"
-#include "libs/scheduling/fair_share.h"
-#include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
 
@@ -82,9 +63,9 @@ bool IsAnyOf(const scheduling::Owner& owner, const Accounts& accounts) {
 
 }  // namespace
 
-void QueueCore::Impl::SetMostSlots(const std::vector<const Entry*>& entries,
-                                   scheduling::Pass* pass,
-                                   CycleRequested* cycle) const {
+void Elastic::SetMostSlots(const std::vector<const Entry*>& entries,
+                           scheduling::Pass* pass,
+                           CycleRequested* cycle) const {
   for (size_t i = 0; i < entries.size(); ++i) {
     const Job& job = entries[i]->job;
     if (!IsElastic(job)) continue;
@@ -98,30 +79,27 @@ void QueueCore::Impl::SetMostSlots(const std::vector<const Entry*>& entries,
   }
 }
 
-bool QueueCore::Impl::AllAreTried(const std::set<const Queue*>& cut,
-                                  const CycleRequested& cycle) const {
+bool Elastic::AllAreTried(const std::set<const Queue*>& cut, const CycleRequested& cycle) const {
   std::unordered_map<const Queue*, size_t> named;
   for (const Candidate& candidate : cycle.candidates()) {
-    ++named[book_.Find(candidate.job_id())->in_line_of];
+    ++named[view_.book.Find(candidate.job_id())->in_line_of];
   }
-  return std::none_of(book_.served().begin(), book_.served().end(), [&](const auto& served) {
-    const Queue* queue = served.second;
-    const bool is_cut = cut.contains(queue) || named[queue] >= DepthOf(queue->config.get());
-    return is_cut && queue->line.size() > named[queue];
-  });
+  return std::none_of(
+      view_.book.served().begin(), view_.book.served().end(), [&](const auto& served) {
+        const Queue* queue = served.second;
+        const bool is_cut = cut.contains(queue) || named[queue] >= DepthOf(queue->config.get());
+        return is_cut && queue->line.size() > named[queue];
+      });
 }
 
-void QueueCore::Impl::AddGrowth(const std::set<const Queue*>& cut,
-                                scheduling::Pass* pass,
-                                CycleRequested* cycle,
-                                const std::function<uint32_t(const Queue*)>& rule_of) {
-  if (state_.growth == Growth::kNone) return;
-  if (!AllAreTried(cut, *cycle)) {
-    state_.growth = Growth::kAlong;
-    return;
-  }
+Growth Elastic::AddGrowth(const std::set<const Queue*>& cut,
+                          scheduling::Pass* pass,
+                          CycleRequested* cycle,
+                          const std::function<uint32_t(const Queue*)>& rule_of) const {
+  if (view_.state.growth == Growth::kNone) return Growth::kNone;
+  if (!AllAreTried(cut, *cycle)) return Growth::kAlong;
   std::vector<const Entry*> growing;
-  for (const auto& [submission, entry] : book_.growing()) {
+  for (const auto& [submission, entry] : view_.book.growing()) {
     const bool served = entry->counted_in->config != nullptr;
     if (served && WantsMore(entry->job)) growing.push_back(entry);
   }
@@ -143,66 +121,47 @@ void QueueCore::Impl::AddGrowth(const std::set<const Queue*>& cut,
     candidate->set_attempt(job.attempt);
     candidate->set_rule(rule_of(entry->counted_in));
     candidate->set_grow(true);
-    NameWindows(job, candidate);
+    NameWindows(view_.state, job, candidate);
     if (held + more < job.slots) candidate->set_most_slots(held + more);
     ++named;
   }
-  if (named == 0) state_.growth = Growth::kNone;
+  return named == 0 ? Growth::kNone : view_.state.growth;
 }
 
-void QueueCore::Impl::JudgeGrowth(const Outcome& outcome) {
-  if (outcome.kind() != Outcome::KIND_ALLOCATED) return;
-  Entry* entry = book_.Find(outcome.job_id());
+const Entry* Elastic::Grows(const Outcome& outcome) const {
+  const Entry* entry = view_.book.Find(outcome.job_id());
   const bool wanted = entry != nullptr && entry->job.attempt == outcome.attempt() &&
-                      book_.growing().contains(entry->job.submission) &&
+                      view_.book.growing().contains(entry->job.submission) &&
                       outcome.slots() > entry->job.held_slots;
-  if (!wanted) {
-    ++out_->stale;
-    return;
-  }
-  Job& job = book_.Edit(entry);
-  job.reason = reason::kGrown;
-  job.message = fmt::format("holds {} of at most {} slots, {} more than before",
-                            outcome.slots(),
-                            job.slots,
-                            outcome.slots() - job.held_slots);
-  CountMoreSlots(job, outcome.slots() - job.held_slots, state_.now_ms);
-  job.held_slots = outcome.slots();
-  job.grown = true;
-  job.placement_hash = outcome.placement_hash();
-  Say(entry);
+  return wanted ? entry : nullptr;
 }
 
-void QueueCore::Impl::CloseGrowth(const events::v1::CycleAnswered& answered, uint32_t tried) {
-  const auto& candidates = state_.cycle->candidates();
+Growth Elastic::AfterAnswer(const events::v1::CycleAnswered& answered, uint32_t tried) const {
+  const auto& candidates = view_.state.cycle->candidates();
   const auto asked = static_cast<size_t>(std::count_if(
       candidates.begin(), candidates.end(), [](const Candidate& one) { return one.grow(); }));
-  if (asked == 0) return;
-  if (tried < asked) {
-    state_.growth = Growth::kAlong;
-    return;
-  }
+  if (asked == 0) return view_.state.growth;
+  if (tried < asked) return Growth::kAlong;
   // Where the last one got some, others that were not named may, too.
   const bool goes_on =
       asked == kMostGrowing && answered.outcomes().rbegin()->kind() == Outcome::KIND_ALLOCATED;
-  state_.growth = goes_on ? Growth::kDue : Growth::kNone;
+  return goes_on ? Growth::kDue : Growth::kNone;
 }
 
-bool QueueCore::Impl::IsGrowthDue() const {
+bool Elastic::IsDue() const {
   // Behind a head that was refused, and that nobody may pass, it goes along when that is tried
   // again.
-  return state_.growth == Growth::kDue && (state_.blocked_head == kNobody || Backfills());
+  const PoolState& state = view_.state;
+  return state.growth == Growth::kDue && (state.blocked_head == kNobody || view_.Backfills());
 }
 
-void QueueCore::Impl::FollowGrowth(bool somebody_left) {
-  if (book_.growing().empty()) {
-    state_.growth = Growth::kNone;
-  } else if (state_.room_changed || state_.ask_again ||
-             (somebody_left && (book_.Head() == nullptr || Backfills()))) {
-    state_.growth = Growth::kDue;
-  } else if (somebody_left && state_.growth == Growth::kNone) {
-    state_.growth = Growth::kAlong;
-  }
+Growth Elastic::AfterMessage(bool somebody_left) const {
+  const PoolState& state = view_.state;
+  if (view_.book.growing().empty()) return Growth::kNone;
+  if (state.room_changed || state.ask_again) return Growth::kDue;
+  if (!somebody_left) return state.growth;
+  if (view_.book.Head() == nullptr || view_.Backfills()) return Growth::kDue;
+  return state.growth == Growth::kNone ? Growth::kAlong : state.growth;
 }
 
 }  // namespace fluxqueue::queue_core

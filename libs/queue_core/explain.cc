@@ -1,11 +1,11 @@
-// Why a job waits: its place, who is ahead of it, what was said when it was tried last, and what
-// would have been said of less.
-#include <algorithm>
+#include "libs/queue_core/explain.h"
+
+#include <fmt/format.h>
 
 #include "libs/model/job_state.h"
-#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/planning.h"
 #include "libs/queue_core/reasons.h"
-#include "libs/scheduling/strategy.h"
+#include "libs/queue_core/windows.h"
 
 namespace fluxqueue::queue_core {
 
@@ -41,29 +41,14 @@ std::string Slots(uint32_t slots) {
   return fmt::format("{} {}", slots, slots == 1 ? "pod" : "pods");
 }
 
-}  // namespace
-
-std::optional<Explanation> QueueCore::Impl::Explain(std::string_view job_id) const {
-  const Entry* entry = book_.Find(job_id);
-  if (entry == nullptr) return std::nullopt;
-  Explanation explanation;
-  if (entry->in_line_of != nullptr) {
-    ExplainPlace(*entry, &explanation);
-    ExplainFactors(*entry, &explanation);
-  }
-  ExplainRefusal(entry->job, &explanation);
-  if (entry->in_line_of != nullptr) ExplainSooner(*entry, &explanation);
-  return explanation;
-}
-
-void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation) const {
+void AddPlace(const Entry& entry, const std::string& pool, Explanation* explanation) {
   const Queue& queue = *entry.in_line_of;
-  const std::string strategy(scheduling::FindStrategy(queue.config->strategy())->name);
+  const std::string strategy(StrategyOf(queue).name);
   const auto stand_in = [&](const auto& line) {
     explanation->in_line = line.size();
     for (const auto& [key, other] : line) {
       if (other == &entry || explanation->ahead.size() == kMostAhead) break;
-      explanation->ahead.push_back(ToFact(static_cast<const Entry*>(other)->job, pool_));
+      explanation->ahead.push_back(ToFact(static_cast<const Entry*>(other)->job, pool));
     }
   };
   explanation->position = PositionOf(entry);
@@ -90,7 +75,7 @@ void QueueCore::Impl::ExplainPlace(const Entry& entry, Explanation* explanation)
                                          Slots(entry.job.slots)));
 }
 
-void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) const {
+void AddRefusal(const Job& job, Explanation* explanation) {
   // What it was refused for comes first.
   auto& why = explanation->why;
   const bool tells = job.reason != reason::kQueued || job.message != "in line";
@@ -110,12 +95,13 @@ void QueueCore::Impl::ExplainRefusal(const Job& job, Explanation* explanation) c
                  "as it said";
 }
 
-void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation) const {
+void AddSooner(const View& view, const Entry& entry, Explanation* explanation) {
   const Job& job = entry.job;
   const Queue& queue = *entry.in_line_of;
   auto& sooner = explanation->sooner;
-  const bool stops = scheduling::FindStrategy(queue.config->strategy())->stops_at_first_blocked;
-  const events::v1::WindowConfigured* window = WindowAhead(job);
+  const bool stops = StrategyOf(queue).stops_at_first_blocked;
+  const int64_t planned_ms = Planning(view).PlannedDuration(job);
+  const events::v1::WindowConfigured* window = WindowAhead(view.state, job, planned_ms);
   const uint32_t needed = IsElastic(job) ? job.min_slots : job.slots;
   if (job.slots_now > 0 && job.slots_now < needed && window == nullptr) {
     sooner.push_back(fmt::format(
@@ -123,20 +109,20 @@ void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation
   }
   if (job.slots_now >= needed && (!stops || explanation->position <= 1)) {
     // It has room, but for a window or for somebody's reservation.
-    const Job* first = FirstPromised(entry, state_.now_ms);
+    const Job* first = FirstPromised(entry, view.state.now_ms);
     if (window != nullptr && (first == nullptr || window->start_ms() < first->start_ms)) {
-      if (window->start_ms() > state_.now_ms) {
+      if (window->start_ms() > view.state.now_ms) {
         sooner.push_back(
             fmt::format("if it took at most {}, it could start now and be through before "
                         "window {} begins",
-                        Lasting(window->start_ms() - state_.now_ms),
+                        Lasting(window->start_ms() - view.state.now_ms),
                         window->window()));
       }
     } else if (first != nullptr) {
       sooner.push_back(
           fmt::format("if it took at most {}, it could start now and be through before "
                       "job {} starts",
-                      Lasting(first->start_ms - state_.now_ms),
+                      Lasting(first->start_ms - view.state.now_ms),
                       first->workload->name()));
     }
   }
@@ -145,11 +131,31 @@ void QueueCore::Impl::ExplainSooner(const Entry& entry, Explanation* explanation
         "nobody passes the first of this queue: with the strategy easy, conservative or hybrid it "
         "could, if it delays nobody");
   }
-  if (!stops && PlannedDuration(job) == 0) {
+  if (!stops && planned_ms == 0) {
     sooner.emplace_back(
         "it does not say how long it runs, so it can pass nobody who is promised a start: say so "
         "with the annotation fluxqueue.io/duration");
   }
+}
+
+}  // namespace
+
+Explanation Explain(const View& view, const std::string& pool, const Entry& entry) {
+  Explanation explanation;
+  const bool in_line = entry.in_line_of != nullptr;
+  if (in_line) {
+    AddPlace(entry, pool, &explanation);
+    explanation.factors = PlaceFactorsOf(view, entry);
+  }
+  AddRefusal(entry.job, &explanation);
+  if (in_line) AddSooner(view, entry, &explanation);
+  return explanation;
+}
+
+size_t PositionOf(const Entry& entry) {
+  if (entry.in_line_of == nullptr) return 0;
+  return TakesTurns(entry) ? entry.line_owner->line.Position(entry.line_key)
+                           : entry.in_line_of->line.Position(entry.line_key);
 }
 
 }  // namespace fluxqueue::queue_core

@@ -14,7 +14,7 @@ std::map<std::string, QueueFigures> QueueCore::Impl::Figures() const {
   for (const auto& [name, node] : book_.tree().nodes()) {
     QueueFigures& figures = all[name];
     figures.held = node->total.held;
-    figures.share = scheduling::ShareOf(*node, node->total, PassNow());
+    figures.share = scheduling::ShareOf(*node, node->total, view_.PassNow());
     figures.weight = node->spec.weight;
     const auto spent = scheduling::QueueTree::PastOf(*node, node->total, state_.now_ms).spent;
     for (size_t i = 0; i < spent.size(); ++i) {

@@ -75,7 +75,7 @@ void JobBook::Unlist(Entry* entry) {
   }
 }
 
-Entry* JobBook::FindByName(const std::string& name) {
+Entry* JobBook::FindByName(const std::string& name) const {
   Entry* found = nullptr;
   const auto [first, last] = by_name_.equal_range(std::hash<std::string>()(name));
   for (auto it = first; it != last; ++it) {
@@ -86,7 +86,7 @@ Entry* JobBook::FindByName(const std::string& name) {
   return found;
 }
 
-std::vector<Entry*> JobBook::DependentsOf(const std::string& target) {
+std::vector<Entry*> JobBook::DependentsOf(const std::string& target) const {
   std::vector<Entry*> entries;
   for (const uint64_t submission : dependents_.Of(target)) {
     entries.push_back(by_submission_.at(submission));

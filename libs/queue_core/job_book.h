@@ -87,9 +87,9 @@ class JobBook {
   void End(Entry* entry);
 
   // The live job of that "namespace/name"; of several the one that was submitted last. Null: none.
-  Entry* FindByName(const std::string& name);
+  Entry* FindByName(const std::string& name) const;
   // Those that depend on the job of this id or "namespace/name", in order of submission.
-  std::vector<Entry*> DependentsOf(const std::string& target);
+  std::vector<Entry*> DependentsOf(const std::string& target) const;
   const scheduling::Endings& endings() const { return endings_; }
   // A job that had ended is to be added again.
   void TakeEndBack(const std::string& id) { endings_.Remove(id); }

@@ -1,40 +1,22 @@
-// What becomes of a job: submitted, updated, bound, started, stopped, ended.
+// What becomes of a job that admission, a command or the passing of time speaks of, and of those
+// that depend on it; and what is said of each change.
 #include <algorithm>
 #include <utility>
 
-#include "libs/base/backoff.h"
+#include <fmt/format.h>
+
 #include "libs/base/check.h"
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/dependencies.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/queue_core/transitions.h"
 
 namespace fluxqueue::queue_core {
 
 using events::v1::JobFact;
-using model::Fact;
+using events::v1::Slip;
 using model::JobState;
-using model::Verdict;
-
-namespace {
-
-std::string Sentence(const std::string& reason, const std::string& message) {
-  if (reason.empty()) return message;
-  return message.empty() ? reason : fmt::format("{}: {}", reason, message);
-}
-
-}  // namespace
-
-Entry* QueueCore::Impl::Applies(std::string_view job_id, uint32_t attempt, Fact fact) {
-  Entry* entry = book_.Find(job_id);
-  if (entry != nullptr && attempt == entry->job.attempt &&
-      model::Judge(entry->job.state, fact).verdict == Verdict::kApply) {
-    return entry;
-  }
-  ++out_->stale;
-  return nullptr;
-}
-
-// --------------------------------------------------------------------------------- from admission
 
 void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   // Before its last release is confirmed the matcher has not forgotten its jobspec: it would do so
@@ -66,15 +48,16 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   job.amounts =
       std::make_shared<const scheduling::Resources>(ToResources(submitted.spec().amounts()));
   job.depends_on = ToDependencies(submitted.depends_on());
-  const std::string never = Resolve(job);
+  Resolution resolution = ResolveDependencies(book_, job);
+  job.depends_on = std::move(resolution.unmet);
   SetWaiting(
       job, reason::kQueued, again ? "in line: handed in again after it was rejected" : "in line");
   Entry* entry = book_.Add(std::move(job));
   BindDependents(entry);
   Say(entry);
-  if (!never.empty()) {
-    End(entry, JobState::kCancelled, reason::kDependencyNeverSatisfied, never);
-  } else if (WaitsForItself(*entry)) {
+  if (!resolution.never.empty()) {
+    End(entry, JobState::kCancelled, reason::kDependencyNeverSatisfied, resolution.never);
+  } else if (WaitsForItself(book_, entry->job)) {
     RefuseCycle(entry);
   }
 }
@@ -138,7 +121,7 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
   const bool was_submitted = job.state == JobState::kSubmitted;
   const bool queue_exists = book_.Exists(job.queue);
   if (resized || moved || job.hold || !queue_exists || job.begin_ms > state_.now_ms) Disown(job);
-  const bool is_other = resized || (IsIndependent() && (moved || hold_changed));
+  const bool is_other = resized || (view_.IsIndependent() && (moved || hold_changed));
   if (is_other) job.first_ms = 0;
   if (is_other && job.unsatisfiable_since_ms != 0) {
     // As it is now it has not been tried.
@@ -198,27 +181,10 @@ void QueueCore::Impl::CancelJob(Entry* entry, const char* reason, std::string me
 }
 
 void QueueCore::Impl::SetWaiting(Job& job, const char* reason, std::string message) {
-  if (!book_.Exists(job.queue)) {
-    job.state = JobState::kSubmitted;
-    job.reason = reason::kNoQueue;
-    job.message = fmt::format(
-        "FluxQueue {} does not exist in pool {}: make it, or name another", job.queue, pool_);
-    return;
-  }
-  job.state = JobState::kPending;
-  if (job.hold) {
-    job.reason = reason::kHeld;
-    job.message = "held by its user (fluxqueue.io/hold, or a command)";
-  } else if (!job.depends_on.empty()) {
-    job.reason = reason::kDependency;
-    job.message = DependencySentence(job);
-  } else if (job.begin_ms > state_.now_ms) {
-    job.reason = reason::kNotYet;
-    job.message = fmt::format("not to be started before {}", FormatTime(job.begin_ms));
-  } else {
-    job.reason = reason;
-    job.message = std::move(message);
-  }
+  Waiting waiting = WaitingOf(view_, pool_, job, reason, std::move(message));
+  job.state = waiting.state;
+  job.reason = std::move(waiting.reason);
+  job.message = std::move(waiting.message);
 }
 
 void QueueCore::Impl::Disown(Job& job) {
@@ -228,217 +194,87 @@ void QueueCore::Impl::Disown(Job& job) {
   job.in_cycle = false;
 }
 
-// ------------------------------------------------------------------------ from binder and cleanup
+// ------------------------------------------------------------------------------- who waits for it
 
-void QueueCore::Impl::OnBound(const events::v1::JobBound& bound) {
-  Entry* entry = Applies(bound.job_id(), bound.attempt(), Fact::kBound);
-  if (entry == nullptr) return;
-  if (entry->job.state == JobState::kStopping) {
-    LearnBound(entry);
-    return;
+void QueueCore::Impl::BindDependents(Entry* entry) {
+  const std::string name = FullName(entry->job);
+  for (Entry* dependent : book_.DependentsOf(name)) {
+    for (Dependency& dependency : book_.Edit(dependent).depends_on) {
+      if (dependency.job == entry->job.workload->name()) dependency.job = entry->job.id;
+    }
+    Place(dependent);
   }
+}
+
+void QueueCore::Impl::RefuseCycle(Entry* entry) {
+  std::string message = fmt::format("fluxqueue.io/depends-on: {}, and so it would wait for itself",
+                                    DependencySentence(book_, entry->job));
+  const bool pending = entry->job.state == JobState::kPending;
+  End(entry,
+      pending ? JobState::kRejected : JobState::kCancelled,
+      reason::kDependencyCycle,
+      std::move(message));
+}
+
+void QueueCore::Impl::SettleDependents() {
+  // Whoever ends by this is appended.
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    const Ended ended = ended_[i];
+    for (Entry* entry : book_.DependentsOf(ended.id)) {
+      SettleDependent(entry, ended.id, ended.succeeded);
+    }
+  }
+  ended_.clear();
+}
+
+void QueueCore::Impl::SettleDependent(Entry* entry, const std::string& ended, bool succeeded) {
   Job& job = book_.Edit(entry);
-  if (job.state == JobState::kAllocated) Time(Timing::Kind::kBind, job, job.updated_ms);
-  job.state = JobState::kBound;
-  Say(entry);
-}
-
-void QueueCore::Impl::OnBindFailed(const events::v1::BindFailed& failed) {
-  Entry* entry = Applies(failed.job_id(), failed.attempt(), Fact::kBindFailed);
-  if (entry == nullptr) return;
-  StopForFailure(entry,
-                 entry->job.state != JobState::kAllocated,
-                 reason::kBindFailed,
-                 Sentence(failed.reason(), failed.message()));
-}
-
-void QueueCore::Impl::OnNodeLost(const events::v1::JobNodeLost& lost) {
-  Entry* entry = Applies(lost.job_id(), lost.attempt(), Fact::kNodeLost);
-  if (entry == nullptr) return;
-  if (entry->job.state == JobState::kStopping) {
-    LearnBound(entry);
+  Resolution resolution = SettleDependencies(job, ended, succeeded);
+  job.depends_on = std::move(resolution.unmet);
+  if (!resolution.never.empty()) {
+    CancelJob(entry, reason::kDependencyNeverSatisfied, std::move(resolution.never));
     return;
   }
-  StopForFailure(entry,
-                 /*may_be_bound=*/true,
-                 reason::kNodeLost,
-                 Sentence(fmt::format("node {}", lost.node()), lost.reason()));
-}
-
-void QueueCore::Impl::OnNodeGone(const events::v1::AllocationKey& key, const std::string& node) {
-  Entry* entry = Applies(key.job_id(), key.attempt(), Fact::kNodeGone);
-  if (entry == nullptr) return;
-  std::string message = fmt::format("node {} is gone", node);
-  if (IsClaim(entry->job)) {
-    End(entry, JobState::kFailed, reason::kNodeLost, std::move(message));
-    return;
+  if (model::kWaitingStates.Has(job.state) && !job.hold) {
+    SetWaiting(job, reason::kQueued, "in line: what it waited for has ended");
+    Say(entry);
   }
-  StopForFailure(
-      entry, entry->job.state != JobState::kAllocated, reason::kNodeLost, std::move(message));
+  Place(entry);
 }
 
-void QueueCore::Impl::Stop(Entry* entry, AfterStop after, std::string reason, std::string message) {
-  Job& job = book_.Edit(entry);
-  job.state = JobState::kStopping;
-  job.after_stop = after;
-  job.reason = std::move(reason);
-  job.message = std::move(message);
-  Say(entry);
-}
+// --------------------------------------------------------------------------------- as time passes
 
-void QueueCore::Impl::StopForFailure(Entry* entry,
-                                     bool may_be_bound,
-                                     const char* reason,
-                                     std::string message) {
-  Job& job = book_.Edit(entry);
-  AfterStop after = JobFact::AFTER_STOP_REQUEUE;
-  const uint32_t next = job.failures + 2;  // the try that would follow, counting failures only
-  if (may_be_bound && !job.workload->recreatable()) {
-    after = JobFact::AFTER_STOP_FAIL;
-    message += fmt::format("; no controller makes the {} again", job.workload->kind());
-  } else if (config().max_attempts() != 0 && next > config().max_attempts()) {
-    after = JobFact::AFTER_STOP_FAIL;
-    message += fmt::format("; that was attempt {} of {}", next - 1, config().max_attempts());
-  }
-  job.requeue_is_failure = after == JobFact::AFTER_STOP_REQUEUE;
-  Stop(entry, after, reason, std::move(message));
-}
-
-void QueueCore::Impl::LearnBound(Entry* entry) {
-  const Job& job = entry->job;
-  if (job.workload->recreatable() || job.after_stop != JobFact::AFTER_STOP_REQUEUE) {
-    ++out_->stale;
-    return;
-  }
-  Stop(entry,
-       JobFact::AFTER_STOP_FAIL,
-       job.reason,
-       fmt::format("{}; its pod had been bound, and no controller makes the {} again",
-                   job.message,
-                   job.workload->kind()));
-}
-
-void QueueCore::Impl::OnStopped(const events::v1::JobStopped& stopped) {
-  Entry* entry = Applies(stopped.job_id(), stopped.attempt(), Fact::kStopped);
-  if (entry == nullptr) return;
-  const Job& job = entry->job;
-  switch (job.after_stop) {
-    case JobFact::AFTER_STOP_REQUEUE:
-      Requeue(entry);
-      return;
-    case JobFact::AFTER_STOP_CANCEL:
-      End(entry, JobState::kCancelled, nullptr, job.message);
-      return;
-    default:
-      End(entry, JobState::kFailed, nullptr, job.message);
+void QueueCore::Impl::BeginWaiting(const std::vector<Entry*>& due) {
+  for (Entry* entry : due) {
+    FollowAdaptive(*entry);
+    if (entry->job.reason != reason::kNotYet) continue;
+    SetWaiting(book_.Edit(entry), reason::kQueued, "in line: its begin has come");
+    Say(entry);
   }
 }
 
-void QueueCore::Impl::Requeue(Entry* entry) {
-  Job& job = book_.Edit(entry);
-  Release(job, /*job_ended=*/false, std::nullopt);
-  attempts_.push_back(EndAttempt(job, kRequeued, state_.now_ms));
-  job.attempt_since_ms = state_.now_ms;
-  job.allocated_ms = 0;
-  job.slot_ms = 0;
-  if (job.reason == reason::kPreempted) adaptive_.GiveUpPlace(job, state_.now_ms);
-  ++job.attempt;
-  job.first_ms = 0;
-  job.placement_hash = 0;
-  job.start_ms = 0;
-  job.ends_after_ms = 0;
-  job.overran = false;
-  job.released_slots.clear();
-  job.held_slots = 0;
-  job.grown = false;
-  job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
-  job.grace_ms = 0;
-  if (job.requeue_is_failure) {
-    ++job.failures;
-    const Millis delay = BackoffDelay(Millis(config().retry_min_ms()),
-                                      Millis(config().retry_max_ms()),
-                                      static_cast<int>(std::min<uint32_t>(job.failures, 1000)));
-    job.not_before_ms = state_.now_ms + delay.count();
-    SetWaiting(job,
-               reason::kRetry,
-               fmt::format("attempt {} in {:.1f} s; {}: {}",
-                           job.attempt,
-                           static_cast<double>(delay.count()) / 1000,
-                           job.reason,
-                           job.message));
-  } else {
-    job.not_before_ms = 0;
-    SetWaiting(job, reason::kQueued, fmt::format("in line again; {}", job.message));
-  }
-  job.requeue_is_failure = false;
-  book_.Place(entry);
-  Say(entry);
-}
-
-void QueueCore::Impl::OnStarted(const events::v1::JobStarted& started) {
-  Entry* entry = Applies(started.job_id(), started.attempt(), Fact::kStarted);
-  if (entry == nullptr) return;
-  if (entry->job.state == JobState::kStopping) {
-    LearnBound(entry);
-    return;
-  }
-  Job& job = book_.Edit(entry);
-  // Of who runs before it is known to be bound, nothing is left to start.
-  if (job.state == JobState::kAllocated) Time(Timing::Kind::kBind, job, job.updated_ms);
-  if (job.state == JobState::kBound) Time(Timing::Kind::kStart, job, job.updated_ms);
-  job.state = JobState::kRunning;
-  job.start_ms = started.started_ms();
-  Say(entry);
-}
-
-void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
-  Entry* entry = Applies(ended.job_id(), ended.attempt(), Fact::kPodEnded);
-  if (entry == nullptr) return;
-  // The slot of a pod that failed or went is wanted by its replacement; and JobEnded releases all.
-  if (ended.result() != events::v1::PodEnded::RESULT_SUCCEEDED || ended.part() != 0) return;
-  const std::vector<uint32_t>& known = entry->job.released_slots;
-  if (std::binary_search(known.begin(), known.end(), ended.slot())) {
-    ++out_->stale;
-    return;
-  }
-  if (IsElastic(entry->job)) ++book_.Edit(entry).succeeded;
-  if (!GivesSlotsBackEarly(entry->job)) return;
-  CountSlotBack(book_.Edit(entry), state_.now_ms);
-  std::vector<uint32_t>& slots = book_.Edit(entry).released_slots;
-  slots.insert(std::lower_bound(slots.begin(), slots.end(), ended.slot()), ended.slot());
-  Release(entry->job, /*job_ended=*/false, ended.slot());
-}
-
-void QueueCore::Impl::OnEnded(const events::v1::JobEnded& ended) {
-  Entry* entry = book_.Find(ended.job_id());
-  if (entry == nullptr) {
-    ++out_->stale;
-    return;
-  }
-  // How it was being stopped says what a bad end means.
-  const AfterStop after = entry->job.after_stop;
-  const std::string why = entry->job.message;
-  switch (ended.result()) {
-    case events::v1::JobEnded::RESULT_SUCCEEDED:
-      End(entry, JobState::kSucceeded, "", ended.message());
-      return;
-    case events::v1::JobEnded::RESULT_DELETED:
-      if (after == JobFact::AFTER_STOP_FAIL) {
-        End(entry, JobState::kFailed, nullptr, why);
-      } else if (after == JobFact::AFTER_STOP_CANCEL) {
-        End(entry, JobState::kCancelled, nullptr, why);
-      } else {
-        End(entry, JobState::kCancelled, reason::kDeleted, ended.message());
-      }
-      return;
-    default:
-      if (after == JobFact::AFTER_STOP_CANCEL) {
-        End(entry, JobState::kCancelled, nullptr, why);
-      } else if (after == JobFact::AFTER_STOP_FAIL) {
-        End(entry, JobState::kFailed, nullptr, why);
-      } else {
-        End(entry, JobState::kFailed, reason::kFailed, ended.message());
-      }
+void QueueCore::Impl::HandleExpired() {
+  for (Entry* entry : book_.Expired()) {
+    if (IsClaim(entry->job)) {
+      End(entry, JobState::kSucceeded, reason::kExpired, "its time is over");
+      continue;
+    }
+    Job& job = book_.Edit(entry);
+    if (job.overran) {
+      Stop(entry,
+           events::v1::JobFact::AFTER_STOP_FAIL,
+           reason::kOverran,
+           fmt::format("it ran for {} s, may for {}, and was not ended: was its "
+                       "activeDeadlineSeconds raised?",
+                       (state_.now_ms - job.start_ms) / 1000,
+                       job.ends_after_ms / 1000));
+      continue;
+    }
+    job.overran = true;
+    job.reason = reason::kOverran;
+    job.message = fmt::format("it has run for {} s, which is all that it may",
+                              (state_.now_ms - job.start_ms) / 1000);
+    Say(entry);
   }
 }
 
@@ -471,8 +307,8 @@ void QueueCore::Impl::Say(Entry* entry) {
   Job& job = book_.Edit(entry);
   ++job.version;
   job.updated_ms = state_.now_ms;
-  job.effective_duration_ms = EffectiveDuration(job);
-  job.expires_ms = ExpiryOf(job);
+  job.effective_duration_ms = planning_.EffectiveDuration(job);
+  job.expires_ms = planning_.ExpiryOf(job);
   EnterPromise(&job);
   Place(entry);
   if (job.reason == reason::kReserved) promised_.insert(job.id);
@@ -501,6 +337,49 @@ events::v1::Envelope* QueueCore::Impl::ToPool() {
   events::v1::Envelope& envelope = out_->pool.emplace_back();
   envelope.set_pool(pool_);
   return &envelope;
+}
+
+void QueueCore::Impl::Learn(const Job& job) {
+  if (job.state != JobState::kSucceeded || job.start_ms == 0 || !planning_.Predicts(job)) return;
+  book_.predictor().Learn(
+      *job.user, ShapeOf(job), state_.now_ms - job.start_ms, planning_.EffectiveDuration(job));
+}
+
+void QueueCore::Impl::Place(Entry* entry) {
+  if (!model::IsTerminal(entry->job.state)) book_.Place(entry);
+  FollowAdaptive(*entry);
+}
+
+void QueueCore::Impl::FollowAdaptive(const Entry& entry) {
+  if (adaptive_.empty()) return;
+  adaptive_.Follow(entry, planning_.ExpectedDuration(entry.job), state_.now_ms);
+}
+
+void QueueCore::Impl::EnterPromise(Job* job) {
+  const int64_t told_ms = IsPromised(*job) ? job->start_ms : 0;
+  if (told_ms == 0) job->firm = false;
+  Slip slip = std::exchange(slip_, {});
+  job->unsaid_slip = nullptr;
+  const bool kept = job->state == JobState::kAllocated;
+  const bool withdrawn = told_ms == 0 && job->promised_ms != 0 && !kept;
+  if (withdrawn && slip.cause() == Slip::CAUSE_UNSPECIFIED) {
+    // Nothing but what becomes of the job itself takes a promise away outside of a cycle.
+    slip.set_cause(Slip::CAUSE_COMMAND);
+  }
+  const bool says = slip.cause() != Slip::CAUSE_UNSPECIFIED && view_.HasFirmPromises();
+  job->slip = says ? std::make_shared<const Slip>(slip) : nullptr;
+  if (told_ms == job->promised_ms && job->firm == job->promised_firm) return;
+  promise_entries_.push_back({.job_id = job->id,
+                              .version = job->version,
+                              .queue = job->queue,
+                              .told_ms = state_.now_ms,
+                              .start_ms = kept ? state_.now_ms : told_ms,
+                              .before_ms = job->promised_ms,
+                              .firm = kept ? job->promised_firm : job->firm,
+                              .kept = kept,
+                              .slip = std::move(slip)});
+  job->promised_ms = told_ms;
+  job->promised_firm = job->firm;
 }
 
 }  // namespace fluxqueue::queue_core

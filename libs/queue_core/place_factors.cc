@@ -1,10 +1,10 @@
-// What decides a job's place, factor by factor: as libs/scheduling/fair_share.h compares them.
 #include <algorithm>
 #include <utility>
 
-#include "libs/queue_core/core_impl.h"
+#include <fmt/format.h>
+
+#include "libs/queue_core/explain.h"
 #include "libs/scheduling/fair_share.h"
-#include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
 namespace {
@@ -20,27 +20,31 @@ std::string AgingOf(const Job& job, int64_t aging_ms, int64_t now_ms) {
                      static_cast<double>(aging_ms) / kMsPerHour);
 }
 
-void AddBudgets(const scheduling::QueueNode& queue, int64_t now_ms, Explanation* explanation) {
+void AddBudgets(const scheduling::QueueNode& queue,
+                int64_t now_ms,
+                std::vector<PlaceFactor>* factors) {
   const auto spent = scheduling::QueueTree::PastOf(queue, queue.total, now_ms).spent;
   for (size_t i = 0; i < spent.size(); ++i) {
     const scheduling::Budget& budget = queue.spec.budgets[i];
-    explanation->factors.push_back({"queue budget",
-                                    queue.name,
-                                    fmt::format("{:.1f} of {} {}-hours of this {}{}",
-                                                scheduling::HoursOf(spent[i]),
-                                                budget.hours,
-                                                budget.resource,
-                                                scheduling::PeriodName(budget.period),
-                                                budget.holds ? "" : ", which holds no job back")});
+    factors->push_back({"queue budget",
+                        queue.name,
+                        fmt::format("{:.1f} of {} {}-hours of this {}{}",
+                                    scheduling::HoursOf(spent[i]),
+                                    budget.hours,
+                                    budget.resource,
+                                    scheduling::PeriodName(budget.period),
+                                    budget.holds ? "" : ", which holds no job back")});
   }
 }
 
 }  // namespace
 
-void QueueCore::Impl::ExplainFactors(const Entry& entry, Explanation* explanation) const {
-  const auto add = [explanation](const char* factor, const std::string& of, std::string value) {
-    explanation->factors.push_back({factor, of, std::move(value)});
+std::vector<PlaceFactor> PlaceFactorsOf(const View& view, const Entry& entry) {
+  std::vector<PlaceFactor> factors;
+  const auto add = [&factors](const char* factor, const std::string& of, std::string value) {
+    factors.push_back({factor, of, std::move(value)});
   };
+  const scheduling::PassOptions now = view.PassNow();
   const scheduling::Owner& owner = *entry.line_owner;
   for (auto rung = owner.rungs.rbegin(); rung != owner.rungs.rend(); ++rung) {
     const scheduling::QueueNode& queue = *rung->queue;
@@ -48,12 +52,12 @@ void QueueCore::Impl::ExplainFactors(const Entry& entry, Explanation* explanatio
     if (!queue.spec.guarantee.empty()) {
       add("queue guarantee",
           queue.name,
-          scheduling::IsBelowGuarantee(queue, *entry.amounts, PassNow())
+          scheduling::IsBelowGuarantee(queue, *entry.amounts, now)
               ? "holds less: goes before those that have theirs"
               : "has it, of what the job asks for");
     }
-    AddBudgets(queue, state_.now_ms, explanation);
-    const double share = scheduling::ShareOf(queue, queue.total, PassNow());
+    AddBudgets(queue, now.now_ms, &factors);
+    const double share = scheduling::ShareOf(queue, queue.total, now);
     const int32_t weight = std::max(1, queue.spec.weight);
     add("queue share",
         queue.name,
@@ -63,20 +67,21 @@ void QueueCore::Impl::ExplainFactors(const Entry& entry, Explanation* explanatio
   const scheduling::QueueNode& own = *owner.queue;
   if (own.spec.order == scheduling::JobOrder::kFairShare) {
     const auto user = static_cast<size_t>(scheduling::Level::kUser);
-    const double share = scheduling::ShareOf(own, *owner.rungs[0].accounts[user], PassNow());
+    const double share = scheduling::ShareOf(own, *owner.rungs[0].accounts[user], now);
     const int32_t weight = own.spec.WeightOf(owner.user);
     add("user share",
         owner.user,
         fmt::format("{:.4f}: {:.4f} of the pool, weight {}", share / weight, share, weight));
   }
-  if (scheduling::FindStrategy(entry.in_line_of->config->strategy())->name == "adaptive") {
+  if (StrategyOf(*entry.in_line_of).is_adaptive) {
     add("strategy", own.name, "adaptive: may try some jobs before the order of the line");
   }
   add("job priority", FullName(job), fmt::format("{}", job.priority));
   if (own.spec.aging_ms > 0) {
-    add("waited", FullName(job), AgingOf(job, own.spec.aging_ms, state_.now_ms));
+    add("waited", FullName(job), AgingOf(job, own.spec.aging_ms, now.now_ms));
   }
   add("submission", FullName(job), fmt::format("number {} of the pool", job.submission));
+  return factors;
 }
 
 }  // namespace fluxqueue::queue_core

@@ -25,7 +25,7 @@ inline constexpr uint64_t kNobody = std::numeric_limits<uint64_t>::max();
 // Sorted by name.
 using Windows = std::vector<events::v1::WindowConfigured>;
 
-// Whether somebody may have room to grow (elastic.cc).
+// Whether somebody may have room to grow (elastic.h).
 enum class Growth : uint8_t {
   kNone,   // all who would have more were tried since there last was room
   kAlong,  // to be tried in the next cycle

@@ -1,35 +1,11 @@
-// Preemption: for whom others may be stopped, who is stopped, and how that is said.
-//
-// The first few candidates of a queue that preempts are named with all that may be stopped for them
-// (libs/scheduling/stop_list.h), whether or not they were refused before: the matcher, which knows
-// who is where, tries to start them without first, and answers with the few whose room they need.
-// Only those are stopped, and wait in line again with their submission number, so at their old
-// place. By rules 2 up to 64 are named, those that lose least, wherever they run.
-//
-// What the matcher may choose is what the queue allows: the lists are made by the rules by which
-// the choice is judged when it comes back. A choice is refused only when something has changed
-// since it was asked for, and then the next cycle knows of that; so nothing is asked for again for
-// ever.
-//
-// Those that are stopped take their time. What is chosen must be of use after that, too: a
-// candidate that must be through before a window or a reservation is to fit that much later
-// (Candidate.stop_s).
-//
-// Nothing is remembered about who is stopped for whom. What is being stopped is named first, as its
-// room comes free anyway, so the next cycle finds that the same job needs the same room and stops
-// nobody else; the matcher keeps that room from all behind it. When that is not enough any more
-// (somebody ahead of it took some), others are chosen. A restored core knows as much.
-//
-// Not before the inventory is complete: what is busy then may have room a moment later.
+#include "libs/queue_core/preemption.h"
+
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include "libs/model/rules.h"
-#include "libs/queue_core/core_impl.h"
-#include "libs/queue_core/reasons.h"
+#include <fmt/format.h>
+
 #include "libs/scheduling/aging.h"
 
 namespace fluxqueue::queue_core {
@@ -115,28 +91,31 @@ std::string WhyStopped(const Entry& victim, const Entry& preemptor, Victim::Why 
 
 }  // namespace
 
-QueueCore::Impl::Holders QueueCore::Impl::HoldersNow() const {
+Preemption::Holders Preemption::HoldersNow() const {
   Holders holders;
-  holders.entries.reserve(book_.holding().size());
-  holders.jobs.reserve(book_.holding().size());
-  for (const auto& [submission, entry] : book_.holding()) {
+  holders.entries.reserve(view_.book.holding().size());
+  holders.jobs.reserve(view_.book.holding().size());
+  for (const auto& [submission, entry] : view_.book.holding()) {
     holders.entries.push_back(entry);
     holders.jobs.push_back(HoldingJobOf(*entry));
   }
   return holders;
 }
 
-std::vector<scheduling::Victim> QueueCore::Impl::VictimsFor(const Entry& entry,
-                                                            const Holders& holders,
-                                                            const scheduling::Ahead& ahead) const {
-  return scheduling::ChooseVictims(
-      PreemptorOf(entry, HasAccounts()), holders.jobs, ahead, PassNow().capacity, state_.now_ms);
+std::vector<scheduling::Victim> Preemption::VictimsFor(const Entry& entry,
+                                                       const Holders& holders,
+                                                       const scheduling::Ahead& ahead) const {
+  return scheduling::ChooseVictims(PreemptorOf(entry, view_.HasAccounts()),
+                                   holders.jobs,
+                                   ahead,
+                                   view_.PassNow().capacity,
+                                   view_.state.now_ms);
 }
 
-bool QueueCore::Impl::NameVictimsOf(const Entry& entry,
-                                    const Holders& holders,
-                                    const scheduling::Ahead& ahead,
-                                    events::v1::Candidate* candidate) const {
+bool Preemption::NameVictimsOf(const Entry& entry,
+                               const Holders& holders,
+                               const scheduling::Ahead& ahead,
+                               events::v1::Candidate* candidate) const {
   const std::vector<Victim> victims = VictimsFor(entry, holders, ahead);
   for (const Victim& victim : victims) {
     const Job& job = holders.entries[victim.job]->job;
@@ -147,26 +126,24 @@ bool QueueCore::Impl::NameVictimsOf(const Entry& entry,
   return !victims.empty();
 }
 
-bool QueueCore::Impl::MatcherChooses() const {
-  return model::HasRules(config().rules(), model::kMatcherChooses);
-}
-
-void QueueCore::Impl::NameVictims(const std::vector<const Entry*>& entries,
-                                  events::v1::CycleRequested* cycle) const {
+void Preemption::NameVictims(const std::vector<const Entry*>& entries,
+                             events::v1::CycleRequested* cycle) const {
   uint32_t left = 0;
-  for (const auto& [order, queue] : book_.served()) left += Preempts(*queue) ? kMostPreemptors : 0;
-  if (left == 0 || !state_.synced || book_.holding().empty()) return;
+  for (const auto& [order, queue] : view_.book.served())
+    left += Preempts(*queue) ? kMostPreemptors : 0;
+  if (left == 0 || !view_.state.synced || view_.book.holding().empty()) return;
   std::unordered_map<const Queue*, uint32_t> named;
   scheduling::Ahead ahead;
   const Holders holders = HoldersNow();
   std::optional<scheduling::StopListMaker> list;
-  if (MatcherChooses()) list.emplace(holders.jobs, PassNow().capacity, state_.now_ms);
+  if (view_.MatcherChooses())
+    list.emplace(holders.jobs, view_.PassNow().capacity, view_.state.now_ms);
   std::vector<events::v1::Candidate*> preemptors;
   for (size_t i = 0; i < entries.size() && left > 0; ++i) {
     const Entry& entry = *entries[i];
     if (Preempts(*entry.in_line_of) && named[entry.in_line_of] < kMostPreemptors) {
       events::v1::Candidate* candidate = cycle->mutable_candidates(static_cast<int>(i));
-      const bool any = list ? list->Add(PreemptorOf(entry, HasAccounts()), ahead)
+      const bool any = list ? list->Add(PreemptorOf(entry, view_.HasAccounts()), ahead)
                             : NameVictimsOf(entry, holders, ahead, candidate);
       if (any) {
         ++named[entry.in_line_of];
@@ -178,13 +155,13 @@ void QueueCore::Impl::NameVictims(const std::vector<const Entry*>& entries,
     scheduling::AddAhead(*entry.line_owner, *entry.amounts, &ahead);
   }
   if (!list || preemptors.empty()) return;
-  WriteStopList(list->Make(state_.last_cycle_id), holders, preemptors, cycle);
+  WriteStopList(list->Make(view_.state.last_cycle_id), holders, preemptors, cycle);
 }
 
-void QueueCore::Impl::WriteStopList(const scheduling::StopList& list,
-                                    const Holders& holders,
-                                    const std::vector<events::v1::Candidate*>& preemptors,
-                                    events::v1::CycleRequested* cycle) {
+void Preemption::WriteStopList(const scheduling::StopList& list,
+                               const Holders& holders,
+                               const std::vector<events::v1::Candidate*>& preemptors,
+                               events::v1::CycleRequested* cycle) {
   for (const scheduling::StopList::Stoppable& one : list.stoppable) {
     const Job& job = holders.entries[one.job]->job;
     events::v1::CycleRequested::Stoppable* stoppable = cycle->add_stoppable();
@@ -209,52 +186,27 @@ void QueueCore::Impl::WriteStopList(const scheduling::StopList& list,
   }
 }
 
-void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
-  const auto& outcomes = answered.outcomes();
-  if (std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
-        return outcome.victims().empty();
-      })) {
-    return;
-  }
-  scheduling::Ahead ahead;
-  for (const Outcome& outcome : outcomes) {
-    const Entry* entry = book_.Find(outcome.job_id());
-    const bool waits =
-        entry != nullptr && entry->in_line_of != nullptr && entry->job.attempt == outcome.attempt();
-    if (!waits) continue;
-    // What has changed since it was asked for changes the choice, too: ask again.
-    if (!outcome.victims().empty() && !StopFor(*entry, outcome, ahead)) state_.ask_again = true;
-    scheduling::AddAhead(*entry->line_owner, *entry->amounts, &ahead);
-  }
-}
-
-bool QueueCore::Impl::StopFor(const Entry& preemptor,
-                              const Outcome& outcome,
-                              const scheduling::Ahead& ahead) {
-  if (!Preempts(*preemptor.in_line_of)) return false;
+std::optional<std::vector<Preemption::Stop>> Preemption::Judge(
+    const Entry& preemptor, const Outcome& outcome, const scheduling::Ahead& ahead) const {
+  if (!Preempts(*preemptor.in_line_of)) return std::nullopt;
   const Holders holders = HoldersNow();
-  const auto chosen = MatcherChooses() ? JudgeChoice(preemptor, outcome, holders, ahead)
-                                       : FindVictims(preemptor, outcome, holders, ahead);
-  if (!chosen) return false;
-  const int64_t grace_ms = preemptor.in_line_of->config->preemption().grace_ms();
+  const Victims chosen = view_.MatcherChooses() ? JudgeChoice(preemptor, outcome, holders, ahead)
+                                                : FindVictims(preemptor, outcome, holders, ahead);
+  if (!chosen) return std::nullopt;
+  std::vector<Stop> stops;
   for (const Victim& victim : *chosen) {
     Entry* entry = holders.entries[victim.job];
-    Job& job = book_.Edit(entry);
-    job.grace_ms = grace_ms;
-    job.requeue_is_failure = false;
-    Stop(entry,
-         events::v1::JobFact::AFTER_STOP_REQUEUE,
-         reason::kPreempted,
-         WhyStopped(*entry, preemptor, victim.why));
+    stops.push_back({.entry = entry,
+                     .grace_ms = preemptor.in_line_of->config->preemption().grace_ms(),
+                     .why = WhyStopped(*entry, preemptor, victim.why)});
   }
-  return true;
+  return stops;
 }
 
-std::optional<std::vector<Victim>> QueueCore::Impl::FindVictims(
-    const Entry& preemptor,
-    const Outcome& outcome,
-    const Holders& holders,
-    const scheduling::Ahead& ahead) const {
+Preemption::Victims Preemption::FindVictims(const Entry& preemptor,
+                                            const Outcome& outcome,
+                                            const Holders& holders,
+                                            const scheduling::Ahead& ahead) const {
   const std::vector<Victim> allowed = VictimsFor(preemptor, holders, ahead);
   std::vector<Victim> chosen;
   for (const events::v1::AllocationKey& key : outcome.victims()) {
@@ -270,12 +222,11 @@ std::optional<std::vector<Victim>> QueueCore::Impl::FindVictims(
   return chosen;
 }
 
-std::optional<std::vector<Victim>> QueueCore::Impl::JudgeChoice(
-    const Entry& preemptor,
-    const Outcome& outcome,
-    const Holders& holders,
-    const scheduling::Ahead& ahead) const {
-  const scheduling::Preemptor who = PreemptorOf(preemptor, HasAccounts());
+Preemption::Victims Preemption::JudgeChoice(const Entry& preemptor,
+                                            const Outcome& outcome,
+                                            const Holders& holders,
+                                            const scheduling::Ahead& ahead) const {
+  const scheduling::Preemptor who = PreemptorOf(preemptor, view_.HasAccounts());
   scheduling::VictimRules rules(who, ahead);
   std::unordered_map<const Entry*, size_t> places;
   for (size_t i = 0; i < holders.jobs.size(); ++i) {
@@ -286,7 +237,7 @@ std::optional<std::vector<Victim>> QueueCore::Impl::JudgeChoice(
   for (const events::v1::AllocationKey& key : outcome.victims()) {
     // It has ended or stopped: its release is behind the cycle, and brings another.
     if (!Holds(key)) continue;
-    const size_t place = places.at(book_.Find(key.job_id()));
+    const size_t place = places.at(view_.book.Find(key.job_id()));
     const scheduling::HoldingJob& job = holders.jobs[place];
     if (job.stopping) continue;
     const std::optional<Victim::Why> why = rules.MayStop(job);
@@ -297,8 +248,8 @@ std::optional<std::vector<Victim>> QueueCore::Impl::JudgeChoice(
   return chosen;
 }
 
-bool QueueCore::Impl::Holds(const events::v1::AllocationKey& key) const {
-  const Entry* entry = book_.Find(key.job_id());
+bool Preemption::Holds(const events::v1::AllocationKey& key) const {
+  const Entry* entry = view_.book.Find(key.job_id());
   return entry != nullptr && entry->holder != nullptr && entry->job.attempt == key.attempt();
 }
 

@@ -1,23 +1,15 @@
-// Promises: what a job is told of its start, and the ledger of it (queue.promises).
-//
-// A promise is firm when it rests on bounds: all that is to end on its nodes before it is ended in
-// time (the matcher looks at these), and nothing that could be given room there meanwhile can stay
-// for longer than planned (the queues' configurations). Else it is a forecast.
-//
-// Each version of a job that says another start than the one before, or none, is an entry: made,
-// moved, withdrawn, or kept by an allocation. Why it is later or withdrawn is the matcher's reason,
-// where it has one; by rules before 3 it never has, and what the queue knows is said.
-#include <algorithm>
-#include <utility>
+#include "libs/queue_core/promises.h"
 
-#include "libs/model/rules.h"
-#include "libs/queue_core/core_impl.h"
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "libs/queue_core/queue_spec.h"
 #include "libs/queue_core/reasons.h"
-#include "libs/scheduling/strategy.h"
 
 namespace fluxqueue::queue_core {
 
+using events::v1::CycleAnswered;
 using events::v1::Slip;
 using model::JobState;
 
@@ -36,36 +28,27 @@ bool IsPromised(const Job& job) {
   return job.state == JobState::kPending && job.reason == reason::kReserved && job.start_ms != 0;
 }
 
-bool QueueCore::Impl::HasFirmPromises() const {
-  return model::HasRules(config().rules(), model::kFirmPromises);
-}
-
-bool QueueCore::Impl::IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const {
+bool Promises::IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const {
   const auto binds = [](const auto& served) { return Binds(*served.second->config); };
-  return outcome.firm() &&
-         !scheduling::FindStrategy(entry.in_line_of->config->strategy())->is_adaptive &&
-         std::all_of(book_.served().begin(), book_.served().end(), binds);
+  const auto& served = view_.book.served();
+  return outcome.firm() && !StrategyOf(*entry.in_line_of).is_adaptive &&
+         std::all_of(served.begin(), served.end(), binds);
 }
 
-bool QueueCore::Impl::AwaitsVictims(const Job& job, const events::v1::Outcome& outcome) const {
-  return HasFirmPromises() && IsPromised(job) && job.start_ms > state_.now_ms &&
+bool Promises::AwaitsVictims(const Job& job, const events::v1::Outcome& outcome) const {
+  return view_.HasFirmPromises() && IsPromised(job) && job.start_ms > view_.state.now_ms &&
          outcome.victims_size() > 0;
 }
 
-void QueueCore::Impl::NoteSlip(Entry* entry, int64_t later_ms, const Slip& slip) {
-  if (later_ms <= 0 || entry->job.unsaid_slip != nullptr) return;
-  if (slip.cause() == Slip::CAUSE_UNSPECIFIED) return;
-  book_.Edit(entry).unsaid_slip = std::make_shared<const Slip>(slip);
-}
-
-Slip QueueCore::Impl::WhyLater(const Job& job, const Slip& said) const {
+Slip Promises::WhyLater(const Job& job, const Slip& said, const CycleAnswered& answered) const {
+  const PoolState& state = view_.state;
   if (job.unsaid_slip != nullptr) return *job.unsaid_slip;
   if (said.cause() != Slip::CAUSE_UNSPECIFIED) return said;
-  if (!state_.lost_node.empty()) return SlipBy(Slip::CAUSE_NODE, state_.lost_node);
-  if (!state_.window_set.empty()) return SlipBy(Slip::CAUSE_WINDOW, state_.window_set);
-  for (const events::v1::Candidate& candidate : state_.cycle->candidates()) {
+  if (!state.lost_node.empty()) return SlipBy(Slip::CAUSE_NODE, state.lost_node);
+  if (!state.window_set.empty()) return SlipBy(Slip::CAUSE_WINDOW, state.window_set);
+  for (const events::v1::Candidate& candidate : state.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
-    const Entry* other = book_.Find(candidate.job_id());
+    const Entry* other = view_.book.Find(candidate.job_id());
     if (other == nullptr || other->job.submission < job.submission) continue;
     // It has come since the promise was said, or has a better right. One that stood ahead of it
     // then (users take turns) is no reason.
@@ -74,21 +57,22 @@ Slip QueueCore::Impl::WhyLater(const Job& job, const Slip& said) const {
       return SlipBy(Slip::CAUSE_AHEAD, candidate.job_id());
     }
   }
-  if (answered_->overran() > 0) return SlipBy(Slip::CAUSE_OVERRUN, answered_->overran_job());
+  if (answered.overran() > 0) return SlipBy(Slip::CAUSE_OVERRUN, answered.overran_job());
   return SlipBy(Slip::CAUSE_PLAN, "");
 }
 
-Slip QueueCore::Impl::WhyNotNamed(const Entry& entry) const {
-  const Slip known = WhyLater(entry.job, {});
+Slip Promises::WhyNotNamed(const Entry& entry, const CycleAnswered& answered) const {
+  const Slip known = WhyLater(entry.job, {}, answered);
   const bool is_behind = known.cause() == Slip::CAUSE_PLAN && entry.in_line_of != nullptr &&
-                         entry.job.reason != reason::kLimit && HasFirmPromises();
-  if (!is_behind || state_.cycle->candidates().empty()) return known;
-  return SlipBy(Slip::CAUSE_AHEAD, state_.cycle->candidates(0).job_id());
+                         entry.job.reason != reason::kLimit && view_.HasFirmPromises();
+  const auto& candidates = view_.state.cycle->candidates();
+  if (!is_behind || candidates.empty()) return known;
+  return SlipBy(Slip::CAUSE_AHEAD, candidates[0].job_id());
 }
 
-std::string QueueCore::Impl::SlipSentence(const Slip& slip) const {
+std::string Promises::Sentence(const Slip& slip) const {
   const auto job = [this](const std::string& id) {
-    const Entry* entry = book_.Find(id);
+    const Entry* entry = view_.book.Find(id);
     return entry == nullptr ? id : entry->job.workload->name();
   };
   switch (slip.cause()) {
@@ -105,33 +89,6 @@ std::string QueueCore::Impl::SlipSentence(const Slip& slip) const {
     default:
       return "the plan was made anew";
   }
-}
-
-void QueueCore::Impl::EnterPromise(Job* job) {
-  const int64_t told_ms = IsPromised(*job) ? job->start_ms : 0;
-  if (told_ms == 0) job->firm = false;
-  Slip slip = std::exchange(slip_, {});
-  job->unsaid_slip = nullptr;
-  const bool kept = job->state == JobState::kAllocated;
-  const bool withdrawn = told_ms == 0 && job->promised_ms != 0 && !kept;
-  if (withdrawn && slip.cause() == Slip::CAUSE_UNSPECIFIED) {
-    // Nothing but what becomes of the job itself takes a promise away outside of a cycle.
-    slip = SlipBy(Slip::CAUSE_COMMAND, "");
-  }
-  const bool says = slip.cause() != Slip::CAUSE_UNSPECIFIED && HasFirmPromises();
-  job->slip = says ? std::make_shared<const Slip>(slip) : nullptr;
-  if (told_ms == job->promised_ms && job->firm == job->promised_firm) return;
-  promises_.push_back({.job_id = job->id,
-                       .version = job->version,
-                       .queue = job->queue,
-                       .told_ms = state_.now_ms,
-                       .start_ms = kept ? state_.now_ms : told_ms,
-                       .before_ms = job->promised_ms,
-                       .firm = kept ? job->promised_firm : job->firm,
-                       .kept = kept,
-                       .slip = std::move(slip)});
-  job->promised_ms = told_ms;
-  job->promised_firm = job->firm;
 }
 
 }  // namespace fluxqueue::queue_core

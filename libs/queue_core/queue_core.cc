@@ -7,7 +7,9 @@
 #include "libs/base/status_macros.h"
 #include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/explain.h"
 #include "libs/queue_core/queue_spec.h"
+#include "libs/queue_core/windows.h"
 
 namespace fluxqueue::queue_core {
 
@@ -107,7 +109,7 @@ absl::Status CheckPool(const events::v1::PoolConfigured& configured) {
 
 QueueCore::Impl::Impl(std::string pool) : pool_(std::move(pool)) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(DefaultConfig());
-  book_.tree().CountOthers(HasAccounts());
+  book_.tree().CountOthers(view_.HasAccounts());
 }
 
 absl::Status QueueCore::Impl::Handle(const Envelope& message, Millis now, Outputs* out) {
@@ -278,7 +280,7 @@ void QueueCore::Impl::AdvanceTo(int64_t now_ms) {
   state_.now_ms = std::max(state_.now_ms, now_ms);
   BeginWaiting(book_.AdvanceTo(state_.now_ms));
   HandleExpired();
-  EndWindows();
+  if (auto windows = WithoutPastWindows(state_)) SetWindows(*std::move(windows));
   if (state_.cycle != nullptr &&
       state_.now_ms >= state_.cycle_asked_ms + config().answer_deadline_ms()) {
     AskCycle();
@@ -302,7 +304,7 @@ std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   for (const int64_t due : {state_.due_ms, state_.limits_due_ms}) {
     if (due != 0) next = std::min(next.value_or(due), due);
   }
-  if (const auto end = NextWindowEnd(); end.has_value() && book_.Head() != nullptr) {
+  if (const auto end = NextWindowEnd(state_); end.has_value() && book_.Head() != nullptr) {
     next = std::min(next.value_or(*end), *end);
   }
   if (state_.cycle != nullptr) {
@@ -317,7 +319,7 @@ void QueueCore::Impl::Commit() {
   before_.reset();
   events_.clear();
   attempts_.clear();
-  promises_.clear();
+  promise_entries_.clear();
   cycles_requested_.clear();
   cycles_answered_.clear();
   promised_left_out_.clear();
@@ -329,7 +331,7 @@ void QueueCore::Impl::Rollback() {
   if (before_.has_value()) {
     MarkCandidates(false);
     state_ = std::move(*before_);
-    book_.tree().CountOthers(HasAccounts());
+    book_.tree().CountOthers(view_.HasAccounts());
   }
   book_.Rollback(state_.now_ms);
   promised_.insert(promised_left_out_.begin(), promised_left_out_.end());
@@ -428,7 +430,7 @@ const events::v1::QueueConfigured* QueueCore::FindQueue(const std::string& name)
 
 size_t QueueCore::Position(std::string_view job_id) const {
   const Entry* entry = impl_->book().Find(job_id);
-  return entry == nullptr || entry->in_line_of == nullptr ? 0 : Impl::PositionOf(*entry);
+  return entry == nullptr ? 0 : PositionOf(*entry);
 }
 
 std::vector<std::string> QueueCore::Front(size_t most) const {
@@ -450,13 +452,9 @@ std::vector<std::string> QueueCore::Front(size_t most) const {
 }
 
 std::optional<Explanation> QueueCore::Explain(std::string_view job_id) const {
-  return impl_->Explain(job_id);
-}
-
-size_t QueueCore::Impl::PositionOf(const Entry& entry) {
-  const bool takes_turns = entry.line_owner->queue->spec.order == scheduling::JobOrder::kFairShare;
-  return takes_turns ? entry.line_owner->line.Position(entry.line_key)
-                     : entry.in_line_of->line.Position(entry.line_key);
+  const Entry* entry = impl_->book().Find(job_id);
+  if (entry == nullptr) return std::nullopt;
+  return queue_core::Explain(impl_->view(), impl_->pool(), *entry);
 }
 
 std::map<std::pair<std::string, JobState>, size_t> QueueCore::Counts() const {

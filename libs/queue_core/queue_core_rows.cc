@@ -82,7 +82,7 @@ Changes QueueCore::Impl::Describe() const {
   adaptive_.Describe(&changes);
   changes.events = events_;
   changes.attempts = attempts_;
-  changes.promises = promises_;
+  changes.promises = promise_entries_;
   changes.cycles_requested = cycles_requested_;
   changes.cycles_answered = cycles_answered_;
   changes.pool = PoolRow();
@@ -119,7 +119,7 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   }
   state_.window_set = row.window_set();
   state_.growth = static_cast<Growth>(row.growth());
-  book_.tree().CountOthers(HasAccounts());
+  book_.tree().CountOthers(view_.HasAccounts());
   book_.Clear(state_.now_ms);
   book_.SetLastEnding(row.last_ending());
   for (const events::v1::AllocationKey& key : row.ended()) {
@@ -163,7 +163,7 @@ absl::Status QueueCore::Impl::RestoreJobs(const Rows& rows) {
           fmt::format("job {} is Pending in queue {}, which does not exist", job.id, job.queue));
     }
     if (job.reason == reason::kReserved) promised_.insert(job.id);
-    job.expires_ms = ExpiryOf(job);
+    job.expires_ms = planning_.ExpiryOf(job);
     book_.Place(book_.Add(std::move(job)));
   }
   uint64_t last = 0;
@@ -189,7 +189,7 @@ absl::Status QueueCore::Impl::Restore(const Rows& rows) {
   Commit();
   state_ = Impl(pool_).state_;
   book_.Clear(0);
-  book_.tree().CountOthers(HasAccounts());
+  book_.tree().CountOthers(view_.HasAccounts());
   adaptive_.Clear();
   promised_.clear();
   if (rows.pool.empty()) {

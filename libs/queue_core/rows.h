@@ -80,7 +80,7 @@ struct AttemptRecord {
   int64_t end_ms = 0;
 };
 
-// queue.promises: what a job was told of its start, one for each change of it (promises.cc).
+// queue.promises: what a job was told of its start, one for each change of it (promises.h).
 struct PromiseRecord {
   std::string job_id;
   uint64_t version = 0;  // of the job, that says it

@@ -1,14 +1,9 @@
-// Windows: nodes that are kept for a time (WindowConfigured). The matcher keeps them; here is known
-// who may use them nevertheless, and that what was refused is asked for again when one was set, was
-// deleted or is over.
-//
-// Unlike what the matcher says, such a change may stand between a request and its answer without
-// being known to it: then the answer ends the cycle as always, and another begins.
+#include "libs/queue_core/windows.h"
+
 #include <algorithm>
-#include <utility>
+#include <string>
 
 #include "libs/base/status_macros.h"
-#include "libs/queue_core/core_impl.h"
 
 namespace fluxqueue::queue_core {
 
@@ -21,9 +16,13 @@ bool Names(const WindowConfigured& window, const std::string& name_space) {
   return std::find(spaces.begin(), spaces.end(), name_space) != spaces.end();
 }
 
+bool IsOver(const WindowConfigured& window, int64_t now_ms) {
+  return window.end_ms() <= now_ms;
+}
+
 }  // namespace
 
-absl::Status QueueCore::Impl::CheckWindow(const WindowConfigured& configured) {
+absl::Status CheckWindow(const WindowConfigured& configured) {
   if (configured.window().empty()) return InvalidArgument("WindowConfigured names no window");
   if (!configured.deleted() && configured.end_ms() <= configured.start_ms()) {
     return InvalidArgument("window {}: from {} to {} ms; its end must be later than its start",
@@ -34,18 +33,15 @@ absl::Status QueueCore::Impl::CheckWindow(const WindowConfigured& configured) {
   return absl::OkStatus();
 }
 
-void QueueCore::Impl::OnWindowConfigured(const WindowConfigured& configured) {
-  Windows windows = state_.windows == nullptr ? Windows() : *state_.windows;
+std::optional<Windows> WithWindow(const PoolState& state, const WindowConfigured& configured) {
+  Windows windows = state.windows == nullptr ? Windows() : *state.windows;
   const auto place = std::lower_bound(
       windows.begin(), windows.end(), configured, [](const auto& a, const auto& b) {
         return a.window() < b.window();
       });
   const bool known = place != windows.end() && place->window() == configured.window();
-  const bool wanted = !configured.deleted() && configured.end_ms() > state_.now_ms;
-  if (!known && !wanted) {
-    ++out_->stale;
-    return;
-  }
+  const bool wanted = !configured.deleted() && !IsOver(configured, state.now_ms);
+  if (!known && !wanted) return std::nullopt;
   if (known && wanted) {
     *place = configured;
   } else if (wanted) {
@@ -53,48 +49,39 @@ void QueueCore::Impl::OnWindowConfigured(const WindowConfigured& configured) {
   } else {
     windows.erase(place);
   }
-  if (wanted) state_.window_set = configured.window();
-  SetWindows(std::move(windows));
+  return windows;
 }
 
-void QueueCore::Impl::EndWindows() {
-  if (state_.windows == nullptr) return;
-  const auto is_over = [this](const WindowConfigured& window) {
-    return window.end_ms() <= state_.now_ms;
-  };
-  if (std::none_of(state_.windows->begin(), state_.windows->end(), is_over)) return;
-  Windows windows = *state_.windows;
+std::optional<Windows> WithoutPastWindows(const PoolState& state) {
+  if (state.windows == nullptr) return std::nullopt;
+  const auto is_over = [&state](const auto& window) { return IsOver(window, state.now_ms); };
+  if (std::none_of(state.windows->begin(), state.windows->end(), is_over)) return std::nullopt;
+  Windows windows = *state.windows;
   std::erase_if(windows, is_over);
-  SetWindows(std::move(windows));
+  return windows;
 }
 
-void QueueCore::Impl::SetWindows(Windows windows) {
-  state_.windows = windows.empty() ? nullptr : std::make_shared<const Windows>(std::move(windows));
-  state_.ask_again = true;
-}
-
-std::optional<int64_t> QueueCore::Impl::NextWindowEnd() const {
-  if (state_.windows == nullptr) return std::nullopt;
+std::optional<int64_t> NextWindowEnd(const PoolState& state) {
+  if (state.windows == nullptr) return std::nullopt;
   const auto first = std::min_element(
-      state_.windows->begin(), state_.windows->end(), [](const auto& a, const auto& b) {
+      state.windows->begin(), state.windows->end(), [](const auto& a, const auto& b) {
         return a.end_ms() < b.end_ms();
       });
   return first->end_ms();
 }
 
-void QueueCore::Impl::NameWindows(const Job& job, events::v1::Candidate* candidate) const {
-  if (state_.windows == nullptr) return;
-  for (const WindowConfigured& window : *state_.windows) {
+void NameWindows(const PoolState& state, const Job& job, events::v1::Candidate* candidate) {
+  if (state.windows == nullptr) return;
+  for (const WindowConfigured& window : *state.windows) {
     if (Names(window, job.workload->namespace_())) candidate->add_windows(window.window());
   }
 }
 
-const WindowConfigured* QueueCore::Impl::WindowAhead(const Job& job) const {
-  if (state_.windows == nullptr) return nullptr;
-  const int64_t duration_ms = PlannedDuration(job);
+const WindowConfigured* WindowAhead(const PoolState& state, const Job& job, int64_t duration_ms) {
+  if (state.windows == nullptr) return nullptr;
   const WindowConfigured* first = nullptr;
-  for (const WindowConfigured& window : *state_.windows) {
-    const bool meets = duration_ms == 0 || window.start_ms() < state_.now_ms + duration_ms;
+  for (const WindowConfigured& window : *state.windows) {
+    const bool meets = duration_ms == 0 || window.start_ms() < state.now_ms + duration_ms;
     if (!meets || Names(window, job.workload->namespace_())) continue;
     if (first == nullptr || window.start_ms() < first->start_ms()) first = &window;
   }

@@ -1,0 +1,46 @@
+#include "libs/queue_core/view.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace fluxqueue::queue_core {
+
+const scheduling::Strategy& StrategyOf(const Queue& queue) {
+  return *scheduling::FindStrategy(queue.config->strategy());
+}
+
+const events::v1::QueueConfigured* View::ConfigOf(const std::string& queue) const {
+  const auto it = book.queues().find(queue);
+  return it == book.queues().end() ? nullptr : it->second->config.get();
+}
+
+scheduling::PassOptions View::PassNow() const {
+  scheduling::PassOptions options = {
+      .now_ms = state.now_ms,
+      .beginning_ms = state.beginning_ms,
+      .capacity = state.capacity == nullptr ? scheduling::Resources() : *state.capacity,
+      .guarantees_all = !IsIndependent(),
+      .has_accounts = HasAccounts()};
+  for (const auto& billing : config().billing()) {
+    const std::string_view shared =
+        scheduling::SharedName(scheduling::SharedIndex(billing.resource()));
+    options.billing.emplace(shared.empty() ? billing.resource() : std::string(shared),
+                            static_cast<double>(billing.weight_milli()) / 1000);
+  }
+  return options;
+}
+
+bool View::Backfills() const {
+  return std::any_of(book.served().begin(), book.served().end(), [](const auto& served) {
+    return !StrategyOf(*served.second).stops_at_first_blocked;
+  });
+}
+
+bool View::HasSeveralLines() const {
+  if (!IsIndependent()) return false;
+  return 1 < std::count_if(book.served().begin(), book.served().end(), [](const auto& served) {
+           return !served.second->line.empty();
+         });
+}
+
+}  // namespace fluxqueue::queue_core
