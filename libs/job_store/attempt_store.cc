@@ -152,8 +152,10 @@ ReportRow ReadRow(const pqxx::row& row, size_t keys) {
   return read;
 }
 
-// Those that have a partition and did not end before `since_ms`, the oldest first.
+// Those that have a partition and did not end before `since_ms`, the oldest first. They stay until
+// the transaction ends: who drops one has to lock the table, too.
 std::vector<model::Month> MonthsSince(pqxx::transaction_base& tx, int64_t since_ms) {
+  tx.exec("LOCK TABLE ONLY queue.attempts IN ACCESS SHARE MODE");
   std::vector<model::Month> months;
   for (const pqxx::row& row : Exec(tx, kMonths)) {
     const auto month = model::MonthOfPartition(row[0].as<std::string>());
@@ -251,7 +253,7 @@ absl::StatusOr<std::vector<ReportRow>> AttemptStore::Report(const ReportQuery& q
 // Month by month, the newest first, until there are enough: older months are not read.
 absl::StatusOr<std::vector<Job>> AttemptStore::Ended(const JobFilter& filter, bool* more) {
   std::vector<Job> jobs;
-  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
+  RETURN_IF_ERROR(connections_.Transact([&](pqxx::transaction_base& tx) {
     jobs.clear();
     std::set<std::string> seen;
     int64_t left = filter.limit + 1;

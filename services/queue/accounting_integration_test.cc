@@ -226,6 +226,45 @@ TEST_F(AccountingTest, AMonthInUseIsDroppedLater) {
   EXPECT_THAT(MonthsNow(), IsEmpty());
 }
 
+TEST_F(AccountingTest, WhoReportsWaitsForAMonthThatIsBeingDropped) {
+  Write({Attempt("a", model::BeginOf(kMay)), Attempt("b", model::BeginOf(kJune))});
+  job_store::AttemptStore store(Database());
+  const ReportQuery all = {.by = {ReportKey::kMonth},
+                           .until_ms = model::BeginOf(kJune) + 48 * kHour};
+  std::vector<ReportRow> report;
+  std::vector<job_store::Job> jobs;
+  std::thread reporter, lister;
+  Must(connection_->Transact([&](pqxx::transaction_base& tx) {
+    DropMonth(tx, kMay);
+    reporter = std::thread([&] { report = store.Report(all).value(); });
+    lister = std::thread([&] {
+      bool more = false;
+      job_store::AttemptStore other(Database());
+      jobs = other.Ended({.until_ms = all.until_ms, .limit = 10}, &more).value();
+    });
+    const auto waiting = [] {
+      postgres::Connection own(Database());
+      int64_t count = 0;
+      Must(own.Query([&](pqxx::transaction_base& asks) {
+        count = asks.exec("SELECT count(*) FROM pg_locks WHERE NOT granted")[0][0].as<int64_t>();
+        return absl::OkStatus();
+      }));
+      return count;
+    };
+    for (int i = 0; i < 500 && waiting() < 2; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_EQ(waiting(), 2);
+    return absl::OkStatus();
+  }));
+  reporter.join();
+  lister.join();
+  ASSERT_THAT(report, SizeIs(1));
+  EXPECT_THAT(report[0].keys, ElementsAre("2026-06"));
+  ASSERT_THAT(jobs, SizeIs(1));
+  EXPECT_EQ(jobs[0].id, "b");
+}
+
 TEST_F(AccountingTest, TheKeeperMakesTheNextMonthAndDropsOldOnes) {
   for (const int ago : {0, 2, 3, 4, 40}) {
     Write({Attempt(fmt::format("{}", ago), model::BeginOf(kJune - months(ago)))});
