@@ -21,6 +21,9 @@
 //      QueueConfigured.reserve_after_ms, asks for one cycle then, not for one in each minute after.
 //   6  What `packed` expects follows from what came, of which old counts less, and of one user not
 //      more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
+//      What was refused is tried again after 15 minutes, or a quarter of the time for which the
+//      first of its queue has waited as that (at most 4 hours), should no message have said that
+//      it could help.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +38,7 @@ inline constexpr uint32_t kAccounts = 4;
 inline constexpr uint32_t kSetsNodesAside = 4;
 inline constexpr uint32_t kAsksOnceWhenOverdue = 5;
 inline constexpr uint32_t kForecastDecays = 6;
+inline constexpr uint32_t kLooksLessOften = 6;
 inline constexpr uint32_t kLatestRules = 6;
 
 // `configured` 0: not said, which is the latest.

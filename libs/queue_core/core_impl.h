@@ -151,7 +151,7 @@ class QueueCore::Impl {
     std::vector<uint64_t> refused;  // by submission
     std::vector<RuleResult> rules;
     uint32_t grown = 0;  // of those that would grow, how many were tried
-    std::set<std::string_view> tried;
+    std::vector<bool> tried;  // by candidate
 
     // Candidates of the queue that named most, or, where all stand in one line, of all.
     uint32_t Named(bool is_independent) const;

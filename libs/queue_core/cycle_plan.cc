@@ -22,6 +22,10 @@ namespace {
 constexpr int64_t kOrderIntervalMs = 60'000;
 // What was refused is tried again after this time, should no message have said that it could help.
 constexpr int64_t kLookAgainMs = 900'000;
+// Or when it has waited longer by one of so many parts, but not later than this: who waits for long
+// is tried less often.
+constexpr int64_t kLooksWithinWait = 4;
+constexpr int64_t kLookAgainLatestMs = 14'400'000;
 constexpr int64_t kDefaultReserveAfterMs = 900'000;
 
 // Rounded up.
@@ -188,31 +192,41 @@ std::optional<int64_t> CyclePlanner::OverdueAt(const Entry& entry) const {
   return entry.job.first_ms + after_ms;
 }
 
+int64_t CyclePlanner::LookAgainInterval(int64_t waits_since_ms) const {
+  if (!view_.LooksLessOften() || waits_since_ms == 0) return kLookAgainMs;
+  const int64_t waited_ms = view_.state.now_ms - waits_since_ms;
+  return std::clamp(waited_ms / kLooksWithinWait, kLookAgainMs, kLookAgainLatestMs);
+}
+
 // An order that changes by time alone may put somebody first whom there is room for.
 int64_t CyclePlanner::LookAgainAt(const CycleRequested& cycle, int64_t due_ms) const {
+  const int64_t now_ms = view_.state.now_ms;
   const auto look_at = [&due_ms](int64_t then) {
     if (due_ms == 0 || then < due_ms) due_ms = then;
   };
-  if (view_.IsIndependent()) look_at(view_.state.now_ms + kLookAgainMs);
   for (const auto& [order, queue] : view_.book.served()) {
     const events::v1::QueueConfigured& config = *queue->config;
     const bool ages = config.order() == "fair-share" || config.aging_ms() > 0;
     // Where there is a reservation, its time comes.
-    const bool passes = adaptive_.Find(queue->name) != nullptr && due_ms == 0;
+    const bool passes =
+        !view_.IsIndependent() && adaptive_.Find(queue->name) != nullptr && due_ms == 0;
     if (queue->line.empty() || !(ages || passes)) continue;
-    look_at(view_.state.now_ms + kOrderIntervalMs);
+    look_at(now_ms + kOrderIntervalMs);
   }
+  int64_t last_first_ms = 0;
   for (const Candidate& candidate : cycle.candidates()) {
     const Entry* entry = view_.book.Find(candidate.job_id());
     if (entry == nullptr || entry->in_line_of == nullptr) continue;
+    last_first_ms = std::max(last_first_ms, entry->job.first_ms);
     const std::optional<int64_t> overdue = OverdueAt(*entry);
     if (!overdue.has_value()) continue;
-    if (*overdue > view_.state.now_ms) {
+    if (*overdue > now_ms) {
       look_at(*overdue);
     } else if (!view_.AsksOnceWhenOverdue()) {
-      look_at(view_.state.now_ms + kOrderIntervalMs);
+      look_at(now_ms + kOrderIntervalMs);
     }
   }
+  if (view_.IsIndependent()) look_at(now_ms + LookAgainInterval(last_first_ms));
   return due_ms;
 }
 

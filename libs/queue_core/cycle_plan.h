@@ -36,6 +36,9 @@ class CyclePlanner {
   int64_t LookAgainAt(const events::v1::CycleRequested& cycle, int64_t due_ms) const;
 
  private:
+  // `waits_since_ms`: of those that were first of their queues, when the last one came to be that;
+  // 0: none was.
+  int64_t LookAgainInterval(int64_t waits_since_ms) const;
   // When the first of the queue has a right to a reservation; nothing: never.
   std::optional<int64_t> OverdueAt(const Entry& entry) const;
   // The first of each queue that has waited as that for too long. They go before all that no

@@ -78,6 +78,7 @@ QueueCore::Impl::CycleResult QueueCore::Impl::JudgeOutcomes(
   const auto& candidates = state_.cycle->candidates();
   CycleResult result;
   result.rules.resize(static_cast<size_t>(state_.cycle->rules_size()) + 1);
+  result.tried.resize(static_cast<size_t>(candidates.size()));
   const auto rule_of = [&result](const Candidate* candidate) {
     const size_t none = result.rules.size() - 1;
     return &result.rules[candidate == nullptr ? none : std::min<size_t>(candidate->rule(), none)];
@@ -100,7 +101,7 @@ QueueCore::Impl::CycleResult QueueCore::Impl::JudgeOutcomes(
     const Course course =
         JudgeOutcome(outcome, view_.IsIndependent() ? rule->refused : result.refused.size());
     ++rule->tried;
-    result.tried.insert(outcome.job_id());
+    if (candidate != nullptr) result.tried[static_cast<size_t>(about - candidates.begin())] = true;
     if (course == Course::kAllocated) ++result.allocated;
     if (course == Course::kRefused) {
       ++rule->refused;
@@ -244,14 +245,20 @@ void QueueCore::Impl::NoteSlip(Entry* entry, int64_t later_ms, const Slip& slip)
 // Who was not named has nothing reserved any more. Who was named and not tried has what it had, and
 // its time comes all the same.
 void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
+  const auto was_tried = [&](const std::string& job_id) {
+    const auto& candidates = state_.cycle->candidates();
+    const auto it = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& one) {
+      return one.job_id() == job_id;
+    });
+    return it != candidates.end() && result.tried[static_cast<size_t>(it - candidates.begin())];
+  };
   for (auto next = promised_.begin(); next != promised_.end();) {
     Entry* entry = book_.Find(*next);
     const bool promised = entry != nullptr && entry->job.reason == reason::kReserved;
     if (promised && entry->job.in_cycle) {
       const int64_t start_ms = entry->job.start_ms;
       const bool is_first = state_.due_ms == 0 || start_ms < state_.due_ms;
-      if (view_.IsIndependent() && is_first && !result.tried.contains(*next))
-        state_.due_ms = start_ms;
+      if (view_.IsIndependent() && is_first && !was_tried(*next)) state_.due_ms = start_ms;
       ++next;
       continue;
     }
@@ -316,8 +323,10 @@ std::optional<int64_t> QueueCore::Impl::RejectedAt(const Job& job) const {
 
 void QueueCore::Impl::NoteFirst(const CycleRequested& cycle, const CycleResult& result) {
   std::set<uint32_t> seen;
-  for (const Candidate& candidate : cycle.candidates()) {
-    if (candidate.grow() || !result.tried.contains(candidate.job_id())) continue;
+  for (int i = 0; i < cycle.candidates_size(); ++i) {
+    const Candidate& candidate = cycle.candidates(i);
+    if (candidate.grow() || !result.tried[static_cast<size_t>(i)]) continue;
+    if (seen.contains(candidate.rule())) continue;
     Entry* entry = book_.Find(candidate.job_id());
     const bool waits = entry != nullptr && entry->in_line_of != nullptr;
     if (!waits || !seen.insert(candidate.rule()).second) continue;

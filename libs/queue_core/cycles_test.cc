@@ -434,6 +434,34 @@ TEST(LookAgainTest, AJobThatHadItsTurnAsksForNoCycleEachMinute) {
   }
 }
 
+TEST(LookAgainTest, WhoWaitsForLongIsTriedLessOften) {
+  for (const uint32_t rules : {5U, 6U}) {
+    Story story;
+    story.Tell(PoolConfig(0, rules));
+    story.Tell(QueueMade("default"));
+    story.Tell(Submitted("a"));
+    story.Tell(Answered(1, {{"a", 1, kBusyKind, "full"}}));
+    uint64_t cycle = 2;
+    const auto look_after = [&](int64_t wait_ms) {
+      story.Wait(wait_ms);
+      EXPECT_THAT(story.Tell(Tick()), ElementsAre(fmt::format("cycle {}: a/1*", cycle)));
+      story.Tell(Answered(cycle++, {{"a", 1, kBusyKind, "full"}}));
+      return (*story.core().NextDeadline() - story.now()).count();
+    };
+    const int64_t hour_ms = 3'600'000;
+    EXPECT_EQ(look_after(2 * hour_ms), rules == 5 ? 900'000 : hour_ms / 2);
+    EXPECT_EQ(look_after(100 * hour_ms), rules == 5 ? 900'000 : 4 * hour_ms);
+    // Another that has just come to be first of its queue is looked at soon.
+    story.Tell(QueueMade("other"));
+    auto other = Submitted("b");
+    other.mutable_job_submitted()->set_queue("other");
+    story.Tell(Answered(cycle++, {{"a", 1, kBusyKind, "full"}}));
+    story.Tell(other);
+    story.Tell(Answered(cycle, {{"a", 1, kBusyKind, "full"}, {"b", 1, kBusyKind, "full"}}));
+    EXPECT_EQ((*story.core().NextDeadline() - story.now()).count(), 900'000);
+  }
+}
+
 TEST_F(PromiseTest, ComesDue) {
   story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
   story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
