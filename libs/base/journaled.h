@@ -44,7 +44,8 @@ class Journaled {
     return map_[key];
   }
   void Put(const Key& key, Value value) { Edit(key) = std::move(value); }
-  // For what no rollback needs to take back, and no row shows. Null: it is not there.
+  // For what no row shows and no rollback has to take back; one that restores the key for another
+  // change does. Null: it is not there.
   Value* EditInPassing(const Key& key) {
     const auto it = map_.find(key);
     return it == map_.end() ? nullptr : &it->second;

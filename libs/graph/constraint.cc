@@ -421,8 +421,12 @@ json Constraint::ToJson() const {
     }
     case Kind::kHosts:
       return {{"hostlist", json::array({text_})}};
-    case Kind::kRanks:
-      return {{"ranks", json::array({text_})}};
+    case Kind::kRanks: {
+      // Each of them may have stood in brackets, and all of them together may not.
+      std::string ranks = text_;
+      std::erase_if(ranks, [](char c) { return c == '[' || c == ']'; });
+      return {{"ranks", json::array({ranks})}};
+    }
   }
   return {};
 }

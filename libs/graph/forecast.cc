@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/expected_work.h"
 #include "libs/graph/fragmentation.h"
@@ -17,8 +17,8 @@ namespace fluxqueue::graph {
 namespace {
 
 constexpr uint64_t kTakenUpParts = 8;
-// One job does not make a user's others forgotten.
-constexpr uint64_t kMostSlotsOfJob = Forecast::kMostSlotsOfUser / 4;
+// One job does not make a tenant's others forgotten.
+constexpr uint64_t kMostSlotsOfJob = Forecast::kMostSlotsOfTenant / 4;
 // After so many nothing is left.
 constexpr int64_t kMostHalvings = 64;
 
@@ -30,40 +30,48 @@ std::string KeyOf(const WorkloadShape& shape) {
   return key + shape.constraint.ToJson().dump();
 }
 
-// As it is when it was written and read again.
-Constraint AsRead(const Constraint& constraint) {
-  std::optional<std::vector<Toleration>> none;
-  absl::StatusOr<Constraint> read = Constraint::Parse(constraint.ToJson(), "forecast", &none);
-  CHECK(read.ok(), "{}", Message(read.status()));
-  return *std::move(read);
-}
-
-uint64_t GpusOf(const WorkloadShape& shape) {
+// In thousandths, of one slot.
+int64_t GpusOf(const Amounts& amounts) {
   int64_t gpus = 0;
-  for (const Amount& amount : shape.amounts) {
+  for (const Amount& amount : amounts) {
     const int64_t most = std::min(amount.amount, kMaxDevices * kWholeDevice);
     if (amount.resource == kGpuMilli) gpus += most;
     if (IsWholeGpus(amount.resource)) gpus += most * kWholeDevice;
   }
-  return shape.count * static_cast<uint64_t>(gpus);
+  return gpus;
+}
+
+// As it is when it was written and read again; nothing: it is not to be remembered.
+std::optional<WorkloadShape> AsRead(const WorkloadShape& shape) {
+  if (GpusOf(shape.amounts) > Forecast::kMostGpusOfSlot * kWholeDevice) return std::nullopt;
+  const nlohmann::json constraint = shape.constraint.ToJson();
+  if (constraint.dump().size() > Forecast::kMostConstraintBytes) return std::nullopt;
+  std::optional<std::vector<Toleration>> none;
+  absl::StatusOr<Constraint> read = Constraint::Parse(constraint, "forecast", &none);
+  if (!read.ok()) return std::nullopt;
+  return WorkloadShape{shape.amounts, *std::move(read), 0};
 }
 
 }  // namespace
 
-void Forecast::Arrive(std::string_view user, const Jobspec& jobspec, int64_t now_s) {
+void Forecast::Arrive(std::string_view tenant, const Jobspec& jobspec, int64_t now_s) {
   for (const SlotGroup& slots : jobspec.groups) {
     if (!AsksForGpus(slots.request)) continue;
-    Arrive(user, WorkloadShape{slots.request, jobspec.constraint, slots.slots}, now_s);
+    Arrive(tenant, WorkloadShape{slots.request, jobspec.constraint, slots.slots}, now_s);
   }
 }
 
-void Forecast::Arrive(std::string_view user, const WorkloadShape& shape, int64_t now_s) {
+void Forecast::Arrive(std::string_view tenant, const WorkloadShape& shape, int64_t now_s) {
   Age(now_s);
-  const auto [entry, added] = shapes_.try_emplace(KeyOf(shape));
-  Remembered& one = entry->second;
-  if (added) one.shape = {shape.amounts, AsRead(shape.constraint), 0};
+  auto entry = shapes_.find(KeyOf(shape));
+  if (entry == shapes_.end()) {
+    std::optional<WorkloadShape> read = AsRead(shape);
+    if (!read.has_value()) return;
+    std::string key = KeyOf(*read);
+    entry = shapes_.try_emplace(std::move(key), Remembered{*std::move(read), {}}).first;
+  }
   const uint64_t come = std::min(shape.count, kMostSlotsOfJob) * kOneSlot;
-  one.by_user[std::string(user)].coming += come;
+  entry->second.by_tenant[std::string(tenant)].coming += come;
   coming_ += come;
   if (coming_ * kTakenUpParts >= counts_) TakeUp();
 }
@@ -77,48 +85,61 @@ void Forecast::Age(int64_t now_s) {
 
 void Forecast::TakeUp() {
   for (auto& [key, one] : shapes_) {
-    for (auto& [user, share] : one.by_user) share.counts += std::exchange(share.coming, 0);
+    for (auto& [tenant, share] : one.by_tenant) share.counts += std::exchange(share.coming, 0);
   }
   counts_ += std::exchange(coming_, 0);
-  LimitUsers();
+  LimitTenants();
   while (counts_ > kMostSlots * kOneSlot) Halve([](std::string_view) { return true; });
   changed_ = true;
 }
 
-void Forecast::LimitUsers() {
-  struct User {
-    uint64_t counts = 0;
-    size_t shapes = 0;
-  };
-  while (true) {
-    std::map<std::string, User, std::less<>> users;
-    for (const auto& [key, one] : shapes_) {
-      for (const auto& [user, share] : one.by_user) {
-        users[user].counts += share.counts;
-        ++users[user].shapes;
-      }
+void Forecast::LimitTenants() {
+  std::map<std::string, std::vector<uint64_t>, std::less<>> tenants;  // counts, by shape
+  for (const auto& [key, one] : shapes_) {
+    for (const auto& [tenant, share] : one.by_tenant) tenants[tenant].push_back(share.counts);
+  }
+  for (auto& [tenant, counts] : tenants) {
+    if (counts.size() > kMostShapesOfTenant) {
+      ForgetLeast(tenant, counts.size() - kMostShapesOfTenant);
+      std::sort(counts.rbegin(), counts.rend());
+      counts.resize(kMostShapesOfTenant);
     }
-    std::erase_if(users, [](const auto& user) {
-      return user.second.counts <= kMostSlotsOfUser * kOneSlot &&
-             user.second.shapes <= kMostShapesOfUser;
-    });
-    if (users.empty()) return;
-    Halve([&users](std::string_view user) { return users.contains(user); });
+    while (std::accumulate(counts.begin(), counts.end(), uint64_t{0}) >
+           kMostSlotsOfTenant * kOneSlot) {
+      Halve([&tenant](std::string_view whose) { return whose == tenant; });
+      for (uint64_t& count : counts) count /= 2;
+    }
   }
 }
 
-void Forecast::Halve(const std::function<bool(std::string_view user)>& whose) {
+void Forecast::ForgetLeast(std::string_view tenant, size_t most) {
+  std::vector<std::pair<uint64_t, std::string_view>> shares;  // (counts, shape)
+  for (const auto& [key, one] : shapes_) {
+    const auto share = one.by_tenant.find(tenant);
+    if (share != one.by_tenant.end()) shares.emplace_back(share->second.counts, key);
+  }
+  std::sort(shares.begin(), shares.end());
+  shares.resize(std::min(shares.size(), most));
+  for (const auto& [counts, key] : shares) {
+    const auto shape = shapes_.find(std::string(key));
+    shape->second.by_tenant.erase(shape->second.by_tenant.find(tenant));
+    counts_ -= counts;
+    if (shape->second.by_tenant.empty()) shapes_.erase(shape);
+  }
+}
+
+void Forecast::Halve(const std::function<bool(std::string_view tenant)>& whose) {
   counts_ = 0;
   coming_ = 0;
   for (auto& [key, one] : shapes_) {
-    for (auto& [user, share] : one.by_user) {
-      if (whose(user)) share = {share.counts / 2, share.coming / 2};
+    for (auto& [tenant, share] : one.by_tenant) {
+      if (whose(tenant)) share = {share.counts / 2, share.coming / 2};
       counts_ += share.counts;
       coming_ += share.coming;
     }
-    std::erase_if(one.by_user, [](const auto& share) { return share.second == Share{}; });
+    std::erase_if(one.by_tenant, [](const auto& share) { return share.second == Share{}; });
   }
-  std::erase_if(shapes_, [](const auto& one) { return one.second.by_user.empty(); });
+  std::erase_if(shapes_, [](const auto& one) { return one.second.by_tenant.empty(); });
   changed_ = true;
 }
 
@@ -127,12 +148,13 @@ Workload Forecast::Shapes() {
   Workload shapes;
   for (const auto& [key, one] : shapes_) {
     WorkloadShape& shape = shapes.emplace_back(one.shape);
-    for (const auto& [user, share] : one.by_user) shape.count += share.counts;
+    for (const auto& [tenant, share] : one.by_tenant) shape.count += share.counts;
     shape.count = QuantisedCount(shape.count);
     if (shape.count == 0) shapes.pop_back();
   }
   std::stable_sort(shapes.begin(), shapes.end(), [](const auto& a, const auto& b) {
-    return GpusOf(a) > GpusOf(b);
+    return a.count * static_cast<uint64_t>(GpusOf(a.amounts)) >
+           b.count * static_cast<uint64_t>(GpusOf(b.amounts));
   });
   if (shapes.size() > kMostShapes) shapes.resize(kMostShapes);
   return shapes;
@@ -148,7 +170,7 @@ Forecast Forecast::Restore(std::vector<Remembered> remembered, int64_t halved_s)
   Forecast forecast;
   forecast.halved_s_ = halved_s;
   for (Remembered& one : remembered) {
-    for (const auto& [user, share] : one.by_user) {
+    for (const auto& [tenant, share] : one.by_tenant) {
       forecast.counts_ += share.counts;
       forecast.coming_ += share.coming;
     }

@@ -1,11 +1,14 @@
-// What is expected by what came: what is old counts less, and no user for all others.
+// What is expected by what came: what is old counts less, and no tenant steers what is kept for all
+// others.
 #include "libs/graph/forecast.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <rapidcheck/gtest.h>
 
 namespace fluxqueue::graph {
@@ -26,7 +29,7 @@ uint64_t CountOf(Forecast& forecast, int64_t gpu) {
   return count;
 }
 
-// So many slots, one by one, of eight users in turn.
+// So many slots, one by one, of eight tenants in turn.
 void Come(Forecast* forecast, int slots, int64_t gpu, int64_t now_s = 0) {
   for (int i = 0; i < slots; ++i) forecast->Arrive(std::to_string(i % 8), Slots(1, gpu), now_s);
 }
@@ -69,8 +72,8 @@ TEST(ForecastTest, EachDayCountsHalf) {
   EXPECT_EQ(CountOf(forecast, 500), 0u);
 }
 
-// A user's hundred thousand slots leave what others sent as it was.
-TEST(ForecastTest, OneUserDoesNotSteerAll) {
+// A tenant's hundred thousand slots leave what others sent as it was.
+TEST(ForecastTest, OneTenantDoesNotSteerAll) {
   Forecast forecast;
   Come(&forecast, 4096, 500);
   const uint64_t others = CountOf(forecast, 500);
@@ -82,13 +85,37 @@ TEST(ForecastTest, OneUserDoesNotSteerAll) {
   EXPECT_EQ(CountOf(forecast, 500), others);
 }
 
-TEST(ForecastTest, AUsersThousandShapesLeaveThoseOfOthers) {
+TEST(ForecastTest, ATenantsThousandShapesLeaveThoseOfOthers) {
   Forecast forecast;
   Come(&forecast, 256, 500);
   for (int i = 0; i < 2000; ++i) forecast.Arrive("many", Slots(1, 2000, std::to_string(i)), 0);
   const Workload shapes = forecast.Shapes();
-  EXPECT_LE(shapes.size(), Forecast::kMostShapesOfUser + 1);
+  EXPECT_LE(shapes.size(), Forecast::kMostShapesOfTenant + 1);
   EXPECT_EQ(CountOf(forecast, 500), 256 * Forecast::kOneSlot);
+}
+
+TEST(ForecastTest, OfManyShapesThoseThatCountMostAreRemembered) {
+  Forecast forecast;
+  forecast.Arrive("many", Slots(30, 4000), 0);
+  for (int i = 0; i < 100; ++i) forecast.Arrive("many", Slots(1, 2000, std::to_string(i)), 0);
+  EXPECT_EQ(CountOf(forecast, 4000), 32 * Forecast::kOneSlot);
+  EXPECT_GT(CountOf(forecast, 2000), 0u);
+}
+
+TEST(ForecastTest, WhatNoNodeHasOrNobodyCanReadIsNotRemembered) {
+  Forecast forecast;
+  forecast.Arrive("a", Slots(1, (Forecast::kMostGpusOfSlot + 1) * 1000), 0);
+  forecast.Arrive("a", Slots(1, 1000, std::string(Forecast::kMostConstraintBytes, 'x')), 0);
+  EXPECT_TRUE(forecast.remembered().empty());
+  std::optional<std::vector<Toleration>> none;
+  for (const char* text : {R"({"ranks":["[0-3]","7"]})", R"({"hostlist":["n[1-2]","m"]})"}) {
+    WorkloadShape shape = Slots(16, 1000);
+    shape.constraint = Constraint::Parse(nlohmann::json::parse(text), "", &none).value();
+    forecast.Arrive("a", shape, 0);
+    forecast.Arrive("a", shape, 0);
+  }
+  EXPECT_EQ(forecast.remembered().size(), 2u);
+  EXPECT_EQ(Forecast::Restore(forecast.remembered(), 0).Shapes(), forecast.Shapes());
 }
 
 TEST(ForecastTest, NoMoreShapesThanCanBeWeighed) {
@@ -99,8 +126,8 @@ TEST(ForecastTest, NoMoreShapesThanCanBeWeighed) {
   EXPECT_EQ(forecast.Shapes().size(), Forecast::kMostShapes);
 }
 
-// Of any arrivals no user counts for more than the bound, nor all together; and a forecast that is
-// restored goes on as the one that was not.
+// Of any arrivals no tenant counts for more than the bound, nor all together; and a forecast that
+// is restored goes on as the one that was not.
 RC_GTEST_PROP(ForecastProperty, BoundsHoldAndRowsSayAll, ()) {
   const auto any = [](int64_t from, int64_t to) { return *rc::gen::inRange(from, to + 1); };
   Forecast forecast;
@@ -111,21 +138,21 @@ RC_GTEST_PROP(ForecastProperty, BoundsHoldAndRowsSayAll, ()) {
     now_s += any(0, 3) == 0 ? any(0, 2 * Forecast::kHalfLifeS) : 0;
     const auto count = static_cast<uint64_t>(any(0, 2000));
     const WorkloadShape shape = Slots(count, 1000 * any(1, 3), any(0, 1) == 0 ? "" : "T4");
-    const std::string user = std::to_string(any(0, 5));
+    const std::string tenant = std::to_string(any(0, 5));
     restored = Forecast::Restore(forecast.remembered(), forecast.halved_s());
-    forecast.Arrive(user, shape, now_s);
-    restored.Arrive(user, shape, now_s);
+    forecast.Arrive(tenant, shape, now_s);
+    restored.Arrive(tenant, shape, now_s);
     RC_ASSERT(forecast.Shapes() == restored.Shapes());
-    std::map<std::string, uint64_t> users;
+    std::map<std::string, uint64_t> tenants;
     uint64_t all = 0;
     for (const Forecast::Remembered& one : forecast.remembered()) {
-      for (const auto& [name, share] : one.by_user) {
-        users[name] += share.counts;
+      for (const auto& [name, share] : one.by_tenant) {
+        tenants[name] += share.counts;
         all += share.counts;
       }
     }
-    for (const auto& [name, counts] : users) {
-      RC_ASSERT(counts <= Forecast::kMostSlotsOfUser * Forecast::kOneSlot);
+    for (const auto& [name, counts] : tenants) {
+      RC_ASSERT(counts <= Forecast::kMostSlotsOfTenant * Forecast::kOneSlot);
     }
     RC_ASSERT(all <= Forecast::kMostSlots * Forecast::kOneSlot);
   }

@@ -252,6 +252,8 @@ TEST(Constraint, Matches) {
       {R"({"ranks":["0-6","8"]})", false},
       {R"({"ranks":["8-9","0-2","1-7","3-4"]})", true},
       {R"({"ranks":["8-9","0-2","1-6","3-4"]})", false},
+      {R"({"ranks":["[0-3]","7"]})", true},
+      {R"({"ranks":["[0-3]","[5-6]"]})", false},
   };
   for (const auto& test : cases) {
     const auto spec = ParseJobspec(Text(With(kCpu), Constraints(test.constraint)));

@@ -243,7 +243,9 @@ void Packing::SetNodesAside(const std::vector<ExpectedSlots>& expected,
   });
   std::vector<uint32_t> of;
   for (const VertexId v : last_first) of.push_back(nodes_[places_[v]].kind);
-  const std::vector<LastUse> uses = SetAside(expected, kinds, of, AtLeast(policy_.sets_aside));
+  const bool unexpected = policy_.sets_aside == MatchPolicy::SetsAside::kUnexpected;
+  const std::vector<LastUse> uses = SetAside(
+      unexpected ? Holdable(expected, kinds) : expected, kinds, of, AtLeast(policy_.sets_aside));
   for (size_t i = 0; i < uses.size(); ++i) nodes_[places_[last_first[i]]].last_use = uses[i];
 }
 

@@ -124,6 +124,18 @@ void SetAsideAtLeast(std::span<const NodeKind> kinds,
 
 }  // namespace
 
+std::vector<ExpectedSlots> Holdable(std::span<const ExpectedSlots> expected,
+                                    std::span<const NodeKind> kinds) {
+  std::vector<ExpectedSlots> holdable;
+  for (const ExpectedSlots& slots : expected) {
+    const bool fits = std::any_of(kinds.begin(), kinds.end(), [&slots](const NodeKind& kind) {
+      return kind.meets[slots.constraint] && UsableGpus(kind.room, slots.shape) > 0;
+    });
+    if (fits) holdable.push_back(slots);
+  }
+  return holdable;
+}
+
 std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,
                               std::span<const NodeKind> kinds,
                               std::span<const uint32_t> nodes,

@@ -44,6 +44,10 @@ struct NodeKind {
   NodeRoom room;
 };
 
+// Without slots that no node could take: what nobody can have is no part of what is to come.
+std::vector<ExpectedSlots> Holdable(std::span<const ExpectedSlots> expected,
+                                    std::span<const NodeKind> kinds);
+
 // Of each node. `nodes`: the kind of each, in the order in which they are set aside. `at_least`: so
 // many percent of the gpus, as far as that makes whole nodes.
 std::vector<LastUse> SetAside(std::span<const ExpectedSlots> expected,

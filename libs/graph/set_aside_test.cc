@@ -56,6 +56,15 @@ TEST(SetAsideTest, OnlyNodesThatHaveRoomWhenTheyAreEmpty) {
               ElementsAre(kNone, kNone, kSeveral, kNone, kNone, kSeveral));
 }
 
+TEST(SetAsideTest, WhatNoNodeCanHoldIsLeftOut) {
+  const std::vector<NodeKind> kinds = {Kind(8, 64, {true, false}), Kind(2, 64, {true, true})};
+  const std::vector<ExpectedSlots> holdable = Holdable(
+      std::vector{Slots(1, 8000), Slots(9, 16'000), Slots(2, 500), Slots(3, 4000, 0, 1)}, kinds);
+  ASSERT_EQ(holdable.size(), 2u);
+  EXPECT_EQ(holdable[0].count, 1u);
+  EXPECT_EQ(holdable[1].count, 2u);
+}
+
 TEST(SetAsideTest, ForThoseThatNameNodesToo) {
   const std::vector<NodeKind> kinds = {Kind(2, 8), Kind(2, 8, {true, false})};
   const std::vector<uint32_t> nodes = {1, 0, 0, 1, 0, 1, 1, 1};

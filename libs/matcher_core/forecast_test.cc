@@ -18,9 +18,9 @@ std::string GpuText(int64_t gpus) {
          R"("attributes":{"system":{"constraints":{"properties":["zone=a"]}}}})";
 }
 
-Envelope SubmittedBy(const std::string& user, const std::string& job, int64_t gpus) {
+Envelope SubmittedIn(const std::string& space, const std::string& job, int64_t gpus) {
   Envelope message = Submitted(job, 1, GpuText(gpus));
-  message.mutable_job_submitted()->set_user(user);
+  message.mutable_job_submitted()->mutable_workload()->set_namespace_(space);
   return message;
 }
 
@@ -61,7 +61,7 @@ TEST_F(CoreForecastTest, WhatCameIsExpectedAfterItsEnd) {
   for (const uint32_t rules : {model::kForecastDecays - 1, model::kForecastDecays}) {
     FeedAll({Packed(rules)});
     const uint64_t before = core_.engine().Fingerprint();
-    FeedAll({SubmittedBy("ann", "a", 2), Ended("a")});
+    FeedAll({SubmittedIn("ann", "a", 2), Ended("a")});
     EXPECT_EQ(core_.engine().Fingerprint() != before, rules == model::kForecastDecays);
     EXPECT_EQ(Restored(), core_.Fingerprint());
   }
@@ -72,19 +72,19 @@ TEST_F(CoreForecastTest, ARestoredCoreExpectsTheSame) {
   for (int i = 0; i < 40; ++i) {
     now_ += Millis(3'600'000);
     const std::string job = "job" + std::to_string(i);
-    FeedAll({SubmittedBy(i % 3 == 0 ? "ann" : "bob", job, 1 + i % 4)});
+    FeedAll({SubmittedIn(i % 3 == 0 ? "ann" : "bob", job, 1 + i % 4)});
     EXPECT_EQ(Restored(), core_.Fingerprint()) << i;
     // Once more is no arrival.
     const uint64_t before = core_.Fingerprint();
-    FeedAll({SubmittedBy("ann", job, 1 + i % 4)});
+    FeedAll({SubmittedIn("ann", job, 1 + i % 4)});
     EXPECT_EQ(core_.Fingerprint(), before);
   }
 }
 
 TEST_F(CoreForecastTest, ABatchIsTakenBack) {
-  FeedAll({Packed(model::kForecastDecays), SubmittedBy("ann", "a", 2)});
+  FeedAll({Packed(model::kForecastDecays), SubmittedIn("ann", "a", 2)});
   const uint64_t before = core_.Fingerprint();
-  Feed(SubmittedBy("bob", "b", 4));
+  Feed(SubmittedIn("bob", "b", 4));
   EXPECT_NE(core_.Fingerprint(), before);
   core_.Rollback();
   EXPECT_EQ(core_.Fingerprint(), before);
@@ -97,7 +97,7 @@ TEST_F(CoreForecastTest, ABatchIsTakenBack) {
 TEST_F(CoreForecastTest, TheRulesMayChange) {
   FeedAll({Packed(model::kForecastDecays - 1)});
   const uint64_t nothing = core_.engine().Fingerprint();
-  FeedAll({SubmittedBy("ann", "a", 2), Packed(model::kForecastDecays)});
+  FeedAll({SubmittedIn("ann", "a", 2), Packed(model::kForecastDecays)});
   EXPECT_EQ(Restored(), core_.Fingerprint());
   FeedAll({Ended("a"), Packed(model::kForecastDecays - 1)});
   EXPECT_EQ(core_.engine().Fingerprint(), nothing);

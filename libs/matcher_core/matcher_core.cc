@@ -115,7 +115,7 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
     case Envelope::kJobSubmitted:
       return HandleArrival(message.job_submitted().job_id(),
                            message.job_submitted().spec(),
-                           message.job_submitted().user(),
+                           message.job_submitted().workload().namespace_(),
                            now);
     case Envelope::kJobUpdated:
       if (!message.job_updated().has_spec()) return absl::OkStatus();
@@ -124,7 +124,7 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
       const events::v1::CommandAccepted& accepted = message.command_accepted();
       if (!accepted.has_submit_claim()) return absl::OkStatus();
       const events::v1::SubmitClaim& claim = accepted.submit_claim();
-      return HandleArrival(claim.job_id(), claim.spec(), claim.owner(), now);
+      return HandleArrival(claim.job_id(), claim.spec(), /*tenant=*/"", now);
     }
     case Envelope::kPoolConfigured:
       return HandlePool(message.pool_configured(), now);
@@ -165,12 +165,12 @@ absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& 
 
 absl::Status MatcherCore::HandleArrival(const std::string& job_id,
                                         const PartSpec& part,
-                                        const std::string& user,
+                                        const std::string& tenant,
                                         Millis now) {
   const SpecKey key(job_id, part.part());
   const bool known = specs_.Find(key) != nullptr;
   RETURN_IF_ERROR(HandleSpec(job_id, part));
-  if (!known) Arrived(key, user, now);
+  if (!known) Arrived(key, tenant, now);
   return absl::OkStatus();
 }
 

@@ -204,7 +204,7 @@ class MatcherCore {
   // The same of a job that comes.
   absl::Status HandleArrival(const std::string& job_id,
                              const events::v1::PartSpec& part,
-                             const std::string& user,
+                             const std::string& tenant,
                              Millis now);
   absl::Status HandlePool(const events::v1::PoolConfigured& config, Millis now);
   // Another engine with all that this one has.
@@ -289,10 +289,11 @@ class MatcherCore {
   void NoteForecast();
   // By the configuration that is to hold from now on.
   void ForecastBy(const events::v1::PoolConfigured& config, Millis now);
-  void Arrived(const SpecKey& key, const std::string& user, Millis now);
-  absl::Status RestoreForecast();
-  // Of state_ and the forecast.
-  std::string StateRow() const;
+  // `tenant`: a namespace; claims are one together.
+  void Arrived(const SpecKey& key, const std::string& tenant, Millis now);
+  absl::Status RestoreForecast(const std::optional<std::string>& row);
+  // Empty: nothing is forecast.
+  std::string ForecastRow() const;
   // ---------------------------------------------------------------------------------- promises.cc
   static events::v1::Slip SlipBy(events::v1::Slip::Cause cause, const std::string& by);
   // Why what it was promised is not free in time: somebody has not ended, a window that was open to
@@ -430,7 +431,7 @@ class MatcherCore {
   graph::MakeEngine make_engine_;
   std::function<void(const events::v1::Outcome&)> tried_ = [](const events::v1::Outcome&) {};
   std::unique_ptr<graph::Engine> engine_;
-  matcher::v1::PoolState state_;  // but for its forecast
+  matcher::v1::PoolState state_;
   graph::Forecast forecast_;
   Journaled<std::map<SpecKey, Spec>> specs_;
   NodeBook nodes_;

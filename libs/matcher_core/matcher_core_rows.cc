@@ -48,8 +48,9 @@ Changes MatcherCore::TakeChanges() const {
     changes.answers.push_back({id, answer});
     changes.answers_dropped_through = id > kAnswersKept ? id - kAnswersKept : 0;
   }
-  const bool same = state_.SerializeAsString() == batch_->state_before.SerializeAsString();
-  if (!same || batch_->forecast_before.has_value()) changes.pool = StateRow();
+  std::string state = state_.SerializeAsString();
+  if (state != batch_->state_before.SerializeAsString()) changes.pool = std::move(state);
+  if (batch_->forecast_before.has_value()) changes.forecast = ForecastRow();
   return changes;
 }
 
@@ -90,7 +91,7 @@ absl::Status MatcherCore::RestorePool(const Rows& rows) {
   const auto& levels = state_.config().levels();
   const absl::Status set = engine_->SetLevels({levels.begin(), levels.end()});
   if (!set.ok()) return DataLoss("pool {}: {}", pool_, Message(set));
-  const absl::Status forecast = RestoreForecast();
+  const absl::Status forecast = RestoreForecast(rows.forecast);
   if (!forecast.ok()) return DataLoss("pool {}: {}", pool_, Message(forecast));
   if (state_.last_cycle_id() == 0) return absl::OkStatus();
   const auto answer =
@@ -161,7 +162,8 @@ absl::Status MatcherCore::RestoreAllocations(const Rows& rows) {
 uint64_t MatcherCore::Fingerprint() const {
   graph::Fnv hash;
   hash.Add(engine_->Fingerprint());
-  hash.Add(StateRow());
+  hash.Add(state_.SerializeAsString());
+  hash.Add(ForecastRow());
   hash.Add(last_answer_);
   for (const auto& [key, spec] : specs_.map()) {
     hash.Add(key.first);

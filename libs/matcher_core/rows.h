@@ -63,8 +63,9 @@ struct Rows {
   std::vector<NodeRow> nodes;              // also those not present
   std::vector<SpecRow> specs;
   std::vector<ReservationRow> reservations;
-  std::vector<AnswerRow> answers;   // the last is enough
-  std::optional<std::string> pool;  // matcher.v1.PoolState; absent for a new pool
+  std::vector<AnswerRow> answers;       // the last is enough
+  std::optional<std::string> pool;      // matcher.v1.PoolState; absent for a new pool
+  std::optional<std::string> forecast;  // matcher.v1.Forecast
 };
 
 // What the messages since the last Commit or Rollback changed, to be applied from top to bottom.
@@ -81,12 +82,13 @@ struct Changes {
   std::vector<AnswerRow> answers;            // upserts
   // Answers up to and with this cycle need not be kept any longer; 0: keep all.
   uint64_t answers_dropped_through = 0;
-  std::optional<std::string> pool;  // upsert
+  std::optional<std::string> pool;      // upsert
+  std::optional<std::string> forecast;  // of a pool that has a row by now
 
   bool empty() const {
     return released.empty() && allocations.empty() && nodes_dropped.empty() && nodes.empty() &&
            specs_dropped.empty() && specs.empty() && reservations_dropped.empty() &&
-           reservations.empty() && answers.empty() && !pool.has_value();
+           reservations.empty() && answers.empty() && !pool.has_value() && !forecast.has_value();
   }
 };
 

@@ -249,6 +249,7 @@ class Tables {
     for (const AnswerRow& row : changes.answers) answers_[row.cycle_id] = row;
     answers_.erase(answers_.begin(), answers_.upper_bound(changes.answers_dropped_through));
     if (changes.pool) pool_ = changes.pool;
+    if (changes.forecast) forecast_ = changes.forecast;
   }
 
   Rows All() const {
@@ -260,6 +261,7 @@ class Tables {
     for (const auto& [key, row] : reservations_) rows.reservations.push_back(row);
     for (const auto& [id, row] : answers_) rows.answers.push_back(row);
     rows.pool = pool_;
+    rows.forecast = forecast_;
     return rows;
   }
 
@@ -272,6 +274,7 @@ class Tables {
   std::map<AllocationKey, ReservationRow> reservations_;
   std::map<uint64_t, AnswerRow> answers_;
   std::optional<std::string> pool_;
+  std::optional<std::string> forecast_;
 };
 
 }  // namespace fluxqueue::matcher_core

@@ -83,7 +83,7 @@ class QueueCore::Impl {
   void UpdateWaiting(Entry* entry, bool resized, bool hold_changed, bool moved);
   void UpdateHolding(Entry* entry, bool resized);
   void CancelJob(Entry* entry, const char* reason, std::string message);
-  // As transitions.h says. Says nothing yet.
+  // As WaitingOf says (transitions.h). No fact yet.
   void SetWaiting(Job& job, const char* reason, std::string message);
   // What the cycle in flight answers for the job is not wanted any more.
   void Disown(Job& job);

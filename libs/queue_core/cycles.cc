@@ -2,8 +2,7 @@
 //
 // The naive way is to ask for everything that waits whenever anything happens. Departures:
 // - One cycle is in flight; what happens meanwhile is in the next one. The matcher has read
-// everything
-//   before the request, so an answer is right for the log up to there.
+//   everything before the request, so an answer is right for the log up to there.
 // - When the head of the line was refused and nothing that could help it was read since, nothing is
 //   asked. What the matcher said between request and answer does not count: it said it before it
 //   answered, so the answer knows.

@@ -16,8 +16,9 @@ using postgres::Exec;
 using postgres::Statement;
 using postgres::TextArray;
 
-constexpr Statement kLoadPools{"matcher_load_pools",
-                               "SELECT pool, row FROM pools WHERE partition = $1 ORDER BY pool"};
+constexpr Statement kLoadPools{
+    "matcher_load_pools",
+    "SELECT pool, row, forecast FROM pools WHERE partition = $1 ORDER BY pool"};
 constexpr Statement kLoadAllocations{
     "matcher_load_allocations",
     "SELECT job_id, attempt, part, placement, placement_hash FROM allocations "
@@ -106,6 +107,8 @@ constexpr Statement kUpsertPool{
     "matcher_upsert_pool",
     "INSERT INTO pools (pool, partition, row) VALUES ($1, $2, $3) "
     "ON CONFLICT (pool) DO UPDATE SET partition = excluded.partition, row = excluded.row"};
+constexpr Statement kSetForecast{"matcher_set_forecast",
+                                 "UPDATE pools SET forecast = $2 WHERE pool = $1"};
 constexpr Statement kPrune{
     "matcher_prune",
     "DELETE FROM allocations WHERE (job_id, attempt, part) IN ("
@@ -305,6 +308,7 @@ std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
     PoolRows& pool = pools.emplace_back();
     pool.pool = row[0].as<std::string>();
     pool.rows.pool = Bytes(row[1]);
+    pool.rows.forecast = Bytes(row[2]);
   }
   for (PoolRows& pool : pools) {
     LoadAllocations(tx, &pool);
@@ -333,6 +337,9 @@ size_t WriteChanges(pqxx::transaction_base& tx,
   if (changes.pool.has_value() || first) {
     Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool.value_or("")));
     ++rows;
+  }
+  if (changes.forecast.has_value()) {
+    Exec(tx, kSetForecast, pool, pqxx::binarystring(*changes.forecast));
   }
   return rows;
 }
