@@ -236,6 +236,58 @@ TEST(WebhookTest, ItsOwnOutputNeedsNoPatch) {
   }
 }
 
+// A Job with this key, as the API server shows it: with what it fills in.
+json AsksToIgnoreDisruptions(const char* value = "true") {
+  json job = JobJson();
+  job["metadata"]["annotations"] = {{"fluxqueue.io/ignore-disruptions", value}};
+  job["spec"]["podReplacementPolicy"] = "TerminatingOrFailed";
+  return job;
+}
+
+const json kIgnore = json::parse(
+    R"({"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget","status":"True"}]})");
+
+TEST(WebhookTest, GivesAJobThatAsksTheRuleThatIgnoresDisruptions) {
+  const json job = AsksToIgnoreDisruptions();
+  const Verdict verdict = Judge(job);
+  ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+  const json held = Patched(job, verdict);
+  EXPECT_EQ(held["spec"]["podFailurePolicy"], json({{"rules", json::array({kIgnore})}}));
+  // The API server takes nothing else with a podFailurePolicy.
+  EXPECT_EQ(held["spec"]["podReplacementPolicy"], "Failed");
+  EXPECT_EQ(Judge(held).patch, "");
+  // Where the API server does not know podReplacementPolicy.
+  json old = job;
+  old["spec"].erase("podReplacementPolicy");
+  EXPECT_FALSE(Patched(old, Judge(old))["spec"].contains("podReplacementPolicy"));
+}
+
+TEST(WebhookTest, GivesNoOtherJobThatRule) {
+  for (const json& job : {JobJson(), AsksToIgnoreDisruptions("false")}) {
+    EXPECT_FALSE(Patched(job, Judge(job))["spec"].contains("podFailurePolicy"));
+  }
+  json has_one = AsksToIgnoreDisruptions();
+  const json fail =
+      json::parse(R"({"action":"FailJob","onExitCodes":{"operator":"In","values":[42]}})");
+  has_one["spec"]["podFailurePolicy"]["rules"] = json::array({fail, kIgnore});
+  has_one["spec"]["podReplacementPolicy"] = "Failed";
+  EXPECT_EQ(Patched(has_one, Judge(has_one))["spec"]["podFailurePolicy"],
+            has_one["spec"]["podFailurePolicy"]);
+}
+
+TEST(WebhookTest, TheRuleComesBeforeTheUsersOwn) {
+  json job = AsksToIgnoreDisruptions();
+  const json fail =
+      json::parse(R"({"action":"FailJob","onExitCodes":{"operator":"NotIn","values":[0]}})");
+  job["spec"]["podFailurePolicy"]["rules"] = json::array({fail});
+  job["spec"]["podReplacementPolicy"] = "Failed";
+  const json held = Patched(job, Judge(job));
+  EXPECT_EQ(held["spec"]["podFailurePolicy"]["rules"], json::array({kIgnore, fail}));
+  EXPECT_EQ(Judge(held).patch, "");
+  job["spec"]["podFailurePolicy"]["rules"] = nullptr;
+  EXPECT_EQ(Patched(job, Judge(job))["spec"]["podFailurePolicy"]["rules"], json::array({kIgnore}));
+}
+
 TEST(WebhookTest, AcceptsGenerateName) {
   json pod = PodJson();
   pod["metadata"].erase("name");
@@ -493,6 +545,30 @@ TEST(WebhookTest, RefusesInWords) {
        PodJson(),
        annotate("fluxqueue.io/min-slots", "1"),
        {"fluxqueue.io/min-slots", "Jobs only"}},
+      {"a pod to be tried again",
+       PodJson(),
+       annotate("fluxqueue.io/ignore-disruptions", "true"),
+       {"fluxqueue.io/ignore-disruptions", "true", "Jobs only"}},
+      {"disruptions, neither ignored nor not",
+       JobJson(),
+       annotate("fluxqueue.io/ignore-disruptions", "yes"),
+       {"fluxqueue.io/ignore-disruptions", "yes", "\"true\" and \"false\""}},
+      {"a podFailurePolicy where containers are restarted",
+       JobJson(),
+       [](json& job) {
+         job = AsksToIgnoreDisruptions();
+         job["spec"]["template"]["spec"]["restartPolicy"] = "OnFailure";
+       },
+       {"fluxqueue.io/ignore-disruptions: \"true\"",
+        "spec.template.spec.restartPolicy is 'OnFailure'",
+        "Never"}},
+      {"more rules than a podFailurePolicy has",
+       JobJson(),
+       [](json& job) {
+         job = AsksToIgnoreDisruptions();
+         job["spec"]["podFailurePolicy"]["rules"] = json(20, json{{"action", "Count"}});
+       },
+       {"fluxqueue.io/ignore-disruptions: \"true\"", "spec.podFailurePolicy has 20 rules", "20"}},
       {"no pods",
        JobJson(),
        [](json& job) { job["spec"]["parallelism"] = 0; },
