@@ -139,6 +139,21 @@ void WarnOfScheduler(const kubernetes::PodSpec& spec, Verdict* verdict) {
                   kubernetes::kManagedLabel));
 }
 
+// Pods of other Jobs are not stopped one by one: a Job that is suspended is charged for none.
+void WarnOfBackoffLimit(const kubernetes::Job& job,
+                        const kubernetes::UserKeys& keys,
+                        const kubernetes::FluxQueue& queue,
+                        const ClusterFacts& facts,
+                        Verdict* verdict) {
+  if (job.ignores_disruptions || keys.ignore_disruptions.has_value()) return;
+  if (!kubernetes::IsControlled(job) || !MayBeStopped(queue, facts.queues())) return;
+  verdict->warnings.push_back(
+      fmt::format("its pods may be stopped one by one for other jobs, and each counts against "
+                  "backoffLimit; {}=true when it is made, with restartPolicy: Never, keeps them "
+                  "from that",
+                  kubernetes::kIgnoreDisruptionsKey));
+}
+
 struct Space {
   kubernetes::Namespace value;
   bool known = false;
@@ -253,10 +268,14 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   }
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
-  const bool ends = facts.FindQueue(submission->queue())->EndsDurations();
+  const kubernetes::FluxQueue& queue = *facts.FindQueue(submission->queue());
+  const bool ends = queue.EndsDurations();
   changes.suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
-  return Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), {asker.user, review.span}, changes),
-              job->pod);
+  Verdict verdict =
+      Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), {asker.user, review.span}, changes),
+           job->pod);
+  WarnOfBackoffLimit(*job, *keys, queue, facts, &verdict);
+  return verdict;
 }
 
 }  // namespace

@@ -647,5 +647,89 @@ TEST(WebhookTest, WarnsOfAnotherScheduler) {
   EXPECT_EQ(Patched(pod, verdict)["spec"]["schedulerName"], "fluxqueue");
 }
 
+// A tree of queues: lab (a, b), and other; all of priority 0.
+ClusterFacts WithTree() {
+  ClusterFacts facts = SmallCluster();
+  const std::vector<std::pair<const char*, const char*>> queues = {
+      {"lab", ""}, {"a", "lab"}, {"b", "lab"}, {"other", ""}};
+  for (const auto& [name, parent] : queues) {
+    kubernetes::FluxQueue queue;
+    queue.meta.name = name;
+    queue.parent = parent;
+    facts.Upsert(queue);
+  }
+  return facts;
+}
+
+json ControlledJob(const char* queue) {
+  json job = JobJson();
+  job["metadata"]["labels"] = {{"fluxqueue.io/queue", queue}};
+  job["spec"]["managedBy"] = "example.com/other";
+  return job;
+}
+
+TEST(WebhookTest, WarnsOfTheBackoffLimitWhereTheQueuesAllowPodsToBeStopped) {
+  struct Row {
+    const char* name;
+    const char* queue;  // that stops others
+    bool by_priority;
+    int32_t priority;
+    const char* pool;
+    bool warns;  // of a Job in queue a
+  };
+  const std::vector<Row> rows = {
+      {"none", "b", false, 0, "", false},
+      {"its own queue", "a", true, 0, "", true},
+      {"a sibling of the same priority", "b", true, 0, "", false},
+      {"a sibling of a higher priority", "b", true, 1, "", true},
+      {"a sibling of another pool", "b", true, 1, "gpus", false},
+      {"one whose parent is a sibling of the queue's parent", "other", true, 1, "", true},
+      {"a lower one", "other", true, -1, "", false},
+      {"one above", "lab", true, 1, "", false},
+  };
+  for (const Row& row : rows) {
+    ClusterFacts facts = WithTree();
+    kubernetes::FluxQueue queue = *facts.FindQueue(row.queue);
+    queue.preempts_by_priority = row.by_priority;
+    queue.priority = row.priority;
+    queue.pool = row.pool;
+    facts.Upsert(queue);
+    const Verdict verdict = Judge(ControlledJob("a"), facts);
+    ASSERT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+    EXPECT_EQ(verdict.warnings.empty(), !row.warns) << row.name;
+    if (!row.warns || verdict.warnings.empty()) continue;
+    EXPECT_THAT(verdict.warnings[0], HasSubstr("counts against backoffLimit"));
+    EXPECT_THAT(verdict.warnings[0], HasSubstr("fluxqueue.io/ignore-disruptions=true"));
+    EXPECT_LE(verdict.warnings[0].size(), 256) << "the API server shortens what is longer";
+  }
+  ClusterFacts facts = WithTree();
+  kubernetes::FluxQueue reclaims = *facts.FindQueue("b");
+  reclaims.preempts_to_reclaim = true;
+  facts.Upsert(reclaims);
+  EXPECT_EQ(Judge(ControlledJob("a"), facts).warnings.size(), 1);
+  EXPECT_TRUE(Judge(ControlledJob("b"), facts).warnings.empty()) << "it reclaims, from others";
+}
+
+TEST(WebhookTest, DoesNotWarnOfTheBackoffLimitWhereNothingIsToBeSaid) {
+  ClusterFacts facts = WithTree();
+  kubernetes::FluxQueue queue = *facts.FindQueue("a");
+  queue.preempts_by_priority = true;
+  facts.Upsert(queue);
+  ASSERT_EQ(Judge(ControlledJob("a"), facts).warnings.size(), 1);
+  // It is suspended.
+  json job = ControlledJob("a");
+  job["spec"].erase("managedBy");
+  EXPECT_TRUE(Judge(job, facts).warnings.empty());
+  // It has said what it wants.
+  for (const char* value : {"true", "false"}) {
+    job = ControlledJob("a");
+    job["metadata"]["annotations"] = {{"fluxqueue.io/ignore-disruptions", value}};
+    EXPECT_TRUE(Judge(job, facts).warnings.empty()) << value;
+  }
+  job = ControlledJob("a");
+  job["spec"]["podFailurePolicy"]["rules"] = json::array({kIgnore});
+  EXPECT_TRUE(Judge(job, facts).warnings.empty());
+}
+
 }  // namespace
 }  // namespace fluxqueue::admission
