@@ -23,6 +23,7 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kMinSlotsKey,
                                   kMaxSlotsKey,
                                   kArrayKey,
+                                  kIgnoreDisruptionsKey,
                                   kQosKey,
                                   kHoldKey,
                                   kCancelKey,
@@ -171,6 +172,8 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
   RETURN_IF_ERROR(Take(kMinSlotsKey, labels, annotations, ParseSlots, &keys.min_slots));
   RETURN_IF_ERROR(Take(kMaxSlotsKey, labels, annotations, ParseSlots, &keys.max_slots));
   RETURN_IF_ERROR(Take(kArrayKey, labels, annotations, ParseSlots, &keys.array));
+  RETURN_IF_ERROR(
+      Take(kIgnoreDisruptionsKey, labels, annotations, ParseBool, &keys.ignore_disruptions));
   RETURN_IF_ERROR(Take(kHoldKey, labels, annotations, ParseBool, &keys.hold));
   RETURN_IF_ERROR(Take(kCancelKey, labels, annotations, ParseBool, &keys.cancel));
   RETURN_IF_ERROR(Take(kRetryKey, labels, annotations, AnyText, &keys.retry));
@@ -203,6 +206,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
   if (!keys.min_slots) keys.min_slots = from_template->min_slots;
   if (!keys.max_slots) keys.max_slots = from_template->max_slots;
   if (!keys.array) keys.array = from_template->array;
+  if (!keys.ignore_disruptions) keys.ignore_disruptions = from_template->ignore_disruptions;
   keys.hold = keys.hold || from_template->hold;
   if (keys.qos.empty()) keys.qos = from_template->qos;
   return keys;

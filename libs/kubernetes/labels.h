@@ -38,6 +38,8 @@ inline constexpr std::string_view kBeginKey = "fluxqueue.io/begin";
 inline constexpr std::string_view kMinSlotsKey = "fluxqueue.io/min-slots";
 inline constexpr std::string_view kMaxSlotsKey = "fluxqueue.io/max-slots";
 inline constexpr std::string_view kArrayKey = "fluxqueue.io/array";
+// Of Jobs, read when they are made: a rule in their podFailurePolicy that ignores disruptions.
+inline constexpr std::string_view kIgnoreDisruptionsKey = "fluxqueue.io/ignore-disruptions";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
 inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
 
@@ -104,6 +106,7 @@ struct UserKeys {
   std::optional<int64_t> min_slots;
   std::optional<int64_t> max_slots;
   std::optional<int64_t> array;
+  std::optional<bool> ignore_disruptions;
   bool hold = false;
   bool cancel = false;
   std::string retry;

@@ -166,6 +166,9 @@ TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
       {{},
        {{"fluxqueue.io/hold", "yes"}},
        "fluxqueue.io/hold: \"yes\": allowed are \"true\" and \"false\""},
+      {{},
+       {{"fluxqueue.io/ignore-disruptions", "always"}},
+       "fluxqueue.io/ignore-disruptions: \"always\": allowed are \"true\" and \"false\""},
       {{{"fluxqueue.io/managed", "no"}},
        {},
        "fluxqueue.io/managed: \"no\": allowed are \"true\" and \"false\""},
@@ -177,7 +180,7 @@ TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
        "fluxqueue.io/prio=\"1\": no such key; known are fluxqueue.io/queue, fluxqueue.io/priority, "
        "fluxqueue.io/duration, fluxqueue.io/topology, fluxqueue.io/depends-on, "
        "fluxqueue.io/begin, fluxqueue.io/min-slots, fluxqueue.io/max-slots, fluxqueue.io/array, "
-       "fluxqueue.io/qos, "
+       "fluxqueue.io/ignore-disruptions, fluxqueue.io/qos, "
        "fluxqueue.io/hold, fluxqueue.io/cancel, fluxqueue.io/retry, "
        "fluxqueue.io/managed"},
       {{},
@@ -194,13 +197,14 @@ TEST(UserKeys, RefusalsNameKeyValueAndWhatIsAllowed) {
 
 TEST(UserKeys, OfAJobWinOverItsTemplates) {
   Job job;
-  job.meta.labels = {{"fluxqueue.io/queue", "a"}};
-  job.template_labels = {{"fluxqueue.io/queue", "b"}};
+  job.meta.labels = {{"fluxqueue.io/queue", "a"}, {"fluxqueue.io/ignore-disruptions", "false"}};
+  job.template_labels = {{"fluxqueue.io/queue", "b"}, {"fluxqueue.io/ignore-disruptions", "true"}};
   job.template_annotations = {{"fluxqueue.io/duration", "5"}, {"fluxqueue.io/cancel", "true"}};
   const auto keys = ParseUserKeys(job);
   ASSERT_TRUE(keys.ok()) << keys.status();
   EXPECT_EQ(keys->queue, "a");
   EXPECT_EQ(keys->duration, Millis(5'000));
+  EXPECT_EQ(keys->ignore_disruptions, false);
   EXPECT_FALSE(keys->cancel);
   job.template_annotations["fluxqueue.io/duration"] = "soon";
   EXPECT_TRUE(

@@ -128,14 +128,15 @@ absl::StatusOr<Slots> SlotsOf(const Job& job, const UserKeys& keys) {
 
 // Of a pod that no Job makes.
 absl::Status CheckIsAJobs(const UserKeys& keys) {
-  for (const auto& [key, value] : {std::pair(kMinSlotsKey, keys.min_slots),
-                                   std::pair(kMaxSlotsKey, keys.max_slots),
-                                   std::pair(kArrayKey, keys.array)}) {
-    if (!value) continue;
+  const auto check = [](std::string_view key, const auto& value) {
+    if (!value) return absl::OkStatus();
     return InvalidArgument(
         "{}: \"{}\": allowed for Jobs only; remove it, or make a Job", key, *value);
-  }
-  return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(check(kMinSlotsKey, keys.min_slots));
+  RETURN_IF_ERROR(check(kMaxSlotsKey, keys.max_slots));
+  RETURN_IF_ERROR(check(kArrayKey, keys.array));
+  return check(kIgnoreDisruptionsKey, keys.ignore_disruptions);
 }
 
 events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {

@@ -158,13 +158,22 @@ PodStatus ReadPodStatus(const Field& field) {
     if (condition["status"].String() != "True") return;
     const std::string type = condition["type"].String();
     if (type == "Ready") status.ready = true;
-    if (type == "DisruptionTarget") status.disruption_target = true;
+    if (type == kDisruptionTarget) status.disruption_target = true;
   });
   field["containerStatuses"].ForEach([&](const Field& container) {
     status.finished_ms =
         std::max(status.finished_ms, container["state"]["terminated"]["finishedAt"].TimeMs());
   });
   return status;
+}
+
+bool IgnoresDisruptions(const Field& rule) {
+  bool matches = false;
+  rule["onPodConditions"].ForEach([&](const Field& condition) {
+    matches = matches || (condition["type"].String() == kDisruptionTarget &&
+                          condition["status"].StringOr("True") == "True");
+  });
+  return matches && rule["action"].String() == "Ignore";
 }
 
 void ReadJobSpec(const Field& spec, Job* job) {
@@ -174,6 +183,11 @@ void ReadJobSpec(const Field& spec, Job* job) {
   job->suspend = spec["suspend"].Bool();
   job->active_deadline_s = spec["activeDeadlineSeconds"].Int(0);
   job->managed_by = spec["managedBy"].String();
+  job->pod_replacement = spec["podReplacementPolicy"].String();
+  spec["podFailurePolicy"]["rules"].ForEach([&](const Field& rule) {
+    ++job->failure_rules;
+    job->ignores_disruptions = job->ignores_disruptions || IgnoresDisruptions(rule);
+  });
   const Field meta = spec["template"]["metadata"];
   job->template_labels = meta["labels"].StringMembers();
   job->template_annotations = meta["annotations"].StringMembers();

@@ -104,6 +104,9 @@ struct PodSpec {
   std::string resource_claim;            // name of the first of resourceClaims
 };
 
+// The condition of a pod that is stopped for a reason that is not its own.
+inline constexpr std::string_view kDisruptionTarget = "DisruptionTarget";
+
 struct PodStatus {
   std::string phase;  // Pending, Running, Succeeded, Failed, Unknown
   std::string reason;
@@ -111,7 +114,7 @@ struct PodStatus {
   int64_t started_ms = 0;
   int64_t finished_ms = 0;  // the last container's end, once the pod has ended
   bool ready = false;
-  bool disruption_target = false;  // evicted or preempted
+  bool disruption_target = false;  // the condition kDisruptionTarget: evicted, preempted …
 };
 
 struct Pod {
@@ -133,7 +136,10 @@ struct Job {
   bool indexed = false;
   bool suspend = false;
   int64_t active_deadline_s = 0;
-  std::string managed_by;  // spec.managedBy
+  std::string managed_by;            // spec.managedBy
+  int64_t failure_rules = 0;         // spec.podFailurePolicy.rules: how many there are
+  bool ignores_disruptions = false;  // one of them is Ignore for the condition kDisruptionTarget
+  std::string pod_replacement;       // spec.podReplacementPolicy
   StringMap template_labels;
   StringMap template_annotations;
   PodSpec pod;

@@ -126,6 +126,43 @@ TEST(JobView, HasWhatWeUse) {
   EXPECT_FALSE(ParseJob(R"({"spec":{"parallelism":-1}})").ok());
 }
 
+TEST(JobView, KnowsWhetherItsPodFailurePolicyIgnoresDisruptions) {
+  struct Row {
+    const char* policy;
+    int64_t rules;
+    bool ignores;
+  };
+  const std::vector<Row> rows = {
+      {"null", 0, false},
+      {R"({"rules":null})", 0, false},
+      {R"({"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]}]})",
+       1,
+       true},
+      {R"({"rules":[{"action":"FailJob","onExitCodes":{"operator":"In","values":[42]}},
+          {"action":"Ignore","onPodConditions":[{"type":"ConfigIssue","status":"True"},
+            {"type":"DisruptionTarget","status":"True"}]}]})",
+       2,
+       true},
+      {R"({"rules":[{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget","status":"False"}]}]})",
+       1,
+       false},
+      {R"({"rules":[{"action":"Count","onPodConditions":[{"type":"DisruptionTarget"}]}]})",
+       1,
+       false},
+      {R"({"rules":[{"action":"Ignore","onExitCodes":{"operator":"In","values":[42]}}]})",
+       1,
+       false},
+  };
+  for (const Row& row : rows) {
+    const auto job = ParseJob(std::string(R"({"spec":{"podReplacementPolicy":"Failed",)") +
+                              R"("podFailurePolicy":)" + row.policy + "}}");
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->failure_rules, row.rules) << row.policy;
+    EXPECT_EQ(job->ignores_disruptions, row.ignores) << row.policy;
+    EXPECT_EQ(job->pod_replacement, "Failed");
+  }
+}
+
 TEST(OtherViews, HaveWhatWeUse) {
   const auto range = ParseLimitRange(R"({"spec":{"limits":[{"type":"Pod","default":{"cpu":"9"}},
       {"type":"Container","default":{"cpu":"2"},"defaultRequest":{"memory":"1Gi"}}]}})");

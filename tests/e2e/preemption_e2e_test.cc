@@ -82,6 +82,52 @@ TEST_F(PreemptionTest, AGuaranteeIsReclaimed) {
   ExpectState("lent", "Succeeded");
 }
 
+// A Job of another controller cannot be suspended: its pods are deleted, and a backoffLimit of 0
+// allows for none that fails.
+TEST_F(PreemptionTest, PodsThatAreStoppedAreNotChargedToAJobThatAsks) {
+  MakeQueue("owned", "{preemption: {byPriority: true, grace: 5s}}");
+  const auto owner = system_->Kubectl({"create",
+                                       "configmap",
+                                       "owner",
+                                       "--namespace",
+                                       "e2e",
+                                       "--output",
+                                       "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(owner.ok()) << Message(owner.status());
+  const auto of_job = [](const std::string& name, const std::string& field) {
+    const auto value = system_->Kubectl(
+        {"get", "job", name, "--namespace", "e2e", "--output", "jsonpath=" + field});
+    return value.ok() ? *value : Message(value.status());
+  };
+  const auto stop_one = [&](const std::string& name, const std::string& keys) {
+    Apply(
+        JobYaml(name,
+                {.cpu = kMost,
+                 .run_seconds = "8",
+                 .annotations = fmt::format("{{fluxqueue.io/queue: owned{}}}", keys),
+                 .owners = fmt::format("[{{apiVersion: v1, kind: ConfigMap, name: owner, uid: {}, "
+                                       "controller: true}}]",
+                                       *owner),
+                 .pod_spec = kFirst}));
+    ExpectState(name, "Running");
+    Apply(JobYaml(
+        "for-" + name,
+        {.cpu = kMost, .run_seconds = "1", .annotations = In("owned", 9), .pod_spec = kFirst}));
+    ExpectState("for-" + name, "Succeeded");
+    EXPECT_EQ(StopsOf(name), 1);
+  };
+  stop_one("charged", "");
+  ExpectState("charged", "Failed");
+  EXPECT_EQ(of_job("charged", "{.status.failed} {.status.conditions[?(@.type=='Failed')].reason}"),
+            "1 BackoffLimitExceeded");
+  stop_one("spared", ", fluxqueue.io/ignore-disruptions: \"true\"");
+  ExpectState("spared", "Succeeded");
+  EXPECT_EQ(
+      of_job("spared", "{.spec.podFailurePolicy.rules[*].action} {.spec.podReplacementPolicy}"),
+      "Ignore Failed");
+  EXPECT_EQ(of_job("spared", "{.status.failed}/{.status.succeeded}"), "/1");
+}
+
 // Seventy jobs that would lose less run where the one that waits may not go.
 TEST_F(PreemptionTest, OnlyThoseWhoseRoomIsOfUse) {
   MakeQueue("pinned", "{preemption: {byPriority: true, grace: 5s}}");

@@ -21,6 +21,7 @@ struct JobOptions {
   std::string cpu = "500m";
   std::string run_seconds = "0.2";
   std::string annotations{};  // of the Job: "{fluxqueue.io/hold: \"true\"}"
+  std::string owners{"[]"};   // of the Job: "[{apiVersion: v1, …}]"
   std::string limits{};       // of the container: "{nvidia.com/gpu: 1}"
   std::string pod_spec{};     // more lines of the template's spec, indented by six
 };
@@ -32,6 +33,7 @@ metadata:
   name: {}
   namespace: e2e
   annotations: {}
+  ownerReferences: {}
 spec:
   parallelism: {}
   completions: {}
@@ -50,6 +52,7 @@ spec:
 )",
                      name,
                      options.annotations.empty() ? "{}" : options.annotations,
+                     options.owners,
                      options.parallelism,
                      options.completions,
                      options.indexed ? "Indexed" : "NonIndexed",

@@ -111,6 +111,22 @@ void HoldSpec(const std::string& path,
   }
 }
 
+// In front of the user's own rules, as the first one that matches decides.
+void IgnoreDisruptions(const kubernetes::Job& job, PatchBuilder* patch) {
+  const json condition = {{"type", kubernetes::kDisruptionTarget}, {"status", "True"}};
+  const json rule = {{"action", "Ignore"}, {"onPodConditions", json::array({condition})}};
+  if (job.failure_rules > 0) {
+    patch->Set("/spec/podFailurePolicy/rules/0", rule);
+    return;
+  }
+  patch->Set("/spec/podFailurePolicy", {{"rules", json::array({rule})}});
+  // The API server has filled in what goes without a podFailurePolicy, and takes only this with
+  // one.
+  if (!job.pod_replacement.empty() && job.pod_replacement != "Failed") {
+    patch->Set("/spec/podReplacementPolicy", "Failed");
+  }
+}
+
 KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta) {
   KeyValues annotations;
   if (!making.user.empty()) annotations.emplace_back(kubernetes::kUserAnnotation, making.user);
@@ -142,7 +158,7 @@ std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const M
 std::string HoldPatch(const kubernetes::Job& job,
                       kubernetes::Mode mode,
                       const Making& making,
-                      bool suspend) {
+                      const JobChanges& changes) {
   PatchBuilder patch;
   patch.SetKey("/metadata/labels", job.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   // The API server always writes a template's metadata, if only as {}: the map can be added to it.
@@ -152,11 +168,12 @@ std::string HoldPatch(const kubernetes::Job& job,
                HeldValue(mode));
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
   KeyValues annotations = AnnotationsOf(making, job.meta);
-  if (suspend) {
+  if (changes.suspend) {
     annotations.emplace_back(kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
   }
   patch.SetKeys("/metadata/annotations", job.meta.annotations, annotations);
-  if (suspend && !job.suspend) patch.Set("/spec/suspend", true);
+  if (changes.suspend && !job.suspend) patch.Set("/spec/suspend", true);
+  if (changes.ignore_disruptions) IgnoreDisruptions(job, &patch);
   return patch.Text();
 }
 

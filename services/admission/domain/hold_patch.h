@@ -17,12 +17,18 @@ struct Making {
   std::optional<tracing::Context> span;  // the webhook's; unset: not traced
 };
 
+// What a Job is given beside what holds its template.
+struct JobChanges {
+  bool suspend = false;             // with our annotation
+  bool ignore_disruptions = false;  // the first rule of its podFailurePolicy, which has none such
+};
+
 // RFC 6902 as text; empty: nothing to change.
 std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making);
 // `suspend`: the Job is to be held by its `spec.suspend` too.
 std::string HoldPatch(const kubernetes::Job& job,
                       kubernetes::Mode mode,
                       const Making& making,
-                      bool suspend);
+                      const JobChanges& changes);
 
 }  // namespace fluxqueue::admission

@@ -148,6 +148,24 @@ std::optional<std::string> QosProblem(const Asked& asked,
                      scheduling::FormatAmount(held->resource, held->limit));
 }
 
+// Jobs of `other` may stop jobs of `queue`.
+bool MayStop(const kubernetes::FluxQueue& other,
+             const kubernetes::FluxQueue& queue,
+             const QueuesByName& queues) {
+  if (other.meta.name == queue.meta.name) return other.preempts_by_priority;
+  auto theirs = WayUp(other, queues);
+  auto mine = WayUp(queue, queues);
+  while (!theirs.empty() && !mine.empty() && theirs.back()->meta.name == mine.back()->meta.name) {
+    theirs.pop_back();
+    mine.pop_back();
+  }
+  if (theirs.empty() || mine.empty()) return false;  // one is above the other
+  const int32_t before = theirs.back()->priority.value_or(0);
+  const int32_t priority = mine.back()->priority.value_or(0);
+  return (other.preempts_by_priority && priority < before) ||
+         (other.preempts_to_reclaim && priority <= before);
+}
+
 }  // namespace
 
 std::string NoSuchQueue(std::string_view name,
@@ -188,6 +206,13 @@ std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& que
     way.push_back(&queues.find(way.back()->parent)->second);
   }
   return way;
+}
+
+bool MayBeStopped(const kubernetes::FluxQueue& queue, const QueuesByName& queues) {
+  return std::any_of(queues.begin(), queues.end(), [&](const auto& other) {
+    return PoolOfObject(other.second) == PoolOfObject(queue) &&
+           MayStop(other.second, queue, queues);
+  });
 }
 
 const kubernetes::QosClass* FindQos(std::string_view name,

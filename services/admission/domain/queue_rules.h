@@ -47,6 +47,9 @@ std::optional<std::string> ParentProblem(const kubernetes::FluxQueue& queue,
 // The queue and those above it, as far as parents count.
 std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
                                                 const QueuesByName& queues);
+// Whether jobs of the queue may be stopped for others, as far as preemption in the FluxQueues of
+// its pool and its place among them tell (libs/scheduling/victims.h).
+bool MayBeStopped(const kubernetes::FluxQueue& queue, const QueuesByName& queues);
 // The class of the queue, or else of the first above it that has one of that name; null: there is
 // none.
 const kubernetes::QosClass* FindQos(std::string_view name,

@@ -108,6 +108,25 @@ std::optional<std::string> ForeignGate(const kubernetes::PodSpec& spec) {
   return std::nullopt;
 }
 
+// Why the Job cannot be given the rule that ignores disruptions.
+std::optional<std::string> RuleProblem(const kubernetes::Job& job) {
+  constexpr int64_t kMostRules = 20;
+  if (job.pod.restart_policy != "Never") {
+    return fmt::format(
+        "{}: \"true\": spec.template.spec.restartPolicy is '{}'; allowed with it is Never, as with "
+        "any podFailurePolicy",
+        kubernetes::kIgnoreDisruptionsKey,
+        job.pod.restart_policy);
+  }
+  if (job.failure_rules < kMostRules) return std::nullopt;
+  return fmt::format(
+      "{}: \"true\": spec.podFailurePolicy has {} rules, and this would be one more; allowed are "
+      "{}",
+      kubernetes::kIgnoreDisruptionsKey,
+      job.failure_rules,
+      kMostRules);
+}
+
 void WarnOfScheduler(const kubernetes::PodSpec& spec, Verdict* verdict) {
   if (spec.scheduler_name.empty() || spec.scheduler_name == kubernetes::kSchedulerName ||
       spec.scheduler_name == kubernetes::kDefaultScheduler) {
@@ -118,6 +137,21 @@ void WarnOfScheduler(const kubernetes::PodSpec& spec, Verdict* verdict) {
                   "{}=false opts out)",
                   spec.scheduler_name,
                   kubernetes::kManagedLabel));
+}
+
+// Pods of other Jobs are not stopped one by one: a Job that is suspended is charged for none.
+void WarnOfBackoffLimit(const kubernetes::Job& job,
+                        const kubernetes::UserKeys& keys,
+                        const kubernetes::FluxQueue& queue,
+                        const ClusterFacts& facts,
+                        Verdict* verdict) {
+  if (job.ignores_disruptions || keys.ignore_disruptions.has_value()) return;
+  if (!kubernetes::IsControlled(job) || !MayBeStopped(queue, facts.queues())) return;
+  verdict->warnings.push_back(
+      fmt::format("its pods may be stopped one by one for other jobs, and each counts against "
+                  "backoffLimit; {}=true when it is made, with restartPolicy: Never, keeps them "
+                  "from that",
+                  kubernetes::kIgnoreDisruptionsKey));
 }
 
 struct Space {
@@ -223,14 +257,25 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   }
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
-  const Asker asker = AskerOf(review, job->meta, kubernetes::ParseUserKeys(*job));
+  const auto keys = kubernetes::ParseUserKeys(*job);
+  const Asker asker = AskerOf(review, job->meta, keys);
   if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
+  JobChanges changes;
+  changes.ignore_disruptions =
+      keys->ignore_disruptions.value_or(false) && !job->ignores_disruptions;
+  if (changes.ignore_disruptions) {
+    if (auto problem = RuleProblem(*job)) return Refuse(*std::move(problem));
+  }
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
-  const bool ends = facts.FindQueue(submission->queue())->EndsDurations();
-  const bool suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
-  return Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), {asker.user, review.span}, suspend),
-              job->pod);
+  const kubernetes::FluxQueue& queue = *facts.FindQueue(submission->queue());
+  const bool ends = queue.EndsDurations();
+  changes.suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
+  Verdict verdict =
+      Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), {asker.user, review.span}, changes),
+           job->pod);
+  WarnOfBackoffLimit(*job, *keys, queue, facts, &verdict);
+  return verdict;
 }
 
 }  // namespace

@@ -186,7 +186,21 @@ CallResult ClusterCalls::Fence(const Call& call) {
   return PatchPod(call, patch.dump());
 }
 
+CallResult ClusterCalls::Disrupt(const Call& call) {
+  const absl::StatusOr<std::string> patched = client_.Patch(kubernetes::kPods,
+                                                            call.space,
+                                                            call.name,
+                                                            kubernetes::PatchType::kStrategic,
+                                                            DisruptionPatch(call, clock_.Now()),
+                                                            "status");
+  return patched.ok() ? Result(call, Outcome::kDone) : Failed(call, patched.status());
+}
+
 CallResult ClusterCalls::Delete(const Call& call) {
+  if (call.disruption.has_value()) {
+    CallResult disrupted = Disrupt(call);
+    if (disrupted.outcome != Outcome::kDone) return disrupted;
+  }
   const absl::Status status = client_.Delete(
       kubernetes::kPods,
       call.space,
@@ -294,6 +308,16 @@ std::string ReleasePatch(const std::string& pod, const Call& call) {
   }
   patch["spec"]["schedulingGates"] = gates.empty() ? json(nullptr) : gates;
   patch[kTerms] = terms;
+  return patch.dump();
+}
+
+std::string DisruptionPatch(const Call& call, std::chrono::system_clock::time_point now) {
+  json patch = PatchOf(call);
+  patch["status"]["conditions"] = json::array({{{"type", kubernetes::kDisruptionTarget},
+                                                {"status", "True"},
+                                                {"reason", "DeletionByFluxqueue"},
+                                                {"message", call.disruption.value_or("")},
+                                                {"lastTransitionTime", FormatTime(now)}}});
   return patch.dump();
 }
 

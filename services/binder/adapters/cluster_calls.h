@@ -4,6 +4,7 @@
 // Nothing is retried here; the planner repeats. Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <variant>
 
@@ -29,6 +30,7 @@ class ClusterCalls {
   CallResult Release(const Call& call);
   CallResult Fence(const Call& call);
   CallResult Delete(const Call& call);
+  CallResult Disrupt(const Call& call);
   CallResult ReadPod(const Call& call, CallResult::Outcome found);
   CallResult PatchPod(const Call& call, const std::string& body);
   CallResult PatchJob(const Call& call, const std::string& body);
@@ -51,5 +53,10 @@ class ClusterCalls {
 // every term of its required node affinity is narrowed. `pod` is the pod's JSON. Empty if it cannot
 // be read.
 std::string ReleasePatch(const std::string& pod, const Call& call);
+
+// The strategic patch of a pod's status that says, before it is deleted, that this is no failure of
+// its own: the condition DisruptionTarget. `now` must be right to the minute: the cluster's
+// controllers take back a condition of two minutes ago whose pod still runs.
+std::string DisruptionPatch(const Call& call, std::chrono::system_clock::time_point now);
 
 }  // namespace fluxqueue::binder

@@ -72,5 +72,18 @@ TEST(ReleasePatch, WhatIsNoPodGivesNone) {
   EXPECT_EQ(ReleasePatch("{}", ReleaseCall()), "");
 }
 
+TEST(DisruptionPatch, SaysWhyThePodIsDeleted) {
+  Call call;
+  call.kind = Call::Kind::kDelete;
+  call.uid = "u";
+  call.disruption = "stopped for job lab/b";
+  const json patch = json::parse(DisruptionPatch(call, std::chrono::system_clock::time_point{}));
+  EXPECT_EQ(patch, json::parse(R"({
+    "metadata":{"uid":"u"},
+    "status":{"conditions":[{"type":"DisruptionTarget","status":"True",
+      "reason":"DeletionByFluxqueue","message":"stopped for job lab/b",
+      "lastTransitionTime":"1970-01-01T00:00:00.000Z"}]}})"));
+}
+
 }  // namespace
 }  // namespace fluxqueue::binder

@@ -613,6 +613,41 @@ TEST_F(BindPlannerTest, WhatIsStoppedForAnotherJobIsGivenTimeForACheckpoint) {
   }
 }
 
+TEST_F(BindPlannerTest, WhatItsJobMakesAgainIsDeletedAsDisrupted) {
+  struct Row {
+    bool controlled;  // a Job; else a bare pod
+    JobFact::AfterStop after;
+    std::optional<std::string> disruption;
+  };
+  const std::vector<Row> rows = {
+      {true, JobFact::AFTER_STOP_REQUEUE, "stopped for job default/b"},
+      {true, JobFact::AFTER_STOP_CANCEL, std::nullopt},
+      {true, JobFact::AFTER_STOP_FAIL, std::nullopt},
+      {false, JobFact::AFTER_STOP_REQUEUE, std::nullopt},
+  };
+  uint32_t attempt = 0;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(++attempt);
+    h_.Restart();
+    Workload(1).set_controlled(row.controlled);
+    if (!row.controlled) BarePod();
+    const std::string pod = fmt::format("a-{}", attempt);
+    h_.cluster.AddPod("a", pod);
+    Allocate(1, attempt);
+    h_.Settle();
+    JobFact fact = Fact(JOB_STATE_STOPPING, 1, attempt);
+    fact.set_after_stop(row.after);
+    fact.set_message("stopped for job default/b");
+    h_.log.push_back(fact);
+    const std::vector<Call> calls = h_.Batch();
+    ASSERT_THAT(Describe(calls), ElementsAre(fmt::format("delete {} n0", pod)));
+    EXPECT_EQ(calls[0].disruption, row.disruption);
+    h_.Execute(calls);
+    h_.cluster.Remove(pod);
+    h_.Settle();
+  }
+}
+
 TEST_F(BindPlannerTest, AFenceThatComesTooLateLeadsToADeletion) {
   BarePod();
   h_.cluster.AddPod("a", "a-0");

@@ -21,7 +21,7 @@ struct Call {
     kResume,     // Job: suspend: false, with its deadline
     kLimit,      // Job: its deadline
     kSuspend,    // Job: suspend: true, with our annotation
-    kDelete,     // pod, with its own grace, or `grace_s`
+    kDelete,     // pod, with its own grace, or `grace_s`; `disruption` first
     kFence,      // pod: annotation, so that Bindings planned earlier fail
     kReadPod,    // is it there?
     kCheckNode,  // is `node` lost?
@@ -42,6 +42,9 @@ struct Call {
   std::vector<uint32_t> devices = {};  // of the node's GPUs; see kDevicesAnnotation
   // kDelete: so long it may write a checkpoint. Unset: its own terminationGracePeriodSeconds.
   std::optional<int64_t> grace_s = {};
+  // kDelete: what its condition DisruptionTarget says, which it is given first. Unset: it is given
+  // none.
+  std::optional<std::string> disruption = {};
   // kResume, kLimit of a Job, kBind and kRelease of a pod without one: so long after its start
   // Kubernetes ends it. 0: it does not.
   int64_t ends_after_s = 0;

@@ -19,6 +19,14 @@ Call MakeCall(PlanContext& context, const BindJob& job, Call::Kind kind) {
   return call;
 }
 
+// A Job that will make another pod for each that is deleted. It is not to count these as failures
+// of the user's, if its podFailurePolicy ignores disruptions.
+bool GoesOn(const BindJob& job) {
+  const auto after = job.fact->after_stop();
+  return job.IsJob() && after != events::v1::JobFact::AFTER_STOP_CANCEL &&
+         after != events::v1::JobFact::AFTER_STOP_FAIL;
+}
+
 }  // namespace
 
 uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::Kind kind) {
@@ -32,6 +40,7 @@ uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::
   if (kind == Call::Kind::kDelete && job.fact->grace_ms() > 0) {
     call.grace_s = (job.fact->grace_ms() + 999) / 1000;
   }
+  if (kind == Call::Kind::kDelete && GoesOn(job)) call.disruption = job.fact->message();
   const bool starts = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
   if (const PodFacts* pod = context.pods.Find(of.pod_uid); starts && pod != nullptr) {
     call.resource_version = pod->resource_version;
