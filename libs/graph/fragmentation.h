@@ -24,9 +24,9 @@
 // The exponent and the bounds were measured (tools/bench pack): with lower ones, models that few
 // nodes have run out, and whole nodes where most slots are small; with higher ones, the others are
 // packed worse. The room for slots of several gpus is not kept by a weight, which would have to be
-// great enough for any mix, but by nodes that are used last (set_aside.h). By rules 4 and 5 these slots
-// count twice all the same, and by rules up to 3, where no node is set aside, as many times as they
-// want whole ones.
+// great enough for any mix, but by nodes that are used last (set_aside.h). By rules 4 and 5 these
+// slots count twice all the same, and by rules up to 3, where no node is set aside, as many times
+// as they want whole ones.
 //
 // Pure; whole numbers only, so that the same is decided on every machine.
 #pragma once

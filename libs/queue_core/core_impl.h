@@ -150,7 +150,7 @@ class QueueCore::Impl {
     bool progressed = false;
     std::vector<uint64_t> refused;  // by submission
     std::vector<RuleResult> rules;
-    uint32_t grown = 0;  // of those that would grow, how many were tried
+    uint32_t grown = 0;       // of those that would grow, how many were tried
     std::vector<bool> tried;  // by candidate
 
     // Candidates of the queue that named most, or, where all stand in one line, of all.
