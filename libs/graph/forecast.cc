@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -94,36 +93,42 @@ void Forecast::TakeUp() {
 }
 
 void Forecast::LimitTenants() {
-  std::map<std::string, std::vector<uint64_t>, std::less<>> tenants;  // counts, by shape
+  std::map<std::string, size_t, std::less<>> shapes;  // of each tenant
   for (const auto& [key, one] : shapes_) {
-    for (const auto& [tenant, share] : one.by_tenant) tenants[tenant].push_back(share.counts);
+    for (const auto& [tenant, share] : one.by_tenant) ++shapes[tenant];
   }
-  for (auto& [tenant, counts] : tenants) {
-    if (counts.size() > kMostShapesOfTenant) {
-      ForgetLeast(tenant, counts.size() - kMostShapesOfTenant);
-      std::sort(counts.rbegin(), counts.rend());
-      counts.resize(kMostShapesOfTenant);
-    }
-    while (std::accumulate(counts.begin(), counts.end(), uint64_t{0}) >
-           kMostSlotsOfTenant * kOneSlot) {
+  for (const auto& [tenant, count] : shapes) {
+    if (count > kMostShapesOfTenant) ForgetLeast(tenant, count - kMostShapesOfTenant);
+    while (CountsOf(tenant) > kMostSlotsOfTenant * kOneSlot) {
       Halve([&tenant](std::string_view whose) { return whose == tenant; });
-      for (uint64_t& count : counts) count /= 2;
     }
   }
 }
 
-void Forecast::ForgetLeast(std::string_view tenant, size_t most) {
-  std::vector<std::pair<uint64_t, std::string_view>> shares;  // (counts, shape)
+uint64_t Forecast::CountsOf(std::string_view tenant) const {
+  uint64_t counts = 0;
   for (const auto& [key, one] : shapes_) {
     const auto share = one.by_tenant.find(tenant);
-    if (share != one.by_tenant.end()) shares.emplace_back(share->second.counts, key);
+    if (share != one.by_tenant.end()) counts += share->second.counts;
+  }
+  return counts;
+}
+
+void Forecast::ForgetLeast(std::string_view tenant, size_t most) {
+  std::vector<std::pair<uint64_t, std::string_view>> shares;  // (gpus together, shape)
+  for (const auto& [key, one] : shapes_) {
+    const auto share = one.by_tenant.find(tenant);
+    if (share == one.by_tenant.end()) continue;
+    shares.emplace_back(share->second.counts * static_cast<uint64_t>(GpusOf(one.shape.amounts)),
+                        key);
   }
   std::sort(shares.begin(), shares.end());
   shares.resize(std::min(shares.size(), most));
-  for (const auto& [counts, key] : shares) {
+  for (const auto& [gpus, key] : shares) {
     const auto shape = shapes_.find(std::string(key));
-    shape->second.by_tenant.erase(shape->second.by_tenant.find(tenant));
-    counts_ -= counts;
+    const auto share = shape->second.by_tenant.find(tenant);
+    counts_ -= share->second.counts;
+    shape->second.by_tenant.erase(share);
     if (shape->second.by_tenant.empty()) shapes_.erase(shape);
   }
 }

@@ -4,7 +4,8 @@
 // What came counts less the more has come since and the longer ago it was: all counts are halved
 // when they are of more than kMostSlots slots together, and each day. No tenant steers what is kept
 // for all others: where more than kMostSlotsOfTenant slots of one count, the tenant's counts alone
-// are halved, and of its shapes the kMostShapesOfTenant that count most are remembered.
+// are halved, and of its shapes the kMostShapesOfTenant are remembered that want most gpus
+// together.
 //
 // Counts change in steps: what has come waits until it is an eighth of what counts already. So for
 // most arrivals the workload stays as it was, and so does what the engine has indexed by it.
@@ -29,7 +30,7 @@ class Forecast {
  public:
   static constexpr uint64_t kMostSlots = 8192;
   static constexpr uint64_t kMostSlotsOfTenant = kMostSlots / 4;
-  static constexpr size_t kMostShapesOfTenant = 64;
+  static constexpr size_t kMostShapesOfTenant = 128;
   static constexpr size_t kMostShapes = 256;  // of Shapes()
   // A shape whose constraint is longer, as JSON, is not remembered; nor is one of more gpus.
   static constexpr size_t kMostConstraintBytes = 4096;
@@ -69,7 +70,8 @@ class Forecast {
   void Age(int64_t now_s);
   void TakeUp();
   void LimitTenants();
-  // So many of its shapes: those that count least.
+  uint64_t CountsOf(std::string_view tenant) const;
+  // So many of its shapes: those that want fewest gpus together.
   void ForgetLeast(std::string_view tenant, size_t most);
   void Halve(const std::function<bool(std::string_view tenant)>& whose);
 
