@@ -97,13 +97,17 @@ void SearchTables::Fill(SearchLayout* filled) const {
   }
 }
 
-SearchTable& SearchTables::For(const SearchPlan& plan, const Window& window) {
+SearchTable* SearchTables::Find(const SearchPlan& plan, const Window& window) {
   for (auto table = tables_.begin(); table != tables_.end(); ++table) {
     if (table->plan != plan.number || !(table->window == window)) continue;
     tables_.splice(tables_.begin(), tables_, table);
     Update(&tables_.front());
-    return tables_.front();
+    return &tables_.front();
   }
+  return nullptr;
+}
+
+SearchTable& SearchTables::Make(const SearchPlan& plan, const Window& window) {
   const size_t most = std::clamp(kMaxTableSites / topology_.sites().size(), kMinTables, kMaxTables);
   if (tables_.size() < most) {
     tables_.emplace_front();
