@@ -211,6 +211,20 @@ class Twins {
   int64_t now_s_ = 0;
 };
 
+// Nobody tells of it.
+TEST(IndexedSearchLook, SeesWhatHasEndedMeanwhile) {
+  auto engine = GeneralEngine::Make(MakeCluster({{.cores = 1}, {.cores = 1}}), {});
+  ASSERT_TRUE(engine.ok());
+  ASSERT_TRUE((*engine)->SetUp("/cluster0/rack0/node1", false).ok());
+  const JobRequest one = RequestOf(Slots(1, "{type: core, count: 1}"));
+  const JobRequest another =
+      RequestOf("{type: node, count: 1, with: [" + Slots(1, "{type: core, count: 1}") + "]}");
+  EXPECT_EQ((*engine)->Reserve(1, one, {5, 5})->status, MatchStatus::kReserved);
+  const auto now = MatchOperation::kAllocate;
+  EXPECT_EQ((*engine)->Match(now, 2, one, {7, 1})->status, MatchStatus::kBusy);
+  EXPECT_EQ((*engine)->Match(now, 2, another, {10, 1})->status, MatchStatus::kAllocated);
+}
+
 void CheckThatALookChangesNoAnswer(const std::string& policy) {
   Twins twins(policy);
   twins.Fill();
