@@ -17,6 +17,7 @@
 #include <optional>
 #include <queue>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -148,6 +149,16 @@ class SearchTables {
   const Topology& topology_;
   std::list<SearchLayout> layouts_;
   std::list<SearchTable> tables_;  // the last asked for first
+  struct Key {
+    uint64_t plan = 0;
+    Window window;
+
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const;
+  };
+  std::unordered_map<Key, std::list<SearchTable>::iterator, KeyHash> by_key_;
 
   // Of the sweep. The earliest first.
   template <typename T>
