@@ -232,8 +232,8 @@ class GeneralEngine {
     ResolvedRequest resolved;
     std::optional<SearchPlan> plan;
     mutable Known known;
-    // As all was after so many changes (GraphState::changes_end), it could ever be held for so
-    // long.
+    // For how long it could ever be held, as things were when the state's changes_end() was
+    // `ever_seen`.
     mutable uint64_t ever_seen = 0;
     mutable int64_t ever_s = 0;
   };

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kPartOfTable = 16;
 constexpr size_t kFewNodes = 64;
 
-// What a node must be below: so many vertices of one depth that each have so many slots, or nodes.
+// How many vertices of one depth must have enough below them, and what is enough: slots, or nodes.
 struct Wanted {
   explicit Wanted(const SearchPlan& plan) : below(plan.stages.back().wanted) {
     for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {

@@ -157,7 +157,7 @@ class Twins {
 
   void Cancel(JobNumber job) { RC_ASSERT(searching_->Cancel(job) == walking_->Cancel(job)); }
 
-  // Nobody holds anything beyond its end, and what was reserved did not begin.
+  // No job holds anything beyond its end, and what was reserved did not begin.
   void CancelWhatIsOver() {
     for (JobNumber job = 1; job < next_; ++job) {
       const Holding* holding = searching_->Find(job);
@@ -211,7 +211,7 @@ class Twins {
   int64_t now_s_ = 0;
 };
 
-// Nobody tells of it.
+// It is told no change.
 TEST(IndexedSearchLook, SeesWhatHasEndedMeanwhile) {
   auto engine = GeneralEngine::Make(MakeCluster({{.cores = 1}, {.cores = 1}}), {});
   ASSERT_TRUE(engine.ok());

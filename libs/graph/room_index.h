@@ -66,7 +66,7 @@ class RoomIndex {
   void LoadChanged();
   void Load(size_t node);
   void FindMost(size_t block);
-  // False when no node has so much.
+  // False when no node has as much.
   bool FindNeeds(const SearchPlan& plan, std::vector<Need>* needs) const;
   // By bit: nodes of the block that have as much.
   uint64_t ThoseWith(size_t block, std::span<const Need> needs) const;
