@@ -234,7 +234,11 @@ bool GeneralEngine::Fits(const Prepared& request, const Window& window) {
 bool GeneralEngine::CouldEver(const Alternatives& alternatives, int64_t duration) {
   const Window window{Timeline::kEnd - duration - 1, duration, Window::Kind::kEver};
   return std::any_of(alternatives.begin(), alternatives.end(), [&](const Prepared* request) {
-    return Fits(*request, window);
+    if (request->ever_seen == state_.changes_end() && duration <= request->ever_s) return true;
+    if (!Fits(*request, window)) return false;
+    request->ever_seen = state_.changes_end();
+    request->ever_s = duration;
+    return true;
   });
 }
 

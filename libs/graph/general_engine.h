@@ -232,6 +232,10 @@ class GeneralEngine {
     ResolvedRequest resolved;
     std::optional<SearchPlan> plan;
     mutable Known known;
+    // For how long it could ever be held, as things were when the state's changes_end() was
+    // `ever_seen`.
+    mutable uint64_t ever_seen = 0;
+    mutable int64_t ever_s = 0;
   };
   // What a request stands for, in the order in which it is tried.
   using Alternatives = std::vector<const Prepared*>;

@@ -23,10 +23,14 @@ IndexedSearch::IndexedSearch(const ResourceGraph& graph,
       pruner_(graph, state, TraverserKind::kSimple),
       topology_(graph, state),
       slots_(graph, state, policy, packing, topology_),
-      tables_(graph, state, policy, topology_) {}
+      tables_(graph, state, policy, topology_),
+      free_(graph, state, topology_, RoomIndex::Of::kNow),
+      capacity_(graph, state, topology_, RoomIndex::Of::kEver) {}
 
 void IndexedSearch::GraphChanged() {
   tables_.Clear();
+  free_.Clear();
+  capacity_.Clear();
   pruner_.GraphChanged();
   topology_ = Topology(graph_, state_);
 }
@@ -60,7 +64,12 @@ IndexedSearch::Answer IndexedSearch::Search(const SearchPlan& plan,
   Window kept = window_;
   // Who fits now fits until something changes, and changes are told.
   if (kept.kind == Window::Kind::kNow && kept.duration_s == 1) kept.at_s = 0;
-  return SearchIn(&tables_.For(plan, kept), window, selection);
+  SearchTable* table = tables_.Find(plan, kept);
+  if (table == nullptr) {
+    if (const auto answer = Look(selection != nullptr); answer.has_value()) return *answer;
+    table = &tables_.Make(plan, kept);
+  }
+  return SearchIn(table, window, selection);
 }
 
 bool IndexedSearch::IsRootPruned(const SearchPlan& plan, const Window& window) {
@@ -354,9 +363,13 @@ uint32_t IndexedSearch::SlotsOn(SiteId site) {
 }
 
 uint32_t IndexedSearch::CountSlots(SiteId site) {
+  return MayReach(site) ? CountSlotsOfNode(site) : 0;
+}
+
+uint32_t IndexedSearch::CountSlotsOfNode(SiteId site) {
   const VertexId node = topology_.site(site).vertex;
   const Levels& levels = *plan_->stages.back().levels;
-  if (!MayReach(site) || pruner_.Prune(node, levels, plan_->exclusive_nodes)) return 0;
+  if (pruner_.Prune(node, levels, plan_->exclusive_nodes)) return 0;
   const uint64_t slots = std::min<uint64_t>(slots_.Count(site), SearchTable::kUnknown - 1);
   if (!plan_->names_nodes) return static_cast<uint32_t>(slots);
   return slots >= plan_->slots_per_node ? plan_->slots_per_node : 0;
@@ -364,14 +377,17 @@ uint32_t IndexedSearch::CountSlots(SiteId site) {
 
 // Whether the vertices between the node and where it is gathered can be passed.
 bool IndexedSearch::MayReach(SiteId site) const {
-  const Window& window = window_;
   SiteId above = topology_.site(site).parent;
   for (; !table_->GathersAt(above); above = topology_.site(above).parent) {
-    const VertexId v = topology_.site(above).vertex;
-    if (window.kind != Window::Kind::kEver && !graph_.vertex(v).up) return false;
-    if (state_.FreeDuring(v, window.at_s, window.duration_s) <= 0) return false;
+    if (!MayPass(above)) return false;
   }
   return true;
+}
+
+bool IndexedSearch::MayPass(SiteId site) const {
+  const VertexId v = topology_.site(site).vertex;
+  if (window_.kind != Window::Kind::kEver && !graph_.vertex(v).up) return false;
+  return state_.FreeDuring(v, window_.at_s, window_.duration_s) > 0;
 }
 
 // Sites below their parents, in the order of the edges: as a walk goes.

@@ -12,6 +12,10 @@
 //   changed since the last search:       ┌─ 5 ─┐   ┌── 7 ──┐
 //   node3 ─► back in, as "may fit"       5     out  7     out ◄─ full when it was looked at
 //
+// A table costs a look at every node. A request without one, as most are where thousands of shapes
+// are in line, is first answered by what all requests know together of the nodes (room_index.h):
+// few have room, and where they are not enough it is refused without a table.
+//
 // Not every request is searched: PlanFor says which. Deterministic; not thread-safe.
 #pragma once
 
@@ -26,6 +30,7 @@
 #include "libs/graph/pruner.h"
 #include "libs/graph/resolved_request.h"
 #include "libs/graph/resource_graph.h"
+#include "libs/graph/room_index.h"
 #include "libs/graph/search_plan.h"
 #include "libs/graph/search_tables.h"
 #include "libs/graph/selection.h"
@@ -95,7 +100,15 @@ class IndexedSearch {
   void ChooseSlots(uint32_t wanted, size_t first);
   uint32_t SlotsOn(SiteId site);
   uint32_t CountSlots(SiteId site);
+  uint32_t CountSlotsOfNode(SiteId site);
   bool MayReach(SiteId site) const;
+  bool MayPass(SiteId site) const;
+
+  // What a search would answer, by a look at few nodes. Nothing: only a search can tell.
+  std::optional<Answer> Look(bool selects);
+  std::optional<bool> HasRoom(const RoomIndex& room);
+  SiteId Above(SiteId site, uint32_t depth) const;
+  bool IsReached(SiteId node, const SearchLayout& layout) const;
 
   Answer SearchIn(SearchTable* table, const Window& window, Selection* selection);
   bool IsRootPruned(const SearchPlan& plan, const Window& window);
@@ -113,6 +126,8 @@ class IndexedSearch {
   Topology topology_;
   NodeSlots slots_;
   SearchTables tables_;
+  RoomIndex free_;
+  RoomIndex capacity_;
   uint64_t plans_ = 0;
 
   // Of the search that is on.

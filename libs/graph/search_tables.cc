@@ -28,7 +28,13 @@ RoomTimes::Wanted WantedOfNode(const SearchPlan& plan, int64_t duration) {
 
 }  // namespace
 
+size_t SearchTables::KeyHash::operator()(const Key& key) const {
+  const auto time = static_cast<uint64_t>(key.window.at_s ^ (key.window.duration_s << 20));
+  return key.plan * 0x9E3779B97F4A7C15 ^ time;
+}
+
 void SearchTables::Clear() {
+  by_key_.clear();
   tables_.clear();
   layouts_.clear();
   rooms_.Clear(0);
@@ -97,22 +103,26 @@ void SearchTables::Fill(SearchLayout* filled) const {
   }
 }
 
-SearchTable& SearchTables::For(const SearchPlan& plan, const Window& window) {
-  for (auto table = tables_.begin(); table != tables_.end(); ++table) {
-    if (table->plan != plan.number || !(table->window == window)) continue;
-    tables_.splice(tables_.begin(), tables_, table);
-    Update(&tables_.front());
-    return tables_.front();
-  }
+SearchTable* SearchTables::Find(const SearchPlan& plan, const Window& window) {
+  const auto known = by_key_.find({plan.number, window});
+  if (known == by_key_.end()) return nullptr;
+  tables_.splice(tables_.begin(), tables_, known->second);
+  Update(&tables_.front());
+  return &tables_.front();
+}
+
+SearchTable& SearchTables::Make(const SearchPlan& plan, const Window& window) {
   const size_t most = std::clamp(kMaxTableSites / topology_.sites().size(), kMinTables, kMaxTables);
   if (tables_.size() < most) {
     tables_.emplace_front();
   } else {
+    by_key_.erase({tables_.back().plan, tables_.back().window});
     tables_.splice(tables_.begin(), tables_, std::prev(tables_.end()));
   }
   SearchTable& table = tables_.front();
   table.window = window;
   Begin(plan, &table);
+  by_key_.emplace(Key{plan.number, window}, tables_.begin());
   return table;
 }
 

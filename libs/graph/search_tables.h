@@ -17,6 +17,7 @@
 #include <optional>
 #include <queue>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -104,11 +105,16 @@ class SearchTables {
   // The policy or the topology is another.
   void Clear();
 
-  // Of what is now. Until the next call of For or Clear.
-  SearchTable& For(const SearchPlan& plan, const Window& window);
+  // Where candidates of the plan are gathered. Until the next call of Clear.
+  const SearchLayout& LayoutFor(const SearchPlan& plan);
+
+  // Of what is now; null: there is none. Until the next call of Make or Clear.
+  SearchTable* Find(const SearchPlan& plan, const Window& window);
+  // In which all may fit. REQUIRES: there is none.
+  SearchTable& Make(const SearchPlan& plan, const Window& window);
 
   // The sweep's table, in which all may fit but those that are known not to; until the next call of
-  // For, BeginSweep or Clear. REQUIRES: nothing changes until the sweep is over.
+  // BeginSweep or Clear. REQUIRES: nothing changes until the sweep is over.
   SearchTable& BeginSweep(const SearchPlan& plan, int64_t time, int64_t duration);
   // When a site that was looked at answers otherwise, and when it may have room for more.
   struct Turn {
@@ -126,7 +132,6 @@ class SearchTables {
   std::optional<int64_t> NextRoom() const;
 
  private:
-  const SearchLayout& LayoutFor(const SearchPlan& plan);
   void Fill(SearchLayout* filled) const;
   void Begin(const SearchPlan& plan, SearchTable* table);
   void Reset(SearchTable* table) const;
@@ -144,6 +149,16 @@ class SearchTables {
   const Topology& topology_;
   std::list<SearchLayout> layouts_;
   std::list<SearchTable> tables_;  // the last asked for first
+  struct Key {
+    uint64_t plan = 0;
+    Window window;
+
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct KeyHash {
+    size_t operator()(const Key& key) const;
+  };
+  std::unordered_map<Key, std::list<SearchTable>::iterator, KeyHash> by_key_;
 
   // Of the sweep. The earliest first.
   template <typename T>

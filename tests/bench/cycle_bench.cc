@@ -33,7 +33,7 @@ using events::v1::Envelope;
 constexpr uint32_t kFewShapes = 100;
 constexpr uint32_t kManyShapes = 5000;
 constexpr int kWarmUp = 3;
-// From so many nodes on, what is wanted of a large cluster holds.
+// From so many nodes on, what is wanted of a large cluster holds; of more nothing is.
 constexpr int kManyNodes = 10'000;
 
 struct Options {
@@ -222,6 +222,7 @@ void AddRow(const Options& options, const Row& row, Report* report) {
                                                                {"p99_ms", ms.p99}};
   }
   if (times.size() > 1) report->json()[row.name]["exponent"] = Exponent(row.candidates, times);
+  if (options.nodes > kManyNodes) return;
   report->Target(fmt::format("{}, {} candidates", row.name, row.candidates.back()),
                  times.back(),
                  /*at_least=*/false,
