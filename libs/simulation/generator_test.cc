@@ -207,5 +207,60 @@ TEST(GeneratorTest, ModalRequests) {
   EXPECT_EQ(ModalRequest(48 * 3600 + 1), 72 * 3600);
 }
 
+TEST(GeneratorTest, SomeCrashSoonAndAskForWhatTheyWouldHaveRun) {
+  GeneratorOptions options = Options(Requests::kExact);
+  options.failures = 0.1;
+  int failed = 0;
+  int asked_for_more = 0;
+  for (const TraceJob& job : Generate(options).jobs) {
+    if (!job.failed) continue;
+    ++failed;
+    if (job.requested_s > job.run_s) ++asked_for_more;
+    ASSERT_LE(job.run_s, 60);
+  }
+  EXPECT_NEAR(failed, 400, 60);
+  EXPECT_GT(asked_for_more, failed / 2);
+}
+
+TEST(GeneratorTest, RunTimesDrift) {
+  GeneratorOptions options = Options(Requests::kExact);
+  const trace::Trace still = Generate(options);
+  options.drift = 4;
+  const trace::Trace drifts = Generate(options);
+  const auto ratio = [&](size_t job) { return drifts.jobs[job].run_s / still.jobs[job].run_s; };
+  double early = 0;
+  double late = 0;
+  for (size_t i = 0; i < 400; ++i) {
+    early += ratio(i) / 400;
+    late += ratio(still.jobs.size() - 1 - i) / 400;
+  }
+  EXPECT_NEAR(early, 1.1, 0.2);
+  EXPECT_NEAR(late, 3.8, 0.5);
+}
+
+TEST(GeneratorTest, OneUserSaysASecond) {
+  GeneratorOptions options = Options(Requests::kExact);
+  const trace::Trace honest = Generate(options);
+  options.one_second_user = 2;
+  const trace::Trace lies = Generate(options);
+  for (size_t i = 0; i < honest.jobs.size(); ++i) {
+    TraceJob job = honest.jobs[i];
+    if (job.user == "2") job.requested_s = 1;
+    ASSERT_EQ(job, lies.jobs[i]);
+  }
+}
+
+TEST(GeneratorTest, GangsOfGpus) {
+  trace::Trace trace = Generate(Options(Requests::kExact));
+  const trace::Trace before = trace;
+  MakeGpuGangs(8, &trace);
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const int64_t gpus = trace.jobs[i].slots * trace.jobs[i].requests.at("fluxqueue.io/gpu-milli");
+    EXPECT_GE(gpus, 1000 * before.jobs[i].slots);
+    EXPECT_LT(gpus, 1000 * (before.jobs[i].slots + 8));
+    EXPECT_LE(trace.jobs[i].requests.at("fluxqueue.io/gpu-milli"), 8000);
+  }
+}
+
 }  // namespace
 }  // namespace fluxqueue::simulation
