@@ -193,7 +193,7 @@ TEST(CycleTest, OfWhatNothingCanRunThePromiseIsGone) {
 TEST(CycleTest, RulesThatThisBuildDoesNotKnow) {
   Story story;
   EXPECT_THAT(story.Tell(PoolConfig(0, /*rules=*/99)), ElementsAre("poison"));
-  EXPECT_THAT(story.error(), HasSubstr("rules 99 are unknown to this build, which knows up to 5"));
+  EXPECT_THAT(story.error(), HasSubstr("rules 99 are unknown to this build, which knows up to 6"));
 }
 
 TEST(CycleTest, ABadJobspecIsRejected) {
