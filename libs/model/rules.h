@@ -21,6 +21,8 @@
 //      QueueConfigured.reserve_after_ms, asks for one cycle then, not for one in each minute after.
 //   6  What `packed` expects follows from what came, of which old counts less, and of one user not
 //      more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
+//      `adaptive` follows what easy would have done in hindsight, and prices jobs by what jobs of
+//      their users took (libs/scheduling/adaptive.h).
 #pragma once
 
 #include <cstdint>
@@ -35,6 +37,7 @@ inline constexpr uint32_t kAccounts = 4;
 inline constexpr uint32_t kSetsNodesAside = 4;
 inline constexpr uint32_t kAsksOnceWhenOverdue = 5;
 inline constexpr uint32_t kForecastDecays = 6;
+inline constexpr uint32_t kGuardedAdaptive = 6;
 inline constexpr uint32_t kLatestRules = 6;
 
 // `configured` 0: not said, which is the latest.

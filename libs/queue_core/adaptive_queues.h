@@ -38,6 +38,7 @@ class AdaptiveQueues {
   template <typename Estimate>
   void Configure(const std::string& name,
                  bool on,
+                 bool guarded,
                  const scheduling::Resources& capacity,
                  JobBook* book,
                  int64_t now_ms,
@@ -48,6 +49,8 @@ class AdaptiveQueues {
   // again, it is as if it had just come.
   void GiveUpPlace(const Job& job, int64_t now_ms);
   void SetCapacity(const scheduling::Resources& capacity, const JobBook& book, int64_t now_ms);
+  // By the rules of the pool (libs/model/rules.h), of all queues.
+  void SetGuarded(bool guarded);
 
   // ---------------------------------------------------------------------------------- the batch
   void Commit();
@@ -79,12 +82,14 @@ class AdaptiveQueues {
 template <typename Estimate>
 void AdaptiveQueues::Configure(const std::string& name,
                                bool on,
+                               bool guarded,
                                const scheduling::Resources& capacity,
                                JobBook* book,
                                int64_t now_ms,
                                Estimate estimate) {
   const bool begins = Turn(name, on, capacity);
   if (!on) return;
+  Find(name)->SetGuarded(guarded);
   // A queue that was configured anew may have given its jobs other ranks.
   if (!begins) {
     for (const auto& [key, entry] : book->QueueOf(name)->line) {

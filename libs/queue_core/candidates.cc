@@ -227,7 +227,7 @@ void QueueCore::Impl::AddCandidate(
     const Entry& entry, uint32_t rule, bool may_reserve, bool is_overdue, CycleRequested* cycle) {
   int64_t duration_ms = PlannedDuration(entry.job);
   if (const auto* adaptive = adaptive_.Find(entry.job.queue); adaptive != nullptr) {
-    duration_ms = adaptive->PlanOf(duration_ms);
+    duration_ms = adaptive->PlanOf(entry.job.submission, duration_ms);
   }
   Candidate* candidate = cycle->add_candidates();
   candidate->set_job_id(entry.job.id);

@@ -1,6 +1,7 @@
 // Queues, the pool's configuration, and what the matcher says besides its answers.
 #include <utility>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/scheduling/strategy.h"
@@ -43,11 +44,16 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   }
 }
 
+bool QueueCore::Impl::IsGuarded() const {
+  return model::HasRules(config().rules(), model::kGuardedAdaptive);
+}
+
 void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
   const auto& config = book_.QueueOf(name)->config;
   const bool on = config != nullptr && scheduling::FindStrategy(config->strategy())->is_adaptive;
   adaptive_.Configure(name,
                       on,
+                      IsGuarded(),
                       state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
                       &book_,
                       state_.now_ms,
@@ -57,6 +63,7 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
   book_.tree().CountOthers(HasAccounts());
+  adaptive_.SetGuarded(IsGuarded());
   for (const auto& [order, queue] : book_.served()) PlaceRunning(queue->name);
   // Another policy or other levels may find room where there was none.
   state_.ask_again = true;

@@ -325,6 +325,8 @@ class QueueCore::Impl {
   // ------------------------------------------------------------------------------ configuration.cc
   void OnQueueConfigured(const events::v1::QueueConfigured& configured);
   void ConfigureAdaptive(const std::string& name);
+  // `adaptive` is guarded (libs/model/rules.h).
+  bool IsGuarded() const;
   // Accounts of the pool, of which rules before version 4 know nothing (libs/model/rules.h).
   bool HasAccounts() const;
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
