@@ -41,7 +41,7 @@ struct Options {
   std::string output = "table";
 };
 
-// What is wanted: at most so much of easy's mean slowdown, and so many percent more p99 wait.
+// What is wanted: at most this part of easy's mean slowdown, and at most this much more p99 wait.
 struct Kind {
   const char* name;
   double slowdown;
