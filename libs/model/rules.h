@@ -19,11 +19,13 @@
 //      nodes for slots that not every node can take (libs/graph/set_aside.h).
 //   5  A job that is due a reservation, as it was the first of its queue for
 //      QueueConfigured.reserve_after_ms, asks for one cycle then, not for one in each minute after.
-//   6  What `packed` expects follows from what came, of which old counts less, and of one user not
-//      more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
+//   6  What `packed` expects follows from what came, of which old counts less, and of one tenant
+//      not more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
 //      What was refused is tried again after 15 minutes, or a quarter of the time for which the
 //      first of its queue has waited as that (at most 4 hours), should no message have said that
 //      it could help.
+//      In pools without gpus `adaptive` follows what easy would have done in hindsight, and prices
+//      jobs by what jobs of their users took (libs/scheduling/adaptive.h).
 #pragma once
 
 #include <cstdint>
@@ -39,6 +41,7 @@ inline constexpr uint32_t kSetsNodesAside = 4;
 inline constexpr uint32_t kAsksOnceWhenOverdue = 5;
 inline constexpr uint32_t kForecastDecays = 6;
 inline constexpr uint32_t kLooksLessOften = 6;
+inline constexpr uint32_t kAdaptiveHindsight = 6;
 inline constexpr uint32_t kLatestRules = 6;
 
 // `configured` 0: not said, which is the latest.

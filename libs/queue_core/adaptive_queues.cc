@@ -42,6 +42,7 @@ UsageRow ToRow(const std::string& queue, const VirtualJob& job) {
   kept->set_planned_end_ms(job.planned_end_ms);
   kept->set_virtual_end_ms(job.virtual_end_ms);
   kept->set_over(job.over);
+  kept->set_price_ms(job.price_ms);
   return row;
 }
 
@@ -58,6 +59,7 @@ VirtualJob FromRow(const queue::v1::VirtualJobRow& row) {
   job.planned_end_ms = row.planned_end_ms();
   job.virtual_end_ms = row.virtual_end_ms();
   job.over = row.over();
+  job.price_ms = row.price_ms();
   return job;
 }
 
@@ -75,6 +77,7 @@ UsageRow ToRow(const std::string& queue,
   ToRow(machine.planned, kept->mutable_planned());
   *kept->mutable_sized_by() = ToAmounts(sized_by);
   const scheduling::Accuracy& accuracy = rule.state().accuracy;
+  kept->set_hindsight(rule.state().hindsight);
   kept->set_shut(rule.state().shut);
   kept->set_estimated(accuracy.estimated);
   kept->set_ran(accuracy.ran);
@@ -92,6 +95,7 @@ UsageRow ToRow(const std::string& queue,
 scheduling::Adaptive::State StateOf(const queue::v1::AdaptiveRow& row) {
   scheduling::Adaptive::State state;
   state.on = true;
+  state.hindsight = row.hindsight();
   state.shut = row.shut();
   state.accuracy = {.estimated = row.estimated(),
                     .ran = row.ran(),
@@ -105,6 +109,20 @@ scheduling::Adaptive::State StateOf(const queue::v1::AdaptiveRow& row) {
     state.histogram.Set(i, row.work(static_cast<int>(i)));
   }
   return state;
+}
+
+UsageRow ToRow(const std::string& queue,
+               const std::string& user,
+               const scheduling::Reliability::Record& record) {
+  UsageRow row;
+  queue::v1::ReliabilityRow* kept = row.mutable_reliability();
+  kept->set_queue(queue);
+  kept->set_user(user);
+  kept->set_ratio(record.ratio);
+  kept->set_deviation(record.deviation);
+  kept->set_runs(record.runs);
+  kept->set_learnt(record.learnt);
+  return row;
 }
 
 UsageChange JobChangeOf(const std::string& queue, uint64_t submission, const VirtualJob* job) {
@@ -174,12 +192,12 @@ void AdaptiveQueues::FollowIn(AdaptiveQueue* queue,
   const Job& job = entry.job;
   scheduling::Adaptive& rule = queue->rule;
   if (model::IsTerminal(job.state)) {
-    rule.End(job.submission, now_ms);
+    rule.End(job.submission, now_ms, *job.user, job.state == model::JobState::kSucceeded);
     return;
   }
   const int64_t size = scheduling::SizeOf(*job.amounts, queue->sized_by);
   if (entry.in_line_of != nullptr) {
-    rule.Wait(entry.line_key, size, estimate_ms, now_ms);
+    rule.Wait(entry.line_key, size, estimate_ms, now_ms, *job.user);
   } else if (model::kHoldingStates.Has(job.state)) {
     const bool ran_before = job.state == model::JobState::kRunning && job.start_ms > 0;
     const int64_t started_ms = ran_before ? std::min(job.start_ms, now_ms) : now_ms;
@@ -201,6 +219,12 @@ void AdaptiveQueues::SetCapacity(const Resources& capacity, const JobBook& book,
       if (entry->job.queue != name) continue;
       queue.rule.Resize(entry->job.submission, scheduling::SizeOf(*entry->job.amounts, capacity));
     }
+  }
+}
+
+void AdaptiveQueues::SetHindsight(bool hindsight) {
+  for (auto& [name, queue] : queues_) {
+    if (queue.rule.on()) queue.rule.SetHindsight(hindsight);
   }
 }
 
@@ -241,6 +265,13 @@ void AdaptiveQueues::Describe(Changes* changes) const {
     for (const auto& [submission, before, now] : rule.machine().Changes()) {
       changes->usage.push_back(JobChangeOf(name, submission, now));
     }
+    for (const auto& [user, before, now] : rule.reliability().Changes()) {
+      changes->usage.push_back(
+          {.kind = "reliability",
+           .name = fmt::format("{}/{}", name, user),
+           .deleted = now == nullptr,
+           .row = now != nullptr ? ToRow(name, user, *now).SerializeAsString() : ""});
+    }
   }
 }
 
@@ -252,6 +283,9 @@ std::vector<std::string> AdaptiveQueues::Rows() const {
     rows.push_back(fmt::format("{} used", queue.rule.machine().used()));
     for (const auto& [submission, job] : queue.rule.machine().All()) {
       rows.push_back(ToRow(name, job).SerializeAsString());
+    }
+    for (const auto& [user, record] : queue.rule.reliability().records()) {
+      rows.push_back(ToRow(name, user, record).SerializeAsString());
     }
   }
   return rows;
@@ -268,6 +302,15 @@ bool AdaptiveQueues::AddRow(const UsageRow& row) {
     queues_[row.virtual_job().queue()].rule.Set(FromRow(row.virtual_job()));
     return true;
   }
+  if (row.has_reliability()) {
+    const queue::v1::ReliabilityRow& kept = row.reliability();
+    queues_[kept.queue()].rule.Set(kept.user(),
+                                   {.ratio = kept.ratio(),
+                                    .deviation = kept.deviation(),
+                                    .runs = kept.runs(),
+                                    .learnt = kept.learnt()});
+    return true;
+  }
   if (!row.has_adaptive()) return false;
   const queue::v1::AdaptiveRow& kept = row.adaptive();
   AdaptiveQueue& queue = queues_[kept.queue()];
@@ -277,7 +320,8 @@ bool AdaptiveQueues::AddRow(const UsageRow& row) {
                   .due = kept.due(),
                   .capacity = kept.capacity(),
                   .predicted = FromRow(kept.predicted()),
-                  .planned = FromRow(kept.planned())});
+                  .planned = FromRow(kept.planned()),
+                  .hindsight = kept.hindsight()});
   return true;
 }
 

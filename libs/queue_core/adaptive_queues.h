@@ -39,6 +39,7 @@ class AdaptiveQueues {
   template <typename Estimate>
   void Configure(const std::string& name,
                  bool on,
+                 bool hindsight,
                  const scheduling::Resources& capacity,
                  JobBook* book,
                  int64_t now_ms,
@@ -49,6 +50,8 @@ class AdaptiveQueues {
   // again, it is as if it had just come.
   void GiveUpPlace(const Job& job, int64_t now_ms);
   void SetCapacity(const scheduling::Resources& capacity, const JobBook& book, int64_t now_ms);
+  // By the rules of the pool (libs/model/rules.h), of all queues.
+  void SetHindsight(bool hindsight);
 
   // ---------------------------------------------------------------------------------- the batch
   void Commit();
@@ -80,12 +83,14 @@ class AdaptiveQueues {
 template <typename Estimate>
 void AdaptiveQueues::Configure(const std::string& name,
                                bool on,
+                               bool hindsight,
                                const scheduling::Resources& capacity,
                                JobBook* book,
                                int64_t now_ms,
                                Estimate estimate) {
   const bool begins = Turn(name, on, capacity);
   if (!on) return;
+  Find(name)->SetHindsight(hindsight);
   // A queue that was configured anew may have given its jobs other ranks.
   if (!begins) {
     for (const auto& [key, entry] : book->QueueOf(name)->line) {

@@ -1,6 +1,7 @@
 // Queues, windows, the pool's configuration, and what the matcher says besides its answers.
 #include <utility>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/queue_core/windows.h"
@@ -44,11 +45,18 @@ void QueueCore::Impl::OnQueueConfigured(const events::v1::QueueConfigured& confi
   }
 }
 
+bool QueueCore::Impl::HasHindsight() const {
+  // A virtual machine that does not know nodes starts gangs that no node has gpus for.
+  const bool has_gpus = state_.capacity != nullptr && (*state_.capacity)[scheduling::kGpu] > 0;
+  return view_.HasRules(model::kAdaptiveHindsight) && !has_gpus;
+}
+
 void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
   const auto& config = book_.QueueOf(name)->config;
   const bool on = config != nullptr && scheduling::FindStrategy(config->strategy())->is_adaptive;
   adaptive_.Configure(name,
                       on,
+                      HasHindsight(),
                       state_.capacity == nullptr ? scheduling::Resources() : *state_.capacity,
                       &book_,
                       state_.now_ms,
@@ -58,6 +66,7 @@ void QueueCore::Impl::ConfigureAdaptive(const std::string& name) {
 void QueueCore::Impl::OnPoolConfigured(const events::v1::PoolConfigured& configured) {
   state_.config = std::make_shared<const events::v1::PoolConfigured>(configured);
   book_.tree().CountOthers(view_.HasAccounts());
+  adaptive_.SetHindsight(HasHindsight());
   for (const auto& [order, queue] : book_.served()) PlaceRunning(queue->name);
   // Another policy or other levels may find room where there was none.
   state_.ask_again = true;
@@ -84,6 +93,7 @@ void QueueCore::Impl::OnInventoryChanged(const events::v1::InventoryChanged& cha
     state_.capacity =
         std::make_shared<const scheduling::Resources>(ToResources(changed.capacity()));
     adaptive_.SetCapacity(*state_.capacity, book_, state_.now_ms);
+    adaptive_.SetHindsight(HasHindsight());
   }
   for (const events::v1::AllocationKey& key : changed.broken()) OnNodeGone(key, changed.node());
 }

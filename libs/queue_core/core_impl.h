@@ -201,6 +201,8 @@ class QueueCore::Impl {
   // ------------------------------------------------------------------------------ configuration.cc
   void OnQueueConfigured(const events::v1::QueueConfigured& configured);
   void ConfigureAdaptive(const std::string& name);
+  // Of `adaptive` (libs/model/rules.h); not in pools with gpus.
+  bool HasHindsight() const;
   void OnPoolConfigured(const events::v1::PoolConfigured& configured);
   // Those that nothing in the pool could run are tried again.
   void ComeBack();

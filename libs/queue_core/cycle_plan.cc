@@ -167,7 +167,7 @@ void CyclePlanner::AddCandidate(const Entry& entry,
                                 CycleRequested* cycle) const {
   int64_t duration_ms = planning_.PlannedDuration(entry.job);
   if (const auto* adaptive = adaptive_.Find(entry.job.queue); adaptive != nullptr) {
-    duration_ms = adaptive->PlanOf(duration_ms);
+    duration_ms = adaptive->PlanOf(entry.job.submission, duration_ms);
   }
   Candidate* candidate = cycle->add_candidates();
   candidate->set_job_id(entry.job.id);

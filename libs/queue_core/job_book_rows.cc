@@ -152,6 +152,7 @@ bool JobBook::AddUsage(const UsageRow& row) {
     }
     case UsageRow::kVirtualJob:  // those of adaptive_queues.h
     case UsageRow::kAdaptive:
+    case UsageRow::kReliability:
     case UsageRow::ROW_NOT_SET:
       return false;
   }

@@ -58,6 +58,10 @@ int64_t WorkHistogram::QuantileMs(int64_t per_10000) const {
   return Edge(0);
 }
 
+void WorkHistogram::Halve() {
+  for (int64_t& work : work_) work /= 2;
+}
+
 // ------------------------------------------------------------------------------------ the accuracy
 
 Scale Accuracy::alpha() const {
@@ -79,6 +83,10 @@ void Accuracy::Learn(int64_t size, int64_t estimate_ms, int64_t run_ms, bool may
                           std::min(ran, estimated));  // alpha · estimated
 }
 
+void Accuracy::Halve() {
+  for (int64_t* sum : {&estimated, &ran, &error, &scaled_error}) *sum /= 2;
+}
+
 // -------------------------------------------------------------------------------- what happens
 
 void Adaptive::Remember() {
@@ -88,24 +96,39 @@ void Adaptive::Remember() {
 void Adaptive::Turn(bool on) {
   Remember();
   machine_.Clear();
+  reliability_.Forget();
   state_ = State{};
   state_.on = on;
 }
 
-void Adaptive::Wait(OrderKey key, int64_t size, int64_t estimate_ms, int64_t now_ms) {
+void Adaptive::SetHindsight(bool hindsight) {
+  if (state_.hindsight == hindsight) return;
+  Remember();
+  state_.hindsight = hindsight;
+  machine_.SetHindsight(hindsight);
+}
+
+void Adaptive::Wait(
+    OrderKey key, int64_t size, int64_t estimate_ms, int64_t now_ms, const std::string& user) {
   const VirtualJob* known = machine_.Find(key.submission);
-  if (known != nullptr && known->waits) {
-    if (known->key == key && known->size == size && known->estimate_ms == estimate_ms) return;
-    Remember();
-    machine_.AdvanceTo(now_ms);
-    machine_.Amend(key.submission, key, size, estimate_ms);
-    return;
-  }
+  const bool waits = known != nullptr && known->waits;
+  const bool same_estimate = waits && known->estimate_ms == estimate_ms;
+  if (same_estimate && known->key == key && known->size == size) return;
   Remember();
   machine_.AdvanceTo(now_ms);
-  machine_.Wait(
-      {.key = key, .size = size, .estimate_ms = estimate_ms, .since_ms = now_ms, .waits = true});
-  machine_.Amend(key.submission, key, size, estimate_ms);
+  int64_t price_ms = same_estimate ? known->price_ms : 0;
+  if (state_.hindsight && !same_estimate && estimate_ms > 0) {
+    price_ms = reliability_.PriceOf(user, estimate_ms);
+  }
+  if (!waits) {
+    machine_.Wait({.key = key,
+                   .size = size,
+                   .estimate_ms = estimate_ms,
+                   .since_ms = now_ms,
+                   .waits = true,
+                   .price_ms = price_ms});
+  }
+  machine_.Amend(key.submission, key, size, estimate_ms, price_ms);
 }
 
 void Adaptive::Start(
@@ -121,7 +144,7 @@ void Adaptive::Start(
                   .started_ms = started_ms});
 }
 
-void Adaptive::End(uint64_t submission, int64_t now_ms) {
+void Adaptive::End(uint64_t submission, int64_t now_ms, const std::string& user, bool succeeded) {
   const VirtualJob* known = machine_.Find(submission);
   if (known == nullptr || known->run_ms != kUnset) return;
   Remember();
@@ -134,10 +157,23 @@ void Adaptive::End(uint64_t submission, int64_t now_ms) {
   const VirtualJob job = *known;
   machine_.End(submission);
   if (job.estimate_ms == 0) return;  // unlimited: nothing was estimated
-  const int64_t run_ms = std::max<int64_t>(1, now_ms - job.started_ms);
+  if (state_.hindsight && !succeeded) return;
+  Learn(job, std::max<int64_t>(1, now_ms - job.started_ms), user);
+}
+
+void Adaptive::Learn(const VirtualJob& job, int64_t run_ms, const std::string& user) {
   Accuracy& accuracy = state_.accuracy;
-  accuracy.Learn(job.size, job.estimate_ms, run_ms, /*may_judge=*/!state_.shut);
-  state_.histogram.Add(accuracy.alpha().Of(job.estimate_ms), WorkOf(job.size, run_ms));
+  accuracy.Learn(job.size, job.length_ms(), run_ms, /*may_judge=*/!state_.shut);
+  const int64_t expected_ms =
+      job.price_ms > 0 ? job.price_ms : accuracy.alpha().Of(job.estimate_ms);
+  state_.histogram.Add(expected_ms, WorkOf(job.size, run_ms));
+  if (state_.hindsight) {
+    reliability_.Learn(user, job.estimate_ms, run_ms);
+    if (accuracy.ends % kEndsPerHalving == 0) {
+      accuracy.Halve();
+      state_.histogram.Halve();
+    }
+  }
   machine_.SetScales(accuracy.alpha(), accuracy.scaled ? accuracy.alpha() : Scale{});
 }
 
@@ -154,7 +190,7 @@ void Adaptive::Resize(uint64_t submission, int64_t size) {
   const VirtualJob* known = machine_.Find(submission);
   if (known == nullptr || known->size == size) return;
   Remember();
-  machine_.Amend(submission, known->key, size, known->estimate_ms);
+  machine_.Amend(submission, known->key, size, known->estimate_ms, known->price_ms);
 }
 
 void Adaptive::SetCapacity(int64_t capacity, int64_t now_ms) {
@@ -171,9 +207,11 @@ bool Adaptive::Passes(int64_t estimate_ms,
                       int64_t now_ms,
                       int64_t quantile_ms) const {
   if (estimate_ms == kNeverMs) return false;
-  const Int128 e = std::max(kLeastRunMs, state_.accuracy.alpha().Of(estimate_ms));
-  return e * e * 100 <=
-         static_cast<Int128>(kPassSharePercent) * quantile_ms * (now_ms - since_ms + e);
+  const bool hindsight = state_.hindsight;
+  const Int128 e =
+      std::max(kLeastRunMs, hindsight ? estimate_ms : state_.accuracy.alpha().Of(estimate_ms));
+  const int64_t share = hindsight ? kHindsightPassSharePer1000 : kPassSharePer1000;
+  return e * e * 1000 <= static_cast<Int128>(share) * quantile_ms * (now_ms - since_ms + e);
 }
 
 bool Adaptive::ValveShut(int64_t now_ms) const {
@@ -220,8 +258,10 @@ Adaptive::Choice Adaptive::Choose(int64_t now_ms, int64_t free, size_t most) {
   return choice;
 }
 
-int64_t Adaptive::PlanOf(int64_t estimate_ms) const {
-  return machine_.state().planned.Of(estimate_ms);
+int64_t Adaptive::PlanOf(uint64_t submission, int64_t estimate_ms) const {
+  const VirtualJob* known = machine_.Find(submission);
+  const int64_t price_ms = known == nullptr ? 0 : known->price_ms;
+  return machine_.state().planned.Of(estimate_ms == 0 ? 0 : std::max(estimate_ms, price_ms));
 }
 
 // --------------------------------------------------------------------------------------- the batch
@@ -229,11 +269,13 @@ int64_t Adaptive::PlanOf(int64_t estimate_ms) const {
 void Adaptive::Commit() {
   before_.reset();
   machine_.Commit();
+  reliability_.Commit();
 }
 
 void Adaptive::Rollback() {
   if (!before_.has_value()) return;
   machine_.Rollback(before_->machine);
+  reliability_.Rollback();
   state_ = before_->state;
   before_.reset();
 }

@@ -30,6 +30,15 @@
 // Higher ranks (priority, ageing) go first among the virtual, the pinned and the rest. Passers pass
 // whatever their rank. An unlimited job never passes.
 //
+// With hindsight (rules 6 of libs/model/rules.h) it cannot be fooled by what is declared:
+//   price      In the place of e stands what jobs of the user took (reliability.h), as it is when
+//              the job comes into line. Plans, virtual ones too, count on no less.
+//   crashes    Runs that ended badly are not learnt.
+//   decay      All sums are halved every kEndsPerHalving ends.
+//   hindsight  The virtual machine corrects itself as run times become known, so it says what EASY
+//              would have done also where estimates are bad. So all are pinned always.
+// c is half of that of before: with the others it is enough, and more costs p99.
+//
 // Integers throughout; pure; time is an argument. Thread-compatible.
 #pragma once
 
@@ -38,21 +47,25 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "libs/scheduling/reliability.h"
 #include "libs/scheduling/virtual_machine.h"
 
 namespace fluxqueue::scheduling {
 
 inline constexpr uint32_t kAdaptiveReservations = 64;
-// kPassWork, kPassShare, kGood and kBad as fractions: 0.0003, 0.01, 0.10, 0.15.
+// kPassWork, kPassShare, kGood and kBad as fractions: 0.0003, 0.01 (0.005), 0.10, 0.15.
 inline constexpr int64_t kPassWorkPer10000 = 3;
-inline constexpr int64_t kPassSharePercent = 1;
+inline constexpr int64_t kPassSharePer1000 = 10;
+inline constexpr int64_t kHindsightPassSharePer1000 = 5;
 inline constexpr int64_t kGoodPercent = 10;
 inline constexpr int64_t kBadPercent = 15;
 // The mode is judged at each of the first ends, and then at every so many.
 inline constexpr uint64_t kFirstEnds = 9;
 inline constexpr uint64_t kEndsPerJudgement = 32;
+inline constexpr uint64_t kEndsPerHalving = 4096;
 inline constexpr int64_t kValveTimes = 2;
 inline constexpr int64_t kValveMs = 86'400'000;
 
@@ -69,6 +82,8 @@ class WorkHistogram {
   // The beginning of the first bucket up to which more than that part of all work was done; one
   // second when none was.
   int64_t QuantileMs(int64_t per_10000) const;
+
+  void Halve();
 
   const std::array<int64_t, kBuckets>& work() const { return work_; }
   void Set(size_t bucket, int64_t work) { work_.at(bucket) = work; }
@@ -90,6 +105,7 @@ struct Accuracy {
 
   Scale alpha() const;
   void Learn(int64_t size, int64_t estimate_ms, int64_t run_ms, bool may_judge);
+  void Halve();
 };
 
 class Adaptive {
@@ -97,6 +113,7 @@ class Adaptive {
   // Small, and copied for the undo; with the jobs' records it is all there is.
   struct State {
     bool on = false;
+    bool hindsight = false;
     bool shut = false;  // the valve, at the last Choose
     Accuracy accuracy;
     WorkHistogram histogram;
@@ -105,13 +122,21 @@ class Adaptive {
   bool on() const { return state_.on; }
   // Off: all is forgotten.
   void Turn(bool on);
+  void SetHindsight(bool hindsight);
 
   // It stands in line, again or still: what it asks for may have changed. estimate 0: unlimited.
-  void Wait(OrderKey key, int64_t size, int64_t estimate_ms, int64_t now_ms);
+  void Wait(OrderKey key,
+            int64_t size,
+            int64_t estimate_ms,
+            int64_t now_ms,
+            const std::string& user = {});
   // Really started, at `started_ms` if it was not known; perhaps long ago.
   void Start(OrderKey key, int64_t size, int64_t estimate_ms, int64_t started_ms, int64_t now_ms);
   // Really over: what had started has run until now, what had not is forgotten.
-  void End(uint64_t submission, int64_t now_ms);
+  void End(uint64_t submission,
+           int64_t now_ms,
+           const std::string& user = {},
+           bool succeeded = true);
   // No longer in line, and not started: held, moved, set aside.
   void Leave(uint64_t submission, int64_t now_ms);
   void Resize(uint64_t submission, int64_t size);
@@ -126,11 +151,12 @@ class Adaptive {
   };
   // `free`: of kWholePool; passers are within it together. At most `most` of each.
   Choice Choose(int64_t now_ms, int64_t free, size_t most);
-  // What a plan counts on for a job of this estimate.
-  int64_t PlanOf(int64_t estimate_ms) const;
+  // What a plan counts on for the job, which is said to take so long.
+  int64_t PlanOf(uint64_t submission, int64_t estimate_ms) const;
 
   const State& state() const { return state_; }
   const VirtualMachine& machine() const { return machine_; }
+  const Reliability& reliability() const { return reliability_; }
 
   // ---------------------------------------------------------------------------------- the batch
   bool changed() const { return before_.has_value(); }
@@ -139,13 +165,17 @@ class Adaptive {
   // As it was kept.
   void Set(const State& state, const VirtualState& machine);
   void Set(const VirtualJob& job) { machine_.Set(job); }
+  void Set(const std::string& user, const Reliability::Record& record) {
+    reliability_.Set(user, record);
+  }
 
  private:
   bool Passes(int64_t estimate_ms, int64_t since_ms, int64_t now_ms, int64_t quantile_ms) const;
   bool ValveShut(int64_t now_ms) const;
   void AddPassers(int64_t now_ms, int64_t free, size_t most, Choice* choice) const;
   void Remember();
-  bool pins() const { return state_.accuracy.raw || state_.accuracy.scaled; }
+  void Learn(const VirtualJob& job, int64_t run_ms, const std::string& user);
+  bool pins() const { return state_.hindsight || state_.accuracy.raw || state_.accuracy.scaled; }
 
   struct Before {
     State state;
@@ -153,6 +183,7 @@ class Adaptive {
   };
   State state_;
   VirtualMachine machine_;
+  Reliability reliability_;
   std::optional<Before> before_;
 };
 

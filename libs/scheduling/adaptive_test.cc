@@ -159,14 +159,14 @@ TEST_F(AdaptiveTest, NobodyIsPinnedWhereEstimatesAreBad) {
 }
 
 TEST_F(AdaptiveTest, PlansByTheFactorWhereEstimatesAreUniformlyTooLong) {
-  EXPECT_EQ(adaptive_.PlanOf(1000), 1000);
+  EXPECT_EQ(adaptive_.PlanOf(1, 1000), 1000);
   for (uint64_t job = 10; job < 100; ++job) {
     const auto at = static_cast<int64_t>(job) * kHour;
     adaptive_.Start({0, job}, kHalf, 100 * kSecond, at, at);
     adaptive_.End(job, at + 50 * kSecond);
   }
-  EXPECT_EQ(adaptive_.PlanOf(1000), 500);
-  EXPECT_EQ(adaptive_.PlanOf(0), 0);  // unlimited stays unlimited
+  EXPECT_EQ(adaptive_.PlanOf(1, 1000), 500);
+  EXPECT_EQ(adaptive_.PlanOf(1, 0), 0);  // unlimited stays unlimited
 }
 
 TEST_F(AdaptiveTest, TheValveShutsForWhoWaitsMuchLongerThanVirtually) {
@@ -210,6 +210,63 @@ TEST_F(AdaptiveTest, OffForgetsAll) {
   adaptive_.Rollback();
   EXPECT_TRUE(adaptive_.on());
   EXPECT_TRUE(adaptive_.Knows(1));
+}
+
+class HindsightTest : public AdaptiveTest {
+ protected:
+  HindsightTest() { adaptive_.SetHindsight(true); }
+
+  // Declared to take 10 s, and took this.
+  void RunOf(const std::string& user, uint64_t submission, int64_t seconds, bool succeeded = true) {
+    const auto at = static_cast<int64_t>(submission) * kHour;
+    adaptive_.Wait({0, submission}, 1, 10 * kSecond, at, user);
+    adaptive_.Choose(at, kWholePool, 10);
+    adaptive_.Start({0, submission}, 1, 10 * kSecond, at, at);
+    adaptive_.End(submission, at + seconds * kSecond, user, succeeded);
+  }
+  int64_t PriceOf(const std::string& user, uint64_t submission) {
+    const auto at = static_cast<int64_t>(submission) * kHour;
+    adaptive_.Wait({0, submission}, 1, 10 * kSecond, at, user);
+    return adaptive_.machine().Find(submission)->price_ms;
+  }
+};
+
+TEST_F(HindsightTest, WhoDeclaresTooLittlePaysForItAndIsPlannedWithIt) {
+  for (uint64_t job = 1; job < 20; ++job) {
+    RunOf("honest", 2 * job, 10);
+    RunOf("liar", 2 * job + 1, 1000);
+  }
+  EXPECT_EQ(PriceOf("honest", 100), 10 * kSecond);
+  EXPECT_EQ(PriceOf("new", 101), 10 * kSecond);
+  EXPECT_GT(PriceOf("liar", 102), 900 * kSecond);
+  EXPECT_EQ(adaptive_.PlanOf(100, 10 * kSecond), 10 * kSecond);
+  EXPECT_EQ(adaptive_.PlanOf(102, 10 * kSecond), adaptive_.machine().Find(102)->price_ms);
+}
+
+TEST_F(HindsightTest, CrashesAreNotLearnt) {
+  for (uint64_t job = 1; job < 20; ++job) RunOf("unlucky", job, 1, /*succeeded=*/false);
+  EXPECT_EQ(PriceOf("unlucky", 100), 10 * kSecond);
+  EXPECT_EQ(adaptive_.state().accuracy.ends, 0U);
+}
+
+TEST_F(HindsightTest, AllArePinnedWhateverEstimatesAre) {
+  Wait(1, kWholePool, 100, 0);
+  for (uint64_t job = 10; job < 30; ++job) {
+    adaptive_.Start({0, job}, kHalf, 100 * kSecond, 0, 0);
+    adaptive_.End(job, job % 2 == 0 ? kSecond : 100 * kSecond);
+  }
+  EXPECT_THAT(PinnedAt(200 * kSecond), ElementsAre(1));
+}
+
+TEST_F(HindsightTest, ItIsRolledBackWithTheBatch) {
+  RunOf("user", 1, 1000);
+  adaptive_.Commit();
+  const auto before = adaptive_.reliability().records();
+  RunOf("user", 2, 10);
+  RunOf("other", 3, 10);
+  EXPECT_NE(adaptive_.reliability().records(), before);
+  adaptive_.Rollback();
+  EXPECT_EQ(adaptive_.reliability().records(), before);
 }
 
 }  // namespace

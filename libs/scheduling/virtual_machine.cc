@@ -26,7 +26,11 @@ int64_t EndOf(int64_t start_ms, int64_t run_ms) {
 
 // Unlimited ones are the longest.
 int64_t LengthOf(const VirtualJob& job) {
-  return job.estimate_ms == 0 ? kNeverMs : job.estimate_ms;
+  return job.estimate_ms == 0 ? kNeverMs : job.length_ms();
+}
+
+int64_t PriceOf(const VirtualJob& job) {
+  return job.estimate_ms == 0 || job.price_ms == 0 ? LengthOf(job) : job.price_ms;
 }
 
 uint32_t Narrow(int64_t number) {
@@ -106,13 +110,17 @@ void VirtualMachine::Index(const VirtualJob& job) {
   const uint64_t submission = job.key.submission;
   if (job.virtual_start_ms == kUnset) {
     line_.Insert(job.key, &job);
-  } else if (!job.over) {
+    came_.insert({job.since_ms, submission});
+  } else if (job.over) {
+    over_.insert({job.virtual_end_ms, submission});
+  } else {
     plans_.Insert({job.planned_end_ms, submission}, job.size);
     ends_.insert({job.virtual_end_ms, submission});
     used_ += job.size;
   }
+  if (job.virtual_start_ms != kUnset) starts_.insert({job.virtual_start_ms, submission});
   if (!job.waits) return;
-  shortest_.Insert({LengthOf(job), submission}, &job);
+  shortest_.Insert({PriceOf(job), submission}, &job);
   in_line_.insert(job.key);
   if (job.virtual_start_ms != kUnset) {
     pinned_.insert({-job.key.rank, job.virtual_start_ms, submission});
@@ -123,13 +131,17 @@ void VirtualMachine::Unindex(const VirtualJob& job) {
   const uint64_t submission = job.key.submission;
   if (job.virtual_start_ms == kUnset) {
     line_.Erase(job.key);
-  } else if (!job.over) {
+    came_.erase({job.since_ms, submission});
+  } else if (job.over) {
+    over_.erase({job.virtual_end_ms, submission});
+  } else {
     plans_.Erase({job.planned_end_ms, submission});
     ends_.erase({job.virtual_end_ms, submission});
     used_ -= job.size;
   }
+  if (job.virtual_start_ms != kUnset) starts_.erase({job.virtual_start_ms, submission});
   if (!job.waits) return;
-  shortest_.Erase({LengthOf(job), submission});
+  shortest_.Erase({PriceOf(job), submission});
   in_line_.erase(job.key);
   if (job.virtual_start_ms != kUnset) {
     pinned_.erase({-job.key.rank, job.virtual_start_ms, submission});
@@ -144,10 +156,21 @@ void VirtualMachine::Change(uint64_t submission, F change) {
   Index(job);
 }
 
-// Known only for what it did really, or holds virtually: then for nothing any more.
+// Known only for what it did really, or holds virtually: then for nothing any more. But a machine
+// that turns back may need it again.
 void VirtualMachine::DropIfDone(uint64_t submission) {
   const VirtualJob* job = Find(submission);
-  if (job != nullptr && job->over && !job->waits && job->run_ms != kUnset) Forget(submission);
+  if (job == nullptr || !job->over || job->waits || job->run_ms == kUnset) return;
+  if (state_.hindsight && job->virtual_end_ms >= state_.now_ms - kHindsightMs) return;
+  Forget(submission);
+}
+
+void VirtualMachine::DropOld() {
+  while (!over_.empty() && over_.begin()->first < state_.now_ms - kHindsightMs) {
+    const uint64_t submission = over_.begin()->second;
+    over_.erase(over_.begin());
+    DropIfDone(submission);
+  }
 }
 
 void VirtualMachine::Forget(uint64_t submission) {
@@ -162,6 +185,9 @@ void VirtualMachine::Clear() {
   line_.clear();
   plans_.clear();
   ends_.clear();
+  over_.clear();
+  starts_.clear();
+  came_.clear();
   pinned_.clear();
   in_line_.clear();
   shortest_.clear();
@@ -208,7 +234,7 @@ void VirtualMachine::Start(const VirtualJob& job) {
     added = job;
     added.waits = false;
     added.virtual_start_ms = job.started_ms;
-    added.planned_end_ms = EndOf(job.started_ms, job.estimate_ms);
+    added.planned_end_ms = EndOf(job.started_ms, job.length_ms());
     added.virtual_end_ms = std::max(state_.now_ms, added.planned_end_ms);
     Index(added);
     return;
@@ -218,13 +244,14 @@ void VirtualMachine::Start(const VirtualJob& job) {
     known.started_ms = job.started_ms;
     const bool on_time = job.started_ms - known.virtual_start_ms < kOnTimeMs;
     if (known.runs_virtually() && on_time) {
-      known.virtual_end_ms = EndOf(known.virtual_start_ms, known.estimate_ms);
+      known.virtual_end_ms = EndOf(known.virtual_start_ms, known.length_ms());
     }
   });
 }
 
 void VirtualMachine::End(uint64_t submission) {
   if (Find(submission) == nullptr) return;
+  if (state_.hindsight) return EndInHindsight(submission);
   Change(submission, [&](VirtualJob& known) {
     known.run_ms = std::max<int64_t>(1, state_.now_ms - known.started_ms);
     if (!known.runs_virtually()) return;
@@ -233,16 +260,75 @@ void VirtualMachine::End(uint64_t submission) {
   DropIfDone(submission);
 }
 
-void VirtualMachine::Amend(uint64_t submission, OrderKey key, int64_t size, int64_t estimate_ms) {
+void VirtualMachine::Amend(
+    uint64_t submission, OrderKey key, int64_t size, int64_t estimate_ms, int64_t price_ms) {
   const VirtualJob* job = Find(submission);
   if (job == nullptr) return;
-  if (job->key == key && job->size == size && job->estimate_ms == estimate_ms) return;
+  VirtualJob amended = *job;
+  amended.key = key;
+  amended.size = size;
+  amended.estimate_ms = estimate_ms;
+  amended.price_ms = price_ms;
+  if (amended == *job) return;
   state_.due = true;
+  Change(submission, [&](VirtualJob& known) { known = amended; });
+}
+
+// -------------------------------------------------------------------------------------- hindsight
+
+void VirtualMachine::EndInHindsight(uint64_t submission) {
+  const int64_t now_ms = state_.now_ms;
+  const int64_t earliest_ms = now_ms - kHindsightMs;
+  std::optional<int64_t> wrong_since;
   Change(submission, [&](VirtualJob& known) {
-    known.key = key;
-    known.size = size;
-    known.estimate_ms = estimate_ms;
+    known.run_ms = std::max<int64_t>(1, now_ms - known.started_ms);
+    const int64_t assumed_ms = known.virtual_end_ms;
+    if (known.virtual_start_ms == kUnset || (known.over && assumed_ms < earliest_ms)) return;
+    const int64_t end_ms = std::max(known.virtual_start_ms + known.run_ms, earliest_ms);
+    if (end_ms == assumed_ms) return;
+    if (known.over || end_ms < now_ms) wrong_since = std::min(assumed_ms, end_ms);
+    known.virtual_end_ms = end_ms;
+    known.over = false;
   });
+  if (wrong_since.has_value()) TurnBack(*wrong_since);
+  DropIfDone(submission);
+}
+
+void VirtualMachine::TurnBack(int64_t to_ms) {
+  const int64_t now_ms = state_.now_ms;
+  Reopen(to_ms);
+  // Who came later is not in line yet.
+  const std::vector<std::pair<int64_t, uint64_t>> later(came_.upper_bound({to_ms, UINT64_MAX}),
+                                                        came_.end());
+  for (const auto& [since_ms, submission] : later) line_.Erase(Find(submission)->key);
+  state_.now_ms = to_ms;
+  EndUpTo(to_ms);
+  Pass();
+  for (const auto& [since_ms, submission] : later) {
+    AdvanceTo(since_ms);
+    const VirtualJob* job = Find(submission);
+    line_.Insert(job->key, job);
+    state_.due = true;
+  }
+  AdvanceTo(now_ms);
+}
+
+// What started from then on waits, and what ended runs.
+void VirtualMachine::Reopen(int64_t to_ms) {
+  const std::vector<std::pair<int64_t, uint64_t>> started(starts_.lower_bound({to_ms, 0}),
+                                                          starts_.end());
+  for (const auto& [start_ms, submission] : started) {
+    Change(submission, [](VirtualJob& job) {
+      job.virtual_start_ms = kUnset;
+      job.planned_end_ms = kUnset;
+      job.virtual_end_ms = kUnset;
+      job.over = false;
+    });
+  }
+  const std::vector<std::pair<int64_t, uint64_t>> ended(over_.lower_bound({to_ms, 0}), over_.end());
+  for (const auto& [end_ms, submission] : ended) {
+    Change(submission, [](VirtualJob& job) { job.over = false; });
+  }
 }
 
 // -------------------------------------------------------------------------------------- the passes
@@ -265,6 +351,7 @@ void VirtualMachine::PassAt(int64_t now_ms) {
   AdvanceTo(now_ms);
   EndUpTo(state_.now_ms);
   if (state_.due) Pass();
+  DropOld();
 }
 
 void VirtualMachine::EndUpTo(int64_t now_ms) {
@@ -341,11 +428,11 @@ void VirtualMachine::StartVirtually(const VirtualJob& job) {
   Change(job.key.submission, [this](VirtualJob& known) {
     const int64_t now = state_.now_ms;
     known.virtual_start_ms = now;
-    known.planned_end_ms = EndOf(now, state_.planned.Of(known.estimate_ms));
+    known.planned_end_ms = EndOf(now, state_.planned.Of(known.length_ms()));
     if (known.run_ms != kUnset) {
       known.virtual_end_ms = now + known.run_ms;
-    } else if (known.started_ms != kUnset) {
-      known.virtual_end_ms = EndOf(now, known.estimate_ms);
+    } else if (known.started_ms != kUnset || state_.hindsight) {
+      known.virtual_end_ms = EndOf(now, known.length_ms());
     } else {
       known.virtual_end_ms = EndOf(now, state_.predicted.Of(known.estimate_ms));
     }

@@ -16,6 +16,13 @@
 // estimate (unlimited) runs until it has really ended; the first job in line that has to wait for
 // such a one lets nobody pass, as the matcher does.
 //
+// Hindsight (rules 6). Run times that were assumed turn out to be others: a job that really started
+// later than virtually is known to have ended virtually when it has ended really, which is later.
+// So the machine turns back: to the moment from which on it was wrong, at most kHindsightMs ago. It
+// undoes what it did since, and does it again with what it knows now. What it would have to undo
+// stands in the records, which are kept for that long. With it a run time that is not known is the
+// estimate: a plan of EASY, too, knows no better.
+//
 // Sizes are parts of the pool, of which there are kWholePool, so one number stands for cpu, memory
 // and gpus: the greatest of the shares (SizeOf). A job larger than the machine counts as large as
 // it. A job whose size is not known is of size 0 and starts at once: of such jobs the virtual order
@@ -33,6 +40,7 @@
 // Time is an argument, in whole milliseconds, and must not go back. Thread-compatible.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -55,6 +63,7 @@ namespace fluxqueue::scheduling {
 inline constexpr int64_t kWholePool = int64_t{1} << 30;
 inline constexpr int64_t kUnset = -1;
 inline constexpr int64_t kNeverMs = std::numeric_limits<int64_t>::max();
+inline constexpr int64_t kHindsightMs = 86'400'000;
 
 // The greatest share of the pool's cpu, memory or gpus, in parts of kWholePool, rounded down.
 // 0 when the capacity is not known.
@@ -73,7 +82,7 @@ struct Scale {
 struct VirtualJob {
   OrderKey key;             // its place in line
   int64_t size = 0;         // of kWholePool
-  int64_t estimate_ms = 0;  // 0: unlimited
+  int64_t estimate_ms = 0;  // as declared; 0: unlimited
   int64_t since_ms = 0;     // when it came into line
   // Really: it stands in line; when it was started; how long it ran, once it has ended.
   bool waits = false;
@@ -84,7 +93,11 @@ struct VirtualJob {
   int64_t planned_end_ms = kUnset;
   int64_t virtual_end_ms = kUnset;
   bool over = false;
+  // As long as it will run by what jobs of its user took (reliability.h); 0: not asked.
+  int64_t price_ms = 0;
 
+  // What plans count on. 0: unlimited. Who declares too little gains nothing by it.
+  int64_t length_ms() const { return estimate_ms == 0 ? 0 : std::max(estimate_ms, price_ms); }
   bool runs_virtually() const { return virtual_start_ms != kUnset && !over; }
   friend bool operator==(const VirtualJob&, const VirtualJob&) = default;
 };
@@ -95,6 +108,7 @@ struct VirtualState {
   int64_t capacity = kWholePool;
   Scale predicted;  // of a job that has not started
   Scale planned;    // of what plans count on
+  bool hindsight = false;
 };
 
 class VirtualMachine {
@@ -106,6 +120,7 @@ class VirtualMachine {
   const VirtualState& state() const { return state_; }
   void SetScales(Scale predicted, Scale planned);
   void SetCapacity(int64_t capacity);
+  void SetHindsight(bool hindsight) { state_.hindsight = hindsight; }
 
   // Null: not known. By submission.
   const VirtualJob* Find(uint64_t submission) const;
@@ -124,8 +139,10 @@ class VirtualMachine {
   void Start(const VirtualJob& job);
   // Has really ended; it had started.
   void End(uint64_t submission);
-  // Changes what is known of a job that waits and has no virtual start, or its estimate or size.
-  void Amend(uint64_t submission, OrderKey key, int64_t size, int64_t estimate_ms);
+  // Changes what is known of a job that waits and has no virtual start, or its estimate, price or
+  // size.
+  void Amend(
+      uint64_t submission, OrderKey key, int64_t size, int64_t estimate_ms, int64_t price_ms = 0);
   void Forget(uint64_t submission);
   void Clear();
 
@@ -134,7 +151,7 @@ class VirtualMachine {
   using PinnedKey = std::tuple<int64_t, int64_t, uint64_t>;  // -rank, virtual start, submission
   const std::set<PinnedKey>& pinned() const { return pinned_; }
 
-  // The shortest estimates first.
+  // The lowest prices first; where they were not asked, the shortest estimates.
   struct Short {
     uint32_t least_size = 0;
     int64_t least_estimate_ms = 0;
@@ -194,6 +211,11 @@ class VirtualMachine {
   template <typename F>
   void Change(uint64_t submission, F change);
   void DropIfDone(uint64_t submission);
+  void EndInHindsight(uint64_t submission);
+  void TurnBack(int64_t to_ms);
+  void Reopen(int64_t to_ms);
+  // Those that nothing can be learnt of any more.
+  void DropOld();
   void EndUpTo(int64_t now_ms);
   void Pass();
   void Backfill(const VirtualJob& first);
@@ -207,6 +229,9 @@ class VirtualMachine {
   SummedTree<OrderKey, const VirtualJob*, Least> line_;           // wait virtually
   SummedTree<std::pair<int64_t, uint64_t>, int64_t, Sum> plans_;  // run virtually, by planned end
   std::set<std::pair<int64_t, uint64_t>> ends_;                   // … by end
+  std::set<std::pair<int64_t, uint64_t>> over_;                   // are over virtually, by end
+  std::set<std::pair<int64_t, uint64_t>> starts_;                 // have started virtually
+  std::set<std::pair<int64_t, uint64_t>> came_;                   // wait virtually, by since_ms
   std::set<PinnedKey> pinned_;
   std::set<OrderKey> in_line_;
   Shortest shortest_;

@@ -202,11 +202,67 @@ TEST(ScaleTest, RoundsUp) {
   EXPECT_EQ((Scale{1, 2}.Of(0)), 0);
 }
 
+// -------------------------------------------------------------------------------------- hindsight
+
+class HindsightTest : public VirtualMachineTest {
+ protected:
+  // Each wants all of the machine, and is said to run for 100 s. The second starts 30 s late.
+  HindsightTest() {
+    machine_.SetHindsight(true);
+    for (const uint64_t job : {1, 2, 3}) Arrive(job, 4, 100);
+    PassAt(0);
+    StartReally(1);
+    PassAt(100);
+    machine_.End(1);
+    PassAt(130);
+    StartReally(2);
+  }
+};
+
+TEST_F(HindsightTest, WhoWasShorterThanSaidMakesRoomWhereItWouldHave) {
+  PassAt(180);
+  EXPECT_EQ(StartOf(3), -1);
+  machine_.End(2);
+  EXPECT_EQ(EndOf(2), 150);
+  EXPECT_EQ(StartOf(3), 150);
+}
+
+TEST_F(HindsightTest, WhoWasLongerThanSaidHoldsItsRoomForAsLong) {
+  PassAt(280);
+  EXPECT_EQ(StartOf(3), 200);
+  machine_.End(2);
+  EXPECT_EQ(EndOf(2), 250);
+  EXPECT_EQ(StartOf(3), 250);
+}
+
+TEST_F(HindsightTest, WhoCameLaterIsNotThereBefore) {
+  PassAt(170);
+  Arrive(4, 1, 10, /*rank=*/1);
+  PassAt(180);
+  machine_.End(2);
+  EXPECT_EQ(StartOf(3), 150);
+  EXPECT_EQ(StartOf(4), -1);
+  machine_.AdvanceTo(300 * kSecond);
+  EXPECT_EQ(StartOf(4), 250);
+}
+
+TEST_F(HindsightTest, TurnsBackADayAndForgetsWhatIsOlder) {
+  const int64_t days = 3 * kHindsightMs / kSecond;
+  PassAt(days);
+  machine_.End(2);  // was over virtually, longer ago
+  EXPECT_EQ(StartOf(3), 200);
+  PassAt(days + 1);
+  EXPECT_EQ(StartOf(1), -2);
+  EXPECT_EQ(StartOf(2), -2);
+}
+
 // ------------------------------------------------------------------------------------- properties
 
 // A pool in which anything happens to the machine's jobs, and the machine again, naively.
 class World {
  public:
+  explicit World(bool hindsight = false) { machine.SetHindsight(hindsight); }
+
   void Do(int what, int which, int how) {
     const int64_t now = machine.state().now_ms + how * 700;
     machine.AdvanceTo(now);
@@ -258,8 +314,8 @@ rc::Gen<std::vector<Step>> Steps() {
       rc::gen::tuple(rc::gen::inRange(0, 11), rc::gen::inRange(0, 100), rc::gen::inRange(0, 12)));
 }
 
-RC_GTEST_PROP(VirtualMachineProperty, NeverOvercommitsAndEverybodyStarts, ()) {
-  World world;
+RC_GTEST_PROP(VirtualMachineProperty, NeverOvercommitsAndEverybodyStarts, (bool hindsight)) {
+  World world(hindsight);
   for (const auto& [what, which, how] : *Steps()) world.Do(what, which, how);
   world.machine.AdvanceTo(world.machine.state().now_ms + 1'000'000'000);
   world.Check();
@@ -269,8 +325,8 @@ RC_GTEST_PROP(VirtualMachineProperty, NeverOvercommitsAndEverybodyStarts, ()) {
   }
 }
 
-RC_GTEST_PROP(VirtualMachineProperty, RestoredOrRolledBackItIsTheSame, ()) {
-  World world;
+RC_GTEST_PROP(VirtualMachineProperty, RestoredOrRolledBackItIsTheSame, (bool hindsight)) {
+  World world(hindsight);
   const std::vector<Step> steps = *Steps();
   const std::vector<Step> lost = *Steps();
   for (const auto& [what, which, how] : steps) world.Do(what, which, how);

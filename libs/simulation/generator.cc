@@ -17,6 +17,7 @@ constexpr int64_t kMostJobs = 1'000'000;
 constexpr int64_t kMostProcessors = 1'000'000;
 constexpr int64_t kMostUsers = 10'000;
 constexpr double kMostLoad = 2;
+constexpr double kMostDrift = 100;
 
 constexpr int64_t kMinute = 60;
 constexpr int64_t kHour = 60 * kMinute;
@@ -44,6 +45,7 @@ constexpr double kComesBack = 0.5;         // to a job that the user has had bef
 constexpr size_t kRemembered = 5;          // of those
 constexpr double kSpread = 0.25;           // of the logarithm of like jobs' run times
 constexpr double kEndsEarly = 0.05;        // at any time of the run
+constexpr double kLongestCrash = 60;       // s
 constexpr double kNextModal = 0.6;         // a user takes the next value to be sure, and again
 constexpr double kSure = 1.5;              // beside what the job mostly runs
 
@@ -58,6 +60,7 @@ struct User {
   std::string name;
   bool asks = true;
   bool lies = false;
+  bool says_a_second = false;
   std::vector<Habit> habits;
   size_t current = 0;
 };
@@ -93,6 +96,9 @@ class Generator {
     for (size_t i = users; i > 1; --i) std::swap(order[i - 1], order[random_.Index(i)]);
     const size_t silent = of_users(options.without_request);
     const size_t liars = std::min(of_users(options.liars), users - silent);
+    if (options.one_second_user > 0) {
+      users_[static_cast<size_t>(options.one_second_user) - 1].says_a_second = true;
+    }
     for (size_t i = 0; i < silent; ++i) users_[order[i]].asks = false;
     for (size_t i = 0; i < liars; ++i) users_[order[silent + i]].lies = true;
   }
@@ -120,6 +126,8 @@ class Generator {
     const double drawn = random_.Uniform() * weights_.back();
     const auto at = std::upper_bound(weights_.begin(), weights_.end(), drawn) - weights_.begin();
     User& user = users_[std::min(static_cast<size_t>(at), users_.size() - 1)];
+    drift_ =
+        std::pow(options_.drift, static_cast<double>(number) / static_cast<double>(options_.jobs));
     const Habit& habit = NextHabit(&user);
     trace::TraceJob job;
     job.name = fmt::format("swf-{}", number);
@@ -128,6 +136,10 @@ class Generator {
     job.requests = {{"cpu", 1000}};
     job.user = user.name;
     job.requested_s = Request(user, habit, job.run_s);
+    if (options_.failures > 0 && random_.Chance(options_.failures)) {
+      job.run_s = std::min(job.run_s, std::ceil(random_.Uniform(0, kLongestCrash)));
+      job.failed = true;
+    }
     return job;
   }
 
@@ -141,7 +153,7 @@ class Generator {
     Habit habit;
     habit.processors = model_.Processors(&random_);
     habit.run_s = model_.RunTime(habit.processors, &random_);
-    habit.request_s = ModalRequest(habit.run_s * kSure);
+    habit.request_s = ModalRequest(habit.run_s * drift_ * kSure);
     while (random_.Chance(kNextModal) && habit.request_s < kModal.back()) {
       habit.request_s = ModalRequest(static_cast<double>(habit.request_s + 1));
     }
@@ -151,7 +163,7 @@ class Generator {
   }
 
   double RunTime(const Habit& habit) {
-    double run_s = habit.run_s * std::exp(kSpread * random_.Normal());
+    double run_s = habit.run_s * drift_ * std::exp(kSpread * random_.Normal());
     if (random_.Chance(kEndsEarly)) run_s *= random_.Uniform();
     return std::max(1.0, std::round(run_s));
   }
@@ -160,6 +172,7 @@ class Generator {
     // Drawn also where they are not used: users who differ in this only have the same jobs.
     const double factor = random_.Uniform(1, 5);
     const double lie = random_.Uniform(0.05, 0.5);
+    if (user.says_a_second) return 1;
     if (!user.asks) return -1;
     if (user.lies) return std::max(1.0, std::floor(run_s * lie));
     switch (options_.requests) {
@@ -178,6 +191,7 @@ class Generator {
   LublinModel model_;
   std::vector<User> users_;
   std::vector<double> weights_;  // of users, summed up
+  double drift_ = 1;             // of the job that is made
 };
 
 }  // namespace
@@ -209,12 +223,27 @@ absl::Status CheckGenerator(const GeneratorOptions& options) {
     return InvalidArgument("load is {}; allowed: above 0, at most {}", options.load, kMostLoad);
   }
   RETURN_IF_ERROR(CheckShare("without-request", options.without_request));
-  return CheckShare("liars", options.liars);
+  RETURN_IF_ERROR(CheckShare("liars", options.liars));
+  RETURN_IF_ERROR(CheckShare("failures", options.failures));
+  if (!(options.drift >= 1 / kMostDrift && options.drift <= kMostDrift)) {
+    return InvalidArgument(
+        "drift is {}; allowed: {} to {}", options.drift, 1 / kMostDrift, kMostDrift);
+  }
+  return CheckRange("one-second-user", options.one_second_user, 0, options.users);
 }
 
 trace::Trace Generate(const GeneratorOptions& options) {
   CHECK(CheckGenerator(options).ok());
   return Generator(options).Make();
+}
+
+void MakeGpuGangs(int64_t gpus_of_node, trace::Trace* trace) {
+  for (trace::TraceJob& job : trace->jobs) {
+    const int64_t gpus = std::min(job.slots, gpus_of_node);
+    job.slots = (job.slots + gpus_of_node - 1) / gpus_of_node;
+    job.requests = {{"cpu", gpus * kCpusOfGpu * 1000},
+                    {std::string(trace::kGpuMilli), gpus * 1000}};
+  }
 }
 
 int64_t ModalRequest(double seconds) {

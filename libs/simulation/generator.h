@@ -43,6 +43,13 @@ struct GeneratorOptions {
   // Shares of the users, 0 to 1 each: who ask for nothing, and who ask for less than they run.
   double without_request = 0;
   double liars = 0;
+  // Of the jobs, 0 to 1: who crash within a minute.
+  double failures = 0;
+  // Run times change with time: those of the last jobs are so many times those of the model. 0.01
+  // to 100.
+  double drift = 1;
+  // The user of this number says 1 s of each job; 0: none does.
+  int64_t one_second_user = 0;
 };
 
 // InvalidArgument names the option, its value and what is allowed.
@@ -51,6 +58,11 @@ absl::Status CheckGenerator(const GeneratorOptions& options);
 // REQUIRES: CheckGenerator says that they are good. Times are whole seconds, the first job comes at
 // 0.
 trace::Trace Generate(const GeneratorOptions& options);
+
+// Jobs of n processors become gangs on nodes of so many gpus, which are asked for in the place of
+// processors, with so many cpus each: one pod where n fits on a node, else pods of whole nodes.
+void MakeGpuGangs(int64_t gpus_of_node, trace::Trace* trace);
+inline constexpr int64_t kCpusOfGpu = 8;
 
 // The smallest of the values that users like that is not below `seconds`; beyond the largest of
 // them whole days. Seconds.

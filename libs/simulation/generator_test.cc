@@ -207,5 +207,60 @@ TEST(GeneratorTest, ModalRequests) {
   EXPECT_EQ(ModalRequest(48 * 3600 + 1), 72 * 3600);
 }
 
+TEST(GeneratorTest, SomeCrashSoonAndAskForWhatTheyWouldHaveRun) {
+  GeneratorOptions options = Options(Requests::kExact);
+  options.failures = 0.1;
+  int failed = 0;
+  int asked_for_more = 0;
+  for (const TraceJob& job : Generate(options).jobs) {
+    if (!job.failed) continue;
+    ++failed;
+    if (job.requested_s > job.run_s) ++asked_for_more;
+    ASSERT_LE(job.run_s, 60);
+  }
+  EXPECT_NEAR(failed, 400, 60);
+  EXPECT_GT(asked_for_more, failed / 2);
+}
+
+// Other draws follow where requests are others, so only the means can be compared.
+TEST(GeneratorTest, RunTimesDrift) {
+  GeneratorOptions options = Options(Requests::kExact);
+  options.jobs = 20'000;
+  const trace::Trace still = Generate(options);
+  options.drift = 100;
+  const trace::Trace drifts = Generate(options);
+  const auto mean_log = [](const trace::Trace& trace, size_t quarter) {
+    double sum = 0;
+    for (size_t i = 0; i < 5000; ++i) sum += std::log(trace.jobs[quarter * 5000 + i].run_s) / 5000;
+    return sum;
+  };
+  EXPECT_NEAR(mean_log(drifts, 0) - mean_log(still, 0), std::log(100) / 8, 0.8);
+  EXPECT_NEAR(mean_log(drifts, 3) - mean_log(still, 3), std::log(100) * 7 / 8, 0.8);
+}
+
+TEST(GeneratorTest, OneUserSaysASecond) {
+  GeneratorOptions options = Options(Requests::kExact);
+  const trace::Trace honest = Generate(options);
+  options.one_second_user = 2;
+  const trace::Trace lies = Generate(options);
+  for (size_t i = 0; i < honest.jobs.size(); ++i) {
+    TraceJob job = honest.jobs[i];
+    if (job.user == "2") job.requested_s = 1;
+    ASSERT_EQ(job, lies.jobs[i]);
+  }
+}
+
+TEST(GeneratorTest, GangsOfGpus) {
+  trace::Trace trace = Generate(Options(Requests::kExact));
+  const trace::Trace before = trace;
+  MakeGpuGangs(8, &trace);
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const int64_t gpus = trace.jobs[i].slots * trace.jobs[i].requests.at("fluxqueue.io/gpu-milli");
+    EXPECT_GE(gpus, 1000 * before.jobs[i].slots);
+    EXPECT_LT(gpus, 1000 * (before.jobs[i].slots + 8));
+    EXPECT_LE(trace.jobs[i].requests.at("fluxqueue.io/gpu-milli"), 8000);
+  }
+}
+
 }  // namespace
 }  // namespace fluxqueue::simulation

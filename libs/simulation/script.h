@@ -27,6 +27,11 @@ class Script {
   virtual events::v1::Envelope Take() = 0;
   // How long job `job` of the workload runs once it has started; unset: it does not end.
   virtual std::optional<Millis> RunTimeOf(size_t job) const = 0;
+  // It ends badly.
+  virtual bool Fails(size_t job) const {
+    (void)job;
+    return false;
+  }
 };
 
 // When the pool begins, and when the first job of a trace comes.
@@ -42,6 +47,7 @@ class TraceScript final : public Script {
   std::optional<Millis> NextTime() const override;
   events::v1::Envelope Take() override;
   std::optional<Millis> RunTimeOf(size_t job) const override;
+  bool Fails(size_t job) const override { return workload_.jobs[job].failed; }
 
   // Jobs of which it was to be said what their user asked for, and the trace does not know.
   size_t unknown_estimates() const { return unknown_estimates_; }

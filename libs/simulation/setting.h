@@ -38,6 +38,7 @@ struct Setting {
   std::vector<int32_t> queues{};
   std::string order{};                    // of each queue; empty: "priority"
   std::optional<Millis> reserve_after{};  // of each queue; unset: as of one that does not say
+  uint32_t rules = 0;                     // libs/model/rules.h; 0: the latest
 
   // "easy, first, exact": what the table and the plots call it. Without what all settings share it
   // would be shorter and mean less.

@@ -75,7 +75,8 @@ void Simulator::AppendDue() {
     if (attempts_[end.job] != end.attempt) continue;  // it was stopped before
     events::v1::JobEnded* ended = Append().mutable_job_ended();
     ended->set_job_id(ids_[end.job]);
-    ended->set_result(events::v1::JobEnded::RESULT_SUCCEEDED);
+    ended->set_result(script_.Fails(end.job) ? events::v1::JobEnded::RESULT_FAILED
+                                             : events::v1::JobEnded::RESULT_SUCCEEDED);
   }
   for (auto next = script_.NextTime(); next && *next <= now_; next = script_.NextTime()) {
     Envelope message = script_.Take();

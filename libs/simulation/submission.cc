@@ -45,7 +45,7 @@ std::vector<Envelope> Beginning(const Machine& machine, const Setting& setting) 
   auto* pool = messages.emplace_back(ForPool()).mutable_pool_configured();
   pool->set_engine("native");
   pool->set_policy(setting.policy);
-  pool->set_rules(model::kLatestRules);
+  pool->set_rules(setting.rules == 0 ? model::kLatestRules : setting.rules);
   pool->set_answer_deadline_ms(kAnswerDeadlineMs);
   pool->set_retry_min_ms(kRetryMinMs);
   pool->set_retry_max_ms(kRetryMaxMs);

@@ -23,11 +23,13 @@ enum Field : size_t {
   kUsed = 4,
   kAsked = 7,
   kTimeAsked = 8,
+  kStatus = 10,
   kUser = 11,
   kQueue = 14
 };
 
 constexpr int64_t kUnknown = -1;
+constexpr int64_t kFailed = 0;
 constexpr int64_t kMaxProcessors = 1'000'000;
 constexpr int64_t kMillicores = 1000;
 
@@ -62,6 +64,9 @@ absl::StatusOr<SwfJob> ReadJob(Record record) {
     read.job.slots = record.Integer(kAsked, "8 (processors asked)", kUnknown, kMaxProcessors);
   }
   read.job.requested_s = record.Seconds(kTimeAsked, "9 (time asked)", kUnknown);
+  read.job.failed =
+      record.Integer(kStatus, "11 (status)", kUnknown, std::numeric_limits<int64_t>::max()) ==
+      kFailed;
   read.job.user = Name(&record, kUser, "12 (user)");
   read.job.queue = Name(&record, kQueue, "15 (queue)");
   if (!record.status().ok()) return record.status();
@@ -109,13 +114,14 @@ std::string FormatSwf(const std::vector<TraceJob>& jobs, std::string_view commen
   for (const TraceJob& job : jobs) {
     // Job, submit, wait, run, processors, cpu time, memory; processors, time and memory asked;
     // status, user, group, application, queue, partition, job before, think time.
-    text += fmt::format("{} {} -1 {} {} -1 -1 {} {} -1 1 {} -1 -1 {} -1 -1 -1\n",
+    text += fmt::format("{} {} -1 {} {} -1 -1 {} {} -1 {} {} -1 -1 {} -1 -1 -1\n",
                         std::string_view(job.name).substr(kPrefix.size()),
                         seconds(job.submit_s),
                         seconds(job.run_s),
                         job.slots,
                         job.slots,
                         seconds(job.requested_s),
+                        job.failed ? 0 : 1,
                         number(job.user),
                         number(job.queue));
   }

@@ -1,6 +1,7 @@
 // The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, `;` begins a
 // comment, -1 is unknown. Read are 1 job, 2 submit, 4 run time, 5 processors used and, where that
-// is unknown, 8 processors asked; 9 time asked, 12 user and 15 queue, each of which may be unknown.
+// is unknown, 8 processors asked; 9 time asked, 11 status (0 is failed), 12 user and 15 queue, each
+// of which may be unknown.
 #pragma once
 
 #include <string>

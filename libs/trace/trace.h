@@ -27,7 +27,8 @@ struct TraceJob {
   double requested_s = -1;              // how long it was said to run at most; -1: not said
   std::string user = {};                // as the trace numbers or names them; empty: unknown
   std::string queue = {};
-  size_t line = 0;  // of the file, for messages; 0: not read from one
+  size_t line = 0;      // of the file, for messages; 0: not read from one
+  bool failed = false;  // that is how it ended
 
   friend bool operator==(const TraceJob&, const TraceJob&) = default;
 };

@@ -25,7 +25,8 @@ absl::StatusOr<int> Run(Options options) {
   const std::string comment = fmt::format(
       "Lublin-Feitelson model with users, by fluxqueue workload --seed {} --jobs {} --processors "
       "{} "
-      "--load {} --users {} --requests {} --without-request {} --liars {}\nMaxProcs: {}",
+      "--load {} --users {} --requests {} --without-request {} --liars {} "
+      "--failures {} --drift {} --one-second-user {}\nMaxProcs: {}",
       generator.seed,
       generator.jobs,
       generator.processors,
@@ -34,6 +35,9 @@ absl::StatusOr<int> Run(Options options) {
       options.requests,
       generator.without_request,
       generator.liars,
+      generator.failures,
+      generator.drift,
+      generator.one_second_user,
       generator.processors);
   fmt::print("{}", trace::FormatSwf(simulation::Generate(generator).jobs, comment));
   return 0;
@@ -61,6 +65,17 @@ void AddOptions(CLI::App* sub, Options* options) {
   sub->add_option("--without-request",
                   generator.without_request,
                   "The share of the users who do not say it: 0.2 is a fifth")
+      ->capture_default_str();
+  sub->add_option(
+         "--failures", generator.failures, "The share of the jobs that crash within a minute")
+      ->capture_default_str();
+  sub->add_option("--drift",
+                  generator.drift,
+                  "How many times as long the last jobs run as those of the model")
+      ->capture_default_str();
+  sub->add_option("--one-second-user",
+                  generator.one_second_user,
+                  "The number of a user who says 1 s of each job; 0: none does")
       ->capture_default_str();
   sub->add_option("--liars",
                   generator.liars,
