@@ -212,9 +212,9 @@ TEST_F(AdaptiveTest, OffForgetsAll) {
   EXPECT_TRUE(adaptive_.Knows(1));
 }
 
-class HindsightTest : public AdaptiveTest {
+class AdaptiveHindsightTest : public AdaptiveTest {
  protected:
-  HindsightTest() { adaptive_.SetHindsight(true); }
+  AdaptiveHindsightTest() { adaptive_.SetHindsight(true); }
 
   // Declared to take 10 s, and took this.
   void RunOf(const std::string& user, uint64_t submission, int64_t seconds, bool succeeded = true) {
@@ -231,7 +231,7 @@ class HindsightTest : public AdaptiveTest {
   }
 };
 
-TEST_F(HindsightTest, WhoDeclaresTooLittlePaysForItAndIsPlannedWithIt) {
+TEST_F(AdaptiveHindsightTest, WhoDeclaresTooLittlePaysForItAndIsPlannedWithIt) {
   for (uint64_t job = 1; job < 20; ++job) {
     RunOf("honest", 2 * job, 10);
     RunOf("liar", 2 * job + 1, 1000);
@@ -243,13 +243,13 @@ TEST_F(HindsightTest, WhoDeclaresTooLittlePaysForItAndIsPlannedWithIt) {
   EXPECT_EQ(adaptive_.PlanOf(102, 10 * kSecond), adaptive_.machine().Find(102)->price_ms);
 }
 
-TEST_F(HindsightTest, CrashesAreNotLearnt) {
+TEST_F(AdaptiveHindsightTest, CrashesAreNotLearnt) {
   for (uint64_t job = 1; job < 20; ++job) RunOf("unlucky", job, 1, /*succeeded=*/false);
   EXPECT_EQ(PriceOf("unlucky", 100), 10 * kSecond);
   EXPECT_EQ(adaptive_.state().accuracy.ends, 0U);
 }
 
-TEST_F(HindsightTest, AllArePinnedWhateverEstimatesAre) {
+TEST_F(AdaptiveHindsightTest, AllArePinnedWhateverEstimatesAre) {
   Wait(1, kWholePool, 100, 0);
   for (uint64_t job = 10; job < 30; ++job) {
     adaptive_.Start({0, job}, kHalf, 100 * kSecond, 0, 0);
@@ -258,7 +258,7 @@ TEST_F(HindsightTest, AllArePinnedWhateverEstimatesAre) {
   EXPECT_THAT(PinnedAt(200 * kSecond), ElementsAre(1));
 }
 
-TEST_F(HindsightTest, ItIsRolledBackWithTheBatch) {
+TEST_F(AdaptiveHindsightTest, ItIsRolledBackWithTheBatch) {
   RunOf("user", 1, 1000);
   adaptive_.Commit();
   const auto before = adaptive_.reliability().records();
