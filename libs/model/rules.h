@@ -23,7 +23,7 @@
 //      not more than a part (libs/graph/forecast.h); it keeps some nodes whatever is expected.
 //      What was refused is tried again after 15 minutes, or a quarter of the time for which the
 //      first of its queue has waited as that (at most 4 hours), should no message have said that
-//      it could help.
+//      it could help; where no queue is adaptive.
 //      In pools without gpus `adaptive` follows what easy would have done in hindsight, and prices
 //      jobs by what jobs of their users took (libs/scheduling/adaptive.h).
 #pragma once

@@ -194,6 +194,12 @@ std::optional<int64_t> CyclePlanner::OverdueAt(const Entry& entry) const {
 
 int64_t CyclePlanner::LookAgainInterval(int64_t waits_since_ms) const {
   if (!view_.LooksLessOften() || waits_since_ms == 0) return kLookAgainMs;
+  const auto& served = view_.book.served();
+  // Where it is adaptive, whoever has waited longer may pass.
+  const bool adapts = std::any_of(served.begin(), served.end(), [this](const auto& one) {
+    return adaptive_.Find(one.second->name) != nullptr && !one.second->line.empty();
+  });
+  if (adapts) return kLookAgainMs;
   const int64_t waited_ms = view_.state.now_ms - waits_since_ms;
   return std::clamp(waited_ms / kLooksWithinWait, kLookAgainMs, kLookAgainLatestMs);
 }

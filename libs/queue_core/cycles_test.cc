@@ -462,6 +462,20 @@ TEST(LookAgainTest, WhoWaitsForLongIsTriedLessOften) {
   }
 }
 
+TEST(LookAgainTest, WhereItIsAdaptiveWhoWaitsForLongMayPassLater) {
+  Story story;
+  story.Tell(PoolConfig(0, /*rules=*/6));
+  auto queue = QueueMade("default");
+  queue.mutable_queue_configured()->set_strategy("adaptive");
+  story.Tell(queue);
+  story.Tell(Submitted("a"));
+  story.Tell(Answered(1, {{"a", 1, kBusyKind, "full"}}));
+  story.Wait(7'200'000);
+  story.Tell(Tick());
+  story.Tell(Answered(2, {{"a", 1, kBusyKind, "full"}}));
+  EXPECT_EQ((*story.core().NextDeadline() - story.now()).count(), 900'000);
+}
+
 TEST_F(PromiseTest, ComesDue) {
   story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
   story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
