@@ -25,7 +25,8 @@
 //      first of its queue has waited as that (at most 4 hours), should no message have said that
 //      it could help; where no queue is adaptive.
 //      In pools without gpus `adaptive` follows what easy would have done in hindsight, and prices
-//      jobs by what jobs of their users took (libs/scheduling/adaptive.h).
+//      jobs by what jobs of their users took (libs/scheduling/adaptive.h). Its queues predict no
+//      durations.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,7 @@ inline constexpr uint32_t kAsksOnceWhenOverdue = 5;
 inline constexpr uint32_t kForecastDecays = 6;
 inline constexpr uint32_t kLooksLessOften = 6;
 inline constexpr uint32_t kAdaptiveHindsight = 6;
+inline constexpr uint32_t kAdaptivePredictsNothing = 6;
 inline constexpr uint32_t kLatestRules = 6;
 
 // `configured` 0: not said, which is the latest.

@@ -428,6 +428,12 @@ class CorrectedPlanTest : public testing::Test {
     Configure("easy", "priority");
   }
 
+  void Configure(const std::string& strategy, uint32_t rules) {
+    story_.Tell(PoolConfig(0, rules));
+    rules_ = rules;
+    Configure(strategy, "priority");
+  }
+
   void Configure(const std::string& strategy, const std::string& order) {
     story_.Tell(QueueWith([&](auto* queue) {
       queue->set_strategy(strategy);
@@ -457,7 +463,7 @@ class CorrectedPlanTest : public testing::Test {
                                      std::optional<int64_t> declared_ms = {}) {
     story_.Tell(Submitted(id, {.duration_ms = declared_ms}));
     const events::v1::CycleRequested cycle = LastCycle();
-    EXPECT_EQ(cycle.version(), model::kCorrectedPlans);
+    EXPECT_EQ(cycle.version(), rules_);
     const events::v1::Candidate candidate = cycle.candidates(0);
     story_.Tell(Answered(cycle.cycle_id(), {{id}}));
     story_.Tell(Ended(id, kJobFailed));
@@ -466,7 +472,15 @@ class CorrectedPlanTest : public testing::Test {
   }
 
   Story story_;
+  uint32_t rules_ = model::kCorrectedPlans;
 };
+
+TEST_F(CorrectedPlanTest, AnAdaptiveQueuePredictsNothing) {
+  Configure("adaptive", model::kAdaptivePredictsNothing);
+  RunJob("a", 10'000);
+  RunJob("b", 20'000);
+  EXPECT_EQ(PlanOf("c"), std::pair(60L, 0L));
+}
 
 // Promises rest on it.
 TEST_F(CorrectedPlanTest, WhatAJobDeclaresIsPlanned) {

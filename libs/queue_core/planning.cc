@@ -19,7 +19,10 @@ int64_t Planning::EffectiveDuration(const Job& job) const {
 bool Planning::Predicts(const Job& job) const {
   // A claim has the time that it was given, and ends with it.
   const QueueConfigured* queue = view_.ConfigOf(job.queue);
-  return queue != nullptr && queue->predict_durations() && !IsClaim(job);
+  if (queue == nullptr || !queue->predict_durations() || IsClaim(job)) return false;
+  // Predictions make it worse (README.md of libs/scheduling).
+  const bool is_adaptive = scheduling::FindStrategy(queue->strategy())->is_adaptive;
+  return !(is_adaptive && view_.HasRules(model::kAdaptivePredictsNothing));
 }
 
 std::optional<int64_t> Planning::Predicted(const Job& job) const {
