@@ -170,7 +170,8 @@ RC_GTEST_PROP(PackingProperty, ASlotGoesToTheBackOnlyWhenItFitsNowhereElse, ()) 
     expected.push_back({{gpu, {workload.back().amounts.front().amount}}, 0, count});
   }
   (*engine)->SetWorkload(workload);
-  const std::vector<LastUse> uses = SetAside(expected, kinds, last_first, kPercentSetAside);
+  const std::vector<LastUse> uses =
+      SetAside(Holdable(expected, kinds), kinds, last_first, kPercentSetAside);
   std::vector<JobNumber> running;
   for (JobNumber job = 1; job <= 30; ++job) {
     if (!running.empty() && any(0, 3) == 0) {
