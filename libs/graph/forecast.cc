@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kTakenUpParts = 8;
 // One job does not make a tenant's others forgotten.
 constexpr uint64_t kMostSlotsOfJob = Forecast::kMostSlotsOfTenant / 4;
-// After so many nothing is left.
+// After these nothing is left.
 constexpr int64_t kMostHalvings = 64;
 
 std::string KeyOf(const WorkloadShape& shape) {

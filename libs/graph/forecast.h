@@ -71,7 +71,7 @@ class Forecast {
   void TakeUp();
   void LimitTenants();
   uint64_t CountsOf(std::string_view tenant) const;
-  // So many of its shapes: those that want fewest gpus together.
+  // `most` of its shapes: those that want fewest gpus together.
   void ForgetLeast(std::string_view tenant, size_t most);
   void Halve(const std::function<bool(std::string_view tenant)>& whose);
 

@@ -29,7 +29,7 @@ uint64_t CountOf(Forecast& forecast, int64_t gpu) {
   return count;
 }
 
-// So many slots, one by one, of eight tenants in turn.
+// `slots` of them, one by one, of eight tenants in turn.
 void Come(Forecast* forecast, int slots, int64_t gpu, int64_t now_s = 0) {
   for (int i = 0; i < slots; ++i) forecast->Arrive(std::to_string(i % 8), Slots(1, gpu), now_s);
 }

@@ -233,9 +233,9 @@ class GeneralEngine {
     std::optional<SearchPlan> plan;
     mutable Known known;
     // For how long it could ever be held, as things were when the state's changes_end() was
-    // `ever_seen`.
+    // `ever_seen`; −1: not known.
     mutable uint64_t ever_seen = 0;
-    mutable int64_t ever_s = 0;
+    mutable int64_t ever_s = -1;
   };
   // What a request stands for, in the order in which it is tried.
   using Alternatives = std::vector<const Prepared*>;

@@ -44,7 +44,7 @@ struct NodeKind {
   NodeRoom room;
 };
 
-// Without slots that no node could take: what nobody can have is no part of what is to come.
+// Without slots that no node could take: they are no part of what is to come.
 std::vector<ExpectedSlots> Holdable(std::span<const ExpectedSlots> expected,
                                     std::span<const NodeKind> kinds);
 

@@ -35,7 +35,7 @@ class NodeBook {
   const KnownNode* Find(const std::string& name) const { return nodes_.Find(name); }
   const std::map<std::string, KnownNode>& map() const { return nodes_.map(); }
   void Put(const std::string& name, KnownNode node);
-  // Of those that are gone only so many are remembered: those that came last.
+  // Of those that are gone only `kept` are remembered: those that came last.
   void ForgetGone(size_t kept);
 
   // By resource, of all that are ready and not cordoned. None is 0.

@@ -15,13 +15,6 @@ using events::v1::CycleRequested;
 using scheduling::HeldJob;
 using scheduling::Pass;
 
-namespace {
-
-// The same word in another sentence is worth a fact this long after the last.
-constexpr int64_t kSentenceIntervalMs = 10'000;
-
-}  // namespace
-
 const Entry* QueueCore::Impl::FirstToTry() {
   if (book_.Head() == nullptr) return nullptr;
   Pass pass(&book_.tree(), view_.PassNow());

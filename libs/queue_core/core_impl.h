@@ -3,9 +3,9 @@
 //
 // Private to the library: lifecycle.cc (what admission, commands and time make of a job), facts.cc
 // (what binder, cleanup and the matcher say of it), commands.cc (commands and claims), cycles.cc
-// (when the matcher is asked, and its answers), candidates.cc (of whom), configuration.cc (queues,
-// windows, pool, inventory), figures.cc (what is counted), queue_core.cc (the fold and the batch),
-// queue_core_rows.cc (the rows).
+// (when the matcher is asked), candidates.cc (of whom), answers.cc (what its answers mean),
+// configuration.cc (queues, windows, pool, inventory), figures.cc (what is counted), queue_core.cc
+// (the fold and the batch), queue_core_rows.cc (the rows).
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,9 @@ class QueueCore::Impl {
 
  private:
   using AfterStop = events::v1::JobFact::AfterStop;
+
+  // The same word in another sentence (other numbers) is worth a fact this long after the last.
+  static constexpr int64_t kSentenceIntervalMs = 10'000;
 
   // --------------------------------------------------------------------------------- queue_core.cc
   // A poison status when the message can be no part of this pool's history. Changes nothing.
@@ -123,9 +126,13 @@ class QueueCore::Impl {
   void OnNodeGone(const events::v1::AllocationKey& key, const std::string& node);
   // The job, when the fact applies to this attempt of it; else null, and counted as stale.
   Entry* Applies(std::string_view job_id, uint32_t attempt, model::Fact fact);
+  // The same of a fact that shows that a pod of the job was bound: one that is being stopped learns
+  // that, and is null.
+  Entry* AppliesToBound(std::string_view job_id, uint32_t attempt, model::Fact fact);
   void Stop(Entry* entry, AfterStop after, std::string reason, std::string message);
   void StopForFailure(Entry* entry, bool may_be_bound, const char* reason, std::string message);
-  // A pod of a job that was to be requeued had been bound: what nobody makes again fails instead.
+  // A pod of a job that was to be requeued had been bound: it fails instead where no controller
+  // makes it again.
   void LearnBound(Entry* entry);
   void Requeue(Entry* entry);
 

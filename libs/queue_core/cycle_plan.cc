@@ -22,8 +22,8 @@ namespace {
 constexpr int64_t kOrderIntervalMs = 60'000;
 // What was refused is tried again after this time, should no message have said that it could help.
 constexpr int64_t kLookAgainMs = 900'000;
-// Or when it has waited longer by one of so many parts, but not later than this: who waits for long
-// is tried less often.
+// Or when it has waited longer by this part, but not later than this: a job that waits for long is
+// tried less often.
 constexpr int64_t kLooksWithinWait = 4;
 constexpr int64_t kLookAgainLatestMs = 14'400'000;
 constexpr int64_t kDefaultReserveAfterMs = 900'000;
@@ -80,7 +80,7 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
     entries.push_back(entry);
     ++group.named;
     if ((is_independent ? group.named : entries.size()) != limit) continue;
-    // Where nobody may pass, no more are of use to the pool.
+    // Where no job may pass another, more are of no use to the pool.
     for (const auto& [order, served] : view_.book.served()) {
       if (is_independent && served != queue) continue;
       if (!StrategyOf(*served).stops_at_first_blocked) continue;
@@ -195,7 +195,7 @@ std::optional<int64_t> CyclePlanner::OverdueAt(const Entry& entry) const {
 int64_t CyclePlanner::LookAgainInterval(int64_t waits_since_ms) const {
   if (!view_.LooksLessOften() || waits_since_ms == 0) return kLookAgainMs;
   const auto& served = view_.book.served();
-  // Where it is adaptive, whoever has waited longer may pass.
+  // Where it is adaptive, a job that has waited longer may pass.
   const bool adapts = std::any_of(served.begin(), served.end(), [this](const auto& one) {
     return adaptive_.Find(one.second->name) != nullptr && !one.second->line.empty();
   });

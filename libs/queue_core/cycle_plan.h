@@ -25,8 +25,8 @@ class CyclePlanner {
   CyclePlanner(View view, const AdaptiveQueues* adaptive)
       : view_(view), planning_(view), elastic_(view), preemption_(view), adaptive_(*adaptive) {}
 
-  // Candidates, rules, and who may be stopped. Returns what growth is then. `pass`: has begun with
-  // nobody. `passers`: may not reserve.
+  // Candidates, rules, and who may be stopped. Returns what growth is then. `pass`: has named
+  // no job yet. `passers`: may not reserve.
   Growth Plan(const std::unordered_set<const Entry*>& passers,
               scheduling::Pass* pass,
               events::v1::CycleRequested* cycle) const;

@@ -36,13 +36,16 @@ Entry* QueueCore::Impl::Applies(std::string_view job_id, uint32_t attempt, Fact 
   return nullptr;
 }
 
+Entry* QueueCore::Impl::AppliesToBound(std::string_view job_id, uint32_t attempt, Fact fact) {
+  Entry* entry = Applies(job_id, attempt, fact);
+  if (entry == nullptr || entry->job.state != JobState::kStopping) return entry;
+  LearnBound(entry);
+  return nullptr;
+}
+
 void QueueCore::Impl::OnBound(const events::v1::JobBound& bound) {
-  Entry* entry = Applies(bound.job_id(), bound.attempt(), Fact::kBound);
+  Entry* entry = AppliesToBound(bound.job_id(), bound.attempt(), Fact::kBound);
   if (entry == nullptr) return;
-  if (entry->job.state == JobState::kStopping) {
-    LearnBound(entry);
-    return;
-  }
   Job& job = book_.Edit(entry);
   if (job.state == JobState::kAllocated) Time(Timing::Kind::kBind, job, job.updated_ms);
   job.state = JobState::kBound;
@@ -59,12 +62,8 @@ void QueueCore::Impl::OnBindFailed(const events::v1::BindFailed& failed) {
 }
 
 void QueueCore::Impl::OnNodeLost(const events::v1::JobNodeLost& lost) {
-  Entry* entry = Applies(lost.job_id(), lost.attempt(), Fact::kNodeLost);
+  Entry* entry = AppliesToBound(lost.job_id(), lost.attempt(), Fact::kNodeLost);
   if (entry == nullptr) return;
-  if (entry->job.state == JobState::kStopping) {
-    LearnBound(entry);
-    return;
-  }
   StopForFailure(entry,
                  /*may_be_bound=*/true,
                  reason::kNodeLost,
@@ -157,12 +156,8 @@ void QueueCore::Impl::Requeue(Entry* entry) {
 }
 
 void QueueCore::Impl::OnStarted(const events::v1::JobStarted& started) {
-  Entry* entry = Applies(started.job_id(), started.attempt(), Fact::kStarted);
+  Entry* entry = AppliesToBound(started.job_id(), started.attempt(), Fact::kStarted);
   if (entry == nullptr) return;
-  if (entry->job.state == JobState::kStopping) {
-    LearnBound(entry);
-    return;
-  }
   Job& job = book_.Edit(entry);
   // Of who runs before it is known to be bound, nothing is left to start.
   if (job.state == JobState::kAllocated) Time(Timing::Kind::kBind, job, job.updated_ms);

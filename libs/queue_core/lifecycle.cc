@@ -217,7 +217,7 @@ void QueueCore::Impl::RefuseCycle(Entry* entry) {
 }
 
 void QueueCore::Impl::SettleDependents() {
-  // Whoever ends by this is appended.
+  // Jobs that end by this are appended.
   for (size_t i = 0; i < ended_.size(); ++i) {
     const Ended ended = ended_[i];
     for (Entry* entry : book_.DependentsOf(ended.id)) {

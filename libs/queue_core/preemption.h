@@ -17,7 +17,7 @@
 //
 // Nothing is remembered about who is stopped for whom. What is being stopped is named first, as its
 // room comes free anyway, so the next cycle finds that the same job needs the same room and stops
-// nobody else; the matcher keeps that room from all behind it. When that is not enough any more
+// no other; the matcher keeps that room from all behind it. When that is not enough any more
 // (somebody ahead of it took some), others are chosen. A restored core knows as much.
 //
 // Not before the inventory is complete: what is busy then may have room a moment later.

@@ -10,6 +10,7 @@
 // Time stands still but for Wait(). Each message is a batch of its own.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -208,6 +209,15 @@ inline events::v1::Envelope QueueMade(const std::string& name,
   message.mutable_queue_configured()->set_strategy(strategy);
   message.mutable_queue_configured()->set_queue_depth(depth);
   message.mutable_queue_configured()->set_priority(priority);
+  return message;
+}
+
+// The queue, as the change makes it.
+inline events::v1::Envelope QueueWith(
+    const std::function<void(events::v1::QueueConfigured*)>& change,
+    const std::string& name = "default") {
+  events::v1::Envelope message = QueueMade(name);
+  change(message.mutable_queue_configured());
   return message;
 }
 inline events::v1::Envelope QueueDeleted(const std::string& name) {

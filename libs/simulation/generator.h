@@ -45,7 +45,7 @@ struct GeneratorOptions {
   double liars = 0;
   // Of the jobs, 0 to 1: who crash within a minute.
   double failures = 0;
-  // Run times change with time: those of the last jobs are so many times those of the model. 0.01
+  // Run times change with time: those of the last jobs are this times those of the model. 0.01
   // to 100.
   double drift = 1;
   // The user of this number says 1 s of each job; 0: none does.
@@ -59,8 +59,9 @@ absl::Status CheckGenerator(const GeneratorOptions& options);
 // 0.
 trace::Trace Generate(const GeneratorOptions& options);
 
-// Jobs of n processors become gangs on nodes of so many gpus, which are asked for in the place of
-// processors, with so many cpus each: one pod where n fits on a node, else pods of whole nodes.
+// Jobs of n processors become gangs on nodes of `gpus_of_node` gpus, which are asked for in the
+// place of processors, with kCpusOfGpu cpus each: one pod where n fits on a node, else pods of
+// whole nodes.
 void MakeGpuGangs(int64_t gpus_of_node, trace::Trace* trace);
 inline constexpr int64_t kCpusOfGpu = 8;
 

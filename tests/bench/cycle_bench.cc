@@ -33,7 +33,7 @@ using events::v1::Envelope;
 constexpr uint32_t kFewShapes = 100;
 constexpr uint32_t kManyShapes = 5000;
 constexpr int kWarmUp = 3;
-// From so many nodes on, what is wanted of a large cluster holds; of more nothing is.
+// What is wanted of a large cluster is wanted of this many nodes; of more nothing is.
 constexpr int kManyNodes = 10'000;
 
 struct Options {

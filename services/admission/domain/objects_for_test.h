@@ -70,4 +70,24 @@ inline ClusterFacts SmallCluster() {
   return facts;
 }
 
+// The object as the verdict makes it.
+inline nlohmann::json Patched(const nlohmann::json& object, const Verdict& verdict) {
+  return verdict.patch.empty() ? object : object.patch(nlohmann::json::parse(verdict.patch));
+}
+
+inline Verdict Judge(const nlohmann::json& object,
+                     const ClusterFacts& facts = SmallCluster(),
+                     const WebhookOptions& options = {}) {
+  return Decide(ReviewOf(object), facts, options);
+}
+
+// A Job with the key fluxqueue.io/ignore-disruptions, as the API server shows it: with what it
+// fills in.
+inline nlohmann::json AsksToIgnoreDisruptions(const char* value = "true") {
+  nlohmann::json job = JobJson();
+  job["metadata"]["annotations"] = {{"fluxqueue.io/ignore-disruptions", value}};
+  job["spec"]["podReplacementPolicy"] = "TerminatingOrFailed";
+  return job;
+}
+
 }  // namespace fluxqueue::admission
