@@ -27,6 +27,7 @@
 //      In pools without gpus `adaptive` follows what easy would have done in hindsight, and prices
 //      jobs by what jobs of their users took (libs/scheduling/adaptive.h). Its queues predict no
 //      durations.
+//   7  Elastic jobs give slots back before any job is stopped for another.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,8 @@ inline constexpr uint32_t kForecastDecays = 6;
 inline constexpr uint32_t kLooksLessOften = 6;
 inline constexpr uint32_t kAdaptiveHindsight = 6;
 inline constexpr uint32_t kAdaptivePredictsNothing = 6;
-inline constexpr uint32_t kLatestRules = 6;
+inline constexpr uint32_t kShrinksFirst = 7;
+inline constexpr uint32_t kLatestRules = 7;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {
