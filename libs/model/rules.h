@@ -28,6 +28,8 @@
 //      jobs by what jobs of their users took (libs/scheduling/adaptive.h). Its queues predict no
 //      durations.
 //   7  Elastic jobs give slots back before any job is stopped for another.
+//      While several queues use a pool, or where users have turns, `adaptive` steps back: it is
+//      `easy` then.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +48,7 @@ inline constexpr uint32_t kLooksLessOften = 6;
 inline constexpr uint32_t kAdaptiveHindsight = 6;
 inline constexpr uint32_t kAdaptivePredictsNothing = 6;
 inline constexpr uint32_t kShrinksFirst = 7;
+inline constexpr uint32_t kAdaptiveStepsBack = 7;
 inline constexpr uint32_t kLatestRules = 7;
 
 // `configured` 0: not said, which is the latest.
