@@ -175,8 +175,10 @@ bool MatcherCore::ChooseVictims(const Candidate& candidate,
                                 Stoppables* stoppables) const {
   Removal& removal = stoppables->removal;
   const size_t first = stoppables->stopping;
+  std::vector<graph::Placement> placed;
+  for (size_t i = first; i < removal.size(); ++i) placed.push_back(removal.Placed(i));
   std::vector<const graph::Placement*> held;
-  for (size_t i = first; i < removal.size(); ++i) held.push_back(&removal.placement(i));
+  for (const graph::Placement& placement : placed) held.push_back(&placement);
   if (held.empty()) return false;
   StopProblem problem = DescribeRoom(*engine_, FitOf(candidate, request, cycle), held);
   for (size_t i = 0; i < held.size(); ++i) {

@@ -66,6 +66,11 @@ void Simulation::CheckFact(const events::v1::JobFact& fact) {
     RC_ASSERT(fact.slots() == fact.max_slots());
   }
   if (fact.reason() == "Grown" && state == seen.state) ++grown_;
+  if (fact.reason() == "Shrunk" && state == seen.state) {
+    // What it keeps is its least, at least; slots of pods that have succeeded are out already.
+    RC_ASSERT(fact.slots() >= fact.min_slots());
+    ++shrunk_;
+  }
   if (fact.reason() == "Preempted" && state == JobState::kStopping &&
       seen.state != JobState::kStopping) {
     RC_ASSERT(fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE);
@@ -102,7 +107,8 @@ void Simulation::CheckRelease(const events::v1::Envelope& cause,
     return;
   }
   const bool some = release.slots_size() > 0;
-  const bool free = some ? cause.has_pod_ended() : cause.has_job_stopped() || cause.has_job_ended();
+  const bool free = some ? cause.has_pod_ended() || cause.has_slots_vacated()
+                         : cause.has_job_stopped() || cause.has_job_ended();
   RC_ASSERT(free);
 }
 
@@ -150,6 +156,7 @@ void Simulation::Submit(int how) {
     options.min_slots = static_cast<uint32_t>(4 - how);
     options.slots = 6;
     options.completions = 20;
+    options.ignores_disruptions = true;
   }
   ids_.push_back(fmt::format("j{}", ids_.size()));
   Tell(Submitted(ids_.back(), options));
@@ -170,6 +177,7 @@ void Simulation::SubmitOrdered(int which, int how) {
     options.slots += 3;
     options.min_slots = static_cast<uint32_t>(1 + how % 2);
     options.completions = 4 * how;
+    options.ignores_disruptions = which + how > 4;
   }
   static constexpr const char* kConditions[] = {"afterok", "afterany", "afternotok"};
   if (how >= 4 && !ids_.empty()) {
@@ -191,7 +199,11 @@ void Simulation::GiveRoomToGrow(int how) {
     return ids_.back();
   };
   const std::string first = submit({.slots = static_cast<uint32_t>(1 + how % 5)});
-  submit({.slots = 6, .completions = how == 7 ? 3 : 30, .min_slots = 1, .cpu = 1200});
+  submit({.slots = 6,
+          .completions = how == 7 ? 3 : 30,
+          .min_slots = 1,
+          .cpu = 1200,
+          .ignores_disruptions = how % 2 == 0});
   for (int i = 0; i < how && !matcher_.silent(); ++i) Tell(matcher_.Next());
   Tell(Ended(first));
 }
@@ -292,6 +304,9 @@ void Simulation::WorldSays(int what, const std::string& id, int how) {
   if (how == 6 && attempt > 1) --attempt;  // stale
   switch (what) {
     case 0:
+      if (job != nullptr && !Vacating(*job).empty()) {
+        return Tell(Vacated(id, {static_cast<uint32_t>(how), Vacating(*job).back()}, attempt));
+      }
       return Tell(Bound(id, attempt));
     case 1:
       return Tell(BindFailed(id, attempt));

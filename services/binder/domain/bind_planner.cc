@@ -38,6 +38,12 @@ Want WantOf(events::v1::JobState state) {
   return Want::kUnknown;
 }
 
+bool NamesNew(const JobFact& fact, const JobFact& known) {
+  return std::any_of(fact.vacate().begin(), fact.vacate().end(), [&known](uint32_t slot) {
+    return std::find(known.vacate().begin(), known.vacate().end(), slot) == known.vacate().end();
+  });
+}
+
 absl::Status Validate(const JobFact& fact) {
   if (fact.job_id().empty()) return InvalidArgument("job fact without a job id");
   const Want want = WantOf(fact.state());
@@ -98,8 +104,9 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
     case Want::kStart:
       if (known == nullptr || known->attempt() != fact.attempt()) {
         Make(partition, fact, now);
-      } else if (!known->stopping && known->placement_hash != fact.placement_hash()) {
-        PlaceAgain(fact, now);
+      } else if (!known->stopping) {
+        if (!fact.vacate().empty()) Vacate(fact, now);
+        if (known->placement_hash != fact.placement_hash()) PlaceAgain(fact, now);
       }
       break;
     case Want::kStop: {
@@ -246,7 +253,7 @@ absl::Status BindPlanner::Restore(const JobRow& row,
   job.stopped = row.stopped;
   job.resumed = row.resumed;
   job.placement_hash = job.fact->placement_hash();
-  job.since = job.progress = now;
+  job.since = job.vacate_since = job.progress = now;
   for (const SlotRow& slot : slots) {
     if (slot.attempt != job.attempt()) continue;
     const auto index = static_cast<size_t>(slot.slot);
@@ -315,6 +322,28 @@ void BindPlanner::PlaceAgain(const JobFact& fact, Millis now) {
   job.placement_at = now;
   unplaced_.insert(fact.job_id());
   dirty_.insert(fact.job_id());
+}
+
+void BindPlanner::Vacate(const JobFact& fact, Millis now) {
+  BindJob& job = *Touch(fact.job_id());
+  // What was said already has not been heard.
+  for (const uint32_t slot : fact.vacate()) {
+    if (slot < job.slots.size()) job.slots[slot].vacated_said = false;
+  }
+  dirty_.insert(fact.job_id());
+  if (!NamesNew(fact, *job.fact)) return;
+  auto with = std::make_shared<JobFact>(*job.fact);
+  with->set_version(fact.version());
+  with->set_message(fact.message());
+  with->set_grace_ms(fact.grace_ms());
+  *with->mutable_done_slots() = fact.done_slots();
+  with->mutable_vacate()->MergeFrom(fact.vacate());
+  auto* slots = with->mutable_vacate();
+  std::sort(slots->begin(), slots->end());
+  slots->erase(std::unique(slots->begin(), slots->end()), slots->end());
+  job.fact = std::move(with);
+  job.vacate_since = now;
+  CloseSlots(&job);
 }
 
 void BindPlanner::Erase(const std::string& job_id) {

@@ -12,11 +12,15 @@
 // after a Rollback. An answer about a job that is not held any more, or to a call that was not made
 // by this memory, is dropped: whoever holds the job makes the call again. JobBound and BindFailed
 // are said once for each attempt, JobStopped once for each stop: what was said is in the rows.
+// SlotsVacated may be said again after a restart.
 //
 // An elastic job grows by a fact of the same attempt with another placement hash: its placement is
 // read again, and the slots that are new are for whatever pods wait. Rows keep the first fact of an
 // attempt, which says how many slots JobBound is about; after a restart the placement is read
 // anyway.
+//
+// A fact of the same attempt may name slots to be vacated: their pods are stopped while the others
+// go on (vacate_planner.h). These names are in the rows, with the first fact.
 //
 // Each pass looks at a job as a whole, and only at jobs that something has happened to.
 //
@@ -106,6 +110,9 @@ class BindPlanner {
   void Save(const std::string& job_id);
   // Its placement has changed.
   void PlaceAgain(const events::v1::JobFact& fact, Millis now);
+  // It names slots to be vacated: some that no fact before it has named, or those of which the
+  // queue has not heard that they are.
+  void Vacate(const events::v1::JobFact& fact, Millis now);
   BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now);
   void Erase(const std::string& job_id);
   void SetWake(const std::string& job_id, Millis at);

@@ -4,7 +4,8 @@
 //   no two unfinished pods are in one slot; no pod is bound outside of its attempt's placement, nor
 //   after its attempt was stopped;
 //   JobBound and JobStopped are said at most once for an attempt, JobStopped only when nothing of
-//   it runs.
+//   it runs;
+//   of a slot that was said to be vacated nothing runs or is started any more.
 // In the end, with a cluster that behaves, each job is bound, or stopped when that was asked.
 #include <algorithm>
 #include <cstdint>
@@ -116,20 +117,32 @@ class Simulation {
     workload->set_suspended(kind_ == JobKind::kSuspended);
     workload->set_controlled(kind_ == JobKind::kControlled);
     if (elastic_) fact.set_placement_hash(slots_);
+    for (const uint32_t slot : vacate_) {
+      if (!vacated_.contains(slot) && !stopping_) fact.add_vacate(slot);
+    }
     h_.log.push_back(fact);
   }
   void Allocate() {
     slots_ = first_slots_;
+    vacate_.clear();
+    vacated_.clear();
     h_.PlaceJob("a", attempt_, slots_);
     PushFact(events::v1::JOB_STATE_ALLOCATED);
     stopping_ = false;
   }
   // The matcher's row comes before the queue's fact, which may be much later, or never.
   void Grow() {
-    if (!elastic_ || stopping_ || slots_ >= completions_) return;
-    slots_ += 1 + static_cast<uint32_t>(Pick(completions_ - slots_));
+    const size_t most = completions_ + vacated_.size();
+    if (!elastic_ || stopping_ || slots_ >= most) return;
+    slots_ += 1 + static_cast<uint32_t>(Pick(most - slots_));
     h_.PlaceJob("a", attempt_, slots_);
     if (Pick(4) != 0) PushFact(events::v1::JOB_STATE_RUNNING);
+  }
+  // It keeps one slot, at least.
+  void Vacate() {
+    if (!elastic_ || stopping_ || slots_ <= vacate_.size() + 1) return;
+    vacate_.insert(static_cast<uint32_t>(Pick(slots_)));
+    PushFact(events::v1::JOB_STATE_RUNNING);
   }
   void Stop() {
     if (stopping_) return;
@@ -138,7 +151,8 @@ class Simulation {
   }
   bool Done() const {
     if (stopping_) return stopped_.contains(attempt_);
-    return bound_.contains(attempt_) || done_.size() == completions_;
+    if (done_.size() == completions_) return true;
+    return bound_.contains(attempt_) && vacated_ == vacate_;
   }
   std::string NodeOf(const PodFacts& pod) const {
     return fmt::format("n{}", pod.slot.has_value() ? pod.slot->slot : 0);
@@ -247,6 +261,7 @@ class Simulation {
     if (event == 1) Stop();
     if (event == 2) FailBatch();
     if (event >= 10) Grow();
+    if (event >= 8 && event < 10) Vacate();
   }
 
   // Another replica takes the partition. Calls of the former owner may still be made, much later;
@@ -289,6 +304,7 @@ class Simulation {
       Fail("JobBound twice");
     }
     if (message.has_bind_failed()) Stop();
+    if (message.has_slots_vacated()) HearVacated(message.slots_vacated());
     if (!message.has_job_stopped()) return;
     if (!stopped_.insert(attempt_).second) Fail("JobStopped twice");
     if (!stopping_) Fail("JobStopped without a stop");
@@ -302,6 +318,21 @@ class Simulation {
     ++attempt_;
     PushFact(events::v1::JOB_STATE_PENDING);
     Allocate();
+  }
+
+  void HearVacated(const events::v1::SlotsVacated& message) {
+    if (message.attempt() != attempt_ || stopping_) return;
+    for (const uint32_t slot : message.slots()) {
+      if (!vacate_.contains(slot)) Fail(fmt::format("slot {} was not to be vacated", slot));
+      vacated_.insert(slot);
+    }
+    for (const auto& [name, pod] : h_.cluster.pods) {
+      const bool here = pod.slot.has_value() && pod.slot->attempt == attempt_ &&
+                        vacated_.contains(static_cast<uint32_t>(pod.slot->slot));
+      if (here && !pod.Ended() && (pod.Bound() || pod.Released())) {
+        Fail(fmt::format("slot {} is vacated and {} runs or may start", pod.slot->slot, name));
+      }
+    }
   }
 
   void TellSomeEvents() {
@@ -338,6 +369,9 @@ class Simulation {
     if (result.outcome != Outcome::kDone) return;
     if (call.kind != Kind::kBind && call.kind != Kind::kRelease) return;
     if (stopped_.contains(call.attempt)) Fail("started after JobStopped: " + Describe(call));
+    if (call.attempt == attempt_ && vacated_.contains(static_cast<uint32_t>(call.slot))) {
+      Fail("started in a vacated slot: " + Describe(call));
+    }
     const auto& placement = h_.tables.placements.at({"a", call.attempt}).placement;
     if (placement.slots(call.slot).node() != call.node) Fail("not its node: " + Describe(call));
     if (before.Bound()) Fail("bound twice: " + Describe(call));
@@ -374,6 +408,8 @@ class Simulation {
   bool stopping_ = false;
   int pods_made_ = 0;
   std::set<int> done_;  // completions
+  std::set<uint32_t> vacate_;  // slots of this attempt
+  std::set<uint32_t> vacated_;
   std::set<uint32_t> bound_;
   std::set<uint32_t> stopped_;
   int owner_ = 0;
