@@ -24,6 +24,10 @@ void Removal::Set(size_t i, bool out) {
   CHECK(restored.ok(), "{}", Message(restored));
 }
 
+void Removal::TakeOutAll() {
+  for (size_t i = 0; i < holders_.size(); ++i) Set(i, true);
+}
+
 void Removal::PutBack() {
   for (size_t i = holders_.size(); i-- > 0;) Set(i, false);
 }

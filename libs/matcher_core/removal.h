@@ -22,7 +22,7 @@ class Removal {
   Removal(const Removal&) = delete;
   Removal& operator=(const Removal&) = delete;
 
-  // One more, who is in. False: it is there already, or holds nothing (any more).
+  // One more, which is in. False: it is there already, or holds nothing (any more).
   bool Add(const graph::AllocationKey& key);
 
   size_t size() const { return holders_.size(); }
@@ -31,6 +31,7 @@ class Removal {
   bool is_out(size_t i) const { return holders_[i].out; }
 
   void Set(size_t i, bool out);
+  void TakeOutAll();
   void PutBack();
 
   // Whether there is room now. Holds nothing afterwards.
@@ -39,7 +40,7 @@ class Removal {
   // it does not fit without all of it. 1 + log2(n) matches. Where a policy finds room in less than
   // it misses it in, the beginning may be longer than need be; never too short.
   bool FindBeginning(const graph::MatchRequest& request, std::span<const size_t> order);
-  // Of these, in this order, everyone who is out goes back in without whom it fits all the same.
+  // Of these, in this order, every one that is out goes back in without which it fits all the same.
   // REQUIRES: it fits. What is out then is minimal. One match for each.
   void Spare(const graph::MatchRequest& request, std::span<const size_t> order);
 
