@@ -78,10 +78,9 @@ void Lenders::Vacate(int stoppable, const std::vector<uint32_t>& slots, uint32_t
   Take(holder, more);
 }
 
-std::vector<uint32_t> Lenders::Vacated(int stoppable) const {
+std::set<uint32_t> Lenders::Vacated(int stoppable) const {
   const auto found = vacated_.find(stoppable);
-  if (found == vacated_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+  return found == vacated_.end() ? std::set<uint32_t>() : found->second;
 }
 
 void Lenders::Take(const StopProblem::Holder& holder, int64_t times) {
@@ -90,6 +89,29 @@ void Lenders::Take(const StopProblem::Holder& holder, int64_t times) {
       lenders_[at].spare[i] -= holder.holds[i] * times;
     }
   }
+}
+
+// Slots are counted like one more resource, of which the other lenders can spare anything.
+size_t AddLenderOfSlots(uint32_t slots, StopProblem* problem) {
+  size_t resources = 0;
+  for (const StopProblem::Holder& holder : problem->holders) {
+    resources = std::max(resources, holder.holds.size());
+  }
+  for (StopProblem::Lender& lender : problem->lenders) {
+    lender.spare.resize(resources + 1, kAnything);
+  }
+  StopProblem::Lender& job = problem->lenders.emplace_back();
+  job.spare.assign(resources, kAnything);
+  job.spare.push_back(slots);
+  return problem->lenders.size() - 1;
+}
+
+void LendSlot(size_t job, StopProblem* problem, StopProblem::Holder* holder) {
+  StopProblem::Lender& lender = problem->lenders[job];
+  lender.above = holder->lender;
+  holder->lender = job;
+  holder->holds.resize(lender.spare.size() - 1, 0);
+  holder->holds.push_back(1);
 }
 
 }  // namespace fluxqueue::matcher_core

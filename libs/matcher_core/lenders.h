@@ -30,9 +30,8 @@ class Lenders {
   void Stop(int stoppable);
   // These slots of it are to be given back, of `live` that it holds.
   void Vacate(int stoppable, const std::vector<uint32_t>& slots, uint32_t live);
-  // Those that are to be given back, rising.
-  std::vector<uint32_t> Vacated(int stoppable) const;
-  size_t resources() const { return resources_; }
+  // Those that are to be given back.
+  std::set<uint32_t> Vacated(int stoppable) const;
 
  private:
   void Take(const StopProblem::Holder& holder, int64_t times);
@@ -43,6 +42,11 @@ class Lenders {
   std::set<int> stopped_;
   std::map<int, std::set<uint32_t>> vacated_;
 };
+
+// One more lender: a job that can spare this many of its slots. Its place.
+size_t AddLenderOfSlots(uint32_t slots, StopProblem* problem);
+// The holder is a slot of that job, and its lender so far is above the job.
+void LendSlot(size_t job, StopProblem* problem, StopProblem::Holder* holder);
 
 // Of Candidate.stoppable and Candidate.lenders.
 bool HasBit(const std::string& bits, size_t place);

@@ -87,6 +87,10 @@ void Removal::Set(size_t i, bool out) {
   Restore(part.holder);
 }
 
+void Removal::TakeOutAll() {
+  for (size_t i = 0; i < parts_.size(); ++i) Set(i, true);
+}
+
 void Removal::PutBack() {
   for (size_t i = parts_.size(); i-- > 0;) Set(i, false);
 }

@@ -23,7 +23,7 @@ class Removal {
   Removal(const Removal&) = delete;
   Removal& operator=(const Removal&) = delete;
 
-  // One more, with all that it holds; it is in. False: it is there already, or holds nothing (any
+  // One more, which is in, with all that it holds. False: it is there already, or holds nothing (any
   // more).
   bool Add(const graph::AllocationKey& key);
   // The same of some of its slots, beside those that were added before. Those that it does not hold
@@ -41,6 +41,7 @@ class Removal {
   bool holder_is_out(size_t i) const { return holders_[parts_[i].holder].out; }
 
   void Set(size_t i, bool out);
+  void TakeOutAll();
   void PutBack();
 
   // Whether there is room now. Holds nothing afterwards.
@@ -49,7 +50,7 @@ class Removal {
   // it does not fit without all of it. 1 + log2(n) matches. Where a policy finds room in less than
   // it misses it in, the beginning may be longer than need be; never too short.
   bool FindBeginning(const graph::MatchRequest& request, std::span<const size_t> order);
-  // Of these, in this order, everyone who is out goes back in without whom it fits all the same.
+  // Of these, in this order, every one that is out goes back in without which it fits all the same.
   // REQUIRES: it fits. What is out then is minimal. One match for each.
   void Spare(const graph::MatchRequest& request, std::span<const size_t> order);
 

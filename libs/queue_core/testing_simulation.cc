@@ -118,6 +118,8 @@ void Simulation::Do(const Step& step) {
     Submit(how);
   } else if (what < 14) {
     for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  } else if (what >= 47) {
+    WantSlotsOfAnElasticOne(how);
   } else if (what >= 46) {
     ConfigureWindow(which, how);
   } else if (what >= 45) {
@@ -206,6 +208,28 @@ void Simulation::GiveRoomToGrow(int how) {
           .ignores_disruptions = how % 2 == 0});
   for (int i = 0; i < how && !matcher_.silent(); ++i) Tell(matcher_.Next());
   Tell(Ended(first));
+}
+
+void Simulation::WantSlotsOfAnElasticOne(int how) {
+  events::v1::Envelope queue = QueueMade("default", 4);
+  queue.mutable_queue_configured()->mutable_preemption()->set_by_priority(true);
+  queue.mutable_queue_configured()->mutable_preemption()->set_grace_ms(how * 500);
+  Tell(queue);
+  const std::string id = fmt::format("j{}", ids_.size());
+  ids_.push_back(id);
+  Tell(Submitted(
+      id,
+      {.slots = 6, .completions = how == 3 ? 6 : 40, .min_slots = 1, .ignores_disruptions = true}));
+  while (!matcher_.silent()) Tell(matcher_.Next());
+  const Job* job = core_.Find(id);
+  if (job != nullptr && job->state == JobState::kAllocated) Tell(Bound(id, job->attempt));
+  ids_.push_back(fmt::format("j{}", ids_.size()));
+  Tell(Submitted(ids_.back(), {.slots = static_cast<uint32_t>(1 + how % 4), .priority = 5}));
+  while (!matcher_.silent()) Tell(matcher_.Next());
+  job = core_.Find(id);
+  if (how >= 4 && job != nullptr && !Vacating(*job).empty()) {
+    Tell(Vacated(id, Vacating(*job), job->attempt));
+  }
 }
 
 void Simulation::ConfigureQueue(int which, int how) {

@@ -325,7 +325,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 47), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 48), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -366,6 +366,8 @@ class Simulation {
   void SubmitOrdered(int which, int how);
   // One that ends, and an elastic one behind it.
   void GiveRoomToGrow(int how);
+  // One that holds what is left, and one behind it that goes first.
+  void WantSlotsOfAnElasticOne(int how);
   void ConfigureQueue(int which, int how);
   void ConfigureWindow(int which, int how);
   // Each candidate names the windows that name its namespace and are not over.

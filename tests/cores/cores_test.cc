@@ -45,9 +45,11 @@ class Pool {
   }
 
   void Step() {
-    switch (Roll(11)) {
+    switch (Roll(12)) {
       case 0:
         return Submit();
+      case 11:
+        return WantSlotsOfAnElasticOne();
       case 1:
         return ChangeNode();
       case 2:
@@ -98,7 +100,7 @@ class Pool {
 
   // That were seen while they held more than at their start.
   int grown() const { return grown_; }
-  // That were seen after they had given slots back, or while they did.
+  // How often a job was asked to give slots back.
   int shrunk() const { return shrunk_; }
   // How often the first of a line was seen to have its answer.
   int tried() const { return tried_; }
@@ -204,6 +206,29 @@ class Pool {
         elastic ? matcher_core::ElasticText(min, slots, cpu)
                 : matcher_core::JobspecText(slots, cpu));
     ids_.push_back(id);
+    Append(message);
+  }
+
+  // One that holds most of the pool and runs, and one behind it that goes first.
+  void WantSlotsOfAnElasticOne() {
+    const std::string id = fmt::format("j{}", ids_.size());
+    const uint32_t slots = 4 + Roll(8);
+    Envelope elastic = queue_core::Submitted(
+        id, {.slots = slots, .completions = 100, .min_slots = 1, .ignores_disruptions = true});
+    elastic.mutable_job_submitted()->mutable_spec()->set_jobspec(
+        matcher_core::ElasticText(1, slots, 1000));
+    ids_.push_back(id);
+    Append(elastic);
+    Read();
+    const queue_core::Job* job = queue_.Find(id);
+    if (job != nullptr && job->state == JobState::kAllocated) {
+      Append(queue_core::Bound(id, job->attempt));
+    }
+    const std::string urgent = fmt::format("j{}", ids_.size());
+    Envelope message = queue_core::Submitted(urgent, {.slots = 1 + Roll(2), .priority = 9});
+    message.mutable_job_submitted()->mutable_spec()->set_jobspec(
+        matcher_core::JobspecText(message.job_submitted().spec().slots(), 1000));
+    ids_.push_back(urgent);
     Append(message);
   }
 
@@ -333,7 +358,6 @@ class Pool {
       const uint32_t slots = queue_core::SlotsOf(*job);
       RC_ASSERT(job->min_slots <= slots && slots <= job->slots);
       grown_ += job->grown ? 1 : 0;
-      shrunk_ += job->vacated_slots.empty() ? 0 : 1;
     }
   }
 
@@ -380,6 +404,7 @@ class Pool {
       queue_.Commit();
       for (const Envelope& fact : outputs.jobs) {
         CheckPromise(fact.job_fact());
+        shrunk_ += fact.job_fact().reason() == "Shrinking" ? 1 : 0;
         last_[fact.job_fact().job_id()] = static_cast<JobState>(fact.job_fact().state());
       }
       for (const Envelope& said : outputs.pool) Append(said);
