@@ -139,7 +139,10 @@ void VictimSearch::Collect(const Candidate& candidate, Stoppables* stoppables) c
   };
   add_jobs(/*stopping=*/true);
   for (int i = 0; i < all.size(); ++i) {
-    const std::vector<uint32_t> slots(all[i].vacating().begin(), all[i].vacating().end());
+    // Also for a candidate before it, whose room is kept, though the slots are there yet.
+    std::set<uint32_t> leaving = lenders_->Vacated(i);
+    leaving.insert(all[i].vacating().begin(), all[i].vacating().end());
+    const std::vector<uint32_t> slots(leaving.begin(), leaving.end());
     if (removal.AddSlots(FromProto(all[i].key()), slots)) stoppables->parts.push_back({.place = i});
   }
   stoppables->slots = removal.size();
