@@ -89,11 +89,24 @@ void Slot::Bind(Millis now) {
   if (!bound_at.has_value()) bound_at = now;
 }
 
+namespace {
+
+bool HadItsPod(const Slot& slot) {
+  return slot.bound_once || slot.released || slot.succeeded;
+}
+
+}  // namespace
+
 bool BindJob::AllBound() const {
   const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
   return !first.empty() && std::all_of(first.begin(), first.end(), [](const Slot& slot) {
-    return slot.bound_once || slot.released || slot.succeeded || slot.vacating;
+    return HadItsPod(slot) || slot.vacating;
   });
+}
+
+bool BindJob::AllBoundByRows() const {
+  const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
+  return !first.empty() && std::all_of(first.begin(), first.end(), HadItsPod);
 }
 
 void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows) {

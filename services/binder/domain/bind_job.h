@@ -121,7 +121,10 @@ struct BindJob {
   bool IsJob() const { return workload().kind() == "Job"; }
   // Stopped by `suspend: true`, not by deleting its pods.
   bool StopsBySuspend() const { return IsJob() && !workload().controlled() && !workload_gone; }
-  bool AllBound() const;  // each slot that it began with has had its pod
+  // Each slot that it began with has had its pod, or is to have none.
+  bool AllBound() const;
+  // The same by what is in the rows of slots.
+  bool AllBoundByRows() const;
   // Each slot is for one completion: none is used twice once it has succeeded. A job that began
   // with fewer uses them again, also when it has grown since; so does one that has given slots
   // back for others.

@@ -154,7 +154,7 @@ void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Milli
     // Read for the first time since a restart: what is all bound by its rows was said with them.
     const bool first = job->groups.empty();
     Place(row->placement, row->released, job);
-    if (first) job->bound_said = job->AllBound();
+    if (first) job->bound_said = job->AllBoundByRows();
   } else if (job->stopping) {
     PlaceNowhere(job);
   } else {
@@ -186,7 +186,11 @@ PlanContext BindPlanner::Context(Millis now, bool may_speak, std::vector<Saying>
 
 void BindPlanner::PlanJob(const std::string& job_id, PlanContext context) {
   BindJob* job = Touch(job_id);
-  if (job == nullptr || !job->placed) return;
+  if (job == nullptr) return;
+  // One whose placement is read again goes on with the slots that it has: what is said of them has
+  // to be in the batch of their rows.
+  const bool was_placed = !job->groups.empty();
+  if (!job->placed && (job->stopping || !was_placed)) return;
   if (job->stopping) {
     PlanStop(context, job);
   } else {

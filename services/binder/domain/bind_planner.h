@@ -12,7 +12,8 @@
 // after a Rollback. An answer about a job that is not held any more, or to a call that was not made
 // by this memory, is dropped: whoever holds the job makes the call again. JobBound and BindFailed
 // are said once for each attempt, JobStopped once for each stop: what was said is in the rows.
-// SlotsVacated may be said again after a restart.
+// After a restart SlotsVacated may be said again, and JobBound where a slot was vacated before its
+// pod was bound.
 //
 // An elastic job grows by a fact of the same attempt with another placement hash: its placement is
 // read again, and the slots that are new are for whatever pods wait. Rows keep the first fact of an

@@ -3,8 +3,8 @@
 //   a call is about a slot whose row was committed before;
 //   no two unfinished pods are in one slot; no pod is bound outside of its attempt's placement, nor
 //   after its attempt was stopped;
-//   JobBound and JobStopped are said at most once for an attempt, JobStopped only when nothing of
-//   it runs;
+//   JobBound and JobStopped are said at most once for an attempt (JobBound again, where slots were
+//   vacated), JobStopped only when nothing of it runs;
 //   of a slot that was said to be vacated nothing runs or is started any more.
 // In the end, with a cluster that behaves, each job is bound, or stopped when that was asked.
 #include <algorithm>
@@ -138,10 +138,14 @@ class Simulation {
     h_.PlaceJob("a", attempt_, slots_);
     if (Pick(4) != 0) PushFact(events::v1::JOB_STATE_RUNNING);
   }
-  // It keeps one slot, at least.
+  // It keeps one of its first slots, at least.
   void Vacate() {
-    if (!elastic_ || stopping_ || slots_ <= vacate_.size() + 1) return;
-    vacate_.insert(static_cast<uint32_t>(Pick(slots_)));
+    if (!elastic_ || stopping_) return;
+    const auto slot = static_cast<uint32_t>(Pick(slots_));
+    const auto leaving = std::count_if(
+        vacate_.begin(), vacate_.end(), [this](uint32_t one) { return one < first_slots_; });
+    if (slot < first_slots_ && leaving + 1 >= first_slots_) return;
+    vacate_.insert(slot);
     PushFact(events::v1::JOB_STATE_RUNNING);
   }
   void Stop() {
@@ -300,7 +304,8 @@ class Simulation {
   }
 
   void Hear(const events::v1::Envelope& message) {
-    if (message.has_job_bound() && !bound_.insert(message.job_bound().attempt()).second) {
+    if (message.has_job_bound() && !bound_.insert(message.job_bound().attempt()).second &&
+        vacate_.empty()) {
       Fail("JobBound twice");
     }
     if (message.has_bind_failed()) Stop();

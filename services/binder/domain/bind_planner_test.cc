@@ -242,6 +242,21 @@ TEST_F(ElasticBindTest, GrowsBeforeAllOfItsFirstSlotsAreBound) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
+TEST_F(ElasticBindTest, WhatIsBoundWhenItGrowsIsSaidByThatBatch) {
+  h_.cluster.AddPod("a", "a-0");
+  Workload(2).set_completions(2);
+  Allocate(1);
+  h_.Execute(h_.Batch());
+  Place(2);
+  SayGrown(2, JOB_STATE_ALLOCATED);
+  h_.Batch();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  // A new owner takes it for said.
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
 TEST_F(ElasticBindTest, ARolledBackGrowthIsReadAgain) {
   Begin(1, 3);
   Place(3);
