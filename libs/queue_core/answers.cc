@@ -341,6 +341,7 @@ void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
         entry != nullptr && entry->in_line_of != nullptr && entry->job.attempt == outcome.attempt();
     if (!waits) continue;
     if (!outcome.victims().empty() || !outcome.vacate().empty()) StopFor(*entry, outcome, ahead);
+    AwaitSlots(outcome);
     scheduling::AddAhead(*entry->line_owner, *entry->amounts, &ahead);
   }
 }
@@ -365,6 +366,16 @@ void QueueCore::Impl::StopFor(const Entry& preemptor,
          reason::kPreempted,
          stop.why,
          stop.grace_ms);
+  }
+}
+
+// No message need come of them: a cycle sees to it that they are asked for again.
+void QueueCore::Impl::AwaitSlots(const Outcome& outcome) {
+  for (const events::v1::HeldSlots& held : outcome.vacate()) {
+    const Entry* entry = book_.Find(held.key().job_id());
+    if (entry == nullptr || Vacating(entry->job).empty()) continue;
+    const int64_t again_ms = Preemption::AskAgainAt(entry->job);
+    if (state_.due_ms == 0 || again_ms < state_.due_ms) state_.due_ms = again_ms;
   }
 }
 

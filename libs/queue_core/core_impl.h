@@ -202,6 +202,8 @@ class QueueCore::Impl {
                const scheduling::Ahead& ahead);
   // An elastic job is to go on without these slots; or it is said again that it is.
   void Shrink(const Preemption::Stop& stop);
+  // It is looked again when slots that the outcome counts on have not come free in time.
+  void AwaitSlots(const events::v1::Outcome& outcome);
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
   void MarkCandidates(bool marked);
 

@@ -313,8 +313,7 @@ bool Preemption::JudgeSlots(const Outcome& outcome,
       return slot >= job.held_slots || among(job.released_slots) || among(job.vacated_slots);
     });
     if (slots.empty()) {
-      const int64_t until_ms = std::max(job.grace_ms, kPodGraceMs) + kVacateAgainMs;
-      const bool late = view_.state.now_ms - job.updated_ms >= until_ms;
+      const bool late = view_.state.now_ms >= AskAgainAt(job);
       if (late && !Vacating(job).empty()) chosen->push_back({{place}, /*goes_on=*/true});
       continue;
     }
@@ -329,6 +328,10 @@ bool Preemption::JudgeSlots(const Outcome& outcome,
     chosen->push_back({{place, *why}, /*goes_on=*/true, std::move(slots)});
   }
   return true;
+}
+
+int64_t Preemption::AskAgainAt(const Job& job) {
+  return job.updated_ms + std::max(job.grace_ms, kPodGraceMs) + kVacateAgainMs;
 }
 
 bool Preemption::Holds(const events::v1::AllocationKey& key) const {

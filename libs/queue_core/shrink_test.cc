@@ -90,8 +90,10 @@ TEST_F(ShrinkTest, IsToldAgainWhenTheSlotsDoNotComeFree) {
   story_.Wait(60'000);
   story_.Tell(Inventory(true, true));
   EXPECT_THAT(Want("high", {3}), IsEmpty());
-  story_.Wait(60'000);
-  story_.Tell(Inventory(true, true));
+  // Though nothing else happens.
+  EXPECT_EQ(story_.core().NextDeadline(), story_.now() + Millis(30'000));
+  story_.Wait(30'000);
+  EXPECT_THAT(story_.Tell(Tick()), ElementsAre(HasSubstr("high/1?e")));
   EXPECT_THAT(Want("high", {3}),
               ElementsAre("fact e v6 Running Shrinking 4 of 2..4 -3 grace=30000"));
 }

@@ -425,6 +425,11 @@ void Simulation::Finish() {
   RC_ASSERT(core_.size() == 0U);
   RC_ASSERT(core_.Counts().empty());
   RC_ASSERT(core_.cycle_in_flight() == 0U);
+  // A look at what slots that were to be given back have become.
+  if (const std::optional<Millis> last = core_.NextDeadline()) {
+    now_ = std::max(now_, *last);
+    Tell(Tick());
+  }
   RC_ASSERT(!core_.NextDeadline().has_value());
   RC_ASSERT(matcher_.holds_nothing());
   // Nor does the row remember anybody.
