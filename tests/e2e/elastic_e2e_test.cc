@@ -188,9 +188,9 @@ TEST_F(ElasticTest, ItGivesSlotsBackBeforeItIsStopped) {
   const auto elastic = [this](const std::string& name, const std::string& keys) {
     Apply(JobYaml(name,
                   {.parallelism = 6,
-                   .completions = 12,
+                   .completions = 8,
                    .cpu = "1",
-                   .run_seconds = "10",
+                   .run_seconds = "6",
                    .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/min-slots: \"2\", "
                                   "fluxqueue.io/duration: 90s" +
                                   keys + "}"}));
@@ -226,7 +226,7 @@ TEST_F(ElasticTest, ItGivesSlotsBackBeforeItIsStopped) {
   // It has them again, under other numbers, and is charged for nothing.
   ExpectSlots("giver", "6/6");
   ExpectState("giver", "Succeeded");
-  EXPECT_EQ(OfJob("giver", ".status.succeeded"), "12");
+  EXPECT_EQ(OfJob("giver", ".status.succeeded"), "8");
   EXPECT_EQ(OfJob("giver", ".status.failed"), "");
   EXPECT_EQ(StopsOf("giver"), 0);
   ExpectNothingHeld();
@@ -248,7 +248,7 @@ TEST_F(ElasticTest, ARestartWhileItGivesSlotsBack) {
                 {.parallelism = 6,
                  .completions = 6,
                  .cpu = "1",
-                 .run_seconds = "15",
+                 .run_seconds = "10",
                  .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/min-slots: \"1\", "
                                 "fluxqueue.io/ignore-disruptions: \"true\"}"}));
   ExpectSlots("patient", "6/6");
