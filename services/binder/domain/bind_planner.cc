@@ -71,14 +71,14 @@ absl::Status Validate(const JobFact& fact) {
 
 void BindPlanner::PodSeen(PodFacts pod) {
   std::string job_id = pod.job_id;
-  if (board_.See(std::move(pod)) && jobs_.contains(job_id)) dirty_.insert(std::move(job_id));
+  if (board_.See(std::move(pod)) && jobs_.Has(job_id)) dirty_.insert(std::move(job_id));
 }
 
 void BindPlanner::PodGone(const std::string& uid) {
   const PodFacts* pod = board_.Find(uid);
   if (pod == nullptr) return;
   const std::string job_id = pod->job_id;
-  const bool followed = jobs_.contains(job_id);
+  const bool followed = jobs_.Has(job_id);
   board_.Gone(uid, job_id, followed);
   if (followed) dirty_.insert(job_id);
 }
@@ -88,7 +88,7 @@ void BindPlanner::SetPodsInView(bool in_view, Millis now) {
   pods_in_view_ = in_view;
   if (!in_view) return;
   in_view_since_ = now;
-  for (const auto& [job_id, job] : jobs_) dirty_.insert(job_id);
+  for (const auto& [job_id, job] : jobs_.map()) dirty_.insert(job_id);
 }
 
 absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
@@ -141,7 +141,7 @@ void BindPlanner::Plan(Millis now, std::vector<Saying>* sayings) {
 std::vector<PlacementKey> BindPlanner::WantedPlacements(Millis now) const {
   std::vector<PlacementKey> keys;
   for (const std::string& job_id : unplaced_) {
-    const BindJob& job = jobs_.at(job_id);
+    const BindJob& job = jobs_.map().at(job_id);
     if (job.placement_at <= now) keys.push_back({job_id, job.attempt()});
   }
   return keys;
@@ -201,12 +201,8 @@ void BindPlanner::PlanJob(const std::string& job_id, PlanContext context) {
 }
 
 Rows BindPlanner::Changes() const {
-  std::set<std::string> touched;
-  for (const auto& [job_id, before] : saved_) touched.insert(job_id);
   Rows rows;
-  for (const std::string& job_id : touched) {
-    AppendChanges(saved_.at(job_id).get(), Find(job_id), &rows);
-  }
+  for (const auto& [job_id, before, now] : jobs_.Touched()) AppendChanges(before, now, &rows);
   return rows;
 }
 
@@ -215,7 +211,7 @@ bool BindPlanner::HasRows(Millis now) const {
 }
 
 std::vector<Call> BindPlanner::Commit() {
-  saved_.clear();
+  jobs_.Commit();
   answers_.erase(answers_.begin(), answers_.begin() + static_cast<ptrdiff_t>(answered_));
   answered_ = 0;
   return std::exchange(calls_, {});
@@ -225,25 +221,24 @@ void BindPlanner::Rollback() {
   calls_.clear();
   placed_now_.clear();
   answered_ = 0;
-  for (auto& [job_id, before] : std::exchange(saved_, {})) {
+  for (const auto& [job_id, before, now] : jobs_.Touched()) {
     SetWake(job_id, Millis::max());
     unplaced_.erase(job_id);
     if (before == nullptr) {
-      jobs_.erase(job_id);
       board_.ForgetGone(job_id);
       dirty_.erase(job_id);
       continue;
     }
     if (!before->placed) unplaced_.insert(job_id);
-    jobs_[job_id] = std::move(*before);
     dirty_.insert(job_id);
   }
+  jobs_.Rollback();
 }
 
 absl::Status BindPlanner::Restore(const JobRow& row,
                                   const std::vector<SlotRow>& slots,
                                   Millis now) {
-  CHECK(saved_.empty(), "restore within a batch");
+  CHECK(jobs_.Touched().empty(), "restore within a batch");
   auto fact = std::make_shared<JobFact>();
   if (!fact->ParseFromString(row.fact)) {
     return MakeStatus(
@@ -266,21 +261,21 @@ absl::Status BindPlanner::Restore(const JobRow& row,
   }
   unplaced_.insert(row.job_id);
   dirty_.insert(row.job_id);
-  jobs_[row.job_id] = std::move(job);
+  jobs_.Restore(row.job_id, std::move(job));
   return absl::OkStatus();
 }
 
 void BindPlanner::Drop(int partition) {
-  CHECK(saved_.empty(), "drop within a batch");
+  CHECK(jobs_.Touched().empty(), "drop within a batch");
   std::vector<std::string> dropped;
-  for (const auto& [job_id, job] : jobs_) {
+  for (const auto& [job_id, job] : jobs_.map()) {
     if (job.partition == partition) dropped.push_back(job_id);
   }
   for (const std::string& job_id : dropped) {
     Erase(job_id);
     dirty_.erase(job_id);
   }
-  saved_.clear();
+  jobs_.Commit();
 }
 
 std::optional<Millis> BindPlanner::WakeAt() const {
@@ -288,26 +283,11 @@ std::optional<Millis> BindPlanner::WakeAt() const {
   return wakes_.begin()->first;
 }
 
-const BindJob* BindPlanner::Find(const std::string& job_id) const {
-  const auto found = jobs_.find(job_id);
-  return found == jobs_.end() ? nullptr : &found->second;
-}
-
-void BindPlanner::Save(const std::string& job_id) {
-  if (saved_.contains(job_id)) return;
-  const BindJob* job = Find(job_id);
-  saved_.emplace(job_id, job == nullptr ? nullptr : std::make_unique<BindJob>(*job));
-}
-
 BindJob* BindPlanner::Touch(const std::string& job_id) {
-  const auto found = jobs_.find(job_id);
-  if (found == jobs_.end()) return nullptr;
-  Save(job_id);
-  return &found->second;
+  return jobs_.Has(job_id) ? &jobs_.Edit(job_id) : nullptr;
 }
 
 BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
-  Save(fact.job_id());
   BindJob job;
   job.partition = partition;
   job.fact = std::make_shared<JobFact>(fact);
@@ -316,7 +296,7 @@ BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
   job.since = job.progress = now;
   unplaced_.insert(fact.job_id());
   dirty_.insert(fact.job_id());
-  return jobs_[fact.job_id()] = std::move(job);
+  return jobs_.Edit(fact.job_id()) = std::move(job);
 }
 
 void BindPlanner::PlaceAgain(const JobFact& fact, Millis now) {
@@ -351,9 +331,8 @@ void BindPlanner::Vacate(const JobFact& fact, Millis now) {
 }
 
 void BindPlanner::Erase(const std::string& job_id) {
-  Save(job_id);
   SetWake(job_id, Millis::max());
-  jobs_.erase(job_id);
+  jobs_.Erase(job_id);
   board_.ForgetGone(job_id);
   unplaced_.erase(job_id);
   placed_now_.erase(job_id);
