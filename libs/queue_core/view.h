@@ -52,6 +52,7 @@ struct View {
   bool HasFirmPromises() const { return HasRules(model::kFirmPromises); }
   bool HasAccounts() const { return HasRules(model::kAccounts); }
   bool AsksOnceWhenOverdue() const { return HasRules(model::kAsksOnceWhenOverdue); }
+  bool ShrinksFirst() const { return HasRules(model::kShrinksFirst); }
   bool LooksLessOften() const { return HasRules(model::kLooksLessOften); }
 };
 
