@@ -229,6 +229,7 @@ Workload WorkloadOf(const Job& job) {
   workload.set_recreatable(true);
   workload.set_suspended(IsSuspendedByUs(job));
   workload.set_controlled(IsControlled(job));
+  workload.set_ignores_disruptions(job.ignores_disruptions);
   return workload;
 }
 

@@ -184,9 +184,11 @@ void ReadJobSpec(const Field& spec, Job* job) {
   job->active_deadline_s = spec["activeDeadlineSeconds"].Int(0);
   job->managed_by = spec["managedBy"].String();
   job->pod_replacement = spec["podReplacementPolicy"].String();
+  bool others_first = false;  // the first rule that matches a pod decides
   spec["podFailurePolicy"]["rules"].ForEach([&](const Field& rule) {
     ++job->failure_rules;
-    job->ignores_disruptions = job->ignores_disruptions || IgnoresDisruptions(rule);
+    if (IgnoresDisruptions(rule) && !others_first) job->ignores_disruptions = true;
+    others_first = others_first || rule["action"].String() != "Ignore";
   });
   const Field meta = spec["template"]["metadata"];
   job->template_labels = meta["labels"].StringMembers();

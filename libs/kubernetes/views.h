@@ -138,7 +138,8 @@ struct Job {
   int64_t active_deadline_s = 0;
   std::string managed_by;            // spec.managedBy
   int64_t failure_rules = 0;         // spec.podFailurePolicy.rules: how many there are
-  bool ignores_disruptions = false;  // one of them is Ignore for the condition kDisruptionTarget
+  // One of them is Ignore for the condition kDisruptionTarget, and all before it ignore, too.
+  bool ignores_disruptions = false;
   std::string pod_replacement;       // spec.podReplacementPolicy
   StringMap template_labels;
   StringMap template_annotations;

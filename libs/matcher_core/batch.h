@@ -4,17 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "fluxqueue/events/v1/events.pb.h"
 #include "fluxqueue/matcher/v1/state.pb.h"
 
 #include "libs/graph/engine.h"
-#include "libs/graph/engine_kind.h"
+#include "libs/matcher_core/allocation_rows.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/matcher_core/rows.h"
 
@@ -27,15 +23,9 @@ struct MatcherCore::Batch {
   matcher::v1::PoolState state_before;
   std::string last_answer_before;
   std::vector<AllocationKey> plan_before;
-  std::optional<graph::Forecast> forecast_before;  // nothing: it is the same
 
-  std::map<AllocationKey, AllocationRow> allocations;
-  std::set<AllocationKey> released;
+  AllocationRows allocations;
   std::map<uint64_t, std::string> answers;
 };
-
-// What the pool's configuration asks for, or what is asked for when it says nothing.
-std::string_view PolicyOf(const events::v1::PoolConfigured& config);
-graph::EngineKind KindOf(const events::v1::PoolConfigured& config);
 
 }  // namespace fluxqueue::matcher_core

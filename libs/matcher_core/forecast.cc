@@ -1,22 +1,25 @@
-// What `packed` expects by rules from 6 on: what came, in a row of its own.
+#include "libs/matcher_core/forecast.h"
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "fluxqueue/matcher/v1/state.pb.h"
+
 #include "libs/base/status_macros.h"
 #include "libs/graph/expected_work.h"
-#include "libs/matcher_core/batch.h"
-#include "libs/matcher_core/matcher_core.h"
 #include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
-namespace {
 
+using events::v1::PoolConfigured;
 using graph::Forecast;
 
-bool Forecasts(const events::v1::PoolConfigured& config) {
+namespace {
+
+bool Forecasts(const PoolConfigured& config) {
   return config.policy() == "packed" && model::HasRules(config.rules(), model::kForecastDecays);
 }
 
@@ -41,6 +44,10 @@ matcher::v1::Forecast ToProto(const Forecast& forecast) {
   return proto;
 }
 
+int64_t SecondsOf(Millis now) {
+  return now.count() / 1000;
+}
+
 absl::StatusOr<Forecast> FromProto(const matcher::v1::Forecast& proto) {
   std::vector<Forecast::Remembered> remembered;
   for (const auto& shape : proto.shapes()) {
@@ -60,53 +67,68 @@ absl::StatusOr<Forecast> FromProto(const matcher::v1::Forecast& proto) {
 
 }  // namespace
 
-void MatcherCore::NoteForecast() {
-  if (!batch_->forecast_before.has_value()) batch_->forecast_before = forecast_;
-}
-
-void MatcherCore::ForecastBy(const events::v1::PoolConfigured& config, Millis now) {
-  NoteForecast();
-  if (!Forecasts(config)) {
+void ForecastBook::Configure(const PoolConfigured& was,
+                             const PoolConfigured& is,
+                             const Specs& specs,
+                             Millis now,
+                             graph::Engine* engine) {
+  Remember();
+  if (!Forecasts(is)) {
     forecast_ = Forecast();
-    engine_->SetForecast(std::nullopt);
+    engine->SetForecast(std::nullopt);
     return;
   }
   // What is known of came; whose it is was not noted.
-  if (!Forecasts(state_.config())) {
-    for (const auto& [key, spec] : specs_.map()) {
+  if (!Forecasts(was)) {
+    for (const auto& [key, spec] : specs.map()) {
       if (spec.jobspec != nullptr) forecast_.Arrive("", *spec.jobspec, SecondsOf(now));
     }
   }
-  engine_->SetForecast(forecast_.Shapes());
+  engine->SetForecast(forecast_.Shapes());
 }
 
-void MatcherCore::Arrived(const SpecKey& key, const std::string& tenant, Millis now) {
-  const Spec& spec = specs_.map().at(key);
-  if (spec.jobspec == nullptr || !Forecasts(state_.config())) return;
-  const auto& groups = spec.jobspec->groups;
+void ForecastBook::Arrive(const PoolConfigured& config,
+                          const std::string& tenant,
+                          const graph::Jobspec& jobspec,
+                          Millis now,
+                          graph::Engine* engine) {
+  if (!Forecasts(config)) return;
+  const auto& groups = jobspec.groups;
   const bool asks = std::any_of(groups.begin(), groups.end(), [](const graph::SlotGroup& slots) {
     return graph::AsksForGpus(slots.request);
   });
   if (!asks) return;
-  NoteForecast();
-  forecast_.Arrive(tenant, *spec.jobspec, SecondsOf(now));
-  if (forecast_.changed()) engine_->SetForecast(forecast_.Shapes());
+  Remember();
+  forecast_.Arrive(tenant, jobspec, SecondsOf(now));
+  if (forecast_.changed()) engine->SetForecast(forecast_.Shapes());
 }
 
-absl::Status MatcherCore::RestoreForecast(const std::optional<std::string>& row) {
+std::string ForecastBook::Row(const PoolConfigured& config) const {
+  return Forecasts(config) ? ToProto(forecast_).SerializeAsString() : "";
+}
+
+absl::Status ForecastBook::Restore(const PoolConfigured& config,
+                                   const std::optional<std::string>& row,
+                                   graph::Engine* engine) {
   forecast_ = Forecast();
-  if (!Forecasts(state_.config())) return absl::OkStatus();
+  before_.reset();
+  if (!Forecasts(config)) return absl::OkStatus();
   matcher::v1::Forecast proto;
   if (!proto.ParseFromString(row.value_or(""))) {
     return InvalidArgument("the row of its forecast does not decode");
   }
   ASSIGN_OR_RETURN(forecast_, FromProto(proto));
-  engine_->SetForecast(forecast_.Shapes());
+  engine->SetForecast(forecast_.Shapes());
   return absl::OkStatus();
 }
 
-std::string MatcherCore::ForecastRow() const {
-  return Forecasts(state_.config()) ? ToProto(forecast_).SerializeAsString() : "";
+void ForecastBook::Remember() {
+  if (!before_.has_value()) before_ = forecast_;
+}
+
+void ForecastBook::Rollback() {
+  if (before_.has_value()) forecast_ = *std::move(before_);
+  before_.reset();
 }
 
 }  // namespace fluxqueue::matcher_core

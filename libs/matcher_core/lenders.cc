@@ -47,6 +47,12 @@ void Lenders::Describe(int stoppable, StopProblem::Holder* holder) const {
   holder->holds.assign(one.holds().begin(), one.holds().end());
 }
 
+void Lenders::DescribeSlot(int stoppable, uint32_t live, StopProblem::Holder* holder) const {
+  Describe(stoppable, holder);
+  holder->lost /= live;
+  for (int64_t& amount : holder->holds) amount = (amount + live - 1) / live;
+}
+
 std::vector<StopProblem::Lender> Lenders::For(const events::v1::Candidate& candidate) const {
   std::vector<StopProblem::Lender> lenders = lenders_;
   for (size_t i = 0; i < lenders.size(); ++i) {
@@ -60,9 +66,52 @@ void Lenders::Stop(int stoppable) {
   if (!stopped_.insert(stoppable).second) return;
   StopProblem::Holder holder;
   Describe(stoppable, &holder);
+  Take(holder, 1);
+}
+
+void Lenders::Vacate(int stoppable, const std::vector<uint32_t>& slots, uint32_t live) {
+  std::set<uint32_t>& vacated = vacated_[stoppable];
+  int64_t more = 0;
+  for (const uint32_t slot : slots) more += vacated.insert(slot).second ? 1 : 0;
+  StopProblem::Holder holder;
+  DescribeSlot(stoppable, live, &holder);
+  Take(holder, more);
+}
+
+std::set<uint32_t> Lenders::Vacated(int stoppable) const {
+  const auto found = vacated_.find(stoppable);
+  return found == vacated_.end() ? std::set<uint32_t>() : found->second;
+}
+
+void Lenders::Take(const StopProblem::Holder& holder, int64_t times) {
   for (size_t at = holder.lender; at != StopProblem::kNone; at = lenders_[at].above) {
-    for (size_t i = 0; i < holder.holds.size(); ++i) lenders_[at].spare[i] -= holder.holds[i];
+    for (size_t i = 0; i < holder.holds.size(); ++i) {
+      lenders_[at].spare[i] -= holder.holds[i] * times;
+    }
   }
+}
+
+// Slots are counted like one more resource, of which the other lenders can spare anything.
+size_t AddLenderOfSlots(uint32_t slots, StopProblem* problem) {
+  size_t resources = 0;
+  for (const StopProblem::Holder& holder : problem->holders) {
+    resources = std::max(resources, holder.holds.size());
+  }
+  for (StopProblem::Lender& lender : problem->lenders) {
+    lender.spare.resize(resources + 1, kAnything);
+  }
+  StopProblem::Lender& job = problem->lenders.emplace_back();
+  job.spare.assign(resources, kAnything);
+  job.spare.push_back(slots);
+  return problem->lenders.size() - 1;
+}
+
+void LendSlot(size_t job, StopProblem* problem, StopProblem::Holder* holder) {
+  StopProblem::Lender& lender = problem->lenders[job];
+  lender.above = holder->lender;
+  holder->lender = job;
+  holder->holds.resize(lender.spare.size() - 1, 0);
+  holder->holds.push_back(1);
 }
 
 }  // namespace fluxqueue::matcher_core

@@ -9,6 +9,10 @@
 #include "libs/graph/planned_end.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/pool_config.h"
+#include "libs/matcher_core/reservations.h"
+#include "libs/matcher_core/view.h"
+#include "libs/matcher_core/windows.h"
 #include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
@@ -22,8 +26,7 @@ using events::v1::PartSpec;
 using events::v1::PoolConfigured;
 using events::v1::Released;
 using events::v1::ReleaseRequested;
-
-constexpr std::string_view kDefaultPolicy = "first";
+using events::v1::WindowConfigured;
 
 // What is reserved on the node can be had there as before: it has the same properties, and nothing
 // less.
@@ -48,24 +51,15 @@ bool IsOverAt(const graph::Placement& placement, int64_t now_s) {
   return placement.duration_s > 0 && graph::PlannedEnd(placement, now_s - 1) <= now_s;
 }
 
+// When the pool's time began: `now_s` before the log's time, or a little earlier. A request stands
+// a little later in the log than the time that it names: the least is the nearest.
+void LearnBeginning(Millis now, int64_t now_s, matcher::v1::PoolState* state) {
+  const int64_t beginning_ms = (now - std::chrono::seconds(now_s)).count();
+  if (state->beginning_ms() != 0 && state->beginning_ms() <= beginning_ms) return;
+  state->set_beginning_ms(beginning_ms);
+}
+
 }  // namespace
-
-std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
-  if (config.policy() == "packed") {
-    if (!model::HasRules(config.rules(), model::kSetsNodesAside)) return "packed-3";
-    if (!model::HasRules(config.rules(), model::kForecastDecays)) return "packed-4";
-  }
-  return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
-}
-
-graph::EngineKind KindOf(const events::v1::PoolConfigured& config) {
-  graph::EngineKind kind;
-  if (!config.engine().empty()) kind.name = config.engine();
-  if (!config.shadow_of().empty()) kind.shadow = config.shadow_of();
-  if (config.cpu_granule_milli() > 0) kind.cpu_granule = config.cpu_granule_milli();
-  if (config.memory_granule_bytes() > 0) kind.bytes_granule = config.memory_granule_bytes();
-  return kind;
-}
 
 MatcherCore::MatcherCore(std::string pool, graph::MakeEngine make_engine)
     : pool_(std::move(pool)),
@@ -76,6 +70,11 @@ MatcherCore::~MatcherCore() = default;
 
 graph::EngineKind MatcherCore::engine_kind() const {
   return KindOf(state_.config());
+}
+
+std::vector<graph::Closure> MatcherCore::Closures(const std::vector<std::string>& open,
+                                                  int64_t now_s) const {
+  return matcher_core::Closures(state_, open, now_s);
 }
 
 // ---- messages
@@ -159,7 +158,7 @@ absl::Status MatcherCore::HandleSpec(const std::string& job_id, const PartSpec& 
   const Spec* known = specs_.Find(key);
   if (known != nullptr && known->revision >= part.revision()) return absl::OkStatus();
   PutSpec(key, MakeSpec(part.revision(), part.slots(), part.jobspec()));
-  ForgetReservationsOf(job_id);
+  promises_.LoseOf(job_id, engine_.get());
   return absl::OkStatus();
 }
 
@@ -168,27 +167,13 @@ absl::Status MatcherCore::HandleArrival(const std::string& job_id,
                                         const std::string& tenant,
                                         Millis now) {
   const SpecKey key(job_id, part.part());
-  const bool known = specs_.Find(key) != nullptr;
+  const bool known = specs_.Has(key);
   RETURN_IF_ERROR(HandleSpec(job_id, part));
-  if (!known) Arrived(key, tenant, now);
-  return absl::OkStatus();
-}
-
-MatcherCore::Spec MatcherCore::MakeSpec(uint32_t revision, uint32_t slots, std::string text) {
-  Spec spec;
-  spec.revision = revision;
-  spec.slots = slots;
-  spec.text = std::move(text);
-  absl::StatusOr<graph::Jobspec> parsed = graph::ParseJobspec(spec.text);
-  if (!parsed.ok()) {
-    spec.error = Message(parsed.status());
-  } else if (parsed->slots != slots) {
-    spec.error = fmt::format(
-        "jobspec: asks for {} slots, and was submitted as one of {}", parsed->slots, slots);
-  } else {
-    spec.jobspec = std::make_shared<const graph::Jobspec>(*std::move(parsed));
+  const Spec& spec = *specs_.Find(key);
+  if (!known && spec.jobspec != nullptr) {
+    forecast_.Arrive(state_.config(), tenant, *spec.jobspec, now, engine_.get());
   }
-  return spec;
+  return absl::OkStatus();
 }
 
 absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
@@ -201,14 +186,14 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
   const std::string where = fmt::format("pool {}", pool_);
   const std::vector<std::string> levels(config.levels().begin(), config.levels().end());
   RETURN_IF_ERROR(Annotate(graph::ParseLevels(levels).status(), where));
-  PutAwayReservations();
+  promises_.PutAway(engine_.get());
   if (KindOf(config) != KindOf(state_.config())) {
     RETURN_IF_ERROR(Annotate(ChangeEngine(config), where));
   } else {
     RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), where));
   }
   RETURN_IF_ERROR(Annotate(engine_->SetLevels(levels), where));
-  ForecastBy(config, now);
+  forecast_.Configure(state_.config(), config, specs_, now, engine_.get());
   *state_.mutable_config() = config;
   return absl::OkStatus();
 }
@@ -223,6 +208,15 @@ absl::Status MatcherCore::ChangeEngine(const PoolConfigured& config) {
   other->Checkpoint();
   engine_.swap(other);
   if (batch_->engine_before == nullptr) batch_->engine_before = std::move(other);
+  return absl::OkStatus();
+}
+
+absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
+  RETURN_IF_ERROR(CheckWindow(window));
+  // Promises know other windows. All are made again, in the order of the line.
+  promises_.PutAway(engine_.get());
+  promises_.LoseAll(SlipBy(events::v1::Slip::CAUSE_WINDOW, window.window()));
+  SetWindow(window, &state_);
   return absl::OkStatus();
 }
 
@@ -244,7 +238,7 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
   if (same && IsOlder(next.resource_version, known->resource_version)) return std::nullopt;
   if (same && known->present && known->bytes == next.bytes) return std::nullopt;
 
-  PutAwayReservations();
+  promises_.PutAway(engine_.get());
   state_.set_room_came(true);
   InventoryChanged changed;
   const uint32_t up_before = engine_->nodes_up();
@@ -256,7 +250,7 @@ absl::StatusOr<std::optional<InventoryChanged>> MatcherCore::HandleNode(
     state_.set_next_ordinal(next.ordinal + 1);
   }
   if (present && same) {
-    if (!KeepsPromises(known->bytes, node)) ForgetReservationsOn(node.name());
+    if (!KeepsPromises(known->bytes, node)) promises_.LoseOn(node.name());
     absl::StatusOr<graph::NodeChange> change = engine_->UpdateNode(ToNodeSpec(node, next.ordinal));
     CHECK(change.ok(), "{}", Message(change.status()));
     changed.set_grew(change->grew);
@@ -278,7 +272,7 @@ std::optional<InventoryChanged> MatcherCore::HandleNodeGone(const events::v1::No
   if (known == nullptr || !known->present || known->uid != gone.uid()) {
     return std::nullopt;
   }
-  PutAwayReservations();
+  promises_.PutAway(engine_.get());
   InventoryChanged changed;
   RemoveNode(gone.name(), &changed);
   nodes_.ForgetGone(kGoneNodesKept);
@@ -308,16 +302,40 @@ InventoryChanged MatcherCore::Inventory(const std::string& node, InventoryChange
 }
 
 void MatcherCore::RemoveNode(const std::string& name, InventoryChanged* changed) {
-  ForgetReservationsOn(name);
+  promises_.LoseOn(name);
   absl::StatusOr<std::vector<AllocationKey>> broken = engine_->RemoveNode(name);
   CHECK(broken.ok(), "{}", Message(broken.status()));
   for (const AllocationKey& key : *broken) {
     *changed->add_broken() = ToProto(key);
-    WriteAllocation(key);
+    batch_->allocations.Write(key, *engine_->Find(key));
   }
   KnownNode node = nodes_.map().at(name);
   node.present = false;
   nodes_.Put(name, std::move(node));
+}
+
+// ---- cycles
+
+absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const CycleRequested& request,
+                                                                      Millis now) {
+  if (request.cycle_id() == 0) return InvalidArgument("a cycle with the id 0; ids begin at 1");
+  if (request.cycle_id() < state_.last_cycle_id()) return std::nullopt;
+  CycleAnswered answer;
+  if (request.cycle_id() == state_.last_cycle_id()) {
+    CHECK(answer.ParseFromString(last_answer_), "the answer to cycle {}", request.cycle_id());
+    return answer;
+  }
+  LearnBeginning(now, request.now_s(), &state_);
+  DropPastWindows(now, &state_);
+  const View view{pool_, state_, specs_, promises_, plan_, *engine_};
+  CycleRun cycle(request, view, &promises_, &batch_->allocations, engine_.get());
+  answer = cycle.Answer(tried_);
+  state_.set_room_came(cycle.left_room());
+  state_.set_last_cycle_id(request.cycle_id());
+  last_answer_ = answer.SerializeAsString();
+  plan_ = PlanOf(answer);
+  batch_->answers[request.cycle_id()] = last_answer_;
+  return answer;
 }
 
 // ---- release
@@ -333,7 +351,7 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
     const bool any = !engine_->ReleaseSlots(key, slots).empty();
     if (any) {
       state_.set_room_came(true);
-      WriteAllocation(key);
+      batch_->allocations.Write(key, *engine_->Find(key));
     }
     released.set_nothing_held(!any);
     return released;
@@ -345,34 +363,18 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
                                               : std::vector<AllocationKey>{};
   for (const AllocationKey& held : keys) {
     if (!IsOverAt(*engine_->Find(held), PoolSeconds(now))) state_.set_room_came(true);
-    ReleaseAll(held);
+    engine_->Release(held);
+    batch_->allocations.Release(held);
   }
   released.set_nothing_held(keys.empty());
   if (request.job_ended()) {
-    ForgetReservationsOf(key.job_id);
+    promises_.LoseOf(key.job_id, engine_.get());
     auto next = specs_.map().lower_bound(SpecKey(key.job_id, 0));
     while (next != specs_.map().end() && next->first.first == key.job_id) {
       PutSpec(SpecKey((next++)->first), std::nullopt);
     }
   }
   return released;
-}
-
-void MatcherCore::ReleaseAll(const AllocationKey& key) {
-  engine_->Release(key);
-  const auto row = batch_->allocations.find(key);
-  if (row != batch_->allocations.end()) {
-    row->second.released = true;
-  } else {
-    batch_->released.insert(key);
-  }
-}
-
-uint64_t MatcherCore::WriteAllocation(const AllocationKey& key) {
-  const events::v1::Placement placement = ToProto(*engine_->Find(key));
-  AllocationRow& row = batch_->allocations[key];
-  row = {key, placement.SerializeAsString(), PlacementHash(placement), false};
-  return row.placement_hash;
 }
 
 // ---- batch
@@ -400,23 +402,22 @@ void MatcherCore::Commit() {
   engine_->Commit();
   specs_.Commit();
   nodes_.Commit();
-  reservations_.Commit();
+  promises_.Commit();
+  forecast_.Commit();
   batch_.reset();
 }
 
 void MatcherCore::Rollback() {
   if (batch_ == nullptr) return;
   if (batch_->engine_before != nullptr) engine_ = std::move(batch_->engine_before);
-  reservations_up_ = true;
-  PutAwayReservations();
+  promises_.Rollback(engine_.get());
   engine_->Rollback();
   state_ = std::move(batch_->state_before);
   last_answer_ = std::move(batch_->last_answer_before);
   plan_ = std::move(batch_->plan_before);
-  if (batch_->forecast_before.has_value()) forecast_ = *std::move(batch_->forecast_before);
+  forecast_.Rollback();
   // Which jobs are expected the engine has taken back itself.
   specs_.Rollback();
-  reservations_.Rollback();
   nodes_.Rollback();
   batch_.reset();
 }

@@ -7,6 +7,8 @@
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/matcher_core/matcher_core.h"
+#include "libs/matcher_core/pool_config.h"
+#include "libs/matcher_core/reservations.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -21,8 +23,7 @@ absl::Status DataLoss(fmt::format_string<Args...> format, Args&&... args) {
 Changes MatcherCore::TakeChanges() const {
   Changes changes;
   if (batch_ == nullptr) return changes;
-  changes.released.assign(batch_->released.begin(), batch_->released.end());
-  for (const auto& [key, row] : batch_->allocations) changes.allocations.push_back(row);
+  batch_->allocations.Describe(&changes);
   for (const auto& [name, before, now] : nodes_.Changes()) {
     if (now == nullptr) {
       changes.nodes_dropped.push_back(name);
@@ -37,7 +38,7 @@ Changes MatcherCore::TakeChanges() const {
       changes.specs.push_back({key.first, key.second, now->revision, now->slots, now->text});
     }
   }
-  for (const auto& [key, before, now] : reservations_.Changes()) {
+  for (const auto& [key, before, now] : promises_.Changes()) {
     if (now == nullptr) {
       changes.reservations_dropped.push_back(key);
     } else {
@@ -50,7 +51,7 @@ Changes MatcherCore::TakeChanges() const {
   }
   std::string state = state_.SerializeAsString();
   if (state != batch_->state_before.SerializeAsString()) changes.pool = std::move(state);
-  if (batch_->forecast_before.has_value()) changes.forecast = ForecastRow();
+  if (forecast_.changed()) changes.forecast = forecast_.Row(state_.config());
   return changes;
 }
 
@@ -58,22 +59,26 @@ absl::Status MatcherCore::Restore(const Rows& rows) {
   batch_.reset();
   specs_.Clear();
   nodes_.Clear();
-  reservations_.Clear();
-  reservations_up_ = false;
+  promises_.Clear();
   RETURN_IF_ERROR(RestorePool(rows));
   RETURN_IF_ERROR(RestoreNodes(rows));
   RETURN_IF_ERROR(RestoreAllocations(rows));
+  RETURN_IF_ERROR(RestorePromises(rows));
+  for (const SpecRow& row : rows.specs) {
+    Spec spec = MakeSpec(row.revision, row.slots, row.jobspec);
+    Expect(spec, 1);
+    specs_.Restore(SpecKey(row.job_id, row.part), std::move(spec));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MatcherCore::RestorePromises(const Rows& rows) {
   for (const ReservationRow& row : rows.reservations) {
     events::v1::Placement placement;
     if (!placement.ParseFromString(row.placement)) {
       return DataLoss("pool {}: the reservation of job {} does not decode", pool_, row.key.job_id);
     }
-    reservations_.Restore(row.key, FromProto(placement));
-  }
-  for (const SpecRow& row : rows.specs) {
-    Spec spec = MakeSpec(row.revision, row.slots, row.jobspec);
-    Expect(spec, 1);
-    specs_.Restore(SpecKey(row.job_id, row.part), std::move(spec));
+    promises_.Restore(row.key, FromProto(placement));
   }
   return absl::OkStatus();
 }
@@ -91,8 +96,12 @@ absl::Status MatcherCore::RestorePool(const Rows& rows) {
   const auto& levels = state_.config().levels();
   const absl::Status set = engine_->SetLevels({levels.begin(), levels.end()});
   if (!set.ok()) return DataLoss("pool {}: {}", pool_, Message(set));
-  const absl::Status forecast = RestoreForecast(rows.forecast);
+  const absl::Status forecast = forecast_.Restore(state_.config(), rows.forecast, engine_.get());
   if (!forecast.ok()) return DataLoss("pool {}: {}", pool_, Message(forecast));
+  return RestoreAnswer(rows);
+}
+
+absl::Status MatcherCore::RestoreAnswer(const Rows& rows) {
   if (state_.last_cycle_id() == 0) return absl::OkStatus();
   const auto answer =
       std::find_if(rows.answers.begin(), rows.answers.end(), [this](const AnswerRow& row) {
@@ -163,7 +172,7 @@ uint64_t MatcherCore::Fingerprint() const {
   graph::Fnv hash;
   hash.Add(engine_->Fingerprint());
   hash.Add(state_.SerializeAsString());
-  hash.Add(ForecastRow());
+  hash.Add(forecast_.Row(state_.config()));
   hash.Add(last_answer_);
   for (const auto& [key, spec] : specs_.map()) {
     hash.Add(key.first);
@@ -172,7 +181,7 @@ uint64_t MatcherCore::Fingerprint() const {
     hash.Add(spec.slots);
     hash.Add(spec.text);
   }
-  for (const auto& [key, placement] : reservations_.map()) {
+  for (const auto& [key, placement] : promises_.map()) {
     hash.Add(key.job_id);
     hash.Add(key.attempt);
     hash.Add(key.part);

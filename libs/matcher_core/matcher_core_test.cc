@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
-#include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/matcher_core/core_fixture.h"
+#include "libs/matcher_core/pool_config.h"
 #include "libs/matcher_core/test_messages.h"
 #include "libs/model/rules.h"
 

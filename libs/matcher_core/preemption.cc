@@ -1,53 +1,29 @@
-// Whose room would let a candidate start, of those that may be stopped for it.
-//
-// The naive way is to try every subset. Instead: what is free where, with whom, is written down as
-// plain amounts (stop_model.h), and the fewest whose leaving makes room are found there
-// (stop_search.h), those that lose least among equals. Then these are taken out of the graph, and a
-// match says whether that is so: it knows about parts of gpus that others use, engines that give
-// whole cores, levels that are preferred. If not, all are taken out, and the shortest beginning of
-// the list that is enough is found by halving (those that lose least stand first). Of what was
-// found everyone goes back in, those that lose most first, whose room turns out not to be needed.
-// What is left is minimal: without any one of them it does not fit.
-//
-// No job is to be stopped in vain:
-// - What is being stopped already is out from the start. Where that is enough no other is named.
-// - Those that are stopped take their time (Candidate.stop_s), so what is chosen must be of use
-// then:
-//   there must be room for as much longer, before windows and what is reserved.
-// - Those ahead who wait have their turn first in the next cycle, too. So they are tried once more,
-//   as they will be then, with the room that would come free. When the candidate has none beside
-//   what they take, it waits as anybody.
-// - What queues can spare of what they hold beyond their guarantee is kept book of for the whole
-//   cycle (lenders.h), so that the queue does not refuse what was chosen.
-//
-// What was found is kept for the rest of the cycle: the candidate holds it under its own key,
-// besides the victims, which hold it too; whoever comes behind is matched around both. So room that
-// is free now and that it counts on is not given away either. An engine that cannot hold more than
-// there is (fluxion) ends the cycle instead.
-//
-// Cycles of rules 2 name a few victims with the candidate; of these a beginning is found by
-// halving.
+#include "libs/matcher_core/preemption.h"
+
 #include <algorithm>
+#include <cstddef>
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
-#include "libs/graph/levels.h"
+#include "libs/matcher_core/candidate.h"
 #include "libs/matcher_core/codec.h"
-#include "libs/matcher_core/lenders.h"
-#include "libs/matcher_core/matcher_core.h"
-#include "libs/matcher_core/removal.h"
-#include "libs/matcher_core/stop_model.h"
+#include "libs/matcher_core/pool_config.h"
 #include "libs/matcher_core/stop_search.h"
+#include "libs/matcher_core/windows.h"
 
 namespace fluxqueue::matcher_core {
 
 using events::v1::Candidate;
-using events::v1::Outcome;
 
 namespace {
+
+// Of all elastic jobs together, in one search.
+constexpr size_t kMostSlots = 4096;
 
 // The last one first.
 std::vector<size_t> Backwards(size_t size) {
@@ -56,7 +32,90 @@ std::vector<size_t> Backwards(size_t size) {
   return order;
 }
 
-bool FindNamed(const Candidate& candidate, const graph::MatchRequest& request, Removal* removal) {
+// Those that are out without which the request fits, of the holders of the problem, which are parts
+// of the removal from `first` on. False: it does not fit without all that can be spared together,
+// and these are out.
+bool Search(const StopProblem& problem,
+            const graph::MatchRequest& request,
+            size_t first,
+            Removal* removal) {
+  if (const std::optional<std::vector<size_t>> chosen = FewestToStop(problem)) {
+    for (const size_t i : *chosen) removal->Set(first + i, true);
+    if (removal->Fits(request)) return true;
+  }
+  std::vector<size_t> order = SparedTogether(problem);
+  for (size_t& i : order) i += first;
+  for (size_t i = 0; i < problem.holders.size(); ++i) removal->Set(first + i, false);
+  return removal->FindBeginning(request, order);
+}
+
+uint32_t LiveSlots(const graph::Placement& placement) {
+  return static_cast<uint32_t>(std::count_if(
+      placement.slots.begin(), placement.slots.end(), [](const graph::PlacedSlot& slot) {
+        return !slot.released;
+      }));
+}
+
+}  // namespace
+
+// In a removal: what comes free anyway, then slots that elastic jobs may give back, then jobs that
+// may be stopped; of both those that lose least first.
+struct VictimSearch::Stoppables {
+  struct Part {
+    int place = 0;      // in the request
+    uint32_t live = 0;  // of slots: how many their job holds
+  };
+  Removal removal;
+  std::vector<Part> parts = {};
+  size_t slots = 0;  // the first part that is slots
+  size_t jobs = 0;   // and the first job
+
+  bool AreSlots(size_t part) const { return part >= slots && part < jobs; }
+};
+
+VictimSearch::VictimSearch(const Line& line)
+    : line_(line), keeps_room_(KindOf(line.view.state.config()).name == "native") {}
+
+VictimSearch::~VictimSearch() {
+  for (const AllocationKey& key : waiting_.room_kept) line_.engine.Release(key);
+}
+
+std::optional<Victims> VictimSearch::Find(const Candidate& candidate,
+                                          const graph::Jobspec& jobspec) {
+  const graph::MatchRequest now = StartNow(line_.request, candidate, jobspec);
+  if (candidate.stoppable().empty()) {
+    Removal named(&line_.engine);
+    if (!FindNamed(candidate, now, &named)) return std::nullopt;
+    return Keep(now, &named);
+  }
+  // What was of no use to one is of none to another like it.
+  std::string like_it = fmt::format("{}\n{}\n{}\n{}",
+                                    RefusedAs(jobspec, candidate),
+                                    candidate.duration_s(),
+                                    candidate.stoppable(),
+                                    candidate.lenders());
+  if (helpless_.contains(like_it)) return std::nullopt;
+  if (!lenders_) lenders_.emplace(line_.request);
+  Stoppables stoppables{.removal = Removal(&line_.engine)};
+  Removal& removal = stoppables.removal;
+  Collect(candidate, &stoppables);
+  for (size_t i = 0; i < stoppables.slots; ++i) removal.Set(i, true);
+  if (stoppables.slots > 0 && removal.Fits(now)) {
+    removal.Spare(now, Backwards(removal.size()));
+    return Keep(now, &removal);
+  }
+  const graph::MatchRequest late = StartNow(line_.request, candidate, jobspec, candidate.stop_s());
+  if (!Choose(candidate, late, &stoppables) || !StartsBehindThoseAhead(candidate, late, &removal)) {
+    helpless_.insert(std::move(like_it));
+    return std::nullopt;
+  }
+  Note(stoppables);
+  return Keep(late, &removal);
+}
+
+bool VictimSearch::FindNamed(const Candidate& candidate,
+                             const graph::MatchRequest& request,
+                             Removal* removal) const {
   // One that is named twice, or has given everything back since, is none.
   for (const events::v1::AllocationKey& named : candidate.victims()) {
     removal->Add(FromProto(named));
@@ -68,293 +127,203 @@ bool FindNamed(const Candidate& candidate, const graph::MatchRequest& request, R
   return true;
 }
 
-}  // namespace
-
-// Those that may be stopped for a candidate, in a removal: those that are being stopped, then those
-// that lose least first.
-struct MatcherCore::Stoppables {
-  Removal removal;
-  std::vector<int> places;  // in the request, of each
-  size_t stopping = 0;
-};
-
-bool MatcherCore::MayPreempt(const Candidate& candidate) {
-  return !candidate.victims().empty() || !candidate.stoppable().empty();
-}
-
-bool MatcherCore::Preempt(const Candidate& candidate,
-                          const graph::Jobspec& jobspec,
-                          Cycle* cycle,
-                          Outcome* outcome) {
-  const graph::MatchRequest request = StartNow(*cycle, candidate, jobspec);
-  if (engine_->Match(request).kind == graph::OutcomeKind::kAllocated) {
-    outcome->set_kind(Outcome::KIND_ALLOCATED);
-    outcome->set_at_s(cycle->request.now_s());
-    outcome->set_placement_hash(WriteAllocation(request.key));
-    return true;
-  }
-  if (!candidate.stoppable().empty()) return PreemptAnybody(candidate, jobspec, cycle, outcome);
-  Removal removal(engine_.get());
-  if (!FindNamed(candidate, request, &removal)) return false;
-  AwaitVictims(request, &removal, cycle, outcome);
-  return true;
-}
-
-void MatcherCore::AwaitVictims(const graph::MatchRequest& request,
-                               Removal* removal,
-                               Cycle* cycle,
-                               Outcome* outcome) {
-  for (size_t i = 0; i < removal->size(); ++i) {
-    if (!removal->is_out(i)) continue;
-    *outcome->add_victims() = ToProto(removal->key(i));
-    cycle->awaited.push_back(removal->key(i));
-  }
-  const bool keeps = engine_kind().name == "native";
-  if (keeps) {
-    const graph::Outcome kept = engine_->Match(request);
-    CHECK(kept.kind == graph::OutcomeKind::kAllocated, "job {}", request.key.job_id);
-    cycle->room_kept.push_back(request.key);
-  } else {
-    cycle->stops = true;
-  }
-  removal->PutBack();
-  outcome->set_kind(Outcome::KIND_BUSY);
-  const int count = outcome->victims_size();
-  outcome->set_reason(fmt::format("starts when {} {} given back what {} by being stopped",
-                                  count,
-                                  count == 1 ? "job has" : "jobs have",
-                                  count == 1 ? "it holds" : "they hold"));
-}
-
-bool MatcherCore::PreemptAnybody(const Candidate& candidate,
-                                 const graph::Jobspec& jobspec,
-                                 Cycle* cycle,
-                                 Outcome* outcome) {
-  // What was of no use to one is of none to another like it.
-  std::string helpless = fmt::format("{}\n{}\n{}\n{}",
-                                     RefusedAs(jobspec, candidate),
-                                     candidate.duration_s(),
-                                     candidate.stoppable(),
-                                     candidate.lenders());
-  if (cycle->helpless.contains(helpless)) return false;
-  const events::v1::CycleRequested& request = cycle->request;
-  if (!cycle->lenders) cycle->lenders.emplace(request);
-  Stoppables stoppables{.removal = Removal(engine_.get()), .places = {}, .stopping = 0};
-  Removal& removal = stoppables.removal;
-  for (const bool stopping : {true, false}) {
-    for (int i = 0; i < request.stoppable_size(); ++i) {
-      if (request.stoppable(i).stopping() != stopping) continue;
-      if (!HasBit(candidate.stoppable(), static_cast<size_t>(i))) continue;
-      if (removal.Add(FromProto(request.stoppable(i).key()))) stoppables.places.push_back(i);
-    }
-    if (stopping) stoppables.stopping = removal.size();
-  }
-  for (size_t i = 0; i < stoppables.stopping; ++i) removal.Set(i, true);
-  const graph::MatchRequest now = StartNow(*cycle, candidate, jobspec);
-  if (stoppables.stopping > 0 && removal.Fits(now)) {
-    removal.Spare(now, Backwards(removal.size()));
-    AwaitVictims(now, &removal, cycle, outcome);
-    return true;
-  }
-  const graph::MatchRequest late = StartNow(*cycle, candidate, jobspec, candidate.stop_s());
-  if (!ChooseVictims(candidate, late, *cycle, &stoppables) ||
-      !StartsBehindThoseAhead(candidate, late, &removal, cycle)) {
-    cycle->helpless.insert(std::move(helpless));
-    return false;
-  }
-  for (size_t i = stoppables.stopping; i < removal.size(); ++i) {
-    if (removal.is_out(i)) cycle->lenders->Stop(stoppables.places[i]);
-  }
-  AwaitVictims(late, &removal, cycle, outcome);
-  return true;
-}
-
-bool MatcherCore::ChooseVictims(const Candidate& candidate,
-                                const graph::MatchRequest& request,
-                                const Cycle& cycle,
-                                Stoppables* stoppables) const {
+void VictimSearch::Collect(const Candidate& candidate, Stoppables* stoppables) const {
+  const auto& all = line_.request.stoppable();
   Removal& removal = stoppables->removal;
-  const size_t first = stoppables->stopping;
-  std::vector<const graph::Placement*> held;
-  for (size_t i = first; i < removal.size(); ++i) held.push_back(&removal.placement(i));
-  if (held.empty()) return false;
-  StopProblem problem = DescribeRoom(*engine_, FitOf(candidate, request, cycle), held);
-  for (size_t i = 0; i < held.size(); ++i) {
-    cycle.lenders->Describe(stoppables->places[first + i], &problem.holders[i]);
+  const auto add_jobs = [&](bool stopping) {
+    for (int i = 0; i < all.size(); ++i) {
+      if (all[i].stopping() != stopping) continue;
+      if (!HasBit(candidate.stoppable(), static_cast<size_t>(i))) continue;
+      if (removal.Add(FromProto(all[i].key()))) stoppables->parts.push_back({.place = i});
+    }
+  };
+  add_jobs(/*stopping=*/true);
+  for (int i = 0; i < all.size(); ++i) {
+    // Also for a candidate before it, whose room is kept, though the slots are there yet.
+    std::set<uint32_t> leaving = lenders_->Vacated(i);
+    leaving.insert(all[i].vacating().begin(), all[i].vacating().end());
+    const std::vector<uint32_t> slots(leaving.begin(), leaving.end());
+    if (removal.AddSlots(FromProto(all[i].key()), slots)) stoppables->parts.push_back({.place = i});
   }
-  problem.lenders = cycle.lenders->For(candidate);
-  bool found = false;
-  if (const std::optional<std::vector<size_t>> chosen = FewestToStop(problem)) {
-    for (const size_t i : *chosen) removal.Set(first + i, true);
-    found = removal.Fits(request);
-  }
-  if (!found) {
-    std::vector<size_t> order = SparedTogether(problem);
-    for (size_t& i : order) i += first;
-    for (size_t i = first; i < removal.size(); ++i) removal.Set(i, false);
-    found = removal.FindBeginning(request, order);
-  }
-  if (found) removal.Spare(request, Backwards(removal.size()));
-  return found;
+  stoppables->slots = removal.size();
+  if (keeps_room_) CollectSlots(candidate, stoppables);
+  stoppables->jobs = removal.size();
+  add_jobs(/*stopping=*/false);
 }
 
-JobToFit MatcherCore::FitOf(const Candidate& candidate,
-                            const graph::MatchRequest& request,
-                            const Cycle& cycle) const {
+void VictimSearch::CollectSlots(const Candidate& candidate, Stoppables* stoppables) const {
+  struct Spare {
+    int64_t lost = 0;
+    int place = 0;
+    uint32_t slot = 0;
+    uint32_t live = 0;
+  };
+  std::vector<Spare> spare;
+  for (int i = 0; i < line_.request.stoppable_size(); ++i) {
+    const auto& one = line_.request.stoppable(i);
+    const bool may = one.spare_slots() > 0 && HasBit(candidate.stoppable(), static_cast<size_t>(i));
+    const graph::Placement* placement = may ? line_.engine.Find(FromProto(one.key())) : nullptr;
+    if (placement == nullptr) continue;
+    std::set<uint32_t> leaving = lenders_->Vacated(i);
+    if (leaving.size() >= one.spare_slots()) continue;
+    leaving.insert(one.vacating().begin(), one.vacating().end());
+    const uint32_t live = LiveSlots(*placement);
+    for (uint32_t slot = 0; slot < placement->slots.size(); ++slot) {
+      if (placement->slots[slot].released || leaving.contains(slot)) continue;
+      spare.push_back({.lost = one.lost() / live, .place = i, .slot = slot, .live = live});
+    }
+  }
+  // Of one job those that came last.
+  std::sort(spare.begin(), spare.end(), [](const Spare& a, const Spare& b) {
+    return std::tuple(a.lost, a.place, b.slot) < std::tuple(b.lost, b.place, a.slot);
+  });
+  if (spare.size() > kMostSlots) spare.resize(kMostSlots);
+  for (const Spare& one : spare) {
+    const AllocationKey key = FromProto(line_.request.stoppable(one.place).key());
+    CHECK(stoppables->removal.AddSlots(key, {one.slot}), "job {}", key.job_id);
+    stoppables->parts.push_back({.place = one.place, .live = one.live});
+  }
+}
+
+bool VictimSearch::Choose(const Candidate& candidate,
+                          const graph::MatchRequest& request,
+                          Stoppables* stoppables) const {
+  if (ChooseSlots(candidate, request, stoppables)) return true;
+  return ChooseJobs(candidate, request, stoppables);
+}
+
+StopProblem VictimSearch::RoomOf(const Candidate& candidate,
+                                 const graph::MatchRequest& request,
+                                 size_t first,
+                                 size_t last,
+                                 const Removal& removal) const {
+  std::vector<graph::Placement> placed;
+  for (size_t i = first; i < last; ++i) placed.push_back(removal.Placed(i));
+  std::vector<const graph::Placement*> held;
+  for (const graph::Placement& placement : placed) held.push_back(&placement);
+  return DescribeRoom(line_.engine, FitOf(candidate, request), held);
+}
+
+bool VictimSearch::ChooseSlots(const Candidate& candidate,
+                               const graph::MatchRequest& request,
+                               Stoppables* stoppables) const {
+  const size_t first = stoppables->slots;
+  const size_t last = stoppables->jobs;
+  if (first == last) return false;
+  StopProblem problem = RoomOf(candidate, request, first, last, stoppables->removal);
+  problem.lenders = lenders_->For(candidate);
+  std::map<int, uint32_t> spare;  // by place
+  for (size_t i = first; i < last; ++i) {
+    const auto& [place, live] = stoppables->parts[i];
+    lenders_->DescribeSlot(place, live, &problem.holders[i - first]);
+    spare[place] = line_.request.stoppable(place).spare_slots() -
+                   static_cast<uint32_t>(lenders_->Vacated(place).size());
+  }
+  std::map<int, size_t> jobs;  // as lenders
+  for (const auto& [place, slots] : spare) {
+    jobs[place] = AddLenderOfSlots(slots, &problem);
+  }
+  for (size_t i = first; i < last; ++i) {
+    LendSlot(jobs.at(stoppables->parts[i].place), &problem, &problem.holders[i - first]);
+  }
+  if (!Search(problem, request, first, &stoppables->removal)) return false;
+  stoppables->removal.Spare(request, Backwards(stoppables->jobs));
+  return true;
+}
+
+bool VictimSearch::ChooseJobs(const Candidate& candidate,
+                              const graph::MatchRequest& request,
+                              Stoppables* stoppables) const {
+  Removal& removal = stoppables->removal;
+  const size_t first = stoppables->jobs;
+  if (first == removal.size()) return false;
+  StopProblem problem = RoomOf(candidate, request, first, removal.size(), removal);
+  Lenders lenders = *lenders_;
+  std::map<int, StopProblem::Holder> out;  // what slots hold together, by place
+  std::vector<size_t> slots;
+  for (size_t i = stoppables->slots; i < first; ++i) {
+    if (!removal.is_out(i)) continue;
+    const auto& [place, live] = stoppables->parts[i];
+    lenders.Vacate(place, removal.slots(i), live);
+    StopProblem::Holder slot;
+    lenders.DescribeSlot(place, live, &slot);
+    StopProblem::Holder& together = out[place];
+    together.holds.resize(slot.holds.size(), 0);
+    for (size_t r = 0; r < slot.holds.size(); ++r) together.holds[r] += slot.holds[r];
+    slots.push_back(i);
+  }
+  for (size_t i = first; i < removal.size(); ++i) {
+    const int place = stoppables->parts[i].place;
+    StopProblem::Holder& holder = problem.holders[i - first];
+    lenders.Describe(place, &holder);
+    const auto without = out.find(place);
+    if (without == out.end()) continue;
+    for (size_t r = 0; r < holder.holds.size(); ++r) {
+      holder.holds[r] = std::max<int64_t>(0, holder.holds[r] - without->second.holds[r]);
+    }
+  }
+  problem.lenders = lenders.For(candidate);
+  if (!Search(problem, request, first, &removal)) return false;
+  std::vector<size_t> jobs = Backwards(removal.size());
+  jobs.resize(removal.size() - first);
+  removal.Spare(request, jobs);
+  for (const size_t i : slots) {
+    if (removal.holder_is_out(i)) removal.Set(i, false);
+  }
+  std::erase_if(slots, [&removal](size_t i) { return !removal.is_out(i); });
+  const bool fits = removal.FindBeginning(request, slots);
+  CHECK(fits, "job {}", request.key.job_id);
+  removal.Spare(request, Backwards(first));
+  return true;
+}
+
+void VictimSearch::Note(const Stoppables& stoppables) {
+  const Removal& removal = stoppables.removal;
+  for (size_t i = stoppables.slots; i < removal.size(); ++i) {
+    const auto& [place, live] = stoppables.parts[i];
+    if (!removal.is_out(i)) continue;
+    if (stoppables.AreSlots(i)) {
+      lenders_->Vacate(place, removal.slots(i), live);
+    } else {
+      lenders_->Stop(place);
+    }
+  }
+}
+
+JobToFit VictimSearch::FitOf(const Candidate& candidate, const graph::MatchRequest& request) const {
+  const matcher::v1::PoolState& state = line_.view.state;
   JobToFit job{
       .jobspec = request.jobspec,
       .now_s = request.now_s,
       .until_s = request.now_s + (request.duration_s == 0 ? graph::kForever : request.duration_s),
-      .closures = Closures({candidate.windows().begin(), candidate.windows().end()}, request.now_s),
-      .levels = {},
+      .closures =
+          Closures(state, {candidate.windows().begin(), candidate.windows().end()}, request.now_s),
+      .levels = LevelsOf(state.config()),
       .reserved = {}};
-  absl::StatusOr<std::vector<graph::Level>> levels =
-      graph::ParseLevels({state_.config().levels().begin(), state_.config().levels().end()});
-  CHECK(levels.ok(), "{}", Message(levels.status()));
-  job.levels = *std::move(levels);
   // What is reserved for itself and for those behind is not on the graph.
-  const std::set<AllocationKey> behind(cycle.promised.begin(), cycle.promised.end());
-  for (const auto& [key, placement] : reservations_.map()) {
-    if (key != request.key && !behind.contains(key)) job.reserved.push_back(&placement);
+  const std::vector<AllocationKey>& behind = line_.reservations.behind();
+  const std::set<AllocationKey> are_behind(behind.begin(), behind.end());
+  for (const auto& [key, placement] : line_.view.promises.map()) {
+    if (key != request.key && !are_behind.contains(key)) job.reserved.push_back(&placement);
   }
   return job;
 }
 
-// As in the next cycle, when those who were chosen are gone: those ahead, each by the rule of its
-// queue, and then the candidate. What is promised to those ahead is planned again, as who stands
-// before them may take it.
-class MatcherCore::NextCycle {
- public:
-  // `own`: the candidate's.
-  NextCycle(MatcherCore* core, Cycle* cycle, const AllocationKey& own)
-      : core_(*core), cycle_(*cycle), kept_(core->engine_.get()), awaited_(core->engine_.get()) {
-    reserved_.resize(static_cast<size_t>(cycle->request.rules_size()));
-    for (const AllocationKey& key : cycle->room_kept) kept_.Add(key);
-    for (const AllocationKey& key : cycle->awaited) awaited_.Add(key);
-    const std::set<AllocationKey> behind(cycle->promised.begin(), cycle->promised.end());
-    for (const auto& [key, promise] : core_.reservations_.map()) {
-      if (key == own || behind.contains(key)) continue;
-      core_.engine_->DropReservation(key);
-      put_away_.emplace_back(key, &promise);
-    }
-  }
-  ~NextCycle() {
-    for (auto key = taken_.rbegin(); key != taken_.rend(); ++key) {
-      core_.engine_->Release(*key);
-      core_.engine_->DropReservation(*key);
-    }
-    awaited_.PutBack();
-    kept_.PutBack();
-    for (const auto& [key, promise] : put_away_) {
-      CHECK(core_.engine_->Reserve(key, *promise), "job {}", key.job_id);
-    }
-  }
-  NextCycle(const NextCycle&) = delete;
-  NextCycle& operator=(const NextCycle&) = delete;
-
-  // All that stand ahead of the candidate.
-  void TryThoseAhead(const Candidate& candidate) {
-    refused_.clear();
-    passed_over_.clear();
-    for (const Candidate& other : cycle_.request.candidates()) {
-      if (&other == &candidate) return;
-      Try(other);
-    }
-  }
-  // Who waits for others to be stopped may take any room that comes free before theirs does.
-  void LetGoOfKeptRoom() { SetAll(&kept_); }
-  void StopThoseAwaited() { SetAll(&awaited_); }
-
- private:
-  static void SetAll(Removal* removal) {
-    for (size_t i = 0; i < removal->size(); ++i) removal->Set(i, true);
-  }
-
-  void Try(const Candidate& other) {
-    const AllocationKey key{other.job_id(), other.attempt(), other.part()};
-    // It holds its slots by now, or the room that is kept for it.
-    if (other.grow() || core_.engine_->Find(key) != nullptr) return;
-    const Spec* spec = core_.specs_.Find(SpecKey(other.job_id(), other.part()));
-    if (spec == nullptr || spec->jobspec == nullptr) return;
-    if (other.rule() >= reserved_.size() || passed_over_.contains(other.rule())) return;
-    const auto& rule = cycle_.request.rules(static_cast<int>(other.rule()));
-    const graph::OutcomeKind kind = Match(other, key, *spec->jobspec);
-    const bool waits = kind == graph::OutcomeKind::kBusy || kind == graph::OutcomeKind::kReserved;
-    if (waits && rule.stop_at_first_blocked()) passed_over_.insert(other.rule());
-  }
-
-  struct Refusal {
-    int64_t shortest_s = 0;
-    graph::OutcomeKind kind = graph::OutcomeKind::kBusy;
-  };
-
-  graph::OutcomeKind Match(const Candidate& other,
-                           const AllocationKey& key,
-                           const graph::Jobspec& whole) {
-    std::string as = RefusedAs(whole, other);
-    const bool reserves = MayReserve(cycle_.request, reserved_, other);
-    const auto refused = refused_.find(as);
-    if (!reserves && refused != refused_.end() && DurationOf(other) >= refused->second.shortest_s) {
-      return refused->second.kind;
-    }
-    core_.CloseNodes(other, &cycle_);
-    const graph::OutcomeKind kind = Take(other, key, whole, reserves);
-    if (kind != graph::OutcomeKind::kAllocated) {
-      refused_[std::move(as)] = {DurationOf(other), kind};
-    }
-    if (kind == graph::OutcomeKind::kReserved) ++reserved_[other.rule()];
-    return kind;
-  }
-
-  // An elastic job takes all that there is.
-  graph::OutcomeKind Take(const Candidate& other,
-                          const AllocationKey& key,
-                          const graph::Jobspec& whole,
-                          bool reserves) {
-    const bool is_elastic = whole.min_slots != 0;
-    if (is_elastic && core_.engine_->Match(StartNow(cycle_, other, whole)).kind ==
-                          graph::OutcomeKind::kAllocated) {
-      taken_.push_back(key);
-      return graph::OutcomeKind::kAllocated;
-    }
-    const graph::Jobspec least = is_elastic ? graph::WithSlots(whole, whole.min_slots) : whole;
-    graph::MatchRequest request = StartNow(cycle_, other, least);
-    request.operation = reserves ? graph::Operation::kAllocateOrReserve
-                                 : graph::Operation::kAllocateWithSatisfiability;
-    const graph::OutcomeKind kind = core_.engine_->Match(request).kind;
-    const bool takes =
-        kind == graph::OutcomeKind::kAllocated || kind == graph::OutcomeKind::kReserved;
-    if (takes) taken_.push_back(key);
-    return kind;
-  }
-
-  MatcherCore& core_;
-  Cycle& cycle_;
-  Removal kept_;     // the room of those who wait for others to be stopped
-  Removal awaited_;  // these others
-  std::vector<std::pair<AllocationKey, const graph::Placement*>> put_away_;
-  std::vector<AllocationKey> taken_;
-  std::vector<uint32_t> reserved_;                    // by rule
-  std::set<uint32_t> passed_over_;                    // rules
-  std::unordered_map<std::string, Refusal> refused_;  // by shape and windows
-};
-
-bool MatcherCore::StartsBehindThoseAhead(const Candidate& candidate,
-                                         const graph::MatchRequest& request,
-                                         Removal* removal,
-                                         Cycle* cycle) {
+bool VictimSearch::StartsBehindThoseAhead(const Candidate& candidate,
+                                          const graph::MatchRequest& request,
+                                          Removal* removal) {
   const auto fits = [&]() {
-    CloseNodes(candidate, cycle);
+    line_.closed.CloseTo(candidate);
     return removal->Fits(request);
   };
   {
-    NextCycle next(this, cycle, request.key);
+    NextCycle next(line_, request.key, waiting_);
     next.TryThoseAhead(candidate);
     if (!fits()) return false;
   }
-  if (cycle->room_kept.empty()) return true;
+  if (waiting_.room_kept.empty()) return true;
   // Its own victims may be gone first, and those for whom others are stopped take their room.
-  NextCycle next(this, cycle, request.key);
+  NextCycle next(line_, request.key, waiting_);
   next.LetGoOfKeptRoom();
   next.TryThoseAhead(candidate);
   next.StopThoseAwaited();
@@ -362,9 +331,31 @@ bool MatcherCore::StartsBehindThoseAhead(const Candidate& candidate,
   return fits();
 }
 
-void MatcherCore::ReleaseRoomKept(Cycle* cycle) {
-  for (const AllocationKey& key : cycle->room_kept) engine_->Release(key);
-  cycle->room_kept.clear();
+Victims VictimSearch::Keep(const graph::MatchRequest& request, Removal* removal) {
+  Victims victims;
+  std::map<AllocationKey, std::vector<uint32_t>> vacated;
+  for (size_t i = 0; i < removal->size(); ++i) {
+    if (!removal->is_out(i)) continue;
+    const std::vector<uint32_t>& slots = removal->slots(i);
+    if (slots.empty()) {
+      victims.stopped.push_back(removal->key(i));
+    } else if (!removal->holder_is_out(i)) {
+      std::vector<uint32_t>& all = vacated[removal->key(i)];
+      all.insert(all.end(), slots.begin(), slots.end());
+    }
+  }
+  for (auto& [key, slots] : vacated) {
+    std::sort(slots.begin(), slots.end());
+    victims.vacated.push_back({key, std::move(slots)});
+  }
+  waiting_.awaited.push_back(victims);
+  if (keeps_room_) {
+    const graph::Outcome kept = line_.engine.Match(request);
+    CHECK(kept.kind == graph::OutcomeKind::kAllocated, "job {}", request.key.job_id);
+    waiting_.room_kept.push_back(request.key);
+  }
+  removal->PutBack();
+  return victims;
 }
 
 }  // namespace fluxqueue::matcher_core

@@ -1,12 +1,13 @@
-// Holders of something, each in or out of the graph, to see for whom there is room without them.
+// Holders of something, and some slots of such, each in or out of the graph, to see for whom there
+// is room without them.
 //
 // Out is: released, and restored at its place afterwards; so the engine's fingerprint is the same
 // in the end. Reservations stand all the while, and are not touched.
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <set>
+#include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -22,15 +23,25 @@ class Removal {
   Removal(const Removal&) = delete;
   Removal& operator=(const Removal&) = delete;
 
-  // One more, who is in. False: it is there already, or holds nothing (any more).
+  // One more, which is in, with all that it holds. False: it is there already, or holds nothing (any
+  // more).
   bool Add(const graph::AllocationKey& key);
+  // The same of some of its slots, beside those that were added before. Those that it does not hold
+  // are left out; false: it holds none of them.
+  bool AddSlots(const graph::AllocationKey& key, const std::vector<uint32_t>& slots);
 
-  size_t size() const { return holders_.size(); }
-  const graph::AllocationKey& key(size_t i) const { return holders_[i].key; }
-  const graph::Placement& placement(size_t i) const { return holders_[i].placement; }
-  bool is_out(size_t i) const { return holders_[i].out; }
+  size_t size() const { return parts_.size(); }
+  const graph::AllocationKey& key(size_t i) const { return holders_[parts_[i].holder].key; }
+  // Rising; none: it is all that the holder has.
+  const std::vector<uint32_t>& slots(size_t i) const { return parts_[i].slots; }
+  // What would come free, beside what is out now. It holds nothing where that is all out.
+  graph::Placement Placed(size_t i) const;
+  // It is out, or its holder is with all that it has.
+  bool is_out(size_t i) const { return parts_[i].out; }
+  bool holder_is_out(size_t i) const { return holders_[parts_[i].holder].out; }
 
   void Set(size_t i, bool out);
+  void TakeOutAll();
   void PutBack();
 
   // Whether there is room now. Holds nothing afterwards.
@@ -39,20 +50,34 @@ class Removal {
   // it does not fit without all of it. 1 + log2(n) matches. Where a policy finds room in less than
   // it misses it in, the beginning may be longer than need be; never too short.
   bool FindBeginning(const graph::MatchRequest& request, std::span<const size_t> order);
-  // Of these, in this order, everyone who is out goes back in without whom it fits all the same.
+  // Of these, in this order, every one that is out goes back in without which it fits all the same.
   // REQUIRES: it fits. What is out then is minimal. One match for each.
   void Spare(const graph::MatchRequest& request, std::span<const size_t> order);
 
  private:
   struct Holder {
     graph::AllocationKey key;
-    graph::Placement placement;
+    graph::Placement placement;  // with all that is in or out
+    bool out = false;            // all of it
+    bool listed = false;         // as a whole
+  };
+  struct Part {
+    size_t holder = 0;
+    std::vector<uint32_t> slots;
     bool out = false;
   };
 
+  // Unset: it holds nothing.
+  Holder* HolderOf(const graph::AllocationKey& key);
+  // Without the slots that are out.
+  graph::Placement Left(size_t holder) const;
+  void Restore(size_t holder);
+
   graph::Engine* const engine_;
   std::vector<Holder> holders_;
-  std::set<graph::AllocationKey> keys_;
+  std::map<graph::AllocationKey, size_t> places_;  // of holders
+  std::vector<Part> parts_;
+  std::map<size_t, std::vector<size_t>> split_;  // by holder: parts that are some of its slots
 };
 
 }  // namespace fluxqueue::matcher_core

@@ -1,28 +1,19 @@
-// Windows: nodes that are kept for a time, for maintenance or for the jobs of some namespaces.
-//
-// Nobody else's job is given anything there that it would hold in the window's time; one that is
-// through before it begins may. What runs there when a window is set runs on.
-//
-// In a cycle all windows that are not over are closures of the engine, which knows what to do with
-// them; for a candidate that may use some of them those are left out. A window is over by the log's
-// time, to the millisecond; in the whole seconds of a cycle it begins rather too early and ends
-// rather too late.
+#include "libs/matcher_core/windows.h"
+
 #include <algorithm>
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
-#include "libs/matcher_core/matcher_core.h"
+#include "libs/matcher_core/candidate.h"
 
 namespace fluxqueue::matcher_core {
 
 using events::v1::Candidate;
 using events::v1::Outcome;
 using events::v1::WindowConfigured;
+using matcher::v1::PoolState;
 
 namespace {
-
-// A closure that ends later ends never: nobody is promised anything behind it.
-constexpr int64_t kNever = 2 * graph::kForever;
 
 // The year 9999 is over.
 constexpr int64_t kLastMs = 253'402'300'800'000;
@@ -48,11 +39,6 @@ graph::Constraint NodesOf(const WindowConfigured& window) {
       graph::Constraint::IsAnyHost({window.nodes().begin(), window.nodes().end()});
   if (!has_labels) return named;
   return graph::Constraint::Or({std::move(named), std::move(labelled)});
-}
-
-bool MayUse(const Candidate& candidate, const WindowConfigured& window) {
-  return std::binary_search(
-      candidate.windows().begin(), candidate.windows().end(), window.window());
 }
 
 // "8 h", "90 min", "30 s"
@@ -90,9 +76,24 @@ Room RoomFor(const graph::Engine& engine, const graph::Jobspec& jobspec) {
 
 constexpr std::string_view kWouldNotEnd = ", and it would not end before";
 
+// Those that the candidate may not use and would meet if it started now, by their start.
+std::vector<const WindowConfigured*> WindowsAhead(const PoolState& state,
+                                                  const Candidate& candidate,
+                                                  int64_t now_s) {
+  std::vector<const WindowConfigured*> met;
+  for (const WindowConfigured& window : state.windows()) {
+    const bool meets = ClosureOf(state, window, now_s).Meets(now_s, now_s + DurationOf(candidate));
+    if (meets && !MayUse(candidate, window)) met.push_back(&window);
+  }
+  std::stable_sort(met.begin(), met.end(), [](const auto* a, const auto* b) {
+    return a->start_ms() < b->start_ms();
+  });
+  return met;
+}
+
 }  // namespace
 
-absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
+absl::Status CheckWindow(const WindowConfigured& window) {
   if (window.window().empty()) return InvalidArgument("WindowConfigured names no window");
   const bool is_time =
       0 <= window.start_ms() && window.start_ms() < window.end_ms() && window.end_ms() <= kLastMs;
@@ -104,10 +105,11 @@ absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
         window.end_ms(),
         kLastMs);
   }
-  // Promises know other windows. All are made anew, in the order of the line.
-  PutAwayReservations();
-  ForgetReservations(SlipBy(events::v1::Slip::CAUSE_WINDOW, window.window()));
-  auto* windows = state_.mutable_windows();
+  return absl::OkStatus();
+}
+
+void SetWindow(const WindowConfigured& window, PoolState* state) {
+  auto* windows = state->mutable_windows();
   const auto place =
       std::lower_bound(windows->begin(), windows->end(), window, [](const auto& a, const auto& b) {
         return a.window() < b.window();
@@ -122,11 +124,10 @@ absl::Status MatcherCore::HandleWindow(const WindowConfigured& window) {
     *windows->Add() = window;
     std::rotate(windows->begin() + index, windows->end() - 1, windows->end());
   }
-  return absl::OkStatus();
 }
 
-void MatcherCore::DropPastWindows(Millis now) {
-  auto* windows = state_.mutable_windows();
+void DropPastWindows(Millis now, PoolState* state) {
+  auto* windows = state->mutable_windows();
   const auto over =
       std::remove_if(windows->begin(), windows->end(), [now](const WindowConfigured& window) {
         return window.end_ms() <= now.count();
@@ -134,75 +135,57 @@ void MatcherCore::DropPastWindows(Millis now) {
   windows->erase(over, windows->end());
 }
 
-graph::Closure MatcherCore::ClosureOf(const WindowConfigured& window, int64_t now_s) const {
-  const int64_t from_s = SecondsBefore(window.start_ms() - state_.beginning_ms());
+bool MayUse(const Candidate& candidate, const WindowConfigured& window) {
+  return std::binary_search(
+      candidate.windows().begin(), candidate.windows().end(), window.window());
+}
+
+graph::Closure ClosureOf(const PoolState& state, const WindowConfigured& window, int64_t now_s) {
+  const int64_t from_s = SecondsBefore(window.start_ms() - state.beginning_ms());
   // The pool's time may have begun up to a second before what is known of it: what is promised
   // behind the window is not promised in it. And it is not over yet, whatever is known.
   const int64_t to_s =
-      std::max(SecondsBefore(window.end_ms() - state_.beginning_ms() - 1) + 1, now_s) + 1;
+      std::max(SecondsBefore(window.end_ms() - state.beginning_ms() - 1) + 1, now_s) + 1;
   return {.nodes = NodesOf(window),
-          .from_s = std::clamp<int64_t>(from_s, 0, kNever - 1),
-          .to_s = std::min(to_s, kNever)};
+          .from_s = std::clamp<int64_t>(from_s, 0, kNeverOver - 1),
+          .to_s = std::min(to_s, kNeverOver)};
 }
 
-void MatcherCore::CloseNodes(const Candidate& candidate, Cycle* cycle) {
-  const std::vector<std::string> open(candidate.windows().begin(), candidate.windows().end());
-  if (cycle->closed && cycle->open_windows == open) return;
-  std::vector<graph::Closure> closures = Closures(open, cycle->request.now_s());
-  if (!cycle->kept.nodes.empty()) {
-    // A job that has an end is through before it.
-    closures.push_back({.nodes = graph::Constraint::IsAnyHost(cycle->kept.nodes),
-                        .from_s = graph::kForever - 1,
-                        .to_s = kNever});
-  }
-  engine_->SetClosures(std::move(closures));
-  cycle->closed = true;
-  cycle->open_windows = open;
-}
-
-std::vector<graph::Closure> MatcherCore::Closures(const std::vector<std::string>& open,
-                                                  int64_t now_s) const {
+std::vector<graph::Closure> Closures(const PoolState& state,
+                                     const std::vector<std::string>& open,
+                                     int64_t now_s) {
   std::vector<graph::Closure> closures;
-  for (const WindowConfigured& window : state_.windows()) {
-    const bool is_over = window.end_ms() - state_.beginning_ms() <= now_s * kMsPerSecond;
+  for (const WindowConfigured& window : state.windows()) {
+    const bool is_over = window.end_ms() - state.beginning_ms() <= now_s * kMsPerSecond;
     if (is_over || std::binary_search(open.begin(), open.end(), window.window())) continue;
-    closures.push_back(ClosureOf(window, now_s));
+    closures.push_back(ClosureOf(state, window, now_s));
   }
   return closures;
 }
 
-std::optional<std::string> MatcherCore::WhyKept(const Candidate& candidate,
-                                                const graph::Jobspec& jobspec,
-                                                const graph::Explanation& why,
-                                                const Cycle& cycle) const {
-  const int64_t now_s = cycle.request.now_s();
-  const int64_t end_s =
-      now_s + (candidate.duration_s() == 0 ? graph::kForever : candidate.duration_s());
-  std::vector<const WindowConfigured*> met;
-  for (const WindowConfigured& window : state_.windows()) {
-    const bool meets = ClosureOf(window, now_s).Meets(now_s, end_s);
-    if (meets && !MayUse(candidate, window)) met.push_back(&window);
-  }
+std::optional<std::string> WhyKept(const View& view,
+                                   const Candidate& candidate,
+                                   const graph::Jobspec& jobspec,
+                                   const graph::Explanation& why,
+                                   int64_t now_s) {
+  const std::vector<const WindowConfigured*> met = WindowsAhead(view.state, candidate, now_s);
   if (met.empty()) return std::nullopt;
-  std::stable_sort(met.begin(), met.end(), [](const auto* a, const auto* b) {
-    return a->start_ms() < b->start_ms();
-  });
   graph::Jobspec elsewhere = jobspec;
   Room room{why.matching, why.slots_now >= jobspec.slots};
-  if (jobspec.groups.size() > 1) room = RoomFor(*engine_, elsewhere);
+  if (jobspec.groups.size() > 1) room = RoomFor(view.engine, elsewhere);
   if (!room.has_all) return std::nullopt;
   for (const WindowConfigured* window : met) {
     const uint32_t nodes_before = room.nodes;
     elsewhere.constraint =
         graph::Constraint::And({elsewhere.constraint, graph::Constraint::Not(NodesOf(*window))});
-    room = RoomFor(*engine_, elsewhere);
+    room = RoomFor(view.engine, elsewhere);
     if (room.has_all) continue;
     const uint32_t kept = nodes_before - room.nodes;
     const std::string keeps = fmt::format("there is room, but window {} keeps {} node{}",
                                           window->window(),
                                           kept,
                                           kept == 1 ? "" : "s");
-    if (ClosureOf(*window, now_s).from_s <= now_s) {
+    if (ClosureOf(view.state, *window, now_s).from_s <= now_s) {
       return fmt::format("{} until {}", keeps, Time(window->end_ms()));
     }
     return fmt::format("{} from {} on{}", keeps, Time(window->start_ms()), kWouldNotEnd);
@@ -210,7 +193,7 @@ std::optional<std::string> MatcherCore::WhyKept(const Candidate& candidate,
   return std::nullopt;
 }
 
-void MatcherCore::SayLength(const Candidate& candidate, Outcome* outcome) {
+void SayLength(const Candidate& candidate, Outcome* outcome) {
   if (!outcome->reason().ends_with(kWouldNotEnd)) return;
   outcome->mutable_reason()->append(
       candidate.duration_s() == 0

@@ -33,6 +33,8 @@ const std::string& JobOf(const Envelope& message) {
       return message.bind_failed().job_id();
     case Envelope::kJobStopped:
       return message.job_stopped().job_id();
+    case Envelope::kSlotsVacated:
+      return message.slots_vacated().job_id();
     case Envelope::kJobStarted:
       return message.job_started().job_id();
     case Envelope::kPodEnded:

@@ -102,6 +102,8 @@ std::string_view Name(Fact fact) {
       return "BindFailed";
     case Fact::kStopped:
       return "Stopped";
+    case Fact::kVacated:
+      return "Vacated";
     case Fact::kStarted:
       return "Started";
     case Fact::kPodEnded:

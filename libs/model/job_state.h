@@ -133,13 +133,14 @@ enum class Fact : uint8_t {
   kBound,          // binder: JobBound
   kBindFailed,     // binder: BindFailed
   kStopped,        // binder: JobStopped
+  kVacated,        // binder: SlotsVacated
   kStarted,        // cleanup: JobStarted; of a claim the queue itself
   kPodEnded,       // cleanup: PodEnded
   kEnded,          // cleanup: JobEnded
   kNodeLost,       // cleanup: JobNodeLost
   kExpired,        // the queue itself: the time of a claim is over
 };
-inline constexpr int kFacts = 21;
+inline constexpr int kFacts = 22;
 
 std::string_view Name(Fact fact);
 
@@ -247,6 +248,13 @@ inline constexpr Rule kRules[] = {
     {Fact::kStopped, {kStopping}, Verdict::kApply, {kSubmitted, kPending, kFailed, kCancelled}},
     {Fact::kStopped, {kAllocated, kBound, kRunning}, Verdict::kImpossible},
     {Fact::kStopped, kWaitingStates, Verdict::kImpossible},
+
+    // Only what has all its pods gives slots back while it goes on; what stops gives all of them.
+    {Fact::kVacated, {kBound}, Verdict::kApply, {kBound}},
+    {Fact::kVacated, {kRunning}, Verdict::kApply, {kRunning}},
+    {Fact::kVacated, {kStopping}, Verdict::kStale},
+    {Fact::kVacated, {kAllocated}, Verdict::kImpossible},
+    {Fact::kVacated, kWaitingStates, Verdict::kImpossible},
 
     {Fact::kStarted, {kAllocated, kBound}, Verdict::kApply, {kRunning}},
     {Fact::kStarted, {kRunning}, Verdict::kStale},

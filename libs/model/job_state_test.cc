@@ -42,6 +42,7 @@ const std::map<Fact, std::string> kExpected = {
     {Fact::kBound,         ".XXB..T...."},
     {Fact::kBindFailed,    ".XXTTT....."},
     {Fact::kStopped,       ".XXXXXq...."},
+    {Fact::kVacated,       ".XXXBR....."},
     {Fact::kStarted,       ".XXRR.T...."},
     {Fact::kPodEnded,      ".XXABRT...."},
     {Fact::kEnded,         ".EEEEEE...."},

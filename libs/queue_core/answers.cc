@@ -1,5 +1,6 @@
 // What the matcher's answers mean: judged candidate by candidate, with what is said of each.
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -329,7 +330,7 @@ void QueueCore::Impl::Grow(const Outcome& outcome) {
 void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
   const auto& outcomes = answered.outcomes();
   if (std::all_of(outcomes.begin(), outcomes.end(), [](const Outcome& outcome) {
-        return outcome.victims().empty();
+        return outcome.victims().empty() && outcome.vacate().empty();
       })) {
     return;
   }
@@ -339,7 +340,8 @@ void QueueCore::Impl::StopVictims(const events::v1::CycleAnswered& answered) {
     const bool waits =
         entry != nullptr && entry->in_line_of != nullptr && entry->job.attempt == outcome.attempt();
     if (!waits) continue;
-    if (!outcome.victims().empty()) StopFor(*entry, outcome, ahead);
+    if (!outcome.victims().empty() || !outcome.vacate().empty()) StopFor(*entry, outcome, ahead);
+    AwaitSlots(outcome);
     scheduling::AddAhead(*entry->line_owner, *entry->amounts, &ahead);
   }
 }
@@ -354,11 +356,43 @@ void QueueCore::Impl::StopFor(const Entry& preemptor,
     return;
   }
   for (const Preemption::Stop& stop : *stops) {
-    Job& job = book_.Edit(stop.entry);
-    job.grace_ms = stop.grace_ms;
-    job.requeue_is_failure = false;
-    Stop(stop.entry, events::v1::JobFact::AFTER_STOP_REQUEUE, reason::kPreempted, stop.why);
+    if (stop.goes_on) {
+      Shrink(stop);
+      continue;
+    }
+    book_.Edit(stop.entry).requeue_is_failure = false;
+    Stop(stop.entry,
+         events::v1::JobFact::AFTER_STOP_REQUEUE,
+         reason::kPreempted,
+         stop.why,
+         stop.grace_ms);
   }
+}
+
+// No message need come of them: a cycle sees to it that they are asked for again.
+void QueueCore::Impl::AwaitSlots(const Outcome& outcome) {
+  for (const events::v1::HeldSlots& held : outcome.vacate()) {
+    const Entry* entry = book_.Find(held.key().job_id());
+    if (entry == nullptr || Vacating(entry->job).empty()) continue;
+    const int64_t again_ms = Preemption::AskAgainAt(entry->job);
+    if (state_.due_ms == 0 || again_ms < state_.due_ms) state_.due_ms = again_ms;
+  }
+}
+
+void QueueCore::Impl::Shrink(const Preemption::Stop& stop) {
+  if (stop.slots.empty()) return Say(stop.entry);
+  Job& job = book_.Edit(stop.entry);
+  std::vector<uint32_t> slots;
+  std::merge(job.vacated_slots.begin(),
+             job.vacated_slots.end(),
+             stop.slots.begin(),
+             stop.slots.end(),
+             std::back_inserter(slots));
+  job.vacated_slots = std::move(slots);
+  job.grace_ms = stop.grace_ms;
+  job.reason = reason::kShrinking;
+  job.message = stop.why;
+  Say(stop.entry);
 }
 
 }  // namespace fluxqueue::queue_core

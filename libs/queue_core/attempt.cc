@@ -20,8 +20,7 @@ int64_t Clamp(Int128 number) {
 // Slots times milliseconds.
 int64_t SlotMillis(const Job& job, int64_t now_ms) {
   if (job.allocated_ms == 0) return 0;
-  const int64_t slots = int64_t{SlotsOf(job)} - static_cast<int64_t>(job.released_slots.size());
-  const Int128 held = Int128{slots} * (now_ms - job.allocated_ms) + job.slot_ms;
+  const Int128 held = Int128{LiveSlots(job)} * (now_ms - job.allocated_ms) + job.slot_ms;
   return std::max<int64_t>(0, Clamp(held));
 }
 

@@ -104,7 +104,8 @@ class QueueCore::Impl {
   void End(Entry* entry, model::JobState state, const char* reason, std::string message);
   // The next version of the job, as it is now.
   void Say(Entry* entry);
-  void Release(const Job& job, bool job_ended, std::optional<uint32_t> slot);
+  // All that it holds, unless slots are added.
+  events::v1::ReleaseRequested* Release(const Job& job, bool job_ended);
   // What a run that went well took, where the queue predicts.
   void Learn(const Job& job);
   // Where it stands now is in step with what it is: in the book, and in the adaptive queues.
@@ -119,6 +120,7 @@ class QueueCore::Impl {
   void OnBound(const events::v1::JobBound& bound);
   void OnBindFailed(const events::v1::BindFailed& failed);
   void OnStopped(const events::v1::JobStopped& stopped);
+  void OnVacated(const events::v1::SlotsVacated& vacated);
   void OnStarted(const events::v1::JobStarted& started);
   void OnPodEnded(const events::v1::PodEnded& ended);
   void OnEnded(const events::v1::JobEnded& ended);
@@ -129,7 +131,12 @@ class QueueCore::Impl {
   // The same of a fact that shows that a pod of the job was bound: one that is being stopped learns
   // that, and is null.
   Entry* AppliesToBound(std::string_view job_id, uint32_t attempt, model::Fact fact);
-  void Stop(Entry* entry, AfterStop after, std::string reason, std::string message);
+  // `grace_ms`: given to its pods; unset: their own, or what it was stopped with before.
+  void Stop(Entry* entry,
+            AfterStop after,
+            std::string reason,
+            std::string message,
+            std::optional<int64_t> grace_ms = std::nullopt);
   void StopForFailure(Entry* entry, bool may_be_bound, const char* reason, std::string message);
   // A pod of a job that was to be requeued had been bound: it fails instead where no controller
   // makes it again.
@@ -193,6 +200,10 @@ class QueueCore::Impl {
   void StopFor(const Entry& preemptor,
                const events::v1::Outcome& outcome,
                const scheduling::Ahead& ahead);
+  // An elastic job is to go on without these slots; or it is said again that it is.
+  void Shrink(const Preemption::Stop& stop);
+  // It is looked again when slots that the outcome counts on have not come free in time.
+  void AwaitSlots(const events::v1::Outcome& outcome);
   // Marks the candidates of the cycle in flight; `marked` false takes the marks away.
   void MarkCandidates(bool marked);
 

@@ -1,6 +1,7 @@
 #include "libs/queue_core/elastic.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <unordered_map>
 
@@ -19,16 +20,28 @@ namespace {
 // In one cycle.
 constexpr size_t kMostGrowing = 128;
 
-// Slots beyond the completions that are left would never have a pod.
-uint32_t UsefulSlots(const Job& job) {
+// Slots beyond them would never have a pod.
+uint32_t CompletionsLeft(const Job& job) {
+  constexpr uint64_t kUnbounded = std::numeric_limits<uint32_t>::max();
   const auto completions = static_cast<uint64_t>(job.workload->completions());
-  if (completions == 0) return job.slots;
-  const uint64_t left = completions > job.succeeded ? completions - job.succeeded : 0;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(left, job.min_slots, job.slots));
+  if (completions == 0) return kUnbounded;
+  return static_cast<uint32_t>(
+      std::min(kUnbounded, completions - std::min(completions, job.succeeded)));
 }
 
-bool WantsMore(const Job& job) {
-  return job.released_slots.empty() && SlotsOf(job) < UsefulSlots(job);
+// With which it may start.
+uint32_t UsefulSlots(const Job& job) {
+  return std::clamp(CompletionsLeft(job), job.min_slots, job.slots);
+}
+
+// How many more it would have while it runs. None of one that gave slots back because their pods
+// had succeeded, unless it has given back others for other jobs since; none while it does that.
+uint32_t MoreWanted(const Job& job) {
+  if (job.vacated_slots.empty() && !job.released_slots.empty()) return 0;
+  if (!Vacating(job).empty()) return 0;
+  const uint32_t useful = std::min<uint32_t>(job.slots, CompletionsLeft(job));
+  const uint32_t live = LiveSlots(job);
+  return useful > live ? useful - live : 0;
 }
 
 // The order of the line, as if it stood there.
@@ -62,6 +75,13 @@ bool IsAnyOf(const scheduling::Owner& owner, const Accounts& accounts) {
 }
 
 }  // namespace
+
+uint32_t SpareSlots(const Job& job) {
+  const bool has_all = job.state == model::JobState::kBound || job.state == model::JobState::kRunning;
+  if (!IsElastic(job) || !has_all || !job.workload->ignores_disruptions()) return 0;
+  const uint32_t stays = LiveSlots(job) - static_cast<uint32_t>(Vacating(job).size());
+  return stays > job.min_slots ? stays - job.min_slots : 0;
+}
 
 void Elastic::SetMostSlots(const std::vector<const Entry*>& entries,
                            scheduling::Pass* pass,
@@ -101,7 +121,7 @@ Growth Elastic::AddGrowth(const std::set<const Queue*>& cut,
   std::vector<const Entry*> growing;
   for (const auto& [submission, entry] : view_.book.growing()) {
     const bool served = entry->counted_in->config != nullptr;
-    if (served && WantsMore(entry->job)) growing.push_back(entry);
+    if (served && MoreWanted(entry->job) > 0) growing.push_back(entry);
   }
   std::sort(growing.begin(), growing.end(), [](const Entry* a, const Entry* b) {
     return OrderOf(a) < OrderOf(b);
@@ -112,9 +132,9 @@ Growth Elastic::AddGrowth(const std::set<const Queue*>& cut,
     const Job& job = entry->job;
     if (named == kMostGrowing) break;
     if (IsAnyOf(*entry->holder, waited_for)) continue;
-    const uint32_t held = SlotsOf(job);
+    const uint32_t held = LiveSlots(job);
     const uint32_t more = pass->TakeSpare(
-        *entry->holder, *entry->held, job.amounts->Part(1, job.slots), UsefulSlots(job) - held);
+        *entry->holder, *entry->held, job.amounts->Part(1, job.slots), MoreWanted(job));
     if (more == 0) continue;
     Candidate* candidate = cycle->add_candidates();
     candidate->set_job_id(job.id);

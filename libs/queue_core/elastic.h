@@ -12,6 +12,12 @@
 // Nothing is asked in vain: who was tried and got nothing is not tried again before something was
 // given back, or somebody left the line.
 //
+// They give slots back before any job is stopped (preemption.h), down to their least, once all
+// their pods were bound: those of a Job that is not charged for pods that are deleted so. Which
+// slots is the matcher's choice. The binder says when nothing runs in them any more
+// (SlotsVacated); then they are released, and the job may grow again. Numbers of slots are not used
+// twice in an attempt.
+//
 // Growth that is not wanted any more, as the job is being stopped, stays with it: it is under its
 // key, and is released with the rest. The binder may have read it already.
 //
@@ -28,6 +34,9 @@
 #include "libs/queue_core/view.h"
 
 namespace fluxqueue::queue_core {
+
+// How many of its slots the job may give back for another, and goes on.
+uint32_t SpareSlots(const Job& job);
 
 class Elastic {
  public:

@@ -82,8 +82,15 @@ void QueueCore::Impl::OnNodeGone(const events::v1::AllocationKey& key, const std
       entry, entry->job.state != JobState::kAllocated, reason::kNodeLost, std::move(message));
 }
 
-void QueueCore::Impl::Stop(Entry* entry, AfterStop after, std::string reason, std::string message) {
+void QueueCore::Impl::Stop(Entry* entry,
+                           AfterStop after,
+                           std::string reason,
+                           std::string message,
+                           std::optional<int64_t> grace_ms) {
   Job& job = book_.Edit(entry);
+  // What the slots had that it was giving back counts no more.
+  const int64_t known_ms = job.state == JobState::kStopping ? job.grace_ms : 0;
+  job.grace_ms = grace_ms.value_or(known_ms);
   job.state = JobState::kStopping;
   job.after_stop = after;
   job.reason = std::move(reason);
@@ -124,7 +131,7 @@ void QueueCore::Impl::OnStopped(const events::v1::JobStopped& stopped) {
 
 void QueueCore::Impl::Requeue(Entry* entry) {
   Job& job = book_.Edit(entry);
-  Release(job, /*job_ended=*/false, std::nullopt);
+  Release(job, /*job_ended=*/false);
   attempts_.push_back(EndAttempt(job, kRequeued, state_.now_ms));
   job.attempt_since_ms = state_.now_ms;
   job.allocated_ms = 0;
@@ -137,6 +144,7 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.ends_after_ms = 0;
   job.overran = false;
   job.released_slots.clear();
+  job.vacated_slots.clear();
   job.held_slots = 0;
   job.grown = false;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
@@ -182,7 +190,33 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   CountSlotBack(book_.Edit(entry), state_.now_ms);
   std::vector<uint32_t>& slots = book_.Edit(entry).released_slots;
   slots.insert(std::lower_bound(slots.begin(), slots.end(), ended.slot()), ended.slot());
-  Release(entry->job, /*job_ended=*/false, ended.slot());
+  Release(entry->job, /*job_ended=*/false)->add_slots(ended.slot());
+}
+
+void QueueCore::Impl::OnVacated(const events::v1::SlotsVacated& vacated) {
+  Entry* entry = Applies(vacated.job_id(), vacated.attempt(), Fact::kVacated);
+  if (entry == nullptr) return;
+  std::vector<uint32_t> slots = Vacating(entry->job);
+  std::erase_if(slots, [&vacated](uint32_t slot) {
+    return std::find(vacated.slots().begin(), vacated.slots().end(), slot) == vacated.slots().end();
+  });
+  if (slots.empty()) {
+    ++out_->stale;
+    return;
+  }
+  Job& job = book_.Edit(entry);
+  events::v1::ReleaseRequested* release = Release(job, /*job_ended=*/false);
+  for (const uint32_t slot : slots) {
+    CountSlotBack(job, state_.now_ms);
+    job.released_slots.insert(
+        std::lower_bound(job.released_slots.begin(), job.released_slots.end(), slot), slot);
+    release->add_slots(slot);
+  }
+  if (Vacating(job).empty()) job.grace_ms = 0;
+  job.reason = reason::kShrunk;
+  job.message = fmt::format(
+      "goes on with {} of at most {} slots, {} fewer than before", LiveSlots(job), job.slots, slots.size());
+  Say(entry);
 }
 
 void QueueCore::Impl::OnEnded(const events::v1::JobEnded& ended) {

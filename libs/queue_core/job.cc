@@ -1,6 +1,7 @@
 #include "libs/queue_core/job.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "libs/model/workload.h"
@@ -16,6 +17,22 @@ constexpr char kGpuParts[] = "fluxqueue.io/gpu-milli";
 // The numbers differ by the UNSPECIFIED of protobuf.
 events::v1::Dependency::Condition ToProto(scheduling::Condition condition) {
   return static_cast<events::v1::Dependency::Condition>(static_cast<int>(condition) + 1);
+}
+
+std::vector<uint32_t> Without(const std::vector<uint32_t>& slots,
+                              const std::vector<uint32_t>& these) {
+  std::vector<uint32_t> rest;
+  std::set_difference(
+      slots.begin(), slots.end(), these.begin(), these.end(), std::back_inserter(rest));
+  return rest;
+}
+
+void AddVacated(const Job& job, events::v1::JobFact* fact) {
+  if (job.vacated_slots.empty() || job.state == model::JobState::kStopping) return;
+  for (const uint32_t slot : Vacating(job)) fact->add_vacate(slot);
+  for (const uint32_t slot : Without(job.released_slots, job.vacated_slots)) {
+    fact->add_done_slots(slot);
+  }
 }
 
 }  // namespace
@@ -80,6 +97,7 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   if (IsElastic(job)) {
     fact.set_min_slots(job.min_slots);
     fact.set_max_slots(job.slots);
+    AddVacated(job, &fact);
   }
   return fact;
 }
@@ -94,6 +112,7 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_not_before_ms(job.not_before_ms);
   row.set_unsatisfiable_since_ms(job.unsatisfiable_since_ms);
   row.mutable_released_slots()->Add(job.released_slots.begin(), job.released_slots.end());
+  row.mutable_vacated_slots()->Add(job.vacated_slots.begin(), job.vacated_slots.end());
   row.set_requeue_is_failure(job.requeue_is_failure);
   row.set_begin_ms(job.begin_ms);
   for (const Dependency& dependency : job.depends_on) {
@@ -157,6 +176,7 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.requeue_is_failure = row.requeue_is_failure();
   job.grace_ms = fact.grace_ms();
   job.released_slots.assign(row.released_slots().begin(), row.released_slots().end());
+  job.vacated_slots.assign(row.vacated_slots().begin(), row.vacated_slots().end());
   job.begin_ms = row.begin_ms();
   job.depends_on = ToDependencies(row.depends_on());
   job.amounts = std::make_shared<const Resources>(ToResources(row.amounts()));
@@ -207,11 +227,22 @@ bool IsElastic(const Job& job) {
 }
 
 uint32_t SlotsOf(const Job& job) {
-  return job.held_slots == 0 ? job.slots : job.held_slots;
+  const size_t given_back = job.vacated_slots.size() - Vacating(job).size();
+  return job.held_slots == 0 ? job.slots : job.held_slots - static_cast<uint32_t>(given_back);
+}
+
+uint32_t LiveSlots(const Job& job) {
+  const uint32_t all = job.held_slots == 0 ? job.slots : job.held_slots;
+  return all - static_cast<uint32_t>(job.released_slots.size());
+}
+
+std::vector<uint32_t> Vacating(const Job& job) {
+  return Without(job.vacated_slots, job.released_slots);
 }
 
 bool GivesSlotsBackEarly(const Job& job) {
-  return job.workload->kind() == "Job" && job.workload->completions() <= SlotsOf(job) && !job.grown;
+  return job.workload->kind() == "Job" && job.workload->completions() <= SlotsOf(job) &&
+         !job.grown && job.vacated_slots.empty();
 }
 
 }  // namespace fluxqueue::queue_core

@@ -79,6 +79,8 @@ struct Job {
   int64_t grace_ms = 0;  // given to its pods; 0: their own
 
   std::vector<uint32_t> released_slots;  // rising
+  // Elastic: those that were given back for others while it went on, or are being; rising.
+  std::vector<uint32_t> vacated_slots;
   uint64_t ending = 0;                   // has ended: its number among the pool's endings
 
   // Of this attempt, for accounting (attempt.h).
@@ -87,7 +89,7 @@ struct Job {
   int64_t slot_ms = 0;           // more (or less) than slots held now times the time since then
 
   // Elastic.
-  uint32_t held_slots = 0;  // that it was given in this attempt; 0: it holds nothing
+  uint32_t held_slots = 0;  // that it was given in this attempt so far; 0: it holds nothing
   bool grown = false;       // some of them came later than others
   uint64_t succeeded = 0;   // of its pods, as far as it was seen
 
@@ -128,12 +130,18 @@ bool IsClaim(const Job& job);
 
 // Starts with some of its slots, and takes more while it runs.
 bool IsElastic(const Job& job);
-// That it holds; of one that holds none, as many as it asks for.
+// That it holds, as limits and shares count them: with those whose pods have succeeded, without
+// those that it gave back for others. Of one that holds none, as many as it asks for.
 uint32_t SlotsOf(const Job& job);
+// Of SlotsOf, those that were not given back.
+uint32_t LiveSlots(const Job& job);
+// Slots that are to be given back for others, and still hold a pod as far as is known; rising.
+std::vector<uint32_t> Vacating(const Job& job);
 
 // True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
 // it any more, and is given back before the rest. Not one that has grown: a slot that it began with
-// may have got its next pod before it was known that there are slots for all.
+// may have got its next pod before it was known that there are slots for all. Nor one that has
+// given slots back for others: the pods that it lacks come to those that it has left.
 bool GivesSlotsBackEarly(const Job& job);
 
 }  // namespace fluxqueue::queue_core

@@ -131,7 +131,7 @@ bool JobBook::Exists(const std::string& queue) const {
   return it != queues_.end() && it->second->config != nullptr;
 }
 
-void JobBook::SetConfig(Queue* queue, std::shared_ptr<const QueueConfigured> config) {
+void JobBook::SetConfig(Queue* queue, QueueConfig config) {
   if (queue->config != nullptr) served_.erase(OrderOf(*queue->config));
   queue->config = std::move(config);
   if (queue->config != nullptr) served_[OrderOf(*queue->config)] = queue;
@@ -145,10 +145,9 @@ void JobBook::SetConfig(Queue* queue, std::shared_ptr<const QueueConfigured> con
   for (Entry* entry : waiting) Place(entry);
 }
 
-void JobBook::Configure(const std::string& name, std::shared_ptr<const QueueConfigured> config) {
-  Queue* queue = QueueOf(name);
-  queue_journal_.emplace_back(name, queue->config);
-  SetConfig(queue, std::move(config));
+void JobBook::Configure(const std::string& name, QueueConfig config) {
+  configs_.Put(name, config);
+  SetConfig(QueueOf(name), std::move(config));
 }
 
 Entry* JobBook::Head() const {
@@ -214,7 +213,7 @@ std::optional<int64_t> JobBook::NextAlarm() const {
 void JobBook::Commit() {
   journal_.clear();
   ended_.Commit();
-  queue_journal_.clear();
+  configs_.Commit();
   tree_.Commit();
   endings_.Commit();
   predictor_.Commit();
@@ -224,9 +223,10 @@ void JobBook::Commit() {
 
 void JobBook::Rollback(int64_t now_ms) {
   now_ms_ = now_ms;
-  for (auto it = queue_journal_.rbegin(); it != queue_journal_.rend(); ++it) {
-    SetConfig(QueueOf(it->first), std::move(it->second));
+  for (const auto& [name, before, now] : configs_.Touched()) {
+    SetConfig(QueueOf(name), before != nullptr ? *before : nullptr);
   }
+  configs_.Rollback();
   ended_.Rollback();
   // First all out, then all in: two jobs may have swapped places.
   for (auto& [id, before] : journal_) {
@@ -266,6 +266,7 @@ void JobBook::Clear(int64_t now_ms) {
   dependents_.Clear();
   predictor_.Clear();
   queues_.clear();
+  configs_.Clear();
   ended_.Clear();
   now_ms_ = now_ms;
 }

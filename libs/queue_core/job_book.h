@@ -42,10 +42,12 @@ namespace fluxqueue::queue_core {
 
 struct Entry;
 
+// Null: no FluxQueue of that name exists; jobs may wait for it.
+using QueueConfig = std::shared_ptr<const events::v1::QueueConfigured>;
+
 struct Queue {
   std::string name;
-  // Null: no FluxQueue of that name exists; jobs may wait for it.
-  std::shared_ptr<const events::v1::QueueConfigured> config;
+  QueueConfig config;
   scheduling::WaitingList<Entry> line;
   std::array<size_t, model::kJobStates> counts = {};
 };
@@ -102,8 +104,7 @@ class JobBook {
   Queue* QueueOf(const std::string& name);
   bool Exists(const std::string& queue) const;
   // Null config: deleted.
-  void Configure(const std::string& queue,
-                 std::shared_ptr<const events::v1::QueueConfigured> config);
+  void Configure(const std::string& queue, QueueConfig config);
   // Those that exist, in the order in which they are served.
   const std::map<scheduling::QueueOrder, Queue*>& served() const { return served_; }
   // First in line of all; null: nobody is in line.
@@ -187,11 +188,13 @@ class JobBook {
   void Own(Entry* entry);
   void List(Entry* entry);
   void Unlist(Entry* entry);
-  void SetConfig(Queue* queue, std::shared_ptr<const events::v1::QueueConfigured> config);
+  // All that follows from it.
+  void SetConfig(Queue* queue, QueueConfig config);
 
   std::unordered_map<std::string, std::unique_ptr<Entry>, Hash, std::equal_to<>> jobs_;
   Journaled<std::map<std::string, uint32_t, std::less<>>> ended_;
   std::map<std::string, std::unique_ptr<Queue>> queues_;
+  Journaled<std::map<std::string, QueueConfig>> configs_;  // of those that were configured
   std::map<scheduling::QueueOrder, Queue*> served_;
   std::unordered_multimap<size_t, Entry*> by_name_;  // by the name's hash
   std::map<uint64_t, Entry*> by_submission_;         // of those that await somebody
@@ -212,8 +215,6 @@ class JobBook {
   uint64_t batch_ = 1;
   uint64_t changed_rows_ = 0;
   std::unordered_map<std::string, Before> journal_;
-  std::vector<std::pair<std::string, std::shared_ptr<const events::v1::QueueConfigured>>>
-      queue_journal_;
 };
 
 }  // namespace fluxqueue::queue_core

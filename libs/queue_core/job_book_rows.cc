@@ -116,13 +116,11 @@ void JobBook::Describe(const std::string& pool, Changes* changes) const {
   changes->jobs.reserve(changed.size());
   for (const auto& [place, job] : changed) changes->jobs.push_back(ToChange(*job, pool));
 
-  std::map<std::string, const Queue*> queues;
-  for (const auto& [name, config] : queue_journal_) queues[name] = queues_.at(name).get();
-  for (const auto& [name, queue] : queues) {
-    QueueChange change{.queue = name, .deleted = queue->config == nullptr, .row = ""};
+  for (const auto& [name, before, config] : configs_.Touched()) {
+    QueueChange change{.queue = name, .deleted = *config == nullptr, .row = ""};
     if (!change.deleted) {
       queue::v1::QueueRow row;
-      *row.mutable_config() = *queue->config;
+      *row.mutable_config() = **config;
       change.row = row.SerializeAsString();
     }
     changes->queues.push_back(std::move(change));

@@ -294,9 +294,10 @@ void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std:
   attempts_.push_back(EndAttempt(job, model::Name(state), state_.now_ms));
   job.placement_hash = 0;
   job.held_slots = 0;
+  job.vacated_slots.clear();
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   job.grace_ms = 0;
-  Release(job, /*job_ended=*/true, std::nullopt);
+  Release(job, /*job_ended=*/true);
   Say(entry);
   Learn(job);
   ended_.push_back({job.id, state == JobState::kSucceeded});
@@ -325,12 +326,12 @@ void QueueCore::Impl::Say(Entry* entry) {
                              .message = job.message});
 }
 
-void QueueCore::Impl::Release(const Job& job, bool job_ended, std::optional<uint32_t> slot) {
+events::v1::ReleaseRequested* QueueCore::Impl::Release(const Job& job, bool job_ended) {
   events::v1::ReleaseRequested* release = ToPool()->mutable_release_requested();
   release->mutable_key()->set_job_id(job.id);
   release->mutable_key()->set_attempt(job.attempt);
-  if (slot.has_value()) release->add_slots(*slot);
   release->set_job_ended(job_ended);
+  return release;
 }
 
 events::v1::Envelope* QueueCore::Impl::ToPool() {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "libs/queue_core/elastic.h"
 #include "libs/scheduling/aging.h"
 
 namespace fluxqueue::queue_core {
@@ -20,6 +21,9 @@ constexpr uint32_t kMostPreemptors = 4;
 // What Kubernetes gives pods that say nothing else, and what binder and cleanup take for the rest.
 constexpr int64_t kPodGraceMs = 30'000;
 constexpr int64_t kSeenMs = 5'000;
+// Slots that are not given back so long after their pods were to have ended are asked for again: a
+// message may have been lost.
+constexpr int64_t kVacateAgainMs = 60'000;
 
 bool Preempts(const Queue& queue) {
   if (queue.config == nullptr) return false;
@@ -72,19 +76,25 @@ std::string ToBits(const std::vector<size_t>& places) {
   return bits;
 }
 
-std::string WhyStopped(const Entry& victim, const Entry& preemptor, Victim::Why why) {
+// `what` becomes of the victim: "stopped".
+std::string WhyStopped(const std::string& what,
+                       const Entry& victim,
+                       const Entry& preemptor,
+                       Victim::Why why) {
   const std::string who = FullName(preemptor.job);
   if (why == Victim::Why::kReclaim) {
     return fmt::format(
-        "stopped for job {}, to give queue {} back its guarantee", who, preemptor.job.queue);
+        "{} for job {}, to give queue {} back its guarantee", what, who, preemptor.job.queue);
   }
   if (victim.job.queue != preemptor.job.queue) {
-    return fmt::format("stopped for job {} of queue {}, which goes before queue {}",
+    return fmt::format("{} for job {} of queue {}, which goes before queue {}",
+                       what,
                        who,
                        preemptor.job.queue,
                        victim.job.queue);
   }
-  return fmt::format("stopped for job {} of higher priority: {}, and its own is {}",
+  return fmt::format("{} for job {} of higher priority: {}, and its own is {}",
+                     what,
                      who,
                      preemptor.job.priority,
                      victim.job.priority);
@@ -97,6 +107,7 @@ Preemption::Holders Preemption::HoldersNow() const {
   holders.entries.reserve(view_.book.holding().size());
   holders.jobs.reserve(view_.book.holding().size());
   for (const auto& [submission, entry] : view_.book.holding()) {
+    holders.places.emplace(entry, holders.entries.size());
     holders.entries.push_back(entry);
     holders.jobs.push_back(HoldingJobOf(*entry));
   }
@@ -156,10 +167,38 @@ void Preemption::NameVictims(const std::vector<const Entry*>& entries,
   WriteStopList(list->Make(view_.state.last_cycle_id), holders, preemptors, cycle);
 }
 
+void Preemption::WriteSlots(const Holders& holders, events::v1::CycleRequested* cycle) {
+  std::unordered_map<std::string_view, const Job*> unlisted;
+  for (const Entry* entry : holders.entries) {
+    if (IsElastic(entry->job)) unlisted.emplace(entry->job.id, &entry->job);
+  }
+  const auto vacate = [](const Job& job, events::v1::CycleRequested::Stoppable* stoppable) {
+    for (const uint32_t slot : Vacating(job)) stoppable->add_vacating(slot);
+  };
+  for (auto& stoppable : *cycle->mutable_stoppable()) {
+    const auto found = unlisted.find(stoppable.key().job_id());
+    if (found == unlisted.end()) continue;
+    const Job& job = *found->second;
+    unlisted.erase(found);
+    if (job.state == model::JobState::kStopping) continue;
+    stoppable.set_spare_slots(SpareSlots(job));
+    vacate(job, &stoppable);
+  }
+  for (const Entry* entry : holders.entries) {
+    const Job& job = entry->job;
+    if (!unlisted.contains(job.id) || job.state == model::JobState::kStopping) continue;
+    if (Vacating(job).empty()) continue;
+    events::v1::CycleRequested::Stoppable* stoppable = cycle->add_stoppable();
+    stoppable->mutable_key()->set_job_id(job.id);
+    stoppable->mutable_key()->set_attempt(job.attempt);
+    vacate(job, stoppable);
+  }
+}
+
 void Preemption::WriteStopList(const scheduling::StopList& list,
                                const Holders& holders,
                                const std::vector<events::v1::Candidate*>& preemptors,
-                               events::v1::CycleRequested* cycle) {
+                               events::v1::CycleRequested* cycle) const {
   for (const scheduling::StopList::Stoppable& one : list.stoppable) {
     const Job& job = holders.entries[one.job]->job;
     events::v1::CycleRequested::Stoppable* stoppable = cycle->add_stoppable();
@@ -173,6 +212,7 @@ void Preemption::WriteStopList(const scheduling::StopList& list,
       stoppable->add_holds(amount);
     }
   }
+  if (view_.ShrinksFirst()) WriteSlots(holders, cycle);
   for (const scheduling::StopList::Lender& one : list.lenders) {
     events::v1::CycleRequested::Lender* lender = cycle->add_lenders();
     for (const int64_t amount : one.spare) lender->add_spare(amount);
@@ -192,11 +232,15 @@ std::optional<std::vector<Preemption::Stop>> Preemption::Judge(
                                                 : FindVictims(preemptor, outcome, holders, ahead);
   if (!chosen) return std::nullopt;
   std::vector<Stop> stops;
-  for (const Victim& victim : *chosen) {
+  for (const auto& [victim, goes_on, slots] : *chosen) {
     Entry* entry = holders.entries[victim.job];
+    const std::string what =
+        goes_on ? fmt::format("gives {} of its slots back", slots.size()) : "stopped";
     stops.push_back({.entry = entry,
                      .grace_ms = preemptor.in_line_of->config->preemption().grace_ms(),
-                     .why = WhyStopped(*entry, preemptor, victim.why)});
+                     .why = WhyStopped(what, *entry, preemptor, victim.why),
+                     .goes_on = goes_on,
+                     .slots = slots});
   }
   return stops;
 }
@@ -206,7 +250,7 @@ Preemption::Victims Preemption::FindVictims(const Entry& preemptor,
                                             const Holders& holders,
                                             const scheduling::Ahead& ahead) const {
   const std::vector<Victim> allowed = VictimsFor(preemptor, holders, ahead);
-  std::vector<Victim> chosen;
+  std::vector<Choice> chosen;
   for (const events::v1::AllocationKey& key : outcome.victims()) {
     const auto victim = std::find_if(allowed.begin(), allowed.end(), [&](const Victim& one) {
       const Job& job = holders.entries[one.job]->job;
@@ -215,7 +259,7 @@ Preemption::Victims Preemption::FindVictims(const Entry& preemptor,
     // It has ended or stopped: its release is behind the cycle, and brings another.
     if (victim == allowed.end() && !Holds(key)) continue;
     if (victim == allowed.end()) return std::nullopt;
-    if (victim->why != Victim::Why::kStopping) chosen.push_back(*victim);
+    if (victim->why != Victim::Why::kStopping) chosen.push_back({*victim});
   }
   return chosen;
 }
@@ -226,24 +270,66 @@ Preemption::Victims Preemption::JudgeChoice(const Entry& preemptor,
                                             const scheduling::Ahead& ahead) const {
   const scheduling::Preemptor who = PreemptorOf(preemptor, view_);
   scheduling::VictimRules rules(who, ahead);
-  std::unordered_map<const Entry*, size_t> places;
-  for (size_t i = 0; i < holders.jobs.size(); ++i) {
-    places.emplace(holders.entries[i], i);
-    if (holders.jobs[i].stopping) rules.TakeStopping(holders.jobs[i]);
+  for (const scheduling::HoldingJob& job : holders.jobs) {
+    if (job.stopping) rules.TakeStopping(job);
   }
-  std::vector<Victim> chosen;
+  std::vector<Choice> chosen;
   for (const events::v1::AllocationKey& key : outcome.victims()) {
     // It has ended or stopped: its release is behind the cycle, and brings another.
     if (!Holds(key)) continue;
-    const size_t place = places.at(view_.book.Find(key.job_id()));
+    const size_t place = holders.places.at(view_.book.Find(key.job_id()));
     const scheduling::HoldingJob& job = holders.jobs[place];
     if (job.stopping) continue;
     const std::optional<Victim::Why> why = rules.MayStop(job);
     if (!why) return std::nullopt;
     rules.Take(job);
-    chosen.push_back({place, *why});
+    chosen.push_back({{place, *why}});
   }
+  if (!JudgeSlots(outcome, holders, &rules, &chosen)) return std::nullopt;
   return chosen;
+}
+
+bool Preemption::JudgeSlots(const Outcome& outcome,
+                            const Holders& holders,
+                            scheduling::VictimRules* rules,
+                            std::vector<Choice>* chosen) const {
+  for (const events::v1::HeldSlots& held : outcome.vacate()) {
+    if (!Holds(held.key())) continue;
+    const Entry* entry = view_.book.Find(held.key().job_id());
+    const size_t place = holders.places.at(entry);
+    const bool stops = holders.jobs[place].stopping ||
+                       std::any_of(chosen->begin(), chosen->end(), [place](const Choice& one) {
+                         return one.victim.job == place;
+                       });
+    if (stops) continue;
+    const Job& job = entry->job;
+    std::vector<uint32_t> slots(held.slots().begin(), held.slots().end());
+    std::erase_if(slots, [&job](uint32_t slot) {
+      const auto among = [slot](const std::vector<uint32_t>& rising) {
+        return std::binary_search(rising.begin(), rising.end(), slot);
+      };
+      return slot >= job.held_slots || among(job.released_slots) || among(job.vacated_slots);
+    });
+    if (slots.empty()) {
+      const bool late = view_.state.now_ms >= AskAgainAt(job);
+      if (late && !Vacating(job).empty()) chosen->push_back({{place}, /*goes_on=*/true});
+      continue;
+    }
+    if (slots.size() > SpareSlots(job)) return false;
+    const scheduling::Resources amounts =
+        job.amounts->Part(static_cast<uint32_t>(slots.size()), job.slots);
+    scheduling::HoldingJob part = holders.jobs[place];
+    part.amounts = &amounts;
+    const std::optional<Victim::Why> why = rules->MayStop(part);
+    if (!why) return false;
+    rules->Take(part);
+    chosen->push_back({{place, *why}, /*goes_on=*/true, std::move(slots)});
+  }
+  return true;
+}
+
+int64_t Preemption::AskAgainAt(const Job& job) {
+  return job.updated_ms + std::max(job.grace_ms, kPodGraceMs) + kVacateAgainMs;
 }
 
 bool Preemption::Holds(const events::v1::AllocationKey& key) const {

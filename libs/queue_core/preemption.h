@@ -20,6 +20,10 @@
 // no other; the matcher keeps that room from all behind it. When that is not enough any more
 // (somebody ahead of it took some), others are chosen. A restored core knows as much.
 //
+// From rules 7 on elastic jobs give slots back before any job is stopped (elastic.h): a list says
+// how many each of them can spare, and which slots it is giving back already. The matcher looks
+// for room in those first.
+//
 // Not before the inventory is complete: what is busy then may have room a moment later.
 //
 // Pure.
@@ -28,6 +32,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
@@ -50,7 +55,14 @@ class Preemption {
     Entry* entry = nullptr;
     int64_t grace_ms = 0;
     std::string why;
+    // It goes on without these slots. None, and `goes_on`: it was told of all of them before, and
+    // has not given them back for long.
+    bool goes_on = false;
+    std::vector<uint32_t> slots = {};
   };
+  // When a job that gives slots back is to be told again that it does. REQUIRES: it has not done so.
+  static int64_t AskAgainAt(const Job& job);
+
   // Those of the outcome that are to be stopped by now; nothing: not all of them may be, for
   // something has changed. `ahead`: what those before it in the answer ask for.
   std::optional<std::vector<Stop>> Judge(const Entry& preemptor,
@@ -58,21 +70,34 @@ class Preemption {
                                          const scheduling::Ahead& ahead) const;
 
  private:
-  using Victims = std::optional<std::vector<scheduling::Victim>>;
+  struct Choice {
+    scheduling::Victim victim;
+    bool goes_on = false;  // as in Stop
+    std::vector<uint32_t> slots = {};
+  };
+  using Victims = std::optional<std::vector<Choice>>;
   // All that hold something, by submission; both lists in that order.
   struct Holders {
     std::vector<Entry*> entries;
     std::vector<scheduling::HoldingJob> jobs;
+    std::unordered_map<const Entry*, size_t> places;
   };
   // `preemptors`: the candidates that have a choice, in the order of the list's.
-  static void WriteStopList(const scheduling::StopList& list,
-                            const Holders& holders,
-                            const std::vector<events::v1::Candidate*>& preemptors,
-                            events::v1::CycleRequested* cycle);
+  void WriteStopList(const scheduling::StopList& list,
+                     const Holders& holders,
+                     const std::vector<events::v1::Candidate*>& preemptors,
+                     events::v1::CycleRequested* cycle) const;
+  // What elastic jobs of the list can spare; and those that are giving slots back, listed or not.
+  static void WriteSlots(const Holders& holders, events::v1::CycleRequested* cycle);
   Victims JudgeChoice(const Entry& preemptor,
                       const events::v1::Outcome& outcome,
                       const Holders& holders,
                       const scheduling::Ahead& ahead) const;
+  // Of elastic jobs, beside those that are chosen. False: not all of it may be given back.
+  bool JudgeSlots(const events::v1::Outcome& outcome,
+                  const Holders& holders,
+                  scheduling::VictimRules* rules,
+                  std::vector<Choice>* chosen) const;
   // The same, of those that a list of a few names.
   Victims FindVictims(const Entry& preemptor,
                       const events::v1::Outcome& outcome,

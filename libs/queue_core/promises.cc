@@ -37,7 +37,7 @@ bool Promises::IsFirm(const Entry& entry, const events::v1::Outcome& outcome) co
 
 bool Promises::AwaitsVictims(const Job& job, const events::v1::Outcome& outcome) const {
   return view_.HasFirmPromises() && IsPromised(job) && job.start_ms > view_.state.now_ms &&
-         outcome.victims_size() > 0;
+         (outcome.victims_size() > 0 || outcome.vacate_size() > 0);
 }
 
 Slip Promises::WhyLater(const Job& job, const Slip& said, const CycleAnswered& answered) const {

@@ -15,6 +15,7 @@ Simulation Run(const std::vector<Step>& steps) {
   simulation.Finish();
   RC_CLASSIFY(simulation.preempted() > 0, "somebody was stopped for another");
   RC_CLASSIFY(simulation.grown() > 0, "an elastic job has got more slots");
+  RC_CLASSIFY(simulation.shrunk() > 0, "an elastic job has given slots back");
   RC_CLASSIFY(simulation.handed_in_again() > 0, "what was rejected was handed in again");
   RC_CLASSIFY(simulation.said().size() > 100, "more than 100 messages said");
   return simulation;

@@ -169,6 +169,8 @@ absl::Status QueueCore::Impl::CheckNoClaim(const Envelope& message) const {
       return check(message.bind_failed());
     case Envelope::kJobStopped:
       return check(message.job_stopped());
+    case Envelope::kSlotsVacated:
+      return check(message.slots_vacated());
     case Envelope::kJobStarted:
       return check(message.job_started());
     case Envelope::kPodEnded:
@@ -209,6 +211,8 @@ absl::Status QueueCore::Impl::Check(const Envelope& message) const {
       return fact(message.bind_failed(), Fact::kBindFailed);
     case Envelope::kJobStopped:
       return fact(message.job_stopped(), Fact::kStopped);
+    case Envelope::kSlotsVacated:
+      return fact(message.slots_vacated(), Fact::kVacated);
     case Envelope::kJobStarted:
       return fact(message.job_started(), Fact::kStarted);
     case Envelope::kPodEnded:
@@ -256,6 +260,8 @@ void QueueCore::Impl::Fold(const Envelope& message) {
       return OnBindFailed(message.bind_failed());
     case Envelope::kJobStopped:
       return OnStopped(message.job_stopped());
+    case Envelope::kSlotsVacated:
+      return OnVacated(message.slots_vacated());
     case Envelope::kJobStarted:
       return OnStarted(message.job_started());
     case Envelope::kPodEnded:
@@ -365,6 +371,7 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kJobBound:
     case Envelope::kBindFailed:
     case Envelope::kJobStopped:
+    case Envelope::kSlotsVacated:
     case Envelope::kJobStarted:
     case Envelope::kPodEnded:
     case Envelope::kJobEnded:

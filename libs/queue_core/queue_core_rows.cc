@@ -252,7 +252,7 @@ uint64_t QueueCore::Impl::Fingerprint() const {
       hash.Add(number);
     }
   }
-  for (const scheduling::Ending& ending : book_.endings().all()) {
+  for (const auto& [number, ending] : book_.endings().all()) {
     hash.Add(ending.number);
     hash.Add(ending.id);
     hash.Add(ending.name);

@@ -20,6 +20,9 @@ inline constexpr char kLimit[] = "Limit";            // a limit of its queue hol
 inline constexpr char kBackfilled[] = "Backfilled";  // before others that stand ahead of it
 // Allocated, Bound, Running
 inline constexpr char kGrown[] = "Grown";  // it has more slots than before
+// Bound, Running
+inline constexpr char kShrinking[] = "Shrinking";  // it is to give slots back for another job
+inline constexpr char kShrunk[] = "Shrunk";        // it has fewer slots than before
 // Running
 inline constexpr char kOverran[] = "Overran";  // for longer than it may
 // Stopping (and Failed, where it is not tried again)

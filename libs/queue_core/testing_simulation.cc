@@ -66,6 +66,11 @@ void Simulation::CheckFact(const events::v1::JobFact& fact) {
     RC_ASSERT(fact.slots() == fact.max_slots());
   }
   if (fact.reason() == "Grown" && state == seen.state) ++grown_;
+  if (fact.reason() == "Shrunk" && state == seen.state) {
+    // What it keeps is its least, at least; slots of pods that have succeeded are out already.
+    RC_ASSERT(fact.slots() >= fact.min_slots());
+    ++shrunk_;
+  }
   if (fact.reason() == "Preempted" && state == JobState::kStopping &&
       seen.state != JobState::kStopping) {
     RC_ASSERT(fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE);
@@ -102,7 +107,8 @@ void Simulation::CheckRelease(const events::v1::Envelope& cause,
     return;
   }
   const bool some = release.slots_size() > 0;
-  const bool free = some ? cause.has_pod_ended() : cause.has_job_stopped() || cause.has_job_ended();
+  const bool free = some ? cause.has_pod_ended() || cause.has_slots_vacated()
+                         : cause.has_job_stopped() || cause.has_job_ended();
   RC_ASSERT(free);
 }
 
@@ -112,6 +118,8 @@ void Simulation::Do(const Step& step) {
     Submit(how);
   } else if (what < 14) {
     for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  } else if (what >= 47) {
+    WantSlotsOfAnElasticOne(how);
   } else if (what >= 46) {
     ConfigureWindow(which, how);
   } else if (what >= 45) {
@@ -150,6 +158,7 @@ void Simulation::Submit(int how) {
     options.min_slots = static_cast<uint32_t>(4 - how);
     options.slots = 6;
     options.completions = 20;
+    options.ignores_disruptions = true;
   }
   ids_.push_back(fmt::format("j{}", ids_.size()));
   Tell(Submitted(ids_.back(), options));
@@ -170,6 +179,7 @@ void Simulation::SubmitOrdered(int which, int how) {
     options.slots += 3;
     options.min_slots = static_cast<uint32_t>(1 + how % 2);
     options.completions = 4 * how;
+    options.ignores_disruptions = which + how > 4;
   }
   static constexpr const char* kConditions[] = {"afterok", "afterany", "afternotok"};
   if (how >= 4 && !ids_.empty()) {
@@ -191,9 +201,35 @@ void Simulation::GiveRoomToGrow(int how) {
     return ids_.back();
   };
   const std::string first = submit({.slots = static_cast<uint32_t>(1 + how % 5)});
-  submit({.slots = 6, .completions = how == 7 ? 3 : 30, .min_slots = 1, .cpu = 1200});
+  submit({.slots = 6,
+          .completions = how == 7 ? 3 : 30,
+          .min_slots = 1,
+          .cpu = 1200,
+          .ignores_disruptions = how % 2 == 0});
   for (int i = 0; i < how && !matcher_.silent(); ++i) Tell(matcher_.Next());
   Tell(Ended(first));
+}
+
+void Simulation::WantSlotsOfAnElasticOne(int how) {
+  events::v1::Envelope queue = QueueMade("default", 4);
+  queue.mutable_queue_configured()->mutable_preemption()->set_by_priority(true);
+  queue.mutable_queue_configured()->mutable_preemption()->set_grace_ms(how * 500);
+  Tell(queue);
+  const std::string id = fmt::format("j{}", ids_.size());
+  ids_.push_back(id);
+  Tell(Submitted(
+      id,
+      {.slots = 6, .completions = how == 3 ? 6 : 40, .min_slots = 1, .ignores_disruptions = true}));
+  while (!matcher_.silent()) Tell(matcher_.Next());
+  const Job* job = core_.Find(id);
+  if (job != nullptr && job->state == JobState::kAllocated) Tell(Bound(id, job->attempt));
+  ids_.push_back(fmt::format("j{}", ids_.size()));
+  Tell(Submitted(ids_.back(), {.slots = static_cast<uint32_t>(1 + how % 4), .priority = 5}));
+  while (!matcher_.silent()) Tell(matcher_.Next());
+  job = core_.Find(id);
+  if (how >= 4 && job != nullptr && !Vacating(*job).empty()) {
+    Tell(Vacated(id, Vacating(*job), job->attempt));
+  }
 }
 
 void Simulation::ConfigureQueue(int which, int how) {
@@ -292,6 +328,9 @@ void Simulation::WorldSays(int what, const std::string& id, int how) {
   if (how == 6 && attempt > 1) --attempt;  // stale
   switch (what) {
     case 0:
+      if (job != nullptr && !Vacating(*job).empty()) {
+        return Tell(Vacated(id, {static_cast<uint32_t>(how), Vacating(*job).back()}, attempt));
+      }
       return Tell(Bound(id, attempt));
     case 1:
       return Tell(BindFailed(id, attempt));
@@ -386,6 +425,11 @@ void Simulation::Finish() {
   RC_ASSERT(core_.size() == 0U);
   RC_ASSERT(core_.Counts().empty());
   RC_ASSERT(core_.cycle_in_flight() == 0U);
+  // A look at what slots that were to be given back have become.
+  if (const std::optional<Millis> last = core_.NextDeadline()) {
+    now_ = std::max(now_, *last);
+    Tell(Tick());
+  }
   RC_ASSERT(!core_.NextDeadline().has_value());
   RC_ASSERT(matcher_.holds_nothing());
   // Nor does the row remember anybody.

@@ -107,6 +107,7 @@ class FakeMatcher {
     last_cycle_ = cycle.cycle_id();
     std::vector<Said> outcomes;
     std::vector<events::v1::AllocationKey> victims;
+    std::vector<events::v1::HeldSlots> vacate;
     size_t preemptor = 0;
     std::set<uint32_t> stopped;  // rules
     bool grows = false;
@@ -127,8 +128,9 @@ class FakeMatcher {
         outcomes.push_back({key.first, key.second, kUnsatisfiableKind, "too large"});
       } else if (used_ + slots > capacity_) {
         outcomes.push_back({key.first, key.second, kBusyKind, "full"});
-        if (victims.empty()) {
-          victims = Victims(cycle, candidate, slots);
+        if (victims.empty() && vacate.empty()) {
+          vacate = Spared(cycle, candidate, used_ + slots - capacity_);
+          if (vacate.empty()) victims = Victims(cycle, candidate, slots);
           preemptor = outcomes.size() - 1;
         }
         if (ends_cycles_) break;
@@ -145,6 +147,9 @@ class FakeMatcher {
     auto* answer = said_.back().mutable_cycle_answered();
     for (auto& victim : victims) {
       *answer->mutable_outcomes(static_cast<int>(preemptor))->add_victims() = std::move(victim);
+    }
+    for (auto& held : vacate) {
+      *answer->mutable_outcomes(static_cast<int>(preemptor))->add_vacate() = std::move(held);
     }
   }
 
@@ -172,6 +177,32 @@ class FakeMatcher {
       if (used + slots <= capacity_) return victims;
     }
     return {};
+  }
+
+  // Slots that elastic jobs can spare, so that as many are free as are lacking; none: there are
+  // not so many.
+  std::vector<events::v1::HeldSlots> Spared(const events::v1::CycleRequested& cycle,
+                                            const events::v1::Candidate& candidate,
+                                            uint32_t lacking) const {
+    std::vector<events::v1::HeldSlots> spared;
+    for (int i = 0; i < cycle.stoppable_size() && lacking > 0; ++i) {
+      const auto& one = cycle.stoppable(i);
+      const auto held = held_.find({one.key().job_id(), one.key().attempt()});
+      if (held == held_.end() || !HasBit(candidate.stoppable(), i)) continue;
+      events::v1::HeldSlots slots;
+      *slots.mutable_key() = one.key();
+      for (auto slot = held->second.rbegin(); slot != held->second.rend(); ++slot) {
+        const auto& leaving = one.vacating();
+        const bool leaves = std::find(leaving.begin(), leaving.end(), *slot) != leaving.end();
+        if (leaves || lacking == 0) continue;
+        if (slots.slots_size() == static_cast<int>(one.spare_slots())) break;
+        slots.mutable_slots()->Add(*slot);
+        --lacking;
+      }
+      std::sort(slots.mutable_slots()->begin(), slots.mutable_slots()->end());
+      if (!slots.slots().empty()) spared.push_back(std::move(slots));
+    }
+    return lacking == 0 ? spared : std::vector<events::v1::HeldSlots>{};
   }
 
   void Release(const events::v1::ReleaseRequested& release) {
@@ -294,7 +325,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 47), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 48), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -314,6 +345,7 @@ class Simulation {
   const std::vector<std::string>& said() const { return said_; }
   int preempted() const { return preempted_; }
   int grown() const { return grown_; }
+  int shrunk() const { return shrunk_; }
   int handed_in_again() const { return handed_in_again_; }
 
  private:
@@ -334,6 +366,8 @@ class Simulation {
   void SubmitOrdered(int which, int how);
   // One that ends, and an elastic one behind it.
   void GiveRoomToGrow(int how);
+  // One that holds what is left, and one behind it that goes first.
+  void WantSlotsOfAnElasticOne(int how);
   void ConfigureQueue(int which, int how);
   void ConfigureWindow(int which, int how);
   // Each candidate names the windows that name its namespace and are not over.
@@ -355,6 +389,7 @@ class Simulation {
   std::map<std::string, Seen> seen_;
   int preempted_ = 0;  // jobs stopped for others
   int grown_ = 0;      // times that a job has got more
+  int shrunk_ = 0;     // times that a job has given slots back for another
   int handed_in_again_ = 0;
   uint64_t last_cycle_ = 0;
   uint64_t answered_cycle_ = 0;

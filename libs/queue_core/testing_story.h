@@ -49,6 +49,7 @@ struct JobOptions {
   int64_t cpu = 1000;                     // of all slots; 0: amounts are not known
   int64_t gpus = 0;
   int64_t fpgas = 0;
+  bool ignores_disruptions = false;
 };
 inline JobOptions BarePod() {
   return {.kind = "Pod", .recreatable = false};
@@ -64,6 +65,7 @@ inline events::v1::Envelope Submitted(const std::string& id, const JobOptions& o
   job->mutable_workload()->set_uid(id);
   job->mutable_workload()->set_completions(options.completions);
   job->mutable_workload()->set_recreatable(options.recreatable);
+  job->mutable_workload()->set_ignores_disruptions(options.ignores_disruptions);
   job->set_queue(options.queue);
   job->set_priority(options.priority);
   job->set_hold(options.hold);
@@ -304,6 +306,16 @@ inline events::v1::Envelope WithVictims(events::v1::Envelope answer,
   }
   return answer;
 }
+// Of the first outcome; of attempt 1.
+inline events::v1::Envelope WithSlots(events::v1::Envelope answer,
+                                      const std::string& id,
+                                      const std::vector<uint32_t>& slots) {
+  auto* held = answer.mutable_cycle_answered()->mutable_outcomes(0)->add_vacate();
+  held->mutable_key()->set_job_id(id);
+  held->mutable_key()->set_attempt(1);
+  for (const uint32_t slot : slots) held->add_slots(slot);
+  return answer;
+}
 inline events::v1::Envelope Released(const std::string& id,
                                      uint32_t attempt,
                                      bool nothing_held = false) {
@@ -334,6 +346,15 @@ inline events::v1::Envelope Bound(const std::string& id, uint32_t attempt = 1) {
   events::v1::Envelope message = ForPool();
   message.mutable_job_bound()->set_job_id(id);
   message.mutable_job_bound()->set_attempt(attempt);
+  return message;
+}
+inline events::v1::Envelope Vacated(const std::string& id,
+                                    const std::vector<uint32_t>& slots,
+                                    uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_slots_vacated()->set_job_id(id);
+  message.mutable_slots_vacated()->set_attempt(attempt);
+  for (const uint32_t slot : slots) message.mutable_slots_vacated()->add_slots(slot);
   return message;
 }
 inline events::v1::Envelope BindFailed(const std::string& id, uint32_t attempt = 1) {
@@ -410,6 +431,7 @@ inline std::string Describe(const events::v1::Envelope& message) {
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_REQUEUE) line += " after=requeue";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_CANCEL) line += " after=cancel";
     if (fact.after_stop() == events::v1::JobFact::AFTER_STOP_FAIL) line += " after=fail";
+    for (const uint32_t slot : fact.vacate()) line += fmt::format(" -{}", slot);
     if (fact.grace_ms() != 0) line += fmt::format(" grace={}", fact.grace_ms());
     return line;
   }

@@ -48,6 +48,7 @@ struct View {
   bool HasFirmPromises() const { return HasRules(model::kFirmPromises); }
   bool HasAccounts() const { return HasRules(model::kAccounts); }
   bool AsksOnceWhenOverdue() const { return HasRules(model::kAsksOnceWhenOverdue); }
+  bool ShrinksFirst() const { return HasRules(model::kShrinksFirst); }
   bool GuaranteesOthers() const { return HasRules(model::kGuaranteesOfEveryResource); }
   bool LooksLessOften() const { return HasRules(model::kLooksLessOften); }
 };

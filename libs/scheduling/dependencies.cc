@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -14,12 +13,12 @@ constexpr std::array<std::string_view, 3> kNames = {"afterok", "afterany", "afte
 
 using Index = std::unordered_map<std::string, std::vector<uint64_t>>;
 
-void Enter(Index* index, const std::string& key, uint64_t number) {
+void EnterIn(Index* index, const std::string& key, uint64_t number) {
   std::vector<uint64_t>& numbers = (*index)[key];
   numbers.insert(std::upper_bound(numbers.begin(), numbers.end(), number), number);
 }
 
-void Forget(Index* index, const std::string& key, uint64_t number) {
+void ForgetIn(Index* index, const std::string& key, uint64_t number) {
   const auto it = index->find(key);
   std::vector<uint64_t>& numbers = it->second;
   numbers.erase(std::find(numbers.begin(), numbers.end(), number));
@@ -53,68 +52,59 @@ Fulfilment Judge(Condition condition, bool succeeded) {
 void Endings::Add(Ending ending) {
   CHECK(ending.number > last_, "ending {} after ending {}", ending.number, last_);
   last_ = ending.number;
-  Insert(std::move(ending));
+  Enter(ending);
+  endings_.Put(last_, std::move(ending));
 }
 
 void Endings::Remove(const std::string& id) {
   const auto it = by_id_.find(id);
-  if (it == by_id_.end()) return;
-  const Place place = PlaceOf(it->second.back());
-  if (place->number <= committed_last_) removed_.push_back(*place);
-  Erase(place);
-}
-
-Endings::Place Endings::PlaceOf(uint64_t number) const {
-  return std::lower_bound(
-      endings_.begin(), endings_.end(), number, [](const Ending& ending, uint64_t wanted) {
-        return ending.number < wanted;
-      });
+  if (it != by_id_.end()) Erase(it->second.back());
 }
 
 const Ending* Endings::Find(const Index& index, const std::string& key) const {
   const auto it = index.find(key);
   if (it == index.end()) return nullptr;
   const uint64_t number = it->second.back();
-  if (number + kEndingsKept <= last_) return nullptr;
-  return &*PlaceOf(number);
+  return number + kEndingsKept <= last_ ? nullptr : endings_.Find(number);
 }
 
-void Endings::Insert(Ending ending) {
-  Enter(&by_id_, ending.id, ending.number);
-  Enter(&by_name_, ending.name, ending.number);
-  const Place place = PlaceOf(ending.number);
-  endings_.insert(place, std::move(ending));
+void Endings::Enter(const Ending& ending) {
+  EnterIn(&by_id_, ending.id, ending.number);
+  EnterIn(&by_name_, ending.name, ending.number);
 }
 
-void Endings::Erase(Place place) {
-  Forget(&by_id_, place->id, place->number);
-  Forget(&by_name_, place->name, place->number);
-  endings_.erase(place);
+void Endings::Forget(const Ending& ending) {
+  ForgetIn(&by_id_, ending.id, ending.number);
+  ForgetIn(&by_name_, ending.name, ending.number);
+}
+
+void Endings::Erase(uint64_t number) {
+  Forget(*endings_.Find(number));
+  endings_.Erase(number);
 }
 
 void Endings::Commit() {
-  removed_.clear();
   committed_last_ = last_;
-  while (!endings_.empty() && endings_.front().number + kEndingsKept <= last_) {
-    Erase(endings_.begin());
+  while (!endings_.empty() && endings_.map().begin()->first + kEndingsKept <= last_) {
+    Erase(endings_.map().begin()->first);
   }
+  endings_.Commit();
 }
 
 void Endings::Rollback() {
   last_ = committed_last_;
-  while (!endings_.empty() && endings_.back().number > last_) Erase(std::prev(endings_.end()));
-  for (Ending& ending : removed_) Insert(std::move(ending));
-  removed_.clear();
+  endings_.Rollback([this](uint64_t, const Ending& ending) { Forget(ending); },
+                    [this](uint64_t, const Ending& ending) { Enter(ending); });
 }
 
 void Endings::Restore(Ending ending) {
-  last_ = committed_last_ = std::max(last_, ending.number);
-  Insert(std::move(ending));
+  const uint64_t number = ending.number;
+  last_ = committed_last_ = std::max(last_, number);
+  Enter(endings_.Restore(number, std::move(ending)));
 }
 
 void Endings::Clear() {
-  endings_.clear();
-  removed_.clear();
+  endings_.Clear();
   by_id_.clear();
   by_name_.clear();
   last_ = committed_last_ = 0;

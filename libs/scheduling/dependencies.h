@@ -19,7 +19,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -29,6 +28,8 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
+
+#include "libs/base/journaled.h"
 
 namespace fluxqueue::scheduling {
 
@@ -71,23 +72,20 @@ class Endings {
   void RestoreLast(uint64_t last) { last_ = committed_last_ = last; }
   // The last of all, whether or not it is still known; 0: none.
   uint64_t last() const { return last_; }
-  const std::deque<Ending>& all() const { return endings_; }
+  // By number; a few more than are kept, until Commit.
+  const std::map<uint64_t, Ending>& all() const { return endings_.map(); }
 
  private:
   using Index = std::unordered_map<std::string, std::vector<uint64_t>>;  // rising
 
-  using Place = std::deque<Ending>::const_iterator;
-
-  // Of the number, or where it would be.
-  Place PlaceOf(uint64_t number) const;
   const Ending* Find(const Index& index, const std::string& key) const;
-  void Insert(Ending ending);
-  void Erase(Place place);
+  void Enter(const Ending& ending);
+  void Forget(const Ending& ending);
+  void Erase(uint64_t number);
 
-  std::deque<Ending> endings_;  // by number; a few more than are kept, until Commit
+  Journaled<std::map<uint64_t, Ending>> endings_;
   uint64_t last_ = 0;
   uint64_t committed_last_ = 0;
-  std::vector<Ending> removed_;  // that were there at the last Commit
   Index by_id_;
   Index by_name_;
 };

@@ -57,7 +57,7 @@ TEST(DependenciesTest, AnEndThatIsTakenBack) {
   endings.Add({1, "u1", "team/a", true});
   endings.Add({2, "u2", "team/a", false});
   endings.Commit();
-  const std::deque<Ending> before = endings.all();
+  const std::map<uint64_t, Ending> before = endings.all();
   endings.Remove("u2");
   endings.Remove("nobody");
   EXPECT_EQ(endings.ById("u2"), nullptr);
@@ -78,7 +78,7 @@ TEST(DependenciesTest, AnEndThatIsTakenBack) {
   endings.Remove("u2");
   endings.Commit();
   Endings restored;
-  for (const Ending& ending : endings.all()) restored.Restore(ending);
+  for (const auto& [number, ending] : endings.all()) restored.Restore(ending);
   restored.RestoreLast(endings.last());
   restored.Rollback();
   EXPECT_EQ(restored.all(), endings.all());

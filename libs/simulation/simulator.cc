@@ -133,8 +133,14 @@ void Simulator::React(size_t job, const JobFact& fact) {
       stopped->set_attempt(fact.attempt());
       return;
     }
-    case events::v1::JOB_STATE_RUNNING:  // that came from here
+    case events::v1::JOB_STATE_RUNNING: {  // that came from here
+      if (fact.vacate().empty()) return;
+      events::v1::SlotsVacated* vacated = Append().mutable_slots_vacated();
+      vacated->set_job_id(fact.job_id());
+      vacated->set_attempt(fact.attempt());
+      *vacated->mutable_slots() = fact.vacate();
       return;
+    }
     default:  // it waits, or is over
       attempts_[job] = 0;
   }

@@ -45,9 +45,11 @@ class Pool {
   }
 
   void Step() {
-    switch (Roll(11)) {
+    switch (Roll(12)) {
       case 0:
         return Submit();
+      case 11:
+        return WantSlotsOfAnElasticOne();
       case 1:
         return ChangeNode();
       case 2:
@@ -98,6 +100,8 @@ class Pool {
 
   // That were seen while they held more than at their start.
   int grown() const { return grown_; }
+  // How often a job was asked to give slots back.
+  int shrunk() const { return shrunk_; }
   // How often the first of a line was seen to have its answer.
   int tried() const { return tried_; }
   // How many versions of jobs promised a firm start, and how many moved one later.
@@ -196,7 +200,8 @@ class Pool {
                                               .queue = Roll(3) == 0 ? "other" : "default",
                                               .priority = static_cast<int32_t>(Roll(3)),
                                               .user = Roll(2) == 0 ? "ann" : "bob",
-                                              .space = Roll(2) == 0 ? "team" : "other"});
+                                              .space = Roll(2) == 0 ? "team" : "other",
+                                              .ignores_disruptions = Roll(3) > 0});
     // To the queue alone: nodes have as many as are asked for.
     events::v1::Amount* tpus = message.mutable_job_submitted()->mutable_spec()->add_amounts();
     tpus->set_resource("google.com/tpu");
@@ -208,6 +213,29 @@ class Pool {
         elastic ? matcher_core::ElasticText(min, slots, cpu)
                 : matcher_core::JobspecText(slots, cpu));
     ids_.push_back(id);
+    Append(message);
+  }
+
+  // One that holds most of the pool and runs, and one behind it that goes first.
+  void WantSlotsOfAnElasticOne() {
+    const std::string id = fmt::format("j{}", ids_.size());
+    const uint32_t slots = 4 + Roll(8);
+    Envelope elastic = queue_core::Submitted(
+        id, {.slots = slots, .completions = 100, .min_slots = 1, .ignores_disruptions = true});
+    elastic.mutable_job_submitted()->mutable_spec()->set_jobspec(
+        matcher_core::ElasticText(1, slots, 1000));
+    ids_.push_back(id);
+    Append(elastic);
+    Read();
+    const queue_core::Job* job = queue_.Find(id);
+    if (job != nullptr && job->state == JobState::kAllocated) {
+      Append(queue_core::Bound(id, job->attempt));
+    }
+    const std::string urgent = fmt::format("j{}", ids_.size());
+    Envelope message = queue_core::Submitted(urgent, {.slots = 1 + Roll(2), .priority = 9});
+    message.mutable_job_submitted()->mutable_spec()->set_jobspec(
+        matcher_core::JobspecText(message.job_submitted().spec().slots(), 1000));
+    ids_.push_back(urgent);
     Append(message);
   }
 
@@ -299,6 +327,10 @@ class Pool {
     const queue_core::Job* job = queue_.Find(id);
     if (job == nullptr || !model::kHoldingStates.Has(job->state)) return;
     if (job->state == JobState::kStopping) return Append(queue_core::Stopped(id, job->attempt));
+    if (const auto slots = queue_core::Vacating(*job); !slots.empty() && Roll(2) == 0) {
+      const auto first = slots.begin() + Roll(static_cast<uint32_t>(slots.size()));
+      return Append(queue_core::Vacated(id, {first, slots.end()}, job->attempt));
+    }
     switch (Roll(7)) {
       case 0:
         return Append(queue_core::BindFailed(id, job->attempt));
@@ -325,8 +357,13 @@ class Pool {
       if (job->state == JobState::kStopping) continue;
       const graph::Placement* held = matcher_.engine().Find({id, job->attempt, 0});
       RC_ASSERT(held != nullptr);
-      RC_ASSERT(held->slots.size() == queue_core::SlotsOf(*job));
-      RC_ASSERT(job->min_slots <= held->slots.size() && held->slots.size() <= job->slots);
+      RC_ASSERT(held->slots.size() == (job->held_slots == 0 ? job->slots : job->held_slots));
+      const auto live = std::count_if(held->slots.begin(),
+                                      held->slots.end(),
+                                      [](const graph::PlacedSlot& slot) { return !slot.released; });
+      RC_ASSERT(live == queue_core::LiveSlots(*job));
+      const uint32_t slots = queue_core::SlotsOf(*job);
+      RC_ASSERT(job->min_slots <= slots && slots <= job->slots);
       grown_ += job->grown ? 1 : 0;
     }
   }
@@ -374,6 +411,7 @@ class Pool {
       queue_.Commit();
       for (const Envelope& fact : outputs.jobs) {
         CheckPromise(fact.job_fact());
+        shrunk_ += fact.job_fact().reason() == "Shrinking" ? 1 : 0;
         last_[fact.job_fact().job_id()] = static_cast<JobState>(fact.job_fact().state());
       }
       for (const Envelope& said : outputs.pool) Append(said);
@@ -397,7 +435,9 @@ class Pool {
         if (said.has_cycle_answered()) {
           CheckWindows(message.cycle_requested(), said.cycle_answered());
           for (const events::v1::Outcome& outcome : said.cycle_answered().outcomes()) {
-            if (outcome.victims_size() > 0) stops_.insert(outcome.job_id());
+            if (outcome.victims_size() > 0 || outcome.vacate_size() > 0) {
+              stops_.insert(outcome.job_id());
+            }
           }
         }
         Append(said);
@@ -426,6 +466,7 @@ class Pool {
   uint64_t answered_ = 0;                  // the last cycle
   bool passed_ = false;                    // something was given out that ends before a window
   int grown_ = 0;
+  int shrunk_ = 0;
   int tried_ = 0;
   bool binds_ = false;                            // every queue ends its jobs in time
   std::map<std::string, int64_t> promised_ = {};  // firmly, by job; 0: not
@@ -442,6 +483,7 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   pool.Finish();
   RC_CLASSIFY(pool.passed(), "something ended before a window");
   RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
+  RC_CLASSIFY(pool.shrunk() > 0, "an elastic job has given slots back");
   RC_CLASSIFY(pool.firm() > 0, "a firm promise was made");
   RC_CLASSIFY(pool.moved() > 0, "a firm promise moved later");
   RC_CLASSIFY(pool.tried() > 0, "the first of a line waited with its answer");

@@ -182,6 +182,97 @@ TEST_F(ElasticTest, NotMoreThanItHasCompletionsLeft) {
   ExpectNothingHeld();
 }
 
+// A job that goes first takes two of its slots, and it goes on with four.
+TEST_F(ElasticTest, ItGivesSlotsBackBeforeItIsStopped) {
+  MakeQueue("giving", "{preemption: {byPriority: true, grace: 2s}}");
+  const auto elastic = [this](const std::string& name, const std::string& keys) {
+    Apply(JobYaml(name,
+                  {.parallelism = 6,
+                   .completions = 8,
+                   .cpu = "1",
+                   .run_seconds = "6",
+                   .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/min-slots: \"2\", "
+                                  "fluxqueue.io/duration: 90s" +
+                                  keys + "}"}));
+    ExpectState(name, "Running");
+    ExpectSlots(name, "6/6");
+    ExpectRunning(name, 6);
+  };
+  const auto urgent = [this](const std::string& name) {
+    Apply(JobYaml(name,
+                  {.cpu = "4",
+                   .run_seconds = "3",
+                   .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/priority: \"9\"}"}));
+    ExpectState(name, "Succeeded");
+  };
+
+  elastic("giver", ", fluxqueue.io/ignore-disruptions: \"true\"");
+  urgent("taker");
+  EXPECT_EQ(StopsOf("giver"), 0);
+  EXPECT_EQ(Told("giver", "Shrinking"),
+            "gives 2 of its slots back for job e2e/taker of higher priority: 9, and its own is 0");
+  EXPECT_THAT(Told("giver", "Shrunk"), HasSubstr("goes on with 4 of at most 6 slots"));
+  const auto events = system_->Kubectl({"get",
+                                        "events",
+                                        "-n",
+                                        "e2e",
+                                        "--field-selector",
+                                        "reason=Shrinking",
+                                        "-o",
+                                        "jsonpath={.items[*].regarding.name}"
+                                        "{.items[*].involvedObject.name}"});
+  ASSERT_TRUE(events.ok()) << Message(events.status());
+  EXPECT_EQ(*events, "giver");
+  // It has them again, under other numbers, and is charged for nothing.
+  ExpectSlots("giver", "6/6");
+  ExpectState("giver", "Succeeded");
+  EXPECT_EQ(OfJob("giver", ".status.succeeded"), "8");
+  EXPECT_EQ(OfJob("giver", ".status.failed"), "");
+  EXPECT_EQ(StopsOf("giver"), 0);
+  ExpectNothingHeld();
+
+  // One that would be charged for pods that are deleted is suspended as a whole.
+  elastic("whole", "");
+  urgent("second");
+  EXPECT_EQ(StopsOf("whole"), 1);
+  EXPECT_EQ(Told("whole", "Shrinking"), "");
+  ExpectState("whole", "Succeeded");
+  EXPECT_EQ(OfJob("whole", ".status.failed"), "");
+  ExpectNothingHeld();
+}
+
+// The binder is gone while slots are given back, and its successor goes on.
+TEST_F(ElasticTest, ARestartWhileItGivesSlotsBack) {
+  MakeQueue("giving", "{preemption: {byPriority: true, grace: 2s}}");
+  Apply(JobYaml("patient",
+                {.parallelism = 6,
+                 .completions = 6,
+                 .cpu = "1",
+                 .run_seconds = "10",
+                 .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/min-slots: \"1\", "
+                                "fluxqueue.io/ignore-disruptions: \"true\"}"}));
+  ExpectSlots("patient", "6/6");
+  ExpectRunning("patient", 6);
+  const absl::Status killed = system_->KillService("binder");
+  ASSERT_TRUE(killed.ok()) << Message(killed);
+  Apply(JobYaml("hasty",
+                {.cpu = "5",
+                 .run_seconds = "1",
+                 .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/priority: \"9\"}"}));
+  const absl::Status asked = system_->WaitFor(
+      [&] { return !Told("patient", "Shrinking").empty(); }, std::chrono::seconds(30), [&] {
+        return "patient is " + StateOf("patient") + " and not asked to give slots back";
+      });
+  EXPECT_TRUE(asked.ok()) << Message(asked);
+  const absl::Status started = system_->StartService("binder");
+  ASSERT_TRUE(started.ok()) << Message(started);
+  ExpectState("hasty", "Succeeded");
+  EXPECT_EQ(StopsOf("patient"), 0);
+  ExpectState("patient", "Succeeded");
+  EXPECT_EQ(OfJob("patient", ".status.succeeded"), "6");
+  ExpectNothingHeld();
+}
+
 TEST_F(ElasticTest, BadValuesAreRefused) {
   const auto refused = system_->Kubectl(
       {"create", "-f", "-"},

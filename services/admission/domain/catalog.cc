@@ -172,15 +172,15 @@ events::v1::Envelope ForPool(const std::string& pool) {
   return envelope;
 }
 
-template <typename Row>
-std::vector<Row> Changed(const ClusterFacts::ByName<Row>& now,
-                         const ClusterFacts::ByName<Row>& before) {
-  std::vector<Row> rows;
-  for (const auto& [name, row] : now) {
-    const auto old = before.find(name);
-    if (old == before.end() || old->second != row) rows.push_back(row);
+template <typename Rows, typename Row>
+void Describe(const Rows& rows, std::vector<Row>* changed, std::vector<std::string>* deleted) {
+  for (const auto& [name, before, now] : rows.Changes()) {
+    if (now != nullptr) {
+      changed->push_back(*now);
+    } else {
+      deleted->push_back(name);
+    }
   }
-  return rows;
 }
 
 }  // namespace
@@ -190,49 +190,44 @@ Catalog::Catalog(events::v1::PoolConfigured config, int partitions)
   CHECK(partitions > 0, "the topic of the pools has {} partitions", partitions);
 }
 
-void Catalog::Restore(std::vector<PoolRow> pools,
-                      std::vector<QueueRow> queues,
-                      std::vector<WindowRow> windows) {
-  said_ = {};
-  for (PoolRow& row : pools) said_.pools.emplace(row.pool, std::move(row));
-  for (QueueRow& row : queues) said_.queues.emplace(row.queue, std::move(row));
-  for (WindowRow& row : windows) said_.windows.emplace(row.window, std::move(row));
-  committed_ = said_;
+void Catalog::Restore(const std::vector<PoolRow>& pools,
+                      const std::vector<QueueRow>& queues,
+                      const std::vector<WindowRow>& windows) {
+  pools_.Clear();
+  queues_.Clear();
+  windows_.Clear();
+  for (const PoolRow& row : pools) pools_.Restore(row.pool, row);
+  for (const QueueRow& row : queues) queues_.Restore(row.queue, row);
+  for (const WindowRow& row : windows) windows_.Restore(row.window, row);
 }
 
 void Catalog::Reconcile(const ClusterFacts::ByName<kubernetes::FluxQueue>& queues,
                         std::vector<events::v1::Envelope>* messages,
                         std::vector<std::string>* warnings) {
   std::vector<std::string> known;
-  for (const auto& [pool, row] : said_.pools) known.push_back(pool);
+  for (const auto& [pool, row] : pools_.map()) known.push_back(pool);
   for (const std::string& pool : known) ConfigurePool(pool, messages);
   for (const auto& [name, queue] : queues) {
     CheckQueue(queue, queues, warnings);
     ConfigureQueue(queue, messages, warnings);
   }
-  for (auto row = said_.queues.begin(); row != said_.queues.end();) {
-    if (queues.contains(row->first)) {
-      ++row;
-      continue;
-    }
+  for (auto next = queues_.map().begin(); next != queues_.map().end();) {
+    const auto row = next++;
+    if (queues.contains(row->first)) continue;
     events::v1::Envelope envelope = ForPool(row->second.pool);
     envelope.mutable_queue_configured()->set_queue(row->first);
     envelope.mutable_queue_configured()->set_deleted(true);
     messages->push_back(std::move(envelope));
-    row = said_.queues.erase(row);
+    queues_.Erase(std::string(row->first));
   }
 }
 
 void Catalog::ConfigurePool(const std::string& pool, std::vector<events::v1::Envelope>* messages) {
   std::string bytes = config_.SerializeAsString();
-  const auto found = said_.pools.find(pool);
-  if (found == said_.pools.end()) {
-    said_.pools.emplace(pool, PoolRow{pool, EmptiestPartition(), std::move(bytes)});
-  } else if (found->second.config != bytes) {
-    found->second.config = std::move(bytes);
-  } else {
-    return;
-  }
+  const PoolRow* known = pools_.Find(pool);
+  if (known != nullptr && known->config == bytes) return;
+  const int partition = known != nullptr ? known->partition : EmptiestPartition();
+  pools_.Put(pool, PoolRow{pool, partition, std::move(bytes)});
   events::v1::Envelope envelope = ForPool(pool);
   *envelope.mutable_pool_configured() = config_;
   messages->push_back(std::move(envelope));
@@ -243,21 +238,21 @@ void Catalog::ConfigureQueue(const kubernetes::FluxQueue& queue,
                              std::vector<std::string>* warnings) {
   const std::string& name = queue.meta.name;
   std::string pool = PoolOfObject(queue);
-  const auto found = said_.queues.find(name);
-  if (found != said_.queues.end() && found->second.pool != pool) {
+  const QueueRow* known = queues_.Find(name);
+  if (known != nullptr && known->pool != pool) {
     warnings->push_back(fmt::format(
         "FluxQueue {}: spec.pool: '{}' has no effect, it keeps the pool '{}' with which "
         "it was made; delete it and make it again to move it",
         name,
         pool,
-        found->second.pool));
-    pool = found->second.pool;
+        known->pool));
+    pool = known->pool;
   }
   events::v1::QueueConfigured config = ConfigOf(queue);
   QueueRow row{name, pool, config.SerializeAsString()};
-  if (found != said_.queues.end() && found->second == row) return;
+  if (known != nullptr && *known == row) return;
   ConfigurePool(pool, messages);
-  said_.queues.insert_or_assign(name, std::move(row));
+  queues_.Put(name, std::move(row));
   events::v1::Envelope envelope = ForPool(pool);
   *envelope.mutable_queue_configured() = std::move(config);
   messages->push_back(std::move(envelope));
@@ -280,9 +275,9 @@ std::string Catalog::ProblemOf(const kubernetes::FluxWindow& window) const {
         window.duration_ms ? fmt::format("{}ms", *window.duration_ms) : FormatTime(Millis(end_ms)),
         FormatTime(Millis(window.start_ms)));
   }
-  if (said_.pools.contains(PoolOfObject(window))) return "";
+  if (pools_.Has(PoolOfObject(window))) return "";
   std::vector<std::string> pools;
-  for (const auto& [pool, row] : said_.pools) pools.push_back(pool);
+  for (const auto& [pool, row] : pools_.map()) pools.push_back(pool);
   return fmt::format("spec.pool: '{}': no FluxQueue is in that pool; allowed: {}",
                      PoolOfObject(window),
                      pools.empty() ? "none yet" : fmt::format("{}", fmt::join(pools, ", ")));
@@ -301,67 +296,64 @@ void Catalog::ReconcileWindows(const ClusterFacts::ByName<kubernetes::FluxWindow
     wanted.emplace(name,
                    WindowRow{name, PoolOfObject(window), ConfigOf(window).SerializeAsString()});
   }
-  for (auto row = said_.windows.begin(); row != said_.windows.end();) {
+  for (auto next = windows_.map().begin(); next != windows_.map().end();) {
+    const auto row = next++;
     const auto still = wanted.find(row->first);
-    if (still != wanted.end() && still->second.pool == row->second.pool) {
-      ++row;
-      continue;
-    }
+    if (still != wanted.end() && still->second.pool == row->second.pool) continue;
     events::v1::Envelope envelope = ForPool(row->second.pool);
     envelope.mutable_window_configured()->set_window(row->first);
     envelope.mutable_window_configured()->set_deleted(true);
     messages->push_back(std::move(envelope));
-    row = said_.windows.erase(row);
+    windows_.Erase(std::string(row->first));
   }
   for (const auto& [name, row] : wanted) {
-    const auto known = said_.windows.find(name);
-    if (known != said_.windows.end() && known->second == row) continue;
+    const WindowRow* known = windows_.Find(name);
+    if (known != nullptr && *known == row) continue;
     events::v1::Envelope envelope = ForPool(row.pool);
     *envelope.mutable_window_configured() = ConfigOf(windows.find(name)->second);
     messages->push_back(std::move(envelope));
-    said_.windows.insert_or_assign(name, row);
+    windows_.Put(name, row);
   }
 }
 
 int Catalog::EmptiestPartition() const {
   std::vector<int> pools(static_cast<size_t>(partitions_), 0);
-  for (const auto& [name, row] : said_.pools) {
+  for (const auto& [name, row] : pools_.map()) {
     if (row.partition < partitions_) ++pools[static_cast<size_t>(row.partition)];
   }
   return static_cast<int>(std::min_element(pools.begin(), pools.end()) - pools.begin());
 }
 
 const std::string* Catalog::PoolOf(std::string_view queue) const {
-  const auto found = said_.queues.find(queue);
-  return found == said_.queues.end() ? nullptr : &found->second.pool;
+  const auto found = queues_.map().find(queue);
+  return found == queues_.map().end() ? nullptr : &found->second.pool;
 }
 
 int Catalog::PartitionOf(std::string_view pool) const {
-  const auto found = said_.pools.find(pool);
-  CHECK(found != said_.pools.end(), "pool {} has no row", pool);
+  const auto found = pools_.map().find(pool);
+  CHECK(found != pools_.map().end(), "pool {} has no row", pool);
   return found->second.partition;
 }
 
 CatalogChanges Catalog::Changes() const {
   CatalogChanges changes;
-  changes.pools = Changed(said_.pools, committed_.pools);
-  changes.queues = Changed(said_.queues, committed_.queues);
-  for (const auto& [name, row] : committed_.queues) {
-    if (!said_.queues.contains(name)) changes.deleted_queues.push_back(name);
-  }
-  changes.windows = Changed(said_.windows, committed_.windows);
-  for (const auto& [name, row] : committed_.windows) {
-    if (!said_.windows.contains(name)) changes.deleted_windows.push_back(name);
-  }
+  // No pool is ever deleted.
+  for (const auto& change : pools_.Changes()) changes.pools.push_back(*change.now);
+  Describe(queues_, &changes.queues, &changes.deleted_queues);
+  Describe(windows_, &changes.windows, &changes.deleted_windows);
   return changes;
 }
 
 void Catalog::Commit() {
-  if (!Changes().empty()) committed_ = said_;
+  pools_.Commit();
+  queues_.Commit();
+  windows_.Commit();
 }
 
 void Catalog::Rollback() {
-  said_ = committed_;
+  pools_.Rollback();
+  queues_.Rollback();
+  windows_.Rollback();
 }
 
 }  // namespace fluxqueue::admission

@@ -16,6 +16,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/journaled.h"
 #include "services/admission/domain/cluster_facts.h"
 
 namespace fluxqueue::admission {
@@ -62,9 +63,9 @@ class Catalog {
   // `config` is what every pool is configured with; `partitions` how many the topic has.
   Catalog(events::v1::PoolConfigured config, int partitions);
 
-  void Restore(std::vector<PoolRow> pools,
-               std::vector<QueueRow> queues,
-               std::vector<WindowRow> windows);
+  void Restore(const std::vector<PoolRow>& pools,
+               const std::vector<QueueRow>& queues,
+               const std::vector<WindowRow>& windows);
 
   // Says what differs between the cluster and what was said; pools before their queues.
   // `warnings`: a sentence for each FluxQueue that asks for what cannot be.
@@ -87,12 +88,6 @@ class Catalog {
   void Rollback();
 
  private:
-  struct State {
-    ClusterFacts::ByName<PoolRow> pools;
-    ClusterFacts::ByName<QueueRow> queues;
-    ClusterFacts::ByName<WindowRow> windows;
-  };
-
   void ConfigurePool(const std::string& pool, std::vector<events::v1::Envelope>* messages);
   void ConfigureQueue(const kubernetes::FluxQueue& queue,
                       std::vector<events::v1::Envelope>* messages,
@@ -103,8 +98,10 @@ class Catalog {
 
   const events::v1::PoolConfigured config_;
   const int partitions_;
-  State said_;       // with this batch
-  State committed_;  // without it; both are small
+  // What was said.
+  Journaled<ClusterFacts::ByName<PoolRow>> pools_;
+  Journaled<ClusterFacts::ByName<QueueRow>> queues_;
+  Journaled<ClusterFacts::ByName<WindowRow>> windows_;
 };
 
 }  // namespace fluxqueue::admission

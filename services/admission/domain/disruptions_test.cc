@@ -43,7 +43,7 @@ TEST(DisruptionsTest, GivesNoOtherJobThatRule) {
   json has_one = AsksToIgnoreDisruptions();
   const json fail =
       json::parse(R"({"action":"FailJob","onExitCodes":{"operator":"In","values":[42]}})");
-  has_one["spec"]["podFailurePolicy"]["rules"] = json::array({fail, kIgnore});
+  has_one["spec"]["podFailurePolicy"]["rules"] = json::array({kIgnore, fail});
   has_one["spec"]["podReplacementPolicy"] = "Failed";
   EXPECT_EQ(Patched(has_one, Judge(has_one))["spec"]["podFailurePolicy"],
             has_one["spec"]["podFailurePolicy"]);
@@ -58,6 +58,10 @@ TEST(DisruptionsTest, TheRuleComesBeforeTheUsersOwn) {
   const json held = Patched(job, Judge(job));
   EXPECT_EQ(held["spec"]["podFailurePolicy"]["rules"], json::array({kIgnore, fail}));
   EXPECT_EQ(Judge(held).patch, "");
+  // Also where one stands behind, and the other may match the same pod.
+  job["spec"]["podFailurePolicy"]["rules"] = json::array({fail, kIgnore});
+  EXPECT_EQ(Patched(job, Judge(job))["spec"]["podFailurePolicy"]["rules"],
+            json::array({kIgnore, fail, kIgnore}));
   job["spec"]["podFailurePolicy"]["rules"] = nullptr;
   EXPECT_EQ(Patched(job, Judge(job))["spec"]["podFailurePolicy"]["rules"], json::array({kIgnore}));
 }

@@ -89,11 +89,24 @@ void Slot::Bind(Millis now) {
   if (!bound_at.has_value()) bound_at = now;
 }
 
+namespace {
+
+bool HadItsPod(const Slot& slot) {
+  return slot.bound_once || slot.released || slot.succeeded;
+}
+
+}  // namespace
+
 bool BindJob::AllBound() const {
   const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
   return !first.empty() && std::all_of(first.begin(), first.end(), [](const Slot& slot) {
-    return slot.bound_once || slot.released || slot.succeeded;
+    return HadItsPod(slot) || slot.vacating;
   });
+}
+
+bool BindJob::AllBoundByRows() const {
+  const std::span<const Slot> first(slots.data(), std::min<size_t>(fact->slots(), slots.size()));
+  return !first.empty() && std::all_of(first.begin(), first.end(), HadItsPod);
 }
 
 void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows) {
@@ -132,7 +145,17 @@ void Place(const events::v1::Placement& placement, bool released, BindJob* job) 
     const size_t first = job->groups.empty() ? 0 : job->groups.back().end;
     job->groups.push_back({first, first + group.slots(), kubernetes::ToAmounts(group.requests())});
   }
+  CloseSlots(job);
   job->placed = true;
+}
+
+void CloseSlots(BindJob* job) {
+  for (const uint32_t slot : job->fact->vacate()) {
+    if (slot < job->slots.size()) job->slots[slot].vacating = true;
+  }
+  for (const uint32_t slot : job->fact->done_slots()) {
+    if (slot < job->slots.size()) job->slots[slot].released = true;
+  }
 }
 
 void PlaceNowhere(BindJob* job) {

@@ -5,7 +5,10 @@
 //   free ──► taken ──► bound ──► ended ──► taken (a replacement)
 //              │         └─────────┐
 //              └──► fenced         ▼
-//                (only while stopping: its pod can no longer be bound)
+//                (only while it is stopped or vacated: its pod can no longer be bound)
+//
+// A slot that is to be vacated (JobFact.vacate) is stopped while the job goes on, and is given to
+// no pod again.
 //
 // `taken` is committed before the call that starts its pod goes out. A slot is never given to
 // another pod before its pod has ended or is known to be gone.
@@ -51,6 +54,8 @@ struct Slot {
   // Memory.
   std::vector<uint32_t> devices = {};  // GPUs of the node that it has parts of, as placed
   bool released = false;               // given back
+  bool vacating = false;               // to be given back, as the job's fact says
+  bool vacated_said = false;           // SlotsVacated was said, in this memory
   bool lost = false;                   // its node is lost and the deletion accepted
   bool delete_sent = false;
   uint64_t call = 0;  // the one under way; 0: none
@@ -60,7 +65,7 @@ struct Slot {
   std::optional<Millis> bound_at = {};
 
   bool Occupied() const { return state == SlotState::kTaken || state == SlotState::kBound; }
-  bool Open() const { return !Occupied() && !succeeded && !released; }
+  bool Open() const { return !Occupied() && !succeeded && !released && !vacating; }
   bool SameRow(const Slot& other) const;
   // Its pod is seen to be bound.
   void Bind(Millis now);
@@ -81,7 +86,8 @@ struct SlotGroup {
 
 struct BindJob {
   int partition = 0;
-  std::shared_ptr<const events::v1::JobFact> fact;  // the first of this attempt, or Stopping
+  // The first of this attempt, with all slots to be vacated since; or Stopping.
+  std::shared_ptr<const events::v1::JobFact> fact;
   bool stopping = false;
 
   // Rows.
@@ -106,6 +112,7 @@ struct BindJob {
   uint64_t call = 0;                        // about the Job object
   Retry retry;
   Millis since{0};     // when this attempt, or its stop, came to us
+  Millis vacate_since{0};  // when slots were last to be vacated
   Millis progress{0};  // when a pod last came or was bound
 
   const std::string& id() const { return fact->job_id(); }
@@ -114,11 +121,16 @@ struct BindJob {
   bool IsJob() const { return workload().kind() == "Job"; }
   // Stopped by `suspend: true`, not by deleting its pods.
   bool StopsBySuspend() const { return IsJob() && !workload().controlled() && !workload_gone; }
-  bool AllBound() const;  // each slot that it began with has had its pod
+  // Each slot that it began with has had its pod, or is to have none.
+  bool AllBound() const;
+  // The same by what is in the rows of slots.
+  bool AllBoundByRows() const;
   // Each slot is for one completion: none is used twice once it has succeeded. A job that began
-  // with fewer uses them again, also when it has grown since.
+  // with fewer uses them again, also when it has grown since; so does one that has given slots
+  // back for others.
   bool OneCompletionEach() const {
-    return workload().completions() <= static_cast<int64_t>(fact->slots());
+    return workload().completions() <= static_cast<int64_t>(fact->slots()) &&
+           fact->vacate().empty();
   }
 };
 
@@ -158,6 +170,8 @@ void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows);
 // The slots as the matcher placed them. Slots that are absent there, and all of a placement that
 // was given back, count as released.
 void Place(const events::v1::Placement& placement, bool released, BindJob* job);
+// The slots that the fact says to vacate, and those that it is done with, are given to no pod.
+void CloseSlots(BindJob* job);
 // Of a stopping job whose placement is nowhere: as many slots, their nodes to be learnt from the
 // pods.
 void PlaceNowhere(BindJob* job);

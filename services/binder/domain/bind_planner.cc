@@ -38,6 +38,12 @@ Want WantOf(events::v1::JobState state) {
   return Want::kUnknown;
 }
 
+bool NamesNew(const JobFact& fact, const JobFact& known) {
+  return std::any_of(fact.vacate().begin(), fact.vacate().end(), [&known](uint32_t slot) {
+    return std::find(known.vacate().begin(), known.vacate().end(), slot) == known.vacate().end();
+  });
+}
+
 absl::Status Validate(const JobFact& fact) {
   if (fact.job_id().empty()) return InvalidArgument("job fact without a job id");
   const Want want = WantOf(fact.state());
@@ -65,14 +71,14 @@ absl::Status Validate(const JobFact& fact) {
 
 void BindPlanner::PodSeen(PodFacts pod) {
   std::string job_id = pod.job_id;
-  if (board_.See(std::move(pod)) && jobs_.contains(job_id)) dirty_.insert(std::move(job_id));
+  if (board_.See(std::move(pod)) && jobs_.Has(job_id)) dirty_.insert(std::move(job_id));
 }
 
 void BindPlanner::PodGone(const std::string& uid) {
   const PodFacts* pod = board_.Find(uid);
   if (pod == nullptr) return;
   const std::string job_id = pod->job_id;
-  const bool followed = jobs_.contains(job_id);
+  const bool followed = jobs_.Has(job_id);
   board_.Gone(uid, job_id, followed);
   if (followed) dirty_.insert(job_id);
 }
@@ -82,7 +88,7 @@ void BindPlanner::SetPodsInView(bool in_view, Millis now) {
   pods_in_view_ = in_view;
   if (!in_view) return;
   in_view_since_ = now;
-  for (const auto& [job_id, job] : jobs_) dirty_.insert(job_id);
+  for (const auto& [job_id, job] : jobs_.map()) dirty_.insert(job_id);
 }
 
 absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
@@ -98,8 +104,9 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
     case Want::kStart:
       if (known == nullptr || known->attempt() != fact.attempt()) {
         Make(partition, fact, now);
-      } else if (!known->stopping && known->placement_hash != fact.placement_hash()) {
-        PlaceAgain(fact, now);
+      } else if (!known->stopping) {
+        if (!fact.vacate().empty()) Vacate(fact, now);
+        if (known->placement_hash != fact.placement_hash()) PlaceAgain(fact, now);
       }
       break;
     case Want::kStop: {
@@ -134,7 +141,7 @@ void BindPlanner::Plan(Millis now, std::vector<Saying>* sayings) {
 std::vector<PlacementKey> BindPlanner::WantedPlacements(Millis now) const {
   std::vector<PlacementKey> keys;
   for (const std::string& job_id : unplaced_) {
-    const BindJob& job = jobs_.at(job_id);
+    const BindJob& job = jobs_.map().at(job_id);
     if (job.placement_at <= now) keys.push_back({job_id, job.attempt()});
   }
   return keys;
@@ -147,7 +154,7 @@ void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Milli
     // Read for the first time since a restart: what is all bound by its rows was said with them.
     const bool first = job->groups.empty();
     Place(row->placement, row->released, job);
-    if (first) job->bound_said = job->AllBound();
+    if (first) job->bound_said = job->AllBoundByRows();
   } else if (job->stopping) {
     PlaceNowhere(job);
   } else {
@@ -179,7 +186,11 @@ PlanContext BindPlanner::Context(Millis now, bool may_speak, std::vector<Saying>
 
 void BindPlanner::PlanJob(const std::string& job_id, PlanContext context) {
   BindJob* job = Touch(job_id);
-  if (job == nullptr || !job->placed) return;
+  if (job == nullptr) return;
+  // One whose placement is read again goes on with the slots that it has: what is said of them has
+  // to be in the batch of their rows.
+  const bool was_placed = !job->groups.empty();
+  if (!job->placed && (job->stopping || !was_placed)) return;
   if (job->stopping) {
     PlanStop(context, job);
   } else {
@@ -190,12 +201,8 @@ void BindPlanner::PlanJob(const std::string& job_id, PlanContext context) {
 }
 
 Rows BindPlanner::Changes() const {
-  std::set<std::string> touched;
-  for (const auto& [job_id, before] : saved_) touched.insert(job_id);
   Rows rows;
-  for (const std::string& job_id : touched) {
-    AppendChanges(saved_.at(job_id).get(), Find(job_id), &rows);
-  }
+  for (const auto& [job_id, before, now] : jobs_.Touched()) AppendChanges(before, now, &rows);
   return rows;
 }
 
@@ -204,7 +211,7 @@ bool BindPlanner::HasRows(Millis now) const {
 }
 
 std::vector<Call> BindPlanner::Commit() {
-  saved_.clear();
+  jobs_.Commit();
   answers_.erase(answers_.begin(), answers_.begin() + static_cast<ptrdiff_t>(answered_));
   answered_ = 0;
   return std::exchange(calls_, {});
@@ -214,25 +221,24 @@ void BindPlanner::Rollback() {
   calls_.clear();
   placed_now_.clear();
   answered_ = 0;
-  for (auto& [job_id, before] : std::exchange(saved_, {})) {
+  for (const auto& [job_id, before, now] : jobs_.Touched()) {
     SetWake(job_id, Millis::max());
     unplaced_.erase(job_id);
     if (before == nullptr) {
-      jobs_.erase(job_id);
       board_.ForgetGone(job_id);
       dirty_.erase(job_id);
       continue;
     }
     if (!before->placed) unplaced_.insert(job_id);
-    jobs_[job_id] = std::move(*before);
     dirty_.insert(job_id);
   }
+  jobs_.Rollback();
 }
 
 absl::Status BindPlanner::Restore(const JobRow& row,
                                   const std::vector<SlotRow>& slots,
                                   Millis now) {
-  CHECK(saved_.empty(), "restore within a batch");
+  CHECK(jobs_.Touched().empty(), "restore within a batch");
   auto fact = std::make_shared<JobFact>();
   if (!fact->ParseFromString(row.fact)) {
     return MakeStatus(
@@ -246,7 +252,7 @@ absl::Status BindPlanner::Restore(const JobRow& row,
   job.stopped = row.stopped;
   job.resumed = row.resumed;
   job.placement_hash = job.fact->placement_hash();
-  job.since = job.progress = now;
+  job.since = job.vacate_since = job.progress = now;
   for (const SlotRow& slot : slots) {
     if (slot.attempt != job.attempt()) continue;
     const auto index = static_cast<size_t>(slot.slot);
@@ -255,21 +261,21 @@ absl::Status BindPlanner::Restore(const JobRow& row,
   }
   unplaced_.insert(row.job_id);
   dirty_.insert(row.job_id);
-  jobs_[row.job_id] = std::move(job);
+  jobs_.Restore(row.job_id, std::move(job));
   return absl::OkStatus();
 }
 
 void BindPlanner::Drop(int partition) {
-  CHECK(saved_.empty(), "drop within a batch");
+  CHECK(jobs_.Touched().empty(), "drop within a batch");
   std::vector<std::string> dropped;
-  for (const auto& [job_id, job] : jobs_) {
+  for (const auto& [job_id, job] : jobs_.map()) {
     if (job.partition == partition) dropped.push_back(job_id);
   }
   for (const std::string& job_id : dropped) {
     Erase(job_id);
     dirty_.erase(job_id);
   }
-  saved_.clear();
+  jobs_.Commit();
 }
 
 std::optional<Millis> BindPlanner::WakeAt() const {
@@ -277,26 +283,11 @@ std::optional<Millis> BindPlanner::WakeAt() const {
   return wakes_.begin()->first;
 }
 
-const BindJob* BindPlanner::Find(const std::string& job_id) const {
-  const auto found = jobs_.find(job_id);
-  return found == jobs_.end() ? nullptr : &found->second;
-}
-
-void BindPlanner::Save(const std::string& job_id) {
-  if (saved_.contains(job_id)) return;
-  const BindJob* job = Find(job_id);
-  saved_.emplace(job_id, job == nullptr ? nullptr : std::make_unique<BindJob>(*job));
-}
-
 BindJob* BindPlanner::Touch(const std::string& job_id) {
-  const auto found = jobs_.find(job_id);
-  if (found == jobs_.end()) return nullptr;
-  Save(job_id);
-  return &found->second;
+  return jobs_.Has(job_id) ? &jobs_.Edit(job_id) : nullptr;
 }
 
 BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
-  Save(fact.job_id());
   BindJob job;
   job.partition = partition;
   job.fact = std::make_shared<JobFact>(fact);
@@ -305,7 +296,7 @@ BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
   job.since = job.progress = now;
   unplaced_.insert(fact.job_id());
   dirty_.insert(fact.job_id());
-  return jobs_[fact.job_id()] = std::move(job);
+  return jobs_.Edit(fact.job_id()) = std::move(job);
 }
 
 void BindPlanner::PlaceAgain(const JobFact& fact, Millis now) {
@@ -317,10 +308,31 @@ void BindPlanner::PlaceAgain(const JobFact& fact, Millis now) {
   dirty_.insert(fact.job_id());
 }
 
+void BindPlanner::Vacate(const JobFact& fact, Millis now) {
+  BindJob& job = *Touch(fact.job_id());
+  // What was said already has not been heard.
+  for (const uint32_t slot : fact.vacate()) {
+    if (slot < job.slots.size()) job.slots[slot].vacated_said = false;
+  }
+  dirty_.insert(fact.job_id());
+  if (!NamesNew(fact, *job.fact)) return;
+  auto with = std::make_shared<JobFact>(*job.fact);
+  with->set_version(fact.version());
+  with->set_message(fact.message());
+  with->set_grace_ms(fact.grace_ms());
+  *with->mutable_done_slots() = fact.done_slots();
+  with->mutable_vacate()->MergeFrom(fact.vacate());
+  auto* slots = with->mutable_vacate();
+  std::sort(slots->begin(), slots->end());
+  slots->erase(std::unique(slots->begin(), slots->end()), slots->end());
+  job.fact = std::move(with);
+  job.vacate_since = now;
+  CloseSlots(&job);
+}
+
 void BindPlanner::Erase(const std::string& job_id) {
-  Save(job_id);
   SetWake(job_id, Millis::max());
-  jobs_.erase(job_id);
+  jobs_.Erase(job_id);
   board_.ForgetGone(job_id);
   unplaced_.erase(job_id);
   placed_now_.erase(job_id);

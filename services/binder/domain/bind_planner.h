@@ -12,11 +12,16 @@
 // after a Rollback. An answer about a job that is not held any more, or to a call that was not made
 // by this memory, is dropped: whoever holds the job makes the call again. JobBound and BindFailed
 // are said once for each attempt, JobStopped once for each stop: what was said is in the rows.
+// After a restart SlotsVacated may be said again, and JobBound where a slot was vacated before its
+// pod was bound.
 //
 // An elastic job grows by a fact of the same attempt with another placement hash: its placement is
 // read again, and the slots that are new are for whatever pods wait. Rows keep the first fact of an
 // attempt, which says how many slots JobBound is about; after a restart the placement is read
 // anyway.
+//
+// A fact of the same attempt may name slots to be vacated: their pods are stopped while the others
+// go on (vacate_planner.h). These names are in the rows, with the first fact.
 //
 // Each pass looks at a job as a whole, and only at jobs that something has happened to.
 //
@@ -25,7 +30,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +40,7 @@
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/clock.h"
+#include "libs/base/journaled.h"
 #include "services/binder/domain/bind_job.h"
 #include "services/binder/domain/call.h"
 #include "services/binder/domain/plan_context.h"
@@ -95,17 +100,19 @@ class BindPlanner {
   // When Plan has something to do.
   std::optional<Millis> WakeAt() const;
 
-  const BindJob* Find(const std::string& job_id) const;
+  const BindJob* Find(const std::string& job_id) const { return jobs_.Find(job_id); }
   const PodBoard& pods() const { return board_; }
   size_t jobs() const { return jobs_.size(); }
   uint64_t dropped_answers() const { return dropped_answers_; }
 
  private:
-  // The job to be changed, saved as it was when the batch began. Null: not known.
+  // The job to be changed. Null: not known.
   BindJob* Touch(const std::string& job_id);
-  void Save(const std::string& job_id);
   // Its placement has changed.
   void PlaceAgain(const events::v1::JobFact& fact, Millis now);
+  // It names slots to be vacated: some that no fact before it has named, or those of which the
+  // queue has not heard that they are.
+  void Vacate(const events::v1::JobFact& fact, Millis now);
   BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now);
   void Erase(const std::string& job_id);
   void SetWake(const std::string& job_id, Millis at);
@@ -123,15 +130,14 @@ class BindPlanner {
   bool pods_in_view_ = false;
   Millis in_view_since_{0};
 
-  std::unordered_map<std::string, BindJob> jobs_;
+  Journaled<std::unordered_map<std::string, BindJob>> jobs_;
   std::set<std::string> dirty_;
   std::set<std::string> unplaced_;
   std::set<std::string> placed_now_;
   std::set<std::pair<Millis, std::string>> wakes_;
   std::unordered_map<std::string, Millis> wake_of_;
 
-  // This batch. Null: there was no such job.
-  std::unordered_map<std::string, std::unique_ptr<BindJob>> saved_;
+  // This batch.
   std::vector<Call> calls_;
   std::deque<CallResult> answers_;
   size_t answered_ = 0;  // of answers_, applied in this batch

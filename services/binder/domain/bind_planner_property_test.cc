@@ -3,8 +3,9 @@
 //   a call is about a slot whose row was committed before;
 //   no two unfinished pods are in one slot; no pod is bound outside of its attempt's placement, nor
 //   after its attempt was stopped;
-//   JobBound and JobStopped are said at most once for an attempt, JobStopped only when nothing of
-//   it runs.
+//   JobBound and JobStopped are said at most once for an attempt (JobBound again, where slots were
+//   vacated), JobStopped only when nothing of it runs;
+//   of a slot that was said to be vacated nothing runs or is started any more.
 // In the end, with a cluster that behaves, each job is bound, or stopped when that was asked.
 #include <algorithm>
 #include <cstdint>
@@ -116,20 +117,36 @@ class Simulation {
     workload->set_suspended(kind_ == JobKind::kSuspended);
     workload->set_controlled(kind_ == JobKind::kControlled);
     if (elastic_) fact.set_placement_hash(slots_);
+    for (const uint32_t slot : vacate_) {
+      if (!vacated_.contains(slot) && !stopping_) fact.add_vacate(slot);
+    }
     h_.log.push_back(fact);
   }
   void Allocate() {
     slots_ = first_slots_;
+    vacate_.clear();
+    vacated_.clear();
     h_.PlaceJob("a", attempt_, slots_);
     PushFact(events::v1::JOB_STATE_ALLOCATED);
     stopping_ = false;
   }
   // The matcher's row comes before the queue's fact, which may be much later, or never.
   void Grow() {
-    if (!elastic_ || stopping_ || slots_ >= completions_) return;
-    slots_ += 1 + static_cast<uint32_t>(Pick(completions_ - slots_));
+    const size_t most = completions_ + vacated_.size();
+    if (!elastic_ || stopping_ || slots_ >= most) return;
+    slots_ += 1 + static_cast<uint32_t>(Pick(most - slots_));
     h_.PlaceJob("a", attempt_, slots_);
     if (Pick(4) != 0) PushFact(events::v1::JOB_STATE_RUNNING);
+  }
+  // It keeps one of its first slots, at least.
+  void Vacate() {
+    if (!elastic_ || stopping_) return;
+    const auto slot = static_cast<uint32_t>(Pick(slots_));
+    const auto leaving = std::count_if(
+        vacate_.begin(), vacate_.end(), [this](uint32_t one) { return one < first_slots_; });
+    if (slot < first_slots_ && leaving + 1 >= first_slots_) return;
+    vacate_.insert(slot);
+    PushFact(events::v1::JOB_STATE_RUNNING);
   }
   void Stop() {
     if (stopping_) return;
@@ -138,7 +155,8 @@ class Simulation {
   }
   bool Done() const {
     if (stopping_) return stopped_.contains(attempt_);
-    return bound_.contains(attempt_) || done_.size() == completions_;
+    if (done_.size() == completions_) return true;
+    return bound_.contains(attempt_) && vacated_ == vacate_;
   }
   std::string NodeOf(const PodFacts& pod) const {
     return fmt::format("n{}", pod.slot.has_value() ? pod.slot->slot : 0);
@@ -247,6 +265,7 @@ class Simulation {
     if (event == 1) Stop();
     if (event == 2) FailBatch();
     if (event >= 10) Grow();
+    if (event >= 8 && event < 10) Vacate();
   }
 
   // Another replica takes the partition. Calls of the former owner may still be made, much later;
@@ -285,10 +304,12 @@ class Simulation {
   }
 
   void Hear(const events::v1::Envelope& message) {
-    if (message.has_job_bound() && !bound_.insert(message.job_bound().attempt()).second) {
+    if (message.has_job_bound() && !bound_.insert(message.job_bound().attempt()).second &&
+        vacate_.empty()) {
       Fail("JobBound twice");
     }
     if (message.has_bind_failed()) Stop();
+    if (message.has_slots_vacated()) HearVacated(message.slots_vacated());
     if (!message.has_job_stopped()) return;
     if (!stopped_.insert(attempt_).second) Fail("JobStopped twice");
     if (!stopping_) Fail("JobStopped without a stop");
@@ -302,6 +323,21 @@ class Simulation {
     ++attempt_;
     PushFact(events::v1::JOB_STATE_PENDING);
     Allocate();
+  }
+
+  void HearVacated(const events::v1::SlotsVacated& message) {
+    if (message.attempt() != attempt_ || stopping_) return;
+    for (const uint32_t slot : message.slots()) {
+      if (!vacate_.contains(slot)) Fail(fmt::format("slot {} was not to be vacated", slot));
+      vacated_.insert(slot);
+    }
+    for (const auto& [name, pod] : h_.cluster.pods) {
+      const bool here = pod.slot.has_value() && pod.slot->attempt == attempt_ &&
+                        vacated_.contains(static_cast<uint32_t>(pod.slot->slot));
+      if (here && !pod.Ended() && (pod.Bound() || pod.Released())) {
+        Fail(fmt::format("slot {} is vacated and {} runs or may start", pod.slot->slot, name));
+      }
+    }
   }
 
   void TellSomeEvents() {
@@ -338,6 +374,9 @@ class Simulation {
     if (result.outcome != Outcome::kDone) return;
     if (call.kind != Kind::kBind && call.kind != Kind::kRelease) return;
     if (stopped_.contains(call.attempt)) Fail("started after JobStopped: " + Describe(call));
+    if (call.attempt == attempt_ && vacated_.contains(static_cast<uint32_t>(call.slot))) {
+      Fail("started in a vacated slot: " + Describe(call));
+    }
     const auto& placement = h_.tables.placements.at({"a", call.attempt}).placement;
     if (placement.slots(call.slot).node() != call.node) Fail("not its node: " + Describe(call));
     if (before.Bound()) Fail("bound twice: " + Describe(call));
@@ -374,6 +413,8 @@ class Simulation {
   bool stopping_ = false;
   int pods_made_ = 0;
   std::set<int> done_;  // completions
+  std::set<uint32_t> vacate_;  // slots of this attempt
+  std::set<uint32_t> vacated_;
   std::set<uint32_t> bound_;
   std::set<uint32_t> stopped_;
   int owner_ = 0;

@@ -242,6 +242,21 @@ TEST_F(ElasticBindTest, GrowsBeforeAllOfItsFirstSlotsAreBound) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
+TEST_F(ElasticBindTest, WhatIsBoundWhenItGrowsIsSaidByThatBatch) {
+  h_.cluster.AddPod("a", "a-0");
+  Workload(2).set_completions(2);
+  Allocate(1);
+  h_.Execute(h_.Batch());
+  Place(2);
+  SayGrown(2, JOB_STATE_ALLOCATED);
+  h_.Batch();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  // A new owner takes it for said.
+  h_.Restart();
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+}
+
 TEST_F(ElasticBindTest, ARolledBackGrowthIsReadAgain) {
   Begin(1, 3);
   Place(3);
@@ -249,6 +264,124 @@ TEST_F(ElasticBindTest, ARolledBackGrowthIsReadAgain) {
   h_.FailedBatch();
   EXPECT_EQ(h_.planner->Find("a")->slots.size(), 1U);
   EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-1 n1", "bind a-2 n2"));
+}
+
+// It gives slots back for another job, and goes on.
+class VacateTest : public ElasticBindTest {
+ protected:
+  // `vacate`: those that hold pods, as far as the queue knows.
+  void SayShrinking(uint32_t slots, const std::vector<uint32_t>& vacate) {
+    JobFact fact = Fact(JOB_STATE_RUNNING, slots);
+    fact.set_reason("Shrinking");
+    fact.set_message("gives slots back for job lab/high");
+    fact.set_grace_ms(20'000);
+    for (const uint32_t slot : vacate) fact.add_vacate(slot);
+    h_.log.push_back(fact);
+  }
+};
+
+TEST_F(VacateTest, ItsPodsAreDeletedAsDisruptedAndTheSlotsUsedNoMore) {
+  Begin(4, 8);
+  SayShrinking(4, {1, 3});
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("delete a-1 n1", "delete a-3 n3"));
+  EXPECT_EQ(calls[0].grace_s, 20);
+  EXPECT_EQ(calls[0].disruption, "gives slots back for job lab/high");
+  h_.Execute(calls);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), IsEmpty()) << "they still run";
+  h_.cluster.Remove("a-1");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 1"));
+  h_.cluster.Remove("a-3");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 1", "a/1: 3"));
+  EXPECT_EQ(h_.SlotOf("a", 0).state, SlotState::kBound);
+  // Many pods wait, and none of them has these slots; those that came later are for them.
+  Place(5);
+  SayGrown(5);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-4 n4"));
+}
+
+TEST_F(VacateTest, AnIndexWhoseSlotIsGoneHasAnother) {
+  Workload(2).set_indexed(true);
+  Begin(2, 2);
+  SayShrinking(2, {1});
+  h_.Settle();
+  h_.cluster.Remove("a-1");
+  h_.cluster.AddPod("a", "a-1b", 1);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 1"));
+  Place(3);
+  SayGrown(2);
+  h_.log.back().set_placement_hash(3);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-1b n2"));
+}
+
+TEST_F(VacateTest, ASlotWhosePodHasSucceededIsUsedAgainFromThenOn) {
+  Begin(3, 3);
+  h_.cluster.End("a-0", PodFacts::Phase::kSucceeded);
+  h_.Settle();
+  SayShrinking(3, {2});
+  h_.log.back().add_done_slots(0);
+  h_.Settle();
+  h_.cluster.Remove("a-2");
+  h_.cluster.AddPod("a", "a-2b");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 2"));
+  // Slot 0 was given back before; slot 1 was not.
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2b n1"));
+}
+
+TEST_F(VacateTest, APodThatIsNotBoundYetIsFencedAndHasAnotherSlot) {
+  h_.cluster.AddPod("a", "a-0");
+  Workload(4).set_completions(4);
+  Allocate(2);
+  h_.Batch();  // its binding is lost
+  SayShrinking(2, {0});
+  h_.Batch();
+  h_.Restart();
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("fence a-0 n0"));
+  h_.Execute(calls);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 0"));
+  EXPECT_EQ(h_.cluster.Pod("a-0")->node, "n1");
+}
+
+TEST_F(VacateTest, ANewOwnerGoesOn) {
+  Begin(3, 3);
+  SayShrinking(3, {2});
+  h_.Batch();  // its call is lost
+  h_.Restart();
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("delete a-2 n2"));
+  EXPECT_EQ(calls[0].grace_s, 20);
+  h_.Execute(calls);
+  h_.cluster.Remove("a-2");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 2"));
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  // What the queue asks for again, or a restart, makes it be said again, and no pod is in the slot.
+  h_.Restart();
+  h_.cluster.AddPod("a", "a-2b");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 2", "a/1: 2"));
+  EXPECT_EQ(h_.cluster.Pod("a-2b")->node, "");
+}
+
+TEST_F(VacateTest, AStopTakesAllOfIt) {
+  Begin(3, 3);
+  SayShrinking(3, {2});
+  h_.Batch();
+  Stop(3);
+  h_.Settle();
+  EXPECT_TRUE(h_.cluster.suspended["a"]);
+  for (const char* pod : {"a-0", "a-1", "a-2"}) h_.cluster.Remove(pod);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+  EXPECT_THAT(h_.Said("slots_vacated"), IsEmpty());
 }
 
 TEST_F(ElasticBindTest, ANewOwnerKnowsAllSlots) {

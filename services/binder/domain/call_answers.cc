@@ -59,7 +59,7 @@ void BindPlanner::SeeResult(const CallResult& result) {
   const Call& call = result.call;
   if (call.slot < 0 || call.kind == Kind::kCheckNode) return;
   if (result.outcome == Outcome::kGone) {
-    board_.Gone(call.uid, call.job_id, jobs_.contains(call.job_id));
+    board_.Gone(call.uid, call.job_id, jobs_.Has(call.job_id));
   } else if (result.pod.has_value()) {
     board_.See(*result.pod);
   }

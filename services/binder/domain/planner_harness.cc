@@ -285,6 +285,10 @@ std::vector<std::string> PlannerHarness::Said(std::string_view type) const {
     } else if (type == "job_stopped" && message.has_job_stopped()) {
       said.push_back(
           fmt::format("{}/{}", message.job_stopped().job_id(), message.job_stopped().attempt()));
+    } else if (type == "slots_vacated" && message.has_slots_vacated()) {
+      const events::v1::SlotsVacated& vacated = message.slots_vacated();
+      said.push_back(fmt::format(
+          "{}/{}: {}", vacated.job_id(), vacated.attempt(), fmt::join(vacated.slots(), " ")));
     } else if (type == "bind_failed" && message.has_bind_failed()) {
       said.push_back(fmt::format("{}/{} {}",
                                  message.bind_failed().job_id(),

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "libs/kubernetes/requests.h"
+#include "services/binder/domain/vacate_planner.h"
 
 namespace fluxqueue::binder {
 namespace {
@@ -187,7 +188,7 @@ void Assign(PlanContext& context, BindJob* job) {
 void IssueCalls(PlanContext& context, BindJob* job) {
   for (size_t i = 0; i < job->slots.size(); ++i) {
     Slot& slot = job->slots[i];
-    if (slot.state != SlotState::kTaken || slot.call != 0) continue;
+    if (slot.state != SlotState::kTaken || slot.call != 0 || slot.vacating) continue;
     const PodFacts* pod = context.pods.Find(slot.pod_uid);
     if (pod == nullptr || !pod->Waiting() || !context.Due(slot.retry)) continue;
     slot.call = IssueForSlot(
@@ -305,6 +306,7 @@ void PlanStart(PlanContext& context, BindJob* job) {
   } else if (AnyOccupied(*job)) {
     context.speak_later = true;
   }
+  PlanVacate(context, job);
   if (!job->failed && !job->failure.has_value()) {
     Resume(context, job);
     Assign(context, job);

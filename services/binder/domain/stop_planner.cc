@@ -6,11 +6,15 @@ namespace fluxqueue::binder {
 namespace {
 
 // A pod that runs, or may start without our doing.
-void StopStarted(PlanContext& context, BindJob* job, int index, const PodFacts& pod) {
+void StopStarted(PlanContext& context,
+                 const HowToStop& how,
+                 int index,
+                 const PodFacts& pod,
+                 BindJob* job) {
   Slot& slot = job->slots[static_cast<size_t>(index)];
   if (slot.call != 0 || !context.Due(slot.retry)) return;
   if (!pod.deleting && !slot.delete_sent) {
-    if (!job->StopsBySuspend()) {
+    if (!how.suspends) {
       slot.call = IssueForSlot(context, *job, index, Call::Kind::kDelete);
     } else if (job->suspended) {
       // The Job's controller has not come to it yet, or somebody took our suspend away.
@@ -24,7 +28,7 @@ void StopStarted(PlanContext& context, BindJob* job, int index, const PodFacts& 
     }
     return;
   }
-  const Millis look = job->since + context.options.node_check_interval;
+  const Millis look = how.since + context.options.node_check_interval;
   if (context.now < look) {
     context.WakeAt(look);
   } else {
@@ -32,8 +36,9 @@ void StopStarted(PlanContext& context, BindJob* job, int index, const PodFacts& 
   }
 }
 
-// True when nothing of the slot runs or can start.
-bool StopSlot(PlanContext& context, BindJob* job, int index) {
+}  // namespace
+
+bool StopSlot(PlanContext& context, const HowToStop& how, int index, BindJob* job) {
   Slot& slot = job->slots[static_cast<size_t>(index)];
   if (!slot.Occupied()) return true;
   const PodFacts* pod = context.pods.Find(slot.pod_uid);
@@ -46,7 +51,7 @@ bool StopSlot(PlanContext& context, BindJob* job, int index) {
     return true;
   }
   if (pod->Bound() || pod->Released() || slot.state == SlotState::kBound) {
-    StopStarted(context, job, index, *pod);
+    StopStarted(context, how, index, *pod, job);
     return false;
   }
   if (slot.call == 0 && context.Due(slot.retry)) {
@@ -55,14 +60,13 @@ bool StopSlot(PlanContext& context, BindJob* job, int index) {
   return false;
 }
 
-}  // namespace
-
 void PlanStop(PlanContext& context, BindJob* job) {
   if (job->stopped) return;
   AdoptPods(context, job);
   bool all = true;
+  const HowToStop how{job->StopsBySuspend(), job->since};
   for (size_t i = 0; i < job->slots.size(); ++i) {
-    all = StopSlot(context, job, static_cast<int>(i)) && all;
+    all = StopSlot(context, how, static_cast<int>(i), job) && all;
   }
   if (job->StopsBySuspend() && !job->suspended) {
     all = false;

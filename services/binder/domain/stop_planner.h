@@ -19,6 +19,14 @@
 
 namespace fluxqueue::binder {
 
+struct HowToStop {
+  bool suspends = false;  // the Job is suspended: its controller deletes the pods
+  Millis since{0};        // when the stop came to us
+};
+// True when nothing of the slot runs or can start; else what is still to be done for that is on its
+// way.
+bool StopSlot(PlanContext& context, const HowToStop& how, int index, BindJob* job);
+
 // REQUIRES: job->placed and job->stopping.
 void PlanStop(PlanContext& context, BindJob* job);
 

@@ -154,6 +154,9 @@ EventText EventFor(const JobFact& fact) {
   if (StateOf(fact) == JobState::kRunning && fact.reason() == "Overran") {
     return {"Warning", "Overran", "Running"};
   }
+  if (!fact.vacate().empty() && fact.reason() == "Shrinking") {
+    return {"Warning", "Shrinking", "Stopping"};
+  }
   if (StateOf(fact) == JobState::kStopping && fact.after_stop() == JobFact::AFTER_STOP_REQUEUE) {
     return {"Warning", "Requeued", "Stopping"};
   }

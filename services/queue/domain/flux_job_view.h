@@ -43,7 +43,7 @@ std::string FluxJobPatch(const events::v1::JobFact& fact,
                          const FluxJobDetails& details);
 
 // The Event on the user's object for what a person must know; empty: this fact needs none. Refused,
-// Requeued, Failed by us, and Reserved do. A claim has no object.
+// Requeued, Shrinking, Failed by us, and Reserved do. A claim has no object.
 std::string EventObject(const events::v1::JobFact& fact);
 
 }  // namespace fluxqueue::queue

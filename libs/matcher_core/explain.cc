@@ -1,0 +1,53 @@
+#include "libs/matcher_core/explain.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "libs/base/status_macros.h"
+#include "libs/matcher_core/windows.h"
+
+namespace fluxqueue::matcher_core {
+namespace {
+
+// Of the shapes that one cycle refuses.
+constexpr size_t kMostExplained = 16;
+
+}  // namespace
+
+Explainer::Why Explainer::Explain(const events::v1::Candidate& candidate,
+                                  const graph::Jobspec& jobspec,
+                                  bool never) {
+  if (!never && explained_++ >= kMostExplained) return {"what it asks for is in use", 0};
+  const graph::Explanation why = view_.engine.Explain(jobspec);
+  return {Sentence(candidate, jobspec, why, never),
+          static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots))};
+}
+
+std::string Explainer::Sentence(const events::v1::Candidate& candidate,
+                                const graph::Jobspec& jobspec,
+                                const graph::Explanation& why,
+                                bool never) const {
+  if (never) {
+    if (view_.state.synced()) return why.sentence;
+    return fmt::format("{} (not all nodes of pool {} are known yet)", why.sentence, view_.pool);
+  }
+  if (std::optional<std::string> kept = WhyKept(view_, candidate, jobspec, why, now_s_)) {
+    return *std::move(kept);
+  }
+  if (why.slots_now < jobspec.slots) return why.sentence;
+  if (candidate.duration_s() == 0 && closed_.kept() > 0) {
+    return fmt::format(
+        "there is room, but {} of the nodes are kept from jobs without an end for job {}, which "
+        "has waited long as the first of its queue",
+        closed_.kept(),
+        closed_.kept_for());
+  }
+  if (!reservations_.first().empty()) {
+    return fmt::format("there is room, but it would delay job {}, which has a reservation",
+                       reservations_.first());
+  }
+  return why.sentence;
+}
+
+}  // namespace fluxqueue::matcher_core

@@ -1,0 +1,41 @@
+#include "libs/matcher_core/pool_config.h"
+
+#include <string>
+#include <utility>
+
+#include "libs/base/check.h"
+#include "libs/base/status_macros.h"
+#include "libs/model/rules.h"
+
+namespace fluxqueue::matcher_core {
+namespace {
+
+constexpr std::string_view kDefaultPolicy = "first";
+
+}  // namespace
+
+std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
+  if (config.policy() == "packed") {
+    if (!model::HasRules(config.rules(), model::kSetsNodesAside)) return "packed-3";
+    if (!model::HasRules(config.rules(), model::kForecastDecays)) return "packed-4";
+  }
+  return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
+}
+
+graph::EngineKind KindOf(const events::v1::PoolConfigured& config) {
+  graph::EngineKind kind;
+  if (!config.engine().empty()) kind.name = config.engine();
+  if (!config.shadow_of().empty()) kind.shadow = config.shadow_of();
+  if (config.cpu_granule_milli() > 0) kind.cpu_granule = config.cpu_granule_milli();
+  if (config.memory_granule_bytes() > 0) kind.bytes_granule = config.memory_granule_bytes();
+  return kind;
+}
+
+std::vector<graph::Level> LevelsOf(const events::v1::PoolConfigured& config) {
+  absl::StatusOr<std::vector<graph::Level>> levels =
+      graph::ParseLevels({config.levels().begin(), config.levels().end()});
+  CHECK(levels.ok(), "{}", Message(levels.status()));
+  return *std::move(levels);
+}
+
+}  // namespace fluxqueue::matcher_core

@@ -1,0 +1,19 @@
+// What a pool's configuration asks for, or what is taken when it says nothing. Pure.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "fluxqueue/events/v1/events.pb.h"
+
+#include "libs/graph/engine_kind.h"
+#include "libs/graph/levels.h"
+
+namespace fluxqueue::matcher_core {
+
+std::string_view PolicyOf(const events::v1::PoolConfigured& config);
+graph::EngineKind KindOf(const events::v1::PoolConfigured& config);
+// REQUIRES: they parse, as those of a pool that was accepted do.
+std::vector<graph::Level> LevelsOf(const events::v1::PoolConfigured& config);
+
+}  // namespace fluxqueue::matcher_core
