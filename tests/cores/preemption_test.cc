@@ -143,6 +143,7 @@ class Pool {
     if (Roll(4) > 0) guarantee("cpu", guaranteed);
     // Jobs use them, and nodes have as many as anybody asks for.
     if (Roll(2) == 0) guarantee("gpu", 1 + Roll(6));
+    if (Roll(2) == 0) guarantee("google.com/tpu", 1 + Roll(6));
     return message;
   }
 
@@ -171,6 +172,11 @@ class Pool {
                                               .cpu = slots * cpu,
                                               .gpus = Roll(2) == 0 ? slots * Roll(3) : 0,
                                               .ignores_disruptions = elastic_ && Roll(4) > 0});
+    if (Roll(2) == 0) {
+      events::v1::Amount* tpus = message.mutable_job_submitted()->mutable_spec()->add_amounts();
+      tpus->set_resource("google.com/tpu");
+      tpus->set_amount(slots * (1 + Roll(2)));
+    }
     // Long enough for a round.
     if (Roll(4) > 0) {
       message.mutable_job_submitted()->set_duration_ms(100'000'000 + 1000 * Roll(200));
