@@ -29,6 +29,8 @@
 //      durations.
 //   7  Elastic jobs give slots back before any job is stopped for another. Guarantees count every
 //      resource, and keep no job from being reclaimed that holds nothing of what is guaranteed.
+//      While several queues use a pool, or where users have turns, `adaptive` steps back: it is
+//      `easy` then.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +50,7 @@ inline constexpr uint32_t kAdaptiveHindsight = 6;
 inline constexpr uint32_t kAdaptivePredictsNothing = 6;
 inline constexpr uint32_t kShrinksFirst = 7;
 inline constexpr uint32_t kGuaranteesOfEveryResource = 7;
+inline constexpr uint32_t kAdaptiveStepsBack = 7;
 inline constexpr uint32_t kLatestRules = 7;
 
 // `configured` 0: not said, which is the latest.

@@ -34,6 +34,7 @@ std::unordered_set<const Entry*> QueueCore::Impl::PreferAdaptive(Pass* pass) {
     if (rule == nullptr || queue->line.empty()) continue;
     const scheduling::Adaptive::Choice choice =
         rule->Choose(now.now_ms, scheduling::kWholePool - used, DepthOf(queue->config.get()));
+    if (!view_.StrategyInForce(*queue).is_adaptive) continue;
     std::vector<Pass::Preferred> preferred;
     const auto prefer = [&preferred, queue = queue](scheduling::OrderKey key) {
       Entry* entry = queue->line.Find(key);

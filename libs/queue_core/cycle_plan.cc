@@ -46,18 +46,18 @@ struct Group {
 };
 using Groups = std::unordered_map<const Queue*, Group>;
 
-Group& GroupOf(const Queue* queue, bool is_independent, Groups* groups, CycleRequested* cycle) {
+Group& GroupOf(const Queue* queue, const View& view, Groups* groups, CycleRequested* cycle) {
   const auto [it, made] = groups->try_emplace(queue);
   Group& group = it->second;
   if (!made) return group;
-  const scheduling::Strategy& strategy = StrategyOf(*queue);
+  const scheduling::Strategy& strategy = view.StrategyInForce(*queue);
   group.rule = static_cast<uint32_t>(cycle->rules_size());
   group.reservations = strategy.Reservations(queue->config->reservation_depth());
   CycleRequested::Rule* rule = cycle->add_rules();
   rule->set_stop_at_first_blocked(strategy.stops_at_first_blocked);
   rule->set_most_reservations(group.reservations);
   rule->set_plans_anew(strategy.is_adaptive);
-  if (is_independent) rule->set_queue(queue->name);
+  if (view.IsIndependent()) rule->set_queue(queue->name);
   return group;
 }
 
@@ -76,7 +76,7 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
     if (entries.empty() || is_independent) {
       limit = scheduling::CandidateLimit(view_.state.window, DepthOf(queue->config.get()));
     }
-    Group& group = GroupOf(queue, is_independent, &groups, cycle);
+    Group& group = GroupOf(queue, view_, &groups, cycle);
     entries.push_back(entry);
     ++group.named;
     if ((is_independent ? group.named : entries.size()) != limit) continue;
@@ -100,7 +100,7 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
   preemption_.NameVictims(entries, cycle);
   elastic_.SetMostSlots(entries, pass, cycle);
   return elastic_.AddGrowth(cut, pass, cycle, [&](const Queue* queue) {
-    return GroupOf(queue, is_independent, &groups, cycle).rule;
+    return GroupOf(queue, view_, &groups, cycle).rule;
   });
 }
 
@@ -166,7 +166,8 @@ void CyclePlanner::AddCandidate(const Entry& entry,
                                 bool is_overdue,
                                 CycleRequested* cycle) const {
   int64_t duration_ms = planning_.PlannedDuration(entry.job);
-  if (const auto* adaptive = adaptive_.Find(entry.job.queue); adaptive != nullptr) {
+  const auto* adaptive = adaptive_.Find(entry.job.queue);
+  if (adaptive != nullptr && cycle->rules(static_cast<int>(rule)).plans_anew()) {
     duration_ms = adaptive->PlanOf(entry.job.submission, duration_ms);
   }
   Candidate* candidate = cycle->add_candidates();

@@ -73,7 +73,7 @@ std::vector<PlaceFactor> PlaceFactorsOf(const View& view, const Entry& entry) {
         owner.user,
         fmt::format("{:.4f}: {:.4f} of the pool, weight {}", share / weight, share, weight));
   }
-  if (StrategyOf(*entry.in_line_of).is_adaptive) {
+  if (view.StrategyInForce(*entry.in_line_of).is_adaptive) {
     add("strategy", own.name, "adaptive: may try some jobs before the order of the line");
   }
   add("job priority", FullName(job), fmt::format("{}", job.priority));

@@ -4,6 +4,26 @@
 #include <string_view>
 
 namespace fluxqueue::queue_core {
+namespace {
+
+// Jobs of another queue wait, or hold something.
+bool OthersUsePool(const JobBook& book, const Queue& queue) {
+  const bool wait = std::any_of(book.served().begin(), book.served().end(), [&](const auto& one) {
+    return one.second != &queue && !one.second->line.empty();
+  });
+  if (wait) return true;
+  uint32_t others_hold = 0;
+  for (const auto& [name, node] : book.tree().nodes()) {
+    if (node->parent == nullptr) others_hold += node->total.running;
+    if (name != queue.name) continue;
+    // With those of the queues below it.
+    others_hold -= node->total.running;
+    for (const auto* child : node->children) others_hold += child->total.running;
+  }
+  return others_hold > 0;
+}
+
+}  // namespace
 
 const scheduling::Strategy& StrategyOf(const Queue& queue) {
   return *scheduling::FindStrategy(queue.config->strategy());
@@ -12,6 +32,13 @@ const scheduling::Strategy& StrategyOf(const Queue& queue) {
 const events::v1::QueueConfigured* View::ConfigOf(const std::string& queue) const {
   const auto it = book.queues().find(queue);
   return it == book.queues().end() ? nullptr : it->second->config.get();
+}
+
+const scheduling::Strategy& View::StrategyInForce(const Queue& queue) const {
+  const scheduling::Strategy& strategy = StrategyOf(queue);
+  if (!strategy.is_adaptive || !HasRules(model::kAdaptiveStepsBack)) return strategy;
+  const bool shares = queue.config->order() == "fair-share" || OthersUsePool(book, queue);
+  return shares ? *scheduling::FindStrategy("easy") : strategy;
 }
 
 scheduling::PassOptions View::PassNow() const {

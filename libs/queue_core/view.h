@@ -33,6 +33,10 @@ struct View {
   const events::v1::PoolConfigured& config() const { return *state.config; }
   // Null: no FluxQueue of that name exists.
   const events::v1::QueueConfigured* ConfigOf(const std::string& queue) const;
+  // By which the jobs of a queue that exists are tried now. An adaptive queue is tried as easy
+  // while others use the pool, or where its users have turns: adaptive goes by what easy would have
+  // done with one line, and no single line is the order then. O(queues).
+  const scheduling::Strategy& StrategyInForce(const Queue& queue) const;
   // As a pass over all that wait sees the pool.
   scheduling::PassOptions PassNow() const;
   // Somebody may pass the head of the line.
@@ -53,7 +57,7 @@ struct View {
   bool LooksLessOften() const { return HasRules(model::kLooksLessOften); }
 };
 
-// Of a queue that exists.
+// Of a queue that exists, as it was configured.
 const scheduling::Strategy& StrategyOf(const Queue& queue);
 
 }  // namespace fluxqueue::queue_core

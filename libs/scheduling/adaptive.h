@@ -39,6 +39,9 @@
 //              would have done also where estimates are bad. So all are pinned always.
 // c is half of that of before: with the others it is enough, and more costs p99.
 //
+// The virtual machine knows one line. While several queues use the pool, or where users have turns,
+// it cannot say what EASY would have done; the queue is tried as EASY then (rules 7).
+//
 // Integers throughout; pure; time is an argument. Thread-compatible.
 #pragma once
 
