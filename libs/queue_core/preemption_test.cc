@@ -330,8 +330,7 @@ TEST_F(StopListTest, AGuaranteeOfAnyResourceIsReclaimedFromRules7On) {
   }
   EXPECT_THAT(story_.Tell(Submitted("mine", {.fpgas = 2})), testing::Contains("cycle 4: mine/1"));
   story_.Tell(Refused(4, "mine", {}));
-  story_.Tell(PoolConfig(0, /*rules=*/7));
-  EXPECT_THAT(story_.Tell(Inventory(true, true)), ElementsAre("cycle 5: mine/1?x?y?z"));
+  EXPECT_THAT(story_.Tell(PoolConfig(0, /*rules=*/7)), ElementsAre("cycle 5: mine/1?x?y?z"));
   ASSERT_EQ(Cycle().lenders_size(), 1);
   const int64_t all = scheduling::VictimRules::kNoGuarantee;
   EXPECT_THAT(Cycle().lenders(0).spare(), ElementsAre(all, all, all, 2));
