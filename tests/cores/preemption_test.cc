@@ -223,7 +223,8 @@ class Pool {
       }
       if (fact.state() == events::v1::JOB_STATE_ALLOCATED) {
         waits_for_.erase(fact.job_id());
-        if (elastic_ && fact.reason() != "Grown") Append(queue_core::Started(fact.job_id(), fact.attempt()));
+        if (elastic_ && fact.reason() != "Grown")
+          Append(queue_core::Started(fact.job_id(), fact.attempt()));
       }
       const bool shrinks = fact.reason() == "Shrinking" && fact.vacate_size() > 0;
       if ((!stopping && !shrinks) || !counts) continue;
@@ -260,7 +261,7 @@ class Pool {
   int64_t version_ = 0;
   std::vector<std::string> ids_;
   uint64_t last_asked_ = 0;
-  std::set<std::string> stopping_;                 // or giving slots back
+  std::set<std::string> stopping_;                // or giving slots back
   std::map<std::string, std::string> waits_for_;  // preemptor, one that was stopped for it
   int stopped_ = 0;
   int shrunk_ = 0;
