@@ -220,7 +220,10 @@ std::optional<Selection> GeneralEngine::Select(const Prepared& request, const Wi
 
 std::optional<Selection> GeneralEngine::Walk(const Prepared& request, const Window& window) {
   if (!traverser_.Select(request.resolved, window)) return std::nullopt;
-  return traverser_.Collect(request.resolved, window);
+  Selection selection = traverser_.Collect(request.resolved, window);
+  // Nothing of it is held: it fits, and never matches.
+  if (selection.holding.vertices.empty()) return std::nullopt;
+  return selection;
 }
 
 bool GeneralEngine::Fits(const Prepared& request, const Window& window) {

@@ -60,8 +60,8 @@ std::string AnyJobspec(bool of_gpus = false) {
     parts = shares + "}, {type: cpu, count: " + count(of_gpus ? 400 : 1500) + "}";
   }
   std::string slot = "{type: slot, label: a, count: " + count(3) + ", with: [" + parts + "]}";
-  const int above = *rc::gen::inRange(0, 3);
-  if (above >= 1) {
+  const int above = *rc::gen::inRange(0, 4);  // 3: a rack, without a node between
+  if (above == 1 || above == 2) {
     const std::string exclusive = *rc::gen::element<std::string>("", "", ", exclusive: true");
     slot = "{type: node, count: " + count(3) + exclusive + ", with: [" + slot + "]}";
   }

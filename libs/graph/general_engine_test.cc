@@ -134,6 +134,41 @@ TEST_F(GeneralEngineTest, TwoOfATypeBesideEachOtherNeverMatch) {
   EXPECT_THAT(Held(Match(1, Request("[" + Some("node", 1) + "]"))), IsEmpty());
 }
 
+// As Fluxion: below a named level no other is passed, and slots stand on nodes.
+TEST_F(GeneralEngineTest, SlotsOfARackWithoutANodeBetweenNeverMatch) {
+  const std::string slot = Slots(1, Some("core", 1));
+  const JobRequest request = Request("[{type: rack, count: 1, with: " + slot + "}]");
+  for (const std::string policy : {"low", "hinode", "first", "lonodex"}) {
+    Make({{2}, {2}}, policy);
+    EXPECT_THAT(Held(Match(1, request)), IsEmpty()) << policy;
+    EXPECT_EQ(Match(1, request).status, MatchStatus::kBusy);
+    EXPECT_EQ(Match(1, request, MatchOperation::kSatisfiability).status, MatchStatus::kMatched);
+    // Nor later.
+    Match(1, Request(slot));
+    const auto later = engine_->ReserveFirst(2, request, {0, 10}, kForever);
+    EXPECT_EQ(later->status, MatchStatus::kBusy);
+    EXPECT_EQ(engine_->Find(2), nullptr);
+  }
+}
+
+// Whether indexes find it or a walk does.
+TEST_F(GeneralEngineTest, LevelsBelowANamedOneAreLeftOutWhereTheyMay) {
+  const std::string slot = Slots(3, Some("core", 1));
+  JobRequest request = Request("[{type: rack, count: 1, with: " + slot + "}]");
+  request.levels_may_be_left_out = true;
+  for (const std::string policy : {"low", "hinode", "first", "locality", "variation", "packed"}) {
+    for (const bool indexes : {true, false}) {
+      auto engine = GeneralEngine::Make(MakeCluster({{2}, {0}, {2}, {2}}),
+                                        {.policy = policy, .indexes = indexes});
+      ASSERT_TRUE(engine.ok());
+      engine_ = *std::move(engine);
+      const MatchAnswer answer = Match(1, request);
+      EXPECT_EQ(answer.status, MatchStatus::kAllocated) << policy << indexes;
+      EXPECT_EQ(Held(answer).size(), 3u) << policy << indexes;
+    }
+  }
+}
+
 TEST_F(GeneralEngineTest, ReservesAtTheFirstTimeThatHasRoom) {
   Make({{2}}, "low");
   const JobRequest both = Request(Slots(2, Some("core", 1)), "{duration: 10}");

@@ -44,21 +44,18 @@ std::string Slots(int count, const std::string& parts) {
   return "{type: slot, label: a, count: " + std::to_string(count) + ", with: [" + parts + "]}";
 }
 
-// Where a rack is named nodes are, too: slots in a rack, on whichever nodes, are what the model of
-// the matcher's engine asks for (engine_world.h).
 JobRequest AnyRequest() {
   std::string parts = Part("core", 5);
   if (OneIn(3)) parts += ", " + Part("memory", 20);
   if (OneIn(4)) parts += ", " + Part("gpu", 3);
   if (OneIn(4)) parts = Part("cpu", 3000) + ", " + Part(std::string(kGpuMilli), 2200);
   std::string resources = Slots(Any(1, OneIn(3) ? 60 : 4), parts);
-  const bool names_nodes = OneIn(3);
-  if (names_nodes) {
+  if (OneIn(3)) {
     const std::string alone = OneIn(2) ? ", exclusive: true" : "";
     resources =
         "{type: node, count: " + std::to_string(Any(1, 5)) + alone + ", with: [" + resources + "]}";
   }
-  if (names_nodes && OneIn(2)) {
+  if (OneIn(4)) {
     resources = "{type: rack, count: " + std::to_string(Any(1, 3)) + ", with: [" + resources + "]}";
   }
   JobRequest request =

@@ -60,9 +60,9 @@ class Planner {
   }
 
   bool AddSlotsOnAnyNodes(const Levels& levels) {
-    const bool at_nodes = MayPass(levels) || next_depth_ == topology_.node_depth();
-    // Which of equal slots are taken, a walk knows.
-    if (!at_nodes || plan_.Ranks(0)) return false;
+    // Below a named vertex a walk finds them, and takes none. Which of equal slots are taken, a
+    // walk knows, too.
+    if (!MayPass(levels) || plan_.Ranks(0)) return false;
     plan_.stages.push_back({topology_.node_depth(), FixedCount(levels.front()), &levels});
     return AddParts(levels.front());
   }

@@ -167,7 +167,9 @@ bool Traverser::Visit(
   node_score_ = score_before;
   if (!FinishVertex(v, levels, &found)) return false;
   if (found.settled) {
-    MarkTaken(found, false);
+    // As in Fluxion the way to what was taken is not marked where the request does not name it: of
+    // `rack → slot → core` nothing is held then, and it never matches.
+    MarkTaken(found, request_->job.levels_may_be_left_out);
   } else {
     to_parent->Append(found);
   }

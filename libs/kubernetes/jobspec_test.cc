@@ -1,5 +1,7 @@
 #include "libs/kubernetes/jobspec.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -165,6 +167,9 @@ TEST(Submission, TakesTheShortestDeadlineWhereNoDurationIsSaid) {
   EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), 60'000);
   job.active_deadline_s = 30;
   EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), 30'000);
+  job.pod.active_deadline_s = 0;
+  job.active_deadline_s = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), int64_t{100} * 365 * 24 * 3'600'000);
   job.meta.annotations = {{"fluxqueue.io/duration", "0"}};
   EXPECT_TRUE(SubmissionOf(job, {})->has_duration_ms());
   EXPECT_EQ(SubmissionOf(job, {})->duration_ms(), 0);

@@ -17,11 +17,14 @@ namespace {
 using events::v1::JobSubmitted;
 using events::v1::Workload;
 
+// No duration is longer (labels.h): a deadline beyond it, which Kubernetes allows, is as good.
+constexpr int64_t kCenturyS = int64_t{100} * 365 * 24 * 3600;
+
 // The shorter of the limits that are set; unset if none is.
 std::optional<Millis> Deadline(int64_t a_s, int64_t b_s) {
   if (a_s <= 0 && b_s <= 0) return std::nullopt;
-  if (a_s <= 0 || b_s <= 0) return std::chrono::seconds(std::max(a_s, b_s));
-  return std::chrono::seconds(std::min(a_s, b_s));
+  const int64_t shorter = a_s <= 0 || b_s <= 0 ? std::max(a_s, b_s) : std::min(a_s, b_s);
+  return std::chrono::seconds(std::min(shorter, kCenturyS));
 }
 
 absl::Status CheckSize(const Job& job) {

@@ -136,11 +136,11 @@ struct Job {
   bool indexed = false;
   bool suspend = false;
   int64_t active_deadline_s = 0;
-  std::string managed_by;            // spec.managedBy
-  int64_t failure_rules = 0;         // spec.podFailurePolicy.rules: how many there are
+  std::string managed_by;     // spec.managedBy
+  int64_t failure_rules = 0;  // spec.podFailurePolicy.rules: how many there are
   // One of them is Ignore for the condition kDisruptionTarget, and all before it ignore, too.
   bool ignores_disruptions = false;
-  std::string pod_replacement;       // spec.podReplacementPolicy
+  std::string pod_replacement;  // spec.podReplacementPolicy
   StringMap template_labels;
   StringMap template_annotations;
   PodSpec pod;

@@ -61,7 +61,8 @@ class NextCycle {
 
   // All that stand ahead of the candidate. Those that hold something by now are left out.
   void TryThoseAhead(const events::v1::Candidate& candidate);
-  // One that waits for others to be stopped, or to give slots back, may take any room that comes free before theirs does.
+  // One that waits for others to be stopped, or to give slots back, may take any room that comes
+  // free before theirs does.
   void LetGoOfKeptRoom() { kept_.TakeOutAll(); }
   void StopThoseAwaited() { awaited_.TakeOutAll(); }
 

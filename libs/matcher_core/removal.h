@@ -23,8 +23,8 @@ class Removal {
   Removal(const Removal&) = delete;
   Removal& operator=(const Removal&) = delete;
 
-  // One more, which is in, with all that it holds. False: it is there already, or holds nothing (any
-  // more).
+  // One more, which is in, with all that it holds. False: it is there already, or holds nothing
+  // (any more).
   bool Add(const graph::AllocationKey& key);
   // The same of some of its slots, beside those that were added before. Those that it does not hold
   // are left out; false: it holds none of them.

@@ -107,8 +107,7 @@ TEST_F(VacateTest, OnTheNodeWhereTheyAreOfUse) {
   HoldsElastic("e", 1, 4);
   Holds("rigid", 2, 1000);
   Feed(Submitted("urgent", 1, 2000));
-  const Outcome outcome =
-      Ask(With(Cycle(1, {"urgent"}), {{.job = "e", .spare = 2}})).outcomes(0);
+  const Outcome outcome = Ask(With(Cycle(1, {"urgent"}), {{.job = "e", .spare = 2}})).outcomes(0);
   const auto vacated = Vacated(outcome);
   ASSERT_EQ(vacated.size(), 1U);
   // Both of one node.
@@ -127,9 +126,8 @@ TEST_F(VacateTest, NoMoreThanEachCanSpareAndThenJobsToo) {
   Feed(Submitted("pair", 2, 1000));
   Feed(Submitted("three", 3, 1000));
   Feed(Submitted("two", 1, 2000));
-  const std::vector<MayGive> jobs = {{.job = "rigid"},
-                                     {.job = "e", .spare = 1, .lost = 30},
-                                     {.job = "f", .spare = 1, .lost = 20}};
+  const std::vector<MayGive> jobs = {
+      {.job = "rigid"}, {.job = "e", .spare = 1, .lost = 30}, {.job = "f", .spare = 1, .lost = 20}};
   EXPECT_THAT(Vacated(Ask(With(Cycle(1, {"pair"}), jobs)).outcomes(0)), ElementsAre("e 2", "f 1"));
   const Outcome outcome = Ask(With(Cycle(1, {"three"}), jobs)).outcomes(0);
   EXPECT_THAT(Victims(outcome), ElementsAre("rigid"));
@@ -189,8 +187,7 @@ TEST_F(VacateTest, ALenderIsLeftItsGuarantee) {
   HoldsElastic("e", 1, 4);
   Feed(Submitted("pair", 2, 1000));
   Feed(Submitted("one", 1, 1000));
-  Envelope cycle = With(Cycle(1, {"pair"}),
-                        {{.job = "e", .spare = 3, .lender = 1, .holds = 4000}});
+  Envelope cycle = With(Cycle(1, {"pair"}), {{.job = "e", .spare = 3, .lender = 1, .holds = 4000}});
   cycle.mutable_cycle_requested()->add_lenders()->add_spare(1500);
   EXPECT_THAT(Vacated(Ask(cycle).outcomes(0)), IsEmpty());
   cycle = With(Cycle(1, {"one"}), {{.job = "e", .spare = 3, .lender = 1, .holds = 4000}});
@@ -311,7 +308,7 @@ class SmallPool {
   std::string policy_;
   std::vector<MayGive> jobs_;
   std::vector<std::pair<size_t, uint32_t>> all_;  // job, slot
-  std::string jobspec_;  // of the job that waits
+  std::string jobspec_;                           // of the job that waits
   uint32_t slots_ = 0;
 };
 

@@ -27,7 +27,8 @@
 //      In pools without gpus `adaptive` follows what easy would have done in hindsight, and prices
 //      jobs by what jobs of their users took (libs/scheduling/adaptive.h). Its queues predict no
 //      durations.
-//   7  Elastic jobs give slots back before any job is stopped for another.
+//   7  Elastic jobs give slots back before any job is stopped for another. Guarantees count every
+//      resource, and keep no job from being reclaimed that holds nothing of what is guaranteed.
 //      While several queues use a pool, or where users have turns, `adaptive` steps back: it is
 //      `easy` then.
 #pragma once
@@ -48,6 +49,7 @@ inline constexpr uint32_t kLooksLessOften = 6;
 inline constexpr uint32_t kAdaptiveHindsight = 6;
 inline constexpr uint32_t kAdaptivePredictsNothing = 6;
 inline constexpr uint32_t kShrinksFirst = 7;
+inline constexpr uint32_t kGuaranteesOfEveryResource = 7;
 inline constexpr uint32_t kAdaptiveStepsBack = 7;
 inline constexpr uint32_t kLatestRules = 7;
 

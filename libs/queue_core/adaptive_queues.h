@@ -2,8 +2,8 @@
 // (libs/scheduling/adaptive.h), kept in step with their jobs; rows; and the undo of the batch.
 //
 // Each queue's machine is as large as the pool. While others use the pool, it starts virtually what
-// they have taken really. By rules 7 nothing is done by it then (View::StrategyInForce); it goes on,
-// as the others may leave.
+// they have taken really. By rules 7 nothing is done by it then (View::StrategyInForce); it goes
+// on, as the others may leave.
 //
 // Sizes are parts of the pool as it was at one time. While its capacity stays within an eighth of
 // that, the machine's capacity changes with it; beyond, all sizes are made anew: O(jobs), and as

@@ -77,7 +77,8 @@ bool IsAnyOf(const scheduling::Owner& owner, const Accounts& accounts) {
 }  // namespace
 
 uint32_t SpareSlots(const Job& job) {
-  const bool has_all = job.state == model::JobState::kBound || job.state == model::JobState::kRunning;
+  const bool has_all =
+      job.state == model::JobState::kBound || job.state == model::JobState::kRunning;
   if (!IsElastic(job) || !has_all || !job.workload->ignores_disruptions()) return 0;
   const uint32_t stays = LiveSlots(job) - static_cast<uint32_t>(Vacating(job).size());
   return stays > job.min_slots ? stays - job.min_slots : 0;

@@ -214,8 +214,10 @@ void QueueCore::Impl::OnVacated(const events::v1::SlotsVacated& vacated) {
   }
   if (Vacating(job).empty()) job.grace_ms = 0;
   job.reason = reason::kShrunk;
-  job.message = fmt::format(
-      "goes on with {} of at most {} slots, {} fewer than before", LiveSlots(job), job.slots, slots.size());
+  job.message = fmt::format("goes on with {} of at most {} slots, {} fewer than before",
+                            LiveSlots(job),
+                            job.slots,
+                            slots.size());
   Say(entry);
 }
 

@@ -81,7 +81,7 @@ struct Job {
   std::vector<uint32_t> released_slots;  // rising
   // Elastic: those that were given back for others while it went on, or are being; rising.
   std::vector<uint32_t> vacated_slots;
-  uint64_t ending = 0;                   // has ended: its number among the pool's endings
+  uint64_t ending = 0;  // has ended: its number among the pool's endings
 
   // Of this attempt, for accounting (attempt.h).
   int64_t attempt_since_ms = 0;  // waits from its submission, or from the end of the attempt before

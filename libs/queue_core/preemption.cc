@@ -38,7 +38,7 @@ int64_t RankOf(const Entry& entry) {
   return scheduling::RankOf(job.priority, std::max(job.submitted_ms, job.begin_ms), aging);
 }
 
-scheduling::Preemptor PreemptorOf(const Entry& entry, bool by_resource) {
+scheduling::Preemptor PreemptorOf(const Entry& entry, const View& view) {
   const events::v1::Preemption& preemption = entry.in_line_of->config->preemption();
   return {.owner = entry.line_owner,
           .priority = entry.job.priority,
@@ -46,7 +46,8 @@ scheduling::Preemptor PreemptorOf(const Entry& entry, bool by_resource) {
           .amounts = entry.amounts,
           .by_priority = preemption.by_priority(),
           .reclaim = preemption.reclaim(),
-          .by_resource = by_resource};
+          .by_resource = view.HasAccounts(),
+          .every_resource = view.GuaranteesOthers()};
 }
 
 scheduling::HoldingJob HoldingJobOf(const Entry& entry) {
@@ -116,11 +117,8 @@ Preemption::Holders Preemption::HoldersNow() const {
 std::vector<scheduling::Victim> Preemption::VictimsFor(const Entry& entry,
                                                        const Holders& holders,
                                                        const scheduling::Ahead& ahead) const {
-  return scheduling::ChooseVictims(PreemptorOf(entry, view_.HasAccounts()),
-                                   holders.jobs,
-                                   ahead,
-                                   view_.PassNow().capacity,
-                                   view_.state.now_ms);
+  return scheduling::ChooseVictims(
+      PreemptorOf(entry, view_), holders.jobs, ahead, view_.PassNow().capacity, view_.state.now_ms);
 }
 
 bool Preemption::NameVictimsOf(const Entry& entry,
@@ -154,7 +152,7 @@ void Preemption::NameVictims(const std::vector<const Entry*>& entries,
     const Entry& entry = *entries[i];
     if (Preempts(*entry.in_line_of) && named[entry.in_line_of] < kMostPreemptors) {
       events::v1::Candidate* candidate = cycle->mutable_candidates(static_cast<int>(i));
-      const bool any = list ? list->Add(PreemptorOf(entry, view_.HasAccounts()), ahead)
+      const bool any = list ? list->Add(PreemptorOf(entry, view_), ahead)
                             : NameVictimsOf(entry, holders, ahead, candidate);
       if (any) {
         ++named[entry.in_line_of];
@@ -210,7 +208,7 @@ void Preemption::WriteStopList(const scheduling::StopList& list,
     stoppable->set_stopping(job.state == model::JobState::kStopping);
     if (!one.lender) continue;
     stoppable->set_lender(static_cast<uint32_t>(*one.lender + 1));
-    for (const int64_t amount : holders.jobs[one.job].amounts->shared()) {
+    for (const int64_t amount : list.HoldsOf(*holders.jobs[one.job].amounts)) {
       stoppable->add_holds(amount);
     }
   }
@@ -270,7 +268,7 @@ Preemption::Victims Preemption::JudgeChoice(const Entry& preemptor,
                                             const Outcome& outcome,
                                             const Holders& holders,
                                             const scheduling::Ahead& ahead) const {
-  const scheduling::Preemptor who = PreemptorOf(preemptor, view_.HasAccounts());
+  const scheduling::Preemptor who = PreemptorOf(preemptor, view_);
   scheduling::VictimRules rules(who, ahead);
   for (const scheduling::HoldingJob& job : holders.jobs) {
     if (job.stopping) rules.TakeStopping(job);

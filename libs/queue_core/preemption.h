@@ -60,7 +60,8 @@ class Preemption {
     bool goes_on = false;
     std::vector<uint32_t> slots = {};
   };
-  // When a job that gives slots back is to be told again that it does. REQUIRES: it has not done so.
+  // When a job that gives slots back is to be told again that it does. REQUIRES: it has not done
+  // so.
   static int64_t AskAgainAt(const Job& job);
 
   // Those of the outcome that are to be stopped by now; nothing: not all of them may be, for

@@ -314,6 +314,34 @@ TEST_F(StopListTest, WhatAQueueCanSpareTravelsAlong) {
   EXPECT_THAT(Cycle().lenders(), IsEmpty());  // y cannot be spared: nobody lends
 }
 
+// Both queues are guaranteed fpgas, and `borrower` holds 3 of which 1 is its own.
+TEST_F(StopListTest, AGuaranteeOfAnyResourceIsReclaimedFromRules7On) {
+  const auto with_fpgas = [](events::v1::Envelope queue, int64_t fpgas) {
+    events::v1::Amount* guarantee = queue.mutable_queue_configured()->add_guarantee();
+    guarantee->set_resource("example.com/fpga");
+    guarantee->set_amount(fpgas);
+    return queue;
+  };
+  story_.Tell(PoolConfig(0, /*rules=*/6));
+  story_.Tell(with_fpgas(QueueMade("borrower"), 1));
+  story_.Tell(with_fpgas(QueueWith("default", {.reclaim = true}), 2));
+  for (const char* id : {"x", "y", "z"}) {
+    story_.Bring(id, JobState::kRunning, {.queue = "borrower", .fpgas = 1});
+  }
+  EXPECT_THAT(story_.Tell(Submitted("mine", {.fpgas = 2})), testing::Contains("cycle 4: mine/1"));
+  story_.Tell(Refused(4, "mine", {}));
+  EXPECT_THAT(story_.Tell(PoolConfig(0, /*rules=*/7)), ElementsAre("cycle 5: mine/1?x?y?z"));
+  ASSERT_EQ(Cycle().lenders_size(), 1);
+  const int64_t all = scheduling::VictimRules::kNoGuarantee;
+  EXPECT_THAT(Cycle().lenders(0).spare(), ElementsAre(all, all, all, 2));
+  EXPECT_THAT(Cycle().stoppable(2).holds(), ElementsAre(1000, 0, 0, 1));
+  EXPECT_THAT(story_.Tell(Refused(5, "mine", {"x", "y", "z"})),
+              ElementsAre("cycle 6: mine/1?x?y?z"));
+  EXPECT_THAT(story_.Tell(Refused(6, "mine", {"z", "x"})),
+              ElementsAre("fact z v5 Stopping Preempted after=requeue",
+                          "fact x v5 Stopping Preempted after=requeue"));
+}
+
 TEST_F(StopListTest, OfOlderRulesAFewAreNamed) {
   story_.Tell(PoolConfig(0, /*rules=*/2));
   story_.Tell(QueueWith("default", {.by_priority = true}));

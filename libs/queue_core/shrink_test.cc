@@ -60,9 +60,9 @@ TEST_F(ShrinkTest, GoesOnWithFewerSlotsAndGrowsAgain) {
   EXPECT_EQ(Cycle().stoppable(0).spare_slots(), 0U);
   EXPECT_THAT(Want("high", {2, 3}), IsEmpty());
 
-  EXPECT_THAT(story_.Tell(Vacated("e", {3})),
-              ElementsAre("fact e v6 Running Shrunk 3 of 2..4 -2 grace=30000",
-                          "release e/1 slot 3"));
+  EXPECT_THAT(
+      story_.Tell(Vacated("e", {3})),
+      ElementsAre("fact e v6 Running Shrunk 3 of 2..4 -2 grace=30000", "release e/1 slot 3"));
   EXPECT_THAT(story_.Tell(Vacated("e", {2, 3})),
               ElementsAre("fact e v7 Running Shrunk 2 of 2..4", "release e/1 slot 2"));
   EXPECT_EQ(story_.last().message(), "goes on with 2 of at most 4 slots, 1 fewer than before");
@@ -133,8 +133,7 @@ TEST_F(ShrinkTest, IsStoppedAsAWholeWherePodsThatAreDeletedCountAgainstIt) {
   BringElastic(options);
   story_.Tell(Submitted("high", {.priority = 9}));
   EXPECT_EQ(Cycle().stoppable(0).spare_slots(), 0U);
-  EXPECT_THAT(Want("high", {3}),
-              ElementsAre("fact high v2 Pending Busy", HasSubstr("high/1?e")));
+  EXPECT_THAT(Want("high", {3}), ElementsAre("fact high v2 Pending Busy", HasSubstr("high/1?e")));
 }
 
 TEST_F(ShrinkTest, WhatHasChangedSinceIsAskedForAgain) {

@@ -47,7 +47,8 @@ scheduling::PassOptions View::PassNow() const {
       .beginning_ms = state.beginning_ms,
       .capacity = state.capacity == nullptr ? scheduling::Resources() : *state.capacity,
       .guarantees_all = !IsIndependent(),
-      .has_accounts = HasAccounts()};
+      .has_accounts = HasAccounts(),
+      .guarantees_others = GuaranteesOthers()};
   for (const auto& billing : config().billing()) {
     const std::string_view shared =
         scheduling::SharedName(scheduling::SharedIndex(billing.resource()));

@@ -53,6 +53,7 @@ struct View {
   bool HasAccounts() const { return HasRules(model::kAccounts); }
   bool AsksOnceWhenOverdue() const { return HasRules(model::kAsksOnceWhenOverdue); }
   bool ShrinksFirst() const { return HasRules(model::kShrinksFirst); }
+  bool GuaranteesOthers() const { return HasRules(model::kGuaranteesOfEveryResource); }
   bool LooksLessOften() const { return HasRules(model::kLooksLessOften); }
 };
 

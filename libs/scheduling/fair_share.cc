@@ -154,6 +154,11 @@ std::optional<HeldJob> AgainstJob(const Owner& owner,
   return std::nullopt;
 }
 
+// Without a sum, which may be too large.
+bool HasLess(int64_t guaranteed, int64_t held, int64_t planned) {
+  return held < guaranteed && planned < guaranteed - held;
+}
+
 }  // namespace
 
 std::string HeldJob::Sentence() const {
@@ -192,14 +197,20 @@ bool IsBelowGuarantee(const QueueNode& queue,
                       const Resources& planned,
                       const Resources* asked,
                       const PassOptions& options) {
+  const Resources& held = queue.total.held;
   bool below = false;
   for (size_t i = 0; i < kShared; ++i) {
     const int64_t guaranteed = queue.spec.guarantee[i];
     if (guaranteed == 0 || (asked != nullptr && (*asked)[i] == 0)) continue;
-    const int64_t held = queue.total.held[i];
-    const bool has_less = held < guaranteed && planned[i] < guaranteed - held;
-    if (options.has_accounts && !has_less) return false;
-    below = below || has_less;
+    const bool less = HasLess(guaranteed, held[i], planned[i]);
+    if (options.has_accounts && !less) return false;
+    below = below || less;
+  }
+  if (!options.guarantees_others) return below;
+  for (const auto& [name, guaranteed] : queue.spec.guarantee.others()) {
+    if (asked != nullptr && asked->Of(name) == 0) continue;
+    if (!HasLess(guaranteed, held.Of(name), planned.Of(name))) return false;
+    below = true;
   }
   return below;
 }
@@ -515,13 +526,15 @@ class Pass::Impl {
 
   void Plan(const Owner& owner, const Resources& amounts) {
     for (const Owner::Rung& rung : owner.rungs) {
+      const QueueSpec& spec = rung.queue->spec;
+      const bool guarantees = options_.guarantees_others && !spec.guarantee.others().empty();
       for (size_t level = 0; level < 3; ++level) {
         Account::Scratch& scratch = Fresh(*rung.queue, *rung.accounts[level]);
-        // The others matter to no limit else.
-        if (!capacity_.has_others() && rung.queue->spec.limits[level].others.empty()) {
-          scratch.planned.AddShared(amounts);
-        } else {
+        // The others matter to nothing else.
+        if (capacity_.has_others() || guarantees || !spec.limits[level].others.empty()) {
           scratch.planned.Add(amounts);
+        } else {
+          scratch.planned.AddShared(amounts);
         }
       }
     }

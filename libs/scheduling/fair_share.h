@@ -10,7 +10,8 @@
 // At each level of the tree:
 //   1. the child of a higher priority
 //   2. one that holds less than its guarantee of all that its next job asks for and that is
-//      guaranteed to it (rules 2 and 3: of some of that), before those that do not (or have none)
+//      guaranteed to it (rules 2 and 3: of some of that), before those that do not (or have none);
+//      of every resource (up to rules 6: of cpu, memory and gpu)
 //   3. the smallest share ÷ weight
 //   4. the greater weight, then the lesser name
 // An inner queue's own jobs come after those of its children.
@@ -58,6 +59,8 @@ struct PassOptions {
   // Shares are taken of every resource of the capacity, and preferred jobs have no precedence over
   // the turns of users (rules 4). Else of cpu, memory and gpu alone.
   bool has_accounts = false;
+  // Guarantees of other resources than cpu, memory and gpu count, too (rules 7).
+  bool guarantees_others = false;
   // Of resources that count more or less than others in shares, by name; of gpus "gpu".
   std::map<std::string, double, std::less<>> billing = {};
 };

@@ -353,6 +353,31 @@ TEST(AccountsTest, OfAGuaranteeThatIsHeldInOneResourceNoMoreGoesFirst) {
   EXPECT_THAT(world.Order(), ElementsAre("cpus", "both", "any"));
 }
 
+// What the pass has named counts, though the pool's capacity names no tpus.
+TEST(AccountsTest, AGuaranteeOfAnyResourceGoesFirst) {
+  World world;
+  world.options.has_accounts = true;
+  QueueSpec sure;
+  sure.guarantee.Add("google.com/tpu", 4);
+  sure.guarantee.Add("nvidia.com/mig-1g.5gb", 2);
+  world.Queue("any", QueueSpec());
+  world.Queue("sure", sure);
+  world.tree.Hold(world.tree.OwnerOf("sure", "x", "y"), Of(5000), 1);
+  Resources tpus = Of(1000);
+  tpus.Add("google.com/tpu", 2);
+  Resources slices = Of(1000);
+  slices.Add("nvidia.com/mig-1g.5gb", 1);
+  for (int i = 1; i <= 2; ++i) world.Submit(fmt::format("any{}", i), "any", "ann", tpus);
+  world.Submit("slice", "sure", "ann", slices);
+  for (int i = 1; i <= 3; ++i) world.Submit(fmt::format("tpus{}", i), "sure", "ann", tpus);
+  EXPECT_THAT(world.Order(), ElementsAre("any1", "any2", "slice", "tpus1", "tpus2", "tpus3"));
+  world.options.guarantees_others = true;
+  EXPECT_THAT(world.Order(), ElementsAre("slice", "tpus1", "tpus2", "any1", "any2", "tpus3"));
+  // Of nothing that is guaranteed.
+  world.Submit("cpus", "sure", "ann", Of(1000), /*rank=*/1);
+  EXPECT_THAT(world.Order(3), ElementsAre("any1", "any2", "cpus"));
+}
+
 TEST(AccountsTest, UsersHaveWeights) {
   World world = WithAccounts();
   QueueSpec spec = FairShare();

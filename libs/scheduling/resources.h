@@ -6,7 +6,7 @@
 //                               "fluxqueue.io/gpu-milli" (thousandths)
 //
 // So a limit of gpus counts those of every maker, and parts of them. Every other resource is
-// carried by its name, in its base unit; only limits know of it.
+// carried by its name, in its base unit.
 //
 // Sums stop at the greatest number there is. Pure, thread-compatible.
 #pragma once

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "libs/base/int128.h"
@@ -28,7 +30,50 @@ int64_t LostBy(const HoldingJob& job, const Resources& capacity, int64_t now_ms)
   return static_cast<int64_t>(std::min<Int128>(lost, std::numeric_limits<int64_t>::max()));
 }
 
+bool HasBound(const VictimRules::Lender& lender) {
+  const auto spare = VictimRules::SpareOf(lender);
+  return !lender.others.empty() || std::any_of(spare.begin(), spare.end(), [](int64_t amount) {
+    return amount != VictimRules::kNoGuarantee;
+  });
+}
+
+std::vector<int64_t> SpareOf(const VictimRules::Lender& lender,
+                             const std::vector<std::string>& others) {
+  const auto shared = VictimRules::SpareOf(lender);
+  std::vector<int64_t> spare(shared.begin(), shared.end());
+  for (const std::string& other : others) {
+    const bool counts = std::binary_search(lender.others.begin(), lender.others.end(), other);
+    spare.push_back(counts ? VictimRules::SpareOf(lender, other) : VictimRules::kNoGuarantee);
+  }
+  return spare;
+}
+
+// What is being stopped, of the lender and of those above it.
+void TakeFromSpare(const Resources& amounts, std::optional<size_t> lender, StopList* list) {
+  if (!lender) return;
+  const std::vector<int64_t> holds = list->HoldsOf(amounts);
+  for (; lender; lender = list->lenders[*lender].above) {
+    std::vector<int64_t>& spare = list->lenders[*lender].spare;
+    for (size_t i = 0; i < holds.size(); ++i) {
+      if (spare[i] != VictimRules::kNoGuarantee) spare[i] -= holds[i];
+    }
+  }
+}
+
+// Who has less than its guarantee of a resource may lose jobs that hold none of it.
+void KeepNotBelowZero(StopList* list) {
+  for (StopList::Lender& lender : list->lenders) {
+    for (int64_t& amount : lender.spare) amount = std::max<int64_t>(amount, 0);
+  }
+}
+
 }  // namespace
+
+std::vector<int64_t> StopList::HoldsOf(const Resources& amounts) const {
+  std::vector<int64_t> holds(amounts.shared().begin(), amounts.shared().end());
+  for (const std::string& other : others) holds.push_back(amounts.Of(other));
+  return holds;
+}
 
 StopListMaker::StopListMaker(const std::vector<HoldingJob>& holding,
                              const Resources& capacity,
@@ -116,33 +161,27 @@ StopList StopListMaker::Make(uint64_t turn, size_t most) const {
 }
 
 void StopListMaker::AddLenders(StopList* list) const {
-  // Those that any preemptor reclaims from, by name and by what counts of them; a queue without a
-  // guarantee lends anything.
-  using Key = std::pair<std::string_view, uint32_t>;
-  std::map<Key, size_t> numbers;
-  std::map<Key, VictimRules::Lender> lenders;
-  std::vector<std::vector<Key>> counting(eligible_.size());
+  // Those that any preemptor reclaims from; a queue without a guarantee lends anything.
+  LenderMap lenders;
+  std::vector<std::vector<LenderKey>> counting(eligible_.size());
   for (size_t i = 0; i < eligible_.size(); ++i) {
     for (const size_t rank : eligible_[i].reclaimed) {
       const Owner& owner = *holding_[ranked_[rank].job].owner;
       for (const auto& lender : VictimRules::LendersOf(eligible_[i].preemptor, owner)) {
-        const auto spare = VictimRules::SpareOf(lender);
-        if (std::all_of(spare.begin(), spare.end(), [](int64_t amount) {
-              return amount == VictimRules::kNoGuarantee;
-            })) {
-          continue;
-        }
-        const Key key(lender.queue->name, lender.counted);
+        if (!HasBound(lender)) continue;
+        const LenderKey key(lender.queue->name, lender.counted, lender.others);
         lenders.emplace(key, lender);
         counting[i].push_back(key);
       }
     }
   }
+  NameOthers(lenders, list);
+  std::map<LenderKey, size_t> numbers;
   std::map<const QueueNode*, size_t> firsts;
   for (const auto& [key, lender] : lenders) {
     numbers.emplace(key, list->lenders.size());
     firsts.emplace(lender.queue, list->lenders.size());
-    list->lenders.push_back({lender.queue, VictimRules::SpareOf(lender), std::nullopt});
+    list->lenders.push_back({lender.queue, SpareOf(lender, list->others), std::nullopt});
   }
   const auto first_lender = [&firsts](const QueueNode* queue) -> std::optional<size_t> {
     for (; queue != nullptr; queue = queue->parent) {
@@ -161,19 +200,30 @@ void StopListMaker::AddLenders(StopList* list) const {
   }
   for (size_t rank = 0; rank < stopping_; ++rank) {
     const HoldingJob& job = holding_[ranked_[rank].job];
-    for (auto at = first_lender(job.owner->queue); at; at = list->lenders[*at].above) {
-      StopList::Lender& lender = list->lenders[*at];
-      for (size_t i = 0; i < kShared; ++i) {
-        if (lender.spare[i] != VictimRules::kNoGuarantee) lender.spare[i] -= (*job.amounts)[i];
-      }
-    }
+    TakeFromSpare(*job.amounts, first_lender(job.owner->queue), list);
   }
+  if (!eligible_.empty() && eligible_.front().preemptor.every_resource) KeepNotBelowZero(list);
   for (size_t i = 0; i < eligible_.size(); ++i) {
     std::vector<size_t>& places = list->choices[i].lenders;
-    for (const Key& key : counting[i]) places.push_back(numbers.at(key));
+    for (const LenderKey& key : counting[i]) places.push_back(numbers.at(key));
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
   }
+}
+
+// What no listed job holds is not named: what queues are guaranteed is whatever was written.
+void StopListMaker::NameOthers(const LenderMap& lenders, StopList* list) const {
+  std::set<std::string_view> counted;
+  for (const auto& [key, lender] : lenders) {
+    counted.insert(lender.others.begin(), lender.others.end());
+  }
+  std::set<std::string_view> named;
+  for (const StopList::Stoppable& one : list->stoppable) {
+    for (const auto& [name, amount] : holding_[one.job].amounts->others()) {
+      if (counted.contains(name)) named.insert(name);
+    }
+  }
+  list->others.assign(named.begin(), named.end());
 }
 
 }  // namespace fluxqueue::scheduling

@@ -17,10 +17,13 @@
 // O(jobs · log jobs + preemptors · jobs · depth).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "libs/scheduling/victims.h"
@@ -37,8 +40,8 @@ struct StopList {
   };
   struct Lender {
     const QueueNode* queue = nullptr;
-    // Without what is being stopped. VictimRules::kNoGuarantee: no bound.
-    std::array<int64_t, kShared> spare = {};
+    // Without what is being stopped, in the order of HoldsOf. VictimRules::kNoGuarantee: no bound.
+    std::vector<int64_t> spare;
     std::optional<size_t> above;
   };
   // Of one preemptor: places in the lists below, rising.
@@ -49,6 +52,11 @@ struct StopList {
   std::vector<Choice> choices;
   std::vector<Stoppable> stoppable;
   std::vector<Lender> lenders;
+  // Resources beside cpu, memory and gpu of which lenders spare some and jobs hold some. Sorted.
+  std::vector<std::string> others;
+
+  // Of cpu, memory, gpu and the others.
+  std::vector<int64_t> HoldsOf(const Resources& amounts) const;
 };
 
 // Sorts once; then each Add is O(jobs · depth).
@@ -78,6 +86,10 @@ class StopListMaker {
   // Which of ranked_ are listed.
   std::vector<bool> Share(uint64_t turn, size_t most) const;
   void AddLenders(StopList* list) const;
+  // Where several lenders count, by name and by what counts of them.
+  using LenderKey = std::tuple<std::string_view, uint32_t, std::vector<std::string_view>>;
+  using LenderMap = std::map<LenderKey, VictimRules::Lender>;
+  void NameOthers(const LenderMap& lenders, StopList* list) const;
 
   const std::vector<HoldingJob>& holding_;
   std::vector<Ranked> ranked_;  // those being stopped, then by loss

@@ -132,6 +132,76 @@ TEST(StopListTest, WhatExceedsAGuaranteeInOneResource) {
               ElementsAre(VictimRules::kNoGuarantee, VictimRules::kNoGuarantee, 8000));
 }
 
+Resources Tpus(int64_t cpu, int64_t tpus) {
+  Resources amounts = Of(cpu);
+  amounts.Add("google.com/tpu", tpus);
+  return amounts;
+}
+
+TEST(StopListTest, WhatExceedsAGuaranteeOfAnyResource) {
+  World world;
+  QueueSpec mine;
+  mine.guarantee = Tpus(0, 8);
+  world.Queue("mine", mine);
+  QueueSpec lent;
+  lent.guarantee = Tpus(64'000, 4);
+  lent.guarantee.Add("example.com/made-up", 7);
+  world.Queue("lent", lent);
+  world.Holds({.queue = "lent", .amounts = Of(32'000)});
+  for (int i = 0; i < 3; ++i) world.Holds({.queue = "lent", .amounts = Tpus(1000, 4)});
+  world.Holds({.queue = "lent", .amounts = Tpus(0, 2), .recreatable = false, .stopping = true});
+  Preemptor preemptor = world.In("mine", 0, Tpus(8000, 4));
+  preemptor.by_priority = false;
+  preemptor.by_resource = true;
+  EXPECT_THAT(JobsOf([&] {
+                StopListMaker maker = world.Maker();
+                maker.Add(preemptor, world.nobody_ahead);
+                return maker.Make(0);
+              }()),
+              ElementsAre(4));
+  preemptor.every_resource = true;
+  StopListMaker maker = world.Maker();
+  ASSERT_TRUE(maker.Add(preemptor, world.nobody_ahead));
+  const StopList list = maker.Make(0);
+  EXPECT_THAT(JobsOf(list), UnorderedElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(list.others, ElementsAre("google.com/tpu"));
+  EXPECT_THAT(list.HoldsOf(Tpus(1000, 4)), ElementsAre(1000, 0, 0, 4));
+  ASSERT_EQ(list.lenders.size(), 1u);
+  // 14 are held, 2 of them are going.
+  EXPECT_THAT(
+      list.lenders[0].spare,
+      ElementsAre(
+          VictimRules::kNoGuarantee, VictimRules::kNoGuarantee, VictimRules::kNoGuarantee, 8));
+}
+
+// A job goes before others for what it asks for alone, so it does not take its room again.
+TEST(StopListTest, AQueueBelowAGuaranteeLendsJobsThatHoldNothingOfIt) {
+  World world;
+  world.Queue("mine", Guaranteed(8000));
+  for (const auto& [name, guarantee] :
+       {std::pair("gpus", Of(0, 8)), std::pair("tpus", Tpus(0, 8))}) {
+    QueueSpec spec;
+    spec.guarantee = guarantee;
+    world.Queue(name, spec);
+    world.Holds({.queue = name, .amounts = Of(4000)});
+  }
+  world.Holds({.queue = "gpus", .amounts = Of(2000, 4)});
+  world.Holds({.queue = "tpus", .amounts = Tpus(2000, 4)});
+  Preemptor preemptor = world.In("mine", 0, Of(4000));
+  preemptor.by_priority = false;
+  preemptor.by_resource = true;
+  preemptor.every_resource = true;
+  StopListMaker maker = world.Maker();
+  ASSERT_TRUE(maker.Add(preemptor, world.nobody_ahead));
+  const StopList list = maker.Make(0);
+  EXPECT_THAT(JobsOf(list), UnorderedElementsAre(0, 1));
+  // The matcher compares all that a job holds: no more than nothing is to be spared.
+  ASSERT_EQ(list.lenders.size(), 2u);
+  EXPECT_THAT(list.lenders[0].spare,
+              ElementsAre(VictimRules::kNoGuarantee, VictimRules::kNoGuarantee, 0));
+  EXPECT_THAT(list.others, IsEmpty());
+}
+
 // Each preemptor counts what it asks for, of one queue; what is taken is taken of both.
 TEST(StopListTest, AQueueLendsToEachWhatThatAsksFor) {
   World world;
@@ -244,6 +314,8 @@ struct RandomWorld {
   RandomWorld() {
     for (const std::string& name : names) {
       QueueSpec spec = Guaranteed(*rc::gen::inRange(0, 5) * 1000, name == "a1" ? "a" : "");
+      spec.guarantee.Add("google.com/tpu", *rc::gen::inRange(0, 5));
+      spec.guarantee.Add("nvidia.com/mig-1g.5gb", *rc::gen::inRange(0, 3));
       spec.priority = *rc::gen::inRange(0, 2);
       world.Queue(name, spec);
     }
@@ -251,13 +323,19 @@ struct RandomWorld {
     for (int i = 0; i < count; ++i) {
       JobOptions options{.queue = *rc::gen::elementOf(names),
                          .priority = *rc::gen::inRange(0, 4),
-                         .amounts = Of(*rc::gen::inRange(1, 5) * 500),
+                         .amounts = AnyAmounts(),
                          .ran_ms = *rc::gen::inRange<int64_t>(0, 100'000),
                          .recreatable = *rc::gen::inRange(0, 4) != 0};
       options.stopping = *rc::gen::inRange(0, 5) == 0;
       world.Holds(options);
     }
   }
+  static Resources AnyAmounts() {
+    Resources amounts = Tpus(*rc::gen::inRange(1, 5) * 500, *rc::gen::inRange(0, 3));
+    amounts.Add("nvidia.com/mig-1g.5gb", *rc::gen::inRange(0, 2));
+    return amounts;
+  }
+
   const std::vector<std::string> names = {"a", "a1", "b", "c"};
   World world;
 };
@@ -266,9 +344,10 @@ struct RandomWorld {
 // nothing is chosen, refused and chosen again.
 RC_GTEST_PROP(StopListProperty, WhatLendersCanSpareIsAllowed, ()) {
   RandomWorld random;
-  const Preemptor preemptor = random.world.In(*rc::gen::elementOf(random.names),
-                                              *rc::gen::inRange(0, 4),
-                                              Of(*rc::gen::inRange(1, 5) * 500));
+  Preemptor preemptor = random.world.In(
+      *rc::gen::elementOf(random.names), *rc::gen::inRange(0, 4), RandomWorld::AnyAmounts());
+  preemptor.by_resource = *rc::gen::arbitrary<bool>();
+  preemptor.every_resource = preemptor.by_resource && *rc::gen::arbitrary<bool>();
   StopListMaker maker = random.world.Maker();
   if (!maker.Add(preemptor, random.world.nobody_ahead)) return;
   const StopList list = maker.Make(0);
@@ -289,17 +368,18 @@ RC_GTEST_PROP(StopListProperty, WhatLendersCanSpareIsAllowed, ()) {
   for (const size_t place : choice) {
     const HoldingJob& job = random.world.holding()[list.stoppable[place].job];
     if (job.stopping) continue;
+    const std::vector<int64_t> holds = list.HoldsOf(*job.amounts);
     bool spared = true;
     for (auto at = list.stoppable[place].lender; at; at = lenders[*at].above) {
       if (!counts(*at)) continue;
-      for (size_t i = 0; i < kShared; ++i)
-        spared = spared && (*job.amounts)[i] <= lenders[*at].spare[i];
+      for (size_t i = 0; i < holds.size(); ++i)
+        spared = spared && holds[i] <= lenders[*at].spare[i];
     }
     RC_ASSERT(spared == rules.MayStop(job).has_value());
     if (!spared) continue;
     rules.Take(job);
     for (auto at = list.stoppable[place].lender; at; at = lenders[*at].above) {
-      for (size_t i = 0; i < kShared; ++i) lenders[*at].spare[i] -= (*job.amounts)[i];
+      for (size_t i = 0; i < holds.size(); ++i) lenders[*at].spare[i] -= holds[i];
     }
   }
 }

@@ -42,6 +42,22 @@ uint32_t GuaranteedOf(const QueueNode& queue, const Resources* asked) {
   return bits;
 }
 
+bool HoldsGuaranteed(const QueueNode& queue, const Resources& amounts) {
+  const auto& others = queue.spec.guarantee.others();
+  return GuaranteedOf(queue, &amounts) != 0 ||
+         std::any_of(others.begin(), others.end(), [&amounts](const auto& guaranteed) {
+           return amounts.Of(guaranteed.first) > 0;
+         });
+}
+
+// What is guaranteed to both, of what is asked; null: of everything.
+void AddOthers(const QueueNode& branch, const Resources* asked, VictimRules::Lender* lender) {
+  for (const auto& [name, guaranteed] : lender->queue->spec.guarantee.others()) {
+    const bool counts = asked == nullptr || asked->Of(name) > 0;
+    if (counts && branch.spec.guarantee.Of(name) > 0) lender->others.push_back(name);
+  }
+}
+
 struct Ranked {
   double lost = 0;
   int64_t start_ms = 0;
@@ -56,7 +72,7 @@ struct Ranked {
 }  // namespace
 
 void AddAhead(const Owner& owner, const Resources& amounts, Ahead* ahead) {
-  for (const Owner::Rung& rung : owner.rungs) (*ahead)[rung.queue].AddShared(amounts);
+  for (const Owner::Rung& rung : owner.rungs) (*ahead)[rung.queue].Add(amounts);
 }
 
 std::optional<Victim::Why> VictimRules::MayStop(const HoldingJob& job) const {
@@ -103,7 +119,8 @@ bool VictimRules::Reclaims(const HoldingJob& job) const {
   }
   const std::vector<Lender> lenders = LendersOf(preemptor_, *job.owner);
   return std::all_of(lenders.begin(), lenders.end(), [&](const Lender& lender) {
-    return CanSpare(lender, *job.amounts);
+    return preemptor_.every_resource ? CanSpareOfEvery(lender, *job.amounts)
+                                     : CanSpare(lender, *job.amounts);
   });
 }
 
@@ -121,12 +138,20 @@ bool VictimRules::HasRightTo(const QueueNode& branch) const {
     if (asked > guaranteed - branch.total.held[i] - before) return false;
     any = true;
   }
+  if (!preemptor_.every_resource) return any;
+  for (const auto& [name, guaranteed] : branch.spec.guarantee.others()) {
+    const int64_t asked = preemptor_.amounts->Of(name);
+    if (asked == 0) continue;
+    const int64_t before = ahead == ahead_.end() ? 0 : ahead->second.Of(name);
+    if (asked > guaranteed - branch.total.held.Of(name) - before) return false;
+    any = true;
+  }
   return any;
 }
 
-// It still has its guarantee then. Where not all of it counts the job holds some of what does:
-// there is none left of the guarantee for such a job, so its queue does not go before the
-// preemptor's, and does not take the room again (fair_share.h).
+// It still has its guarantee then, by rules up to 6. Where not all of it counts the job holds some
+// of what does: there is none left of the guarantee for such a job, so its queue does not go before
+// the preemptor's, and does not take the room again (fair_share.h).
 bool VictimRules::CanSpare(const Lender& lender, const Resources& amounts) const {
   const std::array<int64_t, kShared> spare = SpareOf(lender);
   const auto taken = taken_.find(lender.queue);
@@ -140,6 +165,28 @@ bool VictimRules::CanSpare(const Lender& lender, const Resources& amounts) const
   return holds_some;
 }
 
+// The same by rules 7. A job that holds nothing of what is guaranteed to its queue does not go
+// before the preemptor's either.
+bool VictimRules::CanSpareOfEvery(const Lender& lender, const Resources& amounts) const {
+  const std::array<int64_t, kShared> spare = SpareOf(lender);
+  const auto taken = taken_.find(lender.queue);
+  bool holds_some = false;
+  for (size_t i = 0; i < kShared; ++i) {
+    if (spare[i] == kNoGuarantee || amounts[i] == 0) continue;
+    const int64_t gone = taken == taken_.end() ? 0 : taken->second[i];
+    if (amounts[i] > spare[i] - gone) return false;
+    holds_some = true;
+  }
+  for (const std::string_view other : lender.others) {
+    const int64_t amount = amounts.Of(other);
+    if (amount == 0) continue;
+    const int64_t gone = taken == taken_.end() ? 0 : taken->second.Of(other);
+    if (amount > SpareOf(lender, other) - gone) return false;
+    holds_some = true;
+  }
+  return holds_some || !HoldsGuaranteed(*lender.queue, amounts);
+}
+
 std::array<int64_t, kShared> VictimRules::SpareOf(const Lender& lender) {
   std::array<int64_t, kShared> spare;
   for (size_t i = 0; i < kShared; ++i) {
@@ -148,6 +195,10 @@ std::array<int64_t, kShared> VictimRules::SpareOf(const Lender& lender) {
     spare[i] = counts ? lender.queue->total.held[i] - guarantee : kNoGuarantee;
   }
   return spare;
+}
+
+int64_t VictimRules::SpareOf(const Lender& lender, std::string_view other) {
+  return lender.queue->total.held.Of(other) - lender.queue->spec.guarantee.Of(other);
 }
 
 std::vector<VictimRules::Lender> VictimRules::LendersOf(const Preemptor& preemptor,
@@ -160,7 +211,16 @@ std::vector<VictimRules::Lender> VictimRules::LendersOf(const Preemptor& preempt
   for (size_t rung = 0; rung < branches.theirs; ++rung) {
     const QueueNode* queue = victim.rungs[rung].queue;
     const uint32_t both = asked & GuaranteedOf(*queue, nullptr);
-    lenders.push_back({queue, both == 0 || asked == kAll ? kAll : both});
+    Lender lender{queue, both == 0 || asked == kAll ? kAll : both};
+    if (preemptor.every_resource) {
+      lender.counted = both;
+      AddOthers(*branches.mine, preemptor.amounts, &lender);
+      if (both == 0 && lender.others.empty()) {
+        lender.counted = kAll;
+        AddOthers(*queue, nullptr, &lender);
+      }
+    }
+    lenders.push_back(std::move(lender));
   }
   return lenders;
 }

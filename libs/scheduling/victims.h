@@ -11,7 +11,9 @@
 //               Nothing on the victim's side falls below its guarantee, with all victims named
 //               before taken together: of what the job asks for and its branch is guaranteed, where
 //               the victim's side is guaranteed that too, and the victim holds some (rules 4); else
-//               of everything. cpu, memory and gpus count.
+//               of everything. Every resource counts, and of a victim what it holds: a queue that
+//               has fewer gpus than its guarantee may lose a job without gpus. Up to rules 6 cpu,
+//               memory and gpus count, whatever the victim holds.
 //
 // Both ask that the victim be behind the job once it waits again: else it would take its room back,
 // and be stopped again, for ever. (fair_share.h has the order: priority of the branch, then who is
@@ -55,6 +57,8 @@ struct Preemptor {
   bool reclaim = false;
   // Reclaims what exceeds a guarantee in one resource from those who have others' too (rules 4).
   bool by_resource = false;
+  // Guarantees count every resource, and protect only jobs that hold some of it (rules 7).
+  bool every_resource = false;
 };
 
 // A job that holds something.
@@ -94,10 +98,12 @@ class VictimRules {
   void Take(const HoldingJob& job) { AddAhead(*job.owner, *job.amounts, &taken_); }
 
   // A queue whose guarantee stands between the preemptor and a job that is reclaimed, and of which
-  // resources it must keep it: bits, by the place of the resource.
+  // resources it must keep it: bits, by the place of the resource, and names of others that are
+  // guaranteed to it, sorted.
   struct Lender {
     const QueueNode* queue = nullptr;
     uint32_t counted = 0;
+    std::vector<std::string_view> others = {};
   };
   // From the job's own queue up to where the ways of both meet.
   static std::vector<Lender> LendersOf(const Preemptor& preemptor, const Owner& victim);
@@ -106,6 +112,8 @@ class VictimRules {
   // included.
   static constexpr int64_t kNoGuarantee = std::numeric_limits<int64_t>::max();
   static std::array<int64_t, kShared> SpareOf(const Lender& lender);
+  // The same of one of its others.
+  static int64_t SpareOf(const Lender& lender, std::string_view other);
 
  private:
   bool MayStandAhead(const HoldingJob& job) const;
@@ -113,6 +121,7 @@ class VictimRules {
   bool Reclaims(const HoldingJob& job) const;
   bool HasRightTo(const QueueNode& branch) const;
   bool CanSpare(const Lender& lender, const Resources& amounts) const;
+  bool CanSpareOfEvery(const Lender& lender, const Resources& amounts) const;
 
   const Preemptor& preemptor_;
   const Ahead& ahead_;

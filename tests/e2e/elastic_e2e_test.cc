@@ -260,9 +260,9 @@ TEST_F(ElasticTest, ARestartWhileItGivesSlotsBack) {
                  .run_seconds = "1",
                  .annotations = "{fluxqueue.io/queue: giving, fluxqueue.io/priority: \"9\"}"}));
   const absl::Status asked = system_->WaitFor(
-      [&] { return !Told("patient", "Shrinking").empty(); }, std::chrono::seconds(30), [&] {
-        return "patient is " + StateOf("patient") + " and not asked to give slots back";
-      });
+      [&] { return !Told("patient", "Shrinking").empty(); },
+      std::chrono::seconds(30),
+      [&] { return "patient is " + StateOf("patient") + " and not asked to give slots back"; });
   EXPECT_TRUE(asked.ok()) << Message(asked);
   const absl::Status started = system_->StartService("binder");
   ASSERT_TRUE(started.ok()) << Message(started);

@@ -351,6 +351,14 @@ TEST_F(QueuesTest, AnAccountHasMembersClassesAndBudgets) {
   EXPECT_THAT(told({"stats"}), ::testing::ContainsRegex("lab-train +[1-9]"));
   ExpectConfigRefused("{budgets: [{resource: gpu, hours: -1}]}", "budgets[0].hours");
   ExpectConfigRefused("{users: [{name: ann, weight: 1001}]}", "users[0].weight");
+  ExpectConfigRefused("{weight: 3000000000}", "spec.weight: Invalid value: 3000000000");
+  ExpectConfigRefused("{maxDuration: 10000000h}",
+                      "spec.maxDuration: Invalid value: \"string\": '10000000h' is more than a "
+                      "century; allowed is up to 876000h");
+  ExpectConfigRefused("{defaultDuration: 200y}", "spec.defaultDuration: Invalid value: \"200y\"");
+  ExpectConfigRefused("{enforceDuration: end, maxDuration: 0h0m}",
+                      "enforceDuration: 'end' beside maxDuration: '0h0m', which is without limit; "
+                      "allowed with end is a maxDuration above 0");
 }
 
 TEST_F(QueuesTest, TheSimulatorDecidesAsTheServicesDid) {

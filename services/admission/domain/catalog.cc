@@ -142,6 +142,13 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
                     name,
                     *queue.weight));
   }
+  if (queue.EndsDurations() && queue.max_duration_ms.value_or(0) == 0) {
+    warnings->push_back(fmt::format(
+        "FluxQueue {}: spec.enforceDuration: 'end' beside spec.maxDuration: '0', which is without "
+        "limit; allowed: a maxDuration above 0. Until then jobs that declare no duration are never "
+        "ended",
+        name));
+  }
   if (!queue.default_qos.empty() && FindQos(queue.default_qos, queue, queues) == nullptr) {
     warnings->push_back(fmt::format(
         "FluxQueue {}: spec.defaultQos: '{}': neither this queue nor one above it has such a class "

@@ -1,5 +1,6 @@
 #include "services/admission/domain/catalog.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -199,6 +200,8 @@ TEST(CatalogTest, BadQueuesAreNamedWithWhatIsAllowed) {
   queues["c"].parent = "b";
   queues["d"].parent = "nowhere";
   queues["e"].parent = "a";
+  queues["d"].enforce_duration = "end";
+  queues["e"].default_qos = "gold";
   queues["f"].parent = "f";
   queues["f"].weight = 0;
   Catalog catalog(Config(), 12);
@@ -210,8 +213,14 @@ TEST(CatalogTest, BadQueuesAreNamedWithWhatIsAllowed) {
           "allowed: one that is not. Until then the queue has none",
           "FluxQueue c: spec.parent: 'b': it is this queue or below it, and a tree has no cycles; "
           "allowed: one that is not. Until then the queue has none",
+          "FluxQueue d: spec.enforceDuration: 'end' beside spec.maxDuration: '0', which is without "
+          "limit; allowed: a maxDuration above 0. Until then jobs that declare no duration are "
+          "never ended",
           "FluxQueue d: spec.parent: 'nowhere': there is no such FluxQueue: make it, or name "
           "another. Until then the queue has none",
+          "FluxQueue e: spec.defaultQos: 'gold': neither this queue nor one above it has such a "
+          "class in spec.qos; allowed: one that is there. Until then jobs that name no class have "
+          "no ceiling",
           "FluxQueue e: spec.parent: 'a': it is in pool 'default', and this one in pool 'gpus'; "
           "allowed: one of its own pool. Until then the queue has none",
           "FluxQueue f: spec.weight: 0 is below 1 and counts as 1; allowed: 1 to 1000",
@@ -220,6 +229,11 @@ TEST(CatalogTest, BadQueuesAreNamedWithWhatIsAllowed) {
   for (const Envelope& message : said.messages) {
     EXPECT_TRUE(message.has_pool_configured() || message.queue_configured().weight() >= 1);
   }
+  // What is wrong with one keeps no other from being said.
+  EXPECT_EQ(std::count_if(said.messages.begin(),
+                          said.messages.end(),
+                          [](const Envelope& message) { return message.has_queue_configured(); }),
+            6);
 }
 
 using Windows = ClusterFacts::ByName<kubernetes::FluxWindow>;

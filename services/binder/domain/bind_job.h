@@ -111,9 +111,9 @@ struct BindJob {
   std::optional<int64_t> completions_left;  // asked when pods do not come
   uint64_t call = 0;                        // about the Job object
   Retry retry;
-  Millis since{0};     // when this attempt, or its stop, came to us
+  Millis since{0};         // when this attempt, or its stop, came to us
   Millis vacate_since{0};  // when slots were last to be vacated
-  Millis progress{0};  // when a pod last came or was bound
+  Millis progress{0};      // when a pod last came or was bound
 
   const std::string& id() const { return fact->job_id(); }
   uint32_t attempt() const { return fact->attempt(); }

@@ -412,7 +412,7 @@ class Simulation {
   uint32_t attempt_ = 1;
   bool stopping_ = false;
   int pods_made_ = 0;
-  std::set<int> done_;  // completions
+  std::set<int> done_;         // completions
   std::set<uint32_t> vacate_;  // slots of this attempt
   std::set<uint32_t> vacated_;
   std::set<uint32_t> bound_;

@@ -6,11 +6,8 @@ namespace fluxqueue::binder {
 namespace {
 
 // A pod that runs, or may start without our doing.
-void StopStarted(PlanContext& context,
-                 const HowToStop& how,
-                 int index,
-                 const PodFacts& pod,
-                 BindJob* job) {
+void StopStarted(
+    PlanContext& context, const HowToStop& how, int index, const PodFacts& pod, BindJob* job) {
   Slot& slot = job->slots[static_cast<size_t>(index)];
   if (slot.call != 0 || !context.Due(slot.retry)) return;
   if (!pod.deleting && !slot.delete_sent) {

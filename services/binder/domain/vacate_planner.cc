@@ -9,9 +9,8 @@ namespace fluxqueue::binder {
 
 void PlanVacate(PlanContext& context, BindJob* job) {
   const HowToStop how{.suspends = false, .since = job->vacate_since};
-  Saying saying{.partition = job->partition,
-                .envelope = {},
-                .after = context.now - job->vacate_since};
+  Saying saying{
+      .partition = job->partition, .envelope = {}, .after = context.now - job->vacate_since};
   saying.envelope.set_pool(job->fact->pool());
   events::v1::SlotsVacated* vacated = saying.envelope.mutable_slots_vacated();
   vacated->set_job_id(job->id());

@@ -1,10 +1,10 @@
-// How an elastic job gives slots back while it goes on (JobFact.vacate), so that nothing runs, or can
-// still start, in them.
+// How an elastic job gives slots back while it goes on (JobFact.vacate), so that nothing runs, or
+// can still start, in them.
 //
 // Their bound pods are marked as disrupted and deleted, with the grace that the fact says; a pod
 // whose slot is taken and that is not bound yet is fenced, and may be given another slot. The Job
-// makes other pods in place of those that are deleted: they wait for slots as any others. Slots that
-// are vacated are given to no pod again in this attempt.
+// makes other pods in place of those that are deleted: they wait for slots as any others. Slots
+// that are vacated are given to no pod again in this attempt.
 //
 // SlotsVacated is said of those that are done, as soon as they are.
 #pragma once

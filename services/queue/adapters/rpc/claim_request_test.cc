@@ -1,0 +1,49 @@
+#include "services/queue/adapters/rpc/claim_request.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+constexpr int64_t kCenturyS = int64_t{100} * 365 * 24 * 3600;
+
+v1::SubmitClaimRequest Request(int64_t duration_s) {
+  v1::SubmitClaimRequest request;
+  request.set_client_id("once");
+  request.set_jobspec(R"({"version":1,"resources":[{"type":"slot","label":"s","count":2,)"
+                      R"("with":[{"type":"cpu","count":500}]}],)"
+                      R"("tasks":[{"command":["x"],"slot":"s","count":{"per_slot":1}}],)"
+                      R"("attributes":{"system":{}}})");
+  request.mutable_duration()->set_seconds(duration_s);
+  return request;
+}
+
+TEST(ClaimRequestTest, TakesDurationsUpToACentury) {
+  const auto claim = ReadClaim(Request(kCenturyS), 7);
+  ASSERT_TRUE(claim.ok()) << claim.status();
+  EXPECT_EQ(claim->command.submit_claim().duration_ms(), kCenturyS * 1000);
+  EXPECT_EQ(claim->command.submit_claim().queue(), "default");
+  EXPECT_EQ(claim->command.submit_claim().spec().amounts(0).amount(), 1000);
+}
+
+TEST(ClaimRequestTest, RefusesOtherDurations) {
+  for (const int64_t seconds : {int64_t{-1}, kCenturyS + 1, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(Message(ReadClaim(Request(seconds), 7).status()),
+              fmt::format("duration: {} s 0 ns is not a duration from 0 to 3153600000 s", seconds));
+  }
+  v1::SubmitClaimRequest request = Request(1);
+  request.mutable_wait()->set_seconds(kCenturyS + 1);
+  EXPECT_THAT(Message(ReadClaim(request, 7).status()), testing::HasSubstr("wait: 3153600001 s"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::queue
