@@ -31,7 +31,7 @@ bool IsPromised(const Job& job) {
 bool Promises::IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const {
   const auto binds = [](const auto& served) { return Binds(*served.second->config); };
   const auto& served = view_.book.served();
-  return outcome.firm() && !view_.StrategyInForce(*entry.in_line_of).is_adaptive &&
+  return outcome.firm() && !StrategyOf(*entry.in_line_of).is_adaptive &&
          std::all_of(served.begin(), served.end(), binds);
 }
 
