@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -24,6 +25,8 @@ namespace {
 
 // Of all elastic jobs together, in one search.
 constexpr size_t kMostSlots = 4096;
+// Of more slots none is looked at again by itself: each look places all that its job holds.
+constexpr size_t kMostLookedAt = 64;
 
 // The last one first.
 std::vector<size_t> Backwards(size_t size) {
@@ -39,13 +42,14 @@ bool Search(const StopProblem& problem,
             const graph::MatchRequest& request,
             size_t first,
             Removal* removal) {
-  if (const std::optional<std::vector<size_t>> chosen = FewestToStop(problem)) {
-    for (const size_t i : *chosen) removal->Set(first + i, true);
+  if (std::optional<std::vector<size_t>> chosen = FewestToStop(problem)) {
+    for (size_t& i : *chosen) i += first;
+    removal->SetAll(*chosen, true);
     if (removal->Fits(request)) return true;
+    removal->SetAll(*chosen, false);
   }
   std::vector<size_t> order = SparedTogether(problem);
   for (size_t& i : order) i += first;
-  for (size_t i = 0; i < problem.holders.size(); ++i) removal->Set(first + i, false);
   return removal->FindBeginning(request, order);
 }
 
@@ -99,7 +103,9 @@ std::optional<Victims> VictimSearch::Find(const Candidate& candidate,
   Stoppables stoppables{.removal = Removal(&line_.engine)};
   Removal& removal = stoppables.removal;
   Collect(candidate, &stoppables);
-  for (size_t i = 0; i < stoppables.slots; ++i) removal.Set(i, true);
+  std::vector<size_t> free(stoppables.slots);
+  std::iota(free.begin(), free.end(), 0);
+  removal.SetAll(free, true);
   if (stoppables.slots > 0 && removal.Fits(now)) {
     removal.Spare(now, Backwards(removal.size()));
     return Keep(now, &removal);
@@ -167,7 +173,12 @@ void VictimSearch::CollectSlots(const Candidate& candidate, Stoppables* stoppabl
     std::set<uint32_t> leaving = lenders_->Vacated(i);
     if (leaving.size() >= one.spare_slots()) continue;
     leaving.insert(one.vacating().begin(), one.vacating().end());
-    const uint32_t live = LiveSlots(*placement);
+    const auto is_live = [placement](uint32_t slot) {
+      return slot < placement->slots.size() && !placement->slots[slot].released;
+    };
+    const auto going = std::count_if(one.vacating().begin(), one.vacating().end(), is_live);
+    const uint32_t live = LiveSlots(*placement) - static_cast<uint32_t>(going);
+    if (live == 0) continue;
     for (uint32_t slot = 0; slot < placement->slots.size(); ++slot) {
       if (placement->slots[slot].released || leaving.contains(slot)) continue;
       spare.push_back({.lost = one.lost() / live, .place = i, .slot = slot, .live = live});
@@ -227,8 +238,16 @@ bool VictimSearch::ChooseSlots(const Candidate& candidate,
     LendSlot(jobs.at(stoppables->parts[i].place), &problem, &problem.holders[i - first]);
   }
   if (!Search(problem, request, first, &stoppables->removal)) return false;
-  stoppables->removal.Spare(request, Backwards(stoppables->jobs));
+  SpareSlots(request, stoppables);
   return true;
+}
+
+void VictimSearch::SpareSlots(const graph::MatchRequest& request, Stoppables* stoppables) {
+  Removal& removal = stoppables->removal;
+  size_t out = 0;
+  for (size_t i = stoppables->slots; i < stoppables->jobs; ++i) out += removal.is_out(i) ? 1 : 0;
+  const size_t last = out <= kMostLookedAt ? stoppables->jobs : stoppables->slots;
+  removal.Spare(request, Backwards(last));
 }
 
 bool VictimSearch::ChooseJobs(const Candidate& candidate,
@@ -267,13 +286,14 @@ bool VictimSearch::ChooseJobs(const Candidate& candidate,
   std::vector<size_t> jobs = Backwards(removal.size());
   jobs.resize(removal.size() - first);
   removal.Spare(request, jobs);
-  for (const size_t i : slots) {
-    if (removal.holder_is_out(i)) removal.Set(i, false);
-  }
-  std::erase_if(slots, [&removal](size_t i) { return !removal.is_out(i); });
+  const auto goes_with_all = [&removal](size_t i) { return removal.holder_is_out(i); };
+  std::vector<size_t> of_stopped;
+  std::copy_if(slots.begin(), slots.end(), std::back_inserter(of_stopped), goes_with_all);
+  removal.SetAll(of_stopped, false);
+  std::erase_if(slots, goes_with_all);
   const bool fits = removal.FindBeginning(request, slots);
   CHECK(fits, "job {}", request.key.job_id);
-  removal.Spare(request, Backwards(first));
+  SpareSlots(request, stoppables);
   return true;
 }
 

@@ -97,6 +97,8 @@ class VictimSearch {
   bool ChooseJobs(const events::v1::Candidate& candidate,
                   const graph::MatchRequest& request,
                   Stoppables* stoppables) const;
+  // Those that come free anyway, and slots, go back in where they are not needed.
+  static void SpareSlots(const graph::MatchRequest& request, Stoppables* stoppables);
   // The room, and parts of the removal from `first` to before `last` as its holders, of which the
   // lenders are not said.
   StopProblem RoomOf(const events::v1::Candidate& candidate,

@@ -1,5 +1,7 @@
 #include "libs/matcher_core/removal.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -52,15 +54,26 @@ graph::Placement Removal::Left(size_t holder) const {
 
 graph::Placement Removal::Placed(size_t i) const {
   const Part& part = parts_[i];
-  graph::Placement placed = Left(part.holder);
-  if (holders_[part.holder].out) {
-    for (graph::PlacedSlot& slot : placed.slots) slot.released = true;
+  const Holder& holder = holders_[part.holder];
+  if (part.slots.empty()) {
+    graph::Placement placed = Left(part.holder);
+    for (graph::PlacedSlot& slot : placed.slots) slot.released = slot.released || holder.out;
+    return placed;
   }
-  if (part.slots.empty()) return placed;
-  graph::Placement some = placed;
-  for (graph::PlacedSlot& slot : some.slots) slot.released = true;
-  for (const uint32_t slot : part.slots) some.slots[slot].released = placed.slots[slot].released;
-  return some;
+  const graph::Placement& whole = holder.placement;
+  graph::Placement placed{.slots = {},
+                          .groups = {whole.groups.front()},
+                          .start_s = whole.start_s,
+                          .duration_s = whole.duration_s,
+                          .corrected = whole.corrected,
+                          .bound_s = whole.bound_s,
+                          .enforced = whole.enforced};
+  placed.groups.front().slots = static_cast<uint32_t>(part.slots.size());
+  for (const uint32_t slot : part.slots) {
+    placed.slots.push_back(whole.slots[slot]);
+    placed.slots.back().released = part.out || holder.out;
+  }
+  return placed;
 }
 
 void Removal::Restore(size_t holder) {
@@ -68,31 +81,46 @@ void Removal::Restore(size_t holder) {
   CHECK(restored.ok(), "{}", Message(restored));
 }
 
-void Removal::Set(size_t i, bool out) {
-  Part& part = parts_[i];
-  if (part.out == out) return;
-  part.out = out;
-  Holder& holder = holders_[part.holder];
-  if (part.slots.empty()) {
+void Removal::SetAll(std::span<const size_t> parts, bool out) {
+  std::set<size_t> split;  // holders of which some slots change
+  for (const size_t i : parts) {
+    Part& part = parts_[i];
+    if (part.out == out) continue;
+    part.out = out;
+    Holder& holder = holders_[part.holder];
+    if (!part.slots.empty()) {
+      split.insert(part.holder);
+      continue;
+    }
     holder.out = out;
+    split.erase(part.holder);
     if (out) {
       engine_->Release(holder.key);
     } else {
       Restore(part.holder);
     }
-    return;
   }
-  if (holder.out) return;
-  engine_->Release(holder.key);
-  Restore(part.holder);
+  for (const size_t holder : split) {
+    if (holders_[holder].out) continue;
+    engine_->Release(holders_[holder].key);
+    Restore(holder);
+  }
+}
+
+std::vector<size_t> Removal::Backwards() const {
+  std::vector<size_t> order(parts_.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  return order;
 }
 
 void Removal::TakeOutAll() {
-  for (size_t i = 0; i < parts_.size(); ++i) Set(i, true);
+  std::vector<size_t> order = Backwards();
+  std::reverse(order.begin(), order.end());
+  SetAll(order, true);
 }
 
 void Removal::PutBack() {
-  for (size_t i = parts_.size(); i-- > 0;) Set(i, false);
+  SetAll(Backwards(), false);
 }
 
 bool Removal::Fits(const graph::MatchRequest& request) {
@@ -103,8 +131,10 @@ bool Removal::Fits(const graph::MatchRequest& request) {
 
 bool Removal::FindBeginning(const graph::MatchRequest& request, std::span<const size_t> order) {
   const auto take_out = [&](size_t count) {
-    for (size_t i = order.size(); i-- > count;) Set(order[i], false);
-    for (const size_t i : order.first(count)) Set(i, true);
+    std::vector<size_t> rest(order.begin() + static_cast<std::ptrdiff_t>(count), order.end());
+    std::reverse(rest.begin(), rest.end());
+    SetAll(rest, false);
+    SetAll(order.first(count), true);
   };
   const auto fits_without = [&](size_t count) {
     take_out(count);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -34,13 +35,16 @@ class Removal {
   const graph::AllocationKey& key(size_t i) const { return holders_[parts_[i].holder].key; }
   // Rising; none: it is all that the holder has.
   const std::vector<uint32_t>& slots(size_t i) const { return parts_[i].slots; }
-  // What would come free, beside what is out now. It holds nothing where that is all out.
+  // What would come free, beside what is out now, without any other slots. It holds nothing where
+  // that is all out. REQUIRES: of parts that are some slots, that the holder's are equal.
   graph::Placement Placed(size_t i) const;
   // It is out, or its holder is with all that it has.
   bool is_out(size_t i) const { return parts_[i].out; }
   bool holder_is_out(size_t i) const { return holders_[parts_[i].holder].out; }
 
-  void Set(size_t i, bool out);
+  void Set(size_t i, bool out) { SetAll({&i, 1}, out); }
+  // Each holder is placed once, however many of its slots change.
+  void SetAll(std::span<const size_t> parts, bool out);
   void TakeOutAll();
   void PutBack();
 
@@ -67,6 +71,7 @@ class Removal {
     bool out = false;
   };
 
+  std::vector<size_t> Backwards() const;
   // Unset: it holds nothing.
   Holder* HolderOf(const graph::AllocationKey& key);
   // Without the slots that are out.

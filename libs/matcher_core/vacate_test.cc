@@ -195,6 +195,21 @@ TEST_F(VacateTest, ALenderIsLeftItsGuarantee) {
   EXPECT_THAT(Vacated(Ask(cycle).outcomes(0)), ElementsAre("e 3"));
 }
 
+// What one user writes is looked through in a moment, and without a copy of it for each slot.
+TEST_F(VacateTest, ManySlotsOfOneJob) {
+  for (int node = 0; node < 64; ++node) Node(fmt::format("n{:02}", node), 64'000);
+  Feed(Synced());
+  HoldsElastic("e", 1, 4096);
+  Feed(Submitted("wide", 300, 1000));
+  Feed(Submitted("large", 65, 64'000));
+  const std::vector<MayGive> jobs = {{.job = "e", .spare = 4095, .lost = 9}};
+  const Outcome outcome = Ask(With(Cycle(1, {"wide"}), jobs)).outcomes(0);
+  ASSERT_EQ(outcome.vacate_size(), 1);
+  EXPECT_EQ(outcome.vacate(0).slots_size(), 300);
+  // More than there are nodes.
+  EXPECT_THAT(Vacated(Ask(With(Cycle(1, {"large"}), jobs)).outcomes(0)), IsEmpty());
+}
+
 TEST_F(VacateTest, SlotsThatAreReleasedComeFree) {
   Node("a", 4000);
   Feed(Synced());

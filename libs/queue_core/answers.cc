@@ -315,13 +315,12 @@ void QueueCore::Impl::Grow(const Outcome& outcome) {
   }
   Entry* entry = book_.Find(outcome.job_id());
   Job& job = book_.Edit(entry);
-  job.reason = reason::kGrown;
-  job.message = fmt::format("holds {} of at most {} slots, {} more than before",
-                            outcome.slots(),
-                            job.slots,
-                            outcome.slots() - job.held_slots);
-  CountMoreSlots(job, outcome.slots() - job.held_slots, state_.now_ms);
+  const uint32_t more = outcome.slots() - job.held_slots;
+  CountMoreSlots(job, more, state_.now_ms);
   job.held_slots = outcome.slots();
+  job.reason = reason::kGrown;
+  job.message = fmt::format(
+      "holds {} of at most {} slots, {} more than before", LiveSlots(job), job.slots, more);
   job.grown = true;
   job.placement_hash = outcome.placement_hash();
   Say(entry);

@@ -19,6 +19,10 @@ namespace {
 
 // In one cycle.
 constexpr size_t kMostGrowing = 128;
+// One that has had so many slots in an attempt, or so many times its own, is stopped as a whole:
+// each has a number of its own, which placements and rows carry along.
+constexpr uint64_t kMostNumbers = 1024;
+constexpr uint64_t kMostTurnover = 8;
 
 // Slots beyond them would never have a pod.
 uint32_t CompletionsLeft(const Job& job) {
@@ -80,6 +84,7 @@ uint32_t SpareSlots(const Job& job) {
   const bool has_all =
       job.state == model::JobState::kBound || job.state == model::JobState::kRunning;
   if (!IsElastic(job) || !has_all || !job.workload->ignores_disruptions()) return 0;
+  if (job.held_slots > std::max(kMostNumbers, kMostTurnover * uint64_t{job.slots})) return 0;
   const uint32_t stays = LiveSlots(job) - static_cast<uint32_t>(Vacating(job).size());
   return stays > job.min_slots ? stays - job.min_slots : 0;
 }

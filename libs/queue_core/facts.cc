@@ -180,8 +180,11 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   if (entry == nullptr) return;
   // The slot of a pod that failed or went is wanted by its replacement; and JobEnded releases all.
   if (ended.result() != events::v1::PodEnded::RESULT_SUCCEEDED || ended.part() != 0) return;
-  const std::vector<uint32_t>& known = entry->job.released_slots;
-  if (std::binary_search(known.begin(), known.end(), ended.slot())) {
+  // Of a slot that was vacated the success of its last pod may be heard of later.
+  const auto among = [&ended](const std::vector<uint32_t>& rising) {
+    return std::binary_search(rising.begin(), rising.end(), ended.slot());
+  };
+  if (among(entry->job.released_slots) && !among(entry->job.vacated_slots)) {
     ++out_->stale;
     return;
   }

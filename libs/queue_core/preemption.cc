@@ -110,8 +110,22 @@ Preemption::Holders Preemption::HoldersNow() const {
     holders.places.emplace(entry, holders.entries.size());
     holders.entries.push_back(entry);
     holders.jobs.push_back(HoldingJobOf(*entry));
+    if (view_.ShrinksFirst()) AddParts(entry->job, &holders);
   }
   return holders;
+}
+
+void Preemption::AddParts(const Job& job, Holders* holders) {
+  const auto part = [&](size_t slots) {
+    return &holders->parts.emplace_back(job.amounts->Part(static_cast<uint32_t>(slots), job.slots));
+  };
+  scheduling::HoldingJob& holding = holders->jobs.back();
+  const size_t leaving = holding.stopping ? 0 : Vacating(job).size();
+  if (leaving > 0) {
+    holding.leaving = part(leaving);
+    holding.amounts = part(SlotsOf(job) - leaving);
+  }
+  if (SpareSlots(job) > 0) holding.slot = part(1);
 }
 
 std::vector<scheduling::Victim> Preemption::VictimsFor(const Entry& entry,
@@ -272,6 +286,7 @@ Preemption::Victims Preemption::JudgeChoice(const Entry& preemptor,
   scheduling::VictimRules rules(who, ahead);
   for (const scheduling::HoldingJob& job : holders.jobs) {
     if (job.stopping) rules.TakeStopping(job);
+    if (job.leaving != nullptr) rules.Take(job.With(job.leaving));
   }
   std::vector<Choice> chosen;
   for (const events::v1::AllocationKey& key : outcome.victims()) {
@@ -318,8 +333,7 @@ bool Preemption::JudgeSlots(const Outcome& outcome,
     if (slots.size() > SpareSlots(job)) return false;
     const scheduling::Resources amounts =
         job.amounts->Part(static_cast<uint32_t>(slots.size()), job.slots);
-    scheduling::HoldingJob part = holders.jobs[place];
-    part.amounts = &amounts;
+    const scheduling::HoldingJob part = holders.jobs[place].With(&amounts);
     const std::optional<Victim::Why> why = rules->MayStop(part);
     if (!why) return false;
     rules->Take(part);

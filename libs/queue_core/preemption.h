@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -82,6 +83,7 @@ class Preemption {
     std::vector<Entry*> entries;
     std::vector<scheduling::HoldingJob> jobs;
     std::unordered_map<const Entry*, size_t> places;
+    std::deque<scheduling::Resources> parts;  // that the jobs point to
   };
   // `preemptors`: the candidates that have a choice, in the order of the list's.
   void WriteStopList(const scheduling::StopList& list,
@@ -110,6 +112,8 @@ class Preemption {
                      const scheduling::Ahead& ahead,
                      events::v1::Candidate* candidate) const;
   Holders HoldersNow() const;
+  // Of the job that was added last: what is leaving, and what it may give back.
+  static void AddParts(const Job& job, Holders* holders);
   // REQUIRES: the entry stands in line.
   std::vector<scheduling::Victim> VictimsFor(const Entry& entry,
                                              const Holders& holders,

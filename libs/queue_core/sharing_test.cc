@@ -116,6 +116,29 @@ TEST_F(SharingTest, WhereUsersHaveTurnsItIsTriedAsEasy) {
   }
 }
 
+// The others may leave before it starts.
+TEST_F(SharingTest, ItsPromisesAreForecastsAlsoThen) {
+  for (const char* strategy : {"easy", "adaptive"}) {
+    Begin(7);
+    for (const char* queue : {"default", "other"}) {
+      story_->Tell(QueueWith(
+          [&](auto* configured) {
+            configured->set_strategy(strategy);
+            configured->set_enforce_duration(events::v1::QueueConfigured::ENFORCEMENT_END);
+          },
+          queue));
+    }
+    Submit("a1", "default", kHourMs);
+    Submit("b1", "other", kHourMs);
+    EXPECT_FALSE(AskedAfter(1000).candidates().empty());
+    auto answer = Answered(story_->core().cycle_in_flight(), {{"a1", 1, kReservedKind, "", 5000}});
+    answer.mutable_cycle_answered()->mutable_outcomes(0)->set_firm(true);
+    story_->Tell(answer);
+    EXPECT_EQ(story_->core().Find("a1")->reason, "Reserved");
+    EXPECT_EQ(story_->core().Find("a1")->firm, strategy == std::string("easy"));
+  }
+}
+
 TEST_F(SharingTest, AQueueBelowUsesThePool) {
   Begin(7);
   story_->Tell(QueueWith([](auto* queue) { queue->set_parent("default"); }, "other"));

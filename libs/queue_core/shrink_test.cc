@@ -81,6 +81,10 @@ TEST_F(ShrinkTest, GoesOnWithFewerSlotsAndGrowsAgain) {
   const uint64_t grows = story_.core().cycle_in_flight();
   EXPECT_THAT(story_.Tell(Answered(grows, {{"e", 1, kAllocatedKind, "", 0, /*slots=*/6}})),
               ElementsAre("fact e v8 Running Grown 4 of 2..4"));
+  EXPECT_EQ(story_.last().message(), "holds 4 of at most 4 slots, 2 more than before");
+  // What was heard late of a slot that was vacated counts all the same.
+  story_.Tell(PodEnded("e", 3, kPodSucceeded));
+  EXPECT_EQ(story_.core().Find("e")->succeeded, 1U);
 }
 
 TEST_F(ShrinkTest, IsToldAgainWhenTheSlotsDoNotComeFree) {
@@ -156,6 +160,60 @@ TEST_F(ShrinkTest, OneThatIsStoppedMeanwhileGivesAllBackOnce) {
               Contains("fact e v6 Stopping Cancelled 4 of 2..4 after=cancel"));
   EXPECT_THAT(story_.Tell(Vacated("e", {3})), IsEmpty());
   EXPECT_THAT(story_.Tell(Stopped("e")), Contains("release e/1 ended"));
+}
+
+// Two more than it is guaranteed, and more than can be spared as a whole.
+TEST_F(ShrinkTest, AJobTooLargeToBeStoppedGivesBackWhatExceedsAGuarantee) {
+  const auto guaranteed = [this](const std::string& name, int64_t cpu, bool reclaims) {
+    events::v1::Envelope queue = QueueMade(name);
+    queue.mutable_queue_configured()->mutable_preemption()->set_reclaim(reclaims);
+    events::v1::Amount* amount = queue.mutable_queue_configured()->add_guarantee();
+    amount->set_resource("cpu");
+    amount->set_amount(cpu);
+    story_.Tell(queue);
+  };
+  guaranteed("lent", 4000, false);
+  guaranteed("mine", 4000, true);
+  story_.Bring("e",
+               JobState::kRunning,
+               {.slots = 6,
+                .completions = 20,
+                .min_slots = 1,
+                .queue = "lent",
+                .cpu = 6000,
+                .ignores_disruptions = true});
+  EXPECT_THAT(story_.Tell(Submitted("m1", {.slots = 2, .queue = "mine", .cpu = 2000})),
+              Contains(HasSubstr("m1/1?e")));
+  ASSERT_EQ(Cycle().lenders_size(), 1);
+  EXPECT_EQ(Cycle().lenders(0).spare(0), 2000);
+  // Not the whole of it, nor more than that.
+  EXPECT_THAT(Want("m1", {3, 4, 5}), Not(Contains(HasSubstr("Shrinking"))));
+  EXPECT_THAT(Want("m1", {4, 5}), Contains(HasSubstr("Shrinking 6 of 1..6 -4 -5")));
+  // What is on its way out counts as gone: nothing more can be spared.
+  EXPECT_THAT(story_.Tell(Submitted("m2", {.slots = 2, .queue = "mine", .cpu = 2000})),
+              Contains("fact m2 v1 Pending Queued"));
+  story_.Tell(Inventory(true, true));
+  for (const auto& candidate : Cycle().candidates()) EXPECT_THAT(candidate.stoppable(), IsEmpty());
+}
+
+TEST_F(ShrinkTest, OneThatHasHadTooManySlotsIsStoppedAsAWhole) {
+  BringElastic();
+  for (uint32_t held = 4; held < 1100; held += 2) {
+    story_.Tell(Submitted(fmt::format("high-{}", held), {.priority = 9}));
+    if (Cycle().stoppable(0).spare_slots() == 0) {
+      EXPECT_EQ(held, 1026U);
+      return;
+    }
+    const std::string high = fmt::format("high-{}", held);
+    Want(high, {held - 2, held - 1});
+    story_.Tell(Vacated("e", {held - 2, held - 1}));
+    story_.Tell(Cancelled(high));
+    story_.Tell(Released("e", 1));
+    const uint64_t cycle = story_.core().cycle_in_flight();
+    story_.Tell(Answered(cycle, {{"e", 1, kAllocatedKind, "", 0, held + 2}}));
+    ASSERT_EQ(story_.core().Find("e")->held_slots, held + 2);
+  }
+  FAIL() << "it goes on for ever";
 }
 
 TEST_F(ShrinkTest, ByOlderRulesNoSlotsAreNamed) {

@@ -98,9 +98,14 @@ StopListMaker::StopListMaker(const std::vector<HoldingJob>& holding,
 bool StopListMaker::Add(const Preemptor& preemptor, const Ahead& ahead) {
   VictimRules rules(preemptor, ahead);
   for (size_t rank = 0; rank < stopping_; ++rank) rules.TakeStopping(holding_[ranked_[rank].job]);
+  for (const HoldingJob& job : holding_) {
+    if (job.leaving != nullptr) rules.Take(job.With(job.leaving));
+  }
   Eligible eligible{.preemptor = preemptor, .ranks = {}, .reclaimed = {}};
   for (size_t rank = stopping_; rank < ranked_.size(); ++rank) {
-    const std::optional<Victim::Why> why = rules.MayStop(holding_[ranked_[rank].job]);
+    const HoldingJob& job = holding_[ranked_[rank].job];
+    std::optional<Victim::Why> why = rules.MayStop(job);
+    if (!why && job.slot != nullptr) why = rules.MayStop(job.With(job.slot));
     if (!why) continue;
     eligible.ranks.push_back(rank);
     if (*why == Victim::Why::kReclaim) eligible.reclaimed.push_back(rank);
@@ -201,6 +206,9 @@ void StopListMaker::AddLenders(StopList* list) const {
   for (size_t rank = 0; rank < stopping_; ++rank) {
     const HoldingJob& job = holding_[ranked_[rank].job];
     TakeFromSpare(*job.amounts, first_lender(job.owner->queue), list);
+  }
+  for (const HoldingJob& job : holding_) {
+    if (job.leaving != nullptr) TakeFromSpare(*job.leaving, first_lender(job.owner->queue), list);
   }
   if (!eligible_.empty() && eligible_.front().preemptor.every_resource) KeepNotBelowZero(list);
   for (size_t i = 0; i < eligible_.size(); ++i) {

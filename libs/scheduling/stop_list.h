@@ -2,9 +2,10 @@
 // them for whom (victims.h has the rules), what is lost by it, and what queues with a guarantee can
 // spare. Who of them is stopped is the matcher's choice, as it knows who is where.
 //
-// Of one preemptor a job is listed when it may be stopped alone. Several that are reclaimed must be
-// spared together: each lender that counts for the preemptor says how much its jobs may lose. Any
-// choice within that is one that VictimRules allows, taken job by job in any order.
+// Of one preemptor a job is listed when it may be stopped alone, or give a slot back. Several that
+// are reclaimed must be spared together: each lender that counts for the preemptor says how much
+// its jobs may lose. Any choice within that is one that VictimRules allows, taken job by job in any
+// order.
 //
 // A list has at most `most` jobs: first those that are being stopped, whose room comes free anyway.
 // What is left is shared out evenly among the preemptors, those with the fewest first. When more

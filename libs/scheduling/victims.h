@@ -71,6 +71,17 @@ struct HoldingJob {
   int64_t start_ms = 0;  // 0: has not started, and loses nothing
   bool recreatable = false;
   bool stopping = false;
+  // Elastic, from rules 7 on. What it is giving back already, beside `amounts`; and what one slot
+  // has, where it may give some back and go on. Null: none.
+  const Resources* leaving = nullptr;
+  const Resources* slot = nullptr;
+
+  // The same job, with these amounts.
+  HoldingJob With(const Resources* part) const {
+    HoldingJob job = *this;
+    job.amounts = part;
+    return job;
+  }
 };
 
 struct Victim {

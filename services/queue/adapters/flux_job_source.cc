@@ -72,7 +72,7 @@ absl::StatusOr<std::map<std::string, FluxJobDetails>> FluxJobSource::Details(
       }
       FluxJobDetails& job = details[row[0].as<std::string>()];
       for (const events::v1::Placement::Slot& slot : placement.slots()) {
-        job.slots.emplace_back(slot.slot(), slot.node());
+        if (!slot.released()) job.slots.emplace_back(slot.slot(), slot.node());
       }
     }
     return absl::OkStatus();
