@@ -300,7 +300,8 @@ metadata: {name: boundless}
 spec: {enforceDuration: end}
 )");
   EXPECT_FALSE(made.ok());
-  EXPECT_THAT(std::string(Message(made.status())), HasSubstr("allowed with end is a maxDuration above 0"));
+  EXPECT_THAT(std::string(Message(made.status())),
+              HasSubstr("allowed with end is a maxDuration above 0"));
 }
 
 // The log that the tests before this one have written.
