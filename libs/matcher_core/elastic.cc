@@ -12,13 +12,6 @@ using events::v1::Candidate;
 
 namespace {
 
-uint32_t LiveSlots(const graph::Placement& placement) {
-  return static_cast<uint32_t>(std::count_if(
-      placement.slots.begin(), placement.slots.end(), [](const graph::PlacedSlot& slot) {
-        return !slot.released;
-      }));
-}
-
 // From `now_s` on.
 int64_t TimeLeft(const graph::Placement& placement, int64_t now_s) {
   return placement.duration_s == 0 ? graph::kForever
@@ -26,6 +19,13 @@ int64_t TimeLeft(const graph::Placement& placement, int64_t now_s) {
 }
 
 }  // namespace
+
+uint32_t LiveSlots(const graph::Placement& placement) {
+  return static_cast<uint32_t>(std::count_if(
+      placement.slots.begin(), placement.slots.end(), [](const graph::PlacedSlot& slot) {
+        return !slot.released;
+      }));
+}
 
 uint32_t MostSlots(const Candidate& candidate, const graph::Jobspec& jobspec) {
   if (candidate.most_slots() == 0) return jobspec.slots;

@@ -22,6 +22,9 @@
 
 namespace fluxqueue::matcher_core {
 
+// Slots that were not given back.
+uint32_t LiveSlots(const graph::Placement& placement);
+
 // How many slots the candidate may hold at most. REQUIRES: it is elastic.
 uint32_t MostSlots(const events::v1::Candidate& candidate, const graph::Jobspec& jobspec);
 

@@ -13,6 +13,7 @@
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/candidate.h"
 #include "libs/matcher_core/codec.h"
+#include "libs/matcher_core/elastic.h"
 #include "libs/matcher_core/pool_config.h"
 #include "libs/matcher_core/stop_search.h"
 #include "libs/matcher_core/windows.h"
@@ -51,13 +52,6 @@ bool Search(const StopProblem& problem,
   std::vector<size_t> order = SparedTogether(problem);
   for (size_t& i : order) i += first;
   return removal->FindBeginning(request, order);
-}
-
-uint32_t LiveSlots(const graph::Placement& placement) {
-  return static_cast<uint32_t>(std::count_if(
-      placement.slots.begin(), placement.slots.end(), [](const graph::PlacedSlot& slot) {
-        return !slot.released;
-      }));
 }
 
 }  // namespace

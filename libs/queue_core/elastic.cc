@@ -19,8 +19,8 @@ namespace {
 
 // In one cycle.
 constexpr size_t kMostGrowing = 128;
-// One that has had so many slots in an attempt, or so many times its own, is stopped as a whole:
-// each has a number of its own, which placements and rows carry along.
+// A job that has had more slots than both in an attempt (the second is times its own) is stopped
+// whole: each has a number of its own, which placements and rows carry along.
 constexpr uint64_t kMostNumbers = 1024;
 constexpr uint64_t kMostTurnover = 8;
 
