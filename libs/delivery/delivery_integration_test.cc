@@ -784,6 +784,23 @@ TEST_F(DeliveryTest, ArraysArriveAsTheyWere) {
   EXPECT_EQ(got, given);
 }
 
+TEST_F(DeliveryTest, TextsThatPostgresRefusesDoNotEndAStatement) {
+  postgres::TextArray texts;
+  texts.Add(std::string_view("a\0b", 3));
+  texts.Add("\xff");
+  std::vector<std::string> got;
+  const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
+    static constexpr postgres::Statement kEcho = {"test_echo_texts",
+                                                  "SELECT t FROM unnest($1::text[]) AS u (t)"};
+    for (const pqxx::row& row : postgres::Exec(tx, kEcho, texts.text())) {
+      got.push_back(row[0].as<std::string>());
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(got, ::testing::ElementsAre("a\uFFFDb", "\uFFFD"));
+}
+
 TEST_F(DeliveryTest, ErrorsNameTheThing) {
   postgres::Connection wrong(
       {.dsn = mini_postgres->dsn() + "x", .application = "t", .schema = "s"});
