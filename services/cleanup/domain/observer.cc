@@ -47,7 +47,10 @@ void Observer::ObservePod(const kubernetes::Pod& pod) {
   if (known != pods_.end()) entry.disowned = known->second.disowned;
   entry.requests =
       known != pods_.end() ? known->second.requests : kubernetes::EffectiveRequests(pod.spec);
-  const auto slot = OwnSlot(pod);
+  // Once ours, always ours: what its user makes of the annotations later changes nothing.
+  const bool ours = known != pods_.end() && !known->second.job_id.empty();
+  const auto slot =
+      ours ? std::make_pair(known->second.job_id, known->second.slot) : OwnSlot(pod);
   if (!slot.has_value() && entry.Ended()) {  // a foreigner that uses nothing any more
     DropPod(uid, /*gone=*/false);
     return;

@@ -399,6 +399,33 @@ TEST_F(ObserverTest, ALaterAttemptStartsAnew) {
   EXPECT_THAT(Say(), ElementsAre("started j 2"));
 }
 
+// Its user may write them, also while it runs.
+TEST_F(ObserverTest, APodStaysInItsJobWhateverBecomesOfItsAnnotations) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 3));
+  observer_.ObservePod(OwnPod("a", "j", "1.0.0/3", "Running"));
+  observer_.ObservePod(OwnPod("b", "j", "1.0.1/3", "Running"));
+  observer_.ObservePod(OwnPod("c", "j", "1.0.2/3", "Running"));
+  Say();
+  observer_.ObservePod(MakePod("a", "n1", "Running"));
+  observer_.ObservePod(MakePod("b", "n1", "Running"));
+  observer_.ObservePod(OwnPod("c", "k", "4294967295.0.0/1", "Running"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.PodGone("a");
+  observer_.ObservePod(MakePod("b", "n1", "Succeeded"));
+  EXPECT_THAT(
+      Say(),
+      ElementsAre("pod-ended j slot 0 RESULT_GONE", "pod-ended j slot 1 RESULT_SUCCEEDED"));
+  observer_.ObserveJob(MakeJob("j", 3, true));
+  EXPECT_THAT(Say(), IsEmpty()) << "c runs";
+  observer_.PodGone("b");
+  observer_.PodGone("c");
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+  observer_.JobGone("j");
+  Say();
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
 LiveJob Live(const std::string& job_id, uint32_t attempt, bool holding) {
   LiveJob job;
   job.job_id = job_id;
