@@ -24,6 +24,16 @@ std::optional<std::pair<std::string, kubernetes::SlotName>> OwnSlot(const kubern
   return std::make_pair(job->second, *name);
 }
 
+// What the pod uses of the node. It may ask for thousands of resources that the node does not have.
+kubernetes::Amounts UsedOf(const kubernetes::Node& node, const kubernetes::Amounts& requests) {
+  kubernetes::Amounts used;
+  for (const auto& [resource, amount] : node.allocatable) {
+    const auto asked = requests.find(resource);
+    if (asked != requests.end()) used.insert(*asked);
+  }
+  return used;
+}
+
 PodEnded::Result ResultOf(const std::string& phase) {
   return phase == "Succeeded" ? PodEnded::RESULT_SUCCEEDED : PodEnded::RESULT_FAILED;
 }
@@ -341,7 +351,7 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
   kubernetes::Amounts foreign;
   for (const std::string& uid : node.pods) {
     const PodEntry& pod = pods_.at(uid);
-    if (CountsAsForeign(pod)) kubernetes::Add(foreign, pod.requests);
+    if (CountsAsForeign(pod)) kubernetes::Add(foreign, UsedOf(node.view, pod.requests));
   }
   events::v1::Node event = kubernetes::ToEvent(node.view, foreign);
   if (node.said.has_value() && kubernetes::SameInventory(*node.said, event)) return;

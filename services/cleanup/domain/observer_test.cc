@@ -154,6 +154,21 @@ TEST_F(ObserverTest, ForeignPodsUseTheirNodeUntilTheyEnd) {
   EXPECT_THAT(Say(), ElementsAre("node default/n1"));
 }
 
+TEST_F(ObserverTest, ForeignUseIsOfWhatTheNodeHas) {
+  Start();
+  kubernetes::Pod pod = MakePod("p1", "n1", "Running");
+  for (int i = 0; i < 20'000; ++i) {
+    pod.spec.containers[0].requests[fmt::format("invented.io/r{}", i)] = 1;
+  }
+  pod.spec.containers[0].requests["example.com/fpga"] = 2;
+  observer_.ObservePod(pod);
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  kubernetes::Node node = MakeNode("n1");
+  node.allocatable["example.com/fpga"] = 4;
+  observer_.ObserveNode(node, Millis(0));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 example.com/fpga=2 pods=1"));
+}
+
 TEST_F(ObserverTest, APodThatEndedBeforeWeLookedIsNotCounted) {
   Start();
   observer_.ObservePod(MakePod("p1", "n1", "Failed"));
