@@ -56,7 +56,8 @@ class ProofTest : public ::testing::Test {
   }
 
   static void AddJob(const std::string& job_id, int slots) {
-    Sql(fmt::format("INSERT INTO queue.jobs (job_id, pool, queue, namespace, name, kind, state, "
+    Sql(
+        fmt::format("INSERT INTO queue.jobs (job_id, pool, queue, namespace, name, kind, state, "
                     "  version, attempt, reason, message, slots, priority, created_ms, start_ms, "
                     "  updated_ms, placement_hash, row) "
                     "VALUES ('{}', 'default', 'default', 'team', 'job', 'Job', 'Bound', 1, 2, '', "
@@ -67,7 +68,8 @@ class ProofTest : public ::testing::Test {
 
   // Pods "<job id>-0" and on have the slots of attempt 2.
   static void AddSlots(const std::string& job_id, int slots) {
-    Sql(fmt::format("INSERT INTO binder.slots SELECT '{0}', 2, 0, i, 'n1', '{0}-' || i, 'pod', "
+    Sql(
+        fmt::format("INSERT INTO binder.slots SELECT '{0}', 2, 0, i, 'n1', '{0}-' || i, 'pod', "
                     "  'team', 'taken', false, false FROM generate_series(0, {1}) i",
                     job_id,
                     slots - 1));
@@ -110,6 +112,18 @@ TEST_F(ProofTest, IsTheRowOfThisPodAndThisJob) {
               UnorderedElementsAre(Pair("mine-0", "mine 2.0.0/3 team n1"),
                                    Pair("mine-2", "mine 2.0.2/3 team n1"),
                                    Pair("other-0", "other 2.0.0/1 team n1")));
+}
+
+TEST_F(ProofTest, AFencedPodMayHaveAnotherSlot) {
+  MakeTables();
+  AddJob("mine", 3);
+  AddSlots("mine", 3);
+  Sql("UPDATE binder.slots SET state = 'fenced', pod_uid = 'p' WHERE slot IN (0, 2)");
+  Sql("UPDATE binder.slots SET pod_uid = 'p' WHERE slot = 1");
+  const absl::StatusOr<Proofs> proofs = Find({{"mine", "p"}});
+  ASSERT_TRUE(proofs.ok()) << Message(proofs.status());
+  ASSERT_TRUE(proofs->contains("p"));
+  EXPECT_EQ(Line(proofs->at("p")), "mine 2.0.1/3 team n1");
 }
 
 TEST_F(ProofTest, NothingIsAskedForNothing) {

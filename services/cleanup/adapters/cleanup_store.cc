@@ -18,7 +18,8 @@ constexpr postgres::Statement kGraphNodes{
     "cleanup_graph_nodes", "SELECT pool, node FROM matcher.graph_nodes WHERE present"};
 constexpr postgres::Statement kPools{
     "cleanup_pools", "SELECT job_id, pool FROM queue.jobs WHERE job_id = ANY($1::text[])"};
-// Each job's slots are read once, however many pods name it; the pods are then joined by a hash.
+// Each job's slots are read once, however many pods name it; the pods are then joined by a hash. A
+// pod that was fenced in one slot may have another.
 constexpr postgres::Statement kProofs{
     "cleanup_proofs",
     "WITH hints AS MATERIALIZED ("
@@ -27,7 +28,7 @@ constexpr postgres::Statement kProofs{
     "FROM (SELECT DISTINCT job_id FROM hints) wanted "
     "CROSS JOIN LATERAL ("
     "  SELECT x.*, j.slots FROM binder.slots x JOIN queue.jobs j USING (job_id) "
-    "  WHERE x.job_id = wanted.job_id OFFSET 0) s "
+    "  WHERE x.job_id = wanted.job_id AND x.state <> 'fenced' OFFSET 0) s "
     "JOIN hints h ON h.job_id = s.job_id AND h.pod_uid = s.pod_uid"};
 constexpr postgres::Statement kPartition{"cleanup_partition",
                                          "SELECT partition FROM admission.pools WHERE pool = $1"};

@@ -97,9 +97,8 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
   if (entry.job_id.empty()) {
     pods_[uid] = std::move(entry);
   } else {
-    TrackOwnPod(uid,
-                std::move(entry),
-                pod.status.message.empty() ? pod.status.reason : pod.status.message);
+    TrackOwnPod(
+        uid, std::move(entry), pod.status.message.empty() ? pod.status.reason : pod.status.message);
   }
 }
 

@@ -8,17 +8,17 @@
 // What Collect gave is provisional until Commit(); after Rollback() the next Collect gives it
 // again.
 //
-// A pod of ours is bound where the binder's row of its slot says so (proof.h); the row names job and
-// attempt. Once proven it stays proven, whatever its user makes of its annotations. Everything else
-// that is bound and has not ended uses its node as a foreigner, and nothing is said of the job that
-// it names; so do pods of ours that hold no slot any more (Disown), and those that are being deleted
-// on a lost node.
+// A pod of ours is bound where the binder's row of its slot says so (proof.h); the row names job
+// and attempt. Once proven it stays proven, whatever its user makes of its annotations. Everything
+// else that is bound and has not ended uses its node as a foreigner, and nothing is said of the job
+// that it names; so do pods of ours that hold no slot any more (Disown), and those that are being
+// deleted on a lost node.
 //
 // A pod may be proven later: its row was restored or made after it was bound. UnprovenPods() are to
 // be looked up again from time to time.
 //
-// A bare pod is its own workload. Its end needs no row, as a Job's needs none: its uid is the job's,
-// and the API server has made it.
+// A bare pod is its own workload. Its end needs no row, as a Job's needs none: its uid is the
+// job's, and the API server has made it.
 //
 // Pure: time is an argument. Not thread-safe.
 #pragma once

@@ -42,11 +42,8 @@ kubernetes::Pod OwnPod(const std::string& uid,
   kubernetes::Pod pod = MakePod(uid, node, phase);
   pod.spec.scheduler_name = kubernetes::kSchedulerName;
   if (job != uid) {
-    pod.meta.owners = {{.api_version = "batch/v1",
-                        .kind = "Job",
-                        .name = "job",
-                        .uid = job,
-                        .controller = true}};
+    pod.meta.owners = {
+        {.api_version = "batch/v1", .kind = "Job", .name = "job", .uid = job, .controller = true}};
   }
   pod.meta.annotations = {{std::string(kubernetes::kJobIdAnnotation), job},
                           {std::string(kubernetes::kAllocationAnnotation), slot}};
@@ -456,9 +453,8 @@ TEST_F(ObserverTest, APodStaysInItsJobWhateverBecomesOfItsAnnotations) {
   EXPECT_THAT(Say(), IsEmpty());
   observer_.PodGone("a");
   See(MakePod("b", "n1", "Succeeded"));
-  EXPECT_THAT(
-      Say(),
-      ElementsAre("pod-ended j slot 0 RESULT_GONE", "pod-ended j slot 1 RESULT_SUCCEEDED"));
+  EXPECT_THAT(Say(),
+              ElementsAre("pod-ended j slot 0 RESULT_GONE", "pod-ended j slot 1 RESULT_SUCCEEDED"));
   observer_.ObserveJob(MakeJob("j", 3, true));
   EXPECT_THAT(Say(), IsEmpty()) << "c runs";
   observer_.PodGone("b");
