@@ -28,8 +28,9 @@ struct Asked {
   std::string_view qos;   // the class that it names; empty: none
 };
 
-// Why the queue does not take the job: it is no member's, may not run for so long, or asks for more
-// than its class of QOS allows. Unset: it takes it.
+// Why the queue does not take the job: it is no member's, wants a higher place than the queue
+// gives, may not run for so long, or asks for more than its class of QOS allows. Unset: it takes
+// it.
 std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues);
