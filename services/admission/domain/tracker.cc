@@ -229,8 +229,9 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
     update.set_cancel(true);
     out->messages.push_back(UpdateOf(*entry.row, std::move(update)));
   }
-  if (entry.early) Enlarge(&*entry.row, *entry.early, out);
-  entry.early.reset();
+  const auto early = entry.early.find(entry.space);
+  if (early != entry.early.end()) Enlarge(&*entry.row, early->second, out);
+  entry.early.clear();
 }
 
 void Tracker::Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
@@ -276,6 +277,7 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
   if (!sketch.held || sketch.ended || sketch.going || sketch.bound) return;
   const Entry* known = entries_.Find(sketch.controller_job);
+  if (known != nullptr && known->row && known->space != sketch.space) return;
   if (known != nullptr && !known->row && !known->refusal.empty()) return;
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(seen.object);
   if (!pod.ok()) return;
@@ -290,8 +292,10 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   }
   entry.kind = WorkloadKind::kJob;
   entry.list = lists_[Index(WorkloadKind::kJob)];
-  if (entry.early) kubernetes::RaiseTo(demand->requests, entry.early->requests);
-  entry.early = *std::move(demand);
+  const auto [early, first] = entry.early.try_emplace(sketch.space, *demand);
+  if (first) return;
+  kubernetes::RaiseTo(demand->requests, early->second.requests);
+  early->second = *std::move(demand);
 }
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.

@@ -33,6 +33,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -161,8 +162,9 @@ class Tracker {
     std::string space;
     std::string name;
     std::string refusal;  // not submitted, or an update not followed: why
-    // A pod of it that asks more was seen before the Job itself.
-    std::optional<kubernetes::PodDemand> early;
+    // A pod of it was seen before the Job itself: what it asks, by its namespace. Of those in
+    // others only the reference says that they are of it, which anybody may write.
+    std::map<std::string, kubernetes::PodDemand> early;
     std::optional<uint64_t> asks;         // other than row->asked, and looked at
     std::optional<RejectedJob> rejected;  // to be handed in again when it is seen next
   };

@@ -505,6 +505,19 @@ TEST_F(TrackerTest, ALargerPodMayBeSeenBeforeItsJob) {
   EXPECT_EQ(out.messages[1].job_updated().spec().revision(), 2);
 }
 
+// Anybody may write the uid of another's Job into the owner references of a pod of his own.
+TEST_F(TrackerTest, APodOfAnotherNamespaceDoesNotEnlargeTheJob) {
+  const json job = Held(JobJson());
+  json forged = PodOf(job, "64");
+  forged["metadata"]["namespace"] = "free";
+  EXPECT_THAT(Observe(forged).messages, IsEmpty());
+  EXPECT_THAT(Observe(PodOf(job, "3")).messages, IsEmpty());
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(2));
+  EXPECT_THAT(out.messages[1].job_updated().spec().jobspec(), HasSubstr("3000"));
+  EXPECT_THAT(Observe(forged).messages, IsEmpty());
+}
+
 TEST_F(TrackerTest, ASuspendedJobMayChangeItsTemplate) {
   json job = Held(JobJson("big", 20));
   Observe(job);

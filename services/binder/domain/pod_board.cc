@@ -62,6 +62,7 @@ bool PodBoard::See(PodFacts pod) {
   const auto found = pods_.find(pod.uid);
   if (found != pods_.end()) {
     if (pod.resource_version <= found->second.resource_version) return false;
+    pod.job_id = found->second.job_id;
     found->second = std::move(pod);
     return true;
   }
@@ -90,12 +91,16 @@ bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) cons
   return found != gone_.end() && found->second.contains(uid);
 }
 
-std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id) const {
+std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id,
+                                             std::string_view space) const {
   std::vector<const PodFacts*> pods;
   const auto found = by_job_.find(job_id);
   if (found == by_job_.end()) return pods;
   pods.reserve(found->second.size());
-  for (const std::string& uid : found->second) pods.push_back(&pods_.at(uid));
+  for (const std::string& uid : found->second) {
+    const PodFacts& pod = pods_.at(uid);
+    if (pod.space == space) pods.push_back(&pod);
+  }
   std::sort(pods.begin(), pods.end(), [](const PodFacts* a, const PodFacts* b) {
     return std::tie(a->name, a->uid) < std::tie(b->name, b->uid);
   });

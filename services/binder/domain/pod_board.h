@@ -5,12 +5,16 @@
 // pod that is not here may be gone or not yet seen: only KnownGone() tells, and it remembers uids
 // of pods of the jobs that are being followed.
 //
+// Anybody may name any owner by its uid. A pod is of a job only if it is in the job's namespace,
+// too, where the API server does not let others write.
+//
 // Pure. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -52,7 +56,8 @@ std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod);
 
 class PodBoard {
  public:
-  // False: nothing new (older than what is known, or known to be gone).
+  // False: nothing new (older than what is known, or known to be gone). It stays with the job that
+  // it was first seen with, whatever becomes of its owner references.
   bool See(PodFacts pod);
   // `remember`: its job is followed.
   void Gone(const std::string& uid, const std::string& job_id, bool remember);
@@ -62,8 +67,8 @@ class PodBoard {
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
-  // In the order of their names.
-  std::vector<const PodFacts*> OfJob(const std::string& job_id) const;
+  // Those in the namespace `space`, in the order of their names.
+  std::vector<const PodFacts*> OfJob(const std::string& job_id, std::string_view space) const;
   size_t size() const { return pods_.size(); }
 
  private:
