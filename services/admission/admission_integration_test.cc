@@ -461,6 +461,12 @@ TEST_F(AdmissionTest, RefusesAndAnswersMalformedRequests) {
       HasSubstr("fluxqueue.io/duration"));
   EXPECT_THAT(Refused(JobYaml("bad-queue", 1, "work", ", labels: {fluxqueue.io/queue: nope}")),
               HasSubstr("existing: default"));
+  // Webhooks are asked before the API server looks whether a name is one.
+  const std::string climbing = Replace(JobYaml("bad-priority"),
+                                       "restartPolicy: Never",
+                                       "restartPolicy: Never\n      priorityClassName: "
+                                       "\"../../../../api/v1/pods?x=\"");
+  EXPECT_THAT(Refused(climbing), HasSubstr("not the name of an object"));
   // A FluxQueue that was made this instant is found by the second look.
   World::Get().Kubectl({"create", "-f", "-"}, R"(
 apiVersion: fluxqueue.io/v1alpha1

@@ -7,6 +7,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/names.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/hold_patch.h"
@@ -28,7 +29,16 @@ Verdict Refuse(const absl::Status& status) {
   return Refuse(Message(status));
 }
 
-Verdict RefuseForAbsent(Absent::Kind kind, std::string name, std::string message) {
+// `field`: that has the name, for the person who wrote it.
+Verdict RefuseForAbsent(std::string_view field,
+                        Absent::Kind kind,
+                        std::string name,
+                        std::string message) {
+  if (!kubernetes::IsDnsSubdomain(name)) {
+    return Refuse(fmt::format("{}: it is not the name of an object: allowed are up to 253 of a-z, "
+                              "0-9, '-' and '.', beginning and ending with a letter or digit",
+                              field));
+  }
   Verdict verdict = Refuse(std::move(message));
   verdict.absent = Absent{kind, std::move(name)};
   return verdict;
@@ -41,6 +51,7 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
   const kubernetes::TemplateContext& context = facts.ContextOf(space);
   if (!spec.priority_class.empty() && !context.priorities.contains(spec.priority_class)) {
     return RefuseForAbsent(
+        "priorityClassName",
         Absent::Kind::kPriorityClass,
         spec.priority_class,
         fmt::format(
@@ -50,6 +61,7 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
   }
   if (!spec.runtime_class.empty() && !context.overheads.contains(spec.runtime_class)) {
     return RefuseForAbsent(
+        "runtimeClassName",
         Absent::Kind::kRuntimeClass,
         spec.runtime_class,
         fmt::format(
@@ -72,8 +84,10 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
                                   const ClusterFacts& facts) {
   const kubernetes::FluxQueue* queue = facts.FindQueue(submission.queue());
   if (queue == nullptr) {
-    return RefuseForAbsent(
-        Absent::Kind::kQueue, submission.queue(), NoSuchQueue(submission.queue(), facts.queues()));
+    return RefuseForAbsent(kubernetes::kQueueKey,
+                           Absent::Kind::kQueue,
+                           submission.queue(),
+                           NoSuchQueue(submission.queue(), facts.queues()));
   }
   auto problem = JobProblem(
       {.submission = submission, .space = asker.space, .user = asker.user, .qos = asker.qos},
@@ -294,6 +308,9 @@ Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOpt
                     review.group.empty() ? "" : ".",
                     review.group));
     return verdict;
+  }
+  if (!kubernetes::IsDnsLabel(review.space)) {
+    return Refuse("metadata.namespace: it is not the name of a namespace");
   }
   return pods ? DecidePod(review, facts, options) : DecideJob(review, facts, options);
 }

@@ -50,7 +50,8 @@ struct Review {
 };
 
 // Something that the decision took for absent because the facts do not have it. Facts come by
-// watches, a moment late: look it up, and decide again if it is there.
+// watches, a moment late: look it up, and decide again if it is there. `name` is one that an object
+// may have.
 struct Absent {
   enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass };
   Kind kind = Kind::kNamespace;

@@ -305,6 +305,28 @@ TEST(WebhookTest, AsksForASecondLookAtWhatSeemsAbsent) {
   EXPECT_FALSE(verdict.absent);
 }
 
+// Objects come to webhooks before they are validated.
+TEST(WebhookTest, LooksUpNothingThatCannotBeAName) {
+  for (const char* name : {"../../../../api/v1/pods?x=", "..", "a/b", ""}) {
+    for (const char* field : {"priorityClassName", "runtimeClassName"}) {
+      json job = JobJson();
+      job["spec"]["template"]["spec"][field] = name;
+      const Verdict verdict = Judge(job);
+      EXPECT_FALSE(verdict.absent) << name;
+      if (*name == '\0') continue;  // as if it were not there
+      EXPECT_EQ(verdict.kind, Kind::kRefuse) << name;
+      EXPECT_THAT(verdict.message, HasSubstr(field));
+      EXPECT_THAT(verdict.message, HasSubstr("not the name of an object"));
+    }
+    Review review = ReviewOf(PodJson());
+    review.space = name;
+    const Verdict verdict = Decide(review, SmallCluster(), {});
+    EXPECT_FALSE(verdict.absent) << name;
+    EXPECT_EQ(verdict.kind, Kind::kRefuse) << name;
+    EXPECT_THAT(verdict.message, HasSubstr("not the name of a namespace"));
+  }
+}
+
 struct RefusalCase {
   const char* name;
   json object;
