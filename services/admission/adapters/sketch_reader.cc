@@ -64,11 +64,7 @@ void ReadOwner(dom::element owner, Sketch* sketch) {
     }
   });
   if (!controller || sketch->kind != WorkloadKind::kPod) return;
-  if (kind == "Job" && api_version == "batch/v1") {
-    sketch->controller_job = std::string(uid);
-  } else {
-    sketch->controlled_otherwise = true;
-  }
+  if (kind == "Job" && api_version == "batch/v1") sketch->controller_job = std::string(uid);
 }
 
 void ReadLabels(dom::element labels, Sketch* sketch) {

@@ -20,13 +20,13 @@ struct Sketch {
   std::string name;
   std::string uid;
   std::string resource_version;
-  // Pods: uid of the Job that is their controller; empty if they have none.
+  // Pods: uid of the Job that is their controller; empty: they are jobs of their own, with whatever
+  // other controller.
   std::string controller_job;
-  bool controlled_otherwise = false;  // the controller is not a Job
-  bool held = false;                  // carries the label fluxqueue.io/held
-  bool ended = false;                 // Complete or Failed; Succeeded or Failed
-  bool going = false;                 // has a deletionTimestamp
-  bool bound = false;                 // pods: spec.nodeName is set
+  bool held = false;   // carries the label fluxqueue.io/held
+  bool ended = false;  // Complete or Failed; Succeeded or Failed
+  bool going = false;  // has a deletionTimestamp
+  bool bound = false;  // pods: spec.nodeName is set
   // Of generation, labels and annotations: all that JobUpdated can come from. Never 0.
   uint64_t digest = 0;
 };

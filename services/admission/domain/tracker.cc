@@ -108,8 +108,8 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
 
 void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
-  if (sketch.controlled_otherwise) return;
-  if (!sketch.controller_job.empty()) {
+  // A pod that was submitted stays a job of its own, whatever becomes of its owner references.
+  if (!sketch.controller_job.empty() && entries_.Find(sketch.uid) == nullptr) {
     ObserveJobPod(seen, out);
     return;
   }

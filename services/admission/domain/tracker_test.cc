@@ -68,7 +68,8 @@ class TrackerTest : public ::testing::Test {
     sketch.uid = meta["uid"];
     sketch.resource_version = meta["resourceVersion"];
     for (const json& owner : meta.value("ownerReferences", json::array())) {
-      if (sketch.kind == WorkloadKind::kPod) sketch.controller_job = owner["uid"];
+      const bool of_a_job = sketch.kind == WorkloadKind::kPod && owner["kind"] == "Job";
+      if (of_a_job) sketch.controller_job = owner["uid"];
     }
     const json labels = meta.value("labels", json::object());
     sketch.held = labels.contains("fluxqueue.io/held");
@@ -166,6 +167,35 @@ TEST_F(TrackerTest, SubmitsABarePod) {
   EXPECT_EQ(submitted.workload().kind(), "Pod");
   EXPECT_FALSE(submitted.workload().recreatable());
   EXPECT_EQ(submitted.spec().slots(), 1);
+}
+
+TEST_F(TrackerTest, SubmitsThePodOfAnotherControllerAsAJobOfItsOwn) {
+  json pod = PodJson();
+  pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "apps/v1"},
+                                                     {"kind", "ReplicaSet"},
+                                                     {"name", "web"},
+                                                     {"uid", "uid-web"},
+                                                     {"controller", true}}});
+  const TrackerOutputs out = Observe(Held(pod));
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& submitted = out.messages[0].job_submitted();
+  EXPECT_EQ(submitted.job_id(), "uid-p");
+  EXPECT_EQ(submitted.workload().kind(), "Pod");
+  EXPECT_FALSE(submitted.workload().recreatable());
+  ASSERT_THAT(Gone("uid-p").messages, SizeIs(1));
+}
+
+TEST_F(TrackerTest, AJobsControllerThatAdoptsASubmittedPodChangesNothing) {
+  const json job = Held(JobJson());
+  Observe(job);
+  json pod = Held(PodJson());
+  ASSERT_THAT(Observe(pod).messages, SizeIs(1));
+  pod["metadata"]["ownerReferences"] = PodOf(job)["metadata"]["ownerReferences"];
+  pod["metadata"]["annotations"]["fluxqueue.io/hold"] = "true";
+  const TrackerOutputs out = Observe(pod);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_updated().job_id(), "uid-p");
+  EXPECT_TRUE(out.messages[0].job_updated().hold());
 }
 
 TEST_F(TrackerTest, APinnedPodThatTheBinderLetGoAsksForNothingNew) {

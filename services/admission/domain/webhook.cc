@@ -193,7 +193,7 @@ template <typename Object, typename OwnershipOf>
 Verdict Unreadable(const Review& review,
                    const Space& space,
                    const absl::Status& problem,
-                   OwnershipOf ownership_of) {
+                   const OwnershipOf& ownership_of) {
   Object object;
   auto meta = kubernetes::ParseMeta(review.object);
   if (meta.ok()) object.meta = *std::move(meta);
@@ -239,13 +239,19 @@ Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
 
 Verdict DecidePod(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
   const Space space = SpaceOf(review, facts);
+  const auto ownership_of = [&](const kubernetes::Pod& of, const kubernetes::Namespace& in) {
+    return kubernetes::PodOwnership(of, in, {.user = review.user, .node = review.by_node});
+  };
   const auto pod = kubernetes::ParsePod(review.object);
-  if (!pod.ok()) {
-    return Unreadable<kubernetes::Pod>(review, space, pod.status(), kubernetes::PodOwnership);
-  }
-  const kubernetes::Ownership ownership = kubernetes::PodOwnership(*pod, space.value);
+  if (!pod.ok()) return Unreadable<kubernetes::Pod>(review, space, pod.status(), ownership_of);
+  const kubernetes::Ownership ownership = ownership_of(*pod, space.value);
   if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
-  if (pod->meta.Controller() != nullptr) return {};
+  if (kubernetes::IsOfAJob(*pod)) {
+    if (kubernetes::IsJobController(review.user)) return {};
+    return Refuse(
+        "metadata.ownerReferences: the pods of a Job are made by the Job's controller alone; leave "
+        "the owner out, and the pod is queued by itself");
+  }
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(

@@ -269,19 +269,80 @@ TEST(WebhookTest, LeavesAloneWhatIsNotOurs) {
               j["spec"]["template"]["metadata"]["labels"] = {{"fluxqueue.io/managed", "false"}};
             })},
       {"bound", with(PodJson(), [](json& p) { p["spec"]["nodeName"] = "n1"; })},
-      {"mirror",
-       with(PodJson(),
-            [](json& p) {
-              p["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
-            })},
-      {"daemon", OwnedPod("apps/v1", "DaemonSet")},
-      {"a Job's pod", OwnedPod("batch/v1", "Job")},
-      {"a ReplicaSet's pod", OwnedPod("apps/v1", "ReplicaSet")},
   };
   for (const auto& [name, object] : cases) {
     const Verdict verdict = Judge(object);
     EXPECT_EQ(verdict.kind, Kind::kLeave) << name << ": " << verdict.message;
     EXPECT_EQ(verdict.patch, "") << name;
+  }
+}
+
+constexpr const char* kJobController = "system:serviceaccount:kube-system:job-controller";
+constexpr const char* kDaemonSetController =
+    "system:serviceaccount:kube-system:daemon-set-controller";
+
+TEST(WebhookTest, WhoMakesAPodSaysWhetherItIsLeftToItsOwner) {
+  json mirror = PodJson();
+  mirror["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
+  struct Row {
+    json pod;
+    const char* user;
+    bool by_node;
+    Kind want;
+  };
+  const std::vector<Row> rows = {
+      {OwnedPod("batch/v1", "Job"), kJobController, false, Kind::kLeave},
+      {OwnedPod("batch/v1", "Job"), "system:kube-controller-manager", false, Kind::kLeave},
+      {OwnedPod("batch/v1", "Job"), "ann", false, Kind::kRefuse},
+      {OwnedPod("batch/v1", "Job"), kDaemonSetController, false, Kind::kRefuse},
+      {OwnedPod("apps/v1", "DaemonSet"), kDaemonSetController, false, Kind::kLeave},
+      {OwnedPod("apps/v1", "DaemonSet"), "ann", false, Kind::kHold},
+      {OwnedPod("apps/v1", "DaemonSet"), kJobController, false, Kind::kHold},
+      {mirror, "system:node:n1", true, Kind::kLeave},
+      {mirror, "ann", false, Kind::kHold},
+  };
+  for (const Row& row : rows) {
+    Review review = ReviewOf(row.pod);
+    review.user = row.user;
+    review.by_node = row.by_node;
+    const Verdict verdict = Decide(review, SmallCluster(), {});
+    EXPECT_EQ(verdict.kind, row.want) << row.user << ": " << row.pod.dump() << verdict.message;
+    const bool refused = row.want == Kind::kRefuse;
+    EXPECT_THAT(verdict.message, HasSubstr(refused ? "ownerReferences" : ""));
+    EXPECT_EQ(verdict.patch.empty(), row.want != Kind::kHold);
+  }
+}
+
+TEST(WebhookTest, HoldsThePodsOfOtherControllersOneByOne) {
+  struct Row {
+    const char* api_version;
+    const char* kind;
+    const char* user;
+    const char* charged;
+  };
+  const std::vector<Row> rows = {
+      {"apps/v1",
+       "ReplicaSet",
+       "system:serviceaccount:kube-system:replicaset-controller",
+       "replicaset:work/o"},
+      {"apps/v1",
+       "StatefulSet",
+       "system:serviceaccount:kube-system:statefulset-controller",
+       "statefulset:work/o"},
+      {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ann", "ann"},
+      {"v1", "ConfigMap", "ann", "ann"},
+      {"batch.volcano.sh/v1alpha1", "Job", "ann", "ann"},
+  };
+  for (const Row& row : rows) {
+    const json pod = OwnedPod(row.api_version, row.kind);
+    Review review = ReviewOf(pod);
+    review.user = row.user;
+    const Verdict verdict = Decide(review, SmallCluster(), {});
+    ASSERT_EQ(verdict.kind, Kind::kHold) << row.kind << ": " << verdict.message;
+    const json held = Patched(pod, verdict);
+    EXPECT_EQ(held["metadata"]["labels"]["fluxqueue.io/held"], "direct");
+    EXPECT_EQ(held["spec"]["schedulerName"], "fluxqueue");
+    EXPECT_EQ(held["metadata"]["annotations"]["fluxqueue.io/user"], row.charged);
   }
 }
 

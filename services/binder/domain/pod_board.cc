@@ -36,12 +36,11 @@ std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
 }  // namespace
 
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
-  std::optional<std::string> job_id = kubernetes::JobIdOf(pod);
   const std::optional<uint64_t> version = ParseVersion(pod.meta.resource_version);
-  if (!job_id.has_value() || !version.has_value() || pod.meta.uid.empty()) return std::nullopt;
+  if (!version.has_value() || pod.meta.uid.empty()) return std::nullopt;
   PodFacts facts;
   facts.uid = pod.meta.uid;
-  facts.job_id = *std::move(job_id);
+  facts.job_id = kubernetes::JobIdOf(pod);
   facts.space = pod.meta.namespace_name;
   facts.name = pod.meta.name;
   facts.resource_version = *version;

@@ -51,7 +51,7 @@ struct PodFacts {
   bool Waiting() const { return (direct || gated) && !Bound() && !deleting && !Ended(); }
 };
 
-// Unset: no job of ours can own it (another controller), or it lacks uid or resourceVersion.
+// Unset: it lacks uid or resourceVersion.
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod);
 
 class PodBoard {
