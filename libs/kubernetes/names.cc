@@ -16,7 +16,8 @@ bool IsLowerOrDigit(char c) {
 
 bool IsLabelOfAnyLength(std::string_view text) {
   return !text.empty() && IsLowerOrDigit(text.front()) && IsLowerOrDigit(text.back()) &&
-         std::all_of(text.begin(), text.end(), [](char c) { return IsLowerOrDigit(c) || c == '-'; });
+         std::all_of(
+             text.begin(), text.end(), [](char c) { return IsLowerOrDigit(c) || c == '-'; });
 }
 
 bool IsUnreserved(char c) {

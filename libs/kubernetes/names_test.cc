@@ -20,8 +20,22 @@ TEST(Names, KnowLabelsAndSubdomains) {
   EXPECT_FALSE(IsDnsLabel(std::string(64, 'a')));
   EXPECT_TRUE(IsDnsSubdomain(std::string(253, 'a')));
   EXPECT_FALSE(IsDnsSubdomain(std::string(254, 'a')));
-  for (const char* bad : {"", "-a", "a-", "A", "a_b", "a/b", "..", ".", "a.", ".a", "a..b", "a.-b",
-                          "../pods?x=", "a%2fb", "a b", "\xc3\xa9"}) {
+  for (const char* bad : {"",
+                          "-a",
+                          "a-",
+                          "A",
+                          "a_b",
+                          "a/b",
+                          "..",
+                          ".",
+                          "a.",
+                          ".a",
+                          "a..b",
+                          "a.-b",
+                          "../pods?x=",
+                          "a%2fb",
+                          "a b",
+                          "\xc3\xa9"}) {
     EXPECT_FALSE(IsDnsLabel(bad)) << bad;
     EXPECT_FALSE(IsDnsSubdomain(bad)) << bad;
   }
@@ -35,8 +49,9 @@ TEST(Names, ASegmentStaysASegment) {
   EXPECT_EQ(PathSegment("../pods?x=#\xff"), "..%2Fpods%3Fx%3D%23%FF");
   EXPECT_EQ(kPods.Path("../../nodes?x=", "..", "binding"),
             "/api/v1/namespaces/..%2F..%2Fnodes%3Fx%3D/pods/%2E%2E/binding");
-  EXPECT_EQ(kPriorityClasses.Path("", "../../../../api/v1/pods?x="),
-            "/apis/scheduling.k8s.io/v1/priorityclasses/..%2F..%2F..%2F..%2Fapi%2Fv1%2Fpods%3Fx%3D");
+  EXPECT_EQ(
+      kPriorityClasses.Path("", "../../../../api/v1/pods?x="),
+      "/apis/scheduling.k8s.io/v1/priorityclasses/..%2F..%2F..%2F..%2Fapi%2Fv1%2Fpods%3Fx%3D");
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ Verdict RefuseForAbsent(std::string_view field,
                         std::string name,
                         std::string message) {
   if (!kubernetes::IsDnsSubdomain(name)) {
-    return Refuse(fmt::format("{}: it is not the name of an object: allowed are up to 253 of a-z, "
-                              "0-9, '-' and '.', beginning and ending with a letter or digit",
-                              field));
+    return Refuse(
+        fmt::format("{}: it is not the name of an object: allowed are up to 253 of a-z, "
+                    "0-9, '-' and '.', beginning and ending with a letter or digit",
+                    field));
   }
   Verdict verdict = Refuse(std::move(message));
   verdict.absent = Absent{kind, std::move(name)};
