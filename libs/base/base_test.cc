@@ -1,10 +1,16 @@
+#include <string>
+#include <string_view>
+
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "libs/base/backoff.h"
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
 #include "libs/base/status_macros.h"
 #include "libs/base/strong_type.h"
+#include "libs/base/text.h"
+#include "libs/base/utf8.h"
 
 namespace fluxqueue {
 namespace {
@@ -44,6 +50,54 @@ TEST(StatusTest, MacrosPropagate) {
   EXPECT_EQ(Message(Annotate(Quarter(6).status(), "quarter")), "quarter: 3 is odd");
   EXPECT_TRUE(IsPoison(Quarter(6).status()));
   EXPECT_FALSE(IsTransient(Quarter(6).status()));
+}
+
+TEST(TextTest, PlainIsUtf8WithoutControlCharacters) {
+  EXPECT_TRUE(IsPlain("", 0));
+  EXPECT_TRUE(IsPlain("a b-ü…", 100));
+  EXPECT_FALSE(IsPlain("abc", 2));
+  EXPECT_FALSE(IsPlain(std::string_view("a\0b", 3), 100));
+  for (const char* text : {"a\n", "\x7f", "\xff", "\xc3", "\xed\xa0\x80"}) {
+    EXPECT_FALSE(IsPlain(text, 100)) << text;
+  }
+}
+
+TEST(TextTest, UidsAreWhatTheApiServerMakes) {
+  EXPECT_TRUE(IsUid("0190f3e2-6c0e-7e0a-8b2d-0123456789ab"));
+  EXPECT_TRUE(IsUid(std::string(63, 'a')));
+  for (const std::string& text : {std::string(),
+                                  std::string(64, 'a'),
+                                  std::string("a\0", 2),
+                                  std::string("../pods"),
+                                  std::string("ü")}) {
+    EXPECT_FALSE(IsUid(text)) << text;
+  }
+}
+
+TEST(TextTest, IsCutBetweenCharacters) {
+  EXPECT_EQ(Cut("abc", 3), "abc");
+  EXPECT_EQ(Cut("abcd", 3), "…");
+  EXPECT_EQ(Cut("äöüäöü", 9), "äöü…");
+  EXPECT_EQ(Cut("äöüäöü", 8), "äö…");
+}
+
+TEST(TextTest, CleanIsUtf8OfThatLength) {
+  EXPECT_EQ(Clean("a\nb\tü", 10), "a\nb\tü");
+  EXPECT_EQ(Clean(std::string_view("a\0b\x01\xff", 5), 20), "a\uFFFDb\uFFFD\uFFFD");
+  EXPECT_EQ(Clean(std::string(10'000, '\xff'), 10), "\uFFFD\uFFFD…");
+}
+
+RC_GTEST_PROP(TextTest, WhateverComesIsMadeText, (const std::string& text)) {
+  for (const size_t most : {3, 4, 10, 1000}) {
+    const std::string clean = Clean(text, most);
+    RC_ASSERT(clean.size() <= most);
+    for (size_t at = 0; at < clean.size();) {
+      const size_t length = Utf8Length(clean, at);
+      RC_ASSERT(length > 0u);
+      RC_ASSERT(clean[at] != '\0');
+      at += length;
+    }
+  }
 }
 
 TEST(StrongTypeTest, PrintsAndOrders) {

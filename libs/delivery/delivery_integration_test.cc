@@ -722,11 +722,12 @@ TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
   raw.Put("\xff\xff no envelope", {{"by", "hand"}});
   raw.Put(3, "12");
   raw.Put(4, "twenty-four");  // Handle takes it, the database does not
-  raw.Put(5, "24");
+  raw.Put("\xff\xff unreadable", {{"ce_id", "raw/0/0/5"}});
+  raw.Put(6, "24");  // stands behind no gap
   auto counter = StartCounter("c");
   EXPECT_TRUE(SeenReaches(3)) << Value("SELECT count(*) FROM seen");
   EXPECT_EQ(Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"), "0 12 24");
-  EXPECT_EQ(counter->stats().dead_letters, 3);
+  EXPECT_EQ(counter->stats().dead_letters, 4);
   ExpectOutboxesEmpty();
   ExpectVersionsExactly(3);
 
@@ -738,7 +739,7 @@ TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
         return absl::OkStatus();
       });
   ASSERT_TRUE(read.ok()) << read.status();
-  ASSERT_EQ(letters.size(), 3);
+  ASSERT_EQ(letters.size(), 4);
   EXPECT_THAT(letters["1"],
               AllOf(Contains(Pair("ce_id", "raw/0/0/2")),
                     Contains(Pair("fluxqueue_reason", "id poison: not for me")),
@@ -782,6 +783,23 @@ TEST_F(DeliveryTest, ArraysArriveAsTheyWere) {
   });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(got, given);
+}
+
+TEST_F(DeliveryTest, TextsThatPostgresRefusesDoNotEndAStatement) {
+  postgres::TextArray texts;
+  texts.Add(std::string_view("a\0b", 3));
+  texts.Add("\xff");
+  std::vector<std::string> got;
+  const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
+    static constexpr postgres::Statement kEcho = {"test_echo_texts",
+                                                  "SELECT t FROM unnest($1::text[]) AS u (t)"};
+    for (const pqxx::row& row : postgres::Exec(tx, kEcho, texts.text())) {
+      got.push_back(row[0].as<std::string>());
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(got, ::testing::ElementsAre("a\uFFFDb", "\uFFFD"));
 }
 
 TEST_F(DeliveryTest, ErrorsNameTheThing) {

@@ -273,6 +273,26 @@ TEST(StamperTest, AMessageThatIsTooLargeBecomesADeadLetterAndTakesNoSequence) {
   EXPECT_EQ(rows[1].last_seq, 1);
 }
 
+TEST(StamperTest, ATextThatIsNoTextDoesNotMakeAMessageUnreadable) {
+  Stamper stamper("queue", {});
+  stamper.AddSource(0, "queue/0", {});
+  events::v1::Envelope window;
+  window.set_pool("p\xff");
+  window.mutable_window_configured()->add_nodes("cut \xE2\x82");
+  window.mutable_window_configured()->add_labels()->set_value("ü\xC3");
+  Outbox outbox;
+  outbox.AppendToPool(0, 0, window);
+  int oversized = 0;
+  const auto rows = stamper.Stamp(outbox.mutable_messages(), {}, Millis{0}, &oversized);
+  events::v1::Envelope sent;
+  ASSERT_TRUE(sent.ParseFromString(rows.at(0).records.at(0).value));
+  EXPECT_EQ(sent.pool(), "p?");
+  EXPECT_EQ(sent.window_configured().nodes(0), "cut ??");
+  EXPECT_EQ(sent.window_configured().labels(0).value(), "ü?");
+  EXPECT_EQ(sent.sequence(), 1);
+  EXPECT_EQ(oversized, 0);
+}
+
 TEST(WireTest, ABlobKeepsEnvelopesAndDeadLetters) {
   DeadLetter letter{2, "because", "fluxqueue.pool", {}};
   letter.message.offset = 17;
@@ -282,22 +302,40 @@ TEST(WireTest, ABlobKeepsEnvelopesAndDeadLetters) {
   tick.set_stream("queue/3");
   tick.set_sequence(4);
   const std::vector<WireRecord> records = {MakeRecord(tick, 6), MakeRecord(letter, "queue")};
-  const auto decoded = DecodeBlob(EncodeBlob(records), {"t", 6});
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  ASSERT_THAT(*decoded, SizeIs(2));
+  OutboxRow row{"queue/3", {"t", 6}, 5, {}};
+  const absl::Status status = DecodeBlob(EncodeBlob(records), &row);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_THAT(row.records, SizeIs(2));
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ((*decoded)[i].key, records[i].key);
-    EXPECT_EQ((*decoded)[i].value, records[i].value);
-    EXPECT_EQ((*decoded)[i].headers, records[i].headers);
+    EXPECT_EQ(row.records[i].key, records[i].key);
+    EXPECT_EQ(row.records[i].value, records[i].value);
+    EXPECT_EQ(row.records[i].headers, records[i].headers);
   }
-  EXPECT_THAT((*decoded)[1].headers, ::testing::Contains(Pair("fluxqueue_reason", "because")));
-  EXPECT_THAT((*decoded)[1].headers, ::testing::Contains(Pair("ce_id", "x/0/1")));
+  EXPECT_THAT(row.records[1].headers, ::testing::Contains(Pair("fluxqueue_reason", "because")));
+  EXPECT_THAT(row.records[1].headers, ::testing::Contains(Pair("ce_id", "x/0/1")));
+}
+
+TEST(WireTest, AnUnreadableMessageKeepsItsEventId) {
+  events::v1::Envelope tick = Tick();
+  tick.set_stream("queue/3");
+  tick.set_sequence(4);
+  WireRecord unreadable = MakeRecord(tick, 6);
+  unreadable.value = "\xff\xff";
+  OutboxRow row{"queue/3", {"t", 6}, 5, {}};
+  tick.set_sequence(5);
+  const absl::Status status = DecodeBlob(EncodeBlob({unreadable, MakeRecord(tick, 6)}), &row);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_THAT(row.records, SizeIs(2));
+  EXPECT_THAT(row.records[0].headers, ::testing::ElementsAre(Pair("ce_id", "queue/3/6/4")));
+  EXPECT_EQ(row.records[0].value, "\xff\xff");
+  EXPECT_THAT(row.records[1].headers, ::testing::Contains(Pair("ce_id", "queue/3/6/5")));
 }
 
 TEST(WireTest, ABrokenBlobSaysWhichRow) {
-  const auto decoded = DecodeBlob("\xff\xff", {"t", 6});
-  EXPECT_TRUE(absl::IsDataLoss(decoded.status()));
-  EXPECT_THAT(Message(decoded.status()), HasSubstr("topic t partition 6"));
+  OutboxRow row{"queue/3", {"t", 6}, 5, {}};
+  const absl::Status status = DecodeBlob("\xff\xff", &row);
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(Message(status), HasSubstr("topic t partition 6"));
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<OutboxRow>> LoadOutbox(pqxx::transaction_base& tx,
     item.target = {row[0].as<std::string>(), row[1].as<int>()};
     item.last_seq = row[2].as<uint64_t>();
     const pqxx::binarystring blob(row[3]);
-    ASSIGN_OR_RETURN(item.records, DecodeBlob({blob.get(), blob.size()}, item.target));
+    RETURN_IF_ERROR(DecodeBlob({blob.get(), blob.size()}, &item));
     rows.push_back(std::move(item));
   }
   return rows;

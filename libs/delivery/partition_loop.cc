@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/stream_filter.h"
 #include "libs/kafka/consumer.h"
+#include "libs/kafka/envelope.h"
 #include "libs/model/job_of.h"
 
 namespace fluxqueue::delivery {
@@ -44,6 +46,11 @@ struct Condemned {
   int64_t offset;
   std::string reason;
 };
+
+std::optional<kafka::EventPosition> PositionOf(const events::v1::Envelope& envelope) {
+  if (envelope.stream().empty() || envelope.sequence() == 0) return std::nullopt;
+  return kafka::EventPosition{envelope.stream(), envelope.sequence()};
+}
 
 }  // namespace
 
@@ -498,9 +505,14 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
     batch->letters.push_back({message.partition, std::move(reason), options_.topic, message});
     return absl::OkStatus();
   };
-  if (!envelope.ParseFromString(message.value)) return bury("it does not decode as an Envelope");
-  if (envelope.stream().empty() || envelope.sequence() == 0) return bury("it has no event id");
-  switch (partition.filter.Judge(envelope.stream(), envelope.sequence())) {
+  const bool decodes = envelope.ParseFromString(message.value);
+  // What cannot be read has its place in its stream all the same: without it all that follows would
+  // stand behind a gap for ever.
+  const std::optional<kafka::EventPosition> position =
+      decodes ? PositionOf(envelope) : kafka::PositionOf(message.headers);
+  const char* const unreadable = "it does not decode as an Envelope";
+  if (!position.has_value()) return bury(decodes ? "it has no event id" : unreadable);
+  switch (partition.filter.Judge(position->stream, position->sequence)) {
     case StreamFilter::Verdict::kDuplicate:
       ++batch->duplicates;
       return absl::OkStatus();
@@ -511,6 +523,7 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
       break;
   }
   ++batch->received;
+  if (!decodes) return bury(unreadable);
   if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
     return bury("its event is of a kind that this version does not know");
   }

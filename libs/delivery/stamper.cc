@@ -1,14 +1,28 @@
 #include "libs/delivery/stamper.h"
 
 #include "libs/base/check.h"
+#include "libs/base/log.h"
+#include "libs/delivery/texts.h"
+#include "libs/kafka/envelope.h"
 #include "libs/model/job_of.h"
 #include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::delivery {
 namespace {
 
+// A thread keeps the memory of the last message that it looked at, unless that was large.
+constexpr size_t kMostKeptOfRead = 64 * 1024;
+
 // Enough of a message that is too large to see what it was.
 constexpr size_t kShownOfOversized = 64 * 1024;
+
+// What the addressee will find.
+bool Decodes(const std::string& value) {
+  static thread_local events::v1::Envelope read;
+  const bool decodes = read.ParseFromString(value);
+  if (value.size() > kMostKeptOfRead) read = {};
+  return decodes;
+}
 
 }  // namespace
 
@@ -69,7 +83,14 @@ std::vector<OutboxRow> Stamper::Stamp(std::vector<Outbox::Message>& messages,
     }
     OutboxRow& row = RowOf({message.source, target}, rows);
     envelope.set_sequence(row.last_seq);
-    row.records.push_back(MakeRecord(envelope, target.partition));
+    WireRecord record = MakeRecord(envelope, target.partition);
+    if (!Decodes(record.value)) {
+      LogWarning("a message of ours has a text that is not UTF-8, '?' stands for it",
+                 {{"type", kafka::EventType(envelope)}, {"job", model::JobOf(envelope)}});
+      MakeTextsValid(&envelope);
+      record = MakeRecord(envelope, target.partition);
+    }
+    row.records.push_back(std::move(record));
   }
   for (const DeadLetter& letter : letters) {
     RowOf({letter.source, {topics_.dead_letter, 0}}, rows)

@@ -26,6 +26,7 @@ class Stamper {
   void AddSource(int source, std::string stream, Sequences sequences);
   void DropSource(int source) { sources_.erase(source); }
 
+  // A text in them that is no text is made one (texts.h).
   // REQUIRES: every message's source was added. A message of ours that is too large for a record
   // becomes a dead letter (before it gets a sequence); `oversized` counts them.
   std::vector<OutboxRow> Stamp(std::vector<Outbox::Message>& messages,

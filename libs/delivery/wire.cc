@@ -42,32 +42,33 @@ std::string EncodeBlob(const std::vector<WireRecord>& records) {
   return blob.SerializeAsString();
 }
 
-absl::StatusOr<std::vector<WireRecord>> DecodeBlob(std::string_view blob, const Target& target) {
-  const auto broken = [&](std::string_view what) {
-    return MakeStatus(
-        absl::StatusCode::kDataLoss,
-        "an outbox row for topic {} partition {} does not decode ({}): was it changed by "
-        "hand, or written by a newer version?",
-        target.topic,
-        target.partition,
-        what);
-  };
+absl::Status DecodeBlob(std::string_view blob, OutboxRow* row) {
+  const Target& target = row->target;
   v1::OutboxBlob decoded;
-  if (!decoded.ParseFromArray(blob.data(), static_cast<int>(blob.size()))) return broken("blob");
-  std::vector<WireRecord> records;
+  if (!decoded.ParseFromArray(blob.data(), static_cast<int>(blob.size()))) {
+    return MakeStatus(absl::StatusCode::kDataLoss,
+                      "an outbox row for topic {} partition {} does not decode: was it changed by "
+                      "hand, or written by a newer version?",
+                      target.topic,
+                      target.partition);
+  }
+  uint64_t sequence = row->last_seq - static_cast<uint64_t>(decoded.records_size());
   events::v1::Envelope envelope;
   for (const v1::OutboxRecord& item : decoded.records()) {
+    ++sequence;
     WireRecord record{item.key(), item.value(), {}, item.headers().empty()};
     if (record.envelope) {
-      if (!envelope.ParseFromString(record.value)) return broken("envelope");
-      record.headers = kafka::EnvelopeHeaders(envelope, target.partition);
+      record.headers =
+          envelope.ParseFromString(record.value)
+              ? kafka::EnvelopeHeaders(envelope, target.partition)
+              : kafka::Headers{{"ce_id", kafka::EventId(row->stream, target.partition, sequence)}};
     }
     for (const v1::OutboxHeader& header : item.headers()) {
       record.headers.emplace_back(header.name(), header.value());
     }
-    records.push_back(std::move(record));
+    row->records.push_back(std::move(record));
   }
-  return records;
+  return absl::OkStatus();
 }
 
 }  // namespace fluxqueue::delivery

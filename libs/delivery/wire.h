@@ -11,7 +11,7 @@
 
 #include "libs/kafka/message.h"
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 
 namespace fluxqueue::delivery {
 
@@ -58,8 +58,10 @@ WireRecord MakeRecord(const events::v1::Envelope& envelope, int target_partition
 // The original key, value and headers, and headers that say why, by whom and where from.
 WireRecord MakeRecord(const DeadLetter& letter, std::string_view service);
 
-// The column outbox.blob. DataLoss when it does not decode.
+// The column outbox.blob. DataLoss when it does not decode. A message in it that does not goes on
+// with its event id, so that its reader can pass it by.
 std::string EncodeBlob(const std::vector<WireRecord>& records);
-absl::StatusOr<std::vector<WireRecord>> DecodeBlob(std::string_view blob, const Target& target);
+// REQUIRES: all but the records of `row` is set.
+absl::Status DecodeBlob(std::string_view blob, OutboxRow* row);
 
 }  // namespace fluxqueue::delivery

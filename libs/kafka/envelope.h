@@ -1,6 +1,8 @@
 // The envelope on the wire: record key, event id, and the CloudEvents headers. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +19,15 @@ std::string_view EventType(const events::v1::Envelope& envelope);
 const std::string& RecordKey(const events::v1::Envelope& envelope);
 
 // "queue/3/7/42": stream, target partition, sequence.
-std::string EventId(const events::v1::Envelope& envelope, int target_partition);
+std::string EventId(std::string_view stream, int target_partition, uint64_t sequence);
+
+struct EventPosition {
+  std::string stream;
+  uint64_t sequence = 0;
+};
+
+// What ce_id names, for records whose value cannot be read; unset when it names nothing.
+std::optional<EventPosition> PositionOf(const Headers& headers);
 
 // ce_id, ce_type, ce_source (the service: the stream up to its slash), ce_time; and traceparent, if
 // there is one.

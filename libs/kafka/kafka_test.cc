@@ -59,6 +59,17 @@ TEST(EnvelopeTest, HeadersFollowCloudEvents) {
   EXPECT_EQ(EventType(envelope), "tick");
 }
 
+TEST(EnvelopeTest, AnEventIdNamesItsPlace) {
+  const auto position = PositionOf({{"x", "y"}, {"ce_id", EventId("queue/3", 7, 42)}});
+  ASSERT_TRUE(position.has_value());
+  EXPECT_EQ(position->stream, "queue/3");
+  EXPECT_EQ(position->sequence, 42);
+  EXPECT_FALSE(PositionOf({}).has_value());
+  for (const char* text : {"", "queue/3/7", "queue/3/7/0", "queue/3/7/x", "a/b/c/d/1", "///"}) {
+    EXPECT_FALSE(PositionOf({{"ce_id", text}}).has_value()) << text;
+  }
+}
+
 TEST(EnvelopeTest, AnEmptyEnvelopeHasNoType) {
   EXPECT_EQ(EventType({}), "");
 }

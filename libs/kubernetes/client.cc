@@ -13,6 +13,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kubernetes/json_reader.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/list_reader.h"
@@ -26,6 +27,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr absl::string_view kRetryAfterPayload = "fluxqueue.io/retry-after-ms";
 constexpr std::chrono::seconds kTokenAge{10};
+constexpr size_t kMaxBodyShown = 200;
 
 // The bearer token; a file is read again every ten seconds, as the kubelet renews it.
 class TokenSource {
@@ -71,7 +73,7 @@ ApiStatus ReadStatus(const http::Response& response) {
   root["details"]["causes"].ForEach([&](const internal::Field& cause) {
     status.other_uid = status.other_uid || cause["field"].String() == "metadata.uid";
   });
-  if (status.message.empty()) status.message = response.body.substr(0, 200);
+  if (status.message.empty()) status.message = Clean(response.body, kMaxBodyShown);
   return status;
 }
 

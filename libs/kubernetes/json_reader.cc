@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/utf8.h"
 
 namespace fluxqueue::kubernetes::internal {
 namespace {
@@ -33,6 +34,15 @@ std::optional<int> ZoneMinutes(std::string_view zone) {
 simdjson::dom::parser& Parser() {
   static thread_local simdjson::dom::parser parser;
   return parser;
+}
+
+// A NUL is allowed in JSON, and in nothing that a text goes into after this: C strings, Postgres.
+std::string WithoutNul(std::string_view text) {
+  std::string out(text);
+  for (size_t at = out.find('\0'); at != std::string::npos; at = out.find('\0', at)) {
+    out.replace(at, 1, kReplacement);
+  }
+  return out;
 }
 
 }  // namespace
@@ -145,7 +155,7 @@ std::string Field::String() const {
 std::string Field::StringOr(std::string_view fallback) const {
   std::string_view text = fallback;
   Read(&text, "must be a string");
-  return std::string(text);
+  return WithoutNul(text);
 }
 
 int64_t Field::Int(int64_t fallback) const {
@@ -186,7 +196,7 @@ StringMap Field::StringMembers() const {
   simdjson::dom::object object;
   if (!Read(&object, "must be an object")) return members;
   for (const auto [key, value] : object) {
-    members.emplace(std::string(key), Child(value, key, 0).String());
+    members.emplace(WithoutNul(key), Child(value, key, 0).String());
   }
   return members;
 }
@@ -214,7 +224,7 @@ Amounts Field::Quantities() const {
   if (!Read(&object, "must be an object")) return amounts;
   for (const auto [resource, value] : object) {
     const std::optional<int64_t> amount = Child(value, resource, 0).OptionalQuantity(resource);
-    if (amount) amounts.emplace(std::string(resource), *amount);
+    if (amount) amounts.emplace(WithoutNul(resource), *amount);
   }
   return amounts;
 }

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "libs/base/utf8.h"
 
@@ -36,6 +37,10 @@ std::string JsonObject(const StringMap& members) {
     out += JsonString(value);
   }
   return out += '}';
+}
+
+std::string JsonText(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace fluxqueue::kubernetes

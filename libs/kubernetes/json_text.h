@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "libs/kubernetes/views.h"
 
 namespace fluxqueue::kubernetes {
@@ -13,5 +15,8 @@ std::string JsonString(std::string_view text);
 
 // {"a":"b",…}
 std::string JsonObject(const StringMap& members);
+
+// Never throws, whoever made the texts in it: bytes that are not UTF-8 are replaced.
+std::string JsonText(const nlohmann::json& value);
 
 }  // namespace fluxqueue::kubernetes

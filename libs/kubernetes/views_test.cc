@@ -76,6 +76,15 @@ TEST(PodView, MissingAndNullAreDefaults) {
   }
 }
 
+TEST(PodView, ANulInATextIsNone) {
+  const auto pod = ParsePod(
+      R"({"metadata": {"name": "a", "annotations": {"k\u0000": "a\u0000b"}},
+          "spec": {"containers": [{"resources": {"requests": {"x.io/\u0000": "1"}}}]}})");
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->meta.annotations, (StringMap{{"k\uFFFD", "a\uFFFDb"}}));
+  EXPECT_EQ(pod->spec.containers[0].requests, (Amounts{{"x.io/\uFFFD", 1}}));
+}
+
 TEST(Views, ErrorsNameThePath) {
   struct Row {
     const char* text;

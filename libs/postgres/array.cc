@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "libs/base/utf8.h"
+
 namespace fluxqueue::postgres {
 
 void ArrayText::Separate() {
@@ -18,9 +20,12 @@ void ArrayText::AddNull() {
 void TextArray::Add(std::string_view value) {
   Separate();
   text_ += '"';
-  for (const char c : value) {
+  for (size_t at = 0; at < value.size();) {
+    const char c = value[at];
+    const size_t length = c == '\0' ? 0 : Utf8Length(value, at);
     if (c == '"' || c == '\\') text_ += '\\';
-    text_ += c;
+    text_ += length == 0 ? kReplacement : value.substr(at, length);
+    at += length == 0 ? 1 : length;
   }
   text_ += '"';
 }

@@ -32,6 +32,8 @@ class ArrayText {
 
 class TextArray : public ArrayText {
  public:
+  // What Postgres refuses in a text becomes U+FFFD: NUL, and bytes that are no UTF-8. One such text
+  // would end the whole statement, and all others with it.
   void Add(std::string_view value);
 };
 

@@ -32,6 +32,13 @@ TEST(ArrayTest, TextIsQuotedAndEscaped) {
   EXPECT_EQ(array.size(), 5);
 }
 
+TEST(ArrayTest, WhatPostgresRefusesIsReplaced) {
+  TextArray array;
+  array.Add(std::string_view("a\0b", 3));
+  array.Add("ü\xff\xc3");
+  EXPECT_EQ(array.text(), "{\"a\uFFFDb\",\"ü\uFFFD\uFFFD\"}");
+}
+
 TEST(ArrayTest, NumbersAndBools) {
   BigintArray numbers;
   numbers.Add(-1);

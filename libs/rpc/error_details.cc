@@ -6,6 +6,7 @@
 #include "google/rpc/error_details.pb.h"
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 
 #include "absl/strings/cord.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr absl::string_view kInfoPayload = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr absl::string_view kFieldPayload = "fluxqueue.io/field";
-constexpr std::string_view kEllipsis = " …";
 // Peers allow 8 KiB of metadata, in which the text stands up to three times, in base64 or escaped.
 constexpr size_t kMessageBytes = 1200;
 
@@ -25,13 +25,6 @@ std::optional<std::string> Payload(const absl::Status& status, absl::string_view
 }
 
 }  // namespace
-
-std::string Cut(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) return std::string(text);
-  size_t end = bytes > kEllipsis.size() ? bytes - kEllipsis.size() : 0;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return std::string(text.substr(0, end)).append(kEllipsis);
-}
 
 absl::Status WithReason(absl::Status status,
                         std::string_view reason,

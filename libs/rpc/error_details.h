@@ -32,7 +32,4 @@ absl::Status InField(absl::Status status, std::string_view field);
 // to what fits into a call's trailing metadata. REQUIRES: not OK.
 google::rpc::Status DetailsOf(const absl::Status& status);
 
-// The text cut to at most `bytes`, between characters, with " …" where something was cut.
-std::string Cut(std::string_view text, size_t bytes);
-
 }  // namespace fluxqueue::rpc

@@ -1,6 +1,7 @@
 #include "libs/rpc/grpc_status.h"
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/rpc/error_details.h"
 
 namespace fluxqueue::rpc {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/resource.h"
@@ -97,7 +98,7 @@ CallResult ClusterCalls::Make(const Call& call) {
       patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] =
           kubernetes::kSuspendedByUs;
       patch["spec"]["suspend"] = true;
-      return PatchJob(call, patch.dump());
+      return PatchJob(call, kubernetes::JsonText(patch));
     }
     case Call::Kind::kDelete:
       return Delete(call);
@@ -143,7 +144,7 @@ CallResult ClusterCalls::LimitPod(const Call& call) {
   SetDeadline(pod->meta, pod->spec.active_deadline_s, call.ends_after_s, &patch);
   if (!patch.contains("spec")) return WithPod(call, Outcome::kDone, *text);
   patch["metadata"]["resourceVersion"] = fmt::format("{}", call.resource_version);
-  return PatchPod(call, patch.dump());
+  return PatchPod(call, kubernetes::JsonText(patch));
 }
 
 CallResult ClusterCalls::Failed(const Call& call, const absl::Status& status) {
@@ -183,7 +184,7 @@ CallResult ClusterCalls::Fence(const Call& call) {
   json patch = PatchOf(call);
   patch["metadata"]["annotations"][std::string(kubernetes::kFencedAnnotation)] =
       fmt::format("{}", call.attempt);
-  return PatchPod(call, patch.dump());
+  return PatchPod(call, kubernetes::JsonText(patch));
 }
 
 CallResult ClusterCalls::Disrupt(const Call& call) {
@@ -234,7 +235,7 @@ CallResult ClusterCalls::Resume(const Call& call) {
   patch["metadata"]["annotations"][std::string(kubernetes::kSuspendedByAnnotation)] = nullptr;
   patch["metadata"]["annotations"][std::string(kubernetes::kJobIdAnnotation)] = call.job_id;
   patch["spec"]["suspend"] = false;
-  return PatchJob(call, patch.dump());
+  return PatchJob(call, kubernetes::JsonText(patch));
 }
 
 // A Job that was never suspended counts from its creation, when it had no nodes yet.
@@ -247,7 +248,8 @@ CallResult ClusterCalls::Limit(const Call& call) {
       job->started_ms == 0 ? 0 : std::max<int64_t>(0, now.count() - job->started_ms);
   json patch = PatchOf(call);
   SetDeadline(job->meta, job->active_deadline_s, call.ends_after_s + (ran_ms + 999) / 1000, &patch);
-  return patch.contains("spec") ? PatchJob(call, patch.dump()) : Result(call, Outcome::kDone);
+  return patch.contains("spec") ? PatchJob(call, kubernetes::JsonText(patch))
+                                : Result(call, Outcome::kDone);
 }
 
 std::variant<kubernetes::Job, CallResult> ClusterCalls::FindJob(const Call& call) {
@@ -308,7 +310,7 @@ std::string ReleasePatch(const std::string& pod, const Call& call) {
   }
   patch["spec"]["schedulingGates"] = gates.empty() ? json(nullptr) : gates;
   patch[kTerms] = terms;
-  return patch.dump();
+  return kubernetes::JsonText(patch);
 }
 
 std::string DisruptionPatch(const Call& call, std::chrono::system_clock::time_point now) {
@@ -318,7 +320,7 @@ std::string DisruptionPatch(const Call& call, std::chrono::system_clock::time_po
                                                 {"reason", "DeletionByFluxqueue"},
                                                 {"message", call.disruption.value_or("")},
                                                 {"lastTransitionTime", FormatTime(now)}}});
-  return patch.dump();
+  return kubernetes::JsonText(patch);
 }
 
 }  // namespace fluxqueue::binder

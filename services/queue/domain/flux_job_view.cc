@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/clock.h"
+#include "libs/base/text.h"
+#include "libs/kubernetes/json_text.h"
 #include "libs/model/job_state.h"
 #include "libs/model/workload.h"
 
@@ -32,15 +34,9 @@ json TimeInSeconds(int64_t ms) {
   return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms)).substr(0, 19) + "Z");
 }
 
-// The CRD's limits on texts; what is longer loses its end.
+// The CRD's limit on texts, and what the API server takes as a note.
 constexpr size_t kMaxMessage = 4000;
-
-std::string Shortened(const std::string& text) {
-  if (text.size() <= kMaxMessage) return text;
-  size_t end = kMaxMessage;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // UTF-8
-  return text.substr(0, end) + "…";
-}
+constexpr size_t kMaxNote = 1000;
 
 // "0": unlimited.
 std::string Duration(int64_t ms) {
@@ -100,7 +96,7 @@ json Condition(const char* type, bool holds, const JobFact& fact) {
   return {{"type", type},
           {"status", holds ? "True" : "False"},
           {"reason", fact.reason().empty() ? std::string(Name(StateOf(fact))) : fact.reason()},
-          {"message", Shortened(fact.message())},
+          {"message", Cut(fact.message(), kMaxMessage)},
           {"lastTransitionTime", FormatTime(Millis(fact.time_ms()))}};
 }
 
@@ -123,7 +119,7 @@ json Status(const JobFact& fact, int64_t position, const FluxJobDetails& details
   const std::string nodes = NodesText(details);
   return {{"state", Name(StateOf(fact))},
           {"reason", fact.reason()},
-          {"message", Shortened(fact.message())},
+          {"message", Cut(fact.message(), kMaxMessage)},
           {"position", position == 0 ? json(nullptr) : json(position)},
           {"attempt", fact.attempt()},
           {"version", fact.version()},
@@ -201,11 +197,12 @@ std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDe
                                         {"uid", workload.uid()}}})}}},
                        {"spec", Spec(fact, details)},
                        {"status", std::move(status)}};
-  return object.dump();
+  return kubernetes::JsonText(object);
 }
 
 std::string FluxJobPatch(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
-  return json{{"spec", Spec(fact, details)}, {"status", Status(fact, position, details)}}.dump();
+  return kubernetes::JsonText(
+      {{"spec", Spec(fact, details)}, {"status", Status(fact, position, details)}});
 }
 
 std::string EventObject(const JobFact& fact) {
@@ -225,14 +222,14 @@ std::string EventObject(const JobFact& fact) {
       {"action", text.action},
       {"reason", text.reason},
       {"type", text.type},
-      {"note", fact.message().empty() ? fact.reason() : fact.message().substr(0, 1000)},
+      {"note", Cut(fact.message().empty() ? fact.reason() : fact.message(), kMaxNote)},
       {"regarding",
        {{"apiVersion", workload.api_version()},
         {"kind", workload.kind()},
         {"namespace", workload.namespace_()},
         {"name", workload.name()},
         {"uid", workload.uid()}}}};
-  return event.dump();
+  return kubernetes::JsonText(event);
 }
 
 }  // namespace fluxqueue::queue

@@ -1,0 +1,28 @@
+// Text that came from outside: what of it may go on, and what it becomes where it may not. All that
+// is said, kept and shown inside is valid UTF-8 without control characters, and bounded.
+//
+// Pure, thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fluxqueue {
+
+// UTF-8 (RFC 3629) without control characters (below 0x20, and 0x7f), of at most `most` bytes.
+bool IsPlain(std::string_view text, size_t most);
+
+// What the API server makes: 1 to 63 letters, digits and "-". Where a user may write one (an owner
+// reference), it may be anything.
+bool IsUid(std::string_view text);
+
+// At most `most` bytes of it, between characters; "…" stands for the rest.
+// REQUIRES: most >= 3, which "…" takes.
+std::string Cut(std::string_view text, size_t most);
+
+// Plain, and cut: a NUL, a control character or a byte that is no UTF-8 becomes U+FFFD; "\n" and
+// "\t" stay.
+std::string Clean(std::string_view text, size_t most);
+
+}  // namespace fluxqueue
