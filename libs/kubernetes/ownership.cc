@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 
 namespace fluxqueue::kubernetes {
@@ -114,7 +115,8 @@ bool IsSuspendedByUs(const Job& job) {
 
 bool IsOfAJob(const Pod& pod) {
   const OwnerReference* owner = pod.meta.Controller();
-  return owner != nullptr && owner->kind == "Job" && owner->api_version == "batch/v1";
+  return owner != nullptr && owner->kind == "Job" && owner->api_version == "batch/v1" &&
+         IsUid(owner->uid);
 }
 
 std::string JobIdOf(const Pod& pod) {

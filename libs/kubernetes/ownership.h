@@ -61,7 +61,7 @@ int64_t OwnDeadline(const ObjectMeta& meta, int64_t active_deadline_s);
 // Suspended, and the suspend is ours.
 bool IsSuspendedByUs(const Job& job);
 
-// Its controller is a batch/v1 Job.
+// Its controller is a batch/v1 Job, of a uid that can be one.
 bool IsOfAJob(const Pod& pod);
 // The job that a pod belongs to: the uid of its Job. A pod of any other owner, or of none, is a job
 // of its own, by its own uid: its controller makes another in its place, which is another job. What

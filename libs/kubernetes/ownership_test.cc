@@ -145,6 +145,8 @@ TEST(JobId, IsTheOwnersOrThePodsOwn) {
   EXPECT_EQ(JobIdOf(pod), "ju");
   pod.meta.owners.back().kind = "ReplicaSet";
   EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.owners.back() = {"batch/v1", "Job", "j", std::string("u\0", 2), true};
+  EXPECT_EQ(JobIdOf(pod), "p");
   pod.meta.owners.back() = {"batch.volcano.sh/v1alpha1", "Job", "j", "ju", true};
   EXPECT_EQ(JobIdOf(pod), "p");
 }

@@ -64,6 +64,8 @@ TEST(SketchReaderTest, ReadsWhoControlsAPod) {
   EXPECT_EQ(Read(pod).controller_job, "");
   pod["metadata"]["ownerReferences"].push_back(Owner("batch/v1", "Job", true));
   EXPECT_EQ(Read(pod).controller_job, "uid-o");
+  pod["metadata"]["ownerReferences"][1]["uid"] = std::string(64, 'u');
+  EXPECT_EQ(Read(pod).controller_job, "");
   pod["metadata"]["ownerReferences"] = json::array({Owner("apps/v1", "ReplicaSet", true)});
   EXPECT_EQ(Read(pod).controller_job, "");
   json job = JobJson();

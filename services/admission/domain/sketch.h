@@ -2,6 +2,7 @@
 // watch events, and admission needs one or two of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,6 +31,10 @@ struct Sketch {
   // Of generation, labels and annotations: all that JobUpdated can come from. Never 0.
   uint64_t digest = 0;
 };
+
+// What a user is told of a refusal quotes what he wrote, which may be of any length. Fits into an
+// Event.
+inline constexpr size_t kMostRefusalBytes = 1024;
 
 // What a watch or a GET has shown.
 struct Observation {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
@@ -136,6 +137,9 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
 absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
                                                 const ClusterFacts& facts) {
   Wish wish;
+  const kubernetes::Namespace* known = facts.FindNamespace(seen.sketch.space);
+  const kubernetes::Namespace space =
+      known != nullptr ? *known : kubernetes::Namespace{seen.sketch.space, {}};
   if (seen.sketch.kind == WorkloadKind::kJob) {
     ASSIGN_OR_RETURN(const kubernetes::Job job, kubernetes::ParseJob(seen.object));
     ASSIGN_OR_RETURN(wish.submission,
@@ -151,6 +155,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
     wish.respecify = job.suspend && job.started_ms == 0;
+    wish.declined = kubernetes::Declined(job.meta.labels, job.template_labels, space);
     return wish;
   }
   ASSIGN_OR_RETURN(const kubernetes::Pod pod, kubernetes::ParsePod(seen.object));
@@ -165,12 +170,20 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
   // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();
+  wish.declined = kubernetes::Declined(pod.meta.labels, {}, space);
   return wish;
 }
 
 std::optional<std::string> Tracker::Problem(const Wish& wish,
                                             const WorkloadRow* row,
                                             const ClusterFacts& facts) const {
+  if (auto problem = JobspecProblem(wish.submission.spec(), max_jobspec_bytes_)) return problem;
+  // One that is in the queue stays there: its pods wait for no other scheduler.
+  if (row == nullptr && wish.declined) {
+    return fmt::format("it carries the label {}, and is not taken in: {}",
+                       kubernetes::kHeldLabel,
+                       wish.declined->message);
+  }
   const std::string& queue = wish.submission.queue();
   const kubernetes::FluxQueue* found = facts.FindQueue(queue);
   // A job that is in a queue stays there when the FluxQueue goes.
@@ -204,7 +217,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
   }
   if (!wish->ready) return;
   if (auto problem = Problem(*wish, nullptr, facts)) {
-    Refuse(seen, *std::move(problem), out);
+    Refuse(seen, *problem, out);
     return;
   }
   Entry& entry = entries_.Edit(seen.sketch.uid);
@@ -242,7 +255,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   }
   Entry& entry = entries_.Edit(seen.sketch.uid);
   if (auto problem = Problem(*wish, &*entry.row, facts)) {
-    Refuse(seen, *std::move(problem), out);
+    Refuse(seen, *problem, out);
     return;
   }
   entry.digest = seen.sketch.digest;
@@ -306,11 +319,15 @@ void Tracker::Enlarge(WorkloadRow* row,
   kubernetes::PodDemand raised = demand;
   kubernetes::RaiseTo(raised.requests, row->requests);
   JobUpdated update;
-  *update.mutable_spec() = NextSpec(raised, row);
+  WorkloadRow next = *row;
+  *update.mutable_spec() = NextSpec(raised, &next);
+  if (JobspecProblem(update.spec(), max_jobspec_bytes_)) return;
+  *row = std::move(next);
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 
-void Tracker::Refuse(const Observation& seen, std::string message, TrackerOutputs* out) {
+void Tracker::Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out) {
+  std::string message = Clean(why, kMostRefusalBytes);
   const Sketch& sketch = seen.sketch;
   Entry& entry = entries_.Edit(sketch.uid);
   entry.kind = sketch.kind;

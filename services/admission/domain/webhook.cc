@@ -6,22 +6,24 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/names.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/hold_patch.h"
 #include "services/admission/domain/queue_rules.h"
+#include "services/admission/domain/sketch.h"
 
 #include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
 
-Verdict Refuse(std::string message) {
+Verdict Refuse(const std::string& message) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kRefuse;
-  verdict.message = std::move(message);
+  verdict.message = Clean(message, kMostRefusalBytes);
   return verdict;
 }
 
@@ -33,14 +35,14 @@ Verdict Refuse(const absl::Status& status) {
 Verdict RefuseForAbsent(std::string_view field,
                         Absent::Kind kind,
                         std::string name,
-                        std::string message) {
+                        const std::string& message) {
   if (!kubernetes::IsDnsSubdomain(name)) {
     return Refuse(
         fmt::format("{}: it is not the name of an object: allowed are up to 253 of a-z, "
                     "0-9, '-' and '.', beginning and ending with a letter or digit",
                     field));
   }
-  Verdict verdict = Refuse(std::move(message));
+  Verdict verdict = Refuse(message);
   verdict.absent = Absent{kind, std::move(name)};
   return verdict;
 }
@@ -94,7 +96,7 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
       {.submission = submission, .space = asker.space, .user = asker.user, .qos = asker.qos},
       *queue,
       facts.queues());
-  if (problem) return Refuse(*std::move(problem));
+  if (problem) return Refuse(*problem);
   return std::nullopt;
 }
 
@@ -104,13 +106,8 @@ std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmi
                                        const ClusterFacts& facts,
                                        const WebhookOptions& options) {
   if (!submission.ok()) return Refuse(submission.status());
-  const size_t bytes = submission->spec().jobspec().size();
-  if (bytes > options.max_jobspec_bytes) {
-    return Refuse(
-        fmt::format("its jobspec has {} bytes, allowed are {}: shorten the node affinity, "
-                    "nodeSelector or tolerations",
-                    bytes,
-                    options.max_jobspec_bytes));
+  if (auto problem = JobspecProblem(submission->spec(), options.max_jobspec_bytes)) {
+    return Refuse(*problem);
   }
   return CheckQueue(*submission, asker, facts);
 }
@@ -285,7 +282,7 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   changes.ignore_disruptions =
       keys->ignore_disruptions.value_or(false) && !job->ignores_disruptions;
   if (changes.ignore_disruptions) {
-    if (auto problem = RuleProblem(*job)) return Refuse(*std::move(problem));
+    if (auto problem = RuleProblem(*job)) return Refuse(*problem);
   }
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);

@@ -645,6 +645,21 @@ TEST(WebhookTest, RefusesAJobspecThatIsTooLarge) {
   EXPECT_THAT(verdict.message, HasSubstr("100"));
 }
 
+// Less than a megabyte of values would be 60 MB of constraints, which nobody writes out to see that
+// they are too many.
+TEST(WebhookTest, RefusesAnAffinityBeforeItHasGrown) {
+  json pod = PodJson();
+  json values = json::array();
+  for (int i = 0; i < 200'000; ++i) values.push_back("v");
+  const json expression = {{"key", std::string(300, 'k')}, {"operator", "In"}, {"values", values}};
+  pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+      {"nodeSelectorTerms", json::array({{{"matchExpressions", json::array({expression})}}})}};
+  const Verdict verdict = Judge(pod);
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message, HasSubstr("each value with its key"));
+  EXPECT_LE(verdict.message.size(), 1024);
+}
+
 TEST(WebhookTest, AnUnreadableObjectThatIsNotOursIsNotRefused) {
   json pod = PodJson();
   pod["metadata"]["namespace"] = "free";
