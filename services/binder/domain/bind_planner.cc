@@ -80,7 +80,7 @@ void BindPlanner::PodGone(const std::string& uid) {
   if (pod == nullptr) return;
   const std::string job_id = pod->job_id;
   const bool followed = Follows(*pod);
-  board_.Gone(uid, job_id, followed);
+  board_.Gone(uid, job_id, followed && board_.RemembersMore(job_id));
   if (followed) dirty_.insert(job_id);
 }
 

@@ -619,6 +619,25 @@ TEST_F(BindPlannerTest, APodStaysWithTheJobThatItWasSeenWith) {
   EXPECT_EQ(h_.planner->pods().size(), 0);
 }
 
+TEST_F(BindPlannerTest, RemembersOnlySoManyPodsThatHaveGone) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  const auto name = [](size_t i) { return "x-" + std::to_string(i); };
+  for (size_t i = 0; i <= PodBoard::kMostGone; ++i) {
+    h_.cluster.AddPod("a", name(i));
+    h_.cluster.Remove(name(i));
+  }
+  h_.Settle();
+  EXPECT_TRUE(h_.planner->pods().KnownGone(name(0), "a"));
+  EXPECT_FALSE(h_.planner->pods().KnownGone(name(PodBoard::kMostGone), "a"));
+  // The pod of its slot is forgotten too, and asked for.
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "a-1");
+  h_.Settle();
+  EXPECT_EQ(h_.SlotOf("a", 0).pod_uid, "a-1");
+}
+
 TEST_F(BindPlannerTest, AnEndedJobLeavesNothing) {
   h_.cluster.AddPod("a", "a-0");
   Allocate(1);

@@ -80,6 +80,11 @@ void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool reme
   if (of_job->second.empty()) by_job_.erase(of_job);
 }
 
+bool PodBoard::RemembersMore(const std::string& job_id) const {
+  const auto found = gone_.find(job_id);
+  return found == gone_.end() || found->second.size() < kMostGone;
+}
+
 const PodFacts* PodBoard::Find(const std::string& uid) const {
   const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : &found->second;
