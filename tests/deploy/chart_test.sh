@@ -149,7 +149,11 @@ bad_values() {
   refused webhook.certificate.existingSecret=mine "webhook.certificate.caBundle: say"
   refused kafka.bundled.enabled=false "kafka.bootstrap: say where Kafka is"
   refused postgres.bundled.enabled=false "postgres.dsn: say where the database is"
-  refused 'postgres.bundled.enabled=false,postgres.dsn=host=x password=y' "postgres.existingSecret"
+  local dsn
+  for dsn in 'host=x password=y' $'host=x password\t = y' 'host=x PASSWORD=y' postgresql://u:y@db/d 'postgres://u:y@db?a=b' \
+    'postgresql://u@db/d?password=y' 'postgresql://u@db/d?%70assword=y'; do
+    refused "postgres.bundled.enabled=false,postgres.dsn=$dsn" "postgres.existingSecret"
+  done
   [[ $(helm template x "$chart" --namespace other --set $TRIAL 2>&1) == *"--namespace fluxqueue-system"* ]]
 }
 

@@ -30,10 +30,17 @@ fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
 {{- end }}
 {{- end }}
 
+{{/* A password in any form that libpq takes: password=, user:password@, and what an escaped key may hide. */}}
+{{- define "fluxqueue.dsnWithPassword" -}}
+{{- range list "(?i)password\\s*=" "^[a-zA-Z]+://[^/?#@]*:[^/?#]*@" "[?&][^=&]*%" }}
+{{- if regexMatch . $.Values.postgres.dsn }}yes{{ end }}
+{{- end }}
+{{- end }}
+
 {{- define "fluxqueue.dsn" -}}
 {{- if .Values.postgres.bundled.enabled -}}
 host=fluxqueue-postgres.{{ .Release.Namespace }}.svc dbname=fluxqueue user=fluxqueue
-{{- else if regexMatch "password *=" .Values.postgres.dsn -}}
+{{- else if include "fluxqueue.dsnWithPassword" . -}}
 {{ fail "postgres.dsn: everybody can read it: put the password under the key password into a Secret, and name that in postgres.existingSecret" }}
 {{- else -}}
 {{ required "postgres.dsn: say where the database is (host=… dbname=… user=…), or set postgres.bundled.enabled=true for a trial" .Values.postgres.dsn }}

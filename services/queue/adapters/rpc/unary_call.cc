@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libs/base/text.h"
 #include "libs/rpc/grpc_status.h"
 #include "libs/tracing/trace_context.h"
 
@@ -13,8 +14,11 @@ namespace {
 constexpr std::chrono::seconds kDefaultDeadline{30};
 constexpr std::chrono::minutes kLongestDeadline{15};
 
+constexpr size_t kMostOfName = 253;
+
+// Metadata and certificates may hold any bytes; a name goes into events.
 std::string Text(const grpc::string_ref& text) {
-  return {text.data(), text.size()};
+  return Clean({text.data(), text.size()}, kMostOfName);
 }
 
 std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {

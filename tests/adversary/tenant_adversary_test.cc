@@ -1,0 +1,348 @@
+// A tenant, mallory, with the role `edit` in a managed namespace (lab) and in one that is not
+// (evil), and nothing else. Alice's jobs run in the namespace e2e. Whatever mallory writes, the
+// services live, alice's jobs go on, and nothing runs that was not given its place.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/e2e/system_test_base.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using std::chrono::seconds;
+
+constexpr const char* kTenants = R"(apiVersion: v1
+kind: Namespace
+metadata: {name: evil}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: lab, labels: {fluxqueue.io/managed: "true"}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: mallory, namespace: evil}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: mallory, namespace: lab}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
+)";
+
+// A pod that its maker says to be a slot of a job, on a node of his choice.
+std::string ForgedPod(const std::string& name,
+                      const std::string& job_id,
+                      const std::string& allocation,
+                      const std::string& node,
+                      const std::string& runs) {
+  return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: evil
+  annotations:
+    fluxqueue.io/job-id: "{}"
+    fluxqueue.io/allocation: "{}"
+    fluxqueue.io/run-seconds: "{}"
+spec:
+  nodeName: {}
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "1"}}}}}}]
+)",
+                     name,
+                     job_id,
+                     allocation,
+                     runs,
+                     node);
+}
+
+class TenantTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() {
+    StartSystem({.nodes = 3});
+    if (system_ == nullptr) return;
+    const auto made = system_->Kubectl({"apply", "-f", "-"}, kTenants);
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+  }
+
+  absl::StatusOr<std::string> AsMallory(std::vector<std::string> arguments,
+                                        const std::string& input = "") {
+    arguments.insert(arguments.begin(), "--as=mallory");
+    return system_->Kubectl(arguments, input);
+  }
+  // He may, and it is done.
+  void Creates(const std::string& yaml) {
+    const auto made = AsMallory({"create", "-f", "-"}, yaml);
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+  }
+  void IsRefused(const std::string& yaml, const std::string& says) {
+    const auto made = AsMallory({"create", "-f", "-"}, yaml);
+    EXPECT_FALSE(made.ok()) << yaml;
+    EXPECT_THAT(Message(made.status()), HasSubstr(says));
+  }
+
+  std::string NodeOf(int number) {
+    const auto name = system_->Kubectl(
+        {"get", "nodes", "-o", fmt::format("jsonpath={{.items[{}].metadata.name}}", number)});
+    EXPECT_TRUE(name.ok()) << Message(name.status());
+    return name.ok() ? *name : "";
+  }
+  std::string JobIdOf(const std::string& name) { return Field(name, "job_id"); }
+  std::string AttemptOf(const std::string& name) { return Field(name, "attempt"); }
+
+  // Time enough for a pod to be seen and for what follows from it; then a job of alice's runs from
+  // one end to the other, which takes every service.
+  void ExpectAllLive(const std::string& job) {
+    Apply(JobYaml(job));
+    ExpectState(job, "Succeeded");
+    for (const char* service : {"admission", "queue", "matcher", "binder", "cleanup"}) {
+      const auto ready = system_->Readiness(service);
+      EXPECT_TRUE(ready.ok()) << service << ": " << Message(ready.status());
+    }
+  }
+};
+
+TEST_F(TenantTest, ANulInAnAnnotationEndsNoService) {
+  Creates(ForgedPod("nul", "a\\0", "1.0.0/1", "nope", "600"));
+  Creates(ForgedPod("long", std::string(100'000, 'x'), "1.0.0/1", "nope", "600"));
+  ExpectAllLive("after-nul");
+}
+
+TEST_F(TenantTest, AForgedPodSaysNothingOfAnothersJob) {
+  Apply(JobYaml("alices", {.parallelism = 2, .completions = 2, .run_seconds = "25"}));
+  ExpectState("alices", "Running");
+  const std::string id = JobIdOf("alices");
+  Creates(ForgedPod("lost", id, "1.0.0/2", "nope", "600"));              // its node is lost
+  Creates(ForgedPod("done", id, "1.0.1/2", NodeOf(0), "0.1"));           // it has succeeded
+  Creates(ForgedPod("sleeps", id, "1.0.0/2", NodeOf(1), "600"));         // it runs on
+  Creates(ForgedPod("later", id, "4294967295.0.0/2", NodeOf(2), "600"));  // of a later attempt
+  ExpectAllLive("after-forged");
+  EXPECT_EQ(StateOf("alices"), "Running");
+  ExpectState("alices", "Succeeded");
+  EXPECT_EQ(AttemptOf("alices"), "1");
+  const absl::Status released = system_->WaitFor(
+      [&] { return Count(fmt::format("matcher.allocations WHERE job_id = '{}'", id)) == 0; },
+      seconds(30),
+      [] { return "the slots of alice's job to be free"; });
+  EXPECT_TRUE(released.ok()) << Message(released);
+  const auto gone = AsMallory({"delete", "pods", "--all", "-n", "evil", "--grace-period=0"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+}
+
+TEST_F(TenantTest, AForgedPodOfHisOwnJobIsUseOfItsNode) {
+  // All cores of a node but one, as pods that say to be slots of a job that has one slot.
+  Creates(R"(apiVersion: batch/v1
+kind: Job
+metadata: {name: his, namespace: lab}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {fluxqueue.io/run-seconds: "60"}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]
+)");
+  ExpectState("his", "Running");
+  for (int node = 0; node < 3; ++node) {
+    for (int pod = 0; pod < 6; ++pod) {
+      Creates(ForgedPod(
+          fmt::format("free-{}-{}", node, pod), JobIdOf("his"), "1.0.0/1", NodeOf(node), "600"));
+    }
+  }
+  // Six of the eight cores of each node are in use.
+  Apply(JobYaml("wide", {.cpu = "4"}));
+  std::this_thread::sleep_for(seconds(4));
+  EXPECT_EQ(StateOf("wide"), "Pending") << MessageOf("wide");
+  const auto gone = AsMallory({"delete", "pods", "--all", "-n", "evil", "--grace-period=0"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+  ExpectState("wide", "Succeeded");
+}
+
+TEST_F(TenantTest, JobsWithManyTermsDoNotStopThePool) {
+  std::string all;
+  for (int i = 0; i < 40; ++i) {
+    std::string terms;
+    for (int term = 0; term < 1000; ++term) {
+      terms += fmt::format(
+          "                - {{key: {}.example.com/{}-{}, operator: In, values: [\"v\"]}}\n",
+          std::string(60, 'x'),
+          i,
+          term);
+    }
+    all += fmt::format(R"(apiVersion: batch/v1
+kind: Job
+metadata:
+  name: many-{}
+  namespace: lab
+  annotations: {{fluxqueue.io/begin: "+5s"}}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: 500m}}}}}}]
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+            - matchExpressions:
+{}---
+)",
+                       i,
+                       terms);
+  }
+  Creates(all);
+  const absl::Status tried = system_->WaitFor(
+      [&] { return Count("queue.jobs WHERE name LIKE 'many-%' AND message <> ''") == 40; },
+      seconds(60),
+      [] { return "all of his jobs to be told why they wait"; });
+  EXPECT_TRUE(tried.ok()) << Message(tried);
+  ExpectAllLive("after-many");
+  const auto longest = system_->QueryOne("SELECT max(octet_length(message)) FROM queue.jobs");
+  ASSERT_TRUE(longest.ok());
+  EXPECT_LE(std::stoi(*longest), 4096);
+  const auto letters = system_->Fluxqueue({"dead-letters", "-o", "json"});
+  ASSERT_TRUE(letters.ok()) << Message(letters.status());
+  EXPECT_THAT(letters->output, ::testing::Not(HasSubstr("can be sent")));
+  const auto gone = AsMallory({"delete", "jobs", "-n", "lab", "--all"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+}
+
+TEST_F(TenantTest, APathIsNoName) {
+  IsRefused(R"(apiVersion: batch/v1
+kind: Job
+metadata: {name: path, namespace: lab}
+spec:
+  template:
+    spec:
+      priorityClassName: "../../../../api/v1/pods?x="
+      restartPolicy: Never
+      containers: [{name: main, image: busybox}]
+)",
+            "priorityClassName");
+}
+
+TEST_F(TenantTest, ADeploymentWaitsInLine) {
+  MakeQueue("two", "{limits: {queue: {runningJobs: 2}}}");
+  Creates(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: lab}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web, fluxqueue.io/queue: two}
+      annotations: {fluxqueue.io/run-seconds: "600"}
+    spec:
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]
+)");
+  const absl::Status all = system_->WaitFor(
+      [&] { return Count("queue.jobs WHERE name LIKE 'web-%'") == 6; },
+      seconds(60),
+      [] { return "the six pods of a Deployment to be jobs"; });
+  EXPECT_TRUE(all.ok()) << Message(all);
+  const auto running = [&] {
+    return Count("queue.jobs WHERE name LIKE 'web-%' AND state = 'Running'");
+  };
+  const absl::Status two = system_->WaitFor([&] { return running() == 2; }, seconds(60), [&] {
+    return fmt::format("two of them to run; {} do", running());
+  });
+  EXPECT_TRUE(two.ok()) << Message(two);
+  std::this_thread::sleep_for(seconds(3));
+  EXPECT_EQ(running(), 2);
+  const auto gone = AsMallory({"delete", "deployment", "web", "-n", "lab"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+}
+
+TEST_F(TenantTest, AForgedOwnerIsNoWayPastTheQueue) {
+  Creates("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: lab}\n");
+  const auto uid =
+      system_->Kubectl({"get", "configmap", "owner", "-n", "lab", "-o", "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(uid.ok()) << Message(uid.status());
+  const auto owned = [&](const std::string& name, const std::string& owner) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: lab
+  annotations: {{fluxqueue.io/run-seconds: "600"}}
+  ownerReferences: [{{{}, controller: true}}]
+spec:
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: 500m}}}}}}]
+)",
+                       name,
+                       owner);
+  };
+  Creates(owned("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)));
+  Creates(owned("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"));
+  for (const char* pod : {"by-map", "by-set"}) {
+    const auto gates = system_->Kubectl(
+        {"get", "pod", pod, "-n", "lab", "-o", "jsonpath={.metadata.labels.fluxqueue\\.io/held}"});
+    // The garbage collector may have been faster.
+    if (gates.ok()) {
+      EXPECT_NE(*gates, "") << pod << " is not held";
+    }
+  }
+}
+
+TEST_F(TenantTest, AnothersJobHasOnlyItsOwnPods) {
+  Apply(JobYaml("victim", {.parallelism = 2, .completions = 2, .run_seconds = "20"}));
+  ExpectState("victim", "Running");
+  const auto made = AsMallory({"create", "-f", "-"},
+                              fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: adopted
+  namespace: lab
+  ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: victim, uid: {}, controller: true}}]
+spec:
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "7"}}}}}}]
+)",
+                                          JobIdOf("victim")));
+  (void)made;  // refused or held: either is well
+  ExpectState("victim", "Succeeded");
+  EXPECT_EQ(AttemptOf("victim"), "1");
+}
+
+TEST_F(TenantTest, WhatWeWriteIsNotHis) {
+  // To be somebody else, and to have passed the webhook already.
+  const auto pod = [](const std::string& name, const std::string& more) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata: {{name: {}, namespace: lab, {}}}
+spec:
+  schedulerName: fluxqueue
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox}}]
+)",
+                       name,
+                       more);
+  };
+  IsRefused(pod("as-alice",
+                "labels: {fluxqueue.io/held: direct, fluxqueue.io/managed: \"false\"}, "
+                "annotations: {fluxqueue.io/user: alice}"),
+            "fluxqueue.io/");
+  // His own pod stays what it is.
+  Creates(pod("mine", "annotations: {fluxqueue.io/run-seconds: \"600\"}"));
+  ExpectState("mine", "Running");
+  for (const char* change : {"fluxqueue.io/allocation-", "fluxqueue.io/job-id=other"}) {
+    const auto changed = AsMallory({"annotate", "--overwrite", "pod", "mine", "-n", "lab", change});
+    EXPECT_FALSE(changed.ok()) << change;
+  }
+  const auto gone = AsMallory({"delete", "pod", "mine", "-n", "lab", "--grace-period=0"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+  ExpectAllLive("after-changes");
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e
