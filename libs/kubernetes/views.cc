@@ -386,6 +386,7 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->most_per_job = ReadAmounts(limits["perJob"]);
     queue->least_per_job = ReadAmounts(limits["perJobAtLeast"]);
     queue->guarantee = spec["guarantee"].Quantities();
+    queue->max_priority = OptionalInt32(spec["maxPriority"]);
     queue->members = ReadMembers(spec["members"]);
     spec["users"].ForEach([queue](const Field& user) {
       queue->user_weights.emplace(user["name"].String(), OptionalInt32(user["weight"]).value_or(1));

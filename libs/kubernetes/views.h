@@ -242,6 +242,7 @@ struct FluxQueue {
   std::string strategy;
   std::optional<int32_t> weight;
   std::optional<int32_t> priority;
+  std::optional<int32_t> max_priority;  // of a job
   std::optional<uint32_t> queue_depth;
   std::optional<uint32_t> reservation_depth;
   std::optional<int64_t> default_duration_ms;

@@ -263,6 +263,12 @@ TEST(OtherViews, HaveWhatWeUse) {
 }
 
 // The CRD refuses most of it. Told with the key, the value and what is allowed.
+TEST(Views, AFluxQueueBoundsPriorities) {
+  const auto queue = ParseFluxQueue(R"({"metadata": {"name": "q"}, "spec": {"maxPriority": 5}})");
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  EXPECT_EQ(queue->max_priority, 5);
+}
+
 TEST(Views, FluxQueuesThatCannotBe) {
   struct Case {
     const char* spec;

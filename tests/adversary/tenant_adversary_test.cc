@@ -13,8 +13,8 @@
 namespace fluxqueue::e2e {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 constexpr const char* kTenants = R"(apiVersion: v1
 kind: Namespace
@@ -120,9 +120,9 @@ TEST_F(TenantTest, AForgedPodSaysNothingOfAnothersJob) {
   Apply(JobYaml("alices", {.parallelism = 2, .completions = 2, .run_seconds = "25"}));
   ExpectState("alices", "Running");
   const std::string id = JobIdOf("alices");
-  Creates(ForgedPod("lost", id, "1.0.0/2", "nope", "600"));              // its node is lost
-  Creates(ForgedPod("done", id, "1.0.1/2", NodeOf(0), "0.1"));           // it has succeeded
-  Creates(ForgedPod("sleeps", id, "1.0.0/2", NodeOf(1), "600"));         // it runs on
+  Creates(ForgedPod("lost", id, "1.0.0/2", "nope", "600"));               // its node is lost
+  Creates(ForgedPod("done", id, "1.0.1/2", NodeOf(0), "0.1"));            // it has succeeded
+  Creates(ForgedPod("sleeps", id, "1.0.0/2", NodeOf(1), "600"));          // it runs on
   Creates(ForgedPod("later", id, "4294967295.0.0/2", NodeOf(2), "600"));  // of a later attempt
   ExpectAllLive("after-forged");
   EXPECT_EQ(StateOf("alices"), "Running");
@@ -244,17 +244,18 @@ spec:
     spec:
       containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]
 )");
-  const absl::Status all = system_->WaitFor(
-      [&] { return Count("queue.jobs WHERE name LIKE 'web-%'") == 6; },
-      seconds(60),
-      [] { return "the six pods of a Deployment to be jobs"; });
+  const absl::Status all =
+      system_->WaitFor([&] { return Count("queue.jobs WHERE name LIKE 'web-%'") == 6; },
+                       seconds(60),
+                       [] { return "the six pods of a Deployment to be jobs"; });
   EXPECT_TRUE(all.ok()) << Message(all);
   const auto running = [&] {
     return Count("queue.jobs WHERE name LIKE 'web-%' AND state = 'Running'");
   };
-  const absl::Status two = system_->WaitFor([&] { return running() == 2; }, seconds(60), [&] {
-    return fmt::format("two of them to run; {} do", running());
-  });
+  const absl::Status two =
+      system_->WaitFor([&] { return running() == 2; },
+                       seconds(60),
+                       [&] { return fmt::format("two of them to run; {} do", running()); });
   EXPECT_TRUE(two.ok()) << Message(two);
   std::this_thread::sleep_for(seconds(3));
   EXPECT_EQ(running(), 2);
@@ -264,8 +265,8 @@ spec:
 
 TEST_F(TenantTest, AForgedOwnerIsNoWayPastTheQueue) {
   Creates("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: lab}\n");
-  const auto uid =
-      system_->Kubectl({"get", "configmap", "owner", "-n", "lab", "-o", "jsonpath={.metadata.uid}"});
+  const auto uid = system_->Kubectl(
+      {"get", "configmap", "owner", "-n", "lab", "-o", "jsonpath={.metadata.uid}"});
   ASSERT_TRUE(uid.ok()) << Message(uid.status());
   const auto owned = [&](const std::string& name, const std::string& owner) {
     return fmt::format(R"(apiVersion: v1
@@ -282,7 +283,8 @@ spec:
                        name,
                        owner);
   };
-  Creates(owned("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)));
+  Creates(
+      owned("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)));
   Creates(owned("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"));
   for (const char* pod : {"by-map", "by-set"}) {
     const auto gates = system_->Kubectl(

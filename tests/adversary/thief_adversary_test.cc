@@ -74,7 +74,10 @@ TEST_F(ThiefTest, TheBindersAccountTouchesOnlyWhatIsHeld) {
   // kubectl reads what it patches.
   for (const std::vector<std::string>& given : std::vector<std::vector<std::string>>{
            {"clusterrole", "reads-status", "--verb=get", "--resource=pods/status"},
-           {"clusterrolebinding", "reads-status", "--clusterrole=reads-status", "--user=" + binder}}) {
+           {"clusterrolebinding",
+            "reads-status",
+            "--clusterrole=reads-status",
+            "--user=" + binder}}) {
     std::vector<std::string> create = {"create"};
     create.insert(create.end(), given.begin(), given.end());
     const auto made = system_->Kubectl(create);
@@ -94,7 +97,9 @@ TEST_F(ThiefTest, TheBindersAccountTouchesOnlyWhatIsHeld) {
                                      "-o",
                                      "jsonpath={.items[0].metadata.name}"});
   ASSERT_TRUE(pod.ok()) << Message(pod.status());
-  const auto patch = [&](const std::string& kind, const std::string& name, const std::string& body) {
+  const auto patch = [&](const std::string& kind,
+                         const std::string& name,
+                         const std::string& body) {
     return std::vector<std::string>{"patch", kind, name, "-n", "e2e", "--type=merge", "-p", body};
   };
   Refused(binder,
@@ -110,7 +115,14 @@ TEST_F(ThiefTest, TheBindersAccountTouchesOnlyWhatIsHeld) {
           patch("job", "held", R"({"spec": {"parallelism": 7}})"),
           "changes nothing of a Job but");
   Refused(binder,
-          {"patch", "pod", *pod, "-n", "e2e", "--subresource=status", "--type=merge", "-p",
+          {"patch",
+           "pod",
+           *pod,
+           "-n",
+           "e2e",
+           "--subresource=status",
+           "--type=merge",
+           "-p",
            R"({"status": {"phase": "Succeeded"}})"},
           "writes only conditions");
   Refused(binder,
@@ -127,7 +139,8 @@ TEST_F(ThiefTest, NoAccountReadsSecretsOrTakesMoreRights) {
   for (const char* service : {"admission", "queue", "matcher", "binder", "cleanup", "cli"}) {
     const std::string account = AccountOf(service);
     Refused(account, {"get", "secrets", "-A"});
-    Refused(account, {"create", "clusterrolebinding", "x", "--clusterrole=cluster-admin", "--user=x"});
+    Refused(account,
+            {"create", "clusterrolebinding", "x", "--clusterrole=cluster-admin", "--user=x"});
     Refused(account, {"delete", "node", "--all"});
     Refused(account, {"create", "-f", "-"}, "orbidden", R"(apiVersion: v1
 kind: Pod

@@ -49,6 +49,21 @@ std::optional<std::string> MembersProblem(const Asked& asked,
   return std::nullopt;
 }
 
+std::optional<std::string> PriorityProblem(const Asked& asked,
+                                           const kubernetes::FluxQueue& queue,
+                                           const QueuesByName& queues) {
+  const int32_t priority = asked.submission.priority();
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    if (priority <= at->max_priority.value_or(priority)) continue;
+    return fmt::format("{}: {} is more than FluxQueue '{}' allows; allowed: up to {}",
+                       kubernetes::kPriorityKey,
+                       priority,
+                       at->meta.name,
+                       *at->max_priority);
+  }
+  return std::nullopt;
+}
+
 // The queue's own limit. `asked_ms`: 0, unlimited; unset, the queue's default.
 std::optional<std::string> DurationProblem(std::optional<int64_t> asked_ms,
                                            const kubernetes::FluxQueue& queue) {
@@ -240,6 +255,7 @@ std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues) {
   if (auto problem = MembersProblem(asked, queue, queues)) return problem;
+  if (auto problem = PriorityProblem(asked, queue, queues)) return problem;
   if (auto problem = DurationProblem(DurationOf(asked.submission), queue)) return problem;
   return QosProblem(asked, queue, queues);
 }

@@ -32,8 +32,9 @@ struct Asked {
 // Why the jobspec is too long for a message of the log; unset: it is not.
 std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size_t max_bytes);
 
-// Why the queue does not take the job: it is no member's, may not run for so long, or asks for more
-// than its class of QOS allows. Unset: it takes it.
+// Why the queue does not take the job: it is no member's, wants a higher place than the queue
+// gives, may not run for so long, or asks for more than its class of QOS allows. Unset: it takes
+// it.
 std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues);

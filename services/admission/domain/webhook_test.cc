@@ -464,6 +464,32 @@ TEST(WebhookTest, AQueueTakesJobsOfItsMembers) {
                         "(spec.members), and namespace 'other' and user 'eve' are none"));
 }
 
+TEST(WebhookTest, AQueueBoundsThePriorityOfItsJobs) {
+  ClusterFacts facts = WithAccounts();
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "low";
+  queue.max_priority = 5;
+  facts.Upsert(queue);
+  queue = {};
+  queue.meta.name = "below";
+  queue.parent = "low";
+  facts.Upsert(queue);
+  json job = JobJson();
+  job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "below"},
+                                    {"fluxqueue.io/priority", "5"}};
+  EXPECT_EQ(Judge(job, facts).kind, Kind::kHold);
+  job["metadata"]["annotations"]["fluxqueue.io/priority"] = "2147483647";
+  const Verdict verdict = Judge(job, facts);
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message,
+              HasSubstr("fluxqueue.io/priority: 2147483647 is more than FluxQueue 'low' allows; "
+                        "allowed: up to 5"));
+  // A PriorityClass is no way around it.
+  job["metadata"]["annotations"].erase("fluxqueue.io/priority");
+  job["spec"]["template"]["spec"]["priorityClassName"] = "urgent";
+  EXPECT_EQ(Judge(job, facts).kind, Kind::kRefuse);
+}
+
 // Then the queue has no parent for the scheduler, so none whose members are asked for.
 TEST(WebhookTest, AParentThatDoesNotCountAsksForNoMembers) {
   json job = JobJson();
