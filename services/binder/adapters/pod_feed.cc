@@ -10,6 +10,11 @@
 #include "libs/kubernetes/views.h"
 
 namespace fluxqueue::binder {
+namespace {
+
+constexpr const char* kListed = "listed";  // no uid
+
+}  // namespace
 
 absl::Status PodFeed::Start() {
   kubernetes::WatcherOptions options{.resource = kubernetes::kPods, .selector = {}};
@@ -38,10 +43,11 @@ absl::Status PodFeed::Ready() const {
 
 void PodFeed::OnEvent(const kubernetes::WatchEvent& event) {
   using Kind = kubernetes::WatchEvent::Kind;
-  if (event.kind == Kind::kSynced) return inbox_.Post(PodsWereListed{});
+  if (event.kind == Kind::kSynced) return inbox_.Post(kListed, PodsWereListed{});
   if (event.kind == Kind::kDeleted) {
-    told_.erase(std::string(event.uid));
-    return inbox_.Post(PodWasGone{std::string(event.uid)});
+    const std::string uid(event.uid);
+    told_.erase(uid);
+    return inbox_.Post(uid, PodWasGone{uid});
   }
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(event.object);
   if (!pod.ok()) {
@@ -50,7 +56,9 @@ void PodFeed::OnEvent(const kubernetes::WatchEvent& event) {
     return;
   }
   std::optional<PodFacts> facts = ToFacts(*pod);
-  if (facts.has_value() && IsNews(*facts)) inbox_.Post(*std::move(facts));
+  if (!facts.has_value() || !IsNews(*facts)) return;
+  const std::string uid = facts->uid;
+  inbox_.Post(uid, *std::move(facts));
 }
 
 bool PodFeed::IsNews(const PodFacts& pod) {

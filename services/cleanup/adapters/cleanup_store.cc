@@ -1,5 +1,7 @@
 #include "services/cleanup/adapters/cleanup_store.h"
 
+#include <algorithm>
+
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
@@ -16,6 +18,18 @@ constexpr postgres::Statement kGraphNodes{
     "cleanup_graph_nodes", "SELECT pool, node FROM matcher.graph_nodes WHERE present"};
 constexpr postgres::Statement kPools{
     "cleanup_pools", "SELECT job_id, pool FROM queue.jobs WHERE job_id = ANY($1::text[])"};
+// Each job's slots are read once, however many pods name it; the pods are then joined by a hash. A
+// pod that was fenced in one slot may have another.
+constexpr postgres::Statement kProofs{
+    "cleanup_proofs",
+    "WITH hints AS MATERIALIZED ("
+    "  SELECT * FROM unnest($1::text[], $2::text[]) AS h(job_id, pod_uid)) "
+    "SELECT s.pod_uid, s.job_id, s.attempt, s.part, s.slot, s.slots, s.namespace, s.node "
+    "FROM (SELECT DISTINCT job_id FROM hints) wanted "
+    "CROSS JOIN LATERAL ("
+    "  SELECT x.*, j.slots FROM binder.slots x JOIN queue.jobs j USING (job_id) "
+    "  WHERE x.job_id = wanted.job_id AND x.state <> 'fenced' OFFSET 0) s "
+    "JOIN hints h ON h.job_id = s.job_id AND h.pod_uid = s.pod_uid"};
 constexpr postgres::Statement kPartition{"cleanup_partition",
                                          "SELECT partition FROM admission.pools WHERE pool = $1"};
 
@@ -44,6 +58,31 @@ std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::trans
     if (!node.ParseFromString(pqxx::binarystring(row[1]).str())) nodes.pop_back();
   }
   return nodes;
+}
+
+absl::StatusOr<Proofs> FindProofs(postgres::Connection& connection,
+                                  const std::vector<Hint>& hints) {
+  Proofs proofs;
+  for (size_t first = 0; first < hints.size(); first += kMostHints) {
+    postgres::TextArray job_ids, pod_uids;
+    for (size_t i = first; i < std::min(hints.size(), first + kMostHints); ++i) {
+      job_ids.Add(hints[i].job_id);
+      pod_uids.Add(hints[i].pod_uid);
+    }
+    RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
+      for (const pqxx::row& row : postgres::Exec(tx, kProofs, job_ids.text(), pod_uids.text())) {
+        proofs[row[0].as<std::string>()] = {.job_id = row[1].as<std::string>(),
+                                            .slot = {.attempt = row[2].as<uint32_t>(),
+                                                     .part = row[3].as<uint32_t>(),
+                                                     .slot = row[4].as<uint32_t>(),
+                                                     .slots = row[5].as<uint32_t>()},
+                                            .space = row[6].as<std::string>(),
+                                            .node = row[7].as<std::string>()};
+      }
+      return absl::OkStatus();
+    }));
+  }
+  return proofs;
 }
 
 absl::Status PoolDirectory::Find(const std::vector<std::string>& job_ids) {

@@ -15,6 +15,7 @@
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/postgres/connection.h"
+#include "services/cleanup/domain/proof.h"
 #include "services/cleanup/domain/sweep.h"
 
 #include "absl/status/status.h"
@@ -27,10 +28,16 @@ std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx);
 // The nodes of the matcher's graphs, with their pool. Throws what libpqxx throws.
 std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::transaction_base& tx);
 
+// The binder's rows of those pods that have a slot of a job that they name. As many queries as it
+// takes at kMostHints each. Unavailable: the binder has not made its tables yet.
+absl::StatusOr<Proofs> FindProofs(postgres::Connection& connection, const std::vector<Hint>& hints);
+inline constexpr size_t kMostHints = 10'000;
+
 // Pools of jobs, and partitions of pools; kept once found. Confined to one thread.
 class PoolDirectory {
  public:
-  explicit PoolDirectory(postgres::Options options) : connection_(std::move(options)) {}
+  // `connection` must outlive the directory.
+  explicit PoolDirectory(postgres::Connection& connection) : connection_(connection) {}
 
   // Looks up those of the jobs that are not known yet, in one query.
   absl::Status Find(const std::vector<std::string>& job_ids);
@@ -43,7 +50,7 @@ class PoolDirectory {
   absl::StatusOr<int> PartitionOf(const std::string& pool);
 
  private:
-  postgres::Connection connection_;
+  postgres::Connection& connection_;
   std::unordered_map<std::string, std::string> pools_;
   std::map<std::string, int> partitions_;
 };

@@ -1,5 +1,8 @@
 #include "services/cleanup/adapters/watch_shard.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 
@@ -28,7 +31,8 @@ WatchShard::WatchShard(const CleanupConfig& config,
       tracer_(tracer),
       clock_(clock),
       wake_(std::move(wake)),
-      directory_(std::move(postgres)) {}
+      connection_(std::move(postgres)),
+      directory_(connection_) {}
 
 WatchShard::~WatchShard() {
   Drop();
@@ -124,10 +128,26 @@ std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const 
   return std::chrono::steady_clock::time_point(*deadline);
 }
 
-void WatchShard::Apply(Item& item) {
+absl::StatusOr<Proofs> WatchShard::FindProofsFor(const std::vector<Item>& items) {
+  std::vector<Hint> hints;
+  const auto add = [&hints](std::vector<Hint> more) {
+    std::ranges::move(more, std::back_inserter(hints));
+  };
+  for (const Item& item : items) {
+    if (const auto* pod = std::get_if<kubernetes::Pod>(&item)) add(observer_->NeedsProof(*pod));
+    if (std::holds_alternative<std::vector<LiveJob>>(item)) add(observer_->UnprovenPods());
+  }
+  return FindProofs(connection_, hints);
+}
+
+void WatchShard::Apply(const Item& item, const Proofs& proofs) {
   std::visit(
       Overloaded{[&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
-                 [&](const kubernetes::Pod& pod) { observer_->ObservePod(pod); },
+                 [&](const kubernetes::Pod& pod) {
+                   const auto proof = proofs.find(pod.meta.uid);
+                   observer_->ObservePod(
+                       pod, proof == proofs.end() ? std::nullopt : std::optional(proof->second));
+                 },
                  [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
                  [&](const Gone& gone) {
                    if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
@@ -139,6 +159,7 @@ void WatchShard::Apply(Item& item) {
                    if (synced_.size() == 3) observer_->Synced();
                  },
                  [&](const std::vector<LiveJob>& live) {
+                   for (const auto& [pod_uid, proof] : proofs) observer_->Prove(pod_uid, proof);
                    if (!observer_->synced()) return;
                    for (const LiveJob& job : live) {
                      if (!observer_->SayEndAgain(job.job_id)) continue;
@@ -165,7 +186,16 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
     std::lock_guard lock(mutex_);
     items.swap(inbox_);
   }
-  for (Item& item : items) Apply(item);
+  const absl::StatusOr<Proofs> proofs = FindProofsFor(items);
+  if (!proofs.ok()) {
+    std::lock_guard lock(mutex_);
+    items.insert(items.end(),
+                 std::make_move_iterator(inbox_.begin()),
+                 std::make_move_iterator(inbox_.end()));
+    inbox_ = std::move(items);
+    return proofs.status();
+  }
+  for (const Item& item : items) Apply(item, *proofs);
   if (observer_->synced()) {
     std::lock_guard lock(mutex_);
     complete_ = true;

@@ -2,7 +2,8 @@
 // Jobs) feed an Observer, and what it has to say goes into the pools' logs.
 //
 // Load starts the watches and Drop stops them, so a replica without the lease costs nothing.
-// Repeats: a batch that was rolled back is collected again. The sweeper (sweeper.h) hands in rows
+// Repeats: a batch that was rolled back is collected again; events whose proofs could not be read
+// stay in the inbox. The sweeper (sweeper.h) hands in rows
 // and confirmations through the same inbox.
 //
 // Confined to the loop's thread, save Post… and TakeSuspects, which are thread-safe.
@@ -91,7 +92,10 @@ class WatchShard final : public delivery::ShardHandler {
   void Post(Item item);
   void OnEvent(Kind kind, const kubernetes::WatchEvent& event);
   void StartWatches();
-  void Apply(Item& item);
+  // The rows of the pods among the items that need one; with rows of live jobs also of all pods
+  // that lacked theirs before.
+  absl::StatusOr<Proofs> FindProofsFor(const std::vector<Item>& items);
+  void Apply(const Item& item, const Proofs& proofs);
   absl::Status Say(const Said& said, delivery::Outbox& outbox);
   Millis Now() const;
 
@@ -101,6 +105,7 @@ class WatchShard final : public delivery::ShardHandler {
   tracing::Tracer& tracer_;
   const Clock& clock_;
   const std::function<void()> wake_;
+  postgres::Connection connection_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
   std::set<Kind> synced_;

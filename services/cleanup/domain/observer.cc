@@ -14,14 +14,14 @@ using events::v1::Envelope;
 using events::v1::JobEnded;
 using events::v1::PodEnded;
 
-// The annotations that a Binding of ours writes; unset: not bound by us.
-std::optional<std::pair<std::string, kubernetes::SlotName>> OwnSlot(const kubernetes::Pod& pod) {
-  const auto job = pod.meta.annotations.find(kubernetes::kJobIdAnnotation);
-  const auto slot = pod.meta.annotations.find(kubernetes::kAllocationAnnotation);
-  if (job == pod.meta.annotations.end() || slot == pod.meta.annotations.end()) return std::nullopt;
-  const absl::StatusOr<kubernetes::SlotName> name = kubernetes::ParseSlotName(slot->second);
-  if (!name.ok()) return std::nullopt;
-  return std::make_pair(job->second, *name);
+// What the pod uses of the node. It may ask for thousands of resources that the node does not have.
+kubernetes::Amounts UsedOf(const kubernetes::Node& node, const kubernetes::Amounts& requests) {
+  kubernetes::Amounts used;
+  for (const auto& [resource, amount] : node.allocatable) {
+    const auto asked = requests.find(resource);
+    if (asked != requests.end()) used.insert(*asked);
+  }
+  return used;
 }
 
 PodEnded::Result ResultOf(const std::string& phase) {
@@ -35,36 +35,74 @@ Observer::JobEntry& Observer::Touch(const std::string& job_id) {
   return jobs_[job_id];
 }
 
-void Observer::ObservePod(const kubernetes::Pod& pod) {
+std::vector<Hint> Observer::NeedsProof(const kubernetes::Pod& pod) const {
+  std::vector<Hint> hints;
+  if (!pod.Bound()) return hints;
+  const auto known = pods_.find(pod.meta.uid);
+  if (known != pods_.end() && !known->second.job_id.empty()) return hints;
+  for (std::string& job_id : JobHints(pod)) hints.push_back({std::move(job_id), pod.meta.uid});
+  return hints;
+}
+
+std::vector<Hint> Observer::UnprovenPods() const {
+  std::vector<Hint> hints;
+  for (const auto& [uid, pod] : pods_) {
+    for (const std::string& job_id : pod.hints) hints.push_back({job_id, uid});
+  }
+  return hints;
+}
+
+bool Observer::TakeSlot(const Proof& proof, PodEntry* entry) {
+  if (proof.space != entry->space || proof.node != entry->node) return false;
+  entry->job_id = proof.job_id;
+  entry->slot = proof.slot;
+  entry->hints.clear();
+  return true;
+}
+
+bool Observer::Prove(const std::string& pod_uid, const Proof& proof) {
+  const auto known = pods_.find(pod_uid);
+  if (known == pods_.end() || !known->second.job_id.empty()) return false;
+  if (!TakeSlot(proof, &known->second)) return false;
+  dirty_nodes_.insert(known->second.node);
+  TrackOwnPod(pod_uid, known->second, /*message=*/"");
+  return true;
+}
+
+void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>& proof) {
   const std::string& uid = pod.meta.uid;
   if (!pod.Bound()) return;
   PodEntry entry;
-  entry.node = pod.spec.node_name;
+  if (const auto known = pods_.find(uid); known != pods_.end()) {
+    entry = known->second;
+  } else {
+    entry.space = pod.meta.namespace_name;
+    entry.node = pod.spec.node_name;
+    entry.requests = kubernetes::EffectiveRequests(pod.spec);
+  }
   entry.phase = pod.status.phase;
   entry.started_ms = pod.status.started_ms;
   entry.deleting = pod.meta.deleted_ms != 0;
-  const auto known = pods_.find(uid);
-  if (known != pods_.end()) entry.disowned = known->second.disowned;
-  entry.requests =
-      known != pods_.end() ? known->second.requests : kubernetes::EffectiveRequests(pod.spec);
-  const auto slot = OwnSlot(pod);
-  if (!slot.has_value() && entry.Ended()) {  // a foreigner that uses nothing any more
+  if (entry.job_id.empty() && !(proof.has_value() && TakeSlot(*proof, &entry))) {
+    entry.hints = JobHints(pod);
+    const bool its_own_job = std::ranges::find(entry.hints, uid) != entry.hints.end();
+    if (entry.Ended() && its_own_job) entry.job_id = uid;
+  }
+  if (entry.job_id.empty() && entry.Ended()) {  // a foreigner that uses nothing any more
     DropPod(uid, /*gone=*/false);
     return;
   }
   nodes_[entry.node].pods.insert(uid);
   dirty_nodes_.insert(entry.node);
-  if (slot.has_value()) {
-    entry.job_id = slot->first;
-    entry.slot = slot->second;
-    TrackOwnPod(pod, std::move(entry));
-  } else {
+  if (entry.job_id.empty()) {
     pods_[uid] = std::move(entry);
+  } else {
+    TrackOwnPod(
+        uid, std::move(entry), pod.status.message.empty() ? pod.status.reason : pod.status.message);
   }
 }
 
-void Observer::TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry) {
-  const std::string& uid = pod.meta.uid;
+void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::string& message) {
   JobEntry& job = Touch(entry.job_id);
   job.had_pods = true;
   job.pods.insert(uid);
@@ -82,7 +120,7 @@ void Observer::TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry) {
     if (entry.Ended()) {
       job.result =
           entry.phase == "Succeeded" ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
-      job.message = pod.status.message.empty() ? pod.status.reason : pod.status.message;
+      job.message = message;
     }
   }
   if (entry.Ended()) NotePodEnded(job, uid, entry, ResultOf(entry.phase));
@@ -338,7 +376,7 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
   kubernetes::Amounts foreign;
   for (const std::string& uid : node.pods) {
     const PodEntry& pod = pods_.at(uid);
-    if (CountsAsForeign(pod)) kubernetes::Add(foreign, pod.requests);
+    if (CountsAsForeign(pod)) kubernetes::Add(foreign, UsedOf(node.view, pod.requests));
   }
   events::v1::Node event = kubernetes::ToEvent(node.view, foreign);
   if (node.said.has_value() && kubernetes::SameInventory(*node.said, event)) return;

@@ -8,10 +8,17 @@
 // What Collect gave is provisional until Commit(); after Rollback() the next Collect gives it
 // again.
 //
-// A pod of ours is bound and carries our two annotations, which its Binding wrote; its slot names
-// the attempt. Everything else that is bound and has not ended uses its node as a foreigner; so do
-// pods of ours that hold no slot any more (Disown), and those that are being deleted on a lost
-// node.
+// A pod of ours is bound where the binder's row of its slot says so (proof.h); the row names job
+// and attempt. Once proven it stays proven, whatever its user makes of its annotations. Everything
+// else that is bound and has not ended uses its node as a foreigner, and nothing is said of the job
+// that it names; so do pods of ours that hold no slot any more (Disown), and those that are being
+// deleted on a lost node.
+//
+// A pod may be proven later: its row was restored or made after it was bound. UnprovenPods() are to
+// be looked up again from time to time.
+//
+// A bare pod is its own workload. Its end needs no row, as a Job's needs none: its uid is the
+// job's, and the API server has made it.
 //
 // Pure: time is an argument. Not thread-safe.
 #pragma once
@@ -32,6 +39,7 @@
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/views.h"
+#include "services/cleanup/domain/proof.h"
 
 namespace fluxqueue::cleanup {
 
@@ -50,7 +58,8 @@ class Observer {
   // A node that is not ready for longer than `node_lost_grace` is lost with all that runs on it.
   explicit Observer(Millis node_lost_grace) : node_lost_grace_(node_lost_grace) {}
 
-  void ObservePod(const kubernetes::Pod& pod);
+  // `proof`: the row of a slot of this pod, if there is one where NeedsProof(pod) says.
+  void ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>& proof);
   void PodGone(const std::string& uid);
   void ObserveJob(const kubernetes::Job& job);
   void JobGone(const std::string& uid);
@@ -59,6 +68,15 @@ class Observer {
   // The picture is complete: everything that exists has been observed.
   void Synced();
   bool synced() const { return synced_; }
+
+  // Where to look for the proof of a pod before it is observed. Empty: it is proven, needs none, or
+  // does not say that it is ours.
+  std::vector<Hint> NeedsProof(const kubernetes::Pod& pod) const;
+  // The same of the unfinished pods in the picture.
+  std::vector<Hint> UnprovenPods() const;
+  // The row of a pod that was observed without one. False: no such pod, it is proven already, or
+  // the row is of a pod elsewhere.
+  bool Prove(const std::string& pod_uid, const Proof& proof);
 
   // What a predecessor has said: the graph's nodes, and the jobs that run.
   void Remember(const std::string& pool, const events::v1::Node& node);
@@ -99,6 +117,8 @@ class Observer {
   struct PodEntry {
     std::string job_id;  // empty: foreign
     kubernetes::SlotName slot;
+    std::vector<std::string> hints;  // of a foreign one: jobs that it may be of
+    std::string space;               // namespace
     std::string node;
     std::string phase;
     int64_t started_ms = 0;
@@ -125,7 +145,7 @@ class Observer {
     bool elastic = false;
     std::optional<events::v1::JobEnded::Result> result;
     std::string message;
-    std::set<std::string> pods;  // uids of bound pods of ours, ended ones included, until they go
+    std::set<std::string> pods;  // uids of pods of ours, ended ones included, until they go
     std::vector<events::v1::PodEnded> ended;  // since the last Commit
     uint32_t attempt = 0;                     // the highest seen on a pod
     int64_t started_ms = 0;                   // of that attempt; 0: not yet
@@ -149,7 +169,9 @@ class Observer {
 
   JobEntry& Touch(const std::string& job_id);
   void DropPod(const std::string& uid, bool gone);
-  void TrackOwnPod(const kubernetes::Pod& pod, PodEntry entry);
+  // The row is of this pod: from now on it is ours.
+  static bool TakeSlot(const Proof& proof, PodEntry* entry);
+  void TrackOwnPod(const std::string& uid, PodEntry entry, const std::string& message);
   void NotePodEnded(JobEntry& job,
                     const std::string& uid,
                     const PodEntry& pod,

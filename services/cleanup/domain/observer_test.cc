@@ -25,6 +25,7 @@ kubernetes::Pod MakePod(const std::string& uid, const std::string& node, const s
   kubernetes::Pod pod;
   pod.meta.uid = uid;
   pod.meta.name = uid;
+  pod.meta.namespace_name = "team";
   pod.spec.node_name = node;
   pod.spec.containers.emplace_back().requests = {{"cpu", 1000}};
   pod.status.phase = phase;
@@ -32,16 +33,30 @@ kubernetes::Pod MakePod(const std::string& uid, const std::string& node, const s
   return pod;
 }
 
-// A pod that our Binding has placed: "1.0.3/16".
+// A pod that says it has a slot, as our Binding does: "1.0.3/16".
 kubernetes::Pod OwnPod(const std::string& uid,
                        const std::string& job,
                        const std::string& slot,
                        const std::string& phase,
                        const std::string& node = "n1") {
   kubernetes::Pod pod = MakePod(uid, node, phase);
+  pod.spec.scheduler_name = kubernetes::kSchedulerName;
+  if (job != uid) {
+    pod.meta.owners = {
+        {.api_version = "batch/v1", .kind = "Job", .name = "job", .uid = job, .controller = true}};
+  }
   pod.meta.annotations = {{std::string(kubernetes::kJobIdAnnotation), job},
                           {std::string(kubernetes::kAllocationAnnotation), slot}};
   return pod;
+}
+
+// The binder's row of a pod that says the truth.
+Proof RowOf(const kubernetes::Pod& pod) {
+  return {pod.meta.annotations.at(std::string(kubernetes::kJobIdAnnotation)),
+          *kubernetes::ParseSlotName(
+              pod.meta.annotations.at(std::string(kubernetes::kAllocationAnnotation))),
+          pod.meta.namespace_name,
+          pod.spec.node_name};
 }
 
 kubernetes::Job MakeJob(const std::string& uid, int64_t slots, bool complete = false) {
@@ -105,6 +120,15 @@ class ObserverTest : public ::testing::Test {
     Say();
   }
 
+  // A pod that is foreign, or has a row and says so.
+  void See(const kubernetes::Pod& pod) {
+    std::optional<Proof> proof;
+    if (!pod.meta.annotations.empty()) proof = RowOf(pod);
+    observer_.ObservePod(pod, proof);
+  }
+  // A pod of which no row is found, whatever it says.
+  void SeeWithoutRow(const kubernetes::Pod& pod) { observer_.ObservePod(pod, std::nullopt); }
+
   std::vector<std::string> Say(Millis now = Millis(0)) {
     const Said said = observer_.Collect(now);
     observer_.Commit();
@@ -145,18 +169,33 @@ TEST_F(ObserverTest, AHeartbeatIsNoNews) {
 
 TEST_F(ObserverTest, ForeignPodsUseTheirNodeUntilTheyEnd) {
   Start();
-  observer_.ObservePod(MakePod("p1", "n1", "Pending"));
-  observer_.ObservePod(MakePod("p2", "n1", "Running"));
+  See(MakePod("p1", "n1", "Pending"));
+  See(MakePod("p2", "n1", "Running"));
   EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=2000 pods=2"));
-  observer_.ObservePod(MakePod("p1", "n1", "Succeeded"));
+  See(MakePod("p1", "n1", "Succeeded"));
   EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
   observer_.PodGone("p2");
   EXPECT_THAT(Say(), ElementsAre("node default/n1"));
 }
 
+TEST_F(ObserverTest, ForeignUseIsOfWhatTheNodeHas) {
+  Start();
+  kubernetes::Pod pod = MakePod("p1", "n1", "Running");
+  for (int i = 0; i < 20'000; ++i) {
+    pod.spec.containers[0].requests[fmt::format("invented.io/r{}", i)] = 1;
+  }
+  pod.spec.containers[0].requests["example.com/fpga"] = 2;
+  See(pod);
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  kubernetes::Node node = MakeNode("n1");
+  node.allocatable["example.com/fpga"] = 4;
+  observer_.ObserveNode(node, Millis(0));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 example.com/fpga=2 pods=1"));
+}
+
 TEST_F(ObserverTest, APodThatEndedBeforeWeLookedIsNotCounted) {
   Start();
-  observer_.ObservePod(MakePod("p1", "n1", "Failed"));
+  See(MakePod("p1", "n1", "Failed"));
   EXPECT_THAT(Say(), IsEmpty());
   observer_.ObserveNode(MakeNode("n1", false), Millis(0));
   EXPECT_THAT(Say(), ElementsAre("node default/n1 not-ready"));
@@ -165,11 +204,11 @@ TEST_F(ObserverTest, APodThatEndedBeforeWeLookedIsNotCounted) {
 TEST_F(ObserverTest, AJobOfOnePod) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Pending"));
+  See(OwnPod("p", "j", "1.0.0/1", "Pending"));
   EXPECT_THAT(Say(), IsEmpty());
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   EXPECT_THAT(Say(), ElementsAre("started j 1"));
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Succeeded"));
+  See(OwnPod("p", "j", "1.0.0/1", "Succeeded"));
   EXPECT_THAT(Say(), IsEmpty()) << "the workload has not said so yet";
   observer_.ObserveJob(MakeJob("j", 1, true));
   EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
@@ -181,7 +220,7 @@ TEST_F(ObserverTest, AJobOfOnePod) {
 
 TEST_F(ObserverTest, AJobThatIsCompleteWaitsForItsPods) {
   Start();
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   observer_.ObserveJob(MakeJob("j", 1, true));
   EXPECT_THAT(Say(), ElementsAre("started j 1"));
   observer_.PodGone("p");
@@ -191,12 +230,12 @@ TEST_F(ObserverTest, AJobThatIsCompleteWaitsForItsPods) {
 TEST_F(ObserverTest, PodsOfAGangEndOneByOne) {
   Start();
   observer_.ObserveJob(MakeJob("j", 2));
-  observer_.ObservePod(OwnPod("a", "j", "1.0.0/2", "Running"));
-  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
+  See(OwnPod("a", "j", "1.0.0/2", "Running"));
+  See(OwnPod("b", "j", "1.0.1/2", "Running"));
   Say();
-  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Succeeded"));
+  See(OwnPod("b", "j", "1.0.1/2", "Succeeded"));
   EXPECT_THAT(Say(), ElementsAre("pod-ended j slot 1 RESULT_SUCCEEDED"));
-  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Succeeded"));
+  See(OwnPod("b", "j", "1.0.1/2", "Succeeded"));
   observer_.PodGone("a");
   EXPECT_THAT(Say(), ElementsAre("pod-ended j slot 0 RESULT_GONE"));
 }
@@ -206,18 +245,18 @@ TEST_F(ObserverTest, PodsOfAnElasticJobEndOneByOne) {
   kubernetes::Job job = MakeJob("j", 9);
   job.meta.annotations = {{"fluxqueue.io/array", "2"}};
   observer_.ObserveJob(job);
-  observer_.ObservePod(OwnPod("early", "j", "1.0.0/1", "Succeeded"));
+  See(OwnPod("early", "j", "1.0.0/1", "Succeeded"));
   observer_.ObserveNode(MakeNode("n1"), Millis(0));
   observer_.Synced();
   EXPECT_THAT(Say(), ElementsAre("node default/n1", "synced default 1", "started j 1"))
       << "a predecessor has counted it, or nobody does";
-  observer_.ObservePod(OwnPod("early", "j", "1.0.0/1", "Succeeded"));
+  See(OwnPod("early", "j", "1.0.0/1", "Succeeded"));
   EXPECT_THAT(Say(), IsEmpty());
-  observer_.ObservePod(OwnPod("a", "j", "1.0.0/1", "Running"));
-  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
+  See(OwnPod("a", "j", "1.0.0/1", "Running"));
+  See(OwnPod("b", "j", "1.0.1/2", "Running"));
   EXPECT_THAT(Say(), IsEmpty());
-  observer_.ObservePod(OwnPod("a", "j", "1.0.0/1", "Succeeded"));
-  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Failed"));
+  See(OwnPod("a", "j", "1.0.0/1", "Succeeded"));
+  See(OwnPod("b", "j", "1.0.1/2", "Failed"));
   const Said said = observer_.Collect(Millis(0));
   observer_.Rollback();
   EXPECT_EQ(Say(), Lines(said));
@@ -229,7 +268,7 @@ TEST_F(ObserverTest, PodsOfAnElasticJobEndOneByOne) {
 TEST_F(ObserverTest, ADeletedJobEndsWithItsLastPod) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   Say();
   observer_.JobGone("j");
   EXPECT_THAT(Say(), IsEmpty());
@@ -248,11 +287,11 @@ TEST_F(ObserverTest, AJobWithoutPodsIsAdmissionsToWithdraw) {
 
 TEST_F(ObserverTest, ABarePodIsItsOwnWorkload) {
   Start();
-  observer_.ObservePod(OwnPod("p", "p", "1.0.0/1", "Running"));
+  See(OwnPod("p", "p", "1.0.0/1", "Running"));
   EXPECT_THAT(Say(), ElementsAre("started p 1"));
   kubernetes::Pod failed = OwnPod("p", "p", "1.0.0/1", "Failed");
   failed.status.reason = "OutOfcpu";
-  observer_.ObservePod(failed);
+  See(failed);
   const Said said = observer_.Collect(Millis(0));
   ASSERT_EQ(said.jobs.size(), 1);
   EXPECT_EQ(said.jobs[0].second.job_ended().result(), events::v1::JobEnded::RESULT_FAILED);
@@ -262,8 +301,8 @@ TEST_F(ObserverTest, ABarePodIsItsOwnWorkload) {
 TEST_F(ObserverTest, ARollbackIsSaidAgain) {
   observer_.ObserveNode(MakeNode("n1"), Millis(0));
   observer_.ObserveJob(MakeJob("j", 2));
-  observer_.ObservePod(OwnPod("a", "j", "1.0.0/2", "Succeeded"));
-  observer_.ObservePod(OwnPod("b", "j", "1.0.1/2", "Running"));
+  See(OwnPod("a", "j", "1.0.0/2", "Succeeded"));
+  See(OwnPod("b", "j", "1.0.1/2", "Running"));
   observer_.Synced();
   const auto first = Lines(observer_.Collect(Millis(0)));
   EXPECT_THAT(first,
@@ -280,7 +319,7 @@ TEST_F(ObserverTest, ARollbackIsSaidAgain) {
 TEST_F(ObserverTest, ANodeIsLostAfterItsGrace) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   Say();
   observer_.ObserveNode(MakeNode("n1", false), Millis(100));
   EXPECT_THAT(Say(Millis(100)), ElementsAre("node default/n1 not-ready"));
@@ -292,13 +331,13 @@ TEST_F(ObserverTest, ANodeIsLostAfterItsGrace) {
   // Its pod is being deleted: should the node come back, it uses it as a foreigner.
   kubernetes::Pod going = OwnPod("p", "j", "1.0.0/1", "Running");
   going.meta.deleted_ms = 1;
-  observer_.ObservePod(going);
+  See(going);
   EXPECT_THAT(Say(Millis(5000)), ElementsAre("node default/n1 cpu=1000 pods=1 not-ready"));
 }
 
 TEST_F(ObserverTest, ANodeThatComesBackInTimeIsNotLost) {
   Start();
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   observer_.ObserveNode(MakeNode("n1", false), Millis(100));
   observer_.ObserveNode(MakeNode("n1"), Millis(900));
   EXPECT_THAT(Say(Millis(2000)), ElementsAre("started j 1"));
@@ -306,7 +345,7 @@ TEST_F(ObserverTest, ANodeThatComesBackInTimeIsNotLost) {
 
 TEST_F(ObserverTest, ADrainedNodeGivesItsJobsBack) {
   Start();
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   Say();
   kubernetes::Node node = MakeNode("n1");
   node.meta.annotations["fluxqueue.io/drain"] = "later";
@@ -318,13 +357,13 @@ TEST_F(ObserverTest, ADrainedNodeGivesItsJobsBack) {
   observer_.ObserveNode(node, Millis(300));
   EXPECT_THAT(Say(Millis(300)), IsEmpty()) << "once for each attempt";
   // A pod that was on its way there when the node was drained.
-  observer_.ObservePod(OwnPod("late", "k", "1.0.0/1", "Running"));
+  See(OwnPod("late", "k", "1.0.0/1", "Running"));
   EXPECT_THAT(Say(Millis(400)), ElementsAre("started k 1", "lost k n1 Drained"));
 }
 
 TEST_F(ObserverTest, ADeletedNodeIsGoneAndItsJobsAreLost) {
   Start();
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   Say();
   observer_.NodeGone("n1", "uid-other");
   EXPECT_THAT(Say(), IsEmpty()) << "another node of that name";
@@ -356,7 +395,7 @@ TEST_F(ObserverTest, ANodeMadeAgainIsAnotherNode) {
 TEST_F(ObserverTest, ANodeThatChangesPoolWaitsForItsPods) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   Say();
   kubernetes::Node moved = MakeNode("n1");
   moved.meta.labels = {{"fluxqueue.io/pool", "other"}};
@@ -382,7 +421,8 @@ TEST_F(ObserverTest, WhatAPredecessorSaidIsNotSaidAgain) {
   second.Remember("default", vanished);
   second.RememberStarted("j", 1);
   second.ObserveNode(MakeNode("n1"), Millis(0));
-  second.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  const kubernetes::Pod pod = OwnPod("p", "j", "1.0.0/1", "Running");
+  second.ObservePod(pod, RowOf(pod));
   second.Synced();
   EXPECT_THAT(Lines(second.Collect(Millis(0))), ElementsAre("gone default/n2", "synced default 1"));
 }
@@ -390,13 +430,158 @@ TEST_F(ObserverTest, WhatAPredecessorSaidIsNotSaidAgain) {
 TEST_F(ObserverTest, ALaterAttemptStartsAnew) {
   Start();
   observer_.ObserveJob(MakeJob("j", 1));
-  observer_.ObservePod(OwnPod("p", "j", "1.0.0/1", "Running"));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
   Say();
   observer_.PodGone("p");
-  observer_.ObservePod(OwnPod("q", "j", "2.0.0/1", "Pending"));
+  See(OwnPod("q", "j", "2.0.0/1", "Pending"));
   EXPECT_THAT(Say(), IsEmpty());
-  observer_.ObservePod(OwnPod("q", "j", "2.0.0/1", "Running"));
+  See(OwnPod("q", "j", "2.0.0/1", "Running"));
   EXPECT_THAT(Say(), ElementsAre("started j 2"));
+}
+
+// Its user may write them, also while it runs.
+TEST_F(ObserverTest, APodStaysInItsJobWhateverBecomesOfItsAnnotations) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 3));
+  See(OwnPod("a", "j", "1.0.0/3", "Running"));
+  See(OwnPod("b", "j", "1.0.1/3", "Running"));
+  See(OwnPod("c", "j", "1.0.2/3", "Running"));
+  Say();
+  See(MakePod("a", "n1", "Running"));
+  See(MakePod("b", "n1", "Running"));
+  SeeWithoutRow(OwnPod("c", "k", "4294967295.0.0/1", "Running"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.PodGone("a");
+  See(MakePod("b", "n1", "Succeeded"));
+  EXPECT_THAT(Say(),
+              ElementsAre("pod-ended j slot 0 RESULT_GONE", "pod-ended j slot 1 RESULT_SUCCEEDED"));
+  observer_.ObserveJob(MakeJob("j", 3, true));
+  EXPECT_THAT(Say(), IsEmpty()) << "c runs";
+  observer_.PodGone("b");
+  observer_.PodGone("c");
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+  observer_.JobGone("j");
+  Say();
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
+// Nothing is said of a job that a pod names and has no row of.
+TEST_F(ObserverTest, APodWithoutARowIsForeignUseOnly) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 2));
+  See(OwnPod("a", "j", "1.0.0/2", "Running"));
+  See(OwnPod("b", "j", "1.0.1/2", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started j 1"));
+  SeeWithoutRow(OwnPod("mine", "j", "1.0.0/2", "Running"));
+  SeeWithoutRow(OwnPod("later", "j", "4294967295.0.0/1", "Running"));
+  SeeWithoutRow(OwnPod("ended", "j", "1.0.1/2", "Succeeded"));
+  SeeWithoutRow(OwnPod("nowhere", "j", "1.0.0/2", "Running", "nope"));
+  SeeWithoutRow(OwnPod("other", "k", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=3000 pods=3"));
+  SeeWithoutRow(OwnPod("later", "j", "4294967295.0.0/1", "Failed"));
+  observer_.PodGone("other");
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  EXPECT_EQ(observer_.jobs(), 1);
+  EXPECT_TRUE(observer_.Shows("j"));
+  EXPECT_FALSE(observer_.Shows("k"));
+  EXPECT_EQ(observer_.OwnPods().size(), 2);
+}
+
+TEST_F(ObserverTest, APodWithoutARowKeepsNoJobFromEnding) {
+  Start();
+  observer_.ObserveJob(MakeJob("j", 1));
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
+  SeeWithoutRow(OwnPod("sleeps", "j", "1.0.0/1", "Running"));
+  Say();
+  See(OwnPod("p", "j", "1.0.0/1", "Succeeded"));
+  observer_.ObserveJob(MakeJob("j", 1, true));
+  EXPECT_THAT(Say(), ElementsAre("ended j RESULT_SUCCEEDED"));
+}
+
+// Another attempt's number would hide the one that starts.
+TEST_F(ObserverTest, TheAttemptIsTheRows) {
+  Start();
+  const kubernetes::Pod pod = OwnPod("p", "j", "4294967295.0.0/1", "Running");
+  observer_.ObservePod(pod, Proof{"j", {.attempt = 2, .slots = 1}, "team", "n1"});
+  EXPECT_THAT(Say(), ElementsAre("started j 2"));
+}
+
+TEST_F(ObserverTest, ARowOfAPodElsewhereProvesNothing) {
+  Start();
+  const kubernetes::Pod pod = OwnPod("p", "j", "1.0.0/1", "Running");
+  observer_.ObservePod(pod, Proof{"j", {.attempt = 1, .slots = 1}, "another-team", "n1"});
+  observer_.ObservePod(pod, Proof{"j", {.attempt = 1, .slots = 1}, "team", "n2"});
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+}
+
+// Of a database that was restored: the binder adopts the pod later.
+TEST_F(ObserverTest, APodIsProvenLater) {
+  Start();
+  const kubernetes::Pod pod = OwnPod("p", "j", "1.0.0/1", "Running");
+  SeeWithoutRow(pod);
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  ASSERT_EQ(observer_.UnprovenPods().size(), 1);
+  EXPECT_EQ(observer_.UnprovenPods()[0].job_id, "j");
+  EXPECT_EQ(observer_.UnprovenPods()[0].pod_uid, "p");
+  EXPECT_FALSE(observer_.Prove("p", Proof{"j", {.attempt = 1, .slots = 1}, "team", "n2"}));
+  EXPECT_FALSE(observer_.Prove("q", RowOf(pod)));
+  EXPECT_TRUE(observer_.Prove("p", RowOf(pod)));
+  EXPECT_FALSE(observer_.Prove("p", RowOf(pod)));
+  EXPECT_THAT(observer_.UnprovenPods(), IsEmpty());
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "started j 1"));
+  SeeWithoutRow(pod);
+  EXPECT_THAT(Say(), IsEmpty()) << "it stays proven";
+}
+
+// It may have ended before the row came back.
+TEST_F(ObserverTest, TheEndOfABarePodNeedsNoRow) {
+  Start();
+  SeeWithoutRow(OwnPod("p", "p", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  SeeWithoutRow(OwnPod("p", "p", "1.0.0/1", "Succeeded"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "ended p RESULT_SUCCEEDED"));
+  observer_.PodGone("p");
+  EXPECT_THAT(Say(), IsEmpty());
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
+TEST_F(ObserverTest, WhatIsNoUidIsNoHint) {
+  Start();
+  const auto hints = [&](const std::string& job_id) {
+    kubernetes::Pod pod = OwnPod("p", job_id, "1.0.0/1", "Running");
+    pod.meta.owners.clear();
+    pod.spec.scheduler_name = "default-scheduler";
+    return observer_.NeedsProof(pod).size();
+  };
+  EXPECT_EQ(hints("j"), 1);
+  EXPECT_EQ(hints(std::string("a\0b", 3)), 0);
+  EXPECT_EQ(hints(std::string(1 << 20, 'a')), 0);
+  EXPECT_EQ(hints(""), 0);
+  EXPECT_EQ(hints("\xff"), 0);
+
+  SeeWithoutRow(OwnPod("nul", std::string("a\0", 2), "1.0.0/1", "Running", "nope"));
+  SeeWithoutRow(OwnPod("long", std::string(1 << 20, 'a'), "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  EXPECT_EQ(observer_.jobs(), 0);
+}
+
+TEST_F(ObserverTest, OnlyWhatMayBeOursIsLookedUp) {
+  Start();
+  EXPECT_THAT(observer_.NeedsProof(MakePod("foreign", "n1", "Running")), IsEmpty());
+  kubernetes::Pod pod = OwnPod("p", "j", "1.0.0/1", "Running");
+  ASSERT_EQ(observer_.NeedsProof(pod).size(), 1);
+  EXPECT_EQ(observer_.NeedsProof(pod)[0].job_id, "j");
+  pod.meta.annotations = {{std::string(kubernetes::kJobIdAnnotation), "k"}};
+  EXPECT_EQ(observer_.NeedsProof(pod).size(), 2) << "its owner may be right";
+  pod.meta.annotations.clear();
+  EXPECT_EQ(observer_.NeedsProof(pod).size(), 1);
+  pod.spec.scheduler_name = "default-scheduler";
+  EXPECT_THAT(observer_.NeedsProof(pod), IsEmpty()) << "a Job's pod like any other";
+  pod.spec.scheduler_name = kubernetes::kSchedulerName;
+  pod.spec.node_name.clear();
+  EXPECT_THAT(observer_.NeedsProof(pod), IsEmpty()) << "not bound";
+  See(OwnPod("p", "j", "1.0.0/1", "Running"));
+  EXPECT_THAT(observer_.NeedsProof(OwnPod("p", "j", "1.0.0/1", "Running")), IsEmpty());
 }
 
 LiveJob Live(const std::string& job_id, uint32_t attempt, bool holding) {
@@ -410,9 +595,9 @@ LiveJob Live(const std::string& job_id, uint32_t attempt, bool holding) {
 TEST_F(ObserverTest, TheSweepSuspectsOnlyDifferences) {
   Start();
   observer_.ObserveJob(MakeJob("seen", 1));
-  observer_.ObservePod(OwnPod("p", "ended", "1.0.0/1", "Running"));
-  observer_.ObservePod(OwnPod("q", "moved-on", "1.0.0/1", "Running"));
-  observer_.ObservePod(OwnPod("r", "right", "2.0.0/1", "Running"));
+  See(OwnPod("p", "ended", "1.0.0/1", "Running"));
+  See(OwnPod("q", "moved-on", "1.0.0/1", "Running"));
+  See(OwnPod("r", "right", "2.0.0/1", "Running"));
   Say();
   const Suspects suspects = Compare({Live("seen", 0, true),
                                      Live("unseen", 1, true),

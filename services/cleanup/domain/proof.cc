@@ -1,0 +1,25 @@
+#include "services/cleanup/domain/proof.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "libs/base/text.h"
+#include "libs/kubernetes/ownership.h"
+
+namespace fluxqueue::cleanup {
+
+std::vector<std::string> JobHints(const kubernetes::Pod& pod) {
+  std::vector<std::string> hints;
+  const auto add = [&hints](const std::string& job_id) {
+    if (IsUid(job_id) && std::ranges::find(hints, job_id) == hints.end()) hints.push_back(job_id);
+  };
+  if (!IsUid(pod.meta.uid)) return hints;
+  const auto annotation = pod.meta.annotations.find(kubernetes::kJobIdAnnotation);
+  if (annotation != pod.meta.annotations.end()) add(annotation->second);
+  if (pod.spec.scheduler_name == kubernetes::kSchedulerName) {
+    if (const std::optional<std::string> owner = kubernetes::JobIdOf(pod)) add(*owner);
+  }
+  return hints;
+}
+
+}  // namespace fluxqueue::cleanup
