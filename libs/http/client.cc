@@ -195,6 +195,7 @@ void Client::Impl::Prepare(CURL* easy,
   const std::string token = options_.bearer_token ? options_.bearer_token() : "";
   if (!token.empty()) Append(*headers, "Authorization: Bearer " + token);
   curl_easy_setopt(easy, CURLOPT_URL, url->c_str());
+  curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers->get());
   curl_easy_setopt(easy, CURLOPT_USERAGENT, options_.user_agent.c_str());
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

@@ -47,7 +47,7 @@ struct ClientOptions {
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string target{};  // "/api/v1/pods?limit=500", already escaped
+  std::string target{};  // "/api/v1/pods?limit=500", already escaped; sent as it is
   std::string content_type{};
   std::string accept = "application/json";
   std::string body{};

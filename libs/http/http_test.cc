@@ -336,6 +336,14 @@ TEST(Stream, AnErrorIsAnsweredWhole) {
   EXPECT_EQ(end->body, "gone");
 }
 
+TEST(Client, SendsThePathAsItIs) {
+  const auto server = StartServer(Echo);
+  Client client({.base_url = Url(*server)});
+  const absl::StatusOr<Response> response = client.Do({.target = "/a/../b/%2E%2E/c"});
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_THAT(response->body, StartsWith("GET /a/../b/%2E%2E/c "));
+}
+
 TEST(UrlEscape, KeepsWhatIsPlain) {
   EXPECT_EQ(UrlEscape("a-b_c.d~1"), "a-b_c.d~1");
   EXPECT_EQ(UrlEscape("a=b,c/d é"), "a%3Db%2Cc%2Fd%20%C3%A9");

@@ -120,8 +120,32 @@ absl::Status CheckTerm(const NodeTerm& term, size_t index) {
   return absl::OkStatus();
 }
 
+// What the expression takes in the constraint, but for what JSON escapes.
+size_t BytesOf(const NodeExpression& e) {
+  constexpr size_t kAround = std::string_view(R"({"properties":["="]},)").size();
+  size_t bytes = e.key.size() + kAround;
+  for (const std::string& value : e.values) bytes += e.key.size() + value.size() + kAround;
+  return bytes;
+}
+
+absl::Status CheckLength(const std::vector<NodeTerm>& terms) {
+  size_t bytes = 0;
+  for (const NodeTerm& term : terms) {
+    for (const NodeExpression& e : term.expressions) bytes += BytesOf(e);
+    for (const NodeExpression& e : term.fields) bytes += BytesOf(e);
+  }
+  if (bytes <= kMaxAffinityBytes) return absl::OkStatus();
+  return InvalidArgument(
+      "{}: its expressions take {} bytes, each value with its key; allowed are "
+      "{}: name fewer values, or label the nodes by what they have in common",
+      kTermsPath,
+      bytes,
+      kMaxAffinityBytes);
+}
+
 absl::Status CheckNodeTerms(const PodSpec& pod) {
   if (!pod.required_node_terms) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckLength(*pod.required_node_terms));
   bool any = false;
   for (size_t i = 0; i < pod.required_node_terms->size(); ++i) {
     const NodeTerm& term = (*pod.required_node_terms)[i];

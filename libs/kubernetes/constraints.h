@@ -17,6 +17,7 @@
 // without effect.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "libs/kubernetes/views.h"
@@ -26,13 +27,18 @@
 
 namespace fluxqueue::kubernetes {
 
+// A value of an expression is a few bytes in the pod, and stands with its key in the constraint: a
+// pod of a megabyte could ask for a hundred. Node affinity that would be longer than this is
+// refused before it is written out.
+inline constexpr size_t kMaxAffinityBytes = size_t{1} << 20;
+
 // The constraint as JSON text. InvalidArgument as by CheckExpressible.
 absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod);
 
 // InvalidArgument names field, value and what to do instead, for what a graph of nodes cannot hold:
 // required pod affinity or anti-affinity, topologySpreadConstraints with DoNotSchedule, host ports,
-// Gt and Lt, an affinity term that matches nothing. Pinned mode is no way out: the node is chosen
-// before kube-scheduler looks.
+// Gt and Lt, an affinity term that matches nothing, node affinity that is too long. Pinned mode is
+// no way out: the node is chosen before kube-scheduler looks.
 absl::Status CheckExpressible(const PodSpec& pod);
 
 }  // namespace fluxqueue::kubernetes

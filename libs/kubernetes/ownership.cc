@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 
 namespace fluxqueue::kubernetes {
@@ -28,27 +29,51 @@ bool Has(const StringMap& map, std::string_view key, std::string_view value) {
 
 // What holds for pods and Jobs alike; `inner` are the labels of a Job's template.
 Ownership ByLabels(const StringMap& labels, const StringMap& inner, const Namespace& space) {
+  if (const auto declined = Declined(labels, inner, space)) return *declined;
+  if (labels.contains(kQueueKey) || inner.contains(kQueueKey)) return kQueueLabelled;
+  return Has(space.labels, kManagedLabel, "true") ? kManaged : kNotManaged;
+}
+
+// Of the controller manager of Kubernetes.
+bool IsController(std::string_view user, std::string_view name) {
+  constexpr std::string_view kAccounts = "system:serviceaccount:kube-system:";
+  if (user == "system:kube-controller-manager") return true;
+  return user.starts_with(kAccounts) && user.substr(kAccounts.size()) == name;
+}
+
+}  // namespace
+
+bool IsJobController(std::string_view user) {
+  return IsController(user, "job-controller");
+}
+
+bool IsDaemonSetController(std::string_view user) {
+  return IsController(user, "daemon-set-controller");
+}
+
+std::optional<Ownership> Declined(const StringMap& labels,
+                                  const StringMap& inner,
+                                  const Namespace& space) {
   if (IsSystemNamespace(space.name)) return kSystem;
   if (Has(labels, kManagedLabel, "false") || Has(inner, kManagedLabel, "false") ||
       Has(space.labels, kManagedLabel, "false")) {
     return kOptedOut;
   }
-  if (labels.contains(kQueueKey) || inner.contains(kQueueKey)) return kQueueLabelled;
-  return Has(space.labels, kManagedLabel, "true") ? kManaged : kNotManaged;
+  return std::nullopt;
 }
-
-}  // namespace
 
 bool IsSystemNamespace(std::string_view name) {
   return name == "kube-system" || name == kSystemNamespace;
 }
 
-Ownership PodOwnership(const Pod& pod, const Namespace& space) {
+Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& maker) {
   const Ownership by_labels = ByLabels(pod.meta.labels, {}, space);
   if (!by_labels.ours) return by_labels;
-  if (pod.meta.annotations.contains("kubernetes.io/config.mirror")) return kMirror;
-  const auto daemon = [](const OwnerReference& owner) { return owner.kind == "DaemonSet"; };
-  if (std::any_of(pod.meta.owners.begin(), pod.meta.owners.end(), daemon)) return kDaemon;
+  if (maker.node && pod.meta.annotations.contains("kubernetes.io/config.mirror")) return kMirror;
+  const OwnerReference* owner = pod.meta.Controller();
+  if (owner != nullptr && owner->kind == "DaemonSet" && IsDaemonSetController(maker.user)) {
+    return kDaemon;
+  }
   return pod.Bound() ? kAlreadyBound : by_labels;
 }
 
@@ -88,11 +113,14 @@ bool IsSuspendedByUs(const Job& job) {
   return job.suspend && Has(job.meta.annotations, kSuspendedByAnnotation, kSuspendedByUs);
 }
 
-std::optional<std::string> JobIdOf(const Pod& pod) {
+bool IsOfAJob(const Pod& pod) {
   const OwnerReference* owner = pod.meta.Controller();
-  if (owner == nullptr) return pod.meta.uid;
-  if (owner->kind == "Job" && owner->api_version == "batch/v1") return owner->uid;
-  return std::nullopt;
+  return owner != nullptr && owner->kind == "Job" && owner->api_version == "batch/v1" &&
+         IsUid(owner->uid);
+}
+
+std::string JobIdOf(const Pod& pod) {
+  return IsOfAJob(pod) ? pod.meta.Controller()->uid : pod.meta.uid;
 }
 
 }  // namespace fluxqueue::kubernetes

@@ -19,10 +19,24 @@ struct Ownership {
   std::string_view message;
 };
 
-// `space` is the object's namespace. Whether a pod's owner is ours is not looked at: a pod made
-// from a template of ours carries our hold already (CarriedHold).
-Ownership PodOwnership(const Pod& pod, const Namespace& space);
+// Who makes an object, as the API server authenticated it. Owner references and annotations are
+// written by whoever makes the object, so that they alone prove nothing.
+struct Maker {
+  std::string_view user;
+  bool node = false;  // of the group system:nodes: a kubelet
+};
+// The account of the controller, or the one that they all have where each has none of its own.
+bool IsJobController(std::string_view user);
+bool IsDaemonSetController(std::string_view user);
+
+// `space` is the object's namespace. Pods of every other owner are ours like those of none.
+Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& maker);
 Ownership JobOwnership(const Job& job, const Namespace& space);
+// What is never ours, whoever makes it: by its namespace, or because its label, its template's
+// (`inner`) or its namespace's says that it is not. Unset: it may be ours.
+std::optional<Ownership> Declined(const StringMap& labels,
+                                  const StringMap& inner,
+                                  const Namespace& space);
 // Namespaces that are never ours, whatever their labels say.
 bool IsSystemNamespace(std::string_view name);
 
@@ -47,8 +61,12 @@ int64_t OwnDeadline(const ObjectMeta& meta, int64_t active_deadline_s);
 // Suspended, and the suspend is ours.
 bool IsSuspendedByUs(const Job& job);
 
-// The job that a pod belongs to: the uid of its controller if that is a batch/v1 Job, its own uid
-// if it has no controller; unset for pods of other owners.
-std::optional<std::string> JobIdOf(const Pod& pod);
+// Its controller is a batch/v1 Job, of a uid that can be one.
+bool IsOfAJob(const Pod& pod);
+// The job that a pod belongs to: the uid of its Job. A pod of any other owner, or of none, is a job
+// of its own, by its own uid: its controller makes another in its place, which is another job. What
+// is held is of a Job only if the Job's controller made it: others are refused (the webhook, and
+// k8s/policy.yaml). Its namespace must be the job's, too.
+std::string JobIdOf(const Pod& pod);
 
 }  // namespace fluxqueue::kubernetes

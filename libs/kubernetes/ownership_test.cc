@@ -20,10 +20,17 @@ TEST(Ownership, OfPods) {
   mirror.meta.annotations = {{"kubernetes.io/config.mirror", "x"}};
   Pod daemon;
   daemon.meta.owners = {{"apps/v1", "DaemonSet", "d", "u", true}};
+  Pod replica;
+  replica.meta.owners = {{"apps/v1", "ReplicaSet", "r", "u", true}};
+  const Maker user{"ann"};
+  const Maker node{"system:node:n1", /*node=*/true};
+  const Maker daemons{"system:serviceaccount:kube-system:daemon-set-controller"};
+  const Maker all{"system:kube-controller-manager"};
   struct Row {
     const Pod& pod;
     const Namespace& space;
     const char* reason;
+    Maker maker = {"ann"};
   };
   const Namespace out{"out", {{"fluxqueue.io/managed", "false"}}};
   const Namespace system{"kube-system", {{"fluxqueue.io/managed", "true"}}};
@@ -37,11 +44,19 @@ TEST(Ownership, OfPods) {
       {queued, out, "OptedOut"},
       {opted_out, kManagedSpace, "OptedOut"},
       {bound, kManagedSpace, "AlreadyBound"},
-      {mirror, kManagedSpace, "MirrorPod"},
-      {daemon, kManagedSpace, "DaemonSet"},
+      {mirror, kManagedSpace, "MirrorPod", node},
+      {daemon, kManagedSpace, "DaemonSet", daemons},
+      {daemon, kManagedSpace, "DaemonSet", all},
+      // What anybody may write makes nothing of it.
+      {mirror, kManagedSpace, "Managed", user},
+      {mirror, kManagedSpace, "Managed", daemons},
+      {daemon, kManagedSpace, "Managed", user},
+      {daemon, kManagedSpace, "Managed", {"system:serviceaccount:lab:daemon-set-controller"}},
+      {daemon, kManagedSpace, "Managed", {"system:serviceaccount:kube-system:daemon-set-x"}},
+      {replica, kManagedSpace, "Managed", daemons},
   };
   for (const Row& row : rows) {
-    const Ownership ownership = PodOwnership(row.pod, row.space);
+    const Ownership ownership = PodOwnership(row.pod, row.space, row.maker);
     EXPECT_EQ(ownership.reason, row.reason);
     EXPECT_FALSE(ownership.message.empty());
     EXPECT_EQ(ownership.ours, ownership.reason == "Managed" || ownership.reason == "QueueLabel");
@@ -129,7 +144,11 @@ TEST(JobId, IsTheOwnersOrThePodsOwn) {
   pod.meta.owners.push_back({"batch/v1", "Job", "j", "ju", true});
   EXPECT_EQ(JobIdOf(pod), "ju");
   pod.meta.owners.back().kind = "ReplicaSet";
-  EXPECT_FALSE(JobIdOf(pod));
+  EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.owners.back() = {"batch/v1", "Job", "j", std::string("u\0", 2), true};
+  EXPECT_EQ(JobIdOf(pod), "p");
+  pod.meta.owners.back() = {"batch.volcano.sh/v1alpha1", "Job", "j", "ju", true};
+  EXPECT_EQ(JobIdOf(pod), "p");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "libs/kubernetes/resource.h"
 
+#include "libs/kubernetes/names.h"
+
 namespace fluxqueue::kubernetes {
 
 std::string Resource::Path(std::string_view space,
@@ -8,10 +10,10 @@ std::string Resource::Path(std::string_view space,
   std::string path = group.empty() ? "/api/" : "/apis/";
   if (!group.empty()) path.append(group).append("/");
   path.append(version);
-  if (namespaced && !space.empty()) path.append("/namespaces/").append(space);
+  if (namespaced && !space.empty()) path.append("/namespaces/").append(PathSegment(space));
   path.append("/").append(plural);
-  if (!name.empty()) path.append("/").append(name);
-  if (!subresource.empty()) path.append("/").append(subresource);
+  if (!name.empty()) path.append("/").append(PathSegment(name));
+  if (!subresource.empty()) path.append("/").append(PathSegment(subresource));
   return path;
 }
 

@@ -13,7 +13,7 @@ struct Resource {
   bool namespaced = true;
 
   // "/apis/batch/v1/namespaces/default/jobs/a/status"; name, subresource and (for all namespaces)
-  // namespace may be empty.
+  // namespace may be empty. Each of them stays one segment, whatever it holds.
   std::string Path(std::string_view space,
                    std::string_view name = {},
                    std::string_view subresource = {}) const;

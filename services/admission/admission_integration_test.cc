@@ -149,6 +149,7 @@ class World {
     Kubectl({"apply", "-f", FLUXQUEUE_SOURCE_DIR "/k8s/crds"});
     Kubectl({"wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"});
     Kubectl({"apply", "-f", FLUXQUEUE_SOURCE_DIR "/k8s/queues"});
+    Kubectl({"apply", "-f", FLUXQUEUE_SOURCE_DIR "/k8s/policy.yaml"});
     for (const char* space : {"work", "free"}) Kubectl({"create", "namespace", space});
     Kubectl({"label", "namespace", "work", "fluxqueue.io/managed=true"});
   }
@@ -361,6 +362,21 @@ class AdmissionTest : public ::testing::Test {
     return output.ok() ? "" : Message(output.status());
   }
 
+  // As somebody who may do everything, and is not us.
+  static absl::StatusOr<std::string> As(const std::string& user,
+                                        std::vector<std::string> arguments,
+                                        const std::string& manifest = "") {
+    arguments.insert(arguments.end(), {"--as", user, "--as-group", "system:masters"});
+    return World::Get().cluster().Kubectl(arguments, manifest);
+  }
+  static std::string RefusedAs(const std::string& user,
+                               const std::vector<std::string>& arguments,
+                               const std::string& manifest = "") {
+    const auto output = As(user, arguments, manifest);
+    EXPECT_FALSE(output.ok()) << *output;
+    return output.ok() ? "" : Message(output.status());
+  }
+
   static void StartFirst(Replica& replica) {
     replica.Start();
     LeadWebhookTo(replica);
@@ -461,6 +477,12 @@ TEST_F(AdmissionTest, RefusesAndAnswersMalformedRequests) {
       HasSubstr("fluxqueue.io/duration"));
   EXPECT_THAT(Refused(JobYaml("bad-queue", 1, "work", ", labels: {fluxqueue.io/queue: nope}")),
               HasSubstr("existing: default"));
+  // Webhooks are asked before the API server looks whether a name is one.
+  const std::string climbing = Replace(JobYaml("bad-priority"),
+                                       "restartPolicy: Never",
+                                       "restartPolicy: Never\n      priorityClassName: "
+                                       "\"../../../../api/v1/pods?x=\"");
+  EXPECT_THAT(Refused(climbing), HasSubstr("not the name of an object"));
   // A FluxQueue that was made this instant is found by the second look.
   World::Get().Kubectl({"create", "-f", "-"}, R"(
 apiVersion: fluxqueue.io/v1alpha1
@@ -482,6 +504,162 @@ spec: {pool: default}
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->status, 413);
   Fence("bad-fence");
+}
+
+TEST_F(AdmissionTest, APodIsLeftToItsOwnerOnlyByWhoMakesIt) {
+  World& world = World::Get();
+  Replica replica("owners");
+  StartFirst(replica);
+  world.Kubectl({"create", "-f", "-"}, R"(
+apiVersion: v1
+kind: Node
+metadata: {name: owners-node}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: owners-web, namespace: work}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: owners-web}}
+  template:
+    metadata: {labels: {app: owners-web}}
+    spec: {containers: [{name: c, image: none}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: owners-agent, namespace: work}
+spec:
+  selector: {matchLabels: {app: owners-agent}}
+  template:
+    metadata: {labels: {app: owners-agent}}
+    spec: {containers: [{name: c, image: none}]}
+)");
+  const auto pods_of = [&](const std::string& app, size_t count, const std::string& scheduler) {
+    WaitFor(app.c_str(), [&](std::string* seen) {
+      *seen = world.Kubectl({"get", "pods", "-n", "work", "-l", "app=" + app, "-o", "json"});
+      const json pods = json::parse(*seen)["items"];
+      for (const json& pod : pods) {
+        EXPECT_EQ(pod["spec"]["schedulerName"], scheduler);
+        const json labels = pod["metadata"]["labels"];
+        EXPECT_EQ(labels.contains("fluxqueue.io/held"), scheduler == "fluxqueue");
+      }
+      return pods.size() == count;
+    });
+  };
+  pods_of("owners-web", 2, "fluxqueue");
+  pods_of("owners-agent", 1, "default-scheduler");
+  // The same owners, by a person.
+  const auto owned = [](const std::string& name, const char* api_version, const char* kind) {
+    return PodYaml(
+        fmt::format("name: {}, namespace: work, ownerReferences: [{{apiVersion: {}, "
+                    "kind: {}, name: o, uid: 0f0f0f0f, controller: true}}]",
+                    name,
+                    api_version,
+                    kind));
+  };
+  const auto forged = As("ann",
+                         {"create", "--dry-run=server", "-o", "yaml", "-f", "-"},
+                         owned("owners-forged", "apps/v1", "DaemonSet"));
+  ASSERT_TRUE(forged.ok()) << forged.status();
+  EXPECT_THAT(*forged, HasSubstr("fluxqueue.io/held: direct"));
+  EXPECT_THAT(*forged, HasSubstr("fluxqueue.io/user: ann"));
+  EXPECT_THAT(RefusedAs("ann", {"create", "-f", "-"}, owned("owners-job", "batch/v1", "Job")),
+              HasSubstr("made by the Job's controller alone"));
+  WaitForSubmitted("owners-web", 2);
+  world.Kubectl({"delete", "-n", "work", "deployment/owners-web", "daemonset/owners-agent"});
+  world.Kubectl({"delete", "node", "owners-node"});
+}
+
+TEST_F(AdmissionTest, WhatIsOursIsWrittenByNobodyElse) {
+  World& world = World::Get();
+  Replica replica("keys");
+  StartFirst(replica);
+  const std::string held = "fluxqueue.io/held: direct";
+  const std::string victim = "annotations: {fluxqueue.io/user: victim}";
+  const auto pod = [](const std::string& labels, const std::string& more, const char* space) {
+    return PodYaml(
+        fmt::format("name: keys-pod, namespace: {}, labels: {{{}}}, {}", space, labels, more));
+  };
+  const auto refused = [](const std::string& manifest) {
+    return RefusedAs("ann", {"create", "-f", "-"}, manifest);
+  };
+  WaitFor("the policies", [&](std::string* seen) {
+    const auto made =
+        As("ann", {"create", "--dry-run=server", "-f", "-"}, pod(held, victim, "free"));
+    *seen = made.ok() ? *made : Message(made.status());
+    return seen->find("this namespace is not managed") != std::string::npos;
+  });
+  const std::string out = held + ", fluxqueue.io/managed: \"false\"";
+  EXPECT_THAT(refused(pod(out, victim, "work")), HasSubstr("leave out one of them"));
+  EXPECT_THAT(refused(pod(out + ", fluxqueue.io/queue: default", victim, "free")),
+              HasSubstr("leave out one of them"));
+  EXPECT_THAT(refused(pod(held, victim, "kube-system")), HasSubstr("not managed"));
+  const std::string on_node = "spec:\n  nodeName: n1";
+  EXPECT_THAT(refused(Replace(pod(held, victim, "work"), "spec:", on_node)),
+              HasSubstr("needs no queue"));
+  const std::string job = JobYaml("keys-forged", 1, "work", ", labels: {" + held + "}, " + victim);
+  EXPECT_THAT(
+      refused(Replace(job, "restartPolicy: Never", "restartPolicy: Never\n      nodeName: n1")),
+      HasSubstr("needs no queue"));
+  EXPECT_THAT(
+      refused(Replace(
+          JobYaml("keys-template"), "template:", "template:\n    metadata: {" + victim + "}")),
+      HasSubstr("of the pod template too"));
+  // Where the webhook is asked, it writes who it is.
+  const auto mine =
+      As("ann", {"create", "--dry-run=server", "-o", "yaml", "-f", "-"}, pod(held, victim, "work"));
+  ASSERT_TRUE(mine.ok()) << mine.status();
+  EXPECT_THAT(*mine, HasSubstr("fluxqueue.io/user: ann"));
+
+  const std::string pinned =
+      Replace(PodYaml("name: keys-pinned, namespace: work"),
+              "spec:",
+              "spec:\n  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]");
+  ASSERT_TRUE(As("ann", {"create", "-f", "-"}, pinned).ok());
+  const std::vector<std::string> ungate = {"patch",
+                                           "pod",
+                                           "keys-pinned",
+                                           "-n",
+                                           "work",
+                                           "--type=json",
+                                           "-p",
+                                           R"([{"op": "remove", "path": "/spec/schedulingGates"}])",
+                                           "--dry-run=server"};
+  EXPECT_THAT(RefusedAs("ann", ungate), HasSubstr("the gate fluxqueue.io/gate"));
+  const auto annotate = [](const char* what) {
+    return std::vector<std::string>{
+        "annotate", "pod", "keys-pinned", "-n", "work", "--overwrite", "--dry-run=server", what};
+  };
+  for (const char* key : {"job-id",
+                          "allocation",
+                          "gpu-devices",
+                          "suspended-by",
+                          "deadline",
+                          "fenced",
+                          "traceparent"}) {
+    const std::string what = fmt::format("fluxqueue.io/{}=1", key);
+    EXPECT_THAT(RefusedAs("ann", annotate(what.c_str())), HasSubstr("Fluxqueue's own record"))
+        << key;
+  }
+  EXPECT_THAT(
+      RefusedAs(
+          "ann",
+          {"patch",
+           "pod",
+           "keys-pinned",
+           "-n",
+           "work",
+           "--dry-run=server",
+           "-p",
+           R"({"metadata": {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": true}]}})"}),
+      HasSubstr("whose slots the pod has"));
+  EXPECT_TRUE(As("ann", annotate("fluxqueue.io/hold=true")).ok());
+  const std::string binder = "system:serviceaccount:fluxqueue-system:fluxqueue-binder";
+  const auto annotated = As(binder, annotate("fluxqueue.io/allocation=1.0.0/1"));
+  EXPECT_TRUE(annotated.ok()) << annotated.status();
+  const auto ungated = As(binder, ungate);
+  EXPECT_TRUE(ungated.ok()) << ungated.status();
+  world.Kubectl({"delete", "pod", "keys-pinned", "-n", "work"});
 }
 
 TEST_F(AdmissionTest, HoldsWhileDatabaseAndBrokerAreAway) {

@@ -58,6 +58,7 @@ class AdmissionApp final : public lifecycle::App {
         errands_(client_, feed_, context.clock, context.config.instance),
         shard_({.pool = MakePoolConfigured(config),
                 .pool_partitions = kafka::kPoolPartitions,
+                .max_jobspec_bytes = MakeWebhookOptions(config).max_jobspec_bytes,
                 .max_batch = loop_options_.max_batch,
                 .sweep_interval = config.sweep_interval},
                {facts_, feed_, errands_, context.clock, metrics_, context.tracer}),

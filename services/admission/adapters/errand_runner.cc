@@ -23,7 +23,6 @@ const kubernetes::Resource& ResourceOf(WorkloadKind kind) {
 std::string RefusalEvent(const Refusal& refusal,
                          const std::string& instance,
                          std::chrono::system_clock::time_point now) {
-  constexpr size_t kMaxNote = 1024;  // the API server's limit
   // MicroTime has six digits.
   std::string time = FormatTime(now);
   time.insert(time.size() - 1, "000");
@@ -37,7 +36,7 @@ std::string RefusalEvent(const Refusal& refusal,
       {"action", "Submit"},
       {"reportingController", "fluxqueue.io/admission"},
       {"reportingInstance", instance},
-      {"note", refusal.message.substr(0, kMaxNote)},
+      {"note", refusal.message},
       {"regarding",
        {{"apiVersion", refusal.kind == WorkloadKind::kJob ? "batch/v1" : "v1"},
         {"kind", KindName(refusal.kind)},
@@ -70,6 +69,8 @@ void ErrandRunner::Relist() {
 void ErrandRunner::Add(Errand errand) {
   {
     const std::lock_guard lock(mutex_);
+    const auto* fetch = std::get_if<Fetch>(&errand.what);
+    if (fetch != nullptr && !waiting_.insert({errand.opening, fetch->uid}).second) return;
     errands_.push_back(std::move(errand));
   }
   changed_.notify_one();
@@ -85,6 +86,9 @@ absl::Status ErrandRunner::Run(std::stop_token stop) {
       }
       errand = std::move(errands_.front());
       errands_.pop_front();
+      if (const auto* fetch = std::get_if<Fetch>(&errand.what)) {
+        waiting_.erase({errand.opening, fetch->uid});
+      }
     }
     if (errand.opening == feed_.opening()) Do(errand, stop);
   }

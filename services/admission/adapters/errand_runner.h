@@ -1,7 +1,8 @@
 // Calls to the API server that the watch shard asks for and does not wait for: objects to be looked
 // at again, Events for users, new lists. One thread, in order.
 //
-// A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone). An
+// A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone); an
+// object that is to be looked at already is not put in line twice. An
 // Event is tried once: it is a courtesy. What belongs to an opening of the feed that is over is
 // dropped.
 //
@@ -12,8 +13,10 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -61,6 +64,7 @@ class ErrandRunner {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Errand> errands_;
+  std::set<std::pair<uint64_t, std::string>> waiting_;  // openings and uids of looks in errands_
 };
 
 // The Event (events.k8s.io/v1) that tells a user of a refusal, as JSON.

@@ -34,7 +34,16 @@ void ReadResource(ondemand::value value, Review* review) {
 
 void ReadUser(ondemand::value value, Review* review) {
   for (auto field : value.get_object()) {
-    if (std::string_view(field.unescaped_key()) == "username") review->user = Text(field.value());
+    const std::string_view key = field.unescaped_key();
+    if (key == "username") {
+      review->user = Text(field.value());
+    } else if (key == "groups") {
+      ondemand::value groups = field.value();
+      if (groups.is_null()) continue;
+      for (auto group : groups.get_array()) {
+        if (std::string_view(group.get_string()) == "system:nodes") review->by_node = true;
+      }
+    }
   }
 }
 

@@ -36,7 +36,19 @@ TEST(ReviewCodecTest, ReadsAReview) {
   EXPECT_EQ(review->space, "work");
   EXPECT_EQ(review->name, "j");
   EXPECT_EQ(review->user, "me");
+  EXPECT_FALSE(review->by_node);
   EXPECT_EQ(json::parse(review->object), json::parse(kReview)["request"]["object"]);
+}
+
+TEST(ReviewCodecTest, KnowsAKubeletByItsGroup) {
+  json text = json::parse(kReview);
+  json& groups = text["request"]["userInfo"]["groups"];
+  groups = {"system:authenticated", "system:nodes"};
+  EXPECT_TRUE(ParseReview(text.dump())->by_node);
+  groups = {"system:nodes-not", "system:authenticated"};
+  EXPECT_FALSE(ParseReview(text.dump())->by_node);
+  groups = nullptr;
+  EXPECT_FALSE(ParseReview(text.dump())->by_node);
 }
 
 TEST(ReviewCodecTest, NamesWhatIsNotAReview) {

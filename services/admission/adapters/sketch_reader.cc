@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 
 #include "simdjson.h"
@@ -64,10 +65,8 @@ void ReadOwner(dom::element owner, Sketch* sketch) {
     }
   });
   if (!controller || sketch->kind != WorkloadKind::kPod) return;
-  if (kind == "Job" && api_version == "batch/v1") {
+  if (kind == "Job" && api_version == "batch/v1" && IsUid(uid)) {
     sketch->controller_job = std::string(uid);
-  } else {
-    sketch->controlled_otherwise = true;
   }
 }
 

@@ -36,7 +36,7 @@ TEST(SketchReaderTest, ReadsIdentity) {
   EXPECT_EQ(sketch.uid, "uid-j");
   EXPECT_EQ(sketch.resource_version, "9");
   EXPECT_TRUE(sketch.held);
-  EXPECT_FALSE(sketch.ended || sketch.going || sketch.bound || sketch.controlled_otherwise);
+  EXPECT_FALSE(sketch.ended || sketch.going || sketch.bound);
   EXPECT_FALSE(Read(JobJson()).held);
 }
 
@@ -62,14 +62,15 @@ TEST(SketchReaderTest, ReadsWhoControlsAPod) {
   json pod = PodJson();
   pod["metadata"]["ownerReferences"] = json::array({Owner("v1", "Thing", false)});
   EXPECT_EQ(Read(pod).controller_job, "");
-  EXPECT_FALSE(Read(pod).controlled_otherwise);
   pod["metadata"]["ownerReferences"].push_back(Owner("batch/v1", "Job", true));
   EXPECT_EQ(Read(pod).controller_job, "uid-o");
+  pod["metadata"]["ownerReferences"][1]["uid"] = std::string(64, 'u');
+  EXPECT_EQ(Read(pod).controller_job, "");
   pod["metadata"]["ownerReferences"] = json::array({Owner("apps/v1", "ReplicaSet", true)});
-  EXPECT_TRUE(Read(pod).controlled_otherwise);
+  EXPECT_EQ(Read(pod).controller_job, "");
   json job = JobJson();
   job["metadata"]["ownerReferences"] = json::array({Owner("batch/v1", "CronJob", true)});
-  EXPECT_FALSE(Read(job).controlled_otherwise);
+  EXPECT_EQ(Read(job).controller_job, "");
 }
 
 TEST(SketchReaderTest, TheDigestIsOfWhatUsersChange) {

@@ -28,7 +28,7 @@ WatchShard::WatchShard(WatchShardOptions options, Deps deps)
     : options_(std::move(options)),
       deps_(deps),
       catalog_(options_.pool, options_.pool_partitions),
-      tracker_(catalog_) {}
+      tracker_(catalog_, options_.max_jobspec_bytes) {}
 
 absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   ASSIGN_OR_RETURN(AdmissionRows rows, LoadRows(tx));

@@ -23,6 +23,7 @@
 #include "services/admission/adapters/workload_feed.h"
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/tracker.h"
+#include "services/admission/domain/webhook.h"
 #include "services/admission/metrics.h"
 
 namespace fluxqueue::admission {
@@ -30,6 +31,7 @@ namespace fluxqueue::admission {
 struct WatchShardOptions {
   events::v1::PoolConfigured pool;  // what every pool is configured with
   int pool_partitions = 1;
+  size_t max_jobspec_bytes = WebhookOptions().max_jobspec_bytes;
   size_t max_batch = 1000;
   Millis sweep_interval{std::chrono::minutes(10)};
 };

@@ -241,6 +241,16 @@ const kubernetes::QosClass* FindQos(std::string_view name,
   return nullptr;
 }
 
+std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size_t max_bytes) {
+  const size_t bytes = spec.jobspec().size();
+  if (bytes <= max_bytes) return std::nullopt;
+  return fmt::format(
+      "its jobspec has {} bytes, allowed are {}: shorten the node affinity, "
+      "nodeSelector or tolerations",
+      bytes,
+      max_bytes);
+}
+
 std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues) {

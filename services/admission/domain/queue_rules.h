@@ -1,6 +1,7 @@
 // What a FluxQueue must be and allow for a workload to enter it. Pure, thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct Asked {
   std::string_view user;  // who made it; empty: not known
   std::string_view qos;   // the class that it names; empty: none
 };
+
+// Why the jobspec is too long for a message of the log; unset: it is not.
+std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size_t max_bytes);
 
 // Why the queue does not take the job: it is no member's, wants a higher place than the queue
 // gives, may not run for so long, or asks for more than its class of QOS allows. Unset: it takes

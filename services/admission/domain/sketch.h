@@ -2,6 +2,7 @@
 // watch events, and admission needs one or two of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,16 +21,20 @@ struct Sketch {
   std::string name;
   std::string uid;
   std::string resource_version;
-  // Pods: uid of the Job that is their controller; empty if they have none.
+  // Pods: uid of the Job that is their controller; empty: they are jobs of their own, with whatever
+  // other controller.
   std::string controller_job;
-  bool controlled_otherwise = false;  // the controller is not a Job
-  bool held = false;                  // carries the label fluxqueue.io/held
-  bool ended = false;                 // Complete or Failed; Succeeded or Failed
-  bool going = false;                 // has a deletionTimestamp
-  bool bound = false;                 // pods: spec.nodeName is set
+  bool held = false;   // carries the label fluxqueue.io/held
+  bool ended = false;  // Complete or Failed; Succeeded or Failed
+  bool going = false;  // has a deletionTimestamp
+  bool bound = false;  // pods: spec.nodeName is set
   // Of generation, labels and annotations: all that JobUpdated can come from. Never 0.
   uint64_t digest = 0;
 };
+
+// What a user is told of a refusal quotes what he wrote, which may be of any length. Fits into an
+// Event.
+inline constexpr size_t kMostRefusalBytes = 1024;
 
 // What a watch or a GET has shown.
 struct Observation {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
@@ -108,8 +109,8 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
 
 void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
-  if (sketch.controlled_otherwise) return;
-  if (!sketch.controller_job.empty()) {
+  // A pod that was submitted stays a job of its own, whatever becomes of its owner references.
+  if (!sketch.controller_job.empty() && entries_.Find(sketch.uid) == nullptr) {
     ObserveJobPod(seen, out);
     return;
   }
@@ -136,6 +137,9 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
 absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
                                                 const ClusterFacts& facts) {
   Wish wish;
+  const kubernetes::Namespace* known = facts.FindNamespace(seen.sketch.space);
+  const kubernetes::Namespace space =
+      known != nullptr ? *known : kubernetes::Namespace{seen.sketch.space, {}};
   if (seen.sketch.kind == WorkloadKind::kJob) {
     ASSIGN_OR_RETURN(const kubernetes::Job job, kubernetes::ParseJob(seen.object));
     ASSIGN_OR_RETURN(wish.submission,
@@ -151,6 +155,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
     wish.respecify = job.suspend && job.started_ms == 0;
+    wish.declined = kubernetes::Declined(job.meta.labels, job.template_labels, space);
     return wish;
   }
   ASSIGN_OR_RETURN(const kubernetes::Pod pod, kubernetes::ParsePod(seen.object));
@@ -165,12 +170,20 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
   // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();
+  wish.declined = kubernetes::Declined(pod.meta.labels, {}, space);
   return wish;
 }
 
 std::optional<std::string> Tracker::Problem(const Wish& wish,
                                             const WorkloadRow* row,
                                             const ClusterFacts& facts) const {
+  if (auto problem = JobspecProblem(wish.submission.spec(), max_jobspec_bytes_)) return problem;
+  // One that is in the queue stays there: its pods wait for no other scheduler.
+  if (row == nullptr && wish.declined) {
+    return fmt::format("it carries the label {}, and is not taken in: {}",
+                       kubernetes::kHeldLabel,
+                       wish.declined->message);
+  }
   const std::string& queue = wish.submission.queue();
   const kubernetes::FluxQueue* found = facts.FindQueue(queue);
   // A job that is in a queue stays there when the FluxQueue goes.
@@ -204,7 +217,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
   }
   if (!wish->ready) return;
   if (auto problem = Problem(*wish, nullptr, facts)) {
-    Refuse(seen, *std::move(problem), out);
+    Refuse(seen, *problem, out);
     return;
   }
   Entry& entry = entries_.Edit(seen.sketch.uid);
@@ -229,8 +242,9 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
     update.set_cancel(true);
     out->messages.push_back(UpdateOf(*entry.row, std::move(update)));
   }
-  if (entry.early) Enlarge(&*entry.row, *entry.early, out);
-  entry.early.reset();
+  const auto early = entry.early.find(entry.space);
+  if (early != entry.early.end()) Enlarge(&*entry.row, early->second, out);
+  entry.early.clear();
 }
 
 void Tracker::Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
@@ -241,7 +255,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   }
   Entry& entry = entries_.Edit(seen.sketch.uid);
   if (auto problem = Problem(*wish, &*entry.row, facts)) {
-    Refuse(seen, *std::move(problem), out);
+    Refuse(seen, *problem, out);
     return;
   }
   entry.digest = seen.sketch.digest;
@@ -276,6 +290,7 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
   if (!sketch.held || sketch.ended || sketch.going || sketch.bound) return;
   const Entry* known = entries_.Find(sketch.controller_job);
+  if (known != nullptr && known->row && known->space != sketch.space) return;
   if (known != nullptr && !known->row && !known->refusal.empty()) return;
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(seen.object);
   if (!pod.ok()) return;
@@ -290,8 +305,10 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   }
   entry.kind = WorkloadKind::kJob;
   entry.list = lists_[Index(WorkloadKind::kJob)];
-  if (entry.early) kubernetes::RaiseTo(demand->requests, entry.early->requests);
-  entry.early = *std::move(demand);
+  const auto [early, first] = entry.early.try_emplace(sketch.space, *demand);
+  if (first) return;
+  kubernetes::RaiseTo(demand->requests, early->second.requests);
+  early->second = *std::move(demand);
 }
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.
@@ -302,11 +319,15 @@ void Tracker::Enlarge(WorkloadRow* row,
   kubernetes::PodDemand raised = demand;
   kubernetes::RaiseTo(raised.requests, row->requests);
   JobUpdated update;
-  *update.mutable_spec() = NextSpec(raised, row);
+  WorkloadRow next = *row;
+  *update.mutable_spec() = NextSpec(raised, &next);
+  if (JobspecProblem(update.spec(), max_jobspec_bytes_)) return;
+  *row = std::move(next);
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 
-void Tracker::Refuse(const Observation& seen, std::string message, TrackerOutputs* out) {
+void Tracker::Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out) {
+  std::string message = Clean(why, kMostRefusalBytes);
   const Sketch& sketch = seen.sketch;
   Entry& entry = entries_.Edit(sketch.uid);
   entry.kind = sketch.kind;

@@ -18,8 +18,9 @@
 //   forgotten
 //
 // A Job that its user suspended is not submitted before he resumes it; one suspended later is on
-// hold. What cannot be submitted (a FluxQueue that has gone, a key that was made bad after CREATE)
-// is refused: it waits, and is fetched again when queues change and by each sweep.
+// hold. What cannot be submitted (a FluxQueue that has gone, a key that was made bad after CREATE,
+// an object that opted out and has our label from somebody else) is refused: it waits, and is
+// fetched again when queues change and by each sweep.
 //
 // What a workload asks for is kept as a hash. When it is another, the queue is looked at once
 // (`looks`, Learn): a job that is not rejected has heard of it by JobUpdated, or has nothing to do
@@ -33,6 +34,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +46,7 @@
 #include "libs/base/journaled.h"
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/ownership.h"
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/cluster_facts.h"
 #include "services/admission/domain/sketch.h"
@@ -122,8 +125,10 @@ struct TrackerChanges {
 
 class Tracker {
  public:
-  // The catalog must outlive the tracker.
-  explicit Tracker(const Catalog& catalog) : catalog_(catalog) {}
+  // The catalog must outlive the tracker. A jobspec that has more bytes is refused, whenever it
+  // comes: the webhook saw only the first.
+  Tracker(const Catalog& catalog, size_t max_jobspec_bytes)
+      : catalog_(catalog), max_jobspec_bytes_(max_jobspec_bytes) {}
 
   void Restore(std::vector<WorkloadRow> rows);
 
@@ -161,8 +166,9 @@ class Tracker {
     std::string space;
     std::string name;
     std::string refusal;  // not submitted, or an update not followed: why
-    // A pod of it that asks more was seen before the Job itself.
-    std::optional<kubernetes::PodDemand> early;
+    // A pod of it was seen before the Job itself: what it asks, by its namespace. Of those in
+    // others only the reference says that they are of it, which anybody may write.
+    std::map<std::string, kubernetes::PodDemand> early;
     std::optional<uint64_t> asks;         // other than row->asked, and looked at
     std::optional<RejectedJob> rejected;  // to be handed in again when it is seen next
   };
@@ -178,6 +184,7 @@ class Tracker {
     bool cancel = false;
     bool ready = false;      // to be submitted: held by us, by nobody else
     bool respecify = false;  // nothing of it has started: its demand may still change
+    std::optional<kubernetes::Ownership> declined;  // it says itself that it is not for the queue
   };
 
   static absl::StatusOr<Wish> ReadWish(const Observation& seen, const ClusterFacts& facts);
@@ -193,10 +200,11 @@ class Tracker {
                                      const WorkloadRow* row,
                                      const ClusterFacts& facts) const;
   void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) const;
-  void Refuse(const Observation& seen, std::string message, TrackerOutputs* out);
+  void Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out);
   void Count(const Entry& entry, bool added);
 
   const Catalog& catalog_;
+  const size_t max_jobspec_bytes_;
   Journaled<Entries> entries_;
   uint32_t lists_[2] = {0, 0};
   size_t submitted_ = 0;

@@ -68,7 +68,8 @@ class TrackerTest : public ::testing::Test {
     sketch.uid = meta["uid"];
     sketch.resource_version = meta["resourceVersion"];
     for (const json& owner : meta.value("ownerReferences", json::array())) {
-      if (sketch.kind == WorkloadKind::kPod) sketch.controller_job = owner["uid"];
+      const bool of_a_job = sketch.kind == WorkloadKind::kPod && owner["kind"] == "Job";
+      if (of_a_job) sketch.controller_job = owner["uid"];
     }
     const json labels = meta.value("labels", json::object());
     sketch.held = labels.contains("fluxqueue.io/held");
@@ -128,7 +129,8 @@ class TrackerTest : public ::testing::Test {
 
   ClusterFacts facts_ = SmallCluster();
   Catalog catalog_{events::v1::PoolConfigured(), 12};
-  Tracker tracker_{catalog_};
+  static constexpr size_t kMostJobspec = 4'000;
+  Tracker tracker_{catalog_, kMostJobspec};
   std::map<std::string, WorkloadRow> rows_;
 };
 
@@ -166,6 +168,35 @@ TEST_F(TrackerTest, SubmitsABarePod) {
   EXPECT_EQ(submitted.workload().kind(), "Pod");
   EXPECT_FALSE(submitted.workload().recreatable());
   EXPECT_EQ(submitted.spec().slots(), 1);
+}
+
+TEST_F(TrackerTest, SubmitsThePodOfAnotherControllerAsAJobOfItsOwn) {
+  json pod = PodJson();
+  pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "apps/v1"},
+                                                     {"kind", "ReplicaSet"},
+                                                     {"name", "web"},
+                                                     {"uid", "uid-web"},
+                                                     {"controller", true}}});
+  const TrackerOutputs out = Observe(Held(pod));
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& submitted = out.messages[0].job_submitted();
+  EXPECT_EQ(submitted.job_id(), "uid-p");
+  EXPECT_EQ(submitted.workload().kind(), "Pod");
+  EXPECT_FALSE(submitted.workload().recreatable());
+  ASSERT_THAT(Gone("uid-p").messages, SizeIs(1));
+}
+
+TEST_F(TrackerTest, AJobsControllerThatAdoptsASubmittedPodChangesNothing) {
+  const json job = Held(JobJson());
+  Observe(job);
+  json pod = Held(PodJson());
+  ASSERT_THAT(Observe(pod).messages, SizeIs(1));
+  pod["metadata"]["ownerReferences"] = PodOf(job)["metadata"]["ownerReferences"];
+  pod["metadata"]["annotations"]["fluxqueue.io/hold"] = "true";
+  const TrackerOutputs out = Observe(pod);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_updated().job_id(), "uid-p");
+  EXPECT_TRUE(out.messages[0].job_updated().hold());
 }
 
 TEST_F(TrackerTest, APinnedPodThatTheBinderLetGoAsksForNothingNew) {
@@ -224,6 +255,65 @@ TEST_F(TrackerTest, IgnoresWhatIsNotToBeSubmitted) {
     EXPECT_THAT(out.refusals, IsEmpty()) << object.dump();
   }
   EXPECT_TRUE(rows_.empty());
+}
+
+TEST_F(TrackerTest, TakesNothingThatSaysThatItIsNotForTheQueue) {
+  json job = Held(JobJson());
+  json of_template = job;
+  of_template["spec"]["template"]["metadata"]["labels"]["fluxqueue.io/managed"] = "false";
+  json pod = Held(PodJson());
+  for (json object : {job, of_template, pod}) {
+    if (object != of_template) {
+      object["metadata"]["labels"]["fluxqueue.io/managed"] = "false";
+    }
+    const TrackerOutputs out = Observe(object);
+    EXPECT_THAT(out.messages, IsEmpty());
+    ASSERT_THAT(out.refusals, SizeIs(1));
+    EXPECT_THAT(out.refusals[0].message, HasSubstr("fluxqueue.io/managed=false"));
+    Gone(object["metadata"]["uid"]);
+  }
+  facts_.Upsert(kubernetes::Namespace{"work", {{"fluxqueue.io/managed", "false"}}});
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  EXPECT_EQ(tracker_.refused(), 1);
+}
+
+TEST_F(TrackerTest, WhatIsInTheQueueStaysThereWhateverItsLabelSays) {
+  json job = Held(JobJson());
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+  job["metadata"]["labels"]["fluxqueue.io/managed"] = "false";
+  const TrackerOutputs out = Observe(job);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.refusals, IsEmpty());
+  EXPECT_EQ(tracker_.submitted(), 1);
+}
+
+// The webhook sees a Job when it is made; its template may change as long as it is suspended.
+TEST_F(TrackerTest, RefusesAJobspecThatHasBecomeTooLarge) {
+  json job = Held(JobJson("big", 20));
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+  job["spec"]["template"]["spec"]["nodeSelector"] = {{"disk", std::string(kMostJobspec, 'x')}};
+  job["metadata"]["generation"] = 2;
+  TrackerOutputs out = Observe(job);
+  EXPECT_THAT(out.messages, IsEmpty());
+  ASSERT_THAT(out.refusals, SizeIs(1));
+  EXPECT_THAT(out.refusals[0].message, HasSubstr("allowed are 4000"));
+  Gone("uid-j");
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  // Nor does a pod make it so.
+  const json small = Held(JobJson());
+  ASSERT_THAT(Observe(small).messages, SizeIs(1));
+  json pod = PodOf(small, "2");
+  pod["spec"]["nodeSelector"] = job["spec"]["template"]["spec"]["nodeSelector"];
+  EXPECT_THAT(Observe(pod).messages, IsEmpty());
+  EXPECT_EQ(rows_.at("uid-j").revision, 1);
+}
+
+TEST_F(TrackerTest, ARefusalIsNoLongerThanAnEventMayBe) {
+  json job = Held(JobJson());
+  job["metadata"]["annotations"]["fluxqueue.io/priority"] = std::string(100'000, 'p');
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.refusals, SizeIs(1));
+  EXPECT_LE(out.refusals[0].message.size(), 1024);
 }
 
 TEST_F(TrackerTest, AUsersSuspendHoldsUntilHeResumes) {
@@ -503,6 +593,19 @@ TEST_F(TrackerTest, ALargerPodMayBeSeenBeforeItsJob) {
   ASSERT_THAT(out.messages, SizeIs(2));
   EXPECT_EQ(out.messages[0].job_submitted().spec().revision(), 1);
   EXPECT_EQ(out.messages[1].job_updated().spec().revision(), 2);
+}
+
+// Anybody may write the uid of another's Job into the owner references of a pod of his own.
+TEST_F(TrackerTest, APodOfAnotherNamespaceDoesNotEnlargeTheJob) {
+  const json job = Held(JobJson());
+  json forged = PodOf(job, "64");
+  forged["metadata"]["namespace"] = "free";
+  EXPECT_THAT(Observe(forged).messages, IsEmpty());
+  EXPECT_THAT(Observe(PodOf(job, "3")).messages, IsEmpty());
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(2));
+  EXPECT_THAT(out.messages[1].job_updated().spec().jobspec(), HasSubstr("3000"));
+  EXPECT_THAT(Observe(forged).messages, IsEmpty());
 }
 
 TEST_F(TrackerTest, ASuspendedJobMayChangeItsTemplate) {

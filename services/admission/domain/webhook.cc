@@ -6,21 +6,24 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/names.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/hold_patch.h"
 #include "services/admission/domain/queue_rules.h"
+#include "services/admission/domain/sketch.h"
 
 #include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
 
-Verdict Refuse(std::string message) {
+Verdict Refuse(const std::string& message) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kRefuse;
-  verdict.message = std::move(message);
+  verdict.message = Clean(message, kMostRefusalBytes);
   return verdict;
 }
 
@@ -28,8 +31,18 @@ Verdict Refuse(const absl::Status& status) {
   return Refuse(Message(status));
 }
 
-Verdict RefuseForAbsent(Absent::Kind kind, std::string name, std::string message) {
-  Verdict verdict = Refuse(std::move(message));
+// `field`: that has the name, for the person who wrote it.
+Verdict RefuseForAbsent(std::string_view field,
+                        Absent::Kind kind,
+                        std::string name,
+                        const std::string& message) {
+  if (!kubernetes::IsDnsSubdomain(name)) {
+    return Refuse(
+        fmt::format("{}: it is not the name of an object: allowed are up to 253 of a-z, "
+                    "0-9, '-' and '.', beginning and ending with a letter or digit",
+                    field));
+  }
+  Verdict verdict = Refuse(message);
   verdict.absent = Absent{kind, std::move(name)};
   return verdict;
 }
@@ -41,6 +54,7 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
   const kubernetes::TemplateContext& context = facts.ContextOf(space);
   if (!spec.priority_class.empty() && !context.priorities.contains(spec.priority_class)) {
     return RefuseForAbsent(
+        "priorityClassName",
         Absent::Kind::kPriorityClass,
         spec.priority_class,
         fmt::format(
@@ -50,6 +64,7 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
   }
   if (!spec.runtime_class.empty() && !context.overheads.contains(spec.runtime_class)) {
     return RefuseForAbsent(
+        "runtimeClassName",
         Absent::Kind::kRuntimeClass,
         spec.runtime_class,
         fmt::format(
@@ -72,14 +87,16 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
                                   const ClusterFacts& facts) {
   const kubernetes::FluxQueue* queue = facts.FindQueue(submission.queue());
   if (queue == nullptr) {
-    return RefuseForAbsent(
-        Absent::Kind::kQueue, submission.queue(), NoSuchQueue(submission.queue(), facts.queues()));
+    return RefuseForAbsent(kubernetes::kQueueKey,
+                           Absent::Kind::kQueue,
+                           submission.queue(),
+                           NoSuchQueue(submission.queue(), facts.queues()));
   }
   auto problem = JobProblem(
       {.submission = submission, .space = asker.space, .user = asker.user, .qos = asker.qos},
       *queue,
       facts.queues());
-  if (problem) return Refuse(*std::move(problem));
+  if (problem) return Refuse(*problem);
   return std::nullopt;
 }
 
@@ -89,13 +106,8 @@ std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmi
                                        const ClusterFacts& facts,
                                        const WebhookOptions& options) {
   if (!submission.ok()) return Refuse(submission.status());
-  const size_t bytes = submission->spec().jobspec().size();
-  if (bytes > options.max_jobspec_bytes) {
-    return Refuse(
-        fmt::format("its jobspec has {} bytes, allowed are {}: shorten the node affinity, "
-                    "nodeSelector or tolerations",
-                    bytes,
-                    options.max_jobspec_bytes));
+  if (auto problem = JobspecProblem(submission->spec(), options.max_jobspec_bytes)) {
+    return Refuse(*problem);
   }
   return CheckQueue(*submission, asker, facts);
 }
@@ -179,7 +191,7 @@ template <typename Object, typename OwnershipOf>
 Verdict Unreadable(const Review& review,
                    const Space& space,
                    const absl::Status& problem,
-                   OwnershipOf ownership_of) {
+                   const OwnershipOf& ownership_of) {
   Object object;
   auto meta = kubernetes::ParseMeta(review.object);
   if (meta.ok()) object.meta = *std::move(meta);
@@ -225,13 +237,19 @@ Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
 
 Verdict DecidePod(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
   const Space space = SpaceOf(review, facts);
+  const auto ownership_of = [&](const kubernetes::Pod& of, const kubernetes::Namespace& in) {
+    return kubernetes::PodOwnership(of, in, {.user = review.user, .node = review.by_node});
+  };
   const auto pod = kubernetes::ParsePod(review.object);
-  if (!pod.ok()) {
-    return Unreadable<kubernetes::Pod>(review, space, pod.status(), kubernetes::PodOwnership);
-  }
-  const kubernetes::Ownership ownership = kubernetes::PodOwnership(*pod, space.value);
+  if (!pod.ok()) return Unreadable<kubernetes::Pod>(review, space, pod.status(), ownership_of);
+  const kubernetes::Ownership ownership = ownership_of(*pod, space.value);
   if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
-  if (pod->meta.Controller() != nullptr) return {};
+  if (kubernetes::IsOfAJob(*pod)) {
+    if (kubernetes::IsJobController(review.user)) return {};
+    return Refuse(
+        "metadata.ownerReferences: the pods of a Job are made by the Job's controller alone; leave "
+        "the owner out, and the pod is queued by itself");
+  }
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(
@@ -264,7 +282,7 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   changes.ignore_disruptions =
       keys->ignore_disruptions.value_or(false) && !job->ignores_disruptions;
   if (changes.ignore_disruptions) {
-    if (auto problem = RuleProblem(*job)) return Refuse(*std::move(problem));
+    if (auto problem = RuleProblem(*job)) return Refuse(*problem);
   }
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
@@ -294,6 +312,9 @@ Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOpt
                     review.group.empty() ? "" : ".",
                     review.group));
     return verdict;
+  }
+  if (!kubernetes::IsDnsLabel(review.space)) {
+    return Refuse("metadata.namespace: it is not the name of a namespace");
   }
   return pods ? DecidePod(review, facts, options) : DecideJob(review, facts, options);
 }

@@ -4,12 +4,16 @@
 // it, and the same request may come twice or as a dry run. So it says nothing to anybody; what
 // exists and carries our hold is found by the tracker (tracker.h).
 //
-//   Pod without a controller    label fluxqueue.io/held; schedulerName or gate; toleration
-//   Job                         the same on its pod template, the label on the Job too; `suspend`
-//   with
-//                               our annotation when ownership.h says so and the user did not
-//                               suspend it
-//   pods of other owners        left alone: a Job's pods come from a template that was held already
+//   Pod                  label fluxqueue.io/held; schedulerName or gate; toleration. Whatever owns
+//                        it (a ReplicaSet, a StatefulSet): it is a job of its own
+//   Job                  the same on its pod template, the label on the Job too; `suspend` with our
+//                        annotation when ownership.h says so and the user did not suspend it
+//   a Job's pod          left alone where the Job's controller makes it: it comes from a template
+//                        that was held already. Refused from anybody else
+//   a DaemonSet's pod,   left alone where its controller, or the kubelet, makes it: it belongs to
+//   a mirror pod         its node
+//
+// Who makes a pod is what the API server says of the request, never what the pod says of its owner.
 //
 // What is held is marked with who made it (annotation fluxqueue.io/user), whatever the object says
 // of it: limits and shares are counted by it. A controller makes objects for somebody else, and of
@@ -44,13 +48,15 @@ struct Review {
   std::string space;      // namespace
   std::string name;       // empty with generateName
   std::string user;       // who asks; empty: not said
+  bool by_node = false;   // who asks is a kubelet (group system:nodes)
   std::string object;     // JSON text; empty when the review has none
   // Ours in the trace of the API server's request; unset: that has none.
   std::optional<tracing::Context> span;
 };
 
 // Something that the decision took for absent because the facts do not have it. Facts come by
-// watches, a moment late: look it up, and decide again if it is there.
+// watches, a moment late: look it up, and decide again if it is there. `name` is one that an object
+// may have.
 struct Absent {
   enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass };
   Kind kind = Kind::kNamespace;

@@ -269,19 +269,80 @@ TEST(WebhookTest, LeavesAloneWhatIsNotOurs) {
               j["spec"]["template"]["metadata"]["labels"] = {{"fluxqueue.io/managed", "false"}};
             })},
       {"bound", with(PodJson(), [](json& p) { p["spec"]["nodeName"] = "n1"; })},
-      {"mirror",
-       with(PodJson(),
-            [](json& p) {
-              p["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
-            })},
-      {"daemon", OwnedPod("apps/v1", "DaemonSet")},
-      {"a Job's pod", OwnedPod("batch/v1", "Job")},
-      {"a ReplicaSet's pod", OwnedPod("apps/v1", "ReplicaSet")},
   };
   for (const auto& [name, object] : cases) {
     const Verdict verdict = Judge(object);
     EXPECT_EQ(verdict.kind, Kind::kLeave) << name << ": " << verdict.message;
     EXPECT_EQ(verdict.patch, "") << name;
+  }
+}
+
+constexpr const char* kJobController = "system:serviceaccount:kube-system:job-controller";
+constexpr const char* kDaemonSetController =
+    "system:serviceaccount:kube-system:daemon-set-controller";
+
+TEST(WebhookTest, WhoMakesAPodSaysWhetherItIsLeftToItsOwner) {
+  json mirror = PodJson();
+  mirror["metadata"]["annotations"] = {{"kubernetes.io/config.mirror", "x"}};
+  struct Row {
+    json pod;
+    const char* user;
+    bool by_node;
+    Kind want;
+  };
+  const std::vector<Row> rows = {
+      {OwnedPod("batch/v1", "Job"), kJobController, false, Kind::kLeave},
+      {OwnedPod("batch/v1", "Job"), "system:kube-controller-manager", false, Kind::kLeave},
+      {OwnedPod("batch/v1", "Job"), "ann", false, Kind::kRefuse},
+      {OwnedPod("batch/v1", "Job"), kDaemonSetController, false, Kind::kRefuse},
+      {OwnedPod("apps/v1", "DaemonSet"), kDaemonSetController, false, Kind::kLeave},
+      {OwnedPod("apps/v1", "DaemonSet"), "ann", false, Kind::kHold},
+      {OwnedPod("apps/v1", "DaemonSet"), kJobController, false, Kind::kHold},
+      {mirror, "system:node:n1", true, Kind::kLeave},
+      {mirror, "ann", false, Kind::kHold},
+  };
+  for (const Row& row : rows) {
+    Review review = ReviewOf(row.pod);
+    review.user = row.user;
+    review.by_node = row.by_node;
+    const Verdict verdict = Decide(review, SmallCluster(), {});
+    EXPECT_EQ(verdict.kind, row.want) << row.user << ": " << row.pod.dump() << verdict.message;
+    const bool refused = row.want == Kind::kRefuse;
+    EXPECT_THAT(verdict.message, HasSubstr(refused ? "ownerReferences" : ""));
+    EXPECT_EQ(verdict.patch.empty(), row.want != Kind::kHold);
+  }
+}
+
+TEST(WebhookTest, HoldsThePodsOfOtherControllersOneByOne) {
+  struct Row {
+    const char* api_version;
+    const char* kind;
+    const char* user;
+    const char* charged;
+  };
+  const std::vector<Row> rows = {
+      {"apps/v1",
+       "ReplicaSet",
+       "system:serviceaccount:kube-system:replicaset-controller",
+       "replicaset:work/o"},
+      {"apps/v1",
+       "StatefulSet",
+       "system:serviceaccount:kube-system:statefulset-controller",
+       "statefulset:work/o"},
+      {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ann", "ann"},
+      {"v1", "ConfigMap", "ann", "ann"},
+      {"batch.volcano.sh/v1alpha1", "Job", "ann", "ann"},
+  };
+  for (const Row& row : rows) {
+    const json pod = OwnedPod(row.api_version, row.kind);
+    Review review = ReviewOf(pod);
+    review.user = row.user;
+    const Verdict verdict = Decide(review, SmallCluster(), {});
+    ASSERT_EQ(verdict.kind, Kind::kHold) << row.kind << ": " << verdict.message;
+    const json held = Patched(pod, verdict);
+    EXPECT_EQ(held["metadata"]["labels"]["fluxqueue.io/held"], "direct");
+    EXPECT_EQ(held["spec"]["schedulerName"], "fluxqueue");
+    EXPECT_EQ(held["metadata"]["annotations"]["fluxqueue.io/user"], row.charged);
   }
 }
 
@@ -303,6 +364,28 @@ TEST(WebhookTest, AsksForASecondLookAtWhatSeemsAbsent) {
   verdict = Judge(pod, facts);
   EXPECT_EQ(verdict.kind, Kind::kHold);
   EXPECT_FALSE(verdict.absent);
+}
+
+// Objects come to webhooks before they are validated.
+TEST(WebhookTest, LooksUpNothingThatCannotBeAName) {
+  for (const char* name : {"../../../../api/v1/pods?x=", "..", "a/b", ""}) {
+    for (const char* field : {"priorityClassName", "runtimeClassName"}) {
+      json job = JobJson();
+      job["spec"]["template"]["spec"][field] = name;
+      const Verdict verdict = Judge(job);
+      EXPECT_FALSE(verdict.absent) << name;
+      if (*name == '\0') continue;  // as if it were not there
+      EXPECT_EQ(verdict.kind, Kind::kRefuse) << name;
+      EXPECT_THAT(verdict.message, HasSubstr(field));
+      EXPECT_THAT(verdict.message, HasSubstr("not the name of an object"));
+    }
+    Review review = ReviewOf(PodJson());
+    review.space = name;
+    const Verdict verdict = Decide(review, SmallCluster(), {});
+    EXPECT_FALSE(verdict.absent) << name;
+    EXPECT_EQ(verdict.kind, Kind::kRefuse) << name;
+    EXPECT_THAT(verdict.message, HasSubstr("not the name of a namespace"));
+  }
 }
 
 struct RefusalCase {
@@ -586,6 +669,21 @@ TEST(WebhookTest, RefusesAJobspecThatIsTooLarge) {
   const Verdict verdict = Judge(JobJson(), SmallCluster(), {.max_jobspec_bytes = 100});
   EXPECT_EQ(verdict.kind, Kind::kRefuse);
   EXPECT_THAT(verdict.message, HasSubstr("100"));
+}
+
+// Less than a megabyte of values would be 60 MB of constraints, which nobody writes out to see that
+// they are too many.
+TEST(WebhookTest, RefusesAnAffinityBeforeItHasGrown) {
+  json pod = PodJson();
+  json values = json::array();
+  for (int i = 0; i < 200'000; ++i) values.push_back("v");
+  const json expression = {{"key", std::string(300, 'k')}, {"operator", "In"}, {"values", values}};
+  pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
+      {"nodeSelectorTerms", json::array({{{"matchExpressions", json::array({expression})}}})}};
+  const Verdict verdict = Judge(pod);
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message, HasSubstr("each value with its key"));
+  EXPECT_LE(verdict.message.size(), 1024);
 }
 
 TEST(WebhookTest, AnUnreadableObjectThatIsNotOursIsNotRefused) {

@@ -71,16 +71,22 @@ absl::Status Validate(const JobFact& fact) {
 
 void BindPlanner::PodSeen(PodFacts pod) {
   std::string job_id = pod.job_id;
-  if (board_.See(std::move(pod)) && jobs_.Has(job_id)) dirty_.insert(std::move(job_id));
+  const bool followed = Follows(pod);
+  if (board_.See(std::move(pod)) && followed) dirty_.insert(std::move(job_id));
 }
 
 void BindPlanner::PodGone(const std::string& uid) {
   const PodFacts* pod = board_.Find(uid);
   if (pod == nullptr) return;
   const std::string job_id = pod->job_id;
-  const bool followed = jobs_.Has(job_id);
-  board_.Gone(uid, job_id, followed);
+  const bool followed = Follows(*pod);
+  board_.Gone(uid, job_id, followed && board_.RemembersMore(job_id));
   if (followed) dirty_.insert(job_id);
+}
+
+bool BindPlanner::Follows(const PodFacts& pod) const {
+  const BindJob* job = Find(pod.job_id);
+  return job != nullptr && job->workload().namespace_() == pod.space;
 }
 
 void BindPlanner::SetPodsInView(bool in_view, Millis now) {

@@ -106,6 +106,8 @@ class BindPlanner {
   uint64_t dropped_answers() const { return dropped_answers_; }
 
  private:
+  // It is of a job that is being followed.
+  bool Follows(const PodFacts& pod) const;
   // The job to be changed. Null: not known.
   BindJob* Touch(const std::string& job_id);
   // Its placement has changed.

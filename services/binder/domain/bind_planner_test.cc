@@ -573,6 +573,71 @@ TEST_F(BindPlannerTest, BoundPodsOfLostRowsAreAdopted) {
   EXPECT_FALSE(h_.cluster.Pod("a-1")->Bound());
 }
 
+// Anybody may write the uid of another's Job into the owner references of a pod of his own.
+TEST_F(BindPlannerTest, APodOfAnotherNamespaceIsNotOfTheJob) {
+  PodFacts& forged = h_.cluster.AddPod("a", "a-0");
+  forged.space = "thief";
+  forged.requests["cpu"] = 1'000'000;
+  h_.cluster.Touch(forged);
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(1);
+  h_.Settle();
+  EXPECT_EQ(h_.SlotOf("a", 0).pod_uid, "a-1");
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  h_.cluster.Remove("a-0");
+  h_.Settle();
+  EXPECT_FALSE(h_.planner->pods().KnownGone("a-0", "a"));
+}
+
+TEST_F(BindPlannerTest, ABoundPodOfAnotherNamespaceIsNotAdopted) {
+  PodFacts& forged = h_.cluster.AddPod("a", "a-0");
+  forged.space = "thief";
+  forged.node = "n9";
+  forged.slot = kubernetes::SlotName{1, 0, 0, 1};
+  h_.cluster.Touch(forged);
+  Allocate(1);
+  h_.Settle();
+  EXPECT_EQ(h_.SlotOf("a", 0).pod_uid, "");
+  h_.cluster.AddPod("a", "a-1");
+  h_.Settle();
+  EXPECT_EQ(h_.SlotOf("a", 0).pod_uid, "a-1");
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+}
+
+// Owner references can be changed.
+TEST_F(BindPlannerTest, APodStaysWithTheJobThatItWasSeenWith) {
+  PodFacts& pod = h_.cluster.AddPod("a", "a-0");
+  h_.TellEvents();
+  pod.job_id = "b";
+  h_.cluster.Touch(pod);
+  h_.TellEvents();
+  h_.cluster.Remove("a-0");
+  Allocate(1);
+  h_.Settle();
+  EXPECT_THAT(h_.planner->pods().OfJob("a", kTestSpace), IsEmpty());
+  EXPECT_EQ(h_.planner->pods().size(), 0);
+}
+
+TEST_F(BindPlannerTest, RemembersOnlySoManyPodsThatHaveGone) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  const auto name = [](size_t i) { return "x-" + std::to_string(i); };
+  for (size_t i = 0; i <= PodBoard::kMostGone; ++i) {
+    h_.cluster.AddPod("a", name(i));
+    h_.cluster.Remove(name(i));
+  }
+  h_.Settle();
+  EXPECT_TRUE(h_.planner->pods().KnownGone(name(0), "a"));
+  EXPECT_FALSE(h_.planner->pods().KnownGone(name(PodBoard::kMostGone), "a"));
+  // The pod of its slot is forgotten too, and asked for.
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "a-1");
+  h_.Settle();
+  EXPECT_EQ(h_.SlotOf("a", 0).pod_uid, "a-1");
+}
+
 TEST_F(BindPlannerTest, AnEndedJobLeavesNothing) {
   h_.cluster.AddPod("a", "a-0");
   Allocate(1);

@@ -63,7 +63,7 @@ uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind) 
 }
 
 void AdoptPods(PlanContext& context, BindJob* job) {
-  for (const PodFacts* pod : context.pods.OfJob(job->id())) {
+  for (const PodFacts* pod : context.pods.OfJob(job->id(), job->workload().namespace_())) {
     if (!pod->Bound() || pod->Ended() || !pod->slot.has_value()) continue;
     if (pod->slot->attempt != job->attempt() || pod->slot->part != 0) continue;
     if (pod->slot->slot >= job->slots.size()) continue;

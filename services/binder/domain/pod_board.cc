@@ -36,12 +36,11 @@ std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
 }  // namespace
 
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
-  std::optional<std::string> job_id = kubernetes::JobIdOf(pod);
   const std::optional<uint64_t> version = ParseVersion(pod.meta.resource_version);
-  if (!job_id.has_value() || !version.has_value() || pod.meta.uid.empty()) return std::nullopt;
+  if (!version.has_value() || pod.meta.uid.empty()) return std::nullopt;
   PodFacts facts;
   facts.uid = pod.meta.uid;
-  facts.job_id = *std::move(job_id);
+  facts.job_id = kubernetes::JobIdOf(pod);
   facts.space = pod.meta.namespace_name;
   facts.name = pod.meta.name;
   facts.resource_version = *version;
@@ -62,6 +61,7 @@ bool PodBoard::See(PodFacts pod) {
   const auto found = pods_.find(pod.uid);
   if (found != pods_.end()) {
     if (pod.resource_version <= found->second.resource_version) return false;
+    pod.job_id = found->second.job_id;
     found->second = std::move(pod);
     return true;
   }
@@ -80,6 +80,11 @@ void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool reme
   if (of_job->second.empty()) by_job_.erase(of_job);
 }
 
+bool PodBoard::RemembersMore(const std::string& job_id) const {
+  const auto found = gone_.find(job_id);
+  return found == gone_.end() || found->second.size() < kMostGone;
+}
+
 const PodFacts* PodBoard::Find(const std::string& uid) const {
   const auto found = pods_.find(uid);
   return found == pods_.end() ? nullptr : &found->second;
@@ -90,12 +95,16 @@ bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) cons
   return found != gone_.end() && found->second.contains(uid);
 }
 
-std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id) const {
+std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id,
+                                             std::string_view space) const {
   std::vector<const PodFacts*> pods;
   const auto found = by_job_.find(job_id);
   if (found == by_job_.end()) return pods;
   pods.reserve(found->second.size());
-  for (const std::string& uid : found->second) pods.push_back(&pods_.at(uid));
+  for (const std::string& uid : found->second) {
+    const PodFacts& pod = pods_.at(uid);
+    if (pod.space == space) pods.push_back(&pod);
+  }
   std::sort(pods.begin(), pods.end(), [](const PodFacts* a, const PodFacts* b) {
     return std::tie(a->name, a->uid) < std::tie(b->name, b->uid);
   });

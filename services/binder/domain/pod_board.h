@@ -3,7 +3,11 @@
 //
 // A pod moves only to a newer resourceVersion, so an old event that comes late changes nothing. A
 // pod that is not here may be gone or not yet seen: only KnownGone() tells, and it remembers uids
-// of pods of the jobs that are being followed.
+// of pods of the jobs that are being followed, as many as kMostGone of each. One that it has
+// forgotten is asked for when it matters.
+//
+// Anybody may name any owner by its uid. A pod is of a job only if it is in the job's namespace,
+// too, where the API server does not let others write.
 //
 // Pure. Not thread-safe.
 #pragma once
@@ -11,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -47,23 +52,29 @@ struct PodFacts {
   bool Waiting() const { return (direct || gated) && !Bound() && !deleting && !Ended(); }
 };
 
-// Unset: no job of ours can own it (another controller), or it lacks uid or resourceVersion.
+// Unset: it lacks uid or resourceVersion.
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod);
 
 class PodBoard {
  public:
-  // False: nothing new (older than what is known, or known to be gone).
+  static constexpr size_t kMostGone = 10'000;
+
+  // False: nothing new (older than what is known, or known to be gone). It stays with the job that
+  // it was first seen with, whatever becomes of its owner references.
   bool See(PodFacts pod);
   // `remember`: its job is followed.
   void Gone(const std::string& uid, const std::string& job_id, bool remember);
+  // Whether one more of the job is remembered because a watch says so: its user may make and delete
+  // pods as long as it lives. What the answer of a call says always is; calls are about slots.
+  bool RemembersMore(const std::string& job_id) const;
   // The job is no longer followed.
   void ForgetGone(const std::string& job_id) { gone_.erase(job_id); }
 
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
-  // In the order of their names.
-  std::vector<const PodFacts*> OfJob(const std::string& job_id) const;
+  // Those in the namespace `space`, in the order of their names.
+  std::vector<const PodFacts*> OfJob(const std::string& job_id, std::string_view space) const;
   size_t size() const { return pods_.size(); }
 
  private:

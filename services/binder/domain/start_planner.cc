@@ -131,7 +131,7 @@ class SlotChooser {
 
 std::vector<const PodFacts*> WaitingPods(const PlanContext& context, const BindJob& job) {
   std::vector<const PodFacts*> waiting;
-  for (const PodFacts* pod : context.pods.OfJob(job.id())) {
+  for (const PodFacts* pod : context.pods.OfJob(job.id(), job.workload().namespace_())) {
     if (pod->Waiting()) waiting.push_back(pod);
   }
   std::stable_sort(waiting.begin(), waiting.end(), [](const PodFacts* a, const PodFacts* b) {
