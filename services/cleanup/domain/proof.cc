@@ -16,9 +16,7 @@ std::vector<std::string> JobHints(const kubernetes::Pod& pod) {
   if (!IsUid(pod.meta.uid)) return hints;
   const auto annotation = pod.meta.annotations.find(kubernetes::kJobIdAnnotation);
   if (annotation != pod.meta.annotations.end()) add(annotation->second);
-  if (pod.spec.scheduler_name == kubernetes::kSchedulerName) {
-    if (const std::optional<std::string> owner = kubernetes::JobIdOf(pod)) add(*owner);
-  }
+  if (pod.spec.scheduler_name == kubernetes::kSchedulerName) add(kubernetes::JobIdOf(pod));
   return hints;
 }
 
