@@ -1,7 +1,6 @@
 #include "services/cleanup/domain/proof.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "libs/base/text.h"
 #include "libs/kubernetes/ownership.h"
