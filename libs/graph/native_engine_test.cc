@@ -292,7 +292,7 @@ TEST_F(NativeEngineTest, OfManyTermsTheHardestAreNamed) {
   for (int i = 0; i < 3; ++i) {
     NodeSpec node = Node(fmt::format("n{}", i), {{"cpu", 8000}});
     node.labels = {{"common", "x"}};
-    if (i == 0) node.labels["rare"] = "x";
+    if (i == 0) node.labels.emplace_back("rare", "x");
     Add(node);
   }
   std::string properties = R"("common=x","rare=x")";

@@ -407,7 +407,6 @@ void Simulation::PoolChanges(int what, int how) {
         // Whom the cycle names, and who chooses among them, changes between them.
         return Tell(PoolConfig(/*max_attempts=*/4, static_cast<uint32_t>(how - 4)));
       }
-      if (how == 5) return Tell(Abandoned(core_.cycle_in_flight()));
       now_ += Millis(how);
   }
 }
