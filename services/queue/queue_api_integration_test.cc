@@ -362,10 +362,15 @@ class AbandonedCycleTest : public QueueApiTest {
  protected:
   void SetUp() override {
     stack_->StopMatcher();
-    v1::SubmitClaimRequest request = ClaimRequest("nobody-answers", 1, 1000);
+    v1::SubmitClaimRequest request = ClaimRequest(Name("waits"), 1, 1000);
     request.clear_wait();
     job_ = Claim(request).job().id();
     Stack::WaitFor([] { return CycleInFlight() > 0; }, "a cycle");
+  }
+  // Of this test: a client's id is accepted once.
+  static std::string Name(const std::string& claim) {
+    return fmt::format(
+        "{}-{}", ::testing::UnitTest::GetInstance()->current_test_info()->name(), claim);
   }
   static int64_t CycleInFlight() {
     return stack_->Number("SELECT coalesce(max(cycle_id), 0) FROM queue.cycles WHERE NOT answered");
@@ -373,7 +378,7 @@ class AbandonedCycleTest : public QueueApiTest {
   void ExpectThatOthersGoOn() {
     Stack::WaitFor([this] { return Get(job_).job().reason() == "Retry"; }, "the job to be aside");
     stack_->StartMatcher();
-    EXPECT_EQ(Claim("another", 1, 1000).job().state(), v1::STATE_RUNNING);
+    EXPECT_EQ(Claim(Name("other"), 1, 1000).job().state(), v1::STATE_RUNNING);
     EXPECT_EQ(Get(job_).job().state(), v1::STATE_PENDING);
   }
 
