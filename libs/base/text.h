@@ -10,6 +10,9 @@
 
 namespace fluxqueue {
 
+// What people are told of a job: a reason, and what was said before it.
+inline constexpr size_t kMostMessageBytes = 1500;
+
 // UTF-8 (RFC 3629) without control characters (below 0x20, and 0x7f), of at most `most` bytes.
 bool IsPlain(std::string_view text, size_t most);
 

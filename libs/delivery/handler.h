@@ -82,6 +82,13 @@ class PartitionHandler : public BatchHandler {
   virtual void Drop(int partition) = 0;
   // Folds one message. Where a batch begins and ends must change no output.
   virtual absl::Status Handle(const Record& record, Outbox& outbox) = 0;
+  // The message goes to the dead letters, in this batch: it was not handled, or what came of it
+  // could not be written. For who waits for it. `record.envelope`: what of it could be read.
+  // Changes nothing in memory.
+  virtual void Buried(const Record& record, Outbox& outbox) {
+    static_cast<void>(record);
+    static_cast<void>(outbox);
+  }
 };
 
 // For services without a log: admission and cleanup, which hold the lease of a watch.

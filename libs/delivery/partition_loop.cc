@@ -523,19 +523,23 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
       break;
   }
   ++batch->received;
-  if (!decodes) return bury(unreadable);
+  const auto bury_ours = [&](std::string reason) {
+    handler_.Buried(record, batch->outbox);
+    return bury(std::move(reason));
+  };
+  if (!decodes) return bury_ours(unreadable);
   if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
-    return bury("its event is of a kind that this version does not know");
+    return bury_ours("its event is of a kind that this version does not know");
   }
   if (condemned_.has_value() && condemned_->partition == message.partition &&
       condemned_->offset == message.offset) {
-    return bury(condemned_->reason);
+    return bury_ours(condemned_->reason);
   }
   const size_t said = batch->outbox.size();
   const absl::Status status = handler_.Handle(record, batch->outbox);
   if (!IsPoison(status)) return status;
   batch->outbox.Truncate(said);
-  return bury(Message(status));
+  return bury_ours(Message(status));
 }
 
 absl::Status PartitionLoop::Impl::Fold(Batch* batch, size_t* folded) {

@@ -122,7 +122,7 @@ TEST_F(FluxionPlacerTest, RoundsUpToGranulesAndSaysSo) {
   EXPECT_THAT(Match("b", one_and_a_half), ElementsAre("n"));
   EXPECT_THAT(Match("c", one_and_a_half), ElementsAre());
   EXPECT_EQ(last_, OutcomeKind::kBusy);
-  EXPECT_THAT(engine_.Explain(one_and_a_half).sentence,
+  EXPECT_THAT(engine_.Explain(one_and_a_half, graph::Wording::kShort).sentence,
               HasSubstr("in whole granules of 1 and 1Gi"));
   // The books say what was asked for.
   EXPECT_EQ(engine_.UsageByNode()[0].resources[0].held, 3000);

@@ -84,8 +84,8 @@ class ShadowEngine final : public graph::Engine {
   void Commit() override;
   void Rollback() override;
 
-  graph::Explanation Explain(const graph::Jobspec& jobspec) const override {
-    return decides_->Explain(jobspec);
+  graph::Explanation Explain(const graph::Jobspec& jobspec, graph::Wording wording) const override {
+    return decides_->Explain(jobspec, wording);
   }
   std::vector<graph::Holder> HoldersOf(const graph::Jobspec& jobspec,
                                        const graph::Explanation& why) const override {

@@ -39,7 +39,7 @@ class BookedEngine final : public Engine {
   void DropReservations() override;
   void SetClosures(std::vector<Closure> closures) override;
   std::vector<AllocationKey> Overran(int64_t now_s) const override;
-  Explanation Explain(const Jobspec& jobspec) const override;
+  Explanation Explain(const Jobspec& jobspec, Wording wording) const override;
   std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const override;
   bool Release(const AllocationKey& key) override;
   std::vector<uint32_t> ReleaseSlots(const AllocationKey& key,

@@ -125,9 +125,9 @@ std::vector<AllocationKey> BookedEngine::Overran(int64_t now_s) const {
   return keys;
 }
 
-Explanation BookedEngine::Explain(const Jobspec& jobspec) const {
-  Explanation why =
-      ExplainShortfall(placer_->AsTaken(jobspec), table_, table_.levels(), table_.LevelsInUse());
+Explanation BookedEngine::Explain(const Jobspec& jobspec, Wording wording) const {
+  Explanation why = ExplainShortfall(
+      placer_->AsTaken(jobspec), table_, table_.levels(), table_.LevelsInUse(), wording);
   if (!placer_->remark().empty()) why.sentence += fmt::format("; {}", placer_->remark());
   return why;
 }

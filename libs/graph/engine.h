@@ -64,6 +64,13 @@ struct Outcome {
   bool waits_for_unending = false;
 };
 
+// Of an Explanation's sentence.
+enum class Wording {
+  kFull,   // all that is wrong, however long
+  kShort,  // of a constraint's terms those that the fewest nodes meet; at most kMostSentenceBytes
+};
+inline constexpr size_t kMostSentenceBytes = 1000;
+
 // Why a jobspec does not fit, counted over all nodes. Costs a look at every node, so it is asked
 // for, not given with each refusal.
 struct Explanation {
@@ -173,7 +180,7 @@ class Engine {
   // Who holds something for longer than it said, at `now_s`; sorted.
   virtual std::vector<AllocationKey> Overran(int64_t now_s) const = 0;
   // What stands in the way of `jobspec` now.
-  virtual Explanation Explain(const Jobspec& jobspec) const = 0;
+  virtual Explanation Explain(const Jobspec& jobspec, Wording wording) const = 0;
   // Who holds the resource that ran out: on the nearest node if there is one, else on all nodes
   // that the job may use. The most first, at most 10. A look at all that is held.
   virtual std::vector<Holder> HoldersOf(const Jobspec& jobspec, const Explanation& why) const = 0;

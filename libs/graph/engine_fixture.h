@@ -58,7 +58,7 @@ class NativeEngineTest : public ::testing::Test {
     return nodes;
   }
 
-  std::string Why(const Jobspec& spec) { return engine_.Explain(spec).sentence; }
+  std::string Why(const Jobspec& spec) { return engine_.Explain(spec, Wording::kShort).sentence; }
 
   BookedEngine engine_{MakeClusterGraph};
   OutcomeKind kind_ = OutcomeKind::kBusy;

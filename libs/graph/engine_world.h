@@ -533,7 +533,7 @@ class World {
     const Outcome outcome = engine_.Match({.key = key, .jobspec = spec, .now_s = model_.now_s});
     if (outcome.kind != OutcomeKind::kAllocated) {
       RC_ASSERT(engine_.Fingerprint() == before);
-      RC_ASSERT(!engine_.Explain(spec).sentence.empty());
+      RC_ASSERT(!engine_.Explain(spec, Wording::kShort).sentence.empty());
       return;
     }
     const Placement placement = *outcome.placement;
@@ -557,7 +557,7 @@ class World {
   }
 
   void CheckExplanation(const Jobspec& spec) {
-    const Explanation why = engine_.Explain(spec);
+    const Explanation why = engine_.Explain(spec, Wording::kShort);
     RC_ASSERT(!why.sentence.empty());
     RC_ASSERT(why.slots_now < spec.slots);
     RC_ASSERT((why.slots_ever < spec.slots) == !model_.CouldEverFit(spec));

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "libs/base/text.h"
+
 namespace fluxqueue::graph {
 namespace {
+
+// Of a constraint that no node meets.
+constexpr size_t kMostTerms = 8;
 
 // One resource of the request, over the nodes that meet the constraints.
 struct Tally {
@@ -71,8 +77,9 @@ class Explainer {
   Explainer(const Jobspec& jobspec,
             const SlotGroup& slots,
             const NodeTable& table,
-            std::span<const Level> levels)
-      : jobspec_(jobspec), slots_(slots), table_(table), levels_(levels) {}
+            std::span<const Level> levels,
+            Wording wording)
+      : jobspec_(jobspec), slots_(slots), table_(table), levels_(levels), wording_(wording) {}
 
   Explanation Explain() {
     for (const Amount& amount : slots_.request) {
@@ -195,8 +202,12 @@ class Explainer {
     }
     std::string sentence =
         fmt::format("constraints: none of the {} nodes meets them all", result_.nodes);
-    for (size_t i = 0; i < terms.size(); ++i) {
+    const std::vector<size_t> named = NamedTerms(meets);
+    for (const size_t i : named) {
       sentence += fmt::format("; {}: {}", Shortened(terms[i]->ToString()), Nodes(meets[i]));
+    }
+    if (named.size() < terms.size()) {
+      sentence += fmt::format("; and {} more", terms.size() - named.size());
     }
     if (example != nullptr) {
       sentence += fmt::format("; taints tolerated: {} (a taint that is not: {}{}{}:{})",
@@ -207,6 +218,17 @@ class Explainer {
                               example->effect);
     }
     return sentence;
+  }
+
+  // Of the terms, by how many nodes meet each: those that a sentence names, in its order.
+  std::vector<size_t> NamedTerms(const std::vector<uint32_t>& meets) const {
+    std::vector<size_t> terms(meets.size());
+    std::iota(terms.begin(), terms.end(), 0);
+    if (wording_ == Wording::kFull) return terms;
+    std::stable_sort(
+        terms.begin(), terms.end(), [&meets](size_t a, size_t b) { return meets[a] < meets[b]; });
+    if (terms.size() > kMostTerms) terms.resize(kMostTerms);
+    return terms;
   }
 
   std::string TooLarge() {
@@ -352,6 +374,7 @@ class Explainer {
   const SlotGroup& slots_;
   const NodeTable& table_;
   const std::span<const Level> levels_;
+  const Wording wording_;
   std::vector<Tally> tallies_;
   std::map<std::string, Below> below_;
   double nearest_part_ = -1;
@@ -377,24 +400,11 @@ std::string Names(std::span<const Level> levels) {
   return names;
 }
 
-}  // namespace
-
-std::string FormatAmount(std::string_view resource, int64_t amount) {
-  if (resource == "cpu") return Decimal(amount, 1000);
-  if (!IsBytes(resource)) return fmt::format("{}", amount);
-  constexpr std::array<std::string_view, 5> kUnits = {"Pi", "Ti", "Gi", "Mi", "Ki"};
-  int64_t unit = int64_t{1} << 50;
-  for (const std::string_view name : kUnits) {
-    if (amount >= unit) return Decimal(amount, unit) + std::string(name);
-    unit >>= 10;
-  }
-  return fmt::format("{}", amount);
-}
-
-Explanation ExplainShortfall(const Jobspec& jobspec,
-                             const NodeTable& table,
-                             std::span<const Level> levels,
-                             std::span<const Level> in_use) {
+Explanation Explain(const Jobspec& jobspec,
+                    const NodeTable& table,
+                    std::span<const Level> levels,
+                    std::span<const Level> in_use,
+                    Wording wording) {
   const auto named = [&jobspec](const Level& level) {
     return level.name == jobspec.required_level;
   };
@@ -413,7 +423,8 @@ Explanation ExplainShortfall(const Jobspec& jobspec,
   const auto depth = required == in_use.end() ? 0 : required - in_use.begin() + 1;
   for (size_t i = 0; i < jobspec.groups.size(); ++i) {
     const SlotGroup& slots = jobspec.groups[i];
-    why = Explainer(jobspec, slots, table, in_use.first(static_cast<size_t>(depth))).Explain();
+    why = Explainer(jobspec, slots, table, in_use.first(static_cast<size_t>(depth)), wording)
+              .Explain();
     if (why.slots_now >= slots.slots) continue;
     if (jobspec.groups.size() > 1) why.sentence = fmt::format("slot[{}]: {}", i, why.sentence);
     return why;
@@ -422,6 +433,30 @@ Explanation ExplainShortfall(const Jobspec& jobspec,
     why.sentence = fmt::format("each of its {} groups of slots fits now, but not all together",
                                jobspec.groups.size());
   }
+  return why;
+}
+
+}  // namespace
+
+std::string FormatAmount(std::string_view resource, int64_t amount) {
+  if (resource == "cpu") return Decimal(amount, 1000);
+  if (!IsBytes(resource)) return fmt::format("{}", amount);
+  constexpr std::array<std::string_view, 5> kUnits = {"Pi", "Ti", "Gi", "Mi", "Ki"};
+  int64_t unit = int64_t{1} << 50;
+  for (const std::string_view name : kUnits) {
+    if (amount >= unit) return Decimal(amount, unit) + std::string(name);
+    unit >>= 10;
+  }
+  return fmt::format("{}", amount);
+}
+
+Explanation ExplainShortfall(const Jobspec& jobspec,
+                             const NodeTable& table,
+                             std::span<const Level> levels,
+                             std::span<const Level> in_use,
+                             Wording wording) {
+  Explanation why = Explain(jobspec, table, levels, in_use, wording);
+  if (wording == Wording::kShort) why.sentence = Cut(why.sentence, kMostSentenceBytes);
   return why;
 }
 

@@ -17,7 +17,8 @@ namespace fluxqueue::graph {
 Explanation ExplainShortfall(const Jobspec& jobspec,
                              const NodeTable& table,
                              std::span<const Level> levels,
-                             std::span<const Level> in_use);
+                             std::span<const Level> in_use,
+                             Wording wording);
 
 // For people: cpu in cores ("1.5"), bytes with binary units ("3Gi", "1.5Gi"), else the number.
 std::string FormatAmount(std::string_view resource, int64_t amount);

@@ -342,6 +342,14 @@ absl::StatusOr<Jobspec> ParseTree(const json& tree) {
 
 }  // namespace
 
+absl::Status CheckJobspecText(std::string_view text) {
+  const JsonLimits limits{.depth = kMaxJobspecDepth,
+                          .is_plain = true,
+                          .name_keys = {"label", "slot", "type"},
+                          .name_bytes = kMaxNameBytes};
+  return Shortened(Annotate(CheckJson(text, limits), "jobspec"));
+}
+
 absl::StatusOr<Jobspec> ParseJobspec(std::string_view text) {
   if (text.size() > kMaxJobspecBytes) {
     return InvalidArgument(

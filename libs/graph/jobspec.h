@@ -35,6 +35,7 @@ namespace fluxqueue::graph {
 
 inline constexpr size_t kMaxJobspecBytes = size_t{256} * 1024;
 inline constexpr int kMaxJobspecDepth = 32;
+inline constexpr size_t kMaxNameBytes = 253;
 inline constexpr int64_t kMaxSlots = 100'000;
 inline constexpr int64_t kMaxAmount = int64_t{1} << 60;
 inline constexpr size_t kMaxResources = 64;
@@ -61,6 +62,10 @@ struct Jobspec {
 // InvalidArgument with the path of the offending key ("resources[0].with[1].count: …"), its value
 // and what is allowed. Time and memory are bounded by the limits above.
 absl::StatusOr<Jobspec> ParseJobspec(std::string_view json);
+
+// Beyond that, of a text that comes from outside: its strings hold no control characters, and names
+// of types and labels have at most kMaxNameBytes. (What has been taken once is read as it is.)
+absl::Status CheckJobspecText(std::string_view json);
 
 // The same with so many slots, all or nothing. REQUIRES: its slots are alike; at least one.
 Jobspec WithSlots(const Jobspec& jobspec, uint32_t slots);

@@ -56,6 +56,28 @@ TEST(Jobspec, ReadsWhatAdmissionWrites) {
   EXPECT_EQ(spec->constraint.ToString(), "disk=ssd");
 }
 
+TEST(Jobspec, ATextFromOutsideHoldsNoControlCharacters) {
+  const auto check = [](const std::string& type) {
+    return Message(CheckJobspecText(Text(With(R"([{"type":")" + type + R"(","count":1}])"))));
+  };
+  EXPECT_EQ(check("nvidia.com/gpu"), "");
+  EXPECT_EQ(check(R"(a\u0000)"), "jobspec: resources[0].with[0].type: holds a control character");
+  EXPECT_EQ(check(R"(a\n)"), "jobspec: resources[0].with[0].type: holds a control character");
+  EXPECT_EQ(check("a\x7f"), "jobspec: resources[0].with[0].type: holds a control character");
+  EXPECT_EQ(Message(CheckJobspecText(Text(With(kCpu), R"({"user":{"a\u0000":1}})"))),
+            "jobspec: attributes.user: has a key with a control character");
+}
+
+TEST(Jobspec, NamesInATextFromOutsideAreBounded) {
+  const auto check = [](size_t bytes) {
+    return Message(CheckJobspecText(
+        Text(With(R"([{"type":")" + std::string(bytes, 'x') + R"(","count":1}])"))));
+  };
+  EXPECT_EQ(check(kMaxNameBytes), "");
+  EXPECT_EQ(check(kMaxNameBytes + 1),
+            "jobspec: resources[0].with[0].type: has 254 bytes; at most 253 are allowed");
+}
+
 TEST(Jobspec, ShapeIsAllButTheDuration) {
   const auto a = ParseJobspec(Text(With(kCpu), R"({"system":{"duration":1}})"));
   const auto b = ParseJobspec(Text(With(kCpu), R"({"system":{"duration":2.5}})"));

@@ -1,11 +1,13 @@
 #include "libs/graph/json_check.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -25,7 +27,7 @@ class Checker final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t) override { return Begin(); }
   bool number_unsigned(number_unsigned_t) override { return Begin(); }
   bool number_float(number_float_t, const string_t&) override { return Begin(); }
-  bool string(string_t&) override { return Begin(); }
+  bool string(string_t& text) override { return Begin() && CheckText(text); }
   bool binary(binary_t&) override { return Begin(); }
   bool start_object(size_t) override { return Begin() && Push(); }
   bool end_object() override { return Pop(); }
@@ -44,6 +46,9 @@ class Checker final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     open_.back().key = name;
+    if (limits_.is_plain && !IsPlain(name, SIZE_MAX)) {
+      return Fail(open_.size() - 1, "has a key with a control character");
+    }
     if (open_.back().keys.size() == kMaxKeys) {
       return Fail(open_.size() - 1, fmt::format("has more than {} keys", kMaxKeys));
     }
@@ -90,6 +95,18 @@ class Checker final : public nlohmann::json_sax<nlohmann::json> {
     const std::string path = Path(levels);
     status_ = InvalidArgument("{}{}{}", path, path.empty() ? "" : ": ", what);
     return false;
+  }
+
+  bool CheckText(const std::string& text) {
+    if (limits_.is_plain && !IsPlain(text, SIZE_MAX)) {
+      return Fail(open_.size(), "holds a control character");
+    }
+    if (open_.empty() || open_.back().is_list || text.size() <= limits_.name_bytes) return true;
+    const auto& keys = limits_.name_keys;
+    if (std::find(keys.begin(), keys.end(), open_.back().key) == keys.end()) return true;
+    return Fail(
+        open_.size(),
+        fmt::format("has {} bytes; at most {} are allowed", text.size(), limits_.name_bytes));
   }
 
   bool Count() {

@@ -1,6 +1,7 @@
 // A first pass over a JSON text that comes from outside, before it becomes a tree: syntax, depth,
-// keys that stand twice and how much there is of what may be much. It takes memory for what is open
-// at a time only; so the tree's size is bounded by the text's and by these limits.
+// keys that stand twice, characters that no text may hold, and how much there is of what may be
+// much. It takes memory for what is open at a time only; so the tree's size is bounded by the
+// text's and by these limits.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,11 @@ struct JsonLimits {
   int depth = 0;
   size_t values = SIZE_MAX;  // keys, and all that is no key
   std::vector<List> lists = {};
+  // Strings and keys hold no control characters, as they are or escaped.
+  bool is_plain = false;
+  // Of the strings under these keys: how many bytes each may have.
+  std::vector<std::string_view> name_keys = {};
+  size_t name_bytes = SIZE_MAX;
 };
 
 // InvalidArgument says what is wrong and where: the byte, or the path of the value.

@@ -288,6 +288,36 @@ TEST_F(NativeEngineTest, RemovedNodeBreaksWhatHeldIt) {
   EXPECT_EQ(engine_.Usage()[0].free, 8000);
 }
 
+TEST_F(NativeEngineTest, OfManyTermsTheHardestAreNamed) {
+  for (int i = 0; i < 3; ++i) {
+    NodeSpec node = Node(fmt::format("n{}", i), {{"cpu", 8000}});
+    node.labels = {{"common", "x"}};
+    if (i == 0) node.labels.emplace_back("rare", "x");
+    Add(node);
+  }
+  std::string properties = R"("common=x","rare=x")";
+  for (int i = 0; i < 1000; ++i) properties += fmt::format(R"(,"p{}=x")", i);
+  const Jobspec spec = Spec(1, {{"cpu", 1}}, R"({"properties":[)" + properties + "]}");
+  EXPECT_EQ(Why(spec),
+            "constraints: none of the 3 nodes meets them all; p0=x: 0 nodes; p1=x: 0 nodes; p2=x: "
+            "0 nodes; p3=x: 0 nodes; p4=x: 0 nodes; p5=x: 0 nodes; p6=x: 0 nodes; p7=x: 0 nodes; "
+            "and 994 more");
+  const std::string full = engine_.Explain(spec, Wording::kFull).sentence;
+  EXPECT_THAT(full, HasSubstr("all; common=x: 3 nodes; rare=x: 1 node; p0=x: 0 nodes"));
+  EXPECT_THAT(full, HasSubstr("p999=x: 0 nodes"));
+}
+
+TEST_F(NativeEngineTest, SentencesAreCutBetweenCharacters) {
+  Add(Node("n", {{"cpu", 8000}}));
+  std::string name;
+  for (int i = 0; i < 1000; ++i) name += "ö";
+  const std::string sentence = Why(Spec(1, {{name, 1}}));
+  EXPECT_LE(sentence.size(), kMostSentenceBytes);
+  EXPECT_EQ(sentence.substr(sentence.size() - 5), "ö…");
+  EXPECT_EQ(engine_.Explain(Spec(1, {{name, 1}}), Wording::kFull).sentence,
+            name + ": a slot needs 1, no node has any");
+}
+
 TEST_F(NativeEngineTest, Reasons) {
   for (int i = 0; i < 3; ++i) {
     NodeSpec node = Node("gpu" + std::to_string(i), {{"cpu", 8000}, {"nvidia.com/gpu", 4}});
@@ -307,7 +337,7 @@ TEST_F(NativeEngineTest, Reasons) {
   EXPECT_EQ(Why(Spec(1, {{"cpu", 9000}, {"nvidia.com/gpu", 1}}, R"({"tolerations":["*"]})")),
             "no node is large enough in everything: cpu 9 on 1 node, nvidia.com/gpu 1 on 3 nodes");
   EXPECT_EQ(Why(Spec(1, {{"cpu", 1}}, R"({"properties":["disk=ssd","zone=a"]})")),
-            "constraints: none of the 4 nodes meets them all; disk=ssd: 1 node; zone=a: 0 nodes; "
+            "constraints: none of the 4 nodes meets them all; zone=a: 0 nodes; disk=ssd: 1 node; "
             "taints tolerated: 3 nodes (a taint that is not: control-plane:NoSchedule)");
   EXPECT_EQ(Why(Spec(16, {{"nvidia.com/gpu", 1}})),
             "nvidia.com/gpu: 12 of 16 slots would fit if all 3 nodes that the job may use were up "
@@ -322,11 +352,11 @@ TEST_F(NativeEngineTest, Reasons) {
   EXPECT_EQ(Why(half),
             "cpu: 4 of 6 slots fit now; a slot needs 4, the best node has 8 free; of 4 nodes 3 may "
             "be used, 3 are up, 2 have room for a slot");
-  const Explanation why = engine_.Explain(half);
+  const Explanation why = engine_.Explain(half, Wording::kShort);
   EXPECT_EQ(why.resource, "cpu");
   EXPECT_EQ(why.slots_now, 4u);
   EXPECT_EQ(why.slots_ever, 6u);
-  EXPECT_EQ(MakeNativeEngine()->Explain(half).sentence, "the pool has no nodes");
+  EXPECT_EQ(MakeNativeEngine()->Explain(half, Wording::kShort).sentence, "the pool has no nodes");
 }
 
 TEST_F(NativeEngineTest, ConditionTaintsAreBusyNotUnsatisfiable) {
@@ -510,7 +540,7 @@ TEST_F(NativeEngineTest, Holders) {
   ASSERT_EQ(Place(Spec(1, {{"cpu", 1000}})).size(), 1u);  // j2 on n0
   const Jobspec one = Spec(1, {{"cpu", 2000}});
   ASSERT_THAT(Place(one), IsEmpty());
-  const Explanation why = engine_.Explain(one);
+  const Explanation why = engine_.Explain(one, Wording::kShort);
   EXPECT_EQ(why.resource, "cpu");
   EXPECT_EQ(why.nearest, "n0");
   const std::vector<Holder> holders = engine_.HoldersOf(one, why);
@@ -520,7 +550,7 @@ TEST_F(NativeEngineTest, Holders) {
   EXPECT_EQ(holders[1].key.job_id, "j2");
   // Of a gang all that hold some, wherever.
   const Jobspec gang = Spec(3, {{"cpu", 1000}});
-  const std::vector<Holder> all = engine_.HoldersOf(gang, engine_.Explain(gang));
+  const std::vector<Holder> all = engine_.HoldersOf(gang, engine_.Explain(gang, Wording::kShort));
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].key.job_id, "j0");
 }

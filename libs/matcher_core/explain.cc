@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 namespace {
@@ -19,8 +21,12 @@ Explainer::Why Explainer::Explain(const events::v1::Candidate& candidate,
                                   const graph::Jobspec& jobspec,
                                   bool never) {
   if (!never && explained_++ >= kMostExplained) return {"what it asks for is in use", 0};
-  const graph::Explanation why = view_.engine.Explain(jobspec);
-  return {Sentence(candidate, jobspec, why, never),
+  const bool is_short = model::HasRules(view_.state.config().rules(), model::kShortReasons);
+  const graph::Explanation why =
+      view_.engine.Explain(jobspec, is_short ? graph::Wording::kShort : graph::Wording::kFull);
+  std::string sentence = Sentence(candidate, jobspec, why, never);
+  if (is_short) sentence = Cut(sentence, graph::kMostSentenceBytes);
+  return {std::move(sentence),
           static_cast<uint32_t>(std::min<uint64_t>(why.slots_now, jobspec.slots))};
 }
 

@@ -7,6 +7,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/graph/levels.h"
 #include "libs/graph/planned_end.h"
+#include "libs/matcher_core/answer_size.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/matcher_core/pool_config.h"
@@ -83,6 +84,7 @@ bool MatcherCore::Reads(Envelope::EventCase type) {
   switch (type) {
     case Envelope::kJobSubmitted:
     case Envelope::kJobUpdated:
+    case Envelope::kJobWithdrawn:
     case Envelope::kCommandAccepted:
     case Envelope::kPoolConfigured:
     case Envelope::kWindowConfigured:
@@ -119,6 +121,9 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
     case Envelope::kJobUpdated:
       if (!message.job_updated().has_spec()) return absl::OkStatus();
       return HandleSpec(message.job_updated().job_id(), message.job_updated().spec());
+    case Envelope::kJobWithdrawn:
+      HandleWithdrawn(message.job_withdrawn().job_id());
+      return absl::OkStatus();
     case Envelope::kCommandAccepted: {
       const events::v1::CommandAccepted& accepted = message.command_accepted();
       if (!accepted.has_submit_claim()) return absl::OkStatus();
@@ -174,6 +179,20 @@ absl::Status MatcherCore::HandleArrival(const std::string& job_id,
     forecast_.Arrive(state_.config(), tenant, *spec.jobspec, now, engine_.get());
   }
   return absl::OkStatus();
+}
+
+// The queue, which has it cancelled, says so too; but not of one that it has never taken.
+void MatcherCore::HandleWithdrawn(const std::string& job_id) {
+  if (!model::HasRules(state_.config().rules(), model::kForgetsWithdrawn)) return;
+  if (engine_->KeysOf(job_id).empty()) Forget(job_id);
+}
+
+void MatcherCore::Forget(const std::string& job_id) {
+  promises_.LoseOf(job_id, engine_.get());
+  auto next = specs_.map().lower_bound(SpecKey(job_id, 0));
+  while (next != specs_.map().end() && next->first.first == job_id) {
+    PutSpec(SpecKey((next++)->first), std::nullopt);
+  }
 }
 
 absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
@@ -330,6 +349,7 @@ absl::StatusOr<std::optional<CycleAnswered>> MatcherCore::HandleCycle(const Cycl
   const View view{pool_, state_, specs_, promises_, plan_, *engine_};
   CycleRun cycle(request, view, &promises_, &batch_->allocations, engine_.get());
   answer = cycle.Answer(tried_);
+  Fit(&answer);
   state_.set_room_came(cycle.left_room());
   state_.set_last_cycle_id(request.cycle_id());
   last_answer_ = answer.SerializeAsString();
@@ -367,13 +387,7 @@ absl::StatusOr<Released> MatcherCore::HandleRelease(const ReleaseRequested& requ
     batch_->allocations.Release(held);
   }
   released.set_nothing_held(keys.empty());
-  if (request.job_ended()) {
-    promises_.LoseOf(key.job_id, engine_.get());
-    auto next = specs_.map().lower_bound(SpecKey(key.job_id, 0));
-    while (next != specs_.map().end() && next->first.first == key.job_id) {
-      PutSpec(SpecKey((next++)->first), std::nullopt);
-    }
-  }
+  if (request.job_ended()) Forget(key.job_id);
   return released;
 }
 

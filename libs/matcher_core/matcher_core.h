@@ -111,6 +111,9 @@ class MatcherCore {
                              const events::v1::PartSpec& part,
                              const std::string& tenant,
                              Millis now);
+  void HandleWithdrawn(const std::string& job_id);
+  // Its jobspecs, and what it was promised.
+  void Forget(const std::string& job_id);
   absl::Status HandlePool(const events::v1::PoolConfigured& config, Millis now);
   // Another engine with all that this one has.
   absl::Status ChangeEngine(const events::v1::PoolConfigured& config);

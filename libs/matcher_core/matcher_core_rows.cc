@@ -4,6 +4,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/graph/fnv.h"
+#include "libs/matcher_core/answer_size.h"
 #include "libs/matcher_core/batch.h"
 #include "libs/matcher_core/codec.h"
 #include "libs/matcher_core/matcher_core.h"
@@ -113,7 +114,8 @@ absl::Status MatcherCore::RestoreAnswer(const Rows& rows) {
                     pool_,
                     state_.last_cycle_id());
   }
-  last_answer_ = answer->answer;
+  // An older version may have kept one that it could not send.
+  last_answer_ = Fit(&last) ? last.SerializeAsString() : answer->answer;
   plan_ = PlanOf(last);
   return absl::OkStatus();
 }

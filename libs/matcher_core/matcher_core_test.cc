@@ -97,6 +97,27 @@ TEST_F(MatcherCoreTest, HeldKeyIsAnsweredWithTheFirstAnswer) {
   EXPECT_EQ(second.SerializeAsString(), first.SerializeAsString());
 }
 
+TEST_F(MatcherCoreTest, WhatIsWithdrawnAndHoldsNothingIsForgotten) {
+  Envelope withdrawn;
+  withdrawn.mutable_job_withdrawn()->set_job_id("x");
+  Feed(Upserted(MakeNode("a", 1000)));
+  Feed(Submitted("x", 1, 1000));
+  Feed(withdrawn);
+  EXPECT_EQ(Ask(Cycle(1, {"x"})).outcomes(0).kind(), Outcome::KIND_INVALID);
+  Feed(Submitted("x", 1, 1000));
+  EXPECT_EQ(Ask(Cycle(2, {"x"})).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  Feed(withdrawn);
+  EXPECT_EQ(Ask(Cycle(3, {"x"})).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  // By older rules only the queue's word counts.
+  Envelope configured = Configured("");
+  configured.mutable_pool_configured()->set_rules(model::kForgetsWithdrawn - 1);
+  Feed(configured);
+  Feed(Submitted("y", 1, 1000));
+  withdrawn.mutable_job_withdrawn()->set_job_id("y");
+  Feed(withdrawn);
+  EXPECT_EQ(Ask(Cycle(4, {"y"})).outcomes(0).kind(), Outcome::KIND_BUSY);
+}
+
 TEST_F(MatcherCoreTest, StopsBehindTheFirstThatIsBusy) {
   Feed(Upserted(MakeNode("a", 4000)));
   Feed(Synced());

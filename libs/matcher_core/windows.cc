@@ -67,7 +67,7 @@ Room RoomFor(const graph::Engine& engine, const graph::Jobspec& jobspec) {
   for (const graph::SlotGroup& group : jobspec.groups) {
     one.groups = {group};
     one.slots = group.slots;
-    const graph::Explanation why = engine.Explain(one);
+    const graph::Explanation why = engine.Explain(one, graph::Wording::kShort);
     room.nodes = why.matching;
     room.has_all = room.has_all && why.slots_now >= group.slots;
   }

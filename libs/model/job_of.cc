@@ -62,6 +62,7 @@ const std::string& JobOf(const CommandAccepted& accepted) {
       return accepted.release_job().job_id();
     case CommandAccepted::kMoveJob:
       return accepted.move_job().job_id();
+    case CommandAccepted::kAbandonCycle:
     case CommandAccepted::COMMAND_NOT_SET:
       break;
   }

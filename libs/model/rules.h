@@ -31,6 +31,9 @@
 //      resource, and keep no job from being reclaimed that holds nothing of what is guaranteed.
 //      While several queues use a pool, or where users have turns, `adaptive` steps back: it is
 //      `easy` then.
+//   8  What people are told is short: of a constraint the terms that the fewest nodes meet; any
+//      sentence is cut (libs/graph/engine.h, libs/base/text.h). The matcher forgets what is
+//      withdrawn and holds nothing.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +54,9 @@ inline constexpr uint32_t kAdaptivePredictsNothing = 6;
 inline constexpr uint32_t kShrinksFirst = 7;
 inline constexpr uint32_t kGuaranteesOfEveryResource = 7;
 inline constexpr uint32_t kAdaptiveStepsBack = 7;
-inline constexpr uint32_t kLatestRules = 7;
+inline constexpr uint32_t kShortReasons = 8;
+inline constexpr uint32_t kForgetsWithdrawn = 8;
+inline constexpr uint32_t kLatestRules = 8;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

@@ -35,11 +35,13 @@ void QueueCore::Impl::OnAnswered(const events::v1::CycleAnswered& answered) {
     return;
   }
   answered_ = &answered;
+  const std::shared_ptr<const CycleRequested> cycle = state_.cycle;
   const CycleResult result = JudgeOutcomes(answered);
   if (view_.IsIndependent()) NoteFirst(*state_.cycle, result);
   WithdrawPromises(result);
   state_.growth = elastic_.AfterAnswer(answered, result.grown);
   CloseCycle(result);
+  ClearSuspects(*cycle, result);
   StopVictims(answered);
   // It has looked who is first now.
   book_.TakeLeft();

@@ -52,6 +52,14 @@ std::unordered_set<const Entry*> QueueCore::Impl::PreferAdaptive(Pass* pass) {
 }
 
 void QueueCore::Impl::ChooseCandidates(CycleRequested* cycle) {
+  if (state_.suspects != nullptr) {
+    Pass pass(&book_.tree(), view_.PassNow());
+    state_.growth = planner_.Plan(PreferAdaptive(&pass), &pass, cycle);
+    if (!cycle->candidates().empty()) return;
+    // None of them may go now: who is to blame is found when they are tried again.
+    SetSuspects({}, 0);
+    cycle->Clear();
+  }
   Pass pass(&book_.tree(), view_.PassNow());
   const std::unordered_set<const Entry*> passers = PreferAdaptive(&pass);
   state_.growth = planner_.Plan(passers, &pass, cycle);

@@ -38,6 +38,7 @@ absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
   if (accepted.command_case() == CommandAccepted::COMMAND_NOT_SET) {
     return InvalidArgument("CommandAccepted holds no command that this version knows");
   }
+  if (accepted.has_abandon_cycle()) return absl::OkStatus();
   const std::string job_id = model::JobOf(accepted);
   if (job_id.empty()) return InvalidArgument("CommandAccepted names no job");
   if (accepted.has_move_job() && accepted.move_job().queue().empty()) {
@@ -86,6 +87,8 @@ void QueueCore::Impl::OnCommand(const CommandAccepted& accepted) {
     case CommandAccepted::kMoveJob:
       updated.set_queue(accepted.move_job().queue());
       return OnUpdated(updated);
+    case CommandAccepted::kAbandonCycle:
+      return AbandonCycle(accepted.abandon_cycle().cycle_id());
     case CommandAccepted::COMMAND_NOT_SET:
       return;
   }

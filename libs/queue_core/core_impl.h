@@ -188,6 +188,14 @@ class QueueCore::Impl {
   // A queue of whose candidates none was refused has more in line.
   bool SomeQueueGoesOn(const events::v1::CycleRequested& cycle, const CycleResult& result) const;
   void WithdrawPromises(const CycleResult& result);
+  // The cycle in flight, if it is this one, is closed as if nobody had been tried, and who is to
+  // blame is looked for among its candidates.
+  void AbandonCycle(uint64_t cycle_id);
+  // It was the only candidate.
+  void SetAbandonedAside(Entry* entry);
+  void SetSuspects(std::vector<std::string> suspects, uint32_t at_once);
+  // The cycle was answered: its candidates are not to blame.
+  void ClearSuspects(const events::v1::CycleRequested& cycle, const CycleResult& result);
   bool IsCycleDue(bool somebody_left);
   void BeginCycle();
   void AskCycle();

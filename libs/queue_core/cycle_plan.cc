@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -70,15 +71,20 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
   Groups groups;
   std::set<const Queue*> cut;
   const bool is_independent = view_.IsIndependent();
+  const bool among_suspects = view_.state.suspects != nullptr;
+  std::set<std::string_view> suspects;
+  if (among_suspects) suspects.insert(view_.state.suspects->begin(), view_.state.suspects->end());
   uint32_t limit = 0;
   while (const auto* entry = static_cast<const Entry*>(pass->Next())) {
     const Queue* queue = entry->in_line_of;
+    if (among_suspects && !suspects.contains(entry->job.id)) continue;
     if (entries.empty() || is_independent) {
       limit = scheduling::CandidateLimit(view_.state.window, DepthOf(queue->config.get()));
     }
     Group& group = GroupOf(queue, view_, &groups, cycle);
     entries.push_back(entry);
     ++group.named;
+    if (among_suspects && entries.size() == view_.state.suspects_at_once) break;
     if ((is_independent ? group.named : entries.size()) != limit) continue;
     // Where no job may pass another, more are of no use to the pool.
     for (const auto& [order, served] : view_.book.served()) {
@@ -99,6 +105,7 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
   if (view_.CorrectsPlans()) GiveBackfillTurns(entries, cycle);
   preemption_.NameVictims(entries, cycle);
   elastic_.SetMostSlots(entries, pass, cycle);
+  if (among_suspects) return Growth::kAlong;
   return elastic_.AddGrowth(cut, pass, cycle, [&](const Queue* queue) {
     return GroupOf(queue, view_, &groups, cycle).rule;
   });

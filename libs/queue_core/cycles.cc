@@ -7,14 +7,22 @@
 //   asked. What the matcher said between request and answer does not count: it said it before it
 //   answered, so the answer knows.
 //   Where jobs may pass the head, whoever comes into line is reason enough.
+// - A cycle whose answer cannot be kept is abandoned. Any of its candidates may be why: these are
+//   tried apart from all others, half as many at a time, until one stands alone. It is set aside.
 // - When limits hold everybody, nobody is asked for, and nobody looked at, until something changes.
 // - The window (libs/scheduling/candidate_window.h) keeps a cycle as large as the pool has use for.
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/cycle_size.h"
 #include "libs/queue_core/queue_spec.h"
+#include "libs/queue_core/reasons.h"
 #include "libs/scheduling/candidate_window.h"
 #include "libs/scheduling/fair_share.h"
 
@@ -30,6 +38,8 @@ namespace {
 // A reservation that comes due and is put off, as others run longer than planned, is looked at
 // again after this time.
 constexpr int64_t kOverdueIntervalMs = 10'000;
+// The only candidate of a cycle that was abandoned is tried again after this time.
+constexpr int64_t kAbandonedIntervalMs = 600'000;
 
 }  // namespace
 
@@ -88,6 +98,88 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
   }
 }
 
+void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
+  if (state_.cycle == nullptr || state_.cycle->cycle_id() != cycle_id) {
+    ++out_->stale;
+    return;
+  }
+  const std::shared_ptr<const CycleRequested> cycle = state_.cycle;
+  CycleResult nobody;
+  nobody.rules.resize(static_cast<size_t>(cycle->rules_size()) + 1);
+  nobody.tried.resize(static_cast<size_t>(cycle->candidates_size()));
+  CloseCycle(nobody);
+  state_.growth = Growth::kNone;
+  std::vector<Entry*> waiting;
+  uint32_t named = 0;
+  for (const Candidate& candidate : cycle->candidates()) {
+    if (candidate.grow()) continue;
+    ++named;
+    Entry* entry = book_.Find(candidate.job_id());
+    const bool waits = entry != nullptr && entry->job.attempt == candidate.attempt() &&
+                       model::kWaitingStates.Has(entry->job.state);
+    if (!waits) continue;
+    // The matcher may have given it what the answer says.
+    Release(entry->job, /*job_ended=*/false);
+    waiting.push_back(entry);
+  }
+  if (named == 0) return;
+  std::vector<std::string> suspects;
+  if (state_.suspects != nullptr) {
+    suspects = *state_.suspects;
+  } else {
+    for (const Entry* entry : waiting) suspects.push_back(entry->job.id);
+  }
+  if (named == 1) {
+    std::erase(suspects, cycle->candidates(0).job_id());
+    if (!waiting.empty()) SetAbandonedAside(waiting.front());
+  }
+  SetSuspects(std::move(suspects), std::max(1U, named / 2));
+  state_.ask_again = true;
+}
+
+void QueueCore::Impl::SetSuspects(std::vector<std::string> suspects, uint32_t at_once) {
+  state_.suspects = suspects.empty()
+                        ? nullptr
+                        : std::make_shared<const std::vector<std::string>>(std::move(suspects));
+  state_.suspects_at_once = state_.suspects == nullptr ? 0 : at_once;
+}
+
+void QueueCore::Impl::ClearSuspects(const CycleRequested& cycle, const CycleResult& result) {
+  if (state_.suspects == nullptr) return;
+  std::set<std::string_view> cleared;
+  for (const Candidate& candidate : cycle.candidates()) cleared.insert(candidate.job_id());
+  // Whoever may not pass those that were refused is tried behind them.
+  std::set<std::string_view> stopped;
+  for (int i = 0; i < cycle.rules_size(); ++i) {
+    const bool stops = cycle.rules(i).stop_at_first_blocked();
+    if (stops && result.rules[static_cast<size_t>(i)].refused > 0) {
+      stopped.insert(cycle.rules(i).queue());
+    }
+  }
+  std::vector<std::string> suspects = *state_.suspects;
+  std::erase_if(suspects, [&](const std::string& id) {
+    const Entry* entry = book_.Find(id);
+    return entry == nullptr || cleared.contains(id) || stopped.contains(entry->job.queue);
+  });
+  SetSuspects(std::move(suspects), 2 * state_.suspects_at_once);
+  state_.ask_again = true;
+}
+
+void QueueCore::Impl::SetAbandonedAside(Entry* entry) {
+  if (entry->in_line_of == nullptr) return;
+  if (IsPromised(entry->job)) slip_.set_cause(events::v1::Slip::CAUSE_COMMAND);
+  Job& job = book_.Edit(entry);
+  job.not_before_ms = state_.now_ms + kAbandonedIntervalMs;
+  job.first_ms = 0;
+  job.start_ms = 0;
+  Place(entry);
+  SetWaiting(job,
+             reason::kRetry,
+             fmt::format("the matcher's answer to it could not be kept; it is tried again in {} s",
+                         kAbandonedIntervalMs / 1000));
+  Say(entry);
+}
+
 bool QueueCore::Impl::SomeQueueGoesOn(const CycleRequested& cycle,
                                       const CycleResult& result) const {
   if (!view_.IsIndependent()) return false;
@@ -136,6 +228,7 @@ void QueueCore::Impl::BeginCycle() {
     return;
   }
   state_.due_ms = 0;
+  Fit(cycle.get());
   cycle->set_cycle_id(++state_.last_cycle_id);
   if (view_.IsIndependent()) {
     cycle->set_version(config().rules() == 0 ? model::kLatestRules : config().rules());

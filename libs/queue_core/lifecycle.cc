@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "libs/base/check.h"
+#include "libs/base/text.h"
+#include "libs/model/rules.h"
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/dependencies.h"
@@ -308,6 +310,7 @@ void QueueCore::Impl::Say(Entry* entry) {
   Job& job = book_.Edit(entry);
   ++job.version;
   job.updated_ms = state_.now_ms;
+  if (view_.HasRules(model::kShortReasons)) job.message = Cut(job.message, kMostMessageBytes);
   job.effective_duration_ms = planning_.EffectiveDuration(job);
   job.expires_ms = planning_.ExpiryOf(job);
   EnterPromise(&job);

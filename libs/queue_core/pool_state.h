@@ -62,6 +62,10 @@ struct PoolState {
   int64_t limits_due_ms = 0;
   std::shared_ptr<const Windows> windows;  // those that are not over; null: there are none
   std::string window_set;                  // that no answer has known yet; for people
+  // Candidates of a cycle that was abandoned, of which any may be why: job ids. So many of them are
+  // tried at a time, and nobody else. Null: there are none.
+  std::shared_ptr<const std::vector<std::string>> suspects;
+  uint32_t suspects_at_once = 0;
 };
 
 }  // namespace fluxqueue::queue_core

@@ -67,6 +67,10 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_window_set(state_.window_set);
   row.set_growth(static_cast<uint32_t>(state_.growth));
   row.set_last_ending(book_.endings().last());
+  if (state_.suspects != nullptr) {
+    row.mutable_suspects()->Assign(state_.suspects->begin(), state_.suspects->end());
+    row.set_suspects_at_once(state_.suspects_at_once);
+  }
   for (const auto& [id, attempt] : book_.ended()) {
     events::v1::AllocationKey* key = row.add_ended();
     key->set_job_id(id);
@@ -119,6 +123,9 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   }
   state_.window_set = row.window_set();
   state_.growth = static_cast<Growth>(row.growth());
+  if (!row.suspects().empty()) {
+    SetSuspects({row.suspects().begin(), row.suspects().end()}, row.suspects_at_once());
+  }
   book_.tree().CountOthers(view_.HasAccounts());
   book_.Clear(state_.now_ms);
   book_.SetLastEnding(row.last_ending());

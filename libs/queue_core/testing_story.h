@@ -200,6 +200,12 @@ inline events::v1::Envelope MoveCommand(const std::string& id, const std::string
   return message;
 }
 
+inline events::v1::Envelope Abandoned(uint64_t cycle) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_command_accepted()->mutable_abandon_cycle()->set_cycle_id(cycle);
+  return message;
+}
+
 inline events::v1::Envelope QueueMade(const std::string& name,
                                       uint32_t depth = 0,
                                       int priority = 0,

@@ -151,7 +151,7 @@ class Stack {
         delivery::PartitionLoop::Options{Options("matcher", "matcher-1"), "fluxqueue.pool"},
         matcher_handler_,
         clock_);
-    matcher_ = std::jthread([this](std::stop_token stop) { (void)matcher_loop_->Run(stop); });
+    StartMatcher();
     first_ = MakeReplica("queue-1");
     WaitFor([&] { return first_->Holds(); }, "the first replica to hold the pool");
   }
@@ -163,6 +163,10 @@ class Stack {
   // Of the replicas.
   tracing::Collector& collector() { return collector_; }
   void Kill() { first_.reset(); }
+  void StopMatcher() { matcher_ = {}; }
+  void StartMatcher() {
+    matcher_ = std::jthread([this](std::stop_token stop) { (void)matcher_loop_->Run(stop); });
+  }
 
   void Say(const std::string& stream, events::v1::Envelope message) {
     message.set_pool(kPool);
@@ -351,6 +355,55 @@ TEST_F(QueueApiTest, AClaimHoldsNodesUntilItIsCancelled) {
   ExpectState(all.job().id(), v1::STATE_CANCELLED);
   EXPECT_THAT(Get(all.job().id()).job().message(), HasSubstr("cancelled by ipv4:127.0.0.1"));
   ExpectState(more.job().id(), v1::STATE_RUNNING);
+}
+
+// With the matcher stopped: nobody answers.
+class AbandonedCycleTest : public QueueApiTest {
+ protected:
+  void SetUp() override {
+    stack_->StopMatcher();
+    v1::SubmitClaimRequest request = ClaimRequest(Name("waits"), 1, 1000);
+    request.clear_wait();
+    job_ = Claim(request).job().id();
+    Stack::WaitFor([] { return CycleInFlight() > 0; }, "a cycle");
+  }
+  // Of this test: a client's id is accepted once.
+  static std::string Name(const std::string& claim) {
+    return fmt::format(
+        "{}-{}", ::testing::UnitTest::GetInstance()->current_test_info()->name(), claim);
+  }
+  static int64_t CycleInFlight() {
+    return stack_->Number("SELECT coalesce(max(cycle_id), 0) FROM queue.cycles WHERE NOT answered");
+  }
+  void ExpectThatOthersGoOn() {
+    Stack::WaitFor([this] { return Get(job_).job().reason() == "Retry"; }, "the job to be aside");
+    stack_->StartMatcher();
+    EXPECT_EQ(Claim(Name("other"), 1, 1000).job().state(), v1::STATE_RUNNING);
+    EXPECT_EQ(Get(job_).job().state(), v1::STATE_PENDING);
+  }
+
+  std::string job_;
+};
+
+TEST_F(AbandonedCycleTest, ByACommand) {
+  v1::AbandonCycleRequest request;
+  request.set_pool(kPool);
+  v1::AbandonCycleResponse response;
+  const int64_t cycle = CycleInFlight();
+  EXPECT_TRUE(Call(&v1::Queue::Stub::AbandonCycle, request, &response).ok());
+  EXPECT_EQ(static_cast<int64_t>(response.cycle_id()), cycle);
+  Stack::WaitFor([] { return CycleInFlight() == 0; }, "the cycle to be closed");
+  const grpc::Status none = Call(&v1::Queue::Stub::AbandonCycle, request, &response);
+  EXPECT_EQ(none.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(none.error_message(), "no cycle of pool main waits for its answer");
+  ExpectThatOthersGoOn();
+}
+
+TEST_F(AbandonedCycleTest, AsItsAnswerIsADeadLetter) {
+  events::v1::Envelope answer = queue_core::Answered(static_cast<uint64_t>(CycleInFlight()),
+                                                     {{job_, 1, queue_core::kBusyKind, "\xff"}});
+  stack_->Say("hand/1", answer);
+  ExpectThatOthersGoOn();
 }
 
 TEST_F(QueueApiTest, AClaimEndsWhenItsTimeIsOver) {

@@ -1,9 +1,9 @@
 // The queue's core and the matcher's core over one log in memory, each reading it at its own pace,
 // with a random world around them: jobs come and are cancelled, nodes come and go, bindings fail,
-// pods end, nodes are kept for a time; users share, are limited, and stop each other's jobs. At the
-// end every job has ended, nothing is held, nothing is remembered, no node was ever given more than
-// it has, and none to whom it was closed. No firm promise has moved without a cause that such a
-// promise may move for.
+// answers are lost, pods end, nodes are kept for a time; users share, are limited, and stop each
+// other's jobs. At the end every job has ended, nothing is held, nothing is remembered, no node was
+// ever given more than it has, and none to whom it was closed. No firm promise has moved without a
+// cause that such a promise may move for.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -300,7 +300,9 @@ class Pool {
   void UserSays() {
     if (ids_.empty()) return;
     const std::string& id = ids_[Roll(static_cast<uint32_t>(ids_.size()))];
-    switch (Roll(6)) {
+    switch (Roll(7)) {
+      case 6:
+        return AbandonCycle();
       case 0:
         return Append(queue_core::Cancelled(id));
       case 1:
@@ -317,6 +319,15 @@ class Pool {
       }
       default:
         return Append(queue_core::Held(id, Roll(2) == 0));
+    }
+  }
+
+  // As if its answer could not be kept.
+  void AbandonCycle() {
+    if (queue_.cycle_in_flight() == 0) return;
+    Append(queue_core::Abandoned(queue_.cycle_in_flight()));
+    for (const events::v1::Candidate& candidate : asked_.candidates()) {
+      if (candidate.grow()) grown_unheard_.insert(candidate.job_id());
     }
   }
 
@@ -354,7 +365,7 @@ class Pool {
     for (const std::string& id : ids_) {
       const queue_core::Job* job = queue_.Find(id);
       if (job == nullptr || !model::kHoldingStates.Has(job->state)) continue;
-      if (job->state == JobState::kStopping) continue;
+      if (job->state == JobState::kStopping || grown_unheard_.contains(id)) continue;
       const graph::Placement* held = matcher_.engine().Find({id, job->attempt, 0});
       RC_ASSERT(held != nullptr);
       RC_ASSERT(held->slots.size() == (job->held_slots == 0 ? job->slots : job->held_slots));
@@ -416,7 +427,10 @@ class Pool {
         shrunk_ += fact.job_fact().reason() == "Shrinking" ? 1 : 0;
         last_[fact.job_fact().job_id()] = static_cast<JobState>(fact.job_fact().state());
       }
-      for (const Envelope& said : outputs.pool) Append(said);
+      for (const Envelope& said : outputs.pool) {
+        if (said.has_cycle_requested()) asked_ = said.cycle_requested();
+        Append(said);
+      }
     }
   }
 
@@ -473,6 +487,8 @@ class Pool {
   bool binds_ = false;                            // every queue ends its jobs in time
   std::map<std::string, int64_t> promised_ = {};  // firmly, by job; 0: not
   std::set<std::string> stops_ = {};              // for whom others have been stopped
+  events::v1::CycleRequested asked_;              // the last
+  std::set<std::string> grown_unheard_;           // may be: they grew in a cycle that was abandoned
   int firm_ = 0;
   int moved_ = 0;
   std::map<std::string, int> untried_;  // for how many seconds, at the front of a line

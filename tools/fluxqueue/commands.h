@@ -31,6 +31,7 @@ void RegisterTop(CLI::App& app, Context& context);
 // drain, undrain
 void RegisterDrain(CLI::App& app, Context& context);
 void RegisterDeadLetters(CLI::App& app, Context& context);
+void RegisterCycle(CLI::App& app, Context& context);
 void RegisterConfig(CLI::App& app, Context& context);
 void RegisterDoctor(CLI::App& app, Context& context);
 void RegisterSupportBundle(CLI::App& app, Context& context);

@@ -36,9 +36,8 @@ absl::StatusOr<job_store::Job> FindJob(const SystemConfig& config, const std::st
   return job;
 }
 
-absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted) {
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  ASSIGN_OR_RETURN(job_store::Job job, FindJob(config, wanted));
+absl::StatusOr<std::unique_ptr<queue::v1::Queue::Stub>> ReachPool(const SystemConfig& config,
+                                                                  const std::string& pool) {
   job_store::FactStore facts(PostgresOptions(config.dsn), /*connections=*/1);
   peers::Peers peers({.service = job_store::Service::kQueue,
                       .own_address = "",
@@ -46,9 +45,16 @@ absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& want
                       .key = config.grpc.key,
                       .authority = config.grpc.authority},
                      facts);
-  const auto channel = peers.HolderOf(job.pool);
+  const auto channel = peers.HolderOf(pool);
   if (!channel.ok()) return Annotate(channel.status(), "the queue");
-  return JobCall{std::move(job), queue::v1::Queue::NewStub(*channel)};
+  return queue::v1::Queue::NewStub(*channel);
+}
+
+absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  ASSIGN_OR_RETURN(job_store::Job job, FindJob(config, wanted));
+  ASSIGN_OR_RETURN(auto stub, ReachPool(config, job.pool));
+  return JobCall{std::move(job), std::move(stub)};
 }
 
 void Prepare(grpc::ClientContext* call, const std::string& job_id) {

@@ -24,6 +24,9 @@ struct JobCall {
 // `wanted`: an id, a name, or namespace/name. Of several jobs of a name the last that lives.
 // NotFound and InvalidArgument say what to do.
 absl::StatusOr<job_store::Job> FindJob(const SystemConfig& config, const std::string& wanted);
+// The queue's replica that holds the pool.
+absl::StatusOr<std::unique_ptr<queue::v1::Queue::Stub>> ReachPool(const SystemConfig& config,
+                                                                  const std::string& pool);
 absl::StatusOr<JobCall> ReachJob(const Context& context, const std::string& wanted);
 
 // Of a call about this job: the deadline, and the job's trace.

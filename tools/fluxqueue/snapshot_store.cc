@@ -136,7 +136,7 @@ void AddPod(const kubernetes::Pod& pod, verify::Cluster* cluster) {
   const auto slot =
       kubernetes::ParseSlotName(Annotation(pod.meta, kubernetes::kAllocationAnnotation));
   if (slot.ok()) view.slot = *slot;
-  if (pod.meta.Controller() == nullptr) cluster->objects[pod.meta.uid] = {view.name, view.ended};
+  if (!kubernetes::IsOfAJob(pod)) cluster->objects[pod.meta.uid] = {view.name, view.ended};
   cluster->pods.push_back(std::move(view));
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "libs/base/backoff.h"
+#include "libs/base/text.h"
 #include "services/binder/domain/bind_planner.h"
 
 namespace fluxqueue::binder {
@@ -23,11 +24,12 @@ bool Held(const std::optional<PodFacts>& pod) {
 void Fail(const CallResult& result, std::string_view reason, BindJob* job) {
   if (job->failed || job->failure.has_value() || job->stopping) return;
   job->failure = Failure{std::string(reason),
-                         fmt::format("{} of {}/{}: {}",
-                                     Name(result.call.kind),
-                                     result.call.space,
-                                     result.call.name,
-                                     result.message)};
+                         Cut(fmt::format("{} of {}/{}: {}",
+                                         Name(result.call.kind),
+                                         result.call.space,
+                                         result.call.name,
+                                         result.message),
+                             kMostMessageBytes)};
 }
 
 }  // namespace

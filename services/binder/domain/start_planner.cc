@@ -9,15 +9,16 @@
 
 #include <fmt/format.h>
 
+#include "libs/base/text.h"
 #include "libs/kubernetes/requests.h"
 #include "services/binder/domain/vacate_planner.h"
 
 namespace fluxqueue::binder {
 namespace {
 
-void SetFailure(BindJob* job, std::string reason, std::string message) {
+void SetFailure(BindJob* job, std::string reason, const std::string& message) {
   if (job->failed || job->failure.has_value()) return;
-  job->failure = Failure{std::move(reason), std::move(message)};
+  job->failure = Failure{std::move(reason), Cut(message, kMostMessageBytes)};
 }
 
 // The pod of a slot has ended.

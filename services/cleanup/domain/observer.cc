@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libs/base/text.h"
 #include "libs/kubernetes/drain.h"
 #include "libs/kubernetes/node.h"
 #include "libs/kubernetes/ownership.h"
@@ -120,7 +121,7 @@ void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::st
     if (entry.Ended()) {
       job.result =
           entry.phase == "Succeeded" ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
-      job.message = message;
+      job.message = Cut(message, kMostMessageBytes);
     }
   }
   if (entry.Ended()) NotePodEnded(job, uid, entry, ResultOf(entry.phase));
@@ -174,7 +175,8 @@ void Observer::ObserveJob(const kubernetes::Job& job) {
   entry.elastic = kubernetes::MayBeElastic(job);
   if (!job.Ended()) return;
   entry.result = job.complete ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
-  entry.message = job.complete ? "" : (job.message.empty() ? job.reason : job.message);
+  const std::string& message = job.message.empty() ? job.reason : job.message;
+  entry.message = job.complete ? "" : Cut(message, kMostMessageBytes);
 }
 
 void Observer::JobGone(const std::string& uid) {

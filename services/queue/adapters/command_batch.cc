@@ -32,6 +32,9 @@ void CommandBatch::Poll(std::chrono::steady_clock::time_point now, delivery::Out
   std::vector<Errand> later;
   for (Errand& errand : desk_.Take(kMost)) {
     ErrandResult result = Judge(errand, now);
+    if (result.cycle != 0) {
+      errand.command->mutable_abandon_cycle()->set_cycle_id(result.cycle);
+    }
     const bool says = result.outcome == Outcome::kDone && errand.command.has_value();
     // Which of two of the same id is the first is settled by their order.
     if (says && !KeyOf(errand).empty() && !clients.insert(KeyOf(errand)).second) {
@@ -51,6 +54,9 @@ ErrandResult CommandBatch::Judge(const Errand& errand,
   if (!pool.has_value()) return {.outcome = Outcome::kNotHeld};
   if (errand.known) return {.outcome = Outcome::kRepeated};
   if (IsClaim(errand)) return JudgeClaim(errand, *pool->core);
+  if (errand.command.has_value() && errand.command->has_abandon_cycle()) {
+    return JudgeAbandon(*pool->core);
+  }
   if (pool->core->Find(errand.job_id) == nullptr) return {.outcome = Outcome::kNotLive};
   if (errand.command.has_value() && errand.command->has_move_job()) {
     const std::string& queue = errand.command->move_job().queue();
@@ -92,6 +98,14 @@ ErrandResult CommandBatch::JudgeClaim(const Errand& errand, const queue_core::Qu
                           claim.queue(),
                           most / 1000),
           "duration")};
+}
+
+ErrandResult CommandBatch::JudgeAbandon(const queue_core::QueueCore& core) {
+  if (core.cycle_in_flight() != 0) return {.cycle = core.cycle_in_flight()};
+  return {.outcome = Outcome::kRefused,
+          .why = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                            "no cycle of pool {} waits for its answer",
+                            core.pool())};
 }
 
 void CommandBatch::Say(const Errand& errand, delivery::Outbox& outbox) {

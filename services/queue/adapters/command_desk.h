@@ -42,6 +42,7 @@ struct ErrandResult {
   std::optional<events::v1::JobFact> job = {};
   int64_t position = 0;  // in its queue, from 1; 0: not in line
   std::optional<queue_core::Explanation> explanation = {};
+  uint64_t cycle = 0;  // that is abandoned
 };
 
 // For metrics: "done".
@@ -49,7 +50,7 @@ const char* Name(ErrandResult::Outcome outcome);
 
 struct Errand {
   std::string pool;
-  std::string job_id;
+  std::string job_id;  // empty: it is about the pool
   // Unset: a question.
   std::optional<events::v1::CommandAccepted> command;
   bool explain = false;  // the question

@@ -100,6 +100,18 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
   return absl::OkStatus();
 }
 
+void PoolHandler::Buried(const delivery::Record& record, delivery::Outbox& outbox) {
+  const events::v1::Envelope& message = record.envelope;
+  const auto pool = pools_.find({record.partition, message.pool()});
+  const uint64_t cycle = message.cycle_answered().cycle_id();
+  if (pool == pools_.end() || cycle == 0 || pool->second.core->cycle_in_flight() != cycle) return;
+  events::v1::Envelope abandoned;
+  abandoned.set_pool(message.pool());
+  abandoned.mutable_command_accepted()->set_asked_by("the queue");
+  abandoned.mutable_command_accepted()->mutable_abandon_cycle()->set_cycle_id(cycle);
+  outbox.AppendToPool(record.partition, record.partition, std::move(abandoned));
+}
+
 std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const {
   if (pool.tick_said) return std::nullopt;
   const std::optional<Millis> deadline = pool.core->NextDeadline();

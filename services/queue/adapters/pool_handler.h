@@ -2,7 +2,8 @@
 //
 // Repeats: a batch that was rolled back is folded again, from the same memory. Dead letters: facts
 // that the core calls impossible, and messages without a pool. Facts go to the observer in Commit
-// only.
+// only. An answer of the matcher that becomes a dead letter is waited for no more: the log is told
+// that its cycle is abandoned.
 //
 // Time: a core names its next deadline in the log's time. The handler translates it to the
 // monotonic clock, counting from the moment at which it saw the pool's last message (or loaded the
@@ -53,6 +54,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   void Drop(int partition) override;
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
   bool HasWork() const override { return commands_.HasWork(); }
+  void Buried(const delivery::Record& record, delivery::Outbox& outbox) override;
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
   bool HasRows() const override { return !touched_.empty() || commands_.HasRows(); }

@@ -87,6 +87,9 @@ absl::StatusOr<ClaimRequest> ReadClaim(const v1::SubmitClaimRequest& request, in
   RETURN_IF_ERROR(CheckTexts(request));
   const absl::StatusOr<graph::Jobspec> jobspec = graph::ParseJobspec(request.jobspec());
   if (!jobspec.ok()) return rpc::InField(jobspec.status(), "jobspec");
+  if (const absl::Status text = graph::CheckJobspecText(request.jobspec()); !text.ok()) {
+    return rpc::InField(text, "jobspec");
+  }
   if (jobspec->min_slots != 0) {
     return rpc::InField(
         InvalidArgument("jobspec: resources[0].count: {} to {}: a claim is held as a "

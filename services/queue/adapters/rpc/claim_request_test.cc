@@ -45,5 +45,13 @@ TEST(ClaimRequestTest, RefusesOtherDurations) {
   EXPECT_THAT(Message(ReadClaim(request, 7).status()), testing::HasSubstr("wait: 3153600001 s"));
 }
 
+TEST(ClaimRequestTest, RefusesTextsThatNoTableTakes) {
+  v1::SubmitClaimRequest request = Request(1);
+  std::string& jobspec = *request.mutable_jobspec();
+  jobspec.replace(jobspec.find("cpu"), 3, R"(cpu\u0000)");
+  EXPECT_EQ(Message(ReadClaim(request, 7).status()),
+            "jobspec: resources[0].with[0].type: holds a control character");
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue

@@ -123,6 +123,23 @@ void CommandApi::Position(const std::string& job_id,
       answer);
 }
 
+void CommandApi::AbandonCycle(const std::string& pool, const Caller& caller, const Answer& answer) {
+  events::v1::CommandAccepted command;
+  command.set_asked_by(caller.name);
+  command.mutable_abandon_cycle();
+  Errand errand{.pool = pool,
+                .job_id = "",
+                .command = std::move(command),
+                .deadline = caller.deadline,
+                .done = {}};
+  errand.done = [answer, pool](const ErrandResult& result) {
+    Reply reply = ToReply(pool, result);
+    reply.cycle = result.cycle;
+    answer(std::move(reply));
+  };
+  desk_.Put(std::move(errand));
+}
+
 // ---- claims
 
 void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,

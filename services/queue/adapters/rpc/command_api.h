@@ -41,6 +41,7 @@ struct Reply {
   bool repeated = false;
   int64_t position = 0;
   std::optional<queue_core::Explanation> explanation = {};
+  uint64_t cycle = 0;  // that is abandoned
   // The pool, when it is not held here.
   std::string elsewhere = {};
 };
@@ -66,6 +67,8 @@ class CommandApi {
                 bool explain,
                 const Caller& caller,
                 const Answer& answer);
+  // The cycle of the pool that is in flight.
+  void AbandonCycle(const std::string& pool, const Caller& caller, const Answer& answer);
   void SubmitClaim(const v1::SubmitClaimRequest& request,
                    const Caller& caller,
                    const Answer& answer);

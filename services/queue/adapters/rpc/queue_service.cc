@@ -28,6 +28,10 @@ void Fill(const Reply& reply, v1::PositionResponse* response) {
   }
 }
 
+void Fill(const Reply& reply, v1::AbandonCycleResponse* response) {
+  response->set_cycle_id(reply.cycle);
+}
+
 template <typename Response>
 void Fill(const Reply& reply, Response* response) {
   *response->mutable_job() = ToMessage(reply.job);
@@ -224,6 +228,16 @@ grpc::ServerUnaryReactor* QueueService::Move(grpc::CallbackServerContext* contex
   command.mutable_move_job()->set_job_id(request->job_id());
   command.mutable_move_job()->set_queue(request->queue());
   return Command(*context, *request, response, std::move(command), &Async::Move);
+}
+
+grpc::ServerUnaryReactor* QueueService::AbandonCycle(grpc::CallbackServerContext* context,
+                                                     const v1::AbandonCycleRequest* request,
+                                                     v1::AbandonCycleResponse* response) {
+  const Begin begin = [this, pool = PoolOf(request->pool())](const Caller& caller,
+                                                             const CommandApi::Answer& answer) {
+    commands_.AbandonCycle(pool, caller, answer);
+  };
+  return Run(*context, *request, response, begin, &Async::AbandonCycle);
 }
 
 grpc::ServerUnaryReactor* QueueService::Position(grpc::CallbackServerContext* context,

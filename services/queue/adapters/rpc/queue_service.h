@@ -67,6 +67,9 @@ class QueueService final : public v1::Queue::CallbackService {
   grpc::ServerUnaryReactor* Move(grpc::CallbackServerContext* context,
                                  const v1::MoveRequest* request,
                                  v1::MoveResponse* response) override;
+  grpc::ServerUnaryReactor* AbandonCycle(grpc::CallbackServerContext* context,
+                                         const v1::AbandonCycleRequest* request,
+                                         v1::AbandonCycleResponse* response) override;
   grpc::ServerUnaryReactor* Position(grpc::CallbackServerContext* context,
                                      const v1::PositionRequest* request,
                                      v1::PositionResponse* response) override;
