@@ -69,7 +69,7 @@ void CheckMatch(const Jobspec& spec) {
   const uint64_t before = engine->Fingerprint();
   const graph::AllocationKey key{"job", 0, 0};
   const auto outcome = engine->Match({.key = key, .jobspec = spec, .now_s = 0, .duration_s = 60});
-  CHECK(!engine->Explain(spec).sentence.empty());
+  CHECK(!engine->Explain(spec, graph::Wording::kShort).sentence.empty());
   const bool held = outcome.kind == graph::OutcomeKind::kAllocated;
   if (spec.groups.size() == 1) {
     const graph::Jobspec one = graph::WithSlots(spec, 1);

@@ -3,6 +3,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/views.h"
 #include "libs/postgres/statement.h"
 
