@@ -12,6 +12,7 @@
 #include "libs/matcher_core/pool_config.h"
 #include "libs/matcher_core/promises.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -149,6 +150,11 @@ void Trial::TryGrowth(const Candidate& candidate, const graph::Jobspec* jobspec,
   } else {
     outcome->set_kind(Outcome::KIND_BUSY);
     outcome->set_reason("there is no room for another slot");
+    // The queue may not have heard of the last growth: that answer may have been abandoned.
+    if (!model::HasRules(view_.state.config().rules(), model::kSaysWhatIsHeld)) return;
+    const graph::Placement& held = *engine_.Find(key);
+    outcome->set_slots(static_cast<uint32_t>(held.slots.size()));
+    outcome->set_placement_hash(PlacementHash(ToProto(held)));
   }
 }
 

@@ -56,6 +56,7 @@ inline constexpr uint32_t kGuaranteesOfEveryResource = 7;
 inline constexpr uint32_t kAdaptiveStepsBack = 7;
 inline constexpr uint32_t kShortReasons = 8;
 inline constexpr uint32_t kForgetsWithdrawn = 8;
+inline constexpr uint32_t kSaysWhatIsHeld = 8;
 inline constexpr uint32_t kLatestRules = 8;
 
 // `configured` 0: not said, which is the latest.

@@ -310,9 +310,8 @@ void QueueCore::Impl::NoteFirst(const CycleRequested& cycle, const CycleResult& 
 }
 
 void QueueCore::Impl::Grow(const Outcome& outcome) {
-  if (outcome.kind() != Outcome::KIND_ALLOCATED) return;
   if (elastic_.Grows(outcome) == nullptr) {
-    ++out_->stale;
+    if (outcome.kind() == Outcome::KIND_ALLOCATED) ++out_->stale;
     return;
   }
   Entry* entry = book_.Find(outcome.job_id());

@@ -112,7 +112,12 @@ void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
   std::vector<Entry*> waiting;
   uint32_t named = 0;
   for (const Candidate& candidate : cycle->candidates()) {
-    if (candidate.grow()) continue;
+    if (candidate.grow()) {
+      // It may have grown. What it holds is said when it is asked for again, along with others: by
+      // itself it could be what nobody can handle.
+      state_.growth = Growth::kAlong;
+      continue;
+    }
     ++named;
     Entry* entry = book_.Find(candidate.job_id());
     const bool waits = entry != nullptr && entry->job.attempt == candidate.attempt() &&
@@ -172,6 +177,7 @@ void QueueCore::Impl::SetAbandonedAside(Entry* entry) {
   job.not_before_ms = state_.now_ms + kAbandonedIntervalMs;
   job.first_ms = 0;
   job.start_ms = 0;
+  job.unsatisfiable_since_ms = 0;
   Place(entry);
   SetWaiting(job,
              reason::kRetry,

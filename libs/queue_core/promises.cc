@@ -15,6 +15,10 @@ using model::JobState;
 
 namespace {
 
+// Stands in the place of who did it.
+constexpr const char* kAbandoned =
+    "a cycle was abandoned, and its jobs are tried apart from others";
+
 Slip SlipBy(Slip::Cause cause, const std::string& by) {
   Slip slip;
   slip.set_cause(cause);
@@ -46,6 +50,7 @@ Slip Promises::WhyLater(const Job& job, const Slip& said, const CycleAnswered& a
   if (said.cause() != Slip::CAUSE_UNSPECIFIED) return said;
   if (!state.lost_node.empty()) return SlipBy(Slip::CAUSE_NODE, state.lost_node);
   if (!state.window_set.empty()) return SlipBy(Slip::CAUSE_WINDOW, state.window_set);
+  if (state.suspects != nullptr) return SlipBy(Slip::CAUSE_COMMAND, kAbandoned);
   for (const events::v1::Candidate& candidate : state.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
     const Entry* other = view_.book.Find(candidate.job_id());
@@ -85,7 +90,7 @@ std::string Promises::Sentence(const Slip& slip) const {
     case Slip::CAUSE_OVERRUN:
       return fmt::format("job {} has not ended in its time", job(slip.by()));
     case Slip::CAUSE_COMMAND:
-      return "the job was changed";
+      return slip.by().empty() ? "the job was changed" : slip.by();
     default:
       return "the plan was made anew";
   }

@@ -129,7 +129,10 @@ TEST_F(TenantTest, AForgedPodSaysNothingOfAnothersJob) {
   ExpectState("alices", "Succeeded");
   EXPECT_EQ(AttemptOf("alices"), "1");
   const absl::Status released = system_->WaitFor(
-      [&] { return Count(fmt::format("matcher.allocations WHERE NOT released AND job_id = '{}'", id)) == 0; },
+      [&] {
+        return Count(fmt::format("matcher.allocations WHERE NOT released AND job_id = '{}'", id)) ==
+               0;
+      },
       seconds(30),
       [] { return "the slots of alice's job to be free"; });
   EXPECT_TRUE(released.ok()) << Message(released);

@@ -328,7 +328,8 @@ class Bench {
     Measure(std::string(kRows[2]), [&](JobNumber) {
       return engine->Match({.key = {"refused", 1, 0}, .jobspec = one}).placement == nullptr;
     });
-    Measure(std::string(kRows[3]), [&](JobNumber) { return engine->Explain(one, graph::Wording::kShort).slots_now == 0; });
+    Measure(std::string(kRows[3]),
+            [&](JobNumber) { return engine->Explain(one, graph::Wording::kShort).slots_now == 0; });
   }
 
   void Load() {

@@ -53,6 +53,7 @@ std::optional<std::string> PriorityProblem(const Asked& asked,
                                            const kubernetes::FluxQueue& queue,
                                            const QueuesByName& queues) {
   const int32_t priority = asked.submission.priority();
+  if (asked.priority_before && priority <= *asked.priority_before) return std::nullopt;
   for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
     if (priority <= at->max_priority.value_or(priority)) continue;
     return fmt::format("{}: {} is more than FluxQueue '{}' allows; allowed: up to {}",

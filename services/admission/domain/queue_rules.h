@@ -27,6 +27,8 @@ struct Asked {
   std::string_view space;
   std::string_view user;  // who made it; empty: not known
   std::string_view qos;   // the class that it names; empty: none
+  // Of a job that is in the queue: it may keep what it has.
+  std::optional<int32_t> priority_before{};
 };
 
 // Why the jobspec is too long for a message of the log; unset: it is not.

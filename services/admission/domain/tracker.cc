@@ -201,10 +201,13 @@ std::optional<std::string> Tracker::Problem(const Wish& wish,
     }
   }
   if (found == nullptr) return std::nullopt;
+  std::optional<int32_t> priority_before;
+  if (row != nullptr && row->queue == queue) priority_before = row->priority;
   return JobProblem({.submission = wish.submission,
                      .space = wish.submission.workload().namespace_(),
                      .user = wish.submission.user(),
-                     .qos = wish.qos},
+                     .qos = wish.qos,
+                     .priority_before = priority_before},
                     *found,
                     facts.queues());
 }

@@ -316,6 +316,21 @@ TEST_F(TrackerTest, ARefusalIsNoLongerThanAnEventMayBe) {
   EXPECT_LE(out.refusals[0].message.size(), 1024);
 }
 
+TEST_F(TrackerTest, AJobKeepsThePriorityThatItsQueueGivesNoMore) {
+  json job = Held(JobJson());
+  job["metadata"]["annotations"]["fluxqueue.io/priority"] = "100";
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "default";
+  queue.max_priority = 10;
+  facts_.Upsert(queue);
+  job["metadata"]["generation"] = 2;
+  job["metadata"]["annotations"]["fluxqueue.io/cancel"] = "true";
+  const TrackerOutputs out = Observe(job);
+  EXPECT_THAT(out.refusals, IsEmpty());
+  EXPECT_THAT(out.messages, SizeIs(1));
+}
+
 TEST_F(TrackerTest, AUsersSuspendHoldsUntilHeResumes) {
   json job = Held(JobJson());
   job["spec"]["suspend"] = true;

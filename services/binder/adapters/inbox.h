@@ -1,5 +1,5 @@
 // What the pod watch and the API workers have learnt, for the loop's thread. Of a pod the last
-// counts (under its uid); answers are bounded by the calls under way.
+// state counts (under its uid); answers are bounded by the calls under way.
 #pragma once
 
 #include <string>

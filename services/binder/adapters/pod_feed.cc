@@ -47,7 +47,8 @@ void PodFeed::OnEvent(const kubernetes::WatchEvent& event) {
   if (event.kind == Kind::kDeleted) {
     const std::string uid(event.uid);
     told_.erase(uid);
-    return inbox_.Post(uid, PodWasGone{uid});
+    // Beside what was told of it last: how it ended counts, too.
+    return inbox_.Post("gone/" + uid, PodWasGone{uid});
   }
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(event.object);
   if (!pod.ok()) {

@@ -70,9 +70,11 @@ absl::Status Validate(const JobFact& fact) {
 }  // namespace
 
 void BindPlanner::PodSeen(PodFacts pod) {
-  std::string job_id = pod.job_id;
-  const bool followed = Follows(pod);
-  if (board_.See(std::move(pod)) && followed) dirty_.insert(std::move(job_id));
+  const std::string uid = pod.uid;
+  if (!board_.See(std::move(pod))) return;
+  // Of the job that it was seen with first, whatever its owners are now.
+  const PodFacts* seen = board_.Find(uid);
+  if (seen != nullptr && Follows(*seen)) dirty_.insert(seen->job_id);
 }
 
 void BindPlanner::PodGone(const std::string& uid) {

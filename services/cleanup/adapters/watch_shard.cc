@@ -30,9 +30,10 @@ WatchShard::WatchShard(const CleanupConfig& config,
       metrics_(metrics),
       tracer_(tracer),
       clock_(clock),
-      wake_(std::move(wake)),
       connection_(std::move(postgres)),
-      directory_(connection_) {}
+      directory_(connection_) {
+  inbox_.SetWake(std::move(wake));
+}
 
 WatchShard::~WatchShard() {
   Drop();
@@ -75,31 +76,27 @@ void WatchShard::Drop() {
     watchers.swap(watchers_);
   }
   watchers.clear();  // joins their threads: after this nothing is posted by them
+  inbox_.Clear();
+  taken_.clear();
   std::lock_guard lock(mutex_);
-  inbox_.clear();
   suspects_.reset();
   complete_ = false;
   synced_.clear();
   observer_.reset();
 }
 
-void WatchShard::Post(Item item) {
-  {
-    std::lock_guard lock(mutex_);
-    inbox_.push_back(std::move(item));
-  }
-  wake_();
-}
-
 // On the watcher's thread: what is large is read here, once, and what cannot be read is left out.
 void WatchShard::OnEvent(Kind kind, const kubernetes::WatchEvent& event) {
   using EventKind = kubernetes::WatchEvent::Kind;
-  if (event.kind == EventKind::kSynced) return Post(Synced{kind});
+  if (event.kind == EventKind::kSynced)
+    return inbox_.Post(fmt::format("synced/{}", int{kind}), Synced{kind});
   if (event.kind == EventKind::kDeleted) {
-    return Post(Gone{kind, std::string(event.name), std::string(event.uid)});
+    // Beside what was told of it last: how it ended counts, too.
+    return inbox_.Post(fmt::format("gone/{}", event.uid),
+                       Gone{kind, std::string(event.name), std::string(event.uid)});
   }
   const auto post = [&](auto parsed) {
-    if (parsed.ok()) return Post(std::move(*parsed));
+    if (parsed.ok()) return inbox_.Post(std::string(event.uid), std::move(*parsed));
     metrics_.BadObject();
     LogWarning("object not understood",
                {{"name", event.name}, {"error", Message(parsed.status())}});
@@ -116,9 +113,7 @@ void WatchShard::OnEvent(Kind kind, const kubernetes::WatchEvent& event) {
 
 bool WatchShard::HasWork() const {
   if (observer_ == nullptr) return false;
-  if (observer_->HasNews()) return true;
-  std::lock_guard lock(mutex_);
-  return !inbox_.empty();
+  return observer_->HasNews() || !taken_.empty() || !inbox_.empty();
 }
 
 std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {
@@ -181,21 +176,10 @@ void WatchShard::Apply(const Item& item, const Proofs& proofs) {
 }
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
-  std::vector<Item> items;
-  {
-    std::lock_guard lock(mutex_);
-    items.swap(inbox_);
-  }
-  const absl::StatusOr<Proofs> proofs = FindProofsFor(items);
-  if (!proofs.ok()) {
-    std::lock_guard lock(mutex_);
-    items.insert(items.end(),
-                 std::make_move_iterator(inbox_.begin()),
-                 std::make_move_iterator(inbox_.end()));
-    inbox_ = std::move(items);
-    return proofs.status();
-  }
-  for (const Item& item : items) Apply(item, *proofs);
+  if (taken_.empty()) taken_ = inbox_.Take();
+  ASSIGN_OR_RETURN(const Proofs proofs, FindProofsFor(taken_));
+  for (const Item& item : taken_) Apply(item, proofs);
+  taken_.clear();
   if (observer_->synced()) {
     std::lock_guard lock(mutex_);
     complete_ = true;
@@ -256,13 +240,13 @@ absl::Status WatchShard::Ready() const {
 }
 
 void WatchShard::PostLiveJobs(std::vector<LiveJob> live) {
-  Post(std::move(live));
+  inbox_.Post("live", std::move(live));
 }
 void WatchShard::PostGone(std::string job_id) {
-  Post(ConfirmedGone{std::move(job_id)});
+  inbox_.Post(ConfirmedGone{std::move(job_id)});
 }
 void WatchShard::PostOrphan(std::string pod_uid) {
-  Post(ConfirmedOrphan{std::move(pod_uid)});
+  inbox_.Post(ConfirmedOrphan{std::move(pod_uid)});
 }
 
 std::optional<Suspects> WatchShard::TakeSuspects() {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "libs/base/clock.h"
+#include "libs/base/mailbox.h"
 #include "libs/delivery/handler.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
@@ -89,7 +90,6 @@ class WatchShard final : public delivery::ShardHandler {
                             ConfirmedGone,
                             ConfirmedOrphan>;
 
-  void Post(Item item);
   void OnEvent(Kind kind, const kubernetes::WatchEvent& event);
   void StartWatches();
   // The rows of the pods among the items that need one; with rows of live jobs also of all pods
@@ -104,16 +104,16 @@ class WatchShard final : public delivery::ShardHandler {
   CleanupMetrics& metrics_;
   tracing::Tracer& tracer_;
   const Clock& clock_;
-  const std::function<void()> wake_;
   postgres::Connection connection_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
+  Mailbox<Item> inbox_;
+  std::vector<Item> taken_;  // from it, and not applied yet
   std::set<Kind> synced_;
   std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics and traces
 
   mutable std::mutex mutex_;
-  std::vector<Item> inbox_;  // guarded by mutex_, as all below
-  std::optional<Suspects> suspects_;
+  std::optional<Suspects> suspects_;  // guarded by mutex_, as all below
   bool complete_ = false;
   std::vector<std::unique_ptr<kubernetes::Watcher>> watchers_;
 };
