@@ -66,6 +66,12 @@ TEST_F(AbandonTest, TheOnlyCandidateIsSetAside) {
   EXPECT_THAT(story_.Tell(Tick()), Contains("cycle 3: a/1"));
 }
 
+TEST_F(AbandonTest, WhatTheMatcherMayHaveGivenToOneWhoLeftIsReleased) {
+  story_.Tell(Submitted("a"));
+  story_.Tell(Held("a", true));
+  EXPECT_THAT(story_.Tell(Abandoned(1)), Contains("release a/1"));
+}
+
 TEST_F(AbandonTest, WhoIsToBlameIsFoundAmongMany) {
   Story::Lines lines;
   story_.Tell(QueueMade("default", 0, 0, "easy"));

@@ -91,7 +91,9 @@ QueueCore::Impl::CycleResult QueueCore::Impl::JudgeOutcomes(
 QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, size_t ahead) {
   Entry* entry = book_.Find(outcome.job_id());
   if (entry == nullptr || !entry->job.in_cycle || entry->job.attempt != outcome.attempt()) {
-    if (outcome.kind() == Outcome::KIND_ALLOCATED) ReleaseUnwanted(outcome);
+    if (outcome.kind() == Outcome::KIND_ALLOCATED) {
+      ReleaseUnwanted(outcome.job_id(), outcome.attempt(), outcome.part());
+    }
     ++out_->stale;
     return Course::kUnwanted;
   }
@@ -119,16 +121,16 @@ QueueCore::Impl::Course QueueCore::Impl::JudgeOutcome(const Outcome& outcome, si
   }
 }
 
-void QueueCore::Impl::ReleaseUnwanted(const Outcome& outcome) {
+void QueueCore::Impl::ReleaseUnwanted(const std::string& job_id, uint32_t attempt, uint32_t part) {
   // An ended job's last release was asked for after the cycle, so it covers this allocation too.
-  if (book_.EndedAttempt(outcome.job_id()) == outcome.attempt()) return;
+  if (book_.EndedAttempt(job_id) == attempt) return;
   // What a job holds now was allocated by an earlier cycle, and is not given away.
-  const Entry* entry = book_.Find(outcome.job_id());
-  if (entry != nullptr && outcome.attempt() >= entry->job.attempt) return;
+  const Entry* entry = book_.Find(job_id);
+  if (entry != nullptr && attempt >= entry->job.attempt) return;
   events::v1::ReleaseRequested* release = ToPool()->mutable_release_requested();
-  release->mutable_key()->set_job_id(outcome.job_id());
-  release->mutable_key()->set_attempt(outcome.attempt());
-  release->mutable_key()->set_part(outcome.part());
+  release->mutable_key()->set_job_id(job_id);
+  release->mutable_key()->set_attempt(attempt);
+  release->mutable_key()->set_part(part);
   ++out_->unwanted;
 }
 

@@ -175,7 +175,7 @@ class QueueCore::Impl {
   CycleResult JudgeOutcomes(const events::v1::CycleAnswered& answered);
   // `ahead`: of its answer, that were refused.
   Course JudgeOutcome(const events::v1::Outcome& outcome, size_t ahead);
-  void ReleaseUnwanted(const events::v1::Outcome& outcome);
+  void ReleaseUnwanted(const std::string& job_id, uint32_t attempt, uint32_t part);
   void Allocate(Entry* entry, const events::v1::Outcome& outcome, size_t ahead);
   void Refuse(Entry* entry, const char* reason, const events::v1::Outcome& outcome);
   void Reserve(Entry* entry, const events::v1::Outcome& outcome);

@@ -122,10 +122,13 @@ void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
     Entry* entry = book_.Find(candidate.job_id());
     const bool waits = entry != nullptr && entry->job.attempt == candidate.attempt() &&
                        model::kWaitingStates.Has(entry->job.state);
-    if (!waits) continue;
     // The matcher may have given it what the answer says.
-    Release(entry->job, /*job_ended=*/false);
-    waiting.push_back(entry);
+    if (waits) {
+      Release(entry->job, /*job_ended=*/false);
+      waiting.push_back(entry);
+    } else {
+      ReleaseUnwanted(candidate.job_id(), candidate.attempt(), candidate.part());
+    }
   }
   if (named == 0) return;
   std::vector<std::string> suspects;
