@@ -72,6 +72,17 @@ TEST_F(AbandonTest, WhatTheMatcherMayHaveGivenToOneWhoLeftIsReleased) {
   EXPECT_THAT(story_.Tell(Abandoned(1)), Contains("release a/1"));
 }
 
+TEST_F(AbandonTest, NoPromiseOutlivesIt) {
+  story_.Tell(Submitted("a"));
+  story_.Tell(Submitted("b"));
+  story_.Tell(Answered(story_.core().cycle_in_flight(), {{"a", 1, kReservedKind, "full", 60}}));
+  ASSERT_TRUE(IsPromised(*story_.core().Find("a")));
+  story_.Tell(Submitted("c"));
+  ASSERT_NE(story_.core().cycle_in_flight(), 0U);
+  story_.Tell(Abandoned(story_.core().cycle_in_flight()));
+  EXPECT_FALSE(IsPromised(*story_.core().Find("a")));
+}
+
 TEST_F(AbandonTest, WhoIsToBlameIsFoundAmongMany) {
   Story::Lines lines;
   story_.Tell(QueueMade("default", 0, 0, "easy"));

@@ -242,13 +242,17 @@ void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
     promised_left_out_.push_back(*next);
     next = promised_.erase(next);
     if (!promised) continue;
-    Job& job = book_.Edit(entry);
-    slip_ = promises_.WhyNotNamed(*entry, *answered_);
-    job.message = fmt::format("its promised start is withdrawn: {}", promises_.Sentence(slip_));
-    job.reason = reason::kQueued;
-    job.start_ms = 0;
-    Say(entry);
+    WithdrawPromise(entry, promises_.WhyNotNamed(*entry, *answered_));
   }
+}
+
+void QueueCore::Impl::WithdrawPromise(Entry* entry, const Slip& slip) {
+  Job& job = book_.Edit(entry);
+  slip_ = slip;
+  job.message = fmt::format("its promised start is withdrawn: {}", promises_.Sentence(slip_));
+  job.reason = reason::kQueued;
+  job.start_ms = 0;
+  Say(entry);
 }
 
 QueueCore::Impl::Course QueueCore::Impl::FindUnsatisfiable(Entry* entry, const Outcome& outcome) {

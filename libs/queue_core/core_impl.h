@@ -188,6 +188,7 @@ class QueueCore::Impl {
   // A queue of whose candidates none was refused has more in line.
   bool SomeQueueGoesOn(const events::v1::CycleRequested& cycle, const CycleResult& result) const;
   void WithdrawPromises(const CycleResult& result);
+  void WithdrawPromise(Entry* entry, const events::v1::Slip& slip);
   // The cycle in flight, if it is this one, is closed as if nobody had been tried, and who is to
   // blame is looked for among its candidates.
   void AbandonCycle(uint64_t cycle_id);

@@ -130,6 +130,15 @@ void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
       ReleaseUnwanted(candidate.job_id(), candidate.attempt(), candidate.part());
     }
   }
+  // What is tried next are a few of many, so nothing that was planned holds.
+  for (const std::string& id : promised_) {
+    promised_left_out_.push_back(id);
+    Entry* entry = book_.Find(id);
+    if (entry != nullptr && IsPromised(entry->job)) {
+      WithdrawPromise(entry, Promises::AfterAbandonedCycle());
+    }
+  }
+  promised_.clear();
   if (named == 0) return;
   std::vector<std::string> suspects;
   if (state_.suspects != nullptr) {

@@ -15,10 +15,6 @@ using model::JobState;
 
 namespace {
 
-// Stands in the place of who did it.
-constexpr const char* kAbandoned =
-    "a cycle was abandoned, and its jobs are tried apart from others";
-
 Slip SlipBy(Slip::Cause cause, const std::string& by) {
   Slip slip;
   slip.set_cause(cause);
@@ -32,10 +28,18 @@ bool IsPromised(const Job& job) {
   return job.state == JobState::kPending && job.reason == reason::kReserved && job.start_ms != 0;
 }
 
+Slip Promises::AfterAbandonedCycle() {
+  // Stands in the place of who did it.
+  return SlipBy(Slip::CAUSE_COMMAND,
+                "a cycle was abandoned, and its jobs are tried apart from others");
+}
+
 bool Promises::IsFirm(const Entry& entry, const events::v1::Outcome& outcome) const {
   const auto binds = [](const auto& served) { return Binds(*served.second->config); };
   const auto& served = view_.book.served();
-  return outcome.firm() && !StrategyOf(*entry.in_line_of).is_adaptive &&
+  // Among the suspects of an abandoned cycle nobody knows of the others.
+  return view_.state.suspects == nullptr && outcome.firm() &&
+         !StrategyOf(*entry.in_line_of).is_adaptive &&
          std::all_of(served.begin(), served.end(), binds);
 }
 
@@ -50,7 +54,7 @@ Slip Promises::WhyLater(const Job& job, const Slip& said, const CycleAnswered& a
   if (said.cause() != Slip::CAUSE_UNSPECIFIED) return said;
   if (!state.lost_node.empty()) return SlipBy(Slip::CAUSE_NODE, state.lost_node);
   if (!state.window_set.empty()) return SlipBy(Slip::CAUSE_WINDOW, state.window_set);
-  if (state.suspects != nullptr) return SlipBy(Slip::CAUSE_COMMAND, kAbandoned);
+  if (state.suspects != nullptr) return AfterAbandonedCycle();
   for (const events::v1::Candidate& candidate : state.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
     const Entry* other = view_.book.Find(candidate.job_id());

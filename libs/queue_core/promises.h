@@ -34,6 +34,9 @@ class Promises {
                             const events::v1::CycleAnswered& answered) const;
   // The same, of one that no cycle names any more.
   events::v1::Slip WhyNotNamed(const Entry& entry, const events::v1::CycleAnswered& answered) const;
+  // No promise outlives a cycle that was abandoned, and none that is made before all that it named
+  // have been tried is firm.
+  static events::v1::Slip AfterAbandonedCycle();
   std::string Sentence(const events::v1::Slip& slip) const;
 
  private:
