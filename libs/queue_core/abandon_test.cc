@@ -74,10 +74,9 @@ TEST_F(AbandonTest, WhatTheMatcherMayHaveGivenToOneWhoLeftIsReleased) {
 
 TEST_F(AbandonTest, NoPromiseOutlivesIt) {
   story_.Tell(Submitted("a"));
-  story_.Tell(Submitted("b"));
   story_.Tell(Answered(story_.core().cycle_in_flight(), {{"a", 1, kReservedKind, "full", 60}}));
   ASSERT_TRUE(IsPromised(*story_.core().Find("a")));
-  story_.Tell(Submitted("c"));
+  story_.Tell(Inventory(/*grew=*/true, /*synced=*/true));
   ASSERT_NE(story_.core().cycle_in_flight(), 0U);
   story_.Tell(Abandoned(story_.core().cycle_in_flight()));
   EXPECT_FALSE(IsPromised(*story_.core().Find("a")));
