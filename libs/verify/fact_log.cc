@@ -22,12 +22,16 @@ void FactLog::Fold(const LogRecord& record) {
     unreadable_.push_back(
         fmt::format("partition {} offset {}: {}", record.partition, record.offset, why));
   };
+  Partition& partition = partitions_.at(record.partition);
   Envelope message;
   if (!message.ParseFromArray(record.value.data(), static_cast<int>(record.value.size()))) {
+    if (!record.stream.empty()) {
+      partition.filter.Judge(record.stream, record.sequence);
+      partition.filter.Commit();
+    }
     return unreadable("it does not decode as an Envelope");
   }
   if (!message.has_job_fact()) return unreadable("it is not a JobFact");
-  Partition& partition = partitions_.at(record.partition);
   const auto verdict = partition.filter.Judge(message.stream(), message.sequence());
   if (verdict != delivery::StreamFilter::Verdict::kTake) {
     ++duplicates_;

@@ -95,8 +95,10 @@ absl::Status Replayer::Fold(const LogRecord& record) {
   Envelope message;
   const bool decodes =
       message.ParseFromArray(record.value.data(), static_cast<int>(record.value.size()));
-  if (!decodes || message.stream().empty() || message.sequence() == 0) return absl::OkStatus();
-  switch (filter_.Judge(message.stream(), message.sequence())) {
+  const std::string& stream = decodes ? message.stream() : record.stream;
+  const uint64_t sequence = decodes ? message.sequence() : record.sequence;
+  if (stream.empty() || sequence == 0) return absl::OkStatus();
+  switch (filter_.Judge(stream, sequence)) {
     case delivery::StreamFilter::Verdict::kDuplicate:
       ++duplicates_;
       return absl::OkStatus();
@@ -107,6 +109,7 @@ absl::Status Replayer::Fold(const LogRecord& record) {
       break;
   }
   filter_.Commit();
+  if (!decodes) return absl::OkStatus();
   if (message.event_case() == Envelope::EVENT_NOT_SET || message.pool().empty()) {
     return absl::OkStatus();
   }

@@ -305,14 +305,18 @@ TEST(FactLogTest, GapsAndRepeatsOfVersionsAreFaults) {
   say(0, "queue/0", 5, "late", 2);
   say(1, "queue/0", 70, "cut", 4);  // its beginning is not kept any more
   say(1, "queue/0", 71, "cut", 5);
-  facts.Fold({0, offset, Millis(1), "junk\xff"});
+  facts.Fold({0, offset++, Millis(1), "junk\xff"});
+  // It has its place in its stream, so what follows stands behind no gap.
+  facts.Fold({0, offset++, Millis(1), "junk\xff", "queue/0", 6});
+  say(0, "queue/0", 7, "after", 1);
   EXPECT_THAT(facts.trails().at("gap").faults, SizeIs(1));
   EXPECT_THAT(facts.trails().at("gap").faults[0], HasSubstr("version 3 follows 1"));
   EXPECT_THAT(facts.trails().at("twice").faults, SizeIs(1));
   EXPECT_THAT(facts.trails().at("late").faults, SizeIs(1));
   EXPECT_THAT(facts.trails().at("cut").faults, IsEmpty());
   EXPECT_EQ(facts.trails().at("cut").last, 5U);
-  EXPECT_THAT(facts.unreadable(), SizeIs(1));
+  EXPECT_EQ(facts.trails().at("after").last, 1U);
+  EXPECT_THAT(facts.unreadable(), SizeIs(2));
 }
 
 }  // namespace

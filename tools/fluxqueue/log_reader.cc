@@ -8,6 +8,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/fluxion/engines.h"
 #include "libs/kafka/admin.h"
+#include "libs/kafka/envelope.h"
 #include "libs/kafka/reader.h"
 #include "libs/postgres/statement.h"
 
@@ -21,7 +22,12 @@ constexpr postgres::Statement kTruncated{
     "UNION ALL SELECT 'matcher', partition FROM matcher.inbox WHERE truncated"};
 
 verify::LogRecord View(const kafka::Message& message) {
-  return {message.partition, message.offset, message.append_time, message.value};
+  verify::LogRecord record{message.partition, message.offset, message.append_time, message.value};
+  if (auto position = kafka::PositionOf(message.headers)) {
+    record.stream = std::move(position->stream);
+    record.sequence = position->sequence;
+  }
+  return record;
 }
 
 std::string Header(const kafka::Message& message, std::string_view name) {
