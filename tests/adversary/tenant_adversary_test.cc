@@ -319,6 +319,41 @@ spec:
   EXPECT_EQ(AttemptOf("victim"), "1");
 }
 
+TEST_F(TenantTest, ASuspendedJobKeepsItsHold) {
+  Creates(R"(apiVersion: batch/v1
+kind: Job
+metadata:
+  name: sheds
+  namespace: lab
+  annotations: {fluxqueue.io/hold: "true"}
+spec:
+  parallelism: 20
+  completions: 20
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]
+)");
+  ExpectState("sheds", "Pending");
+  const auto shed = AsMallory(
+      {"patch",
+       "job",
+       "sheds",
+       "-n",
+       "lab",
+       "--type=json",
+       "-p",
+       R"([{"op": "remove", "path": "/spec/template/metadata/labels/fluxqueue.io~1held"}])"});
+  EXPECT_FALSE(shed.ok());
+  EXPECT_THAT(Message(shed.status()), HasSubstr("the label fluxqueue.io/held is Fluxqueue's"));
+  // What is his he may change.
+  const auto changed = AsMallory(
+      {"annotate", "--overwrite", "job", "sheds", "-n", "lab", "fluxqueue.io/hold=false"});
+  EXPECT_TRUE(changed.ok()) << Message(changed.status());
+  const auto gone = AsMallory({"delete", "job", "sheds", "-n", "lab"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+}
+
 TEST_F(TenantTest, WhatWeWriteIsNotHis) {
   // To be somebody else, and to have passed the webhook already.
   const auto pod = [](const std::string& name, const std::string& more) {

@@ -69,6 +69,13 @@ class ClusterDoctor {
                  name,
                  "kubectl apply -f k8s/policy.yaml: without it a user can forge our annotations");
     }
+    for (const char* name : {"fluxqueue-binder", "fluxqueue-binder-binds"}) {
+      CheckThere(
+          kPolicies,
+          name,
+          "kubectl apply -f k8s/rbac/binder.yaml: without it whoever has the binder's account "
+          "can change every pod and Job");
+    }
     CheckWebhook();
     CheckDryRun();
     CheckRights();
