@@ -1,5 +1,5 @@
 // Texts in messages. A proto3 string that is not UTF-8 is written without complaint, and refused
-// by whoever reads it: the whole message is lost then, however small the text.
+// by each reader: the whole message is lost then, however small the text.
 #pragma once
 
 #include <google/protobuf/message.h>

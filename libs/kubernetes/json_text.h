@@ -16,7 +16,7 @@ std::string JsonString(std::string_view text);
 // {"a":"b",…}
 std::string JsonObject(const StringMap& members);
 
-// Never throws, whoever made the texts in it: bytes that are not UTF-8 are replaced.
+// Never throws, whatever texts are in it: bytes that are not UTF-8 are replaced.
 std::string JsonText(const nlohmann::json& value);
 
 }  // namespace fluxqueue::kubernetes

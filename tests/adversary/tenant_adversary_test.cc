@@ -3,7 +3,6 @@
 // services live, alice's jobs go on, and nothing runs that was not given its place.
 #include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -162,8 +161,7 @@ spec:
   }
   // Six of the eight cores of each node are in use.
   Apply(JobYaml("wide", {.cpu = "4"}));
-  std::this_thread::sleep_for(seconds(4));
-  EXPECT_EQ(StateOf("wide"), "Pending") << MessageOf("wide");
+  ExpectReason("wide", "Busy");
   const auto gone = AsMallory({"delete", "pods", "--all", "-n", "evil", "--grace-period=0"});
   EXPECT_TRUE(gone.ok()) << Message(gone.status());
   ExpectState("wide", "Succeeded");
@@ -260,7 +258,12 @@ spec:
                        seconds(60),
                        [&] { return fmt::format("two of them to run; {} do", running()); });
   EXPECT_TRUE(two.ok()) << Message(two);
-  std::this_thread::sleep_for(seconds(3));
+  // The next in line has been told what holds it back.
+  const absl::Status limited = system_->WaitFor(
+      [&] { return Count("queue.jobs WHERE name LIKE 'web-%' AND reason = 'Limit'") >= 1; },
+      seconds(30),
+      [] { return "the third to wait for the limit"; });
+  EXPECT_TRUE(limited.ok()) << Message(limited);
   EXPECT_EQ(running(), 2);
   const auto gone = AsMallory({"delete", "deployment", "web", "-n", "lab"});
   EXPECT_TRUE(gone.ok()) << Message(gone.status());

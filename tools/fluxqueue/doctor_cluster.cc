@@ -73,7 +73,7 @@ class ClusterDoctor {
       CheckThere(
           kPolicies,
           name,
-          "kubectl apply -f k8s/rbac/binder.yaml: without it whoever has the binder's account "
+          "kubectl apply -f k8s/rbac/binder.yaml: without it a thief of the binder's account "
           "can change every pod and Job");
     }
     CheckWebhook();

@@ -7,6 +7,7 @@
 #include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_text.h"
 #include "services/admission/adapters/sketch_reader.h"
 
 #include "fmt/format.h"
@@ -43,7 +44,7 @@ std::string RefusalEvent(const Refusal& refusal,
         {"namespace", refusal.space},
         {"name", refusal.name},
         {"uid", refusal.uid}}}};
-  return event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return kubernetes::JsonText(event);
 }
 
 ErrandRunner::ErrandRunner(kubernetes::Client& client,

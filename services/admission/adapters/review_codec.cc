@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/kubernetes/json_text.h"
 
 #include "absl/strings/escaping.h"
 #include "simdjson.h"
@@ -137,7 +138,7 @@ std::string FormatAnswer(std::string_view uid, const Verdict& verdict) {
   if (!verdict.warnings.empty()) response["warnings"] = verdict.warnings;
   const nlohmann::json review = {
       {"apiVersion", kApiVersion}, {"kind", kKind}, {"response", std::move(response)}};
-  return review.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return kubernetes::JsonText(review);
 }
 
 }  // namespace fluxqueue::admission

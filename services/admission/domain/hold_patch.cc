@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/labels.h"
 
 #include "fmt/format.h"
@@ -59,7 +60,7 @@ class PatchBuilder {
 
   std::string Text() const {
     if (operations_.empty()) return {};
-    return operations_.dump(-1, ' ', false, json::error_handler_t::replace);
+    return kubernetes::JsonText(operations_);
   }
 
  private:
