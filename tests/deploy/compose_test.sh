@@ -69,7 +69,7 @@ programs_of() {
 }
 
 image_is_bare() {
-  local name=$1 service=${1#fluxqueue/} tag=${1#*:} wanted
+  local name=$1 service=${1#fluxqueue/} tag=${1#*:} wanted help
   service=${service%:*}
   wanted=fluxqueue-$service
   [[ $service != matcher ]] || wanted='fluxqueue-fluxion-host fluxqueue-matcher'
@@ -80,8 +80,8 @@ image_is_bare() {
   expect "$service: its labels" "$(git -C "$repository" rev-parse HEAD) ${tag%%-*}" \
     "$(docker image inspect "$name" | jq -r '.[0].Config.Labels | with_entries(.key |= ltrimstr("org.opencontainers.image."))
       | select(.title and .description and .created) | "\(.revision) \(.version)"')"
-  expect "$service: starts, with nothing that it may write to" yes \
-    "$(docker run --rm --read-only --cap-drop ALL "$name" --help | grep -q -- --config && echo yes)"
+  help=$(docker run --rm --read-only --cap-drop ALL "$name" --help)
+  expect "$service: starts, with nothing that it may write to" yes "$(grep -q -- --config <<<"$help" && echo yes)"
 }
 
 # A Debian with a library of Fluxion's interface stands for the image that cannot be had here.

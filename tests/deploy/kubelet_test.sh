@@ -188,12 +188,13 @@ support_bundle() {
 
 # As deploy/docs/runbooks/FluxqueueCertificateExpires.md has it.
 another_certificate() {
-  local before
+  local before pods
   before=$(certificate)
+  mapfile -t pods < <(kubectl get pods --namespace $SYSTEM -l app.kubernetes.io/component=admission -o name)
   kubectl delete secret --namespace $SYSTEM fluxqueue-webhook
   chart upgrade
   kubectl rollout restart --namespace $SYSTEM deploy/fluxqueue-admission
-  kubectl rollout status --namespace $SYSTEM --timeout 60s deploy/fluxqueue-admission
+  kubectl wait --namespace $SYSTEM --for delete --timeout 60s "${pods[@]}"
   [[ $(certificate) != "$before" ]]
   kubectl wait --namespace work --for condition=Complete --timeout 60s "$(create_job 1 1 | cut -d' ' -f1)"
 }
