@@ -121,7 +121,7 @@ absl::StatusOr<Constraint> Constraint::Parse(const json& value,
 
 Constraint Constraint::And(std::vector<Constraint> all) {
   Constraint constraint;
-  constraint.children_ = std::move(all);
+  constraint.operands_ = std::move(all);
   return constraint;
 }
 
@@ -134,7 +134,7 @@ Constraint Constraint::Or(std::vector<Constraint> any) {
 Constraint Constraint::Not(Constraint constraint) {
   Constraint negated;
   negated.kind_ = Kind::kNot;
-  negated.children_.push_back(std::move(constraint));
+  negated.children().push_back(std::move(constraint));
   return negated;
 }
 
@@ -142,8 +142,7 @@ Constraint Constraint::HasLabel(std::string_view key, std::string_view value) {
   Constraint label;
   label.kind_ = Kind::kProperty;
   label.has_value_ = true;
-  label.key_ = key;
-  label.value_ = value;
+  label.key_end_ = static_cast<uint32_t>(key.size());
   label.text_ = fmt::format("{}={}", key, value);
   return label;
 }
@@ -157,7 +156,7 @@ Constraint Constraint::IsAnyHost(std::vector<std::string> names) {
   hosts.kind_ = Kind::kHosts;
   std::sort(names.begin(), names.end());
   hosts.text_ = fmt::format("{}", fmt::join(names, ","));
-  hosts.hosts_ = std::move(names);
+  hosts.operands_ = std::move(names);
   return hosts;
 }
 
@@ -178,10 +177,11 @@ absl::StatusOr<Constraint> Constraint::ParseObject(const json& value,
   for (const auto& [name, operand] : value.items()) {
     RETURN_IF_ERROR(all.AddOperator(name, operand, fmt::format("{}.{}", path, name), state));
   }
-  if (all.children_.size() == 1) {
-    Constraint only = std::move(all.children_.front());
+  if (all.children().size() == 1) {
+    Constraint only = std::move(all.children().front());
     return only;
   }
+  all.children().shrink_to_fit();
   return all;
 }
 
@@ -195,27 +195,28 @@ absl::Status Constraint::AddOperator(const std::string& name,
     for (size_t i = 0; i < value.size(); ++i) {
       ASSIGN_OR_RETURN(const std::string text, TextAt(value, i, path));
       ASSIGN_OR_RETURN(Constraint property, ParseProperty(text, fmt::format("{}[{}]", path, i)));
-      children_.push_back(std::move(property));
+      children().push_back(std::move(property));
     }
     return absl::OkStatus();
   }
   if (name == "hostlist") {
     ASSIGN_OR_RETURN(Constraint hosts, ParseHosts(value, path, state));
-    children_.push_back(std::move(hosts));
+    children().push_back(std::move(hosts));
     return absl::OkStatus();
   }
   if (name == "ranks") {
     ASSIGN_OR_RETURN(Constraint ranks, ParseRanks(value, path));
-    if (ranks.ranks_.size() > *state.ranges_left) {
+    const size_t ranges = std::get<Ranks>(ranks.operands_).size();
+    if (ranges > *state.ranges_left) {
       return InvalidArgument("{}: more than {} ranges in one constraint", path, kMaxRankRanges);
     }
-    *state.ranges_left -= ranks.ranks_.size();
-    children_.push_back(std::move(ranks));
+    *state.ranges_left -= ranges;
+    children().push_back(std::move(ranks));
     return absl::OkStatus();
   }
   if (name == "and") {
     ASSIGN_OR_RETURN(Constraint nested, ParseNested(Kind::kAnd, value, path, state));
-    for (Constraint& child : nested.children_) children_.push_back(std::move(child));
+    for (Constraint& child : nested.children()) children().push_back(std::move(child));
     return absl::OkStatus();
   }
   if (name == "or" || name == "not") {
@@ -224,7 +225,7 @@ absl::Status Constraint::AddOperator(const std::string& name,
                                  value,
                                  path,
                                  ParseState{nullptr, state.hosts_left, state.ranges_left}));
-    children_.push_back(std::move(nested));
+    children().push_back(std::move(nested));
     return absl::OkStatus();
   }
   return InvalidArgument("{}: unknown operator; this engine knows {}", path, kOperators);
@@ -241,9 +242,10 @@ absl::StatusOr<Constraint> Constraint::ParseNested(Kind kind,
     ASSIGN_OR_RETURN(Constraint child,
                      ParseObject(value[i], fmt::format("{}[{}]", path, i), state));
     // What only held tolerations is no term.
-    if (kind == Kind::kAnd && child.kind_ == Kind::kAnd && child.children_.empty()) continue;
-    nested.children_.push_back(std::move(child));
+    if (kind == Kind::kAnd && child.kind_ == Kind::kAnd && child.children().empty()) continue;
+    nested.children().push_back(std::move(child));
   }
+  nested.children().shrink_to_fit();
   return nested;
 }
 
@@ -253,23 +255,20 @@ absl::StatusOr<Constraint> Constraint::ParseProperty(const std::string& text,
   property.kind_ = Kind::kProperty;
   property.text_ = text;
   property.wanted_ = text.empty() || text.front() != '^';
-  std::string key = property.wanted_ ? text : text.substr(1);
-  if (!std::all_of(key.begin(), key.end(), IsPropertyCharacter)) {
+  property.key_begin_ = property.wanted_ ? 0 : 1;
+  const std::string_view named = std::string_view(text).substr(property.key_begin_);
+  if (!std::all_of(named.begin(), named.end(), IsPropertyCharacter)) {
     return InvalidArgument(
         "{}: \"{}\" has a character that no property may have (white space, ! & ' \" ^ ` | ( ) ,)",
         path,
         text);
   }
-  const size_t equals = key.find('=');
-  if (equals != std::string::npos) {
-    property.has_value_ = true;
-    property.value_ = key.substr(equals + 1);
-    key.resize(equals);
-  }
-  if (key.empty()) {
+  const size_t equals = text.find('=');
+  property.has_value_ = equals != std::string::npos;
+  property.key_end_ = static_cast<uint32_t>(property.has_value_ ? equals : text.size());
+  if (property.Key().empty()) {
     return InvalidArgument("{}: \"{}\" names no label; write key or key=value", path, text);
   }
-  property.key_ = std::move(key);
   return property;
 }
 
@@ -279,14 +278,16 @@ absl::StatusOr<Constraint> Constraint::ParseHosts(const json& value,
   RETURN_IF_ERROR(CheckArray(value, path, false));
   Constraint hosts;
   hosts.kind_ = Kind::kHosts;
+  Hosts names;
   for (size_t i = 0; i < value.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string text, NumberOrTextAt(value, i, path));
-    RETURN_IF_ERROR(Annotate(ExpandHostlist(text, *state.hosts_left, &hosts.hosts_),
+    RETURN_IF_ERROR(Annotate(ExpandHostlist(text, *state.hosts_left, &names),
                              fmt::format("{}[{}]: \"{}\"", path, i, text)));
     hosts.text_ += (i == 0 ? "" : ",") + text;
   }
-  *state.hosts_left -= hosts.hosts_.size();
-  std::sort(hosts.hosts_.begin(), hosts.hosts_.end());
+  *state.hosts_left -= names.size();
+  std::sort(names.begin(), names.end());
+  hosts.operands_ = std::move(names);
   return hosts;
 }
 
@@ -294,14 +295,16 @@ absl::StatusOr<Constraint> Constraint::ParseRanks(const json& value, const std::
   RETURN_IF_ERROR(CheckArray(value, path, false));
   Constraint ranks;
   ranks.kind_ = Kind::kRanks;
+  Ranks ranges;
   for (size_t i = 0; i < value.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string text, NumberOrTextAt(value, i, path));
-    RETURN_IF_ERROR(Annotate(ParseIdset(text, kMaxRankRanges, &ranks.ranks_),
+    RETURN_IF_ERROR(Annotate(ParseIdset(text, kMaxRankRanges, &ranges),
                              fmt::format("{}[{}]: \"{}\"", path, i, text)));
     ranks.text_ += (i == 0 ? "" : ",") + text;
   }
-  std::sort(ranks.ranks_.begin(), ranks.ranks_.end());
-  JoinRanges(&ranks.ranks_);
+  std::sort(ranges.begin(), ranges.end());
+  JoinRanges(&ranges);
+  ranks.operands_ = std::move(ranges);
   return ranks;
 }
 
@@ -327,37 +330,40 @@ absl::Status Constraint::ParseTolerations(const json& value,
 }
 
 bool Constraint::MatchesProperty(const Labels& properties) const {
+  const std::string_view key = Key();
   const auto label = std::lower_bound(
-      properties.begin(), properties.end(), key_, [](const auto& entry, const std::string& key) {
-        return entry.first < key;
+      properties.begin(), properties.end(), key, [](const auto& entry, std::string_view wanted) {
+        return entry.first < wanted;
       });
   const bool has =
-      label != properties.end() && label->first == key_ && (!has_value_ || label->second == value_);
+      label != properties.end() && label->first == key && (!has_value_ || label->second == Value());
   return has == wanted_;
 }
 
 bool Constraint::MatchesRank(int64_t rank) const {
   // The last that begins at the rank or before it.
-  const auto after = std::upper_bound(
-      ranks_.begin(), ranks_.end(), rank, [](int64_t wanted, const IdRange& range) {
+  const Ranks& ranks = std::get<Ranks>(operands_);
+  const auto after =
+      std::upper_bound(ranks.begin(), ranks.end(), rank, [](int64_t wanted, const IdRange& range) {
         return wanted < range.first;
       });
-  return after != ranks_.begin() && rank <= std::prev(after)->second;
+  return after != ranks.begin() && rank <= std::prev(after)->second;
 }
 
 bool Constraint::Matches(const ConstraintSubject& node) const {
   const auto matches = [&node](const Constraint& child) { return child.Matches(node); };
   switch (kind_) {
     case Kind::kAnd:
-      return std::all_of(children_.begin(), children_.end(), matches);
+      return std::all_of(children().begin(), children().end(), matches);
     case Kind::kOr:
-      return std::any_of(children_.begin(), children_.end(), matches);
+      return std::any_of(children().begin(), children().end(), matches);
     case Kind::kNot:
-      return !std::all_of(children_.begin(), children_.end(), matches);
+      return !std::all_of(children().begin(), children().end(), matches);
     case Kind::kProperty:
       return MatchesProperty(node.properties);
     case Kind::kHosts:
-      return std::binary_search(hosts_.begin(), hosts_.end(), node.name);
+      return std::binary_search(
+          std::get<Hosts>(operands_).begin(), std::get<Hosts>(operands_).end(), node.name);
     case Kind::kRanks:
       return MatchesRank(node.rank);
   }
@@ -367,7 +373,7 @@ bool Constraint::Matches(const ConstraintSubject& node) const {
 std::vector<const Constraint*> Constraint::Terms() const {
   if (kind_ != Kind::kAnd) return {this};
   std::vector<const Constraint*> terms;
-  for (const Constraint& child : children_) {
+  for (const Constraint& child : children()) {
     for (const Constraint* term : child.Terms()) terms.push_back(term);
   }
   return terms;
@@ -375,7 +381,7 @@ std::vector<const Constraint*> Constraint::Terms() const {
 
 std::string Constraint::Join(std::string_view separator) const {
   std::string text;
-  for (const Constraint& child : children_) {
+  for (const Constraint& child : children()) {
     if (!text.empty()) text += separator;
     text += child.ToString();
   }
@@ -402,7 +408,9 @@ std::string Constraint::ToString() const {
 
 json Constraint::ToJson() const {
   json children = json::array();
-  for (const Constraint& child : children_) children.push_back(child.ToJson());
+  if (const auto* all = std::get_if<Children>(&operands_)) {
+    for (const Constraint& child : *all) children.push_back(child.ToJson());
+  }
   switch (kind_) {
     case Kind::kAnd:
       // What is true for every node is no term.

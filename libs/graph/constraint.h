@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -90,6 +91,9 @@ class Constraint {
 
  private:
   struct ParseState;
+  using Children = std::vector<Constraint>;
+  using Hosts = std::vector<std::string>;
+  using Ranks = std::vector<IdRange>;
 
   static absl::StatusOr<Constraint> ParseObject(const nlohmann::json& value,
                                                 const std::string& path,
@@ -111,20 +115,29 @@ class Constraint {
                            const nlohmann::json& value,
                            const std::string& path,
                            ParseState state);
+  Children& children() { return std::get<Children>(operands_); }
+  const Children& children() const { return std::get<Children>(operands_); }
   bool MatchesProperty(const Labels& properties) const;
   bool MatchesRank(int64_t rank) const;
   std::string Join(std::string_view separator) const;
 
+  // kProperty.
+  std::string_view Key() const {
+    return std::string_view(text_).substr(key_begin_, key_end_ - key_begin_);
+  }
+  std::string_view Value() const { return std::string_view(text_).substr(key_end_ + 1); }
+
+  // A job may have tens of thousands of properties, so one is small.
   Kind kind_ = Kind::kAnd;
-  std::vector<Constraint> children_;  // kAnd, kOr, kNot (of the `and` of them)
-  // kProperty: whether the label is wanted, its key, and its value when one was named.
+  // kProperty: whether the label is wanted, whether with a value, and where in the text its key is,
+  // behind which "=" and the value stand.
   bool wanted_ = true;
   bool has_value_ = false;
-  std::string key_;
-  std::string value_;
-  std::vector<std::string> hosts_;  // kHosts: sorted
-  std::vector<IdRange> ranks_;      // kRanks: sorted
-  std::string text_;                // kProperty, kHosts, kRanks: as written
+  uint32_t key_begin_ = 0;
+  uint32_t key_end_ = 0;
+  std::string text_;  // kProperty, kHosts, kRanks: as written
+  // kAnd, kOr, kNot (of the `and` of them): the first. kHosts, kRanks: theirs, sorted.
+  std::variant<Children, Hosts, Ranks> operands_;
 };
 
 // True for taints by which Kubernetes tells a node's passing condition ("node.kubernetes.io/

@@ -8,7 +8,9 @@
 #include <span>
 #include <utility>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <openssl/sha.h>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -299,12 +301,26 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
   return absl::OkStatus();
 }
 
-void Sign(Jobspec* spec) {
+// Of a constraint of any length: what is kept by it, in caches too, stays small.
+std::string Digested(std::string signature) {
+  constexpr size_t kMostBytes = 1024;
+  if (signature.size() <= kMostBytes) return signature;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(signature.data()), signature.size(), digest.data());
+  return fmt::format("sha256:{:02x}", fmt::join(digest, ""));
+}
+
+void SignConstraint(Jobspec* spec) {
   spec->constraint_signature = spec->constraint.ToString();
   for (const Toleration& toleration : spec->tolerations) {
     // JSON's way to quote: a toleration's text may hold any character.
     spec->constraint_signature += " ~" + json(toleration.text()).dump();
   }
+  spec->constraint_signature = Digested(std::move(spec->constraint_signature));
+}
+
+// REQUIRES: SignConstraint.
+void SignShape(Jobspec* spec) {
   for (const SlotGroup& group : spec->groups) {
     spec->shape += fmt::format("{}{} x", spec->shape.empty() ? "" : ", ", group.slots);
     for (const Amount& amount : group.request) {
@@ -336,7 +352,8 @@ absl::StatusOr<Jobspec> ParseTree(const json& tree) {
   if (const auto attributes = tree.find("attributes"); attributes != tree.end()) {
     RETURN_IF_ERROR(ParseAttributes(*attributes, &spec));
   }
-  Sign(&spec);
+  SignConstraint(&spec);
+  SignShape(&spec);
   return spec;
 }
 
@@ -370,7 +387,7 @@ Jobspec WithSlots(const Jobspec& jobspec, uint32_t slots) {
   same.slots = same.groups[0].slots = slots;
   same.min_slots = 0;
   same.shape.clear();
-  Sign(&same);
+  SignShape(&same);
   return same;
 }
 

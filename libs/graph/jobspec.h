@@ -52,7 +52,8 @@ struct Jobspec {
   Constraint constraint;
   std::vector<Toleration> tolerations;
   int64_t duration_s = 0;  // 0: unlimited
-  // Canonical text of `constraint` and `tolerations`: equal for jobspecs that the same nodes meet.
+  // Canonical text of `constraint` and `tolerations`, or of a long one its SHA-256: equal for
+  // jobspecs that the same nodes meet.
   std::string constraint_signature;
   // The same of everything but the duration: equal for jobspecs that fit in the same places, with
   // all of their slots.

@@ -125,6 +125,23 @@ TEST(Jobspec, ElasticOnesHaveARangeOfSlots) {
   EXPECT_EQ(three.duration_s, 7);
 }
 
+// Signatures are kept of each jobspec, and in caches: of a constraint of any length they are short.
+TEST(Jobspec, ALongConstraintHasAShortSignature) {
+  const auto with_last = [](const std::string& last) {
+    std::string properties;
+    for (int i = 0; i < 5000; ++i) properties += fmt::format("\"key-{}=v\",", i);
+    return ParseJobspec(
+        Text(Range("3"),
+             R"({"system":{"constraints":{"properties":[)" + properties + "\"" + last + "\"]}}}"));
+  };
+  const auto spec = with_last("x=1");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_LE(spec->shape.size(), 1100);
+  EXPECT_EQ(spec->shape, with_last("x=1")->shape);
+  EXPECT_NE(spec->shape, with_last("x=2")->shape);
+  EXPECT_NE(spec->constraint_signature, with_last("x=2")->constraint_signature);
+}
+
 struct BadCase {
   std::string text;
   std::string error;
