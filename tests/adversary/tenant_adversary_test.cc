@@ -269,6 +269,76 @@ spec:
   EXPECT_TRUE(gone.ok()) << Message(gone.status());
 }
 
+std::string Deployment(const std::string& name,
+                       const std::string& space,
+                       const std::string& label,
+                       const std::string& spec = "") {
+  return fmt::format(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {0}, namespace: {1}}}
+spec:
+  replicas: 0
+  selector: {{matchLabels: {{app: {0}}}}}
+  template:
+    metadata: {{labels: {{app: {0}{2}}}}}
+    spec:
+      containers: [{{name: main, image: busybox}}]
+      {3}
+)",
+                     name,
+                     space,
+                     label,
+                     spec);
+}
+
+TEST_F(TenantTest, AManagedNamespaceHasNoWayPastTheQueue) {
+  const std::string out = ", fluxqueue.io/managed: \"false\"";
+  const std::string tolerates =
+      "tolerations: [{key: fluxqueue.io/dedicated, operator: Exists}]";
+  const std::string daemons = R"(apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: daemons, namespace: lab}
+spec:
+  selector: {matchLabels: {app: daemons}}
+  template:
+    metadata: {labels: {app: daemons}}
+    spec: {containers: [{name: main, image: busybox}]}
+)";
+  const std::string pod = R"(apiVersion: v1
+kind: Pod
+metadata: {name: past, namespace: lab, labels: {fluxqueue.io/managed: "false"}}
+spec: {containers: [{name: main, image: busybox}]}
+)";
+  const std::string pinned = R"(apiVersion: v1
+kind: Pod
+metadata: {name: pinned, namespace: lab}
+spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
+)";
+  IsRefused(pod, "goes past its queue");
+  IsRefused(pinned, "spec.nodeName goes past its queue");
+  IsRefused(Deployment("past", "lab", out), "goes past its queue");
+  IsRefused(Deployment("past", "lab", "", "nodeName: nope"), "spec.nodeName goes past its queue");
+  IsRefused(daemons, "the pods of a DaemonSet go past its queue");
+  IsRefused(Deployment("past", "evil", "", tolerates), "are kept for what is queued");
+  Creates(Deployment("web", "lab", ""));
+  const auto changed = AsMallory({"apply", "-f", "-"}, Deployment("web", "lab", out));
+  EXPECT_THAT(Message(changed.status()), HasSubstr("goes past its queue"));
+  // Who has been given the right may, and what is there may be changed in other ways.
+  const auto given = system_->Kubectl(
+      {"create", "clusterrolebinding", "bypass", "--clusterrole=fluxqueue-bypass",
+       "--user=mallory"});
+  ASSERT_TRUE(given.ok()) << Message(given.status());
+  Creates(Deployment("past", "lab", out));
+  Creates(daemons);
+  const auto taken = system_->Kubectl({"delete", "clusterrolebinding", "bypass"});
+  ASSERT_TRUE(taken.ok()) << Message(taken.status());
+  for (const char* what : {"deployment/past", "daemonset/daemons"}) {
+    const auto annotated = AsMallory({"annotate", "--namespace=lab", what, "note=mine"});
+    EXPECT_TRUE(annotated.ok()) << Message(annotated.status());
+  }
+  EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons"}).ok());
+}
+
 TEST_F(TenantTest, AForgedOwnerIsNoWayPastTheQueue) {
   Creates("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: lab}\n");
   const auto uid = system_->Kubectl(
