@@ -293,8 +293,7 @@ spec:
 
 TEST_F(TenantTest, AManagedNamespaceHasNoWayPastTheQueue) {
   const std::string out = ", fluxqueue.io/managed: \"false\"";
-  const std::string tolerates =
-      "tolerations: [{key: fluxqueue.io/dedicated, operator: Exists}]";
+  const std::string tolerates = "tolerations: [{key: fluxqueue.io/dedicated, operator: Exists}]";
   const std::string daemons = R"(apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: daemons, namespace: lab}
@@ -324,9 +323,11 @@ spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
   const auto changed = AsMallory({"apply", "-f", "-"}, Deployment("web", "lab", out));
   EXPECT_THAT(Message(changed.status()), HasSubstr("goes past its queue"));
   // Who has been given the right may, and what is there may be changed in other ways.
-  const auto given = system_->Kubectl(
-      {"create", "clusterrolebinding", "bypass", "--clusterrole=fluxqueue-bypass",
-       "--user=mallory"});
+  const auto given = system_->Kubectl({"create",
+                                       "clusterrolebinding",
+                                       "bypass",
+                                       "--clusterrole=fluxqueue-bypass",
+                                       "--user=mallory"});
   ASSERT_TRUE(given.ok()) << Message(given.status());
   Creates(Deployment("past", "lab", out));
   Creates(daemons);
