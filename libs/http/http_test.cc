@@ -27,7 +27,8 @@ namespace asio = boost::asio;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::unique_ptr<Server> StartServer(Handler handler, ServerOptions options = {}) {
+template <typename Handling>  // a Handler, or an AsyncHandler
+std::unique_ptr<Server> StartServer(Handling handler, ServerOptions options = {}) {
   auto server = Server::Start(std::move(options), std::move(handler));
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : nullptr;

@@ -1,13 +1,15 @@
 // What a review costs: admission's webhook in a process of its own, over TLS on loopback; this
 // process is the API server, both the one that it watches and the one that asks it.
 //
-// An open loop: reviews fall due at random, so many a second, and a latency counts from when one was
-// due, so that a stall shows in all that it delays. As the API server does, a review goes out on a
-// kept connection that is idle; on a new one if there is none, up to so many.
+// An open loop: reviews fall due at random, so many a second, and a latency counts from when one
+// was due, so that a stall shows in all that it delays. As the API server does, a review goes out
+// on a kept connection that is idle; on a new one if there is none, up to so many.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <deque>
 #include <filesystem>
 #include <functional>
@@ -19,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
@@ -26,9 +29,6 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
-#include <CLI/CLI.hpp>
-#include <csignal>
-#include <ctime>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -93,9 +93,8 @@ json RuntimeClasses() {
 }
 
 std::string List(json items) {
-  return json{{"kind", "List"},
-              {"metadata", {{"resourceVersion", "1"}}},
-              {"items", std::move(items)}}
+  return json{
+      {"kind", "List"}, {"metadata", {{"resourceVersion", "1"}}}, {"items", std::move(items)}}
       .dump();
 }
 
@@ -159,8 +158,13 @@ json PodSpec(int i, const char* restart_policy) {
 
 json ManagedFields(const char* manager) {
   json fields;
-  for (const char* field : {"f:containers", "f:dnsPolicy", "f:restartPolicy", "f:schedulerName",
-                            "f:securityContext", "f:terminationGracePeriodSeconds", "f:volumes"}) {
+  for (const char* field : {"f:containers",
+                            "f:dnsPolicy",
+                            "f:restartPolicy",
+                            "f:schedulerName",
+                            "f:securityContext",
+                            "f:terminationGracePeriodSeconds",
+                            "f:volumes"}) {
     fields[field] = {{".", json::object()},
                      {"k:{\"name\":\"main\"}", {{"f:image", json::object()}}}};
   }
@@ -245,12 +249,8 @@ std::string ReplicaReview(int i) {
                          {"managedFields", ManagedFields("kube-controller-manager")}}},
                        {"spec", PodSpec(i, "Always")},
                        {"status", json::object()}};
-  return Review(i,
-                "system:serviceaccount:kube-system:replicaset-controller",
-                "",
-                "Pod",
-                "pods",
-                object);
+  return Review(
+      i, "system:serviceaccount:kube-system:replicaset-controller", "", "Pod", "pods", object);
 }
 
 // `padding`: bytes of an annotation, as tools leave there.
@@ -300,7 +300,7 @@ class ListingApi::Impl {
     lists_["runtimeclasses"] = List(RuntimeClasses());
     lists_["fluxwindows"] = List(json::array());
     http::ServerOptions options;
-    options.threads = 2 * static_cast<int>(lists_.size());  // a watch holds one
+    options.threads = 32;  // a watch holds one
     auto server = http::Server::Start(
         options, [this](const http::Request& request) { return Answer(request); });
     CHECK(server.ok(), "{}", server.status().ToString());
