@@ -38,6 +38,7 @@ constexpr std::array kOurKeys = {kPoolLabel,
                                  kSuspendedByAnnotation,
                                  kFencedAnnotation,
                                  kUserAnnotation,
+                                 kAdmittedToAnnotation,
                                  kTraceparentAnnotation};
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
 constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",

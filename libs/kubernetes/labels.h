@@ -63,6 +63,8 @@ inline constexpr std::string_view kDeadlineAnnotation = "fluxqueue.io/deadline";
 inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
 // Who made it, as the API server told the webhook.
 inline constexpr std::string_view kUserAnnotation = "fluxqueue.io/user";
+// The queue that its maker was found to be allowed to submit to (spec.subjects), when it was made.
+inline constexpr std::string_view kAdmittedToAnnotation = "fluxqueue.io/admitted-to";
 // The webhook's span in the trace of the request that made it.
 inline constexpr std::string_view kTraceparentAnnotation = "fluxqueue.io/traceparent";
 

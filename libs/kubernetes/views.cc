@@ -9,6 +9,9 @@
 #include "libs/kubernetes/json_reader.h"
 #include "libs/kubernetes/labels.h"
 
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
 namespace fluxqueue::kubernetes {
 namespace {
 
@@ -233,6 +236,18 @@ Amounts ReadAmounts(const Field& field) {
   return amounts;
 }
 
+LabelSelector ReadSelector(const Field& field) {
+  return {.labels = field["matchLabels"].StringMembers(),
+          .expressions = ReadExpressions(field["matchExpressions"])};
+}
+
+Subject ReadSubject(const Field& field) {
+  return {.kind = field["kind"].String(),
+          .name = field["name"].String(),
+          .space = field["namespace"].String(),
+          .verbs = field["verbs"].Strings()};
+}
+
 Members ReadMembers(const Field& field) {
   return {.users = field["users"].Strings(), .namespaces = field["namespaces"].Strings()};
 }
@@ -261,6 +276,51 @@ absl::StatusOr<View> Parse(std::string_view kind, std::string_view json, Read re
 bool Members::Include(std::string_view user, std::string_view space) const {
   return AreAll() || std::find(users.begin(), users.end(), user) != users.end() ||
          std::find(namespaces.begin(), namespaces.end(), space) != namespaces.end();
+}
+
+bool LabelSelector::Selects(const StringMap& of) const {
+  for (const auto& [key, value] : labels) {
+    const auto found = of.find(key);
+    if (found == of.end() || found->second != value) return false;
+  }
+  return std::all_of(expressions.begin(), expressions.end(), [&of](const auto& expression) {
+    const auto found = of.find(expression.key);
+    const bool there = found != of.end();
+    if (expression.op == "Exists") return there;
+    if (expression.op == "DoesNotExist") return !there;
+    const auto& values = expression.values;
+    const bool named =
+        there && std::find(values.begin(), values.end(), found->second) != values.end();
+    return expression.op == "In" ? named : expression.op == "NotIn" && !named;
+  });
+}
+
+std::string LabelSelector::Text() const {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : labels) parts.push_back(fmt::format("{}={}", key, value));
+  for (const NodeExpression& expression : expressions) {
+    const auto values = fmt::format("({})", fmt::join(expression.values, ","));
+    if (expression.op == "Exists") {
+      parts.push_back(expression.key);
+    } else if (expression.op == "DoesNotExist") {
+      parts.push_back("!" + expression.key);
+    } else {
+      const std::string_view op = expression.op == "In" ? "in" : "notin";
+      parts.push_back(fmt::format("{} {} {}", expression.key, op, values));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
+bool Subject::Has(std::string_view verb) const {
+  return std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+}
+
+bool Subject::Is(std::string_view user, const std::vector<std::string>& groups) const {
+  if (kind == "User") return user == name;
+  if (kind == "Group") return std::find(groups.begin(), groups.end(), name) != groups.end();
+  return kind == "ServiceAccount" &&
+         user == fmt::format("system:serviceaccount:{}:{}", space, name);
 }
 
 const OwnerReference* ObjectMeta::Controller() const {
@@ -388,6 +448,13 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->guarantee = spec["guarantee"].Quantities();
     queue->max_priority = OptionalInt32(spec["maxPriority"]);
     queue->members = ReadMembers(spec["members"]);
+    const Field selector = spec["namespaceSelector"];
+    if (selector.present()) queue->namespace_selector = ReadSelector(selector);
+    spec["subjects"].ForEach(
+        [queue](const Field& subject) { queue->subjects.push_back(ReadSubject(subject)); });
+    const Field quota = spec["namespaceQuota"];
+    queue->namespace_quota = {.jobs = quota["jobs"].OptionalInt(0, kInt32Max),
+                              .jobspec_bytes = quota["jobspecBytes"].OptionalQuantity("memory")};
     spec["users"].ForEach([queue](const Field& user) {
       queue->user_weights.emplace(user["name"].String(), OptionalInt32(user["weight"]).value_or(1));
     });

@@ -67,6 +67,15 @@ struct NodeExpression {
   std::vector<std::string> values;
 };
 
+// metav1.LabelSelector: all of it must hold; an empty one selects everything.
+struct LabelSelector {
+  StringMap labels{};
+  std::vector<NodeExpression> expressions{};  // In, NotIn, Exists, DoesNotExist
+
+  bool Selects(const StringMap& of) const;
+  std::string Text() const;  // as kubectl takes it: "a=b,c in (d,e),!f"
+};
+
 // All of its expressions and fields must hold.
 struct NodeTerm {
   std::vector<NodeExpression> expressions;  // of labels
@@ -219,6 +228,29 @@ struct Members {
   bool Include(std::string_view user, std::string_view space) const;
 };
 
+// A verb that a subject of a FluxQueue may have: what it may do to the jobs of that queue, and of
+// those below it.
+inline constexpr std::string_view kSubmitVerb = "submit";
+
+// As in a RoleBinding of Kubernetes, with the verbs beside it.
+struct Subject {
+  std::string kind;  // User, Group, ServiceAccount
+  std::string name;
+  std::string space{};  // of a ServiceAccount
+  std::vector<std::string> verbs{};
+
+  bool Has(std::string_view verb) const;
+  bool Is(std::string_view user, const std::vector<std::string>& groups) const;
+};
+
+// What the jobs of one namespace may come to; more are refused. Unset: any number.
+struct NamespaceQuota {
+  std::optional<int64_t> jobs{};
+  std::optional<int64_t> jobspec_bytes{};
+
+  bool empty() const { return !jobs && !jobspec_bytes; }
+};
+
 struct QueueBudget {
   std::string resource;
   int64_t hours = 0;
@@ -261,6 +293,9 @@ struct FluxQueue {
   Amounts least_per_job;
   Amounts guarantee;
   Members members;
+  std::optional<LabelSelector> namespace_selector;  // whose jobs it takes; unset: of all
+  std::vector<Subject> subjects;
+  NamespaceQuota namespace_quota;
   std::map<std::string, int32_t> user_weights;
   std::vector<QueueBudget> budgets;
   std::vector<QosClass> qos;

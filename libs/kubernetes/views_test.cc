@@ -263,6 +263,37 @@ TEST(OtherViews, HaveWhatWeUse) {
 }
 
 // The CRD refuses most of it. Told with the key, the value and what is allowed.
+TEST(ViewsTest, AFluxQueueSaysWhomItIsFor) {
+  const auto queue = ParseFluxQueue(R"({"metadata":{"name":"q"},"spec":{
+      "namespaceSelector":{"matchLabels":{"team":"lab"},
+        "matchExpressions":[{"key":"tier","operator":"NotIn","values":["old","test"]},
+                            {"key":"locked","operator":"DoesNotExist"}]},
+      "subjects":[{"kind":"Group","name":"physics","verbs":["submit","view"]},
+                  {"kind":"ServiceAccount","name":"ci","namespace":"build","verbs":["cancel"]}],
+      "namespaceQuota":{"jobs":5,"jobspecBytes":"64Mi"}}})");
+  ASSERT_TRUE(queue.ok()) << queue.status();
+  const LabelSelector& selector = *queue->namespace_selector;
+  EXPECT_EQ(selector.Text(), "team=lab,tier notin (old,test),!locked");
+  EXPECT_TRUE(selector.Selects({{"team", "lab"}}));
+  EXPECT_TRUE(selector.Selects({{"team", "lab"}, {"tier", "new"}}));
+  EXPECT_FALSE(selector.Selects({{"team", "lab"}, {"tier", "test"}}));
+  EXPECT_FALSE(selector.Selects({{"team", "lab"}, {"locked", ""}}));
+  EXPECT_FALSE(selector.Selects({{"team", "other"}}));
+  EXPECT_FALSE(selector.Selects({}));
+  ASSERT_EQ(queue->subjects.size(), 2);
+  EXPECT_TRUE(queue->subjects[0].Is("ann", {"chemistry", "physics"}));
+  EXPECT_FALSE(queue->subjects[0].Is("physics", {"chemistry"}));
+  EXPECT_TRUE(queue->subjects[0].Has("view"));
+  EXPECT_FALSE(queue->subjects[1].Has("view"));
+  EXPECT_TRUE(queue->subjects[1].Is("system:serviceaccount:build:ci", {}));
+  EXPECT_FALSE(queue->subjects[1].Is("system:serviceaccount:other:ci", {}));
+  EXPECT_EQ(queue->namespace_quota.jobs, 5);
+  EXPECT_EQ(queue->namespace_quota.jobspec_bytes, int64_t{64} << 20);
+  const auto open = ParseFluxQueue(R"({"spec":{"namespaceSelector":{}}})");
+  EXPECT_TRUE(open->namespace_selector->Selects({}));
+  EXPECT_FALSE(ParseFluxQueue(R"({"spec":{}})")->namespace_selector);
+}
+
 TEST(Views, AFluxQueueBoundsPriorities) {
   const auto queue = ParseFluxQueue(R"({"metadata": {"name": "q"}, "spec": {"maxPriority": 5}})");
   ASSERT_TRUE(queue.ok()) << queue.status();

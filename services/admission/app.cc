@@ -13,6 +13,7 @@
 #include "libs/lifecycle/loop_component.h"
 #include "services/admission/adapters/errand_runner.h"
 #include "services/admission/adapters/facts_cache.h"
+#include "services/admission/adapters/usage_reader.h"
 #include "services/admission/adapters/watch_shard.h"
 #include "services/admission/adapters/webhook_server.h"
 #include "services/admission/adapters/workload_feed.h"
@@ -65,6 +66,12 @@ class AdmissionApp final : public lifecycle::App {
         loop_({.loop = loop_options_, .shard = "watch", .migrations = {&migrations::admission()}},
               shard_,
               context.clock),
+        usage_(loop_options_.postgres, facts_),
+        usage_thread_(
+            "usage",
+            [this](lifecycle::LoopContext& loop) { return usage_.Run(loop); },
+            nullptr,
+            context.failures),
         errand_thread_(
             "errands",
             [this](lifecycle::LoopContext& loop) { return errands_.Run(loop.stop_token()); },
@@ -81,7 +88,7 @@ class AdmissionApp final : public lifecycle::App {
   }
 
   std::vector<lifecycle::Component*> Components() override {
-    return {&facts_, &webhook_, &errand_thread_, &watch_thread_};
+    return {&facts_, &webhook_, &usage_thread_, &errand_thread_, &watch_thread_};
   }
 
  private:
@@ -105,6 +112,8 @@ class AdmissionApp final : public lifecycle::App {
   ErrandRunner errands_;
   WatchShard shard_;
   delivery::ShardLoop loop_;
+  UsageReader usage_;
+  lifecycle::LoopComponent usage_thread_;
   lifecycle::LoopComponent errand_thread_;
   lifecycle::LoopComponent watch_thread_;
 };

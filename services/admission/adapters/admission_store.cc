@@ -21,7 +21,7 @@ constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
     "       hold, cancelled, duration_ms, requests::text, demand_hash, topology, "
-    "       begin_ms, min_slots, asked, retried from workloads"};
+    "       begin_ms, min_slots, asked, retried, jobspec_bytes from workloads"};
 
 constexpr Statement kWritePools{"admission_write_pools",
                                 "insert into pools (pool, partition, config) "
@@ -45,22 +45,27 @@ constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
     "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology, "
-    "  begin_ms, min_slots, asked, retried) "
+    "  begin_ms, min_slots, asked, retried, jobspec_bytes) "
     "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash, topology, start, least, asked, retried "
+    "  cancelled, duration, requests::jsonb, hash, topology, start, least, asked, retried, bytes "
     "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
     "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
     "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[], $18::integer[], "
-    "  $19::bigint[], $20::bigint[]) "
+    "  $19::bigint[], $20::bigint[], $21::bigint[]) "
     "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "       cancelled, duration, requests, hash, topology, start, least, asked, retried) "
+    "       cancelled, duration, requests, hash, topology, start, least, asked, retried, "
+    "       bytes) "
     "on conflict (uid) do update set queue = excluded.queue, "
     "  resource_version = excluded.resource_version, revision = excluded.revision, "
     "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
     "  cancelled = excluded.cancelled, duration_ms = excluded.duration_ms, "
     "  requests = excluded.requests, demand_hash = excluded.demand_hash, "
     "  topology = excluded.topology, begin_ms = excluded.begin_ms, "
-    "  min_slots = excluded.min_slots, asked = excluded.asked, retried = excluded.retried"};
+    "  min_slots = excluded.min_slots, asked = excluded.asked, retried = excluded.retried, "
+    "  jobspec_bytes = excluded.jobspec_bytes"};
+constexpr Statement kLoadUsage{"admission_load_usage",
+                               "select namespace, queue, count(*), sum(jobspec_bytes)::bigint "
+                               "from workloads group by namespace, queue"};
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
 
@@ -108,6 +113,7 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   row.min_slots = columns[17].as<uint32_t>();
   if (!columns[18].is_null()) row.asked = static_cast<uint64_t>(columns[18].as<int64_t>());
   row.retried = columns[19].as<uint64_t>();
+  row.jobspec_bytes = columns[20].as<int64_t>();
   return row;
 }
 
@@ -163,7 +169,7 @@ void WriteWindows(pqxx::transaction_base& tx, const CatalogChanges& changes) {
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
   postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
   postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least, asked,
-      retried;
+      retried, bytes;
   postgres::BoolArray holds, cancelled;
   for (const WorkloadRow& row : rows) {
     uids.Add(row.uid);
@@ -194,6 +200,7 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
       asked.AddNull();
     }
     retried.Add(static_cast<int64_t>(row.retried));
+    bytes.Add(row.jobspec_bytes);
   }
   postgres::Exec(tx,
                  kWriteWorkloads,
@@ -216,7 +223,8 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
                  begins.text(),
                  least.text(),
                  asked.text(),
-                 retried.text());
+                 retried.text(),
+                 bytes.text());
 }
 
 }  // namespace
@@ -252,6 +260,15 @@ void WriteRows(pqxx::transaction_base& tx,
     for (const std::string& uid : workloads.deletes) uids.Add(uid);
     postgres::Exec(tx, kDeleteWorkloads, uids.text());
   }
+}
+
+UsageBySpace LoadUsage(pqxx::transaction_base& tx) {
+  UsageBySpace usage;
+  for (const auto& columns : postgres::Exec(tx, kLoadUsage)) {
+    usage[{columns[0].as<std::string>(), columns[1].as<std::string>()}] = {
+        .jobs = columns[2].as<int64_t>(), .jobspec_bytes = columns[3].as<int64_t>()};
+  }
+  return usage;
 }
 
 std::map<std::string, RejectedJob> FindRejected(pqxx::transaction_base& tx,

@@ -29,6 +29,9 @@ void WriteRows(pqxx::transaction_base& tx,
                const CatalogChanges& catalog,
                const TrackerChanges& workloads);
 
+// Of all workloads.
+UsageBySpace LoadUsage(pqxx::transaction_base& tx);
+
 // Of these jobs those that the queue has as Rejected, by id.
 std::map<std::string, RejectedJob> FindRejected(pqxx::transaction_base& tx,
                                                 const std::vector<std::string>& job_ids);

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libs/kubernetes/client.h"
@@ -36,6 +37,11 @@ class FactsCache final : public lifecycle::Component {
 
   // Everything has been listed once: absence means something. Stays true.
   bool synced() const { return lists_ == kResources; }
+
+  void SetUsage(UsageBySpace usage) {
+    const std::unique_lock lock(mutex_);
+    facts_.SetUsage(std::move(usage));
+  }
 
   // `read` must not keep references, nor block for long: changes wait meanwhile.
   template <typename Read>

@@ -42,7 +42,7 @@ void ReadUser(ondemand::value value, Review* review) {
       ondemand::value groups = field.value();
       if (groups.is_null()) continue;
       for (auto group : groups.get_array()) {
-        if (std::string_view(group.get_string()) == "system:nodes") review->by_node = true;
+        review->groups.push_back(Text(group.value()));
       }
     }
   }

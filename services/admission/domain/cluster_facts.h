@@ -9,9 +9,11 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "libs/kubernetes/requests.h"
 #include "libs/kubernetes/views.h"
+#include "services/admission/domain/usage.h"
 
 namespace fluxqueue::admission {
 
@@ -28,6 +30,8 @@ class ClusterFacts {
   void Upsert(kubernetes::RuntimeClass runtime_class);
   void Upsert(kubernetes::PriorityClass priority_class);
 
+  void SetUsage(UsageBySpace usage) { usage_ = std::move(usage); }
+
   // Unknown names are no error.
   void RemoveNamespace(std::string_view name);
   void RemoveQueue(std::string_view name);
@@ -41,6 +45,8 @@ class ClusterFacts {
   const kubernetes::FluxQueue* FindQueue(std::string_view name) const;
   const ByName<kubernetes::FluxQueue>& queues() const { return queues_; }
   const ByName<kubernetes::FluxWindow>& windows() const { return windows_; }
+  // Of what is in the queues, as of a moment ago.
+  const UsageBySpace& usage() const { return usage_; }
   // Rises with each change of a FluxQueue or FluxWindow.
   uint64_t catalog_version() const { return catalog_version_; }
 
@@ -54,6 +60,7 @@ class ClusterFacts {
   ByName<kubernetes::Namespace> namespaces_;
   ByName<kubernetes::FluxQueue> queues_;
   ByName<kubernetes::FluxWindow> windows_;
+  UsageBySpace usage_;
   uint64_t catalog_version_ = 0;
   ByName<kubernetes::RuntimeClass> runtime_classes_;
   ByName<kubernetes::PriorityClass> priority_classes_;

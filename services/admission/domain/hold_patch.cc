@@ -50,6 +50,14 @@ class PatchBuilder {
     SetKeys(map_path, current, {{key, std::string(value)}});
   }
 
+  void RemoveKey(const std::string& map_path,
+                 const kubernetes::StringMap& current,
+                 std::string_view key) {
+    if (current.count(key) == 0) return;
+    operations_.push_back(
+        {{"op", "remove"}, {"path", fmt::format("{}/{}", map_path, Escape(key))}});
+  }
+
   void Append(const std::string& list_path, bool list_is_empty, json item) {
     if (list_is_empty) {
       Set(list_path, json::array({std::move(item)}));
@@ -131,6 +139,9 @@ void IgnoreDisruptions(const kubernetes::Job& job, PatchBuilder* patch) {
 KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta) {
   KeyValues annotations;
   if (!making.user.empty()) annotations.emplace_back(kubernetes::kUserAnnotation, making.user);
+  if (!making.admitted_to.empty()) {
+    annotations.emplace_back(kubernetes::kAdmittedToAnnotation, making.admitted_to);
+  }
   if (!making.span.has_value()) return annotations;
   // Asked again in the same request, the webhook has another span.
   const auto known = meta.annotations.find(kubernetes::kTraceparentAnnotation);
@@ -142,6 +153,12 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
   return annotations;
 }
 
+// What its maker wrote himself is no record of ours.
+void RemoveForged(const Making& making, const kubernetes::ObjectMeta& meta, PatchBuilder* patch) {
+  if (!making.admitted_to.empty()) return;
+  patch->RemoveKey("/metadata/annotations", meta.annotations, kubernetes::kAdmittedToAnnotation);
+}
+
 std::string_view HeldValue(kubernetes::Mode mode) {
   return mode == kubernetes::Mode::kDirect ? kubernetes::kHeldDirect : kubernetes::kHeldPinned;
 }
@@ -151,6 +168,7 @@ std::string_view HeldValue(kubernetes::Mode mode) {
 std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making) {
   PatchBuilder patch;
   patch.SetKeys("/metadata/annotations", pod.meta.annotations, AnnotationsOf(making, pod.meta));
+  RemoveForged(making, pod.meta, &patch);
   patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   HoldSpec("/spec", pod.spec, mode, &patch);
   return patch.Text();
@@ -173,6 +191,7 @@ std::string HoldPatch(const kubernetes::Job& job,
     annotations.emplace_back(kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
   }
   patch.SetKeys("/metadata/annotations", job.meta.annotations, annotations);
+  RemoveForged(making, job.meta, &patch);
   if (changes.suspend && !job.suspend) patch.Set("/spec/suspend", true);
   if (changes.ignore_disruptions) IgnoreDisruptions(job, &patch);
   return patch.Text();

@@ -15,6 +15,7 @@ namespace fluxqueue::admission {
 struct Making {
   std::string user;                      // empty: not known
   std::optional<tracing::Context> span;  // the webhook's; unset: not traced
+  std::string admitted_to;               // the queue that says who may submit; empty: it does not
 };
 
 // What a Job is given beside what holds its template.

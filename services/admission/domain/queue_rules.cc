@@ -36,14 +36,56 @@ std::optional<std::string> MembersProblem(const Asked& asked,
                                           const kubernetes::FluxQueue& queue,
                                           const QueuesByName& queues) {
   for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
-    if (at->members.Include(asked.user, asked.space)) continue;
+    if (at->members.Include(asked.user, asked.space.name)) continue;
     return fmt::format(
         "{}: FluxQueue '{}' takes jobs of its members (spec.members), and namespace '{}' and {} "
         "are "
         "none; name another queue, or have one of them added",
         kubernetes::kQueueKey,
         at->meta.name,
-        asked.space,
+        asked.space.name,
+        NameOf(asked.user));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SelectorProblem(const Asked& asked,
+                                           const kubernetes::FluxQueue& queue,
+                                           const QueuesByName& queues) {
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    if (!at->namespace_selector || at->namespace_selector->Selects(asked.space.labels)) continue;
+    return fmt::format(
+        "{}: FluxQueue '{}' takes jobs of namespaces with the labels {} (spec.namespaceSelector), "
+        "and '{}' is none; name another queue, or have the namespace labelled",
+        kubernetes::kQueueKey,
+        at->meta.name,
+        at->namespace_selector->Text(),
+        asked.space.name);
+  }
+  return std::nullopt;
+}
+
+bool NamesSubmitters(const kubernetes::FluxQueue& queue) {
+  return std::any_of(queue.subjects.begin(), queue.subjects.end(), [](const auto& subject) {
+    return subject.Has(kubernetes::kSubmitVerb);
+  });
+}
+
+std::optional<std::string> SubmitProblem(const Asked& asked,
+                                         const kubernetes::FluxQueue& queue,
+                                         const QueuesByName& queues) {
+  if (asked.admitted_to == queue.meta.name) return std::nullopt;
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    const bool may =
+        std::any_of(at->subjects.begin(), at->subjects.end(), [&asked](const auto& subject) {
+          return subject.Has(kubernetes::kSubmitVerb) && subject.Is(asked.user, asked.groups);
+        });
+    if (may || !NamesSubmitters(*at)) continue;
+    return fmt::format(
+        "{}: FluxQueue '{}' says who may submit (spec.subjects), and {} is not among them; name "
+        "another queue, or have the verb submit given",
+        kubernetes::kQueueKey,
+        at->meta.name,
         NameOf(asked.user));
   }
   return std::nullopt;
@@ -121,14 +163,14 @@ std::optional<std::string> QosProblem(const Asked& asked,
   if (!found.ok()) return Message(found.status());
   if (*found == nullptr) return std::nullopt;
   const kubernetes::QosClass& klass = **found;
-  if (!klass.members.Include(asked.user, asked.space)) {
+  if (!klass.members.Include(asked.user, asked.space.name)) {
     return fmt::format(
         "{}: class '{}' is for its members, and namespace '{}' and {} are none; name another "
         "class, "
         "or have one of them added",
         kubernetes::kQosKey,
         klass.name,
-        asked.space,
+        asked.space.name,
         NameOf(asked.user));
   }
   const int32_t priority = asked.submission.priority();
@@ -242,6 +284,11 @@ const kubernetes::QosClass* FindQos(std::string_view name,
   return nullptr;
 }
 
+bool NamesSubmitters(const kubernetes::FluxQueue& queue, const QueuesByName& queues) {
+  const auto way = WayUp(queue, queues);
+  return std::any_of(way.begin(), way.end(), [](const auto* at) { return NamesSubmitters(*at); });
+}
+
 std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size_t max_bytes) {
   const size_t bytes = spec.jobspec().size();
   if (bytes <= max_bytes) return std::nullopt;
@@ -255,10 +302,58 @@ std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size
 std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues) {
+  if (auto problem = SelectorProblem(asked, queue, queues)) return problem;
   if (auto problem = MembersProblem(asked, queue, queues)) return problem;
+  if (auto problem = SubmitProblem(asked, queue, queues)) return problem;
   if (auto problem = PriorityProblem(asked, queue, queues)) return problem;
   if (auto problem = DurationProblem(DurationOf(asked.submission), queue)) return problem;
   return QosProblem(asked, queue, queues);
+}
+
+std::optional<std::string> QuotaProblem(const Asked& asked,
+                                        const kubernetes::FluxQueue& queue,
+                                        const QueuesByName& queues,
+                                        const UsageBySpace& usage) {
+  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
+    const kubernetes::NamespaceQuota& quota = at->namespace_quota;
+    if (quota.empty()) continue;
+    const Usage used = UsageOf(usage, asked.space.name, [&](std::string_view name) {
+      const auto other = queues.find(name);
+      if (other == queues.end()) return false;
+      const auto way = WayUp(other->second, queues);
+      return std::find(way.begin(), way.end(), at) != way.end();
+    });
+    const auto bytes = static_cast<int64_t>(asked.submission.spec().jobspec().size());
+    const auto problem = [&](int64_t counted, int64_t now, int64_t others, auto allowed) {
+      return allowed && now > counted && others + now > *allowed;
+    };
+    if (problem(asked.counted.jobs, 1, used.jobs - asked.counted.jobs, quota.jobs)) {
+      return fmt::format(
+          "{}: namespace '{}' has {} jobs in FluxQueue '{}' that have not ended, and may have {} "
+          "(spec.namespaceQuota.jobs); wait for some to end, delete some, or have it raised",
+          kubernetes::kQueueKey,
+          asked.space.name,
+          used.jobs,
+          at->meta.name,
+          *quota.jobs);
+    }
+    if (problem(asked.counted.jobspec_bytes,
+                bytes,
+                used.jobspec_bytes - asked.counted.jobspec_bytes,
+                quota.jobspec_bytes)) {
+      return fmt::format(
+          "{}: with this one, of {} bytes, the jobspecs of namespace '{}' in FluxQueue '{}' would "
+          "have {} bytes, and may have {} (spec.namespaceQuota.jobspecBytes); wait for jobs to "
+          "end, delete some, shorten their node affinity, or have it raised",
+          kubernetes::kQueueKey,
+          bytes,
+          asked.space.name,
+          at->meta.name,
+          used.jobspec_bytes - asked.counted.jobspec_bytes + bytes,
+          *quota.jobspec_bytes);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace fluxqueue::admission

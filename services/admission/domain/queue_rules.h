@@ -12,6 +12,7 @@
 
 #include "libs/kubernetes/labels.h"
 #include "services/admission/domain/cluster_facts.h"
+#include "services/admission/domain/usage.h"
 
 namespace fluxqueue::admission {
 
@@ -24,22 +25,35 @@ using QueuesByName = ClusterFacts::ByName<kubernetes::FluxQueue>;
 // A job, as far as a queue judges it.
 struct Asked {
   const events::v1::JobSubmitted& submission;
-  std::string_view space;
-  std::string_view user;  // who made it; empty: not known
-  std::string_view qos;   // the class that it names; empty: none
+  const kubernetes::Namespace& space;
+  std::string_view user;              // who made it; empty: not known
+  std::vector<std::string> groups{};  // of who made it himself, as the API server says
+  std::string_view qos;               // the class that it names; empty: none
+  std::string_view admitted_to{};     // the queue that its maker may submit to
   // Of a job that is in the queue: it may keep what it has.
   std::optional<int32_t> priority_before{};
+  Usage counted{};  // what is counted for it already
 };
 
 // Why the jobspec is too long for a message of the log; unset: it is not.
 std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size_t max_bytes);
 
-// Why the queue does not take the job: it is no member's, wants a higher place than the queue
-// gives, may not run for so long, or asks for more than its class of QOS allows. Unset: it takes
-// it.
+// Why the queue does not take the job: it is not for this namespace, no member's, its maker may not
+// submit, it wants a higher place than the queue gives, may not run for so long, or asks for more
+// than its class of QOS allows. Unset: it takes it.
 std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues);
+// Why there is no room for it among what its namespace has in the queue: this passes. Unset: there
+// is.
+std::optional<std::string> QuotaProblem(const Asked& asked,
+                                        const kubernetes::FluxQueue& queue,
+                                        const QueuesByName& queues,
+                                        const UsageBySpace& usage);
+
+// The queue, or one above it, says who may submit: what its maker was found to be is to be recorded
+// on the object.
+bool NamesSubmitters(const kubernetes::FluxQueue& queue, const QueuesByName& queues);
 
 template <typename Object>
 std::string PoolOfObject(const Object& object) {

@@ -30,6 +30,11 @@ bool HasForeignGate(const kubernetes::PodSpec& spec) {
   });
 }
 
+std::string AnnotationOf(const kubernetes::ObjectMeta& meta, std::string_view key) {
+  const auto found = meta.annotations.find(key);
+  return found == meta.annotations.end() ? "" : found->second;
+}
+
 Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
   Envelope envelope = ForPool(row.pool);
   update.set_job_id(row.uid);
@@ -60,6 +65,7 @@ WorkloadRow RowOf(const Sketch& sketch,
   row.requests = demand.requests;
   row.topology = topology;
   row.demand_hash = DemandHash(demand, submission.spec(), topology);
+  row.jobspec_bytes = static_cast<int64_t>(submission.spec().jobspec().size());
   return row;
 }
 
@@ -93,6 +99,8 @@ bool UpdateKeys(const JobSubmitted& now,
 
 void Tracker::Restore(std::vector<WorkloadRow> rows) {
   entries_.Clear();
+  usage_.Clear();
+  crowded_.clear();
   submitted_ = 0;
   refused_ = 0;
   for (WorkloadRow& row : rows) {
@@ -103,8 +111,10 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
     const std::string uid = row.uid;
     entry.row = std::move(row);
     Count(entry, /*added=*/true);
+    Recount(std::nullopt, entry.row);
     entries_.Restore(uid, std::move(entry));
   }
+  usage_.Commit();
 }
 
 void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
@@ -119,7 +129,7 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     return;
   }
   if (sketch.ended) {
-    entries_.Erase(sketch.uid);
+    Forget(sketch.uid, out);
     return;
   }
   if (Entry* known = entries_.EditInPassing(sketch.uid); known != nullptr) {
@@ -151,6 +161,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
     wish.cancel = keys.cancel;
     wish.retry = keys.retry;
     wish.qos = keys.qos;
+    wish.admitted_to = AnnotationOf(job.meta, kubernetes::kAdmittedToAnnotation);
     wish.topology = keys.topology.value_or(kubernetes::Topology());
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
@@ -165,6 +176,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   wish.cancel = keys.cancel;
   wish.retry = keys.retry;
   wish.qos = keys.qos;
+  wish.admitted_to = AnnotationOf(pod.meta, kubernetes::kAdmittedToAnnotation);
   wish.topology = keys.topology.value_or(kubernetes::Topology());
   wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
@@ -176,7 +188,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
 
 std::optional<std::string> Tracker::Problem(const Wish& wish,
                                             const WorkloadRow* row,
-                                            const ClusterFacts& facts) const {
+                                            const ClusterFacts& facts) {
   if (auto problem = JobspecProblem(wish.submission.spec(), max_jobspec_bytes_)) return problem;
   // One that is in the queue stays there: its pods wait for no other scheduler.
   if (row == nullptr && wish.declined) {
@@ -201,15 +213,22 @@ std::optional<std::string> Tracker::Problem(const Wish& wish,
     }
   }
   if (found == nullptr) return std::nullopt;
-  std::optional<int32_t> priority_before;
-  if (row != nullptr && row->queue == queue) priority_before = row->priority;
-  return JobProblem({.submission = wish.submission,
-                     .space = wish.submission.workload().namespace_(),
-                     .user = wish.submission.user(),
-                     .qos = wish.qos,
-                     .priority_before = priority_before},
-                    *found,
-                    facts.queues());
+  const std::string& space = wish.submission.workload().namespace_();
+  const kubernetes::Namespace* known = facts.FindNamespace(space);
+  const kubernetes::Namespace unknown{.name = space, .labels = {}};
+  Asked asked{.submission = wish.submission,
+              .space = known == nullptr ? unknown : *known,
+              .user = wish.submission.user(),
+              .qos = wish.qos,
+              .admitted_to = wish.admitted_to};
+  if (row != nullptr && row->queue == queue) {
+    asked.priority_before = row->priority;
+    asked.counted = {.jobs = 1, .jobspec_bytes = row->jobspec_bytes};
+  }
+  if (auto problem = JobProblem(asked, *found, facts.queues())) return problem;
+  auto problem = QuotaProblem(asked, *found, facts.queues(), usage_.map());
+  if (problem && row == nullptr) crowded_[space].insert(wish.submission.job_id());
+  return problem;
 }
 
 void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
@@ -236,6 +255,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
                     wish->topology,
                     *catalog_.PoolOf(wish->submission.queue()));
   entry.row->asked = HashOf(*wish);
+  Recount(std::nullopt, entry.row);
   Envelope envelope = ForPool(entry.row->pool);
   *envelope.mutable_job_submitted() = std::move(wish->submission);
   out->messages.push_back(std::move(envelope));
@@ -263,6 +283,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   }
   entry.digest = seen.sketch.digest;
   entry.refusal.clear();
+  const std::optional<WorkloadRow> before = entry.row;
   WorkloadRow& row = *entry.row;
   const kubernetes::FluxQueue* queue = facts.FindQueue(wish->submission.queue());
   JobUpdated update;
@@ -276,6 +297,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
     row.topology = wish->topology;
     row.slots = spec.slots();
     row.min_slots = spec.min_slots();
+    row.jobspec_bytes = static_cast<int64_t>(spec.jobspec().size());
     ++row.revision;
     *update.mutable_spec() = spec;
     update.mutable_spec()->set_revision(row.revision);
@@ -287,6 +309,7 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   }
   Ask(seen.sketch.uid, *wish, &entry, out);
   if (entry.rejected) HandInAgain(*std::move(wish), &entry, out);
+  Recount(before, entry.row);
 }
 
 void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
@@ -315,9 +338,7 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
 }
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.
-void Tracker::Enlarge(WorkloadRow* row,
-                      const kubernetes::PodDemand& demand,
-                      TrackerOutputs* out) const {
+void Tracker::Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) {
   if (!kubernetes::Excess(demand.requests, row->requests)) return;
   kubernetes::PodDemand raised = demand;
   kubernetes::RaiseTo(raised.requests, row->requests);
@@ -325,6 +346,7 @@ void Tracker::Enlarge(WorkloadRow* row,
   WorkloadRow next = *row;
   *update.mutable_spec() = NextSpec(raised, &next);
   if (JobspecProblem(update.spec(), max_jobspec_bytes_)) return;
+  Recount(*row, next);
   *row = std::move(next);
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
@@ -353,7 +375,48 @@ void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
         fmt::format("the {} was deleted, or is held no longer", KindName(known->kind)));
     out->messages.push_back(std::move(envelope));
   }
+  Forget(uid, out);
+}
+
+void Tracker::Forget(const std::string& uid, TrackerOutputs* out) {
+  const Entry* known = entries_.Find(uid);
+  if (known == nullptr) return;
+  const std::string space = known->space;
+  const bool counted = known->row.has_value();
+  Recount(known->row, std::nullopt);
   entries_.Erase(uid);
+  const auto crowded = crowded_.find(space);
+  if (crowded == crowded_.end()) return;
+  crowded->second.erase(uid);
+  if (crowded->second.empty()) {
+    crowded_.erase(crowded);
+  } else if (counted) {
+    LetOneIn(&crowded->second, out);
+  }
+}
+
+void Tracker::LetOneIn(std::set<std::string>* crowded, TrackerOutputs* out) {
+  while (!crowded->empty()) {
+    const std::string uid = std::move(crowded->extract(crowded->begin()).value());
+    const Entry* known = entries_.Find(uid);
+    if (known == nullptr || known->row) continue;
+    Entry& entry = entries_.Edit(uid);
+    entry.digest = 0;
+    out->fetches.push_back({entry.kind, entry.space, entry.name, uid});
+    return;
+  }
+}
+
+void Tracker::Recount(const std::optional<WorkloadRow>& before,
+                      const std::optional<WorkloadRow>& now) {
+  for (const auto& [row, sign] : {std::pair(&before, -1), std::pair(&now, 1)}) {
+    if (!*row) continue;
+    const std::pair key((*row)->space, (*row)->queue);
+    Usage& usage = usage_.Edit(key);
+    usage.jobs += sign;
+    usage.jobspec_bytes += sign * (*row)->jobspec_bytes;
+    if (usage == Usage()) usage_.Erase(key);
+  }
 }
 
 void Tracker::BeginList(WorkloadKind kind) {
@@ -370,7 +433,7 @@ void Tracker::EndList(WorkloadKind kind, TrackerOutputs* out) {
       unseen.push_back(uid);
     }
   }
-  for (const std::string& uid : unseen) entries_.Erase(uid);
+  for (const std::string& uid : unseen) Forget(uid, out);
 }
 
 void Tracker::RetryRefused(TrackerOutputs* out) {
@@ -405,10 +468,12 @@ void Tracker::Commit() {
     if (now != nullptr) Count(*now, /*added=*/true);
   }
   entries_.Commit();
+  usage_.Commit();
 }
 
 void Tracker::Rollback() {
   entries_.Rollback();
+  usage_.Rollback();
 }
 
 void Tracker::Count(const Entry& entry, bool added) {

@@ -27,6 +27,10 @@
 // with it. What is handed in again is looked at in each sweep until the queue has followed, and
 // said again as long as it has not.
 //
+// What the workloads of each namespace come to is counted, and what is more than its queue's quota
+// for one is refused as the above is; whenever something of the namespace has ended, one of those
+// is looked at again.
+//
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
 // Rollback() takes them back. Outputs of a batch that is rolled back are to be thrown away, and the
 // same observations given again.
@@ -36,6 +40,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -72,6 +77,7 @@ struct WorkloadRow {
   bool cancelled = false;
   std::optional<int64_t> duration_ms;
   int64_t begin_ms = 0;
+  int64_t jobspec_bytes = 0;      // as last said
   kubernetes::Amounts requests;   // of one slot, as last said
   kubernetes::Topology topology;  // as last said
   uint64_t demand_hash =
@@ -181,6 +187,7 @@ class Tracker {
     kubernetes::Topology topology;
     std::string retry;
     std::string qos;
+    std::string admitted_to;
     bool cancel = false;
     bool ready = false;      // to be submitted: held by us, by nobody else
     bool respecify = false;  // nothing of it has started: its demand may still change
@@ -198,14 +205,22 @@ class Tracker {
   // Why the wish cannot be followed as a whole; unset: it can.
   std::optional<std::string> Problem(const Wish& wish,
                                      const WorkloadRow* row,
-                                     const ClusterFacts& facts) const;
-  void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) const;
+                                     const ClusterFacts& facts);
+  void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out);
   void Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out);
+  void Forget(const std::string& uid, TrackerOutputs* out);
   void Count(const Entry& entry, bool added);
+  // Moves what is counted of the workload from its row before to its row now.
+  void Recount(const std::optional<WorkloadRow>& before, const std::optional<WorkloadRow>& now);
+  // Something of the namespace's has ended: one that waits for that is looked at again.
+  void LetOneIn(std::set<std::string>* crowded, TrackerOutputs* out);
 
   const Catalog& catalog_;
   const size_t max_jobspec_bytes_;
   Journaled<Entries> entries_;
+  Journaled<UsageBySpace> usage_;
+  // By namespace: workloads that were refused when it had too much. Hints: any may be gone.
+  std::map<std::string, std::set<std::string>> crowded_;
   uint32_t lists_[2] = {0, 0};
   size_t submitted_ = 0;
   size_t refused_ = 0;

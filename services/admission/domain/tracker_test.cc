@@ -11,6 +11,8 @@
 
 #include "services/admission/domain/objects_for_test.h"
 
+#include "fmt/format.h"
+
 namespace fluxqueue::admission {
 namespace {
 
@@ -677,6 +679,98 @@ TEST_F(TrackerTest, ConfirmsWhatAListDidNotShow) {
   ASSERT_THAT(out.fetches, SizeIs(1));  // the pod is of another list
   EXPECT_EQ(out.fetches[0].uid, "uid-j");
   EXPECT_EQ(out.fetches[0].name, "j");
+}
+
+class QuotaTest : public TrackerTest {
+ protected:
+  void Allow(kubernetes::NamespaceQuota quota) {
+    kubernetes::FluxQueue queue;
+    queue.meta.name = "default";
+    queue.namespace_quota = quota;
+    facts_.Upsert(queue);
+  }
+  static json Numbered(int number, const char* space = "work") {
+    json job = Held(JobJson(fmt::format("j{}", number)));
+    job["metadata"]["uid"] = fmt::format("uid-{}", number);
+    job["metadata"]["namespace"] = space;
+    return job;
+  }
+};
+
+TEST_F(QuotaTest, WhatIsTooMuchWaitsUntilSomethingHasEnded) {
+  Allow({.jobs = 2});
+  EXPECT_THAT(Observe(Numbered(1)).messages, SizeIs(1));
+  EXPECT_THAT(Observe(Numbered(2)).messages, SizeIs(1));
+  const TrackerOutputs refused = Observe(Numbered(3));
+  EXPECT_THAT(refused.messages, IsEmpty());
+  ASSERT_THAT(refused.refusals, SizeIs(1));
+  EXPECT_THAT(refused.refusals[0].message, HasSubstr("spec.namespaceQuota.jobs"));
+  EXPECT_THAT(Observe(Numbered(4)).messages, IsEmpty());
+  // Another namespace has its own.
+  EXPECT_THAT(Observe(Numbered(5, "free")).messages, SizeIs(1));
+  EXPECT_THAT(Gone("uid-5").fetches, IsEmpty());
+  // What is in the queue may change.
+  EXPECT_THAT(Observe(Annotated(Numbered(2), "fluxqueue.io/hold", "true")).messages, SizeIs(1));
+  json ended = Numbered(1);
+  ended["status"]["conditions"] = json::array({{{"type", "Complete"}, {"status", "True"}}});
+  const TrackerOutputs room = Observe(ended);
+  ASSERT_THAT(room.fetches, SizeIs(1));
+  EXPECT_EQ(room.fetches[0].uid, "uid-3");
+  EXPECT_THAT(Observe(Numbered(3)).messages, SizeIs(1));
+  // One that has gone is not waited for.
+  Gone("uid-4");
+  EXPECT_THAT(Gone("uid-3").fetches, IsEmpty());
+}
+
+TEST_F(QuotaTest, JobspecsCountByTheirBytes) {
+  ASSERT_THAT(Observe(Numbered(1)).messages, SizeIs(1));
+  const int64_t bytes = rows_.at("uid-1").jobspec_bytes;
+  EXPECT_GT(bytes, 100);
+  Allow({.jobspec_bytes = 2 * bytes + 50});
+  ASSERT_THAT(Observe(Numbered(2)).messages, SizeIs(1));
+  // A larger template of a job that is in the queue is too much, too.
+  json large = Held(JobJson("j3", 20));
+  large["metadata"]["uid"] = "uid-3";
+  EXPECT_THAT(Observe(large).refusals, SizeIs(1));
+  Gone("uid-2");
+  ASSERT_THAT(Observe(large).messages, SizeIs(1));
+  large["spec"]["template"]["spec"]["nodeSelector"] = {{"disk", std::string(100, 'x')}};
+  large["metadata"]["generation"] = 2;
+  const TrackerOutputs out = Observe(large);
+  EXPECT_THAT(out.messages, IsEmpty());
+  ASSERT_THAT(out.refusals, SizeIs(1));
+  EXPECT_THAT(out.refusals[0].message, HasSubstr("spec.namespaceQuota.jobspecBytes"));
+}
+
+TEST_F(QuotaTest, CountsTheSameAfterARestartAndARollback) {
+  Allow({.jobs = 2});
+  ASSERT_THAT(Observe(Numbered(1)).messages, SizeIs(1));
+  TrackerOutputs undone;
+  tracker_.Observe(Seen(Numbered(2)), facts_, &undone);
+  tracker_.Observe(Seen(Numbered(3)), facts_, &undone);
+  EXPECT_THAT(undone.messages, SizeIs(1));
+  tracker_.Rollback();
+  ASSERT_THAT(Observe(Numbered(3)).messages, SizeIs(1));
+  Restart();
+  EXPECT_THAT(Observe(Numbered(2)).refusals, SizeIs(1));
+}
+
+TEST_F(TrackerTest, AJobMovesOnlyToAQueueThatItsMakerMaySubmitTo) {
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "night";
+  queue.subjects = {{.kind = "User", .name = "ann", .verbs = {"submit"}},
+                    {.kind = "Group", .name = "physics", .verbs = {"submit"}}};
+  facts_.Upsert(queue);
+  const json job = Annotated(Held(JobJson()), "fluxqueue.io/user", "eve");
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+  const TrackerOutputs moved = Observe(Annotated(job, "fluxqueue.io/queue", "night"));
+  EXPECT_THAT(moved.messages, IsEmpty());
+  ASSERT_THAT(moved.refusals, SizeIs(1));
+  EXPECT_THAT(moved.refusals[0].message, HasSubstr("spec.subjects"));
+  // What the webhook found of his groups holds.
+  json admitted = Annotated(job, "fluxqueue.io/queue", "night");
+  admitted["metadata"]["annotations"]["fluxqueue.io/admitted-to"] = "night";
+  EXPECT_THAT(Observe(admitted).messages, SizeIs(1));
 }
 
 TEST_F(TrackerTest, ARollbackTakesEverythingBack) {

@@ -20,6 +20,8 @@
 namespace fluxqueue::admission {
 namespace {
 
+constexpr std::string_view kNodesGroup = "system:nodes";
+
 Verdict Refuse(const std::string& message) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kRefuse;
@@ -75,10 +77,16 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
   return std::nullopt;
 }
 
+struct Space {
+  kubernetes::Namespace value;
+  bool known = false;
+};
+
 // Who asks, as the API server says, and what by.
 struct Asker {
-  std::string_view space;
+  const Space& space;
   std::string user;
+  std::vector<std::string> groups;
   std::string qos;
 };
 
@@ -92,12 +100,20 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
                            submission.queue(),
                            NoSuchQueue(submission.queue(), facts.queues()));
   }
-  auto problem = JobProblem(
-      {.submission = submission, .space = asker.space, .user = asker.user, .qos = asker.qos},
-      *queue,
-      facts.queues());
-  if (problem) return Refuse(*problem);
-  return std::nullopt;
+  const Asked asked{.submission = submission,
+                    .space = asker.space.value,
+                    .user = asker.user,
+                    .groups = asker.groups,
+                    .qos = asker.qos};
+  auto problem = JobProblem(asked, *queue, facts.queues());
+  if (!problem) problem = QuotaProblem(asked, *queue, facts.queues(), facts.usage());
+  if (!problem) return std::nullopt;
+  Verdict verdict = Refuse(*problem);
+  // Its labels may be what the queue asks for.
+  if (!asker.space.known) {
+    verdict.absent = Absent{Absent::Kind::kNamespace, asker.space.value.name};
+  }
+  return verdict;
 }
 
 // What every workload of ours must pass; unset: it may be held.
@@ -166,11 +182,6 @@ void WarnOfBackoffLimit(const kubernetes::Job& job,
                   kubernetes::kIgnoreDisruptionsKey));
 }
 
-struct Space {
-  kubernetes::Namespace value;
-  bool known = false;
-};
-
 Space SpaceOf(const Review& review, const ClusterFacts& facts) {
   const kubernetes::Namespace* known = facts.FindNamespace(review.space);
   if (known != nullptr) return {*known, true};
@@ -222,9 +233,26 @@ std::string MakerOf(const Review& review, const kubernetes::ObjectMeta& meta) {
 
 // Keys that cannot be read name no class; CheckSubmission refuses what has such.
 Asker AskerOf(const Review& review,
+              const Space& space,
               const kubernetes::ObjectMeta& meta,
               const absl::StatusOr<kubernetes::UserKeys>& keys) {
-  return {.space = review.space, .user = MakerOf(review, meta), .qos = keys.ok() ? keys->qos : ""};
+  Asker asker{.space = space,
+              .user = MakerOf(review, meta),
+              .groups = {},
+              .qos = keys.ok() ? keys->qos : ""};
+  // A controller's groups are not those of whom it makes the object for.
+  if (asker.user == review.user) asker.groups = review.groups;
+  return asker;
+}
+
+// REQUIRES: CheckQueue found nothing.
+Making MakingOf(const Review& review,
+                const Asker& asker,
+                const std::string& queue,
+                const ClusterFacts& facts) {
+  Making making{.user = asker.user, .span = review.span, .admitted_to = {}};
+  if (NamesSubmitters(*facts.FindQueue(queue), facts.queues())) making.admitted_to = queue;
+  return making;
 }
 
 Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
@@ -238,7 +266,9 @@ Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
 Verdict DecidePod(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
   const Space space = SpaceOf(review, facts);
   const auto ownership_of = [&](const kubernetes::Pod& of, const kubernetes::Namespace& in) {
-    return kubernetes::PodOwnership(of, in, {.user = review.user, .node = review.by_node});
+    const bool node =
+        std::find(review.groups.begin(), review.groups.end(), kNodesGroup) != review.groups.end();
+    return kubernetes::PodOwnership(of, in, {.user = review.user, .node = node});
   };
   const auto pod = kubernetes::ParsePod(review.object);
   if (!pod.ok()) return Unreadable<kubernetes::Pod>(review, space, pod.status(), ownership_of);
@@ -253,9 +283,11 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(
-      review, pod->meta, kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
+      review, space, pod->meta, kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
   if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
-  return Held(HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), {asker.user, review.span}),
+  return Held(HoldPatch(*pod,
+                        kubernetes::ChooseMode(pod->spec),
+                        MakingOf(review, asker, submission->queue(), facts)),
               pod->spec);
 }
 
@@ -276,7 +308,7 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
   const auto keys = kubernetes::ParseUserKeys(*job);
-  const Asker asker = AskerOf(review, job->meta, keys);
+  const Asker asker = AskerOf(review, space, job->meta, keys);
   if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
   JobChanges changes;
   changes.ignore_disruptions =
@@ -289,9 +321,11 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   const kubernetes::FluxQueue& queue = *facts.FindQueue(submission->queue());
   const bool ends = queue.EndsDurations();
   changes.suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
-  Verdict verdict =
-      Held(HoldPatch(*job, kubernetes::ChooseMode(job->pod), {asker.user, review.span}, changes),
-           job->pod);
+  Verdict verdict = Held(HoldPatch(*job,
+                                   kubernetes::ChooseMode(job->pod),
+                                   MakingOf(review, asker, submission->queue(), facts),
+                                   changes),
+                         job->pod);
   WarnOfBackoffLimit(*job, *keys, queue, facts, &verdict);
   return verdict;
 }

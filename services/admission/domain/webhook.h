@@ -42,14 +42,14 @@ namespace fluxqueue::admission {
 // What the API server asks.
 struct Review {
   std::string uid;
-  std::string operation;  // "CREATE"
-  std::string group;      // of the resource; empty: the core group
-  std::string resource;   // plural
-  std::string space;      // namespace
-  std::string name;       // empty with generateName
-  std::string user;       // who asks; empty: not said
-  bool by_node = false;   // who asks is a kubelet (group system:nodes)
-  std::string object;     // JSON text; empty when the review has none
+  std::string operation;            // "CREATE"
+  std::string group;                // of the resource; empty: the core group
+  std::string resource;             // plural
+  std::string space;                // namespace
+  std::string name;                 // empty with generateName
+  std::string user;                 // who asks; empty: not said
+  std::vector<std::string> groups;  // of who asks
+  std::string object;               // JSON text; empty when the review has none
   // Ours in the trace of the API server's request; unset: that has none.
   std::optional<tracing::Context> span;
 };

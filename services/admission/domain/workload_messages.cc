@@ -51,6 +51,7 @@ PartSpec NextSpec(const kubernetes::PodDemand& demand, WorkloadRow* row) {
   spec.set_min_slots(row->min_slots);
   spec.set_jobspec(kubernetes::MakeJobspec(
       demand, row->slots, Millis(row->duration_ms.value_or(0)), row->topology, row->min_slots));
+  row->jobspec_bytes = static_cast<int64_t>(spec.jobspec().size());
   kubernetes::SetAmounts(demand.requests, row->slots, &spec);
   return spec;
 }

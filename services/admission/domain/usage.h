@@ -1,0 +1,42 @@
+// What the workloads of a namespace that have not ended come to, by the queue that they stand in.
+// Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fluxqueue::admission {
+
+struct Usage {
+  int64_t jobs = 0;
+  int64_t jobspec_bytes = 0;
+
+  void Add(const Usage& other) {
+    jobs += other.jobs;
+    jobspec_bytes += other.jobspec_bytes;
+  }
+  void Take(const Usage& other) {
+    jobs -= other.jobs;
+    jobspec_bytes -= other.jobspec_bytes;
+  }
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+using UsageBySpace = std::map<std::pair<std::string, std::string>, Usage>;  // namespace, queue
+
+// Of the queues of which `counts` says so.
+template <typename Counts>
+Usage UsageOf(const UsageBySpace& usage, std::string_view space, Counts counts) {
+  Usage sum;
+  for (auto it = usage.lower_bound({std::string(space), ""});
+       it != usage.end() && it->first.first == space;
+       ++it) {
+    if (counts(it->first.second)) sum.Add(it->second);
+  }
+  return sum;
+}
+
+}  // namespace fluxqueue::admission
