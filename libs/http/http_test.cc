@@ -337,8 +337,8 @@ TEST(Bounds, WhatIsBeingAnsweredStays) {
     waiting.push_back(std::move(respond));
     came.notify_all();
   };
-  const auto server = StartServer(AsyncHandler(later),
-                                  {.max_connections = 2, .refused = refusals.Counter()});
+  const auto server =
+      StartServer(AsyncHandler(later), {.max_connections = 2, .refused = refusals.Counter()});
   RawClient first(*server);
   RawClient second(*server);
   for (RawClient* client : {&first, &second}) client->Send("GET /x HTTP/1.1\r\n\r\n");
@@ -356,8 +356,8 @@ TEST(Bounds, WhatIsBeingAnsweredStays) {
 TEST(Bounds, SlowClientsAreCutOff) {
   Refusals refusals;
   const TlsFiles files;
-  const auto server = StartServer(
-      Echo, {.request_timeout = Millis(50), .refused = refusals.Counter()});
+  const auto server =
+      StartServer(Echo, {.request_timeout = Millis(50), .refused = refusals.Counter()});
   RawClient head(*server);
   head.Send("GET /x HT");
   EXPECT_EQ(head.ReadAll(), "");
@@ -377,14 +377,12 @@ TEST(Bounds, SlowClientsAreCutOff) {
   EXPECT_EQ(trickle.ReadAll(), "");
   closed = true;
   sender.join();
-  const auto wary = StartServer(Echo,
-                                {.handshake_timeout = Millis(50),
-                                 .tls = files.tls(),
-                                 .refused = refusals.Counter()});
+  const auto wary = StartServer(
+      Echo, {.handshake_timeout = Millis(50), .tls = files.tls(), .refused = refusals.Counter()});
   EXPECT_EQ(RawClient(*wary).ReadAll(), "");
   EXPECT_THAT(refusals.reasons(), ElementsAre("slow", "slow", "slow", "slow"));
-  const auto patient = StartServer(
-      Echo, {.idle_timeout = Millis(50), .refused = refusals.Counter()});
+  const auto patient =
+      StartServer(Echo, {.idle_timeout = Millis(50), .refused = refusals.Counter()});
   RawClient idle(*patient);
   EXPECT_THAT(idle.Ask(), HasSubstr("200 OK"));
   EXPECT_EQ(idle.ReadAll(), "");
@@ -394,8 +392,8 @@ TEST(Bounds, SlowClientsAreCutOff) {
 TEST(Bounds, WhoDoesNotTakeItsAnswerIsCutOff) {
   Refusals refusals;
   const auto large = [](const Request&) { return Response{.body = std::string(64 << 20, 'x')}; };
-  const auto server = StartServer(
-      large, {.request_timeout = Millis(200), .refused = refusals.Counter()});
+  const auto server =
+      StartServer(large, {.request_timeout = Millis(200), .refused = refusals.Counter()});
   RawClient client(*server);
   client.Send("GET /x HTTP/1.1\r\n\r\n");
   EXPECT_THAT(refusals.WaitFor(1), ElementsAre("slow"));
@@ -468,19 +466,25 @@ TEST(Tls, AsksForTheClientsCertificate) {
   const auto ask = [&](const Server& of, const std::string& certificate, const std::string& key) {
     Client client({.base_url = Url(of, "https"),
                    .tls = {.ca = files.Certificate(), .certificate = certificate, .key = key}});
-    return client.Do({}).ok();
+    const auto answer = client.Do({.target = "/x"});
+    return answer.ok() ? answer->status : 0;
   };
-  EXPECT_TRUE(ask(*server, files.Read("kube-apiserver.crt"), files.Read("kube-apiserver.key")));
-  EXPECT_TRUE(ask(*server, files.Read("somebody.crt"), files.Read("somebody.key")));
-  EXPECT_FALSE(ask(*server, "", ""));
-  EXPECT_FALSE(ask(*server, others.Read("kube-apiserver.crt"), others.Read("kube-apiserver.key")));
+  EXPECT_EQ(ask(*server, files.Read("kube-apiserver.crt"), files.Read("kube-apiserver.key")), 200);
+  EXPECT_EQ(ask(*server, files.Read("somebody.crt"), files.Read("somebody.key")), 200);
+  EXPECT_EQ(ask(*server, "", ""), 403);
+  EXPECT_EQ(ask(*server, others.Read("kube-apiserver.crt"), others.Read("kube-apiserver.key")), 0);
   EXPECT_THAT(refusals.WaitFor(2), ElementsAre("certificate", "certificate"));
 
   tls.client_names = {"front-proxy", "kube-apiserver"};
   const auto named = StartServer(Echo, {.tls = tls, .refused = refusals.Counter()});
-  EXPECT_TRUE(ask(*named, files.Read("kube-apiserver.crt"), files.Read("kube-apiserver.key")));
-  EXPECT_FALSE(ask(*named, files.Read("somebody.crt"), files.Read("somebody.key")));
+  EXPECT_EQ(ask(*named, files.Read("kube-apiserver.crt"), files.Read("kube-apiserver.key")), 200);
+  EXPECT_EQ(ask(*named, files.Read("somebody.crt"), files.Read("somebody.key")), 403);
   EXPECT_EQ(refusals.WaitFor(3).size(), 3U);
+
+  tls.open_paths = {"/x"};
+  const auto open = StartServer(Echo, {.tls = tls, .refused = refusals.Counter()});
+  EXPECT_EQ(ask(*open, "", ""), 200);
+  EXPECT_EQ(refusals.reasons().size(), 3U);
 
   tls.client_authority_file = "/no/ca";
   EXPECT_THAT(Message(Server::Start({.tls = tls}, Echo).status()),

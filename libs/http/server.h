@@ -7,9 +7,10 @@
 //
 // What the server answers by itself: 400 to what is not HTTP, 413 to a body above the limit (then
 // it closes), 431 to headers above 64 KiB, 429 to a source that has too many requests under way,
-// 503 while the bodies of all requests take too much memory, 500 when a handler throws. TLS files
-// are read again when they change; if the new ones are unusable the old ones stay and the log says
-// so.
+// 503 while the bodies of all requests take too much memory, 403 to a client without the
+// certificate that is wanted (the body of its request is not read), 500 when a handler throws. TLS
+// files are read again when they change; if the new ones are unusable the old ones stay and the log
+// says so.
 //
 // Connections. When there are as many as allowed, a new one takes the place of one that waits for
 // its client: first of one that has not sent a whole request yet, the oldest; then of the one whose
@@ -51,6 +52,8 @@ struct ServerTls {
   std::string client_authority_file{};
   // … and that is for one of these names (common name, or DNS name); empty: whatever its name.
   std::vector<std::string> client_names{};
+  // What is answered without, too: for probes, whose makers have no certificate.
+  std::vector<std::string> open_paths{};
 };
 
 // Why a connection or a request was turned away.

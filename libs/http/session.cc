@@ -1,5 +1,6 @@
 #include "libs/http/session.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <type_traits>
@@ -142,20 +143,11 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   void OnHandshake(error_code error) {
     if constexpr (kTls) {
       SSL* native = stream_.native_handle();
-      const ServerTls& wanted = *owner_.options().tls;
       if (error) {
-        const bool shown = SSL_get0_peer_certificate(native) != nullptr;
-        const bool refused = !shown || SSL_get_verify_result(native) != X509_V_OK;
-        const bool by_us = error.category() == asio::error::get_ssl_category();
-        if (by_us && refused && !wanted.client_authority_file.empty()) {
-          owner_.Refused(Refusal::kCertificate);
-        }
+        if (SSL_get_verify_result(native) != X509_V_OK) owner_.Refused(Refusal::kCertificate);
         return;
       }
-      if (!ClientIsAllowed(native, wanted.client_names)) {
-        owner_.Refused(Refusal::kCertificate);
-        return Close();
-      }
+      allowed_ = ClientIsAllowed(native, *owner_.options().tls);
     }
     Rest();
   }
@@ -200,6 +192,12 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
       if (error && error != bhttp::error::need_more) return OnMalformed(error);
       if (parser_->is_header_done() && !head_seen_) {
         head_seen_ = true;
+        if (!allowed_ && !IsOpen(parser_->get().target())) {
+          return Refuse(Refusal::kCertificate,
+                        {.status = 403,
+                         .body = "a client certificate is wanted here, of the authority and the "
+                                 "name that are configured\n"});
+        }
         const uint64_t most = owner_.options().max_body_bytes;
         const uint64_t expected = parser_->chunked() ? most : parser_->content_length().value_or(0);
         if (const auto refusal = owner_.Begin(this, static_cast<size_t>(expected))) {
@@ -209,6 +207,11 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
       if (parser_->is_done()) return OnRequest();
       if (buffer_.size() == 0 || error || used == 0) return Read();
     }
+  }
+
+  bool IsOpen(beast::string_view target) const {
+    const std::vector<std::string>& open = owner_.options().tls->open_paths;
+    return std::find(open.begin(), open.end(), Text(target)) != open.end();
   }
 
   void OnMalformed(error_code error) {
@@ -302,6 +305,7 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
   bool resting_ = false;    // what it waits for may take its time: that is no slow client
   bool answering_ = false;  // from the request's last byte until the answer is sent
   bool keep_alive_ = false;
+  bool allowed_ = true;  // has shown the certificate that is wanted
 };
 
 }  // namespace

@@ -63,7 +63,8 @@ absl::StatusOr<TlsContext> MakeTls(const ServerTls& files) {
                            files.client_authority_file,
                            error.message());
   }
-  SSL_CTX_set_verify(native, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  // Who shows none is told so in HTTP.
+  SSL_CTX_set_verify(native, SSL_VERIFY_PEER, nullptr);
   // The client learns which of its certificates is wanted.
   SSL_CTX_set_client_CA_list(native, SSL_load_client_CA_file(files.client_authority_file.c_str()));
   return context;
@@ -82,12 +83,13 @@ std::filesystem::file_time_type Written(const ServerTls& files) {
   return latest;
 }
 
-bool ClientIsAllowed(SSL* connection, const std::vector<std::string>& names) {
-  if (names.empty()) return true;
+bool ClientIsAllowed(SSL* connection, const ServerTls& wanted) {
+  if (wanted.client_authority_file.empty()) return true;
+  const std::vector<std::string>& names = wanted.client_names;
   const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(connection),
                                                            X509_free);
-  return certificate != nullptr &&
-         std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+  if (certificate == nullptr) return false;
+  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
            return HasName(certificate.get(), name);
          });
 }

@@ -22,7 +22,7 @@ absl::StatusOr<TlsContext> MakeTls(const ServerTls& files);
 // When one of the files was last written; the clock's epoch if that cannot be told.
 std::filesystem::file_time_type Written(const ServerTls& files);
 
-// The client's certificate is for one of `names`; always, if there are none.
-bool ClientIsAllowed(SSL* connection, const std::vector<std::string>& names);
+// REQUIRES: the handshake succeeded, so the certificate is the authority's, if there is one.
+bool ClientIsAllowed(SSL* connection, const ServerTls& wanted);
 
 }  // namespace fluxqueue::http::internal
