@@ -1,15 +1,18 @@
 // Server and client against each other on loopback, and the server against raw bytes.
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <thread>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -27,7 +30,8 @@ namespace asio = boost::asio;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::unique_ptr<Server> StartServer(Handler handler, ServerOptions options = {}) {
+template <typename Handling>  // a Handler, or an AsyncHandler
+std::unique_ptr<Server> StartServer(Handling handler, ServerOptions options = {}) {
   auto server = Server::Start(std::move(options), std::move(handler));
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : nullptr;
@@ -78,10 +82,21 @@ class TlsFiles {
     EXPECT_EQ(std::system(command.c_str()), 0);
   }
   ServerTls tls() const { return {folder_ + "/crt", folder_ + "/key"}; }
-  std::string Certificate() const {
-    std::ifstream file(folder_ + "/crt");
+  // NAME.crt and NAME.key of a client, signed by it.
+  void Sign(const std::string& name) const {
+    const std::string command = fmt::format(
+        "cd {0} && openssl req -newkey rsa:2048 -nodes -keyout {1}.key -out {1}.csr -subj /CN={1} "
+        "2>/dev/null && openssl x509 -req -in {1}.csr -CA crt -CAkey key -CAcreateserial -days 2 "
+        "-out {1}.crt 2>/dev/null",
+        folder_,
+        name);
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream file(folder_ + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
+  std::string Certificate() const { return Read("crt"); }
 
  private:
   std::string folder_;
@@ -220,6 +235,260 @@ TEST(Tls, IsVerifiedAndReadAgain) {
   files.Make();
   Client renewed({.base_url = Url(*server, "https"), .tls = {.ca = files.Certificate()}});
   EXPECT_TRUE(renewed.Do({}).ok()) << renewed.Do({}).status();
+}
+
+// A connection of a client that does not speak as it should.
+class RawClient {
+ public:
+  explicit RawClient(const Server& server) {
+    boost::system::error_code error;
+    socket_.connect({asio::ip::make_address("127.0.0.1"), static_cast<uint16_t>(server.port())},
+                    error);
+    EXPECT_FALSE(error) << error.message();
+  }
+  void Send(const std::string& bytes) {
+    boost::system::error_code error;
+    asio::write(socket_, asio::buffer(bytes), error);
+  }
+  // What comes until `end` has, or the server closes.
+  std::string ReadUntil(const std::string& end) {
+    boost::system::error_code error;
+    std::string text;
+    const size_t size = asio::read_until(socket_, asio::dynamic_buffer(text), end, error);
+    return error ? text : text.substr(0, size);
+  }
+  std::string Ask() {
+    Send("GET /x HTTP/1.1\r\n\r\n");
+    return ReadUntil("/x");
+  }
+  // Waits for the server's close.
+  std::string ReadAll() {
+    boost::system::error_code error;
+    std::string text;
+    asio::read(socket_, asio::dynamic_buffer(text), error);
+    return text;
+  }
+
+ private:
+  asio::io_context io_;
+  asio::ip::tcp::socket socket_{io_};
+};
+
+// What the server turned away, by its reasons.
+class Refusals {
+ public:
+  std::function<void(Refusal)> Counter() {
+    return [this](Refusal refusal) {
+      const std::lock_guard lock(mutex_);
+      reasons_.emplace_back(RefusalName(refusal));
+      counted_.notify_all();
+    };
+  }
+  std::vector<std::string> reasons() {
+    const std::lock_guard lock(mutex_);
+    return reasons_;
+  }
+  // As soon as there are so many, or in vain.
+  std::vector<std::string> WaitFor(size_t count) {
+    std::unique_lock lock(mutex_);
+    counted_.wait_for(lock, std::chrono::seconds(20), [&] { return reasons_.size() >= count; });
+    return reasons_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable counted_;
+  std::vector<std::string> reasons_;
+};
+
+using ::testing::ElementsAre;
+
+TEST(Bounds, IdleConnectionsMakeRoomTheOldestFirst) {
+  Refusals refusals;
+  const auto server = StartServer(Echo, {.max_connections = 3, .refused = refusals.Counter()});
+  RawClient kept(*server);
+  EXPECT_THAT(kept.Ask(), HasSubstr("200 OK"));
+  // None of these sends a whole request. Each goes for the next, and who is served stays.
+  RawClient silent(*server);
+  RawClient slow(*server);
+  slow.Send("GET /x HT");
+  RawClient third(*server);
+  EXPECT_EQ(silent.ReadAll(), "");
+  RawClient fourth(*server);
+  EXPECT_EQ(slow.ReadAll(), "");
+  EXPECT_THAT(kept.Ask(), HasSubstr("200 OK"));
+  EXPECT_THAT(fourth.Ask(), HasSubstr("200 OK"));
+  EXPECT_THAT(refusals.reasons(), ElementsAre("evicted", "evicted"));
+  // Of those that were served, the one goes whose last request is longest ago.
+  EXPECT_THAT(third.Ask(), HasSubstr("200 OK"));
+  RawClient fifth(*server);
+  EXPECT_EQ(kept.ReadAll(), "");
+  EXPECT_THAT(fifth.Ask(), HasSubstr("200 OK"));
+  EXPECT_THAT(third.Ask(), HasSubstr("200 OK"));
+}
+
+TEST(Bounds, WhatIsBeingAnsweredStays) {
+  Refusals refusals;
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<Respond> waiting;
+  const auto later = [&](const Request&, Respond respond) {
+    const std::lock_guard lock(mutex);
+    waiting.push_back(std::move(respond));
+    came.notify_all();
+  };
+  const auto server =
+      StartServer(AsyncHandler(later), {.max_connections = 2, .refused = refusals.Counter()});
+  RawClient first(*server);
+  RawClient second(*server);
+  for (RawClient* client : {&first, &second}) client->Send("GET /x HTTP/1.1\r\n\r\n");
+  std::unique_lock lock(mutex);
+  came.wait(lock, [&] { return waiting.size() == 2; });
+  lock.unlock();
+  EXPECT_EQ(RawClient(*server).ReadAll(), "");
+  EXPECT_THAT(refusals.reasons(), ElementsAre("connections"));
+  // From a thread that is none of the server's.
+  for (const Respond& respond : waiting) respond({.body = "/x"});
+  EXPECT_THAT(first.ReadUntil("/x"), HasSubstr("200 OK"));
+  EXPECT_THAT(second.ReadUntil("/x"), HasSubstr("200 OK"));
+}
+
+TEST(Bounds, SlowClientsAreCutOff) {
+  Refusals refusals;
+  const TlsFiles files;
+  const auto server =
+      StartServer(Echo, {.request_timeout = Millis(50), .refused = refusals.Counter()});
+  RawClient head(*server);
+  head.Send("GET /x HT");
+  EXPECT_EQ(head.ReadAll(), "");
+  RawClient body(*server);
+  body.Send("POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+  EXPECT_EQ(body.ReadAll(), "");
+  // It counts from the first byte: each of these comes in time for the one before.
+  RawClient trickle(*server);
+  trickle.Send("POST /x HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n");
+  std::atomic<bool> closed = false;
+  std::jthread sender([&] {
+    while (!closed) {
+      trickle.Send("a");
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(trickle.ReadAll(), "");
+  closed = true;
+  sender.join();
+  const auto wary = StartServer(
+      Echo, {.handshake_timeout = Millis(50), .tls = files.tls(), .refused = refusals.Counter()});
+  EXPECT_EQ(RawClient(*wary).ReadAll(), "");
+  EXPECT_THAT(refusals.reasons(), ElementsAre("slow", "slow", "slow", "slow"));
+  const auto patient =
+      StartServer(Echo, {.idle_timeout = Millis(50), .refused = refusals.Counter()});
+  RawClient idle(*patient);
+  EXPECT_THAT(idle.Ask(), HasSubstr("200 OK"));
+  EXPECT_EQ(idle.ReadAll(), "");
+  EXPECT_EQ(refusals.reasons().size(), 4U);
+}
+
+TEST(Bounds, WhoDoesNotTakeItsAnswerIsCutOff) {
+  Refusals refusals;
+  const auto large = [](const Request&) { return Response{.body = std::string(64 << 20, 'x')}; };
+  const auto server =
+      StartServer(large, {.request_timeout = Millis(200), .refused = refusals.Counter()});
+  RawClient client(*server);
+  client.Send("GET /x HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(refusals.WaitFor(1), ElementsAre("slow"));
+}
+
+TEST(Bounds, RequestsOfOneSourceAndTheirBodies) {
+  Refusals refusals;
+  std::mutex mutex;
+  std::condition_variable came;
+  std::vector<Respond> waiting;
+  const auto later = [&](const Request&, Respond respond) {
+    const std::lock_guard lock(mutex);
+    waiting.push_back(std::move(respond));
+    came.notify_all();
+  };
+  const auto server = StartServer(AsyncHandler(later),
+                                  {.max_requests_per_source = 2,
+                                   .max_body_bytes = 1000,
+                                   .max_bodies_bytes = 1500,
+                                   .refused = refusals.Counter()});
+  const auto post = [](int bytes) {
+    return fmt::format(
+        "POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", bytes, std::string(bytes, 'x'));
+  };
+  RawClient first(*server);
+  first.Send(post(1000));
+  std::unique_lock lock(mutex);
+  came.wait(lock, [&] { return waiting.size() == 1; });
+  lock.unlock();
+  EXPECT_THAT(Raw(*server, post(501)), StartsWith("HTTP/1.1 503"));
+  RawClient second(*server);
+  second.Send(post(500));
+  lock.lock();
+  came.wait(lock, [&] { return waiting.size() == 2; });
+  lock.unlock();
+  const std::string refused = Raw(*server, "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429"));
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 1"));
+  EXPECT_THAT(refusals.reasons(), ElementsAre("memory", "source"));
+  for (const Respond& respond : waiting) respond({.body = "done"});
+  EXPECT_THAT(first.ReadUntil("done"), HasSubstr("200 OK"));
+  EXPECT_THAT(second.ReadUntil("done"), HasSubstr("200 OK"));
+  // What they had is free.
+  waiting.clear();
+  first.Send(post(1000));
+  second.Send(post(500));
+  lock.lock();
+  came.wait(lock, [&] { return waiting.size() == 2; });
+  for (const Respond& respond : waiting) respond({.body = "done"});
+}
+
+TEST(Server, AnswersRequestsThatCameTogether) {
+  const auto server = StartServer(Echo);
+  EXPECT_THAT(Raw(*server,
+                  "GET /a HTTP/1.1\r\n\r\nPOST /b HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi"
+                  "GET /c HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              AllOf(HasSubstr("GET /a"), HasSubstr("POST /b  hi"), HasSubstr("GET /c")));
+}
+
+TEST(Tls, AsksForTheClientsCertificate) {
+  const TlsFiles files;
+  const TlsFiles others;
+  files.Sign("kube-apiserver");
+  files.Sign("somebody");
+  others.Sign("kube-apiserver");
+  Refusals refusals;
+  ServerTls tls = files.tls();
+  tls.client_authority_file = tls.certificate_file;
+  const auto server = StartServer(Echo, {.tls = tls, .refused = refusals.Counter()});
+  const auto ask = [&](const Server& of, const std::string& certificate, const std::string& key) {
+    Client client({.base_url = Url(of, "https"),
+                   .tls = {.ca = files.Certificate(), .certificate = certificate, .key = key}});
+    const auto answer = client.Do({.target = "/x"});
+    return answer.ok() ? answer->status : 0;
+  };
+  EXPECT_EQ(ask(*server, files.Read("kube-apiserver.crt"), files.Read("kube-apiserver.key")), 200);
+  EXPECT_EQ(ask(*server, files.Read("somebody.crt"), files.Read("somebody.key")), 200);
+  EXPECT_EQ(ask(*server, "", ""), 403);
+  EXPECT_EQ(ask(*server, others.Read("kube-apiserver.crt"), others.Read("kube-apiserver.key")), 0);
+  EXPECT_THAT(refusals.WaitFor(2), ElementsAre("certificate", "certificate"));
+
+  tls.client_names = {"front-proxy", "kube-apiserver"};
+  const auto named = StartServer(Echo, {.tls = tls, .refused = refusals.Counter()});
+  EXPECT_EQ(ask(*named, files.Read("kube-apiserver.crt"), files.Read("kube-apiserver.key")), 200);
+  EXPECT_EQ(ask(*named, files.Read("somebody.crt"), files.Read("somebody.key")), 403);
+  EXPECT_EQ(refusals.WaitFor(3).size(), 3U);
+
+  tls.open_paths = {"/x"};
+  const auto open = StartServer(Echo, {.tls = tls, .refused = refusals.Counter()});
+  EXPECT_EQ(ask(*open, "", ""), 200);
+  EXPECT_EQ(refusals.reasons().size(), 3U);
+
+  tls.client_authority_file = "/no/ca";
+  EXPECT_THAT(Message(Server::Start({.tls = tls}, Echo).status()),
+              HasSubstr("TLS client authority /no/ca"));
 }
 
 TEST(Client, TellsItsTroublesApart) {

@@ -198,8 +198,9 @@ class Client::Impl {
   absl::StatusOr<std::string> Call(std::string_view verb,
                                    std::string_view resource,
                                    std::string_view object,
-                                   http::ClientRequest request) {
-    request.timeout = timeout_;
+                                   http::ClientRequest request,
+                                   std::optional<Millis> timeout = std::nullopt) {
+    request.timeout = timeout.value_or(timeout_);
     const auto begin = SteadyClock::now();
     absl::StatusOr<http::Response> response = http_.Do(request);
     const std::string doing = Doing(verb, resource, object);
@@ -290,9 +291,10 @@ std::string NameOf(std::string_view space, std::string_view name) {
 
 absl::StatusOr<std::string> Client::Get(const Resource& resource,
                                         std::string_view space,
-                                        std::string_view name) {
+                                        std::string_view name,
+                                        std::optional<Millis> timeout) {
   return impl_->Call(
-      "get", resource.plural, NameOf(space, name), {.target = resource.Path(space, name)});
+      "get", resource.plural, NameOf(space, name), {.target = resource.Path(space, name)}, timeout);
 }
 
 absl::StatusOr<std::string> Client::List(const Resource& resource,

@@ -79,9 +79,11 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
+  // `timeout`: unset, the configuration's.
   absl::StatusOr<std::string> Get(const Resource& resource,
                                   std::string_view space,
-                                  std::string_view name);
+                                  std::string_view name,
+                                  std::optional<Millis> timeout = std::nullopt);
 
   // Pages of `page` objects, each given to `item` as JSON text (valid during the call; without
   // apiVersion and kind, as the API server gives it). A list that expires half way gives

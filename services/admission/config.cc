@@ -25,7 +25,24 @@ config::Section Describe(AdmissionConfig::Webhook* webhook) {
       .Path("certificate", &webhook->certificate, config::Presence::kRequired)
       .Path("key", &webhook->key, config::Presence::kRequired)
       .Int("threads", &webhook->threads, 1, 64)
-      .Size("max_body", &webhook->max_body, 64 << 10, 64 << 20);
+      .Size("max_body", &webhook->max_body, 64 << 10, 64 << 20)
+      .Size("max_bodies", &webhook->max_bodies, 64 << 10, int64_t{1} << 30)
+      .Int("max_connections", &webhook->max_connections, 8, 10'000)
+      .Int("max_requests_per_source", &webhook->max_requests_per_source, 32, 10'000)
+      .Duration("request_timeout", &webhook->request_timeout, 1s, 1min)
+      .Path("client_authority", &webhook->client_authority)
+      .List("client_names", &webhook->client_names)
+      .Rule([webhook]() -> absl::Status {
+        if (webhook->max_body <= webhook->max_bodies) return absl::OkStatus();
+        return InvalidArgument(
+            "max_bodies {} is less than max_body {}", webhook->max_bodies, webhook->max_body);
+      })
+      .Rule([webhook]() -> absl::Status {
+        if (webhook->client_names.empty() || !webhook->client_authority.empty()) {
+          return absl::OkStatus();
+        }
+        return InvalidArgument("client_names: allowed together with client_authority only");
+      });
 }
 
 // The engine's policies; a shadow is asked by one that both have.
@@ -113,7 +130,15 @@ http::ServerOptions MakeServerOptions(const AdmissionConfig& config) {
   options.port = config.webhook.port;
   options.threads = config.webhook.threads;
   options.max_body_bytes = static_cast<size_t>(config.webhook.max_body);
-  options.tls = http::ServerTls{config.webhook.certificate, config.webhook.key};
+  options.max_bodies_bytes = static_cast<size_t>(config.webhook.max_bodies);
+  options.max_connections = static_cast<size_t>(config.webhook.max_connections);
+  options.max_requests_per_source = static_cast<size_t>(config.webhook.max_requests_per_source);
+  options.request_timeout = config.webhook.request_timeout;
+  options.tls = http::ServerTls{.certificate_file = config.webhook.certificate,
+                                .key_file = config.webhook.key,
+                                .client_authority_file = config.webhook.client_authority,
+                                .client_names = config.webhook.client_names,
+                                .open_paths = {"/readyz"}};
   return options;
 }
 

@@ -2,7 +2,12 @@
 //
 //   admission:
 //     webhook: {address: 0.0.0.0, port: 9443, certificate: tls.crt, key: tls.key, threads: 2,
-//               max_body: 4MiB}
+//               max_body: 4MiB,
+//               max_bodies: 64MiB,               # of all requests that are under way
+//               max_connections: 256, max_requests_per_source: 64,
+//               request_timeout: 10s,            # from its first byte to its last
+//               client_authority: "",            # PEM: clients must show a certificate of it …
+//               client_names: []}                # … for one of these names; none: any
 //     hold_pods: 16            # Jobs of more pods are held by suspend
 //     max_jobspec: 256KiB
 //     sweep_interval: 10m      # full list, compared with the rows
@@ -38,6 +43,12 @@ struct AdmissionConfig {
     std::string key;
     int threads = 2;
     int64_t max_body = 4 << 20;
+    int64_t max_bodies = 64 << 20;
+    int64_t max_connections = 256;
+    int64_t max_requests_per_source = 64;
+    Millis request_timeout{std::chrono::seconds(10)};
+    std::string client_authority;
+    std::vector<std::string> client_names;
   };
   struct Pool {
     std::string engine = "native";

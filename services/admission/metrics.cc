@@ -25,6 +25,15 @@ AdmissionMetrics::AdmissionMetrics(metrics::Registry& registry)
       unreadable_(Reviews(registry, "unreadable")),
       second_looks_(registry.MakeCounter("fluxqueue_webhook_lookups_total",
                                          "Things looked up that the watches did not have.")),
+      no_second_looks_(registry.MakeCounter(
+          "fluxqueue_webhook_lookups_refused_total",
+          "Reviews that did not wait for a second look, as too many waited for theirs.")),
+      looks_waiting_(registry.MakeGauge("fluxqueue_webhook_lookups_waiting",
+                                        "Reviews that wait for the look of another to end.")),
+      turned_away_(registry.MakeCounters(
+          "fluxqueue_webhook_refusals_total",
+          "Connections and requests that the webhook's server turned away, by the bound.",
+          {"reason"})),
       webhook_seconds_(registry.MakeLatency("fluxqueue_webhook_seconds",
                                             "From the webhook's request to its answer.")),
       submitted_said_(Messages(registry, "job_submitted")),

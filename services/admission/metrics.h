@@ -6,6 +6,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/http/server.h"
 #include "libs/metrics/metrics.h"
 #include "services/admission/domain/webhook.h"
 
@@ -18,6 +19,12 @@ class AdmissionMetrics {
   void Judged(Verdict::Kind kind, std::chrono::duration<double> latency);
   void Unreadable() { unreadable_.Add(); }
   void SecondLook() { second_looks_.Add(); }
+  // An answer that did not wait for a second look.
+  void NoSecondLook() { no_second_looks_.Add(); }
+  void SecondLooksWaiting(size_t count) { looks_waiting_.Set(static_cast<double>(count)); }
+  void TurnedAway(http::Refusal refusal) {
+    turned_away_.With({{"reason", std::string(http::RefusalName(refusal))}}).Add();
+  }
 
   // A committed message of a type that admission sends.
   void Said(events::v1::Envelope::EventCase type);
@@ -33,6 +40,9 @@ class AdmissionMetrics {
   metrics::Counter refused_;
   metrics::Counter unreadable_;
   metrics::Counter second_looks_;
+  metrics::Counter no_second_looks_;
+  metrics::Gauge looks_waiting_;
+  metrics::CounterFamily turned_away_;
   metrics::Latency webhook_seconds_;
 
   metrics::Counter submitted_said_;

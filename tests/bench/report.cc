@@ -45,7 +45,7 @@ Percentiles PercentilesOf(std::vector<double> values) {
     const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
     return values[std::clamp<size_t>(rank, 1, values.size()) - 1];
   };
-  return {at(0.5), at(0.99)};
+  return {at(0.5), at(0.99), at(0.999)};
 }
 
 std::string Number(double value) {

@@ -13,6 +13,7 @@ namespace fluxqueue::bench {
 struct Percentiles {
   double p50 = 0;
   double p99 = 0;
+  double p999 = 0;
 };
 // Of no values: zeros.
 Percentiles PercentilesOf(std::vector<double> values);

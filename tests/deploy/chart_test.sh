@@ -67,7 +67,9 @@ external() {
 image: {registry: registry.example/, tag: "1.2", pullSecrets: [pull]}
 kafka: {bootstrap: "k1:9093,k2:9093", existingSecret: kafka, ports: [9094]}
 postgres: {dsn: host=db port=6432 dbname=fluxqueue user=u sslmode=verify-full, existingSecret: db, tlsSecret: db-ca}
-webhook: {certificate: {existingSecret: webhook, caBundle: Y2E=}}
+webhook:
+  certificate: {existingSecret: webhook, caBundle: Y2E=}
+  clientAuthority: {configMap: webhook-clients, names: [api-server]}
 cleanup: {replicas: 1}
 queue: {config: {retention: 24h, grpc: {port: 9201}}}
 matcher: {image: "example/matcher-fluxion:1", config: {fluxion: {library: /usr/lib/flux/libreapi_cli.so}}}
@@ -82,6 +84,8 @@ END
   accepted external --values "$dir/values.yaml"
   grep -q 'registry.example/fluxqueue/queue:1.2' "$dir/external.yaml"
   grep -q 'port: 9201' "$dir/external.yaml"
+  grep -q 'client_authority: /etc/fluxqueue/webhook-clients/ca.crt' "$dir/external.yaml"
+  grep -q 'configMap: {name: webhook-clients}' "$dir/external.yaml"
   [[ $(grep -c 'tracing: {endpoint: "http://collector.monitoring:4318"}' "$dir/external.yaml") == 5 ]]
   [[ $(egress --values "$dir/values.yaml") == "9093 9094 6432 4318" ]]
   [[ $(egress --values "$dir/values.yaml" --set postgres.dsn=postgresql://u@db:7432/d) == "9093 9094 7432 4318" ]]

@@ -7,12 +7,16 @@
 // cluster's facts have not been listed once, so that the API server's failurePolicy decides.
 //
 // Before an object is refused or left alone because something seems absent, that is looked up at
-// the API server: watches are a moment late, users type fast. One GET, in that case only.
+// the API server: watches are a moment late, users type fast. In that case only, and without
+// holding up the answers to others (second_looks.h). Where too many wait for such a look already, a
+// refusal says that there was none, and what would be left alone gets 503.
 //
-// Thread-safe. Has no state of its own and writes nothing anywhere.
+// Thread-safe. Writes nothing anywhere.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libs/base/clock.h"
@@ -21,6 +25,7 @@
 #include "libs/lifecycle/component.h"
 #include "libs/tracing/tracer.h"
 #include "services/admission/adapters/facts_cache.h"
+#include "services/admission/adapters/second_looks.h"
 #include "services/admission/domain/webhook.h"
 #include "services/admission/metrics.h"
 
@@ -46,28 +51,33 @@ class WebhookServer final : public lifecycle::Component {
   // REQUIRES: Start() has succeeded.
   int port() const { return server_->port(); }
 
-  // What Start() serves at /mutate.
-  http::Response Mutate(const http::Request& request) const;
-
  private:
-  Verdict DecideTwice(const Review& review) const;
-  // A copy of the facts with the absent thing, if it exists after all.
-  std::unique_ptr<ClusterFacts> LookUp(const Absent& absent) const;
-  template <typename Object>
-  std::unique_ptr<ClusterFacts> LookUp(const kubernetes::Resource& resource,
-                                       const std::string& name,
-                                       absl::StatusOr<Object> (*parse)(std::string_view)) const;
-  void Note(const Review& review, const Verdict& verdict) const;
+  // What a review's answer needs of it, and what is told of it.
+  struct Call {
+    std::string uid;
+    std::string resource;
+    std::string space;
+    std::string name;
+    std::optional<tracing::Context> parent;
+    std::optional<tracing::Context> span;
+    tracing::Time begin;
+    std::chrono::steady_clock::time_point start;
+  };
+
+  void Mutate(const http::Request& request, http::Respond respond);
+  http::Response Answer(const Call& call, const Verdict& verdict) const;
+  http::Response AnswerUnseen(const Call& call, Verdict verdict) const;
+  void Note(const Call& call, const Verdict& verdict) const;
 
   const std::string name_ = "webhook";
-  const http::ServerOptions http_;
+  http::ServerOptions http_;
   const WebhookOptions options_;
   const FactsCache& facts_;
-  kubernetes::Client& client_;
   const Clock& clock_;
   AdmissionMetrics& metrics_;
   tracing::Tracer& tracer_;
   std::unique_ptr<http::Server> server_;
+  SecondLooks looks_;  // goes before the server, whose calls it may hold
 };
 
 }  // namespace fluxqueue::admission

@@ -98,6 +98,23 @@ const kubernetes::TemplateContext& ClusterFacts::ContextOf(std::string_view spac
   return own == nullptr ? classes_ : *own;
 }
 
+ClusterFacts ClusterFacts::For(std::string_view space) const {
+  ClusterFacts part;
+  if (const auto* known = FindNamespace(space)) part.Upsert(*known);
+  part.queues_ = queues_;
+  for (auto it = usage_.lower_bound({std::string(space), ""});
+       it != usage_.end() && it->first.first == space;
+       ++it) {
+    part.usage_.insert(*it);
+  }
+  part.runtime_classes_ = runtime_classes_;
+  part.priority_classes_ = priority_classes_;
+  const auto ranges = limit_ranges_.find(space);
+  if (ranges != limit_ranges_.end()) part.limit_ranges_.insert(*ranges);
+  part.RebuildContexts();
+  return part;
+}
+
 void ClusterFacts::RebuildContexts() {
   classes_ = {};
   for (const auto& [name, runtime_class] : runtime_classes_) classes_.Add(runtime_class);

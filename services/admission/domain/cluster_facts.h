@@ -50,6 +50,9 @@ class ClusterFacts {
   // Rises with each change of a FluxQueue or FluxWindow.
   uint64_t catalog_version() const { return catalog_version_; }
 
+  // What an object in this namespace is judged by, without what concerns other namespaces alone.
+  ClusterFacts For(std::string_view space) const;
+
   // What a template in this namespace is completed with. Valid until the next change.
   const kubernetes::TemplateContext& ContextOf(std::string_view space) const;
 

@@ -53,5 +53,30 @@ TEST(ClusterFactsTest, NamespacesAndQueuesComeAndGo) {
   EXPECT_GT(facts.catalog_version(), with);
 }
 
+TEST(ClusterFactsTest, APartHasWhatConcernsItsNamespace) {
+  ClusterFacts facts;
+  for (const char* space : {"a", "b"}) facts.Upsert(kubernetes::Namespace{space, {}});
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "q";
+  facts.Upsert(queue);
+  kubernetes::PriorityClass high;
+  high.name = "high";
+  facts.Upsert(high);
+  kubernetes::LimitRange range;
+  range.meta.name = "limits";
+  range.meta.namespace_name = "a";
+  range.default_requests = {{"cpu", 500}};
+  facts.Upsert(range);
+  facts.SetUsage({{{"a", "q"}, {.jobs = 1}}, {{"b", "q"}, {.jobs = 2}}});
+
+  const ClusterFacts part = facts.For("a");
+  EXPECT_NE(part.FindNamespace("a"), nullptr);
+  EXPECT_EQ(part.FindNamespace("b"), nullptr);
+  EXPECT_NE(part.FindQueue("q"), nullptr);
+  EXPECT_TRUE(part.ContextOf("a").priorities.contains("high"));
+  EXPECT_NE(&part.ContextOf("a"), &part.ContextOf("b"));
+  EXPECT_EQ(part.usage(), (UsageBySpace{{{"a", "q"}, {.jobs = 1}}}));
+}
+
 }  // namespace
 }  // namespace fluxqueue::admission

@@ -73,6 +73,9 @@ kafka:
 {{- $own := dict -}}
 {{- if eq $name "admission" }}
 {{- $own = dict "webhook" (dict "address" $root.Values.listenAddress "port" 9443 "certificate" "/etc/fluxqueue/webhook/tls.crt" "key" "/etc/fluxqueue/webhook/tls.key") }}
+{{- if $root.Values.webhook.clientAuthority.configMap }}
+{{- $own = mergeOverwrite $own (dict "webhook" (dict "client_authority" "/etc/fluxqueue/webhook-clients/ca.crt" "client_names" $root.Values.webhook.clientAuthority.names)) }}
+{{- end }}
 {{- else if eq $name "queue" }}
 {{- $own = dict "grpc" (dict "address" $root.Values.listenAddress "port" 9200 "advertise" "${POD_IP}:9200") }}
 {{- else if eq $name "matcher" }}

@@ -1,0 +1,127 @@
+#include "services/admission/adapters/second_looks.h"
+
+#include <optional>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::admission {
+namespace {
+
+// Names come from whoever may make a Pod.
+constexpr size_t kMostAbsent = 1024;
+
+}  // namespace
+
+SecondLooks::SecondLooks(const FactsCache& facts,
+                         kubernetes::Client& client,
+                         const WebhookOptions& options,
+                         const Clock& clock,
+                         AdmissionMetrics& metrics)
+    : facts_(facts), client_(client), options_(options), clock_(clock), metrics_(metrics) {}
+
+void SecondLooks::Start() {
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+void SecondLooks::Stop() {
+  thread_ = {};
+  const std::lock_guard lock(mutex_);
+  waiting_.clear();
+}
+
+bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = absent_.find({absent.kind, absent.name});
+  return found != absent_.end() && clock_.Monotonic() < found->second;
+}
+
+bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const Verdict*)> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() >= kMostWaiting) return false;
+    waiting_.push_back({std::move(review), std::move(first), std::move(then), clock_.Monotonic()});
+    metrics_.SecondLooksWaiting(waiting_.size());
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void SecondLooks::Run(const std::stop_token& stop) {
+  while (true) {
+    std::optional<Waiting> next;
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return;
+      if (stop.stop_requested()) return;
+      next = std::move(waiting_.front());
+      waiting_.pop_front();
+      metrics_.SecondLooksWaiting(waiting_.size());
+    }
+    if (clock_.Monotonic() - next->since > kPatience) {
+      next->then(nullptr);
+      continue;
+    }
+    const Verdict verdict = DecideAgain(next->review, std::move(next->first));
+    next->then(&verdict);
+  }
+}
+
+Verdict SecondLooks::DecideAgain(const Review& review, Verdict verdict) {
+  ClusterFacts facts =
+      facts_.With([&](const ClusterFacts& known) { return known.For(review.space); });
+  // Two things can be missing at once, such as a namespace and its queue; more is not worth the
+  // wait.
+  for (int look = 0; look < 2 && verdict.absent; ++look) {
+    const Absent before = *verdict.absent;
+    if (IsKnownAbsent(before) || !LookUp(before, &facts)) break;
+    verdict = admission::Decide(review, facts, options_);
+    if (verdict.absent == before) break;
+  }
+  return verdict;
+}
+
+template <typename Object>
+bool SecondLooks::LookUp(const kubernetes::Resource& resource,
+                         const Absent& absent,
+                         absl::StatusOr<Object> (*parse)(std::string_view),
+                         ClusterFacts* facts) {
+  const absl::StatusOr<std::string> text = client_.Get(resource, "", absent.name, kLookTimeout);
+  if (absl::IsNotFound(text.status())) {
+    NoteAbsent(absent);
+    return false;
+  }
+  absl::StatusOr<Object> object = text.ok() ? parse(*text) : text.status();
+  if (!object.ok()) {
+    LogWarning("second look failed",
+               {{"resource", resource.plural},
+                {"name", absent.name},
+                {"error", Message(object.status())}});
+    return false;
+  }
+  facts->Upsert(*std::move(object));
+  return true;
+}
+
+bool SecondLooks::LookUp(const Absent& absent, ClusterFacts* facts) {
+  metrics_.SecondLook();
+  switch (absent.kind) {
+    case Absent::Kind::kNamespace:
+      return LookUp(kubernetes::kNamespaces, absent, kubernetes::ParseNamespace, facts);
+    case Absent::Kind::kQueue:
+      return LookUp(kubernetes::kFluxQueues, absent, kubernetes::ParseFluxQueue, facts);
+    case Absent::Kind::kPriorityClass:
+      return LookUp(kubernetes::kPriorityClasses, absent, kubernetes::ParsePriorityClass, facts);
+    case Absent::Kind::kRuntimeClass:
+      return LookUp(kubernetes::kRuntimeClasses, absent, kubernetes::ParseRuntimeClass, facts);
+  }
+  return false;
+}
+
+void SecondLooks::NoteAbsent(const Absent& absent) {
+  const std::lock_guard lock(mutex_);
+  if (absent_.size() >= kMostAbsent) absent_.clear();
+  absent_[{absent.kind, absent.name}] = clock_.Monotonic() + kAbsentFor;
+}
+
+}  // namespace fluxqueue::admission

@@ -1,0 +1,90 @@
+// Looks at the API server for what a review took for absent, and decides again: watches are a
+// moment late, users type fast.
+//
+// One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
+// server. What was absent is not looked up again for a second. Only so many reviews wait, and only
+// so long: well within the time that the API server gives a webhook.
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/client.h"
+#include "services/admission/adapters/facts_cache.h"
+#include "services/admission/domain/webhook.h"
+#include "services/admission/metrics.h"
+
+namespace fluxqueue::admission {
+
+class SecondLooks {
+ public:
+  // With those of one source in libs/http: as many may wait, and others be answered meanwhile.
+  static constexpr size_t kMostWaiting = 16;
+  static constexpr Millis kPatience{1'000};
+  static constexpr Millis kLookTimeout{1'500};
+  static constexpr Millis kAbsentFor{1'000};
+
+  // All references must outlive it.
+  SecondLooks(const FactsCache& facts,
+              kubernetes::Client& client,
+              const WebhookOptions& options,
+              const Clock& clock,
+              AdmissionMetrics& metrics);
+
+  void Start();
+  // Ends the look under way; drops those that wait.
+  void Stop();
+
+  // It was looked for a moment ago.
+  bool IsKnownAbsent(const Absent& absent) const;
+
+  // `then` is called on the thread of the looks, with what was decided in the light of them; null:
+  // it has waited for too long. False: as many wait as may, and it is not called.
+  bool Decide(Review review, Verdict first, std::function<void(const Verdict*)> then);
+
+ private:
+  struct Waiting {
+    Review review;
+    Verdict first;
+    std::function<void(const Verdict*)> then;
+    std::chrono::steady_clock::time_point since;
+  };
+  using Key = std::pair<Absent::Kind, std::string>;
+
+  void Run(const std::stop_token& stop);
+  Verdict DecideAgain(const Review& review, Verdict verdict);
+  // Adds what is absent to the facts; false: it is not there.
+  bool LookUp(const Absent& absent, ClusterFacts* facts);
+  template <typename Object>
+  bool LookUp(const kubernetes::Resource& resource,
+              const Absent& absent,
+              absl::StatusOr<Object> (*parse)(std::string_view),
+              ClusterFacts* facts);
+  void NoteAbsent(const Absent& absent);
+
+  const FactsCache& facts_;
+  kubernetes::Client& client_;
+  const WebhookOptions options_;
+  const Clock& clock_;
+  AdmissionMetrics& metrics_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Waiting> waiting_;                                  // guarded by mutex_
+  std::map<Key, std::chrono::steady_clock::time_point> absent_;  // until when; guarded by mutex_
+  std::jthread thread_;
+};
+
+}  // namespace fluxqueue::admission
