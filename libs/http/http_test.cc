@@ -288,7 +288,7 @@ class Refusals {
     const std::lock_guard lock(mutex_);
     return reasons_;
   }
-  // As soon as there are so many, or in vain.
+  // As soon as there are `count`, or in vain.
   std::vector<std::string> WaitFor(size_t count) {
     std::unique_lock lock(mutex_);
     counted_.wait_for(lock, std::chrono::seconds(20), [&] { return reasons_.size() >= count; });
@@ -327,28 +327,47 @@ TEST(Bounds, IdleConnectionsMakeRoomTheOldestFirst) {
   EXPECT_THAT(third.Ask(), HasSubstr("200 OK"));
 }
 
+// A handler that answers when it is told to, from a thread that is none of the server's.
+class LateAnswers {
+ public:
+  AsyncHandler Handler() {
+    return [this](const Request&, Respond respond) {
+      const std::lock_guard lock(mutex_);
+      waiting_.push_back(std::move(respond));
+      came_.notify_all();
+    };
+  }
+  void WaitFor(size_t requests) {
+    std::unique_lock lock(mutex_);
+    came_.wait(lock, [&] { return waiting_.size() == requests; });
+  }
+  void Answer(const std::string& body) {
+    std::vector<Respond> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting.swap(waiting_);
+    }
+    for (const Respond& respond : waiting) respond({.body = body});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<Respond> waiting_;
+};
+
 TEST(Bounds, WhatIsBeingAnsweredStays) {
   Refusals refusals;
-  std::mutex mutex;
-  std::condition_variable came;
-  std::vector<Respond> waiting;
-  const auto later = [&](const Request&, Respond respond) {
-    const std::lock_guard lock(mutex);
-    waiting.push_back(std::move(respond));
-    came.notify_all();
-  };
+  LateAnswers late;
   const auto server =
-      StartServer(AsyncHandler(later), {.max_connections = 2, .refused = refusals.Counter()});
+      StartServer(late.Handler(), {.max_connections = 2, .refused = refusals.Counter()});
   RawClient first(*server);
   RawClient second(*server);
   for (RawClient* client : {&first, &second}) client->Send("GET /x HTTP/1.1\r\n\r\n");
-  std::unique_lock lock(mutex);
-  came.wait(lock, [&] { return waiting.size() == 2; });
-  lock.unlock();
+  late.WaitFor(2);
   EXPECT_EQ(RawClient(*server).ReadAll(), "");
   EXPECT_THAT(refusals.reasons(), ElementsAre("connections"));
-  // From a thread that is none of the server's.
-  for (const Respond& respond : waiting) respond({.body = "/x"});
+  late.Answer("/x");
   EXPECT_THAT(first.ReadUntil("/x"), HasSubstr("200 OK"));
   EXPECT_THAT(second.ReadUntil("/x"), HasSubstr("200 OK"));
 }
@@ -401,15 +420,8 @@ TEST(Bounds, WhoDoesNotTakeItsAnswerIsCutOff) {
 
 TEST(Bounds, RequestsOfOneSourceAndTheirBodies) {
   Refusals refusals;
-  std::mutex mutex;
-  std::condition_variable came;
-  std::vector<Respond> waiting;
-  const auto later = [&](const Request&, Respond respond) {
-    const std::lock_guard lock(mutex);
-    waiting.push_back(std::move(respond));
-    came.notify_all();
-  };
-  const auto server = StartServer(AsyncHandler(later),
+  LateAnswers late;
+  const auto server = StartServer(late.Handler(),
                                   {.max_requests_per_source = 2,
                                    .max_body_bytes = 1000,
                                    .max_bodies_bytes = 1500,
@@ -420,29 +432,23 @@ TEST(Bounds, RequestsOfOneSourceAndTheirBodies) {
   };
   RawClient first(*server);
   first.Send(post(1000));
-  std::unique_lock lock(mutex);
-  came.wait(lock, [&] { return waiting.size() == 1; });
-  lock.unlock();
+  late.WaitFor(1);
   EXPECT_THAT(Raw(*server, post(501)), StartsWith("HTTP/1.1 503"));
   RawClient second(*server);
   second.Send(post(500));
-  lock.lock();
-  came.wait(lock, [&] { return waiting.size() == 2; });
-  lock.unlock();
+  late.WaitFor(2);
   const std::string refused = Raw(*server, "GET / HTTP/1.1\r\n\r\n");
   EXPECT_THAT(refused, StartsWith("HTTP/1.1 429"));
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1"));
   EXPECT_THAT(refusals.reasons(), ElementsAre("memory", "source"));
-  for (const Respond& respond : waiting) respond({.body = "done"});
+  late.Answer("done");
   EXPECT_THAT(first.ReadUntil("done"), HasSubstr("200 OK"));
   EXPECT_THAT(second.ReadUntil("done"), HasSubstr("200 OK"));
   // What they had is free.
-  waiting.clear();
   first.Send(post(1000));
   second.Send(post(500));
-  lock.lock();
-  came.wait(lock, [&] { return waiting.size() == 2; });
-  for (const Respond& respond : waiting) respond({.body = "done"});
+  late.WaitFor(2);
+  late.Answer("done");
 }
 
 TEST(Server, AnswersRequestsThatCameTogether) {

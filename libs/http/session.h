@@ -58,7 +58,7 @@ class SessionOwner {
   virtual bool stopping() const = 0;
   // `respond` is called once.
   virtual void Answer(const Request& request, Respond respond) = 0;
-  // A request's head has come, with a body of at most so many bytes. Set: it must not be read.
+  // A request's head has come, with a body of at most `body_bytes`. Set: it must not be read.
   virtual std::optional<Refusal> Begin(Session* session, size_t body_bytes) = 0;
   // The request has come as a whole: it is being answered, and keeps its connection.
   virtual void Received(Session* session) = 0;

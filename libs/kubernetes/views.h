@@ -228,8 +228,7 @@ struct Members {
   bool Include(std::string_view user, std::string_view space) const;
 };
 
-// A verb that a subject of a FluxQueue may have: what it may do to the jobs of that queue, and of
-// those below it.
+// The verb of subjects that may hand in jobs, in a FluxQueue and in those below it.
 inline constexpr std::string_view kSubmitVerb = "submit";
 
 // As in a RoleBinding of Kubernetes, with the verbs beside it.

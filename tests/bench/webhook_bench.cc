@@ -1,9 +1,9 @@
 // What a review costs: admission's webhook in a process of its own, over TLS on loopback; this
 // process is the API server, both the one that it watches and the one that asks it.
 //
-// An open loop: reviews fall due at random, so many a second, and a latency counts from when one
+// An open loop: reviews fall due at random, `--rate` a second, and a latency counts from when one
 // was due, so that a stall shows in all that it delays. As the API server does, a review goes out
-// on a kept connection that is idle; on a new one if there is none, up to so many.
+// on a kept connection that is idle; on a new one if there is none, up to `--connections`.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>

@@ -8,7 +8,7 @@
 namespace fluxqueue::admission {
 namespace {
 
-// Names come from whoever may make a Pod.
+// Names come from all users who may make a Pod.
 constexpr size_t kMostAbsent = 1024;
 
 }  // namespace

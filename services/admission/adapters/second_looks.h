@@ -2,7 +2,7 @@
 // moment late, users type fast.
 //
 // One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
-// server. What was absent is not looked up again for a second. Only so many reviews wait, and only
+// server. What was absent is not looked up again for a second. Few reviews wait, and only
 // so long: well within the time that the API server gives a webhook.
 //
 // Thread-safe.

@@ -12,7 +12,7 @@ namespace fluxqueue::admission {
 namespace {
 
 constexpr Millis kPause{1000};
-// Reading takes at most one part in so many of the database's time.
+// Reading takes at most this part of the database's time: 1 / kShare.
 constexpr int kShare = 20;
 
 bool HasQuota(const ClusterFacts& facts) {

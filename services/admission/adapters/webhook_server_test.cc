@@ -1,5 +1,5 @@
-// The webhook with a played API server: what it looks up there, and that nobody waits for it who
-// need not.
+// The webhook with a played API server: what it looks up there, and that no review waits for it
+// that need not.
 #include "services/admission/adapters/webhook_server.h"
 
 #include <condition_variable>
@@ -144,7 +144,7 @@ class WebhookServerTest : public ::testing::Test {
     facts_.Stop();
   }
 
-  // Until so many reviews wait for the look that is under way.
+  // Until `count` reviews wait for the look that is under way.
   void AwaitWaiting(size_t count) const {
     const std::string line = fmt::format("fluxqueue_webhook_lookups_waiting {}\n", count);
     while (registry_.Text().find(line) == std::string::npos) std::this_thread::yield();

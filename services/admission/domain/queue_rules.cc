@@ -314,20 +314,21 @@ std::optional<std::string> QuotaProblem(const Asked& asked,
                                         const kubernetes::FluxQueue& queue,
                                         const QueuesByName& queues,
                                         const UsageBySpace& usage) {
+  const auto bytes = static_cast<int64_t>(asked.submission.spec().jobspec().size());
   for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
     const kubernetes::NamespaceQuota& quota = at->namespace_quota;
     if (quota.empty()) continue;
-    const Usage used = UsageOf(usage, asked.space.name, [&](std::string_view name) {
+    const auto counts_here = [&](std::string_view name) {
       const auto other = queues.find(name);
       if (other == queues.end()) return false;
       const auto way = WayUp(other->second, queues);
       return std::find(way.begin(), way.end(), at) != way.end();
-    });
-    const auto bytes = static_cast<int64_t>(asked.submission.spec().jobspec().size());
-    const auto problem = [&](int64_t counted, int64_t now, int64_t others, auto allowed) {
-      return allowed && now > counted && others + now > *allowed;
     };
-    if (problem(asked.counted.jobs, 1, used.jobs - asked.counted.jobs, quota.jobs)) {
+    const Usage used = UsageOf(usage, asked.space.name, counts_here);
+    const Usage before = counts_here(asked.counted_in) ? asked.counted : Usage{};
+    const Usage then{.jobs = used.jobs - before.jobs + 1,
+                     .jobspec_bytes = used.jobspec_bytes - before.jobspec_bytes + bytes};
+    if (quota.jobs && before.jobs == 0 && then.jobs > *quota.jobs) {
       return fmt::format(
           "{}: namespace '{}' has {} jobs in FluxQueue '{}' that have not ended, and may have {} "
           "(spec.namespaceQuota.jobs); wait for some to end, delete some, or have it raised",
@@ -337,10 +338,8 @@ std::optional<std::string> QuotaProblem(const Asked& asked,
           at->meta.name,
           *quota.jobs);
     }
-    if (problem(asked.counted.jobspec_bytes,
-                bytes,
-                used.jobspec_bytes - asked.counted.jobspec_bytes,
-                quota.jobspec_bytes)) {
+    if (quota.jobspec_bytes && bytes > before.jobspec_bytes &&
+        then.jobspec_bytes > *quota.jobspec_bytes) {
       return fmt::format(
           "{}: with this one, of {} bytes, the jobspecs of namespace '{}' in FluxQueue '{}' would "
           "have {} bytes, and may have {} (spec.namespaceQuota.jobspecBytes); wait for jobs to "
@@ -349,7 +348,7 @@ std::optional<std::string> QuotaProblem(const Asked& asked,
           bytes,
           asked.space.name,
           at->meta.name,
-          used.jobspec_bytes - asked.counted.jobspec_bytes + bytes,
+          then.jobspec_bytes,
           *quota.jobspec_bytes);
     }
   }

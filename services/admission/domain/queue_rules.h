@@ -32,7 +32,9 @@ struct Asked {
   std::string_view admitted_to{};     // the queue that its maker may submit to
   // Of a job that is in the queue: it may keep what it has.
   std::optional<int32_t> priority_before{};
-  Usage counted{};  // what is counted for it already
+  // What is counted for it already, and in which queue.
+  Usage counted{};
+  std::string_view counted_in{};
 };
 
 // Why the jobspec is too long for a message of the log; unset: it is not.

@@ -221,9 +221,10 @@ std::optional<std::string> Tracker::Problem(const Wish& wish,
               .user = wish.submission.user(),
               .qos = wish.qos,
               .admitted_to = wish.admitted_to};
-  if (row != nullptr && row->queue == queue) {
-    asked.priority_before = row->priority;
+  if (row != nullptr) {
     asked.counted = {.jobs = 1, .jobspec_bytes = row->jobspec_bytes};
+    asked.counted_in = row->queue;
+    if (row->queue == queue) asked.priority_before = row->priority;
   }
   if (auto problem = JobProblem(asked, *found, facts.queues())) return problem;
   auto problem = QuotaProblem(asked, *found, facts.queues(), usage_.map());

@@ -202,7 +202,8 @@ class Tracker {
   // What the workload asks for may not be what its job was rejected with.
   static void Ask(const std::string& uid, const Wish& wish, Entry* entry, TrackerOutputs* out);
   static void HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out);
-  // Why the wish cannot be followed as a whole; unset: it can.
+  // Why the wish cannot be followed as a whole; unset: it can. A workload that only lacks room in
+  // its namespace's quota is noted in crowded_.
   std::optional<std::string> Problem(const Wish& wish,
                                      const WorkloadRow* row,
                                      const ClusterFacts& facts);

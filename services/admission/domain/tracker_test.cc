@@ -1,5 +1,3 @@
-#include "services/admission/domain/tracker.h"
-
 #include <functional>
 #include <map>
 #include <string>
@@ -9,9 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "services/admission/domain/objects_for_test.h"
-
-#include "fmt/format.h"
+#include "services/admission/domain/tracker_fixture.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -23,123 +19,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-// The tracker over a cluster of two queues, with the rows that a database would hold.
-class TrackerTest : public ::testing::Test {
- protected:
-  TrackerTest() {
-    std::vector<Envelope> messages;
-    std::vector<std::string> warnings;
-    kubernetes::FluxQueue other;
-    other.meta.name = "elsewhere";
-    other.pool = "gpu";
-    facts_.Upsert(other);
-    catalog_.Reconcile(facts_.queues(), &messages, &warnings);
-    catalog_.Commit();
-  }
-
-  static json Held(json object) {
-    const Verdict verdict = Decide(ReviewOf(object), SmallCluster(), {});
-    EXPECT_EQ(verdict.kind, Verdict::Kind::kHold) << verdict.message;
-    return verdict.patch.empty() ? object : object.patch(json::parse(verdict.patch));
-  }
-
-  static json PodOf(const json& job, const char* cpu = "1") {
-    json pod = PodJson("p1");
-    pod["metadata"]["uid"] = "uid-p1";
-    pod["metadata"]["labels"] = {{"fluxqueue.io/held", "direct"}};
-    pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "batch/v1"},
-                                                       {"kind", "Job"},
-                                                       {"name", job["metadata"]["name"]},
-                                                       {"uid", job["metadata"]["uid"]},
-                                                       {"controller", true}}});
-    pod["spec"]["schedulerName"] = "fluxqueue";
-    pod["spec"]["containers"][0]["resources"]["requests"] = {{"cpu", cpu}, {"memory", "1Gi"}};
-    return pod;
-  }
-
-  // As adapters/sketch_reader.h reads it.
-  static Observation Seen(const json& object) {
-    const json& meta = object["metadata"];
-    const json status = object.value("status", json::object());
-    Observation seen;
-    Sketch& sketch = seen.sketch;
-    sketch.kind = object["kind"] == "Job" ? WorkloadKind::kJob : WorkloadKind::kPod;
-    sketch.space = meta["namespace"];
-    sketch.name = meta["name"];
-    sketch.uid = meta["uid"];
-    sketch.resource_version = meta["resourceVersion"];
-    for (const json& owner : meta.value("ownerReferences", json::array())) {
-      const bool of_a_job = sketch.kind == WorkloadKind::kPod && owner["kind"] == "Job";
-      if (of_a_job) sketch.controller_job = owner["uid"];
-    }
-    const json labels = meta.value("labels", json::object());
-    sketch.held = labels.contains("fluxqueue.io/held");
-    const std::string phase = status.value("phase", "");
-    sketch.ended = phase == "Succeeded" || phase == "Failed" || status.contains("conditions");
-    sketch.going = meta.contains("deletionTimestamp");
-    sketch.bound = object["spec"].contains("nodeName");
-    sketch.digest =
-        1 + std::hash<std::string>()(labels.dump() + meta.value("annotations", json()).dump() +
-                                     meta.value("generation", json()).dump());
-    seen.object = object.dump();
-    return seen;
-  }
-
-  // Observes and commits, and keeps the rows.
-  TrackerOutputs Observe(const json& object) {
-    TrackerOutputs out;
-    tracker_.Observe(Seen(object), facts_, &out);
-    Commit();
-    return out;
-  }
-
-  TrackerOutputs Gone(const std::string& uid) {
-    TrackerOutputs out;
-    tracker_.Gone(uid, &out);
-    Commit();
-    return out;
-  }
-
-  TrackerOutputs Learn(const std::string& uid, const std::optional<RejectedJob>& rejected) {
-    TrackerOutputs out;
-    tracker_.Learn(uid, rejected, &out);
-    Commit();
-    return out;
-  }
-
-  TrackerOutputs LookAgain() {
-    TrackerOutputs out;
-    tracker_.LookAgain(&out);
-    return out;
-  }
-
-  void Commit() {
-    const TrackerChanges changes = tracker_.Changes();
-    for (const WorkloadRow& row : changes.upserts) rows_[row.uid] = row;
-    for (const std::string& uid : changes.deletes) {
-      EXPECT_EQ(rows_.erase(uid), 1) << uid;
-    }
-    tracker_.Commit();
-  }
-
-  void Restart() {
-    std::vector<WorkloadRow> rows;
-    for (const auto& [uid, row] : rows_) rows.push_back(row);
-    tracker_.Restore(std::move(rows));
-  }
-
-  ClusterFacts facts_ = SmallCluster();
-  Catalog catalog_{events::v1::PoolConfigured(), 12};
-  static constexpr size_t kMostJobspec = 4'000;
-  Tracker tracker_{catalog_, kMostJobspec};
-  std::map<std::string, WorkloadRow> rows_;
-};
-
-json Annotated(json object, const char* key, const char* value) {
-  object["metadata"]["annotations"][key] = value;
-  return object;
-}
 
 TEST_F(TrackerTest, SubmitsAJobOnce) {
   const json job = Held(JobJson());
@@ -679,80 +558,6 @@ TEST_F(TrackerTest, ConfirmsWhatAListDidNotShow) {
   ASSERT_THAT(out.fetches, SizeIs(1));  // the pod is of another list
   EXPECT_EQ(out.fetches[0].uid, "uid-j");
   EXPECT_EQ(out.fetches[0].name, "j");
-}
-
-class QuotaTest : public TrackerTest {
- protected:
-  void Allow(kubernetes::NamespaceQuota quota) {
-    kubernetes::FluxQueue queue;
-    queue.meta.name = "default";
-    queue.namespace_quota = quota;
-    facts_.Upsert(queue);
-  }
-  static json Numbered(int number, const char* space = "work") {
-    json job = Held(JobJson(fmt::format("j{}", number)));
-    job["metadata"]["uid"] = fmt::format("uid-{}", number);
-    job["metadata"]["namespace"] = space;
-    return job;
-  }
-};
-
-TEST_F(QuotaTest, WhatIsTooMuchWaitsUntilSomethingHasEnded) {
-  Allow({.jobs = 2});
-  EXPECT_THAT(Observe(Numbered(1)).messages, SizeIs(1));
-  EXPECT_THAT(Observe(Numbered(2)).messages, SizeIs(1));
-  const TrackerOutputs refused = Observe(Numbered(3));
-  EXPECT_THAT(refused.messages, IsEmpty());
-  ASSERT_THAT(refused.refusals, SizeIs(1));
-  EXPECT_THAT(refused.refusals[0].message, HasSubstr("spec.namespaceQuota.jobs"));
-  EXPECT_THAT(Observe(Numbered(4)).messages, IsEmpty());
-  // Another namespace has its own.
-  EXPECT_THAT(Observe(Numbered(5, "free")).messages, SizeIs(1));
-  EXPECT_THAT(Gone("uid-5").fetches, IsEmpty());
-  // What is in the queue may change.
-  EXPECT_THAT(Observe(Annotated(Numbered(2), "fluxqueue.io/hold", "true")).messages, SizeIs(1));
-  json ended = Numbered(1);
-  ended["status"]["conditions"] = json::array({{{"type", "Complete"}, {"status", "True"}}});
-  const TrackerOutputs room = Observe(ended);
-  ASSERT_THAT(room.fetches, SizeIs(1));
-  EXPECT_EQ(room.fetches[0].uid, "uid-3");
-  EXPECT_THAT(Observe(Numbered(3)).messages, SizeIs(1));
-  // One that has gone is not waited for.
-  Gone("uid-4");
-  EXPECT_THAT(Gone("uid-3").fetches, IsEmpty());
-}
-
-TEST_F(QuotaTest, JobspecsCountByTheirBytes) {
-  ASSERT_THAT(Observe(Numbered(1)).messages, SizeIs(1));
-  const int64_t bytes = rows_.at("uid-1").jobspec_bytes;
-  EXPECT_GT(bytes, 100);
-  Allow({.jobspec_bytes = 2 * bytes + 50});
-  ASSERT_THAT(Observe(Numbered(2)).messages, SizeIs(1));
-  // A larger template of a job that is in the queue is too much, too.
-  json large = Held(JobJson("j3", 20));
-  large["metadata"]["uid"] = "uid-3";
-  EXPECT_THAT(Observe(large).refusals, SizeIs(1));
-  Gone("uid-2");
-  ASSERT_THAT(Observe(large).messages, SizeIs(1));
-  large["spec"]["template"]["spec"]["nodeSelector"] = {{"disk", std::string(100, 'x')}};
-  large["metadata"]["generation"] = 2;
-  const TrackerOutputs out = Observe(large);
-  EXPECT_THAT(out.messages, IsEmpty());
-  ASSERT_THAT(out.refusals, SizeIs(1));
-  EXPECT_THAT(out.refusals[0].message, HasSubstr("spec.namespaceQuota.jobspecBytes"));
-}
-
-TEST_F(QuotaTest, CountsTheSameAfterARestartAndARollback) {
-  Allow({.jobs = 2});
-  ASSERT_THAT(Observe(Numbered(1)).messages, SizeIs(1));
-  TrackerOutputs undone;
-  tracker_.Observe(Seen(Numbered(2)), facts_, &undone);
-  tracker_.Observe(Seen(Numbered(3)), facts_, &undone);
-  EXPECT_THAT(undone.messages, SizeIs(1));
-  tracker_.Rollback();
-  ASSERT_THAT(Observe(Numbered(3)).messages, SizeIs(1));
-  Restart();
-  EXPECT_THAT(Observe(Numbered(2)).refusals, SizeIs(1));
 }
 
 TEST_F(TrackerTest, AJobMovesOnlyToAQueueThatItsMakerMaySubmitTo) {

@@ -18,10 +18,6 @@ struct Usage {
     jobs += other.jobs;
     jobspec_bytes += other.jobspec_bytes;
   }
-  void Take(const Usage& other) {
-    jobs -= other.jobs;
-    jobspec_bytes -= other.jobspec_bytes;
-  }
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
