@@ -1,7 +1,7 @@
 // The replicas of a service: which one holds a pool, and the way to it.
 //
 // The holder's address stands in the inbox row of the pool's partition. A replica shows the others
-// the certificate that it serves with, and believes theirs when `authority` signed it.
+// the certificate that it serves with.
 //
 // Thread-safe.
 #pragma once
@@ -14,6 +14,7 @@
 #include <grpcpp/channel.h>
 
 #include "libs/job_store/fact_store.h"
+#include "libs/rpc/channel.h"
 
 #include "absl/status/statusor.h"
 
@@ -22,17 +23,14 @@ namespace fluxqueue::peers {
 struct PeerOptions {
   job_store::Service service = job_store::Service::kQueue;
   std::string own_address = {};  // a call is never handed on to it
-  // PEM files; no certificate: plain text.
-  std::string certificate = {};
-  std::string key = {};
-  std::string authority = {};
+  rpc::ChannelFiles files = {};
 };
 
 class Peers {
  public:
   // `facts` must outlive the object.
   Peers(PeerOptions options, job_store::FactStore& facts)
-      : options_(std::move(options)), facts_(facts) {}
+      : options_(std::move(options)), facts_(facts), dialer_(options_.files) {}
 
   // Blocks. NotFound: there is no such pool. Unavailable: nobody who holds it can be reached now.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> HolderOf(const std::string& pool);
@@ -42,6 +40,7 @@ class Peers {
 
   const PeerOptions options_;
   job_store::FactStore& facts_;
+  rpc::Dialer dialer_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<grpc::Channel>> channels_;  // guarded by mutex_
 };

@@ -1,9 +1,5 @@
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -22,6 +18,7 @@
 #include "libs/rpc/error_details.h"
 #include "libs/rpc/grpc_status.h"
 #include "libs/rpc/server.h"
+#include "libs/rpc/testing_tls.h"
 #include "libs/rpc/worker_pool.h"
 #include "libs/tracing/testing_collector.h"
 #include "libs/tracing/trace_context.h"
@@ -376,54 +373,21 @@ TEST_F(RpcTest, ACallWithATraceparentIsASpanBelowIt) {
 
 class TlsTest : public RpcTest {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / fmt::format("rpc_tls_{}", ::getpid());
-    std::filesystem::create_directories(folder_);
-    Authority("ca");
-    Sign("ca", "server", "subjectAltName=IP:127.0.0.1");
-    Sign("ca", "client", "extendedKeyUsage=clientAuth");
-    config_.tls = {Path("server.crt"), Path("server.key"), ""};
+  TlsTest() {
+    tls_.Authority("ca");
+    tls_.Sign("ca", "server", "subjectAltName=IP:127.0.0.1");
+    tls_.Sign("ca", "client", "extendedKeyUsage=clientAuth");
+    config_.tls = {tls_.Path("server.crt"), tls_.Path("server.key"), ""};
   }
-  void TearDown() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  void TearDown() override { server_.reset(); }
 
-  std::string Path(const std::string& name) const { return folder_ / name; }
-  std::string Read(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(Path(name)).rdbuf();
-    return text.str();
-  }
-  void Shell(const std::string& command) const {
-    const std::string line = fmt::format("cd {} && {} 2>log", folder_.string(), command);
-    // NOLINTNEXTLINE(cert-env33-c,concurrency-mt-unsafe): openssl, with texts of ours.
-    ASSERT_EQ(std::system(line.c_str()), 0) << Read("log");
-  }
-  void Authority(const std::string& name) const {
-    Shell(
-        fmt::format("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
-                    "-subj /CN={0} -keyout {0}.key -out {0}.crt",
-                    name));
-  }
-  void Sign(const std::string& authority, const std::string& name, const std::string& extension) {
-    Shell(
-        fmt::format("openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
-                    "-subj /CN={1} -keyout {1}.key.new -out {1}.csr && echo {2} >{1}.ext && "
-                    "openssl x509 -req -in {1}.csr -CA {0}.crt -CAkey {0}.key -CAcreateserial "
-                    "-days 2 -extfile {1}.ext -out {1}.crt.new && mv {1}.key.new {1}.key && "
-                    "mv {1}.crt.new {1}.crt",
-                    authority,
-                    name,
-                    extension));
-  }
   // `client`: whose certificate is shown; none when empty.
   grpc::Status Call(const std::string& authority, const std::string& client) {
     grpc::SslCredentialsOptions options;
-    options.pem_root_certs = Read(authority + ".crt");
+    options.pem_root_certs = tls_.Read(authority + ".crt");
     if (!client.empty()) {
-      options.pem_cert_chain = Read(client + ".crt");
-      options.pem_private_key = Read(client + ".key");
+      options.pem_cert_chain = tls_.Read(client + ".crt");
+      options.pem_private_key = tls_.Read(client + ".key");
     }
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -434,45 +398,45 @@ class TlsTest : public RpcTest {
                5s);
   }
 
-  std::filesystem::path folder_;
+  TlsFolder tls_;
 };
 
 TEST_F(TlsTest, ClientsMustTrustTheServer) {
   ASSERT_TRUE(Start().ok());
   EXPECT_TRUE(Call("ca", "").ok());
-  Authority("other");
+  tls_.Authority("other");
   EXPECT_EQ(Call("other", "").error_code(), grpc::StatusCode::UNAVAILABLE);
   SayResponse response;
   EXPECT_FALSE(Say(Connect(), Text("plain"), &response, 2s).ok());
 }
 
 TEST_F(TlsTest, TheServerMustTrustClientsWhenToldSo) {
-  config_.tls.client_ca = Path("ca.crt");
+  config_.tls.client_ca = tls_.Path("ca.crt");
   ASSERT_TRUE(Start().ok());
   const grpc::Status known = Call("ca", "client");
   EXPECT_TRUE(known.ok()) << known.error_message();
   EXPECT_FALSE(Call("ca", "").ok());
-  Authority("other");
-  Sign("other", "stranger", "extendedKeyUsage=clientAuth");
+  tls_.Authority("other");
+  tls_.Sign("other", "stranger", "extendedKeyUsage=clientAuth");
   EXPECT_FALSE(Call("ca", "stranger").ok());
 }
 
 TEST_F(TlsTest, NewCertificatesAreTaken) {
   ASSERT_TRUE(Start().ok());
   ASSERT_TRUE(Call("ca", "").ok());
-  Authority("next");
-  Sign("next", "server", "subjectAltName=IP:127.0.0.1");
+  tls_.Authority("next");
+  tls_.Sign("next", "server", "subjectAltName=IP:127.0.0.1");
   EXPECT_TRUE(Eventually([&] { return Call("next", "").ok(); }));
 }
 
 TEST_F(TlsTest, UnusableFilesAreNamedAtStart) {
-  config_.tls.key = Path("client.key");
+  config_.tls.key = tls_.Path("client.key");
   absl::Status status = Start();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(Message(status), HasSubstr("client.key"));
-  config_.tls = {Path("nowhere.crt"), Path("server.key"), ""};
+  config_.tls = {tls_.Path("nowhere.crt"), tls_.Path("server.key"), ""};
   EXPECT_THAT(Message(Start()), HasSubstr("nowhere.crt"));
-  config_.tls = {Path("server.crt"), Path("server.key"), Path("server.key")};
+  config_.tls = {tls_.Path("server.crt"), tls_.Path("server.key"), tls_.Path("server.key")};
   EXPECT_THAT(Message(Start()), HasSubstr("authority of clients"));
 }
 

@@ -15,12 +15,17 @@
 #include "libs/base/status_macros.h"
 #include "libs/rpc/call_metrics.h"
 #include "libs/rpc/call_trace.h"
+#include "libs/rpc/caller.h"
+#include "libs/rpc/gate.h"
 #include "libs/rpc/tls.h"
 
 namespace fluxqueue::rpc {
 namespace {
 
 constexpr Millis kHealthInterval{250};
+// Room for the groups of a user, encoded, each with its key and what HTTP/2 counts for it.
+constexpr int kMostMetadata =
+    3 * (kMostGroupBytes + kMostUserBytes) + kMostGroups * 64 + (16 << 10);
 
 std::vector<std::string> NamesOf(const std::vector<ServedService>& services) {
   std::vector<std::string> names;
@@ -48,6 +53,9 @@ void SetLimits(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message));
   builder->SetMaxSendMessageSize(static_cast<int>(config.max_message));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, config.max_calls);
+  if (config.callers.wanted()) {
+    builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
+  }
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
                               static_cast<int>(config.keepalive.count()));
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -76,6 +84,8 @@ Server::Server(ServerConfig config,
       tracer_(tracer) {
   if (!config_.enabled()) return;
   calls_ = std::make_unique<internal::CallMetrics>(metrics, NamesOf(services_));
+  refusals_ = metrics.MakeCounters(
+      "fluxqueue_grpc_refusals_total", "gRPC calls that did not show who makes them.", {"code"});
 }
 
 Server::~Server() {
@@ -85,7 +95,11 @@ Server::~Server() {
 absl::Status Server::Start() {
   if (!config_.enabled()) return absl::OkStatus();
   EnablePlugins();
-  ASSIGN_OR_RETURN(const auto credentials, internal::MakeCredentials(config_.tls));
+  const bool callers = config_.callers.wanted();
+  ASSIGN_OR_RETURN(const auto credentials, internal::MakeCredentials(config_.tls, callers));
+  if (callers) {
+    credentials->SetAuthMetadataProcessor(internal::MakeGate(config_.callers, *refusals_));
+  }
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(AddressOf(config_), credentials, &port);
@@ -111,6 +125,7 @@ absl::Status Server::Start() {
            {"tls",
             config_.tls.certificate.empty() ? "no"
             : config_.tls.client_ca.empty() ? "yes"
+            : callers                       ? "callers are asked for"
                                             : "mutual"}});
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
 // A gRPC server as a component of a service: health (grpc.health.v1), reflection, TLS and mutual
-// TLS, limits, metrics, traces, a graceful stop.
+// TLS, callers that are known (caller.h), limits, metrics, traces, a graceful stop.
 //
 //   rpc::Server server(config.grpc,
 //                      {rpc::Serve<v1::Queue>(queue_service)},
@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -87,6 +88,7 @@ class Server final : public lifecycle::Component {
   const Readiness ready_;
   tracing::Tracer& tracer_;
   std::unique_ptr<internal::CallMetrics> calls_;
+  std::optional<metrics::CounterFamily> refusals_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   std::jthread health_thread_;

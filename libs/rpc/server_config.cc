@@ -25,6 +25,22 @@ config::Section Describe(ServerConfig::Tls* tls) {
       });
 }
 
+config::Section Describe(ServerConfig::Callers* callers) {
+  return config::Section()
+      .Text("queue", &callers->queue)
+      .Text("matcher", &callers->matcher)
+      .List("clients", &callers->clients)
+      .Rule([callers]() -> absl::Status {
+        if (callers->queue.empty() != callers->matcher.empty()) {
+          return InvalidArgument("queue and matcher go together, and only one of them is there");
+        }
+        if (!callers->clients.empty() && !callers->wanted()) {
+          return InvalidArgument("clients needs queue and matcher, too");
+        }
+        return absl::OkStatus();
+      });
+}
+
 }  // namespace
 
 std::string ServerConfig::Address() const {
@@ -38,11 +54,16 @@ config::Section Describe(ServerConfig* config) {
       .Text("address", &config->address)
       .Int("port", &config->port, 0, 65535)
       .Nested("tls", Describe(&config->tls))
+      .Nested("callers", Describe(&config->callers))
       .Size("max_message", &config->max_message, 64 << 10, int64_t{1} << 30)
       .Int("max_calls", &config->max_calls, 1, 1'000'000)
       .Duration("keepalive", &config->keepalive, 1s, 24h)
       .Duration("min_ping_interval", &config->min_ping_interval, 0ms, 1h)
-      .Duration("drain", &config->drain, 0ms, 15s);
+      .Duration("drain", &config->drain, 0ms, 15s)
+      .Rule([config]() -> absl::Status {
+        if (!config->callers.wanted() || !config->tls.client_ca.empty()) return absl::OkStatus();
+        return InvalidArgument("callers needs tls.client_ca: what has signed their certificates");
+      });
 }
 
 }  // namespace fluxqueue::rpc

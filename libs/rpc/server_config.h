@@ -6,6 +6,11 @@
 //     tls: {certificate: tls.crt, key: tls.key, client_ca: clients.crt}
 //                              # PEM; none: plain text. With client_ca, clients must show a
 //                              # certificate that it signed
+//     callers:                 # each call has to say who makes it (caller.h): by a certificate of
+//                              # client_ca, or, where the service takes tokens, by one of these
+//       queue: fluxqueue-queue.fluxqueue-system.svc       # names in the certificates of the
+//       matcher: fluxqueue-matcher.fluxqueue-system.svc   # replicas, both ways
+//       clients: []            # names in the certificates of others that may call
 //     max_message: 64MiB       # of a request, and of an answer
 //     max_calls: 1024          # at once, on one connection
 //     keepalive: 2m            # a connection silent for so long is asked whether it is still there
@@ -15,6 +20,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/config/section.h"
@@ -27,6 +33,14 @@ struct ServerConfig {
     std::string key;
     std::string client_ca;
   };
+  struct Callers {
+    std::string queue;
+    std::string matcher;
+    std::vector<std::string> clients;
+    bool tokens = false;  // the service's to say: it asks the API server whose they are
+
+    bool wanted() const { return !queue.empty(); }
+  };
   static constexpr int kNoPort = -1;
 
   // A listener is asked for, never a default: nothing stands open that nobody knows of.
@@ -37,6 +51,7 @@ struct ServerConfig {
   std::string address = "127.0.0.1";
   int port = kNoPort;
   Tls tls = {};
+  Callers callers = {};
   int64_t max_message = int64_t{64} << 20;
   int max_calls = 1024;
   Millis keepalive{std::chrono::minutes(2)};

@@ -42,7 +42,7 @@ absl::Status Check(const ServerConfig::Tls& tls) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
-    const ServerConfig::Tls& tls) {
+    const ServerConfig::Tls& tls, bool by_choice) {
   if (tls.certificate.empty()) return grpc::InsecureServerCredentials();
   RETURN_IF_ERROR(Check(tls));
   const auto files = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
@@ -51,7 +51,9 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeCredentials(
   options.watch_identity_key_cert_pairs();
   if (!tls.client_ca.empty()) {
     options.watch_root_certs();
-    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.set_cert_request_type(by_choice
+                                      ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+                                      : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   }
   return grpc::experimental::TlsServerCredentials(options);
 }

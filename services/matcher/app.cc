@@ -27,12 +27,14 @@ delivery::LoopOptions MakeOptions(const config::ServiceConfig& common,
 }
 
 peers::PeerOptions PeersOf(job_store::Service service, const MatcherConfig& config) {
-  const rpc::ServerConfig::Tls& tls = config.rpc.grpc.tls;
+  const rpc::ServerConfig& grpc = config.rpc.grpc;
+  const bool matcher = service == job_store::Service::kMatcher;
   return {.service = service,
-          .own_address = service == job_store::Service::kMatcher ? config.Address() : "",
-          .certificate = tls.certificate,
-          .key = tls.key,
-          .authority = config.peer_ca.empty() ? tls.client_ca : config.peer_ca};
+          .own_address = matcher ? config.Address() : "",
+          .files = {.certificate = grpc.tls.certificate,
+                    .key = grpc.tls.key,
+                    .authority = config.peer_ca.empty() ? grpc.tls.client_ca : config.peer_ca,
+                    .name = matcher ? grpc.callers.matcher : grpc.callers.queue}};
 }
 
 // Of the API: calls at once that read Postgres.

@@ -32,9 +32,10 @@ delivery::LoopOptions MakeOptions(const config::ServiceConfig& common, const Que
 peers::PeerOptions MakePeerOptions(const QueueConfig& config) {
   const rpc::ServerConfig::Tls& tls = config.grpc.tls;
   return {.own_address = config.Address(),
-          .certificate = tls.certificate,
-          .key = tls.key,
-          .authority = config.peer_ca.empty() ? tls.client_ca : config.peer_ca};
+          .files = {.certificate = tls.certificate,
+                    .key = tls.key,
+                    .authority = config.peer_ca.empty() ? tls.client_ca : config.peer_ca,
+                    .name = config.grpc.callers.queue}};
 }
 
 class QueueApp final : public lifecycle::App {

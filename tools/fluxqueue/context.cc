@@ -50,7 +50,9 @@ config::Section Describe(SystemConfig* config, config::Presence dsn) {
               Section()
                   .Path("certificate", &config->grpc.certificate)
                   .Path("key", &config->grpc.key)
-                  .Path("authority", &config->grpc.authority));
+                  .Path("authority", &config->grpc.authority)
+                  .Text("name", &config->grpc.name)
+                  .Path("token", &config->grpc.token));
 }
 
 std::vector<std::string> Texts(const std::vector<std::string>& files) {

@@ -27,6 +27,7 @@
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
 #include "libs/kubernetes/client.h"
+#include "libs/rpc/channel.h"
 
 #include "absl/status/statusor.h"
 #include "tools/fluxqueue/cluster_exec.h"
@@ -42,15 +43,9 @@ enum class Needs {
   kNothing,  // the command looks into what is broken
 };
 
-// PEM files, for the services' gRPC; without a certificate: plain text.
-struct GrpcFiles {
-  std::string certificate;
-  std::string key;
-  std::string authority;
-};
-
 // The file that `tools/up` and the chart write: postgres.dsn (or $FLUXQUEUE_POSTGRES_DSN),
-// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, grpc.{certificate, key, authority}.
+// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, and how the queue is called:
+// grpc.{certificate, key, authority, name, token} (libs/rpc/channel.h).
 struct SystemConfig {
   std::string file;  // where it was found
   std::string dsn;
@@ -58,7 +53,7 @@ struct SystemConfig {
   std::string kubeconfig;  // empty: the service account of the pod that this runs in
   // Whether there is a cluster to look at: a kubeconfig, or a pod's service account.
   bool has_cluster = false;
-  GrpcFiles grpc{};
+  rpc::ChannelFiles grpc{};
 };
 
 // InvalidArgument: the file names none.

@@ -39,12 +39,8 @@ absl::StatusOr<job_store::Job> FindJob(const SystemConfig& config, const std::st
 absl::StatusOr<std::unique_ptr<queue::v1::Queue::Stub>> ReachPool(const SystemConfig& config,
                                                                   const std::string& pool) {
   job_store::FactStore facts(PostgresOptions(config.dsn), /*connections=*/1);
-  peers::Peers peers({.service = job_store::Service::kQueue,
-                      .own_address = "",
-                      .certificate = config.grpc.certificate,
-                      .key = config.grpc.key,
-                      .authority = config.grpc.authority},
-                     facts);
+  peers::Peers peers(
+      {.service = job_store::Service::kQueue, .own_address = "", .files = config.grpc}, facts);
   const auto channel = peers.HolderOf(pool);
   if (!channel.ok()) return Annotate(channel.status(), "the queue");
   return queue::v1::Queue::NewStub(*channel);

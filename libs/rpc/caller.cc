@@ -1,0 +1,224 @@
+#include "libs/rpc/caller.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/server_context.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/base/text.h"
+#include "libs/rpc/error_details.h"
+
+namespace fluxqueue::rpc {
+namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+
+absl::Status Denied(std::string_view why) {
+  return MakeStatus(absl::StatusCode::kPermissionDenied, "{}", why);
+}
+
+absl::Status BadToken(std::string_view why) {
+  return WithReason(MakeStatus(absl::StatusCode::kUnauthenticated,
+                               "the metadata authorization must be 'Bearer TOKEN', once; it {}",
+                               why),
+                    "TOKEN_UNREADABLE");
+}
+
+std::vector<std::string> All(const CallMetadata& metadata, const char* key) {
+  std::vector<std::string> values;
+  const auto [begin, end] = metadata.equal_range(key);
+  for (auto it = begin; it != end; ++it) {
+    values.emplace_back(it->second.data(), it->second.size());
+  }
+  return values;
+}
+
+bool Unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("-._~:@/").find(c) != std::string_view::npos;
+}
+
+std::string Encode(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    if (Unreserved(c)) {
+      encoded.push_back(c);
+    } else {
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+int Digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+absl::StatusOr<std::string> Decode(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(text[i]);
+      continue;
+    }
+    const bool whole = i + 2 < text.size() && Digit(text[i + 1]) >= 0 && Digit(text[i + 2]) >= 0;
+    if (!whole) return InvalidArgument("{}: is not in per cent encoding", kForwardedFor);
+    decoded.push_back(static_cast<char>(Digit(text[i + 1]) * 16 + Digit(text[i + 2])));
+    i += 2;
+  }
+  return decoded;
+}
+
+absl::StatusOr<Caller> ReadForwarded(const std::string& user, const CallMetadata& metadata) {
+  Caller caller;
+  ASSIGN_OR_RETURN(caller.user, Decode(user));
+  for (const std::string& group : All(metadata, kForwardedGroup)) {
+    ASSIGN_OR_RETURN(std::string decoded, Decode(group));
+    caller.groups.push_back(std::move(decoded));
+  }
+  RETURN_IF_ERROR(CheckCaller(caller));
+  return caller;
+}
+
+absl::StatusOr<std::string> ReadToken(const std::vector<std::string>& values) {
+  if (values.empty()) return std::string();
+  if (values.size() > 1) return BadToken(fmt::format("is there {} times", values.size()));
+  const std::string& value = values.front();
+  if (value.rfind(kBearer, 0) != 0) return BadToken("begins otherwise");
+  std::string token = value.substr(kBearer.size());
+  if (token.empty()) return BadToken("has no token");
+  if (token.size() > kMostTokenBytes) {
+    return BadToken(
+        fmt::format("has a token of {} bytes; at most {}", token.size(), kMostTokenBytes));
+  }
+  const bool printable =
+      std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  if (!printable) return BadToken("has bytes that no token has");
+  return token;
+}
+
+enum class Known { kNobody, kReplica, kClient };
+
+struct Certificate {
+  Known known = Known::kNobody;
+  std::string name{};
+};
+
+// By the first of its DNS names that the configuration has.
+Certificate CertificateOf(const grpc::AuthContext& connection,
+                          const ServerConfig::Callers& callers) {
+  if (!connection.IsPeerAuthenticated()) return {};
+  for (const grpc::string_ref& property :
+       connection.FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME)) {
+    std::string name(property.data(), property.size());
+    if (name == callers.queue || name == callers.matcher) return {Known::kReplica, name};
+    const auto& clients = callers.clients;
+    if (std::find(clients.begin(), clients.end(), name) != clients.end()) {
+      return {Known::kClient, std::move(name)};
+    }
+  }
+  return {};
+}
+
+// The name in its certificate, or where it comes from.
+std::string NameOf(const grpc::ServerContextBase& context) {
+  const auto connection = context.auth_context();
+  if (connection != nullptr && connection->IsPeerAuthenticated()) {
+    const auto names = connection->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+    if (!names.empty()) return Clean({names[0].data(), names[0].size()}, kMostUserBytes);
+  }
+  const std::string peer = context.peer();  // "ipv4:127.0.0.1:40566"
+  return peer.substr(0, peer.rfind(':'));
+}
+
+}  // namespace
+
+absl::Status CheckCaller(const Caller& caller) {
+  if (caller.user.empty()) return InvalidArgument("a user without a name");
+  if (!IsPlain(caller.user, kMostUserBytes)) {
+    return InvalidArgument("the name of the user has {} bytes, or a control character; allowed: {}",
+                           caller.user.size(),
+                           kMostUserBytes);
+  }
+  size_t bytes = 0;
+  for (const std::string& group : caller.groups) {
+    bytes += group.size();
+    if (!IsPlain(group, kMostGroupBytes)) {
+      return InvalidArgument("a group of user {} is no text, or too long", caller.user);
+    }
+  }
+  if (caller.groups.size() > kMostGroups || bytes > kMostGroupBytes) {
+    return InvalidArgument("user {} is in {} groups, of {} bytes; allowed: {}, of {} bytes",
+                           caller.user,
+                           caller.groups.size(),
+                           bytes,
+                           kMostGroups,
+                           kMostGroupBytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShownCaller> ReadCaller(const grpc::AuthContext& connection,
+                                       const CallMetadata& metadata,
+                                       const ServerConfig::Callers& callers) {
+  const Certificate certificate = CertificateOf(connection, callers);
+  const std::vector<std::string> forwarded = All(metadata, kForwardedFor);
+  const bool says = !forwarded.empty() || metadata.count(kForwardedGroup) > 0;
+  if (certificate.known == Known::kReplica) {
+    if (forwarded.size() != 1) {
+      return Denied(fmt::format("{} is a replica, and has to say for whom it asks, once ({})",
+                                certificate.name,
+                                kForwardedFor));
+    }
+    ASSIGN_OR_RETURN(Caller caller, ReadForwarded(forwarded.front(), metadata));
+    return ShownCaller{.caller = std::move(caller), .forwarded = true};
+  }
+  if (says) {
+    return Denied(fmt::format(
+        "only replicas say for whom they ask, by their certificate: leave out {} and {}",
+        kForwardedFor,
+        kForwardedGroup));
+  }
+  ShownCaller shown;
+  ASSIGN_OR_RETURN(shown.token, ReadToken(All(metadata, kAuthorization)));
+  if (shown.token.empty() && certificate.known == Known::kClient) {
+    shown.caller.user = "fluxqueue:client:" + certificate.name;
+  }
+  return shown;
+}
+
+absl::StatusOr<ShownCaller> CallerOf(const grpc::ServerContextBase& context,
+                                     const ServerConfig::Callers& callers) {
+  if (callers.wanted()) {
+    return ReadCaller(*context.auth_context(), context.client_metadata(), callers);
+  }
+  const std::vector<std::string> forwarded = All(context.client_metadata(), kForwardedFor);
+  if (forwarded.empty()) return ShownCaller{.caller = {.user = NameOf(context)}};
+  ASSIGN_OR_RETURN(Caller caller, ReadForwarded(forwarded.front(), context.client_metadata()));
+  return ShownCaller{.caller = std::move(caller), .forwarded = true};
+}
+
+void Forward(const Caller& caller, grpc::ClientContext* context) {
+  context->AddMetadata(kForwardedFor, Encode(caller.user));
+  for (const std::string& group : caller.groups) {
+    context->AddMetadata(kForwardedGroup, Encode(group));
+  }
+}
+
+absl::Status NobodyCalls(bool tokens) {
+  return WithReason(
+      MakeStatus(absl::StatusCode::kUnauthenticated,
+                 "the call does not say who makes it: show {}",
+                 tokens
+                     ? "a token, in the metadata authorization as 'Bearer TOKEN' (kubectl create "
+                       "token ACCOUNT --audience fluxqueue makes one)"
+                     : "a certificate that the services' authority has signed, with a name that "
+                       "grpc.callers.clients lists"),
+      "CALLER_UNKNOWN");
+}
+
+}  // namespace fluxqueue::rpc

@@ -1,0 +1,248 @@
+// Who a call is found to be of, over real TLS on loopback.
+#include "libs/rpc/caller.h"
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "echo.grpc.pb.h"
+#include "health.grpc.pb.h"
+
+#include "libs/base/status_macros.h"
+#include "libs/config/section.h"
+#include "libs/rpc/channel.h"
+#include "libs/rpc/grpc_status.h"
+#include "libs/rpc/server.h"
+#include "libs/rpc/testing_tls.h"
+
+namespace fluxqueue::rpc {
+namespace {
+
+using namespace std::chrono_literals;
+using grpc::health::v1::Health;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+constexpr char kQueue[] = "fluxqueue-queue.system.svc";
+constexpr char kMatcher[] = "fluxqueue-matcher.system.svc";
+constexpr char kClient[] = "fluence.hpc.svc";
+
+// Says whom it found: "ann (physics,staff) forwarded", "token abc".
+class WhoService final : public test::Echo::CallbackService {
+ public:
+  explicit WhoService(ServerConfig::Callers callers) : callers_(std::move(callers)) {}
+
+  grpc::ServerUnaryReactor* Say(grpc::CallbackServerContext* context,
+                                const test::SayRequest*,
+                                test::SayResponse* response) override {
+    auto* reactor = context->DefaultReactor();
+    const absl::StatusOr<ShownCaller> shown = CallerOf(*context, callers_);
+    if (shown.ok()) {
+      response->set_text(shown->token.empty() ? fmt::format("{} ({}){}",
+                                                            shown->caller.user,
+                                                            fmt::join(shown->caller.groups, ","),
+                                                            shown->forwarded ? " forwarded" : "")
+                                              : "token " + shown->token);
+    }
+    reactor->Finish(ToGrpcStatus(shown.status()));
+    return reactor;
+  }
+
+ private:
+  const ServerConfig::Callers callers_;
+};
+
+class CallerTest : public ::testing::Test {
+ protected:
+  CallerTest() {
+    tls_.Authority("ca");
+    tls_.Sign("ca", "queue", fmt::format("subjectAltName=DNS:{}", kQueue));
+    config_.port = 0;
+    config_.tls = {tls_.Path("queue.crt"), tls_.Path("queue.key"), tls_.Path("ca.crt")};
+    config_.callers = {.queue = kQueue, .matcher = kMatcher, .clients = {kClient}, .tokens = true};
+  }
+  ~CallerTest() override { server_.reset(); }
+
+  void Start() {
+    service_.emplace(config_.callers);
+    server_ = std::make_unique<Server>(
+        config_,
+        std::vector<ServedService>{Serve<test::Echo>(*service_)},
+        [] { return absl::OkStatus(); },
+        metrics_,
+        tracer_);
+    const absl::Status started = server_->Start();
+    ASSERT_TRUE(started.ok()) << started;
+  }
+
+  // A certificate of this name, signed by `authority`.
+  ChannelFiles Showing(const std::string& name, const std::string& authority = "ca") const {
+    tls_.Sign(authority, name, fmt::format("subjectAltName=DNS:{}", name));
+    ChannelFiles files = Nothing();
+    files.certificate = tls_.Path(name + ".crt");
+    files.key = tls_.Path(name + ".key");
+    return files;
+  }
+  ChannelFiles Nothing() const { return {.authority = tls_.Path("ca.crt"), .name = kQueue}; }
+
+  std::shared_ptr<grpc::Channel> Open(const ChannelFiles& files) const {
+    auto channel = Dialer(files).Open(fmt::format("127.0.0.1:{}", server_->port()));
+    EXPECT_TRUE(channel.ok()) << channel.status();
+    return *channel;
+  }
+
+  // Who it is found to be of; else the code and why.
+  std::string Who(const ChannelFiles& files, const Metadata& metadata = {}) const {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 5s);
+    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+    return Who(files, &context);
+  }
+  std::string Who(const ChannelFiles& files, grpc::ClientContext* context) const {
+    test::SayResponse response;
+    const grpc::Status status =
+        test::Echo::NewStub(Open(files))->Say(context, test::SayRequest(), &response);
+    if (status.ok()) return response.text();
+    return fmt::format("{}: {}", static_cast<int>(status.error_code()), status.error_message());
+  }
+
+  TlsFolder tls_;
+  metrics::Registry metrics_;
+  tracing::Tracer tracer_{{}, metrics_};
+  ServerConfig config_;
+  std::optional<WhoService> service_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(CallerTest, AReplicaSaysForWhomItAsks) {
+  Start();
+  grpc::ClientContext context;
+  Forward({.user = "ann@uni.example", .groups = {"physics", "chercheurs é, 100%"}}, &context);
+  EXPECT_EQ(Who(Showing(kMatcher), &context),
+            "ann@uni.example (physics,chercheurs é, 100%) forwarded");
+}
+
+TEST_F(CallerTest, AReplicaAsksForNobodyOnItsOwn) {
+  Start();
+  EXPECT_THAT(Who(Showing(kMatcher)), HasSubstr("7: fluxqueue-matcher.system.svc is a replica"));
+}
+
+TEST_F(CallerTest, OthersDoNotSayForWhomTheyAsk) {
+  Start();
+  const Metadata forged = {{kForwardedFor, "ann"}};
+  EXPECT_THAT(Who(Nothing(), forged), HasSubstr("7: only replicas say for whom they ask"));
+  EXPECT_THAT(Who(Showing(kClient), forged), HasSubstr("7: only replicas"));
+  EXPECT_THAT(Who(Nothing(), {{kForwardedGroup, "admins"}, {kAuthorization, "Bearer abc"}}),
+              HasSubstr("7: only replicas"));
+}
+
+TEST_F(CallerTest, ACertificateOfAnotherAuthorityIsNotBelieved) {
+  Start();
+  tls_.Authority("other");
+  EXPECT_THAT(Who(Showing(kMatcher, "other"), {{kForwardedFor, "ann"}}), HasSubstr("14: "));
+}
+
+TEST_F(CallerTest, ACertificateOfAnotherNameIsNobodys) {
+  Start();
+  EXPECT_THAT(Who(Showing("elsewhere.svc")), HasSubstr("16: the call does not say who makes it"));
+}
+
+TEST_F(CallerTest, WhoShowsNothingIsToldWhatToDo) {
+  Start();
+  EXPECT_THAT(Who(Nothing()), HasSubstr("kubectl create token ACCOUNT --audience fluxqueue"));
+  EXPECT_THAT(metrics_.Text(),
+              HasSubstr("fluxqueue_grpc_refusals_total{code=\"UNAUTHENTICATED\"}"));
+}
+
+TEST_F(CallerTest, ATokenIsHandedOn) {
+  Start();
+  ChannelFiles files = Nothing();
+  files.token = tls_.Path("token");
+  std::ofstream(files.token) << "abc\n";
+  EXPECT_EQ(Who(files), "token abc");
+}
+
+TEST_F(CallerTest, ATokenHasToBeOne) {
+  Start();
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Basic abc"}}), HasSubstr("16: "));
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Bearer a b"}}), HasSubstr("bytes that no token"));
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Bearer a"}, {kAuthorization, "Bearer b"}}),
+              HasSubstr("is there 2 times"));
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Bearer " + std::string(kMostTokenBytes + 1, 'a')}}),
+              HasSubstr("at most"));
+}
+
+TEST_F(CallerTest, WithoutTokensOnlyCertificatesCount) {
+  config_.callers.tokens = false;
+  Start();
+  EXPECT_EQ(Who(Showing(kClient)), "fluxqueue:client:fluence.hpc.svc ()");
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Bearer abc"}}),
+              HasSubstr("16: the call does not say who makes it: show a certificate"));
+}
+
+TEST_F(CallerTest, WhatAReplicaSaysIsBounded) {
+  Start();
+  const ChannelFiles replica = Showing(kMatcher);
+  EXPECT_THAT(Who(replica, {{kForwardedFor, std::string(kMostUserBytes + 1, 'a')}}),
+              HasSubstr("allowed: 512"));
+  EXPECT_THAT(Who(replica, {{kForwardedFor, "a%0Ab"}}), HasSubstr("control character"));
+  EXPECT_THAT(Who(replica, {{kForwardedFor, "a%0"}}), HasSubstr("per cent encoding"));
+  Metadata many = {{kForwardedFor, "ann"}};
+  many.resize(kMostGroups + 2, {kForwardedGroup, "g"});
+  EXPECT_THAT(Who(replica, many), HasSubstr("is in 1001 groups"));
+  many.resize(kMostGroups + 1);
+  EXPECT_THAT(Who(replica, many), HasSubstr("forwarded"));
+}
+
+TEST_F(CallerTest, TheServerHasToHaveTheNameToo) {
+  Start();
+  ChannelFiles files = Showing(kMatcher);
+  files.name = kMatcher;
+  EXPECT_THAT(Who(files, {{kForwardedFor, "ann"}}), HasSubstr("14: "));
+}
+
+TEST_F(CallerTest, HealthIsToldToAll) {
+  Start();
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckResponse response;
+  EXPECT_TRUE(Health::NewStub(Open(Nothing()))->Check(&context, {}, &response).ok());
+}
+
+TEST_F(CallerTest, RenewedFilesAreReadOnBothSides) {
+  Start();
+  const ChannelFiles files = Showing(kClient);
+  const std::string who = Who(files);
+  tls_.Authority("ca");
+  tls_.Sign("ca", "queue", fmt::format("subjectAltName=DNS:{}", kQueue));
+  tls_.Sign("ca", kClient, fmt::format("subjectAltName=DNS:{}", kClient));
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while (Who(files) != who) ASSERT_LT(std::chrono::steady_clock::now(), end);
+}
+
+TEST(ChannelTest, ATokenIsNotSentInPlainText) {
+  const auto channel = Dialer({.token = "/nowhere"}).Open("127.0.0.1:1");
+  EXPECT_THAT(Message(channel.status()), HasSubstr("not sent in plain text"));
+}
+
+TEST(CallersTest, HaveToBeWhole) {
+  const auto read = [](const std::string& yaml) {
+    ServerConfig config;
+    return Message(config::Read("c", yaml, Describe(&config)));
+  };
+  const std::string tls = "tls: {certificate: a, key: b, client_ca: c}\n";
+  EXPECT_THAT(read(tls + "callers: {queue: a, matcher: b}"), IsEmpty());
+  EXPECT_THAT(read(tls + "callers: {queue: a}"), HasSubstr("go together"));
+  EXPECT_THAT(read(tls + "callers: {clients: [a]}"), HasSubstr("clients needs"));
+  EXPECT_THAT(read("callers: {queue: a, matcher: b}"), HasSubstr("callers needs tls.client_ca"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::rpc
