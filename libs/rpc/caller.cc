@@ -7,6 +7,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/server_context.h>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/base/text.h"
 #include "libs/rpc/error_details.h"
@@ -14,17 +15,8 @@
 namespace fluxqueue::rpc {
 namespace {
 
-constexpr std::string_view kBearer = "Bearer ";
-
 absl::Status Denied(std::string_view why) {
   return MakeStatus(absl::StatusCode::kPermissionDenied, "{}", why);
-}
-
-absl::Status BadToken(std::string_view why) {
-  return WithReason(MakeStatus(absl::StatusCode::kUnauthenticated,
-                               "the metadata authorization must be 'Bearer TOKEN', once; it {}",
-                               why),
-                    "TOKEN_UNREADABLE");
 }
 
 std::vector<std::string> All(const CallMetadata& metadata, const char* key) {
@@ -82,23 +74,6 @@ absl::StatusOr<Caller> ReadForwarded(const std::string& user, const CallMetadata
   }
   RETURN_IF_ERROR(CheckCaller(caller));
   return caller;
-}
-
-absl::StatusOr<std::string> ReadToken(const std::vector<std::string>& values) {
-  if (values.empty()) return std::string();
-  if (values.size() > 1) return BadToken(fmt::format("is there {} times", values.size()));
-  const std::string& value = values.front();
-  if (value.rfind(kBearer, 0) != 0) return BadToken("begins otherwise");
-  std::string token = value.substr(kBearer.size());
-  if (token.empty()) return BadToken("has no token");
-  if (token.size() > kMostTokenBytes) {
-    return BadToken(
-        fmt::format("has a token of {} bytes; at most {}", token.size(), kMostTokenBytes));
-  }
-  const bool printable =
-      std::all_of(token.begin(), token.end(), [](char c) { return c > 0x20 && c < 0x7f; });
-  if (!printable) return BadToken("has bytes that no token has");
-  return token;
 }
 
 enum class Known { kNobody, kReplica, kClient };
@@ -162,44 +137,39 @@ absl::Status CheckCaller(const Caller& caller) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ShownCaller> ReadCaller(const grpc::AuthContext& connection,
-                                       const CallMetadata& metadata,
-                                       const ServerConfig::Callers& callers) {
+absl::StatusOr<Caller> ReadCaller(const grpc::AuthContext& connection,
+                                  const CallMetadata& metadata,
+                                  const ServerConfig::Callers& callers) {
   const Certificate certificate = CertificateOf(connection, callers);
   const std::vector<std::string> forwarded = All(metadata, kForwardedFor);
-  const bool says = !forwarded.empty() || metadata.count(kForwardedGroup) > 0;
   if (certificate.known == Known::kReplica) {
-    if (forwarded.size() != 1) {
-      return Denied(fmt::format("{} is a replica, and has to say for whom it asks, once ({})",
-                                certificate.name,
-                                kForwardedFor));
-    }
-    ASSIGN_OR_RETURN(Caller caller, ReadForwarded(forwarded.front(), metadata));
-    return ShownCaller{.caller = std::move(caller), .forwarded = true};
+    if (forwarded.size() == 1) return ReadForwarded(forwarded.front(), metadata);
+    return Denied(fmt::format("{} is a replica, and has to say for whom it asks, once ({})",
+                              certificate.name,
+                              kForwardedFor));
   }
-  if (says) {
+  if (!forwarded.empty() || metadata.count(kForwardedGroup) > 0) {
     return Denied(fmt::format(
         "only replicas say for whom they ask, by their certificate: leave out {} and {}",
         kForwardedFor,
         kForwardedGroup));
   }
-  ShownCaller shown;
-  ASSIGN_OR_RETURN(shown.token, ReadToken(All(metadata, kAuthorization)));
-  if (shown.token.empty() && certificate.known == Known::kClient) {
-    shown.caller.user = "fluxqueue:client:" + certificate.name;
-  }
-  return shown;
+  if (certificate.known == Known::kNobody) return Caller{};
+  return Caller{.user = "fluxqueue:client:" + certificate.name};
 }
 
-absl::StatusOr<ShownCaller> CallerOf(const grpc::ServerContextBase& context,
-                                     const ServerConfig::Callers& callers) {
+Caller CallerOf(const grpc::ServerContextBase& context, const ServerConfig::Callers& callers) {
+  const CallMetadata& metadata = context.client_metadata();
   if (callers.wanted()) {
-    return ReadCaller(*context.auth_context(), context.client_metadata(), callers);
+    const absl::StatusOr<Caller> caller = ReadCaller(*context.auth_context(), metadata, callers);
+    CHECK(caller.ok(), "the gate let through: {}", Message(caller.status()));
+    return *caller;
   }
-  const std::vector<std::string> forwarded = All(context.client_metadata(), kForwardedFor);
-  if (forwarded.empty()) return ShownCaller{.caller = {.user = NameOf(context)}};
-  ASSIGN_OR_RETURN(Caller caller, ReadForwarded(forwarded.front(), context.client_metadata()));
-  return ShownCaller{.caller = std::move(caller), .forwarded = true};
+  const std::vector<std::string> forwarded = All(metadata, kForwardedFor);
+  if (!forwarded.empty()) {
+    if (const auto caller = ReadForwarded(forwarded.front(), metadata); caller.ok()) return *caller;
+  }
+  return {.user = NameOf(context)};
 }
 
 void Forward(const Caller& caller, grpc::ClientContext* context) {
@@ -209,15 +179,11 @@ void Forward(const Caller& caller, grpc::ClientContext* context) {
   }
 }
 
-absl::Status NobodyCalls(bool tokens) {
+absl::Status NobodyCalls() {
   return WithReason(
       MakeStatus(absl::StatusCode::kUnauthenticated,
-                 "the call does not say who makes it: show {}",
-                 tokens
-                     ? "a token, in the metadata authorization as 'Bearer TOKEN' (kubectl create "
-                       "token ACCOUNT --audience fluxqueue makes one)"
-                     : "a certificate that the services' authority has signed, with a name that "
-                       "grpc.callers.clients lists"),
+                 "the call does not say who makes it: show a certificate that the services' "
+                 "authority has signed, with a name that grpc.callers.clients lists"),
       "CALLER_UNKNOWN");
 }
 

@@ -2,7 +2,6 @@
 //
 //   a replica's certificate            the user for whom it asks, whom it names in the metadata
 //                                      fluxqueue-forwarded-for and fluxqueue-forwarded-group
-//   a bearer token (authorization)     whom the token is of has to be asked (libs/access)
 //   another certificate of ours        the user "fluxqueue:client:NAME"
 //   none                               nobody
 //
@@ -35,28 +34,18 @@ namespace fluxqueue::rpc {
 // Metadata of a replica that hands a call on: for whom, each name and group in per cent encoding.
 inline constexpr char kForwardedFor[] = "fluxqueue-forwarded-for";
 inline constexpr char kForwardedGroup[] = "fluxqueue-forwarded-group";
-inline constexpr char kAuthorization[] = "authorization";
 
 // What is taken of a user: more is refused.
 inline constexpr size_t kMostUserBytes = 512;
 inline constexpr size_t kMostGroups = 1000;
 inline constexpr size_t kMostGroupBytes = 16 << 10;  // together
-inline constexpr size_t kMostTokenBytes = 12 << 10;
 
-// A user as Kubernetes names him.
+// A user as Kubernetes names him; without a name it is nobody.
 struct Caller {
   std::string user{};
   std::vector<std::string> groups{};
 
   bool operator==(const Caller&) const = default;
-};
-
-struct ShownCaller {
-  Caller caller{};
-  bool forwarded = false;  // by a replica
-  std::string token{};     // whose it is has to be asked; empty: `caller` is known, or nobody
-
-  bool anonymous() const { return caller.user.empty() && token.empty(); }
 };
 
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
@@ -65,20 +54,19 @@ using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 absl::Status CheckCaller(const Caller& caller);
 
 // PermissionDenied: it says for whom it asks and is no replica, or the other way round.
-// Unauthenticated: the token is none.
-absl::StatusOr<ShownCaller> ReadCaller(const grpc::AuthContext& connection,
-                                       const CallMetadata& metadata,
-                                       const ServerConfig::Callers& callers);
+absl::StatusOr<Caller> ReadCaller(const grpc::AuthContext& connection,
+                                  const CallMetadata& metadata,
+                                  const ServerConfig::Callers& callers);
 
-// The same of a call under way. Where callers are not asked for (Callers::wanted), whoever calls is
-// named by his certificate or his address, and what he says of whom he asks for is believed.
-absl::StatusOr<ShownCaller> CallerOf(const grpc::ServerContextBase& context,
-                                     const ServerConfig::Callers& callers);
+// The same of a call that a server with these callers has let through. Where callers are not asked
+// for (Callers::wanted), it is named by its certificate or its address, and what it says of whom it
+// asks for is believed.
+Caller CallerOf(const grpc::ServerContextBase& context, const ServerConfig::Callers& callers);
 
 // Of a call that is made for him.
 void Forward(const Caller& caller, grpc::ClientContext* context);
 
 // What a call that shows nothing is told.
-absl::Status NobodyCalls(bool tokens);
+absl::Status NobodyCalls();
 
 }  // namespace fluxqueue::rpc

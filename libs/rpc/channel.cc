@@ -1,7 +1,6 @@
 #include "libs/rpc/channel.h"
 
 #include <fstream>
-#include <iterator>
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -15,16 +14,12 @@ namespace {
 
 constexpr unsigned kRefreshSeconds = 1;
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Unavailable("{} cannot be read, which calls of the services need", path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 // gRPC would wait for files that never come.
 absl::Status CheckFiles(const ChannelFiles& files) {
   for (const std::string& file : {files.certificate, files.key, files.authority}) {
-    if (!file.empty()) RETURN_IF_ERROR(ReadFile(file).status());
+    if (!file.empty() && !std::ifstream(file)) {
+      return Unavailable("{} cannot be read, which calls of the services need", file);
+    }
   }
   return absl::OkStatus();
 }
@@ -32,11 +27,7 @@ absl::Status CheckFiles(const ChannelFiles& files) {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const ChannelFiles& files) {
   if (files.certificate.empty() && files.authority.empty()) {
-    if (files.token.empty()) return grpc::InsecureChannelCredentials();
-    return InvalidArgument(
-        "the token {} is not sent in plain text: say what has signed the "
-        "certificates of the services (grpc.authority)",
-        files.token);
+    return grpc::InsecureChannelCredentials();
   }
   RETURN_IF_ERROR(CheckFiles(files));
   grpc::experimental::TlsChannelCredentialsOptions options;
@@ -45,11 +36,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
           files.key, files.certificate, files.authority, kRefreshSeconds));
   if (!files.authority.empty()) options.watch_root_certs();
   if (!files.certificate.empty()) options.watch_identity_key_cert_pairs();
-  auto tls = grpc::experimental::TlsCredentials(options);
-  if (files.token.empty()) return tls;
-  ASSIGN_OR_RETURN(std::string token, ReadFile(files.token));
-  token.erase(token.find_last_not_of(" \r\n\t") + 1);
-  return grpc::CompositeChannelCredentials(tls, grpc::AccessTokenCredentials(token));
+  return grpc::experimental::TlsCredentials(options);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 //   .authority              that has signed the server's; likewise
 //   .name                   the server's certificate is for this name, whatever its address is:
 //                           replicas call each other at the addresses of their pods
-//   .token                  a file: what is in it says who calls
 //
 // Thread-safe.
 #pragma once
@@ -30,14 +29,13 @@ struct ChannelFiles {
   std::string key{};
   std::string authority{};
   std::string name{};
-  std::string token{};
 };
 
 class Dialer {
  public:
   explicit Dialer(ChannelFiles files) : files_(std::move(files)) {}
 
-  // InvalidArgument: a token without TLS. Unavailable: a file cannot be read.
+  // Unavailable: a file cannot be read.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Open(const std::string& address);
 
  private:

@@ -37,9 +37,8 @@ class Gate final : public grpc::AuthMetadataProcessor {
 
  private:
   absl::Status Judge(const grpc::AuthContext& connection, const InputMetadata& metadata) const {
-    ASSIGN_OR_RETURN(const ShownCaller shown, ReadCaller(connection, metadata, callers_));
-    const bool known = callers_.tokens ? !shown.anonymous() : !shown.caller.user.empty();
-    return known ? absl::OkStatus() : NobodyCalls(callers_.tokens);
+    ASSIGN_OR_RETURN(const Caller caller, ReadCaller(connection, metadata, callers_));
+    return caller.user.empty() ? NobodyCalls() : absl::OkStatus();
   }
 
   const ServerConfig::Callers callers_;

@@ -6,8 +6,9 @@
 //     tls: {certificate: tls.crt, key: tls.key, client_ca: clients.crt}
 //                              # PEM; none: plain text. With client_ca, clients must show a
 //                              # certificate that it signed
-//     callers:                 # each call has to say who makes it (caller.h): by a certificate of
-//                              # client_ca, or, where the service takes tokens, by one of these
+//     callers:                 # each call has to say who makes it (caller.h), by a certificate of
+//                              # client_ca; without them any certificate of client_ca is let in,
+//                              # and who says to ask for another is believed
 //       queue: fluxqueue-queue.fluxqueue-system.svc       # names in the certificates of the
 //       matcher: fluxqueue-matcher.fluxqueue-system.svc   # replicas, both ways
 //       clients: []            # names in the certificates of others that may call
@@ -37,7 +38,6 @@ struct ServerConfig {
     std::string queue;
     std::string matcher;
     std::vector<std::string> clients;
-    bool tokens = false;  // the service's to say: it asks the API server whose they are
 
     bool wanted() const { return !queue.empty(); }
   };

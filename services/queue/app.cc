@@ -52,7 +52,7 @@ class QueueApp final : public lifecycle::App {
         handler_(writer_, feed_, desk_, metrics_, context.clock, config.retention, context.tracer),
         loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
         keeper_(options_.postgres, context.clock, config.accounting_months),
-        service_(options_.postgres, MakePeerOptions(config), desk_, feed_),
+        service_(options_.postgres, MakePeerOptions(config), config.grpc.callers, desk_, feed_),
         server_(
             config.grpc,
             {rpc::Serve<v1::Queue>(service_, [this] { service_.Drain(); })},

@@ -51,8 +51,7 @@ config::Section Describe(SystemConfig* config, config::Presence dsn) {
                   .Path("certificate", &config->grpc.certificate)
                   .Path("key", &config->grpc.key)
                   .Path("authority", &config->grpc.authority)
-                  .Text("name", &config->grpc.name)
-                  .Path("token", &config->grpc.token));
+                  .Text("name", &config->grpc.name));
 }
 
 std::vector<std::string> Texts(const std::vector<std::string>& files) {

@@ -45,7 +45,7 @@ enum class Needs {
 
 // The file that `tools/up` and the chart write: postgres.dsn (or $FLUXQUEUE_POSTGRES_DSN),
 // kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, and how the queue is called:
-// grpc.{certificate, key, authority, name, token} (libs/rpc/channel.h).
+// grpc.{certificate, key, authority, name} (libs/rpc/channel.h).
 struct SystemConfig {
   std::string file;  // where it was found
   std::string dsn;

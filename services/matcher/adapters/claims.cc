@@ -28,6 +28,13 @@ system_clock::time_point DeadlineOf(const CallInfo& call) {
   return std::min(call.deadline, system_clock::now() + Claims::kPatience);
 }
 
+// To be done for it, however it has ended.
+CallInfo Afterwards(const CallInfo& call) {
+  return {.deadline = system_clock::now() + Claims::kPatience,
+          .cancelled = [] { return false; },
+          .caller = call.caller};
+}
+
 // A call of the queue, alive until it is answered.
 template <typename Request, typename Response>
 struct QueueCall {
@@ -49,6 +56,7 @@ bool Decided(queue::v1::State state) {
 void Claims::Continue(const CallInfo& call,
                       grpc::ClientContext* context,
                       const std::string& job_id) {
+  rpc::Forward(call.caller, context);
   context->set_deadline(DeadlineOf(call));
   const std::string traceparent =
       call.traceparent.empty() ? tracing::Traceparent(job_id) : call.traceparent;
@@ -113,28 +121,27 @@ void Claims::Submit(const CallInfo& call, const Claim& claim, Submitted submitte
                                 "least {} ms",
                                 2 * kWayBack.count()));
   }
-  Call(
-      call,
-      claim,
-      wait,
-      [this, call, claim, submitted = std::move(submitted)](const grpc::Status& status,
-                                                            queue::v1::Job job) {
-        if (!status.ok()) {
-          if (!claim.named) GiveBack(claim);
-          return submitted(Annotate(rpc::FromGrpcStatus(status), "the queue"));
-        }
-        const bool gone = call.cancelled() || system_clock::now() >= call.deadline;
-        const bool unwanted = gone && !claim.named;
-        if (!unwanted && (Decided(job.state()) || claim.stays)) return submitted(std::move(job));
-        // Now or not: it does not stay in line. Its place may have come meanwhile.
-        const auto back = [job, submitted](const absl::Status& cancelled) {
-          if (!cancelled.ok() && !absl::IsFailedPrecondition(cancelled)) {
-            return submitted(cancelled);
-          }
-          submitted(job);
-        };
-        Cancel({system_clock::now() + kPatience, [] { return false; }}, claim.pool, job.id(), back);
-      });
+  Call(call,
+       claim,
+       wait,
+       [this, call, claim, submitted = std::move(submitted)](const grpc::Status& status,
+                                                             queue::v1::Job job) {
+         if (!status.ok()) {
+           if (!claim.named) GiveBack(call, claim);
+           return submitted(Annotate(rpc::FromGrpcStatus(status), "the queue"));
+         }
+         const bool gone = call.cancelled() || system_clock::now() >= call.deadline;
+         const bool unwanted = gone && !claim.named;
+         if (!unwanted && (Decided(job.state()) || claim.stays)) return submitted(std::move(job));
+         // Now or not: it does not stay in line. Its place may have come meanwhile.
+         const auto back = [job, submitted](const absl::Status& cancelled) {
+           if (!cancelled.ok() && !absl::IsFailedPrecondition(cancelled)) {
+             return submitted(cancelled);
+           }
+           submitted(job);
+         };
+         Cancel(Afterwards(call), claim.pool, job.id(), back);
+       });
 }
 
 void Claims::Call(const CallInfo& call,
@@ -168,18 +175,15 @@ void Claims::Call(const CallInfo& call,
   });
 }
 
-void Claims::GiveBack(const Claim& claim) {
-  const CallInfo own{system_clock::now() + kPatience, [] { return false; }};
+void Claims::GiveBack(const CallInfo& call, const Claim& claim) {
+  const CallInfo own = Afterwards(call);
   Call(own,
        claim,
        std::chrono::milliseconds(0),
-       [this, claim](const grpc::Status& status, const queue::v1::Job& job) {
+       [this, call, claim](const grpc::Status& status, const queue::v1::Job& job) {
          const auto ignore = [](const absl::Status&) {};
          if (status.ok()) {
-           Cancel({system_clock::now() + kPatience, [] { return false; }},
-                  claim.pool,
-                  job.id(),
-                  ignore);
+           Cancel(Afterwards(call), claim.pool, job.id(), ignore);
          } else {
            LogWarning("a claim that nobody knows of may be left in the queue",
                       {{"pool", claim.pool},

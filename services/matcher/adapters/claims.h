@@ -55,8 +55,8 @@ class Claims {
   // Of a claim, or of any other job, which is stopped first.
   void Cancel(const CallInfo& call, const std::string& pool, const std::string& job_id, Done done);
 
-  // For a call on behalf of this one: the deadline, and the trace, which without one is that of the
-  // job that it is about.
+  // For a call on behalf of this one: for whom it is, the deadline, and the trace, which without
+  // one is that of the job that it is about.
   static void Continue(const CallInfo& call,
                        grpc::ClientContext* context,
                        const std::string& job_id = "");
@@ -74,7 +74,7 @@ class Claims {
             std::chrono::milliseconds wait,
             Answer answer);
   // Whatever became of it: it is found by its client_id, and cancelled.
-  void GiveBack(const Claim& claim);
+  void GiveBack(const CallInfo& call, const Claim& claim);
   bool draining();
   // A call begins, and is over.
   void Begin(grpc::ClientContext* context);

@@ -42,7 +42,7 @@ void CancelJob(const GraphResolver& graphs,
   call->request = ToRelease(job);
   call->request.set_pool(MetadataOf(*context, kPoolKey));
   (*graph)->Release(
-      InfoOf(context),
+      graphs.InfoOf(context),
       &call->request,
       &call->response,
       [call, answer = std::move(answer)](const absl::Status& status) { answer(status); });
@@ -85,7 +85,7 @@ grpc::ServerUnaryReactor* FluxionService::Match(grpc::CallbackServerContext* con
   }
   call->request = *std::move(match);
   call->request.set_pool(MetadataOf(*context, kPoolKey));
-  (*graph)->Match(InfoOf(context), &call->request, &call->response, answer);
+  (*graph)->Match(graphs_.InfoOf(context), &call->request, &call->response, answer);
   return reactor;
 }
 
@@ -122,7 +122,7 @@ grpc::ServerUnaryReactor* FluxcliService::Match(grpc::CallbackServerContext* con
   call->request = *std::move(match);
   call->request.set_pool(pool);
   (*graph)->Match(
-      InfoOf(context), &call->request, &call->response, [=](const absl::Status& status) {
+      graphs_.InfoOf(context), &call->request, &call->response, [=](const absl::Status& status) {
         if (status.ok()) {
           std::string reason;
           *response = ToFluxcliResponse(*request, call->units, call->response, &reason);
@@ -244,7 +244,7 @@ grpc::ServerUnaryReactor* ExternalPluginService::Group(grpc::CallbackServerConte
     return reactor;
   }
   (*graph)->GetGroup(
-      InfoOf(context),
+      graphs_.InfoOf(context),
       MetadataOf(*context, kPoolKey),
       name,
       behind,

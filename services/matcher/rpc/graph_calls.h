@@ -15,6 +15,7 @@
 #include "fluxqueue/matcher/v1/matcher.pb.h"
 #include "service/external_plugin.pb.h"
 
+#include "libs/rpc/caller.h"
 #include "services/matcher/domain/allocation_watch.h"
 #include "services/matcher/domain/slot_units.h"
 
@@ -30,6 +31,7 @@ struct CallInfo {
   std::function<bool()> cancelled;
   // Of the call, for calls on its behalf; empty: none.
   std::string traceparent = {};
+  rpc::Caller caller = {};
 };
 
 using Done = std::function<void(const absl::Status&)>;

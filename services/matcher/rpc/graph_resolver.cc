@@ -13,10 +13,11 @@ std::string MetadataOf(const grpc::CallbackServerContext& context, const char* k
   return {found->second.data(), found->second.size()};
 }
 
-CallInfo InfoOf(grpc::CallbackServerContext* context) {
+CallInfo GraphResolver::InfoOf(grpc::CallbackServerContext* context) const {
   return {context->deadline(),
           [context] { return context->IsCancelled(); },
-          MetadataOf(*context, tracing::kTraceparent)};
+          MetadataOf(*context, tracing::kTraceparent),
+          rpc::CallerOf(*context, callers_)};
 }
 
 absl::StatusOr<std::shared_ptr<GraphCalls>> GraphResolver::Resolve(

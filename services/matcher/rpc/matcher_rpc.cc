@@ -25,7 +25,7 @@ class MatcherRpc::Impl {
        const Clock& clock)
       : directory_(config.private_graphs, clock),
         pool_(config.grpc.enabled() ? config.workers : 0),
-        resolver_(directory_, cluster),
+        resolver_(directory_, cluster, config.grpc.callers),
         matcher_(resolver_, pool_),
         fluxion_(resolver_, pool_),
         fluxcli_(resolver_),

@@ -370,6 +370,7 @@ class FakeCluster final : public ClusterGraph {
              v1::MatchResponse* response,
              Done done) override {
     EXPECT_FALSE(call.cancelled());
+    caller_ = call.caller;
     response->set_outcome(v1::OUTCOME_ALLOCATED);
     response->set_job(12);
     response->set_job_id(request->pool());
@@ -419,8 +420,11 @@ class FakeCluster final : public ClusterGraph {
   SlotUnits UnitsOf(const std::string&) const override { return {}; }
   void Drain() override { drained_ = true; }
   bool drained() const { return drained_; }
+  // Of the last Match.
+  rpc::Caller caller() const { return caller_; }
 
  private:
+  rpc::Caller caller_;
   bool drained_ = false;
 };
 
@@ -450,6 +454,30 @@ TEST_F(MatcherRpcTest, WithoutAPrivateGraphThePoolsAreMeant) {
   EXPECT_EQ(Match(1, 1).job(), 1);
   server_->Stop();
   EXPECT_TRUE(cluster.drained());
+}
+
+TEST_F(MatcherRpcTest, ThePoolsAreToldWhoCalls) {
+  FakeCluster cluster;
+  Start(&cluster);
+  const rpc::Caller ann{.user = "ann", .groups = {"staff"}};
+  grpc::ClientContext context;
+  rpc::Forward(ann, &context);
+  v1::MatchResponse response;
+  ASSERT_TRUE(matcher_->Match(&context, v1::MatchRequest(), &response).ok());
+  EXPECT_EQ(cluster.caller(), ann);
+
+  grpc::ClientContext streaming;
+  rpc::Forward({.user = "bert"}, &streaming);
+  const auto stream = matcher_->MatchStream(&streaming);
+  v1::MatchStreamRequest request;
+  request.mutable_match();
+  ASSERT_TRUE(stream->Write(request));
+  v1::MatchStreamResponse matched;
+  ASSERT_TRUE(stream->Read(&matched));
+  EXPECT_EQ(cluster.caller().user, "bert");
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  server_->Stop();
 }
 
 // ---- the ancestors

@@ -22,9 +22,10 @@ grpc::ServerUnaryReactor* MatcherService::Unary(
     reactor->Finish(rpc::ToGrpcStatus(graph.status()));
     return reactor;
   }
-  ((**graph).*method)(InfoOf(context), request, response, [reactor](const absl::Status& status) {
-    reactor->Finish(rpc::ToGrpcStatus(status));
-  });
+  ((**graph).*method)(
+      graphs_.InfoOf(context), request, response, [reactor](const absl::Status& status) {
+        reactor->Finish(rpc::ToGrpcStatus(status));
+      });
   return reactor;
 }
 
@@ -102,7 +103,7 @@ grpc::ServerUnaryReactor* MatcherService::WhatIf(grpc::CallbackServerContext* co
 
 grpc::ServerBidiReactor<v1::MatchStreamRequest, v1::MatchStreamResponse>*
 MatcherService::MatchStream(grpc::CallbackServerContext* context) {
-  return NewMatchStream(context, graphs_.Resolve(*context, false), streams_);
+  return NewMatchStream(graphs_.InfoOf(context), graphs_.Resolve(*context, false), streams_);
 }
 
 grpc::ServerWriteReactor<v1::GetGraphResponse>* MatcherService::GetGraph(

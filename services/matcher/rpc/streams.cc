@@ -14,8 +14,8 @@ namespace {
 class MatchStream final
     : public grpc::ServerBidiReactor<v1::MatchStreamRequest, v1::MatchStreamResponse> {
  public:
-  MatchStream(grpc::CallbackServerContext* context, GraphOr graph, const OpenStreams& streams)
-      : context_(context), streams_(streams) {
+  MatchStream(CallInfo call, GraphOr graph, const OpenStreams& streams)
+      : call_(std::move(call)), streams_(streams) {
     if (!graph.ok()) {
       Finish(rpc::ToGrpcStatus(graph.status()));
       return;
@@ -54,7 +54,7 @@ class MatchStream final
   void Release() {
     release_.set_pool(request_.match().pool());
     release_.set_job(request_.release());
-    graph_->Release(InfoOf(context_), &release_, &released_, [this](const absl::Status& status) {
+    graph_->Release(call_, &release_, &released_, [this](const absl::Status& status) {
       if (status.ok() || absl::IsNotFound(status)) {
         Match();
       } else {
@@ -68,10 +68,10 @@ class MatchStream final
       Answer(absl::OkStatus());
       return;
     }
-    graph_->Match(InfoOf(context_),
-                  &request_.match(),
-                  response_.mutable_match(),
-                  [this](const absl::Status& status) { Answer(status); });
+    graph_->Match(
+        call_, &request_.match(), response_.mutable_match(), [this](const absl::Status& status) {
+          Answer(status);
+        });
   }
 
   void Answer(const absl::Status& status) {
@@ -83,7 +83,7 @@ class MatchStream final
     StartWrite(&response_);
   }
 
-  grpc::CallbackServerContext* const context_;
+  const CallInfo call_;
   const OpenStreams& streams_;
   std::shared_ptr<GraphCalls> graph_;
   v1::MatchStreamRequest request_;
@@ -197,8 +197,8 @@ absl::Status StoppingMatcher() {
 }
 
 grpc::ServerBidiReactor<v1::MatchStreamRequest, v1::MatchStreamResponse>* NewMatchStream(
-    grpc::CallbackServerContext* context, GraphOr graph, OpenStreams& streams) {
-  return new MatchStream(context, std::move(graph), streams);
+    CallInfo call, GraphOr graph, OpenStreams& streams) {
+  return new MatchStream(std::move(call), std::move(graph), streams);
 }
 
 grpc::ServerWriteReactor<v1::GetGraphResponse>* NewGraphStream(grpc::CallbackServerContext* context,

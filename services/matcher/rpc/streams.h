@@ -20,7 +20,7 @@ absl::Status StoppingMatcher();
 using GraphOr = absl::StatusOr<std::shared_ptr<GraphCalls>>;
 
 grpc::ServerBidiReactor<v1::MatchStreamRequest, v1::MatchStreamResponse>* NewMatchStream(
-    grpc::CallbackServerContext* context, GraphOr graph, OpenStreams& streams);
+    CallInfo call, GraphOr graph, OpenStreams& streams);
 
 grpc::ServerWriteReactor<v1::GetGraphResponse>* NewGraphStream(grpc::CallbackServerContext* context,
                                                                GraphOr graph,

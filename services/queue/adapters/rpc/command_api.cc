@@ -95,7 +95,7 @@ void CommandApi::Command(events::v1::CommandAccepted command,
   if (model::IsTerminal(static_cast<model::JobState>(job->state()))) {
     return answer({.status = HasEnded(*job)});
   }
-  command.set_asked_by(caller.name);
+  command.set_asked_by(caller.who.user);
   Put({.pool = job->pool(),
        .job_id = job_id,
        .command = std::move(command),
@@ -125,7 +125,7 @@ void CommandApi::Position(const std::string& job_id,
 
 void CommandApi::AbandonCycle(const std::string& pool, const Caller& caller, const Answer& answer) {
   events::v1::CommandAccepted command;
-  command.set_asked_by(caller.name);
+  command.set_asked_by(caller.who.user);
   command.mutable_abandon_cycle();
   Errand errand{.pool = pool,
                 .job_id = "",
@@ -168,7 +168,7 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
         if (job.has_value()) return claim.answer({.job = *std::move(job)});
         workers_.Post([this, claim] { AnswerAsItIs(claim, /*repeated=*/false); });
       });
-  read->command.set_asked_by(caller.name);
+  read->command.set_asked_by(caller.who.user);
   Errand errand{.pool = claim.pool,
                 .job_id = claim.job_id,
                 .command = std::move(read->command),

@@ -18,6 +18,7 @@
 #include "fluxqueue/queue/v1/queue.pb.h"
 
 #include "libs/job_store/fact_store.h"
+#include "libs/rpc/caller.h"
 #include "libs/rpc/worker_pool.h"
 #include "services/queue/adapters/command_desk.h"
 #include "services/queue/adapters/fact_feed.h"
@@ -28,10 +29,10 @@
 namespace fluxqueue::queue {
 
 struct Caller {
-  std::string name = {};
+  rpc::Caller who = {};
   std::chrono::steady_clock::time_point deadline = {};
-  // By another replica, which found the pool to be ours.
-  bool forwarded = false;
+  // By another replica of the queue, which found the pool to be ours.
+  bool handed_on = false;
   std::string traceparent = {};  // of the call; empty: none
 };
 

@@ -48,9 +48,11 @@ postgres::Options ForReads(postgres::Options options) {
 
 QueueService::QueueService(const postgres::Options& postgres,
                            peers::PeerOptions peers,
+                           rpc::ServerConfig::Callers callers,
                            CommandDesk& desk,
                            FactFeed& feed)
-    : feed_(feed),
+    : callers_(std::move(callers)),
+      feed_(feed),
       facts_(ForReads(postgres), kWorkers),
       jobs_(ForReads(postgres), 2),
       reads_(facts_, jobs_),
@@ -103,8 +105,8 @@ grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* co
 
 grpc::ServerWriteReactor<v1::WatchJobsResponse>* QueueService::WatchJobs(
     grpc::CallbackServerContext* context, const v1::WatchJobsRequest* request) {
-  const Caller caller = CallerOf(*context);
-  if (feed_.Holds(PoolOf(request->pool())) || caller.forwarded) {
+  const Caller caller = ReadCall(*context, callers_);
+  if (feed_.Holds(PoolOf(request->pool())) || caller.handed_on) {
     return JobStream::Start(*request, facts_, feed_, workers_).get();
   }
   return RemoteStream::Start(*request, caller, peers_, workers_, stop_.get_token()).get();
@@ -127,7 +129,7 @@ void QueueService::HandOn(const std::shared_ptr<UnaryCall>& call,
   const auto fail = [&call](const absl::Status& status) {
     call->End([&] { return rpc::ToGrpcStatus(status); });
   };
-  if (call->caller().forwarded) {
+  if (call->caller().handed_on) {
     return fail(Unavailable("pool {} is on its way to another replica: call again", pool));
   }
   auto holder = peers_.HolderOf(pool);
@@ -135,7 +137,7 @@ void QueueService::HandOn(const std::shared_ptr<UnaryCall>& call,
   const auto there = std::make_shared<Call>();
   there->request = request;
   there->stub = v1::Queue::NewStub(*holder);
-  Forward(call->caller(), &there->context);
+  HandOnAs(call->caller(), &there->context);
   there->context.set_deadline(std::chrono::system_clock::now() +
                               (call->caller().deadline - std::chrono::steady_clock::now()));
   Async* async = there->stub->async();
@@ -156,7 +158,7 @@ grpc::ServerUnaryReactor* QueueService::Run(const grpc::CallbackServerContext& c
                                             Response* response,
                                             Begin begin,
                                             Hop<Request, Response> hop) {
-  const std::shared_ptr<UnaryCall> call = UnaryCall::Make(context);
+  const std::shared_ptr<UnaryCall> call = UnaryCall::Make(context, callers_);
   workers_.Post([this, call, request, response, begin = std::move(begin), hop] {
     begin(call->caller(), [this, call, request, response, hop](const Reply& reply) {
       if (!reply.elsewhere.empty()) {

@@ -27,9 +27,11 @@ namespace fluxqueue::queue {
 
 class QueueService final : public v1::Queue::CallbackService {
  public:
-  // References must outlive the service, and the service outlives its server.
+  // References must outlive the service, and the service outlives its server, which has the same
+  // `callers`.
   QueueService(const postgres::Options& postgres,
                peers::PeerOptions peers,
+               rpc::ServerConfig::Callers callers,
                CommandDesk& desk,
                FactFeed& feed);
   ~QueueService() override;
@@ -114,6 +116,7 @@ class QueueService final : public v1::Queue::CallbackService {
               Response* response,
               Hop<Request, Response> hop);
 
+  const rpc::ServerConfig::Callers callers_;
   FactFeed& feed_;
   std::stop_source stop_;
   job_store::FactStore facts_;

@@ -14,7 +14,7 @@ std::shared_ptr<RemoteStream> RemoteStream::Start(const v1::WatchJobsRequest& re
                                                   const std::stop_token& stop) {
   std::shared_ptr<RemoteStream> stream(new RemoteStream(request));
   stream->client_end_ = stream;
-  Forward(caller, &stream->context_);
+  HandOnAs(caller, &stream->context_);
   stream->on_stop_.emplace(stop, [raw = stream.get()] { raw->context_.TryCancel(); });
   workers.Post([stream, &peers] { stream->Call(peers); });
   return stream;

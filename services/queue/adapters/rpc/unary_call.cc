@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libs/base/text.h"
-#include "libs/rpc/grpc_status.h"
+#include "libs/rpc/caller.h"
 #include "libs/tracing/trace_context.h"
 
 namespace fluxqueue::queue {
@@ -14,12 +14,7 @@ namespace {
 constexpr std::chrono::seconds kDefaultDeadline{30};
 constexpr std::chrono::minutes kLongestDeadline{15};
 
-constexpr size_t kMostOfName = 253;
-
-// Metadata and certificates may hold any bytes; a name goes into events.
-std::string Text(const grpc::string_ref& text) {
-  return Clean({text.data(), text.size()}, kMostOfName);
-}
+constexpr size_t kMostOfTraceparent = 253;
 
 std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerContext& context) {
   const auto now = std::chrono::steady_clock::now();
@@ -30,40 +25,32 @@ std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerConte
                                  : now + std::chrono::duration_cast<std::chrono::nanoseconds>(left);
 }
 
-// The name in its certificate, or where it comes from.
-std::string NameOf(const grpc::CallbackServerContext& context) {
-  const auto auth = context.auth_context();
-  if (auth != nullptr && auth->IsPeerAuthenticated()) {
-    const auto names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
-    if (!names.empty()) return Text(names.front());
-  }
-  const std::string peer = context.peer();  // "ipv4:127.0.0.1:40566"
-  return peer.substr(0, peer.rfind(':'));
-}
-
 }  // namespace
 
-Caller CallerOf(const grpc::CallbackServerContext& context) {
-  Caller caller{.name = NameOf(context), .deadline = DeadlineOf(context)};
-  const auto asked = context.client_metadata().find(kForwardedFor);
-  if (asked != context.client_metadata().end()) {
-    caller.name = Text(asked->second);
-    caller.forwarded = true;
+Caller ReadCall(const grpc::CallbackServerContext& context,
+                const rpc::ServerConfig::Callers& callers) {
+  const auto& metadata = context.client_metadata();
+  Caller caller{.who = rpc::CallerOf(context, callers),
+                .deadline = DeadlineOf(context),
+                .handed_on = metadata.contains(kHandedOn)};
+  const auto traced = metadata.find(tracing::kTraceparent);
+  if (traced != metadata.end()) {
+    caller.traceparent = Clean({traced->second.data(), traced->second.size()}, kMostOfTraceparent);
   }
-  const auto traced = context.client_metadata().find(tracing::kTraceparent);
-  if (traced != context.client_metadata().end()) caller.traceparent = Text(traced->second);
   return caller;
 }
 
-void Forward(const Caller& caller, grpc::ClientContext* context) {
-  context->AddMetadata(kForwardedFor, rpc::MetadataText(caller.name));
+void HandOnAs(const Caller& caller, grpc::ClientContext* context) {
+  rpc::Forward(caller.who, context);
+  context->AddMetadata(kHandedOn, "1");
   if (!caller.traceparent.empty()) {
     context->AddMetadata(tracing::kTraceparent, caller.traceparent);
   }
 }
 
-std::shared_ptr<UnaryCall> UnaryCall::Make(const grpc::CallbackServerContext& context) {
-  std::shared_ptr<UnaryCall> call(new UnaryCall(CallerOf(context)));
+std::shared_ptr<UnaryCall> UnaryCall::Make(const grpc::CallbackServerContext& context,
+                                           const rpc::ServerConfig::Callers& callers) {
+  std::shared_ptr<UnaryCall> call(new UnaryCall(ReadCall(context, callers)));
   call->self_ = call;
   return call;
 }

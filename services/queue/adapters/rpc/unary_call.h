@@ -10,24 +10,28 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "libs/rpc/server_config.h"
 #include "services/queue/adapters/rpc/command_api.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::queue {
 
-// Metadata of a call that another replica hands on: for whom it asks.
-inline constexpr char kForwardedFor[] = "fluxqueue-forwarded-for";
+// Metadata of a call that another replica of the queue hands on; it is not handed on again. Whoever
+// else says it is told to call again where the pool is not held.
+inline constexpr char kHandedOn[] = "fluxqueue-handed-on";
 
-Caller CallerOf(const grpc::CallbackServerContext& context);
-// To another replica, on its behalf.
-void Forward(const Caller& caller, grpc::ClientContext* context);
+Caller ReadCall(const grpc::CallbackServerContext& context,
+                const rpc::ServerConfig::Callers& callers);
+// For a call to another replica, on its behalf.
+void HandOnAs(const Caller& caller, grpc::ClientContext* context);
 
 // Thread-safe.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   // Lives until gRPC is done with it and nobody holds it.
-  static std::shared_ptr<UnaryCall> Make(const grpc::CallbackServerContext& context);
+  static std::shared_ptr<UnaryCall> Make(const grpc::CallbackServerContext& context,
+                                         const rpc::ServerConfig::Callers& callers);
 
   // `fill` fills the response and gives the status; it is not called when the call is over.
   void End(const std::function<grpc::Status()>& fill);
