@@ -51,9 +51,35 @@ start() {
   kubectl wait --for condition=Established --timeout 30s crd --all
 }
 
+# secret NAME KEY: what the rendered Secret of the trial has.
+secret() {
+  awk -v name="  name: $1" 'BEGIN { RS = "---\n" } /\nkind: Secret\n/ && index($0, "\n" name "\n")' "$dir/trial.yaml" |
+    sed -n "s/^ *$2: //p" | base64 -d
+}
+
+# On port 9200 nothing is in plain text, and each certificate is of the one authority and for its name.
+grpc_certificates() {
+  local name
+  for name in queue matcher; do
+    sed -n "/^  name: fluxqueue-$name\$/,/^---/p" "$dir/trial.yaml" >"$dir/$name.yaml"
+    grep -q 'client_ca: /etc/fluxqueue/grpc/ca.crt' "$dir/$name.yaml" || die "$name serves without TLS"
+    grep -q "queue: fluxqueue-queue.$SYSTEM.svc" "$dir/$name.yaml" || die "$name lets everybody in"
+  done
+  if grep 'kubernetes.io/h2c' "$dir/trial.yaml"; then die "a Service says plain text"; fi
+  for name in queue matcher cli; do
+    secret fluxqueue-grpc-$name ca.crt >"$dir/$name.ca"
+    secret fluxqueue-grpc-$name tls.crt >"$dir/$name.crt"
+    cmp "$dir/$name.ca" "$dir/queue.ca"
+    openssl verify -CAfile "$dir/queue.ca" -purpose sslclient "$dir/$name.crt"
+    openssl x509 -in "$dir/$name.crt" -noout -checkhost "fluxqueue-$name.$SYSTEM.svc" | grep 'does match'
+  done
+  openssl verify -CAfile "$dir/queue.ca" -purpose sslserver "$dir/queue.crt" "$dir/matcher.crt"
+}
+
 trial() {
   accepted trial --set $TRIAL
   grep -q 'host=fluxqueue-postgres' "$dir/trial.yaml"
+  grpc_certificates
 }
 
 # egress OPTION…: the ports of Kafka, Postgres and the collector of traces that the NetworkPolicy lets out to.
@@ -70,6 +96,7 @@ postgres: {dsn: host=db port=6432 dbname=fluxqueue user=u sslmode=verify-full, e
 webhook:
   certificate: {existingSecret: webhook, caBundle: Y2E=}
   clientAuthority: {configMap: webhook-clients, names: [api-server]}
+grpc: {certificates: existing, clients: [fluence.hpc.svc]}
 cleanup: {replicas: 1}
 queue: {config: {retention: 24h, grpc: {port: 9201}}}
 matcher: {image: "example/matcher-fluxion:1", config: {fluxion: {library: /usr/lib/flux/libreapi_cli.so}}}
@@ -84,6 +111,8 @@ END
   accepted external --values "$dir/values.yaml"
   grep -q 'registry.example/fluxqueue/queue:1.2' "$dir/external.yaml"
   grep -q 'port: 9201' "$dir/external.yaml"
+  [[ $(grep -c -- '- fluence.hpc.svc' "$dir/external.yaml") == 2 ]]
+  if grep -A2 '^kind: Secret' "$dir/external.yaml" | grep fluxqueue-grpc; then die "a Secret of ours is in the way of yours"; fi
   grep -q 'client_authority: /etc/fluxqueue/webhook-clients/ca.crt' "$dir/external.yaml"
   grep -q 'configMap: {name: webhook-clients}' "$dir/external.yaml"
   [[ $(grep -c 'tracing: {endpoint: "http://collector.monitoring:4318"}' "$dir/external.yaml") == 5 ]]
@@ -106,7 +135,7 @@ END
 }
 
 operators() {
-  accepted operators --set $TRIAL --set webhook.certificate.certManager.enabled=true \
+  accepted operators --set $TRIAL --set webhook.certificate.certManager.enabled=true,grpc.certificates=certManager \
     --set autoscaling.by=lag,autoscaling.prometheus=http://prometheus:9090 \
     --set monitoring.serviceMonitor=true,monitoring.rules=true,monitoring.dashboards=true \
     --set monitoring.runbookUrlPrefix=https://wiki.example/runbooks/
@@ -116,7 +145,8 @@ operators() {
     grep -qx "kind: $kind" "$dir/foreign.yaml" || die "there is no $kind"
   done
   # What the API server trusts is the authority, by whose name every certificate is signed.
-  [[ $(grep -A1 'isCA: true' "$dir/foreign.yaml") == *"commonName: fluxqueue-webhook-ca" ]]
+  [[ $(grep -A1 'isCA: true' "$dir/foreign.yaml" | sed -n 's/.*commonName: //p' | sort | paste -sd' ') == "fluxqueue-grpc-ca fluxqueue-webhook-ca" ]]
+  [[ $(grep -c 'usages: .*client auth' "$dir/foreign.yaml") == 3 ]]
   grep -q 'ca: {secretName: fluxqueue-webhook-ca}' "$dir/foreign.yaml"
   diff <(sed -n 's|.*runbook_url: deploy/docs/|https://wiki.example/|p' "$rules") \
     <(sed -n 's|.*runbook_url: ||p' "$dir/operators.yaml") || die "the links of the alerts are others"
@@ -150,6 +180,8 @@ bad_values() {
   refused autoscaling.by=lag "autoscaling.prometheus: by lag needs"
   refused autoscaling.minReplicas=7 "autoscaling.minReplicas: 7 is more than maxReplicas, 6"
   refused tracing.endpoint=collector:4318 "/tracing/endpoint"
+  refused grpc.certificates=none "'chart', 'certManager', 'existing'"
+  refused 'grpc.clients={a.b.svc}' "grpc.clients: the authority that the chart makes signs for nobody else"
   refused webhook.certificate.existingSecret=mine "webhook.certificate.caBundle: say"
   refused kafka.bundled.enabled=false "kafka.bootstrap: say where Kafka is"
   refused postgres.bundled.enabled=false "postgres.dsn: say where the database is"

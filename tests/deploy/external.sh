@@ -92,6 +92,52 @@ other_credentials() {
   verify_with 9093 security.protocol=SASL_SSL sasl.mechanism=PLAIN sasl.username=batch "sasl.password=$PASSWORD"
 }
 
+# hold_with LINE: a job is held from where people are, with their own program, and this line on how the queue is called.
+hold_with() {
+  cat >"$dir/fluxqueue.yaml" <<END
+postgres: {dsn: "host=db.site.example dbname=batch user=batch sslmode=verify-full sslrootcert=$dir/site/pki/ca.crt"}
+kafka: {bootstrap: "kafka.site.example:9093", properties: "$dir/client.properties"}
+$1
+END
+  PGPASSWORD=$PASSWORD "$programs/fluxqueue" --config "$dir/fluxqueue.yaml" hold work/waits
+}
+
+# not_held TEXT LINE: this is what it says instead.
+not_held() {
+  if hold_with "$2" >"$dir/said" 2>&1; then die "anybody may hold a job"; fi
+  cat "$dir/said"
+  grep -qF "$1" "$dir/said" || die "it does not say: $1"
+}
+
+cli() { kubectl exec --namespace "$SYSTEM" deploy/fluxqueue-cli -- fluxqueue "$@"; }
+waits_is() { cli job work/waits | grep -F "$1"; }
+
+# Here everybody reaches the port, and who shows a certificate of ours is let in.
+callers() {
+  kubectl create --namespace work -f - <<END
+apiVersion: batch/v1
+kind: Job
+metadata: {name: waits}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      nodeSelector: {type: nowhere}
+      containers: [{name: c, image: none, resources: {requests: {cpu: "1"}}}]
+END
+  wait_until 30 "the job to wait" waits_is Unsatisfiable
+  local name=fluxqueue-queue.$SYSTEM.svc
+  kubectl get secret --namespace "$SYSTEM" fluxqueue-grpc-cli -o jsonpath='{.data.ca\.crt}' | base64 -d >"$dir/grpc-ca.crt"
+  not_held "does not say who makes it" "grpc: {authority: $dir/grpc-ca.crt, name: $name}"
+  not_held "failed to connect" ""
+  not_held "failed to connect" "grpc: {authority: $dir/site/pki/ca.crt, name: $name}"
+  cli hold work/waits
+  wait_until 30 "the job to be held" waits_is Held
+  cli cancel work/waits
+  wait_until 30 "the job to be cancelled" waits_is "cancelled by fluxqueue:client:fluxqueue-cli.$SYSTEM.svc"
+  kubectl delete job --namespace work waits
+}
+
 uninstall_from_site() {
   kubectl delete secret --namespace "$SYSTEM" kafka postgres postgres-ca
   uninstall

@@ -118,16 +118,17 @@ END
 }
 
 certificate() { kubectl get secret --namespace $SYSTEM fluxqueue-webhook -o jsonpath='{.data}'; }
+grpc_certificate() { kubectl get secret --namespace $SYSTEM fluxqueue-grpc-queue -o jsonpath='{.data}'; }
 
 upgrade() {
-  local before
-  before=$(certificate)
+  local before grpc_before
+  before=$(certificate) grpc_before=$(grpc_certificate)
   kubectl patch fluxqueue default --type merge -p '{"spec": {"weight": 7}}'
   chart upgrade --set image.tag=next --set log.level=debug
   wait_until 60 "the pods of the release before to go" images_are next
   # What the administrator has set is not the chart's to change.
   [[ $(kubectl get fluxqueue default -o jsonpath='{.spec.weight}') == 7 ]]
-  [[ $(certificate) == "$before" ]]
+  [[ $(certificate) == "$before" && $(grpc_certificate) == "$grpc_before" ]]
 }
 
 rollback() {
@@ -174,7 +175,7 @@ support_bundle() {
     grep -q "^ *name: fluxqueue-$name$" "$bundle/cluster/configmaps.yaml" || die "there is no ConfigMap of $name"
     grep -qE "^ok +$name +2 × version [0-9.]+$" "$bundle/commands/doctor.txt" || die "doctor does not know $name's version"
   done
-  for secret in fluxqueue-postgres/password fluxqueue-webhook/tls.key; do
+  for secret in fluxqueue-postgres/password fluxqueue-webhook/tls.key fluxqueue-grpc-{queue,cli}/tls.key; do
     secret=$(kubectl get secret --namespace $SYSTEM "${secret%/*}" -o json | jq -er ".data[\"${secret#*/}\"] | @base64d")
     if grep -rlF "$secret" "$bundle"; then die "a secret is in the bundle"; fi
   done
@@ -274,6 +275,7 @@ step "others go on" others_go_on
 step "Kafka and PostgreSQL of a site" start_site
 step "bad Secrets" bad_secrets
 step "install with the site's" install_on_site
+step "who may call" callers
 step "a certificate for a password, and PLAIN for SCRAM" other_credentials
 step "uninstall from there" uninstall_from_site
 passed=yes

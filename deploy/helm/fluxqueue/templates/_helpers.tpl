@@ -77,9 +77,9 @@ kafka:
 {{- $own = mergeOverwrite $own (dict "webhook" (dict "client_authority" "/etc/fluxqueue/webhook-clients/ca.crt" "client_names" $root.Values.webhook.clientAuthority.names)) }}
 {{- end }}
 {{- else if eq $name "queue" }}
-{{- $own = dict "grpc" (dict "address" $root.Values.listenAddress "port" 9200 "advertise" "${POD_IP}:9200") }}
+{{- $own = dict "grpc" (mergeOverwrite (include "fluxqueue.grpc" $root | fromJson) (dict "advertise" "${POD_IP}:9200")) }}
 {{- else if eq $name "matcher" }}
-{{- $own = dict "grpc" (dict "address" $root.Values.listenAddress "port" 9200) "advertise" "${POD_IP}:9200" }}
+{{- $own = dict "grpc" (include "fluxqueue.grpc" $root | fromJson) "advertise" "${POD_IP}:9200" }}
 {{- end }}
 {{- $own = mergeOverwrite $own (deepCopy (index $root.Values $name).config) -}}
 log: {level: {{ $root.Values.log.level }}, format: {{ index . 2 }}}
