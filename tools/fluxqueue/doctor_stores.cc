@@ -194,8 +194,12 @@ void CheckLetters(const kafka::Brokers& brokers, Findings* findings) {
   size_t open = 0;
   for (const auto& [number, letter] : letters.letters()) open += letter.answer.empty() ? 1 : 0;
   if (open == 0) return findings->Ok("dead letters", "none that waits for an answer");
+  const std::string objects = ObjectsText(letters);
   findings->Warn("dead letters",
-                 fmt::format("{} wait for an answer", open),
+                 fmt::format("{} wait for an answer{}{}",
+                             open,
+                             objects.empty() ? "" : "; of objects that are left out: ",
+                             objects),
                  "fluxqueue dead-letters list shows them; retry or drop each");
 }
 
