@@ -108,6 +108,9 @@ class SectionReader {
     const std::string name = Join(path, field.key);
     const YAML::Node node =
         IsAbsent(parent) ? YAML::Node(YAML::NodeType::Undefined) : parent[field.key];
+    if (field.written != nullptr && node.IsDefined() && node.IsScalar()) {
+      *field.written = node.Scalar();
+    }
     if (field.section != nullptr) {
       ReadSection(node, name, *field.section);
     } else if (!node.IsDefined()) {
@@ -190,6 +193,11 @@ Section& Section::Text(std::string key, std::string* out, Presence presence) {
 Section& Section::Path(std::string key, std::string* out, Presence presence) {
   Text(std::move(key), out, presence);
   fields_.back().allowed = "the path of a file";
+  return *this;
+}
+
+Section& Section::AsWritten(std::string* out) {
+  fields_.back().written = out;
   return *this;
 }
 

@@ -48,6 +48,9 @@ class Section {
   // A path to a file. It is not opened here; required as above.
   Section& Path(std::string key, std::string* out, Presence presence = Presence::kOptional);
 
+  // Of the field listed last: what stands in the file, before the environment's values are put in.
+  Section& AsWritten(std::string* out);
+
   // One of the words listed.
   Section& Choice(std::string key, std::string* out, std::vector<std::string> allowed);
 
@@ -95,6 +98,7 @@ class Section {
     Presence presence = Presence::kOptional;
     // One of the three is set, or none: ignored. `scalar` is false when it may not be.
     std::function<bool(const std::string&)> scalar;
+    std::string* written = nullptr;
     std::vector<std::string>* list = nullptr;
     std::shared_ptr<const Section> section;
   };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/config/connections.h"
 
 namespace fluxqueue::config {
 namespace {
@@ -34,7 +35,10 @@ struct LogWords {
   std::string format = "text";
 };
 
-Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment) {
+Section Describe(ServiceConfig* config,
+                 LogWords* log,
+                 std::string* dsn_as_written,
+                 bool dsn_from_environment) {
   const Presence dsn = dsn_from_environment ? Presence::kOptional : Presence::kRequired;
   Section section;
   section.Text("instance", &config->instance, Presence::kOptional)
@@ -46,7 +50,8 @@ Section Describe(ServiceConfig* config, LogWords* log, bool dsn_from_environment
               Section()
                   .Text("address", &config->http.address)
                   .Int("port", &config->http.port, 0, 65535))
-      .Nested("postgres", Section().Text("dsn", &config->postgres.dsn, dsn))
+      .Nested("postgres",
+              Section().Text("dsn", &config->postgres.dsn, dsn).AsWritten(dsn_as_written))
       .Nested("kafka",
               Section()
                   .Text("bootstrap", &config->kafka.bootstrap, Presence::kRequired)
@@ -66,11 +71,16 @@ absl::Status LoadService(const std::string& path,
   const char* dsn = std::getenv(kDsnVariable);  // NOLINT(concurrency-mt-unsafe): before any thread
   const bool has_dsn = dsn != nullptr && *dsn != '\0';
   LogWords log;
-  Section root = Describe(common, &log, has_dsn);
+  Connections connections;
+  Section root = Describe(common, &log, &connections.dsn_as_written, has_dsn);
   root.Nested(std::string(service), own);
   RETURN_IF_ERROR(ReadFile(path, root));
 
   if (has_dsn) common->postgres.dsn = dsn;
+  connections.dsn = common->postgres.dsn;
+  connections.bootstrap = common->kafka.bootstrap;
+  connections.tracing = common->tracing.endpoint;
+  RETURN_IF_ERROR(CheckConnections(path, connections));
   if (common->instance.empty()) common->instance = HostName();
   if (common->instance.empty()) {
     return InvalidArgument("{}: instance: this host has no name; give the instance one", path);
@@ -83,7 +93,9 @@ absl::Status LoadService(const std::string& path,
 absl::StatusOr<LogLevel> ReadLogLevel(const std::string& path, std::string_view service) {
   ServiceConfig unused;
   LogWords log;
-  RETURN_IF_ERROR(ReadFile(path, Describe(&unused, &log, true).Ignored(std::string(service))));
+  std::string dsn;
+  RETURN_IF_ERROR(
+      ReadFile(path, Describe(&unused, &log, &dsn, true).Ignored(std::string(service))));
   return LevelOf(log.level);
 }
 

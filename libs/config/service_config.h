@@ -8,12 +8,13 @@
 //   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s,
 //           properties: ""}                    # a file with security.protocol, ssl.* and sasl.*
 //   kubernetes: {kubeconfig: ""}               # empty: in the cluster
-//   tracing: {endpoint: ""}                    # "http://collector:4318" of OTLP over HTTP; empty:
-//   off queue: {…}                                 # the service's own section, named like the
-//   service
+//   tracing: {endpoint: ""}                    # "http://collector:4318" of OTLP over HTTP; off: ""
+//   queue: {…}                                 # the service's own section, named like the service
 //
 // The environment variable FLUXQUEUE_POSTGRES_DSN takes the place of postgres.dsn, so that its
 // password need not stand in a file; libpq's own (PGPASSWORD, PGSSLROOTCERT, …) hold as well.
+// Postgres and Kafka on other machines are reached by TLS, unless sslmode=disable and plaintext://
+// before kafka.bootstrap say otherwise (connections.h says what else is refused).
 // ${NAME} in a value is the environment's NAME (section.h).
 #pragma once
 

@@ -13,7 +13,9 @@ namespace fluxqueue::config {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ServiceConfigTest : public ::testing::Test {
  protected:
@@ -92,6 +94,48 @@ TEST_F(ServiceConfigTest, TheEnvironmentTakesThePlaceOfTheDsn) {
   ::setenv("FLUXQUEUE_POSTGRES_DSN", "", 1);
   ASSERT_TRUE(Load("postgres: {dsn: x}\nkafka: {bootstrap: y}").ok());
   EXPECT_EQ(config_.postgres.dsn, "x");
+}
+
+constexpr const char* kWithPassword =
+    "postgres: {dsn: \"postgresql://u:correct-horse@db/d\"}\nkafka: {bootstrap: y}";
+
+TEST_F(ServiceConfigTest, APasswordIsRefusedInAFileThatEverybodyReads) {
+  const absl::Status status = Load(kWithPassword);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(Message(status),
+              AllOf(HasSubstr("queue.yaml: postgres.dsn: it holds a password"),
+                    HasSubstr("FLUXQUEUE_POSTGRES_DSN"),
+                    Not(HasSubstr("correct-horse"))));
+}
+
+TEST_F(ServiceConfigTest, APasswordMayStandInOnesOwnFileAndInTheEnvironment) {
+  std::ofstream(folder_ / "queue.yaml") << "";
+  std::filesystem::permissions(folder_ / "queue.yaml", std::filesystem::perms::owner_all);
+  EXPECT_TRUE(Load(kWithPassword).ok());
+  std::filesystem::remove(folder_ / "queue.yaml");
+  ::setenv("FLUXQUEUE_TEST_PASSWORD", "correct-horse", 1);
+  EXPECT_TRUE(Load("postgres: {dsn: \"host=db password=${FLUXQUEUE_TEST_PASSWORD}\"}\n"
+                   "kafka: {bootstrap: y}")
+                  .ok());
+  EXPECT_EQ(config_.postgres.dsn, "host=db password=correct-horse");
+  ::unsetenv("FLUXQUEUE_TEST_PASSWORD");
+}
+
+TEST_F(ServiceConfigTest, TlsThatMayBeLeftOutIsRefused) {
+  EXPECT_THAT(Message(Load("postgres: {dsn: \"host=db sslmode=prefer\"}\nkafka: {bootstrap: y}")),
+              HasSubstr("sslmode=prefer goes on in plain text"));
+}
+
+TEST_F(ServiceConfigTest, AddressesThatAreLoggedHoldNoPassword) {
+  const std::string postgres = "postgres: {dsn: \"host=db\"}\n";
+  EXPECT_THAT(Message(Load(postgres + "kafka: {bootstrap: \"u:correct-horse@k:9092\"}")),
+              AllOf(HasSubstr("kafka.bootstrap"), Not(HasSubstr("horse"))));
+  for (const char* endpoint :
+       {"http://u:correct-horse@c:4318", "http://c:4318?token=correct-horse"}) {
+    EXPECT_THAT(Message(Load(postgres + "kafka: {bootstrap: y}\ntracing: {endpoint: \"" + endpoint +
+                             "\"}")),
+                AllOf(HasSubstr("tracing.endpoint"), Not(HasSubstr("horse"))));
+  }
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ class PartitionHandler : public BatchHandler {
   }
 };
 
-// For services without a log: admission and cleanup, which hold the lease of a watch.
+// For services without a log: admission and cleanup, which hold the lease of a watch. Poll asks
+// their Quarantine (quarantine.h) before it handles an object, and may throw then.
 class ShardHandler : public BatchHandler {
  public:
   // The lease is ours: rebuild memory from rows. If the transaction fails afterwards, Drop follows.

@@ -39,7 +39,7 @@ constexpr Statement kTakeLease = {
     "ON CONFLICT (shard) DO UPDATE SET holder = EXCLUDED.holder, epoch = l.epoch + 1, "
     "expires = clock_timestamp() + $3 * interval '1 ms' "
     "WHERE l.expires < clock_timestamp() OR l.holder = EXCLUDED.holder "
-    "RETURNING holder, epoch, commits"};
+    "RETURNING holder, epoch, commits, false"};
 
 constexpr Statement kRenewLease = {
     "delivery_renew_lease",
@@ -47,7 +47,8 @@ constexpr Statement kRenewLease = {
     "WHERE shard = $1 AND epoch = $2 AND commits = $3"};
 
 constexpr Statement kLockLease = {
-    "delivery_lock_lease", "SELECT holder, epoch, commits FROM leases WHERE shard = $1 FOR UPDATE"};
+    "delivery_lock_lease",
+    "SELECT holder, epoch, commits, expires = '-infinity' FROM leases WHERE shard = $1 FOR UPDATE"};
 
 constexpr Statement kReleaseLease = {
     "delivery_release_lease",
@@ -99,7 +100,8 @@ InboxRow ToInboxRow(const pqxx::row& row) {
 std::optional<LeaseRow> ToLeaseRow(const pqxx::result& result) {
   if (result.empty()) return std::nullopt;
   const pqxx::row row = result[0];
-  return LeaseRow{row[0].as<std::string>(), row[1].as<int64_t>(), row[2].as<int64_t>()};
+  return LeaseRow{
+      row[0].as<std::string>(), row[1].as<int64_t>(), row[2].as<int64_t>(), row[3].as<bool>()};
 }
 
 }  // namespace

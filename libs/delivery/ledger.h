@@ -31,6 +31,7 @@ struct LeaseRow {
   std::string holder;
   int64_t epoch = 0;
   int64_t commits = 0;
+  bool given_back = false;
 };
 
 // Takes the partition: the epoch is new, so whoever held it can commit nothing more.

@@ -11,6 +11,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/delivery/committer.h"
 #include "libs/delivery/prepare.h"
+#include "libs/delivery/quarantine_store.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -31,6 +32,8 @@ class ShardLoop::Impl final : public BatchGuard {
         handler_(handler),
         clock_(clock),
         ready_(Unavailable("the lease of {} was not asked for yet", stream_)),
+        no_objects_(clock),
+        quarantine_(options_.quarantine == nullptr ? no_objects_ : *options_.quarantine),
         committer_(options_.loop, clock, stats_, ready_, faults),
         backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
 
@@ -44,7 +47,7 @@ class ShardLoop::Impl final : public BatchGuard {
   absl::Status Lock(pqxx::transaction_base& tx) override;
   BatchRows Rows(const Batch& /*batch*/) override { return {}; }
   Outcome Settle(pqxx::transaction_base& tx) override;
-  void Committed() override { ++lease_.commits; }
+  void Committed() override;
 
  private:
   absl::Status RunOnce(std::stop_token stop);
@@ -52,7 +55,19 @@ class ShardLoop::Impl final : public BatchGuard {
   void Wait(std::stop_token stop);
   bool Due() const;
   absl::Status Take();
+  // Takes the lease, and reads what is kept of objects.
+  std::optional<LeaseRow> TakeRows(pqxx::transaction_base& tx,
+                                   std::vector<QuarantineRow>* objects,
+                                   int* ends);
   absl::Status Work(std::stop_token stop);
+  absl::Status Poll(Batch& batch);
+  // A batch that has failed was rolled back. OK: one of its objects is to blame, or will be.
+  absl::Status Blame(const absl::Status& status, bool in_poll);
+  // The lease was taken from holders that did not give it back, so many times in a row.
+  void BeCareful(int ends);
+  absl::Status EndCare();
+  // The handler's memory is in doubt, or it is to see everything again.
+  absl::Status Reload(std::stop_token stop);
   // Commits what the handler has said, or (nullptr) only renews the lease.
   absl::Status CommitBatch(Batch& batch, BatchHandler* handler, std::stop_token stop);
   void Drop();
@@ -65,10 +80,15 @@ class ShardLoop::Impl final : public BatchGuard {
   const Clock& clock_;
   Stats stats_;
   Readiness ready_;
+  Quarantine no_objects_;
+  Quarantine& quarantine_;
   Committer committer_;
   Backoff backoff_;
 
   std::atomic<bool> held_ = false;
+  bool reload_ = false;
+  std::optional<TimePoint> careful_until_;
+  std::vector<Quarantine::Key> retried_;  // by an operator; seen in the transaction under way
   LeaseRow lease_;
   bool taken_ = false;  // seen while locking: the lease is another's
   TimePoint next_try_;  // to take the lease, or after an error
@@ -109,6 +129,8 @@ absl::Status ShardLoop::Impl::RunOnce(std::stop_token stop) {
   Wait(stop);
   if (stop.stop_requested() || clock_.Monotonic() < next_try_) return absl::OkStatus();
   if (!held_) return Take();
+  if (reload_) return Reload(stop);
+  RETURN_IF_ERROR(EndCare());
   if (backoff_.failures() == 0) ready_.Set(committer_.publisher().status());
   return Work(stop);
 }
@@ -140,7 +162,9 @@ void ShardLoop::Impl::Wait(std::stop_token stop) {
       until = std::min(until, std::max(*wake_at, paced));
     }
     until = std::min(until, renew_at_);
-    if (until <= now) return;
+    if (quarantine_.HasPending()) return;
+    if (const auto look_at = quarantine_.LookAt()) until = std::min(until, *look_at);
+    if (until <= now || reload_) return;
   } else if (now < next_try_) {
     until = std::min(until, next_try_);
   }
@@ -153,11 +177,13 @@ void ShardLoop::Impl::Wait(std::stop_token stop) {
 
 absl::Status ShardLoop::Impl::Take() {
   std::optional<LeaseRow> lease;
+  std::vector<QuarantineRow> objects;
+  int ends = 0;
   Stamper::Sequences sequences;
   std::vector<OutboxRow> leftovers;
   const absl::Status status =
       committer_.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
-        lease = TakeLease(tx, options_.shard, options_.loop.instance, Ttl());
+        lease = TakeRows(tx, &objects, &ends);
         if (!lease.has_value()) return absl::OkStatus();
         sequences = LoadSequences(tx, stream_);
         ASSIGN_OR_RETURN(leftovers, LoadOutbox(tx, stream_));
@@ -177,6 +203,8 @@ absl::Status ShardLoop::Impl::Take() {
   LogInfo("lease taken", {{"shard", stream_}, {"epoch", fmt::format("{}", lease->epoch)}});
   lease_ = *lease;
   held_ = true;
+  quarantine_.Restore(std::move(objects));
+  BeCareful(ends);
   ++stats_.gained;
   stats_.held = 1;
   renew_at_ = now + Ttl() / 3;
@@ -186,16 +214,107 @@ absl::Status ShardLoop::Impl::Take() {
   return absl::OkStatus();
 }
 
+std::optional<LeaseRow> ShardLoop::Impl::TakeRows(pqxx::transaction_base& tx,
+                                                  std::vector<QuarantineRow>* objects,
+                                                  int* ends) {
+  const std::optional<LeaseRow> last = LockLease(tx, options_.shard);
+  std::optional<LeaseRow> lease = TakeLease(tx, options_.shard, options_.loop.instance, Ttl());
+  if (!lease.has_value()) return lease;
+  *ends = CountEnd(tx, options_.shard, last.has_value() && !last->given_back);
+  *objects = LoadQuarantine(tx, options_.shard);
+  return lease;
+}
+
+void ShardLoop::Impl::BeCareful(int ends) {
+  quarantine_.MarkWith(nullptr);
+  careful_until_.reset();
+  if (ends == 0) return;
+  careful_until_ = clock_.Monotonic() + kCarefulFor;
+  if (ends < kManyEnds) return;
+  LogWarning("processes that held the lease ended again and again: objects go one by one",
+             {{"shard", stream_}, {"ends", fmt::format("{}", ends)}});
+  quarantine_.MarkWith([this](const ObjectRef* object) {
+    return committer_.connection().Query([&](pqxx::transaction_base& tx) {
+      MarkUnderWay(tx, options_.shard, object);
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::Status ShardLoop::Impl::EndCare() {
+  const TimePoint now = clock_.Monotonic();
+  if (!careful_until_.has_value() || now < *careful_until_) return absl::OkStatus();
+  if (handler_.HasWork() && now < *careful_until_ + (kCarefulAtMost - kCarefulFor)) {
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(committer_.connection().Query([&](pqxx::transaction_base& tx) {
+    ForgetEnds(tx, options_.shard, lease_.epoch);
+    return absl::OkStatus();
+  }));
+  if (quarantine_.marks()) LogInfo("objects go together again", {{"shard", stream_}});
+  BeCareful(/*ends=*/0);
+  return absl::OkStatus();
+}
+
+absl::Status ShardLoop::Impl::Reload(std::stop_token stop) {
+  if (quarantine_.HasPending()) {
+    Batch none;
+    RETURN_IF_ERROR(CommitBatch(none, nullptr, stop));
+  }
+  if (!held_) return absl::OkStatus();
+  handler_.Drop();
+  const absl::Status status = committer_.connection().Transact(
+      [&](pqxx::transaction_base& tx) { return handler_.Load(tx); });
+  if (!status.ok()) {
+    handler_.Drop();
+    return status;
+  }
+  reload_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status ShardLoop::Impl::Poll(Batch& batch) {
+  try {
+    return handler_.Poll(batch.outbox);
+  } catch (const std::exception& error) {
+    return InvalidArgument("it threw: {}", error.what());
+  }
+}
+
+absl::Status ShardLoop::Impl::Blame(const absl::Status& status, bool in_poll) {
+  const size_t objects = quarantine_.admitted();
+  if (!IsPoison(status) || objects == 0) {
+    quarantine_.Rollback();
+    return status;
+  }
+  if (in_poll || (quarantine_.careful() && objects == 1)) {
+    quarantine_.Condemn(Message(status));
+    if (in_poll) reload_ = true;
+    return absl::OkStatus();
+  }
+  LogWarning("a batch of objects cannot be written: they go one by one",
+             {{"shard", stream_}, {"because", Message(status)}});
+  quarantine_.Rollback();
+  quarantine_.OneByOne(objects);
+  return absl::OkStatus();
+}
+
 absl::Status ShardLoop::Impl::Work(std::stop_token stop) {
+  if (const auto look_at = quarantine_.LookAt();
+      look_at.has_value() && *look_at <= clock_.Monotonic()) {
+    reload_ = true;
+    return absl::OkStatus();
+  }
   Batch batch;
+  if (quarantine_.HasPending()) return CommitBatch(batch, nullptr, stop);
   if (Due() && !committer_.publisher().Full() && clock_.Monotonic() >= committer_.next_commit()) {
-    if (const absl::Status polled = handler_.Poll(batch.outbox); !polled.ok()) {
+    if (const absl::Status polled = Poll(batch); !polled.ok()) {
       handler_.Rollback();
-      return polled;
+      return Blame(polled, /*in_poll=*/true);
     }
     if (batch.outbox.empty() && !handler_.HasRows() && clock_.Monotonic() < renew_at_) {
       handler_.Commit();
-      return absl::OkStatus();
+      return quarantine_.Handled();
     }
     return CommitBatch(batch, &handler_, stop);
   }
@@ -210,23 +329,40 @@ absl::Status ShardLoop::Impl::CommitBatch(Batch& batch,
                                           BatchHandler* handler,
                                           std::stop_token stop) {
   taken_ = false;
+  for (const QuarantineRow& row : quarantine_.Untold()) {
+    batch.letters.push_back(MakeLetter(row, stream_));
+  }
   const absl::Status status = committer_.Commit(batch, *this, handler, stop);
   if (status.ok()) {
     backoff_.Reset();
     renew_at_ = clock_.Monotonic() + Ttl() / 3;
-    return absl::OkStatus();
+    return handler == nullptr ? absl::OkStatus() : quarantine_.Handled();
   }
   if (handler != nullptr) handler->Rollback();
-  if (!taken_) return status;
+  if (!taken_) return handler == nullptr ? status : Blame(status, /*in_poll=*/false);
   LogWarning("lease lost to another", {{"shard", stream_}});
   Drop();
   return absl::OkStatus();
 }
 
 absl::Status ShardLoop::Impl::Lock(pqxx::transaction_base& tx) {
-  if (RenewLease(tx, options_.shard, lease_, Ttl())) return absl::OkStatus();
+  retried_.clear();
+  if (RenewLease(tx, options_.shard, lease_, Ttl())) {
+    if (!quarantine_.empty()) retried_ = TakeRetried(tx, options_.shard);
+    WriteQuarantine(tx, options_.shard, quarantine_.Pending(retried_));
+    if (quarantine_.marks()) ClearUnderWay(tx, options_.shard);
+    return absl::OkStatus();
+  }
   taken_ = true;
   return MakeStatus(absl::StatusCode::kAborted, "the lease of {} is another's", stream_);
+}
+
+void ShardLoop::Impl::Committed() {
+  ++lease_.commits;
+  quarantine_.Saved();
+  if (retried_.empty()) return;
+  quarantine_.Retried(std::exchange(retried_, {}));
+  reload_ = true;
 }
 
 BatchGuard::Outcome ShardLoop::Impl::Settle(pqxx::transaction_base& tx) {
@@ -240,7 +376,9 @@ BatchGuard::Outcome ShardLoop::Impl::Settle(pqxx::transaction_base& tx) {
 
 void ShardLoop::Impl::Drop() {
   handler_.Drop();
+  quarantine_.Rollback();
   held_ = false;
+  reload_ = false;
   ++stats_.lost;
   stats_.held = 0;
   committer_.stamper().DropSource(kShard);
@@ -253,6 +391,7 @@ void ShardLoop::Impl::Release() {
   if (!held_) return;
   const absl::Status status = committer_.connection().Transact([&](pqxx::transaction_base& tx) {
     ReleaseLease(tx, options_.shard, lease_);
+    if (quarantine_.marks()) ClearUnderWay(tx, options_.shard);
     return absl::OkStatus();
   });
   if (!status.ok()) LogWarning("lease not given back", {{"because", Message(status)}});

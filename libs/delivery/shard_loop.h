@@ -9,8 +9,21 @@
 // transaction, which first locks the lease row and checks that the epoch is ours, and renews it.
 // Publication, doubts and errors are as in partition_loop.h; the stream is "<service>/<shard>". A
 // replica that stops gives the lease back; one that was killed loses it after session_timeout.
+//
+// Objects. A handler that is shown objects by a watch asks a Quarantine before it handles each
+// (quarantine.h). When Poll throws, or says that it can never succeed, the object that it asked for
+// last is put into quarantine (row, dead letter, metric), and the handler's memory is made anew by
+// Drop and Load. When Write says so, the objects of the batch come again one by one, and the one
+// that fails alone is put into quarantine. All others go on. What fails without an object ends Run.
+//
+// The same for what ends the process. When a lease was taken kManyEnds times in a row from a holder
+// that had not given it back, objects come one by one, and each is marked in the database before it
+// is handled, which costs a short statement. What was marked at two such ends is put into
+// quarantine: an object that always ends the process does so four times. This lasts until all that
+// was listed has been handled, kCarefulFor at least and kCarefulAtMost at most.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -20,6 +33,7 @@
 #include "libs/delivery/faults.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/options.h"
+#include "libs/delivery/quarantine.h"
 #include "libs/delivery/stats.h"
 #include "libs/postgres/migrations.h"
 
@@ -34,7 +48,12 @@ class ShardLoop {
     std::string shard;
     // Of the service's own tables, besides delivery's.
     std::vector<const postgres::MigrationSet*> migrations{};
+    // Of its handler; must outlive the loop. Null: it is shown no objects.
+    Quarantine* quarantine = nullptr;
   };
+  static constexpr int kManyEnds = 2;
+  static constexpr std::chrono::seconds kCarefulFor{30};
+  static constexpr std::chrono::minutes kCarefulAtMost{5};
 
   // All references must outlive the loop.
   ShardLoop(Options options,

@@ -5,9 +5,22 @@
 #include "fluxqueue/delivery/v1/outbox.pb.h"
 
 #include "libs/base/status_macros.h"
+#include "libs/delivery/outbox.h"
 #include "libs/kafka/envelope.h"
 
 namespace fluxqueue::delivery {
+
+DeadLetter MakeLetter(const QuarantineRow& row, const std::string& stream) {
+  const ObjectRef& object = row.object;
+  DeadLetter letter{kShard, row.reason, stream, {}};
+  letter.message.offset = -1;
+  letter.message.key =
+      fmt::format("{} {}/{}", object.kind, object.space, object.name.empty() ? "*" : object.name);
+  letter.message.headers = {{kShardHeader, stream.substr(stream.find('/') + 1)},
+                            {kKindHeader, object.kind},
+                            {kUidHeader, object.uid}};
+  return letter;
+}
 
 WireRecord MakeRecord(const events::v1::Envelope& envelope, int target_partition) {
   return {kafka::RecordKey(envelope),

@@ -9,6 +9,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/delivery/quarantine.h"
 #include "libs/kafka/message.h"
 
 #include "absl/status/status.h"
@@ -46,6 +47,11 @@ struct Prefix {
   auto operator<=>(const Prefix&) const = default;
 };
 
+// Headers of letters about objects.
+inline constexpr const char* kShardHeader = "fluxqueue_shard";
+inline constexpr const char* kKindHeader = "fluxqueue_object_kind";
+inline constexpr const char* kUidHeader = "fluxqueue_object_uid";
+
 // What could not be handled.
 struct DeadLetter {
   int source = 0;
@@ -53,6 +59,10 @@ struct DeadLetter {
   std::string topic;  // where it was read, or was to go
   kafka::Message message;
 };
+
+// Of an object that a shard has put into quarantine. `stream`: "cleanup/watch". Its key says which
+// it is, for people; its value is empty, as what users write into an object is nobody else's.
+DeadLetter MakeLetter(const QuarantineRow& row, const std::string& stream);
 
 WireRecord MakeRecord(const events::v1::Envelope& envelope, int target_partition);
 // The original key, value and headers, and headers that say why, by whom and where from.

@@ -104,4 +104,20 @@ void ExportStats(metrics::Registry& registry, const std::string& service, const 
                         sample(&Stats::commit_micros, 1e-6));
 }
 
+void ExportQuarantine(metrics::Registry& registry,
+                      const std::string& service,
+                      const Quarantine& quarantine) {
+  registry.CountersFrom(
+      "fluxqueue_quarantined_total",
+      "Objects of the cluster that could not be handled and are left out.",
+      {"component", "kind"},
+      [&quarantine, service] {
+        std::vector<metrics::Sample> samples;
+        for (const auto& [kind, total] : quarantine.Totals()) {
+          samples.push_back({{{"component", service}, {"kind", kind}}, static_cast<double>(total)});
+        }
+        return samples;
+      });
+}
+
 }  // namespace fluxqueue::delivery

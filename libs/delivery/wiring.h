@@ -8,6 +8,7 @@
 
 #include "libs/config/service_config.h"
 #include "libs/delivery/options.h"
+#include "libs/delivery/quarantine.h"
 #include "libs/delivery/stats.h"
 #include "libs/metrics/metrics.h"
 #include "libs/postgres/migrations.h"
@@ -30,5 +31,9 @@ absl::Status PrepareService(const config::ServiceConfig& config,
 // fluxqueue_delivery_…, with the label `component`. `stats` must outlive the registry's last
 // Text().
 void ExportStats(metrics::Registry& registry, const std::string& service, const Stats& stats);
+// fluxqueue_quarantined_total. `quarantine` must outlive the registry's last Text().
+void ExportQuarantine(metrics::Registry& registry,
+                      const std::string& service,
+                      const Quarantine& quarantine);
 
 }  // namespace fluxqueue::delivery

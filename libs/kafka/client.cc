@@ -3,6 +3,9 @@
 #include <array>
 #include <cctype>
 #include <fstream>
+#include <vector>
+
+#include <absl/strings/str_split.h>
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
@@ -11,6 +14,29 @@ namespace fluxqueue::kafka {
 namespace {
 
 constexpr size_t kErrorText = 512;
+constexpr std::string_view kPlaintext = "plaintext://";
+
+struct Servers {
+  std::string list;  // as librdkafka has it
+  bool plaintext = false;
+  bool here = true;  // all are on this machine
+};
+
+Servers ParseServers(std::string_view bootstrap) {
+  Servers servers;
+  const std::vector<std::string> listed = absl::StrSplit(ToAbsl(bootstrap), ',');
+  for (std::string_view server : listed) {
+    if (server.starts_with(kPlaintext)) {
+      server.remove_prefix(kPlaintext.size());
+      servers.plaintext = true;
+    }
+    servers.here =
+        servers.here && (server.starts_with("127.") || server.starts_with("localhost:") ||
+                         server.starts_with("[::1]"));
+    servers.list.append(servers.list.empty() ? "" : ",").append(server);
+  }
+  return servers;
+}
 
 // librdkafka's levels are syslog's. Its chatter about connections is no event of ours: errors come
 // as statuses.
@@ -28,11 +54,15 @@ void OnLog(const rd_kafka_t* /*client*/, int level, const char* facility, const 
 
 }  // namespace
 
+bool IsHere(const Brokers& brokers) {
+  return ParseServers(brokers.bootstrap).here;
+}
+
 ClientConfig::ClientConfig(const Brokers& brokers, std::string_view client_id)
     : conf_(rd_kafka_conf_new()) {
   rd_kafka_conf_set_log_cb(conf_.get(), &OnLog);
   if (!brokers.properties.empty()) SetFromFile(brokers.properties);
-  Set("bootstrap.servers", brokers.bootstrap);
+  SetServers(brokers);
   Set("client.id", std::string(client_id));
   Set("socket.keepalive.enable", "true");
   Set("socket.nagle.disable", "true");
@@ -54,6 +84,29 @@ ClientConfig& ClientConfig::Set(const char* key, const std::string& value) {
   return *this;
 }
 
+void ClientConfig::SetServers(const Brokers& brokers) {
+  const Servers servers = ParseServers(brokers.bootstrap);
+  Set("bootstrap.servers", servers.list);
+  if (says_protocol_ && servers.plaintext && SecurityProtocol() != "plaintext" && status_.ok()) {
+    status_ = InvalidArgument(
+        "kafka.bootstrap says {} and {} says security.protocol={}: take one of the two away",
+        kPlaintext,
+        brokers.properties,
+        SecurityProtocol());
+  }
+  if (says_protocol_) return;
+  const bool tls = !servers.plaintext && !servers.here;
+  const std::string sasl = says_sasl_ ? "sasl_" : "";
+  Set("security.protocol", sasl + (tls ? "ssl" : "plaintext"));
+}
+
+std::string ClientConfig::SecurityProtocol() const {
+  std::array<char, kErrorText> text{};
+  size_t size = text.size();
+  rd_kafka_conf_get(conf_.get(), "security.protocol", text.data(), &size);
+  return text.data();
+}
+
 void ClientConfig::SetFromFile(const std::string& path) {
   std::ifstream file(path);
   if (!file) status_ = InvalidArgument("Kafka's properties: {} cannot be read", path);
@@ -72,6 +125,8 @@ void ClientConfig::SetFromFile(const std::string& path) {
           "{}:{}: is no key=value with a key among security.protocol, ssl.*, sasl.*", path, number);
       return;
     }
+    says_protocol_ = says_protocol_ || key == "security.protocol";
+    says_sasl_ = says_sasl_ || key.starts_with("sasl.");
     Set(key.c_str(), line.substr(equals + 1));
   }
 }

@@ -39,11 +39,15 @@ struct Brokers {
   Brokers(std::string servers = {}, std::string file = {})
       : bootstrap(std::move(servers)), properties(std::move(file)) {}
 
-  std::string bootstrap;  // "host:port,host:port"
+  // "host:port,host:port"; with plaintext:// before it no TLS is asked for.
+  std::string bootstrap;
   // A file with librdkafka's security.protocol, ssl.* and sasl.*, one `key=value` a line, as
-  // Kafka's own clients have them. Empty: plain text.
+  // Kafka's own clients have them.
   std::string properties;
 };
+
+// Whether all of the servers that it asks first are on this machine (loopback).
+bool IsHere(const Brokers& brokers);
 
 // Collects settings; the first bad one is the status of Create. librdkafka's own log lines go to
 // our log.
@@ -57,11 +61,18 @@ class ClientConfig {
   rd_kafka_conf_t* get() { return conf_.get(); }
   absl::StatusOr<ClientHandle> Create(rd_kafka_type_t type);
 
+  // In librdkafka's words. What the properties or the bootstrap say; where neither does: TLS, but
+  // plain text on this machine itself (loopback).
+  std::string SecurityProtocol() const;
+
  private:
   void SetFromFile(const std::string& path);
+  void SetServers(const Brokers& brokers);
 
   std::unique_ptr<rd_kafka_conf_t, Destroyer<rd_kafka_conf_destroy>> conf_;
   absl::Status status_;
+  bool says_protocol_ = false;
+  bool says_sasl_ = false;
 };
 
 // A copy of what librdkafka owns.

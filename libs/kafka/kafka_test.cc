@@ -108,6 +108,29 @@ TEST(ClientTest, OnlyHowToTalkAndNoPasswordInTheMessage) {
       HasSubstr("/missing"));
 }
 
+// How a client talks to these brokers, with these lines in the file of properties.
+std::string ProtocolTo(const std::string& bootstrap, const std::string& properties = "") {
+  const std::string path = ::testing::TempDir() + "/protocol.properties";
+  std::ofstream(path) << properties;
+  ClientConfig config({bootstrap, properties.empty() ? "" : path}, "test");
+  std::string protocol = config.SecurityProtocol();
+  const absl::Status status = config.Create(RD_KAFKA_PRODUCER).status();
+  return status.ok() ? protocol : fluxqueue::Message(status);
+}
+
+TEST(ClientTest, OtherMachinesAreReachedByTlsUnlessPlainTextIsSaid) {
+  EXPECT_EQ(ProtocolTo("kafka:9092"), "ssl");
+  EXPECT_EQ(ProtocolTo("127.0.0.1:9092,kafka:9092"), "ssl");
+  EXPECT_EQ(ProtocolTo("kafka:9092", "sasl.mechanism=PLAIN\nsasl.username=u\nsasl.password=p\n"),
+            "sasl_ssl");
+  EXPECT_EQ(ProtocolTo("127.0.0.1:9092,localhost:9093,[::1]:9094"), "plaintext");
+  EXPECT_EQ(ProtocolTo("plaintext://kafka:9092"), "plaintext");
+  EXPECT_EQ(ProtocolTo("plaintext://a:9092,b:9092"), "plaintext");
+  EXPECT_EQ(ProtocolTo("kafka:9092", "security.protocol=plaintext\n"), "plaintext");
+  EXPECT_THAT(ProtocolTo("plaintext://kafka:9092", "security.protocol=ssl\n"),
+              AllOf(HasSubstr("plaintext://"), HasSubstr("take one of the two away")));
+}
+
 TEST(AdminTest, SaysWhyNoBrokerIsReached) {
   const auto admin = Admin::Create(std::string("127.0.0.1:1"), Millis{500});
   ASSERT_TRUE(admin.ok());

@@ -42,6 +42,9 @@ inline constexpr std::string_view kArrayKey = "fluxqueue.io/array";
 inline constexpr std::string_view kIgnoreDisruptionsKey = "fluxqueue.io/ignore-disruptions";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
 inline constexpr std::string_view kPoolLabel = "fluxqueue.io/pool";        // node
+// Of a managed namespace: what runs there past the queue is stopped.
+inline constexpr std::string_view kEnforceLabel = "fluxqueue.io/enforce";
+inline constexpr std::string_view kEnforceStrict = "strict";
 
 // Taint of nodes that are kept for us; the webhook makes what it holds tolerate it.
 inline constexpr std::string_view kDedicatedTaint = "fluxqueue.io/dedicated";

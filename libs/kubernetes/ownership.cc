@@ -31,7 +31,16 @@ bool Has(const StringMap& map, std::string_view key, std::string_view value) {
 Ownership ByLabels(const StringMap& labels, const StringMap& inner, const Namespace& space) {
   if (const auto declined = Declined(labels, inner, space)) return *declined;
   if (labels.contains(kQueueKey) || inner.contains(kQueueKey)) return kQueueLabelled;
-  return Has(space.labels, kManagedLabel, "true") ? kManaged : kNotManaged;
+  return IsManaged(space) ? kManaged : kNotManaged;
+}
+
+bool IsMirror(const ObjectMeta& pod) {
+  return pod.annotations.contains("kubernetes.io/config.mirror");
+}
+
+bool IsOfADaemonSet(const ObjectMeta& pod) {
+  const OwnerReference* owner = pod.Controller();
+  return owner != nullptr && owner->kind == "DaemonSet";
 }
 
 // Of the controller manager of Kubernetes.
@@ -66,14 +75,23 @@ bool IsSystemNamespace(std::string_view name) {
   return name == "kube-system" || name == kSystemNamespace;
 }
 
+bool IsManaged(const Namespace& space) {
+  return !IsSystemNamespace(space.name) && Has(space.labels, kManagedLabel, "true");
+}
+
+bool IsStrict(const Namespace& space) {
+  return IsManaged(space) && Has(space.labels, kEnforceLabel, kEnforceStrict);
+}
+
+bool MayBypass(const ObjectMeta& pod) {
+  return !IsMirror(pod) && !IsOfADaemonSet(pod);
+}
+
 Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& maker) {
   const Ownership by_labels = ByLabels(pod.meta.labels, {}, space);
   if (!by_labels.ours) return by_labels;
-  if (maker.node && pod.meta.annotations.contains("kubernetes.io/config.mirror")) return kMirror;
-  const OwnerReference* owner = pod.meta.Controller();
-  if (owner != nullptr && owner->kind == "DaemonSet" && IsDaemonSetController(maker.user)) {
-    return kDaemon;
-  }
+  if (maker.node && IsMirror(pod.meta)) return kMirror;
+  if (IsOfADaemonSet(pod.meta) && IsDaemonSetController(maker.user)) return kDaemon;
   return pod.Bound() ? kAlreadyBound : by_labels;
 }
 

@@ -39,6 +39,20 @@ std::optional<Ownership> Declined(const StringMap& labels,
                                   const Namespace& space);
 // Namespaces that are never ours, whatever their labels say.
 bool IsSystemNamespace(std::string_view name);
+// All that is made there is for the queue.
+bool IsManaged(const Namespace& space);
+// Managed, and what runs past the queue is stopped (fluxqueue.io/enforce: strict).
+bool IsStrict(const Namespace& space);
+
+// What bypasses the queue, if its namespace is managed: of the pods that these selectors let
+// through (bound, not ended, not held, not said to be for no queue) those that neither a DaemonSet
+// nor a kubelet's file has made. Who may say that a pod is for no queue, the policy
+// fluxqueue-bypass asks.
+inline constexpr std::string_view kBypassLabels =
+    "!fluxqueue.io/held,fluxqueue.io/managed notin (false)";
+inline constexpr std::string_view kBypassFields =
+    "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed,metadata.namespace!=kube-system";
+bool MayBypass(const ObjectMeta& pod);
 
 enum class Mode {
   kDirect,  // schedulerName fluxqueue; started by a Binding

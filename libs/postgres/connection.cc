@@ -34,9 +34,9 @@ void Connection::Close() {
 }
 
 absl::Status Connection::Open() {
+  RETURN_IF_ERROR(CheckDsn(options_.dsn));
   try {
-    auto session =
-        std::make_unique<Session>(DsnWithTimeouts(options_.dsn, options_.connect_timeout));
+    auto session = std::make_unique<Session>(DsnToConnect(options_.dsn, options_.connect_timeout));
     pqxx::connection& connection = session->connection;
     pqxx::nontransaction tx(connection);
     std::string settings = fmt::format(

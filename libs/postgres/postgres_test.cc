@@ -85,6 +85,70 @@ TEST(ConnectionTest, AServerThatIsAwayIsNamedWithoutItsPassword) {
   EXPECT_THAT(Message(status), Not(HasSubstr("secret")));
 }
 
+TEST(DsnTest, APasswordIsFoundInEveryForm) {
+  for (const char* dsn : {"host=db password=y",
+                          "host=db password = 'a b'",
+                          "host=db sslkey=k sslpassword=y",
+                          "postgresql://u:y@db/d",
+                          "postgres://:y@db",
+                          "postgres://u:p?w@db/d",
+                          "postgresql://u@db/d?password=y",
+                          "postgresql://u@db/d?%70assword=y",
+                          "postgresql://u@db/d?sslpassword=y"}) {
+    EXPECT_TRUE(HoldsPassword(dsn)) << dsn;
+  }
+  for (const char* dsn : {"host=db user=u passfile=/run/pgpass",
+                          "host=db password=''",
+                          "host=db password=${PASSWORD}",
+                          "postgres://u:${PASSWORD}@db/d",
+                          "${DSN}",
+                          "postgresql://u@db:5432/d?passfile=/run/pgpass"}) {
+    EXPECT_FALSE(HoldsPassword(dsn)) << dsn;
+  }
+  EXPECT_TRUE(HoldsPassword("host=db password=${A}and-more"));
+}
+
+TEST(DsnTest, AnotherMachineIsAskedForItsCertificate) {
+  for (const char* dsn : {"host=db",
+                          "postgresql://u@db:5432/d",
+                          "host=127.0.0.1,db",
+                          "host=localhost hostaddr=10.0.0.1"}) {
+    EXPECT_EQ(TlsMode(dsn), "verify-full") << dsn;
+    EXPECT_THAT(DsnToConnect(dsn, Millis(2000)), HasSubstr("sslmode=verify-full")) << dsn;
+  }
+  for (const char* dsn : {"dbname=d",
+                          "host=127.0.0.1",
+                          "postgresql://u@localhost/d",
+                          "host=/run/postgresql",
+                          "host=db hostaddr=::1"}) {
+    EXPECT_EQ(TlsMode(dsn), "") << dsn;
+    EXPECT_THAT(DsnToConnect(dsn, Millis(2000)), Not(HasSubstr("sslmode"))) << dsn;
+  }
+  EXPECT_EQ(TlsMode("host=db sslmode=require"), "require");
+  EXPECT_EQ(TlsMode("postgresql://u@db/d?sslmode=disable"), "disable");
+}
+
+TEST(DsnTest, TlsThatMayBeLeftOutIsRefused) {
+  for (const char* dsn :
+       {"host=db sslmode=prefer", "postgresql://u@db/d?sslmode=allow", "sslmode=prefer"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckDsn(dsn))) << dsn;
+    Connection connection({.dsn = dsn, .application = "t", .schema = "s"});
+    EXPECT_THAT(Message(connection.Query([](pqxx::transaction_base&) { return absl::OkStatus(); })),
+                HasSubstr("goes on in plain text"));
+  }
+  EXPECT_TRUE(CheckDsn("host=db").ok());
+  EXPECT_TRUE(CheckDsn("host=db sslmode=disable").ok());
+}
+
+TEST(DsnTest, WhatDoesNotParseIsNotRepeated) {
+  Connection connection(
+      {.dsn = "host=db password=correct horse", .application = "t", .schema = "s"});
+  const absl::Status status =
+      connection.Query([](pqxx::transaction_base&) { return absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(Message(status), Not(HasSubstr("horse")));
+}
+
 TEST(DsnTest, APingNamesAServerThatDoesNotAnswer) {
   const absl::Status away = Ping("postgresql://me:secret@127.0.0.1:1/db", Millis(2000));
   EXPECT_TRUE(absl::IsUnavailable(away)) << away;

@@ -28,6 +28,7 @@
 #include "libs/http/client.h"
 #include "libs/kafka/reader.h"
 #include "libs/kafka/topics.h"
+#include "libs/postgres/connection.h"
 #include "libs/testing/mini_cluster.h"
 #include "libs/testing/mini_kafka.h"
 #include "libs/testing/mini_postgres.h"
@@ -229,6 +230,9 @@ admission:
   // With SIGTERM; the exit code.
   int Stop() {
     kill(pid_, SIGTERM);
+    return WaitForExit();
+  }
+  int WaitForExit() {
     int status = 0;
     waitpid(pid_, &status, 0);
     pid_ = 0;
@@ -319,6 +323,19 @@ spec:
                      metadata);
 }
 
+// The first value of the last statement.
+std::string Sql(const std::string& sql) {
+  postgres::Connection connection(
+      {.dsn = World::Get().dsn(), .application = "test", .schema = "public"});
+  std::string value;
+  const absl::Status status = connection.Query([&](pqxx::transaction_base& tx) {
+    const pqxx::result rows = tx.exec(sql);
+    if (!rows.empty()) value = rows[0][0].c_str();
+    return absl::OkStatus();
+  });
+  return status.ok() ? value : Message(status);
+}
+
 class AdmissionTest : public ::testing::Test {
  protected:
   // How often each workload of this name prefix was submitted.
@@ -336,6 +353,16 @@ class AdmissionTest : public ::testing::Test {
       const size_t count = Submitted(prefix).size();
       *seen = fmt::format("{} of {}", count, jobs);
       return count >= jobs;
+    });
+  }
+
+  // "Job work/a": what is left out.
+  static void WaitForQuarantine(const std::string& objects) {
+    WaitFor("quarantine", [&](std::string* seen) {
+      *seen =
+          Sql("SELECT coalesce(string_agg(kind || ' ' || space || '/' || name, ', '), '') "
+              "FROM admission.quarantine WHERE held");
+      return *seen == objects;
     });
   }
 
@@ -750,6 +777,66 @@ TEST_F(AdmissionTest, AKilledReplicaRepeatsNothingAndAnotherTakesOver) {
   WaitForSubmitted("takeover-again", 1);
   EXPECT_EQ(Submitted("takeover-").size(), kJobs + 1);
   ExpectOnce("takeover-");
+}
+
+// The database refuses the row of `table` whose `column` says so, as it does a number that it has
+// no room for.
+void RefuseRow(const std::string& table, const std::string& column, const std::string& value) {
+  Sql(
+      fmt::format("CREATE FUNCTION admission.refuse() RETURNS trigger AS $$ BEGIN "
+                  "IF NEW.{} = '{}' THEN RAISE EXCEPTION 'too large' USING ERRCODE = '22003'; "
+                  "END IF; RETURN NEW; END $$ LANGUAGE plpgsql; "
+                  "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON admission.{} "
+                  "FOR EACH ROW EXECUTE FUNCTION admission.refuse()",
+                  column,
+                  value,
+                  table));
+}
+void RefuseNoRow() {
+  Sql("DROP FUNCTION admission.refuse() CASCADE");
+}
+
+TEST_F(AdmissionTest, AWorkloadThatCannotBeWrittenIsLeftOut) {
+  World& world = World::Get();
+  Replica replica("left-out");
+  StartFirst(replica);
+  RefuseRow("workloads", "name", "refused-3");
+  std::string manifest;
+  for (int i = 0; i < 6; ++i) manifest += JobYaml(fmt::format("refused-{}", i));
+  world.Kubectl({"create", "-f", "-"}, manifest);
+  WaitForSubmitted("refused-", 5);
+  WaitForQuarantine("Job work/refused-3");
+  EXPECT_EQ(Submitted("refused-").count("refused-3"), 0);
+  // By another that takes over, too; and nothing of the others is said again.
+  replica.Kill();
+  replica.Start();
+  Fence("refused-not");
+  WaitForQuarantine("Job work/refused-3");
+  RefuseNoRow();
+  Sql("UPDATE admission.quarantine SET retry = true");
+  WaitForSubmitted("refused-", 7);
+  ExpectOnce("refused-");
+  WaitForQuarantine("");
+}
+
+// What is wrong with a FluxQueue is no workload's doing.
+TEST_F(AdmissionTest, AQueueThatCannotBeWrittenBlamesNoWorkload) {
+  World& world = World::Get();
+  Replica replica("bad-queue");
+  StartFirst(replica);
+  RefuseRow("queues", "queue", "unwritable");
+  world.Kubectl({"create", "-f", "-"}, JobYaml("beside-0") + JobYaml("beside-1") + R"(---
+apiVersion: fluxqueue.io/v1alpha1
+kind: FluxQueue
+metadata: {name: unwritable}
+spec: {}
+)");
+  EXPECT_NE(replica.WaitForExit(), 0);
+  WaitForQuarantine("");
+  RefuseNoRow();
+  replica.Start();
+  WaitForSubmitted("beside-", 2);
+  world.Kubectl({"delete", "fluxqueue", "unwritable"});
 }
 
 }  // namespace

@@ -57,13 +57,17 @@ class AdmissionApp final : public lifecycle::App {
                  context.tracer),
         feed_(client_, metrics_, [this] { loop_.Wake(); }),
         errands_(client_, feed_, context.clock, context.config.instance),
+        quarantine_(context.clock, {"Job", "Pod"}),
         shard_({.pool = MakePoolConfigured(config),
                 .pool_partitions = kafka::kPoolPartitions,
                 .max_jobspec_bytes = MakeWebhookOptions(config).max_jobspec_bytes,
                 .max_batch = loop_options_.max_batch,
                 .sweep_interval = config.sweep_interval},
-               {facts_, feed_, errands_, context.clock, metrics_, context.tracer}),
-        loop_({.loop = loop_options_, .shard = "watch", .migrations = {&migrations::admission()}},
+               {facts_, feed_, errands_, context.clock, metrics_, context.tracer, quarantine_}),
+        loop_({.loop = loop_options_,
+               .shard = "watch",
+               .migrations = {&migrations::admission()},
+               .quarantine = &quarantine_},
               shard_,
               context.clock),
         usage_(loop_options_.postgres, facts_),
@@ -84,6 +88,7 @@ class AdmissionApp final : public lifecycle::App {
             context.failures) {
     ExportCertificate(context.metrics, config.webhook.certificate);
     delivery::ExportStats(context.metrics, kService, loop_.stats());
+    delivery::ExportQuarantine(context.metrics, kService, quarantine_);
     kubernetes::ExportCalls(context.metrics, kService, client_);
   }
 
@@ -110,6 +115,7 @@ class AdmissionApp final : public lifecycle::App {
   WebhookServer webhook_;
   WorkloadFeed feed_;
   ErrandRunner errands_;
+  delivery::Quarantine quarantine_;
   WatchShard shard_;
   delivery::ShardLoop loop_;
   UsageReader usage_;

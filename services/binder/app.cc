@@ -9,6 +9,7 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
+#include "services/binder/adapters/bypass_guard.h"
 #include "services/binder/adapters/call_workers.h"
 #include "services/binder/adapters/cluster_calls.h"
 #include "services/binder/adapters/inbox.h"
@@ -44,6 +45,12 @@ class BinderApp final : public lifecycle::App {
             "jobs loop",
             [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
+            context.failures),
+        bypass_(client_, metrics_, context.clock, context.config.instance),
+        bypass_component_(
+            "bypass guard",
+            [this](lifecycle::LoopContext& loop) { return bypass_.Run(loop.stop_token()); },
+            nullptr,
             context.failures) {
     inbox_.SetWake([this] { loop_.Wake(); });
     delivery::ExportStats(context.metrics, "binder", loop_.stats());
@@ -51,7 +58,7 @@ class BinderApp final : public lifecycle::App {
   }
 
   std::vector<lifecycle::Component*> Components() override {
-    return {&workers_, &pods_, &component_};
+    return {&workers_, &pods_, &component_, &bypass_component_};
   }
 
  private:
@@ -65,6 +72,8 @@ class BinderApp final : public lifecycle::App {
   JobsHandler handler_;
   delivery::PartitionLoop loop_;
   lifecycle::LoopComponent component_;
+  BypassGuard bypass_;
+  lifecycle::LoopComponent bypass_component_;
 };
 
 }  // namespace

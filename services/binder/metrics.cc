@@ -57,7 +57,12 @@ BinderMetrics::BinderMetrics(metrics::Registry& registry)
       pods_(registry.MakeGauge("fluxqueue_binder_pods", "Held pods in view.")),
       answers_dropped_(
           registry.MakeCounter("fluxqueue_bind_answers_dropped_total",
-                               "Answers of calls for jobs that had moved on meanwhile.")) {}
+                               "Answers of calls for jobs that had moved on meanwhile.")),
+      bypassing_(registry.MakeGauge(
+          "fluxqueue_bypassing_pods",
+          "Pods that run in managed namespaces and have not been through the queue.")),
+      bypass_stops_(registry.MakeCounter("fluxqueue_bypass_stops_total",
+                                         "Of these, deletions in strict namespaces.")) {}
 
 void BinderMetrics::Said(const Saying& saying) {
   switch (saying.envelope.event_case()) {

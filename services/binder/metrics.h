@@ -22,6 +22,8 @@ class BinderMetrics {
   void CallsWaiting(size_t calls) { calls_waiting_.Set(static_cast<double>(calls)); }
   void Following(size_t jobs, size_t pods);
   void AnswersDropped(uint64_t in_all);
+  void Bypassing(size_t pods) { bypassing_.Set(static_cast<double>(pods)); }
+  void BypassStopped() { bypass_stops_.Add(); }
 
  private:
   static constexpr size_t kKinds = 9;
@@ -36,6 +38,8 @@ class BinderMetrics {
   metrics::Gauge jobs_;
   metrics::Gauge pods_;
   metrics::Counter answers_dropped_;
+  metrics::Gauge bypassing_;
+  metrics::Counter bypass_stops_;
 };
 
 }  // namespace fluxqueue::binder

@@ -22,14 +22,18 @@ class CleanupApp final : public lifecycle::App {
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "cleanup")),
         client_(std::move(cluster)),
+        quarantine_(context.clock, {"Job", "Pod"}),
         shard_(config,
                client_,
                options_.postgres,
                metrics_,
                context.clock,
                context.tracer,
+               quarantine_,
                [this] { loop_.Wake(); }),
-        loop_({options_, "watch"}, shard_, context.clock),
+        loop_({.loop = options_, .shard = "watch", .quarantine = &quarantine_},
+              shard_,
+              context.clock),
         sweeper_(shard_,
                  client_,
                  options_.postgres,
@@ -47,6 +51,7 @@ class CleanupApp final : public lifecycle::App {
             nullptr,
             context.failures) {
     delivery::ExportStats(context.metrics, "cleanup", loop_.stats());
+    delivery::ExportQuarantine(context.metrics, "cleanup", quarantine_);
     kubernetes::ExportCalls(context.metrics, "cleanup", client_);
   }
 
@@ -69,6 +74,7 @@ class CleanupApp final : public lifecycle::App {
   CleanupMetrics metrics_;
   const delivery::LoopOptions options_;
   kubernetes::Client client_;
+  delivery::Quarantine quarantine_;
   WatchShard shard_;
   delivery::ShardLoop loop_;
   Sweeper sweeper_;

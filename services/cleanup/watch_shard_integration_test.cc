@@ -43,7 +43,7 @@ class WatchShardTest : public ::testing::Test {
         "CREATE TABLE admission.pools (pool text, partition integer);"
         "INSERT INTO admission.pools VALUES ('default', 3)");
     shard_ = std::make_unique<WatchShard>(
-        config_, *client_, Database("cleanup"), metrics_, clock_, tracer_, [] {});
+        config_, *client_, Database("cleanup"), metrics_, clock_, tracer_, quarantine_, [] {});
   }
 
   postgres::Options Database(const std::string& schema) {
@@ -141,6 +141,7 @@ class WatchShardTest : public ::testing::Test {
   CleanupMetrics metrics_{registry_};
   RealClock clock_;
   tracing::Tracer tracer_{{}, registry_};
+  delivery::Quarantine quarantine_{clock_};
   std::unique_ptr<WatchShard> shard_;
 
   std::vector<std::string> said_;
@@ -184,6 +185,27 @@ TEST_F(WatchShardTest, OnlyARowMakesAPodOurs) {
   shard_->PostLiveJobs({});
   ASSERT_TRUE(Eventually([&] { return Turn().ok() && foreign_ == 2; })) << foreign_;
   EXPECT_THAT(said_, ElementsAre("started job-1 1", "started job-3 1"));
+}
+
+TEST_F(WatchShardTest, WhatIsLeftOutUsesItsNode) {
+  MakeBindersTable();
+  AddJob("job-1");
+  AddSlot("job-1", CreatePod("held", "node-0", "job-1", "1.0.0/1"));
+  quarantine_.Restore({{.object = {.kind = "Pod", .space = "default", .uid = "namespace/default"},
+                        .reason = "too many",
+                        .held = true}});
+  postgres::Connection connection(Database("cleanup"));
+  const auto load = [&] {
+    return connection.Transact([&](pqxx::transaction_base& tx) { return shard_->Load(tx); });
+  };
+  ASSERT_TRUE(load().ok());
+  ASSERT_TRUE(Eventually([&] { return Turn().ok() && foreign_ == 1; })) << foreign_;
+  EXPECT_THAT(said_, ElementsAre());
+  // An operator retries it.
+  quarantine_.Retried({{"Pod", "namespace/default"}});
+  ASSERT_TRUE(load().ok());
+  ASSERT_TRUE(Eventually([&] { return Turn().ok() && !said_.empty(); }));
+  EXPECT_THAT(said_, ElementsAre("started job-1 1"));
 }
 
 }  // namespace

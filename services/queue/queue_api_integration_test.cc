@@ -86,9 +86,17 @@ TEST_F(AbandonedCycleTest, ByACommand) {
   request.set_pool(kPool);
   v1::AbandonCycleResponse response;
   const int64_t cycle = CycleInFlight();
+  // A call that comes late does not abandon the next one.
+  request.set_cycle_id(static_cast<uint64_t>(cycle + 1));
+  const grpc::Status other = Call(&v1::Queue::Stub::AbandonCycle, request, &response);
+  EXPECT_EQ(other.error_message(),
+            fmt::format(
+                "no cycle {} of pool main waits for its answer; cycle {} does", cycle + 1, cycle));
+  request.set_cycle_id(static_cast<uint64_t>(cycle));
   EXPECT_TRUE(Call(&v1::Queue::Stub::AbandonCycle, request, &response).ok());
   EXPECT_EQ(static_cast<int64_t>(response.cycle_id()), cycle);
   Stack::WaitFor([] { return CycleInFlight() == 0; }, "the cycle to be closed");
+  request.clear_cycle_id();
   const grpc::Status none = Call(&v1::Queue::Stub::AbandonCycle, request, &response);
   EXPECT_EQ(none.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(none.error_message(), "no cycle of pool main waits for its answer");

@@ -1,40 +1,18 @@
-// A tenant, mallory, with the role `edit` in a managed namespace (lab) and in one that is not
-// (evil), and nothing else. Alice's jobs run in the namespace e2e. Whatever mallory writes, the
-// services live, alice's jobs go on, and nothing runs that was not given its place.
+// Whatever mallory writes, the services live, alice's jobs go on, and nothing runs that was not
+// given its place.
 #include <chrono>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
-#include "tests/e2e/system_test_base.h"
+#include "tests/adversary/tenant_test_base.h"
 
 namespace fluxqueue::e2e {
 namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-
-constexpr const char* kTenants = R"(apiVersion: v1
-kind: Namespace
-metadata: {name: evil}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: lab, labels: {fluxqueue.io/managed: "true"}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: mallory, namespace: evil}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: mallory, namespace: lab}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
-)";
 
 // A pod that its maker says to be a slot of a job, on a node of his choice.
 std::string ForgedPod(const std::string& name,
@@ -62,52 +40,6 @@ spec:
                      runs,
                      node);
 }
-
-class TenantTest : public SystemTest {
- protected:
-  static void SetUpTestSuite() {
-    StartSystem({.nodes = 3});
-    if (system_ == nullptr) return;
-    const auto made = system_->Kubectl({"apply", "-f", "-"}, kTenants);
-    ASSERT_TRUE(made.ok()) << Message(made.status());
-  }
-
-  absl::StatusOr<std::string> AsMallory(std::vector<std::string> arguments,
-                                        const std::string& input = "") {
-    arguments.insert(arguments.begin(), "--as=mallory");
-    return system_->Kubectl(arguments, input);
-  }
-  // He may, and it is done.
-  void Creates(const std::string& yaml) {
-    const auto made = AsMallory({"create", "-f", "-"}, yaml);
-    ASSERT_TRUE(made.ok()) << Message(made.status());
-  }
-  void IsRefused(const std::string& yaml, const std::string& says) {
-    const auto made = AsMallory({"create", "-f", "-"}, yaml);
-    EXPECT_FALSE(made.ok()) << yaml;
-    EXPECT_THAT(Message(made.status()), HasSubstr(says));
-  }
-
-  std::string NodeOf(int number) {
-    const auto name = system_->Kubectl(
-        {"get", "nodes", "-o", fmt::format("jsonpath={{.items[{}].metadata.name}}", number)});
-    EXPECT_TRUE(name.ok()) << Message(name.status());
-    return name.ok() ? *name : "";
-  }
-  std::string JobIdOf(const std::string& name) { return Field(name, "job_id"); }
-  std::string AttemptOf(const std::string& name) { return Field(name, "attempt"); }
-
-  // Time enough for a pod to be seen and for what follows from it; then a job of alice's runs from
-  // one end to the other, which takes every service.
-  void ExpectAllLive(const std::string& job) {
-    Apply(JobYaml(job));
-    ExpectState(job, "Succeeded");
-    for (const char* service : {"admission", "queue", "matcher", "binder", "cleanup"}) {
-      const auto ready = system_->Readiness(service);
-      EXPECT_TRUE(ready.ok()) << service << ": " << Message(ready.status());
-    }
-  }
-};
 
 TEST_F(TenantTest, ANulInAnAnnotationEndsNoService) {
   Creates(ForgedPod("nul", "a\\0", "1.0.0/1", "nope", "600"));
@@ -267,110 +199,6 @@ spec:
   EXPECT_EQ(running(), 2);
   const auto gone = AsMallory({"delete", "deployment", "web", "-n", "lab"});
   EXPECT_TRUE(gone.ok()) << Message(gone.status());
-}
-
-std::string Deployment(const std::string& name,
-                       const std::string& space,
-                       const std::string& label,
-                       const std::string& spec = "") {
-  return fmt::format(R"(apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: {0}, namespace: {1}}}
-spec:
-  replicas: 0
-  selector: {{matchLabels: {{app: {0}}}}}
-  template:
-    metadata: {{labels: {{app: {0}{2}}}}}
-    spec:
-      containers: [{{name: main, image: busybox}}]
-      {3}
-)",
-                     name,
-                     space,
-                     label,
-                     spec);
-}
-
-TEST_F(TenantTest, AManagedNamespaceHasNoWayPastTheQueue) {
-  const std::string out = ", fluxqueue.io/managed: \"false\"";
-  const std::string tolerates = "tolerations: [{key: fluxqueue.io/dedicated, operator: Exists}]";
-  const std::string daemons = R"(apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: daemons, namespace: lab}
-spec:
-  selector: {matchLabels: {app: daemons}}
-  template:
-    metadata: {labels: {app: daemons}}
-    spec: {containers: [{name: main, image: busybox}]}
-)";
-  const std::string pod = R"(apiVersion: v1
-kind: Pod
-metadata: {name: past, namespace: lab, labels: {fluxqueue.io/managed: "false"}}
-spec: {containers: [{name: main, image: busybox}]}
-)";
-  const std::string pinned = R"(apiVersion: v1
-kind: Pod
-metadata: {name: pinned, namespace: lab}
-spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
-)";
-  IsRefused(pod, "goes past its queue");
-  IsRefused(pinned, "spec.nodeName goes past its queue");
-  IsRefused(Deployment("past", "lab", out), "goes past its queue");
-  IsRefused(Deployment("past", "lab", "", "nodeName: nope"), "spec.nodeName goes past its queue");
-  IsRefused(daemons, "the pods of a DaemonSet go past its queue");
-  IsRefused(Deployment("past", "evil", "", tolerates), "are kept for what is queued");
-  Creates(Deployment("web", "lab", ""));
-  const auto changed = AsMallory({"apply", "-f", "-"}, Deployment("web", "lab", out));
-  EXPECT_THAT(Message(changed.status()), HasSubstr("goes past its queue"));
-  // Who has been given the right may, and what is there may be changed in other ways.
-  const auto given = system_->Kubectl({"create",
-                                       "clusterrolebinding",
-                                       "bypass",
-                                       "--clusterrole=fluxqueue-bypass",
-                                       "--user=mallory"});
-  ASSERT_TRUE(given.ok()) << Message(given.status());
-  Creates(Deployment("past", "lab", out));
-  Creates(daemons);
-  const auto taken = system_->Kubectl({"delete", "clusterrolebinding", "bypass"});
-  ASSERT_TRUE(taken.ok()) << Message(taken.status());
-  for (const char* what : {"deployment/past", "daemonset/daemons"}) {
-    const auto annotated = AsMallory({"annotate", "--namespace=lab", what, "note=mine"});
-    EXPECT_TRUE(annotated.ok()) << Message(annotated.status());
-  }
-  EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons"}).ok());
-}
-
-TEST_F(TenantTest, AForgedOwnerIsNoWayPastTheQueue) {
-  Creates("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: lab}\n");
-  const auto uid = system_->Kubectl(
-      {"get", "configmap", "owner", "-n", "lab", "-o", "jsonpath={.metadata.uid}"});
-  ASSERT_TRUE(uid.ok()) << Message(uid.status());
-  const auto owned = [&](const std::string& name, const std::string& owner) {
-    return fmt::format(R"(apiVersion: v1
-kind: Pod
-metadata:
-  name: {}
-  namespace: lab
-  annotations: {{fluxqueue.io/run-seconds: "600"}}
-  ownerReferences: [{{{}, controller: true}}]
-spec:
-  restartPolicy: Never
-  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: 500m}}}}}}]
-)",
-                       name,
-                       owner);
-  };
-  Creates(
-      owned("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)));
-  Creates(owned("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"));
-  for (const char* pod : {"by-map", "by-set"}) {
-    const auto gates = system_->Kubectl(
-        {"get", "pod", pod, "-n", "lab", "-o", "jsonpath={.metadata.labels.fluxqueue\\.io/held}"});
-    // The garbage collector may have been faster.
-    if (gates.ok()) {
-      EXPECT_NE(*gates, "") << pod << " is not held";
-    }
-  }
 }
 
 TEST_F(TenantTest, AnothersJobHasOnlyItsOwnPods) {

@@ -12,7 +12,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A pod of another namespace that is not held, one that is, and one that is named as a service's.
+// A pod of another namespace that is not held, one that is named as a service's, and one of the
+// cluster's own. They stay unbound: what is bound to no node that there is, is removed in time.
 constexpr const char* kPods = R"(apiVersion: v1
 kind: Namespace
 metadata: {name: others}
@@ -20,13 +21,13 @@ metadata: {name: others}
 apiVersion: v1
 kind: Pod
 metadata: {name: free, namespace: others}
-spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
+spec: {schedulerName: none, containers: [{name: main, image: busybox}]}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: fluxqueue-queue-0, namespace: fluxqueue-system}
 spec:
-  nodeName: nope
+  schedulerName: none
   securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
   containers:
     - name: main
@@ -86,6 +87,16 @@ TEST_F(ThiefTest, TheBindersAccountTouchesOnlyWhatIsHeld) {
   const std::string held = "touches only what is held";
   Refused(binder, {"annotate", "pod", "free", "-n", "others", "fluxqueue.io/job-id=x"}, held);
   Refused(binder, {"delete", "pod", "free", "-n", "others"}, held);
+  // Strict is a namespace only if it is managed, too; and there it may delete, and no more.
+  const auto label = [&](const char* labels) {
+    const auto labelled = system_->Kubectl({"label", "namespace", "others", labels});
+    ASSERT_TRUE(labelled.ok()) << Message(labelled.status());
+  };
+  label("fluxqueue.io/enforce=strict");
+  Refused(binder, {"delete", "pod", "free", "-n", "others"}, held);
+  label("fluxqueue.io/managed=true");
+  Refused(binder, {"annotate", "pod", "free", "-n", "others", "fluxqueue.io/job-id=x"}, held);
+  label("fluxqueue.io/managed-");
   Apply(JobYaml("held", {.run_seconds = "600"}));
   ExpectState("held", "Running");
   const auto pod = system_->Kubectl({"get",

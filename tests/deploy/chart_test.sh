@@ -185,12 +185,38 @@ bad_values() {
   refused webhook.certificate.existingSecret=mine "webhook.certificate.caBundle: say"
   refused kafka.bundled.enabled=false "kafka.bootstrap: say where Kafka is"
   refused postgres.bundled.enabled=false "postgres.dsn: say where the database is"
+  refused 'kafka.bundled.enabled=false,kafka.bootstrap=u:y@k:9092' "kafka.existingSecret"
+  refused tracing.endpoint=http://u:y@c:4318 "tracing.endpoint: everybody can read it"
+  refused 'tracing.endpoint=http://c?token=y:4318' "tracing.endpoint: everybody can read it"
+  [[ $(helm template x "$chart" --namespace other --set $TRIAL 2>&1) == *"--namespace fluxqueue-system"* ]]
+}
+
+# A password in the forms that libpq takes, and TLS that may be left out.
+bad_dsns() {
   local dsn
-  for dsn in 'host=x password=y' $'host=x password\t = y' 'host=x PASSWORD=y' postgresql://u:y@db/d 'postgres://u:y@db?a=b' \
+  for dsn in 'host=x password=y' $'host=x password\t = y' 'host=x PASSWORD=y' "host=x password = 'y z'" 'host=x sslpassword=y' \
+    postgresql://u:y@db/d 'postgres://u:y@db?a=b' postgres://:y@db 'postgres://u:y?z@db/d' 'postgres://u:y/z@db/d' \
     'postgresql://u@db/d?password=y' 'postgresql://u@db/d?%70assword=y'; do
     refused "postgres.bundled.enabled=false,postgres.dsn=$dsn" "postgres.existingSecret"
   done
-  [[ $(helm template x "$chart" --namespace other --set $TRIAL 2>&1) == *"--namespace fluxqueue-system"* ]]
+  for dsn in 'host=db sslmode=prefer' "host=db sslmode = 'allow'" 'postgresql://u@db/d?sslmode=prefer'; do
+    refused "postgres.bundled.enabled=false,postgres.dsn=$dsn" "goes on in plain text"
+  done
+  for dsn in 'host=db passfile=/etc/fluxqueue/postgres/pgpass' postgresql://u@db:5432/d 'host=db sslmode=disable'; do
+    helm template fluxqueue "$chart" --set "$TRIAL,postgres.bundled.enabled=false,postgres.dsn=$dsn" >/dev/null
+  done
+}
+
+# notes OPTION…: what an installation says at its end.
+notes() { helm install fluxqueue "$chart" --dry-run "$@" | sed '1,/^NOTES:/d'; }
+
+# Who says that TLS is not to be, or not to be whole, is told at each installation what that means.
+said_aloud() {
+  local external=kafka.bootstrap=k:9092,postgres.dsn=host=db
+  if notes --set "$external" | grep 'default is'; then die "what is the default is warned of"; fi
+  [[ $(notes --set "$external sslmode=disable") == *"sslmode=disable: passwords and rows go in plain text"* ]]
+  [[ $(notes --set "$external sslmode=require") == *"sslmode=require: whoever answers is taken"* ]]
+  [[ $(notes --set "${external/k:/plaintext://k:}") == *"plaintext://: records go in plain text"* ]]
 }
 
 # crds_refused CHART: it ends with what to do.
@@ -223,6 +249,8 @@ steps_log_dir "$dir/logs"
 step "the control plane" start
 step_async "rendered files" "$tools/render" --check
 step_async "bad values" bad_values
+step_async "bad DSNs" bad_dsns
+step_async "connections without TLS are said aloud" said_aloud
 step_async "log level" level
 steps_wait
 step "trial" trial

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/config/connections.h"
 #include "libs/config/section.h"
 #include "libs/kafka/admin.h"
 #include "libs/postgres/dsn.h"
@@ -37,10 +38,10 @@ std::string FoundPath() {
   return StateFolder() + "/fluxqueue.yaml";
 }
 
-config::Section Describe(SystemConfig* config, config::Presence dsn) {
+config::Section Describe(SystemConfig* config, config::Presence dsn, std::string* dsn_as_written) {
   using config::Section;
   return Section()
-      .Nested("postgres", Section().Text("dsn", &config->dsn, dsn))
+      .Nested("postgres", Section().Text("dsn", &config->dsn, dsn).AsWritten(dsn_as_written))
       .Nested("kafka",
               Section()
                   .Text("bootstrap", &config->brokers.bootstrap, config::Presence::kRequired)
@@ -74,7 +75,8 @@ std::vector<std::string> Kubeconfigs(const ClusterAccess& access) {
 bool IsClusterOf(const std::string& file, const ClusterAccess& access) {
   SystemConfig config;
   // What else is wrong with it is said by who reads it to use it.
-  config::ReadFile(file, Describe(&config, config::Presence::kOptional)).IgnoreError();
+  std::string dsn;
+  config::ReadFile(file, Describe(&config, config::Presence::kOptional, &dsn)).IgnoreError();
   if (config.kubeconfig.empty()) return false;
   const std::string server = ServerOf(Texts({config.kubeconfig}), "");
   return !server.empty() && server == ServerOf(Texts(Kubeconfigs(access)), access.context);
@@ -131,9 +133,12 @@ absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file, Needs 
   SystemConfig config;
   config.file = choice.file;
   const std::string dsn = Environment("FLUXQUEUE_POSTGRES_DSN");
+  config::Connections connections;
   const absl::Status status = config::ReadFile(
       config.file,
-      Describe(&config, dsn.empty() ? config::Presence::kRequired : config::Presence::kOptional));
+      Describe(&config,
+               dsn.empty() ? config::Presence::kRequired : config::Presence::kOptional,
+               &connections.dsn_as_written));
   if (absl::IsNotFound(status)) {
     return MakeStatus(
         absl::StatusCode::kNotFound,
@@ -146,6 +151,9 @@ absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file, Needs 
   }
   RETURN_IF_ERROR(status);
   if (!dsn.empty()) config.dsn = dsn;
+  connections.dsn = config.dsn;
+  connections.bootstrap = config.brokers.bootstrap;
+  RETURN_IF_ERROR(config::CheckConnections(config.file, connections));
   config.has_cluster =
       !config.kubeconfig.empty() || !Environment("KUBERNETES_SERVICE_HOST").empty();
   if (choice.where == Where::kFoundFile || needs == Needs::kRunning) {

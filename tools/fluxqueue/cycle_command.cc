@@ -15,13 +15,14 @@
 namespace fluxqueue::cli {
 namespace {
 
-absl::StatusOr<int> Abandon(const Context& context, const std::string& pool) {
+absl::StatusOr<int> Abandon(const Context& context, const std::string& pool, uint64_t cycle_id) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   ASSIGN_OR_RETURN(const auto stub, ReachPool(config, pool));
   grpc::ClientContext call;
   Prepare(&call, /*job_id=*/"");
   queue::v1::AbandonCycleRequest request;
   request.set_pool(pool);
+  request.set_cycle_id(cycle_id);
   queue::v1::AbandonCycleResponse response;
   const grpc::Status status = stub->AbandonCycle(&call, request, &response);
   if (!status.ok()) {
@@ -41,7 +42,9 @@ void RegisterCycle(CLI::App& app, Context& context) {
   group->require_subcommand(1);
   CLI::App* sub = group->add_subcommand("abandon", "Close it as if no job had been tried");
   const auto pool = std::make_shared<std::string>();
+  const auto cycle_id = std::make_shared<uint64_t>(0);
   sub->add_option("POOL", *pool, "The pool that it is of")->required()->type_name("POOL");
+  sub->add_option("--cycle", *cycle_id, "Only if it is this one that waits")->type_name("ID");
   sub->footer(
       "For a pool in which nothing starts as the answer to its cycle never comes, or cannot be "
       "taken. Its jobs are\n"
@@ -50,8 +53,9 @@ void RegisterCycle(CLI::App& app, Context& context) {
       "in a cycle that is\n"
       "abandoned waits for ten minutes. The queue does so by itself where an answer became a dead "
       "letter.");
-  sub->callback(
-      [&context, pool] { context.command = [&context, pool] { return Abandon(context, *pool); }; });
+  sub->callback([&context, pool, cycle_id] {
+    context.command = [&context, pool, cycle_id] { return Abandon(context, *pool, *cycle_id); };
+  });
 }
 
 }  // namespace fluxqueue::cli

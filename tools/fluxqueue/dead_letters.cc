@@ -55,15 +55,46 @@ void DeadLetters::Fold(const kafka::Message& message) {
       .partition = static_cast<int>(Number(Header(headers, "fluxqueue_partition"))),
       .offset = Number(Header(headers, "fluxqueue_offset")),
       .key = message.key,
-      .value = message.value};
+      .value = message.value,
+      .shard = Header(headers, delivery::kShardHeader),
+      .kind = Header(headers, delivery::kKindHeader),
+      .uid = Header(headers, delivery::kUidHeader)};
 }
 
 std::string TypeOf(const Letter& letter) {
+  if (letter.OfObject()) return letter.kind;
   Envelope message;
   return Decode(letter, &message) ? std::string(kafka::EventType(message)) : "?";
 }
 
+std::string PlaceOf(const Letter& letter) {
+  if (letter.OfObject()) return letter.topic;
+  return fmt::format("{}[{}]@{}", letter.topic, letter.partition, letter.offset);
+}
+
+std::string ObjectsText(const DeadLetters& letters) {
+  constexpr size_t kMost = 3;
+  size_t count = 0;
+  std::string text;
+  for (const auto& [number, letter] : letters.letters()) {
+    if (!letter.OfObject() || !letter.answer.empty()) continue;
+    if (++count <= kMost) {
+      text += fmt::format("{}{} ({})", count == 1 ? "" : ", ", letter.key, letter.service);
+    }
+  }
+  return count > kMost ? fmt::format("{} and {} more", text, count - kMost) : text;
+}
+
 std::string ContentText(const Letter& letter) {
+  if (letter.OfObject()) {
+    return fmt::format(
+        "{} with uid {}: {} leaves it out until it changes.\n"
+        "Change it or delete it; or have it tried as it is: fluxqueue dead-letters retry {}\n",
+        letter.key,
+        letter.uid,
+        letter.service,
+        letter.number);
+  }
   Envelope message;
   if (Decode(letter, &message)) {
     std::string text;

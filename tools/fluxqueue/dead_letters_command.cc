@@ -9,9 +9,11 @@
 #include "libs/kafka/producer.h"
 #include "libs/kafka/reader.h"
 #include "libs/kafka/topics.h"
+#include "libs/postgres/connection.h"
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/dead_letters.h"
+#include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
@@ -76,7 +78,7 @@ absl::StatusOr<int> List(const Context& context, const Options& options) {
                letter.service,
                TypeOf(letter),
                letter.key,
-               fmt::format("{}[{}]@{}", letter.topic, letter.partition, letter.offset),
+               PlaceOf(letter),
                letter.answer.empty() ? "-" : letter.answer,
                letter.reason});
   }
@@ -99,11 +101,9 @@ absl::StatusOr<int> Show(const Context& context, const Options& options) {
       fmt::print("{}", context.Structured(ToJson(letter)));
       continue;
     }
-    fmt::print("Letter   {}\nFrom     {} partition {} offset {}\nService  {}\nReason   {}\n",
+    fmt::print("Letter   {}\nFrom     {}\nService  {}\nReason   {}\n",
                letter.number,
-               letter.topic,
-               letter.partition,
-               letter.offset,
+               PlaceOf(letter),
                letter.service,
                letter.reason);
     if (!letter.answer.empty()) {
@@ -142,10 +142,42 @@ absl::StatusOr<std::vector<Letter>> Chosen(const DeadLetters& letters, const Opt
   return chosen;
 }
 
-// First the message, then the answer: who is interrupted between both retries once more, to no
+// The service sees the mark with its next commit, a few seconds later at most.
+absl::Status RetryObject(const std::string& dsn, const Letter& letter) {
+  if (letter.service != "admission" && letter.service != "cleanup") {
+    return InvalidArgument(
+        "letter {} is of the service '{}', and only admission and cleanup leave "
+        "objects out; drop it",
+        letter.number,
+        letter.service);
+  }
+  postgres::Connection connection(PostgresOptions(dsn));
+  return connection.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+    const pqxx::result marked =
+        tx.exec_params(fmt::format("UPDATE {}.quarantine SET retry = true "
+                                   "WHERE shard = $1 AND kind = $2 AND uid = $3",
+                                   letter.service),
+                       letter.shard,
+                       letter.kind,
+                       letter.uid);
+    if (marked.affected_rows() > 0) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kNotFound,
+                      "{} is not left out any more: it was handled since, or is summed up with "
+                      "others of its namespace; drop letter {}",
+                      letter.key,
+                      letter.number);
+  });
+}
+
+// First the retry, then the answer: who is interrupted between both retries once more, to no
 // effect.
-absl::Status AnswerOne(kafka::Producer& producer, const Letter& letter, const std::string& answer) {
-  if (answer == "retried") {
+absl::Status AnswerOne(kafka::Producer& producer,
+                       const std::string& dsn,
+                       const Letter& letter,
+                       const std::string& answer) {
+  if (answer == "retried" && letter.OfObject()) {
+    RETURN_IF_ERROR(RetryObject(dsn, letter));
+  } else if (answer == "retried") {
     ASSIGN_OR_RETURN(const delivery::WireRecord record, RetryOf(letter));
     RETURN_IF_ERROR(Append(producer, letter.topic, letter.partition, record));
   }
@@ -162,7 +194,7 @@ absl::StatusOr<int> Answer(const Context& context,
       const auto producer,
       kafka::Producer::Create(config.brokers, "fluxqueue-dead-letters", [](uint64_t) {}));
   for (const Letter& letter : chosen) {
-    RETURN_IF_ERROR(AnswerOne(*producer, letter, answer));
+    RETURN_IF_ERROR(AnswerOne(*producer, config.dsn, letter, answer));
     fmt::print("{} ({} of {}): {}\n", letter.number, TypeOf(letter), letter.key, answer);
   }
   if (chosen.empty()) fmt::print("no dead letters that wait for an answer\n");
@@ -181,7 +213,9 @@ void RegisterDeadLetters(CLI::App& app, Context& context) {
       "message to its topic\n"
       "again, where it is taken once however often it is retried; it is for a message that could "
       "not be handled then\n"
-      "and can be now. What was retried or dropped stays in the topic, marked.\n\n"
+      "and can be now. A letter of an object of the cluster says who leaves the object out; a "
+      "retry has it handled once\n"
+      "more, as it is. What was retried or dropped stays in the topic, marked.\n\n"
       "Examples:\n"
       "  fluxqueue dead-letters list\n"
       "  fluxqueue dead-letters show 17\n"

@@ -1,5 +1,6 @@
 #include "tools/fluxqueue/dead_letters.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,8 @@
 
 namespace fluxqueue::cli {
 namespace {
+
+using ::testing::HasSubstr;
 
 kafka::Message LetterAt(int64_t offset, const std::string& value) {
   kafka::Message original;
@@ -29,6 +32,7 @@ kafka::Message Record(int64_t offset, const delivery::WireRecord& record) {
   kafka::Message message;
   message.offset = offset;
   message.append_time = Millis(2000);
+  message.key = record.key;
   message.headers = record.headers;
   return message;
 }
@@ -77,6 +81,28 @@ TEST(DeadLettersTest, ARetryIsANewMessageThatIsTakenOnce) {
   EXPECT_EQ(message.sequence(), 1U);
   EXPECT_EQ(message.job_started().job_id(), "j1");
   EXPECT_EQ(record->value, RetryOf(letters.letters().at(7))->value);
+}
+
+TEST(DeadLettersTest, ALetterOfAnObjectNamesItAndSaysWhatToDo) {
+  DeadLetters letters;
+  for (int64_t number = 7; number < 12; ++number) {
+    const delivery::QuarantineRow row{
+        .object = {.kind = "Pod", .space = "team", .name = fmt::format("p{}", number), .uid = "u1"},
+        .reason = "it threw: stoi"};
+    letters.Fold(Record(
+        number, delivery::MakeRecord(delivery::MakeLetter(row, "cleanup/watch"), "cleanup")));
+  }
+  const Letter& letter = letters.letters().at(7);
+  EXPECT_EQ(TypeOf(letter), "Pod");
+  EXPECT_EQ(PlaceOf(letter), "cleanup/watch");
+  EXPECT_EQ(letter.shard, "watch");
+  EXPECT_EQ(letter.uid, "u1");
+  EXPECT_EQ(letter.reason, "it threw: stoi");
+  EXPECT_THAT(ContentText(letter), HasSubstr("Pod team/p7 with uid u1: cleanup leaves it out"));
+  EXPECT_THAT(ContentText(letter), HasSubstr("dead-letters retry 7"));
+  letters.Fold(Record(12, AnswerTo(letter, "retried")));
+  EXPECT_EQ(ObjectsText(letters),
+            "Pod team/p8 (cleanup), Pod team/p9 (cleanup), Pod team/p10 (cleanup) and 1 more");
 }
 
 TEST(DeadLettersTest, WhatDoesNotDecodeIsShownAndNotRetried) {

@@ -9,6 +9,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "libs/base/clock.h"
+#include "libs/kubernetes/client.h"
+#include "libs/kubernetes/views.h"
 
 #include "tools/fluxqueue/context.h"
 
@@ -54,8 +56,14 @@ void ExamineServices(const SystemConfig& config, const std::string& system, Find
 // Postgres and Kafka: reachable, tables and topics as this version wants them, clocks, lag,
 // outboxes, dead letters.
 void ExamineStores(const SystemConfig& config, const Clock& clock, Findings* findings);
-// The API server: version, clock, our resources and policies, the webhook and its certificate, the
-// rights of the services' accounts. `system`: our namespace.
+// A finding about the pods of managed namespaces that have not been through the queue, and one for
+// each namespace whose label fluxqueue.io/enforce has no effect. `pods`: what kBypass… let through.
+void JudgeBypass(const std::vector<kubernetes::Namespace>& spaces,
+                 const std::vector<kubernetes::ObjectMeta>& pods,
+                 Findings* findings);
+void ExamineBypass(kubernetes::Client& client, Findings* findings);
+// The API server: version, clock, our resources and policies, the webhook and its certificate, what
+// runs past the queue, the rights of the services' accounts. `system`: our namespace.
 void ExamineCluster(const SystemConfig& config,
                     const std::string& system,
                     const Clock& clock,

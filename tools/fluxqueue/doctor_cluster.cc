@@ -64,10 +64,12 @@ class ClusterDoctor {
                  fmt::format("{}.fluxqueue.io", name),
                  "kubectl apply -f k8s/crds, or upgrade the chart");
     }
-    for (const char* name : {"fluxqueue-keys", "fluxqueue-taken-in"}) {
-      CheckThere(kPolicies,
-                 name,
-                 "kubectl apply -f k8s/policy.yaml: without it a user can forge our annotations");
+    for (const char* name : {"fluxqueue-keys", "fluxqueue-taken-in", "fluxqueue-bypass"}) {
+      CheckThere(
+          kPolicies,
+          name,
+          "kubectl apply -f k8s/policy.yaml: without it a user can forge our annotations, or "
+          "go past the queue");
     }
     for (const char* name : {"fluxqueue-binder", "fluxqueue-binder-binds"}) {
       CheckThere(
@@ -78,6 +80,7 @@ class ClusterDoctor {
     }
     CheckWebhook();
     CheckDryRun();
+    ExamineBypass(client_, findings_);
     CheckRights();
   }
 

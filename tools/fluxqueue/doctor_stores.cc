@@ -4,8 +4,10 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kafka/admin.h"
+#include "libs/kafka/client.h"
 #include "libs/kafka/reader.h"
 #include "libs/kafka/topics.h"
+#include "libs/postgres/dsn.h"
 #include "libs/postgres/migrations.h"
 #include "libs/postgres/statement.h"
 
@@ -70,6 +72,33 @@ bool CheckPostgres(postgres::Connection& connection, const Clock& clock, Finding
   }
   CheckClock("Postgres' clock", now_ms - NowMs(clock), findings);
   return true;
+}
+
+void CheckTls(const SystemConfig& config, Findings* findings) {
+  const std::string mode = postgres::TlsMode(config.dsn);
+  if (mode == "verify-full") {
+    findings->Ok("TLS to Postgres", mode);
+  } else if (mode.empty()) {
+    findings->Ok("TLS to Postgres", "on this machine: not needed");
+  } else {
+    findings->Warn("TLS to Postgres",
+                   "sslmode=" + mode +
+                       (mode == "disable" ? ": passwords and rows in plain text"
+                                          : ": does not know whom it talks to"),
+                   "write sslmode=verify-full into postgres.dsn, and sslrootcert=FILE");
+  }
+  const std::string protocol =
+      kafka::ClientConfig(config.brokers, "fluxqueue-doctor").SecurityProtocol();
+  if (protocol.ends_with("ssl")) {
+    findings->Ok("TLS to Kafka", protocol);
+  } else if (protocol == "plaintext" && kafka::IsHere(config.brokers)) {
+    findings->Ok("TLS to Kafka", "on this machine: not needed");
+  } else {
+    findings->Warn("TLS to Kafka",
+                   protocol + ": passwords and records in plain text",
+                   "give the brokers a TLS listener, and take plaintext out of kafka.bootstrap or "
+                   "kafka.properties");
+  }
 }
 
 void CheckTables(postgres::Connection& connection, Findings* findings) {
@@ -165,14 +194,19 @@ void CheckLetters(const kafka::Brokers& brokers, Findings* findings) {
   size_t open = 0;
   for (const auto& [number, letter] : letters.letters()) open += letter.answer.empty() ? 1 : 0;
   if (open == 0) return findings->Ok("dead letters", "none that waits for an answer");
+  const std::string objects = ObjectsText(letters);
   findings->Warn("dead letters",
-                 fmt::format("{} wait for an answer", open),
+                 fmt::format("{} wait for an answer{}{}",
+                             open,
+                             objects.empty() ? "" : "; of objects that are left out: ",
+                             objects),
                  "fluxqueue dead-letters list shows them; retry or drop each");
 }
 
 }  // namespace
 
 void ExamineStores(const SystemConfig& config, const Clock& clock, Findings* findings) {
+  CheckTls(config, findings);
   postgres::Connection connection(PostgresOptions(config.dsn));
   const bool postgres = CheckPostgres(connection, clock, findings);
   if (postgres) CheckTables(connection, findings);

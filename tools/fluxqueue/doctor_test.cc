@@ -41,5 +41,45 @@ TEST(DoctorTest, AServiceOfAnotherVersionIsNamed) {
             "                 → see that it runs, and its log\n");
 }
 
+kubernetes::ObjectMeta Pod(const std::string& space, const std::string& name) {
+  kubernetes::ObjectMeta meta;
+  meta.namespace_name = space;
+  meta.name = name;
+  return meta;
+}
+
+TEST(DoctorTest, WhatRunsPastTheQueueIsNamed) {
+  const std::vector<kubernetes::Namespace> spaces = {
+      {.name = "lab", .labels = {{"fluxqueue.io/managed", "true"}}},
+      {.name = "free", .labels = {}}};
+  Findings clean;
+  JudgeBypass(spaces, {Pod("free", "a")}, &clean);
+  EXPECT_EQ(clean.Text(false), "ok    past the queue  nothing runs in managed namespaces\n");
+  std::vector<kubernetes::ObjectMeta> pods;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) pods.push_back(Pod("lab", name));
+  pods.push_back(Pod("free", "g"));
+  Findings past;
+  JudgeBypass(spaces, pods, &past);
+  EXPECT_TRUE(past.healthy());
+  EXPECT_EQ(past.Text(false),
+            "warn  past the queue  6 pods run in managed namespaces and have not been through it: "
+            "lab/a, lab/b, lab/c, lab/d, lab/e, …\n"
+            "                      → deploy/docs/runbooks/FluxqueueQueueBypassed.md\n");
+}
+
+TEST(DoctorTest, ALabelOfANamespaceThatHasNoEffectIsSaid) {
+  Findings findings;
+  JudgeBypass({{.name = "a", .labels = {{"fluxqueue.io/enforce", "strict"}}},
+               {.name = "b",
+                .labels = {{"fluxqueue.io/managed", "true"}, {"fluxqueue.io/enforce", "strict"}}}},
+              {},
+              &findings);
+  EXPECT_EQ(findings.Text(false),
+            "warn  namespace a     the label fluxqueue.io/enforce is \"strict\" and has no effect\n"
+            "                      → take it off, or set it to \"strict\" in a namespace with "
+            "fluxqueue.io/managed=true\n"
+            "ok    past the queue  nothing runs in managed namespaces\n");
+}
+
 }  // namespace
 }  // namespace fluxqueue::cli

@@ -2,15 +2,11 @@
 
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
-#include "libs/kubernetes/json_text.h"
+#include "libs/kubernetes/event.h"
 #include "services/admission/adapters/sketch_reader.h"
-
-#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -20,32 +16,6 @@ const kubernetes::Resource& ResourceOf(WorkloadKind kind) {
 }
 
 }  // namespace
-
-std::string RefusalEvent(const Refusal& refusal,
-                         const std::string& instance,
-                         std::chrono::system_clock::time_point now) {
-  // MicroTime has six digits.
-  std::string time = FormatTime(now);
-  time.insert(time.size() - 1, "000");
-  const nlohmann::json event = {
-      {"apiVersion", "events.k8s.io/v1"},
-      {"kind", "Event"},
-      {"metadata", {{"generateName", "fluxqueue-"}, {"namespace", refusal.space}}},
-      {"eventTime", time},
-      {"type", "Warning"},
-      {"reason", "Refused"},
-      {"action", "Submit"},
-      {"reportingController", "fluxqueue.io/admission"},
-      {"reportingInstance", instance},
-      {"note", refusal.message},
-      {"regarding",
-       {{"apiVersion", refusal.kind == WorkloadKind::kJob ? "batch/v1" : "v1"},
-        {"kind", KindName(refusal.kind)},
-        {"namespace", refusal.space},
-        {"name", refusal.name},
-        {"uid", refusal.uid}}}};
-  return kubernetes::JsonText(event);
-}
 
 ErrandRunner::ErrandRunner(kubernetes::Client& client,
                            WorkloadFeed& feed,
@@ -145,7 +115,20 @@ void ErrandRunner::Do(const Refusal& refusal) {
               {"name", refusal.name},
               {"why", refusal.message}});
   const auto created = client_.Create(
-      kubernetes::kEvents, refusal.space, RefusalEvent(refusal, instance_, clock_.Now()));
+      kubernetes::kEvents,
+      refusal.space,
+      kubernetes::EventText({.component = "admission",
+                             .instance = instance_,
+                             .type = "Warning",
+                             .reason = "Refused",
+                             .action = "Submit",
+                             .note = refusal.message,
+                             .regarding = {refusal.kind == WorkloadKind::kJob ? "batch/v1" : "v1",
+                                           std::string(KindName(refusal.kind)),
+                                           refusal.space,
+                                           refusal.name,
+                                           refusal.uid},
+                             .at = clock_.Now()}));
   if (created.ok()) return;
   LogWarning("Event not written", {{"job", refusal.uid}, {"error", Message(created.status())}});
 }

@@ -2,9 +2,8 @@
 // at again, Events for users, new lists. One thread, in order.
 //
 // A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone); an
-// object that is to be looked at already is not put in line twice. An
-// Event is tried once: it is a courtesy. What belongs to an opening of the feed that is over is
-// dropped.
+// object that is to be looked at already is not put in line twice. An Event is tried once: it is a
+// courtesy. What belongs to an opening of the feed that is over is dropped.
 //
 // Thread-safe.
 #pragma once
@@ -66,10 +65,5 @@ class ErrandRunner {
   std::deque<Errand> errands_;
   std::set<std::pair<uint64_t, std::string>> waiting_;  // openings and uids of looks in errands_
 };
-
-// The Event (events.k8s.io/v1) that tells a user of a refusal, as JSON.
-std::string RefusalEvent(const Refusal& refusal,
-                         const std::string& instance,
-                         std::chrono::system_clock::time_point now);
 
 }  // namespace fluxqueue::admission

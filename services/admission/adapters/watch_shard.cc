@@ -22,6 +22,14 @@ std::optional<tracing::Context> ReviewOf(const std::string& object) {
   return tracing::ParseTraceparent(named->second);
 }
 
+delivery::ObjectRef RefOf(const Sketch& sketch, const std::string& version) {
+  return {.kind = std::string(KindName(sketch.kind)),
+          .space = sketch.space,
+          .name = sketch.name,
+          .uid = sketch.uid,
+          .version = version};
+}
+
 }  // namespace
 
 WatchShard::WatchShard(WatchShardOptions options, Deps deps)
@@ -40,6 +48,7 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
   catalog_version_.reset();
   committed_catalog_version_.reset();
   batch_.clear();
+  applied_ = 0;
   read_.clear();
   learnt_.clear();
   out_ = {};
@@ -58,6 +67,7 @@ void WatchShard::Drop() {
   catalog_.Restore({}, {}, {});
   tracker_.Restore({});
   batch_.clear();
+  applied_ = 0;
   read_.clear();
   learnt_.clear();
   out_ = {};
@@ -78,7 +88,16 @@ std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const 
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
   if (!loaded_ || !deps_.facts.synced()) return absl::OkStatus();
+  const bool rest = PollRest();
+  Append(outbox);
+  if (rest && deps_.quarantine.careful()) return absl::OkStatus();
+  return PollEvents(outbox);
+}
+
+bool WatchShard::PollRest() {
+  bool any = !learnt_.empty();
   if (deps_.clock.Monotonic() >= next_sweep_) {
+    any = true;
     next_sweep_ = deps_.clock.Monotonic() + options_.sweep_interval;
     deps_.errands.Relist();
     deps_.metrics.Swept();
@@ -86,23 +105,33 @@ absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
     tracker_.LookAgain(&out_);
   }
   for (const auto& [uid, rejected] : learnt_) tracker_.Learn(uid, rejected, &out_);
+  return deps_.facts.With([this](const ClusterFacts& facts) { return ReconcileCatalog(facts); }) ||
+         any;
+}
+
+absl::Status WatchShard::PollEvents(delivery::Outbox& outbox) {
   if (batch_.empty()) deps_.feed.Take(options_.max_batch, &batch_);
-  deps_.facts.With([this](const ClusterFacts& facts) {
-    ReconcileCatalog(facts);
-    for (const FeedEvent& event : batch_) Apply(event, facts);
-    return true;
+  return deps_.facts.With([&](const ClusterFacts& facts) -> absl::Status {
+    while (applied_ < batch_.size()) {
+      RETURN_IF_ERROR(Apply(batch_[applied_++], facts));
+      Append(outbox);
+      if (deps_.quarantine.careful() && deps_.quarantine.admitted() > 0) break;
+    }
+    return absl::OkStatus();
   });
+}
+
+void WatchShard::Append(delivery::Outbox& outbox) {
   for (events::v1::Envelope& message : out_.messages) {
     const int partition = catalog_.PartitionOf(message.pool());
     said_.push_back(message.event_case());
     outbox.AppendToPool(delivery::kShard, partition, std::move(message));
   }
   out_.messages.clear();
-  return absl::OkStatus();
 }
 
-void WatchShard::ReconcileCatalog(const ClusterFacts& facts) {
-  if (catalog_version_ == facts.catalog_version()) return;
+bool WatchShard::ReconcileCatalog(const ClusterFacts& facts) {
+  if (catalog_version_ == facts.catalog_version()) return false;
   catalog_version_ = facts.catalog_version();
   std::vector<std::string> warnings;
   catalog_.Reconcile(facts.queues(), &out_.messages, &warnings);
@@ -111,19 +140,36 @@ void WatchShard::ReconcileCatalog(const ClusterFacts& facts) {
   catalog_.ReconcileWindows(facts.windows(), &out_.messages, &warnings);
   for (const std::string& warning : warnings) LogWarning("FluxWindow", {{"problem", warning}});
   tracker_.RetryRefused(&out_);
+  return true;
 }
 
-void WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts) {
+absl::Status WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts) {
   switch (event.kind) {
     case FeedEvent::Kind::kListBegins:
-      return tracker_.BeginList(event.workload);
-    case FeedEvent::Kind::kSeen:
-      return Observe(event.seen, facts);
-    case FeedEvent::Kind::kGone:
-      return tracker_.Gone(event.seen.sketch.uid, &out_);
+      tracker_.BeginList(event.workload);
+      return absl::OkStatus();
+    case FeedEvent::Kind::kSeen: {
+      ASSIGN_OR_RETURN(
+          const bool admitted,
+          deps_.quarantine.Admit(RefOf(event.seen.sketch, event.seen.sketch.resource_version)));
+      if (admitted) {
+        Observe(event.seen, facts);
+      } else {
+        tracker_.LeaveOut(event.seen.sketch);
+      }
+      return absl::OkStatus();
+    }
+    case FeedEvent::Kind::kGone: {
+      ASSIGN_OR_RETURN(const bool admitted,
+                       deps_.quarantine.Admit(RefOf(event.seen.sketch, delivery::kDeleted)));
+      if (admitted) tracker_.Gone(event.seen.sketch.uid, &out_);
+      return absl::OkStatus();
+    }
     case FeedEvent::Kind::kListEnds:
-      return tracker_.EndList(event.workload, &out_);
+      tracker_.EndList(event.workload, &out_);
+      return absl::OkStatus();
   }
+  return absl::OkStatus();
 }
 
 void WatchShard::Observe(const Observation& seen, const ClusterFacts& facts) {
@@ -158,7 +204,7 @@ void WatchShard::Commit() {
   catalog_.Commit();
   tracker_.Commit();
   committed_catalog_version_ = catalog_version_;
-  deps_.metrics.Observed(batch_.size());
+  deps_.metrics.Observed(applied_);
   deps_.metrics.Refused(out_.refusals.size());
   for (const events::v1::Envelope::EventCase type : said_) deps_.metrics.Said(type);
   for (const auto& [job_id, created, review] : submitted_) {
@@ -168,7 +214,8 @@ void WatchShard::Commit() {
   learnt_ = std::exchange(read_, {});
   deps_.errands.Look(std::move(out_.fetches));
   deps_.errands.Tell(std::move(out_.refusals));
-  batch_.clear();
+  batch_.erase(batch_.begin(), batch_.begin() + static_cast<std::ptrdiff_t>(applied_));
+  applied_ = 0;
   out_ = {};
   said_.clear();
   submitted_.clear();
@@ -179,6 +226,7 @@ void WatchShard::Rollback() {
   catalog_.Rollback();
   tracker_.Rollback();
   catalog_version_ = committed_catalog_version_;
+  applied_ = 0;
   read_.clear();
   out_ = {};
   said_.clear();

@@ -5,6 +5,9 @@
 // Nothing is said before the facts have been listed: a FluxQueue that we have not seen yet is not
 // one that was deleted.
 //
+// A workload that cannot be handled is left out (libs/delivery/quarantine.h): nothing is said of
+// it, and it counts as listed, so that its job is not withdrawn.
+//
 // Confined to the loop's thread; HasWork() too.
 #pragma once
 
@@ -17,6 +20,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
+#include "libs/delivery/quarantine.h"
 #include "libs/tracing/tracer.h"
 #include "services/admission/adapters/errand_runner.h"
 #include "services/admission/adapters/facts_cache.h"
@@ -45,6 +49,7 @@ class WatchShard final : public delivery::ShardHandler {
     const Clock& clock;
     AdmissionMetrics& metrics;
     tracing::Tracer& tracer;
+    delivery::Quarantine& quarantine;
   };
 
   // What `deps` refers to must outlive the shard.
@@ -61,9 +66,13 @@ class WatchShard final : public delivery::ShardHandler {
   void Rollback() override;
 
  private:
-  void Apply(const FeedEvent& event, const ClusterFacts& facts);
+  // What is not of a single workload: the sweep, looks, the catalog. True: there was something.
+  bool PollRest();
+  absl::Status PollEvents(delivery::Outbox& outbox);
+  absl::Status Apply(const FeedEvent& event, const ClusterFacts& facts);
+  void Append(delivery::Outbox& outbox);
   void Observe(const Observation& seen, const ClusterFacts& facts);
-  void ReconcileCatalog(const ClusterFacts& facts);
+  bool ReconcileCatalog(const ClusterFacts& facts);
   void ReportWorkloads();
 
   const WatchShardOptions options_;
@@ -86,6 +95,7 @@ class WatchShard final : public delivery::ShardHandler {
 
   // The batch under way.
   std::vector<FeedEvent> batch_;
+  size_t applied_ = 0;  // of these
   TrackerOutputs out_;
   std::vector<events::v1::Envelope::EventCase> said_;
   struct Submitted {

@@ -366,6 +366,11 @@ void Tracker::Refuse(const Observation& seen, const std::string& why, TrackerOut
   out->refusals.push_back({sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)});
 }
 
+void Tracker::LeaveOut(const Sketch& sketch) {
+  Entry* known = entries_.EditInPassing(sketch.uid);
+  if (known != nullptr) known->list = lists_[Index(known->kind)];
+}
+
 void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
   const Entry* known = entries_.Find(uid);
   if (known == nullptr) return;

@@ -139,6 +139,8 @@ class Tracker {
   void Restore(std::vector<WorkloadRow> rows);
 
   void Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  // It cannot be handled: it is there, and no more is made of it.
+  void LeaveOut(const Sketch& sketch);
   // A watch says that it is deleted (or no longer selected), or a GET by uid that it is not there.
   void Gone(const std::string& uid, TrackerOutputs* out);
 

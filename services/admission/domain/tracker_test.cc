@@ -560,6 +560,18 @@ TEST_F(TrackerTest, ConfirmsWhatAListDidNotShow) {
   EXPECT_EQ(out.fetches[0].name, "j");
 }
 
+TEST_F(TrackerTest, WhatIsLeftOutCountsAsListed) {
+  const json job = Held(JobJson());
+  Observe(job);
+  Restart();
+  TrackerOutputs out;
+  tracker_.BeginList(WorkloadKind::kJob);
+  tracker_.LeaveOut(Seen(job).sketch);
+  tracker_.EndList(WorkloadKind::kJob, &out);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.fetches, IsEmpty());
+}
+
 TEST_F(TrackerTest, AJobMovesOnlyToAQueueThatItsMakerMaySubmitTo) {
   kubernetes::FluxQueue queue;
   queue.meta.name = "night";

@@ -24,11 +24,13 @@ WatchShard::WatchShard(const CleanupConfig& config,
                        CleanupMetrics& metrics,
                        const Clock& clock,
                        tracing::Tracer& tracer,
+                       delivery::Quarantine& quarantine,
                        std::function<void()> wake)
     : config_(config),
       client_(client),
       metrics_(metrics),
       tracer_(tracer),
+      quarantine_(quarantine),
       clock_(clock),
       connection_(std::move(postgres)),
       directory_(connection_) {
@@ -78,6 +80,7 @@ void WatchShard::Drop() {
   watchers.clear();  // joins their threads: after this nothing is posted by them
   inbox_.Clear();
   taken_.clear();
+  handled_ = 0;
   std::lock_guard lock(mutex_);
   suspects_.reset();
   complete_ = false;
@@ -92,8 +95,9 @@ void WatchShard::OnEvent(Kind kind, const kubernetes::WatchEvent& event) {
     return inbox_.Post(fmt::format("synced/{}", int{kind}), Synced{kind});
   if (event.kind == EventKind::kDeleted) {
     // Beside what was told of it last: how it ended counts, too.
-    return inbox_.Post(fmt::format("gone/{}", event.uid),
-                       Gone{kind, std::string(event.name), std::string(event.uid)});
+    return inbox_.Post(
+        fmt::format("gone/{}", event.uid),
+        Gone{kind, std::string(event.space), std::string(event.name), std::string(event.uid)});
   }
   const auto post = [&](auto parsed) {
     if (parsed.ok()) return inbox_.Post(std::string(event.uid), std::move(*parsed));
@@ -123,7 +127,7 @@ std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const 
   return std::chrono::steady_clock::time_point(*deadline);
 }
 
-absl::StatusOr<Proofs> WatchShard::FindProofsFor(const std::vector<Item>& items) {
+absl::StatusOr<Proofs> WatchShard::FindProofsFor(std::span<const Item> items) {
   std::vector<Hint> hints;
   const auto add = [&hints](std::vector<Hint> more) {
     std::ranges::move(more, std::back_inserter(hints));
@@ -175,11 +179,73 @@ void WatchShard::Apply(const Item& item, const Proofs& proofs) {
       item);
 }
 
+std::optional<delivery::ObjectRef> WatchShard::RefOf(const Item& item) {
+  const auto of = [](const char* kind, const kubernetes::ObjectMeta& meta) {
+    return delivery::ObjectRef{
+        kind, meta.namespace_name, meta.name, meta.uid, meta.resource_version};
+  };
+  if (const auto* pod = std::get_if<kubernetes::Pod>(&item)) return of("Pod", pod->meta);
+  if (const auto* job = std::get_if<kubernetes::Job>(&item)) return of("Job", job->meta);
+  const auto* gone = std::get_if<Gone>(&item);
+  if (gone == nullptr || gone->kind == kNodes) return std::nullopt;
+  return delivery::ObjectRef{
+      gone->kind == kPods ? "Pod" : "Job", gone->space, gone->name, gone->uid, delivery::kDeleted};
+}
+
+void WatchShard::LeaveOut(const Item& item) {
+  if (const auto* job = std::get_if<kubernetes::Job>(&item)) observer_->LeaveOut(*job);
+  const auto* pod = std::get_if<kubernetes::Pod>(&item);
+  if (pod == nullptr) return;
+  try {
+    observer_->LeaveOut(*pod);
+  } catch (const std::exception& error) {
+    LogWarning("the size of a pod in quarantine cannot be read: its node looks freer than it is",
+               {{"name", pod->meta.name}, {"node", pod->spec.node_name}, {"error", error.what()}});
+  }
+}
+
+absl::Status WatchShard::Handle(std::span<const Item> items) {
+  const bool careful = quarantine_.careful();
+  Proofs proofs;
+  if (!careful) {
+    absl::StatusOr<Proofs> found = FindProofsFor(items);
+    if (IsPoison(found.status())) {
+      quarantine_.OneByOne(items.size());
+      return Unavailable(
+          "one of {} objects cannot be looked up: {}", items.size(), Message(found.status()));
+    }
+    ASSIGN_OR_RETURN(proofs, std::move(found));
+  }
+  for (const Item& item : items) {
+    bool admitted = true;
+    if (const auto object = RefOf(item)) {
+      ASSIGN_OR_RETURN(admitted, quarantine_.Admit(*object));
+    }
+    if (!admitted) {
+      LeaveOut(item);
+      continue;
+    }
+    if (careful) {
+      ASSIGN_OR_RETURN(proofs, FindProofsFor({&item, 1}));
+    }
+    Apply(item, proofs);
+    // So that what is no object is not put down to the object before it. Nor is what Collect says,
+    // which comes of the whole picture.
+    RETURN_IF_ERROR(quarantine_.Handled());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
   if (taken_.empty()) taken_ = inbox_.Take();
-  ASSIGN_OR_RETURN(const Proofs proofs, FindProofsFor(taken_));
-  for (const Item& item : taken_) Apply(item, proofs);
-  taken_.clear();
+  std::span<const Item> items = std::span(taken_).subspan(handled_);
+  if (quarantine_.careful() && items.size() > 1) items = items.first(1);
+  RETURN_IF_ERROR(Handle(items));
+  handled_ += items.size();
+  if (handled_ == taken_.size()) {
+    taken_.clear();
+    handled_ = 0;
+  }
   if (observer_->synced()) {
     std::lock_guard lock(mutex_);
     complete_ = true;

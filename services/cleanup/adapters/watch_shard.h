@@ -6,6 +6,11 @@
 // stay in the inbox. The sweeper (sweeper.h) hands in rows
 // and confirmations through the same inbox.
 //
+// A pod or Job that cannot be handled is left out (libs/delivery/quarantine.h): the pod counts as
+// foreign use of its node if its size can be read, the Job is there, and neither ends before it is
+// handled. A node is never left out, since its jobs would count as lost: a node that cannot be
+// handled ends Run, as does what fails in the picture as a whole.
+//
 // Confined to the loop's thread, save Post… and TakeSuspects, which are thread-safe.
 #pragma once
 
@@ -15,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,6 +28,7 @@
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
 #include "libs/delivery/handler.h"
+#include "libs/delivery/quarantine.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/watch.h"
 #include "libs/tracing/tracer.h"
@@ -42,6 +49,7 @@ class WatchShard final : public delivery::ShardHandler {
              CleanupMetrics& metrics,
              const Clock& clock,
              tracing::Tracer& tracer,
+             delivery::Quarantine& quarantine,
              std::function<void()> wake);
   ~WatchShard() override;
 
@@ -69,6 +77,7 @@ class WatchShard final : public delivery::ShardHandler {
   enum Kind { kNodes, kPods, kJobs };
   struct Gone {
     Kind kind;
+    std::string space;
     std::string name;
     std::string uid;
   };
@@ -94,8 +103,11 @@ class WatchShard final : public delivery::ShardHandler {
   void StartWatches();
   // The rows of the pods among the items that need one; with rows of live jobs also of all pods
   // that lacked theirs before.
-  absl::StatusOr<Proofs> FindProofsFor(const std::vector<Item>& items);
+  absl::StatusOr<Proofs> FindProofsFor(std::span<const Item> items);
+  absl::Status Handle(std::span<const Item> items);
+  static std::optional<delivery::ObjectRef> RefOf(const Item& item);
   void Apply(const Item& item, const Proofs& proofs);
+  void LeaveOut(const Item& item);
   absl::Status Say(const Said& said, delivery::Outbox& outbox);
   Millis Now() const;
 
@@ -103,12 +115,14 @@ class WatchShard final : public delivery::ShardHandler {
   kubernetes::Client& client_;
   CleanupMetrics& metrics_;
   tracing::Tracer& tracer_;
+  delivery::Quarantine& quarantine_;
   const Clock& clock_;
   postgres::Connection connection_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
   Mailbox<Item> inbox_;
-  std::vector<Item> taken_;  // from it, and not applied yet
+  std::vector<Item> taken_;  // from it
+  size_t handled_ = 0;       // of these
   std::set<Kind> synced_;
   std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics and traces
 

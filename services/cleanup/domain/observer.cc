@@ -1,6 +1,7 @@
 #include "services/cleanup/domain/observer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "libs/base/text.h"
 #include "libs/kubernetes/drain.h"
@@ -101,6 +102,26 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
     TrackOwnPod(
         uid, std::move(entry), pod.status.message.empty() ? pod.status.reason : pod.status.message);
   }
+}
+
+void Observer::LeaveOut(const kubernetes::Pod& pod) {
+  if (!pod.Bound() || pods_.contains(pod.meta.uid)) return;
+  PodEntry entry;
+  entry.space = pod.meta.namespace_name;
+  entry.node = pod.spec.node_name;
+  entry.phase = pod.status.phase;
+  if (entry.Ended()) return;
+  entry.requests = kubernetes::EffectiveRequests(pod.spec);
+  nodes_[entry.node].pods.insert(pod.meta.uid);
+  dirty_nodes_.insert(entry.node);
+  pods_[pod.meta.uid] = std::move(entry);
+}
+
+void Observer::LeaveOut(const kubernetes::Job& job) {
+  JobEntry& entry = Touch(job.meta.uid);
+  if (std::exchange(entry.present, true)) return;
+  // It may make pods in the place of those that end: they give nothing back early.
+  entry.completions = std::numeric_limits<int64_t>::max();
 }
 
 void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::string& message) {

@@ -65,6 +65,10 @@ class Observer {
   void JobGone(const std::string& uid);
   void ObserveNode(const kubernetes::Node& node, Millis now);
   void NodeGone(const std::string& name, const std::string& uid);
+  // What cannot be handled is there all the same: a bound pod uses its node as a foreigner, and a
+  // Job has not ended.
+  void LeaveOut(const kubernetes::Pod& pod);
+  void LeaveOut(const kubernetes::Job& job);
   // The picture is complete: everything that exists has been observed.
   void Synced();
   bool synced() const { return synced_; }

@@ -178,6 +178,32 @@ TEST_F(ObserverTest, ForeignPodsUseTheirNodeUntilTheyEnd) {
   EXPECT_THAT(Say(), ElementsAre("node default/n1"));
 }
 
+TEST_F(ObserverTest, APodThatIsLeftOutUsesItsNode) {
+  Start();
+  observer_.LeaveOut(OwnPod("p1", "j1", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 pods=1"));
+  // It is handled after all.
+  See(OwnPod("p1", "j1", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), ElementsAre("node default/n1", "started j1 1"));
+  observer_.LeaveOut(OwnPod("p1", "j1", "1.0.0/1", "Succeeded"));
+  EXPECT_THAT(Say(), IsEmpty()) << "what is known stays";
+  observer_.LeaveOut(MakePod("p2", "n1", "Failed"));
+  EXPECT_THAT(Say(), IsEmpty());
+}
+
+TEST_F(ObserverTest, AJobThatIsLeftOutHasNotEnded) {
+  Start();
+  observer_.LeaveOut(MakeJob("j1", 2, /*complete=*/true));
+  See(OwnPod("p1", "j1", "1.0.0/2", "Succeeded"));
+  See(OwnPod("p2", "j1", "1.0.1/2", "Succeeded"));
+  EXPECT_THAT(Say(), ElementsAre("started j1 1"));
+  observer_.PodGone("p1");
+  observer_.PodGone("p2");
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.JobGone("j1");
+  EXPECT_THAT(Say(), ElementsAre("ended j1 RESULT_DELETED"));
+}
+
 TEST_F(ObserverTest, ForeignUseIsOfWhatTheNodeHas) {
   Start();
   kubernetes::Pod pod = MakePod("p1", "n1", "Running");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/model/abandoned_cycle.h"
 #include "services/matcher/adapters/matcher_store.h"
 
 namespace fluxqueue::matcher {
@@ -88,6 +89,14 @@ absl::Status PoolHandler::Handle(const delivery::Record& record, delivery::Outbo
     outbox.AppendToPool(record.partition, record.partition, std::move(message));
   }
   return absl::OkStatus();
+}
+
+void PoolHandler::Buried(const delivery::Record& record, delivery::Outbox& outbox) {
+  const events::v1::Envelope& message = record.envelope;
+  const uint64_t cycle = message.cycle_requested().cycle_id();
+  if (message.pool().empty() || cycle == 0) return;
+  outbox.AppendToPool(
+      record.partition, record.partition, model::AbandonedCycle(message.pool(), cycle, "matcher"));
 }
 
 absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {

@@ -55,7 +55,7 @@ ErrandResult CommandBatch::Judge(const Errand& errand,
   if (errand.known) return {.outcome = Outcome::kRepeated};
   if (IsClaim(errand)) return JudgeClaim(errand, *pool->core);
   if (errand.command.has_value() && errand.command->has_abandon_cycle()) {
-    return JudgeAbandon(*pool->core);
+    return JudgeAbandon(errand.command->abandon_cycle().cycle_id(), *pool->core);
   }
   if (pool->core->Find(errand.job_id) == nullptr) return {.outcome = Outcome::kNotLive};
   if (errand.command.has_value() && errand.command->has_move_job()) {
@@ -100,12 +100,15 @@ ErrandResult CommandBatch::JudgeClaim(const Errand& errand, const queue_core::Qu
           "duration")};
 }
 
-ErrandResult CommandBatch::JudgeAbandon(const queue_core::QueueCore& core) {
-  if (core.cycle_in_flight() != 0) return {.cycle = core.cycle_in_flight()};
+ErrandResult CommandBatch::JudgeAbandon(uint64_t named, const queue_core::QueueCore& core) {
+  const uint64_t cycle = core.cycle_in_flight();
+  if (cycle != 0 && (named == 0 || named == cycle)) return {.cycle = cycle};
   return {.outcome = Outcome::kRefused,
           .why = MakeStatus(absl::StatusCode::kFailedPrecondition,
-                            "no cycle of pool {} waits for its answer",
-                            core.pool())};
+                            "no cycle {}of pool {} waits for its answer{}",
+                            named == 0 ? "" : fmt::format("{} ", named),
+                            core.pool(),
+                            cycle == 0 ? "" : fmt::format("; cycle {} does", cycle))};
 }
 
 void CommandBatch::Say(const Errand& errand, delivery::Outbox& outbox) {

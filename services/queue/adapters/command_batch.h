@@ -56,7 +56,7 @@ class CommandBatch {
 
   ErrandResult Judge(const Errand& errand, std::chrono::steady_clock::time_point now) const;
   static ErrandResult JudgeClaim(const Errand& errand, const queue_core::QueueCore& core);
-  static ErrandResult JudgeAbandon(const queue_core::QueueCore& core);
+  static ErrandResult JudgeAbandon(uint64_t named, const queue_core::QueueCore& core);
   void Say(const Errand& errand, delivery::Outbox& outbox);
   void AddJob(const Errand& errand, ErrandResult* result) const;
   // Marks what the tables know, which is in `known`.

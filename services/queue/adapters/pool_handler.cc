@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libs/base/status_macros.h"
+#include "libs/model/abandoned_cycle.h"
 #include "libs/scheduling/dependencies.h"
 #include "libs/tracing/trace_context.h"
 #include "services/queue/adapters/queue_store.h"
@@ -105,11 +106,8 @@ void PoolHandler::Buried(const delivery::Record& record, delivery::Outbox& outbo
   const auto pool = pools_.find({record.partition, message.pool()});
   const uint64_t cycle = message.cycle_answered().cycle_id();
   if (pool == pools_.end() || cycle == 0 || pool->second.core->cycle_in_flight() != cycle) return;
-  events::v1::Envelope abandoned;
-  abandoned.set_pool(message.pool());
-  abandoned.mutable_command_accepted()->set_asked_by("the queue");
-  abandoned.mutable_command_accepted()->mutable_abandon_cycle()->set_cycle_id(cycle);
-  outbox.AppendToPool(record.partition, record.partition, std::move(abandoned));
+  outbox.AppendToPool(
+      record.partition, record.partition, model::AbandonedCycle(message.pool(), cycle, "queue"));
 }
 
 std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const {

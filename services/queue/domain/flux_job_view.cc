@@ -10,6 +10,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/base/text.h"
+#include "libs/kubernetes/event.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/model/job_state.h"
 #include "libs/model/workload.h"
@@ -34,9 +35,8 @@ json TimeInSeconds(int64_t ms) {
   return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms)).substr(0, 19) + "Z");
 }
 
-// The CRD's limit on texts, and what the API server takes as a note.
+// The CRD's limit on texts.
 constexpr size_t kMaxMessage = 4000;
-constexpr size_t kMaxNote = 1000;
 
 // "0": unlimited.
 std::string Duration(int64_t ms) {
@@ -210,26 +210,20 @@ std::string EventObject(const JobFact& fact) {
   const EventText text = EventFor(fact);
   if (text.reason == nullptr) return "";
   const events::v1::Workload& workload = fact.workload();
-  const std::string name =
-      fmt::format("{}.{}.{}", workload.name(), workload.uid().substr(0, 8), fact.version());
-  const json event = {
-      {"apiVersion", "events.k8s.io/v1"},
-      {"kind", "Event"},
-      {"metadata", {{"name", name}, {"namespace", workload.namespace_()}}},
-      {"eventTime", fmt::format("{}000Z", FormatTime(Millis(fact.time_ms())).substr(0, 23))},
-      {"reportingController", "fluxqueue.io/queue"},
-      {"reportingInstance", "fluxqueue-queue"},
-      {"action", text.action},
-      {"reason", text.reason},
-      {"type", text.type},
-      {"note", Cut(fact.message().empty() ? fact.reason() : fact.message(), kMaxNote)},
-      {"regarding",
-       {{"apiVersion", workload.api_version()},
-        {"kind", workload.kind()},
-        {"namespace", workload.namespace_()},
-        {"name", workload.name()},
-        {"uid", workload.uid()}}}};
-  return kubernetes::JsonText(event);
+  return kubernetes::EventText(
+      {.name = fmt::format("{}.{}", workload.uid(), fact.version()),
+       .component = "queue",
+       .instance = "fluxqueue-queue",
+       .type = text.type,
+       .reason = text.reason,
+       .action = text.action,
+       .note = fact.message().empty() ? fact.reason() : fact.message(),
+       .regarding = {workload.api_version(),
+                     workload.kind(),
+                     workload.namespace_(),
+                     workload.name(),
+                     workload.uid()},
+       .at = std::chrono::system_clock::time_point(Millis(fact.time_ms()))});
 }
 
 }  // namespace fluxqueue::queue

@@ -24,7 +24,9 @@ app.kubernetes.io/component: {{ . }}
 
 {{- define "fluxqueue.kafka" -}}
 {{- if .Values.kafka.bundled.enabled -}}
-fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
+plaintext://fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
+{{- else if contains "@" .Values.kafka.bootstrap -}}
+{{ fail "kafka.bootstrap: everybody can read it: it is host:port,…; put user and password into client.properties of a Secret (sasl.username, sasl.password), and name that in kafka.existingSecret" }}
 {{- else -}}
 {{ required "kafka.bootstrap: say where Kafka is (host:port,…), or set kafka.bundled.enabled=true for a trial" .Values.kafka.bootstrap }}
 {{- end }}
@@ -32,18 +34,32 @@ fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
 
 {{/* A password in any form that libpq takes: password=, user:password@, and what an escaped key may hide. */}}
 {{- define "fluxqueue.dsnWithPassword" -}}
-{{- range list "(?i)password\\s*=" "^[a-zA-Z]+://[^/?#@]*:[^/?#]*@" "[?&][^=&]*%" }}
+{{- range list "(?i)password\\s*=" "^[a-zA-Z]+://[^@]*:[^@]*@" "[?&][^=&]*%" }}
 {{- if regexMatch . $.Values.postgres.dsn }}yes{{ end }}
 {{- end }}
 {{- end }}
 
 {{- define "fluxqueue.dsn" -}}
 {{- if .Values.postgres.bundled.enabled -}}
-host=fluxqueue-postgres.{{ .Release.Namespace }}.svc dbname=fluxqueue user=fluxqueue
+host=fluxqueue-postgres.{{ .Release.Namespace }}.svc dbname=fluxqueue user=fluxqueue sslmode=disable
 {{- else if include "fluxqueue.dsnWithPassword" . -}}
 {{ fail "postgres.dsn: everybody can read it: put the password under the key password into a Secret, and name that in postgres.existingSecret" }}
+{{- else if regexMatch "sslmode\\s*=\\s*'?(allow|prefer)" .Values.postgres.dsn -}}
+{{ fail "postgres.dsn: this sslmode goes on in plain text where no TLS is offered: write sslmode=verify-full, which is the default, or sslmode=disable if plain text is meant" }}
 {{- else -}}
 {{ required "postgres.dsn: say where the database is (host=… dbname=… user=…), or set postgres.bundled.enabled=true for a trial" .Values.postgres.dsn }}
+{{- end }}
+{{- end }}
+
+{{/* Lines that say what of the connections is not protected. */}}
+{{- define "fluxqueue.unprotected" -}}
+{{- if not .Values.postgres.bundled.enabled }}
+{{- with regexFind "sslmode\\s*=\\s*'?(disable|require|verify-ca)" .Values.postgres.dsn | regexFind "[a-z-]+$" }}
+postgres.dsn says sslmode={{ . }}: {{ ternary "passwords and rows go in plain text" "whoever answers is taken for the database" (eq . "disable") }}. The default is verify-full.
+{{- end }}
+{{- end }}
+{{- if contains "plaintext://" .Values.kafka.bootstrap }}
+kafka.bootstrap says plaintext://: records go in plain text. The default is TLS.
 {{- end }}
 {{- end }}
 
@@ -87,6 +103,9 @@ http: {address: {{ $root.Values.listenAddress | quote }}, port: 8080}
 {{ include "fluxqueue.system" $root }}
   session_timeout: {{ $root.Values.kafka.sessionTimeout }}
 {{- with $root.Values.tracing.endpoint }}
+{{- if regexMatch "[@?#]" . }}
+{{- fail "tracing.endpoint: everybody can read it: it is http://HOST:PORT; where the collector wants a password or a token, send to an agent of your own that adds it" }}
+{{- end }}
 tracing: {endpoint: {{ . | quote }}}
 {{- end }}
 {{- with $own }}

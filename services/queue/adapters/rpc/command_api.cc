@@ -123,10 +123,13 @@ void CommandApi::Position(const std::string& job_id,
       answer);
 }
 
-void CommandApi::AbandonCycle(const std::string& pool, const Caller& caller, const Answer& answer) {
+void CommandApi::AbandonCycle(const std::string& pool,
+                              uint64_t cycle_id,
+                              const Caller& caller,
+                              const Answer& answer) {
   events::v1::CommandAccepted command;
   command.set_asked_by(caller.who.user);
-  command.mutable_abandon_cycle();
+  command.mutable_abandon_cycle()->set_cycle_id(cycle_id);
   Errand errand{.pool = pool,
                 .job_id = "",
                 .command = std::move(command),

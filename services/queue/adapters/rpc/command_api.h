@@ -68,8 +68,11 @@ class CommandApi {
                 bool explain,
                 const Caller& caller,
                 const Answer& answer);
-  // The cycle of the pool that is in flight.
-  void AbandonCycle(const std::string& pool, const Caller& caller, const Answer& answer);
+  // The cycle of the pool that is in flight; with an id other than 0: if it is that one.
+  void AbandonCycle(const std::string& pool,
+                    uint64_t cycle_id,
+                    const Caller& caller,
+                    const Answer& answer);
   void SubmitClaim(const v1::SubmitClaimRequest& request,
                    const Caller& caller,
                    const Answer& answer);

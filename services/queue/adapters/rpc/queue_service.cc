@@ -235,9 +235,9 @@ grpc::ServerUnaryReactor* QueueService::Move(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* QueueService::AbandonCycle(grpc::CallbackServerContext* context,
                                                      const v1::AbandonCycleRequest* request,
                                                      v1::AbandonCycleResponse* response) {
-  const Begin begin = [this, pool = PoolOf(request->pool())](const Caller& caller,
-                                                             const CommandApi::Answer& answer) {
-    commands_.AbandonCycle(pool, caller, answer);
+  const Begin begin = [this, pool = PoolOf(request->pool()), cycle = request->cycle_id()](
+                          const Caller& caller, const CommandApi::Answer& answer) {
+    commands_.AbandonCycle(pool, cycle, caller, answer);
   };
   return Run(*context, *request, response, begin, &Async::AbandonCycle);
 }

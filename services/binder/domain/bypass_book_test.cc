@@ -1,0 +1,112 @@
+#include "services/binder/domain/bypass_book.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fluxqueue::binder {
+namespace {
+
+using Kind = BypassStep::Kind;
+using Time = std::chrono::steady_clock::time_point;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr size_t kAll = 100;
+const Time kNow{std::chrono::hours(1)};
+
+kubernetes::Namespace Space(const std::string& name, kubernetes::StringMap labels) {
+  return {.name = name, .labels = std::move(labels)};
+}
+const kubernetes::StringMap kManaged = {{"fluxqueue.io/managed", "true"}};
+const kubernetes::StringMap kStrict = {{"fluxqueue.io/managed", "true"},
+                                       {"fluxqueue.io/enforce", "strict"}};
+
+kubernetes::ObjectMeta Pod(const std::string& uid, const std::string& space = "lab") {
+  kubernetes::ObjectMeta meta;
+  meta.name = "pod-" + uid;
+  meta.uid = uid;
+  meta.namespace_name = space;
+  return meta;
+}
+
+BypassStep Tell(const std::string& uid, bool strict = false) {
+  return {Kind::kTell, "lab", "pod-" + uid, uid, strict};
+}
+BypassStep Stop(const std::string& uid) {
+  return {Kind::kStop, "lab", "pod-" + uid, uid, true};
+}
+
+TEST(BypassBook, APodOfAManagedNamespaceIsToldOfOnce) {
+  BypassBook book;
+  book.Saw(Pod("a"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty()) << "its namespace is not known yet";
+  book.Saw(Space("lab", kManaged));
+  book.Saw(Pod("b", "elsewhere"));
+  EXPECT_EQ(book.size(), 1);
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Tell("a")));
+  book.Saw(Pod("a"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty());
+  book.PodGone("a");
+  EXPECT_EQ(book.size(), 0);
+}
+
+TEST(BypassBook, OfAStrictNamespaceItIsStoppedUntilItGoes) {
+  BypassBook book;
+  book.Saw(Space("lab", kStrict));
+  book.Saw(Pod("a"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Stop("a"), Tell("a", true)));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty()) << "the deletion is under way";
+  const Time later = kNow + BypassBook::kStopAgain;
+  EXPECT_THAT(book.TakeSteps(later, kAll), ElementsAre(Stop("a"))) << "it was not done";
+  kubernetes::ObjectMeta going = Pod("a");
+  going.deleted_ms = 1;
+  book.Saw(going);
+  EXPECT_THAT(book.TakeSteps(later + BypassBook::kStopAgain, kAll), IsEmpty());
+  EXPECT_EQ(book.size(), 1) << "it runs until it has gone";
+}
+
+TEST(BypassBook, WhatANamespaceSaysCountsWhenItSaysIt) {
+  BypassBook book;
+  book.Saw(Space("lab", {}));
+  book.Saw(Pod("a"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty());
+  book.Saw(Space("lab", kManaged));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Tell("a")));
+  book.Saw(Space("lab", kStrict));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Stop("a")));
+  book.Saw(Space("lab", {{"fluxqueue.io/enforce", "strict"}}));
+  EXPECT_THAT(book.TakeSteps(kNow + BypassBook::kStopAgain, kAll), IsEmpty())
+      << "it is not managed";
+  book.NamespaceGone("lab");
+  book.PodGone("a");
+  EXPECT_EQ(book.size(), 0);
+}
+
+TEST(BypassBook, WhatIsMeantToBeThereIsLeftAlone) {
+  BypassBook book;
+  book.Saw(Space("lab", kStrict));
+  book.Saw(Space("kube-system", kStrict));
+  kubernetes::ObjectMeta daemon = Pod("d");
+  daemon.owners.push_back(
+      {.api_version = "apps/v1", .kind = "DaemonSet", .name = "d", .uid = "o", .controller = true});
+  kubernetes::ObjectMeta mirror = Pod("m");
+  mirror.annotations["kubernetes.io/config.mirror"] = "hash";
+  book.Saw(daemon);
+  book.Saw(mirror);
+  book.Saw(Pod("s", "kube-system"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty());
+  EXPECT_EQ(book.size(), 0);
+}
+
+TEST(BypassBook, ARoundIsBoundedAndStopsComeFirst) {
+  BypassBook book;
+  book.Saw(Space("lab", kStrict));
+  for (const char* uid : {"a", "b", "c"}) book.Saw(Pod(uid));
+  EXPECT_THAT(book.TakeSteps(kNow, 2), ElementsAre(Stop("a"), Stop("b")));
+  EXPECT_THAT(book.TakeSteps(kNow, 2), ElementsAre(Stop("c"), Tell("a", true)));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), SizeIs(2));
+}
+
+}  // namespace
+}  // namespace fluxqueue::binder

@@ -1,0 +1,194 @@
+// The ways past the queue of a managed namespace: refused to mallory, seen where somebody went one
+// all the same, and of no use in a namespace that is strict.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "tests/adversary/tenant_test_base.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Deployment(const std::string& name,
+                       const std::string& space,
+                       const std::string& label,
+                       const std::string& spec = "") {
+  return fmt::format(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {0}, namespace: {1}}}
+spec:
+  replicas: 0
+  selector: {{matchLabels: {{app: {0}}}}}
+  template:
+    metadata: {{labels: {{app: {0}{2}}}}}
+    spec:
+      containers: [{{name: main, image: busybox}}]
+      {3}
+)",
+                     name,
+                     space,
+                     label,
+                     spec);
+}
+
+class BypassTest : public TenantTest {
+ protected:
+  // A pod that runs where its maker wants it.
+  static std::string Pinned(const std::string& space,
+                            const std::string& node,
+                            const std::string& labels) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: past
+  namespace: {}
+  labels: {}
+  annotations: {{fluxqueue.io/run-seconds: "600"}}
+spec:
+  nodeName: {}
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: 500m}}}}}}]
+)",
+                       space,
+                       labels,
+                       node);
+  }
+
+  // Of the Events that say that something bypasses the queue there.
+  static std::string Told(const std::string& space) {
+    const auto notes = system_->Kubectl({"get",
+                                         "events",
+                                         "-n",
+                                         space,
+                                         "--field-selector=reason=BypassesQueue",
+                                         "-o",
+                                         "jsonpath={.items[*].message}"});
+    EXPECT_TRUE(notes.ok()) << Message(notes.status());
+    return notes.ok() ? *notes : "";
+  }
+
+  static bool IsThere(const std::string& space) {
+    return system_->Kubectl({"get", "pod", "past", "-n", space}).ok();
+  }
+};
+
+TEST_F(BypassTest, AManagedNamespaceHasNoWayPastTheQueue) {
+  const std::string out = ", fluxqueue.io/managed: \"false\"";
+  const std::string tolerates = "tolerations: [{key: fluxqueue.io/dedicated, operator: Exists}]";
+  const std::string daemons = R"(apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: daemons, namespace: lab}
+spec:
+  selector: {matchLabels: {app: daemons}}
+  template:
+    metadata: {labels: {app: daemons}}
+    spec: {containers: [{name: main, image: busybox}]}
+)";
+  const std::string pod = R"(apiVersion: v1
+kind: Pod
+metadata: {name: past, namespace: lab, labels: {fluxqueue.io/managed: "false"}}
+spec: {containers: [{name: main, image: busybox}]}
+)";
+  const std::string pinned = R"(apiVersion: v1
+kind: Pod
+metadata: {name: pinned, namespace: lab}
+spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
+)";
+  IsRefused(pod, "goes past its queue");
+  IsRefused(pinned, "spec.nodeName goes past its queue");
+  IsRefused(Deployment("past", "lab", out), "goes past its queue");
+  IsRefused(Deployment("past", "lab", "", "nodeName: nope"), "spec.nodeName goes past its queue");
+  IsRefused(daemons, "the pods of a DaemonSet go past its queue");
+  IsRefused(Deployment("past", "evil", "", tolerates), "are kept for what is queued");
+  Creates(Deployment("web", "lab", ""));
+  const auto changed = AsMallory({"apply", "-f", "-"}, Deployment("web", "lab", out));
+  EXPECT_THAT(Message(changed.status()), HasSubstr("goes past its queue"));
+  // Who has been given the right may, and what is there may be changed in other ways.
+  const auto given = system_->Kubectl({"create",
+                                       "clusterrolebinding",
+                                       "bypass",
+                                       "--clusterrole=fluxqueue-bypass",
+                                       "--user=mallory"});
+  ASSERT_TRUE(given.ok()) << Message(given.status());
+  Creates(Deployment("past", "lab", out));
+  Creates(daemons);
+  const auto taken = system_->Kubectl({"delete", "clusterrolebinding", "bypass"});
+  ASSERT_TRUE(taken.ok()) << Message(taken.status());
+  for (const char* what : {"deployment/past", "daemonset/daemons"}) {
+    const auto annotated = AsMallory({"annotate", "--namespace=lab", what, "note=mine"});
+    EXPECT_TRUE(annotated.ok()) << Message(annotated.status());
+  }
+  EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons"}).ok());
+}
+
+TEST_F(BypassTest, AForgedOwnerIsNoWayPastTheQueue) {
+  Creates("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: lab}\n");
+  const auto uid = system_->Kubectl(
+      {"get", "configmap", "owner", "-n", "lab", "-o", "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(uid.ok()) << Message(uid.status());
+  const auto owned = [&](const std::string& name, const std::string& owner) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: lab
+  annotations: {{fluxqueue.io/run-seconds: "600"}}
+  ownerReferences: [{{{}, controller: true}}]
+spec:
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: 500m}}}}}}]
+)",
+                       name,
+                       owner);
+  };
+  Creates(
+      owned("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)));
+  Creates(owned("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"));
+  for (const char* pod : {"by-map", "by-set"}) {
+    const auto gates = system_->Kubectl(
+        {"get", "pod", pod, "-n", "lab", "-o", "jsonpath={.metadata.labels.fluxqueue\\.io/held}"});
+    // The garbage collector may have been faster.
+    if (gates.ok()) {
+      EXPECT_NE(*gates, "") << pod << " is not held";
+    }
+  }
+}
+
+// The administrator may name a node. So it is as with policies that are away.
+TEST_F(BypassTest, WhatRunsPastTheQueueIsSeenAndOfNoUseWhereItIsStrict) {
+  for (const char* space : {"strict", "meant"}) {
+    Apply(
+        fmt::format("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n  labels: "
+                    "{{fluxqueue.io/managed: \"true\", fluxqueue.io/enforce: strict}}\n",
+                    space));
+  }
+  const std::string node = NodeOf(0);
+  Apply(Pinned("meant", node, "{fluxqueue.io/managed: \"false\"}"));
+  Apply(Pinned("lab", node, "{}"));
+  Apply(Pinned("strict", node, "{}"));
+  const absl::Status stopped = system_->WaitFor(
+      [] { return !IsThere("strict") && Told("strict") != "" && Told("lab") != ""; },
+      seconds(30),
+      [] { return "the pod of the strict namespace to be stopped, and both to be told of"; });
+  EXPECT_TRUE(stopped.ok()) << Message(stopped);
+  EXPECT_THAT(Told("strict"), HasSubstr("past is stopped: it has not been through the queue"));
+  EXPECT_THAT(Told("lab"), HasSubstr("past runs in a managed namespace"));
+  EXPECT_EQ(Told("meant"), "");
+  EXPECT_TRUE(IsThere("lab"));
+  EXPECT_TRUE(IsThere("meant"));
+  const auto doctor = system_->Fluxqueue({"doctor"});
+  ASSERT_TRUE(doctor.ok()) << Message(doctor.status());
+  EXPECT_THAT(doctor->output,
+              AllOf(HasSubstr("have not been through it: lab/past\n"), Not(HasSubstr("meant"))));
+  ExpectAllLive("after-bypass");
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e
