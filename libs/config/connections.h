@@ -15,7 +15,7 @@ struct Connections {
 };
 
 // InvalidArgument, each with what to do:
-// - a password in `dsn_as_written` where every user of the machine, or whoever may read the
+// - a password in `dsn_as_written` where every user of the machine, or all who may read the
 //   ConfigMap, can read the file at `path`. The user's own file (chmod 600) may hold one, as
 //   libpq's .pgpass may.
 // - a DSN that may go on without TLS (libs/postgres/dsn.h)

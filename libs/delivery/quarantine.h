@@ -81,7 +81,7 @@ class Quarantine {
   // ---- for the loop
 
   void Restore(std::vector<QuarantineRow> rows);
-  // The next so many objects are to be handled one by one.
+  // The next `objects` are to be handled one by one.
   void OneByOne(size_t objects) { one_by_one_ = objects; }
   // All are, and `mark` is called with each before, and with null after it. Null: no longer.
   using Mark = std::function<absl::Status(const ObjectRef*)>;

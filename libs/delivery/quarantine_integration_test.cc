@@ -330,7 +330,7 @@ TEST_F(QuarantineLoopTest, OneThatEndsTheProcessIsLeftOutByTheFifth) {
   ExpectOneLetter("the process ended while it was handled");
 }
 
-// A process that is killed for another reason blames nobody.
+// A process that is killed for another reason blames no object.
 TEST_F(QuarantineLoopTest, AKillBlamesNobody) {
   MakeObjects("7");
   for (int i = 0; i < 4; ++i) {

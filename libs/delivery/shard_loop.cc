@@ -63,7 +63,7 @@ class ShardLoop::Impl final : public BatchGuard {
   absl::Status Poll(Batch& batch);
   // A batch that has failed was rolled back. OK: one of its objects is to blame, or will be.
   absl::Status Blame(const absl::Status& status, bool in_poll);
-  // The lease was taken from holders that did not give it back, so many times in a row.
+  // The lease was taken from holders that did not give it back, `ends` times in a row.
   void BeCareful(int ends);
   absl::Status EndCare();
   // The handler's memory is in doubt, or it is to see everything again.

@@ -12,7 +12,7 @@
 //
 // Objects. A handler that is shown objects by a watch asks a Quarantine before it handles each
 // (quarantine.h). When Poll throws, or says that it can never succeed, the object that it asked for
-// last is put into quarantine (row, dead letter, metric), and the handler's memory is made anew by
+// last is put into quarantine (row, dead letter, metric), and the handler's memory is made again by
 // Drop and Load. When Write says so, the objects of the batch come again one by one, and the one
 // that fails alone is put into quarantine. All others go on. What fails without an object ends Run.
 //

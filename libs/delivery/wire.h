@@ -61,7 +61,7 @@ struct DeadLetter {
 };
 
 // Of an object that a shard has put into quarantine. `stream`: "cleanup/watch". Its key says which
-// it is, for people; its value is empty, as what users write into an object is nobody else's.
+// it is, for people; its value is empty, as what users write into an object is theirs.
 DeadLetter MakeLetter(const QuarantineRow& row, const std::string& stream);
 
 WireRecord MakeRecord(const events::v1::Envelope& envelope, int target_partition);

@@ -41,7 +41,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
-  // Of a request for a cycle: nobody will answer it.
+  // Of a request for a cycle: no answer will come, so the cycle is abandoned.
   void Buried(const delivery::Record& record, delivery::Outbox& outbox) override;
 
   // The matcher says nothing of itself; it answers questions, and counts what is free.
