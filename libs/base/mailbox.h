@@ -5,43 +5,105 @@
 //   for (News& news : mailbox.Take()) …
 //
 // Of a thing that changes only the last is of use. So what is left under a key takes the place of
-// what was there, at the end of the line: while nobody takes anything a mailbox grows with the
-// things there are, and not with how often they change. What has no key is bounded by who leaves
-// it (calls under way).
+// what was there, and keeps its place in line: what was left behind something is taken after it,
+// however often that has changed since.
+//
+// Full. What is left with its size counts: while kMostBytes of it wait, WaitForRoom does not
+// return, and who calls it before each Post leaves no more than one item too many. What is left
+// without a size is bounded by who leaves it: by the keys there are, or by calls under way.
 //
 // Thread-safe.
 #pragma once
 
+#include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <list>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "libs/base/clock.h"
 
 namespace fluxqueue {
 
 template <typename T>
 class Mailbox {
  public:
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+  static constexpr size_t kAll = std::numeric_limits<size_t>::max();
+
+  explicit Mailbox(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+
   // `wake` is called, on the poster's thread, when the mailbox was empty. Set before anything is
   // posted.
   void SetWake(std::function<void()> wake) { wake_ = std::move(wake); }
 
-  void Post(T item) { Leave(nullptr, std::move(item)); }
-  void Post(const std::string& key, T item) { Leave(&key, std::move(item)); }
+  // REQUIRES: as many wait as their poster has calls under way, at most.
+  void Post(T item) { Leave(nullptr, std::move(item), 0, /*replace=*/true); }
+  void Post(const std::string& key, T item, size_t bytes = 0) {
+    Leave(&key, std::move(item), bytes, /*replace=*/true);
+  }
+  // Unless something waits under the key, which then says more.
+  void PostIfNone(const std::string& key, T item, size_t bytes = 0) {
+    Leave(&key, std::move(item), bytes, /*replace=*/false);
+  }
+  // What waits under the key is not so any more.
+  void Withdraw(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    const auto known = by_key_.find(key);
+    if (known == by_key_.end()) return;
+    bytes_ -= known->second->bytes;
+    items_.erase(known->second);
+    by_key_.erase(known);
+    changed_.notify_all();
+  }
 
-  // In the order in which it was posted last.
-  std::vector<T> Take() {
-    std::list<T> taken;
+  // Returns when less than the limit waits. False: `stop` came first.
+  bool WaitForRoom(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait(lock, stop, [this] { return bytes_ < most_bytes_; });
+  }
+  // Returns when something can be taken, `stop` comes, or the time is over.
+  void WaitForItems(const std::stop_token& stop, Millis time) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, stop, time, [this] { return !items_.empty(); });
+  }
+  // Waits for one and takes it; nothing: `stop` came.
+  std::optional<T> TakeOne(const std::stop_token& stop) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, stop, [this] { return !items_.empty(); });
+    }
+    std::vector<T> taken;
+    if (!stop.stop_requested()) taken = Take(1);
+    if (taken.empty()) return std::nullopt;
+    return std::move(taken.front());
+  }
+
+  // The first `most`, in order.
+  std::vector<T> Take(size_t most = kAll) {
+    std::list<Entry> taken;
     {
       const std::lock_guard lock(mutex_);
-      taken.swap(items_);
-      by_key_.clear();
+      while (!items_.empty() && taken.size() < most) {
+        const Entry& first = items_.front();
+        bytes_ -= first.bytes;
+        if (first.keyed) by_key_.erase(first.key);
+        taken.splice(taken.end(), items_, items_.begin());
+      }
     }
-    return {std::make_move_iterator(taken.begin()), std::make_move_iterator(taken.end())};
+    changed_.notify_all();
+    std::vector<T> items;
+    items.reserve(taken.size());
+    for (Entry& entry : taken) items.push_back(std::move(entry.item));
+    return items;
   }
 
   void Clear() { Take(); }
@@ -53,25 +115,43 @@ class Mailbox {
   }
 
  private:
-  void Leave(const std::string* key, T item) {
+  struct Entry {
+    T item;
+    size_t bytes = 0;
+    bool keyed = false;
+    std::string key{};
+  };
+
+  void Leave(const std::string* key, T item, size_t bytes, bool replace) {
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
-      first = items_.empty();
-      items_.push_back(std::move(item));
-      if (key != nullptr) {
-        const auto last = std::prev(items_.end());
-        const auto [known, is_new] = by_key_.try_emplace(*key, last);
-        if (!is_new) items_.erase(std::exchange(known->second, last));
+      const auto known = key == nullptr ? by_key_.end() : by_key_.find(*key);
+      if (known != by_key_.end()) {
+        if (!replace) return;
+        Entry& entry = *known->second;
+        bytes_ += bytes - entry.bytes;
+        entry.item = std::move(item);
+        entry.bytes = bytes;
+        return;
       }
+      first = items_.empty();
+      bytes_ += bytes;
+      items_.push_back({std::move(item), bytes, key != nullptr, key == nullptr ? "" : *key});
+      if (key != nullptr) by_key_.emplace(*key, std::prev(items_.end()));
     }
-    if (first && wake_) wake_();
+    if (!first) return;
+    changed_.notify_all();
+    if (wake_) wake_();
   }
 
+  const size_t most_bytes_;
   std::function<void()> wake_;
   mutable std::mutex mutex_;
-  std::list<T> items_;  // guarded by mutex_, as the next
-  std::unordered_map<std::string, typename std::list<T>::iterator> by_key_;
+  std::condition_variable_any changed_;
+  std::list<Entry> items_;  // guarded by mutex_, as what follows
+  std::unordered_map<std::string, typename std::list<Entry>::iterator> by_key_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace fluxqueue

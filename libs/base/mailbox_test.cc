@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(MailboxTest, TheLastOfAKeyTakesThePlaceOfTheOthers) {
+TEST(MailboxTest, TheLastOfAKeyTakesThePlaceOfTheOthersInLine) {
   Mailbox<std::string> mailbox;
   mailbox.Post("a", "a1");
   mailbox.Post("b", "b1");
@@ -22,7 +22,7 @@ TEST(MailboxTest, TheLastOfAKeyTakesThePlaceOfTheOthers) {
   mailbox.Post("a", "a2");
   mailbox.Post("call");
   EXPECT_EQ(mailbox.size(), 4);
-  EXPECT_THAT(mailbox.Take(), ElementsAre("b1", "call", "a2", "call"));
+  EXPECT_THAT(mailbox.Take(), ElementsAre("a2", "b1", "call", "call"));
   EXPECT_THAT(mailbox.Take(), IsEmpty());
   mailbox.Post("a", "a3");
   EXPECT_THAT(mailbox.Take(), ElementsAre("a3"));
@@ -39,6 +39,63 @@ TEST(MailboxTest, WakesOnlyWhoHasTakenAll) {
   mailbox.Clear();
   mailbox.Post("k", 4);
   EXPECT_EQ(woken, 2);
+}
+
+TEST(MailboxTest, SomeAreTakenAndTheRestKeepsItsKeys) {
+  Mailbox<std::string> mailbox;
+  mailbox.Post("a", "a1");
+  mailbox.Post("b", "b1");
+  mailbox.Post("c", "c1");
+  EXPECT_THAT(mailbox.Take(1), ElementsAre("a1"));
+  mailbox.Post("b", "b2");
+  mailbox.Post("a", "a2");
+  mailbox.PostIfNone("c", "older");
+  mailbox.PostIfNone("d", "d1");
+  mailbox.Withdraw("b");
+  mailbox.Withdraw("nobody");
+  EXPECT_THAT(mailbox.Take(), ElementsAre("c1", "a2", "d1"));
+}
+
+TEST(MailboxTest, WhoWaitsForRoomLeavesNoMoreThanTheLimit) {
+  constexpr size_t kMost = 10;
+  Mailbox<int> mailbox(kMost);
+  std::jthread poster([&mailbox](const std::stop_token& stop) {
+    for (int i = 0; mailbox.WaitForRoom(stop); ++i) mailbox.Post(std::to_string(i), i, 1);
+  });
+  int next = 0;
+  while (next < 1000) {
+    ASSERT_LE(mailbox.size(), kMost);
+    for (const int item : mailbox.Take(3)) ASSERT_EQ(item, next++);
+  }
+  // Of one key there is always room, once there is any.
+  poster.request_stop();
+  poster.join();
+  mailbox.Clear();
+  const std::stop_source going;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(mailbox.WaitForRoom(going.get_token()));
+    mailbox.Post("k", i, kMost - 1);
+  }
+  EXPECT_THAT(mailbox.Take(), ElementsAre(99));
+}
+
+TEST(MailboxTest, WithdrawingMakesRoom) {
+  Mailbox<int> mailbox(1);
+  mailbox.Post("k", 1, 1);
+  std::jthread other([&mailbox] { mailbox.Withdraw("k"); });
+  EXPECT_TRUE(mailbox.WaitForRoom({}));
+  EXPECT_TRUE(mailbox.empty());
+}
+
+TEST(MailboxTest, OneIsWaitedFor) {
+  Mailbox<int> mailbox;
+  std::stop_source source;
+  std::jthread other([&mailbox] { mailbox.Post(7); });
+  EXPECT_EQ(mailbox.TakeOne(source.get_token()), 7);
+  mailbox.Post(8);
+  source.request_stop();
+  EXPECT_EQ(mailbox.TakeOne(source.get_token()), std::nullopt);
+  EXPECT_EQ(mailbox.size(), 1);
 }
 
 // However many changes, and whenever somebody takes some: the last state of each thing is what was

@@ -7,9 +7,10 @@
 //   postgres: {dsn: "host=127.0.0.1 dbname=fluxqueue user=fluxqueue"}
 //   kafka: {bootstrap: "127.0.0.1:9092", session_timeout: 3s,
 //           properties: ""}                    # a file with security.protocol, ssl.* and sasl.*
-//   kubernetes: {kubeconfig: ""}               # empty: in the cluster
-//   tracing: {endpoint: ""}                    # "http://collector:4318" of OTLP over HTTP; off: ""
-//   queue: {…}                                 # the service's own section, named like the service
+//   signing: {key: "", keys: ""}               # of what is said into the logs; off: ""
+//   (libs/signing) kubernetes: {kubeconfig: ""}               # empty: in the cluster tracing:
+//   {endpoint: ""}                    # "http://collector:4318" of OTLP over HTTP; off: "" queue:
+//   {…}                                 # the service's own section, named like the service
 //
 // The environment variable FLUXQUEUE_POSTGRES_DSN takes the place of postgres.dsn, so that its
 // password need not stand in a file; libpq's own (PGPASSWORD, PGSSLROOTCERT, …) hold as well.
@@ -19,11 +20,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "libs/base/clock.h"
 #include "libs/base/log.h"
 #include "libs/config/section.h"
+#include "libs/signing/keys.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,6 +53,11 @@ struct KafkaConfig {
   Millis session_timeout{std::chrono::seconds(3)};
 };
 
+struct SigningConfig {
+  std::shared_ptr<const signing::Signer> signer;  // null: nothing is signed
+  std::shared_ptr<const signing::Keys> keys;      // null: nothing has to be
+};
+
 struct KubernetesConfig {
   std::string kubeconfig;
 };
@@ -64,18 +72,23 @@ struct ServiceConfig {
   HttpConfig http;
   PostgresConfig postgres;
   KafkaConfig kafka;
+  SigningConfig signing;
   KubernetesConfig kubernetes;
   TracingConfig tracing;
 };
 
+// Which stores a service has to do with: Postgres and Kafka, Postgres alone, neither.
+enum class Stores { kBoth, kPostgres, kNone };
+
 // Reads the file at `path` into `common` and into what `own` is bound to. `service` ("queue") names
 // the service's own section. The common sections are allowed in every service's file, needed there
-// or not; postgres.dsn and kafka.bootstrap are required. InvalidArgument with every problem, or
-// NotFound.
+// or not; postgres.dsn and kafka.bootstrap are required where it has these stores. InvalidArgument
+// with every problem, or NotFound.
 absl::Status LoadService(const std::string& path,
                          std::string_view service,
                          const Section& own,
-                         ServiceConfig* common);
+                         ServiceConfig* common,
+                         Stores stores = Stores::kBoth);
 
 // The level that the file says now, whatever the service's own section says. Errors as above.
 absl::StatusOr<LogLevel> ReadLogLevel(const std::string& path, std::string_view service);

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/signing/testing_keys.h"
 
 namespace fluxqueue::config {
 namespace {
@@ -73,6 +74,20 @@ TEST_F(ServiceConfigTest, InstanceDefaultsToTheHostName) {
   EXPECT_EQ(config_.kafka.session_timeout, 3s);
 }
 
+TEST_F(ServiceConfigTest, ReadsTheKeysOfWhatIsSaid) {
+  const std::string stores = "postgres: {dsn: x}\nkafka: {bootstrap: y}\n";
+  ASSERT_TRUE(Load(stores).ok());
+  EXPECT_EQ(config_.signing.signer, nullptr);
+  EXPECT_EQ(config_.signing.keys, nullptr);
+  const signing::TestingKeys files({"queue"});
+  const absl::Status read = Load(
+      fmt::format("{}signing: {{key: {}, keys: {}}}", stores, files.key_of("queue"), files.keys()));
+  ASSERT_TRUE(read.ok()) << Message(read);
+  EXPECT_TRUE(config_.signing.keys->Check("queue", "a", config_.signing.signer->Sign("a")));
+  EXPECT_THAT(Message(Load(stores + "signing: {key: /nowhere}")),
+              AllOf(HasSubstr("queue.yaml: signing"), HasSubstr("/nowhere: the file cannot")));
+}
+
 TEST_F(ServiceConfigTest, MissingConnectionsAreNamed) {
   const std::string problems = Message(Load("instance: a"));
   EXPECT_THAT(problems, HasSubstr("postgres.dsn: is missing"));
@@ -82,7 +97,7 @@ TEST_F(ServiceConfigTest, MissingConnectionsAreNamed) {
 TEST_F(ServiceConfigTest, UnknownSectionListsTheKnownOnes) {
   EXPECT_THAT(Message(Load("matcher: {}\npostgres: {dsn: x}\nkafka: {bootstrap: y}")),
               HasSubstr("queue.yaml:1: matcher: unknown key; known here: instance, log, http, "
-                        "postgres, kafka, kubernetes, tracing, queue"));
+                        "postgres, kafka, signing, kubernetes, tracing, queue"));
 }
 
 TEST_F(ServiceConfigTest, TheEnvironmentTakesThePlaceOfTheDsn) {

@@ -34,6 +34,7 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/stream_filter.h"
+#include "libs/delivery/wire.h"
 #include "libs/kafka/admin.h"
 #include "libs/kafka/consumer.h"
 #include "libs/kafka/envelope.h"
@@ -42,6 +43,7 @@
 #include "libs/postgres/array.h"
 #include "libs/postgres/migrations.h"
 #include "libs/postgres/statement.h"
+#include "libs/signing/testing_keys.h"
 #include "libs/testing/mini_kafka.h"
 #include "libs/testing/mini_postgres.h"
 
@@ -138,6 +140,8 @@ class Counter final : public PartitionHandler {
   absl::Status Handle(const Record& record, Outbox& outbox) override {
     const std::string& id = record.envelope.job_withdrawn().job_id();
     if (id == "poison") return InvalidArgument("id {}: not for me", id);
+    if (id == "stuck") return Unavailable("id {}: not now", id);
+    if (id == "fatal") return Internal("id {}: never", id);
     if (id.starts_with('-')) return absl::OkStatus();
     CHECK(counts_.contains(record.partition), "partition {} was not loaded", record.partition);
     undo_.try_emplace(record.partition, counts_[record.partition]);
@@ -271,8 +275,13 @@ class Running {
         thread_([this](std::stop_token stop) { status_ = loop_.Run(stop); }) {}
   ~Running() {
     thread_.request_stop();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     EXPECT_TRUE(status_.ok()) << status_;
+  }
+  // Waits until the loop has ended by itself.
+  absl::Status End() {
+    thread_.join();
+    return std::exchange(status_, absl::OkStatus());
   }
   Loop& loop() { return loop_; }
   const Stats& stats() { return loop_.stats(); }
@@ -612,11 +621,14 @@ TEST_F(DeliveryTest, ATopicMadeAnew) {
   ExpectSeenExactly(600);
   ExpectOutboxesEmpty();
   feeder.reset();
+  // What an operator wanted left out was a message of the log that has gone.
+  Value("INSERT INTO skips VALUES (0, 1000, 'ann', 'of the old log') RETURNING ''");
   MakePoolTopicAnew();
   Todo(600, 720);
   feeder = StartFeeder("f", 100);
   ExpectSeenExactly(720);
   EXPECT_EQ(counter->stats().resets, 12);
+  EXPECT_EQ(Value("SELECT count(*) FROM skips"), "0");
   ExpectOutboxesEmpty();
   ExpectVersionsExactly(720);
 }
@@ -748,6 +760,112 @@ TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
               AllOf(Contains(Pair("by", "hand")),
                     Contains(Pair("fluxqueue_reason", "it does not decode as an Envelope"))));
   EXPECT_THAT(letters["4"]["fluxqueue_reason"], HasSubstr("twenty-four"));
+}
+
+// Who may write into the topic may not say anything in another's name.
+TEST_F(DeliveryTest, OnlyWhatIsSignedIsHandled) {
+  const signing::TestingKeys files({"admission", "queue"});
+  RawTopic raw(name_ + ".pool");
+  raw.Put(1, "0");  // by no name that is known
+  const auto say = [&](const std::string& stream, const std::string& by) {
+    Envelope envelope;
+    envelope.set_pool("p");
+    envelope.set_stream(stream);
+    envelope.set_sequence(1);
+    envelope.mutable_job_withdrawn()->set_job_id("120");
+    OutboxRow row{stream, {name_ + ".pool", 0}, 1, {MakeRecord(envelope, 0)}};
+    if (!by.empty()) SignRecords(*signing::Signer::Read(files.key_of(by)), &row);
+    raw.Put(row.records[0].value, row.records[0].headers);
+  };
+  say("admission/watch", "");       // 1: by nobody
+  say("admission/watch", "queue");  // 2: by another
+  say("queue/3", "queue");          // 3: who may not say such
+  say("admission/watch", "admission");
+  LoopOptions options = Options("counter", "c");
+  options.keys = std::make_shared<const signing::Keys>(*signing::Keys::Read(files.keys()));
+  auto counter = std::make_unique<RunningCounter>(
+      PartitionLoop::Options{options, options.topics.pool}, std::make_unique<Counter>(), nullptr);
+  EXPECT_TRUE(SeenReaches(1));
+  EXPECT_EQ(Value("SELECT id FROM seen"), "120");
+  EXPECT_EQ(counter->stats().received, 1);
+  ExpectOutboxesEmpty();
+  std::vector<std::string> reasons;
+  const auto marks = kafka::ReadPartition(
+      mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
+        for (const auto& [key, value] : message.headers) {
+          if (key == "fluxqueue_reason") reasons.push_back(value);
+        }
+        EXPECT_THAT(message.headers, Contains(Pair("fluxqueue_unproven", "true")));
+        return absl::OkStatus();
+      });
+  ASSERT_TRUE(marks.ok()) << marks.status();
+  EXPECT_THAT(reasons,
+              ::testing::ElementsAre("nobody is known by the name 'raw' that its stream has",
+                                     "it is not signed by admission",
+                                     "its signature is not of admission",
+                                     "queue says what admission alone may say"));
+}
+
+// Batches of any size, also published again after a restart.
+TEST_F(DeliveryTest, WhatTheLoopsSaySignedIsHandled) {
+  const signing::TestingKeys files({"admission", "counter"});
+  LoopOptions feeder = Options("feeder", "f");
+  feeder.service = "admission";
+  feeder.postgres.schema = Schema("feeder");
+  feeder.signer =
+      std::make_shared<const signing::Signer>(*signing::Signer::Read(files.key_of("admission")));
+  LoopOptions counter = Options("counter", "c");
+  counter.keys = std::make_shared<const signing::Keys>(*signing::Keys::Read(files.keys()));
+  Todo(0, 500);
+  RunningFeeder feeding(ShardLoop::Options{feeder, "watch"},
+                        std::make_unique<Feeder>(37),
+                        std::make_unique<EveryNth>(5));
+  RunningCounter counting(PartitionLoop::Options{counter, counter.topics.pool},
+                          std::make_unique<Counter>(),
+                          std::make_unique<EveryNth>(7));
+  ExpectSeenExactly(500);
+  EXPECT_EQ(counting.stats().dead_letters, 0);
+}
+
+TEST_F(DeliveryTest, AnOperatorHasAMessageLeftOut) {
+  RawTopic raw(name_ + ".pool");
+  raw.Put(1, "0");
+  raw.Put(2, "stuck");
+  raw.Put(3, "12");
+  raw.Put(4, "fatal");
+  raw.Put(5, "24");
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(Eventually(
+      [&] { return Message(counter->loop().Ready()).find("not now") != std::string::npos; }));
+  EXPECT_EQ(Value("SELECT count(*) FROM seen"), "0");
+  const auto skip = [&](int64_t offset) {
+    Value(fmt::format("INSERT INTO skips VALUES (0, {}, 'ann', 'it is of no use') RETURNING ''",
+                      offset));
+  };
+  // It tries again and again, and so hears of it.
+  skip(1);
+  // The other ends it, so the next start hears of it.
+  EXPECT_THAT(Message(counter->End()), HasSubstr("id fatal: never"));
+  skip(3);
+  counter = StartCounter("c");
+  EXPECT_TRUE(SeenReaches(3)) << Value("SELECT count(*) FROM seen");
+  EXPECT_EQ(Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"), "0 12 24");
+  ExpectOutboxesEmpty();
+  std::vector<std::string> reasons;
+  const auto read = kafka::ReadPartition(
+      mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
+        for (const auto& [key, value] : message.headers) {
+          if (key == "fluxqueue_reason") reasons.push_back(value);
+        }
+        return absl::OkStatus();
+      });
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_THAT(reasons, ::testing::Each("left out by ann: it is of no use"));
+  EXPECT_EQ(reasons.size(), 2);
+  // What was handled is forgotten with the next claim.
+  counter.reset();
+  counter = StartCounter("c");
+  EXPECT_TRUE(Eventually([&] { return Value("SELECT count(*) FROM skips") == "0"; }));
 }
 
 TEST_F(DeliveryTest, MigrationsAreAppliedOnceAndNeverChange) {

@@ -26,6 +26,45 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 using Verdict = StreamFilter::Verdict;
 
+TEST(WireTest, ALetterHasNoHeadersOfOursThatAStrangerWrote) {
+  DeadLetter letter{.source = 0, .reason = "why", .topic = "pool", .message = {}};
+  letter.message.offset = 7;
+  letter.message.key = "k";
+  letter.message.value = "v";
+  letter.message.headers = {{"ce_id", "a/0/0/1"},
+                            {"fluxqueue_unproven", ""},
+                            {"fluxqueue_topic", "other"},
+                            {"fluxqueue_answer", "dropped"},
+                            {"fluxqueue_proof", "p"}};
+  letter.unproven = true;
+  const kafka::Headers want = {{"ce_id", "a/0/0/1"},
+                               {"fluxqueue_proof", "p"},
+                               {"fluxqueue_reason", "why"},
+                               {"fluxqueue_service", "queue"},
+                               {"fluxqueue_topic", "pool"},
+                               {"fluxqueue_partition", "0"},
+                               {"fluxqueue_offset", "7"},
+                               {"fluxqueue_unproven", "true"}};
+  EXPECT_EQ(MakeRecord(letter, "queue").headers, want);
+}
+
+TEST(WireTest, ALetterIsNoLargerThanARecordMayBe) {
+  DeadLetter letter{.source = 0, .reason = "why", .topic = "pool", .message = {}};
+  letter.message.key = std::string(1000, 'k');
+  letter.message.headers = {{"large", std::string(kafka::kMaxValueBytes, 'h')}, {"ce_id", "i"}};
+  letter.message.value = "v";
+  const WireRecord cut = MakeRecord(letter, "queue");
+  EXPECT_EQ(cut.key.size(), 256);
+  EXPECT_EQ(cut.headers[0], (std::pair<std::string, std::string>("ce_id", "i")));
+  letter.message.headers.clear();
+  letter.message.value = std::string(kafka::kMaxValueBytes, 'v');
+  EXPECT_EQ(MakeRecord(letter, "queue").value.size(), 1024);
+  letter.message.value.resize(kafka::kMaxValueBytes - 2000);
+  EXPECT_EQ(MakeRecord(letter, "queue").value.size(), kafka::kMaxValueBytes - 2000);
+  letter.unproven = true;
+  EXPECT_EQ(MakeRecord(letter, "queue").value.size(), 1024);
+}
+
 TEST(StreamFilterTest, TakesEachSequenceOnce) {
   StreamFilter filter({}, /*truncated=*/false);
   EXPECT_EQ(filter.Judge("a/1", 1), Verdict::kTake);

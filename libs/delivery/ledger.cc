@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
@@ -21,7 +23,8 @@ constexpr Statement kClaim = {
 
 constexpr Statement kReset = {
     "delivery_reset",
-    "WITH forgotten AS (DELETE FROM inbox_streams WHERE partition = $1) "
+    "WITH forgotten AS (DELETE FROM inbox_streams WHERE partition = $1), "
+    "unskipped AS (DELETE FROM skips WHERE partition = $1) "
     "UPDATE inbox SET next_offset = $2, truncated = true WHERE partition = $1"};
 
 constexpr Statement kLock = {
@@ -31,6 +34,12 @@ constexpr Statement kLock = {
 
 constexpr Statement kStreams = {"delivery_streams",
                                 "SELECT stream, seq FROM inbox_streams WHERE partition = $1"};
+
+constexpr Statement kSkips = {"delivery_skips",
+                              "SELECT at_offset, who, why FROM skips WHERE partition = $1"};
+
+constexpr Statement kDeleteSkips = {"delivery_delete_skips",
+                                    "DELETE FROM skips WHERE partition = $1 AND at_offset < $2"};
 
 constexpr Statement kTakeLease = {
     "delivery_take_lease",
@@ -132,6 +141,19 @@ StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition) {
     positions[row[0].as<std::string>()] = row[1].as<uint64_t>();
   }
   return positions;
+}
+
+Skips LoadSkips(pqxx::transaction_base& tx, int partition) {
+  Skips skips;
+  for (const pqxx::row& row : Exec(tx, kSkips, partition)) {
+    skips[row[0].as<int64_t>()] =
+        fmt::format("left out by {}: {}", row[1].as<std::string>(), row[2].as<std::string>());
+  }
+  return skips;
+}
+
+void DeleteSkips(pqxx::transaction_base& tx, int partition, int64_t next_offset) {
+  Exec(tx, kDeleteSkips, partition, next_offset);
 }
 
 std::optional<LeaseRow> TakeLease(pqxx::transaction_base& tx,

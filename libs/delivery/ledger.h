@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,12 +40,18 @@ InboxRow ClaimPartition(pqxx::transaction_base& tx,
                         int partition,
                         const std::string& holder,
                         const std::string& address);
-// The log was made anew or cut: go on at `next_offset`, and forget the streams.
+// The log was made anew or cut: go on at `next_offset`, and forget the streams and what is to be
+// left out.
 void ResetPartition(pqxx::transaction_base& tx, const InboxRow& row);
 // Locks the rows, in the order of the partitions, and reads them.
 std::vector<InboxRow> LockPartitions(pqxx::transaction_base& tx,
                                      const std::vector<int>& partitions);
 StreamFilter::Positions LoadStreams(pqxx::transaction_base& tx, int partition);
+// By offset, for what reason the messages are to be left out.
+using Skips = std::map<int64_t, std::string>;
+Skips LoadSkips(pqxx::transaction_base& tx, int partition);
+// Forgets those before `next_offset`.
+void DeleteSkips(pqxx::transaction_base& tx, int partition, int64_t next_offset);
 
 // Takes the lease when it is free, has run out, or was ours under an earlier epoch. The row, or
 // nothing when it is another's.

@@ -1,12 +1,14 @@
 // What both loops are told.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "libs/base/clock.h"
 #include "libs/kafka/client.h"
 #include "libs/kafka/topics.h"
 #include "libs/postgres/connection.h"
+#include "libs/signing/keys.h"
 
 namespace fluxqueue::delivery {
 
@@ -22,6 +24,10 @@ struct LoopOptions {
   // Stands in the inbox row of each partition held (column `address`): where other replicas reach
   // this one with calls about it. Empty: they cannot.
   std::string address{};
+  // What is said is signed; null: it is not.
+  std::shared_ptr<const signing::Signer> signer{};
+  // What is read must be signed by who says it, or it becomes a dead letter; null: all is believed.
+  std::shared_ptr<const signing::Keys> keys{};
   // A killed replica's partitions (or lease) move after this.
   Millis session_timeout{3000};
   // Messages in one batch.

@@ -9,6 +9,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/delivery/committer.h"
 #include "libs/delivery/partition_table.h"
 #include "libs/delivery/prepare.h"
@@ -29,6 +30,8 @@ constexpr Millis kTidy{500};
 constexpr Millis kDrain{1000};
 // So many messages are worth a commit at any time.
 constexpr size_t kLargeBatch = 50;
+// Of what a stranger has written.
+constexpr size_t kMostReasonBytes = 500;
 constexpr Millis kLagInterval{1000};
 constexpr Millis kWatermarksTimeout{2000};
 
@@ -38,6 +41,7 @@ struct Claimed {
   StreamFilter::Positions seen;
   Stamper::Sequences sequences;
   std::vector<OutboxRow> leftovers;
+  Skips skips;
 };
 
 // A message that failed alone: not to be handled again.
@@ -64,7 +68,9 @@ class PartitionLoop::Impl {
         ready_(NotJoined()),
         committer_(options_.loop, clock, stats_, ready_, faults),
         table_(options_.topic),
-        backoff_(options_.loop.retry_min, options_.loop.retry_max) {}
+        backoff_(options_.loop.retry_min, options_.loop.retry_max) {
+    if (options_.loop.keys != nullptr) verifier_.emplace(*options_.loop.keys);
+  }
 
   absl::Status Run(std::stop_token stop);
   absl::Status Prepare(std::stop_token stop);
@@ -94,6 +100,8 @@ class PartitionLoop::Impl {
 
   absl::Status ServeAssignment();
   absl::Status Reclaim();
+  // What an operator wants left out, in the partitions held.
+  absl::Status ReadSkips();
   absl::Status Claim(const std::vector<int>& partitions);
   absl::Status ClaimRow(pqxx::transaction_base& tx,
                         kafka::Watermarks marks,
@@ -151,7 +159,9 @@ class PartitionLoop::Impl {
   std::optional<std::vector<int>> starting_;  // gained, and not claimed yet
   std::optional<TimePoint> rejoin_by_;        // a new assignment is due by then
   std::map<int, TimePoint> reclaim_;          // assigned to us, dropped, to be taken again then
+  std::map<int, Skips> skips_;                // of the partitions held
 
+  std::optional<signing::BatchVerifier> verifier_;
   std::vector<kafka::Message> inbox_;  // received, not committed
   // A batch failed for a reason that one of its messages may be: so many of the inbox go one by
   // one.
@@ -196,6 +206,7 @@ absl::Status PartitionLoop::Impl::RunOnce(std::stop_token stop) {
   RETURN_IF_ERROR(CheckLogs());
   RETURN_IF_ERROR(ServeAssignment());
   RETURN_IF_ERROR(Reclaim());
+  if (backoff_.failures() > 0) RETURN_IF_ERROR(ReadSkips());
   return Work(stop);
 }
 
@@ -432,6 +443,8 @@ absl::Status PartitionLoop::Impl::ClaimRow(pqxx::transaction_base& tx,
   claimed->seen = LoadStreams(tx, row.partition);
   claimed->sequences = LoadSequences(tx, StreamOf(row.partition));
   ASSIGN_OR_RETURN(claimed->leftovers, LoadOutbox(tx, StreamOf(row.partition)));
+  DeleteSkips(tx, row.partition, row.next_offset);
+  claimed->skips = LoadSkips(tx, row.partition);
   return handler_.Load(tx, row.partition);
 }
 
@@ -460,6 +473,7 @@ absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
   for (auto& [partition, claimed] : claims) {
     const InboxRow& row = claimed.row;
     table_.Add(row, std::move(claimed.seen));
+    skips_[partition] = std::move(claimed.skips);
     committer_.stamper().AddSource(partition, StreamOf(partition), std::move(claimed.sequences));
     for (OutboxRow& left : claimed.leftovers) committer_.publisher().Add(std::move(left));
     ++stats_.gained;
@@ -475,11 +489,19 @@ absl::Status PartitionLoop::Impl::Claim(const std::vector<int>& partitions) {
   return absl::OkStatus();
 }
 
+absl::Status PartitionLoop::Impl::ReadSkips() {
+  return committer_.connection().Query([this](pqxx::transaction_base& tx) {
+    for (auto& [partition, skips] : skips_) skips = LoadSkips(tx, partition);
+    return absl::OkStatus();
+  });
+}
+
 void PartitionLoop::Impl::Drop(int partition) {
   LogInfo("partition dropped",
           {{"topic", options_.topic}, {"partition", fmt::format("{}", partition)}});
   handler_.Drop(partition);
   table_.Remove(partition);
+  skips_.erase(partition);
   committer_.stamper().DropSource(partition);
   committer_.publisher().DropStream(StreamOf(partition));
   ++stats_.lost;
@@ -495,14 +517,15 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
   partition.now.append_time = std::max(partition.now.append_time, message.append_time);
   Record record{message.partition, message.offset, partition.now.append_time, {}};
   events::v1::Envelope& envelope = record.envelope;
-  const auto bury = [&](std::string reason) {
+  const auto bury = [&](std::string reason, bool unproven = false) {
     LogWarning("dead letter",
                {{"job", model::JobOf(envelope)},
                 {"topic", options_.topic},
                 {"partition", fmt::format("{}", message.partition)},
                 {"offset", fmt::format("{}", message.offset)},
                 {"reason", reason}});
-    batch->letters.push_back({message.partition, std::move(reason), options_.topic, message});
+    batch->letters.push_back(
+        {message.partition, std::move(reason), options_.topic, message, unproven});
     return absl::OkStatus();
   };
   const bool decodes = envelope.ParseFromString(message.value);
@@ -512,6 +535,11 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
       decodes ? PositionOf(envelope) : kafka::PositionOf(message.headers);
   const char* const unreadable = "it does not decode as an Envelope";
   if (!position.has_value()) return bury(decodes ? "it has no event id" : unreadable);
+  if (verifier_.has_value()) {
+    const absl::Status proven =
+        CheckRecord(options_.topic, message, position->stream, envelope.event_case(), &*verifier_);
+    if (!proven.ok()) return bury(Clean(Message(proven), kMostReasonBytes), /*unproven=*/true);
+  }
   switch (partition.filter.Judge(position->stream, position->sequence)) {
     case StreamFilter::Verdict::kDuplicate:
       ++batch->duplicates;
@@ -527,6 +555,10 @@ absl::Status PartitionLoop::Impl::FoldOne(const kafka::Message& message,
     handler_.Buried(record, batch->outbox);
     return bury(std::move(reason));
   };
+  const Skips& skips = skips_.at(message.partition);
+  if (const auto skip = skips.find(message.offset); skip != skips.end()) {
+    return bury_ours(skip->second);
+  }
   if (!decodes) return bury_ours(unreadable);
   if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
     return bury_ours("its event is of a kind that this version does not know");

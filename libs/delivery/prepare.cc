@@ -10,6 +10,7 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/kafka/admin.h"
+#include "libs/kafka/rights.h"
 
 #include "delivery_migrations.h"
 
@@ -47,7 +48,8 @@ const postgres::MigrationSet& Migrations() {
 
 absl::Status MakeTopics(const LoopOptions& options) {
   ASSIGN_OR_RETURN(const auto admin, kafka::Admin::Create(options.brokers));
-  ASSIGN_OR_RETURN(const auto made, admin->EnsureTopics(kafka::TopicSpecs(options.topics)));
+  ASSIGN_OR_RETURN(const auto made,
+                   admin->EnsureTopics(kafka::TopicSpecsOf(options.service, options.topics)));
   for (const std::string& topic : made) LogInfo("topic made", {{"topic", topic}});
   return absl::OkStatus();
 }

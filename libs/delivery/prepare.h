@@ -15,10 +15,10 @@ namespace fluxqueue::delivery {
 // The tables inbox, inbox_streams, outbox, outbox_streams, leases.
 const postgres::MigrationSet& Migrations();
 
-// Makes the topics that are missing. Asks the brokers, once.
+// Makes those of the service's topics (kafka/rights.h) that are missing. Asks the brokers, once.
 absl::Status MakeTopics(const LoopOptions& options);
 
-// Migrates the service's schema (delivery's tables, then `migrations`) and makes the topics that
+// Migrates the service's schema (delivery's tables, then `migrations`) and makes its topics that
 // are missing. While Postgres or Kafka is away it calls `waits` with the reason and tries again,
 // until it is done or stopped (Cancelled, with the last reason). Another error is returned at once:
 // something that an operator must change. Blocks.

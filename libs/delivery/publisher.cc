@@ -21,6 +21,11 @@ Publisher::Publisher(const LoopOptions& options, const Clock& clock, Stats& stat
       backoff_(options.retry_min, options.retry_max),
       progress_at_(clock.Monotonic()) {}
 
+void Publisher::Add(OutboxRow row) {
+  if (options_.signer != nullptr) SignRecords(*options_.signer, &row);
+  tracker_.Add(std::move(row));
+}
+
 bool Publisher::Full() const {
   return tracker_.bytes() > kMaxBytes || tracker_.records() > kMaxRecords;
 }

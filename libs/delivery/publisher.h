@@ -23,7 +23,7 @@ class Publisher {
   Publisher(const LoopOptions& options, const Clock& clock, Stats& stats);
 
   // REQUIRES: the row is committed.
-  void Add(OutboxRow row) { tracker_.Add(std::move(row)); }
+  void Add(OutboxRow row);
   // Hands over what there is, and takes acknowledgements; waits up to `wait` for the first of
   // these.
   void Pump(Millis wait);

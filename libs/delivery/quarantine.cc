@@ -42,21 +42,23 @@ Quarantine::Quarantine(const Clock& clock, const std::vector<std::string>& kinds
   for (const std::string& kind : kinds) totals_[kind] = 0;
 }
 
-absl::StatusOr<bool> Quarantine::Admit(const ObjectRef& object) {
+bool Quarantine::IsLeftOut(const ObjectRef& object) {
   const bool deleted = object.version == kDeleted;
   if (!deleted && !object.space.empty() &&
       rows_.contains({object.kind, UidOfNamespace(object.space)})) {
-    return false;
+    return true;
   }
   const auto known = rows_.find(KeyOf(object));
-  if (known != rows_.end() && known->second.row.held) {
-    Entry& entry = known->second;
-    if (entry.row.object.version == object.version) return false;
-    if (!deleted && clock_.Monotonic() < entry.until) {
-      entry.missed = true;
-      return false;
-    }
-  }
+  if (known == rows_.end() || !known->second.row.held) return false;
+  Entry& entry = known->second;
+  if (entry.row.object.version == object.version) return true;
+  if (deleted || clock_.Monotonic() >= entry.until) return false;
+  entry.missed = true;
+  return true;
+}
+
+absl::StatusOr<bool> Quarantine::Admit(const ObjectRef& object) {
+  if (IsLeftOut(object)) return false;
   if (mark_) RETURN_IF_ERROR(mark_(&object));
   admitted_.push_back(object);
   return true;
@@ -92,26 +94,29 @@ void Quarantine::Restore(std::vector<QuarantineRow> rows) {
 void Quarantine::Condemn(const std::string& reason) {
   CHECK(!admitted_.empty(), "no object was admitted");
   const ObjectRef object = admitted_.back();
+  one_by_one_ -= std::min<size_t>(one_by_one_, 1);
+  admitted_.clear();
+  Hold(object, reason);
+}
+
+void Quarantine::HoldUnread(const ObjectRef& object, const std::string& reason) {
+  if (!IsLeftOut(object)) Hold(object, reason);
+}
+
+void Quarantine::Hold(const ObjectRef& object, const std::string& reason) {
+  const Key key = KeyOf(object);
   Entry entry;
-  if (const auto known = rows_.find(KeyOf(object)); known != rows_.end()) entry = known->second;
+  if (const auto known = rows_.find(key); known != rows_.end()) entry = known->second;
   entry.row.object = object;
   entry.row.reason = Cut(reason, kMostReasonBytes);
   ++entry.row.times;
   entry.row.held = true;
-  one_by_one_ -= std::min<size_t>(one_by_one_, 1);
-  admitted_.clear();
-  Hold(std::move(entry));
-}
-
-void Quarantine::Hold(Entry entry) {
-  const ObjectRef object = entry.row.object;
   LogWarning("object put into quarantine: it is left out until it changes or is retried",
              {{"kind", object.kind},
               {"namespace", object.space},
               {"name", object.name},
               {"uid", object.uid},
               {"reason", entry.row.reason}});
-  const Key key = KeyOf(object);
   entry.failed = clock_.Monotonic();
   entry.until = entry.failed + PauseAfter(entry.row.times);
   entry.missed = false;

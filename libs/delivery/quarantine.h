@@ -3,6 +3,7 @@
 //
 //   handled ──────────────────────────────────────────────────► nothing is kept of it
 //   it threw, or what came of it can never be written ────────► held
+//   its text could not be read, when it was seen ─────────────► held
 //   it was under way when the process ended ──► suspected ──again──► held
 //
 // What is held is left out until it has another version, or an operator retries it. One that fails
@@ -77,6 +78,9 @@ class Quarantine {
   // loop calls it after each batch. A handler may call it before, when it has yet to do what comes
   // of the whole picture. A status: end Poll with it.
   absl::Status Handled();
+  // It could not even be read, for which there is `reason`. Unless it is left out already, it is
+  // put into quarantine, whatever becomes of the batch.
+  void HoldUnread(const ObjectRef& object, const std::string& reason);
 
   // ---- for the loop
 
@@ -125,7 +129,9 @@ class Quarantine {
     bool missed = false;  // there was one
   };
 
-  void Hold(Entry entry);
+  // It is held in this version, or not to be looked at yet, or all of its namespace is held.
+  bool IsLeftOut(const ObjectRef& object);
+  void Hold(const ObjectRef& object, const std::string& reason);
   void Erase(const Key& key);
   void SumUp(const std::string& kind, const std::string& space);
   void MakeRoom();

@@ -71,6 +71,25 @@ TEST_F(QuarantineTest, TheOneAdmittedLastIsToBlame) {
   EXPECT_THAT(quarantine_.Totals(), ElementsAre(Pair("Job", 0), Pair("Pod", 1)));
 }
 
+TEST_F(QuarantineTest, WhatCouldNotBeReadIsHeldUntilItCan) {
+  ASSERT_TRUE(*quarantine_.Admit(PodOf("under-way")));
+  quarantine_.HoldUnread(PodOf("a", "1"), "spec: not an object");
+  quarantine_.HoldUnread(PodOf("a", "1"), "spec: not an object");
+  ASSERT_THAT(quarantine_.Untold(), SizeIs(1));
+  EXPECT_EQ(quarantine_.Untold()[0].reason, "spec: not an object");
+  EXPECT_EQ(quarantine_.Untold()[0].times, 1);
+  EXPECT_EQ(quarantine_.admitted(), 1);  // the batch goes on
+  quarantine_.HoldUnread(PodOf("a", "2"), "spec: not an object");
+  // Now it is looked at less often.
+  quarantine_.HoldUnread(PodOf("a", "3"), "spec: not an object");
+  EXPECT_EQ(quarantine_.Untold()[0].times, 2);
+  EXPECT_TRUE(quarantine_.LookAt().has_value());
+  clock_.Advance(seconds(3));
+  ASSERT_TRUE(quarantine_.Handled().ok());
+  Handle(PodOf("a", "4"));
+  EXPECT_TRUE(quarantine_.empty());
+}
+
 TEST_F(QuarantineTest, ARowIsWrittenAndALetterSaidOnce) {
   Fail(PodOf("a"), "no such number");
   ASSERT_THAT(quarantine_.Untold(), SizeIs(1));

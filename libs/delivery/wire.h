@@ -11,6 +11,7 @@
 
 #include "libs/delivery/quarantine.h"
 #include "libs/kafka/message.h"
+#include "libs/signing/batch.h"
 
 #include "absl/status/status.h"
 
@@ -51,6 +52,9 @@ struct Prefix {
 inline constexpr const char* kShardHeader = "fluxqueue_shard";
 inline constexpr const char* kKindHeader = "fluxqueue_object_kind";
 inline constexpr const char* kUidHeader = "fluxqueue_object_uid";
+inline constexpr const char* kProofHeader = "fluxqueue_proof";
+// Of a letter whose message is not of whom it says.
+inline constexpr const char* kUnprovenHeader = "fluxqueue_unproven";
 
 // What could not be handled.
 struct DeadLetter {
@@ -58,6 +62,7 @@ struct DeadLetter {
   std::string reason;
   std::string topic;  // where it was read, or was to go
   kafka::Message message;
+  bool unproven = false;  // not to be handled later, either
 };
 
 // Of an object that a shard has put into quarantine. `stream`: "cleanup/watch". Its key says which
@@ -65,8 +70,19 @@ struct DeadLetter {
 DeadLetter MakeLetter(const QuarantineRow& row, const std::string& stream);
 
 WireRecord MakeRecord(const events::v1::Envelope& envelope, int target_partition);
-// The original key, value and headers, and headers that say why, by whom and where from.
+// The original key, value and headers, and headers that say why, by whom and where from. Headers
+// that only we write are left out of a message that was read. Of one that is unproven, or too large
+// for a letter, only a piece stays.
 WireRecord MakeRecord(const DeadLetter& letter, std::string_view service);
+
+// Adds to each envelope its proof (libs/signing/batch.h), as a header.
+void SignRecords(const signing::Signer& signer, OutboxRow* row);
+// OK: the message was said in `stream` by who may say such. PermissionDenied: why not.
+absl::Status CheckRecord(const std::string& topic,
+                         const kafka::Message& message,
+                         const std::string& stream,
+                         events::v1::Envelope::EventCase event,
+                         signing::BatchVerifier* verifier);
 
 // The column outbox.blob. DataLoss when it does not decode. A message in it that does not goes on
 // with its event id, so that its reader can pass it by.

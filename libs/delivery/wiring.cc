@@ -70,6 +70,8 @@ LoopOptions MakeLoopOptions(const config::ServiceConfig& config, const std::stri
   options.instance = config.instance;
   options.brokers = {config.kafka.bootstrap, config.kafka.properties};
   options.postgres = {.dsn = config.postgres.dsn, .application = service, .schema = service};
+  options.signer = config.signing.signer;
+  options.keys = config.signing.keys;
   options.session_timeout = config.kafka.session_timeout;
   return options;
 }

@@ -305,7 +305,9 @@ using ::testing::ElementsAre;
 
 TEST(Bounds, IdleConnectionsMakeRoomTheOldestFirst) {
   Refusals refusals;
-  const auto server = StartServer(Echo, {.max_connections = 3, .refused = refusals.Counter()});
+  // One thread: whose answer was last is then known to it, too.
+  const auto server =
+      StartServer(Echo, {.threads = 1, .max_connections = 3, .refused = refusals.Counter()});
   RawClient kept(*server);
   EXPECT_THAT(kept.Ask(), HasSubstr("200 OK"));
   // None of these sends a whole request. Each goes for the next, and who is served stays.

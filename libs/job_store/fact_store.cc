@@ -21,16 +21,20 @@ constexpr Statement kPage{
     "WHERE job_id > $1 AND ($2 = '' OR pool = $2) AND ($3 = '' OR queue = $3) "
     "  AND ($4 = '' OR namespace = $4) AND ($5 = '' OR kind = $5) "
     "  AND (cardinality($6::text[]) = 0 OR state = ANY($6::text[])) AND ($7::boolean OR live) "
-    "ORDER BY job_id LIMIT $8::bigint"};
+    "  AND ($8::boolean OR kind <> 'Claim' OR namespace <> '') "
+    "ORDER BY job_id LIMIT $9::bigint"};
+constexpr Statement kNamed{"fact_store_named",
+                           "SELECT row FROM queue.jobs WHERE namespace = $1 AND name = $2 "
+                           "ORDER BY live DESC, created_ms DESC LIMIT 10"};
 constexpr Statement kFind{"fact_store_find", "SELECT row FROM queue.jobs WHERE job_id = $1"};
 constexpr Statement kAccepted{"fact_store_accepted",
                               "SELECT job_id FROM queue.commands WHERE client_id = $1"};
-constexpr Statement kQueueHolder{"fact_store_queue_holder",
-                                 "SELECT i.holder, i.address FROM queue.pools p "
-                                 "JOIN queue.inbox i USING (partition) WHERE p.pool = $1"};
-constexpr Statement kMatcherHolder{"fact_store_matcher_holder",
-                                   "SELECT i.holder, i.address FROM matcher.pools p "
-                                   "JOIN matcher.inbox i USING (partition) WHERE p.pool = $1"};
+constexpr Statement kClaims{
+    "fact_store_claims",
+    "SELECT count(*) FROM queue.jobs WHERE username = $1 AND live AND kind = 'Claim'"};
+constexpr Statement kHolder{"fact_store_holder",
+                            "SELECT i.holder, i.address FROM queue.pools p "
+                            "JOIN queue.inbox i USING (partition) WHERE p.pool = $1"};
 
 absl::StatusOr<JobFact> ReadFact(const pqxx::field& field) {
   queue::v1::JobRow row;
@@ -62,7 +66,22 @@ absl::StatusOr<std::vector<JobFact>> FactStore::Page(const FactFilter& filter,
                                      filter.kind,
                                      states.text(),
                                      filter.ended,
+                                     filter.claims,
                                      static_cast<int64_t>(limit))) {
+      ASSIGN_OR_RETURN(JobFact fact, ReadFact(row[0]));
+      facts.push_back(std::move(fact));
+    }
+    return absl::OkStatus();
+  }));
+  return facts;
+}
+
+absl::StatusOr<std::vector<JobFact>> FactStore::Named(const std::string& space,
+                                                      const std::string& name) {
+  std::vector<JobFact> facts;
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+    facts.clear();
+    for (const pqxx::row& row : Exec(tx, kNamed, space, name)) {
       ASSIGN_OR_RETURN(JobFact fact, ReadFact(row[0]));
       facts.push_back(std::move(fact));
     }
@@ -93,13 +112,20 @@ absl::StatusOr<std::optional<std::string>> FactStore::Accepted(const std::string
   return job_id;
 }
 
-absl::StatusOr<std::optional<Holder>> FactStore::HolderOf(const std::string& pool,
-                                                          Service service) {
-  const Statement& statement = service == Service::kQueue ? kQueueHolder : kMatcherHolder;
+absl::StatusOr<int64_t> FactStore::ClaimsOf(const std::string& user) {
+  int64_t claims = 0;
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
+    claims = Exec(tx, kClaims, user)[0][0].as<int64_t>();
+    return absl::OkStatus();
+  }));
+  return claims;
+}
+
+absl::StatusOr<std::optional<Holder>> FactStore::HolderOf(const std::string& pool) {
   std::optional<Holder> holder;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
     holder.reset();
-    for (const pqxx::row& row : Exec(tx, statement, pool)) {
+    for (const pqxx::row& row : Exec(tx, kHolder, pool)) {
       holder = Holder{row[0].as<std::string>(), row[1].as<std::string>()};
     }
     return absl::OkStatus();

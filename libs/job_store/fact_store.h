@@ -23,12 +23,10 @@ struct FactFilter {
   std::string kind{};
   std::vector<std::string> states{};
   bool ended = false;  // also those that have
+  bool claims = true;  // also those
 };
 
-// Those whose replicas share the pools.
-enum class Service { kQueue, kMatcher };
-
-// A replica.
+// A replica of the queue.
 struct Holder {
   std::string instance{};
   std::string address{};  // where it answers; empty: nowhere
@@ -43,12 +41,17 @@ class FactStore {
   absl::StatusOr<std::vector<events::v1::JobFact>> Page(const FactFilter& filter,
                                                         const std::string& after,
                                                         size_t limit);
+  // Of a workload, the one that lives first, then the newest; ten at most.
+  absl::StatusOr<std::vector<events::v1::JobFact>> Named(const std::string& space,
+                                                         const std::string& name);
   // Nothing: there is no such job.
   absl::StatusOr<std::optional<events::v1::JobFact>> Find(const std::string& job_id);
   // The job that a command of this client id was about; nothing: none was accepted.
   absl::StatusOr<std::optional<std::string>> Accepted(const std::string& client_id);
-  // Nothing: the service knows no such pool.
-  absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool, Service service);
+  // Claims that this user has made and that have not ended.
+  absl::StatusOr<int64_t> ClaimsOf(const std::string& user);
+  // Nothing: the queue knows no such pool.
+  absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool);
 
  private:
   postgres::Pool connections_;

@@ -360,10 +360,18 @@ absl::StatusOr<std::vector<std::string>> JobStore::Names() {
   return names;
 }
 
+absl::Status JobStore::AddNodes(std::vector<Job>* jobs) {
+  return connections_.Query([&](pqxx::transaction_base& tx) {
+    for (Job& job : *jobs) job.nodes.clear();
+    job_store::AddNodes(tx, jobs);
+    return absl::OkStatus();
+  });
+}
+
 absl::Status JobStore::AddPlaces(std::vector<Job>* jobs) {
   return connections_.Transact([&](pqxx::transaction_base& tx) {
     SeeOneMoment(tx);
-    AddNodes(tx, jobs);
+    job_store::AddNodes(tx, jobs);
     return AddPositions(tx, jobs);
   });
 }

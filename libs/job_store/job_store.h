@@ -58,6 +58,7 @@ struct Job {
   // Filled by AddPlaces: of the present attempt, in the order of the slots, each once; and its
   // place in line, 0: none.
   std::vector<std::string> nodes{};
+  size_t more_nodes = 0;  // that are not among them
   size_t position = 0;
 
   // "4"; of an elastic job what it holds and the most, "3/8".
@@ -139,6 +140,8 @@ class JobStore {
   absl::StatusOr<std::vector<Job>> Find(const std::string& wanted);
   // namespace/name of the newest jobs.
   absl::StatusOr<std::vector<std::string>> Names();
+  // Of what AddPlaces adds the nodes alone: one query, whatever is in line.
+  absl::Status AddNodes(std::vector<Job>* jobs);
   // Nodes from the matcher's allocations, positions from the queue's own core over the queue's
   // rows.
   absl::Status AddPlaces(std::vector<Job>* jobs);

@@ -120,6 +120,13 @@ absl::Status Admin::CreateTopic(const TopicSpec& spec) {
   if (rd_kafka_topic_result_error(results[0]) == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
     return absl::OkStatus();
   }
+  // One that starts beside us may have the right to.
+  if (rd_kafka_topic_result_error(results[0]) == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+    return Unavailable(
+        "there is no topic {} that this account may see, and it may not make one: the queue does "
+        "when it starts (deploy/docs/security.md says which rights are wanted in Kafka)",
+        spec.name);
+  }
   return TopicResult(results[0], doing);
 }
 

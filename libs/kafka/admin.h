@@ -24,7 +24,7 @@ class Admin {
 
   // Makes the topics that are missing and returns their names. FailedPrecondition when one exists
   // with fewer partitions than `specs` says, or does not stamp on append: the message says what to
-  // change.
+  // change. Unavailable: one is missing, and it is for an account with more rights to make it.
   absl::StatusOr<std::vector<std::string>> EnsureTopics(const std::vector<TopicSpec>& specs);
 
   // OK: it is as `spec` says. NotFound, or FailedPrecondition as above.

@@ -317,14 +317,16 @@ absl::StatusOr<std::string> Client::List(const Resource& resource,
 
 absl::StatusOr<std::string> Client::Create(const Resource& resource,
                                            std::string_view space,
-                                           std::string_view body) {
+                                           std::string_view body,
+                                           std::optional<Millis> timeout) {
   return impl_->Call("create",
                      resource.plural,
                      space,
                      {.method = "POST",
                       .target = resource.Path(space),
                       .content_type = "application/json",
-                      .body = std::string(body)});
+                      .body = std::string(body)},
+                     timeout);
 }
 
 absl::StatusOr<std::string> Client::Patch(const Resource& resource,

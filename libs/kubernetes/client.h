@@ -96,7 +96,8 @@ class Client {
 
   absl::StatusOr<std::string> Create(const Resource& resource,
                                      std::string_view space,
-                                     std::string_view body);
+                                     std::string_view body,
+                                     std::optional<Millis> timeout = std::nullopt);
 
   // Preconditions are a matter of the body: metadata.uid and metadata.resourceVersion in a merge or
   // strategic patch give Aborted when they differ. A failed `test` of a JSON patch gives

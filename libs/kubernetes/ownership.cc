@@ -43,14 +43,19 @@ bool IsOfADaemonSet(const ObjectMeta& pod) {
   return owner != nullptr && owner->kind == "DaemonSet";
 }
 
-// Of the controller manager of Kubernetes.
+constexpr std::string_view kControllerManager = "system:kube-controller-manager";
+constexpr std::string_view kAccounts = "system:serviceaccount:kube-system:";
+
+}  // namespace
+
 bool IsController(std::string_view user, std::string_view name) {
-  constexpr std::string_view kAccounts = "system:serviceaccount:kube-system:";
-  if (user == "system:kube-controller-manager") return true;
+  if (user == kControllerManager) return true;
   return user.starts_with(kAccounts) && user.substr(kAccounts.size()) == name;
 }
 
-}  // namespace
+bool IsOfTheCluster(std::string_view user) {
+  return user == kControllerManager || user.starts_with(kAccounts);
+}
 
 bool IsJobController(std::string_view user) {
   return IsController(user, "job-controller");

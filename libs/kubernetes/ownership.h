@@ -25,9 +25,13 @@ struct Maker {
   std::string_view user;
   bool node = false;  // of the group system:nodes: a kubelet
 };
-// The account of the controller, or the one that they all have where each has none of its own.
+// The account of this controller of Kubernetes ("job-controller"), or the one that they all have
+// where each has none of its own.
+bool IsController(std::string_view user, std::string_view name);
 bool IsJobController(std::string_view user);
 bool IsDaemonSetController(std::string_view user);
+// Any controller of Kubernetes itself, or what else runs as an account of kube-system.
+bool IsOfTheCluster(std::string_view user);
 
 // `space` is the object's namespace. Pods of every other owner are ours like those of none.
 Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& maker);

@@ -27,6 +27,9 @@ inline constexpr Resource kEvents{"events.k8s.io", "v1", "events"};
 inline constexpr Resource kJobs{"batch", "v1", "jobs"};
 inline constexpr Resource kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses", false};
 inline constexpr Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", false};
+inline constexpr Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", false};
+inline constexpr Resource kSubjectAccessReviews{
+    "authorization.k8s.io", "v1", "subjectaccessreviews", false};
 inline constexpr Resource kFluxJobs{"fluxqueue.io", "v1alpha1", "fluxjobs"};
 inline constexpr Resource kFluxQueues{"fluxqueue.io", "v1alpha1", "fluxqueues", false};
 inline constexpr Resource kFluxWindows{"fluxqueue.io", "v1alpha1", "fluxwindows", false};

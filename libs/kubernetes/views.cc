@@ -455,6 +455,7 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     const Field quota = spec["namespaceQuota"];
     queue->namespace_quota = {.jobs = quota["jobs"].OptionalInt(0, kInt32Max),
                               .jobspec_bytes = quota["jobspecBytes"].OptionalQuantity("memory")};
+    queue->claim_quota = spec["claimQuota"].OptionalInt(0, kInt32Max);
     spec["users"].ForEach([queue](const Field& user) {
       queue->user_weights.emplace(user["name"].String(), OptionalInt32(user["weight"]).value_or(1));
     });

@@ -102,6 +102,7 @@ std::jthread StopAfter(std::chrono::seconds time, std::stop_source what) {
 absl::Status Prepare(const Service& service,
                      const config::ServiceConfig& config,
                      std::optional<int> within_s) {
+  if (!service.prepare) return absl::OkStatus();
   std::stop_source stop;
   const SignalWatch signals([&stop](const std::string& /*name*/) { stop.request_stop(); });
   std::jthread limit;
@@ -166,8 +167,8 @@ int ServiceMain(int argc, char** argv, const Service& service) {
   if (const std::optional<int> code = Parse(argc, argv, service, &arguments)) return *code;
 
   config::ServiceConfig config;
-  const absl::Status read =
-      config::LoadService(arguments.config_path, service.name, service.section, &config);
+  const absl::Status read = config::LoadService(
+      arguments.config_path, service.name, service.section, &config, service.stores);
   if (!read.ok()) {
     fmt::print(stderr, "{}\n", Message(read));
     return kBadConfiguration;

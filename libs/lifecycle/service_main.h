@@ -71,9 +71,10 @@ struct Service {
   config::Section section;
   // Makes no calls to elsewhere. An error ends the process with code 1.
   std::function<absl::StatusOr<std::unique_ptr<App>>(const AppContext&)> make_app;
-  // Makes what has to be there before an app's components start and is missing (tables, topics);
-  // waits for what is away until it is told to stop (Cancelled).
-  std::function<absl::Status(const config::ServiceConfig&, std::stop_token)> prepare;
+  // Empty: nothing. Makes what has to be there before an app's components start and is missing
+  // (tables, topics); waits for what is away until it is told to stop (Cancelled).
+  std::function<absl::Status(const config::ServiceConfig&, std::stop_token)> prepare{};
+  config::Stores stores = config::Stores::kBoth;
   Millis stop_deadline{std::chrono::seconds(20)};
 };
 

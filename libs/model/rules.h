@@ -34,6 +34,8 @@
 //   8  What people are told is short: of a constraint the terms that the fewest nodes meet; any
 //      sentence is cut (libs/graph/engine.h, libs/base/text.h). The matcher forgets what is
 //      withdrawn and holds nothing.
+//   9  What a job is told of others has their names only where they are of its namespace: else how
+//      many slots they have.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +59,8 @@ inline constexpr uint32_t kAdaptiveStepsBack = 7;
 inline constexpr uint32_t kShortReasons = 8;
 inline constexpr uint32_t kForgetsWithdrawn = 8;
 inline constexpr uint32_t kSaysWhatIsHeld = 8;
-inline constexpr uint32_t kLatestRules = 8;
+inline constexpr uint32_t kNamesNoOthers = 9;
+inline constexpr uint32_t kLatestRules = 9;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

@@ -15,8 +15,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Peers::Connect(const std::string&
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Peers::HolderOf(const std::string& pool) {
-  ASSIGN_OR_RETURN(const std::optional<job_store::Holder> holder,
-                   facts_.HolderOf(pool, options_.service));
+  ASSIGN_OR_RETURN(const std::optional<job_store::Holder> holder, facts_.HolderOf(pool));
   if (!holder.has_value()) {
     return MakeStatus(absl::StatusCode::kNotFound,
                       "there is no pool {}; a node or a FluxQueue makes one (label or field "

@@ -1,4 +1,4 @@
-// The replicas of a service: which one holds a pool, and the way to it.
+// The replicas of the queue: which one holds a pool, and the way to it.
 //
 // The holder's address stands in the inbox row of the pool's partition. A replica shows the others
 // the certificate that it serves with.
@@ -21,7 +21,6 @@
 namespace fluxqueue::peers {
 
 struct PeerOptions {
-  job_store::Service service = job_store::Service::kQueue;
   std::string own_address = {};  // a call is never handed on to it
   rpc::ChannelFiles files = {};
 };

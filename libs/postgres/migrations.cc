@@ -4,6 +4,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/postgres/grants.h"
 
 namespace fluxqueue::postgres {
 namespace {
@@ -36,6 +37,41 @@ absl::Status Apply(pqxx::transaction_base& tx,
   return absl::OkStatus();
 }
 
+// FailedPrecondition: it is somebody else's, or not there and not ours to make. Both would come
+// back as a right that is missing, which for a table of another service passes.
+absl::Status MakeSchema(pqxx::transaction_base& tx, const std::string& schema) {
+  const pqxx::row is = tx.exec_params1(
+      "SELECT current_user, current_database(), "
+      "  has_database_privilege(current_database(), 'CREATE'), pg_get_userbyid(n.nspowner), "
+      "  pg_has_role(n.nspowner, 'USAGE') "
+      "FROM (VALUES ($1)) AS wanted(name) LEFT JOIN pg_namespace n ON n.nspname = wanted.name",
+      schema);
+  const auto user = is[0].as<std::string>();
+  constexpr const char* kSee = "deploy/docs/security.md says how each service gets its schema";
+  if (!is[3].is_null()) {
+    if (is[4].as<bool>()) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "the schema {} is of {}, and {} may not migrate it: {}",
+                      schema,
+                      is[3].as<std::string>(),
+                      user,
+                      kSee);
+  }
+  if (!is[2].as<bool>()) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      "there is no schema {}, and {} may not make one (CREATE on the database {}): "
+                      "{}",
+                      schema,
+                      user,
+                      is[1].as<std::string>(),
+                      kSee);
+  }
+  // A role that has a schema of its own made for it has no right to make any, not even with IF NOT
+  // EXISTS.
+  tx.exec("CREATE SCHEMA " + tx.quote_name(schema));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Migrate(Connection& connection,
@@ -45,9 +81,8 @@ absl::Status Migrate(Connection& connection,
     // One lock for all schemas: two services that start together would else race for the catalog's
     // rows.
     tx.exec("SELECT pg_advisory_xact_lock(hashtext('fluxqueue.migrations'))");
-    const std::string quoted = tx.quote_name(schema);
-    tx.exec("CREATE SCHEMA IF NOT EXISTS " + quoted);
-    tx.exec("SET LOCAL search_path = " + quoted);
+    RETURN_IF_ERROR(MakeSchema(tx, schema));
+    tx.exec("SET LOCAL search_path = " + tx.quote_name(schema));
     tx.exec(
         "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, checksum text NOT NULL, "
         "applied timestamptz NOT NULL DEFAULT now())");
@@ -59,6 +94,7 @@ absl::Status Migrate(Connection& connection,
                               std::string(migration.sql)));
       }
     }
+    ApplyGrants(tx, schema);
     return absl::OkStatus();
   });
 }

@@ -33,9 +33,10 @@ struct MigrationSet {
   std::vector<Migration> migrations;
 };
 
-// Makes `schema` and applies what is missing, the sets in their order. Says each in the log.
-// FailedPrecondition: an applied file has changed. Internal: a file's SQL is wrong (the message
-// names file and error).
+// Makes `schema` where it is not there, applies what is missing, the sets in their order, and gives
+// others the rights that they have in it (grants.h). Says each file in the log.
+// FailedPrecondition: an applied file has changed, or the schema is somebody else's. Internal: a
+// file's SQL is wrong (the message names file and error).
 absl::Status Migrate(Connection& connection,
                      const std::string& schema,
                      const std::vector<const MigrationSet*>& sets);

@@ -66,6 +66,7 @@ TEST(StatusTest, SaysWhatToDoNext) {
   EXPECT_EQ(code("40P01"), absl::StatusCode::kAborted);
   EXPECT_EQ(code("42P01"), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code("42703"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(code("42501"), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code("42601"), absl::StatusCode::kInternal);
   EXPECT_EQ(code("57P01"), absl::StatusCode::kUnavailable);
   EXPECT_EQ(code("57014"), absl::StatusCode::kDeadlineExceeded);

@@ -15,12 +15,17 @@ bool IsMissing(std::string_view sqlstate) {
   return sqlstate == "42P01" || sqlstate == "42703" || sqlstate == "3F000";
 }
 
+// A right that is not there (yet): the same service gives it then (grants.h).
+bool IsForbidden(std::string_view sqlstate) {
+  return sqlstate == "42501";
+}
+
 absl::StatusCode CodeOf(std::string_view sqlstate) {
   const std::string_view family = sqlstate.substr(0, 2);
   if (sqlstate == "23505") return absl::StatusCode::kAlreadyExists;
   if (sqlstate == "57014") return absl::StatusCode::kDeadlineExceeded;
   if (sqlstate == "55P03") return absl::StatusCode::kUnavailable;
-  if (IsMissing(sqlstate)) return absl::StatusCode::kUnavailable;
+  if (IsMissing(sqlstate) || IsForbidden(sqlstate)) return absl::StatusCode::kUnavailable;
   if (sqlstate == "25006") return absl::StatusCode::kUnavailable;  // a standby: not promoted yet
   if (family == "40") return absl::StatusCode::kAborted;
   if (family == "22") return absl::StatusCode::kInvalidArgument;
@@ -35,7 +40,10 @@ std::string Hint(std::string_view sqlstate) {
   if (IsMissing(sqlstate)) {
     return " (has the service that owns it run its migrations in this database?)";
   }
-  if (sqlstate == "42501") return " (grant it to the user of the DSN)";
+  if (IsForbidden(sqlstate)) {
+    return " (has the service that owns it run its migrations in this database? It gives the "
+           "rights of deploy/docs/security.md)";
+  }
   if (sqlstate == "53100") return " (the database's disk is full)";
   return "";
 }

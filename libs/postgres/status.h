@@ -1,7 +1,8 @@
 // libpqxx's exceptions as statuses. Exceptions stop in this library: callers see absl::Status.
 //
-//   Unavailable       the server is away, is stopping, is full, a lock could not be had, or a table
-//                     or column is not there (yet): repeat later
+//   Unavailable       the server is away, is stopping, is full, a lock could not be had, or a
+//   table,
+//                     a column or a right is not there (yet): repeat later
 //   Aborted           deadlock or serialisation failure: repeat
 //   DeadlineExceeded  a statement ran into its time limit: repeat
 //   Unknown           the connection died during COMMIT: committed or not, only the rows can tell

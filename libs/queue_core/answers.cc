@@ -173,8 +173,8 @@ void QueueCore::Impl::Refuse(Entry* entry, const char* reason, const Outcome& ou
   std::string message = outcome.reason();
   if (known.reason == reason::kReserved) {
     slip_ = promises_.WhyLater(known, outcome.slip(), *answered_);
-    message =
-        fmt::format("its promised start is withdrawn: {}; {}", promises_.Sentence(slip_), message);
+    message = fmt::format(
+        "its promised start is withdrawn: {}; {}", promises_.Sentence(known, slip_), message);
   }
   Job& job = book_.Edit(entry);
   job.reason = reason;
@@ -205,7 +205,7 @@ void QueueCore::Impl::Reserve(Entry* entry, const Outcome& outcome) {
     slip_ = promises_.WhyLater(job, outcome.slip(), *answered_);
     TimeSlip(job, later_ms, slip_);
     job.message = fmt::format(
-        "starts {} s later than it was told: {}", later_ms / 1000, promises_.Sentence(slip_));
+        "starts {} s later than it was told: {}", later_ms / 1000, promises_.Sentence(job, slip_));
   }
   job.reason = reason::kReserved;
   job.start_ms = start_ms;
@@ -249,7 +249,7 @@ void QueueCore::Impl::WithdrawPromises(const CycleResult& result) {
 void QueueCore::Impl::WithdrawPromise(Entry* entry, const Slip& slip) {
   Job& job = book_.Edit(entry);
   slip_ = slip;
-  job.message = fmt::format("its promised start is withdrawn: {}", promises_.Sentence(slip_));
+  job.message = fmt::format("its promised start is withdrawn: {}", promises_.Sentence(job, slip_));
   job.reason = reason::kQueued;
   job.start_ms = 0;
   Say(entry);

@@ -28,7 +28,7 @@ events::v1::JobSubmitted ToSubmitted(const events::v1::SubmitClaim& claim) {
   if (claim.has_duration_ms()) submitted.set_duration_ms(claim.duration_ms());
   *submitted.mutable_spec() = claim.spec();
   submitted.set_created_ms(claim.created_ms());
-  submitted.set_user(claim.owner());
+  submitted.set_user(claim.user().empty() ? claim.owner() : claim.user());
   return submitted;
 }
 

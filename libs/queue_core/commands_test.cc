@@ -129,6 +129,17 @@ TEST(ClaimTest, RunsFromItsAllocationUntilItsTimeIsOver) {
   EXPECT_FALSE(story.core().Remembers("c"));
 }
 
+TEST(ClaimTest, ItsCallerIsChargedWhereHeIsKnown) {
+  Story story;
+  story.Tell(Claimed("a"));
+  EXPECT_EQ(story.last().user(), "ann") << "the owner: as in logs of before";
+  events::v1::Envelope claim = Claimed("b");
+  claim.mutable_command_accepted()->mutable_submit_claim()->set_user("eve");
+  story.Tell(claim);
+  EXPECT_EQ(story.last().user(), "eve");
+  EXPECT_EQ(story.last().workload().owner(), "ann");
+}
+
 TEST(ClaimTest, EndsBeforeTheMessageThatBringsTheTimeIsRead) {
   Story story;
   story.Tell(Claimed("c", {.duration_ms = 1000}));

@@ -326,7 +326,7 @@ TEST_F(PromiseTest, ALaterStartIsSaidWithItsReason) {
                                     {"a", 1, kReservedKind, "no cpu", 600}})),
               ElementsAre("fact urgent v2 Pending Reserved", "fact a v3 Pending Reserved"));
   EXPECT_EQ(Sentence(story_),
-            "starts 100 s later than it was told: job name-of-urgent goes before it at 600 s");
+            "starts 100 s later than it was told: job team/name-of-urgent goes before it at 600 s");
 
   auto overran = Answered(4, {{"a", 1, kReservedKind, "no cpu", 700}});
   overran.mutable_cycle_answered()->set_overran(1);
@@ -335,6 +335,16 @@ TEST_F(PromiseTest, ALaterStartIsSaidWithItsReason) {
   EXPECT_THAT(story_.Tell(overran), ElementsAre("fact a v4 Pending Reserved"));
   EXPECT_EQ(Sentence(story_),
             "starts 100 s later than it was told: job x has not ended in its time at 700 s");
+}
+
+TEST_F(PromiseTest, ANameOfAnotherNamespaceIsNotTold) {
+  story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));
+  story_.Tell(Submitted("urgent", {.priority = 5, .space = "others"}));
+  story_.Tell(Answered(
+      3, {{"urgent", 1, kReservedKind, "no cpu", 500}, {"a", 1, kReservedKind, "no cpu", 600}}));
+  EXPECT_EQ(Sentence(story_),
+            "starts 100 s later than it was told: a job of one slot goes before it at 600 s");
 }
 
 TEST_F(PromiseTest, ALostNodeIsAReason) {
@@ -374,7 +384,7 @@ TEST_F(PromiseTest, IsWithdrawnWithItsReason) {
                   3, {{"urgent", 1, kReservedKind, "no cpu", 500}, {"a", 1, kBusyKind, "no cpu"}})),
               ElementsAre("fact urgent v2 Pending Reserved", "fact a v3 Pending Busy"));
   EXPECT_EQ(story_.last().message(),
-            "its promised start is withdrawn: job name-of-urgent goes before it; no cpu");
+            "its promised start is withdrawn: job team/name-of-urgent goes before it; no cpu");
   EXPECT_EQ(story_.last().start_ms(), 0);
 }
 
@@ -391,7 +401,7 @@ TEST_F(PromiseTest, WhoIsNotTriedAnyMoreHasNone) {
   EXPECT_THAT(story_.Tell(Answered(4, {{"urgent", 1, kReservedKind, "no cpu", 500}})),
               ElementsAre("fact urgent v2 Pending Reserved", "fact a v3 Pending Queued"));
   EXPECT_EQ(story_.last().message(),
-            "its promised start is withdrawn: job name-of-urgent goes before it");
+            "its promised start is withdrawn: job team/name-of-urgent goes before it");
 }
 
 // The answer to a cycle knows what the matcher had read before it, and nothing else.

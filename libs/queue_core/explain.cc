@@ -121,9 +121,8 @@ void AddSooner(const View& view, const Entry& entry, Explanation* explanation) {
     } else if (first != nullptr) {
       sooner.push_back(
           fmt::format("if it took at most {}, it could start now and be through before "
-                      "job {} starts",
-                      Lasting(first->start_ms - view.state.now_ms),
-                      first->workload->name()));
+                      "the next promised start",
+                      Lasting(first->start_ms - view.state.now_ms)));
     }
   }
   if (stops && explanation->position > 1) {

@@ -140,9 +140,10 @@ TEST(ExplainTest, AShorterJobWouldPass) {
       Answered(2, {{"a", 1, kReservedKind, "", 500}, {"b", 1, kBusyKind, "it would delay"}});
   answer.mutable_cycle_answered()->mutable_outcomes(1)->set_slots_now(1);
   story.Tell(answer);
-  EXPECT_THAT(story.core().Explain("b")->sooner,
-              Contains("if it took at most 8 min, it could start now and be through before job "
-                       "name-of-a starts"));
+  EXPECT_THAT(
+      story.core().Explain("b")->sooner,
+      Contains("if it took at most 8 min, it could start now and be through before the next "
+               "promised start"));
   EXPECT_THAT(story.core().Explain("b")->sooner, Contains(HasSubstr("fluxqueue.io/duration")));
 }
 

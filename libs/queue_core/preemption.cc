@@ -76,24 +76,24 @@ std::string ToBits(const std::vector<size_t>& places) {
   return bits;
 }
 
-// `what` becomes of the victim: "stopped".
+// `what` becomes of the victim: "stopped"; for whom: "job team/train".
 std::string WhyStopped(const std::string& what,
+                       const std::string& who,
                        const Entry& victim,
                        const Entry& preemptor,
                        Victim::Why why) {
-  const std::string who = FullName(preemptor.job);
   if (why == Victim::Why::kReclaim) {
     return fmt::format(
-        "{} for job {}, to give queue {} back its guarantee", what, who, preemptor.job.queue);
+        "{} for {}, to give queue {} back its guarantee", what, who, preemptor.job.queue);
   }
   if (victim.job.queue != preemptor.job.queue) {
-    return fmt::format("{} for job {} of queue {}, which goes before queue {}",
+    return fmt::format("{} for {} of queue {}, which goes before queue {}",
                        what,
                        who,
                        preemptor.job.queue,
                        victim.job.queue);
   }
-  return fmt::format("{} for job {} of higher priority: {}, and its own is {}",
+  return fmt::format("{} for {} of higher priority: {}, and its own is {}",
                      what,
                      who,
                      preemptor.job.priority,
@@ -250,11 +250,13 @@ std::optional<std::vector<Preemption::Stop>> Preemption::Judge(
     Entry* entry = holders.entries[victim.job];
     const std::string what =
         goes_on ? fmt::format("gives {} of its slots back", slots.size()) : "stopped";
-    stops.push_back({.entry = entry,
-                     .grace_ms = preemptor.in_line_of->config->preemption().grace_ms(),
-                     .why = WhyStopped(what, *entry, preemptor, victim.why),
-                     .goes_on = goes_on,
-                     .slots = slots});
+    stops.push_back(
+        {.entry = entry,
+         .grace_ms = preemptor.in_line_of->config->preemption().grace_ms(),
+         .why = WhyStopped(
+             what, view_.NameFor(entry->job, preemptor.job), *entry, preemptor, victim.why),
+         .goes_on = goes_on,
+         .slots = slots});
   }
   return stops;
 }

@@ -77,6 +77,20 @@ TEST(PreemptionTest, TheVictimIsStoppedAndKeepsItsPlace) {
   EXPECT_EQ(story.core().Find("low")->grace_ms, 0);
 }
 
+TEST(PreemptionTest, TheVictimIsNotToldANameOfAnotherNamespace) {
+  for (const uint32_t rules : {8U, 9U}) {
+    Story story;
+    story.Tell(PoolConfig(0, rules));
+    story.Tell(QueueWith("default", {.by_priority = true, .grace_ms = 30'000}));
+    story.Bring("low", JobState::kRunning);
+    story.Tell(Submitted("high", {.slots = 2, .priority = 9, .space = "others"}));
+    story.Tell(Refused(2, "high", {"low"}));
+    const std::string who = rules == 8 ? "job others/name-of-high" : "a job of 2 slots";
+    EXPECT_EQ(story.last().message(),
+              fmt::format("stopped for {} of higher priority: 9, and its own is 0", who));
+  }
+}
+
 TEST(PreemptionTest, WhileItsVictimsStopNobodyElseIsStopped) {
   Story story;
   story.Tell(PoolConfig(0, /*rules=*/2));

@@ -79,10 +79,12 @@ Slip Promises::WhyNotNamed(const Entry& entry, const CycleAnswered& answered) co
   return SlipBy(Slip::CAUSE_AHEAD, candidates[0].job_id());
 }
 
-std::string Promises::Sentence(const Slip& slip) const {
-  const auto job = [this](const std::string& id) {
+std::string Promises::Sentence(const Job& told, const Slip& slip) const {
+  const auto job = [&](const std::string& id) {
     const Entry* entry = view_.book.Find(id);
-    return entry == nullptr ? id : entry->job.workload->name();
+    if (entry == nullptr) return fmt::format("job {}", id);
+    if (view_.HasRules(model::kNamesNoOthers)) return view_.NameFor(told, entry->job);
+    return fmt::format("job {}", entry->job.workload->name());
   };
   switch (slip.cause()) {
     case Slip::CAUSE_NODE:
@@ -90,9 +92,9 @@ std::string Promises::Sentence(const Slip& slip) const {
     case Slip::CAUSE_WINDOW:
       return fmt::format("window {} was set", slip.by());
     case Slip::CAUSE_AHEAD:
-      return fmt::format("job {} goes before it", job(slip.by()));
+      return fmt::format("{} goes before it", job(slip.by()));
     case Slip::CAUSE_OVERRUN:
-      return fmt::format("job {} has not ended in its time", job(slip.by()));
+      return fmt::format("{} has not ended in its time", job(slip.by()));
     case Slip::CAUSE_COMMAND:
       return slip.by().empty() ? "the job was changed" : slip.by();
     default:

@@ -37,7 +37,8 @@ class Promises {
   // No promise outlives a cycle that was abandoned, and none that is made before all that it named
   // have been tried is firm.
   static events::v1::Slip AfterAbandonedCycle();
-  std::string Sentence(const events::v1::Slip& slip) const;
+  // For the job that it befell.
+  std::string Sentence(const Job& told, const events::v1::Slip& slip) const;
 
  private:
   View view_;

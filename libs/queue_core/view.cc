@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace fluxqueue::queue_core {
 namespace {
 
@@ -32,6 +34,12 @@ const scheduling::Strategy& StrategyOf(const Queue& queue) {
 const events::v1::QueueConfigured* View::ConfigOf(const std::string& queue) const {
   const auto it = book.queues().find(queue);
   return it == book.queues().end() ? nullptr : it->second->config.get();
+}
+
+std::string View::NameFor(const Job& told, const Job& other) const {
+  const bool may_know = told.workload->namespace_() == other.workload->namespace_();
+  if (may_know || !HasRules(model::kNamesNoOthers)) return fmt::format("job {}", FullName(other));
+  return other.slots == 1 ? "a job of one slot" : fmt::format("a job of {} slots", other.slots);
 }
 
 const scheduling::Strategy& View::StrategyInForce(const Queue& queue) const {

@@ -39,6 +39,9 @@ struct View {
   const scheduling::Strategy& StrategyInForce(const Queue& queue) const;
   // As a pass over all that wait sees the pool.
   scheduling::PassOptions PassNow() const;
+  // What the job `told` is told of another: "job team/train"; of another namespace "a job of 4
+  // slots".
+  std::string NameFor(const Job& told, const Job& other) const;
   // Somebody may pass the head of the line.
   bool Backfills() const;
   // Jobs wait in more than one queue.

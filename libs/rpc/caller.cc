@@ -76,6 +76,30 @@ absl::StatusOr<Caller> ReadForwarded(const std::string& user, const CallMetadata
   return caller;
 }
 
+bool IsTokenByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("-._~+/=").find(c) != std::string_view::npos;
+}
+
+// What it says is left out of the sentences: it may be a token all the same.
+absl::StatusOr<std::string> ReadToken(const std::vector<std::string>& shown) {
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string& first = shown.front();
+  if (shown.size() != 1 || first.compare(0, kBearer.size(), kBearer) != 0) {
+    return InvalidArgument("{}: allowed is 'Bearer TOKEN', once", kAuthorization);
+  }
+  std::string token = first.substr(kBearer.size());
+  if (token.empty() || token.size() > kMostTokenBytes ||
+      !std::all_of(token.begin(), token.end(), IsTokenByte)) {
+    return InvalidArgument(
+        "{}: a token of {} bytes; allowed are 1 to {} letters, digits and -._~+/=",
+        kAuthorization,
+        token.size(),
+        kMostTokenBytes);
+  }
+  return token;
+}
+
 enum class Known { kNobody, kReplica, kClient };
 
 struct Certificate {
@@ -90,7 +114,9 @@ Certificate CertificateOf(const grpc::AuthContext& connection,
   for (const grpc::string_ref& property :
        connection.FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME)) {
     std::string name(property.data(), property.size());
-    if (name == callers.queue || name == callers.matcher) return {Known::kReplica, name};
+    const bool replica =
+        name == callers.queue || name == callers.graph || name == callers.visibility;
+    if (replica) return {Known::kReplica, name};
     const auto& clients = callers.clients;
     if (std::find(clients.begin(), clients.end(), name) != clients.end()) {
       return {Known::kClient, std::move(name)};
@@ -137,13 +163,31 @@ absl::Status CheckCaller(const Caller& caller) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Caller> ReadCaller(const grpc::AuthContext& connection,
-                                  const CallMetadata& metadata,
-                                  const ServerConfig::Callers& callers) {
+absl::Status CheckTokenCaller(const Caller& caller) {
+  RETURN_IF_ERROR(CheckCaller(caller));
+  if (caller.user.rfind(kClientUser, 0) != 0) return absl::OkStatus();
+  return Denied(
+      fmt::format("users {}… are those of certificates: a user of Kubernetes may not be called so",
+                  kClientUser));
+}
+
+absl::StatusOr<Shown> ReadCaller(const grpc::AuthContext& connection,
+                                 const CallMetadata& metadata,
+                                 const ServerConfig::Callers& callers) {
   const Certificate certificate = CertificateOf(connection, callers);
   const std::vector<std::string> forwarded = All(metadata, kForwardedFor);
+  const std::vector<std::string> tokens = All(metadata, kAuthorization);
   if (certificate.known == Known::kReplica) {
-    if (forwarded.size() == 1) return ReadForwarded(forwarded.front(), metadata);
+    if (!tokens.empty()) {
+      return Denied(fmt::format("{} is a replica, and says for whom it asks ({}): leave out {}",
+                                certificate.name,
+                                kForwardedFor,
+                                kAuthorization));
+    }
+    if (forwarded.size() == 1) {
+      ASSIGN_OR_RETURN(Caller caller, ReadForwarded(forwarded.front(), metadata));
+      return Shown{.caller = std::move(caller), .by_queue = certificate.name == callers.queue};
+    }
     return Denied(fmt::format("{} is a replica, and has to say for whom it asks, once ({})",
                               certificate.name,
                               kForwardedFor));
@@ -154,22 +198,33 @@ absl::StatusOr<Caller> ReadCaller(const grpc::AuthContext& connection,
         kForwardedFor,
         kForwardedGroup));
   }
-  if (certificate.known == Known::kNobody) return Caller{};
-  return Caller{.user = "fluxqueue:client:" + certificate.name};
+  if (!tokens.empty()) {
+    ASSIGN_OR_RETURN(std::string token, ReadToken(tokens));
+    return Shown{.token = std::move(token)};
+  }
+  if (certificate.known == Known::kNobody) return Shown{};
+  return Shown{.caller = {.user = kClientUser + certificate.name}};
 }
 
-Caller CallerOf(const grpc::ServerContextBase& context, const ServerConfig::Callers& callers) {
+Shown ShownBy(const grpc::ServerContextBase& context, const ServerConfig::Callers& callers) {
   const CallMetadata& metadata = context.client_metadata();
   if (callers.wanted()) {
-    const absl::StatusOr<Caller> caller = ReadCaller(*context.auth_context(), metadata, callers);
-    CHECK(caller.ok(), "the gate let through: {}", Message(caller.status()));
-    return *caller;
+    absl::StatusOr<Shown> shown = ReadCaller(*context.auth_context(), metadata, callers);
+    CHECK(shown.ok(), "the gate let through: {}", Message(shown.status()));
+    return *std::move(shown);
   }
   const std::vector<std::string> forwarded = All(metadata, kForwardedFor);
   if (!forwarded.empty()) {
-    if (const auto caller = ReadForwarded(forwarded.front(), metadata); caller.ok()) return *caller;
+    auto caller = ReadForwarded(forwarded.front(), metadata);
+    if (caller.ok()) return {.caller = *std::move(caller)};
   }
-  return {.user = NameOf(context)};
+  return {.caller = {.user = NameOf(context)}};
+}
+
+Caller CallerOf(const grpc::ServerContextBase& context, const ServerConfig::Callers& callers) {
+  Shown shown = ShownBy(context, callers);
+  CHECK(shown.token.empty(), "the gate let a token through, of a service that takes none");
+  return std::move(shown.caller);
 }
 
 void Forward(const Caller& caller, grpc::ClientContext* context) {
@@ -179,11 +234,24 @@ void Forward(const Caller& caller, grpc::ClientContext* context) {
   }
 }
 
-absl::Status NobodyCalls() {
+absl::Status NobodyCalls(bool tokens) {
   return WithReason(
       MakeStatus(absl::StatusCode::kUnauthenticated,
                  "the call does not say who makes it: show a certificate that the services' "
-                 "authority has signed, with a name that grpc.callers.clients lists"),
+                 "authority has signed, with a name that grpc.callers.clients lists{}",
+                 tokens ? ", or a token of Kubernetes for the audience fluxqueue (authorization: "
+                          "Bearer TOKEN)"
+                        : ""),
+      "CALLER_UNKNOWN");
+}
+
+absl::Status NoTokensHere() {
+  return WithReason(
+      MakeStatus(absl::StatusCode::kUnauthenticated,
+                 "this service takes no tokens of Kubernetes: leave out {}, and show a certificate "
+                 "that the services' authority has signed, with a name that grpc.callers.clients "
+                 "lists",
+                 kAuthorization),
       "CALLER_UNKNOWN");
 }
 

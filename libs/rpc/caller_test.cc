@@ -28,10 +28,11 @@ using namespace std::chrono_literals;
 using grpc::health::v1::Health;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 constexpr char kQueue[] = "fluxqueue-queue.system.svc";
-constexpr char kMatcher[] = "fluxqueue-matcher.system.svc";
+constexpr char kGraph[] = "fluxqueue-graph.system.svc";
 constexpr char kClient[] = "fluence.hpc.svc";
 
 // Says whom it found: "ann (physics,staff)".
@@ -43,8 +44,12 @@ class WhoService final : public test::Echo::CallbackService {
                                 const test::SayRequest*,
                                 test::SayResponse* response) override {
     auto* reactor = context->DefaultReactor();
-    const Caller caller = CallerOf(*context, callers_);
-    response->set_text(fmt::format("{} ({})", caller.user, fmt::join(caller.groups, ",")));
+    const Shown shown = ShownBy(*context, callers_);
+    response->set_text(fmt::format("{} ({}){}{}",
+                                   shown.caller.user,
+                                   fmt::join(shown.caller.groups, ","),
+                                   shown.by_queue ? " by the queue" : "",
+                                   shown.token.empty() ? "" : " token " + shown.token));
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
@@ -60,7 +65,7 @@ class CallerTest : public ::testing::Test {
     tls_.Sign("ca", "queue", fmt::format("subjectAltName=DNS:{}", kQueue));
     config_.port = 0;
     config_.tls = {tls_.Path("queue.crt"), tls_.Path("queue.key"), tls_.Path("ca.crt")};
-    config_.callers = {.queue = kQueue, .matcher = kMatcher, .clients = {kClient}};
+    config_.callers = {.queue = kQueue, .graph = kGraph, .clients = {kClient}};
   }
   ~CallerTest() override { server_.reset(); }
 
@@ -68,7 +73,7 @@ class CallerTest : public ::testing::Test {
     service_.emplace(config_.callers);
     server_ = std::make_unique<Server>(
         config_,
-        std::vector<ServedService>{Serve<test::Echo>(*service_)},
+        std::vector<ServedService>{Serve<test::Echo>(*service_, {}, tokens_)},
         [] { return absl::OkStatus(); },
         metrics_,
         tracer_);
@@ -111,6 +116,7 @@ class CallerTest : public ::testing::Test {
   metrics::Registry metrics_;
   tracing::Tracer tracer_{{}, metrics_};
   ServerConfig config_;
+  bool tokens_ = false;
   std::optional<WhoService> service_;
   std::unique_ptr<Server> server_;
 };
@@ -119,12 +125,58 @@ TEST_F(CallerTest, AReplicaSaysForWhomItAsks) {
   Start();
   grpc::ClientContext context;
   Forward({.user = "ann@uni.example", .groups = {"physics", "chercheurs é, 100%"}}, &context);
-  EXPECT_EQ(Who(Showing(kMatcher), &context), "ann@uni.example (physics,chercheurs é, 100%)");
+  EXPECT_EQ(Who(Showing(kGraph), &context), "ann@uni.example (physics,chercheurs é, 100%)");
+}
+
+TEST_F(CallerTest, OnlyTheQueueHandsOnWhatTheQueueHasJudged) {
+  Start();
+  const Metadata ann = {{kForwardedFor, "ann"}};
+  EXPECT_EQ(Who(Showing(kQueue), ann), "ann () by the queue");
+  EXPECT_EQ(Who(Showing(kGraph), ann), "ann ()");
+}
+
+TEST_F(CallerTest, ATokenIsTheCallers) {
+  tokens_ = true;
+  Start();
+  const Metadata token = {{kAuthorization, "Bearer a.b-c"}};
+  EXPECT_EQ(Who(Nothing(), token), " () token a.b-c");
+  EXPECT_EQ(Who(Showing(kClient), token), " () token a.b-c");
+  EXPECT_THAT(Who(Showing(kQueue), token), HasSubstr("7: fluxqueue-queue.system.svc is a replica"));
+  EXPECT_THAT(Who(Showing(kGraph), {{kForwardedFor, "ann"}, {kAuthorization, "Bearer a"}}),
+              HasSubstr("7: fluxqueue-graph.system.svc is a replica"));
+  EXPECT_THAT(Who(Nothing(), {{kForwardedFor, "ann"}, {kAuthorization, "Bearer a"}}),
+              HasSubstr("7: only replicas say for whom they ask"));
+  EXPECT_THAT(Who(Nothing()), HasSubstr("or a token of Kubernetes for the audience fluxqueue"));
+}
+
+TEST_F(CallerTest, WhatIsNoTokenIsRefused) {
+  tokens_ = true;
+  Start();
+  const std::string bearer = "Bearer ";
+  for (const std::string& value : {std::string("Basic YTpi"),
+                                   bearer,
+                                   bearer + "a b",
+                                   bearer + "a\"b",
+                                   bearer + std::string(kMostTokenBytes + 1, 'a')}) {
+    const std::string told = Who(Nothing(), {{kAuthorization, value}});
+    EXPECT_THAT(told, HasSubstr("3: authorization: "));
+    EXPECT_THAT(told, Not(HasSubstr("YTpi")));
+  }
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Bearer a"}, {kAuthorization, "Bearer b"}}),
+              HasSubstr("3: authorization: allowed is 'Bearer TOKEN', once"));
+}
+
+TEST_F(CallerTest, AServiceThatTakesNoTokensSaysSo) {
+  Start();
+  EXPECT_THAT(Who(Nothing(), {{kAuthorization, "Bearer a"}}),
+              HasSubstr("16: this service takes no tokens of Kubernetes"));
+  EXPECT_THAT(Who(Showing(kClient), {{kAuthorization, "Bearer a"}}),
+              HasSubstr("16: this service takes no tokens"));
 }
 
 TEST_F(CallerTest, AReplicaAsksForNobodyOnItsOwn) {
   Start();
-  EXPECT_THAT(Who(Showing(kMatcher)), HasSubstr("7: fluxqueue-matcher.system.svc is a replica"));
+  EXPECT_THAT(Who(Showing(kGraph)), HasSubstr("7: fluxqueue-graph.system.svc is a replica"));
 }
 
 TEST_F(CallerTest, OthersDoNotSayForWhomTheyAsk) {
@@ -138,7 +190,7 @@ TEST_F(CallerTest, OthersDoNotSayForWhomTheyAsk) {
 TEST_F(CallerTest, ACertificateOfAnotherAuthorityIsNotBelieved) {
   Start();
   tls_.Authority("other");
-  EXPECT_THAT(Who(Showing(kMatcher, "other"), {{kForwardedFor, "ann"}}), HasSubstr("14: "));
+  EXPECT_THAT(Who(Showing(kGraph, "other"), {{kForwardedFor, "ann"}}), HasSubstr("14: "));
 }
 
 TEST_F(CallerTest, ACertificateOfAnotherNameIsNobodys) {
@@ -169,7 +221,7 @@ TEST_F(CallerTest, WhereCallersAreNotAskedForWhatIsSaidIsBelieved) {
 
 TEST_F(CallerTest, WhatAReplicaSaysIsBounded) {
   Start();
-  const ChannelFiles replica = Showing(kMatcher);
+  const ChannelFiles replica = Showing(kGraph);
   EXPECT_THAT(Who(replica, {{kForwardedFor, std::string(kMostUserBytes + 1, 'a')}}),
               HasSubstr("allowed: 512"));
   EXPECT_THAT(Who(replica, {{kForwardedFor, "a%0Ab"}}), HasSubstr("control character"));
@@ -183,8 +235,8 @@ TEST_F(CallerTest, WhatAReplicaSaysIsBounded) {
 
 TEST_F(CallerTest, TheServerHasToHaveTheNameToo) {
   Start();
-  ChannelFiles files = Showing(kMatcher);
-  files.name = kMatcher;
+  ChannelFiles files = Showing(kGraph);
+  files.name = kGraph;
   EXPECT_THAT(Who(files, {{kForwardedFor, "ann"}}), HasSubstr("14: "));
 }
 
@@ -212,10 +264,10 @@ TEST(CallersTest, HaveToBeWhole) {
     return Message(config::Read("c", yaml, Describe(&config)));
   };
   const std::string tls = "tls: {certificate: a, key: b, client_ca: c}\n";
-  EXPECT_THAT(read(tls + "callers: {queue: a, matcher: b}"), IsEmpty());
-  EXPECT_THAT(read(tls + "callers: {queue: a}"), HasSubstr("go together"));
-  EXPECT_THAT(read(tls + "callers: {clients: [a]}"), HasSubstr("clients needs"));
-  EXPECT_THAT(read("callers: {queue: a, matcher: b}"), HasSubstr("callers needs tls.client_ca"));
+  EXPECT_THAT(read(tls + "callers: {queue: a, graph: b}"), IsEmpty());
+  EXPECT_THAT(read(tls + "callers: {queue: a}"), IsEmpty());
+  EXPECT_THAT(read(tls + "callers: {clients: [a]}"), HasSubstr("queue has to be there"));
+  EXPECT_THAT(read("callers: {queue: a, graph: b}"), HasSubstr("callers needs tls.client_ca"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace fluxqueue::rpc {
 namespace {
 
 constexpr unsigned kRefreshSeconds = 1;
+constexpr int kMostAnswerBytes = 64 << 20;
 
 // gRPC would wait for files that never come.
 absl::Status CheckFiles(const ChannelFiles& files) {
@@ -52,6 +53,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Dialer::Credentials() 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Dialer::Open(const std::string& address) {
   ASSIGN_OR_RETURN(const auto credentials, Credentials());
   grpc::ChannelArguments arguments;
+  // As much as a server of ours sends.
+  arguments.SetMaxReceiveMessageSize(kMostAnswerBytes);
   if (!files_.name.empty()) arguments.SetSslTargetNameOverride(files_.name);
   return grpc::CreateCustomChannel(address, credentials, arguments);
 }

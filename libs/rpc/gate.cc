@@ -1,5 +1,6 @@
 #include "libs/rpc/gate.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "libs/base/status_macros.h"
@@ -14,8 +15,12 @@ constexpr std::string_view kHealth = "/grpc.health.v1.Health/";
 
 class Gate final : public grpc::AuthMetadataProcessor {
  public:
-  Gate(ServerConfig::Callers callers, metrics::CounterFamily refusals)
-      : callers_(std::move(callers)), refusals_(refusals) {}
+  Gate(ServerConfig::Callers callers,
+       const std::vector<std::string>& with_tokens,
+       metrics::CounterFamily refusals)
+      : callers_(std::move(callers)), refusals_(refusals) {
+    for (const std::string& service : with_tokens) with_tokens_.push_back("/" + service + "/");
+  }
 
   // What it does takes microseconds.
   bool IsBlocking() const override { return false; }
@@ -24,11 +29,10 @@ class Gate final : public grpc::AuthMetadataProcessor {
                        grpc::AuthContext* connection,
                        OutputMetadata* /*consumed*/,
                        OutputMetadata* /*response*/) override {
-    const auto path = metadata.find(":path");
-    if (path != metadata.end() && path->second.starts_with({kHealth.data(), kHealth.size()})) {
-      return grpc::Status::OK;
-    }
-    const absl::Status status = Judge(*connection, metadata);
+    const auto found = metadata.find(":path");
+    const grpc::string_ref path = found == metadata.end() ? grpc::string_ref() : found->second;
+    if (path.starts_with({kHealth.data(), kHealth.size()})) return grpc::Status::OK;
+    const absl::Status status = Judge(*connection, metadata, path);
     if (status.ok()) return grpc::Status::OK;
     const grpc::Status answer = ToGrpcStatus(status);
     refusals_.With({{"code", std::string(CodeName(answer.error_code()))}}).Add();
@@ -36,20 +40,29 @@ class Gate final : public grpc::AuthMetadataProcessor {
   }
 
  private:
-  absl::Status Judge(const grpc::AuthContext& connection, const InputMetadata& metadata) const {
-    ASSIGN_OR_RETURN(const Caller caller, ReadCaller(connection, metadata, callers_));
-    return caller.user.empty() ? NobodyCalls() : absl::OkStatus();
+  absl::Status Judge(const grpc::AuthContext& connection,
+                     const InputMetadata& metadata,
+                     grpc::string_ref path) const {
+    ASSIGN_OR_RETURN(const Shown shown, ReadCaller(connection, metadata, callers_));
+    const bool tokens =
+        std::any_of(with_tokens_.begin(), with_tokens_.end(), [path](const std::string& service) {
+          return path.starts_with(service);
+        });
+    if (!shown.token.empty()) return tokens ? absl::OkStatus() : NoTokensHere();
+    return shown.caller.user.empty() ? NobodyCalls(tokens) : absl::OkStatus();
   }
 
   const ServerConfig::Callers callers_;
+  std::vector<std::string> with_tokens_;  // "/fluxqueue.queue.v1.Queue/"
   metrics::CounterFamily refusals_;
 };
 
 }  // namespace
 
 std::shared_ptr<grpc::AuthMetadataProcessor> MakeGate(const ServerConfig::Callers& callers,
+                                                      const std::vector<std::string>& with_tokens,
                                                       metrics::CounterFamily refusals) {
-  return std::make_shared<Gate>(callers, refusals);
+  return std::make_shared<Gate>(callers, with_tokens, refusals);
 }
 
 }  // namespace fluxqueue::rpc::internal

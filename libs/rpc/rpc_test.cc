@@ -1,4 +1,5 @@
 #include <atomic>
+#include <future>
 #include <optional>
 #include <thread>
 
@@ -35,6 +36,7 @@ using test::SayRequest;
 using test::SayResponse;
 using json = nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Answers on a thread of its own, as those do that must wait.
 class EchoService final : public Echo::CallbackService {
@@ -245,13 +247,59 @@ TEST_F(RpcTest, HealthFollowsReadiness) {
   EXPECT_EQ(HealthOf(channel, Echo::service_full_name()), HealthCheckResponse::SERVING);
 }
 
-TEST_F(RpcTest, MessagesAboveTheLimitAreRefused) {
+TEST_F(RpcTest, RequestsAboveTheLimitAreRefused) {
+  config_.max_request = 64 << 10;
+  ASSERT_TRUE(Start().ok());
+  SayResponse response;
+  EXPECT_TRUE(Say(Connect(), Text(std::string(60 << 10, 'x')), &response).ok());
+  EXPECT_EQ(Say(Connect(), Text(std::string(65 << 10, 'x')), &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(RpcTest, AnswersAboveTheLimitAreNotSent) {
   config_.max_message = 64 << 10;
   ASSERT_TRUE(Start().ok());
   SayResponse response;
   EXPECT_TRUE(Say(Connect(), Text(std::string(60 << 10, 'x')), &response).ok());
   EXPECT_EQ(Say(Connect(), Text(std::string(65 << 10, 'x')), &response).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// A caller that holds more than all may have is cut, and the server goes on.
+TEST_F(RpcTest, MemoryIsLimited) {
+  config_.max_memory = 1 << 20;
+  ASSERT_TRUE(Start().ok());
+  SayResponse response;
+  const grpc::Status status = Say(Connect(), Text(std::string(32 << 20, 'x'), 0, 3), &response);
+  EXPECT_NE(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), Not(HasSubstr("as asked")));
+  EXPECT_TRUE(Eventually([&] { return Say(Connect(), Text("hello"), &response).ok(); }));
+}
+
+TEST_F(RpcTest, LargeRequestsAreReadByDefault) {
+  ASSERT_TRUE(Start().ok());
+  SayResponse response;
+  const grpc::Status status = Say(Connect(), Text(std::string(32 << 20, 'x'), 0, 3), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+}
+
+TEST(WorkerPoolTest, AFullPoolSaysSo) {
+  WorkerPool pool(1, 2);
+  std::promise<void> begun;
+  std::promise<void> go;
+  std::atomic<int> done = 0;
+  ASSERT_TRUE(pool.TryPost([&] {
+    begun.set_value();
+    go.get_future().wait();
+  }));
+  begun.get_future().wait();
+  EXPECT_TRUE(pool.TryPost([&] { ++done; }));
+  EXPECT_TRUE(pool.TryPost([&] { ++done; }));
+  EXPECT_FALSE(pool.TryPost([&] { ++done; }));
+  pool.Post([&] { ++done; });
+  go.set_value();
+  EXPECT_TRUE(Eventually([&] { return done == 3; }));
+  EXPECT_TRUE(pool.TryPost([&] { ++done; }));
 }
 
 TEST_F(RpcTest, TheHandlerSeesThatTheDeadlineIsOver) {

@@ -34,6 +34,14 @@ std::vector<std::string> NamesOf(const std::vector<ServedService>& services) {
   return names;
 }
 
+std::vector<std::string> WithTokens(const std::vector<ServedService>& services) {
+  std::vector<std::string> names;
+  for (const ServedService& served : services) {
+    if (served.tokens) names.push_back(served.name);
+  }
+  return names;
+}
+
 void LogOfGrpc(gpr_log_func_args* args) {
   if (args->severity == GPR_LOG_SEVERITY_ERROR) LogWarning("gRPC", {{"message", args->message}});
 }
@@ -50,8 +58,12 @@ void EnablePlugins() {
 }
 
 void SetLimits(const ServerConfig& config, grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message));
+  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_request));
   builder->SetMaxSendMessageSize(static_cast<int>(config.max_message));
+  grpc::ResourceQuota quota("fluxqueue");
+  quota.Resize(static_cast<size_t>(config.max_memory));
+  quota.SetMaxThreads(config.max_threads);
+  builder->SetResourceQuota(quota);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, config.max_calls);
   if (config.callers.wanted()) {
     builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMostMetadata);
@@ -98,7 +110,8 @@ absl::Status Server::Start() {
   const bool callers = config_.callers.wanted();
   ASSIGN_OR_RETURN(const auto credentials, internal::MakeCredentials(config_.tls, callers));
   if (callers) {
-    credentials->SetAuthMetadataProcessor(internal::MakeGate(config_.callers, *refusals_));
+    credentials->SetAuthMetadataProcessor(
+        internal::MakeGate(config_.callers, WithTokens(services_), *refusals_));
   }
   grpc::ServerBuilder builder;
   int port = 0;

@@ -41,12 +41,16 @@ struct ServedService {
   grpc::Service* service;            // outlives the server
   Readiness ready = {};              // for its health; none: the server's
   std::function<void()> drain = {};  // at stop: ends its streams, which else end at the deadline
+  // It takes calls with a token, and asks itself whose that is (ShownBy, in caller.h).
+  bool tokens = false;
 };
 
 // REQUIRES: `service` implements the generated service `Generated`.
 template <typename Generated, typename Implementation>
-ServedService Serve(Implementation& service, std::function<void()> drain = {}) {
-  return {Generated::service_full_name(), &service, {}, std::move(drain)};
+ServedService Serve(Implementation& service,
+                    std::function<void()> drain = {},
+                    bool tokens = false) {
+  return {Generated::service_full_name(), &service, {}, std::move(drain), tokens};
 }
 
 namespace internal {

@@ -28,16 +28,14 @@ config::Section Describe(ServerConfig::Tls* tls) {
 config::Section Describe(ServerConfig::Callers* callers) {
   return config::Section()
       .Text("queue", &callers->queue)
-      .Text("matcher", &callers->matcher)
+      .Text("graph", &callers->graph)
+      .Text("visibility", &callers->visibility)
       .List("clients", &callers->clients)
       .Rule([callers]() -> absl::Status {
-        if (callers->queue.empty() != callers->matcher.empty()) {
-          return InvalidArgument("queue and matcher go together, and only one of them is there");
-        }
-        if (!callers->clients.empty() && !callers->wanted()) {
-          return InvalidArgument("clients needs queue and matcher, too");
-        }
-        return absl::OkStatus();
+        const bool others =
+            !callers->graph.empty() || !callers->visibility.empty() || !callers->clients.empty();
+        if (!others || callers->wanted()) return absl::OkStatus();
+        return InvalidArgument("queue has to be there, too");
       });
 }
 
@@ -56,11 +54,19 @@ config::Section Describe(ServerConfig* config) {
       .Nested("tls", Describe(&config->tls))
       .Nested("callers", Describe(&config->callers))
       .Size("max_message", &config->max_message, 64 << 10, int64_t{1} << 30)
+      .Size("max_request", &config->max_request, 64 << 10, int64_t{1} << 30)
+      .Size("max_memory", &config->max_memory, 1 << 20, int64_t{1} << 40)
+      .Int("max_threads", &config->max_threads, 4, 100'000)
       .Int("max_calls", &config->max_calls, 1, 1'000'000)
       .Duration("keepalive", &config->keepalive, 1s, 24h)
       .Duration("min_ping_interval", &config->min_ping_interval, 0ms, 1h)
       .Duration("drain", &config->drain, 0ms, 15s)
       .Rule([config]() -> absl::Status {
+        if (config->max_request > config->max_memory) {
+          return InvalidArgument("max_request ({} bytes) is above max_memory ({} bytes)",
+                                 config->max_request,
+                                 config->max_memory);
+        }
         if (!config->callers.wanted() || !config->tls.client_ca.empty()) return absl::OkStatus();
         return InvalidArgument("callers needs tls.client_ca: what has signed their certificates");
       });

@@ -4,7 +4,7 @@
 
 namespace fluxqueue::rpc {
 
-WorkerPool::WorkerPool(int threads) {
+WorkerPool::WorkerPool(int threads, size_t most_waiting) : most_waiting_(most_waiting) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
   }
@@ -21,6 +21,16 @@ void WorkerPool::Post(Task task) {
     tasks_.push_back(std::move(task));
   }
   wake_.notify_one();
+}
+
+bool WorkerPool::TryPost(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (tasks_.size() >= most_waiting_) return false;
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+  return true;
 }
 
 void WorkerPool::Run(const std::stop_token& stop) {

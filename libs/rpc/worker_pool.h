@@ -1,11 +1,15 @@
 // Threads for what a gRPC callback must not wait for.
 //
-// Thread-safe. Tasks are taken in the order in which they came.
+// Tasks are taken in the order in which they came. Those of strangers, who may come in any number,
+// are given to TryPost, of a pool that has a limit: when so many wait, it says so, and the caller
+// turns the stranger away. Thread-safe.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -17,17 +21,22 @@ class WorkerPool {
  public:
   using Task = std::function<void()>;
 
-  explicit WorkerPool(int threads);
+  // `most_waiting`: tasks that nobody has begun yet.
+  explicit WorkerPool(int threads, size_t most_waiting = std::numeric_limits<size_t>::max());
   // Does what is posted, then ends.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
+  // Whatever waits already. REQUIRES: who posts is bounded by something else.
   void Post(Task task);
+  // False: as many wait as may, and it is not done.
+  [[nodiscard]] bool TryPost(Task task);
 
  private:
   void Run(const std::stop_token& stop);
 
+  const size_t most_waiting_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<Task> tasks_;  // guarded by mutex_

@@ -12,7 +12,8 @@ namespace fluxqueue::testing {
 // Aborts the test program when the broker does not start (the message shows the tool's output).
 class MiniKafka {
  public:
-  MiniKafka() : server_("kafka", "bootstrap") {}
+  // `options`: more for tools/kafka/start.
+  explicit MiniKafka(const std::string& options = "") : server_("kafka", "bootstrap", options) {}
 
   // "127.0.0.1:29092"; stays the same over Restart.
   const std::string& bootstrap() const { return server_.address(); }

@@ -14,8 +14,8 @@
 namespace fluxqueue::testing {
 namespace {
 
-// Runs one of our tools; its output is shown when it fails.
-void RunTool(const std::string& command) {
+// Its output is shown when it fails.
+void RunCommand(const std::string& command) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   CHECK(pipe != nullptr, "cannot run {}", command);
   std::string output;
@@ -28,8 +28,8 @@ void RunTool(const std::string& command) {
 
 }  // namespace
 
-MiniServer::MiniServer(std::string name, std::string address_file)
-    : name_(std::move(name)), address_file_(std::move(address_file)) {
+MiniServer::MiniServer(std::string name, std::string address_file, std::string options)
+    : name_(std::move(name)), address_file_(std::move(address_file)), options_(std::move(options)) {
   std::string pattern =
       (std::filesystem::temp_directory_path() / ("fluxqueue-" + name_ + "-XXXXXX")).string();
   CHECK(mkdtemp(pattern.data()) != nullptr, "cannot make the folder {}", pattern);
@@ -47,16 +47,21 @@ MiniServer::~MiniServer() {
 }
 
 void MiniServer::Start() {
-  RunTool(fmt::format("{}/tools/{}/start {} --parent {}{}",
-                      FLUXQUEUE_SOURCE_DIR,
-                      name_,
-                      folder_,
-                      getpid(),
-                      name_ == "postgres" ? " --unsafe-no-fsync" : ""));
+  RunCommand(fmt::format("{}/tools/{}/start {} --parent {}{} {}",
+                         FLUXQUEUE_SOURCE_DIR,
+                         name_,
+                         folder_,
+                         getpid(),
+                         name_ == "postgres" ? " --unsafe-no-fsync" : "",
+                         options_));
 }
 
 void MiniServer::Stop() {
-  RunTool(fmt::format("{}/tools/{}/stop {}", FLUXQUEUE_SOURCE_DIR, name_, folder_));
+  RunTool("stop");
+}
+
+void MiniServer::RunTool(const std::string& tool) {
+  RunCommand(fmt::format("{}/tools/{}/{} {}", FLUXQUEUE_SOURCE_DIR, name_, tool, folder_));
 }
 
 }  // namespace fluxqueue::testing

@@ -8,8 +8,9 @@ namespace fluxqueue::testing {
 
 class MiniServer {
  public:
-  // `address_file`: what the start tool writes into the folder when the server is ready.
-  MiniServer(std::string name, std::string address_file);
+  // `address_file`: what the start tool writes into the folder when the server is ready. `options`:
+  // for each start, as words of the shell.
+  MiniServer(std::string name, std::string address_file, std::string options = "");
   ~MiniServer();
   MiniServer(const MiniServer&) = delete;
   MiniServer& operator=(const MiniServer&) = delete;
@@ -17,10 +18,13 @@ class MiniServer {
   const std::string& address() const { return address_; }
   void Start();
   void Stop();
+  // tools/<name>/<tool> on the folder.
+  void RunTool(const std::string& tool);
 
  private:
   std::string name_;
   std::string address_file_;
+  std::string options_;
   std::string folder_;
   std::string address_;
 };

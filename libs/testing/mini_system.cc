@@ -49,6 +49,7 @@ absl::StatusOr<std::unique_ptr<MiniSystem>> MiniSystem::Start(const MiniSystemOp
   std::vector<std::string> words = {"stack/start",
                                     folder,
                                     "--test",
+                                    "--signed",
                                     "--nodes",
                                     std::to_string(options.nodes),
                                     "--replicas",

@@ -1,5 +1,5 @@
 // The whole system for tests, by tools/stack/start: real Kafka, PostgreSQL and control plane with
-// kwok nodes, and the five services as processes of their own, with the rights of their service
+// kwok nodes, and the services as processes of their own, with the rights of their service
 // accounts. In a folder of its own, on free loopback ports; gone with the object, or with the
 // process.
 //

@@ -151,7 +151,8 @@ struct PoolReplay {
 class Replayer {
  public:
   // (service, offset) of the partition's records that a service has put into the dead letter: it
-  // has not folded them, even where a core would.
+  // has not folded them, even where a core would. The service is empty where the message is not of
+  // whom it says: no service has even judged its place in the stream.
   using Buried = std::set<std::pair<std::string, int64_t>>;
 
   // Takes the facts of its pools out of `facts`, which must outlive it. `make_engine`: where the

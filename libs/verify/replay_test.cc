@@ -280,6 +280,19 @@ TEST(ReplayTest, WhatAServiceHasBuriedItHasNotFolded) {
   EXPECT_EQ(Replayed(with, {{"queue", at}}).pool.total.in_flight, 0U);
 }
 
+// One that is not of whom it says takes nothing of the stream whose name it bears.
+TEST(ReplayTest, WhatIsUnprovenHasNoPlaceInAStream) {
+  System system = Worked();
+  const size_t answer = Find(system.log, [](const Envelope& m) { return m.has_cycle_answered(); });
+  Stored forged = system.log[answer];
+  Change(forged, [](Envelope& m) { m.mutable_cycle_answered()->set_cycle_id(4711); });
+  system.log.insert(system.log.begin() + static_cast<std::ptrdiff_t>(answer), forged);
+  EXPECT_NE(Replayed(system).duplicates, 0U);
+  const Result result = Replayed(system, {{"", static_cast<int64_t>(answer)}});
+  EXPECT_EQ(result.duplicates, 0U);
+  EXPECT_EQ(result.pool.total.different(), 0U);
+}
+
 TEST(FactLogTest, GapsAndRepeatsOfVersionsAreFaults) {
   FactLog facts;
   facts.BeginPartition(0, false);

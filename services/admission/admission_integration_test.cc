@@ -659,6 +659,7 @@ TEST_F(AdmissionTest, WhatIsOursIsWrittenByNobodyElse) {
   };
   for (const char* key : {"job-id",
                           "allocation",
+                          "proof",
                           "gpu-devices",
                           "suspended-by",
                           "deadline",

@@ -47,7 +47,7 @@ class AdmissionApp final : public lifecycle::App {
       : metrics_(context.metrics),
         loop_options_(delivery::MakeLoopOptions(context.config, kService)),
         client_(std::move(cluster)),
-        facts_(client_, [this] { loop_.Wake(); }),
+        facts_(client_, metrics_, [this] { loop_.Wake(); }),
         webhook_(MakeServerOptions(config),
                  MakeWebhookOptions(config),
                  facts_,

@@ -15,6 +15,7 @@
 #include "services/binder/adapters/inbox.h"
 #include "services/binder/adapters/jobs_handler.h"
 #include "services/binder/adapters/pod_feed.h"
+#include "services/binder/adapters/slot_proofs.h"
 #include "services/binder/metrics.h"
 
 #include "binder_migrations.h"
@@ -30,10 +31,12 @@ class BinderApp final : public lifecycle::App {
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "binder")),
         client_(std::move(cluster)),
-        calls_(client_, context.clock, config.node_lost_grace),
+        proofs_(context.config.signing),
+        calls_(client_, proofs_, context.clock, config.node_lost_grace),
         workers_(config.api_workers, calls_, inbox_, metrics_, context.clock),
-        pods_(client_, inbox_),
+        pods_(client_, inbox_, metrics_),
         handler_({.plan = config.plan,
+                  .proofs = proofs_.Check(),
                   .inbox = inbox_,
                   .pods_in_view = [this] { return pods_.Ready().ok(); },
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
@@ -66,6 +69,7 @@ class BinderApp final : public lifecycle::App {
   const delivery::LoopOptions options_;
   Inbox inbox_;
   kubernetes::Client client_;
+  const SlotProofs proofs_;
   ClusterCalls calls_;
   CallWorkers workers_;
   PodFeed pods_;

@@ -58,6 +58,9 @@ BinderMetrics::BinderMetrics(metrics::Registry& registry)
       answers_dropped_(
           registry.MakeCounter("fluxqueue_bind_answers_dropped_total",
                                "Answers of calls for jobs that had moved on meanwhile.")),
+      unreadable_objects_(registry.MakeCounter("fluxqueue_unreadable_objects_total",
+                                               "Objects of the API server that could not be read.",
+                                               {{"component", "binder"}})),
       bypassing_(registry.MakeGauge(
           "fluxqueue_bypassing_pods",
           "Pods that run in managed namespaces and have not been through the queue.")),

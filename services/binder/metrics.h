@@ -22,11 +22,12 @@ class BinderMetrics {
   void CallsWaiting(size_t calls) { calls_waiting_.Set(static_cast<double>(calls)); }
   void Following(size_t jobs, size_t pods);
   void AnswersDropped(uint64_t in_all);
+  void UnreadableObject() { unreadable_objects_.Add(); }
   void Bypassing(size_t pods) { bypassing_.Set(static_cast<double>(pods)); }
   void BypassStopped() { bypass_stops_.Add(); }
 
  private:
-  static constexpr size_t kKinds = 9;
+  static constexpr size_t kKinds = static_cast<size_t>(Call::Kind::kReadJob) + 1;  // the last
   static constexpr size_t kOutcomes = 5;
 
   metrics::Latency bind_seconds_;
@@ -38,6 +39,7 @@ class BinderMetrics {
   metrics::Gauge jobs_;
   metrics::Gauge pods_;
   metrics::Counter answers_dropped_;
+  metrics::Counter unreadable_objects_;
   metrics::Gauge bypassing_;
   metrics::Counter bypass_stops_;
 };

@@ -26,6 +26,7 @@ namespace fluxqueue::cleanup {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class WatchShardTest : public ::testing::Test {
  protected:
@@ -82,18 +83,20 @@ class WatchShardTest : public ::testing::Test {
   std::string CreatePod(const std::string& name,
                         const std::string& node,
                         const std::string& job_id,
-                        const std::string& slot) {
+                        const std::string& slot,
+                        const std::string& cpu = "100m") {
     const auto made = cluster_->Kubectl(
         {"create", "-o", "jsonpath={.metadata.uid}", "-f", "-"},
         fmt::format(R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","annotations":)"
                     R"({{"fluxqueue.io/job-id":"{}","fluxqueue.io/allocation":"{}",)"
                     R"("fluxqueue.io/run-seconds":"600"}}}},"spec":{{"nodeName":"{}",)"
                     R"("containers":[{{"name":"c","image":"none","resources":{{"requests":)"
-                    R"({{"cpu":"100m"}}}}}}]}}}})",
+                    R"({{"cpu":"{}"}}}}}}]}}}})",
                     name,
                     job_id,
                     slot,
-                    node));
+                    node,
+                    cpu));
     CHECK(made.ok(), "{}", Message(made.status()));
     return *made;
   }
@@ -206,6 +209,28 @@ TEST_F(WatchShardTest, WhatIsLeftOutUsesItsNode) {
   ASSERT_TRUE(load().ok());
   ASSERT_TRUE(Eventually([&] { return Turn().ok() && !said_.empty(); }));
   EXPECT_THAT(said_, ElementsAre("started job-1 1"));
+}
+
+TEST_F(WatchShardTest, WhatCannotBeReadIsPutIntoQuarantineAndTheOthersGoOn) {
+  MakeBindersTable();
+  AddJob("job-1");
+  const std::string huge = CreatePod("huge", "node-0", "job-2", "1.0.0/1", "10P");
+  AddSlot("job-1", CreatePod("held", "node-0", "job-1", "1.0.0/1"));
+  postgres::Connection connection(Database("cleanup"));
+  const auto loaded =
+      connection.Transact([&](pqxx::transaction_base& tx) { return shard_->Load(tx); });
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  ASSERT_TRUE(Eventually([&] { return Turn().ok() && !said_.empty(); }));
+  EXPECT_THAT(said_, ElementsAre("started job-1 1"));
+  const std::vector<delivery::QuarantineRow> held = quarantine_.Untold();
+  ASSERT_EQ(held.size(), 1);
+  EXPECT_EQ(held[0].object.kind, "Pod");
+  EXPECT_EQ(held[0].object.uid, huge);
+  EXPECT_THAT(held[0].reason, HasSubstr("above the largest amount"));
+  // It is gone: nothing is kept of it.
+  quarantine_.Saved();
+  ASSERT_TRUE(cluster_->Kubectl({"delete", "pod", "huge", "--grace-period=0", "--force"}).ok());
+  ASSERT_TRUE(Eventually([&] { return Turn().ok() && quarantine_.empty(); }));
 }
 
 }  // namespace

@@ -2,9 +2,6 @@
 //
 //   fluxqueue.pool ─► PartitionLoop ─► PoolHandler ─► MatcherCore (one for each pool)
 //                          └─ rows: matcher_store
-//   gRPC ─► MatcherRpc ─┬─► private graphs
-//                       └─► ClusterCalls ─┬─► PoolDesk ─► PoolHandler, between two batches
-//                                         └─► Claims ─► the queue's API
 #pragma once
 
 #include <memory>

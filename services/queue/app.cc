@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "libs/access/cluster_authority.h"
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
 #include "libs/delivery/wiring.h"
@@ -52,10 +53,17 @@ class QueueApp final : public lifecycle::App {
         handler_(writer_, feed_, desk_, metrics_, context.clock, config.retention, context.tracer),
         loop_({options_, options_.topics.pool, {&migrations::queue()}}, handler_, context.clock),
         keeper_(options_.postgres, context.clock, config.accounting_months),
-        service_(options_.postgres, MakePeerOptions(config), config.grpc.callers, desk_, feed_),
+        authority_(client_, context.clock),
+        service_(options_.postgres,
+                 MakePeerOptions(config),
+                 config.grpc.callers,
+                 config.grpc.callers.wanted() ? &authority_ : nullptr,
+                 desk_,
+                 feed_),
         server_(
             config.grpc,
-            {rpc::Serve<v1::Queue>(service_, [this] { service_.Drain(); })},
+            {rpc::Serve<v1::Queue>(
+                service_, [this] { service_.Drain(); }, /*tokens=*/true)},
             [this] { return loop_.Ready(); },
             context.metrics,
             context.tracer) {
@@ -100,6 +108,7 @@ class QueueApp final : public lifecycle::App {
   PoolHandler handler_;
   delivery::PartitionLoop loop_;
   AttemptKeeper keeper_;
+  access::ClusterAuthority authority_;
   QueueService service_;
   rpc::Server server_;
   std::vector<std::unique_ptr<lifecycle::LoopComponent>> components_;

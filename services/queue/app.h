@@ -4,7 +4,8 @@
 //                          └─ rows: queue_store    └─► facts: fluxqueue.jobs
 //                                                  └─► FluxJobWriter ─► FluxJob objects, Events
 //   gRPC ─► QueueService ─┬─ reads: the tables     └─► FactFeed ─► watchers, waiters
-//                         └─ commands: CommandDesk ─► PoolHandler ─► fluxqueue.pool
+//                         ├─ commands: CommandDesk ─► PoolHandler ─► fluxqueue.pool
+//                         └─ who calls, and may he: ClusterAuthority ─► the API server
 //   AttemptKeeper ─► the months of queue.attempts
 #pragma once
 

@@ -18,7 +18,8 @@ struct QueueConfig {
   Millis retention{std::chrono::hours(7 * 24)};
   // How many full months accounting is kept for, beside the present one.
   int accounting_months = 60;
-  rpc::ServerConfig grpc;
+  // A claim with its jobspec is the largest request.
+  rpc::ServerConfig grpc{.max_request = int64_t{4} << 20};
   // "host:port" at which other replicas reach this one. Empty: grpc.address and grpc.port; with
   // port 0, nowhere.
   std::string advertise;

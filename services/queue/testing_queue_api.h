@@ -41,6 +41,7 @@
 #include "services/queue/adapters/pool_handler.h"
 #include "services/queue/adapters/queue_store.h"
 #include "services/queue/adapters/rpc/queue_service.h"
+#include "services/queue/config.h"
 
 #include "binder_migrations.h"
 #include "matcher_migrations.h"
@@ -75,6 +76,7 @@ struct NobodyLooks final : JobObserver {
 struct Access {
   rpc::ServerConfig::Tls tls{};
   rpc::ServerConfig::Callers callers{};
+  access::Authority* authority = nullptr;
   rpc::ChannelFiles client{};  // with which the tests call
 
   rpc::ChannelFiles Replicas() const {
@@ -104,13 +106,18 @@ class Replica {
         own.postgres,
         peers::PeerOptions{.own_address = own.address, .files = access.Replicas()},
         access.callers,
+        access.authority,
         desk_,
         feed_);
+    rpc::ServerConfig config = QueueConfig().grpc;
+    config.port = port_;
+    config.tls = access.tls;
+    config.callers = access.callers;
+    config.drain = Millis(200);
     server_ = std::make_unique<rpc::Server>(
-        rpc::ServerConfig{
-            .port = port_, .tls = access.tls, .callers = access.callers, .drain = Millis(200)},
-        std::vector<rpc::ServedService>{
-            rpc::Serve<v1::Queue>(*service_, [this] { service_->Drain(); })},
+        config,
+        std::vector<rpc::ServedService>{rpc::Serve<v1::Queue>(
+            *service_, [this] { service_->Drain(); }, /*tokens=*/true)},
         [this] { return loop_->Ready(); },
         registry_,
         tracer_);
@@ -155,7 +162,10 @@ class Stack {
   explicit Stack(Access access = {})
       : access_(std::move(access)),
         db_({.dsn = postgres_.dsn(), .application = "test", .schema = "public"}) {
-    CHECK(postgres::Migrate(db_, "binder", {&migrations::binder()}).ok(), "binder");
+    postgres_.MakeRoles();
+    postgres::Connection binder(
+        {.dsn = postgres_.dsn_of("binder"), .application = "test", .schema = "binder"});
+    CHECK(postgres::Migrate(binder, "binder", {&migrations::binder()}).ok(), "binder");
     Prepare("queue", migrations::queue());
     Prepare("matcher", migrations::matcher());
     auto producer = kafka::Producer::Create(kafka_.bootstrap(), "test", [](uint64_t) {});
@@ -184,7 +194,7 @@ class Stack {
         Options("queue", instance), clock_, collector_.endpoint(), access_);
   }
   const Access& access() const { return access_; }
-  std::string dsn() const { return postgres_.dsn(); }
+  std::string dsn_of(const std::string& service) const { return postgres_.dsn_of(service); }
   Replica& first() { return *first_; }
 
   // Of the replicas.
@@ -238,12 +248,13 @@ class Stack {
 
  private:
   delivery::LoopOptions Options(const std::string& service, const std::string& instance) {
-    return {.service = service,
-            .instance = instance,
-            .brokers = kafka_.bootstrap(),
-            .topics = {},
-            .postgres = {.dsn = postgres_.dsn(), .application = service, .schema = service},
-            .session_timeout = Millis{1500}};
+    return {
+        .service = service,
+        .instance = instance,
+        .brokers = kafka_.bootstrap(),
+        .topics = {},
+        .postgres = {.dsn = postgres_.dsn_of(service), .application = service, .schema = service},
+        .session_timeout = Millis{1500}};
   }
   void Prepare(const std::string& service, const postgres::MigrationSet& set) {
     const absl::Status status =
@@ -260,9 +271,8 @@ class Stack {
   std::map<std::string, uint64_t> sequences_;
   metrics::Registry registry_;
   matcher::MatcherMetrics matcher_metrics_{registry_};
-  matcher::PoolDesk matcher_desk_{[] {}};
   tracing::Tracer tracer_{{}, registry_};
-  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_, tracer_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<delivery::PartitionLoop> matcher_loop_;
   std::jthread matcher_;
   tracing::Collector collector_;

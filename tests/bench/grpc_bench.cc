@@ -31,8 +31,8 @@
 #include "libs/base/log.h"
 #include "libs/graph/jgf_writer.h"
 #include "libs/graph/synthetic_graphs.h"
-#include "services/matcher/rpc/graph_resolver.h"
-#include "services/matcher/rpc/matcher_rpc.h"
+#include "services/graph/rpc/graph_resolver.h"
+#include "services/graph/rpc/graph_rpc.h"
 
 namespace fluxqueue::bench {
 namespace {
@@ -74,16 +74,22 @@ std::string MakeGraph(int nodes) {
 // Never returns: serves until it is killed, and tells its port first.
 [[noreturn]] void ServeUntilKilled(int tell) {
   InitLog("bench", LogLevel::kWarning, LogFormat::kText);
-  matcher::RpcConfig config;
+  graph_service::RpcConfig config;
   config.grpc.port = 0;
+  config.ancestors = true;
   config.grpc.max_message = int64_t{1} << 30;
+  config.grpc.max_request = int64_t{1} << 30;
+  config.grpc.max_memory = int64_t{4} << 30;
   config.private_graphs.graph_bytes = int64_t{1} << 30;
   config.private_graphs.vertices = int64_t{1} << 30;
+  config.private_graphs.client_vertices = int64_t{1} << 30;
+  config.calls_per_client = 1 << 20;
   metrics::Registry metrics;
   tracing::Tracer tracer({}, metrics);
   const RealClock clock;
-  matcher::MatcherRpc server(
-      config, nullptr, [] { return absl::OkStatus(); }, metrics, tracer, clock);
+  const graph_service::GraphJudge judge(nullptr);
+  graph_service::GraphRpc server(
+      config, nullptr, judge, [] { return absl::OkStatus(); }, metrics, tracer, clock);
   CHECK(server.Start().ok());
   const int port = server.port();
   CHECK(::write(tell, &port, sizeof(port)) == sizeof(port));
@@ -147,7 +153,7 @@ class MatchCaller final : public Caller {
 
   void Begin() override {
     context_ = std::make_unique<grpc::ClientContext>();
-    context_->AddMetadata(matcher::kGraphKey, key_);
+    context_->AddMetadata(graph_service::kGraphKey, key_);
     call_ = stub_->AsyncMatch(context_.get(), request_, queue_);
     call_->Finish(&response_, &status_, this);
   }
@@ -180,7 +186,7 @@ class FluxionCaller final : public Caller {
 
   void Begin() override {
     context_ = std::make_unique<grpc::ClientContext>();
-    context_->AddMetadata(matcher::kGraphKey, key_);
+    context_->AddMetadata(graph_service::kGraphKey, key_);
     call_ = stub_->AsyncMatch(context_.get(), request_, queue_);
     call_->Finish(&response_, &status_, this);
   }
@@ -207,7 +213,7 @@ class StreamCaller final : public Caller {
                const std::string& key,
                grpc::CompletionQueue* queue)
       : stub_(v1::Matcher::NewStub(channel)) {
-    context_.AddMetadata(matcher::kGraphKey, key);
+    context_.AddMetadata(graph_service::kGraphKey, key);
     *request_.mutable_match() = Request();
     stream_ = stub_->AsyncMatchStream(&context_, queue, this);
     void* tag = nullptr;
@@ -386,7 +392,7 @@ class Bench {
   void DeleteGraph(const std::string& key) {
     v1::DeleteGraphResponse response;
     grpc::ClientContext context;
-    context.AddMetadata(matcher::kGraphKey, key);
+    context.AddMetadata(graph_service::kGraphKey, key);
     CHECK(v1::Matcher::NewStub(channels_[0])->DeleteGraph(&context, {}, &response).ok());
   }
 

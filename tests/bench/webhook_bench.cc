@@ -99,7 +99,9 @@ void WriteNumber(int to, int number) {
 [[noreturn]] void ServeUntilKilled(const TlsFolder& tls, int hear, int tell) {
   InitLog("bench", LogLevel::kWarning, LogFormat::kText);
   kubernetes::Client client({.server = fmt::format("http://127.0.0.1:{}", ReadNumber(hear))});
-  admission::FactsCache facts(client, [] {});
+  metrics::Registry registry;
+  admission::AdmissionMetrics metrics(registry);
+  admission::FactsCache facts(client, metrics, [] {});
   CHECK(facts.Start().ok());
   const auto patience = Clock::now() + std::chrono::seconds(60);
   while (!facts.synced()) {
@@ -110,8 +112,6 @@ void WriteNumber(int to, int number) {
   config.webhook.port = 0;
   config.webhook.certificate = tls.certificate();
   config.webhook.key = tls.key();
-  metrics::Registry registry;
-  admission::AdmissionMetrics metrics(registry);
   tracing::Tracer tracer({}, registry);
   const RealClock clock;
   admission::WebhookServer server(admission::MakeServerOptions(config),

@@ -9,7 +9,8 @@ tools=$here/../../tools
 # shellcheck source=../../tools/lib/cache.sh
 . "$tools/lib/cache.sh"
 
-readonly SYSTEM=fluxqueue-system TRIAL=kafka.bundled.enabled=true,postgres.bundled.enabled=true
+readonly SYSTEM=fluxqueue-system
+readonly TRIAL=image.registry=registry.example,kafka.bundled.enabled=true,postgres.bundled.enabled=true
 chart=$here/../../deploy/helm/fluxqueue
 dir=$(mktemp -d)
 on_exit rm -rf "$dir"
@@ -48,7 +49,7 @@ start() {
   "$tools/cluster/start" "$dir/cluster" --unsafe-no-fsync
   kubectl apply -f "$here/../../k8s/namespace.yaml"
   kubectl apply -f "$chart/crds"
-  kubectl wait --for condition=Established --timeout 30s crd --all
+  wait_until 30 "the CRDs" kubectl wait --for condition=Established --timeout 1s crd --all
 }
 
 # secret NAME KEY: what the rendered Secret of the trial has.
@@ -60,26 +61,42 @@ secret() {
 # On port 9200 nothing is in plain text, and each certificate is of the one authority and for its name.
 grpc_certificates() {
   local name
-  for name in queue matcher; do
+  for name in queue graph; do
     sed -n "/^  name: fluxqueue-$name\$/,/^---/p" "$dir/trial.yaml" >"$dir/$name.yaml"
     grep -q 'client_ca: /etc/fluxqueue/grpc/ca.crt' "$dir/$name.yaml" || die "$name serves without TLS"
     grep -q "queue: fluxqueue-queue.$SYSTEM.svc" "$dir/$name.yaml" || die "$name lets everybody in"
   done
   if grep 'kubernetes.io/h2c' "$dir/trial.yaml"; then die "a Service says plain text"; fi
-  for name in queue matcher cli; do
+  for name in queue graph cli visibility; do
     secret fluxqueue-grpc-$name ca.crt >"$dir/$name.ca"
     secret fluxqueue-grpc-$name tls.crt >"$dir/$name.crt"
     cmp "$dir/$name.ca" "$dir/queue.ca"
     openssl verify -CAfile "$dir/queue.ca" -purpose sslclient "$dir/$name.crt"
     openssl x509 -in "$dir/$name.crt" -noout -checkhost "fluxqueue-$name.$SYSTEM.svc" | grep 'does match'
   done
-  openssl verify -CAfile "$dir/queue.ca" -purpose sslserver "$dir/queue.crt" "$dir/matcher.crt"
+  openssl verify -CAfile "$dir/queue.ca" -purpose sslserver "$dir/queue.crt" "$dir/graph.crt" "$dir/visibility.crt"
+  sed -n 's/^  caBundle: //p' <(sed -n '/^kind: APIService/,/^---/p' "$dir/trial.yaml") | base64 -d | cmp - "$dir/queue.ca"
+}
+
+# Each service logs in with a role and a password of its own, which no other pod has.
+accounts() {
+  local name
+  for name in admission queue matcher binder cleanup graph cli; do
+    sed -n "/^kind: Deployment\$/,/^---/{/^  name: fluxqueue-$name\$/,/^---/p}" "$dir/trial.yaml" >"$dir/$name.yaml"
+    [[ $(grep -c "{name: PGUSER, value: fluxqueue_$name}" "$dir/$name.yaml") == 1 ]] || die "$name has no role"
+    [[ $(sed -n 's/.*name: fluxqueue-postgres, key: //p' "$dir/$name.yaml") == "$name}}" ]] || die "$name has another's password"
+    secret fluxqueue-postgres $name
+    echo
+  done >"$dir/passwords"
+  secret fluxqueue-postgres password >>"$dir/passwords"
+  [[ $(sort -u "$dir/passwords" | grep -cE '^[a-zA-Z0-9]{32}$') == 8 ]] || die "passwords are alike"
 }
 
 trial() {
   accepted trial --set $TRIAL
   grep -q 'host=fluxqueue-postgres' "$dir/trial.yaml"
   grpc_certificates
+  accounts
 }
 
 # egress OPTION…: the ports of Kafka, Postgres and the collector of traces that the NetworkPolicy lets out to.
@@ -90,13 +107,14 @@ egress() {
 
 external() {
   cat >"$dir/values.yaml" <<END
-image: {registry: registry.example/, tag: "1.2", pullSecrets: [pull]}
+image: {registry: registry.example/hpc, tag: "1.2", pullSecrets: [pull]}
 kafka: {bootstrap: "k1:9093,k2:9093", existingSecret: kafka, ports: [9094]}
 postgres: {dsn: host=db port=6432 dbname=fluxqueue user=u sslmode=verify-full, existingSecret: db, tlsSecret: db-ca}
 webhook:
   certificate: {existingSecret: webhook, caBundle: Y2E=}
   clientAuthority: {configMap: webhook-clients, names: [api-server]}
 grpc: {certificates: existing, clients: [fluence.hpc.svc]}
+visibility: {caBundle: Y2E=}
 cleanup: {replicas: 1}
 queue: {config: {retention: 24h, grpc: {port: 9201}}}
 matcher: {image: "example/matcher-fluxion:1", config: {fluxion: {library: /usr/lib/flux/libreapi_cli.so}}}
@@ -109,19 +127,24 @@ nodeSelector: {pool: system}
 tolerations: [{key: system, operator: Exists}]
 END
   accepted external --values "$dir/values.yaml"
-  grep -q 'registry.example/fluxqueue/queue:1.2' "$dir/external.yaml"
+  grep -q 'image: registry.example/hpc/fluxqueue/queue:1.2$' "$dir/external.yaml"
   grep -q 'port: 9201' "$dir/external.yaml"
   [[ $(grep -c -- '- fluence.hpc.svc' "$dir/external.yaml") == 2 ]]
+  # Who may call has rights; and the graph service is not called by the command line.
+  grep -q 'name: fluxqueue:client:fluence.hpc.svc' "$dir/external.yaml"
+  grep -q 'name: fluxqueue:client:fluxqueue-cli\.' "$dir/external.yaml"
+  [[ $(grep -cE -- '- fluxqueue-cli\..*\.svc$' "$dir/external.yaml") == 1 ]]
+  if grep -q 'ancestors:' "$dir/external.yaml"; then die "the ancestors' services are open"; fi
   if grep -A2 '^kind: Secret' "$dir/external.yaml" | grep fluxqueue-grpc; then die "a Secret of ours is in the way of yours"; fi
   grep -q 'client_authority: /etc/fluxqueue/webhook-clients/ca.crt' "$dir/external.yaml"
   grep -q 'configMap: {name: webhook-clients}' "$dir/external.yaml"
-  [[ $(grep -c 'tracing: {endpoint: "http://collector.monitoring:4318"}' "$dir/external.yaml") == 5 ]]
+  [[ $(grep -c 'tracing: {endpoint: "http://collector.monitoring:4318"}' "$dir/external.yaml") == 7 ]]
   [[ $(egress --values "$dir/values.yaml") == "9093 9094 6432 4318" ]]
   [[ $(egress --values "$dir/values.yaml" --set postgres.dsn=postgresql://u@db:7432/d) == "9093 9094 7432 4318" ]]
   [[ $(egress --set $TRIAL) == "9092 5432" ]]
   [[ $(grep -c 'kind: HorizontalPodAutoscaler' "$dir/external.yaml") == 3 ]]
   # One replica needs no budget, and would never let its node be drained with one.
-  [[ $(grep -c 'kind: PodDisruptionBudget' "$dir/external.yaml") == 4 ]]
+  [[ $(grep -c 'kind: PodDisruptionBudget' "$dir/external.yaml") == 6 ]]
   # Kafka and Postgres are there before the release is: so may the hook be.
   helm template fluxqueue "$chart" --values "$dir/values.yaml" --show-only templates/prepare.yaml >"$dir/prepare.yaml"
   kubectl apply --dry-run=server -f "$dir/prepare.yaml"
@@ -132,6 +155,40 @@ END
   helm template fluxqueue "$chart" --values "$dir/values.yaml" --show-only templates/prepare.yaml --dry-run=server |
     grep 'priorityClassName: fluxqueue-services'
   kubectl delete priorityclass fluxqueue-services
+}
+
+# accounts_of NAME: the Secrets that its containers get something of.
+accounts_of() {
+  sed -n "/^kind: Deployment\$/,/^---/{/^  name: fluxqueue-$1\$/,/^---/p}" "$dir/own.yaml" |
+    sed -nE 's/.*(secretName: (kafka[a-z-]*)|secretKeyRef: \{name: (db, key: [a-z]*)).*/\2\3/p' | sort | paste -sd' '
+}
+
+# Kafka and Postgres of one's own, where each service has an account.
+own_accounts() {
+  local name
+  accepted own --set image.registry=registry.example,kafka.bootstrap=k:9092,kafka.existingSecret=kafka,kafka.accountPerService=true \
+    --set postgres.dsn=host=db,postgres.existingSecret=db,postgres.accountPerService=true
+  for name in admission queue matcher binder cleanup cli; do
+    [[ $(accounts_of $name) == "db, key: $name kafka-$name" ]] || die "$name has: $(accounts_of $name)"
+  done
+  [[ $(accounts_of graph) == "db, key: graph" ]] || die "graph has: $(accounts_of graph)"
+  if grep -E 'name: kafka[,}]|key: password' "$dir/own.yaml"; then die "somebody has the account of all"; fi
+}
+
+# Each service has its own key, and all know who signs.
+signed_logs() {
+  local name keys
+  accepted signed --set $TRIAL --set kafka.signing=check
+  for name in admission queue matcher binder cleanup cli; do
+    keys=$(sed -n "/^kind: Deployment\$/,/^---/{/^  name: fluxqueue-$name\$/,/^---/p}" "$dir/signed.yaml" |
+      sed -nE 's/.*(secretName|configMap: \{name): (fluxqueue-signing-[a-z]*).*/\2/p' | sort -u | paste -sd' ')
+    [[ $keys == *"fluxqueue-signing-$name"* && $(wc -w <<<"$keys") == 2 && $keys == *fluxqueue-signing-keys* ]] ||
+      die "$name has: $keys"
+  done
+  [[ $(grep -c '^  [a-z]*.pem: |' "$dir/signed.yaml") == 6 ]]
+  accepted signing-first --set $TRIAL --set kafka.signing=sign,kafka.signingKeys=existing
+  if grep -E 'keys: /etc|^  name: fluxqueue-signing-' "$dir/signing-first.yaml"; then die "keys are checked, or made"; fi
+  refused kafka.signing=yes signing
 }
 
 operators() {
@@ -146,17 +203,19 @@ operators() {
   done
   # What the API server trusts is the authority, by whose name every certificate is signed.
   [[ $(grep -A1 'isCA: true' "$dir/foreign.yaml" | sed -n 's/.*commonName: //p' | sort | paste -sd' ') == "fluxqueue-grpc-ca fluxqueue-webhook-ca" ]]
-  [[ $(grep -c 'usages: .*client auth' "$dir/foreign.yaml") == 3 ]]
+  [[ $(grep -c 'usages: .*client auth' "$dir/foreign.yaml") == 4 ]]
   grep -q 'ca: {secretName: fluxqueue-webhook-ca}' "$dir/foreign.yaml"
   diff <(sed -n 's|.*runbook_url: deploy/docs/|https://wiki.example/|p' "$rules") \
     <(sed -n 's|.*runbook_url: ||p' "$dir/operators.yaml") || die "the links of the alerts are others"
 }
 
 without() {
-  accepted without --set $TRIAL --set cli.enabled=false,networkPolicy.enabled=false,webhook.enabled=false \
+  accepted without --set $TRIAL --set cli.enabled=false,visibility.enabled=false,graph.enabled=false,networkPolicy.enabled=false,webhook.enabled=false \
     --set hooks.prepare=false,priorityClass.create=false,priorityClass.name=system-cluster-critical \
     --set flowSchema.enabled=false,podDisruptionBudget.enabled=false,defaultQueue=null
-  ! grep -qE 'kind: (NetworkPolicy|MutatingWebhookConfiguration|PriorityClass|FlowSchema|PodDisruptionBudget|FluxQueue)$' \
+  if grep -q 'fluxqueue-graph$' "$dir/without.yaml"; then die "the graph service is there"; fi
+  if grep -q 'graph: fluxqueue-graph' "$dir/without.yaml"; then die "the queue lets in a graph service that is not there"; fi
+  ! grep -qE 'kind: (APIService|NetworkPolicy|MutatingWebhookConfiguration|PriorityClass|FlowSchema|PodDisruptionBudget|FluxQueue)$' \
     "$dir/without.yaml"
 }
 
@@ -171,6 +230,35 @@ level() {
   fi
 }
 
+# images OPTION…: the names of all images, each with when it is pulled.
+images() {
+  helm template fluxqueue "$chart" --set $TRIAL "$@" |
+    awk '/^ *image:/ { image = $2 } /^ *imagePullPolicy:/ { print image, $2 }' | sort -u
+}
+
+# Each name says whose the image is: nothing is left to the registry that a node asks by itself.
+image_names() {
+  local service digest pinned names
+  digest=sha256:$(sha256sum </dev/null | cut -d' ' -f1)
+  refused image.registry= "image.registry: say where Fluxqueue's images are, such as image.registry=registry.example/hpc"
+  refused image.registry=hpc "/image/registry"
+  refused image.digests.queue=sha256:12 "/image/digests/queue"
+  refused "image.digests.broker=$digest" "'broker' not allowed"
+  refused kafka.bundled.image=apache/kafka@sha256:12 "/kafka/bundled/image"
+  refused postgres.bundled.image=postgres@12 "/postgres/bundled/image"
+  if names=$(images | grep -v '^registry.example/fluxqueue/\|^docker.io/'); then die "nobody's: $names"; fi
+  [[ $(images --set image.registry=localhost --show-only templates/services.yaml --show-only templates/cli.yaml |
+    sort -u -k2) == "localhost/fluxqueue/admission:$version Never" ]] || die "an image of localhost is asked for elsewhere"
+  for service in admission queue matcher binder cleanup visibility graph cli; do
+    printf 'image: {digests: {%s: "%s"}}\n' $service "$digest" >"$dir/$service.digest.yaml"
+    names=$(images --values "$dir/$service.digest.yaml")
+    [[ $(grep "/$service:" <<<"$names") == "registry.example/fluxqueue/$service:$version@$digest IfNotPresent" ]] ||
+      die "not only by digest: $names"
+  done
+  pinned=$(images --set "kafka.bundled.image=docker.io/apache/kafka@$digest,postgres.bundled.image=docker.io/library/postgres@$digest")
+  [[ $(grep -c "docker.io/.*@$digest " <<<"$pinned") == 2 ]] || die "Kafka and Postgres are not by digest: $pinned"
+}
+
 bad_values() {
   refused kafka.boostrap=x:1 "'boostrap' not allowed"
   refused queue.replicas=0 "/queue/replicas"
@@ -180,12 +268,14 @@ bad_values() {
   refused autoscaling.by=lag "autoscaling.prometheus: by lag needs"
   refused autoscaling.minReplicas=7 "autoscaling.minReplicas: 7 is more than maxReplicas, 6"
   refused tracing.endpoint=collector:4318 "/tracing/endpoint"
+  refused grpc.certificates=existing "visibility.caBundle: say who has signed"
   refused grpc.certificates=none "'chart', 'certManager', 'existing'"
   refused 'grpc.clients={a.b.svc}' "grpc.clients: the authority that the chart makes signs for nobody else"
   refused webhook.certificate.existingSecret=mine "webhook.certificate.caBundle: say"
   refused kafka.bundled.enabled=false "kafka.bootstrap: say where Kafka is"
   refused postgres.bundled.enabled=false "postgres.dsn: say where the database is"
   refused 'kafka.bundled.enabled=false,kafka.bootstrap=u:y@k:9092' "kafka.existingSecret"
+  refused kafka.accountPerService=true "kafka.existingSecret: with kafka.accountPerService"
   refused tracing.endpoint=http://u:y@c:4318 "tracing.endpoint: everybody can read it"
   refused 'tracing.endpoint=http://c?token=y:4318' "tracing.endpoint: everybody can read it"
   [[ $(helm template x "$chart" --namespace other --set $TRIAL 2>&1) == *"--namespace fluxqueue-system"* ]]
@@ -202,6 +292,9 @@ bad_dsns() {
   for dsn in 'host=db sslmode=prefer' "host=db sslmode = 'allow'" 'postgresql://u@db/d?sslmode=prefer'; do
     refused "postgres.bundled.enabled=false,postgres.dsn=$dsn" "goes on in plain text"
   done
+  for dsn in 'host=db user=u' 'user = u host=db' postgresql://u@db/d 'postgresql://db/d?user=u'; do
+    refused "postgres.bundled.enabled=false,postgres.accountPerService=true,postgres.dsn=$dsn" "it names no user"
+  done
   for dsn in 'host=db passfile=/etc/fluxqueue/postgres/pgpass' postgresql://u@db:5432/d 'host=db sslmode=disable'; do
     helm template fluxqueue "$chart" --set "$TRIAL,postgres.bundled.enabled=false,postgres.dsn=$dsn" >/dev/null
   done
@@ -210,12 +303,17 @@ bad_dsns() {
 # notes OPTION…: what an installation says at its end.
 notes() { helm install fluxqueue "$chart" --dry-run "$@" | sed '1,/^NOTES:/d'; }
 
-# Who says that TLS is not to be, or not to be whole, is told at each installation what that means.
+# Who says that TLS is not to be, or not to be whole, or has one account for all, is told at each installation what that means.
 said_aloud() {
-  local external=kafka.bootstrap=k:9092,postgres.dsn=host=db
+  local external=image.registry=registry.example,kafka.bootstrap=k:9092,postgres.dsn=host=db
   if notes --set "$external" | grep 'default is'; then die "what is the default is warned of"; fi
   [[ $(notes --set "$external sslmode=disable") == *"sslmode=disable: passwords and rows go in plain text"* ]]
   [[ $(notes --set "$external sslmode=require") == *"sslmode=require: whoever answers is taken"* ]]
+  [[ $(notes --set "$external") == *"share one account in Postgres"*"share one account in Kafka"* ]]
+  if notes --set "$external,postgres.accountPerService=true,kafka.accountPerService=true,kafka.existingSecret=x" | grep 'share one'; then
+    die "each has its own, and it is warned of"
+  fi
+  if notes --set $TRIAL | grep 'share one'; then die "a trial is warned of what it has not got"; fi
   [[ $(notes --set "${external/k:/plaintext://k:}") == *"plaintext://: records go in plain text"* ]]
 }
 
@@ -244,17 +342,21 @@ old_crds() {
   crds_refused "$dir/newer"
 }
 
+version=$(sed -n 's/^appVersion: //p' "$chart/Chart.yaml")
 helm=$(helm_home "$tools")/helm kubectl=$(kubernetes_home "$tools")/kubectl
 steps_log_dir "$dir/logs"
 step "the control plane" start
 step_async "rendered files" "$tools/render" --check
 step_async "bad values" bad_values
+step_async "names of images" image_names
 step_async "bad DSNs" bad_dsns
 step_async "connections without TLS are said aloud" said_aloud
 step_async "log level" level
 steps_wait
 step "trial" trial
 step "external" external
+step "an account for each service" own_accounts
+step "signed logs" signed_logs
 step "operators" operators
 step "without what can be left out" without
 step "CRDs of another version" old_crds

@@ -69,7 +69,7 @@ programs_of() {
 }
 
 image_is_bare() {
-  local name=$1 service=${1#fluxqueue/} tag=${1#*:} wanted help
+  local name=$1 service=${1#localhost/fluxqueue/} tag=${1#*:} wanted help
   service=${service%:*}
   wanted=fluxqueue-$service
   [[ $service != matcher ]] || wanted='fluxqueue-fluxion-host fluxqueue-matcher'
@@ -89,7 +89,7 @@ matcher_with_fluxion() {
   local name library
   mkdir "$root/flux-sched"
   cp "$bin/libfluxqueue_reapi.so" "$root/flux-sched/"
-  printf 'FROM fluxqueue/debian\nCOPY libfluxqueue_reapi.so /usr/lib/libreapi_cli.so\n' |
+  printf 'FROM localhost/fluxqueue/debian\nCOPY libfluxqueue_reapi.so /usr/lib/libreapi_cli.so\n' |
     docker_build --quiet --tag fluxrm/flux-sched:stand-in --file - "$root/flux-sched" >/dev/null
   name=$(FLUX_SCHED_TAG=stand-in "$tools/images" --programs "$bin" matcher-fluxion)
   for library in /usr/lib/libreapi_cli.so /nowhere.so; do
@@ -182,8 +182,8 @@ step "docker compose build cli" inside docker compose build cli
 readme 1
 eventually 120 "the examples end" "1 Pending, 12 Succeeded" jobs_by_state demo
 verified "after the examples"
-eventually 60 "Prometheus reads from all services" 5 query 'sum(up{job="fluxqueue"})'
-expect "Prometheus has their figures" 5 "$(query 'count(fluxqueue_build_info)')"
+eventually 60 "Prometheus reads from all services" 6 query 'sum(up{job="fluxqueue"})'
+expect "Prometheus has their figures" 6 "$(query 'count(fluxqueue_build_info)')"
 expect "Prometheus knows the rules" fluxqueue.yaml "$(inside curl -sf http://127.0.0.1:9090/api/v1/rules |
   jq -r '[.data.groups[].file | split("/") | last] | unique | join(" ")')"
 matcher_is_built_anew

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each query of each dashboard has an answer on a system that works: a real Prometheus scrapes the five services while jobs
+# Each query of each dashboard has an answer on a system that works: a real Prometheus scrapes the services while jobs
 # run, wait, are promised, refused and stopped; the SQL of the job's dashboard runs on the real Postgres. No dashboard or
 # rule names a metric that does not exist, no rule fails, and Grafana's own schema takes the files.
 #
@@ -33,7 +33,7 @@ problem() { say "$*" && problems=$((problems + 1)); }
 
 start_prometheus() {
   local ports targets='' service
-  for service in admission queue matcher binder cleanup; do
+  for service in admission queue matcher binder cleanup graph; do
     read -ra ports <"$dir/config/$service-1.ports"
     targets+="'127.0.0.1:${ports[0]}',"
   done
@@ -46,9 +46,9 @@ END
   proc_start "$dir" prometheus prometheus --config.file "$dir/prometheus.yml" --storage.tsdb.path "$dir/tsdb" \
     --web.listen-address "127.0.0.1:$port"
   proc_wait_ready "$dir" prometheus 30 "Prometheus to be ready" curl -sfm 2 "http://127.0.0.1:$port/-/ready"
-  wait_until 30 "five services to be scraped" scraped
+  wait_until 30 "six services to be scraped" scraped
 }
-scraped() { ask query --data-urlencode 'query=sum(up)' | jq -e '.data.result[0].value[1] == "5"' >/dev/null; }
+scraped() { ask query --data-urlencode 'query=sum(up)' | jq -e '.data.result[0].value[1] == "6"' >/dev/null; }
 
 # job NAME QUEUE PODS CPU RUN-SECONDS [ANNOTATION: VALUE]
 job() {

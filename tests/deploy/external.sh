@@ -7,16 +7,30 @@ readonly SITE_ADDRESS=10.88.0.2 PASSWORD=correct-horse WRONG=battery-staple
 # secret NAME OPTION…: as "kubectl create secret generic" makes it, in the place of what is there.
 secret() { kubectl create secret generic "$@" --namespace "$SYSTEM" --dry-run=client -o yaml | kubectl apply -f -; }
 
-# kafka_secret MECHANISM PASSWORD AUTHORITY, as deploy/helm/fluxqueue/README.md has it.
-kafka_secret() {
-  cat >"$dir/client.properties" <<END
+readonly ACCOUNTS=(admission queue matcher binder cleanup cli)
+
+# kafka_secrets MECHANISM PASSWORD AUTHORITY, as deploy/helm/fluxqueue/README.md has them, one for each service.
+kafka_secrets() {
+  local account
+  for account in "${ACCOUNTS[@]}"; do
+    cat >"$dir/client.properties" <<END
 security.protocol=SASL_SSL
 sasl.mechanism=$1
-sasl.username=batch
-sasl.password=$2
+sasl.username=$account
+sasl.password=$2-$account
 ssl.ca.location=/etc/fluxqueue/kafka/ca.crt
 END
-  secret kafka --from-file "$dir/client.properties" --from-file "ca.crt=$3"
+    secret "kafka-$account" --from-file "$dir/client.properties" --from-file "ca.crt=$3"
+  done
+}
+
+# postgres_secret PASSWORD
+postgres_secret() {
+  local account passwords=()
+  for account in "${ACCOUNTS[@]}" graph; do
+    passwords+=(--from-literal "$account=$1-$account")
+  done
+  secret postgres "${passwords[@]}"
 }
 
 start_site() {
@@ -25,13 +39,14 @@ start_site() {
   "$here/node/site" "$dir/site" $SITE_ADDRESS $PASSWORD
   secret postgres-ca --from-file "$dir/site/pki/ca.crt"
   cat >"$dir/values.yaml" <<END
-image: {tag: $tag, pullPolicy: Never}
-kafka: {bootstrap: "kafka.site.example:9093", existingSecret: kafka}
+image: {registry: localhost, tag: $tag}
+kafka: {bootstrap: "kafka.site.example:9093", existingSecret: kafka, accountPerService: true, signing: check}
 postgres:
-  dsn: host=db.site.example dbname=batch user=batch sslmode=verify-full sslrootcert=/etc/fluxqueue/postgres/ca.crt
+  accountPerService: true
+  dsn: host=db.site.example dbname=batch sslmode=verify-full sslrootcert=/etc/fluxqueue/postgres/ca.crt
   existingSecret: postgres
   tlsSecret: postgres-ca
-hooks: {timeoutSeconds: 5}
+hooks: {timeoutSeconds: 20}
 nodeSelector: {kubernetes.io/hostname: $NODE}
 END
 }
@@ -52,54 +67,55 @@ fails() {
 
 bad_secrets() {
   local authority=$dir/site/pki/ca.crt
-  kafka_secret PLAIN $PASSWORD "$authority"
-  secret postgres --from-literal password=$WRONG
+  kafka_secrets PLAIN $PASSWORD "$authority"
+  postgres_secret $WRONG
   fails install "password authentication failed" PGPASSWORD
-  secret postgres --from-literal password=$PASSWORD
-  kafka_secret SCRAM-SHA-512 $WRONG "$authority"
+  postgres_secret $PASSWORD
+  kafka_secrets SCRAM-SHA-512 $WRONG "$authority"
   fails "upgrade --install" "invalid credentials" /etc/fluxqueue/kafka/client.properties
   helm uninstall fluxqueue
-  kafka_secret PLAIN $PASSWORD "$dir/cluster/pki/ca.crt"
+  kafka_secrets PLAIN $PASSWORD "$dir/cluster/pki/ca.crt"
   fails install "certificate verify failed" /etc/fluxqueue/kafka/client.properties
   helm uninstall fluxqueue
-  kafka_secret SCRAM-SHA-512 $PASSWORD "$authority"
+  kafka_secrets SCRAM-SHA-512 $PASSWORD "$authority"
 }
 
-# The hook makes tables and topics before anything else is there, with the few rights that the user has.
+# The hook makes tables and topics before anything else is there, with the few rights that each service's account has.
 install_on_site() {
   chart install
   kubectl delete job real --namespace work
   a_real_job
-  kubectl exec --namespace "$SYSTEM" deploy/fluxqueue-cli -- fluxqueue doctor
+  kubectl exec --namespace "$SYSTEM" deploy/fluxqueue-cli -- fluxqueue doctor | tee "$dir/said"
+  grep -qE '^ok +accounts in Postgres +one for each service$' "$dir/said" || die "doctor does not see each service's account"
   helm test fluxqueue
 }
 
 # verify_with PORT LINE…: from where people are, with their own program, and these client.properties.
 verify_with() {
   cat >"$dir/fluxqueue.yaml" <<END
-postgres: {dsn: "host=db.site.example dbname=batch user=batch sslmode=verify-full sslrootcert=$dir/site/pki/ca.crt"}
+postgres: {dsn: "host=db.site.example dbname=batch user=fluxqueue_cli sslmode=verify-full sslrootcert=$dir/site/pki/ca.crt"}
 kafka: {bootstrap: "kafka.site.example:$1", properties: "$dir/client.properties"}
 kubernetes: {kubeconfig: "$KUBECONFIG"}
 END
   printf '%s\n' "ssl.ca.location=$dir/site/pki/ca.crt" "${@:2}" >"$dir/client.properties"
-  PGPASSWORD=$PASSWORD "$programs/fluxqueue" --config "$dir/fluxqueue.yaml" verify
+  PGPASSWORD=$PASSWORD-cli "$programs/fluxqueue" --config "$dir/fluxqueue.yaml" verify
 }
 
-# Kafka knows the user by a certificate, too, and by the password as it is.
+# Kafka knows the command line by a certificate, too, and by the password as it is.
 other_credentials() {
-  local user=$dir/site/pki/batch
+  local user=$dir/site/pki/cli
   verify_with 9094 security.protocol=SSL "ssl.certificate.location=$user.crt" "ssl.key.location=$user.key"
-  verify_with 9093 security.protocol=SASL_SSL sasl.mechanism=PLAIN sasl.username=batch "sasl.password=$PASSWORD"
+  verify_with 9093 security.protocol=SASL_SSL sasl.mechanism=PLAIN sasl.username=cli "sasl.password=$PASSWORD-cli"
 }
 
 # hold_with LINE: a job is held from where people are, with their own program, and this line on how the queue is called.
 hold_with() {
   cat >"$dir/fluxqueue.yaml" <<END
-postgres: {dsn: "host=db.site.example dbname=batch user=batch sslmode=verify-full sslrootcert=$dir/site/pki/ca.crt"}
+postgres: {dsn: "host=db.site.example dbname=batch user=fluxqueue_cli sslmode=verify-full sslrootcert=$dir/site/pki/ca.crt"}
 kafka: {bootstrap: "kafka.site.example:9093", properties: "$dir/client.properties"}
 $1
 END
-  PGPASSWORD=$PASSWORD "$programs/fluxqueue" --config "$dir/fluxqueue.yaml" hold work/waits
+  PGPASSWORD=$PASSWORD-cli "$programs/fluxqueue" --config "$dir/fluxqueue.yaml" hold work/waits
 }
 
 # not_held TEXT LINE: this is what it says instead.
@@ -139,6 +155,6 @@ END
 }
 
 uninstall_from_site() {
-  kubectl delete secret --namespace "$SYSTEM" kafka postgres postgres-ca
+  kubectl delete secret --namespace "$SYSTEM" "${ACCOUNTS[@]/#/kafka-}" postgres postgres-ca
   uninstall
 }

@@ -40,17 +40,18 @@ tag=$(<"$dir/images/tag")
 start_all() {
   "$tools/cluster/start" "$dir/cluster" --unsafe-no-fsync --address $ADDRESS --nodes 6
   "$here/node/start" "$dir/node" "$dir/cluster" $NODE $ADDRESS "$dir"/images/*.tar
-  # A release to upgrade to.
-  local name
+  # A release to upgrade to, which is named by its digests, as a node has it that has pulled it so.
+  local name digest
   for name in $(node_ctr "$dir/node" images ls -q | grep ":$tag$"); do
-    node_ctr "$dir/node" images tag "$name" "${name%:*}:next"
+    digest=$(basename "${name%:*}") && digest=$(sed -n "s/^    $digest: //p" "$dir/images/values.yaml")
+    node_ctr "$dir/node" images tag "$name" "${name%:*}@$digest"
   done
 }
 
 cat >"$dir/values.yaml" <<END
-image: {tag: $tag, pullPolicy: Never}
-kafka: {bundled: {enabled: true, image: fluxqueue/kafka:test, storage: ""}}
-postgres: {bundled: {enabled: true, image: fluxqueue/postgres:test, storage: ""}}
+image: {registry: localhost, tag: $tag}
+kafka: {bundled: {enabled: true, image: localhost/fluxqueue/kafka:test, storage: ""}}
+postgres: {bundled: {enabled: true, image: localhost/fluxqueue/postgres:test, storage: ""}}
 nodeSelector: {kubernetes.io/hostname: $NODE}
 END
 chart() { helm "$1" fluxqueue "$repository/deploy/helm/fluxqueue" --values "$dir/values.yaml" --wait --timeout 4m "${@:2}"; }
@@ -87,7 +88,7 @@ load() {
 images_are() {
   local others
   others=$(kubectl --namespace $SYSTEM get pods -o jsonpath='{range .items[*]}{.spec.containers[0].image}{"\n"}{end}' |
-    grep -E '/(admission|queue|matcher|binder|cleanup):' | grep -cv ":$1$" || true)
+    grep -E '/(admission|queue|matcher|binder|cleanup|visibility|graph):' | grep -cvE ":$1(@|$)" || true)
   ((others == 0))
 }
 
@@ -110,7 +111,7 @@ spec:
       restartPolicy: Never
       nodeSelector: {kubernetes.io/hostname: $NODE}
       containers:
-        - {name: c, image: "fluxqueue/admission:$tag", imagePullPolicy: Never, args: [--version], resources: {requests: {cpu: 10m}}}
+        - {name: c, image: "localhost/fluxqueue/admission:$tag", imagePullPolicy: Never, args: [--version], resources: {requests: {cpu: 10m}}}
 END
   kubectl wait --namespace work --for condition=Complete --timeout 60s job/real
   [[ $(kubectl logs --namespace work job/real) == fluxqueue-admission* ]]
@@ -124,7 +125,7 @@ upgrade() {
   local before grpc_before
   before=$(certificate) grpc_before=$(grpc_certificate)
   kubectl patch fluxqueue default --type merge -p '{"spec": {"weight": 7}}'
-  chart upgrade --set image.tag=next --set log.level=debug
+  chart upgrade --values "$dir/images/values.yaml" --set image.tag=next --set log.level=debug
   wait_until 60 "the pods of the release before to go" images_are next
   # What the administrator has set is not the chart's to change.
   [[ $(kubectl get fluxqueue default -o jsonpath='{.spec.weight}') == 7 ]]
@@ -168,23 +169,40 @@ support_bundle() {
   tar -xzf "$bundle.tar.gz" -C "$bundle" --strip-components 1
   cat "$bundle/commands/doctor.txt"
   if grep '^missing:' "$bundle/README.txt"; then die "the bundle is not whole"; fi
-  for name in admission queue matcher binder cleanup; do
+  for name in admission queue matcher binder cleanup visibility graph; do
     for log in "$bundle/logs/fluxqueue-$name"-*.log; do
       [[ -s $log ]] || die "$log is empty"
     done
     grep -q "^ *name: fluxqueue-$name$" "$bundle/cluster/configmaps.yaml" || die "there is no ConfigMap of $name"
     grep -qE "^ok +$name +2 × version [0-9.]+$" "$bundle/commands/doctor.txt" || die "doctor does not know $name's version"
   done
-  for secret in fluxqueue-postgres/password fluxqueue-webhook/tls.key fluxqueue-grpc-{queue,cli}/tls.key; do
+  for secret in fluxqueue-postgres/{password,admission,queue,matcher,binder,cleanup,graph,cli} fluxqueue-webhook/tls.key fluxqueue-grpc-{queue,graph,cli}/tls.key; do
     secret=$(kubectl get secret --namespace $SYSTEM "${secret%/*}" -o json | jq -er ".data[\"${secret#*/}\"] | @base64d")
     if grep -rlF "$secret" "$bundle"; then die "a secret is in the bundle"; fi
   done
   grep -q "a Job of work would be held" "$bundle/commands/doctor.txt"
+  grep -qE "^ok +accounts in Postgres +one for each service$" "$bundle/commands/doctor.txt" || die "services share an account"
   # What doctor may do for that, it may do only so.
   if kubectl --as system:serviceaccount:$SYSTEM:fluxqueue-cli create job real --namespace work --image none 2>"$dir/said"; then
     die "the command line's account may make Jobs"
   fi
   grep "only as a dry run" "$dir/said"
+}
+
+sql() { kubectl exec --namespace $SYSTEM fluxqueue-postgres-0 -- psql -qXAt -U fluxqueue -d fluxqueue -c "$1"; }
+
+# As a release leaves it that knows one account only: it has the tables, and there are no passwords of others.
+as_before() {
+  sql 'ALTER TABLE queue.promises OWNER TO fluxqueue'
+  kubectl patch secret --namespace $SYSTEM fluxqueue-postgres --type json -p '[{"op": "remove", "path": "/data/cli"}]'
+}
+
+# What the upgrade since then has done about it.
+accounts_are_made() {
+  [[ $(sql "SELECT tableowner FROM pg_tables WHERE schemaname = 'queue' AND tablename = 'promises'") == fluxqueue_queue ]]
+  kubectl rollout restart --namespace $SYSTEM deploy/fluxqueue-cli
+  kubectl rollout status --namespace $SYSTEM --timeout 60s deploy/fluxqueue-cli
+  kubectl exec --namespace $SYSTEM deploy/fluxqueue-cli -- fluxqueue queues
 }
 
 # As deploy/docs/runbooks/FluxqueueCertificateExpires.md has it.
@@ -235,7 +253,7 @@ customresourcedefinition.apiextensions.k8s.io/fluxwindows.fluxqueue.io fluxqueue
 
 # In the namespace that was ours a pod needs nobody but Kubernetes.
 others_go_on() {
-  kubectl run free --namespace work --image fluxqueue/pause:test --image-pull-policy Never \
+  kubectl run free --namespace work --image localhost/fluxqueue/pause:test --image-pull-policy Never \
     --overrides '{"spec": {"nodeSelector": {"kubernetes.io/hostname": "'$NODE'"}}}'
   kubectl wait --namespace work --for condition=Ready --timeout 60s pod/free
 }
@@ -246,7 +264,7 @@ bundle() {
   kubectl get pods -A -o wide || true
   kubectl get events --namespace $SYSTEM | tail -n 30 || true
   local name
-  for name in admission queue matcher binder cleanup kafka postgres cli; do
+  for name in admission queue matcher binder cleanup visibility graph kafka postgres cli; do
     say "--- $name"
     kubectl logs --namespace $SYSTEM -l app.kubernetes.io/component=$name --tail 8 || true
   done
@@ -269,7 +287,9 @@ wait $loader || die "a Job was refused while the services were replaced"
 step "all jobs end, nothing is lost" nothing_is_lost
 step "support bundle" support_bundle
 step "operators" operators
+step "a database of before" as_before
 step "another certificate" another_certificate
+step "an account for each service" accounts_are_made
 step "uninstall" uninstall
 step "others go on" others_go_on
 step "Kafka and PostgreSQL of a site" start_site

@@ -99,16 +99,16 @@ trace=$request
 reviewed() { [[ $(spans) == "admission"$'\t'"review"$'\t'"${link#* }"$'\t'"$client" ]]; }
 wait_until 20 "the webhook's span" reviewed || die "wanted ${link#* } below $client, and found $(spans)"
 [[ ${link% *} == "$request" ]] || die "the job's trace names $link, and its request was $request"
-# The matcher hands on the trace of a call for which it asks the queue.
+# The graph service hands on the trace of a call for which it asks the queue.
 trace=4bf92f3577b34da6a3ce929d0e0e4736
 cat >"$dir/slot.json" <<END
 {"version": 1, "resources": [{"type": "slot", "count": 1, "label": "s", "with": [{"type": "cpu", "count": 1000}]}],
  "tasks": [{"command": ["x"], "slot": "s", "count": {"per_slot": 1}}], "attributes": {"system": {"duration": 600}}}
 END
-read -r _ port <"$dir/config/matcher-1.ports"
+read -r _ port <"$dir/config/graph-1.ports"
 "$tools/grpc" fluxqueue.matcher.v1.Matcher/Match "jobspec=@$dir/slot.json" --address "127.0.0.1:$port" \
   -H "traceparent=00-$trace-$client-01" >/dev/null
-wanted="matcher rpc Match
+wanted="graph rpc Match
 queue rpc SubmitClaim"
 await_spans
 match=$(spans | awk -F '\t' -v parent=$client '$2 == "rpc Match" && $4 == parent { print $3 }')

@@ -77,7 +77,7 @@ TEST_F(BackfillTest, EasyPromisesTheFirstAndLetsOthersPass) {
   EXPECT_THAT(MessageOf("slow"), HasSubstr("it would delay job"));
   const auto sooner = system_->Fluxqueue({"explain", "slow"});
   ASSERT_TRUE(sooner.ok()) << Message(sooner.status());
-  EXPECT_THAT(sooner->output, HasSubstr("be through before job wide starts"));
+  EXPECT_THAT(sooner->output, HasSubstr("be through before the next promised start"));
   Submit("easy", "short", 1, "3", "1");
   ExpectState("short", "Succeeded");
   EXPECT_EQ(StateOf("wide"), "Pending");
@@ -157,7 +157,8 @@ TEST_F(BackfillTest, WhoOverrunsIsNamed) {
   ExpectReason("next", "Reserved");
   const absl::Status told = system_->WaitFor(
       [&] {
-        return MessageOf("next").find("job overrun has not ended in its time") != std::string::npos;
+        return MessageOf("next").find("job e2e/overrun has not ended in its time") !=
+               std::string::npos;
       },
       std::chrono::seconds(30),
       [&] { return MessageOf("next"); });

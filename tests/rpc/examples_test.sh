@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes the calls that services/matcher/API.md shows, against a matcher, and compares what they print with what stands below
+# Makes the calls that services/graph/API.md shows, against a graph service, and compares what they print with what stands below
 # them. Times are not compared.
 #
 #   tests/rpc/examples_test.sh PROGRAMS [--update]
 #
-# PROGRAMS is the folder of fluxqueue-matcher; --update writes what they print into API.md.
+# PROGRAMS is the folder of fluxqueue-graph; --update writes what they print into API.md.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(realpath "$here/../..")
@@ -12,19 +12,19 @@ repository=$(realpath "$here/../..")
 . "$repository/tools/lib/log.sh"
 # shellcheck source=../../tools/lib/proc.sh
 . "$repository/tools/lib/proc.sh"
-# shellcheck source=matcher.sh
-. "$here/matcher.sh"
+# shellcheck source=graph.sh
+. "$here/graph.sh"
 
 usage='usage: tests/rpc/examples_test.sh PROGRAMS [--update]'
 (($# == 1)) || [[ $# == 2 && $2 == --update ]] || die "$usage"
-page=$repository/services/matcher/API.md
+page=$repository/services/graph/API.md
 dir=$(stack_dir "$(mktemp -d)")
 clean_up() {
   proc_sweep "$dir"
   rm -rf "$dir"
 }
 on_exit clean_up
-start_matcher "$1" "$dir"
+start_graph "$1" "$dir"
 
 # As if in the folder of the graphs, with a file for the key; `grpc` is tools/grpc.
 cp -r "$repository/k8s/examples/graphs" "$dir/examples"

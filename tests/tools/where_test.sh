@@ -39,7 +39,13 @@ kubernetes: {kubeconfig: "$state/kubeconfig"}
 END
 kubeconfig https://10.88.0.1:6443 test >"$root/test-cluster"
 kubeconfig https://prod.example:6443 prod >"$root/person/.kube/config"
-printf '#!/bin/sh\necho "kubectl $*"\n' >"$root/bin/kubectl"
+# Its cluster has no aggregated API of ours; with $AWAY one that does not answer.
+cat >"$root/bin/kubectl" <<'END'
+#!/bin/sh
+[ -z "$AWAY" ] || { echo 'Error from server (ServiceUnavailable): it is away' >&2; exit 1; }
+[ "$1" != get ] || { echo 'Error from server (NotFound): there is none' >&2; exit 1; }
+echo "kubectl $*"
+END
 chmod +x "$root/bin/kubectl"
 
 # person [NAME=VALUE…] COMMAND…: of fluxqueue, and its exit status.
@@ -109,3 +115,7 @@ say "ok    doctor on a file that somebody names"
 mkdir "$root/folder"
 mv "$state" "$root/folder"
 in_cluster "nothing is said and nothing is there: kubectl's own" '' jobs jobs
+
+# In the pod it would be another's rights, and NAME a job of any namespace.
+expect "an aggregated API that is away is not gone around" "fluxqueue: /apis/visibility.fluxqueue.io/v1alpha1: it is away
+exit 2" "$(person AWAY=yes KUBECONFIG="$root/test-cluster" cancel train)"

@@ -17,6 +17,10 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2")
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+else()
+  # Programs do not tell where they were built (tools/reproducible): with ccache, whose CCACHE_BASEDIR tools/build sets,
+  # __FILE__ begins at the folder of the build.
+  add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=../../ -ffile-prefix-map=${PROJECT_BINARY_DIR}/=)
 endif()
 find_program(MOLD mold)
 

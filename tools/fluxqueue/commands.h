@@ -32,6 +32,7 @@ void RegisterTop(CLI::App& app, Context& context);
 void RegisterDrain(CLI::App& app, Context& context);
 void RegisterDeadLetters(CLI::App& app, Context& context);
 void RegisterCycle(CLI::App& app, Context& context);
+void RegisterLog(CLI::App& app, Context& context);
 void RegisterConfig(CLI::App& app, Context& context);
 void RegisterDoctor(CLI::App& app, Context& context);
 void RegisterSupportBundle(CLI::App& app, Context& context);

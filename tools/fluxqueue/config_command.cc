@@ -11,14 +11,19 @@
 #include "services/admission/config.h"
 #include "services/binder/config.h"
 #include "services/cleanup/config.h"
+#include "services/graph/config.h"
 #include "services/matcher/config.h"
 #include "services/queue/config.h"
+#include "services/visibility/config.h"
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/manifest_check.h"
 
 namespace fluxqueue::cli {
 namespace {
+
+const std::vector<std::string> kServices = {
+    "admission", "queue", "matcher", "binder", "cleanup", "visibility", "graph"};
 
 struct Options {
   std::vector<std::string> files;
@@ -37,7 +42,7 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
 std::string ServiceOf(const std::string& text) {
   try {
     const YAML::Node root = YAML::Load(text);
-    for (const char* service : {"admission", "queue", "matcher", "binder", "cleanup"}) {
+    for (const std::string& service : kServices) {
       if (root.IsMap() && root[service]) return service;
     }
   } catch (const YAML::Exception&) {
@@ -53,14 +58,21 @@ absl::Status CheckService(const std::string& file, const std::string& service) {
   matcher::MatcherConfig matcher;
   binder::BinderConfig binder;
   cleanup::CleanupConfig cleanup;
+  visibility::VisibilityConfig visibility;
+  graph_service::GraphConfig graph;
   const std::map<std::string, config::Section> sections = {
       {"admission", admission::Describe(&admission)},
       {"queue", queue::Describe(&queue)},
       {"matcher", matcher::Describe(&matcher)},
       {"binder", binder::Describe(&binder)},
-      {"cleanup", cleanup::Describe(&cleanup)}};
+      {"cleanup", cleanup::Describe(&cleanup)},
+      {"visibility", visibility::Describe(&visibility)},
+      {"graph", graph_service::Describe(&graph)}};
   config::ServiceConfig common;
-  return config::LoadService(file, service, sections.at(service), &common);
+  const auto stores = service == "visibility" ? config::Stores::kNone
+                      : service == "graph"    ? config::Stores::kPostgres
+                                              : config::Stores::kBoth;
+  return config::LoadService(file, service, sections.at(service), &common, stores);
 }
 
 void Print(const Context& context, const std::vector<Problem>& problems, size_t files) {
@@ -114,9 +126,8 @@ void RegisterConfig(CLI::App& app, Context& context) {
       ->type_name("FILE")
       ->check(CLI::ExistingFile.description(""));
   sub->add_option("--service", options->service, "Whose configuration it is, if it does not say")
-      ->type_name("admission|queue|matcher|binder|cleanup")
-      ->check(
-          CLI::IsMember({"admission", "queue", "matcher", "binder", "cleanup"}).description(""));
+      ->type_name("admission|queue|matcher|binder|cleanup|visibility|graph")
+      ->check(CLI::IsMember(kServices).description(""));
   const char* about =
       "Needs no system. FluxQueues are checked together, so name the files that belong together: "
       "a parent has to be\namong them. Exit status 1 when something is wrong; each line says file, "

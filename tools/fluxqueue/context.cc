@@ -47,6 +47,8 @@ config::Section Describe(SystemConfig* config, config::Presence dsn, std::string
                   .Text("bootstrap", &config->brokers.bootstrap, config::Presence::kRequired)
                   .Path("properties", &config->brokers.properties))
       .Nested("kubernetes", Section().Path("kubeconfig", &config->kubeconfig))
+      .Nested("signing",
+              Section().Path("key", &config->signing_key).Path("keys", &config->signing_keys))
       .Nested("grpc",
               Section()
                   .Path("certificate", &config->grpc.certificate)
@@ -160,6 +162,10 @@ absl::StatusOr<SystemConfig> Context::LoadConfig(const std::string& file, Needs 
     RETURN_IF_ERROR(CheckRuns(config, choice.where));
   }
   return config;
+}
+
+bool Context::AboutCluster() const {
+  return Choose(LookAround(*this)).where == Where::kCluster;
 }
 
 absl::StatusOr<std::unique_ptr<kubernetes::Client>> ReachCluster(const SystemConfig& config) {

@@ -44,8 +44,8 @@ enum class Needs {
 };
 
 // The file that `tools/up` and the chart write: postgres.dsn (or $FLUXQUEUE_POSTGRES_DSN),
-// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, and how the queue is called:
-// grpc.{certificate, key, authority, name} (libs/rpc/channel.h).
+// kafka.bootstrap and kafka.properties, kubernetes.kubeconfig, signing.key and signing.keys, and
+// how the queue is called: grpc.{certificate, key, authority, name} (libs/rpc/channel.h).
 struct SystemConfig {
   std::string file;  // where it was found
   std::string dsn;
@@ -54,6 +54,9 @@ struct SystemConfig {
   // Whether there is a cluster to look at: a kubeconfig, or a pod's service account.
   bool has_cluster = false;
   rpc::ChannelFiles grpc{};
+  std::string signing_key{};  // of what is said again; empty: it is not signed
+  std::string
+      signing_keys{};  // what is said again must be signed by one of these; empty: it need not
 };
 
 // InvalidArgument: the file names none.
@@ -86,6 +89,8 @@ struct Context {
   // Postgres nor Kafka of the file's system answers; asks them for at most some 4 s.
   absl::StatusOr<SystemConfig> LoadConfig(const std::string& file = "",
                                           Needs needs = Needs::kRunning) const;
+  // The command is about a cluster, and not about a file's system: LoadConfig would run it there.
+  bool AboutCluster() const;
   Millis Now() const;
 };
 

@@ -9,6 +9,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kafka/envelope.h"
+#include "libs/model/speaker.h"
 
 namespace fluxqueue::cli {
 namespace {
@@ -56,9 +57,11 @@ void DeadLetters::Fold(const kafka::Message& message) {
       .offset = Number(Header(headers, "fluxqueue_offset")),
       .key = message.key,
       .value = message.value,
+      .headers = headers,
       .shard = Header(headers, delivery::kShardHeader),
       .kind = Header(headers, delivery::kKindHeader),
-      .uid = Header(headers, delivery::kUidHeader)};
+      .uid = Header(headers, delivery::kUidHeader),
+      .unproven = !Header(headers, delivery::kUnprovenHeader).empty()};
 }
 
 std::string TypeOf(const Letter& letter) {
@@ -106,13 +109,31 @@ std::string ContentText(const Letter& letter) {
   return text + (letter.value.size() > 256 ? " …\n" : "\n");
 }
 
-absl::StatusOr<delivery::WireRecord> RetryOf(const Letter& letter) {
+absl::StatusOr<delivery::WireRecord> RetryOf(const Letter& letter, const signing::Keys* keys) {
   Envelope message;
   if (!Decode(letter, &message)) {
     return InvalidArgument(
         "letter {} does not decode as an event: no service could take it; drop it", letter.number);
   }
-  message.set_stream(fmt::format("retry/{}", letter.number));
+  if (letter.unproven) {
+    return InvalidArgument(
+        "letter {} is not of whom it says ({}): drop it", letter.number, letter.reason);
+  }
+  if (keys != nullptr) {
+    signing::BatchVerifier verifier(*keys);
+    const kafka::Message original{.partition = letter.partition,
+                                  .offset = letter.offset,
+                                  .append_time = Millis(0),
+                                  .key = letter.key,
+                                  .value = letter.value,
+                                  .headers = letter.headers};
+    const absl::Status proven = delivery::CheckRecord(
+        letter.topic, original, message.stream(), message.event_case(), &verifier);
+    if (!proven.ok()) {
+      return InvalidArgument("letter {}: {}: drop it", letter.number, Message(proven));
+    }
+  }
+  message.set_stream(fmt::format("{}/{}", model::kRetries, letter.number));
   message.set_sequence(1);
   return delivery::MakeRecord(message, letter.partition);
 }

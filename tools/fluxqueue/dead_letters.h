@@ -33,11 +33,13 @@ struct Letter {
   int64_t offset = 0;  // there
   std::string key{};
   std::string value{};
+  kafka::Headers headers{};
   // Of an object: the service's shard, the object's kind and uid; its name is in `key`.
   std::string shard{};
   std::string kind{};
   std::string uid{};
-  std::string answer{};  // "retried", "dropped"; empty: it waits for one
+  bool unproven = false;  // the message is not of whom it says
+  std::string answer{};   // "retried", "dropped"; empty: it waits for one
   int64_t answered_ms = 0;
 
   bool OfObject() const { return !kind.empty(); }
@@ -64,7 +66,8 @@ std::string ContentText(const Letter& letter);
 
 // What a retry appends to letter.topic, letter.partition. REQUIRES: it is of no object.
 // InvalidArgument: it does not decode, so that no consumer could ever take it.
-absl::StatusOr<delivery::WireRecord> RetryOf(const Letter& letter);
+// `keys`: by which its message must be signed; null: it need not be.
+absl::StatusOr<delivery::WireRecord> RetryOf(const Letter& letter, const signing::Keys* keys);
 delivery::WireRecord AnswerTo(const Letter& letter, const std::string& answer);
 
 }  // namespace fluxqueue::cli

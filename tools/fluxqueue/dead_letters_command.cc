@@ -24,6 +24,11 @@ using nlohmann::json;
 constexpr int kPartition = 0;  // it has only one
 constexpr Millis kFlush{30'000};
 
+struct Signing {
+  std::optional<signing::Signer> signer{};
+  std::optional<signing::Keys> keys{};
+};
+
 struct Options {
   std::vector<int64_t> numbers;
   bool all = false;
@@ -172,14 +177,21 @@ absl::Status RetryObject(const std::string& dsn, const Letter& letter) {
 // First the retry, then the answer: who is interrupted between both retries once more, to no
 // effect.
 absl::Status AnswerOne(kafka::Producer& producer,
-                       const std::string& dsn,
+                       const SystemConfig& config,
+                       const Signing& signing,
                        const Letter& letter,
                        const std::string& answer) {
   if (answer == "retried" && letter.OfObject()) {
-    RETURN_IF_ERROR(RetryObject(dsn, letter));
+    RETURN_IF_ERROR(RetryObject(config.dsn, letter));
   } else if (answer == "retried") {
-    ASSIGN_OR_RETURN(const delivery::WireRecord record, RetryOf(letter));
-    RETURN_IF_ERROR(Append(producer, letter.topic, letter.partition, record));
+    ASSIGN_OR_RETURN(delivery::WireRecord record,
+                     RetryOf(letter, signing.keys ? &*signing.keys : nullptr));
+    delivery::OutboxRow row{.stream = {},
+                            .target = {letter.topic, letter.partition},
+                            .last_seq = 1,
+                            .records = {std::move(record)}};
+    if (signing.signer) delivery::SignRecords(*signing.signer, &row);
+    RETURN_IF_ERROR(Append(producer, letter.topic, letter.partition, row.records[0]));
   }
   return Append(producer, kafka::TopicNames().dead_letter, kPartition, AnswerTo(letter, answer));
 }
@@ -193,8 +205,15 @@ absl::StatusOr<int> Answer(const Context& context,
   ASSIGN_OR_RETURN(
       const auto producer,
       kafka::Producer::Create(config.brokers, "fluxqueue-dead-letters", [](uint64_t) {}));
+  Signing signing;
+  if (!config.signing_key.empty()) {
+    ASSIGN_OR_RETURN(signing.signer, signing::Signer::Read(config.signing_key));
+  }
+  if (!config.signing_keys.empty()) {
+    ASSIGN_OR_RETURN(signing.keys, signing::Keys::Read(config.signing_keys));
+  }
   for (const Letter& letter : chosen) {
-    RETURN_IF_ERROR(AnswerOne(*producer, config.dsn, letter, answer));
+    RETURN_IF_ERROR(AnswerOne(*producer, config, signing, letter, answer));
     fmt::print("{} ({} of {}): {}\n", letter.number, TypeOf(letter), letter.key, answer);
   }
   if (chosen.empty()) fmt::print("no dead letters that wait for an answer\n");

@@ -6,6 +6,8 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/signing/testing_keys.h"
+
 namespace fluxqueue::cli {
 namespace {
 
@@ -46,6 +48,34 @@ std::string Started() {
   return message.SerializeAsString();
 }
 
+TEST(DeadLettersTest, WhatIsNotOfWhomItSaysIsNotRetried) {
+  Letter letter{.number = 7, .reason = "it is not signed by queue", .unproven = true};
+  events::v1::Envelope envelope;
+  envelope.mutable_tick();
+  envelope.SerializeToString(&letter.value);
+  EXPECT_EQ(RetryOf(letter, nullptr).status().message(),
+            "letter 7 is not of whom it says (it is not signed by queue): drop it");
+  letter.unproven = false;
+  EXPECT_TRUE(RetryOf(letter, nullptr).ok());
+  // Whoever may write letters makes one up.
+  const signing::TestingKeys files({"queue", "cleanup"});
+  const signing::Keys keys = *signing::Keys::Read(files.keys());
+  envelope.set_stream("queue/3");
+  envelope.set_sequence(9);
+  delivery::OutboxRow row{"queue/3", {"fluxqueue.pool", 3}, 9, {delivery::MakeRecord(envelope, 3)}};
+  letter.topic = "fluxqueue.pool";
+  letter.partition = 3;
+  letter.value = row.records[0].value;
+  letter.headers = row.records[0].headers;
+  EXPECT_EQ(RetryOf(letter, &keys).status().message(),
+            "letter 7: it is not signed by queue: drop it");
+  delivery::SignRecords(*signing::Signer::Read(files.key_of("queue")), &row);
+  letter.headers = row.records[0].headers;
+  EXPECT_TRUE(RetryOf(letter, &keys).ok());
+  letter.partition = 4;
+  EXPECT_FALSE(RetryOf(letter, &keys).ok());
+}
+
 TEST(DeadLettersTest, ALetterSaysWhatHappenedToWhat) {
   DeadLetters letters;
   letters.Fold(LetterAt(7, Started()));
@@ -73,14 +103,14 @@ TEST(DeadLettersTest, AnswersAreRememberedInTheTopic) {
 TEST(DeadLettersTest, ARetryIsANewMessageThatIsTakenOnce) {
   DeadLetters letters;
   letters.Fold(LetterAt(7, Started()));
-  const auto record = RetryOf(letters.letters().at(7));
+  const auto record = RetryOf(letters.letters().at(7), nullptr);
   ASSERT_TRUE(record.ok());
   events::v1::Envelope message;
   ASSERT_TRUE(message.ParseFromString(record->value));
   EXPECT_EQ(message.stream(), "retry/7");
   EXPECT_EQ(message.sequence(), 1U);
   EXPECT_EQ(message.job_started().job_id(), "j1");
-  EXPECT_EQ(record->value, RetryOf(letters.letters().at(7))->value);
+  EXPECT_EQ(record->value, RetryOf(letters.letters().at(7), nullptr)->value);
 }
 
 TEST(DeadLettersTest, ALetterOfAnObjectNamesItAndSaysWhatToDo) {
@@ -111,7 +141,7 @@ TEST(DeadLettersTest, WhatDoesNotDecodeIsShownAndNotRetried) {
   const Letter& letter = letters.letters().at(7);
   EXPECT_EQ(TypeOf(letter), "?");
   EXPECT_EQ(ContentText(letter), "2 bytes that are no event: ff ff\n");
-  EXPECT_TRUE(absl::IsInvalidArgument(RetryOf(letter).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(RetryOf(letter, nullptr).status()));
 }
 
 }  // namespace

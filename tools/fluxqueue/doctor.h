@@ -1,6 +1,7 @@
 // What an installation must have, looked at from outside: each finding says what to do.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,12 +48,15 @@ struct Build {
 };
 // Read from its metrics.
 std::optional<Build> BuildOf(std::string_view metrics);
-// A finding for each of the five services; `ours` is the version of this program.
+// A finding for each service; `ours` is the version of this program.
 void JudgeVersions(const std::vector<Build>& builds, const std::string& ours, Findings* findings);
 
 // The services' replicas: which versions run. Asked are the pods in the namespace `system`, where
 // this runs in a pod too, or else what tools/services has started.
 void ExamineServices(const SystemConfig& config, const std::string& system, Findings* findings);
+// A finding about the accounts in Postgres: how many own the schemas of the services, and whether
+// ours may do what one of these may.
+void JudgeAccounts(int64_t owners, bool owns, Findings* findings);
 // Postgres and Kafka: reachable, tables and topics as this version wants them, clocks, lag,
 // outboxes, dead letters.
 void ExamineStores(const SystemConfig& config, const Clock& clock, Findings* findings);

@@ -35,6 +35,7 @@ constexpr kubernetes::Resource kPolicies{
     "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", false};
 constexpr kubernetes::Resource kDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", false};
+constexpr kubernetes::Resource kApiServices{"apiregistration.k8s.io", "v1", "apiservices", false};
 constexpr kubernetes::Resource kReviews{
     "authorization.k8s.io", "v1", "subjectaccessreviews", false};
 
@@ -64,7 +65,8 @@ class ClusterDoctor {
                  fmt::format("{}.fluxqueue.io", name),
                  "kubectl apply -f k8s/crds, or upgrade the chart");
     }
-    for (const char* name : {"fluxqueue-keys", "fluxqueue-taken-in", "fluxqueue-bypass"}) {
+    for (const char* name :
+         {"fluxqueue-keys", "fluxqueue-taken-in", "fluxqueue-stamps", "fluxqueue-bypass"}) {
       CheckThere(
           kPolicies,
           name,
@@ -79,6 +81,7 @@ class ClusterDoctor {
           "can change every pod and Job");
     }
     CheckWebhook();
+    CheckApi();
     CheckDryRun();
     ExamineBypass(client_, findings_);
     CheckRights();
@@ -189,6 +192,25 @@ class ClusterDoctor {
     } else {
       findings_->Ok(about, fmt::format("believed, for {} days more", left / kDayMs));
     }
+  }
+
+  void CheckApi() {
+    const auto text = client_.Get(kApiServices, "", "v1alpha1.visibility.fluxqueue.io");
+    if (absl::IsNotFound(text.status())) return;  // it is switched off
+    if (!text.ok()) {
+      return findings_->Warn(
+          "aggregated API", Message(text.status()), "we need get of apiservices to look");
+    }
+    for (const json& condition : json::parse(*text)["status"].value("conditions", json::array())) {
+      if (condition.value("type", "") != "Available") continue;
+      if (condition.value("status", "") == "True") {
+        return findings_->Ok("aggregated API", "answers");
+      }
+      return findings_->Fail("aggregated API",
+                             condition.value("message", "it does not answer"),
+                             "deploy/docs/runbooks/FluxqueueVisibilityAway.md: no namespace ends");
+    }
+    findings_->Warn("aggregated API", "the API server has not asked it yet", "look again");
   }
 
   // The API server asks the webhook about a Job that is never made. Suspended, so that neither

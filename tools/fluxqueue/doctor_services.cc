@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,9 +18,10 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kServices[] = {"admission", "queue", "matcher", "binder", "cleanup"};
+constexpr const char* kOptional[] = {"visibility", "graph"};  // may be switched off
 constexpr const char* kPods =
     "app.kubernetes.io/name=fluxqueue,"
-    "app.kubernetes.io/component in (admission,queue,matcher,binder,cleanup)";
+    "app.kubernetes.io/component in (admission,queue,matcher,binder,cleanup,visibility,graph)";
 constexpr int kPodPort = 8080;  // "http" of the chart
 
 // Name and base URL of the health port.
@@ -73,7 +75,12 @@ std::optional<Build> BuildOf(std::string_view metrics) {
 }
 
 void JudgeVersions(const std::vector<Build>& builds, const std::string& ours, Findings* findings) {
-  for (const std::string service : kServices) {
+  std::vector<std::string> services(std::begin(kServices), std::end(kServices));
+  for (const char* optional : kOptional) {
+    const auto is_it = [optional](const Build& build) { return build.service == optional; };
+    if (std::any_of(builds.begin(), builds.end(), is_it)) services.emplace_back(optional);
+  }
+  for (const std::string& service : services) {
     std::map<std::string, int> replicas;  // by version
     for (const Build& build : builds) {
       if (build.service == service) ++replicas[build.version];

@@ -37,6 +37,12 @@ constexpr postgres::Statement kServer{
 constexpr postgres::Statement kLogTime{"cli_log_time",
                                        "SELECT coalesce(max(append_ms), 0) FROM queue.inbox"};
 
+constexpr postgres::Statement kOwners{
+    "cli_owners",
+    "SELECT count(DISTINCT nspowner), coalesce(bool_or(pg_has_role(nspowner, 'USAGE')), false) "
+    "FROM pg_namespace "
+    "WHERE nspname IN ('admission', 'queue', 'matcher', 'binder', 'cleanup')"};
+
 int64_t NowMs(const Clock& clock) {
   return std::chrono::duration_cast<Millis>(clock.Now().time_since_epoch()).count();
 }
@@ -140,6 +146,26 @@ void CheckTables(postgres::Connection& connection, Findings* findings) {
   }
 }
 
+void CheckAccounts(const SystemConfig& config,
+                   postgres::Connection& connection,
+                   Findings* findings) {
+  if (postgres::TlsMode(config.dsn).empty()) {
+    return findings->Ok("accounts in Postgres", "on this machine: not asked for");
+  }
+  int64_t owners = 0;
+  bool owns = false;
+  const absl::Status status = connection.Query([&](pqxx::transaction_base& tx) {
+    const pqxx::result rows = postgres::Exec(tx, kOwners);
+    owners = rows[0][0].as<int64_t>();
+    owns = rows[0][1].as<bool>();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    return findings->Fail("accounts in Postgres", Message(status), "see that Postgres answers");
+  }
+  JudgeAccounts(owners, owns, findings);
+}
+
 void CheckTopics(kafka::Admin& admin, Findings* findings) {
   for (const kafka::TopicSpec& spec : kafka::TopicSpecs({})) {
     const absl::Status status = admin.CheckTopic(spec);
@@ -205,11 +231,25 @@ void CheckLetters(const kafka::Brokers& brokers, Findings* findings) {
 
 }  // namespace
 
+void JudgeAccounts(int64_t owners, bool owns, Findings* findings) {
+  constexpr int64_t kSchemas = 5;
+  if (owners == kSchemas && !owns) {
+    return findings->Ok("accounts in Postgres", "one for each service");
+  }
+  findings->Warn("accounts in Postgres",
+                 owners == kSchemas ? "the command line's may do what a service's may"
+                                    : "services share one: whoever has it has all",
+                 "see \"Accounts in Postgres and Kafka\" in deploy/docs/security.md");
+}
+
 void ExamineStores(const SystemConfig& config, const Clock& clock, Findings* findings) {
   CheckTls(config, findings);
   postgres::Connection connection(PostgresOptions(config.dsn));
   const bool postgres = CheckPostgres(connection, clock, findings);
-  if (postgres) CheckTables(connection, findings);
+  if (postgres) {
+    CheckTables(connection, findings);
+    CheckAccounts(config, connection, findings);
+  }
   auto admin = kafka::Admin::Create(config.brokers);
   const absl::Status kafka =
       admin.ok() ? (*admin)->PartitionCount(kafka::TopicNames().pool).status() : admin.status();

@@ -81,5 +81,21 @@ TEST(DoctorTest, ALabelOfANamespaceThatHasNoEffectIsSaid) {
             "ok    past the queue  nothing runs in managed namespaces\n");
 }
 
+TEST(DoctorTest, AnAccountThatMayDoAllIsSaid) {
+  Findings own;
+  JudgeAccounts(5, false, &own);
+  EXPECT_EQ(own.Text(false), "ok    accounts in Postgres  one for each service\n");
+  Findings shared;
+  JudgeAccounts(1, true, &shared);
+  EXPECT_TRUE(shared.healthy());
+  EXPECT_EQ(shared.Text(false),
+            "warn  accounts in Postgres  services share one: whoever has it has all\n"
+            "                            → see \"Accounts in Postgres and Kafka\" in "
+            "deploy/docs/security.md\n");
+  Findings too_much;
+  JudgeAccounts(5, true, &too_much);
+  EXPECT_THAT(too_much.Text(false), ::testing::HasSubstr("the command line's may do what"));
+}
+
 }  // namespace
 }  // namespace fluxqueue::cli

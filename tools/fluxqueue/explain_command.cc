@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/time_util.h>
-#include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
 
 #include "fluxqueue/queue/v1/queue.grpc.pb.h"
@@ -16,7 +15,6 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_call.h"
-#include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
 namespace fluxqueue::cli {
@@ -102,17 +100,10 @@ void Print(const api::ExplainResponse& answer,
 }
 
 absl::StatusOr<int> Run(const Context& context, const std::string& wanted) {
-  ASSIGN_OR_RETURN(const JobCall reached, ReachJob(context, wanted));
-  const job_store::Job& job = reached.job;
-  grpc::ClientContext call;
-  Prepare(&call, job.id);
-  api::ExplainRequest request;
-  request.set_job_id(job.id);
-  api::ExplainResponse answer;
-  RETURN_IF_ERROR(ToStatus(reached.stub->Explain(&call, request, &answer), job));
-  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
-  ASSIGN_OR_RETURN(const std::vector<job_store::Promise> promises,
-                   job_store::JobStore(PostgresOptions(config.dsn)).Promises(job.id));
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobCall> reached, ReachJob(context, wanted));
+  const job_store::Job& job = reached->job();
+  ASSIGN_OR_RETURN(const api::ExplainResponse answer, reached->Explain());
+  ASSIGN_OR_RETURN(const std::vector<job_store::Promise> promises, reached->Promises());
   if (context.structured()) {
     std::string text;
     google::protobuf::util::JsonPrintOptions options;

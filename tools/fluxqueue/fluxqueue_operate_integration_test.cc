@@ -77,7 +77,9 @@ TEST_F(OperateTest, WithoutAConfigurationItRunsInTheCluster) {
   const std::string folder = stack->config() + ".bin";
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/kubectl")
-      << "#!/bin/sh\necho \"$@\"\n"
+      << "#!/bin/sh\n"
+         "test \"$1\" != get || { echo 'Error from server (NotFound): none' >&2; exit 1; }\n"
+         "echo \"$@\"\n"
          "test -z \"$TROUBLE\" || { echo \"$TROUBLE\" >&2; exit 1; }\n"
          "echo command terminated with exit code 3 >&2\nexit 3\n";
   std::filesystem::permissions(folder + "/kubectl", std::filesystem::perms::owner_all);
@@ -175,6 +177,37 @@ TEST_F(OperateTest, ADeadLetterIsShownRetriedAndDropped) {
   EXPECT_EQ(Letters().size(), 0U);
   EXPECT_EQ(Letters("--all").size(), 2U);
   // The cores replay it as it was.
+  const Result replay = stack->Run("replay");
+  EXPECT_EQ(replay.status, 0) << replay.output;
+}
+
+TEST_F(OperateTest, AMessageIsLeftOut) {
+  EXPECT_THAT(stack->Run("log skip queue 3 0 --why late").output,
+              HasSubstr("OFFSET 0: the queue has handled it, and stands at"));
+  EXPECT_THAT(stack->Run("log skip queue 3 1000000 --why early").output,
+              HasSubstr("has no such message"));
+  EXPECT_THAT(stack->Run("log skip queue 99 0 --why elsewhere").output, HasSubstr("PARTITION 99"));
+  EXPECT_THAT(stack->Run("log skip cleanup 3 0 --why it").output, HasSubstr("cleanup not in"));
+  EXPECT_THAT(stack->Run("log skip queue 3 0 --why ''").output, HasSubstr("--why: 1 to 500"));
+  EXPECT_THAT(stack->Run("log list").output, HasSubstr("every service has handled"));
+  AwaitLetters(0);
+  stack->StopQueue();
+  stack->Say("admission/watch", queue_core::QueueMade("left-out"));
+  const json standing = json::parse(stack->Run("log list -o json").output);
+  const auto queue = std::find_if(standing.begin(), standing.end(), [](const json& place) {
+    return place["service"] == "queue";
+  });
+  ASSERT_NE(queue, standing.end()) << standing.dump();
+  EXPECT_EQ((*queue)["next"], "queue_configured");
+  const auto offset = (*queue)["offset"].get<int64_t>();
+  std::thread back([] { stack->StartQueue(); });
+  const Result skipped = stack->Run(fmt::format("log skip queue 3 {} --why 'it is odd'", offset));
+  back.join();
+  EXPECT_EQ(skipped.status, 0) << skipped.output;
+  EXPECT_THAT(skipped.output, HasSubstr("the queue has gone on"));
+  AwaitLetters(1);
+  EXPECT_EQ(Letters()[0]["reason"], "left out by fluxqueue_cli: it is odd");
+  EXPECT_EQ(stack->Run("dead-letters drop --all").status, 0);
   const Result replay = stack->Run("replay");
   EXPECT_EQ(replay.status, 0) << replay.output;
 }

@@ -1,13 +1,17 @@
+#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <google/protobuf/util/time_util.h>
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/model/job_state.h"
 #include "libs/model/workload.h"
+#include "libs/visibility_json/visibility_json.h"
 
+#include "tools/fluxqueue/cluster_api.h"
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_json.h"
 #include "tools/fluxqueue/job_trace.h"
@@ -20,6 +24,7 @@
 namespace fluxqueue::cli {
 namespace {
 
+using google::protobuf::util::TimeUtil;
 using job_store::Job;
 using job_store::JobEvent;
 using job_store::JobSlot;
@@ -70,6 +75,31 @@ absl::StatusOr<Story> Read(JobStore& store, const std::string& wanted) {
   story.job = std::move(one[0]);
   ASSIGN_OR_RETURN(story.events, store.Events(story.job.id));
   ASSIGN_OR_RETURN(story.slots, store.Slots(story.job));
+  return story;
+}
+
+absl::StatusOr<Story> Read(const ClusterApi& cluster, const std::string& wanted) {
+  ASSIGN_OR_RETURN(const queue::v1::GetJobResponse answer, cluster.Job(wanted));
+  Story story{.job = FromMessage(answer.job()), .events = {}, .slots = {}};
+  for (const auto& transition : answer.history()) {
+    story.events.push_back({.version = static_cast<int64_t>(transition.version()),
+                            .time_ms = TimeUtil::TimestampToMilliseconds(transition.time()),
+                            .state = visibility::StateName(transition.state()),
+                            .attempt = transition.attempt(),
+                            .reason = transition.reason(),
+                            .message = transition.message()});
+  }
+  for (const auto& slot : answer.slots()) {
+    story.slots.push_back({.slot = slot.slot(), .node = slot.node(), .released = slot.released()});
+    std::vector<std::string>& nodes = story.job.nodes;
+    if (std::find(nodes.begin(), nodes.end(), slot.node()) == nodes.end()) {
+      nodes.push_back(slot.node());
+    }
+  }
+  if (answer.job().state() == queue::v1::STATE_PENDING) {
+    ASSIGN_OR_RETURN(const queue::v1::ExplainResponse place, cluster.Explain(answer.job()));
+    story.job.position = static_cast<size_t>(place.position());
+  }
   return story;
 }
 
@@ -208,14 +238,30 @@ absl::StatusOr<std::string> TraceText(const Context& context,
                      DrawWaterfall(stages, context.Now().count(), context.width, context.colour));
 }
 
+std::string TextOf(const Context& context, const Story& story) {
+  if (context.structured()) return context.Structured(ToJson(story));
+  return Head(story, context) + History(story, context) + Slots(story, context);
+}
+
 absl::StatusOr<int> Run(const Context& context, const Options& options) {
+  // The log, which the stages are in, is not asked for there.
+  std::unique_ptr<ClusterApi> cluster;
+  if (!options.trace) {
+    ASSIGN_OR_RETURN(cluster, ClusterApi::Reach(context));
+  }
+  if (cluster != nullptr) {
+    const auto show = [&](const Context& view) -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(const Story story, Read(*cluster, options.job));
+      return TextOf(view, story);
+    };
+    return Present(context, options.watch, show);
+  }
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   JobStore store(PostgresOptions(config.dsn));
   return Present(context, options.watch, [&](const Context& view) -> absl::StatusOr<std::string> {
     ASSIGN_OR_RETURN(const Story story, Read(store, options.job));
     if (options.trace) return TraceText(view, config, story);
-    if (view.structured()) return view.Structured(ToJson(story));
-    return Head(story, view) + History(story, view) + Slots(story, view);
+    return TextOf(view, story);
   });
 }
 

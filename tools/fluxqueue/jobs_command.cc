@@ -10,6 +10,7 @@
 #include "libs/job_store/attempt_store.h"
 #include "libs/model/job_state.h"
 
+#include "tools/fluxqueue/cluster_api.h"
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/job_json.h"
 #include "tools/fluxqueue/snapshot_store.h"
@@ -69,8 +70,9 @@ int64_t WaitedUntil(const Job& job, int64_t now_ms) {
 
 std::string Nodes(const Job& job) {
   if (job.nodes.empty()) return "-";
-  if (job.nodes.size() <= 2) return fmt::format("{}", fmt::join(job.nodes, ","));
-  return fmt::format("{},{} +{}", job.nodes[0], job.nodes[1], job.nodes.size() - 2);
+  const size_t count = job.nodes.size() + job.more_nodes;
+  if (count <= 2) return fmt::format("{}", fmt::join(job.nodes, ","));
+  return fmt::format("{},{} +{}", job.nodes[0], job.nodes[1], count - 2);
 }
 
 std::string Ages(int64_t from_ms, int64_t until_ms) {
@@ -91,16 +93,17 @@ std::string JobTable(std::vector<Job> jobs, const Context& context) {
     header.insert(header.end(), {"USER", "PRIORITY", "ATTEMPT", "POOL", "ID", "MESSAGE"});
   Table table(std::move(header));
   for (const Job& job : jobs) {
-    std::vector<Cell> row = {
-        job.FullName(),
-        job.kind,
-        job.SlotsText(),
-        job.queue,
-        {job.state, StateColour(job.state)},
-        job.position == 0 ? "-" : fmt::format("{}", job.position),
-        job.reason.empty() ? "-" : job.reason,
-        ShortTime(job.start_ms, now),
-        context.wide() ? fmt::format("{}", fmt::join(job.nodes, ",")) : Nodes(job)};
+    std::vector<Cell> row = {job.FullName(),
+                             job.kind,
+                             job.SlotsText(),
+                             job.queue,
+                             {job.state, StateColour(job.state)},
+                             job.position == 0 ? "-" : fmt::format("{}", job.position),
+                             job.reason.empty() ? "-" : job.reason,
+                             ShortTime(job.start_ms, now),
+                             context.wide() && job.more_nodes == 0
+                                 ? fmt::format("{}", fmt::join(job.nodes, ","))
+                                 : Nodes(job)};
     if (!context.steady) {
       row.emplace_back(Ages(job.created_ms, WaitedUntil(job, now)));
       row.emplace_back(Ages(job.created_ms, now));
@@ -125,6 +128,7 @@ struct Listing {
   std::vector<Job> jobs;         // the oldest first
   std::optional<int64_t> total;  // unset: not counted, as that would be a look at years
   bool more = false;             // than are listed
+  bool some = false;             // of so many: those listed are not the newest
 };
 
 // Those that have left queue.jobs.
@@ -164,8 +168,41 @@ absl::StatusOr<Listing> Read(const Options& options, Stores& stores) {
   return listing;
 }
 
-absl::StatusOr<std::string> Text(const Context& context, const Options& options, Stores& stores) {
-  ASSIGN_OR_RETURN(Listing listing, Read(options, stores));
+// What the API server has no filter for, and the order and the number, as the tables would give
+// them.
+Listing Narrow(const job_store::JobFilter& filter, std::vector<Job> jobs, bool more) {
+  std::erase_if(jobs, [&filter](const Job& job) {
+    return (!filter.state.empty() && job.state != filter.state) ||
+           (!filter.user.empty() && job.user != filter.user);
+  });
+  std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) {
+    return a.created_ms < b.created_ms;
+  });
+  Listing listing{.jobs = std::move(jobs), .total = {}, .more = more, .some = more};
+  const auto limit = static_cast<size_t>(filter.limit);
+  if (!more) listing.total = listing.jobs.size();
+  if (filter.ended && listing.jobs.size() > limit) {
+    listing.jobs.erase(listing.jobs.begin(), listing.jobs.end() - static_cast<ptrdiff_t>(limit));
+    listing.more = true;
+  }
+  return listing;
+}
+
+absl::StatusOr<Listing> Read(const Options& options, const ClusterApi& cluster) {
+  const job_store::JobFilter& filter = options.filter;
+  bool more = false;
+  std::string space;
+  ASSIGN_OR_RETURN(
+      std::vector<Job> jobs,
+      cluster.Jobs(
+          {.space = filter.space, .queue = filter.queue, .ended = filter.ended}, &more, &space));
+  if (space != filter.space) {
+    fmt::print(stderr, "of namespace {}, as you may not list jobs of all\n", space);
+  }
+  return Narrow(filter, std::move(jobs), more);
+}
+
+std::string Text(const Context& context, const Options& options, Listing listing) {
   if (context.structured()) {
     json result = {{"more", listing.more}, {"jobs", json::array()}};
     if (listing.total.has_value()) result["total"] = *listing.total;
@@ -176,6 +213,9 @@ absl::StatusOr<std::string> Text(const Context& context, const Options& options,
   const size_t shown = listing.jobs.size();
   std::string text = JobTable(std::move(listing.jobs), context);
   if (!listing.more) return text;
+  if (listing.some) {
+    return text + fmt::format("some {} of more jobs; -n, --queue narrow them down\n", shown);
+  }
   text += listing.total.has_value() ? fmt::format("{} of {} jobs, the newest",
                                                   shown,
                                                   Thousands(static_cast<uint64_t>(*listing.total)))
@@ -186,11 +226,25 @@ absl::StatusOr<std::string> Text(const Context& context, const Options& options,
 
 absl::StatusOr<int> Run(const Context& context, Options options) {
   RETURN_IF_ERROR(Complete(context, &options));
+  // Of what has gone from the queue's memory only the tables know.
+  std::unique_ptr<ClusterApi> cluster;
+  if (!options.HasRange()) {
+    ASSIGN_OR_RETURN(cluster, ClusterApi::Reach(context));
+  }
+  if (cluster != nullptr) {
+    const auto show = [&](const Context& view) -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(Listing listing, Read(options, *cluster));
+      return Text(view, options, std::move(listing));
+    };
+    return Present(context, options.watch, show);
+  }
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   const postgres::Options database = PostgresOptions(config.dsn);
   Stores stores{.jobs = JobStore(database), .attempts = job_store::AttemptStore(database)};
-  return Present(
-      context, options.watch, [&](const Context& view) { return Text(view, options, stores); });
+  return Present(context, options.watch, [&](const Context& view) -> absl::StatusOr<std::string> {
+    ASSIGN_OR_RETURN(Listing listing, Read(options, stores));
+    return Text(view, options, std::move(listing));
+  });
 }
 
 }  // namespace

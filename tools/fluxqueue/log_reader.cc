@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/delivery/wire.h"
 #include "libs/fluxion/engines.h"
 #include "libs/kafka/admin.h"
 #include "libs/kafka/envelope.h"
@@ -93,7 +94,8 @@ absl::StatusOr<verify::Replayer::Buried> LogReader::ReadBuried(int partition) co
       kafka::ReadPartition(brokers_, names_.dead_letter, 0, 0, [&](const kafka::Message& letter) {
         if (Header(letter, "fluxqueue_topic") == names_.pool &&
             Header(letter, "fluxqueue_partition") == wanted) {
-          buried.emplace(Header(letter, "fluxqueue_service"),
+          const bool unproven = !Header(letter, delivery::kUnprovenHeader).empty();
+          buried.emplace(unproven ? "" : Header(letter, "fluxqueue_service"),
                          Number(Header(letter, "fluxqueue_offset")));
         }
         return absl::OkStatus();

@@ -1,10 +1,7 @@
 #include "tools/fluxqueue/place_factors.h"
 
 #include <fmt/format.h>
-#include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
-
-#include "fluxqueue/queue/v1/queue.grpc.pb.h"
 
 #include "libs/base/status_macros.h"
 
@@ -16,14 +13,9 @@ namespace fluxqueue::cli {
 using nlohmann::json;
 
 absl::StatusOr<int> ShowFactors(const Context& context, const std::string& wanted) {
-  ASSIGN_OR_RETURN(const JobCall reached, ReachJob(context, wanted));
-  const job_store::Job& job = reached.job;
-  grpc::ClientContext call;
-  Prepare(&call, job.id);
-  queue::v1::ExplainRequest request;
-  request.set_job_id(job.id);
-  queue::v1::ExplainResponse answer;
-  RETURN_IF_ERROR(ToStatus(reached.stub->Explain(&call, request, &answer), job));
+  ASSIGN_OR_RETURN(const std::unique_ptr<JobCall> reached, ReachJob(context, wanted));
+  const job_store::Job& job = reached->job();
+  ASSIGN_OR_RETURN(const queue::v1::ExplainResponse answer, reached->Explain());
   if (context.structured()) {
     json factors = json::array();
     for (const auto& factor : answer.factors()) {

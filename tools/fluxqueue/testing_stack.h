@@ -65,8 +65,9 @@ class Stack {
     folder_ = folder;
     std::ofstream(config()) << fmt::format(
         "postgres: {{dsn: \"{}\"}}\nkafka: {{bootstrap: \"{}\"}}\n",
-        postgres_.dsn(),
+        postgres_.dsn_of("cli"),
         kafka_.bootstrap());
+    postgres_.MakeRoles();
     Prepare("admission", migrations::admission());
     Prepare("binder", migrations::binder());
     Prepare("cleanup");
@@ -76,7 +77,7 @@ class Stack {
     auto producer = kafka::Producer::Create(kafka_.bootstrap(), "test", [](uint64_t) {});
     CHECK(producer.ok(), "{}", Message(producer.status()));
     producer_ = *std::move(producer);
-    queue_loop_ = Run(queue_handler_, "queue");
+    StartQueue();
     matcher_loop_ = Run(matcher_handler_, "matcher");
     Fill();
   }
@@ -132,6 +133,9 @@ class Stack {
     return value;
   }
 
+  void StopQueue() { queue_loop_.reset(); }
+  void StartQueue() { queue_loop_ = Run(queue_handler_, "queue"); }
+
   // As a service would, but for its outbox.
   void Say(const std::string& stream, Envelope message) {
     message.set_stream(stream);
@@ -169,12 +173,13 @@ class Stack {
   };
 
   delivery::LoopOptions Options(const std::string& service) {
-    return {.service = service,
-            .instance = service + "-test",
-            .brokers = kafka_.bootstrap(),
-            .topics = {},
-            .postgres = {.dsn = postgres_.dsn(), .application = service, .schema = service},
-            .session_timeout = Millis{1500}};
+    return {
+        .service = service,
+        .instance = service + "-test",
+        .brokers = kafka_.bootstrap(),
+        .topics = {},
+        .postgres = {.dsn = postgres_.dsn_of(service), .application = service, .schema = service},
+        .session_timeout = Millis{1500}};
   }
   template <typename... Sets>
   void Prepare(const std::string& service, const Sets&... sets) {
@@ -257,8 +262,7 @@ class Stack {
   queue::CommandDesk desk_{[] {}};
   queue::PoolHandler queue_handler_{
       observer_, feed_, desk_, queue_metrics_, clock_, std::chrono::hours(1), tracer_};
-  matcher::PoolDesk matcher_desk_{[] {}};
-  matcher::PoolHandler matcher_handler_{{}, matcher_desk_, matcher_metrics_, clock_, tracer_};
+  matcher::PoolHandler matcher_handler_{{}, matcher_metrics_, clock_, tracer_};
   std::unique_ptr<kafka::Producer> producer_;
   std::map<std::string, uint64_t> sequences_;
   std::unique_ptr<Running> queue_loop_;

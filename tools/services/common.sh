@@ -4,7 +4,9 @@
 # is the stack's folder.
 
 # In the order of a job's way through them.
-readonly SERVICES=(admission queue matcher binder cleanup)
+readonly PIPELINE=(admission queue matcher binder cleanup)
+# With the front of the queue behind the API server, and the graphs for those who ask.
+readonly SERVICES=("${PIPELINE[@]}" visibility graph)
 readonly SYSTEM_NAMESPACE=fluxqueue-system
 REPOSITORY=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 readonly REPOSITORY
@@ -33,4 +35,29 @@ known_replicas() {
       [[ ! -e $file ]] || basename "$file" .yaml
     done
   done
+}
+
+# make_signing_keys DIR: with these, what services say into the logs is signed: DIR/signing/NAME.key, and for who reads it
+# DIR/signing/keys/NAME.pem. The command line says again what became a dead letter, as `retry`.
+make_signing_keys() {
+  local name folder=$1/signing
+  [[ ! -d $folder ]] || return 0
+  (umask 077 && mkdir -p "$folder.new/keys")
+  for name in "${PIPELINE[@]}" retry; do
+    openssl genpkey -algorithm ed25519 -out "$folder.new/$name.key"
+    openssl pkey -in "$folder.new/$name.key" -pubout -out "$folder.new/keys/$name.pem"
+  done
+  mv "$folder.new" "$folder"
+}
+
+# signing_section DIR NAME: of a configuration; empty where the stack has no such keys.
+signing_section() {
+  [[ ! -d $1/signing ]] || printf 'signing: {key: "%s", keys: "%s"}\n' "$1/signing/$2.key" "$1/signing/keys"
+}
+
+# service_dsn DIR NAME: the database of the stack DIR, by the role of a service or of the command line (cli).
+service_dsn() {
+  local dsn
+  dsn=$(<"$1/postgres/dsn")
+  printf '%s\n' "${dsn/fluxqueue@/fluxqueue_$2@}"
 }

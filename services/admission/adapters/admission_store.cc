@@ -69,10 +69,13 @@ constexpr Statement kLoadUsage{"admission_load_usage",
 constexpr Statement kDeleteWorkloads{"admission_delete_workloads",
                                      "delete from workloads where uid = any($1::text[])"};
 
-// The queue may not have made its tables yet.
-constexpr Statement kHasJobs{"admission_has_jobs",
-                             "select exists (select from pg_tables "
-                             "  where schemaname = 'queue' and tablename = 'jobs')"};
+// The queue may not have made its tables yet, or not have let us read them. By the catalog: the
+// name of a table in a schema that we may not use is an error.
+constexpr Statement kHasJobs{
+    "admission_has_jobs",
+    "select exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+    "  where n.nspname = 'queue' and c.relname = 'jobs' and has_schema_privilege(n.oid, 'USAGE') "
+    "  and has_table_privilege(c.oid, 'SELECT'))"};
 constexpr Statement kFindRejected{"admission_find_rejected",
                                   "select job_id, version, attempt from queue.jobs "
                                   "where job_id = any($1::text[]) and state = 'Rejected'"};

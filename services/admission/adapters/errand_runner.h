@@ -1,25 +1,23 @@
 // Calls to the API server that the watch shard asks for and does not wait for: objects to be looked
 // at again, Events for users, new lists. One thread, in order.
 //
-// A look is repeated until it is answered (found: kSeen; not there, or another uid: kGone); an
-// object that is to be looked at already is not put in line twice. An Event is tried once: it is a
-// courtesy. What belongs to an opening of the feed that is over is dropped.
+// A look is repeated until it is answered (found: Seen; not there, or another uid: Gone). An Event
+// is tried once: it is a courtesy. What belongs to an opening of the feed that is over is dropped.
+// Of each object one look and one Event wait, the last: there are no more than workloads.
 //
 // Thread-safe.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <mutex>
-#include <set>
 #include <stop_token>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "libs/base/clock.h"
+#include "libs/base/mailbox.h"
 #include "libs/kubernetes/client.h"
 #include "services/admission/adapters/workload_feed.h"
 #include "services/admission/domain/tracker.h"
@@ -50,7 +48,6 @@ class ErrandRunner {
     std::variant<Fetch, Refusal, NewList> what;
   };
 
-  void Add(Errand errand);
   void Do(const Errand& errand, const std::stop_token& stop);
   void Do(uint64_t opening, const Fetch& fetch, const std::stop_token& stop);
   void Do(const Refusal& refusal);
@@ -60,10 +57,10 @@ class ErrandRunner {
   const Clock& clock_;
   const std::string instance_;
 
+  Mailbox<Errand> errands_;
+  // Of the pauses between looks.
   std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Errand> errands_;
-  std::set<std::pair<uint64_t, std::string>> waiting_;  // openings and uids of looks in errands_
+  std::condition_variable_any pause_;
 };
 
 }  // namespace fluxqueue::admission

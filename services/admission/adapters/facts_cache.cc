@@ -1,111 +1,75 @@
 #include "services/admission/adapters/facts_cache.h"
 
+#include <type_traits>
 #include <utility>
-
-#include "libs/base/log.h"
-#include "libs/base/status_macros.h"
+#include <variant>
 
 namespace fluxqueue::admission {
 
-using kubernetes::WatchEvent;
+using kubernetes::Gone;
 
-FactsCache::FactsCache(kubernetes::Client& client, std::function<void()> changed)
-    : client_(client), changed_(std::move(changed)) {}
-
-FactsCache::~FactsCache() {
-  Stop();
-}
+FactsCache::FactsCache(kubernetes::Client& client,
+                       AdmissionMetrics& metrics,
+                       std::function<void()> changed)
+    : client_(client), metrics_(metrics), changed_(std::move(changed)) {}
 
 template <typename Object>
-void FactsCache::Upsert(absl::StatusOr<Object> object) {
-  if (!object.ok()) {
-    // What was known of it before stays.
-    LogWarning("object cannot be read", {{"error", Message(object.status())}});
-    return;
-  }
-  const std::unique_lock lock(mutex_);
-  facts_.Upsert(*std::move(object));
-}
-
-void FactsCache::Watch(const kubernetes::Resource& resource,
-                       std::function<void(const WatchEvent&)> apply) {
-  kubernetes::WatcherOptions options;
-  options.resource = resource;
-  auto watcher = std::make_unique<kubernetes::Watcher>(
+std::unique_ptr<kubernetes::InformerBase> FactsCache::Watch(
+    const kubernetes::Resource& resource,
+    absl::StatusOr<Object> (*parse)(std::string_view),
+    void (*remove)(ClusterFacts& facts, const Gone& gone)) {
+  constexpr bool kInCatalog = std::is_same_v<Object, kubernetes::FluxQueue> ||
+                              std::is_same_v<Object, kubernetes::FluxWindow>;
+  const auto apply = [this, remove](kubernetes::Change<Object> change) {
+    if (std::holds_alternative<kubernetes::Synced>(change)) {
+      ++lists_;
+      return changed_();
+    }
+    if (auto* seen = std::get_if<kubernetes::Seen<Object>>(&change)) {
+      const std::unique_lock lock(mutex_);
+      facts_.Upsert(std::move(seen->object));
+    } else if (const auto* gone = std::get_if<Gone>(&change)) {
+      const std::unique_lock lock(mutex_);
+      remove(facts_, *gone);
+    }
+    if (kInCatalog) changed_();
+  };
+  return std::make_unique<kubernetes::Informer<Object>>(
       client_,
-      options,
-      [this, apply = std::move(apply), listed = false](const WatchEvent& event) mutable {
-        if (event.kind != WatchEvent::Kind::kSynced) return apply(event);
-        if (!listed) ++lists_;
-        listed = true;
-        changed_();
-      });
-  watchers_.push_back({std::string(resource.plural), std::move(watcher)});
+      kubernetes::InformerOptions{.watch = {.resource = resource},
+                                  .unread = [this] { metrics_.UnreadableObject(); }},
+      kubernetes::Reader<Object>{.parse = parse},
+      apply);
 }
 
 absl::Status FactsCache::Start() {
-  const auto gone = [](const WatchEvent& event) {
-    return event.kind == WatchEvent::Kind::kDeleted;
-  };
-  const std::lock_guard lock(watchers_mutex_);
-  Watch(kubernetes::kNamespaces, [this, gone](const WatchEvent& event) {
-    if (!gone(event)) return Upsert(kubernetes::ParseNamespace(event.object));
-    const std::unique_lock facts_lock(mutex_);
-    facts_.RemoveNamespace(event.name);
-  });
-  Watch(kubernetes::kFluxQueues, [this, gone](const WatchEvent& event) {
-    if (!gone(event)) {
-      Upsert(kubernetes::ParseFluxQueue(event.object));
-    } else {
-      const std::unique_lock facts_lock(mutex_);
-      facts_.RemoveQueue(event.name);
-    }
-    changed_();
-  });
-  Watch(kubernetes::kFluxWindows, [this, gone](const WatchEvent& event) {
-    if (!gone(event)) {
-      Upsert(kubernetes::ParseFluxWindow(event.object));
-    } else {
-      const std::unique_lock facts_lock(mutex_);
-      facts_.RemoveWindow(event.name);
-    }
-    changed_();
-  });
-  Watch(kubernetes::kLimitRanges, [this, gone](const WatchEvent& event) {
-    if (!gone(event)) return Upsert(kubernetes::ParseLimitRange(event.object));
-    const std::unique_lock facts_lock(mutex_);
-    facts_.RemoveLimitRange(event.space, event.name);
-  });
-  Watch(kubernetes::kRuntimeClasses, [this, gone](const WatchEvent& event) {
-    if (!gone(event)) return Upsert(kubernetes::ParseRuntimeClass(event.object));
-    const std::unique_lock facts_lock(mutex_);
-    facts_.RemoveRuntimeClass(event.name);
-  });
-  Watch(kubernetes::kPriorityClasses, [this, gone](const WatchEvent& event) {
-    if (!gone(event)) return Upsert(kubernetes::ParsePriorityClass(event.object));
-    const std::unique_lock facts_lock(mutex_);
-    facts_.RemovePriorityClass(event.name);
-  });
-  return absl::OkStatus();
-}
-
-void FactsCache::Stop() {
-  std::vector<NamedWatcher> watchers;
-  {
-    const std::lock_guard lock(watchers_mutex_);
-    watchers.swap(watchers_);
-  }
-  for (NamedWatcher& named : watchers) named.watcher->Stop();
-}
-
-absl::Status FactsCache::Ready() const {
-  const std::lock_guard lock(watchers_mutex_);
-  for (const NamedWatcher& named : watchers_) {
-    RETURN_IF_ERROR(Annotate(named.watcher->Health(), "watch of " + named.resource));
-    if (!named.watcher->synced()) {
-      return Unavailable("the first list of {} is under way", named.resource);
-    }
-  }
+  kubernetes::Informers::List list;
+  list.push_back(
+      Watch(kubernetes::kNamespaces,
+            kubernetes::ParseNamespace,
+            [](ClusterFacts& facts, const Gone& gone) { facts.RemoveNamespace(gone.name); }));
+  list.push_back(
+      Watch(kubernetes::kFluxQueues,
+            kubernetes::ParseFluxQueue,
+            [](ClusterFacts& facts, const Gone& gone) { facts.RemoveQueue(gone.name); }));
+  list.push_back(
+      Watch(kubernetes::kFluxWindows,
+            kubernetes::ParseFluxWindow,
+            [](ClusterFacts& facts, const Gone& gone) { facts.RemoveWindow(gone.name); }));
+  list.push_back(Watch(kubernetes::kLimitRanges,
+                       kubernetes::ParseLimitRange,
+                       [](ClusterFacts& facts, const Gone& gone) {
+                         facts.RemoveLimitRange(gone.space, gone.name);
+                       }));
+  list.push_back(
+      Watch(kubernetes::kRuntimeClasses,
+            kubernetes::ParseRuntimeClass,
+            [](ClusterFacts& facts, const Gone& gone) { facts.RemoveRuntimeClass(gone.name); }));
+  list.push_back(
+      Watch(kubernetes::kPriorityClasses,
+            kubernetes::ParsePriorityClass,
+            [](ClusterFacts& facts, const Gone& gone) { facts.RemovePriorityClass(gone.name); }));
+  informers_.Start(std::move(list));
   return absl::OkStatus();
 }
 

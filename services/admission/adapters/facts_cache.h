@@ -10,13 +10,14 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "libs/kubernetes/client.h"
-#include "libs/kubernetes/watch.h"
+#include "libs/kubernetes/informer.h"
 #include "libs/lifecycle/component.h"
 #include "services/admission/domain/cluster_facts.h"
+#include "services/admission/metrics.h"
 
 #include "absl/status/statusor.h"
 
@@ -25,15 +26,15 @@ namespace fluxqueue::admission {
 class FactsCache final : public lifecycle::Component {
  public:
   // `changed` is called after FluxQueues or FluxWindows changed, and when the cache has become
-  // synced; from the watches' threads, it must not block. The client must outlive the cache.
-  FactsCache(kubernetes::Client& client, std::function<void()> changed);
-  ~FactsCache() override;
+  // synced; from the watches' threads, it must not block. All must outlive the cache.
+  FactsCache(kubernetes::Client& client, AdmissionMetrics& metrics, std::function<void()> changed);
+  ~FactsCache() override { Stop(); }
 
   const std::string& name() const override { return name_; }
   absl::Status Start() override;
-  void Stop() override;
-  // OK while every watch stands.
-  absl::Status Ready() const override;
+  void Stop() override { informers_.Stop(); }
+  // OK while every watch stands, and has told its first list.
+  absl::Status Ready() const override { return informers_.Ready(); }
 
   // Everything has been listed once: absence means something. Stays true.
   bool synced() const { return lists_ == kResources; }
@@ -51,28 +52,25 @@ class FactsCache final : public lifecycle::Component {
   }
 
  private:
-  void Watch(const kubernetes::Resource& resource,
-             std::function<void(const kubernetes::WatchEvent&)> apply);
+  // An informer whose objects go into the facts; `remove` takes one out.
   template <typename Object>
-  void Upsert(absl::StatusOr<Object> object);
+  std::unique_ptr<kubernetes::InformerBase> Watch(const kubernetes::Resource& resource,
+                                                  absl::StatusOr<Object> (*parse)(std::string_view),
+                                                  void (*remove)(ClusterFacts& facts,
+                                                                 const kubernetes::Gone& gone));
 
   static constexpr int kResources = 6;
 
   const std::string name_ = "cluster facts";
   kubernetes::Client& client_;
+  AdmissionMetrics& metrics_;
   const std::function<void()> changed_;
 
   mutable std::shared_mutex mutex_;
   ClusterFacts facts_;
 
-  std::atomic<int> lists_{0};  // watches whose first list has been told
-
-  struct NamedWatcher {
-    std::string resource;
-    std::unique_ptr<kubernetes::Watcher> watcher;
-  };
-  mutable std::mutex watchers_mutex_;
-  std::vector<NamedWatcher> watchers_;
+  std::atomic<int> lists_{0};        // watches whose first list has been told
+  kubernetes::Informers informers_;  // last: they use all of the above
 };
 
 }  // namespace fluxqueue::admission

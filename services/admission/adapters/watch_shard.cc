@@ -22,11 +22,21 @@ std::optional<tracing::Context> ReviewOf(const std::string& object) {
   return tracing::ParseTraceparent(named->second);
 }
 
-delivery::ObjectRef RefOf(const Sketch& sketch, const std::string& version) {
+delivery::ObjectRef RefOf(const Sketch& sketch) {
   return {.kind = std::string(KindName(sketch.kind)),
           .space = sketch.space,
           .name = sketch.name,
           .uid = sketch.uid,
+          .version = sketch.resource_version};
+}
+
+// Of one that is gone, or could not be read.
+template <typename Named>
+delivery::ObjectRef RefOf(const Named& named, const std::string& version) {
+  return {.kind = std::string(KindName(KindOf(named.resource))),
+          .space = named.space,
+          .name = named.name,
+          .uid = named.uid,
           .version = version};
 }
 
@@ -110,7 +120,7 @@ bool WatchShard::PollRest() {
 }
 
 absl::Status WatchShard::PollEvents(delivery::Outbox& outbox) {
-  if (batch_.empty()) deps_.feed.Take(options_.max_batch, &batch_);
+  if (batch_.empty()) batch_ = deps_.feed.Take(options_.max_batch);
   return deps_.facts.With([&](const ClusterFacts& facts) -> absl::Status {
     while (applied_ < batch_.size()) {
       RETURN_IF_ERROR(Apply(batch_[applied_++], facts));
@@ -144,30 +154,23 @@ bool WatchShard::ReconcileCatalog(const ClusterFacts& facts) {
 }
 
 absl::Status WatchShard::Apply(const FeedEvent& event, const ClusterFacts& facts) {
-  switch (event.kind) {
-    case FeedEvent::Kind::kListBegins:
-      tracker_.BeginList(event.workload);
-      return absl::OkStatus();
-    case FeedEvent::Kind::kSeen: {
-      ASSIGN_OR_RETURN(
-          const bool admitted,
-          deps_.quarantine.Admit(RefOf(event.seen.sketch, event.seen.sketch.resource_version)));
-      if (admitted) {
-        Observe(event.seen, facts);
-      } else {
-        tracker_.LeaveOut(event.seen.sketch);
-      }
-      return absl::OkStatus();
+  if (const auto* seen = std::get_if<kubernetes::Seen<Observation>>(&event)) {
+    const Sketch& sketch = seen->object.sketch;
+    ASSIGN_OR_RETURN(const bool admitted, deps_.quarantine.Admit(RefOf(sketch)));
+    if (admitted) {
+      Observe(seen->object, facts);
+    } else {
+      tracker_.LeaveOut(sketch);
     }
-    case FeedEvent::Kind::kGone: {
-      ASSIGN_OR_RETURN(const bool admitted,
-                       deps_.quarantine.Admit(RefOf(event.seen.sketch, delivery::kDeleted)));
-      if (admitted) tracker_.Gone(event.seen.sketch.uid, &out_);
-      return absl::OkStatus();
-    }
-    case FeedEvent::Kind::kListEnds:
-      tracker_.EndList(event.workload, &out_);
-      return absl::OkStatus();
+  } else if (const auto* gone = std::get_if<kubernetes::Gone>(&event)) {
+    ASSIGN_OR_RETURN(const bool admitted, deps_.quarantine.Admit(RefOf(*gone, delivery::kDeleted)));
+    if (admitted) tracker_.Gone(gone->uid, &out_);
+  } else if (const auto* unread = std::get_if<kubernetes::Unread>(&event)) {
+    deps_.quarantine.HoldUnread(RefOf(*unread, unread->version), unread->why);
+  } else if (const auto* begins = std::get_if<ListBegins>(&event)) {
+    tracker_.BeginList(begins->workload);
+  } else if (const auto* synced = std::get_if<kubernetes::Synced>(&event)) {
+    tracker_.EndList(KindOf(synced->resource), synced->uids, &out_);
   }
   return absl::OkStatus();
 }

@@ -5,8 +5,8 @@
 // Nothing is said before the facts have been listed: a FluxQueue that we have not seen yet is not
 // one that was deleted.
 //
-// A workload that cannot be handled is left out (libs/delivery/quarantine.h): nothing is said of
-// it, and it counts as listed, so that its job is not withdrawn.
+// A workload that cannot be handled, or not even be read, is left out (libs/delivery/quarantine.h):
+// nothing is said of it, and it counts as listed, so that its job is not withdrawn.
 //
 // Confined to the loop's thread; HasWork() too.
 #pragma once

@@ -83,8 +83,9 @@ class PlayedApi {
   void Answer(const http::Request& request, http::Respond respond) {
     const std::string last = request.path.substr(request.path.rfind('/') + 1);
     static const std::map<std::string, std::string> kLists = {
-        {"namespaces", R"({"metadata":{"name":"work","labels":{"fluxqueue.io/managed":"true"}}})"},
-        {"fluxqueues", R"({"metadata":{"name":"default"},"spec":{}})"},
+        {"namespaces",
+         R"({"metadata":{"name":"work","uid":"u1","labels":{"fluxqueue.io/managed":"true"}}})"},
+        {"fluxqueues", R"({"metadata":{"name":"default","uid":"u2"},"spec":{}})"},
         {"fluxwindows", ""},
         {"limitranges", ""},
         {"runtimeclasses", ""},
@@ -178,7 +179,7 @@ class WebhookServerTest : public ::testing::Test {
   kubernetes::Client client_{api_.config()};
   std::mutex mutex_;
   std::condition_variable synced_;
-  FactsCache facts_{client_, [this] {
+  FactsCache facts_{client_, metrics_, [this] {
                       const std::lock_guard lock(mutex_);
                       synced_.notify_all();
                     }};

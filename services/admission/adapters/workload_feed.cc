@@ -1,8 +1,9 @@
 #include "services/admission/adapters/workload_feed.h"
 
+#include <memory>
+#include <optional>
 #include <utility>
 
-#include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/labels.h"
 #include "services/admission/adapters/sketch_reader.h"
@@ -10,17 +11,31 @@
 namespace fluxqueue::admission {
 namespace {
 
-using kubernetes::WatchEvent;
-
 // Of objects' texts that wait for the loop.
 constexpr size_t kMaxBytes = 8 << 20;
 
+absl::StatusOr<std::optional<Observation>> ReadObservation(WorkloadKind kind,
+                                                           std::string_view json) {
+  ASSIGN_OR_RETURN(Sketch sketch, ReadSketch(kind, json));
+  return Observation{std::move(sketch), std::string(json)};
+}
+
 }  // namespace
+
+const kubernetes::Resource& ResourceOf(WorkloadKind kind) {
+  return kind == WorkloadKind::kJob ? kubernetes::kJobs : kubernetes::kPods;
+}
+
+WorkloadKind KindOf(std::string_view resource) {
+  return resource == kubernetes::kJobs.plural ? WorkloadKind::kJob : WorkloadKind::kPod;
+}
 
 WorkloadFeed::WorkloadFeed(kubernetes::Client& client,
                            AdmissionMetrics& metrics,
                            std::function<void()> wake)
-    : client_(client), metrics_(metrics), wake_(std::move(wake)) {}
+    : client_(client), metrics_(metrics), events_(kMaxBytes) {
+  events_.SetWake(std::move(wake));
+}
 
 WorkloadFeed::~WorkloadFeed() {
   Close();
@@ -28,140 +43,68 @@ WorkloadFeed::~WorkloadFeed() {
 
 void WorkloadFeed::Open() {
   Close();
-  {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-  }
+  const std::lock_guard lock(mutex_);
+  open_ = true;
   StartWatches();
 }
 
 void WorkloadFeed::Relist() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!open_) return;
-  }
-  StopWatches();
+  const std::lock_guard lock(mutex_);
+  if (!open_) return;
+  informers_.Stop();
   StartWatches();
 }
 
 void WorkloadFeed::Close() {
-  {
-    const std::lock_guard lock(mutex_);
-    ++opening_;
-    open_ = false;
-  }
-  StopWatches();
   const std::lock_guard lock(mutex_);
-  queue_.clear();
-  bytes_ = 0;
+  ++opening_;
+  open_ = false;
+  informers_.Stop();
+  events_.Clear();
 }
 
 void WorkloadFeed::StartWatches() {
-  const std::lock_guard lock(watchers_mutex_);
-  uint64_t watches = 0;
-  {
-    const std::lock_guard queue_lock(mutex_);
-    // Closed meanwhile, or opened again by another thread.
-    if (!open_ || !watchers_.empty()) return;
-    watches = watches_;
-  }
+  kubernetes::Informers::List informers;
   for (const WorkloadKind kind : {WorkloadKind::kJob, WorkloadKind::kPod}) {
-    PushIf({FeedEvent::Kind::kListBegins, kind, {}},
-           [this, watches] { return watches == watches_; });
-    kubernetes::WatcherOptions options;
-    options.resource = kind == WorkloadKind::kJob ? kubernetes::kJobs : kubernetes::kPods;
-    options.selector.labels = std::string(kubernetes::kHeldLabel);
-    watchers_.push_back(std::make_unique<kubernetes::Watcher>(
-        client_, options, [this, watches, kind, listed = false](const WatchEvent& event) mutable {
-          OnEvent(watches, kind, event, &listed);
-        }));
+    // The end of the list before, if it waits, is not this one's.
+    events_.Withdraw(kubernetes::InformerBase::SyncedKey(ResourceOf(kind).plural));
+    events_.Post(std::string("begins/").append(KindName(kind)), ListBegins{kind});
+    informers.push_back(std::make_unique<kubernetes::Informer<Observation>>(
+        client_,
+        kubernetes::InformerOptions{
+            .watch = {.resource = ResourceOf(kind),
+                      .selector = {.labels = std::string(kubernetes::kHeldLabel)}},
+            .unread = [this] { metrics_.UnreadableObject(); }},
+        kubernetes::Reader<Observation>{
+            .parse = [kind](std::string_view json) { return ReadObservation(kind, json); }},
+        events_));
   }
+  informers_.Start(std::move(informers));
 }
 
-void WorkloadFeed::StopWatches() {
-  {
-    // First: a callback that waits for room lets go.
-    const std::lock_guard lock(mutex_);
-    ++watches_;
-  }
-  room_.notify_all();
-  const std::lock_guard lock(watchers_mutex_);
-  for (const auto& watcher : watchers_) watcher->Stop();
-  watchers_.clear();
-}
-
-void WorkloadFeed::OnEvent(uint64_t watches,
-                           WorkloadKind kind,
-                           const WatchEvent& event,
-                           bool* listed) {
-  FeedEvent out;
-  out.workload = kind;
-  if (event.kind == WatchEvent::Kind::kSynced) {
-    // Later ones tell that differences have been listed, not everything.
-    if (std::exchange(*listed, true)) return;
-    out.kind = FeedEvent::Kind::kListEnds;
-  } else if (event.kind == WatchEvent::Kind::kDeleted) {
-    out.kind = FeedEvent::Kind::kGone;
-    out.seen.sketch.uid = std::string(event.uid);
-  } else {
-    absl::StatusOr<Sketch> sketch = ReadSketch(kind, event.object);
-    if (!sketch.ok()) {
-      metrics_.UnreadableObject();
-      LogWarning("watched object cannot be read",
-                 {{"name", event.name}, {"error", Message(sketch.status())}});
-      return;
-    }
-    out.seen.sketch = *std::move(sketch);
-    out.seen.object = std::string(event.object);
-  }
-  PushIf(std::move(out), [this, watches] { return watches == watches_; });
-}
-
-void WorkloadFeed::Push(uint64_t opening, FeedEvent event) {
-  PushIf(std::move(event), [this, opening] { return opening == opening_; });
-}
-
-template <typename Wanted>
-void WorkloadFeed::PushIf(FeedEvent event, Wanted wanted) {
-  {
-    std::unique_lock lock(mutex_);
-    const bool small = event.seen.object.empty();
-    room_.wait(lock, [&] { return !wanted() || small || bytes_ < kMaxBytes; });
-    if (!wanted()) return;
-    bytes_ += event.seen.object.size();
-    queue_.push_back(std::move(event));
-  }
-  wake_();
-}
-
-uint64_t WorkloadFeed::opening() const {
+void WorkloadFeed::Answer(uint64_t opening,
+                          const Fetch& fetch,
+                          const absl::StatusOr<std::string>& object,
+                          const std::stop_token& stop) {
+  const std::string_view resource = ResourceOf(fetch.kind).plural;
+  const auto found = object.ok() ? ReadObservation(fetch.kind, *object) : object.status();
+  const bool there = object.ok() && (!found.ok() || (*found)->sketch.uid == fetch.uid);
+  // Close makes room, too.
+  if (!events_.WaitForRoom(stop)) return;
   const std::lock_guard lock(mutex_);
-  return opening_;
-}
-
-bool WorkloadFeed::HasEvents() const {
-  const std::lock_guard lock(mutex_);
-  return !queue_.empty();
-}
-
-void WorkloadFeed::Take(size_t max, std::vector<FeedEvent>* events) {
-  {
-    const std::lock_guard lock(mutex_);
-    while (!queue_.empty() && events->size() < max) {
-      bytes_ -= queue_.front().seen.object.size();
-      events->push_back(std::move(queue_.front()));
-      queue_.pop_front();
-    }
+  if (opening != opening_) return;
+  if (!there) {
+    events_.Post(kubernetes::InformerBase::GoneKey(fetch.uid),
+                 kubernetes::Gone{resource, fetch.space, fetch.name, fetch.uid});
+  } else if (found.ok()) {
+    // What the watch has to say of it is at least as good.
+    events_.PostIfNone(fetch.uid, kubernetes::Seen<Observation>{**found}, object->size());
   }
-  room_.notify_all();
+  // What cannot be read is there, and the watch says of it that it cannot.
 }
 
 absl::Status WorkloadFeed::Health() const {
-  const std::lock_guard lock(watchers_mutex_);
-  for (const auto& watcher : watchers_) {
-    RETURN_IF_ERROR(Annotate(watcher->Health(), "watch of held workloads"));
-  }
-  return absl::OkStatus();
+  return Annotate(informers_.Health(), "watch of held workloads");
 }
 
 }  // namespace fluxqueue::admission

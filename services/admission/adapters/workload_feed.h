@@ -1,39 +1,50 @@
-// Held Jobs and Pods, as a queue of events for the loop: two watches (label fluxqueue.io/held) and
+// Held Jobs and Pods, as a line of events for the loop: two informers (label fluxqueue.io/held) and
 // the answers of errands go in, the watch shard takes them out.
 //
-// Each opening lists anew: kListBegins, everything there is, kListEnds, for each kind; then what
-// changes. The queue is bounded: watches that are ahead of the loop wait, and so does the API
-// server's stream.
+// Each opening lists anew: for each kind ListBegins, everything there is, Synced, which says what
+// the list has shown; then what changes. Of each object the last state waits
+// (kubernetes/informer.h): who is behind reads less, and never waits for more than the mailbox
+// holds.
 //
-// Thread-safe. When Open, Relist and Close meet, the last to stop the watches decides: after Close
-// nothing comes, whatever a Relist was about to do.
+// Thread-safe. When Open, Relist and Close meet, the last of them decides: after Close nothing
+// comes, whatever a Relist was about to do.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "libs/base/mailbox.h"
 #include "libs/kubernetes/client.h"
-#include "libs/kubernetes/watch.h"
+#include "libs/kubernetes/informer.h"
 #include "services/admission/domain/sketch.h"
+#include "services/admission/domain/tracker.h"
 #include "services/admission/metrics.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 
-struct FeedEvent {
-  enum class Kind { kListBegins, kSeen, kGone, kListEnds };
-  Kind kind = Kind::kSeen;
+struct ListBegins {
   WorkloadKind workload = WorkloadKind::kJob;
-  Observation seen;  // kSeen; kGone has only sketch.uid
 };
+
+using FeedEvent = std::variant<ListBegins,
+                               kubernetes::Seen<Observation>,
+                               kubernetes::Gone,
+                               kubernetes::Synced,
+                               kubernetes::Unread>;
+
+const kubernetes::Resource& ResourceOf(WorkloadKind kind);
+// REQUIRES: `resource` is that of a workload.
+WorkloadKind KindOf(std::string_view resource);
 
 class WorkloadFeed {
  public:
@@ -43,47 +54,38 @@ class WorkloadFeed {
 
   // Forgets what was not taken and lists.
   void Open();
-  // Lists again; events that are queued stay. Does nothing when closed.
+  // Lists again; events that wait stay. Does nothing when closed.
   void Relist();
   // Returns when nothing comes any more. Safe to call twice.
   void Close();
 
-  // An answer of an errand; dropped when `opening` is over. Waits while the queue is full.
-  void Push(uint64_t opening, FeedEvent event);
-  uint64_t opening() const;
+  // What a GET for `fetch` has found: an object or NotFound. Dropped when `opening` is over. Waits
+  // for room, or `stop`.
+  void Answer(uint64_t opening,
+              const Fetch& fetch,
+              const absl::StatusOr<std::string>& object,
+              const std::stop_token& stop);
+  uint64_t opening() const { return opening_; }
 
-  bool HasEvents() const;
-  // Up to `max` events, oldest first, behind those in `events`.
-  void Take(size_t max, std::vector<FeedEvent>* events);
+  bool HasEvents() const { return !events_.empty(); }
+  // Up to `most` events, oldest first.
+  std::vector<FeedEvent> Take(size_t most) { return events_.Take(most); }
 
   // OK when closed, or while both watches stand.
   absl::Status Health() const;
 
  private:
+  // Called with mutex_ held.
   void StartWatches();
-  void StopWatches();
-  void OnEvent(uint64_t watches,
-               WorkloadKind kind,
-               const kubernetes::WatchEvent& event,
-               bool* listed);
-  // Waits for room; false when `wanted` says no any more.
-  template <typename Wanted>
-  void PushIf(FeedEvent event, Wanted wanted);
 
   kubernetes::Client& client_;
   AdmissionMetrics& metrics_;
-  const std::function<void()> wake_;
+  Mailbox<FeedEvent> events_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable room_;
-  std::deque<FeedEvent> queue_;
-  size_t bytes_ = 0;      // of the objects in the queue
-  uint64_t opening_ = 0;  // rises with Open and Close
-  uint64_t watches_ = 0;  // rises whenever the watches are stopped
-  bool open_ = false;
-
-  mutable std::mutex watchers_mutex_;
-  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers_;
+  std::mutex mutex_;
+  bool open_ = false;                  // guarded by mutex_
+  std::atomic<uint64_t> opening_ = 0;  // rises with Open and Close; written with mutex_ held
+  kubernetes::Informers informers_;    // started and stopped with mutex_ held
 };
 
 }  // namespace fluxqueue::admission

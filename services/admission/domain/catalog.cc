@@ -157,7 +157,7 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
         name,
         queue.default_qos));
   }
-  const std::optional<std::string> problem = ParentProblem(queue, queues);
+  const std::optional<std::string> problem = access::ParentProblem(queue, queues);
   if (!problem) return;
   warnings->push_back(
       fmt::format("FluxQueue {}: spec.parent: '{}': {}. Until then the queue has none",

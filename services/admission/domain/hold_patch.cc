@@ -154,9 +154,12 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
 }
 
 // What its maker wrote himself is no record of ours.
-void RemoveForged(const Making& making, const kubernetes::ObjectMeta& meta, PatchBuilder* patch) {
+void RemoveForged(const std::string& annotations_path,
+                  const Making& making,
+                  const kubernetes::ObjectMeta& meta,
+                  PatchBuilder* patch) {
   if (!making.admitted_to.empty()) return;
-  patch->RemoveKey("/metadata/annotations", meta.annotations, kubernetes::kAdmittedToAnnotation);
+  patch->RemoveKey(annotations_path, meta.annotations, kubernetes::kAdmittedToAnnotation);
 }
 
 std::string_view HeldValue(kubernetes::Mode mode) {
@@ -168,7 +171,7 @@ std::string_view HeldValue(kubernetes::Mode mode) {
 std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making) {
   PatchBuilder patch;
   patch.SetKeys("/metadata/annotations", pod.meta.annotations, AnnotationsOf(making, pod.meta));
-  RemoveForged(making, pod.meta, &patch);
+  RemoveForged("/metadata/annotations", making, pod.meta, &patch);
   patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   HoldSpec("/spec", pod.spec, mode, &patch);
   return patch.Text();
@@ -191,9 +194,21 @@ std::string HoldPatch(const kubernetes::Job& job,
     annotations.emplace_back(kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
   }
   patch.SetKeys("/metadata/annotations", job.meta.annotations, annotations);
-  RemoveForged(making, job.meta, &patch);
+  RemoveForged("/metadata/annotations", making, job.meta, &patch);
   if (changes.suspend && !job.suspend) patch.Set("/spec/suspend", true);
   if (changes.ignore_disruptions) IgnoreDisruptions(job, &patch);
+  return patch.Text();
+}
+
+std::string StampPatch(const std::string& path,
+                       const kubernetes::ObjectMeta& meta,
+                       const Making& making) {
+  PatchBuilder patch;
+  const std::string annotations = path + "/metadata/annotations";
+  // The span is of this request, and what comes of the template is of others.
+  const Making stamp{.user = making.user, .span = std::nullopt, .admitted_to = making.admitted_to};
+  patch.SetKeys(annotations, meta.annotations, AnnotationsOf(stamp, meta));
+  RemoveForged(annotations, making, meta, &patch);
   return patch.Text();
 }
 

@@ -31,5 +31,10 @@ std::string HoldPatch(const kubernetes::Job& job,
                       kubernetes::Mode mode,
                       const Making& making,
                       const JobChanges& changes);
+// Of an object with a template at `path` (JSON Pointer), whose metadata are `meta`: what comes of
+// it says for whom.
+std::string StampPatch(const std::string& path,
+                       const kubernetes::ObjectMeta& meta,
+                       const Making& making);
 
 }  // namespace fluxqueue::admission

@@ -1,7 +1,6 @@
 #include "services/admission/domain/queue_rules.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "libs/base/status_macros.h"
@@ -17,94 +16,12 @@ namespace fluxqueue::admission {
 
 namespace {
 
-// The way up comes back to the queue.
-bool IsInCycle(const kubernetes::FluxQueue& queue, const QueuesByName& queues) {
-  std::set<std::string_view> seen;
-  auto at = queues.find(queue.parent);
-  while (at != queues.end() && seen.insert(at->first).second) {
-    if (at->first == queue.meta.name) return true;
-    at = queues.find(at->second.parent);
-  }
-  return false;
-}
-
 std::string NameOf(std::string_view user) {
   return user.empty() ? "a user who is not known" : fmt::format("user '{}'", user);
 }
 
-std::optional<std::string> MembersProblem(const Asked& asked,
-                                          const kubernetes::FluxQueue& queue,
-                                          const QueuesByName& queues) {
-  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
-    if (at->members.Include(asked.user, asked.space.name)) continue;
-    return fmt::format(
-        "{}: FluxQueue '{}' takes jobs of its members (spec.members), and namespace '{}' and {} "
-        "are "
-        "none; name another queue, or have one of them added",
-        kubernetes::kQueueKey,
-        at->meta.name,
-        asked.space.name,
-        NameOf(asked.user));
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> SelectorProblem(const Asked& asked,
-                                           const kubernetes::FluxQueue& queue,
-                                           const QueuesByName& queues) {
-  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
-    if (!at->namespace_selector || at->namespace_selector->Selects(asked.space.labels)) continue;
-    return fmt::format(
-        "{}: FluxQueue '{}' takes jobs of namespaces with the labels {} (spec.namespaceSelector), "
-        "and '{}' is none; name another queue, or have the namespace labelled",
-        kubernetes::kQueueKey,
-        at->meta.name,
-        at->namespace_selector->Text(),
-        asked.space.name);
-  }
-  return std::nullopt;
-}
-
-bool NamesSubmitters(const kubernetes::FluxQueue& queue) {
-  return std::any_of(queue.subjects.begin(), queue.subjects.end(), [](const auto& subject) {
-    return subject.Has(kubernetes::kSubmitVerb);
-  });
-}
-
-std::optional<std::string> SubmitProblem(const Asked& asked,
-                                         const kubernetes::FluxQueue& queue,
-                                         const QueuesByName& queues) {
-  if (asked.admitted_to == queue.meta.name) return std::nullopt;
-  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
-    const bool may =
-        std::any_of(at->subjects.begin(), at->subjects.end(), [&asked](const auto& subject) {
-          return subject.Has(kubernetes::kSubmitVerb) && subject.Is(asked.user, asked.groups);
-        });
-    if (may || !NamesSubmitters(*at)) continue;
-    return fmt::format(
-        "{}: FluxQueue '{}' says who may submit (spec.subjects), and {} is not among them; name "
-        "another queue, or have the verb submit given",
-        kubernetes::kQueueKey,
-        at->meta.name,
-        NameOf(asked.user));
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> PriorityProblem(const Asked& asked,
-                                           const kubernetes::FluxQueue& queue,
-                                           const QueuesByName& queues) {
-  const int32_t priority = asked.submission.priority();
-  if (asked.priority_before && priority <= *asked.priority_before) return std::nullopt;
-  for (const kubernetes::FluxQueue* at : WayUp(queue, queues)) {
-    if (priority <= at->max_priority.value_or(priority)) continue;
-    return fmt::format("{}: {} is more than FluxQueue '{}' allows; allowed: up to {}",
-                       kubernetes::kPriorityKey,
-                       priority,
-                       at->meta.name,
-                       *at->max_priority);
-  }
-  return std::nullopt;
+std::string Of(std::string_view key, std::string_view problem) {
+  return fmt::format("{}: {}", key, problem);
 }
 
 // The queue's own limit. `asked_ms`: 0, unlimited; unset, the queue's default.
@@ -240,32 +157,6 @@ std::string NoSuchQueue(std::string_view name,
       "{}: '{}': there is no such FluxQueue; existing: {}", kubernetes::kQueueKey, name, existing);
 }
 
-std::optional<std::string> ParentProblem(const kubernetes::FluxQueue& queue,
-                                         const QueuesByName& queues) {
-  if (queue.parent.empty()) return std::nullopt;
-  const auto parent = queues.find(queue.parent);
-  if (parent == queues.end()) return "there is no such FluxQueue: make it, or name another";
-  if (PoolOfObject(parent->second) != PoolOfObject(queue)) {
-    return fmt::format(
-        "it is in pool '{}', and this one in pool '{}'; allowed: one of its own pool",
-        PoolOfObject(parent->second),
-        PoolOfObject(queue));
-  }
-  if (IsInCycle(queue, queues)) {
-    return "it is this queue or below it, and a tree has no cycles; allowed: one that is not";
-  }
-  return std::nullopt;
-}
-
-std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
-                                                const QueuesByName& queues) {
-  std::vector<const kubernetes::FluxQueue*> way = {&queue};
-  while (!way.back()->parent.empty() && !ParentProblem(*way.back(), queues)) {
-    way.push_back(&queues.find(way.back()->parent)->second);
-  }
-  return way;
-}
-
 bool MayBeStopped(const kubernetes::FluxQueue& queue, const QueuesByName& queues) {
   return std::any_of(queues.begin(), queues.end(), [&](const auto& other) {
     return PoolOfObject(other.second) == PoolOfObject(queue) &&
@@ -284,11 +175,6 @@ const kubernetes::QosClass* FindQos(std::string_view name,
   return nullptr;
 }
 
-bool NamesSubmitters(const kubernetes::FluxQueue& queue, const QueuesByName& queues) {
-  const auto way = WayUp(queue, queues);
-  return std::any_of(way.begin(), way.end(), [](const auto* at) { return NamesSubmitters(*at); });
-}
-
 std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size_t max_bytes) {
   const size_t bytes = spec.jobspec().size();
   if (bytes <= max_bytes) return std::nullopt;
@@ -302,10 +188,17 @@ std::optional<std::string> JobspecProblem(const events::v1::PartSpec& spec, size
 std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues) {
-  if (auto problem = SelectorProblem(asked, queue, queues)) return problem;
-  if (auto problem = MembersProblem(asked, queue, queues)) return problem;
-  if (auto problem = SubmitProblem(asked, queue, queues)) return problem;
-  if (auto problem = PriorityProblem(asked, queue, queues)) return problem;
+  const access::Way way = WayUp(queue, queues);
+  const access::Maker maker{asked.user, asked.space.name, asked.space.labels};
+  if (auto problem = access::TakesProblem(maker, way)) return Of(kubernetes::kQueueKey, *problem);
+  const bool admitted = asked.admitted_to == queue.meta.name;
+  if (auto problem = access::SubmitProblem(asked.user, asked.groups, way); problem && !admitted) {
+    return Of(kubernetes::kQueueKey, *problem);
+  }
+  if (auto problem =
+          access::PriorityProblem(asked.submission.priority(), asked.priority_before, way)) {
+    return Of(kubernetes::kPriorityKey, *problem);
+  }
   if (auto problem = DurationProblem(DurationOf(asked.submission), queue)) return problem;
   return QosProblem(asked, queue, queues);
 }

@@ -10,7 +10,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
-#include "libs/kubernetes/labels.h"
+#include "libs/access/queue_access.h"
 #include "services/admission/domain/cluster_facts.h"
 #include "services/admission/domain/usage.h"
 
@@ -20,7 +20,9 @@ namespace fluxqueue::admission {
 std::string NoSuchQueue(std::string_view name,
                         const ClusterFacts::ByName<kubernetes::FluxQueue>& queues);
 
-using QueuesByName = ClusterFacts::ByName<kubernetes::FluxQueue>;
+using access::PoolOfObject;
+using access::QueuesByName;
+using access::WayUp;
 
 // A job, as far as a queue judges it.
 struct Asked {
@@ -53,23 +55,6 @@ std::optional<std::string> QuotaProblem(const Asked& asked,
                                         const QueuesByName& queues,
                                         const UsageBySpace& usage);
 
-// The queue, or one above it, says who may submit: what its maker was found to be is to be recorded
-// on the object.
-bool NamesSubmitters(const kubernetes::FluxQueue& queue, const QueuesByName& queues);
-
-template <typename Object>
-std::string PoolOfObject(const Object& object) {
-  return object.pool.empty() ? std::string(kubernetes::kDefaultPool) : object.pool;
-}
-
-// Why the parent that the queue names does not count, until somebody mends it: it is not there, is
-// in another pool, or is below the queue. Unset: it counts, or none is named.
-std::optional<std::string> ParentProblem(const kubernetes::FluxQueue& queue,
-                                         const QueuesByName& queues);
-
-// The queue and those above it, as far as parents count.
-std::vector<const kubernetes::FluxQueue*> WayUp(const kubernetes::FluxQueue& queue,
-                                                const QueuesByName& queues);
 // Whether jobs of the queue may be stopped for others, as far as preemption in the FluxQueues of
 // its pool and its place among them tell (libs/scheduling/victims.h).
 bool MayBeStopped(const kubernetes::FluxQueue& queue, const QueuesByName& queues);

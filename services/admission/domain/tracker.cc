@@ -429,10 +429,10 @@ void Tracker::BeginList(WorkloadKind kind) {
   ++lists_[Index(kind)];
 }
 
-void Tracker::EndList(WorkloadKind kind, TrackerOutputs* out) {
+void Tracker::EndList(WorkloadKind kind, const std::set<std::string>& listed, TrackerOutputs* out) {
   std::vector<std::string> unseen;
   for (const auto& [uid, entry] : entries_.map()) {
-    if (entry.kind != kind || entry.list == lists_[Index(kind)]) continue;
+    if (entry.kind != kind || entry.list == lists_[Index(kind)] || listed.contains(uid)) continue;
     if (entry.row) {
       out->fetches.push_back({kind, entry.space, entry.name, uid});
     } else {

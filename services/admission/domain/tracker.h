@@ -144,10 +144,10 @@ class Tracker {
   // A watch says that it is deleted (or no longer selected), or a GET by uid that it is not there.
   void Gone(const std::string& uid, TrackerOutputs* out);
 
-  // A full list of this kind begins, and has been observed: what it did not show is to be
-  // confirmed.
+  // A full list of this kind begins, and has been observed; it has shown those with the uids
+  // `listed`. Whatever else was not seen since it began is to be confirmed.
   void BeginList(WorkloadKind kind);
-  void EndList(WorkloadKind kind, TrackerOutputs* out);
+  void EndList(WorkloadKind kind, const std::set<std::string>& listed, TrackerOutputs* out);
   // Queues have changed: what was refused may do now.
   void RetryRefused(TrackerOutputs* out);
   // Looks again at what the queue may not have heard.

@@ -553,7 +553,7 @@ TEST_F(TrackerTest, ConfirmsWhatAListDidNotShow) {
   TrackerOutputs out;
   tracker_.BeginList(WorkloadKind::kJob);
   tracker_.Observe(Seen(other), facts_, &out);
-  tracker_.EndList(WorkloadKind::kJob, &out);
+  tracker_.EndList(WorkloadKind::kJob, {}, &out);
   EXPECT_THAT(out.messages, IsEmpty());
   ASSERT_THAT(out.fetches, SizeIs(1));  // the pod is of another list
   EXPECT_EQ(out.fetches[0].uid, "uid-j");
@@ -567,7 +567,18 @@ TEST_F(TrackerTest, WhatIsLeftOutCountsAsListed) {
   TrackerOutputs out;
   tracker_.BeginList(WorkloadKind::kJob);
   tracker_.LeaveOut(Seen(job).sketch);
-  tracker_.EndList(WorkloadKind::kJob, &out);
+  tracker_.EndList(WorkloadKind::kJob, {}, &out);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.fetches, IsEmpty());
+}
+
+// It may have been listed, and waits to be observed; or it cannot be read.
+TEST_F(TrackerTest, WhatTheListNamesNeedsNoConfirmation) {
+  Observe(Held(JobJson()));
+  Restart();
+  TrackerOutputs out;
+  tracker_.BeginList(WorkloadKind::kJob);
+  tracker_.EndList(WorkloadKind::kJob, {"uid-j", "uid-other"}, &out);
   EXPECT_THAT(out.messages, IsEmpty());
   EXPECT_THAT(out.fetches, IsEmpty());
 }

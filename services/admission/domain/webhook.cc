@@ -1,12 +1,15 @@
 #include "services/admission/domain/webhook.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "libs/base/status_macros.h"
 #include "libs/base/text.h"
+#include "libs/kubernetes/json_text.h"
+#include "libs/kubernetes/kinds.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/names.h"
 #include "libs/kubernetes/ownership.h"
@@ -87,11 +90,19 @@ struct Asker {
   const Space& space;
   std::string user;
   std::vector<std::string> groups;
+  std::string admitted_to;  // as stamped
   std::string qos;
+};
+
+// The object of which pods or Jobs are to be made, while its template is judged.
+struct Root {
+  const kubernetes::Kind& kind;
+  kubernetes::ObjectMeta meta;
 };
 
 std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
                                   const Asker& asker,
+                                  const Root* root,
                                   const ClusterFacts& facts) {
   const kubernetes::FluxQueue* queue = facts.FindQueue(submission.queue());
   if (queue == nullptr) {
@@ -104,9 +115,13 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
                     .space = asker.space.value,
                     .user = asker.user,
                     .groups = asker.groups,
-                    .qos = asker.qos};
+                    .qos = asker.qos,
+                    .admitted_to = asker.admitted_to};
   auto problem = JobProblem(asked, *queue, facts.queues());
-  if (!problem) problem = QuotaProblem(asked, *queue, facts.queues(), facts.usage());
+  // How full the namespace is counts when the pods and Jobs of a template are made.
+  if (!problem && root == nullptr) {
+    problem = QuotaProblem(asked, *queue, facts.queues(), facts.usage());
+  }
   if (!problem) return std::nullopt;
   Verdict verdict = Refuse(*problem);
   // Its labels may be what the queue asks for.
@@ -119,13 +134,14 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
 // What every workload of ours must pass; unset: it may be held.
 std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmitted>& submission,
                                        const Asker& asker,
+                                       const Root* root,
                                        const ClusterFacts& facts,
                                        const WebhookOptions& options) {
   if (!submission.ok()) return Refuse(submission.status());
   if (auto problem = JobspecProblem(submission->spec(), options.max_jobspec_bytes)) {
     return Refuse(*problem);
   }
-  return CheckQueue(*submission, asker, facts);
+  return CheckQueue(*submission, asker, root, facts);
 }
 
 // Pods of a Job with a gate of somebody else could not be bound when their slots are given out.
@@ -213,22 +229,22 @@ Verdict Unreadable(const Review& review,
 
 // Controllers of the cluster, and those that run in another namespace than what they make. Who may
 // only act in the object's own namespace could name any owner.
-bool IsController(std::string_view user, std::string_view space) {
+bool MakesForOthers(std::string_view user, std::string_view space) {
   constexpr std::string_view kServiceAccount = "system:serviceaccount:";
-  if (user == "system:kube-controller-manager") return true;
+  if (kubernetes::IsOfTheCluster(user)) return true;
   if (!user.starts_with(kServiceAccount)) return false;
   user.remove_prefix(kServiceAccount.size());
   return user.substr(0, user.find(':')) != space;
 }
 
-std::string MakerOf(const Review& review, const kubernetes::ObjectMeta& meta) {
-  const kubernetes::OwnerReference* owner = meta.Controller();
-  if (owner == nullptr || !IsController(review.user, review.space)) return review.user;
-  std::string kind = owner->kind;
-  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return fmt::format("{}:{}/{}", kind, review.space, owner->name);
+// The user who is charged for what controllers make for people that are not known.
+std::string UnknownMakerOf(std::string_view space) {
+  return fmt::format("namespace:{}", space);
+}
+
+std::string ValueOf(const kubernetes::StringMap& map, std::string_view key) {
+  const auto found = map.find(key);
+  return found == map.end() ? "" : found->second;
 }
 
 // Keys that cannot be read name no class; CheckSubmission refuses what has such.
@@ -237,11 +253,22 @@ Asker AskerOf(const Review& review,
               const kubernetes::ObjectMeta& meta,
               const absl::StatusOr<kubernetes::UserKeys>& keys) {
   Asker asker{.space = space,
-              .user = MakerOf(review, meta),
+              .user = review.user,
               .groups = {},
+              .admitted_to = {},
               .qos = keys.ok() ? keys->qos : ""};
+  if (meta.Controller() == nullptr || !MakesForOthers(review.user, review.space)) {
+    asker.groups = review.groups;
+    return asker;
+  }
   // A controller's groups are not those of whom it makes the object for.
-  if (asker.user == review.user) asker.groups = review.groups;
+  const bool stamped = kubernetes::IsFromTemplate(meta, review.user);
+  asker.user = stamped ? ValueOf(meta.annotations, kubernetes::kUserAnnotation) : "";
+  if (asker.user.empty()) {
+    asker.user = UnknownMakerOf(review.space);
+  } else {
+    asker.admitted_to = ValueOf(meta.annotations, kubernetes::kAdmittedToAnnotation);
+  }
   return asker;
 }
 
@@ -251,19 +278,50 @@ Making MakingOf(const Review& review,
                 const std::string& queue,
                 const ClusterFacts& facts) {
   Making making{.user = asker.user, .span = review.span, .admitted_to = {}};
-  if (NamesSubmitters(*facts.FindQueue(queue), facts.queues())) making.admitted_to = queue;
+  const access::Way way = WayUp(*facts.FindQueue(queue), facts.queues());
+  if (access::NamesSubmitters(way)) making.admitted_to = queue;
   return making;
 }
 
-Verdict Held(std::string patch, const kubernetes::PodSpec& spec) {
+// Of a template with these metadata.
+Making StampOf(Making making, const kubernetes::ObjectMeta& meta, const Space& space) {
+  // Without a stamp it is charged to the same user, and an operator finds its object unchanged.
+  const bool has_one = meta.annotations.count(kubernetes::kUserAnnotation) > 0;
+  if (making.user == UnknownMakerOf(space.value.name) && !has_one) making.user.clear();
+  // Elsewhere it could have been made while we are away, so the policy takes no such record there.
+  if (!kubernetes::IsManaged(space.value)) making.admitted_to.clear();
+  return making;
+}
+
+void WarnOfStamp(const Making& making, const kubernetes::ObjectMeta& meta, Verdict* verdict) {
+  const std::string written = ValueOf(meta.annotations, kubernetes::kUserAnnotation);
+  if (written.empty() || written == making.user) return;
+  verdict->warnings.push_back(
+      Clean(fmt::format("{}: '{}' does not apply: Fluxqueue writes there who makes the object, "
+                        "'{}'",
+                        kubernetes::kUserAnnotation,
+                        written,
+                        making.user),
+            kMostRefusalBytes));
+}
+
+Verdict Held(std::string patch,
+             const Making& making,
+             const kubernetes::ObjectMeta& meta,
+             const kubernetes::PodSpec& spec) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kHold;
   verdict.patch = std::move(patch);
   WarnOfScheduler(spec, &verdict);
+  WarnOfStamp(making, meta, &verdict);
   return verdict;
 }
 
-Verdict DecidePod(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
+// `root`: the pod is what it would make; null: the pod is made.
+Verdict DecidePod(const Review& review,
+                  const Root* root,
+                  const ClusterFacts& facts,
+                  const WebhookOptions& options) {
   const Space space = SpaceOf(review, facts);
   const auto ownership_of = [&](const kubernetes::Pod& of, const kubernetes::Namespace& in) {
     const bool node =
@@ -282,16 +340,27 @@ Verdict DecidePod(const Review& review, const ClusterFacts& facts, const Webhook
   }
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
-  const Asker asker = AskerOf(
-      review, space, pod->meta, kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
-  if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
-  return Held(HoldPatch(*pod,
-                        kubernetes::ChooseMode(pod->spec),
-                        MakingOf(review, asker, submission->queue(), facts)),
+  const Asker asker = AskerOf(review,
+                              space,
+                              root != nullptr ? root->meta : pod->meta,
+                              kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
+  if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
+    return *std::move(refusal);
+  }
+  const Making making = MakingOf(review, asker, submission->queue(), facts);
+  return Held(root != nullptr
+                  ? StampPatch(root->kind.template_, pod->meta, StampOf(making, pod->meta, space))
+                  : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
+              making,
+              pod->meta,
               pod->spec);
 }
 
-Verdict DecideJob(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
+// `root`: as of DecidePod.
+Verdict DecideJob(const Review& review,
+                  const Root* root,
+                  const ClusterFacts& facts,
+                  const WebhookOptions& options) {
   const Space space = SpaceOf(review, facts);
   const auto job = kubernetes::ParseJob(review.object);
   if (!job.ok()) {
@@ -308,8 +377,10 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
   const auto keys = kubernetes::ParseUserKeys(*job);
-  const Asker asker = AskerOf(review, space, job->meta, keys);
-  if (auto refusal = CheckSubmission(submission, asker, facts, options)) return *std::move(refusal);
+  const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : job->meta, keys);
+  if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
+    return *std::move(refusal);
+  }
   JobChanges changes;
   changes.ignore_disruptions =
       keys->ignore_disruptions.value_or(false) && !job->ignores_disruptions;
@@ -321,12 +392,40 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
   const kubernetes::FluxQueue& queue = *facts.FindQueue(submission->queue());
   const bool ends = queue.EndsDurations();
   changes.suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
-  Verdict verdict = Held(HoldPatch(*job,
-                                   kubernetes::ChooseMode(job->pod),
-                                   MakingOf(review, asker, submission->queue(), facts),
-                                   changes),
-                         job->pod);
+  const Making making = MakingOf(review, asker, submission->queue(), facts);
+  Verdict verdict =
+      Held(root != nullptr
+               ? StampPatch(root->kind.template_, job->meta, StampOf(making, job->meta, space))
+               : HoldPatch(*job, kubernetes::ChooseMode(job->pod), making, changes),
+           making,
+           job->meta,
+           job->pod);
   WarnOfBackoffLimit(*job, *keys, queue, facts, &verdict);
+  return verdict;
+}
+
+// Its template is judged as if its maker made one of what comes of it, and stamped with his name.
+Verdict DecideRoot(const Review& review,
+                   const kubernetes::Kind& kind,
+                   const ClusterFacts& facts,
+                   const WebhookOptions& options) {
+  // A Deployment's ReplicaSet has the Deployment's stamp, and must stay as its controller made it.
+  if (kubernetes::IsOfTheCluster(review.user)) return {};
+  auto meta = kubernetes::ParseMeta(review.object);
+  if (!meta.ok()) return Refuse(meta.status());
+  const nlohmann::json object = nlohmann::json::parse(review.object, nullptr, false);
+  const nlohmann::json::json_pointer path(kind.template_);
+  // The API server refuses what has none.
+  if (object.is_discarded() || !object.contains(path)) return {};
+  const Root root{kind, *std::move(meta)};
+  Review inner = review;
+  inner.object = kubernetes::JsonText(object[path]);
+  Verdict verdict = kind.makes == "pods" ? DecidePod(inner, &root, facts, options)
+                                         : DecideJob(inner, &root, facts, options);
+  if (verdict.kind == Verdict::Kind::kRefuse) {
+    verdict.message =
+        Clean(fmt::format("{}: {}", kind.template_, verdict.message), kMostRefusalBytes);
+  }
   return verdict;
 }
 
@@ -335,12 +434,13 @@ Verdict DecideJob(const Review& review, const ClusterFacts& facts, const Webhook
 Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
   const bool pods = review.group.empty() && review.resource == "pods";
   const bool jobs = review.group == "batch" && review.resource == "jobs";
-  if ((!pods && !jobs) || review.operation != "CREATE" || review.object.empty()) {
+  const kubernetes::Kind* kind = kubernetes::FindKind(review.group, review.resource);
+  if ((!pods && !jobs && kind == nullptr) || review.operation != "CREATE" ||
+      review.object.empty()) {
     Verdict verdict;
     verdict.warnings.push_back(
-        fmt::format("Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods "
-                    "and jobs.batch: "
-                    "correct its MutatingWebhookConfiguration",
+        fmt::format("Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods, "
+                    "jobs.batch, and what makes such: correct its MutatingWebhookConfiguration",
                     review.operation.empty() ? "no operation" : review.operation,
                     review.resource.empty() ? "no resource" : review.resource,
                     review.group.empty() ? "" : ".",
@@ -350,7 +450,9 @@ Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOpt
   if (!kubernetes::IsDnsLabel(review.space)) {
     return Refuse("metadata.namespace: it is not the name of a namespace");
   }
-  return pods ? DecidePod(review, facts, options) : DecideJob(review, facts, options);
+  if (kind != nullptr) return DecideRoot(review, *kind, facts, options);
+  return pods ? DecidePod(review, nullptr, facts, options)
+              : DecideJob(review, nullptr, facts, options);
 }
 
 }  // namespace fluxqueue::admission

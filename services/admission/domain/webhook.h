@@ -12,14 +12,19 @@
 //                        that was held already. Refused from anybody else
 //   a DaemonSet's pod,   left alone where its controller, or the kubelet, makes it: it belongs to
 //   a mirror pod         its node
+//   a Deployment, and    judged as what it would make, and its template is stamped; nothing is
+//   held. others of the table  One that a controller of Kubernetes makes has its stamp already, and
+//   is of kinds             left alone
 //
 // Who makes a pod is what the API server says of the request, never what the pod says of its owner.
 //
 // What is held is marked with who made it (annotation fluxqueue.io/user), whatever the object says
-// of it: limits and shares are counted by it. A controller makes objects for somebody else, and of
-// whom the API server says nothing: what it makes counts as made by its owner, such as
-// "cronjob:team/nightly", and not as what the owner's template says, which anybody could have
-// written there.
+// of it: limits and shares are counted by it. A controller makes objects for somebody else, of whom
+// the API server says nothing then. What comes of a template of the table of kinds
+// (libs/kubernetes/kinds.h) has the stamp of who made that, which a policy keeps
+// (k8s/policy.yaml, fluxqueue-stamps). All else that controllers make, and what has no stamp,
+// counts as one user for each namespace, "namespace:team": so nobody gets more of a fair share, or
+// past a limit, by making owners.
 //
 // Where the API server's request is traced, what is held names that trace, too (annotation
 // fluxqueue.io/traceparent): the object has no uid yet that would tell the trace of its job.

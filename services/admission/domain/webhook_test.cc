@@ -162,9 +162,9 @@ TEST(WebhookTest, SaysWhoMadeItWhateverTheObjectSays) {
       {"system:serviceaccount:work:ci", nullptr, "system:serviceaccount:work:ci"},
       {"system:serviceaccount:kube-system:cronjob-controller",
        owned("CronJob", true),
-       "cronjob:work/nightly"},
-      {"system:kube-controller-manager", owned("CronJob", true), "cronjob:work/nightly"},
-      {"system:serviceaccount:jobset-system:jobset", owned("JobSet", true), "jobset:work/nightly"},
+       "namespace:work"},
+      {"system:kube-controller-manager", owned("CronJob", true), "namespace:work"},
+      {"system:serviceaccount:jobset-system:jobset", owned("JobSet", true), "namespace:work"},
       // An owner that they name themselves makes nobody another.
       {"ann", owned("CronJob", true), "ann"},
       {"system:serviceaccount:work:ci", owned("CronJob", true), "system:serviceaccount:work:ci"},
@@ -324,11 +324,11 @@ TEST(WebhookTest, HoldsThePodsOfOtherControllersOneByOne) {
       {"apps/v1",
        "ReplicaSet",
        "system:serviceaccount:kube-system:replicaset-controller",
-       "replicaset:work/o"},
+       "namespace:work"},
       {"apps/v1",
        "StatefulSet",
        "system:serviceaccount:kube-system:statefulset-controller",
-       "statefulset:work/o"},
+       "namespace:work"},
       {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ann", "ann"},
       {"v1", "ConfigMap", "ann", "ann"},
       {"batch.volcano.sh/v1alpha1", "Job", "ann", "ann"},
@@ -695,12 +695,12 @@ TEST(WebhookTest, AnUnreadableObjectThatIsNotOursIsNotRefused) {
 
 TEST(WebhookTest, WarnsOfWhatItIsNotFor) {
   Review review = ReviewOf(PodJson());
-  review.resource = "deployments";
+  review.resource = "daemonsets";
   review.group = "apps";
   Verdict verdict = Decide(review, SmallCluster(), {});
   EXPECT_EQ(verdict.kind, Kind::kLeave);
   ASSERT_EQ(verdict.warnings.size(), 1);
-  EXPECT_THAT(verdict.warnings[0], HasSubstr("deployments.apps"));
+  EXPECT_THAT(verdict.warnings[0], HasSubstr("daemonsets.apps"));
   review = ReviewOf(PodJson());
   review.operation = "UPDATE";
   verdict = Decide(review, SmallCluster(), {});

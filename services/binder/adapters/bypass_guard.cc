@@ -31,25 +31,33 @@ BypassGuard::BypassGuard(kubernetes::Client& client,
                          BinderMetrics& metrics,
                          const Clock& clock,
                          std::string instance)
-    : client_(client), metrics_(metrics), clock_(clock), instance_(std::move(instance)) {
-  inbox_.SetWake([this] {
-    { const std::lock_guard lock(mutex_); }
-    changed_.notify_one();
-  });
+    : client_(client), metrics_(metrics), clock_(clock), instance_(std::move(instance)) {}
+
+kubernetes::Informers::List BypassGuard::MakeInformers() {
+  const auto unread = [this] { metrics_.UnreadableObject(); };
+  kubernetes::Informers::List informers;
+  informers.push_back(std::make_unique<kubernetes::Informer<kubernetes::Namespace>>(
+      client_,
+      kubernetes::InformerOptions{.watch = {.resource = kubernetes::kNamespaces}, .unread = unread},
+      kubernetes::Reader<kubernetes::Namespace>{.parse = kubernetes::ParseNamespace},
+      inbox_));
+  informers.push_back(std::make_unique<kubernetes::Informer<kubernetes::ObjectMeta>>(
+      client_,
+      kubernetes::InformerOptions{
+          .watch = {.resource = kubernetes::kPods,
+                    .selector = {.labels = std::string(kubernetes::kBypassLabels),
+                                 .fields = std::string(kubernetes::kBypassFields)}},
+          .unread = unread},
+      kubernetes::Reader<kubernetes::ObjectMeta>{.parse = kubernetes::ParseMeta},
+      inbox_));
+  return informers;
 }
 
 absl::Status BypassGuard::Run(const std::stop_token& stop) {
-  const kubernetes::Watcher namespaces(
-      client_, {.resource = kubernetes::kNamespaces}, [this](const kubernetes::WatchEvent& event) {
-        OnNamespace(event);
-      });
-  const kubernetes::Watcher pods(client_,
-                                 {.resource = kubernetes::kPods,
-                                  .selector = {.labels = std::string(kubernetes::kBypassLabels),
-                                               .fields = std::string(kubernetes::kBypassFields)}},
-                                 [this](const kubernetes::WatchEvent& event) { OnPod(event); });
+  kubernetes::Informers informers;
+  informers.Start(MakeInformers());
   while (!stop.stop_requested()) {
-    WaitForNews(stop);
+    inbox_.WaitForItems(stop, kLookAgain);
     for (const News& news : inbox_.Take()) Learn(news);
     metrics_.Bypassing(book_.size());
     for (const BypassStep& step : book_.TakeSteps(clock_.Monotonic(), kMostSteps)) {
@@ -60,40 +68,16 @@ absl::Status BypassGuard::Run(const std::stop_token& stop) {
   return absl::OkStatus();
 }
 
-void BypassGuard::WaitForNews(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, stop, kLookAgain, [this] { return !inbox_.empty(); });
-}
-
-void BypassGuard::OnNamespace(const kubernetes::WatchEvent& event) {
-  using Kind = kubernetes::WatchEvent::Kind;
-  if (event.kind == Kind::kSynced) return;
-  const std::string name(event.name);
-  // Which is never a uid's.
-  const std::string key = "namespace/" + name;
-  if (event.kind == Kind::kDeleted) return inbox_.Post(key, NamespaceWasGone{name});
-  absl::StatusOr<kubernetes::Namespace> space = kubernetes::ParseNamespace(event.object);
-  if (space.ok()) return inbox_.Post(key, *std::move(space));
-  LogError("namespace cannot be read: what bypasses its queue is not seen",
-           {{"namespace", name}, {"error", Message(space.status())}});
-}
-
-void BypassGuard::OnPod(const kubernetes::WatchEvent& event) {
-  using Kind = kubernetes::WatchEvent::Kind;
-  if (event.kind == Kind::kSynced) return;
-  const std::string uid(event.uid);
-  if (event.kind == Kind::kDeleted) return inbox_.Post(uid, PodWasGone{uid});
-  absl::StatusOr<kubernetes::ObjectMeta> meta = kubernetes::ParseMeta(event.object);
-  if (meta.ok()) return inbox_.Post(uid, *std::move(meta));
-  LogError("pod cannot be read: whether it bypasses the queue is not seen",
-           {{"namespace", event.space}, {"pod", event.name}, {"error", Message(meta.status())}});
-}
-
 void BypassGuard::Learn(const News& news) {
-  if (const auto* space = std::get_if<kubernetes::Namespace>(&news)) return book_.Saw(*space);
-  if (const auto* pod = std::get_if<kubernetes::ObjectMeta>(&news)) return book_.Saw(*pod);
-  if (const auto* gone = std::get_if<PodWasGone>(&news)) return book_.PodGone(gone->uid);
-  book_.NamespaceGone(std::get<NamespaceWasGone>(news).name);
+  using kubernetes::Seen;
+  if (const auto* space = std::get_if<Seen<kubernetes::Namespace>>(&news)) {
+    book_.Saw(space->object);
+  } else if (const auto* pod = std::get_if<Seen<kubernetes::ObjectMeta>>(&news)) {
+    book_.Saw(pod->object);
+  } else if (const auto* gone = std::get_if<kubernetes::Gone>(&news)) {
+    if (gone->resource == kubernetes::kPods.plural) return book_.PodGone(gone->uid);
+    book_.NamespaceGone(gone->name);
+  }
 }
 
 void BypassGuard::Do(const BypassStep& step) {

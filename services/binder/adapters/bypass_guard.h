@@ -5,8 +5,7 @@
 // While the API server does not answer it knows less, and nothing else waits for it.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <variant>
@@ -14,7 +13,7 @@
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
 #include "libs/kubernetes/client.h"
-#include "libs/kubernetes/watch.h"
+#include "libs/kubernetes/informer.h"
 #include "services/binder/domain/bypass_book.h"
 #include "services/binder/metrics.h"
 
@@ -34,18 +33,12 @@ class BypassGuard {
   absl::Status Run(const std::stop_token& stop);
 
  private:
-  struct NamespaceWasGone {
-    std::string name;
-  };
-  struct PodWasGone {
-    std::string uid;
-  };
-  using News =
-      std::variant<kubernetes::Namespace, NamespaceWasGone, kubernetes::ObjectMeta, PodWasGone>;
+  using News = std::variant<kubernetes::Seen<kubernetes::Namespace>,
+                            kubernetes::Seen<kubernetes::ObjectMeta>,
+                            kubernetes::Gone,
+                            kubernetes::Synced>;
 
-  void OnNamespace(const kubernetes::WatchEvent& event);
-  void OnPod(const kubernetes::WatchEvent& event);
-  void WaitForNews(const std::stop_token& stop);
+  kubernetes::Informers::List MakeInformers();
   void Learn(const News& news);
   void Do(const BypassStep& step);
   void Stop(const BypassStep& step);
@@ -57,8 +50,6 @@ class BypassGuard {
   const std::string instance_;
   BypassBook book_;
   Mailbox<News> inbox_;
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
 };
 
 }  // namespace fluxqueue::binder

@@ -45,16 +45,12 @@ CallResult WithPod(const Call& call, Outcome outcome, const std::string& text) {
   return result;
 }
 
-std::string SlotNameOf(const Call& call) {
-  return kubernetes::FormatSlotName(
-      {call.attempt, 0, static_cast<uint32_t>(call.slot), call.slots});
-}
-
 // What the pod is told when it is started.
-kubernetes::StringMap AnnotationsOf(const Call& call) {
+kubernetes::StringMap AnnotationsOf(const Call& call, const std::string& proof) {
   kubernetes::StringMap annotations = {
       {std::string(kubernetes::kJobIdAnnotation), call.job_id},
-      {std::string(kubernetes::kAllocationAnnotation), SlotNameOf(call)}};
+      {std::string(kubernetes::kAllocationAnnotation), kubernetes::FormatSlotName(SlotOf(call))}};
+  if (!proof.empty()) annotations[std::string(kubernetes::kProofAnnotation)] = proof;
   if (!call.devices.empty()) {
     annotations[std::string(kubernetes::kDevicesAnnotation)] =
         fmt::format("{}", fmt::join(call.devices, ","));
@@ -126,7 +122,7 @@ CallResult ClusterCalls::Bind(const Call& call) {
   binding.pod = call.name;
   binding.node = call.node;
   binding.preconditions = {call.uid, fmt::format("{}", version)};
-  binding.annotations = AnnotationsOf(call);
+  binding.annotations = AnnotationsOf(call, proofs_.Sign(call));
   const absl::Status status = client_.Bind(binding);
   return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
 }
@@ -175,7 +171,7 @@ CallResult ClusterCalls::Release(const Call& call) {
   CallResult read = WithPod(call, Outcome::kConflict, *text);
   if (read.outcome != Outcome::kConflict || !read.pod.has_value()) return read;
   if (read.pod->resource_version != call.resource_version || !read.pod->Waiting()) return read;
-  const std::string patch = ReleasePatch(*text, call);
+  const std::string patch = ReleasePatch(*text, call, proofs_.Sign(call));
   if (patch.empty()) return Result(call, Outcome::kRefused, "the pod is not a JSON object");
   return PatchPod(call, patch);
 }
@@ -286,7 +282,7 @@ CallResult ClusterCalls::ReadJob(const Call& call) {
   return result;
 }
 
-std::string ReleasePatch(const std::string& pod, const Call& call) {
+std::string ReleasePatch(const std::string& pod, const Call& call, const std::string& proof) {
   const json object = json::parse(pod, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("spec")) return {};
   json gates = json::array();
@@ -304,7 +300,7 @@ std::string ReleasePatch(const std::string& pod, const Call& call) {
   }
   json patch = PatchOf(call);
   patch["metadata"]["resourceVersion"] = fmt::format("{}", call.resource_version);
-  patch["metadata"]["annotations"] = AnnotationsOf(call);
+  patch["metadata"]["annotations"] = AnnotationsOf(call, proof);
   if (const absl::StatusOr<kubernetes::Pod> own = kubernetes::ParsePod(pod); own.ok()) {
     SetDeadline(own->meta, own->spec.active_deadline_s, call.ends_after_s, &patch);
   }

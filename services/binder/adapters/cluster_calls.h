@@ -11,6 +11,7 @@
 #include "libs/base/clock.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/views.h"
+#include "services/binder/adapters/slot_proofs.h"
 #include "services/binder/domain/call.h"
 
 #include "absl/status/status.h"
@@ -20,8 +21,11 @@ namespace fluxqueue::binder {
 class ClusterCalls {
  public:
   // A node that was not ready for `node_lost_grace` is lost. References must outlive the object.
-  ClusterCalls(kubernetes::Client& client, const Clock& clock, Millis node_lost_grace)
-      : client_(client), clock_(clock), node_lost_grace_(node_lost_grace) {}
+  ClusterCalls(kubernetes::Client& client,
+               const SlotProofs& proofs,
+               const Clock& clock,
+               Millis node_lost_grace)
+      : client_(client), proofs_(proofs), clock_(clock), node_lost_grace_(node_lost_grace) {}
 
   CallResult Make(const Call& call);
 
@@ -45,14 +49,15 @@ class ClusterCalls {
   CallResult Failed(const Call& call, const absl::Status& status);
 
   kubernetes::Client& client_;
+  const SlotProofs& proofs_;
   const Clock& clock_;
   const Millis node_lost_grace_;
 };
 
 // The merge patch that lets kube-scheduler bind a gated pod, to `node` only: the gate goes, and
-// every term of its required node affinity is narrowed. `pod` is the pod's JSON. Empty if it cannot
-// be read.
-std::string ReleasePatch(const std::string& pod, const Call& call);
+// every term of its required node affinity is narrowed. `pod` is the pod's JSON. `proof`: of the
+// slot, empty for none. Empty if the pod cannot be read.
+std::string ReleasePatch(const std::string& pod, const Call& call, const std::string& proof);
 
 // The strategic patch of a pod's status that says, before it is deleted, that this is no failure of
 // its own: the condition DisruptionTarget. `now` must be right to the minute: the cluster's

@@ -26,7 +26,7 @@ const char kTerms[] =
 
 TEST(ReleasePatch, TheGateGoesAndTheNodeIsNamed) {
   const json patch = json::parse(ReleasePatch(
-      R"({"spec":{"schedulingGates":[{"name":"fluxqueue.io/gate"}]}})", ReleaseCall()));
+      R"({"spec":{"schedulingGates":[{"name":"fluxqueue.io/gate"}]}})", ReleaseCall(), ""));
   EXPECT_EQ(patch, json::parse(R"({
     "metadata":{"uid":"u","resourceVersion":"7","annotations":{
       "fluxqueue.io/job-id":"job","fluxqueue.io/allocation":"2.0.1/4"}},
@@ -42,7 +42,8 @@ TEST(ReleasePatch, OtherGatesStayAndEachTermIsNarrowed) {
       "nodeSelectorTerms":[
         {"matchExpressions":[{"key":"disk","operator":"Exists"}]},
         {"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["n9"]}]}]}}}}})",
-                                              ReleaseCall()));
+                                              ReleaseCall(),
+                                              ""));
   EXPECT_EQ(patch["spec"]["schedulingGates"], json::parse(R"([{"name":"a"}])"));
   const json& terms = patch[json::json_pointer(kTerms)];
   ASSERT_EQ(terms.size(), 2);
@@ -57,7 +58,8 @@ TEST(ReleasePatch, APodThatIsEndedInTimeIsToldItsDeadline) {
   const auto patch_of = [&call](const char* spec) {
     return json::parse(ReleasePatch(
         std::string(R"({"metadata":{"name":"p","namespace":"n","uid":"u"},"spec":)") + spec + "}",
-        call));
+        call,
+        ""));
   };
   const json set = patch_of("{}");
   EXPECT_EQ(set["spec"]["activeDeadlineSeconds"], 90);
@@ -68,8 +70,8 @@ TEST(ReleasePatch, APodThatIsEndedInTimeIsToldItsDeadline) {
 }
 
 TEST(ReleasePatch, WhatIsNoPodGivesNone) {
-  EXPECT_EQ(ReleasePatch("nonsense", ReleaseCall()), "");
-  EXPECT_EQ(ReleasePatch("{}", ReleaseCall()), "");
+  EXPECT_EQ(ReleasePatch("nonsense", ReleaseCall(), ""), "");
+  EXPECT_EQ(ReleasePatch("{}", ReleaseCall(), ""), "");
 }
 
 TEST(DisruptionPatch, SaysWhyThePodIsDeleted) {

@@ -43,9 +43,9 @@ std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const
 
 void JobsHandler::TakeNews(Millis now) {
   for (News& news : deps_.inbox.Take()) {
-    if (auto* pod = std::get_if<PodFacts>(&news)) {
-      planner_.PodSeen(std::move(*pod));
-    } else if (auto* gone = std::get_if<PodWasGone>(&news)) {
+    if (auto* pod = std::get_if<kubernetes::Seen<PodFacts>>(&news)) {
+      planner_.PodSeen(std::move(pod->object));
+    } else if (auto* gone = std::get_if<kubernetes::Gone>(&news)) {
       planner_.PodGone(gone->uid);
     } else if (auto* result = std::get_if<CallResult>(&news)) {
       planner_.Answer(std::move(*result));

@@ -30,6 +30,7 @@ class JobsHandler final : public delivery::PartitionHandler {
  public:
   struct Deps {
     PlanOptions plan;
+    ProofCheck proofs;  // null: nothing is signed
     Inbox& inbox;
     // The pods are in view (pod_feed.h).
     std::function<bool()> pods_in_view;
@@ -39,7 +40,7 @@ class JobsHandler final : public delivery::PartitionHandler {
     const Clock& clock;
     tracing::Tracer& tracer;
   };
-  explicit JobsHandler(Deps deps) : deps_(std::move(deps)), planner_(deps_.plan) {}
+  explicit JobsHandler(Deps deps) : deps_(std::move(deps)), planner_(deps_.plan, deps_.proofs) {}
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override { planner_.Drop(partition); }

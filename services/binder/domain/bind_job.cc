@@ -73,6 +73,13 @@ std::string_view Name(Call::Kind kind) {
   CHECK(false, "call kind {}", static_cast<int>(kind));
 }
 
+kubernetes::SlotName SlotOf(const Call& call) {
+  return {.attempt = call.attempt,
+          .part = 0,
+          .slot = static_cast<uint32_t>(call.slot),
+          .slots = call.slots};
+}
+
 bool Slot::SameRow(const Slot& other) const {
   return std::tie(node, pod_uid, pod_name, state, bound_once, succeeded) ==
          std::tie(other.node,

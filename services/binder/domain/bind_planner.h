@@ -63,7 +63,9 @@ struct PlacementRow {
 
 class BindPlanner {
  public:
-  explicit BindPlanner(PlanOptions options) : options_(options) {}
+  // `proofs`: null where nothing is signed (pod_board.h).
+  explicit BindPlanner(PlanOptions options, ProofCheck proofs = nullptr)
+      : options_(options), board_(std::move(proofs)) {}
 
   // The pod watch.
   void PodSeen(PodFacts pod);

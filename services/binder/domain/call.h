@@ -53,6 +53,8 @@ struct Call {
 };
 
 std::string_view Name(Call::Kind kind);
+// REQUIRES: it is about a slot.
+kubernetes::SlotName SlotOf(const Call& call);
 
 struct CallResult {
   enum class Outcome {

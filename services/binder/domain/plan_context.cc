@@ -69,6 +69,7 @@ void AdoptPods(PlanContext& context, BindJob* job) {
     if (pod->slot->slot >= job->slots.size()) continue;
     Slot& slot = job->slots[pod->slot->slot];
     if (slot.Occupied() || slot.pod_uid == pod->uid) continue;
+    if (!job->stopping && !context.pods.Proves(*pod)) continue;
     if (slot.node.empty()) slot.node = pod->node;
     slot.pod_uid = pod->uid;
     slot.pod_name = pod->name;

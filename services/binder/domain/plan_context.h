@@ -38,7 +38,7 @@ struct Saying {
 
 struct PlanContext {
   const PlanOptions& options;
-  const PodBoard& pods;
+  PodBoard& pods;
   // Every pod that existed when the watch began has been seen, and the watch stands.
   bool pods_in_view = false;
   Millis in_view_since{0};
@@ -68,8 +68,9 @@ struct PlanContext {
 uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::Kind kind);
 uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind);
 
-// Bound pods that say that they are in this attempt, in slots that we believe to be free: they are.
-// Happens only when rows were lost; then it keeps us from giving the slot away twice.
+// Bound pods that say that they are in this attempt, in slots that we believe to be free: they are,
+// where their proof holds. Happens only when rows were lost: the rows are written again, and the
+// slots are not given away twice. A job that is stopped stops all that say so, proven or not.
 void AdoptPods(PlanContext& context, BindJob* job);
 
 // A slot whose pod is not known here: asks the API server, unless that is under way.

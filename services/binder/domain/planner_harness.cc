@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "libs/base/check.h"
+#include "libs/kubernetes/slot_proof.h"
 
 namespace fluxqueue::binder {
 
@@ -122,6 +123,9 @@ CallResult FakeCluster::Start(const Call& call, PodFacts& pod) {
     return result;
   }
   pod.slot = kubernetes::SlotName{call.attempt, 0, static_cast<uint32_t>(call.slot), call.slots};
+  PodFacts given = pod;
+  given.node = call.node;
+  if (signs) pod.proof = ProofTextOf(given);
   if (bind) {
     pod.node = call.node;
   } else {
@@ -265,7 +269,11 @@ void PlannerHarness::Settle() {
 }
 
 void PlannerHarness::Restart() {
-  planner = std::make_unique<BindPlanner>(options);
+  ProofCheck check;
+  if (cluster.signs) {
+    check = [](const PodFacts& pod) { return pod.slot && pod.proof == ProofTextOf(pod); };
+  }
+  planner = std::make_unique<BindPlanner>(options, std::move(check));
   for (const auto& [job_id, row] : tables.jobs) {
     CHECK(planner->Restore(row, tables.SlotsOf(job_id), now).ok());
   }
@@ -273,6 +281,11 @@ void PlannerHarness::Restart() {
   for (const auto& [name, pod] : cluster.pods) cluster.events.push_back({pod, pod.uid});
   TellEvents();
   planner->SetPodsInView(true, now);
+}
+
+void PlannerHarness::LoseRows() {
+  tables.jobs.clear();
+  tables.slots.clear();
 }
 
 std::vector<std::string> PlannerHarness::Said(std::string_view type) const {
@@ -303,6 +316,10 @@ const Slot& PlannerHarness::SlotOf(const std::string& job_id, size_t slot) const
   const BindJob* job = planner->Find(job_id);
   CHECK(job != nullptr && slot < job->slots.size(), "slot {} of job {}", slot, job_id);
   return job->slots[slot];
+}
+
+std::string ProofTextOf(const PodFacts& pod) {
+  return kubernetes::SlotProofText(pod.uid, pod.space, pod.job_id, *pod.slot, pod.node);
 }
 
 std::string Describe(const Call& call) {

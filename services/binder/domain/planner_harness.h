@@ -50,6 +50,7 @@ class FakeCluster {
   std::map<std::string, int64_t> deadlines;         // of Jobs, in seconds; 0: none was set
   std::map<std::string, int64_t> completions_left;  // by Job name
   std::set<std::string> lost_nodes;
+  bool signs = false;        // slots, as they are given; set before PlannerHarness::Restart
   std::deque<Event> events;  // not yet told to the planner
 
  private:
@@ -94,6 +95,8 @@ class PlannerHarness {
   // A new binder on the tables and the log as they are. Calls of the former one are lost.
   void Restart();
   void TellEvents();
+  // As after a restore: no row of jobs and slots is there.
+  void LoseRows();
 
   std::vector<std::string> Said(std::string_view type) const;  // "job_bound" → {"a/1", …}
   const Slot& SlotOf(const std::string& job_id, size_t slot) const;
@@ -111,6 +114,9 @@ class PlannerHarness {
 
   std::map<std::string, uint64_t> versions_;
 };
+
+// What the slot of the pod is proven by: the text itself stands for its signature.
+std::string ProofTextOf(const PodFacts& pod);
 
 // "bind a-0 n0"
 std::string Describe(const Call& call);

@@ -6,6 +6,7 @@
 
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/requests.h"
+#include "libs/kubernetes/slot_proof.h"
 
 namespace fluxqueue::binder {
 namespace {
@@ -33,6 +34,12 @@ std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
   return *slot;
 }
 
+std::string ProofOf(const kubernetes::Pod& pod) {
+  const auto found = pod.meta.annotations.find(kubernetes::kProofAnnotation);
+  if (found == pod.meta.annotations.end()) return {};
+  return found->second.size() <= kubernetes::kProofBytes ? found->second : std::string();
+}
+
 }  // namespace
 
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
@@ -52,6 +59,7 @@ std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
   facts.gated = std::find(pod.spec.gates.begin(), pod.spec.gates.end(), kubernetes::kGate) !=
                 pod.spec.gates.end();
   facts.slot = SlotOf(pod);
+  facts.proof = ProofOf(pod);
   if (!facts.Ended() && !facts.Bound()) facts.requests = kubernetes::EffectiveRequests(pod.spec);
   return facts;
 }
@@ -62,6 +70,7 @@ bool PodBoard::See(PodFacts pod) {
   if (found != pods_.end()) {
     if (pod.resource_version <= found->second.resource_version) return false;
     pod.job_id = found->second.job_id;
+    checked_.erase(pod.uid);
     found->second = std::move(pod);
     return true;
   }
@@ -74,6 +83,7 @@ bool PodBoard::See(PodFacts pod) {
 void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool remember) {
   if (remember) gone_[job_id].insert(uid);
   if (pods_.erase(uid) == 0) return;
+  checked_.erase(uid);
   const auto of_job = by_job_.find(job_id);
   if (of_job == by_job_.end()) return;
   std::erase(of_job->second, uid);
@@ -93,6 +103,13 @@ const PodFacts* PodBoard::Find(const std::string& uid) const {
 bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) const {
   const auto found = gone_.find(job_id);
   return found != gone_.end() && found->second.contains(uid);
+}
+
+bool PodBoard::Proves(const PodFacts& pod) {
+  if (check_ == nullptr) return true;
+  const auto [checked, first] = checked_.try_emplace(pod.uid, false);
+  if (first) checked->second = check_(pod);
+  return checked->second;
 }
 
 std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id,

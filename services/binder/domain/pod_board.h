@@ -13,11 +13,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "libs/kubernetes/labels.h"
@@ -42,6 +44,8 @@ struct PodFacts {
   bool gated = false;   // held by our gate
   // From our annotation, written when it was bound or released.
   std::optional<kubernetes::SlotName> slot;
+  // The signature of it, as text; empty: none.
+  std::string proof = {};
   kubernetes::Amounts requests;  // empty once it has ended
 
   bool Bound() const { return !node.empty(); }
@@ -55,9 +59,15 @@ struct PodFacts {
 // Unset: it lacks uid or resourceVersion.
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod);
 
+// Whether a bound pod's proof is the binder's, of the slot, node and job that it says.
+using ProofCheck = std::function<bool(const PodFacts&)>;
+
 class PodBoard {
  public:
   static constexpr size_t kMostGone = 10'000;
+
+  // Null: nothing is signed, and what a pod says of its slot is believed.
+  explicit PodBoard(ProofCheck check = nullptr) : check_(std::move(check)) {}
 
   // False: nothing new (older than what is known, or known to be gone). It stays with the job that
   // it was first seen with, whatever becomes of its owner references.
@@ -73,12 +83,17 @@ class PodBoard {
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
+  // The slot that the pod says it has, the binder gave it. Of one state of a pod the signature is
+  // checked once. REQUIRES: the pod is here.
+  bool Proves(const PodFacts& pod);
   // Those in the namespace `space`, in the order of their names.
   std::vector<const PodFacts*> OfJob(const std::string& job_id, std::string_view space) const;
   size_t size() const { return pods_.size(); }
 
  private:
+  const ProofCheck check_;
   std::unordered_map<std::string, PodFacts> pods_;
+  std::unordered_map<std::string, bool> checked_;  // by uid, of pods_
   std::unordered_map<std::string, std::vector<std::string>> by_job_;
   std::unordered_map<std::string, std::unordered_set<std::string>> gone_;
 };

@@ -16,6 +16,10 @@ struct Overloaded : Visitors... {
 template <class... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
 
+const char* KindOf(std::string_view resource) {
+  return resource == kubernetes::kPods.plural ? "Pod" : "Job";
+}
+
 }  // namespace
 
 WatchShard::WatchShard(const CleanupConfig& config,
@@ -57,27 +61,26 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
 }
 
 void WatchShard::StartWatches() {
-  const auto start = [this](Kind kind, const kubernetes::Resource& resource, std::string labels) {
-    return std::make_unique<kubernetes::Watcher>(
+  kubernetes::Informers::List informers;
+  const auto add = [&]<typename T>(const kubernetes::Resource& resource,
+                                   std::string_view labels,
+                                   absl::StatusOr<T> (*parse)(std::string_view)) {
+    informers.push_back(std::make_unique<kubernetes::Informer<T>>(
         client_,
-        kubernetes::WatcherOptions{.resource = resource, .selector = {.labels = std::move(labels)}},
-        [this, kind](const kubernetes::WatchEvent& event) { OnEvent(kind, event); });
+        kubernetes::InformerOptions{
+            .watch = {.resource = resource, .selector = {.labels = std::string(labels)}},
+            .unread = [this] { metrics_.BadObject(); }},
+        kubernetes::Reader<T>{.parse = parse},
+        inbox_));
   };
-  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers;
-  watchers.push_back(start(kNodes, kubernetes::kNodes, ""));
-  watchers.push_back(start(kPods, kubernetes::kPods, ""));
-  watchers.push_back(start(kJobs, kubernetes::kJobs, std::string(kubernetes::kHeldLabel)));
-  std::lock_guard lock(mutex_);
-  watchers_ = std::move(watchers);
+  add(kubernetes::kNodes, "", kubernetes::ParseNode);
+  add(kubernetes::kPods, "", kubernetes::ParsePod);
+  add(kubernetes::kJobs, kubernetes::kHeldLabel, kubernetes::ParseJob);
+  informers_.Start(std::move(informers));
 }
 
 void WatchShard::Drop() {
-  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers;
-  {
-    std::lock_guard lock(mutex_);
-    watchers.swap(watchers_);
-  }
-  watchers.clear();  // joins their threads: after this nothing is posted by them
+  informers_.Stop();  // after this nothing is posted by them
   inbox_.Clear();
   taken_.clear();
   handled_ = 0;
@@ -86,33 +89,6 @@ void WatchShard::Drop() {
   complete_ = false;
   synced_.clear();
   observer_.reset();
-}
-
-// On the watcher's thread: what is large is read here, once, and what cannot be read is left out.
-void WatchShard::OnEvent(Kind kind, const kubernetes::WatchEvent& event) {
-  using EventKind = kubernetes::WatchEvent::Kind;
-  if (event.kind == EventKind::kSynced)
-    return inbox_.Post(fmt::format("synced/{}", int{kind}), Synced{kind});
-  if (event.kind == EventKind::kDeleted) {
-    // Beside what was told of it last: how it ended counts, too.
-    return inbox_.Post(
-        fmt::format("gone/{}", event.uid),
-        Gone{kind, std::string(event.space), std::string(event.name), std::string(event.uid)});
-  }
-  const auto post = [&](auto parsed) {
-    if (parsed.ok()) return inbox_.Post(std::string(event.uid), std::move(*parsed));
-    metrics_.BadObject();
-    LogWarning("object not understood",
-               {{"name", event.name}, {"error", Message(parsed.status())}});
-  };
-  switch (kind) {
-    case kNodes:
-      return post(kubernetes::ParseNode(event.object));
-    case kPods:
-      return post(kubernetes::ParsePod(event.object));
-    case kJobs:
-      return post(kubernetes::ParseJob(event.object));
-  }
 }
 
 bool WatchShard::HasWork() const {
@@ -133,7 +109,7 @@ absl::StatusOr<Proofs> WatchShard::FindProofsFor(std::span<const Item> items) {
     std::ranges::move(more, std::back_inserter(hints));
   };
   for (const Item& item : items) {
-    if (const auto* pod = std::get_if<kubernetes::Pod>(&item)) add(observer_->NeedsProof(*pod));
+    if (const auto* pod = std::get_if<Pod>(&item)) add(observer_->NeedsProof(pod->object));
     if (std::holds_alternative<std::vector<LiveJob>>(item)) add(observer_->UnprovenPods());
   }
   return FindProofs(connection_, hints);
@@ -141,22 +117,20 @@ absl::StatusOr<Proofs> WatchShard::FindProofsFor(std::span<const Item> items) {
 
 void WatchShard::Apply(const Item& item, const Proofs& proofs) {
   std::visit(
-      Overloaded{[&](const kubernetes::Node& node) { observer_->ObserveNode(node, Now()); },
-                 [&](const kubernetes::Pod& pod) {
-                   const auto proof = proofs.find(pod.meta.uid);
+      Overloaded{[&](const Node& node) { observer_->ObserveNode(node.object, Now()); },
+                 [&](const Pod& pod) {
+                   const auto proof = proofs.find(pod.object.meta.uid);
                    observer_->ObservePod(
-                       pod, proof == proofs.end() ? std::nullopt : std::optional(proof->second));
+                       pod.object,
+                       proof == proofs.end() ? std::nullopt : std::optional(proof->second));
                  },
-                 [&](const kubernetes::Job& job) { observer_->ObserveJob(job); },
-                 [&](const Gone& gone) {
-                   if (gone.kind == kNodes) observer_->NodeGone(gone.name, gone.uid);
-                   if (gone.kind == kPods) observer_->PodGone(gone.uid);
-                   if (gone.kind == kJobs) observer_->JobGone(gone.uid);
-                 },
-                 [&](const Synced& synced) {
-                   synced_.insert(synced.kind);
+                 [&](const Job& job) { observer_->ObserveJob(job.object); },
+                 [&](const kubernetes::Gone& gone) { Forget(gone); },
+                 [&](const kubernetes::Synced& synced) {
+                   synced_.insert(synced.resource);
                    if (synced_.size() == 3) observer_->Synced();
                  },
+                 [](const kubernetes::Unread&) {},  // a node: it stays as it was
                  [&](const std::vector<LiveJob>& live) {
                    for (const auto& [pod_uid, proof] : proofs) observer_->Prove(pod_uid, proof);
                    if (!observer_->synced()) return;
@@ -184,24 +158,45 @@ std::optional<delivery::ObjectRef> WatchShard::RefOf(const Item& item) {
     return delivery::ObjectRef{
         kind, meta.namespace_name, meta.name, meta.uid, meta.resource_version};
   };
-  if (const auto* pod = std::get_if<kubernetes::Pod>(&item)) return of("Pod", pod->meta);
-  if (const auto* job = std::get_if<kubernetes::Job>(&item)) return of("Job", job->meta);
-  const auto* gone = std::get_if<Gone>(&item);
-  if (gone == nullptr || gone->kind == kNodes) return std::nullopt;
+  if (const auto* pod = std::get_if<Pod>(&item)) return of("Pod", pod->object.meta);
+  if (const auto* job = std::get_if<Job>(&item)) return of("Job", job->object.meta);
+  if (const auto* unread = std::get_if<kubernetes::Unread>(&item)) {
+    if (unread->resource == kubernetes::kNodes.plural) return std::nullopt;
+    return delivery::ObjectRef{
+        KindOf(unread->resource), unread->space, unread->name, unread->uid, unread->version};
+  }
+  const auto* gone = std::get_if<kubernetes::Gone>(&item);
+  if (gone == nullptr || gone->resource == kubernetes::kNodes.plural) return std::nullopt;
   return delivery::ObjectRef{
-      gone->kind == kPods ? "Pod" : "Job", gone->space, gone->name, gone->uid, delivery::kDeleted};
+      KindOf(gone->resource), gone->space, gone->name, gone->uid, delivery::kDeleted};
+}
+
+void WatchShard::Forget(const kubernetes::Gone& gone) {
+  if (gone.resource == kubernetes::kNodes.plural) observer_->NodeGone(gone.name, gone.uid);
+  if (gone.resource == kubernetes::kPods.plural) observer_->PodGone(gone.uid);
+  if (gone.resource == kubernetes::kJobs.plural) observer_->JobGone(gone.uid);
 }
 
 void WatchShard::LeaveOut(const Item& item) {
-  if (const auto* job = std::get_if<kubernetes::Job>(&item)) observer_->LeaveOut(*job);
-  const auto* pod = std::get_if<kubernetes::Pod>(&item);
-  if (pod == nullptr) return;
+  if (const auto* job = std::get_if<Job>(&item)) observer_->LeaveOut(job->object);
+  const auto* seen = std::get_if<Pod>(&item);
+  if (seen == nullptr) return;
+  const kubernetes::Pod& pod = seen->object;
   try {
-    observer_->LeaveOut(*pod);
+    observer_->LeaveOut(pod);
   } catch (const std::exception& error) {
     LogWarning("the size of a pod in quarantine cannot be read: its node looks freer than it is",
-               {{"name", pod->meta.name}, {"node", pod->spec.node_name}, {"error", error.what()}});
+               {{"name", pod.meta.name}, {"node", pod.spec.node_name}, {"error", error.what()}});
   }
+}
+
+absl::StatusOr<bool> WatchShard::Admit(const Item& item) {
+  const auto object = RefOf(item);
+  if (!object.has_value()) return true;
+  const auto* unread = std::get_if<kubernetes::Unread>(&item);
+  if (unread == nullptr) return quarantine_.Admit(*object);
+  quarantine_.HoldUnread(*object, unread->why);
+  return false;
 }
 
 absl::Status WatchShard::Handle(std::span<const Item> items) {
@@ -217,10 +212,7 @@ absl::Status WatchShard::Handle(std::span<const Item> items) {
     ASSIGN_OR_RETURN(proofs, std::move(found));
   }
   for (const Item& item : items) {
-    bool admitted = true;
-    if (const auto object = RefOf(item)) {
-      ASSIGN_OR_RETURN(admitted, quarantine_.Admit(*object));
-    }
+    ASSIGN_OR_RETURN(const bool admitted, Admit(item));
     if (!admitted) {
       LeaveOut(item);
       continue;
@@ -298,9 +290,9 @@ void WatchShard::Rollback() {
 }
 
 absl::Status WatchShard::Ready() const {
+  if (informers_.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(informers_.Health());
   std::lock_guard lock(mutex_);
-  if (watchers_.empty()) return absl::OkStatus();
-  for (const auto& watcher : watchers_) RETURN_IF_ERROR(watcher->Health());
   if (!complete_) return Unavailable("nodes, pods and Jobs are being listed");
   return absl::OkStatus();
 }
@@ -309,10 +301,12 @@ void WatchShard::PostLiveJobs(std::vector<LiveJob> live) {
   inbox_.Post("live", std::move(live));
 }
 void WatchShard::PostGone(std::string job_id) {
-  inbox_.Post(ConfirmedGone{std::move(job_id)});
+  const std::string key = "confirmed/" + job_id;
+  inbox_.Post(key, ConfirmedGone{std::move(job_id)});
 }
 void WatchShard::PostOrphan(std::string pod_uid) {
-  inbox_.Post(ConfirmedOrphan{std::move(pod_uid)});
+  const std::string key = "orphan/" + pod_uid;
+  inbox_.Post(key, ConfirmedOrphan{std::move(pod_uid)});
 }
 
 std::optional<Suspects> WatchShard::TakeSuspects() {

@@ -8,8 +8,9 @@
 //
 // A pod or Job that cannot be handled is left out (libs/delivery/quarantine.h): the pod counts as
 // foreign use of its node if its size can be read, the Job is there, and neither ends before it is
-// handled. A node is never left out, since its jobs would count as lost: a node that cannot be
-// handled ends Run, as does what fails in the picture as a whole.
+// handled. One that cannot even be read goes there, too, and stays in the picture as it was. A node
+// is never left out, since its jobs would count as lost: a node that cannot be handled ends Run, as
+// does what fails in the picture as a whole.
 //
 // Confined to the loop's thread, save Post… and TakeSuspects, which are thread-safe.
 #pragma once
@@ -22,6 +23,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -30,7 +32,7 @@
 #include "libs/delivery/handler.h"
 #include "libs/delivery/quarantine.h"
 #include "libs/kubernetes/client.h"
-#include "libs/kubernetes/watch.h"
+#include "libs/kubernetes/informer.h"
 #include "libs/tracing/tracer.h"
 #include "services/cleanup/adapters/cleanup_store.h"
 #include "services/cleanup/config.h"
@@ -74,38 +76,34 @@ class WatchShard final : public delivery::ShardHandler {
   void PostOrphan(std::string pod_uid);
 
  private:
-  enum Kind { kNodes, kPods, kJobs };
-  struct Gone {
-    Kind kind;
-    std::string space;
-    std::string name;
-    std::string uid;
-  };
-  struct Synced {
-    Kind kind;
-  };
   struct ConfirmedGone {
     std::string job_id;
   };
   struct ConfirmedOrphan {
     std::string uid;
   };
-  using Item = std::variant<kubernetes::Node,
-                            kubernetes::Pod,
-                            kubernetes::Job,
-                            Gone,
-                            Synced,
+  using Node = kubernetes::Seen<kubernetes::Node>;
+  using Pod = kubernetes::Seen<kubernetes::Pod>;
+  using Job = kubernetes::Seen<kubernetes::Job>;
+  using Item = std::variant<Node,
+                            Pod,
+                            Job,
+                            kubernetes::Gone,
+                            kubernetes::Synced,
+                            kubernetes::Unread,
                             std::vector<LiveJob>,
                             ConfirmedGone,
                             ConfirmedOrphan>;
 
-  void OnEvent(Kind kind, const kubernetes::WatchEvent& event);
   void StartWatches();
   // The rows of the pods among the items that need one; with rows of live jobs also of all pods
   // that lacked theirs before.
   absl::StatusOr<Proofs> FindProofsFor(std::span<const Item> items);
   absl::Status Handle(std::span<const Item> items);
   static std::optional<delivery::ObjectRef> RefOf(const Item& item);
+  // False: the item is left out.
+  absl::StatusOr<bool> Admit(const Item& item);
+  void Forget(const kubernetes::Gone& gone);
   void Apply(const Item& item, const Proofs& proofs);
   void LeaveOut(const Item& item);
   absl::Status Say(const Said& said, delivery::Outbox& outbox);
@@ -121,15 +119,16 @@ class WatchShard final : public delivery::ShardHandler {
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
   Mailbox<Item> inbox_;
-  std::vector<Item> taken_;  // from it
-  size_t handled_ = 0;       // of these
-  std::set<Kind> synced_;
+  std::vector<Item> taken_;                 // from it
+  size_t handled_ = 0;                      // of these
+  std::set<std::string_view> synced_;       // resources
   std::vector<events::v1::Envelope> said_;  // of the batch under way, for metrics and traces
 
   mutable std::mutex mutex_;
   std::optional<Suspects> suspects_;  // guarded by mutex_, as all below
   bool complete_ = false;
-  std::vector<std::unique_ptr<kubernetes::Watcher>> watchers_;
+
+  kubernetes::Informers informers_;  // last: they fill the inbox
 };
 
 }  // namespace fluxqueue::cleanup

@@ -1,7 +1,5 @@
 #include "services/matcher/adapters/matcher_store.h"
 
-#include <map>
-
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
 
@@ -15,23 +13,6 @@ using postgres::ByteaArray;
 using postgres::Exec;
 using postgres::Statement;
 using postgres::TextArray;
-
-constexpr Statement kLoadPools{
-    "matcher_load_pools",
-    "SELECT pool, row, forecast FROM pools WHERE partition = $1 ORDER BY pool"};
-constexpr Statement kLoadAllocations{
-    "matcher_load_allocations",
-    "SELECT job_id, attempt, part, placement, placement_hash FROM allocations "
-    "WHERE pool = $1 AND NOT released"};
-constexpr Statement kLoadNodes{
-    "matcher_load_nodes",
-    "SELECT name, uid, ordinal, node, present FROM graph_nodes WHERE pool = $1"};
-constexpr Statement kLoadSpecs{
-    "matcher_load_specs",
-    "SELECT job_id, part, revision, slots, jobspec FROM specs WHERE pool = $1"};
-constexpr Statement kLoadAnswer{
-    "matcher_load_answer",
-    "SELECT cycle_id, answer FROM answers WHERE pool = $1 ORDER BY cycle_id DESC LIMIT 1"};
 
 // LATERAL … OFFSET 0: the keys drive, also in a plan that is kept (postgres::Plans::kKept).
 constexpr Statement kRelease{
@@ -78,9 +59,6 @@ constexpr Statement kUpsertSpecs{
     "     AS r(job_id, part, revision, slots, jobspec) "
     "ON CONFLICT (job_id, part) DO UPDATE SET revision = excluded.revision, "
     "    slots = excluded.slots, jobspec = excluded.jobspec"};
-constexpr Statement kLoadReservations{
-    "matcher_load_reservations",
-    "SELECT job_id, attempt, part, placement FROM reservations WHERE pool = $1"};
 constexpr Statement kDropReservations{
     "matcher_drop_reservations",
     "DELETE FROM reservations WHERE ctid = ANY(ARRAY("
@@ -109,6 +87,9 @@ constexpr Statement kUpsertPool{
     "ON CONFLICT (pool) DO UPDATE SET partition = excluded.partition, row = excluded.row"};
 constexpr Statement kSetForecast{"matcher_set_forecast",
                                  "UPDATE pools SET forecast = $2 WHERE pool = $1"};
+constexpr Statement kCountNodeChange{
+    "matcher_count_node_change",
+    "UPDATE pools SET nodes_version = nodes_version + 1 WHERE pool = $1"};
 constexpr Statement kPrune{
     "matcher_prune",
     "DELETE FROM allocations WHERE (job_id, attempt, part) IN ("
@@ -126,39 +107,6 @@ struct KeyArrays {
     parts.Add(key.part);
   }
 };
-
-std::string Bytes(const pqxx::field& field) {
-  return pqxx::binarystring(field).str();
-}
-
-void LoadAllocations(pqxx::transaction_base& tx, PoolRows* pool) {
-  for (const pqxx::row& row : Exec(tx, kLoadAllocations, pool->pool)) {
-    matcher_core::AllocationRow& allocation = pool->rows.allocations.emplace_back();
-    allocation.key = {row[0].as<std::string>(), row[1].as<uint32_t>(), row[2].as<uint32_t>()};
-    allocation.placement = Bytes(row[3]);
-    allocation.placement_hash = static_cast<uint64_t>(row[4].as<int64_t>());
-  }
-}
-
-void LoadNodes(pqxx::transaction_base& tx, PoolRows* pool) {
-  for (const pqxx::row& row : Exec(tx, kLoadNodes, pool->pool)) {
-    pool->rows.nodes.push_back({row[0].as<std::string>(),
-                                row[1].as<std::string>(),
-                                static_cast<uint64_t>(row[2].as<int64_t>()),
-                                Bytes(row[3]),
-                                row[4].as<bool>()});
-  }
-}
-
-void LoadSpecs(pqxx::transaction_base& tx, PoolRows* pool) {
-  for (const pqxx::row& row : Exec(tx, kLoadSpecs, pool->pool)) {
-    pool->rows.specs.push_back({row[0].as<std::string>(),
-                                row[1].as<uint32_t>(),
-                                row[2].as<uint32_t>(),
-                                row[3].as<uint32_t>(),
-                                row[4].as<std::string>()});
-  }
-}
 
 size_t WriteAllocations(pqxx::transaction_base& tx,
                         const std::string& pool,
@@ -302,30 +250,6 @@ size_t WriteAnswers(pqxx::transaction_base& tx, const std::string& pool, const C
 
 }  // namespace
 
-std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition) {
-  std::vector<PoolRows> pools;
-  for (const pqxx::row& row : Exec(tx, kLoadPools, partition)) {
-    PoolRows& pool = pools.emplace_back();
-    pool.pool = row[0].as<std::string>();
-    pool.rows.pool = Bytes(row[1]);
-    pool.rows.forecast = Bytes(row[2]);
-  }
-  for (PoolRows& pool : pools) {
-    LoadAllocations(tx, &pool);
-    LoadNodes(tx, &pool);
-    LoadSpecs(tx, &pool);
-    for (const pqxx::row& row : Exec(tx, kLoadReservations, pool.pool)) {
-      pool.rows.reservations.push_back(
-          {{row[0].as<std::string>(), row[1].as<uint32_t>(), row[2].as<uint32_t>()},
-           Bytes(row[3])});
-    }
-    for (const pqxx::row& row : Exec(tx, kLoadAnswer, pool.pool)) {
-      pool.rows.answers.push_back({static_cast<uint64_t>(row[0].as<int64_t>()), Bytes(row[1])});
-    }
-  }
-  return pools;
-}
-
 size_t WriteChanges(pqxx::transaction_base& tx,
                     const std::string& pool,
                     int partition,
@@ -338,6 +262,7 @@ size_t WriteChanges(pqxx::transaction_base& tx,
     Exec(tx, kUpsertPool, pool, partition, pqxx::binarystring(changes.pool.value_or("")));
     ++rows;
   }
+  if (!changes.nodes.empty() || !changes.nodes_dropped.empty()) Exec(tx, kCountNodeChange, pool);
   if (changes.forecast.has_value()) {
     Exec(tx, kSetForecast, pool, pqxx::binarystring(*changes.forecast));
   }

@@ -1,11 +1,10 @@
-// The tables of the schema `matcher`. Set-based: a batch costs a statement for each table it
-// changes, however many rows. Throws what libpqxx throws; the delivery loop turns that into a
-// status.
+// The tables of the schema `matcher`, written (libs/matcher_rows reads them). Set-based: a batch
+// costs a statement for each table it changes, however many rows. Throws what libpqxx throws; the
+// delivery loop turns that into a status.
 #pragma once
 
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include <pqxx/pqxx>
 
@@ -14,16 +13,9 @@
 
 namespace fluxqueue::matcher {
 
-struct PoolRows {
-  std::string pool;
-  matcher_core::Rows rows;
-};
-
-// Everything that is live in the pools of a partition, sorted by pool.
-std::vector<PoolRows> LoadPools(pqxx::transaction_base& tx, int partition);
-
 // Applies what a batch changed. Returns the number of rows written. `first`: the pool has no row
-// yet; it gets one even when nothing of it changed, because LoadPools finds the rest by it.
+// yet; it gets one even when nothing of it changed, because matcher_rows::LoadPools finds the rest
+// by it.
 size_t WriteChanges(pqxx::transaction_base& tx,
                     const std::string& pool,
                     int partition,

@@ -1,9 +1,9 @@
 #include "services/matcher/adapters/pool_handler.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/matcher_rows/matcher_rows.h"
 #include "libs/model/abandoned_cycle.h"
 #include "services/matcher/adapters/matcher_store.h"
 
@@ -18,28 +18,21 @@ constexpr std::chrono::seconds kCountInterval{10};
 }  // namespace
 
 absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
-  for (PoolRows& loaded : LoadPools(tx, partition)) {
+  for (const auto& loaded : matcher_rows::LoadPools(tx, partition)) {
     Pool pool{MakeCore(loaded.pool), true};
     RETURN_IF_ERROR(pool.core->Restore(loaded.rows));
     metrics_.Inventory(loaded.pool, *pool.core);
     uncounted_.emplace(partition, loaded.pool);
     pools_.insert_or_assign({partition, loaded.pool}, std::move(pool));
   }
-  held_.insert(partition);
-  desk_.Open();
   return absl::OkStatus();
 }
 
 void PoolHandler::Drop(int partition) {
   const auto begin = pools_.lower_bound({partition, ""});
   const auto end = pools_.lower_bound({partition + 1, ""});
-  for (auto pool = begin; pool != end; ++pool) {
-    desk_.Tell(pool->first.second, nullptr, {});
-    metrics_.Dropped(pool->first.second);
-  }
+  for (auto pool = begin; pool != end; ++pool) metrics_.Dropped(pool->first.second);
   pools_.erase(begin, end);
-  held_.erase(partition);
-  if (held_.empty()) desk_.Shut();
 }
 
 std::unique_ptr<matcher_core::MatcherCore> PoolHandler::MakeCore(const std::string& pool) {
@@ -105,10 +98,6 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
     const matcher_core::Changes changes = pool.core->TakeChanges();
     if (changes.empty() && pool.persisted) continue;
     WriteChanges(tx, key.second, key.first, changes, !pool.persisted);
-    if (!desk_.watched(key.second)) continue;
-    std::vector<graph::AllocationKey>& changed = changed_[key];
-    changed.assign(changes.released.begin(), changes.released.end());
-    for (const auto& row : changes.allocations) changed.push_back(row.key);
   }
   if (clock_.Monotonic() >= next_prune_) {
     next_prune_ = clock_.Monotonic() + kPruneInterval;
@@ -126,12 +115,6 @@ void PoolHandler::Commit() {
   }
   uncounted_.merge(touched_);
   touched_.clear();
-  for (const auto& [key, changed] : changed_) {
-    const PoolAtHand at_hand = AtHand(pools_.at(key));
-    if (!changed.empty()) desk_.Tell(key.second, &at_hand, changed);
-  }
-  changed_.clear();
-  AnswerQuestions();
   if (!uncounted_.empty() && clock_.Monotonic() >= next_count_) CountResources();
 }
 
@@ -148,27 +131,6 @@ void PoolHandler::CountResources() {
   uncounted_.clear();
 }
 
-PoolAtHand PoolHandler::AtHand(const Pool& pool) const {
-  const Millis beginning = pool.core->beginning();
-  const auto since = beginning == Millis(0) ? std::chrono::system_clock::duration(0)
-                                            : clock_.Now().time_since_epoch() - beginning;
-  return {*pool.core, std::chrono::duration_cast<std::chrono::seconds>(since).count()};
-}
-
-void PoolHandler::AnswerQuestions() {
-  for (const PoolDesk::Asked& asked : desk_.Take()) {
-    const auto held = std::find_if(pools_.begin(), pools_.end(), [&asked](const auto& entry) {
-      return entry.first.second == asked.pool;
-    });
-    if (held == pools_.end()) {
-      asked.question(PoolDesk::NotHeld(asked.pool));
-    } else {
-      const PoolAtHand at_hand = AtHand(held->second);
-      asked.question(&at_hand);
-    }
-  }
-}
-
 void PoolHandler::Rollback() {
   for (const PoolKey& key : touched_) {
     const auto pool = pools_.find(key);
@@ -177,7 +139,6 @@ void PoolHandler::Rollback() {
     if (!pool->second.persisted) pools_.erase(pool);
   }
   touched_.clear();
-  changed_.clear();
 }
 
 }  // namespace fluxqueue::matcher

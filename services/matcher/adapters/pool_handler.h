@@ -19,7 +19,6 @@
 #include "libs/fluxion/engines.h"
 #include "libs/matcher_core/matcher_core.h"
 #include "libs/tracing/tracer.h"
-#include "services/matcher/adapters/pool_desk.h"
 #include "services/matcher/metrics.h"
 
 namespace fluxqueue::matcher {
@@ -28,15 +27,10 @@ class PoolHandler final : public delivery::PartitionHandler {
  public:
   // `engines`: where a pool's engine comes from.
   PoolHandler(fluxion::EngineOptions engines,
-              PoolDesk& desk,
               MatcherMetrics& metrics,
               const Clock& clock,
               tracing::Tracer& tracer)
-      : engines_(std::move(engines)),
-        desk_(desk),
-        metrics_(metrics),
-        clock_(clock),
-        tracer_(tracer) {}
+      : engines_(std::move(engines)), metrics_(metrics), clock_(clock), tracer_(tracer) {}
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
   void Drop(int partition) override;
@@ -44,8 +38,8 @@ class PoolHandler final : public delivery::PartitionHandler {
   // Of a request for a cycle: no answer will come, so the cycle is abandoned.
   void Buried(const delivery::Record& record, delivery::Outbox& outbox) override;
 
-  // The matcher says nothing of itself; it answers questions, and counts what is free.
-  bool HasWork() const override { return !desk_.empty(); }
+  // The matcher says nothing of itself; it counts what is free.
+  bool HasWork() const override { return false; }
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox&) override { return absl::OkStatus(); }
 
@@ -62,24 +56,18 @@ class PoolHandler final : public delivery::PartitionHandler {
   using TimePoint = std::chrono::steady_clock::time_point;
   using PoolKey = std::pair<int, std::string>;  // partition, pool
 
-  void AnswerQuestions();
   void CountResources();
   void Tried(const std::string& engine, const events::v1::Outcome& outcome);
-  PoolAtHand AtHand(const Pool& pool) const;
   std::unique_ptr<matcher_core::MatcherCore> MakeCore(const std::string& pool);
   Pool& Touch(int partition, const std::string& pool);
 
   const fluxion::EngineOptions engines_;
-  PoolDesk& desk_;
   MatcherMetrics& metrics_;
   const Clock& clock_;
   tracing::Tracer& tracer_;
   std::map<PoolKey, Pool> pools_;
-  std::set<int> held_;         // partitions
   std::set<PoolKey> touched_;  // by the batch under way
   std::vector<events::v1::Envelope> said_;
-  // By the batch under way, in pools that are watched.
-  std::map<PoolKey, std::vector<graph::AllocationKey>> changed_;
   // Whose resources have changed since they were counted.
   std::set<PoolKey> uncounted_;
   TimePoint next_count_{};

@@ -20,10 +20,9 @@ class PoolHandlerTest : public ::testing::Test {
 
   metrics::Registry registry_;
   MatcherMetrics metrics_{registry_};
-  PoolDesk desk_{[] {}};
   tracing::Tracer tracer_{{}, registry_};
   RealClock clock_;
-  PoolHandler handler_{{}, desk_, metrics_, clock_, tracer_};
+  PoolHandler handler_{{}, metrics_, clock_, tracer_};
 };
 
 TEST_F(PoolHandlerTest, ACycleThatIsBuriedIsAbandoned) {

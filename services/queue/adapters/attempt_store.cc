@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "libs/postgres/array.h"
+#include "libs/postgres/grants.h"
 #include "libs/postgres/statement.h"
 
 namespace fluxqueue::queue {
@@ -149,6 +150,7 @@ void MakeMonths(pqxx::transaction_base& tx, const std::set<Month>& months) {
                         model::BeginOf(month),
                         model::BeginOf(month + std::chrono::months(1))));
   }
+  postgres::ApplyGrants(tx, "queue");
 }
 
 std::set<Month> Months(pqxx::transaction_base& tx) {

@@ -20,21 +20,21 @@ const char* Name(ErrandResult::Outcome outcome) {
       return "refused";
     case ErrandResult::Outcome::kLate:
       return "late";
+    case ErrandResult::Outcome::kFull:
+      return "full";
   }
   return "?";
 }
 
 void CommandDesk::Put(Errand errand) {
   {
-    const std::lock_guard lock(mutex_);
-    if (open_) {
-      errands_.push_back(std::move(errand));
-      errand.done = nullptr;
+    std::unique_lock lock(mutex_);
+    if (!open_ || errands_.size() >= kMost) {
+      const auto outcome = open_ ? ErrandResult::Outcome::kFull : ErrandResult::Outcome::kNotHeld;
+      lock.unlock();
+      return errand.done({.outcome = outcome});
     }
-  }
-  if (errand.done != nullptr) {
-    errand.done({.outcome = ErrandResult::Outcome::kNotHeld});
-    return;
+    errands_.push_back(std::move(errand));
   }
   wake_();
 }

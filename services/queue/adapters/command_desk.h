@@ -1,15 +1,17 @@
 // Where threads of the API hand commands and questions over to the loop's thread: a mailbox.
 //
-// An errand is answered once, on the loop's thread (or, by a desk that is shut, on the caller's):
+// An errand is answered once, on the loop's thread (or, by a desk that is shut or full, on the
+// caller's):
 // `done` must not block. A command is answered when the batch that wrote it to the log is
 // committed, and is acted on when it is read back; a question, when the batch that it was asked in
 // is over. What nobody has taken by its deadline is not done at all. While no pool is held, nobody
-// comes to take: the desk is shut, and answers kNotHeld itself.
+// comes to take: the desk is shut, and answers kNotHeld itself. While kMost wait, it answers kFull.
 //
 // Thread-safe.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,6 +36,7 @@ struct ErrandResult {
     kNotLive,   // the job is not known here (any more)
     kRefused,   // `why`
     kLate,      // its deadline was over
+    kFull,      // as many wait as may
   };
 
   Outcome outcome = Outcome::kDone;
@@ -62,6 +65,8 @@ struct Errand {
 
 class CommandDesk {
  public:
+  static constexpr size_t kMost = 10'000;
+
   // `wake`: the loop should look at the desk; thread-safe.
   explicit CommandDesk(std::function<void()> wake) : wake_(std::move(wake)) {}
 

@@ -56,5 +56,20 @@ TEST_F(CommandDeskTest, WhatIsReturnedComesFirst) {
   EXPECT_THAT(answers_, IsEmpty());
 }
 
+TEST_F(CommandDeskTest, AFullDeskTurnsAway) {
+  desk_.Open();
+  for (size_t i = 0; i < CommandDesk::kMost; ++i) Put("a");
+  EXPECT_THAT(answers_, IsEmpty());
+  Put("b");
+  EXPECT_THAT(answers_, ElementsAre("b full"));
+  std::vector<Errand> taken = desk_.Take(1);
+  Put("c");
+  EXPECT_THAT(answers_, ElementsAre("b full"));
+  // What had room once has it again.
+  desk_.Return(std::move(taken));
+  Put("d");
+  EXPECT_THAT(answers_, ElementsAre("b full", "d full"));
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue

@@ -172,6 +172,10 @@ std::string FluxJobName(const events::v1::Workload& workload) {
   return fmt::format("{}-{}", kind, workload.name());
 }
 
+std::string WorkloadName(const std::string& flux_job) {
+  return flux_job.substr(flux_job.find('-') + 1);
+}
+
 std::string NodesText(const FluxJobDetails& details) {
   std::set<std::string_view> distinct;
   for (const auto& [slot, node] : details.slots) distinct.insert(node);

@@ -27,6 +27,8 @@ struct FluxJobDetails {
 
 // "job-hello": one name space for all kinds.
 std::string FluxJobName(const events::v1::Workload& workload);
+// The other way: "hello".
+std::string WorkloadName(const std::string& flux_job);
 
 // "node-3"; "node-3…node-18 (16)" for several nodes, in the order of the slots.
 std::string NodesText(const FluxJobDetails& details);

@@ -39,6 +39,8 @@ v1::Job ToMessage(const events::v1::JobFact& fact) {
   *job.mutable_updated() = ToTimestamp(fact.time_ms());
   if (fact.start_ms() != 0) *job.mutable_start() = ToTimestamp(fact.start_ms());
   job.set_firm(fact.firm());
+  job.set_user(fact.user());
+  job.set_max_slots(fact.max_slots());
   return job;
 }
 

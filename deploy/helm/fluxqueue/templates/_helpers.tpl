@@ -16,10 +16,18 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 {{- end }}
 
-{{/* (list CONTEXT SERVICE) */}}
+{{/* The name of a service's image: (list CONTEXT SERVICE). */}}
 {{- define "fluxqueue.image" -}}
 {{- $image := (index . 0).Values.image -}}
-{{ $image.registry }}{{ $image.repository }}/{{ index . 1 }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}
+{{- $registry := required "image.registry: say where Fluxqueue's images are, such as image.registry=registry.example/hpc (deploy/images/README.md: how they are built and pushed), or image.registry=localhost where each node has been given them by hand" $image.registry -}}
+{{ trimSuffix "/" $registry }}/{{ $image.repository }}/{{ index . 1 }}:{{ $image.tag | default (index . 0).Chart.AppVersion }}
+{{- with index $image.digests (index . 1) }}@{{ . }}{{ end }}
+{{- end }}
+
+{{/* A container's image, (list CONTEXT NAME). Nobody answers for localhost: what is missing there is not asked for. */}}
+{{- define "fluxqueue.imageOf" -}}
+image: {{ index . 1 }}
+imagePullPolicy: {{ ternary "Never" (index . 0).Values.image.pullPolicy (hasPrefix "localhost/" (index . 1)) }}
 {{- end }}
 
 {{- define "fluxqueue.kafka" -}}
@@ -41,11 +49,13 @@ plaintext://fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
 
 {{- define "fluxqueue.dsn" -}}
 {{- if .Values.postgres.bundled.enabled -}}
-host=fluxqueue-postgres.{{ .Release.Namespace }}.svc dbname=fluxqueue user=fluxqueue sslmode=disable
+host=fluxqueue-postgres.{{ .Release.Namespace }}.svc dbname=fluxqueue sslmode=disable
 {{- else if include "fluxqueue.dsnWithPassword" . -}}
 {{ fail "postgres.dsn: everybody can read it: put the password under the key password into a Secret, and name that in postgres.existingSecret" }}
 {{- else if regexMatch "sslmode\\s*=\\s*'?(allow|prefer)" .Values.postgres.dsn -}}
 {{ fail "postgres.dsn: this sslmode goes on in plain text where no TLS is offered: write sslmode=verify-full, which is the default, or sslmode=disable if plain text is meant" }}
+{{- else if and .Values.postgres.accountPerService (regexMatch "(^|\\s)user\\s*=|^[a-zA-Z]+://[^/]*@|[?&]user=" .Values.postgres.dsn) -}}
+{{ fail "postgres.dsn: with postgres.accountPerService it names no user: each service has its own, fluxqueue_queue and so on" }}
 {{- else -}}
 {{ required "postgres.dsn: say where the database is (host=… dbname=… user=…), or set postgres.bundled.enabled=true for a trial" .Values.postgres.dsn }}
 {{- end }}
@@ -63,9 +73,28 @@ kafka.bootstrap says plaintext://: records go in plain text. The default is TLS.
 {{- end }}
 {{- end }}
 
+{{/* Lines that say which accounts the services share. */}}
+{{- define "fluxqueue.shared" -}}
+{{- if not (include "fluxqueue.postgresAccounts" .) }}
+All services share one account in Postgres: whoever has one pod's has all. deploy/docs/security.md, "Accounts in Postgres and Kafka", says how each gets its own (postgres.accountPerService).
+{{- end }}
+{{- if and (not .Values.kafka.bundled.enabled) (not .Values.kafka.accountPerService) }}
+All services share one account in Kafka: see there, too (kafka.accountPerService).
+{{- end }}
+{{- end }}
+
+{{/* "yes" where each service has a role of its own in Postgres. */}}
+{{- define "fluxqueue.postgresAccounts" -}}
+{{- if or .Values.postgres.bundled.enabled .Values.postgres.accountPerService }}yes{{ end }}
+{{- end }}
+
+{{- define "fluxqueue.postgres" -}}
+postgres: {dsn: {{ include "fluxqueue.dsn" . | quote }}}
+{{- end }}
+
 {{/* Where everything is: the part of the configuration that services and command line share. */}}
 {{- define "fluxqueue.system" -}}
-postgres: {dsn: {{ include "fluxqueue.dsn" . | quote }}}
+{{ include "fluxqueue.postgres" . }}
 kafka:
   bootstrap: {{ include "fluxqueue.kafka" . | quote }}
   {{- if .Values.kafka.existingSecret }}
@@ -82,7 +111,8 @@ kafka:
 {{- end }}
 {{- end }}
 
-{{/* A service's configuration: (list CONTEXT SERVICE LOGFORMAT). What the values say wins. */}}
+{{/* A service's configuration: (list CONTEXT SERVICE LOGFORMAT [STEP]). What the values say wins. The hook's step says nothing into the
+logs, and runs before there are keys. */}}
 {{- define "fluxqueue.config" -}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
@@ -94,14 +124,33 @@ kafka:
 {{- end }}
 {{- else if eq $name "queue" }}
 {{- $own = dict "grpc" (mergeOverwrite (include "fluxqueue.grpc" $root | fromJson) (dict "advertise" "${POD_IP}:9200")) }}
-{{- else if eq $name "matcher" }}
-{{- $own = dict "grpc" (include "fluxqueue.grpc" $root | fromJson) "advertise" "${POD_IP}:9200" }}
+{{- range $caller := list "graph" "visibility" }}
+{{- if (index $root.Values $caller).enabled }}
+{{- $own = mergeOverwrite $own (dict "grpc" (dict "callers" (dict $caller (include "fluxqueue.grpcName" (list $root $caller))))) }}
+{{- end }}
+{{- end }}
+{{- else if eq $name "visibility" }}
+{{- $queue := include "fluxqueue.grpcName" (list $root "queue") }}
+{{- $files := dict "certificate" "/etc/fluxqueue/grpc/tls.crt" "key" "/etc/fluxqueue/grpc/tls.key" }}
+{{- $own = dict "api" (mergeOverwrite (deepCopy $files) (dict "address" $root.Values.listenAddress "port" 9444)) "queue" (mergeOverwrite $files (dict "address" (printf "%s:9200" $queue) "authority" "/etc/fluxqueue/grpc/ca.crt" "name" $queue)) }}
+{{- else if eq $name "graph" }}
+{{- $grpc := include "fluxqueue.grpc" $root | fromJson }}
+{{- /* The command line does not call it. */}}
+{{- $_ := set $grpc.callers "clients" $root.Values.grpc.clients }}
+{{- $own = dict "grpc" $grpc }}
 {{- end }}
 {{- $own = mergeOverwrite $own (deepCopy (index $root.Values $name).config) -}}
 log: {level: {{ $root.Values.log.level }}, format: {{ index . 2 }}}
 http: {address: {{ $root.Values.listenAddress | quote }}, port: 8080}
+{{- if eq $name "graph" }}
+{{ include "fluxqueue.postgres" $root }}
+{{- else if ne $name "visibility" }}
 {{ include "fluxqueue.system" $root }}
   session_timeout: {{ $root.Values.kafka.sessionTimeout }}
+{{- with ternary "" $root.Values.kafka.signing (gt (len .) 3) }}
+signing: {key: /etc/fluxqueue/signing/key.pem{{ if eq . "check" }}, keys: /etc/fluxqueue/signing-keys{{ end }}}
+{{- end }}
+{{- end }}
 {{- with $root.Values.tracing.endpoint }}
 {{- if regexMatch "[@?#]" . }}
 {{- fail "tracing.endpoint: everybody can read it: it is http://HOST:PORT; where the collector wants a password or a token, send to an agent of your own that adds it" }}
@@ -114,36 +163,75 @@ tracing: {endpoint: {{ . | quote }}}
 {{- end }}
 {{- end }}
 
-{{/* Volumes and mounts by which a pod reaches Kafka and Postgres, beside its own. */}}
+{{/* Volumes and mounts by which a pod reaches Kafka and Postgres, beside its own. (list CONTEXT SERVICES [STEP]): those whose
+containers it has, or "cli". The graph service has nothing to do with Kafka. */}}
 {{- define "fluxqueue.volumes" -}}
+{{- $values := (index . 0).Values -}}
 - name: tmp
   emptyDir: {}
-{{- with .Values.kafka.existingSecret }}
-- name: kafka
-  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- $readers := without (index . 1) "graph" }}
+{{- if $values.kafka.accountPerService }}
+{{- range $readers }}
+- name: kafka-{{ . }}
+  secret: {secretName: {{ required "kafka.existingSecret: with kafka.accountPerService it is what the names of the services' Secrets begin with" $values.kafka.existingSecret }}-{{ . }}, defaultMode: 0440}
 {{- end }}
-{{- with .Values.postgres.tlsSecret }}
+{{- else if and $readers $values.kafka.existingSecret }}
+- name: kafka
+  secret: {secretName: {{ $values.kafka.existingSecret }}, defaultMode: 0440}
+{{- end }}
+{{- if and $values.kafka.signing (lt (len .) 3) }}
+{{- range $readers }}
+- name: signing-{{ . }}
+  secret: {secretName: fluxqueue-signing-{{ . }}, defaultMode: 0440}
+{{- end }}
+{{- with $readers }}
+- name: signing-keys
+  configMap: {name: fluxqueue-signing-keys}
+{{- end }}
+{{- end }}
+{{- with $values.postgres.tlsSecret }}
 - name: postgres
   secret: {secretName: {{ . }}, defaultMode: 0440}
 {{- end }}
 {{- end }}
 
+{{/* (list CONTEXT SERVICE [STEP]) */}}
 {{- define "fluxqueue.mounts" -}}
+{{- $values := (index . 0).Values -}}
 - {name: tmp, mountPath: /tmp}
-{{- if .Values.kafka.existingSecret }}
-- {name: kafka, mountPath: /etc/fluxqueue/kafka, readOnly: true}
+{{- if and (ne (index . 1) "graph") $values.kafka.existingSecret }}
+- {name: kafka{{ if $values.kafka.accountPerService }}-{{ index . 1 }}{{ end }}, mountPath: /etc/fluxqueue/kafka, readOnly: true}
 {{- end }}
-{{- if .Values.postgres.tlsSecret }}
+{{- if and (ne (index . 1) "graph") $values.kafka.signing (lt (len .) 3) }}
+- {name: signing-{{ index . 1 }}, mountPath: /etc/fluxqueue/signing, readOnly: true}
+- {name: signing-keys, mountPath: /etc/fluxqueue/signing-keys, readOnly: true}
+{{- end }}
+{{- if $values.postgres.tlsSecret }}
 - {name: postgres, mountPath: /etc/fluxqueue/postgres, readOnly: true}
 {{- end }}
 {{- end }}
 
+{{/* (list CONTEXT SERVICE SECRET): the Secret that has the bundled database's passwords. */}}
 {{- define "fluxqueue.env" -}}
+{{- $root := index . 0 -}}
+{{- $key := "password" -}}
 - name: POD_IP
   valueFrom: {fieldRef: {fieldPath: status.podIP}}
-{{- with (ternary "fluxqueue-postgres" .Values.postgres.existingSecret .Values.postgres.bundled.enabled) }}
+{{- if include "fluxqueue.postgresAccounts" $root }}
+{{- $key = index . 1 }}
+- {name: PGUSER, value: fluxqueue_{{ $key }}}
+{{- end }}
+{{- with (ternary (index . 2) $root.Values.postgres.existingSecret $root.Values.postgres.bundled.enabled) }}
 - name: PGPASSWORD
-  valueFrom: {secretKeyRef: {name: {{ . }}, key: password}}
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: {{ $key }}}}
+{{- end }}
+{{- end }}
+
+{{/* What runs psql against the bundled database, as its owner: (list SECRET). */}}
+{{- define "fluxqueue.rolesEnv" -}}
+{{- range $variable, $key := dict "POSTGRES_PASSWORD" "password" "ADMISSION" "admission" "QUEUE" "queue" "MATCHER" "matcher" "BINDER" "binder" "CLEANUP" "cleanup" "GRAPH" "graph" "CLI" "cli" }}
+- name: {{ $variable }}
+  valueFrom: {secretKeyRef: {name: {{ index $ 0 }}, key: {{ $key }}}}
 {{- end }}
 {{- end }}
 
@@ -177,4 +265,20 @@ seccompProfile: {type: RuntimeDefault}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* (list CONTEXT OPERATIONS): a rule for each API group of files/kinds.yaml. */}}
+{{- define "fluxqueue.kindRules" -}}
+{{- $groups := dict -}}
+{{- range (index . 0).Files.Get "files/kinds.yaml" | fromYamlArray -}}
+{{- $_ := set $groups .group (append (get $groups .group | default list) .resource) -}}
+{{- end -}}
+{{- $operations := index . 1 -}}
+{{- range $group, $resources := $groups }}
+- operations: [{{ $operations }}]
+  apiGroups: [{{ $group | default "\"\"" }}]
+  apiVersions: [v1]
+  resources: [{{ join ", " $resources }}]
+  scope: Namespaced
+{{- end }}
 {{- end }}

@@ -44,8 +44,22 @@ Reply ToReply(const std::string& pool, const ErrandResult& result) {
       return {.status = result.why};
     case Outcome::kLate:
       return {.status = Late()};
+    case Outcome::kFull:
+      return {.status = MakeStatus(absl::StatusCode::kResourceExhausted,
+                                   "{} commands and questions wait already, which is as many as "
+                                   "may: call again later",
+                                   CommandDesk::kMost)};
   }
   return {};
+}
+
+absl::Status TooManyClaims(const std::string& user, int64_t has, int64_t most) {
+  return MakeStatus(absl::StatusCode::kResourceExhausted,
+                    "user '{}' has {} claims that have not ended, and may have {} "
+                    "(spec.claimQuota); release some, or have it raised",
+                    user,
+                    has,
+                    most);
 }
 
 }  // namespace
@@ -72,10 +86,10 @@ std::optional<Reply> CommandApi::Repeated(const std::string& client_id, const st
   if (!known.ok()) return Reply{.status = known.status()};
   if (!known->has_value()) return std::nullopt;
   if (**known != job_id) {
-    return Reply{.status = MakeStatus(absl::StatusCode::kFailedPrecondition,
-                                      "client_id {} was used before, for job {}: choose another",
-                                      client_id,
-                                      **known)};
+    return Reply{.status =
+                     MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                "client_id {} was used before, for another job: choose another",
+                                client_id)};
   }
   absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
   if (!job.ok()) return Reply{.status = job.status()};
@@ -86,12 +100,14 @@ void CommandApi::Command(events::v1::CommandAccepted command,
                          const std::string& job_id,
                          const Caller& caller,
                          const Answer& answer) {
+  const absl::StatusOr<JobFact> job = judge_.FindJob(caller, facts_, job_id, ActOf(command));
+  if (!job.ok()) return answer({.status = job.status()});
   if (std::optional<Reply> before = Repeated(command.client_id(), job_id)) {
     answer(*std::move(before));
     return;
   }
-  const absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
-  if (!job.ok()) return answer({.status = job.status()});
+  const absl::Status wanted = judge_.MayWant(caller, command, *job);
+  if (!wanted.ok()) return answer({.status = wanted});
   if (model::IsTerminal(static_cast<model::JobState>(job->state()))) {
     return answer({.status = HasEnded(*job)});
   }
@@ -109,7 +125,7 @@ void CommandApi::Position(const std::string& job_id,
                           bool explain,
                           const Caller& caller,
                           const Answer& answer) {
-  const absl::StatusOr<JobFact> job = FindJob(facts_, job_id);
+  const absl::StatusOr<JobFact> job = judge_.FindJob(caller, facts_, job_id, access::Act::kView);
   if (!job.ok()) return answer({.status = job.status()});
   // An ended job has no place, and nobody needs be asked.
   if (model::IsTerminal(static_cast<model::JobState>(job->state()))) return answer({.job = *job});
@@ -127,6 +143,8 @@ void CommandApi::AbandonCycle(const std::string& pool,
                               uint64_t cycle_id,
                               const Caller& caller,
                               const Answer& answer) {
+  const absl::Status may = judge_.MayAbandon(caller, pool);
+  if (!may.ok()) return answer({.status = may});
   events::v1::CommandAccepted command;
   command.set_asked_by(caller.who.user);
   command.mutable_abandon_cycle()->set_cycle_id(cycle_id);
@@ -152,8 +170,13 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
   absl::StatusOr<ClaimRequest> read =
       ReadClaim(request, std::chrono::duration_cast<Millis>(wall).count());
   if (!read.ok()) return answer({.status = read.status()});
+  events::v1::SubmitClaim& submit = *read->command.mutable_submit_claim();
+  const absl::StatusOr<std::optional<int64_t>> most = judge_.MayClaim(caller, read->pool, submit);
+  if (!most.ok()) return answer({.status = most.status()});
+  if (judge_.on()) submit.set_user(caller.who.user);
   Claim claim{.pool = read->pool,
-              .job_id = read->command.submit_claim().job_id(),
+              .job_id = submit.job_id(),
+              .user = submit.user(),
               .wants = [](const JobFact&) { return true; },
               .until = caller.deadline,
               .answer = answer};
@@ -164,11 +187,16 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
   absl::StatusOr<std::optional<JobFact>> known = facts_.Find(claim.job_id);
   if (!known.ok()) return answer({.status = known.status()});
   if (known->has_value()) return AwaitKnown(claim, **std::move(known));
+  if (most->has_value()) {
+    const absl::StatusOr<int64_t> has = facts_.ClaimsOf(caller.who.user);
+    if (!has.ok()) return answer({.status = has.status()});
+    if (*has >= **most) return answer({.status = TooManyClaims(caller.who.user, *has, **most)});
+  }
   if (!feed_.Holds(claim.pool)) return answer({.elsewhere = claim.pool});
 
   const uint64_t waiter = feed_.Await(
       claim.job_id, claim.until, claim.wants, [this, claim](std::optional<JobFact> job) {
-        if (job.has_value()) return claim.answer({.job = *std::move(job)});
+        if (job.has_value()) return Tell(claim, *std::move(job), /*repeated=*/false);
         workers_.Post([this, claim] { AnswerAsItIs(claim, /*repeated=*/false); });
       });
   read->command.set_asked_by(caller.who.user);
@@ -190,12 +218,25 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
   desk_.Put(std::move(errand));
 }
 
+bool CommandApi::IsFor(const Claim& claim, const JobFact& job) {
+  return claim.user.empty() || claim.user == job.user();
+}
+
+void CommandApi::Tell(const Claim& claim, JobFact job, bool repeated) {
+  if (IsFor(claim, job)) {
+    return claim.answer({.job = std::move(job), .repeated = repeated});
+  }
+  claim.answer({.status = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                     "client_id: it was used before, by somebody else: choose "
+                                     "another")});
+}
+
 void CommandApi::AwaitKnown(const Claim& claim, JobFact job) {
-  if (claim.wants(job)) return claim.answer({.job = std::move(job), .repeated = true});
+  if (claim.wants(job) || !IsFor(claim, job)) return Tell(claim, std::move(job), /*repeated=*/true);
   if (!feed_.Holds(claim.pool)) return claim.answer({.elsewhere = claim.pool});
   const uint64_t waiter = feed_.Await(
       claim.job_id, claim.until, claim.wants, [this, claim](std::optional<JobFact> fact) {
-        if (fact.has_value()) return claim.answer({.job = *std::move(fact), .repeated = true});
+        if (fact.has_value()) return Tell(claim, *std::move(fact), /*repeated=*/true);
         workers_.Post([this, claim] { AnswerAsItIs(claim, /*repeated=*/true); });
       });
   // It may have become as wanted before the waiter was there.
@@ -203,14 +244,14 @@ void CommandApi::AwaitKnown(const Claim& claim, JobFact job) {
   if (again.ok() && !claim.wants(*again)) return;
   if (!feed_.Forget(waiter)) return;
   if (!again.ok()) return claim.answer({.status = again.status()});
-  claim.answer({.job = *std::move(again), .repeated = true});
+  Tell(claim, *std::move(again), /*repeated=*/true);
 }
 
 void CommandApi::AnswerAsItIs(const Claim& claim, bool repeated) {
   absl::StatusOr<std::optional<JobFact>> job = facts_.Find(claim.job_id);
   if (!job.ok()) return claim.answer({.status = job.status()});
   if (!job->has_value()) return claim.answer({.status = Late()});
-  claim.answer({.job = **std::move(job), .repeated = repeated});
+  Tell(claim, **std::move(job), repeated);
 }
 
 }  // namespace fluxqueue::queue

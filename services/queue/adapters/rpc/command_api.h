@@ -2,7 +2,8 @@
 // commands, claims, and places in line.
 //
 // A call begins on a worker's thread (it reads Postgres), and is answered once, on any thread. When
-// another replica holds the pool, the answer says so (`elsewhere`), and nothing was done.
+// another replica holds the pool, the answer says so (`elsewhere`), and nothing was done. First it
+// is judged (call_judge.h).
 //
 // Thread-safe.
 #pragma once
@@ -18,23 +19,16 @@
 #include "fluxqueue/queue/v1/queue.pb.h"
 
 #include "libs/job_store/fact_store.h"
-#include "libs/rpc/caller.h"
 #include "libs/rpc/worker_pool.h"
 #include "services/queue/adapters/command_desk.h"
 #include "services/queue/adapters/fact_feed.h"
+#include "services/queue/adapters/rpc/call_judge.h"
+#include "services/queue/adapters/rpc/caller.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::queue {
-
-struct Caller {
-  rpc::Caller who = {};
-  std::chrono::steady_clock::time_point deadline = {};
-  // By another replica of the queue, which found the pool to be ours.
-  bool handed_on = false;
-  std::string traceparent = {};  // of the call; empty: none
-};
 
 struct Reply {
   absl::Status status = {};
@@ -52,11 +46,12 @@ class CommandApi {
   using Answer = std::function<void(Reply)>;
 
   // References must outlive the object, and what it has posted to `workers`.
-  CommandApi(job_store::FactStore& facts,
+  CommandApi(const CallJudge& judge,
+             job_store::FactStore& facts,
              CommandDesk& desk,
              FactFeed& feed,
              rpc::WorkerPool& workers)
-      : facts_(facts), desk_(desk), feed_(feed), workers_(workers) {}
+      : judge_(judge), facts_(facts), desk_(desk), feed_(feed), workers_(workers) {}
 
   // `command`: all but who asks. REQUIRES: not a claim.
   void Command(events::v1::CommandAccepted command,
@@ -82,6 +77,7 @@ class CommandApi {
   struct Claim {
     std::string pool;
     std::string job_id;
+    std::string user;  // who makes it, and alone is told of it; empty: nobody is known
     FactFeed::Wants wants;
     FactFeed::TimePoint until;  // when it is answered as it is
     Answer answer;
@@ -92,9 +88,13 @@ class CommandApi {
   std::optional<Reply> Repeated(const std::string& client_id, const std::string& job_id);
   // It exists: answered when it is as wanted, or its time is over.
   void AwaitKnown(const Claim& claim, events::v1::JobFact job);
+  // Its maker may be told of it.
+  static bool IsFor(const Claim& claim, const events::v1::JobFact& job);
+  static void Tell(const Claim& claim, events::v1::JobFact job, bool repeated);
   // Now, as it is.
   void AnswerAsItIs(const Claim& claim, bool repeated);
 
+  const CallJudge& judge_;
   job_store::FactStore& facts_;
   CommandDesk& desk_;
   FactFeed& feed_;

@@ -5,6 +5,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/model/job_state.h"
+#include "libs/model/workload.h"
 #include "libs/rpc/grpc_status.h"
 #include "services/queue/adapters/rpc/requests.h"
 #include "services/queue/domain/job_message.h"
@@ -18,50 +19,69 @@ constexpr size_t kPage = 500;
 
 }  // namespace
 
-JobStream::JobStream(const v1::WatchJobsRequest& request,
+JobStream::JobStream(std::string pool,
                      job_store::FactStore& facts,
                      FactFeed& feed,
                      rpc::WorkerPool& workers)
-    : pool_(PoolOf(request.pool())),
-      filter_({.pool = pool_,
-               .queue = request.queue(),
-               .space = request.namespace_(),
-               .kind = request.kind()}),
-      facts_(facts),
-      feed_(feed),
-      workers_(workers) {}
+    : pool_(std::move(pool)), facts_(facts), feed_(feed), workers_(workers) {}
 
-std::shared_ptr<JobStream> JobStream::Start(const v1::WatchJobsRequest& request,
+std::shared_ptr<JobStream> JobStream::Start(const std::string& pool,
+                                            Admit admit,
+                                            rpc::WorkerPool& judges,
                                             job_store::FactStore& facts,
                                             FactFeed& feed,
                                             rpc::WorkerPool& workers) {
-  std::shared_ptr<JobStream> stream(new JobStream(request, facts, feed, workers));
+  std::shared_ptr<JobStream> stream(new JobStream(pool, facts, feed, workers));
   stream->self_ = stream;
-  // First the changes, then what is there: nothing falls between the two.
-  const absl::Status watching = feed.Watch(stream->pool_, stream);
-  if (watching.ok()) {
-    stream->Pump();
-  } else {
-    stream->End(watching);
+  if (!judges.TryPost([stream, admit = std::move(admit)] { stream->Begin(admit); })) {
+    stream->End(TooMany());
   }
   return stream;
 }
 
+void JobStream::Begin(const Admit& admit) {
+  absl::StatusOr<JobScope> scope = admit();
+  if (!scope.ok()) return End(scope.status());
+  {
+    const std::lock_guard lock(mutex_);
+    scope_ = *std::move(scope);
+  }
+  // First the changes, then what is there: nothing falls between the two.
+  const absl::Status watching = feed_.Watch(pool_, shared_from_this());
+  if (!watching.ok()) return End(watching);
+  bool over = false;
+  {
+    const std::lock_guard lock(mutex_);
+    begun_ = true;
+    over = finished_;
+  }
+  // It may have been done with before it was watched for.
+  if (over) return feed_.Unwatch(shared_from_this());
+  Pump();
+}
+
+bool JobStream::InQueue(const events::v1::JobFact& fact) const {
+  return scope_.filter.queue.empty() || scope_.filter.queue == fact.queue();
+}
+
 bool JobStream::Wanted(const events::v1::JobFact& fact) const {
-  // One that was moved to another queue is followed on.
-  if (versions_.contains(fact.job_id())) return true;
+  // One that was moved to another queue is followed on, as far as that may be.
+  const auto known = jobs_.find(fact.job_id());
+  if (known != jobs_.end()) return !known->second.left || InQueue(fact);
+  const job_store::FactFilter& filter = scope_.filter;
   const auto fits = [](const std::string& wanted, const std::string& is) {
     return wanted.empty() || wanted == is;
   };
-  return fits(filter_.queue, fact.queue()) && fits(filter_.space, fact.workload().namespace_()) &&
-         fits(filter_.kind, fact.workload().kind());
+  const bool claim = model::IsClaim(fact.workload().kind()) && fact.workload().namespace_().empty();
+  return InQueue(fact) && fits(filter.space, fact.workload().namespace_()) &&
+         fits(filter.kind, fact.workload().kind()) && (filter.claims || !claim);
 }
 
 void JobStream::Add(const events::v1::JobFact& fact) {
   if (end_.has_value() || !Wanted(fact)) return;
-  uint64_t& version = versions_[fact.job_id()];
-  if (fact.version() <= version) return;
-  version = fact.version();
+  Said& said = jobs_[fact.job_id()];
+  if (fact.version() <= said.version) return;
+  said = {.version = fact.version(), .left = scope_.only_in_queue && !InQueue(fact)};
   *said_.emplace_back().mutable_job() = ToMessage(fact);
 }
 
@@ -71,7 +91,7 @@ void JobStream::Changed(const events::v1::JobFact& fact) {
     Add(fact);
     // While it is listed, a page may still bring the job as it was.
     if (listed_ && model::IsTerminal(static_cast<model::JobState>(fact.state()))) {
-      versions_.erase(fact.job_id());
+      jobs_.erase(fact.job_id());
     }
     if (said_.size() > kMostWaiting) {
       said_.clear();
@@ -108,7 +128,7 @@ void JobStream::Pump() {
       finished_ = true;
       end = *end_;
       next = Next::kFinish;
-    } else if (!listed_ && !reading_) {
+    } else if (begun_ && !listed_ && !reading_) {
       reading_ = true;
       reader = shared_from_this();
       next = Next::kRead;
@@ -122,7 +142,7 @@ void JobStream::Pump() {
 
 void JobStream::ReadPage() {
   const absl::StatusOr<std::vector<events::v1::JobFact>> page =
-      facts_.Page(filter_, page_end_, kPage);
+      facts_.Page(scope_.filter, page_end_, kPage);
   if (!page.ok()) return End(page.status());
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// One WatchJobs call: the live jobs of the pool from the tables, page by page as fast as the client
-// reads, and the changes from the feed, which wait in a buffer of bounded size.
+// One WatchJobs call: it is judged; then the live jobs of the pool from the tables, page by page as
+// fast as the client reads, and the changes from the feed, which wait in a buffer of bounded size.
 //
 // A change may be committed while a page is read, so the two are told apart by their versions: what
 // is not newer than what was said last is left out.
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,10 +22,14 @@
 #include "libs/job_store/fact_store.h"
 #include "libs/rpc/worker_pool.h"
 #include "services/queue/adapters/fact_feed.h"
+#include "services/queue/adapters/rpc/call_judge.h"
 
 #include "absl/status/status.h"
 
 namespace fluxqueue::queue {
+
+// What the caller may see of what he asks for; waits.
+using Admit = std::function<absl::StatusOr<JobScope>()>;
 
 // Thread-safe.
 class JobStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse>,
@@ -32,7 +37,10 @@ class JobStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse>,
                         public std::enable_shared_from_this<JobStream> {
  public:
   // References must outlive the call. It lives until gRPC is done with it and nobody holds it.
-  static std::shared_ptr<JobStream> Start(const v1::WatchJobsRequest& request,
+  // `admit` is called on a thread of `judges`.
+  static std::shared_ptr<JobStream> Start(const std::string& pool,
+                                          Admit admit,
+                                          rpc::WorkerPool& judges,
                                           job_store::FactStore& facts,
                                           FactFeed& feed,
                                           rpc::WorkerPool& workers);
@@ -41,7 +49,13 @@ class JobStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse>,
   void End(const absl::Status& why) override;
 
  private:
-  JobStream(const v1::WatchJobsRequest& request,
+  // Of a job, last.
+  struct Said {
+    uint64_t version = 0;
+    bool left = false;  // the queue, and with it what may be seen
+  };
+
+  JobStream(std::string pool,
             job_store::FactStore& facts,
             FactFeed& feed,
             rpc::WorkerPool& workers);
@@ -50,7 +64,10 @@ class JobStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse>,
   void OnCancel() override;
   void OnDone() override;
 
-  // Called with mutex_ held, the first two.
+  // As far as he may see.
+  void Begin(const Admit& admit);
+  // Called with mutex_ held, the first three.
+  bool InQueue(const events::v1::JobFact& fact) const;
   bool Wanted(const events::v1::JobFact& fact) const;
   void Add(const events::v1::JobFact& fact);
   // The next thing to do, done without the lock.
@@ -58,15 +75,16 @@ class JobStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse>,
   void ReadPage();
 
   const std::string pool_;
-  const job_store::FactFilter filter_;
   job_store::FactStore& facts_;
   FactFeed& feed_;
   rpc::WorkerPool& workers_;
 
   std::mutex mutex_;
-  std::deque<v1::WatchJobsResponse> said_;              // guarded by mutex_, as what follows
-  std::unordered_map<std::string, uint64_t> versions_;  // said last
+  JobScope scope_;  // guarded by mutex_, as what follows
+  std::deque<v1::WatchJobsResponse> said_;
+  std::unordered_map<std::string, Said> jobs_;
   std::string page_end_;
+  bool begun_ = false;
   bool reading_ = false;
   bool listed_ = false;
   bool writing_ = false;

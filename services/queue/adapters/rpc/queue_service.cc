@@ -1,7 +1,10 @@
 #include "services/queue/adapters/rpc/queue_service.h"
 
+#include <optional>
+#include <type_traits>
 #include <utility>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/rpc/error_details.h"
 #include "libs/rpc/grpc_status.h"
@@ -14,6 +17,9 @@ namespace fluxqueue::queue {
 namespace {
 
 constexpr int kWorkers = 8;
+constexpr int kStrangers = 4;
+// Of strangers' calls.
+constexpr size_t kMostWaiting = 256;
 
 void Fill(const Reply& reply, v1::ExplainResponse* response) {
   *response->mutable_job() = ToMessage(reply.job);
@@ -38,6 +44,13 @@ void Fill(const Reply& reply, Response* response) {
   response->set_repeated(reply.repeated);
 }
 
+job_store::FactFilter FilterOf(const v1::WatchJobsRequest& request) {
+  return {.pool = PoolOf(request.pool()),
+          .queue = request.queue(),
+          .space = request.namespace_(),
+          .kind = request.kind()};
+}
+
 postgres::Options ForReads(postgres::Options options) {
   // An answer that takes longer is no use to anybody.
   options.statement_timeout = Millis(10'000);
@@ -49,16 +62,21 @@ postgres::Options ForReads(postgres::Options options) {
 QueueService::QueueService(const postgres::Options& postgres,
                            peers::PeerOptions peers,
                            rpc::ServerConfig::Callers callers,
+                           access::Authority* authority,
                            CommandDesk& desk,
                            FactFeed& feed)
     : callers_(std::move(callers)),
       feed_(feed),
-      facts_(ForReads(postgres), kWorkers),
+      facts_(ForReads(postgres), kWorkers + kStrangers),
       jobs_(ForReads(postgres), 2),
-      reads_(facts_, jobs_),
+      judge_(authority),
+      reads_(judge_, facts_, jobs_),
       peers_(std::move(peers), facts_),
-      commands_(facts_, desk, feed, workers_),
-      workers_(kWorkers) {}
+      commands_(judge_, facts_, desk, feed, workers_),
+      workers_(kWorkers),
+      strangers_(judge_.on() ? kStrangers : 0, kMostWaiting) {
+  CHECK(judge_.on() || !callers_.wanted(), "callers are asked for, and nobody knows them");
+}
 
 QueueService::~QueueService() {
   // What waits at the feed speaks to us.
@@ -73,43 +91,78 @@ void QueueService::Drain() {
 // ---- reads
 
 grpc::ServerUnaryReactor* QueueService::Read(grpc::CallbackServerContext* context,
-                                             std::function<absl::Status()> read) {
+                                             std::function<absl::Status(const Caller&)> read) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  workers_.Post([reactor, read = std::move(read)] { reactor->Finish(rpc::ToGrpcStatus(read())); });
+  Caller caller = ReadCall(*context, callers_);
+  const bool taken =
+      WorkersFor(caller).TryPost([this, reactor, caller, read = std::move(read)]() mutable {
+        absl::Status status = judge_.Identify(&caller);
+        if (status.ok()) status = read(caller);
+        reactor->Finish(rpc::ToGrpcStatus(status));
+      });
+  if (!taken) reactor->Finish(rpc::ToGrpcStatus(TooMany()));
   return reactor;
+}
+
+rpc::WorkerPool& QueueService::WorkersFor(const Caller& caller) {
+  return caller.token.empty() ? workers_ : strangers_;
 }
 
 grpc::ServerUnaryReactor* QueueService::ListJobs(grpc::CallbackServerContext* context,
                                                  const v1::ListJobsRequest* request,
                                                  v1::ListJobsResponse* response) {
-  return Read(context, [=, this] { return reads_.ListJobs(*request, response); });
+  return Read(context, [=, this](const Caller& caller) {
+    return reads_.ListJobs(caller, *request, response);
+  });
+}
+
+grpc::ServerUnaryReactor* QueueService::FindJob(grpc::CallbackServerContext* context,
+                                                const v1::FindJobRequest* request,
+                                                v1::FindJobResponse* response) {
+  return Read(context, [=, this](const Caller& caller) {
+    return reads_.FindJob(caller, *request, response);
+  });
 }
 
 grpc::ServerUnaryReactor* QueueService::GetJob(grpc::CallbackServerContext* context,
                                                const v1::GetJobRequest* request,
                                                v1::GetJobResponse* response) {
-  return Read(context, [=, this] { return reads_.GetJob(*request, response); });
+  return Read(context, [=, this](const Caller& caller) {
+    return reads_.GetJob(caller, *request, response);
+  });
 }
 
 grpc::ServerUnaryReactor* QueueService::ListQueues(grpc::CallbackServerContext* context,
                                                    const v1::ListQueuesRequest* request,
                                                    v1::ListQueuesResponse* response) {
-  return Read(context, [=, this] { return reads_.ListQueues(*request, response); });
+  return Read(context, [=, this](const Caller& caller) {
+    return reads_.ListQueues(caller, *request, response);
+  });
 }
 
 grpc::ServerUnaryReactor* QueueService::GetQueue(grpc::CallbackServerContext* context,
                                                  const v1::GetQueueRequest* request,
                                                  v1::GetQueueResponse* response) {
-  return Read(context, [=, this] { return reads_.GetQueue(*request, response); });
+  return Read(context, [=, this](const Caller& caller) {
+    return reads_.GetQueue(caller, *request, response);
+  });
 }
 
 grpc::ServerWriteReactor<v1::WatchJobsResponse>* QueueService::WatchJobs(
     grpc::CallbackServerContext* context, const v1::WatchJobsRequest* request) {
   const Caller caller = ReadCall(*context, callers_);
-  if (feed_.Holds(PoolOf(request->pool())) || caller.handed_on) {
-    return JobStream::Start(*request, facts_, feed_, workers_).get();
+  const std::string pool = PoolOf(request->pool());
+  const auto scope = [this, filter = FilterOf(*request)](Caller* who) -> absl::StatusOr<JobScope> {
+    RETURN_IF_ERROR(judge_.Identify(who));
+    return judge_.MayList(*who, "watch", filter);
+  };
+  rpc::WorkerPool& judges = WorkersFor(caller);
+  if (feed_.Holds(pool) || caller.handed_on) {
+    const auto admit = [scope, who = caller]() mutable { return scope(&who); };
+    return JobStream::Start(pool, admit, judges, facts_, feed_, workers_).get();
   }
-  return RemoteStream::Start(*request, caller, peers_, workers_, stop_.get_token()).get();
+  const auto admit = [scope](Caller* who) { return scope(who).status(); };
+  return RemoteStream::Start(*request, caller, admit, judges, peers_, stop_.get_token()).get();
 }
 
 // ---- what the pool's holder answers
@@ -125,6 +178,7 @@ void QueueService::HandOn(const std::shared_ptr<UnaryCall>& call,
     Request request;
     Response response;
     std::shared_ptr<v1::Queue::Stub> stub;
+    std::optional<std::stop_callback<std::function<void()>>> on_stop;
   };
   const auto fail = [&call](const absl::Status& status) {
     call->End([&] { return rpc::ToGrpcStatus(status); });
@@ -140,16 +194,36 @@ void QueueService::HandOn(const std::shared_ptr<UnaryCall>& call,
   HandOnAs(call->caller(), &there->context);
   there->context.set_deadline(std::chrono::system_clock::now() +
                               (call->caller().deadline - std::chrono::steady_clock::now()));
+  there->on_stop.emplace(stop_.get_token(), [context = &there->context] { context->TryCancel(); });
   Async* async = there->stub->async();
   (async->*hop)(&there->context,
                 &there->request,
                 &there->response,
-                [there, call, response](const grpc::Status& status) {
-                  call->End([&] {
-                    if (status.ok()) *response = std::move(there->response);
-                    return status;
-                  });
+                [this, there, call, response](const grpc::Status& status) {
+                  if (!status.ok()) return call->End([&] { return status; });
+                  // Of one owner with the context, which it outlives.
+                  Answer(call, std::shared_ptr<Response>(there, &there->response), response);
                 });
+}
+
+template <typename Response>
+void QueueService::Answer(const std::shared_ptr<UnaryCall>& call,
+                          std::shared_ptr<Response> answer,
+                          Response* response) {
+  const auto end = [call, answer, response] {
+    call->End([&] {
+      *response = std::move(*answer);
+      return grpc::Status::OK;
+    });
+  };
+  if constexpr (std::is_same_v<Response, v1::ExplainResponse>) {
+    workers_.Post([this, call, answer, end] {
+      judge_.Redact(call->caller(), answer.get());
+      end();
+    });
+  } else {
+    end();
+  }
 }
 
 template <typename Request, typename Response>
@@ -159,7 +233,9 @@ grpc::ServerUnaryReactor* QueueService::Run(const grpc::CallbackServerContext& c
                                             Begin begin,
                                             Hop<Request, Response> hop) {
   const std::shared_ptr<UnaryCall> call = UnaryCall::Make(context, callers_);
-  workers_.Post([this, call, request, response, begin = std::move(begin), hop] {
+  const auto task = [this, call, request, response, begin = std::move(begin), hop] {
+    const absl::Status known = judge_.Identify(call->mutable_caller());
+    if (!known.ok()) return call->End([&] { return rpc::ToGrpcStatus(known); });
     begin(call->caller(), [this, call, request, response, hop](const Reply& reply) {
       if (!reply.elsewhere.empty()) {
         workers_.Post([this, call, pool = reply.elsewhere, request, response, hop] {
@@ -167,12 +243,15 @@ grpc::ServerUnaryReactor* QueueService::Run(const grpc::CallbackServerContext& c
         });
         return;
       }
-      call->End([&] {
-        if (reply.status.ok()) Fill(reply, response);
-        return rpc::ToGrpcStatus(reply.status);
-      });
+      if (!reply.status.ok()) return call->End([&] { return rpc::ToGrpcStatus(reply.status); });
+      const auto answer = std::make_shared<Response>();
+      Fill(reply, answer.get());
+      Answer(call, answer, response);
     });
-  });
+  };
+  if (!WorkersFor(call->caller()).TryPost(task)) {
+    call->End([] { return rpc::ToGrpcStatus(TooMany()); });
+  }
   return call.get();
 }
 

@@ -3,7 +3,8 @@
 //
 // Reads are answered from the tables. What only the holder of a pool can answer goes through its
 // loop (command_api.h); a replica that does not hold the pool hands the call on to the one that
-// does, once: should the pool have moved meanwhile, the answer is UNAVAILABLE.
+// does, once: should the pool have moved meanwhile, the answer is UNAVAILABLE. Who calls, and
+// whether he may, is judged by the replica that he calls (call_judge.h).
 #pragma once
 
 #include <functional>
@@ -28,10 +29,12 @@ namespace fluxqueue::queue {
 class QueueService final : public v1::Queue::CallbackService {
  public:
   // References must outlive the service, and the service outlives its server, which has the same
-  // `callers`.
+  // `callers`. `authority`: says who they are and what they may do; null, where callers are not
+  // asked for.
   QueueService(const postgres::Options& postgres,
                peers::PeerOptions peers,
                rpc::ServerConfig::Callers callers,
+               access::Authority* authority,
                CommandDesk& desk,
                FactFeed& feed);
   ~QueueService() override;
@@ -42,6 +45,9 @@ class QueueService final : public v1::Queue::CallbackService {
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
                                      v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* FindJob(grpc::CallbackServerContext* context,
+                                    const v1::FindJobRequest* request,
+                                    v1::FindJobResponse* response) override;
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request,
                                    v1::GetJobResponse* response) override;
@@ -95,7 +101,16 @@ class QueueService final : public v1::Queue::CallbackService {
                               std::function<void(grpc::Status)>);
 
   grpc::ServerUnaryReactor* Read(grpc::CallbackServerContext* context,
-                                 std::function<absl::Status()> read);
+                                 std::function<absl::Status(const Caller& caller)> read);
+  // Threads for the beginning of this call. Who comes with a token is a stranger, until the API
+  // server has said who he is: however many wait for that, others do not wait for them. Few wait,
+  // and the next one is told TooMany().
+  rpc::WorkerPool& WorkersFor(const Caller& caller);
+  // What it was answered with, as far as he may see it.
+  template <typename Response>
+  void Answer(const std::shared_ptr<UnaryCall>& call,
+              std::shared_ptr<Response> answer,
+              Response* response);
   // Begins the call here, and hands it on if the pool is elsewhere.
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Run(const grpc::CallbackServerContext& context,
@@ -121,10 +136,12 @@ class QueueService final : public v1::Queue::CallbackService {
   std::stop_source stop_;
   job_store::FactStore facts_;
   job_store::JobStore jobs_;
+  const CallJudge judge_;
   ReadApi reads_;
   peers::Peers peers_;
   CommandApi commands_;
-  rpc::WorkerPool workers_;  // the last: its tasks use the others
+  rpc::WorkerPool workers_;  // the last two: their tasks use the others
+  rpc::WorkerPool strangers_;
 };
 
 }  // namespace fluxqueue::queue

@@ -7,6 +7,7 @@
 #include "libs/model/job_state.h"
 #include "libs/rpc/error_details.h"
 #include "services/queue/adapters/rpc/requests.h"
+#include "services/queue/domain/flux_job_view.h"
 #include "services/queue/domain/job_message.h"
 
 namespace fluxqueue::queue {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int32_t kPage = 100;
 constexpr int32_t kLargestPage = 1000;
+constexpr size_t kMostNodes = 16;
 
 absl::StatusOr<job_store::FactFilter> ToFilter(const v1::ListJobsRequest& request) {
   job_store::FactFilter filter{.pool = request.pool(),
@@ -86,6 +88,23 @@ v1::QueueInfo ToInfo(const job_store::QueueInfo& stored, const scheduling::Resou
   return info;
 }
 
+// Of the jobs of an answer.
+absl::Status AddNodes(job_store::JobStore& store, const std::vector<v1::Job*>& jobs) {
+  std::vector<job_store::Job> stored;
+  stored.reserve(jobs.size());
+  for (const v1::Job* job : jobs) {
+    stored.push_back({.id = job->id(), .attempt = job->attempt()});
+  }
+  RETURN_IF_ERROR(store.AddNodes(&stored));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const std::vector<std::string>& nodes = stored[i].nodes;
+    jobs[i]->set_node_count(static_cast<uint32_t>(nodes.size()));
+    const size_t shown = std::min(nodes.size(), kMostNodes);
+    for (size_t n = 0; n < shown; ++n) jobs[i]->add_nodes(nodes[n]);
+  }
+  return absl::OkStatus();
+}
+
 v1::State ToState(const std::string& name) {
   const auto state = model::ParseJobState(name);
   return state.has_value() ? static_cast<v1::State>(*state) : v1::STATE_UNSPECIFIED;
@@ -93,8 +112,11 @@ v1::State ToState(const std::string& name) {
 
 }  // namespace
 
-absl::Status ReadApi::ListJobs(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
-  ASSIGN_OR_RETURN(const job_store::FactFilter filter, ToFilter(request));
+absl::Status ReadApi::ListJobs(const Caller& caller,
+                               const v1::ListJobsRequest& request,
+                               v1::ListJobsResponse* response) {
+  ASSIGN_OR_RETURN(job_store::FactFilter filter, ToFilter(request));
+  ASSIGN_OR_RETURN(const JobScope scope, judge_.MayList(caller, "list", std::move(filter)));
   if (request.page_size() < 0 || request.page_size() > kLargestPage) {
     return rpc::InField(InvalidArgument("page_size: {}; allowed: 0 (which is {}) to {}",
                                         request.page_size(),
@@ -105,16 +127,46 @@ absl::Status ReadApi::ListJobs(const v1::ListJobsRequest& request, v1::ListJobsR
   const auto size = static_cast<size_t>(request.page_size() == 0 ? kPage : request.page_size());
   // One more, to see whether there are any behind the page.
   ASSIGN_OR_RETURN(std::vector<events::v1::JobFact> facts,
-                   facts_.Page(filter, request.page_token(), size + 1));
+                   facts_.Page(scope.filter, request.page_token(), size + 1));
   const bool more = facts.size() > size;
   if (more) facts.pop_back();
-  for (const events::v1::JobFact& fact : facts) *response->add_jobs() = ToMessage(fact);
   if (more) response->set_next_page_token(facts.back().job_id());
-  return absl::OkStatus();
+  std::vector<v1::Job*> jobs;
+  for (const events::v1::JobFact& fact : facts) {
+    jobs.push_back(response->add_jobs());
+    *jobs.back() = ToMessage(fact);
+  }
+  return AddNodes(jobs_, jobs);
 }
 
-absl::Status ReadApi::GetJob(const v1::GetJobRequest& request, v1::GetJobResponse* response) {
-  ASSIGN_OR_RETURN(const events::v1::JobFact fact, FindJob(facts_, request.job_id()));
+absl::Status ReadApi::FindJob(const Caller& caller,
+                              const v1::FindJobRequest& request,
+                              v1::FindJobResponse* response) {
+  const absl::Status no_such_job =
+      MakeStatus(absl::StatusCode::kNotFound,
+                 "there is no job {} in namespace {}; its name has its kind before it, as in "
+                 "job-hello",
+                 request.flux_job(),
+                 request.namespace_());
+  ASSIGN_OR_RETURN(const std::vector<events::v1::JobFact> facts,
+                   facts_.Named(request.namespace_(), WorkloadName(request.flux_job())));
+  for (const events::v1::JobFact& fact : facts) {
+    if (FluxJobName(fact.workload()) != request.flux_job()) continue;
+    const absl::Status may = judge_.MayDoTo(caller, access::Act::kView, fact);
+    if (absl::IsNotFound(may)) return no_such_job;
+    RETURN_IF_ERROR(may);
+    *response->mutable_job() = ToMessage(fact);
+    return AddNodes(jobs_, {response->mutable_job()});
+  }
+  RETURN_IF_ERROR(judge_.CanBeAsked(caller));
+  return no_such_job;
+}
+
+absl::Status ReadApi::GetJob(const Caller& caller,
+                             const v1::GetJobRequest& request,
+                             v1::GetJobResponse* response) {
+  ASSIGN_OR_RETURN(const events::v1::JobFact fact,
+                   judge_.FindJob(caller, facts_, request.job_id(), access::Act::kView));
   *response->mutable_job() = ToMessage(fact);
   const job_store::Job key{.id = fact.job_id(), .attempt = fact.attempt()};
   ASSIGN_OR_RETURN(const std::vector<job_store::JobSlot> slots, jobs_.Slots(key));
@@ -157,8 +209,10 @@ absl::StatusOr<std::vector<v1::QueueInfo>> ReadApi::Queues() {
   return infos;
 }
 
-absl::Status ReadApi::ListQueues(const v1::ListQueuesRequest& request,
+absl::Status ReadApi::ListQueues(const Caller& caller,
+                                 const v1::ListQueuesRequest& request,
                                  v1::ListQueuesResponse* response) {
+  RETURN_IF_ERROR(judge_.MaySeeQueues(caller, ""));
   ASSIGN_OR_RETURN(std::vector<v1::QueueInfo> queues, Queues());
   for (v1::QueueInfo& queue : queues) {
     if (request.pool().empty() || request.pool() == queue.pool()) {
@@ -168,10 +222,13 @@ absl::Status ReadApi::ListQueues(const v1::ListQueuesRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status ReadApi::GetQueue(const v1::GetQueueRequest& request, v1::GetQueueResponse* response) {
+absl::Status ReadApi::GetQueue(const Caller& caller,
+                               const v1::GetQueueRequest& request,
+                               v1::GetQueueResponse* response) {
   if (request.queue().empty()) {
     return rpc::InField(InvalidArgument("queue: name one; ListQueues has them"), "queue");
   }
+  RETURN_IF_ERROR(judge_.MaySeeQueues(caller, request.queue()));
   const std::string pool = PoolOf(request.pool());
   ASSIGN_OR_RETURN(std::vector<v1::QueueInfo> queues, Queues());
   for (v1::QueueInfo& queue : queues) {

@@ -8,19 +8,24 @@
 namespace fluxqueue::queue {
 
 std::shared_ptr<RemoteStream> RemoteStream::Start(const v1::WatchJobsRequest& request,
-                                                  const Caller& caller,
+                                                  Caller caller,
+                                                  Admit admit,
+                                                  rpc::WorkerPool& judges,
                                                   peers::Peers& peers,
-                                                  rpc::WorkerPool& workers,
                                                   const std::stop_token& stop) {
-  std::shared_ptr<RemoteStream> stream(new RemoteStream(request));
+  std::shared_ptr<RemoteStream> stream(new RemoteStream(request, std::move(caller)));
   stream->client_end_ = stream;
-  HandOnAs(caller, &stream->context_);
   stream->on_stop_.emplace(stop, [raw = stream.get()] { raw->context_.TryCancel(); });
-  workers.Post([stream, &peers] { stream->Call(peers); });
+  if (!judges.TryPost([stream, admit = std::move(admit), &peers] { stream->Call(admit, peers); })) {
+    stream->ToClient::Finish(rpc::ToGrpcStatus(TooMany()));
+  }
   return stream;
 }
 
-void RemoteStream::Call(peers::Peers& peers) {
+void RemoteStream::Call(const Admit& admit, peers::Peers& peers) {
+  const absl::Status may = admit(&caller_);
+  if (!may.ok()) return ToClient::Finish(rpc::ToGrpcStatus(may));
+  HandOnAs(caller_, &context_);
   auto holder = peers.HolderOf(PoolOf(request_.pool()));
   if (!holder.ok()) return ToClient::Finish(rpc::ToGrpcStatus(holder.status()));
   stub_ = v1::Queue::NewStub(*holder);

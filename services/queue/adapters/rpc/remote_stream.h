@@ -14,7 +14,7 @@
 
 #include "libs/peers/peers.h"
 #include "libs/rpc/worker_pool.h"
-#include "services/queue/adapters/rpc/command_api.h"
+#include "services/queue/adapters/rpc/caller.h"
 
 #include "absl/status/status.h"
 
@@ -24,21 +24,26 @@ namespace fluxqueue::queue {
 class RemoteStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse>,
                            public grpc::ClientReadReactor<v1::WatchJobsResponse> {
  public:
-  // References must outlive the call. It lives until gRPC is done with both of its ends, which is
-  // soon after `stop`.
+  // Whether he may; and finds out who he is. Waits.
+  using Admit = std::function<absl::Status(Caller* caller)>;
+
+  // `admit` is called on a thread of `judges`. References must outlive the call. It lives until
+  // gRPC is done with both of its ends, which is soon after `stop`.
   static std::shared_ptr<RemoteStream> Start(const v1::WatchJobsRequest& request,
-                                             const Caller& caller,
+                                             Caller caller,
+                                             Admit admit,
+                                             rpc::WorkerPool& judges,
                                              peers::Peers& peers,
-                                             rpc::WorkerPool& workers,
                                              const std::stop_token& stop);
 
  private:
   using ToClient = grpc::ServerWriteReactor<v1::WatchJobsResponse>;
   using FromHolder = grpc::ClientReadReactor<v1::WatchJobsResponse>;
 
-  explicit RemoteStream(v1::WatchJobsRequest request) : request_(std::move(request)) {}
+  RemoteStream(v1::WatchJobsRequest request, Caller caller)
+      : request_(std::move(request)), caller_(std::move(caller)) {}
 
-  void Call(peers::Peers& peers);
+  void Call(const Admit& admit, peers::Peers& peers);
 
   // The client's end.
   void OnWriteDone(bool ok) override;
@@ -49,6 +54,7 @@ class RemoteStream final : public grpc::ServerWriteReactor<v1::WatchJobsResponse
   void OnDone(const grpc::Status& status) override;
 
   const v1::WatchJobsRequest request_;
+  Caller caller_;
   grpc::ClientContext context_;
   std::shared_ptr<v1::Queue::Stub> stub_;
   v1::WatchJobsResponse message_;  // read, and being written: never both

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/job_store/fact_store.h"
 #include "libs/rpc/error_details.h"
 
@@ -18,10 +20,29 @@ inline std::string PoolOf(const std::string& pool) {
   return pool.empty() ? "default" : pool;
 }
 
+// A stranger whose call has to wait for the API server to say who he is.
+inline absl::Status TooMany() {
+  return MakeStatus(absl::StatusCode::kResourceExhausted,
+                    "as many calls with a token wait already as may: call again later, or another "
+                    "replica");
+}
+
 inline absl::Status NoSuchJob(const std::string& job_id) {
   return MakeStatus(absl::StatusCode::kNotFound,
                     "there is no job {}; ListJobs has those that are (with `ended`: that were)",
                     job_id);
+}
+
+// What is asked about by its name, in the cluster.
+inline absl::Status CheckName(std::string_view field, const std::string& name) {
+  constexpr size_t kMostName = 253;
+  if (IsPlain(name, kMostName)) return absl::OkStatus();
+  return rpc::InField(
+      InvalidArgument("{}: has {} bytes, or a control character; at most {} are allowed",
+                      field,
+                      name.size(),
+                      kMostName),
+      field);
 }
 
 // Blocks.

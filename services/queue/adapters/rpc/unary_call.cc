@@ -30,9 +30,13 @@ std::chrono::steady_clock::time_point DeadlineOf(const grpc::CallbackServerConte
 Caller ReadCall(const grpc::CallbackServerContext& context,
                 const rpc::ServerConfig::Callers& callers) {
   const auto& metadata = context.client_metadata();
-  Caller caller{.who = rpc::CallerOf(context, callers),
+  rpc::Shown shown = rpc::ShownBy(context, callers);
+  const bool handed_on = metadata.contains(kHandedOn);
+  Caller caller{.who = std::move(shown.caller),
+                .token = std::move(shown.token),
                 .deadline = DeadlineOf(context),
-                .handed_on = metadata.contains(kHandedOn)};
+                .handed_on = handed_on,
+                .judged = handed_on && shown.by_queue};
   const auto traced = metadata.find(tracing::kTraceparent);
   if (traced != metadata.end()) {
     caller.traceparent = Clean({traced->second.data(), traced->second.size()}, kMostOfTraceparent);

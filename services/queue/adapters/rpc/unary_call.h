@@ -36,13 +36,15 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // `fill` fills the response and gives the status; it is not called when the call is over.
   void End(const std::function<grpc::Status()>& fill);
   const Caller& caller() const { return caller_; }
+  // For whoever finds out whose the call is, before anybody else has it.
+  Caller* mutable_caller() { return &caller_; }
 
  private:
   explicit UnaryCall(Caller caller) : caller_(std::move(caller)) {}
   void OnCancel() override;
   void OnDone() override;
 
-  const Caller caller_;
+  Caller caller_;
   std::mutex mutex_;
   bool over_ = false;                // guarded by mutex_
   std::shared_ptr<UnaryCall> self_;  // until OnDone

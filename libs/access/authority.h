@@ -1,0 +1,34 @@
+// Who knows users, their rights and the FluxQueues: the API server (cluster_authority.h), or a
+// table in tests.
+//
+// Each call may wait, and is Unavailable where nobody could be asked, which is never a yes.
+// Thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "libs/access/queue_access.h"
+#include "libs/access/rights.h"
+#include "libs/kubernetes/views.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::access {
+
+class Authority {
+ public:
+  virtual ~Authority() = default;
+
+  // Unauthenticated: nobody's, or the token is not made for kAudience.
+  virtual absl::StatusOr<User> WhoseIs(const std::string& token) = 0;
+  virtual absl::StatusOr<bool> Allows(const User& user, const Right& right) = 0;
+  // The FluxQueue of that name, and all above it that there are. Empty: there is none.
+  virtual absl::StatusOr<QueuesByName> QueueAndAbove(const std::string& name) = 0;
+  // Of the namespace; nothing: there is none.
+  virtual absl::StatusOr<std::optional<kubernetes::StringMap>> LabelsOf(
+      const std::string& space) = 0;
+};
+
+}  // namespace fluxqueue::access

@@ -1,0 +1,24 @@
+// What the binder signs when it gives a pod a slot: the annotation fluxqueue.io/proof says it where
+// the row is lost. Pure, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "libs/kubernetes/labels.h"
+
+namespace fluxqueue::kubernetes {
+
+// The base64 of an Ed25519 signature; what is longer is no proof.
+inline constexpr size_t kProofBytes = 88;
+
+// The text that is signed: this pod, on this node, has this slot of the job. The uid makes it
+// worthless on any other pod. Each field counts with its length, so that no two slots have one
+// text.
+std::string SlotProofText(std::string_view pod_uid,
+                          std::string_view space,
+                          std::string_view job_id,
+                          const SlotName& slot,
+                          std::string_view node);
+
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,115 @@
+// Who is let in, and what he may do, where callers are asked for.
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "fluxqueue/matcher/v1/matcher.grpc.pb.h"
+
+#include "libs/access/fake_authority.h"
+#include "libs/base/status_macros.h"
+#include "libs/rpc/channel.h"
+#include "libs/rpc/testing_tls.h"
+#include "services/graph/domain/test_graphs.h"
+#include "services/graph/rpc/graph_rpc.h"
+
+namespace fluxqueue::graph_service {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr char kGraph[] = "fluxqueue-graph.system.svc";
+constexpr char kClient[] = "fluence.hpc.svc";
+
+class GraphAccessTest : public ::testing::Test {
+ protected:
+  GraphAccessTest() {
+    tls_.Authority("ca");
+    for (const char* name : {kGraph, kClient}) {
+      tls_.Sign("ca", name, fmt::format("subjectAltName=DNS:{}", name));
+    }
+    authority_.tokens["of-ann"] = {.name = "ann", .groups = {}};
+    authority_.tokens["of-a-liar"] = {.name = std::string(rpc::kClientUser) + kClient,
+                                      .groups = {}};
+    RpcConfig config;
+    config.grpc.port = 0;
+    config.grpc.tls = {tls_.Path(std::string(kGraph) + ".crt"),
+                       tls_.Path(std::string(kGraph) + ".key"),
+                       tls_.Path("ca.crt")};
+    config.grpc.callers = {.queue = "fluxqueue-queue.system.svc", .clients = {kClient}};
+    config.private_graphs.client_graphs = 1;
+    server_ = std::make_unique<GraphRpc>(
+        config, nullptr, judge_, [] { return absl::OkStatus(); }, metrics_, tracer_, clock_);
+    CHECK(server_->Start().ok(), "the server");
+  }
+
+  // With the client's certificate, if there is no token.
+  grpc::Status Create(const std::string& token) {
+    const std::string name = kClient;
+    rpc::ChannelFiles files{.authority = tls_.Path("ca.crt"), .name = kGraph};
+    if (token.empty()) {
+      files.certificate = tls_.Path(name + ".crt");
+      files.key = tls_.Path(name + ".key");
+    }
+    auto channel = rpc::Dialer(files).Open(fmt::format("127.0.0.1:{}", server_->port()));
+    CHECK(channel.ok(), "{}", Message(channel.status()));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + 20s);
+    if (!token.empty()) context.AddMetadata(rpc::kAuthorization, "Bearer " + token);
+    v1::CreateGraphRequest request;
+    request.set_graph(TestGraph());
+    v1::CreateGraphResponse response;
+    return v1::Matcher::NewStub(*channel)->CreateGraph(&context, request, &response);
+  }
+
+  rpc::TlsFolder tls_;
+  access::FakeAuthority authority_;
+  const GraphJudge judge_{&authority_};
+  metrics::Registry metrics_;
+  tracing::Tracer tracer_{{}, metrics_};
+  RealClock clock_;
+  std::unique_ptr<GraphRpc> server_;
+};
+
+TEST_F(GraphAccessTest, AGraphIsMadeByWhoMayMakeOne) {
+  grpc::Status status = Create("of-ann");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(status.error_message(), HasSubstr("create graphs"));
+  authority_.rights.insert({"ann", "create graphs"});
+  status = Create("of-ann");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  // Her limit, and nobody else's.
+  status = Create("of-ann");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("ann has too many private graphs"));
+  const std::string client = std::string(rpc::kClientUser) + kClient;
+  EXPECT_EQ(Create("").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  authority_.rights.insert({client, "create graphs"});
+  status = Create("");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(GraphAccessTest, ATokenHasToBeSomebodys) {
+  EXPECT_EQ(Create("of-nobody").error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  authority_.rights.insert({std::string(rpc::kClientUser) + kClient, "create graphs"});
+  EXPECT_EQ(Create("of-a-liar").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  authority_.there = Unavailable("the API server is away");
+  EXPECT_EQ(Create("of-ann").error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GraphAccessTest, APoolIsLookedAtByWhoMay) {
+  const rpc::Caller ann{.user = "ann", .groups = {}};
+  const absl::Status refused = judge_.MayLookAt(ann, "main");
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_THAT(Message(refused), HasSubstr("get pools/graph"));
+  authority_.rights.insert({"ann", "get pools/graph"});
+  EXPECT_TRUE(judge_.MayLookAt(ann, "main").ok());
+  EXPECT_TRUE(GraphJudge(nullptr).MayLookAt({}, "main").ok());
+}
+
+}  // namespace
+}  // namespace fluxqueue::graph_service

@@ -1,0 +1,130 @@
+#include "services/graph/rpc/graph_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+#include "services/graph/domain/test_graphs.h"
+
+namespace fluxqueue::graph_service {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+class GraphDirectoryTest : public testing::Test {
+ protected:
+  std::shared_ptr<PrivateGraphCalls> Graph(int nodes = 4) {
+    v1::CreateGraphRequest request;
+    request.set_graph(TestGraph(nodes));
+    auto graph = PrivateGraph::Make(request);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return std::make_shared<PrivateGraphCalls>(*std::move(graph), pool_);
+  }
+  std::string Add(const std::string& peer = "") {
+    const auto key = directory_.Add(Graph(), {.client = "ann", .peer = peer});
+    EXPECT_TRUE(key.ok()) << key.status();
+    return key.value_or("");
+  }
+
+  rpc::WorkerPool pool_{1};
+  FakeClock clock_;
+  // A test graph has 35 vertices.
+  GraphDirectory directory_{{.graphs = 3, .vertices = 3 * 35, .graph_bytes = 1000, .idle = 60s},
+                            clock_};
+};
+
+TEST_F(GraphDirectoryTest, GraphsAreFoundByTheirKeys) {
+  const std::string key = Add();
+  EXPECT_EQ(key.size(), 32U);
+  EXPECT_NE(Add(), key);
+  EXPECT_NE(directory_.Find(key), nullptr);
+  EXPECT_EQ(directory_.Find("other"), nullptr);
+  EXPECT_EQ(directory_.FindOfPeer(""), nullptr);
+  EXPECT_EQ(directory_.vertices(), 70);
+  EXPECT_TRUE(directory_.Drop(key));
+  EXPECT_FALSE(directory_.Drop(key));
+  EXPECT_EQ(directory_.Find(key), nullptr);
+  EXPECT_EQ(directory_.vertices(), 35);
+}
+
+TEST_F(GraphDirectoryTest, WhatIsNotUsedGoes) {
+  const std::string used = Add("a");
+  const std::string idle = Add("b");
+  const std::string busy = Add();
+  const auto under_way = directory_.Find(busy);
+  clock_.Advance(59s);
+  EXPECT_NE(directory_.Find(used), nullptr);
+  clock_.Advance(1s);
+  directory_.Sweep();
+  EXPECT_EQ(directory_.graphs(), 2U);
+  EXPECT_EQ(directory_.Find(idle), nullptr);
+  EXPECT_EQ(directory_.FindOfPeer("b"), nullptr);
+  EXPECT_NE(directory_.FindOfPeer("a"), nullptr);
+  clock_.Advance(60s);
+  directory_.Sweep();
+  EXPECT_EQ(directory_.graphs(), 1U);
+  EXPECT_NE(directory_.Find(busy), nullptr);
+}
+
+TEST_F(GraphDirectoryTest, ThereIsALimit) {
+  for (int i = 0; i < 3; ++i) Add(fmt::format("peer {}", i));
+  absl::Status status = directory_.Check(1, {.client = "ann"});
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(Message(status), HasSubstr("3, of 3"));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      directory_.Add(Graph(), {.client = "ann", .peer = "new"}).status()));
+  // One that takes the place of its own is no more than before.
+  EXPECT_TRUE(directory_.Check(1, {.client = "ann", .peer = "peer 1"}).ok());
+  Add("peer 1");
+  EXPECT_EQ(directory_.graphs(), 3U);
+  clock_.Advance(60s);
+  EXPECT_TRUE(directory_.Check(1, {.client = "ann"}).ok());
+  EXPECT_EQ(directory_.graphs(), 0U);
+  status = directory_.Check(1001, {.client = "ann"});
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(Message(status), HasSubstr("1001, of 1000"));
+}
+
+TEST_F(GraphDirectoryTest, EachClientHasALimitOfItsOwn) {
+  GraphDirectory directory(
+      {.graphs = 10, .vertices = 1000, .client_graphs = 2, .client_vertices = 3 * 35, .idle = 60s},
+      clock_);
+  const GraphOwner ann{.client = "ann", .peer = "a connection"};
+  const auto first = directory.Add(Graph(), ann);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(directory.Add(Graph(), {.client = "ann"}).ok());
+  absl::Status status = directory.Check(1, {.client = "ann"});
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("ann has too many private graphs"));
+  EXPECT_THAT(Message(status), HasSubstr("2, of 2"));
+  EXPECT_TRUE(directory.Check(1, {.client = "bob"}).ok());
+  // In the place of one of its own; of another's it takes none.
+  EXPECT_TRUE(directory.Check(1, ann).ok());
+  ASSERT_TRUE(directory.Add(Graph(), {.client = "bob"}).ok());
+  EXPECT_TRUE(directory.Drop(*first));
+  EXPECT_TRUE(directory.Check(1, {.client = "ann"}).ok());
+  status = directory.Add(Graph(12), {.client = "ann"}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("the private graphs of ann would have too many vertices"));
+}
+
+TEST_F(GraphDirectoryTest, TheLastInitOnAConnectionCounts) {
+  const std::string first = Add("peer");
+  const auto graph = directory_.FindOfPeer("peer");
+  const std::string second = Add("peer");
+  EXPECT_EQ(directory_.graphs(), 1U);
+  EXPECT_NE(directory_.FindOfPeer("peer"), graph);
+  EXPECT_EQ(directory_.Find(first), nullptr);
+  // Now somebody knows its key: it stays.
+  EXPECT_NE(directory_.Find(second), nullptr);
+  Add("peer");
+  EXPECT_EQ(directory_.graphs(), 2U);
+  EXPECT_NE(directory_.Find(second), directory_.FindOfPeer("peer"));
+  directory_.DropAll();
+  EXPECT_EQ(directory_.FindOfPeer("peer"), nullptr);
+  EXPECT_EQ(directory_.vertices(), 0);
+}
+
+}  // namespace
+}  // namespace fluxqueue::graph_service

@@ -1,0 +1,32 @@
+// What the section says of the API:
+//
+//   graph:
+//     grpc: {address: 127.0.0.1, port: 9200, …}     # libs/rpc/server_config.h; none without a port
+//     ancestors: false          # true: the ancestors' services, too (graph_rpc.h)
+//     workers: 4                # threads for what takes long: large graphs, explanations, trials
+//     calls_per_client: 256     # under way at once, streams too; a client is a user, or the name
+//     in
+//                               # a certificate
+//     private_graphs:           # beyond these a client is refused
+//       {limit: 64, max_vertices: 4000000, max_graph: 64MiB, idle: 10m,
+//        limit_per_client: 16, max_vertices_per_client: 2000000}
+#pragma once
+
+#include "libs/config/section.h"
+#include "libs/rpc/server_config.h"
+#include "services/graph/rpc/graph_directory.h"
+
+namespace fluxqueue::graph_service {
+
+struct RpcConfig {
+  rpc::ServerConfig grpc;
+  bool ancestors = false;
+  int workers = 4;
+  int calls_per_client = 256;
+  PrivateGraphLimits private_graphs;
+};
+
+// `config` must outlive the section.
+config::Section Describe(RpcConfig* config);
+
+}  // namespace fluxqueue::graph_service

@@ -1,0 +1,289 @@
+#include "services/queue/adapters/rpc/call_judge.h"
+
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/access/fake_authority.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::queue {
+namespace {
+
+using access::Act;
+using ::testing::HasSubstr;
+
+// ann looks at the jobs of lab and cancels them; boss has the verbs of the queue `night`; club is
+// below `account`.
+class CallJudgeTest : public ::testing::Test {
+ protected:
+  CallJudgeTest() {
+    authority_.rights = {{"ann", "get jobs lab"}, {"ann", "create jobs/cancel lab"}};
+    for (const char* name : {"night", "account", "club"}) {
+      authority_.queues[name].meta.name = name;
+      authority_.queues[name].pool = "main";
+    }
+    authority_.queues["night"].subjects = {
+        {.kind = "User",
+         .name = "boss",
+         .verbs = {"view", "cancel", "hold", "prioritise", "move", "claim"}}};
+    authority_.queues["club"].parent = "account";
+    authority_.spaces["lab"] = {{"team", "lab"}};
+  }
+
+  static Caller By(const std::string& user) { return {.who = {.user = user}}; }
+  static events::v1::JobFact Job(const std::string& space, const std::string& queue = "night") {
+    events::v1::JobFact fact;
+    fact.set_job_id("id");
+    fact.set_pool("main");
+    fact.set_queue(queue);
+    fact.set_priority(5);
+    fact.set_user("ann");
+    fact.mutable_workload()->set_kind(space.empty() ? "Claim" : "Job");
+    fact.mutable_workload()->set_namespace_(space);
+    fact.mutable_workload()->set_name("x");
+    return fact;
+  }
+  absl::StatusCode May(const std::string& user, Act act, const events::v1::JobFact& job) {
+    return judge_.MayDoTo(By(user), act, job).code();
+  }
+  absl::Status Move(const std::string& user, const std::string& queue, const std::string& space) {
+    events::v1::CommandAccepted command;
+    command.mutable_move_job()->set_queue(queue);
+    return judge_.MayWant(By(user), command, Job(space));
+  }
+  absl::Status Prioritise(int32_t priority) {
+    events::v1::CommandAccepted command;
+    command.mutable_set_priority()->set_priority(priority);
+    return judge_.MayWant(By("boss"), command, Job("lab", "club"));
+  }
+  absl::Status Claim(const std::string& user, const std::string& queue, int32_t priority = 0) {
+    events::v1::SubmitClaim claim;
+    claim.set_queue(queue);
+    claim.set_priority(priority);
+    return judge_.MayClaim(By(user), "main", claim).status();
+  }
+  // "lab night +claims", or the code.
+  std::string Listed(const std::string& user, job_store::FactFilter filter) {
+    const auto scope = judge_.MayList(By(user), "list", std::move(filter));
+    if (!scope.ok()) return absl::StatusCodeToString(scope.status().code());
+    return scope->filter.pool + " " + scope->filter.space + " " + scope->filter.queue +
+           (scope->filter.claims ? " +claims" : "") + (scope->only_in_queue ? " only" : "");
+  }
+
+  static constexpr auto kOk = absl::StatusCode::kOk;
+  static constexpr auto kDenied = absl::StatusCode::kPermissionDenied;
+  static constexpr auto kNotFound = absl::StatusCode::kNotFound;
+
+  access::FakeAuthority authority_;
+  CallJudge judge_{&authority_};
+};
+
+TEST_F(CallJudgeTest, AJobIsThereForThoseWhoMayLookAtIt) {
+  struct Case {
+    const char* user;
+    Act act;
+    const char* space;
+    absl::StatusCode code;
+  };
+  for (const Case& c : {
+           Case{"ann", Act::kView, "lab", kOk},
+           {"ann", Act::kCancel, "lab", kOk},
+           {"ann", Act::kHold, "lab", kDenied},
+           {"ann", Act::kPrioritise, "lab", kDenied},
+           {"ann", Act::kMove, "lab", kDenied},
+           {"ann", Act::kView, "other", kNotFound},
+           {"ann", Act::kCancel, "other", kNotFound},
+           {"ann", Act::kPrioritise, "other", kNotFound},
+           {"eve", Act::kView, "lab", kNotFound},
+           {"eve", Act::kCancel, "lab", kNotFound},
+           {"boss", Act::kView, "other", kOk},
+           {"boss", Act::kPrioritise, "other", kOk},
+           {"boss", Act::kMove, "", kOk},
+           // A claim of hers.
+           {"ann", Act::kView, "", kOk},
+           {"ann", Act::kCancel, "", kOk},
+           {"ann", Act::kHold, "", kDenied},
+           {"eve", Act::kView, "", kNotFound},
+           {"eve", Act::kCancel, "", kNotFound},
+       }) {
+    EXPECT_EQ(May(c.user, c.act, Job(c.space)), c.code)
+        << c.user << " " << SubjectVerb(c.act) << " in " << c.space;
+  }
+}
+
+TEST_F(CallJudgeTest, AJobThatHeMayNotSeeIsOneThatIsNotThere) {
+  EXPECT_EQ(Message(judge_.MayDoTo(By("eve"), Act::kCancel, Job("lab"))),
+            "there is no job id; ListJobs has those that are (with `ended`: that were)");
+  EXPECT_THAT(Message(judge_.MayDoTo(By("ann"), Act::kHold, Job("lab"))),
+              HasSubstr("user 'ann' may not create jobs/hold 'job-x' in namespace 'lab'"));
+}
+
+TEST_F(CallJudgeTest, AQueueOfAnotherPoolGrantsNothing) {
+  authority_.queues["night"].pool = "other";
+  EXPECT_EQ(May("boss", Act::kView, Job("lab")), kNotFound);
+}
+
+TEST_F(CallJudgeTest, WhatAnotherReplicaHasJudgedIsNotJudgedAgain) {
+  Caller eve = By("eve");
+  eve.handed_on = true;
+  EXPECT_EQ(judge_.MayDoTo(eve, Act::kCancel, Job("lab")).code(), kNotFound)
+      << "anybody can say that he is a replica";
+  eve.judged = true;
+  EXPECT_TRUE(judge_.MayDoTo(eve, Act::kCancel, Job("lab")).ok());
+}
+
+TEST_F(CallJudgeTest, WhereNobodyCanBeAskedNothingIsAllowed) {
+  authority_.there = Unavailable("away");
+  EXPECT_EQ(May("ann", Act::kView, Job("lab")), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Claim("boss", "night").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Listed("boss", {}), "UNAVAILABLE");
+  Caller stranger{.token = "t"};
+  EXPECT_EQ(judge_.Identify(&stranger).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CallJudgeTest, ATokenSaysWhoCalls) {
+  authority_.tokens["a"] = {.name = "ann", .groups = {"staff"}};
+  authority_.tokens["forged"] = {.name = "fluxqueue:client:fluxqueue-cli.system.svc"};
+  authority_.tokens["long"] = {.name = std::string(rpc::kMostUserBytes + 1, 'a')};
+  Caller ann{.token = "a"};
+  ASSERT_TRUE(judge_.Identify(&ann).ok());
+  EXPECT_EQ(ann.who, (rpc::Caller{.user = "ann", .groups = {"staff"}}));
+  Caller other{.token = "b"};
+  EXPECT_EQ(judge_.Identify(&other).code(), absl::StatusCode::kUnauthenticated);
+  Caller forged{.token = "forged"};
+  EXPECT_EQ(judge_.Identify(&forged).code(), kDenied);
+  Caller longer{.token = "long"};
+  EXPECT_EQ(judge_.Identify(&longer).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CallJudgeTest, APriorityIsBoundedByTheQueue) {
+  authority_.queues["account"].max_priority = 10;
+  EXPECT_TRUE(Prioritise(10).ok());
+  EXPECT_EQ(Message(Prioritise(11)),
+            "priority: 11 is more than FluxQueue 'account' allows; allowed: up to 10");
+  authority_.queues["account"].max_priority = 3;
+  EXPECT_TRUE(Prioritise(4).ok()) << "it has 5 already";
+}
+
+TEST_F(CallJudgeTest, AJobMovesWhereItMayBeSubmitted) {
+  EXPECT_TRUE(Move("boss", "club", "lab").ok());
+  EXPECT_EQ(Move("boss", "none", "lab").code(), kNotFound);
+  authority_.queues["club"].pool = "other";
+  EXPECT_EQ(Move("boss", "club", "lab").code(), kNotFound);
+  authority_.queues["club"].pool = "main";
+  authority_.queues["account"].namespace_selector =
+      kubernetes::LabelSelector{.labels = {{"team", "lab"}}};
+  EXPECT_TRUE(Move("boss", "club", "lab").ok());
+  EXPECT_THAT(Message(Move("boss", "club", "other")), HasSubstr("spec.namespaceSelector"));
+  EXPECT_THAT(Message(Move("boss", "club", "")), HasSubstr("spec.namespaceSelector"));
+  authority_.queues["account"].namespace_selector.reset();
+  authority_.queues["club"].members.users = {"bob"};
+  EXPECT_THAT(Message(Move("boss", "club", "lab")), HasSubstr("spec.members"));
+  authority_.queues["club"].members = {};
+  authority_.queues["club"].max_priority = 4;
+  EXPECT_THAT(Message(Move("boss", "club", "lab")), HasSubstr("5 is more than FluxQueue 'club'"));
+}
+
+TEST_F(CallJudgeTest, OfAMoveTheCallerOrTheMakerMaySubmit) {
+  auto& subjects = authority_.queues["club"].subjects;
+  subjects = {{.kind = "User", .name = "bob", .verbs = {"submit"}}};
+  EXPECT_EQ(Move("boss", "club", "lab").code(), kDenied);
+  subjects = {{.kind = "User", .name = "boss", .verbs = {"submit"}}};
+  EXPECT_TRUE(Move("boss", "club", "lab").ok());
+  subjects = {{.kind = "User", .name = "ann", .verbs = {"submit"}}};
+  EXPECT_TRUE(Move("boss", "club", "lab").ok());
+}
+
+TEST_F(CallJudgeTest, AClaimWantsARightAndTheQueue) {
+  EXPECT_TRUE(Claim("boss", "night").ok());
+  EXPECT_EQ(Claim("eve", "night").code(), kDenied);
+  EXPECT_EQ(Claim("boss", "club").code(), kDenied);
+  authority_.rights.insert({"boss", "create claims"});
+  EXPECT_TRUE(Claim("boss", "club").ok());
+  EXPECT_EQ(Claim("boss", "none").code(), kNotFound);
+  authority_.queues["club"].max_priority = 3;
+  EXPECT_TRUE(Claim("boss", "club", 3).ok());
+  EXPECT_THAT(Message(Claim("boss", "club", 4)), HasSubstr("allowed: up to 3"));
+  authority_.queues["club"].subjects = {{.kind = "User", .name = "bob", .verbs = {"submit"}}};
+  EXPECT_EQ(Claim("boss", "club").code(), kDenied);
+  authority_.queues["night"].namespace_selector =
+      kubernetes::LabelSelector{.labels = {{"team", "lab"}}};
+  EXPECT_EQ(Claim("boss", "night").code(), absl::StatusCode::kFailedPrecondition);
+  // A service account's claim is of its namespace.
+  authority_.rights.insert({"system:serviceaccount:lab:ci", "create claims"});
+  EXPECT_TRUE(Claim("system:serviceaccount:lab:ci", "night").ok());
+}
+
+TEST_F(CallJudgeTest, AListIsOfWhatHeMaySee) {
+  EXPECT_EQ(Listed("ann", {.space = "lab"}), "PERMISSION_DENIED");
+  authority_.rights.insert({"ann", "list jobs lab"});
+  authority_.rights.insert({"olga", "list jobs"});
+  authority_.rights.insert({"oscar", "list jobs"});
+  authority_.rights.insert({"oscar", "list claims"});
+  EXPECT_EQ(Listed("ann", {.space = "lab"}), " lab  +claims");
+  EXPECT_EQ(Listed("ann", {.space = "other"}), "PERMISSION_DENIED");
+  EXPECT_EQ(Listed("ann", {}), "PERMISSION_DENIED");
+  EXPECT_EQ(Listed("olga", {}), "  ");
+  EXPECT_EQ(Listed("oscar", {}), "   +claims");
+  EXPECT_EQ(Listed("olga", {.kind = "Claim"}), "PERMISSION_DENIED");
+  EXPECT_EQ(Listed("oscar", {.kind = "Claim"}), "   +claims");
+  EXPECT_EQ(Listed("boss", {}), "PERMISSION_DENIED");
+  EXPECT_EQ(Listed("boss", {.queue = "club"}), "PERMISSION_DENIED");
+  EXPECT_EQ(Listed("boss", {.queue = "night"}), "main  night +claims only");
+  EXPECT_EQ(Listed("boss", {.pool = "other", .queue = "night"}), "PERMISSION_DENIED");
+  EXPECT_EQ(Listed("boss", {.space = std::string(300, 'a')}), "INVALID_ARGUMENT");
+}
+
+TEST_F(CallJudgeTest, TheLeastQuotaAboveAClaimHolds) {
+  events::v1::SubmitClaim claim;
+  claim.set_queue("club");
+  authority_.rights.insert({"ann", "create claims"});
+  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), std::nullopt);
+  authority_.queues["account"].claim_quota = 7;
+  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), 7);
+  authority_.queues["club"].claim_quota = 9;
+  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), 7);
+  authority_.queues["club"].claim_quota = 3;
+  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), 3);
+}
+
+TEST_F(CallJudgeTest, QueuesAndCyclesAreAskedFor) {
+  EXPECT_EQ(judge_.MaySeeQueues(By("ann"), "").code(), kDenied);
+  EXPECT_EQ(judge_.MayAbandon(By("ann"), "main").code(), kDenied);
+  authority_.rights = {
+      {"ann", "list queues"}, {"ann", "get queues"}, {"ann", "create pools/cycle"}};
+  EXPECT_TRUE(judge_.MaySeeQueues(By("ann"), "").ok());
+  EXPECT_TRUE(judge_.MaySeeQueues(By("ann"), "night").ok());
+  EXPECT_TRUE(judge_.MayAbandon(By("ann"), "main").ok());
+}
+
+TEST_F(CallJudgeTest, AnExplanationNamesNoJobsOfOthers) {
+  v1::ExplainResponse response;
+  response.set_position(3);
+  for (const char* space : {"lab", "other"}) {
+    v1::Job* ahead = response.add_ahead();
+    ahead->set_namespace_(space);
+    ahead->set_pool("main");
+    ahead->set_queue("club");
+  }
+  judge_.Redact(By("ann"), &response);
+  ASSERT_EQ(response.ahead_size(), 1);
+  EXPECT_EQ(response.ahead(0).namespace_(), "lab");
+  EXPECT_EQ(response.position(), 3);
+}
+
+TEST_F(CallJudgeTest, WithoutAnAuthorityAllMayDoEverything) {
+  const CallJudge nobody(nullptr);
+  EXPECT_FALSE(nobody.on());
+  EXPECT_TRUE(nobody.MayDoTo(By("eve"), Act::kPrioritise, Job("lab")).ok());
+  EXPECT_TRUE(nobody.MayClaim(By("eve"), "main", {}).ok());
+  EXPECT_TRUE(nobody.MayAbandon(By("eve"), "main").ok());
+  EXPECT_TRUE(nobody.MaySeeQueues(By("eve"), "").ok());
+  EXPECT_TRUE(nobody.MayList(By("eve"), "list", {})->filter.claims);
+}
+
+}  // namespace
+}  // namespace fluxqueue::queue

@@ -1,0 +1,207 @@
+// To have others charged for what a controller makes, and to submit in their name.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/adversary/tenant_test_base.h"
+
+#include "fmt/format.h"
+
+namespace fluxqueue::e2e {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+// Alice has the same rights in the namespace lab as mallory.
+constexpr const char* kAlice = R"(apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: alice, namespace: lab}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]
+)";
+
+// `annotations`: of the template.
+std::string Deployment(const std::string& name,
+                       const std::string& annotations = "",
+                       const std::string& space = "lab") {
+  return fmt::format(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {0}, namespace: {2}}}
+spec:
+  replicas: 1
+  selector: {{matchLabels: {{app: {0}}}}}
+  template:
+    metadata:
+      labels: {{app: {0}}}
+      annotations: {{fluxqueue.io/run-seconds: "600"{1}}}
+    spec:
+      containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: 500m}}}}}}]
+)",
+                     name,
+                     annotations,
+                     space);
+}
+
+class StampsTest : public TenantTest {
+ protected:
+  static void SetUpTestSuite() {
+    TenantTest::SetUpTestSuite();
+    if (system_ == nullptr) return;
+    const auto made = system_->Kubectl({"apply", "-f", "-"}, kAlice);
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+  }
+
+  absl::StatusOr<std::string> As(const std::string& user,
+                                 std::vector<std::string> arguments,
+                                 const std::string& input = "") {
+    arguments.insert(arguments.begin(), "--as=" + user);
+    return system_->Kubectl(arguments, input);
+  }
+  absl::StatusOr<std::string> Patch(const std::string& user,
+                                    const std::string& name,
+                                    const std::string& annotations) {
+    return As(user,
+              {"patch",
+               "deployment",
+               name,
+               "-n",
+               "lab",
+               "-p",
+               fmt::format(R"({{"spec":{{"template":{{"metadata":{{"annotations":{{{}}}}}}}}}}})",
+                           annotations)});
+  }
+  std::string StampOf(const std::string& kind, const std::string& name, const std::string& path) {
+    const auto stamp =
+        system_->Kubectl({"get",
+                          kind,
+                          name,
+                          "-n",
+                          "lab",
+                          "-o",
+                          "jsonpath={" + path + R"(.metadata.annotations.fluxqueue\.io/user})"});
+    EXPECT_TRUE(stamp.ok()) << Message(stamp.status());
+    return stamp.ok() ? *stamp : "";
+  }
+  void ExpectJobOf(const std::string& name, const std::string& user) {
+    const auto jobs = [&] {
+      return Count(
+          fmt::format("queue.jobs WHERE name LIKE '{}-%' AND username = '{}'", name, user));
+    };
+    const absl::Status counted =
+        system_->WaitFor([&] { return jobs() > 0; },
+                         seconds(60),
+                         [&] { return fmt::format("a pod of {} to be a job of {}", name, user); });
+    EXPECT_TRUE(counted.ok()) << Message(counted);
+  }
+};
+
+TEST_F(StampsTest, WhoMakesADeploymentIsChargedForItsPods) {
+  Creates(Deployment("forged", ", fluxqueue.io/user: alice"));
+  EXPECT_EQ(StampOf("deployment", "forged", ".spec.template"), "mallory");
+  ExpectJobOf("forged", "mallory");
+  Creates(R"(apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly, namespace: lab}
+spec:
+  schedule: "0 0 29 2 *"
+  jobTemplate:
+    metadata: {annotations: {fluxqueue.io/user: alice}}
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+)");
+  EXPECT_EQ(StampOf("cronjob", "nightly", ".spec.jobTemplate"), "mallory");
+}
+
+TEST_F(StampsTest, ATemplateNamesNobodyElse) {
+  Creates(Deployment("mine"));
+  const auto renamed = Patch("mallory", "mine", R"("fluxqueue.io/user":"alice")");
+  EXPECT_THAT(Message(renamed.status()), HasSubstr("for whom its pods are made"));
+  const auto admitted = Patch("mallory", "mine", R"("fluxqueue.io/admitted-to":"hers")");
+  EXPECT_THAT(Message(admitted.status()), HasSubstr("own record"));
+  // Where the webhook does not look, before the namespace becomes a managed one.
+  IsRefused(Deployment("early", ", fluxqueue.io/user: alice", "evil"),
+            "for whom its pods are made");
+  IsRefused(Deployment("early", ", fluxqueue.io/admitted-to: hers", "evil"), "own record");
+  // Without a name its pods are the namespace's, which is one user, however many owners it has.
+  const auto dropped = Patch("mallory", "mine", R"("fluxqueue.io/user":null)");
+  ASSERT_TRUE(dropped.ok()) << Message(dropped.status());
+  ExpectJobOf("mine", "namespace:lab");
+}
+
+TEST_F(StampsTest, WhoMovesAnothersDeploymentAsksForItself) {
+  MakeQueue("hers", "{subjects: [{kind: User, name: alice, verbs: [submit]}]}");
+  const auto made = As("alice", {"create", "-f", "-"}, Deployment("hers"));
+  ASSERT_TRUE(made.ok()) << Message(made.status());
+  const auto moved = Patch("mallory", "hers", R"("fluxqueue.io/queue":"hers")");
+  EXPECT_THAT(Message(moved.status()), HasSubstr("asks for its place there"));
+  // As himself he may try, and his pods are refused there.
+  const auto own =
+      Patch("mallory", "hers", R"("fluxqueue.io/queue":"hers","fluxqueue.io/user":"mallory")");
+  ASSERT_TRUE(own.ok()) << Message(own.status());
+  const absl::Status refused = system_->WaitFor(
+      [&] {
+        const auto events = system_->Kubectl({"get", "events", "-n", "lab", "-o", "json"});
+        return events.ok() && events->find("user 'mallory' is not among") != std::string::npos;
+      },
+      seconds(60),
+      [] { return "an Event that says that mallory may not submit to the queue hers"; });
+  EXPECT_TRUE(refused.ok()) << Message(refused);
+  EXPECT_EQ(Count("queue.jobs WHERE queue = 'hers'"), 0);
+  const auto urgent =
+      Patch("mallory", "hers", R"("fluxqueue.io/qos":"urgent","fluxqueue.io/user":"alice")");
+  EXPECT_FALSE(urgent.ok());
+  // Alice may, and what else she changes leaves her name there.
+  const auto back =
+      Patch("alice", "hers", R"("fluxqueue.io/queue":"hers","fluxqueue.io/user":"alice")");
+  ASSERT_TRUE(back.ok()) << Message(back.status());
+  ExpectJobOf("hers", "alice");
+}
+
+// What her template was admitted to by her name is not his when he puts his own there.
+TEST_F(StampsTest, WhoTakesATemplateOverDoesNotGetItsRights) {
+  MakeQueue("club", "{subjects: [{kind: User, name: alice, verbs: [submit]}]}");
+  const auto made =
+      As("alice", {"create", "-f", "-"}, Deployment("club", ", fluxqueue.io/queue: club"));
+  ASSERT_TRUE(made.ok()) << Message(made.status());
+  ExpectJobOf("club", "alice");
+  const auto taken = Patch("mallory", "club", R"("fluxqueue.io/user":"mallory")");
+  EXPECT_THAT(Message(taken.status()), HasSubstr("own record of its maker"));
+  const auto classed = Patch("mallory", "club", R"("fluxqueue.io/qos":"urgent")");
+  EXPECT_THAT(Message(classed.status()), HasSubstr("asks for its place there"));
+}
+
+// A Job takes what its own keys do not say from those of its pods.
+TEST_F(StampsTest, ACronJobIsNotMovedByTheTemplateOfItsPods) {
+  const auto made = As("alice", {"create", "-f", "-"}, R"(apiVersion: batch/v1
+kind: CronJob
+metadata: {name: weekly, namespace: lab}
+spec:
+  schedule: "0 0 29 2 *"
+  jobTemplate:
+    spec:
+      template:
+        spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+)");
+  ASSERT_TRUE(made.ok()) << Message(made.status());
+  const auto moved = As("mallory",
+                        {"patch",
+                         "cronjob",
+                         "weekly",
+                         "-n",
+                         "lab",
+                         "-p",
+                         R"({"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"annotations":)"
+                         R"({"fluxqueue.io/queue":"hers"}}}}}}})"});
+  EXPECT_THAT(Message(moved.status()), HasSubstr("asks for its place there"));
+  const auto suspended = As(
+      "mallory", {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":true}})"});
+  EXPECT_TRUE(suspended.ok()) << Message(suspended.status());
+}
+
+}  // namespace
+}  // namespace fluxqueue::e2e

@@ -1,0 +1,259 @@
+// log: where the services stand in their logs, and how a message is left out that stops one.
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libs/base/status_macros.h"
+#include "libs/kafka/reader.h"
+#include "libs/kafka/topics.h"
+#include "libs/model/job_of.h"
+#include "libs/postgres/connection.h"
+
+#include "tools/fluxqueue/commands.h"
+#include "tools/fluxqueue/dead_letters.h"
+#include "tools/fluxqueue/log_events.h"
+#include "tools/fluxqueue/snapshot_store.h"
+#include "tools/fluxqueue/table.h"
+
+namespace fluxqueue::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr Millis kAwait{60'000};
+constexpr Millis kLook{250};
+constexpr Millis kLetter{5'000};
+constexpr size_t kMostReasonBytes = 500;
+
+struct Options {
+  std::string service;
+  int partition = 0;
+  std::optional<int64_t> offset;
+  std::string why;
+};
+
+// What each service reads.
+const std::map<std::string, std::string>& Logs() {
+  static const kafka::TopicNames kNames;
+  static const std::map<std::string, std::string> kLogs = {
+      {"binder", kNames.jobs}, {"matcher", kNames.pool}, {"queue", kNames.pool}};
+  return kLogs;
+}
+
+struct Place {
+  std::string service;
+  int partition = 0;
+  int64_t next = 0;
+  std::string event{};  // of the next message; empty: there is none yet
+  std::string job{};
+};
+
+absl::StatusOr<std::map<int, int64_t>> ReadInbox(postgres::Connection& connection,
+                                                 const std::string& service) {
+  std::map<int, int64_t> next;
+  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
+    for (const pqxx::row& row :
+         tx.exec(fmt::format("SELECT partition, next_offset FROM {}.inbox", service))) {
+      next[row[0].as<int>()] = row[1].as<int64_t>();
+    }
+    return absl::OkStatus();
+  }));
+  return next;
+}
+
+// `place`: all but what stands in the log is set.
+absl::Status LookAt(const SystemConfig& config, int64_t offset, Place* place) {
+  bool found = false;
+  const auto marks = kafka::ReadPartition(
+      config.brokers,
+      Logs().at(place->service),
+      place->partition,
+      offset,
+      [&](const kafka::Message& message) {
+        events::v1::Envelope envelope;
+        found = message.offset == offset;
+        place->event = envelope.ParseFromString(message.value) ? TypeOf(envelope) : "?";
+        place->job = model::JobOf(envelope);
+        return MakeStatus(absl::StatusCode::kCancelled, "one is enough");
+      });
+  if (!marks.ok() && !absl::IsCancelled(marks.status())) return marks.status();
+  if (found || (marks.ok() && offset == marks->high)) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kNotFound,
+                    "OFFSET {}: {} partition {} has no such message",
+                    offset,
+                    Logs().at(place->service),
+                    place->partition);
+}
+
+absl::StatusOr<int> List(const Context& context) {
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  json result = json::array();
+  Table table({"SERVICE", "PARTITION", "OFFSET", "NEXT", "JOB"});
+  for (const auto& [service, topic] : Logs()) {
+    ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, service));
+    for (const auto& [partition, next] : inbox) {
+      Place place{.service = service, .partition = partition, .next = next};
+      RETURN_IF_ERROR(LookAt(config, next, &place));
+      if (place.event.empty()) continue;
+      result.push_back({{"service", service},
+                        {"partition", partition},
+                        {"offset", next},
+                        {"next", place.event},
+                        {"job", place.job}});
+      table.Add({service,
+                 fmt::format("{}", partition),
+                 fmt::format("{}", next),
+                 place.event,
+                 place.job.empty() ? "-" : place.job});
+    }
+  }
+  if (context.structured()) {
+    fmt::print("{}", context.Structured(result));
+  } else if (table.empty()) {
+    fmt::print("every service has handled all that is in its log\n");
+  } else {
+    fmt::print("{}", table.Render(context.colour));
+  }
+  return 0;
+}
+
+absl::StatusOr<Place> Find(const SystemConfig& config,
+                           postgres::Connection& connection,
+                           const Options& options) {
+  ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, options.service));
+  const auto row = inbox.find(options.partition);
+  if (row == inbox.end()) {
+    return MakeStatus(absl::StatusCode::kNotFound,
+                      "PARTITION {}: the {} has handled nothing of it; fluxqueue log list shows "
+                      "where services stand",
+                      options.partition,
+                      options.service);
+  }
+  Place place{.service = options.service, .partition = options.partition, .next = row->second};
+  if (*options.offset < place.next) {
+    return InvalidArgument("OFFSET {}: the {} has handled it, and stands at {}",
+                           *options.offset,
+                           options.service,
+                           place.next);
+  }
+  RETURN_IF_ERROR(LookAt(config, *options.offset, &place));
+  if (place.event.empty()) {
+    return InvalidArgument("OFFSET {}: there is no message yet", *options.offset);
+  }
+  return place;
+}
+
+// Letters go out a moment after the batch that they are of.
+absl::StatusOr<bool> AwaitLetter(const SystemConfig& config, const Options& options) {
+  const auto deadline = std::chrono::steady_clock::now() + kLetter;
+  while (true) {
+    DeadLetters letters;
+    RETURN_IF_ERROR(kafka::ReadPartition(config.brokers,
+                                         kafka::TopicNames().dead_letter,
+                                         0,
+                                         0,
+                                         [&](const kafka::Message& message) {
+                                           letters.Fold(message);
+                                           return absl::OkStatus();
+                                         })
+                        .status());
+    for (const auto& [number, letter] : letters.letters()) {
+      if (letter.service == options.service && letter.topic == Logs().at(options.service) &&
+          letter.partition == options.partition && letter.offset == *options.offset) {
+        return true;
+      }
+    }
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+absl::StatusOr<int> Skip(const Context& context, const Options& options) {
+  if (options.why.empty() || options.why.size() > kMostReasonBytes) {
+    return InvalidArgument("--why: 1 to {} bytes are wanted", kMostReasonBytes);
+  }
+  ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
+  postgres::Connection connection(PostgresOptions(config.dsn));
+  ASSIGN_OR_RETURN(const Place place, Find(config, connection, options));
+  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
+    tx.exec_params(fmt::format("INSERT INTO {}.skips (partition, at_offset, who, why) "
+                               "VALUES ($1, $2, session_user, $3) ON CONFLICT DO NOTHING",
+                               options.service),
+                   options.partition,
+                   *options.offset,
+                   options.why);
+    return absl::OkStatus();
+  }));
+  const std::string what = fmt::format("{} partition {}: message {} ({}{}{})",
+                                       options.service,
+                                       options.partition,
+                                       *options.offset,
+                                       place.event,
+                                       place.job.empty() ? "" : " of job ",
+                                       place.job);
+  fmt::print("{} is to be left out\n", what);
+  const auto deadline = std::chrono::steady_clock::now() + kAwait;
+  while (std::chrono::steady_clock::now() < deadline) {
+    ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, options.service));
+    if (inbox.at(options.partition) > *options.offset) {
+      ASSIGN_OR_RETURN(const bool left_out, AwaitLetter(config, options));
+      if (left_out) {
+        fmt::print("the {} has gone on; fluxqueue dead-letters list has the message\n",
+                   options.service);
+        return 0;
+      }
+      fmt::print("the {} has handled it before it read of this\n", options.service);
+      return 1;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  fmt::print(
+      "the {} has not come to it within {} s: it reads of it when it starts, and when it fails\n",
+      options.service,
+      kAwait.count() / 1000);
+  return 1;
+}
+
+}  // namespace
+
+void RegisterLog(CLI::App& app, Context& context) {
+  CLI::App* group = app.add_subcommand("log", "Where the services stand in their logs: list, skip");
+  group->group("Operation");
+  group->require_subcommand(1);
+  CLI::App* list =
+      group->add_subcommand("list", "The next message of each that has some to handle");
+  list->callback([&context] { context.command = [&context] { return List(context); }; });
+  CLI::App* skip = group->add_subcommand("skip", "Have a service leave a message out");
+  const auto options = std::make_shared<Options>();
+  std::vector<std::string> services;
+  for (const auto& [service, topic] : Logs()) services.push_back(service);
+  skip->add_option("SERVICE", options->service, "Who leaves it out")
+      ->required()
+      ->check(CLI::IsMember(services));
+  skip->add_option("PARTITION", options->partition, "Of its log")->required();
+  skip->add_option("OFFSET", options->offset, "The message")->required();
+  skip->add_option("--why", options->why, "For who reads the dead letter")->required();
+  skip->footer(
+      "For a service that cannot get past a message: that ends each time, or tries again for "
+      "ever. What it cannot handle\n"
+      "for a reason that it knows it leaves out by itself. The message becomes a dead letter, with "
+      "the reason; replay\n"
+      "leaves it out, too. It is as if it had never been said, to this service alone: look at it "
+      "first, with events, and\n"
+      "run verify afterwards.\n\n"
+      "Examples:\n"
+      "  fluxqueue log list\n"
+      "  fluxqueue log skip queue 3 41235 --why 'ends the service, see issue 17'");
+  skip->callback([&context, options] {
+    context.command = [&context, options] { return Skip(context, *options); };
+  });
+}
+
+}  // namespace fluxqueue::cli
