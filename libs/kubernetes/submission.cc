@@ -188,8 +188,7 @@ void SetIdentity(const ObjectMeta& meta,
                  uint32_t revision,
                  JobSubmitted* out) {
   if (keys.begin) out->set_begin_ms(keys.begin->At(meta.created_ms));
-  const auto user = meta.annotations.find(kUserAnnotation);
-  if (user != meta.annotations.end()) out->set_user(user->second);
+  out->set_user(meta.Annotation(kUserAnnotation));
   out->set_job_id(meta.uid);
   out->set_created_ms(meta.created_ms);
   out->mutable_spec()->set_revision(revision);

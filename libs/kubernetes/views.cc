@@ -323,6 +323,12 @@ bool Subject::Is(std::string_view user, const std::vector<std::string>& groups) 
          user == fmt::format("system:serviceaccount:{}:{}", space, name);
 }
 
+const std::string& ObjectMeta::Annotation(std::string_view key) const {
+  static const std::string none;
+  const auto found = annotations.find(key);
+  return found == annotations.end() ? none : found->second;
+}
+
 const OwnerReference* ObjectMeta::Controller() const {
   const auto owner =
       std::find_if(owners.begin(), owners.end(), [](const auto& o) { return o.controller; });

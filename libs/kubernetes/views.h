@@ -44,6 +44,9 @@ struct ObjectMeta {
 
   // The owner with controller: true; null if there is none.
   const OwnerReference* Controller() const;
+  // "" where there is none. Users can write it: a hint, never a proof (tools/lint looks for the
+  // reason why a service may read one).
+  const std::string& Annotation(std::string_view key) const;
 };
 
 struct Container {

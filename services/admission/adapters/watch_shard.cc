@@ -17,9 +17,8 @@ namespace {
 std::optional<tracing::Context> ReviewOf(const std::string& object) {
   const auto meta = kubernetes::ParseMeta(object);
   if (!meta.ok()) return std::nullopt;
-  const auto named = meta->annotations.find(kubernetes::kTraceparentAnnotation);
-  if (named == meta->annotations.end()) return std::nullopt;
-  return tracing::ParseTraceparent(named->second);
+  // hint: it joins spans of a trace, and nothing else.
+  return tracing::ParseTraceparent(meta->Annotation(kubernetes::kTraceparentAnnotation));
 }
 
 delivery::ObjectRef RefOf(const Sketch& sketch) {

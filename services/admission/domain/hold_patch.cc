@@ -144,9 +144,8 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
   }
   if (!making.span.has_value()) return annotations;
   // Asked again in the same request, the webhook has another span.
-  const auto known = meta.annotations.find(kubernetes::kTraceparentAnnotation);
   const auto before =
-      known == meta.annotations.end() ? std::nullopt : tracing::ParseTraceparent(known->second);
+      tracing::ParseTraceparent(meta.Annotation(kubernetes::kTraceparentAnnotation));
   if (!before.has_value() || before->trace_id != making.span->trace_id) {
     annotations.emplace_back(kubernetes::kTraceparentAnnotation, tracing::Format(*making.span));
   }

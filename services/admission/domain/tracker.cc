@@ -30,11 +30,6 @@ bool HasForeignGate(const kubernetes::PodSpec& spec) {
   });
 }
 
-std::string AnnotationOf(const kubernetes::ObjectMeta& meta, std::string_view key) {
-  const auto found = meta.annotations.find(key);
-  return found == meta.annotations.end() ? "" : found->second;
-}
-
 Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
   Envelope envelope = ForPool(row.pool);
   update.set_job_id(row.uid);
@@ -161,28 +156,31 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
     wish.cancel = keys.cancel;
     wish.retry = keys.retry;
     wish.qos = keys.qos;
-    wish.admitted_to = AnnotationOf(job.meta, kubernetes::kAdmittedToAnnotation);
+    // hint: the policies let nobody but the webhook write it.
+    wish.admitted_to = job.meta.Annotation(kubernetes::kAdmittedToAnnotation);
     wish.topology = keys.topology.value_or(kubernetes::Topology());
     const bool users_suspend = job.suspend && !kubernetes::IsSuspendedByUs(job);
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
     wish.respecify = job.suspend && job.started_ms == 0;
+    // hint: a user's own word, which only takes his object out of the queue.
     wish.declined = kubernetes::Declined(job.meta.labels, job.template_labels, space);
     return wish;
   }
   ASSIGN_OR_RETURN(const kubernetes::Pod pod, kubernetes::ParsePod(seen.object));
   ASSIGN_OR_RETURN(wish.submission, kubernetes::SubmissionOf(pod, /*revision=*/1, &wish.demand));
   ASSIGN_OR_RETURN(const kubernetes::UserKeys keys,
+                   // hint: a user's wishes.
                    kubernetes::ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   wish.cancel = keys.cancel;
   wish.retry = keys.retry;
   wish.qos = keys.qos;
-  wish.admitted_to = AnnotationOf(pod.meta, kubernetes::kAdmittedToAnnotation);
+  wish.admitted_to = pod.meta.Annotation(kubernetes::kAdmittedToAnnotation);  // hint: as above
   wish.topology = keys.topology.value_or(kubernetes::Topology());
   wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
   // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();
-  wish.declined = kubernetes::Declined(pod.meta.labels, {}, space);
+  wish.declined = kubernetes::Declined(pod.meta.labels, {}, space);  // hint: as above
   return wish;
 }
 

@@ -242,11 +242,6 @@ std::string UnknownMakerOf(std::string_view space) {
   return fmt::format("namespace:{}", space);
 }
 
-std::string ValueOf(const kubernetes::StringMap& map, std::string_view key) {
-  const auto found = map.find(key);
-  return found == map.end() ? "" : found->second;
-}
-
 // Keys that cannot be read name no class; CheckSubmission refuses what has such.
 Asker AskerOf(const Review& review,
               const Space& space,
@@ -263,11 +258,12 @@ Asker AskerOf(const Review& review,
   }
   // A controller's groups are not those of whom it makes the object for.
   const bool stamped = kubernetes::IsFromTemplate(meta, review.user);
-  asker.user = stamped ? ValueOf(meta.annotations, kubernetes::kUserAnnotation) : "";
+  // hint: the stamp of a template, which the policies keep.
+  asker.user = stamped ? meta.Annotation(kubernetes::kUserAnnotation) : "";
   if (asker.user.empty()) {
     asker.user = UnknownMakerOf(review.space);
   } else {
-    asker.admitted_to = ValueOf(meta.annotations, kubernetes::kAdmittedToAnnotation);
+    asker.admitted_to = meta.Annotation(kubernetes::kAdmittedToAnnotation);  // hint: as above
   }
   return asker;
 }
@@ -286,7 +282,7 @@ Making MakingOf(const Review& review,
 // Of a template with these metadata.
 Making StampOf(Making making, const kubernetes::ObjectMeta& meta, const Space& space) {
   // Without a stamp it is charged to the same user, and an operator finds its object unchanged.
-  const bool has_one = meta.annotations.count(kubernetes::kUserAnnotation) > 0;
+  const bool has_one = meta.annotations.contains(kubernetes::kUserAnnotation);  // hint: replaced
   if (making.user == UnknownMakerOf(space.value.name) && !has_one) making.user.clear();
   // Elsewhere it could have been made while we are away, so the policy takes no such record there.
   if (!kubernetes::IsManaged(space.value)) making.admitted_to.clear();
@@ -294,7 +290,7 @@ Making StampOf(Making making, const kubernetes::ObjectMeta& meta, const Space& s
 }
 
 void WarnOfStamp(const Making& making, const kubernetes::ObjectMeta& meta, Verdict* verdict) {
-  const std::string written = ValueOf(meta.annotations, kubernetes::kUserAnnotation);
+  const std::string& written = meta.Annotation(kubernetes::kUserAnnotation);  // hint: for a warning
   if (written.empty() || written == making.user) return;
   verdict->warnings.push_back(
       Clean(fmt::format("{}: '{}' does not apply: Fluxqueue writes there who makes the object, "
@@ -343,6 +339,7 @@ Verdict DecidePod(const Review& review,
   const Asker asker = AskerOf(review,
                               space,
                               root != nullptr ? root->meta : pod->meta,
+                              // hint: a user's wishes.
                               kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
   if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
     return *std::move(refusal);

@@ -27,17 +27,17 @@ PodFacts::Phase PhaseOf(const std::string& phase) {
 }
 
 std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
-  const auto found = pod.meta.annotations.find(kubernetes::kAllocationAnnotation);
-  if (found == pod.meta.annotations.end()) return std::nullopt;
-  absl::StatusOr<kubernetes::SlotName> slot = kubernetes::ParseSlotName(found->second);
+  // hint: believed with a proof alone, or, where nothing is signed, of a bound pod of the job.
+  absl::StatusOr<kubernetes::SlotName> slot =
+      kubernetes::ParseSlotName(pod.meta.Annotation(kubernetes::kAllocationAnnotation));
   if (!slot.ok()) return std::nullopt;
   return *slot;
 }
 
 std::string ProofOf(const kubernetes::Pod& pod) {
-  const auto found = pod.meta.annotations.find(kubernetes::kProofAnnotation);
-  if (found == pod.meta.annotations.end()) return {};
-  return found->second.size() <= kubernetes::kProofBytes ? found->second : std::string();
+  // hint: a signature, which is checked before it is believed.
+  const std::string& proof = pod.meta.Annotation(kubernetes::kProofAnnotation);
+  return proof.size() <= kubernetes::kProofBytes ? proof : std::string();
 }
 
 }  // namespace

@@ -218,9 +218,8 @@ void Observer::ObserveNode(const kubernetes::Node& node, Millis now) {
   entry.uid = node.meta.uid;
   entry.pool = kubernetes::PoolOf(node);
   entry.view = node;
-  const auto drain = node.meta.annotations.find(kubernetes::kDrainAnnotation);
-  entry.drained =
-      drain != node.meta.annotations.end() && drain->second == kubernetes::kDrainRequeue;
+  // hint: only administrators write to nodes.
+  entry.drained = node.meta.Annotation(kubernetes::kDrainAnnotation) == kubernetes::kDrainRequeue;
   if (entry.drained) MarkJobsOf(entry);
   if (node.ready) {
     entry.not_ready_since.reset();

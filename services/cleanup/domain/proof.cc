@@ -13,8 +13,7 @@ std::vector<std::string> JobHints(const kubernetes::Pod& pod) {
     if (IsUid(job_id) && std::ranges::find(hints, job_id) == hints.end()) hints.push_back(job_id);
   };
   if (!IsUid(pod.meta.uid)) return hints;
-  const auto annotation = pod.meta.annotations.find(kubernetes::kJobIdAnnotation);
-  if (annotation != pod.meta.annotations.end()) add(annotation->second);
+  add(pod.meta.Annotation(kubernetes::kJobIdAnnotation));  // hint: the row of a slot is the proof
   if (pod.spec.scheduler_name == kubernetes::kSchedulerName) add(kubernetes::JobIdOf(pod));
   return hints;
 }
