@@ -6,16 +6,12 @@
 // more replicas) number the messages of each partition, keep them in the table `seen` (a second
 // handling violates its key), and say each as a version of a job. At the end the rows and the
 // versions must be exactly right. Faults are in between.
-#include <atomic>
-#include <condition_variable>
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -23,10 +19,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -34,6 +27,7 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/stream_filter.h"
+#include "libs/delivery/testing_loops.h"
 #include "libs/delivery/wire.h"
 #include "libs/kafka/admin.h"
 #include "libs/kafka/consumer.h"
@@ -44,8 +38,6 @@
 #include "libs/postgres/migrations.h"
 #include "libs/postgres/statement.h"
 #include "libs/signing/testing_keys.h"
-#include "libs/testing/mini_kafka.h"
-#include "libs/testing/mini_postgres.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -57,10 +49,6 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 
 constexpr int kPartitions = kafka::kPoolPartitions;
-constexpr Millis kDeadline{40'000};
-
-testing::MiniKafka* mini_kafka = nullptr;
-testing::MiniPostgres* mini_postgres = nullptr;
 
 const postgres::MigrationSet& TestMigrations() {
   static const postgres::MigrationSet kSet{
@@ -205,62 +193,7 @@ class EveryNth final : public FaultInjector {
   int commits_ = 0;
 };
 
-// Stops the loop's thread in the middle of a batch, as SIGSTOP would, until Release.
-class Freezer final : public FaultInjector {
- public:
-  explicit Freezer(int commits) : left_(commits) {}
-  CommitFault NextCommit() override {
-    std::unique_lock lock(mutex_);
-    if (--left_ == 0) {
-      frozen_ = true;
-      changed_.notify_all();
-      changed_.wait(lock, [&] { return released_; });
-    }
-    return CommitFault::kNone;
-  }
-  bool WaitFrozen() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kDeadline, [&] { return frozen_; });
-  }
-  void Release() {
-    const std::scoped_lock lock(mutex_);
-    released_ = true;
-    changed_.notify_all();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int left_;
-  bool frozen_ = false;
-  bool released_ = false;
-};
-
 // ---- fixture
-
-bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(Millis{10});
-  }
-  return true;
-}
-
-LoopOptions MakeOptions(const std::string& test,
-                        const std::string& service,
-                        const std::string& instance,
-                        const std::string& bootstrap,
-                        const std::string& dsn) {
-  LoopOptions options;
-  options.service = test + "-" + service;
-  options.instance = instance;
-  options.brokers = bootstrap;
-  options.topics = {test + ".pool", test + ".jobs", test + ".dead"};
-  options.postgres = {.dsn = dsn, .application = instance, .schema = test + "_" + service};
-  options.session_timeout = Millis{1500};
-  return options;
-}
 
 // A loop in a thread of its own. Its status is checked when it goes.
 template <typename Loop, typename Handler>
@@ -297,12 +230,9 @@ class Running {
 using RunningCounter = Running<PartitionLoop, Counter>;
 using RunningFeeder = Running<ShardLoop, Feeder>;
 
-class DeliveryTest : public ::testing::Test {
+class DeliveryTest : public LoopTest {
  protected:
-  DeliveryTest()
-      : name_(::testing::UnitTest::GetInstance()->current_test_info()->name()),
-        db_({.dsn = mini_postgres->dsn(), .application = "test", .schema = Schema("counter")}) {
-    std::transform(name_.begin(), name_.end(), name_.begin(), ::tolower);
+  DeliveryTest() : LoopTest("counter") {
     for (const char* service : {"feeder", "counter"}) {
       const absl::Status status =
           Prepare(Options(service, "prepare"), {&TestMigrations()}, [](const absl::Status&) {}, {});
@@ -310,14 +240,6 @@ class DeliveryTest : public ::testing::Test {
     }
   }
 
-  std::string Schema(const std::string& service) {
-    std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::transform(name.begin(), name.end(), name.begin(), ::tolower);
-    return name + "_" + service;
-  }
-  LoopOptions Options(const std::string& service, const std::string& instance) {
-    return MakeOptions(name_, service, instance, mini_kafka->bootstrap(), mini_postgres->dsn());
-  }
   std::unique_ptr<RunningCounter> StartCounter(const std::string& instance,
                                                std::unique_ptr<FaultInjector> faults = nullptr) {
     LoopOptions options = Options("counter", instance);
@@ -340,20 +262,6 @@ class DeliveryTest : public ::testing::Test {
                     from,
                     to - 1));
   }
-  std::vector<std::vector<std::string>> Sql(const std::string& sql) {
-    std::vector<std::vector<std::string>> rows;
-    const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
-      for (const pqxx::row& row : tx.exec(sql)) {
-        std::vector<std::string> fields;
-        for (const pqxx::field& field : row) fields.emplace_back(field.c_str());
-        rows.push_back(std::move(fields));
-      }
-      return absl::OkStatus();
-    });
-    if (!status.ok()) return {{Message(status)}};
-    return rows;
-  }
-  std::string Value(const std::string& sql) { return Sql(sql).at(0).at(0); }
   bool SeenReaches(int count) {
     return Eventually(
         [&] { return Value("SELECT count(*) FROM seen") == fmt::format("{}", count); });
@@ -407,9 +315,6 @@ class DeliveryTest : public ::testing::Test {
       EXPECT_TRUE(Eventually([&] { return Value(sql) == "0"; })) << service << ": " << Value(sql);
     }
   }
-
-  std::string name_;
-  postgres::Connection db_;
 };
 
 // ---- tests
@@ -511,22 +416,9 @@ TEST_F(DeliveryTest, ConsumersGoInTheMidstOfChanges) {
   EXPECT_GT(seen, kMembers);
 }
 
-// The counter as a process of its own, so that it can be killed.
-pid_t SpawnCounter(const std::string& test, const std::string& instance) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<std::string> args = {
-      self, "--counter", test, instance, mini_kafka->bootstrap(), mini_postgres->dsn()};
-  std::vector<char*> argv;
-  for (std::string& arg : args) argv.push_back(arg.data());
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  CHECK(posix_spawn(&pid, self.c_str(), nullptr, nullptr, argv.data(), environ) == 0);
-  return pid;
-}
-
+// The counter as a process of its own, so that it can be killed: test, instance.
 int CounterMain(char** args) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const LoopOptions options = MakeOptions(args[0], "counter", args[1], args[2], args[3]);
+  const LoopOptions options = MakeOptions(args[2], "counter", args[3], args[0], args[1]);
   RealClock clock;
   Counter counter;
   PartitionLoop loop({options, options.topics.pool}, counter, clock);
@@ -535,7 +427,7 @@ int CounterMain(char** args) {
 
 TEST_F(DeliveryTest, KilledReplicas) {
   Todo(0, 4000);
-  const pid_t victim = SpawnCounter(name_, "c1");
+  const pid_t victim = Spawn({name_, "c1"});
   auto feeder = StartFeeder("f", 20);
   const auto seen = [&] { return std::stoi(Value("SELECT count(*) FROM seen")); };
   EXPECT_TRUE(Eventually([&] { return seen() > 300; }));
@@ -744,13 +636,7 @@ TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
   ExpectVersionsExactly(3);
 
   std::map<std::string, std::map<std::string, std::string>> letters;  // by original offset
-  const auto read = kafka::ReadPartition(
-      mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
-        std::map<std::string, std::string> headers(message.headers.begin(), message.headers.end());
-        letters[headers["fluxqueue_offset"]] = headers;
-        return absl::OkStatus();
-      });
-  ASSERT_TRUE(read.ok()) << read.status();
+  for (const auto& letter : Letters()) letters[letter.at("fluxqueue_offset")] = letter;
   ASSERT_EQ(letters.size(), 4);
   EXPECT_THAT(letters["1"],
               AllOf(Contains(Pair("ce_id", "raw/0/0/2")),
@@ -789,17 +675,8 @@ TEST_F(DeliveryTest, OnlyWhatIsSignedIsHandled) {
   EXPECT_EQ(Value("SELECT id FROM seen"), "120");
   EXPECT_EQ(counter->stats().received, 1);
   ExpectOutboxesEmpty();
-  std::vector<std::string> reasons;
-  const auto marks = kafka::ReadPartition(
-      mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
-        for (const auto& [key, value] : message.headers) {
-          if (key == "fluxqueue_reason") reasons.push_back(value);
-        }
-        EXPECT_THAT(message.headers, Contains(Pair("fluxqueue_unproven", "true")));
-        return absl::OkStatus();
-      });
-  ASSERT_TRUE(marks.ok()) << marks.status();
-  EXPECT_THAT(reasons,
+  EXPECT_THAT(Letters(), ::testing::Each(Contains(Pair("fluxqueue_unproven", "true"))));
+  EXPECT_THAT(Reasons(),
               ::testing::ElementsAre("nobody is known by the name 'raw' that its stream has",
                                      "it is not signed by admission",
                                      "its signature is not of admission",
@@ -851,17 +728,7 @@ TEST_F(DeliveryTest, AnOperatorHasAMessageLeftOut) {
   EXPECT_TRUE(SeenReaches(3)) << Value("SELECT count(*) FROM seen");
   EXPECT_EQ(Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"), "0 12 24");
   ExpectOutboxesEmpty();
-  std::vector<std::string> reasons;
-  const auto read = kafka::ReadPartition(
-      mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
-        for (const auto& [key, value] : message.headers) {
-          if (key == "fluxqueue_reason") reasons.push_back(value);
-        }
-        return absl::OkStatus();
-      });
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_THAT(reasons, ::testing::Each("left out by ann: it is of no use"));
-  EXPECT_EQ(reasons.size(), 2);
+  EXPECT_EQ(Reasons(), std::vector<std::string>(2, "left out by ann: it is of no use"));
   // What was handled is forgotten with the next claim.
   counter.reset();
   counter = StartCounter("c");
@@ -943,13 +810,5 @@ TEST_F(DeliveryTest, ErrorsNameTheThing) {
 }  // namespace fluxqueue::delivery
 
 int main(int argc, char** argv) {
-  if (argc == 6 && std::string_view(argv[1]) == "--counter") {
-    return fluxqueue::delivery::CounterMain(argv + 2);
-  }
-  ::testing::InitGoogleMock(&argc, argv);
-  fluxqueue::testing::MiniKafka kafka;
-  fluxqueue::testing::MiniPostgres postgres;
-  fluxqueue::delivery::mini_kafka = &kafka;
-  fluxqueue::delivery::mini_postgres = &postgres;
-  return RUN_ALL_TESTS();
+  return fluxqueue::delivery::RunTests(argc, argv, fluxqueue::delivery::CounterMain);
 }

@@ -46,6 +46,7 @@ class PartitionTable final : public BatchGuard {
   // Those whose rows were not as our memory has them, when the last commit failed: another has
   // taken them.
   std::vector<int> TakeForeign();
+  bool AnyForeign() const { return !foreign_.empty(); }
   void Rollback();
   // The batch under way is final, and the rows stay behind.
   void Keep();

@@ -5,22 +5,17 @@
 // that it has handled into `handled`.
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "libs/base/check.h"
@@ -28,12 +23,10 @@
 #include "libs/delivery/prepare.h"
 #include "libs/delivery/quarantine.h"
 #include "libs/delivery/shard_loop.h"
-#include "libs/kafka/reader.h"
+#include "libs/delivery/testing_loops.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/migrations.h"
 #include "libs/postgres/statement.h"
-#include "libs/testing/mini_kafka.h"
-#include "libs/testing/mini_postgres.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -42,11 +35,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-
-constexpr Millis kDeadline{40'000};
-
-testing::MiniKafka* mini_kafka = nullptr;
-testing::MiniPostgres* mini_postgres = nullptr;
 
 const postgres::MigrationSet& TestMigrations() {
   static const postgres::MigrationSet kSet{
@@ -135,28 +123,6 @@ class Collector final : public ShardHandler {
   std::vector<Object> batch_;
 };
 
-bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(Millis{10});
-  }
-  return true;
-}
-
-LoopOptions MakeOptions(const std::string& test,
-                        const std::string& bootstrap,
-                        const std::string& dsn) {
-  LoopOptions options;
-  options.service = test;
-  options.instance = test;
-  options.brokers = bootstrap;
-  options.topics = {test + ".pool", test + ".jobs", test + ".dead"};
-  options.postgres = {.dsn = dsn, .application = test, .schema = test};
-  options.session_timeout = Millis{900};
-  return options;
-}
-
 // A service.
 class Running {
  public:
@@ -181,33 +147,15 @@ class Running {
   std::jthread thread_;
 };
 
-class QuarantineLoopTest : public ::testing::Test {
+class QuarantineLoopTest : public LoopTest {
  protected:
-  QuarantineLoopTest()
-      : name_(TestName()),
-        db_({.dsn = mini_postgres->dsn(), .application = "test", .schema = name_}) {
+  QuarantineLoopTest() : LoopTest("service") {
     const absl::Status status =
         Prepare(Options(), {&TestMigrations()}, [](const absl::Status&) {}, {});
     CHECK(status.ok(), "{}", Message(status));
   }
 
-  static std::string TestName() {
-    std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::transform(name.begin(), name.end(), name.begin(), ::tolower);
-    return name;
-  }
-  LoopOptions Options() {
-    return MakeOptions(name_, mini_kafka->bootstrap(), mini_postgres->dsn());
-  }
-  std::string Value(const std::string& sql) {
-    std::string value;
-    const absl::Status status = db_.Query([&](pqxx::transaction_base& tx) {
-      const pqxx::result rows = tx.exec(sql);
-      if (!rows.empty()) value = rows[0][0].c_str();
-      return absl::OkStatus();
-    });
-    return status.ok() ? value : Message(status);
-  }
+  LoopOptions Options() const { return LoopTest::Options("service", "s"); }
   // 100 objects, of which o50 does something.
   void MakeObjects(const std::string& does) {
     Value(
@@ -228,31 +176,17 @@ class QuarantineLoopTest : public ::testing::Test {
       return Value("SELECT count(DISTINCT name) FROM handled WHERE name <> 'o50'") == "99";
     });
   }
-  std::vector<std::map<std::string, std::string>> Letters() {
-    std::vector<std::map<std::string, std::string>> letters;
-    const auto read = kafka::ReadPartition(
-        mini_kafka->bootstrap(), name_ + ".dead", 0, 0, [&](const kafka::Message& message) {
-          letters.emplace_back(message.headers.begin(), message.headers.end());
-          letters.back()["key"] = message.key;
-          return absl::OkStatus();
-        });
-    EXPECT_TRUE(read.ok() || absl::IsNotFound(read.status())) << read.status();
-    return letters;
-  }
   void ExpectOneLetter(const std::string& reason) {
     ASSERT_TRUE(Eventually([&] { return !Letters().empty(); }));
     const auto letters = Letters();
     ASSERT_EQ(letters.size(), 1);
     EXPECT_THAT(letters[0],
                 AllOf(Contains(Pair("key", "Pod team/o50")),
-                      Contains(Pair("fluxqueue_service", name_)),
-                      Contains(Pair("fluxqueue_topic", name_ + "/watch")),
+                      Contains(Pair("fluxqueue_service", name_ + "-service")),
+                      Contains(Pair("fluxqueue_topic", name_ + "-service/watch")),
                       Contains(Pair("fluxqueue_object_uid", "uid-o50")),
                       Contains(Pair("fluxqueue_reason", HasSubstr(reason)))));
   }
-
-  const std::string name_;
-  postgres::Connection db_;
 };
 
 TEST_F(QuarantineLoopTest, OneThatThrowsIsLeftOut) {
@@ -294,23 +228,8 @@ TEST_F(QuarantineLoopTest, AnOperatorHasItTriedAgain) {
 
 // ---- what ends the process
 
-pid_t Spawn(const std::string& test) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<std::string> args = {
-      self, "--service", test, mini_kafka->bootstrap(), mini_postgres->dsn()};
-  std::vector<char*> argv;
-  for (std::string& arg : args) argv.push_back(arg.data());
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  CHECK(posix_spawn(&pid, self.c_str(), nullptr, nullptr, argv.data(), environ) == 0);
-  return pid;
-}
-
 int ServiceMain(char** args) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  Running service(MakeOptions(args[0], args[1], args[2]));
+  Running service(MakeOptions(args[2], "service", "s", args[0], args[1]));
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
@@ -318,7 +237,7 @@ TEST_F(QuarantineLoopTest, OneThatEndsTheProcessIsLeftOutByTheFifth) {
   MakeObjects("abort");
   for (int i = 0; i < 4; ++i) {
     int ended = 0;
-    ASSERT_GT(waitpid(Spawn(name_), &ended, 0), 0);
+    ASSERT_GT(waitpid(Spawn({name_}), &ended, 0), 0);
     EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT) << ended;
     EXPECT_EQ(Value("SELECT ends FROM leases"), fmt::format("{}", i));
     EXPECT_EQ(Value("SELECT coalesce(string_agg(name, ' '), '') FROM under_way"),
@@ -334,7 +253,7 @@ TEST_F(QuarantineLoopTest, OneThatEndsTheProcessIsLeftOutByTheFifth) {
 TEST_F(QuarantineLoopTest, AKillBlamesNobody) {
   MakeObjects("7");
   for (int i = 0; i < 4; ++i) {
-    const pid_t pid = Spawn(name_);
+    const pid_t pid = Spawn({name_});
     EXPECT_TRUE(AllButOneAreHandled());
     EXPECT_TRUE(Eventually([&] {
       return Value("SELECT min(times) FROM handled") == fmt::format("{}", i + 1) &&
@@ -352,13 +271,5 @@ TEST_F(QuarantineLoopTest, AKillBlamesNobody) {
 }  // namespace fluxqueue::delivery
 
 int main(int argc, char** argv) {
-  if (argc == 5 && std::string_view(argv[1]) == "--service") {
-    return fluxqueue::delivery::ServiceMain(argv + 2);
-  }
-  ::testing::InitGoogleMock(&argc, argv);
-  fluxqueue::testing::MiniKafka kafka;
-  fluxqueue::testing::MiniPostgres postgres;
-  fluxqueue::delivery::mini_kafka = &kafka;
-  fluxqueue::delivery::mini_postgres = &postgres;
-  return RUN_ALL_TESTS();
+  return fluxqueue::delivery::RunTests(argc, argv, fluxqueue::delivery::ServiceMain);
 }

@@ -1,0 +1,129 @@
+#include "libs/delivery/message_folder.h"
+
+#include <algorithm>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "libs/base/text.h"
+#include "libs/delivery/stream_filter.h"
+#include "libs/delivery/wire.h"
+#include "libs/kafka/envelope.h"
+#include "libs/model/job_of.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+// Of what a stranger has written.
+constexpr size_t kMostReasonBytes = 500;
+constexpr const char* kUnreadable = "it does not decode as an Envelope";
+
+std::optional<kafka::EventPosition> PositionOf(const events::v1::Envelope& envelope) {
+  if (envelope.stream().empty() || envelope.sequence() == 0) return std::nullopt;
+  return kafka::EventPosition{envelope.stream(), envelope.sequence()};
+}
+
+}  // namespace
+
+MessageFolder::MessageFolder(const std::string& topic,
+                             const signing::Keys* keys,
+                             PartitionHandler& handler)
+    : topic_(topic), handler_(handler) {
+  if (keys != nullptr) verifier_.emplace(*keys);
+}
+
+void MessageFolder::Condemn(const kafka::Message& message, std::string reason) {
+  condemned_ = Condemned{message.partition, message.offset, std::move(reason)};
+}
+
+absl::Status MessageFolder::Bury(const kafka::Message& message,
+                                 const events::v1::Envelope& envelope,
+                                 std::string reason,
+                                 bool unproven,
+                                 Batch* batch) const {
+  LogWarning("dead letter",
+             {{"job", model::JobOf(envelope)},
+              {"topic", topic_},
+              {"partition", fmt::format("{}", message.partition)},
+              {"offset", fmt::format("{}", message.offset)},
+              {"reason", reason}});
+  batch->letters.push_back({message.partition, std::move(reason), topic_, message, unproven});
+  return absl::OkStatus();
+}
+
+absl::Status MessageFolder::Fold(const kafka::Message& message,
+                                 PartitionTable::Partition& partition,
+                                 Batch* batch) {
+  partition.now.next_offset = message.offset + 1;
+  partition.now.append_time = std::max(partition.now.append_time, message.append_time);
+  Record record{message.partition, message.offset, partition.now.append_time, {}};
+  events::v1::Envelope& envelope = record.envelope;
+  const bool decodes = envelope.ParseFromString(message.value);
+  // What cannot be read has its place in its stream all the same: without it all that follows would
+  // stand behind a gap for ever.
+  const std::optional<kafka::EventPosition> position =
+      decodes ? PositionOf(envelope) : kafka::PositionOf(message.headers);
+  if (!position.has_value()) {
+    return Bury(message,
+                envelope,
+                decodes ? "it has no event id" : kUnreadable,
+                /*unproven=*/false,
+                batch);
+  }
+  if (verifier_.has_value()) {
+    const absl::Status proven =
+        CheckRecord(topic_, message, position->stream, envelope.event_case(), &*verifier_);
+    if (!proven.ok()) {
+      return Bury(message,
+                  envelope,
+                  Clean(Message(proven), kMostReasonBytes),
+                  /*unproven=*/true,
+                  batch);
+    }
+  }
+  switch (partition.filter.Judge(position->stream, position->sequence)) {
+    case StreamFilter::Verdict::kDuplicate:
+      ++batch->duplicates;
+      return absl::OkStatus();
+    case StreamFilter::Verdict::kGap:
+      ++batch->gaps;
+      return absl::OkStatus();
+    case StreamFilter::Verdict::kTake:
+      break;
+  }
+  ++batch->received;
+  return Handle(message, record, decodes, batch);
+}
+
+std::optional<std::string> MessageFolder::WhyNot(const kafka::Message& message,
+                                                 const events::v1::Envelope& envelope,
+                                                 bool decodes) const {
+  const Skips& skips = skips_.at(message.partition);
+  if (const auto skip = skips.find(message.offset); skip != skips.end()) return skip->second;
+  if (!decodes) return kUnreadable;
+  if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
+    return "its event is of a kind that this version does not know";
+  }
+  if (condemned_.has_value() && condemned_->partition == message.partition &&
+      condemned_->offset == message.offset) {
+    return condemned_->reason;
+  }
+  return std::nullopt;
+}
+
+absl::Status MessageFolder::Handle(const kafka::Message& message,
+                                   const Record& record,
+                                   bool decodes,
+                                   Batch* batch) {
+  std::optional<std::string> why = WhyNot(message, record.envelope, decodes);
+  if (!why.has_value()) {
+    const size_t said = batch->outbox.size();
+    const absl::Status status = handler_.Handle(record, batch->outbox);
+    if (!IsPoison(status)) return status;
+    batch->outbox.Truncate(said);
+    why = Message(status);
+  }
+  handler_.Buried(record, batch->outbox);
+  return Bury(message, record.envelope, *std::move(why), /*unproven=*/false, batch);
+}
+
+}  // namespace fluxqueue::delivery

@@ -1,0 +1,143 @@
+#include "libs/delivery/partition_holder.h"
+
+#include <utility>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+
+namespace fluxqueue::delivery {
+namespace {
+
+constexpr Millis kWatermarksTimeout{2000};
+
+absl::StatusOr<std::map<int, kafka::Watermarks>> Ends(kafka::Consumer& consumer,
+                                                      const std::vector<int>& partitions) {
+  std::map<int, kafka::Watermarks> ends;
+  for (const int partition : partitions) {
+    auto marks = consumer.QueryWatermarks(partition, kWatermarksTimeout);
+    // Also a topic that is not there may come.
+    if (!marks.ok()) return Unavailable("{}", Message(marks.status()));
+    ends[partition] = *marks;
+  }
+  return ends;
+}
+
+}  // namespace
+
+std::string PartitionHolder::StreamOf(int partition) const {
+  return fmt::format("{}/{}", deps_.options.service, partition);
+}
+
+absl::StatusOr<std::set<int>> PartitionHolder::MadeAnew(
+    kafka::Consumer& consumer, const std::map<int, PartitionTable::Place>& handled) {
+  std::map<int, Millis> times;
+  for (const auto& [partition, place] : handled) times[partition] = place.append_time;
+  const auto later = consumer.FirstAfter(times, kWatermarksTimeout);
+  // Also a topic that is not there may come.
+  if (!later.ok()) return Unavailable("{}", Message(later.status()));
+  std::set<int> anew;
+  for (const auto& [partition, offset] : *later) {
+    if (offset < handled.at(partition).next_offset) anew.insert(partition);
+  }
+  return anew;
+}
+
+std::vector<kafka::Position> PartitionHolder::Positions(const std::vector<int>& partitions) const {
+  std::vector<kafka::Position> positions;
+  for (const int partition : partitions) {
+    positions.push_back({partition, deps_.table.held().at(partition).kept.next_offset});
+  }
+  return positions;
+}
+
+absl::Status PartitionHolder::ClaimRow(pqxx::transaction_base& tx,
+                                       kafka::Watermarks marks,
+                                       bool anew,
+                                       Claimed* claimed) {
+  InboxRow& row = claimed->row;
+  anew |= row.next_offset > marks.high;
+  if (anew || row.next_offset < marks.low) {
+    if (row.next_offset > 0) {
+      ++deps_.stats.resets;
+      LogWarning(anew ? "topic made anew: its log is not the one that was handled"
+                      : "messages lost: the log was cut before they were handled",
+                 {{"topic", deps_.topic},
+                  {"partition", fmt::format("{}", row.partition)},
+                  {"offset", fmt::format("{}", row.next_offset)},
+                  {"log", fmt::format("{}-{}", marks.low, marks.high)}});
+    }
+    row.next_offset = marks.low;
+    row.truncated = true;
+    ResetPartition(tx, row);
+  }
+  claimed->seen = LoadStreams(tx, row.partition);
+  claimed->sequences = LoadSequences(tx, StreamOf(row.partition));
+  ASSIGN_OR_RETURN(claimed->leftovers, LoadOutbox(tx, StreamOf(row.partition)));
+  DeleteSkips(tx, row.partition, row.next_offset);
+  claimed->skips = LoadSkips(tx, row.partition);
+  return deps_.handler.Load(tx, row.partition);
+}
+
+absl::Status PartitionHolder::Claim(kafka::Consumer& consumer, const std::vector<int>& partitions) {
+  ASSIGN_OR_RETURN(const auto ends, Ends(consumer, partitions));
+  std::map<int, Claimed> claims;
+  const absl::Status status =
+      deps_.committer.connection().Transact([&](pqxx::transaction_base& tx) -> absl::Status {
+        std::map<int, PartitionTable::Place> handled;
+        for (const int partition : partitions) {
+          InboxRow& row = claims[partition].row;
+          row = ClaimPartition(tx, partition, deps_.options.instance, deps_.options.address);
+          handled[partition] = {row.next_offset, row.append_time};
+        }
+        ASSIGN_OR_RETURN(const std::set<int> anew, MadeAnew(consumer, handled));
+        for (auto& [partition, claimed] : claims) {
+          RETURN_IF_ERROR(ClaimRow(tx, ends.at(partition), anew.contains(partition), &claimed));
+        }
+        return absl::OkStatus();
+      });
+  if (!status.ok()) {
+    for (const int partition : partitions) deps_.handler.Drop(partition);
+    return status;
+  }
+  for (auto& [partition, claimed] : claims) Hold(partition, std::move(claimed));
+  deps_.stats.held = deps_.table.held().size();
+  deps_.committer.publisher().Pump(Millis{0});
+  return absl::OkStatus();
+}
+
+void PartitionHolder::Hold(int partition, Claimed claimed) {
+  const InboxRow& row = claimed.row;
+  deps_.table.Add(row, std::move(claimed.seen));
+  deps_.folder.LeaveOut(partition, std::move(claimed.skips));
+  deps_.committer.stamper().AddSource(partition, StreamOf(partition), std::move(claimed.sequences));
+  for (OutboxRow& left : claimed.leftovers) deps_.committer.publisher().Add(std::move(left));
+  ++deps_.stats.gained;
+  LogInfo("partition gained",
+          {{"topic", deps_.topic},
+           {"partition", fmt::format("{}", partition)},
+           {"epoch", fmt::format("{}", row.epoch)},
+           {"offset", fmt::format("{}", row.next_offset)}});
+}
+
+absl::Status PartitionHolder::ReadSkips() {
+  return deps_.committer.connection().Query([this](pqxx::transaction_base& tx) {
+    for (const auto& [partition, held] : deps_.table.held()) {
+      deps_.folder.LeaveOut(partition, LoadSkips(tx, partition));
+    }
+    return absl::OkStatus();
+  });
+}
+
+void PartitionHolder::Drop(int partition) {
+  LogInfo("partition dropped",
+          {{"topic", deps_.topic}, {"partition", fmt::format("{}", partition)}});
+  deps_.handler.Drop(partition);
+  deps_.table.Remove(partition);
+  deps_.folder.Drop(partition);
+  deps_.committer.stamper().DropSource(partition);
+  deps_.committer.publisher().DropStream(StreamOf(partition));
+  ++deps_.stats.lost;
+  deps_.stats.held = deps_.table.held().size();
+}
+
+}  // namespace fluxqueue::delivery
