@@ -416,12 +416,26 @@ TEST_F(DeliveryTest, ConsumersGoInTheMidstOfChanges) {
   EXPECT_GT(seen, kMembers);
 }
 
-// The counter as a process of its own, so that it can be killed: test, instance.
+// Ends the process when such a message is read, as a parser would.
+class Crasher final : public FaultInjector {
+ public:
+  CommitFault NextCommit() override { return CommitFault::kNone; }
+  void Reading(const kafka::Message& message) override {
+    if (message.value.find("crash") != std::string::npos) std::abort();
+  }
+};
+
+// The counter as a process of its own, so that it can be killed, or crash: test, instance, and the
+// folder of the keys, if it checks who has signed.
 int CounterMain(char** args) {
-  const LoopOptions options = MakeOptions(args[2], "counter", args[3], args[0], args[1]);
+  LoopOptions options = MakeOptions(args[2], "counter", args[3], args[0], args[1]);
+  if (args[4] != nullptr) {
+    options.keys = std::make_shared<const signing::Keys>(*signing::Keys::Read(args[4]));
+  }
   RealClock clock;
   Counter counter;
-  PartitionLoop loop({options, options.topics.pool}, counter, clock);
+  Crasher crasher;
+  PartitionLoop loop({options, options.topics.pool}, counter, clock, &crasher);
   return loop.Run({}).ok() ? 0 : 1;
 }
 
@@ -733,6 +747,58 @@ TEST_F(DeliveryTest, AnOperatorHasAMessageLeftOut) {
   counter.reset();
   counter = StartCounter("c");
   EXPECT_TRUE(Eventually([&] { return Value("SELECT count(*) FROM skips") == "0"; }));
+}
+
+// Neither what it says nor who has signed it can be asked.
+TEST_F(DeliveryTest, AMessageThatCannotEvenBeReadIsLeftOut) {
+  const signing::TestingKeys files({"admission"});
+  RawTopic raw(name_ + ".pool");
+  uint64_t sequence = 0;
+  for (const char* id : {"0", "crash", "12"}) {
+    Envelope envelope;
+    envelope.set_pool("p");
+    envelope.set_stream("admission/watch");
+    envelope.set_sequence(++sequence);
+    envelope.mutable_job_withdrawn()->set_job_id(id);
+    OutboxRow row{envelope.stream(), {name_ + ".pool", 0}, sequence, {MakeRecord(envelope, 0)}};
+    SignRecords(*signing::Signer::Read(files.key_of("admission")), &row);
+    raw.Put(row.records[0].value, row.records[0].headers);
+  }
+  const std::vector<std::string> counter = {name_, "c", files.keys()};
+  int ended = 0;
+  ASSERT_GT(waitpid(Spawn(counter), &ended, 0), 0);
+  EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT) << ended;
+  EXPECT_EQ(Value("SELECT count(*) FROM seen WHERE id <> 0"), "0");
+  Value("INSERT INTO skips VALUES (0, 1, 'ann', 'it ends the service') RETURNING ''");
+  const pid_t again = Spawn(counter);
+  // What follows it stands behind no gap.
+  EXPECT_TRUE(SeenReaches(2)) << Value("SELECT count(*) FROM seen");
+  ExpectOutboxesEmpty();
+  kill(again, SIGKILL);
+  waitpid(again, nullptr, 0);
+  EXPECT_EQ(Value("SELECT string_agg(id::text, ' ' ORDER BY n) FROM seen"), "0 12");
+  EXPECT_EQ(Reasons(), std::vector<std::string>{"left out by ann: it ends the service"});
+}
+
+// Who comes too late with it changes nothing: the message is handled, and no letter says otherwise.
+TEST_F(DeliveryTest, AMessageThatIsBeingHandledIsLeftOutNoMore) {
+  RawTopic raw(name_ + ".pool");
+  raw.Put(1, "0");
+  auto owned = std::make_unique<Freezer>(1);
+  Freezer& freezer = *owned;
+  auto counter = StartCounter("c", std::move(owned));
+  ASSERT_TRUE(freezer.WaitFrozen());
+  EXPECT_EQ(Value("SELECT next_offset FROM inbox WHERE partition = 0"), "0");
+  Value("INSERT INTO skips VALUES (0, 0, 'ann', 'too late') RETURNING ''");
+  freezer.Release();
+  EXPECT_TRUE(SeenReaches(1));
+  // Nor does the row say anything to who takes the partition next.
+  counter.reset();
+  raw.Put(2, "12");
+  counter = StartCounter("c");
+  EXPECT_TRUE(SeenReaches(2));
+  EXPECT_EQ(Value("SELECT count(*) FROM skips"), "0");
+  EXPECT_EQ(Reasons(), std::vector<std::string>{});
 }
 
 TEST_F(DeliveryTest, MigrationsAreAppliedOnceAndNeverChange) {

@@ -1,5 +1,7 @@
-// A way for tests to make commits fail. Production passes none.
+// A way for tests to make commits fail, and whatever reads a message. Production passes none.
 #pragma once
+
+#include "libs/kafka/message.h"
 
 namespace fluxqueue::delivery {
 
@@ -14,6 +16,8 @@ class FaultInjector {
   virtual ~FaultInjector() = default;
   // Asked once for each commit, from the loop's thread.
   virtual CommitFault NextCommit() = 0;
+  // Before the first byte of its value is looked at, on the loop's thread.
+  virtual void Reading(const kafka::Message& message) { static_cast<void>(message); }
 };
 
 }  // namespace fluxqueue::delivery

@@ -84,7 +84,7 @@ class PartitionHandler : public BatchHandler {
   virtual absl::Status Handle(const Record& record, Outbox& outbox) = 0;
   // The message goes to the dead letters, in this batch: it was not handled, or what came of it
   // could not be written. For who waits for it. `record.envelope`: what of it could be read.
-  // Changes nothing in memory.
+  // Changes nothing in memory. Not called for what an operator has left out: nobody has read that.
   virtual void Buried(const Record& record, Outbox& outbox) {
     static_cast<void>(record);
     static_cast<void>(outbox);

@@ -26,8 +26,9 @@ std::optional<kafka::EventPosition> PositionOf(const events::v1::Envelope& envel
 
 MessageFolder::MessageFolder(const std::string& topic,
                              const signing::Keys* keys,
-                             PartitionHandler& handler)
-    : topic_(topic), handler_(handler) {
+                             PartitionHandler& handler,
+                             FaultInjector* faults)
+    : topic_(topic), handler_(handler), faults_(faults) {
   if (keys != nullptr) verifier_.emplace(*keys);
 }
 
@@ -57,6 +58,14 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
   partition.now.append_time = std::max(partition.now.append_time, message.append_time);
   Record record{message.partition, message.offset, partition.now.append_time, {}};
   events::v1::Envelope& envelope = record.envelope;
+  const Skips& skips = skips_.at(message.partition);
+  if (const auto skip = skips.find(message.offset); skip != skips.end()) {
+    const auto place = kafka::PositionOf(message.headers);
+    if (place.has_value()) partition.filter.Judge(place->stream, place->sequence);
+    ++batch->received;
+    return Bury(message, envelope, skip->second, /*unproven=*/false, batch);
+  }
+  if (faults_ != nullptr) faults_->Reading(message);
   const bool decodes = envelope.ParseFromString(message.value);
   // What cannot be read has its place in its stream all the same: without it all that follows would
   // stand behind a gap for ever.
@@ -97,8 +106,6 @@ absl::Status MessageFolder::Fold(const kafka::Message& message,
 std::optional<std::string> MessageFolder::WhyNot(const kafka::Message& message,
                                                  const events::v1::Envelope& envelope,
                                                  bool decodes) const {
-  const Skips& skips = skips_.at(message.partition);
-  if (const auto skip = skips.find(message.offset); skip != skips.end()) return skip->second;
   if (!decodes) return kUnreadable;
   if (envelope.event_case() == events::v1::Envelope::EVENT_NOT_SET) {
     return "its event is of a kind that this version does not know";

@@ -1,5 +1,9 @@
 // What becomes of a message of the log: it is handled, or goes to the dead letters, or is dropped
 // as a duplicate or behind a gap. Confined to the loop's thread.
+//
+// What an operator wants left out goes to the dead letters unread, as reading it may be what ends
+// the process: not a byte of its value is looked at, and nobody asks who has signed it. Its place
+// in its stream is the one that its headers name.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +13,7 @@
 #include <utility>
 
 #include "libs/delivery/committer.h"
+#include "libs/delivery/faults.h"
 #include "libs/delivery/handler.h"
 #include "libs/delivery/ledger.h"
 #include "libs/delivery/partition_table.h"
@@ -22,7 +27,10 @@ namespace fluxqueue::delivery {
 class MessageFolder {
  public:
   // What it refers to must outlive it.
-  MessageFolder(const std::string& topic, const signing::Keys* keys, PartitionHandler& handler);
+  MessageFolder(const std::string& topic,
+                const signing::Keys* keys,
+                PartitionHandler& handler,
+                FaultInjector* faults);
 
   // A partition is held from now on, or what an operator wants left out of it was read again.
   void LeaveOut(int partition, Skips skips) { skips_[partition] = std::move(skips); }
@@ -63,6 +71,7 @@ class MessageFolder {
 
   const std::string& topic_;
   PartitionHandler& handler_;
+  FaultInjector* const faults_;
   std::optional<signing::BatchVerifier> verifier_;
   std::map<int, Skips> skips_;
   std::optional<Condemned> condemned_;

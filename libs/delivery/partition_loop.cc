@@ -39,7 +39,7 @@ class PartitionLoop::Impl {
         ready_(NotJoined()),
         committer_(options_.loop, clock, stats_, ready_, faults),
         table_(options_.topic),
-        folder_(options_.topic, options_.loop.keys.get(), handler),
+        folder_(options_.topic, options_.loop.keys.get(), handler, faults),
         holder_({.options = options_.loop,
                  .topic = options_.topic,
                  .handler = handler,

@@ -63,11 +63,19 @@ inline LoopOptions MakeOptions(const std::string& test,
   return options;
 }
 
-// Stops the loop's thread in the middle of a batch, as SIGSTOP would, until Release: at commit
-// number `commits`, whose messages have been handled.
+// Stops the loop's thread in the middle of a batch, as SIGSTOP would, until Release.
 class Freezer final : public FaultInjector {
  public:
+  struct Offset {
+    int64_t value;
+  };
+  // At this commit; at that of the batch which has the message.
   explicit Freezer(int commits) : left_(commits) {}
+  explicit Freezer(Offset offset) : offset_(offset.value) {}
+  void Reading(const kafka::Message& message) override {
+    const std::scoped_lock lock(mutex_);
+    if (message.offset == offset_) left_ = 1;
+  }
   CommitFault NextCommit() override {
     std::unique_lock lock(mutex_);
     if (--left_ == 0) {
@@ -90,7 +98,8 @@ class Freezer final : public FaultInjector {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int left_;
+  int left_ = 0;
+  int64_t offset_ = -1;
   bool frozen_ = false;
   bool released_ = false;
 };
