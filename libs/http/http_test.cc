@@ -27,7 +27,9 @@ namespace fluxqueue::http {
 namespace {
 
 namespace asio = boost::asio;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 template <typename Handling>  // a Handler, or an AsyncHandler
@@ -302,6 +304,31 @@ class Refusals {
 };
 
 using ::testing::ElementsAre;
+
+TEST(Server, DrainsItsConnectionsBeforeItCloses) {
+  auto server = StartServer(Echo, {.drain = Millis(3'000)});
+  RawClient kept(*server);
+  EXPECT_THAT(kept.Ask(), Not(HasSubstr("Connection: close")));
+  const std::jthread stopper([&] { server->Stop(); });
+  std::string answer;
+  while (answer.find("Connection: close") == std::string::npos) {
+    answer = RawClient(*server).Ask();
+    ASSERT_THAT(answer, HasSubstr("200 OK"));
+  }
+  EXPECT_THAT(kept.Ask(), AllOf(HasSubstr("200 OK"), HasSubstr("Connection: close")));
+}
+
+TEST(Server, StopAnswersWhatHasBegunToCome) {
+  auto server = StartServer(Echo);
+  RawClient begun(*server);
+  begun.Send("POST /x HTTP/1.1\r\nContent-Length: 4\r\n\r\nha");
+  RawClient idle(*server);
+  EXPECT_THAT(idle.Ask(), HasSubstr("200 OK"));  // so the other one was accepted
+  const std::jthread stopper([&] { server->Stop(Millis(30'000)); });
+  idle.ReadAll();
+  begun.Send("lf");
+  EXPECT_THAT(begun.ReadUntil("half"), AllOf(HasSubstr("200 OK"), HasSubstr("Connection: close")));
+}
 
 TEST(Bounds, IdleConnectionsMakeRoomTheOldestFirst) {
   Refusals refusals;

@@ -87,6 +87,7 @@ class Server::Impl final : public internal::SessionOwner {
 
   // SessionOwner
   const ServerOptions& options() const override { return options_; }
+  bool draining() const override { return draining_.load(); }
   bool stopping() const override { return stopping_.load(); }
   void Answer(const Request& request, Respond respond) override;
   std::optional<Refusal> Begin(internal::Session* session, size_t body_bytes) override;
@@ -155,6 +156,7 @@ class Server::Impl final : public internal::SessionOwner {
 
   std::vector<std::jthread> threads_;
   int port_ = 0;
+  std::atomic<bool> draining_ = false;
   std::atomic<bool> stopping_ = false;
 };
 
@@ -377,7 +379,9 @@ void Server::Impl::Settle(Entry& entry) {
 }
 
 void Server::Impl::Stop(Millis grace) {
-  if (stopping_.exchange(true)) return;
+  if (draining_.exchange(true)) return;
+  std::this_thread::sleep_for(options_.drain);
+  stopping_ = true;
   asio::post(loops_.front()->io, [this] {
     boost::system::error_code ignored;
     acceptor_.close(ignored);

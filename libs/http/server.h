@@ -17,6 +17,12 @@
 // last request is longest ago. So who opens connections and leaves them idle, or sends a byte now
 // and then, cannot keep others out. Only where all are being answered is the new one closed.
 //
+// Stopping. A client that keeps connections writes its next request into one of them, and cannot
+// know whether the server read it if that is closed meanwhile: the API server then refuses what a
+// user makes. So with `drain` the server first goes on as before, but with each answer asks the
+// client for a new connection, which others take when this server is no longer an endpoint. What
+// has begun to come when it closes is read and answered.
+//
 // Thread-safe. A connection stays on the thread that it was given to, and its handler is called
 // there: a slow handler delays the other connections of its thread. What takes long answers later
 // (AsyncHandler).
@@ -82,6 +88,8 @@ struct ServerOptions {
   // From a request's first byte to its last; and for an answer to be taken.
   Millis request_timeout{10'000};
   Millis idle_timeout{60'000};  // between requests
+  // How long Stop() still takes connections and requests.
+  Millis drain{0};
   std::optional<ServerTls> tls{};
   // Called for each, from the server's threads; must not block.
   std::function<void(Refusal)> refused{};
@@ -100,8 +108,8 @@ class Server {
 
   int port() const;
 
-  // Accepts no more, lets requests under way be answered (up to `grace`), closes all connections.
-  // Safe to call twice.
+  // Drains; then accepts no more, lets requests under way be answered (up to `grace`), closes all
+  // connections. Safe to call twice.
   void Stop(Millis grace = Millis(5'000));
 
  private:

@@ -92,7 +92,8 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
 
   void CloseWhenIdle() override {
     asio::post(Lowest().get_executor(), [self = this->shared_from_this()] {
-      if (!self->answering_) self->Drop();
+      error_code error;
+      if (self->resting_ && self->Lowest().available(error) == 0) self->Drop();
     });
   }
 
@@ -154,7 +155,6 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
 
   // Until the next request begins, part of which may have come with the last one.
   void Rest() {
-    if (owner_.stopping()) return Close();
     parser_.emplace();
     parser_->body_limit(owner_.options().max_body_bytes);
     parser_->header_limit(kHeaderLimit);
@@ -240,7 +240,7 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
           const auto self = weak.lock();
           if (self == nullptr) return;
           asio::dispatch(self->Lowest().get_executor(), [self, response = std::move(response)] {
-            const bool keep = self->keep_alive_ && !self->owner_.stopping();
+            const bool keep = self->keep_alive_ && !self->owner_.draining();
             self->Write(response, keep, /*linger=*/false);
           });
         });
@@ -262,8 +262,9 @@ class SessionOn final : public Session, public std::enable_shared_from_this<Sess
           self->answer_ = {};
           self->owner_.End(self.get());
           if (error) return;
-          if (keep_alive) return self->Rest();
-          linger ? self->Linger() : self->Close();
+          if (!keep_alive) return linger ? self->Linger() : self->Close();
+          self->Rest();
+          if (self->owner_.stopping()) self->CloseWhenIdle();
         });
   }
 

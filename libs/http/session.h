@@ -25,7 +25,7 @@ class Session {
  public:
   virtual ~Session() = default;
   virtual void Start() = 0;
-  // Closes at once if no request is under way, else after its answer. Thread-safe.
+  // Closes at once if no request has begun to come, else after its answer. Thread-safe.
   virtual void CloseWhenIdle() = 0;
   // Closes at once, unless its request is being answered. Thread-safe.
   virtual void Evict(Refusal why) = 0;
@@ -55,6 +55,8 @@ class Session {
 class SessionOwner {
  public:
   virtual const ServerOptions& options() const = 0;
+  // No connection is kept for another request.
+  virtual bool draining() const = 0;
   virtual bool stopping() const = 0;
   // `respond` is called once.
   virtual void Answer(const Request& request, Respond respond) = 0;

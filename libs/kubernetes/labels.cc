@@ -7,9 +7,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_reader.h"
+
+#include "keys_table.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -29,18 +32,8 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kCancelKey,
                                   kRetryKey,
                                   kManagedLabel};
-constexpr std::array kOurKeys = {kPoolLabel,
-                                 kHeldLabel,
-                                 kGate,
-                                 kJobIdAnnotation,
-                                 kAllocationAnnotation,
-                                 kProofAnnotation,
-                                 kDevicesAnnotation,
-                                 kSuspendedByAnnotation,
-                                 kFencedAnnotation,
-                                 kUserAnnotation,
-                                 kAdmittedToAnnotation,
-                                 kTraceparentAnnotation};
+// Beside those that are recorded.
+constexpr std::array kOurKeys = {kPoolLabel, kHeldLabel, kGate, kUserAnnotation};
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
 constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",
                                                          "fluxqueue.io/exit"};
@@ -65,7 +58,7 @@ absl::Status CheckKeys(const StringMap& map) {
   for (auto it = map.lower_bound(kPrefix); it != map.end() && it->first.starts_with(kPrefix);
        ++it) {
     if (Contains(kUserKeys, it->first) || Contains(kOurKeys, it->first) ||
-        Contains(kPlayedKeys, it->first)) {
+        RecordedKeys().contains(it->first) || Contains(kPlayedKeys, it->first)) {
       continue;
     }
     if (Contains(kLaterKeys, it->first)) {
@@ -159,6 +152,15 @@ int64_t TakeUnit(std::string_view& text) {
 }
 
 }  // namespace
+
+const std::set<std::string, std::less<>>& RecordedKeys() {
+  static const auto kKeys = [] {
+    std::set<std::string, std::less<>> keys;
+    for (const YAML::Node& key : YAML::Load(kKeysTable)) keys.insert(key.as<std::string>());
+    return keys;
+  }();
+  return kKeys;
+}
 
 absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations) {
   RETURN_IF_ERROR(CheckKeys(labels));

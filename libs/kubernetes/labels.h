@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,10 @@ inline constexpr std::string_view kUserAnnotation = "fluxqueue.io/user";
 inline constexpr std::string_view kAdmittedToAnnotation = "fluxqueue.io/admitted-to";
 // The webhook's span in the trace of the request that made it.
 inline constexpr std::string_view kTraceparentAnnotation = "fluxqueue.io/traceparent";
+
+// Those above that are our record of a workload, and that nobody but us may change: the table
+// deploy/helm/fluxqueue/files/keys.yaml, compiled in, of which the policies are made, too.
+const std::set<std::string, std::less<>>& RecordedKeys();
 
 // Levels of the cluster (zone, rack …) within one vertex of which all pods of a job must be, or
 // rather are. Empty: any.

@@ -1,11 +1,35 @@
 #include "libs/kubernetes/labels.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
+
+// What the policies keep from users is what the services write.
+TEST(Keys, WhatWeRecordIsInTheTable) {
+  EXPECT_THAT(RecordedKeys(),
+              ::testing::UnorderedElementsAre(kJobIdAnnotation,
+                                              kAllocationAnnotation,
+                                              kProofAnnotation,
+                                              kDevicesAnnotation,
+                                              kSuspendedByAnnotation,
+                                              kDeadlineAnnotation,
+                                              kFencedAnnotation,
+                                              kTraceparentAnnotation,
+                                              kAdmittedToAnnotation));
+}
+
+// What a service has recorded is no reason to refuse what the user changes.
+TEST(Keys, WhatWeWriteIsNoTypingError) {
+  StringMap ours = {{std::string(kUserAnnotation), "ann"}, {std::string(kCancelKey), "true"}};
+  for (const std::string& key : RecordedKeys()) ours[key] = "x";
+  const auto keys = ParseUserKeys({{std::string(kHeldLabel), std::string(kHeldDirect)}}, ours);
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  EXPECT_TRUE(keys->cancel);
+}
 
 TEST(Duration, IsSecondsOrASum) {
   const std::pair<const char*, int64_t> rows[] = {

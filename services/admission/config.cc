@@ -30,6 +30,7 @@ config::Section Describe(AdmissionConfig::Webhook* webhook) {
       .Int("max_connections", &webhook->max_connections, 8, 10'000)
       .Int("max_requests_per_source", &webhook->max_requests_per_source, 32, 10'000)
       .Duration("request_timeout", &webhook->request_timeout, 1s, 1min)
+      .Duration("drain", &webhook->drain, 0s, 10s)
       .Path("client_authority", &webhook->client_authority)
       .List("client_names", &webhook->client_names)
       .Rule([webhook]() -> absl::Status {
@@ -134,6 +135,7 @@ http::ServerOptions MakeServerOptions(const AdmissionConfig& config) {
   options.max_connections = static_cast<size_t>(config.webhook.max_connections);
   options.max_requests_per_source = static_cast<size_t>(config.webhook.max_requests_per_source);
   options.request_timeout = config.webhook.request_timeout;
+  options.drain = config.webhook.drain;
   options.tls = http::ServerTls{.certificate_file = config.webhook.certificate,
                                 .key_file = config.webhook.key,
                                 .client_authority_file = config.webhook.client_authority,

@@ -6,6 +6,8 @@
 //               max_bodies: 64MiB,               # of all requests that are under way
 //               max_connections: 256, max_requests_per_source: 64,
 //               request_timeout: 10s,            # from its first byte to its last
+//               drain: 0s,                       # at the end goes on for so long, until nobody is
+//                                                # sent here any more
 //               client_authority: "",            # PEM: clients must show a certificate of it …
 //               client_names: []}                # … for one of these names; none: any
 //     hold_pods: 16            # Jobs of more pods are held by suspend
@@ -47,6 +49,7 @@ struct AdmissionConfig {
     int64_t max_connections = 256;
     int64_t max_requests_per_source = 64;
     Millis request_timeout{std::chrono::seconds(10)};
+    Millis drain{0};
     std::string client_authority;
     std::vector<std::string> client_names;
   };

@@ -2,6 +2,8 @@
 
 namespace fluxqueue::visibility {
 
+using namespace std::chrono_literals;
+
 config::Section Describe(VisibilityConfig* config) {
   rpc::ChannelFiles& files = config->queue_files;
   return config::Section()
@@ -11,7 +13,8 @@ config::Section Describe(VisibilityConfig* config) {
                   .Int("port", &config->port, 0, 65535)
                   .Path("certificate", &config->certificate, config::Presence::kRequired)
                   .Path("key", &config->key, config::Presence::kRequired)
-                  .Int("threads", &config->threads, 1, 64))
+                  .Int("threads", &config->threads, 1, 64)
+                  .Duration("drain", &config->drain, 0s, 10s))
       .Nested("queue",
               config::Section()
                   .Text("address", &config->queue_address, config::Presence::kRequired)

@@ -162,6 +162,7 @@ absl::Status Api::Serve(const FrontProxy& proxy) {
   options.address = config_.address;
   options.port = config_.port;
   options.threads = config_.threads;
+  options.drain = config_.drain;
   options.max_connections = kMostConnections;
   options.max_requests_per_source = kMostPerSource;
   options.max_body_bytes = kMostBodyBytes;

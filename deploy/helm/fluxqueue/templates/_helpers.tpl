@@ -117,8 +117,10 @@ logs, and runs before there are keys. */}}
 {{- $root := index . 0 -}}
 {{- $name := index . 1 -}}
 {{- $own := dict -}}
+{{- /* Time in which all nodes hear that a pod which ends is no endpoint of the Service any more. */}}
+{{- $drain := "5s" }}
 {{- if eq $name "admission" }}
-{{- $own = dict "webhook" (dict "address" $root.Values.listenAddress "port" 9443 "certificate" "/etc/fluxqueue/webhook/tls.crt" "key" "/etc/fluxqueue/webhook/tls.key") }}
+{{- $own = dict "webhook" (dict "drain" $drain "address" $root.Values.listenAddress "port" 9443 "certificate" "/etc/fluxqueue/webhook/tls.crt" "key" "/etc/fluxqueue/webhook/tls.key") }}
 {{- if $root.Values.webhook.clientAuthority.configMap }}
 {{- $own = mergeOverwrite $own (dict "webhook" (dict "client_authority" "/etc/fluxqueue/webhook-clients/ca.crt" "client_names" $root.Values.webhook.clientAuthority.names)) }}
 {{- end }}
@@ -132,7 +134,7 @@ logs, and runs before there are keys. */}}
 {{- else if eq $name "visibility" }}
 {{- $queue := include "fluxqueue.grpcName" (list $root "queue") }}
 {{- $files := dict "certificate" "/etc/fluxqueue/grpc/tls.crt" "key" "/etc/fluxqueue/grpc/tls.key" }}
-{{- $own = dict "api" (mergeOverwrite (deepCopy $files) (dict "address" $root.Values.listenAddress "port" 9444)) "queue" (mergeOverwrite $files (dict "address" (printf "%s:9200" $queue) "authority" "/etc/fluxqueue/grpc/ca.crt" "name" $queue)) }}
+{{- $own = dict "api" (mergeOverwrite (deepCopy $files) (dict "drain" $drain "address" $root.Values.listenAddress "port" 9444)) "queue" (mergeOverwrite $files (dict "address" (printf "%s:9200" $queue) "authority" "/etc/fluxqueue/grpc/ca.crt" "name" $queue)) }}
 {{- else if eq $name "graph" }}
 {{- $grpc := include "fluxqueue.grpc" $root | fromJson }}
 {{- /* The command line does not call it. */}}
