@@ -2,10 +2,13 @@
 // and sends elsewhere, and what becomes of dead letters.
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
+
+#include "libs/delivery/testing_loops.h"
 
 #include "tools/fluxqueue/testing_stack.h"
 
@@ -183,7 +186,8 @@ TEST_F(OperateTest, ADeadLetterIsShownRetriedAndDropped) {
 
 TEST_F(OperateTest, AMessageIsLeftOut) {
   EXPECT_THAT(stack->Run("log skip queue 3 0 --why late").output,
-              HasSubstr("OFFSET 0: the queue has handled it, and stands at"));
+              HasSubstr("OFFSET 0: the queue has handled it, what came of it stays, and the queue "
+                        "stands at"));
   EXPECT_THAT(stack->Run("log skip queue 3 1000000 --why early").output,
               HasSubstr("has no such message"));
   EXPECT_THAT(stack->Run("log skip queue 99 0 --why elsewhere").output, HasSubstr("PARTITION 99"));
@@ -208,6 +212,35 @@ TEST_F(OperateTest, AMessageIsLeftOut) {
   AwaitLetters(1);
   EXPECT_EQ(Letters()[0]["reason"], "left out by fluxqueue_cli: it is odd");
   EXPECT_EQ(stack->Run("dead-letters drop --all").status, 0);
+  const Result replay = stack->Run("replay");
+  EXPECT_EQ(replay.status, 0) << replay.output;
+}
+
+// The queue is about to commit the message when the operator's word comes.
+TEST_F(OperateTest, AMessageIsHandledBeforeItCanBeLeftOut) {
+  AwaitLetters(0);
+  stack->StopQueue();
+  stack->Say("admission/watch", queue_core::QueueMade("late"));
+  const std::string next = stack->Value("SELECT next_offset FROM queue.inbox WHERE partition = 3");
+  delivery::Freezer freezer(delivery::Freezer::Offset{std::stoll(next)});
+  stack->StartQueue(&freezer);
+  ASSERT_TRUE(freezer.WaitFrozen());
+  auto skipping = std::async(std::launch::async, [&next] {
+    return stack->Run(fmt::format("log skip queue 3 {} --why 'it is odd'", next));
+  });
+  stack->Await("SELECT count(*) FROM queue.skips WHERE at_offset = " + next, "1");
+  freezer.Release();
+  const Result skipped = skipping.get();
+  EXPECT_EQ(skipped.status, 1) << skipped.output;
+  EXPECT_THAT(skipped.output,
+              HasSubstr("too late: the queue was handling it before it read of this. What came of "
+                        "it stays, and replay has it, too"));
+  // So it is: also for who begins with the rows.
+  stack->StopQueue();
+  stack->StartQueue();
+  stack->Await("SELECT count(*) FROM queue.skips", "0");
+  stack->Await("SELECT count(*) FROM queue.queues WHERE queue = 'late'", "1");
+  AwaitLetters(0);
   const Result replay = stack->Run("replay");
   EXPECT_EQ(replay.status, 0) << replay.output;
 }

@@ -10,14 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/kafka/reader.h"
 #include "libs/kafka/topics.h"
-#include "libs/model/job_of.h"
 #include "libs/postgres/connection.h"
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/dead_letters.h"
-#include "tools/fluxqueue/log_events.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
@@ -28,7 +27,7 @@ using nlohmann::json;
 
 constexpr Millis kAwait{60'000};
 constexpr Millis kLook{250};
-constexpr Millis kLetter{5'000};
+constexpr size_t kMostShownBytes = 100;
 constexpr size_t kMostReasonBytes = 500;
 
 struct Options {
@@ -50,8 +49,10 @@ struct Place {
   std::string service;
   int partition = 0;
   int64_t next = 0;
-  std::string event{};  // of the next message; empty: there is none yet
-  std::string job{};
+  // Of the next message. By its headers, as it may be one that nobody can read; empty: there is
+  // none yet.
+  std::string event{};
+  std::string key{};  // the pool, or the job
 };
 
 absl::StatusOr<std::map<int, int64_t>> ReadInbox(postgres::Connection& connection,
@@ -67,21 +68,27 @@ absl::StatusOr<std::map<int, int64_t>> ReadInbox(postgres::Connection& connectio
   return next;
 }
 
+std::string TypeByHeaders(const kafka::Message& message) {
+  for (const auto& [name, value] : message.headers) {
+    if (name == "ce_type" && !value.empty()) return Clean(value, kMostShownBytes);
+  }
+  return "?";
+}
+
 // `place`: all but what stands in the log is set.
 absl::Status LookAt(const SystemConfig& config, int64_t offset, Place* place) {
   bool found = false;
-  const auto marks = kafka::ReadPartition(
-      config.brokers,
-      Logs().at(place->service),
-      place->partition,
-      offset,
-      [&](const kafka::Message& message) {
-        events::v1::Envelope envelope;
-        found = message.offset == offset;
-        place->event = envelope.ParseFromString(message.value) ? TypeOf(envelope) : "?";
-        place->job = model::JobOf(envelope);
-        return MakeStatus(absl::StatusCode::kCancelled, "one is enough");
-      });
+  const auto marks =
+      kafka::ReadPartition(config.brokers,
+                           Logs().at(place->service),
+                           place->partition,
+                           offset,
+                           [&](const kafka::Message& message) {
+                             found = message.offset == offset;
+                             place->event = TypeByHeaders(message);
+                             place->key = Clean(message.key, kMostShownBytes);
+                             return MakeStatus(absl::StatusCode::kCancelled, "one is enough");
+                           });
   if (!marks.ok() && !absl::IsCancelled(marks.status())) return marks.status();
   if (found || (marks.ok() && offset == marks->high)) return absl::OkStatus();
   return MakeStatus(absl::StatusCode::kNotFound,
@@ -95,7 +102,7 @@ absl::StatusOr<int> List(const Context& context) {
   ASSIGN_OR_RETURN(const SystemConfig config, context.LoadConfig());
   postgres::Connection connection(PostgresOptions(config.dsn));
   json result = json::array();
-  Table table({"SERVICE", "PARTITION", "OFFSET", "NEXT", "JOB"});
+  Table table({"SERVICE", "PARTITION", "OFFSET", "NEXT", "KEY"});
   for (const auto& [service, topic] : Logs()) {
     ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, service));
     for (const auto& [partition, next] : inbox) {
@@ -106,12 +113,12 @@ absl::StatusOr<int> List(const Context& context) {
                         {"partition", partition},
                         {"offset", next},
                         {"next", place.event},
-                        {"job", place.job}});
+                        {"key", place.key}});
       table.Add({service,
                  fmt::format("{}", partition),
                  fmt::format("{}", next),
                  place.event,
-                 place.job.empty() ? "-" : place.job});
+                 place.key.empty() ? "-" : place.key});
     }
   }
   if (context.structured()) {
@@ -138,10 +145,11 @@ absl::StatusOr<Place> Find(const SystemConfig& config,
   }
   Place place{.service = options.service, .partition = options.partition, .next = row->second};
   if (*options.offset < place.next) {
-    return InvalidArgument("OFFSET {}: the {} has handled it, and stands at {}",
-                           *options.offset,
-                           options.service,
-                           place.next);
+    return InvalidArgument(
+        "OFFSET {0}: the {1} has handled it, what came of it stays, and the {1} stands at {2}",
+        *options.offset,
+        options.service,
+        place.next);
   }
   RETURN_IF_ERROR(LookAt(config, *options.offset, &place));
   if (place.event.empty()) {
@@ -150,29 +158,67 @@ absl::StatusOr<Place> Find(const SystemConfig& config,
   return place;
 }
 
-// Letters go out a moment after the batch that they are of.
-absl::StatusOr<bool> AwaitLetter(const SystemConfig& config, const Options& options) {
-  const auto deadline = std::chrono::steady_clock::now() + kLetter;
-  while (true) {
-    DeadLetters letters;
-    RETURN_IF_ERROR(kafka::ReadPartition(config.brokers,
-                                         kafka::TopicNames().dead_letter,
-                                         0,
-                                         0,
-                                         [&](const kafka::Message& message) {
-                                           letters.Fold(message);
-                                           return absl::OkStatus();
-                                         })
-                        .status());
-    for (const auto& [number, letter] : letters.letters()) {
-      if (letter.service == options.service && letter.topic == Logs().at(options.service) &&
-          letter.partition == options.partition && letter.offset == *options.offset) {
-        return true;
-      }
+// Its batch is through, and the letters of that are in their topic: first they are in the outbox.
+absl::StatusOr<bool> IsThrough(postgres::Connection& connection, const Options& options) {
+  ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, options.service));
+  if (inbox.at(options.partition) <= *options.offset) return false;
+  bool out = false;
+  RETURN_IF_ERROR(connection.Query([&](pqxx::transaction_base& tx) {
+    out = tx.exec_params(fmt::format("SELECT FROM {}.outbox WHERE stream = $1 AND topic = $2",
+                                     options.service),
+                         fmt::format("{}/{}", options.service, options.partition),
+                         kafka::TopicNames().dead_letter)
+              .empty();
+    return absl::OkStatus();
+  }));
+  return out;
+}
+
+// Why it is in the dead letters; nothing: it is not.
+absl::StatusOr<std::optional<std::string>> FindReason(const SystemConfig& config,
+                                                      const Options& options) {
+  DeadLetters letters;
+  RETURN_IF_ERROR(kafka::ReadPartition(config.brokers,
+                                       kafka::TopicNames().dead_letter,
+                                       0,
+                                       0,
+                                       [&](const kafka::Message& message) {
+                                         letters.Fold(message);
+                                         return absl::OkStatus();
+                                       })
+                      .status());
+  std::optional<std::string> reason;
+  for (const auto& [number, letter] : letters.letters()) {
+    if (letter.service == options.service && letter.topic == Logs().at(options.service) &&
+        letter.partition == options.partition && letter.offset == *options.offset) {
+      reason = letter.reason;
     }
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(kLook);
   }
+  return reason;
+}
+
+// What became of it.
+absl::StatusOr<int> Tell(const SystemConfig& config, const Place& place, const Options& options) {
+  ASSIGN_OR_RETURN(const std::optional<std::string> reason, FindReason(config, options));
+  if (!reason.has_value()) {
+    fmt::print(
+        "too late: the {} was handling it before it read of this. What came of it stays, and "
+        "replay has it, too\n",
+        options.service);
+    return 1;
+  }
+  if (!reason->starts_with("left out by ")) {
+    fmt::print("the {} left it out for a reason of its own, before it read of this: {}\n",
+               options.service,
+               *reason);
+    return 0;
+  }
+  fmt::print("the {} has gone on; fluxqueue dead-letters list has the message\n", options.service);
+  if (place.event == "cycle_requested" || place.event == "cycle_answered") {
+    fmt::print("its cycle will be asked for again, and fail again: fluxqueue cycle abandon {}\n",
+               place.key);
+  }
+  return 0;
 }
 
 absl::StatusOr<int> Skip(const Context& context, const Options& options) {
@@ -191,27 +237,16 @@ absl::StatusOr<int> Skip(const Context& context, const Options& options) {
                    options.why);
     return absl::OkStatus();
   }));
-  const std::string what = fmt::format("{} partition {}: message {} ({}{}{})",
-                                       options.service,
-                                       options.partition,
-                                       *options.offset,
-                                       place.event,
-                                       place.job.empty() ? "" : " of job ",
-                                       place.job);
-  fmt::print("{} is to be left out\n", what);
+  fmt::print("{} partition {}: message {} ({} of {}) is to be left out\n",
+             options.service,
+             options.partition,
+             *options.offset,
+             place.event,
+             place.key);
   const auto deadline = std::chrono::steady_clock::now() + kAwait;
   while (std::chrono::steady_clock::now() < deadline) {
-    ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, options.service));
-    if (inbox.at(options.partition) > *options.offset) {
-      ASSIGN_OR_RETURN(const bool left_out, AwaitLetter(config, options));
-      if (left_out) {
-        fmt::print("the {} has gone on; fluxqueue dead-letters list has the message\n",
-                   options.service);
-        return 0;
-      }
-      fmt::print("the {} has handled it before it read of this\n", options.service);
-      return 1;
-    }
+    ASSIGN_OR_RETURN(const bool through, IsThrough(connection, options));
+    if (through) return Tell(config, place, options);
     std::this_thread::sleep_for(kLook);
   }
   fmt::print(
@@ -245,9 +280,11 @@ void RegisterLog(CLI::App& app, Context& context) {
       "ever. What it cannot handle\n"
       "for a reason that it knows it leaves out by itself. The message becomes a dead letter, with "
       "the reason; replay\n"
-      "leaves it out, too. It is as if it had never been said, to this service alone: look at it "
-      "first, with events, and\n"
-      "run verify afterwards.\n\n"
+      "leaves it out, too. It is as if it had never been said, to this service alone, which does "
+      "not "
+      "even read it: look at it\n"
+      "first, with events, and run verify afterwards. A message that is handled already cannot be "
+      "left out.\n\n"
       "Examples:\n"
       "  fluxqueue log list\n"
       "  fluxqueue log skip queue 3 41235 --why 'ends the service, see issue 17'");

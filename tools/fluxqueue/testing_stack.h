@@ -134,7 +134,10 @@ class Stack {
   }
 
   void StopQueue() { queue_loop_.reset(); }
-  void StartQueue() { queue_loop_ = Run(queue_handler_, "queue"); }
+  // `faults` must outlive the queue.
+  void StartQueue(delivery::FaultInjector* faults = nullptr) {
+    queue_loop_ = Run(queue_handler_, "queue", faults);
+  }
 
   // As a service would, but for its outbox.
   void Say(const std::string& stream, Envelope message) {
@@ -163,8 +166,9 @@ class Stack {
    public:
     Running(delivery::PartitionLoop::Options options,
             delivery::PartitionHandler& handler,
-            const Clock& clock)
-        : loop_(std::move(options), handler, clock),
+            const Clock& clock,
+            delivery::FaultInjector* faults)
+        : loop_(std::move(options), handler, clock, faults),
           thread_([this](std::stop_token stop) { (void)loop_.Run(stop); }) {}
 
    private:
@@ -187,10 +191,12 @@ class Stack {
         delivery::Prepare(Options(service), {&sets...}, [](const absl::Status&) {}, {});
     CHECK(status.ok(), "{}", Message(status));
   }
-  std::unique_ptr<Running> Run(delivery::PartitionHandler& handler, const std::string& service) {
+  std::unique_ptr<Running> Run(delivery::PartitionHandler& handler,
+                               const std::string& service,
+                               delivery::FaultInjector* faults = nullptr) {
     const delivery::LoopOptions options = Options(service);
     return std::make_unique<Running>(
-        delivery::PartitionLoop::Options{options, options.topics.pool}, handler, clock_);
+        delivery::PartitionLoop::Options{options, options.topics.pool}, handler, clock_, faults);
   }
 
   void Submit(const std::string& id, uint32_t slots, int64_t cpu) {
