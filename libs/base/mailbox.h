@@ -9,8 +9,9 @@
 // however often that has changed since.
 //
 // Full. What is left with its size counts: while kMostBytes of it wait, WaitForRoom does not
-// return, and who calls it before each Post leaves no more than one item too many. What is left
-// without a size is bounded by who leaves it: by the keys there are, or by calls under way.
+// return, and who calls it before each Post leaves no more than one item too many. Who cannot wait
+// calls TryPost, and is told that it is full. What is left without a size is bounded by who leaves
+// it: by the keys there are, or by calls under way.
 //
 // Thread-safe.
 #pragma once
@@ -49,6 +50,10 @@ class Mailbox {
   void Post(T item) { Leave(nullptr, std::move(item), 0, /*replace=*/true); }
   void Post(const std::string& key, T item, size_t bytes = 0) {
     Leave(&key, std::move(item), bytes, /*replace=*/true);
+  }
+  // False: it is full, and nothing was left. The size may be a count, where the limit is one.
+  [[nodiscard]] bool TryPost(T item, size_t bytes) {
+    return Leave(nullptr, std::move(item), bytes, /*replace=*/true, /*limited=*/true);
   }
   // Unless something waits under the key, which then says more.
   void PostIfNone(const std::string& key, T item, size_t bytes = 0) {
@@ -122,27 +127,29 @@ class Mailbox {
     std::string key{};
   };
 
-  void Leave(const std::string* key, T item, size_t bytes, bool replace) {
+  bool Leave(const std::string* key, T item, size_t bytes, bool replace, bool limited = false) {
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
+      if (limited && bytes_ >= most_bytes_) return false;
       const auto known = key == nullptr ? by_key_.end() : by_key_.find(*key);
       if (known != by_key_.end()) {
-        if (!replace) return;
+        if (!replace) return true;
         Entry& entry = *known->second;
         bytes_ += bytes - entry.bytes;
         entry.item = std::move(item);
         entry.bytes = bytes;
-        return;
+        return true;
       }
       first = items_.empty();
       bytes_ += bytes;
       items_.push_back({std::move(item), bytes, key != nullptr, key == nullptr ? "" : *key});
       if (key != nullptr) by_key_.emplace(*key, std::prev(items_.end()));
     }
-    if (!first) return;
+    if (!first) return true;
     changed_.notify_all();
     if (wake_) wake_();
+    return true;
   }
 
   const size_t most_bytes_;

@@ -79,6 +79,16 @@ TEST(MailboxTest, WhoWaitsForRoomLeavesNoMoreThanTheLimit) {
   EXPECT_THAT(mailbox.Take(), ElementsAre(99));
 }
 
+TEST(MailboxTest, WhoCannotWaitIsToldThatItIsFull) {
+  Mailbox<int> mailbox(2);
+  EXPECT_TRUE(mailbox.TryPost(1, 1));
+  EXPECT_TRUE(mailbox.TryPost(2, 1));
+  EXPECT_FALSE(mailbox.TryPost(3, 1));
+  EXPECT_THAT(mailbox.Take(1), ElementsAre(1));
+  EXPECT_TRUE(mailbox.TryPost(4, 1));
+  EXPECT_THAT(mailbox.Take(), ElementsAre(2, 4));
+}
+
 TEST(MailboxTest, WithdrawingMakesRoom) {
   Mailbox<int> mailbox(1);
   mailbox.Post("k", 1, 1);

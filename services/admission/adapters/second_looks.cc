@@ -26,8 +26,7 @@ void SecondLooks::Start() {
 
 void SecondLooks::Stop() {
   thread_ = {};
-  const std::lock_guard lock(mutex_);
-  waiting_.clear();
+  waiting_.Clear();
 }
 
 bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
@@ -37,27 +36,15 @@ bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
 }
 
 bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const Verdict*)> then) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= kMostWaiting) return false;
-    waiting_.push_back({std::move(review), std::move(first), std::move(then), clock_.Monotonic()});
-    metrics_.SecondLooksWaiting(waiting_.size());
-  }
-  changed_.notify_one();
+  Waiting waiting{std::move(review), std::move(first), std::move(then), clock_.Monotonic()};
+  if (!waiting_.TryPost(std::move(waiting), 1)) return false;
+  metrics_.SecondLooksWaiting(waiting_.size());
   return true;
 }
 
 void SecondLooks::Run(const std::stop_token& stop) {
-  while (true) {
-    std::optional<Waiting> next;
-    {
-      std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return;
-      if (stop.stop_requested()) return;
-      next = std::move(waiting_.front());
-      waiting_.pop_front();
-      metrics_.SecondLooksWaiting(waiting_.size());
-    }
+  while (std::optional<Waiting> next = waiting_.TakeOne(stop)) {
+    metrics_.SecondLooksWaiting(waiting_.size());
     if (clock_.Monotonic() - next->since > kPatience) {
       next->then(nullptr);
       continue;

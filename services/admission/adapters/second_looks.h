@@ -9,9 +9,7 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -21,6 +19,7 @@
 #include <utility>
 
 #include "libs/base/clock.h"
+#include "libs/base/mailbox.h"
 #include "libs/kubernetes/client.h"
 #include "services/admission/adapters/facts_cache.h"
 #include "services/admission/domain/webhook.h"
@@ -80,9 +79,8 @@ class SecondLooks {
   const Clock& clock_;
   AdmissionMetrics& metrics_;
 
+  Mailbox<Waiting> waiting_{kMostWaiting};  // each counts as 1
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Waiting> waiting_;                                  // guarded by mutex_
   std::map<Key, std::chrono::steady_clock::time_point> absent_;  // until when; guarded by mutex_
   std::jthread thread_;
 };
