@@ -87,7 +87,7 @@ void WorkloadFeed::Answer(uint64_t opening,
                           const absl::StatusOr<std::string>& object,
                           const std::stop_token& stop) {
   const std::string_view resource = ResourceOf(fetch.kind).plural;
-  const auto found = object.ok() ? ReadObservation(fetch.kind, *object) : object.status();
+  auto found = object.ok() ? ReadObservation(fetch.kind, *object) : object.status();
   const bool there = object.ok() && (!found.ok() || (*found)->sketch.uid == fetch.uid);
   // Close makes room, too.
   if (!events_.WaitForRoom(stop)) return;
@@ -97,6 +97,7 @@ void WorkloadFeed::Answer(uint64_t opening,
     events_.Post(kubernetes::InformerBase::GoneKey(fetch.uid),
                  kubernetes::Gone{resource, fetch.space, fetch.name, fetch.uid});
   } else if (found.ok()) {
+    (*found)->look = fetch.look;
     // What the watch has to say of it is at least as good.
     events_.PostIfNone(fetch.uid, kubernetes::Seen<Observation>{**found}, object->size());
   }

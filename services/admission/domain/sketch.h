@@ -40,6 +40,7 @@ inline constexpr size_t kMostRefusalBytes = 1024;
 struct Observation {
   Sketch sketch;
   std::string object;  // JSON; read only if the sketch is news
+  uint64_t look = 0;   // the Fetch that has found it (tracker.h); 0: a watch tells of it
 };
 
 }  // namespace fluxqueue::admission

@@ -114,8 +114,10 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
 
 void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
+  Entry* const known = entries_.EditInPassing(sketch.uid);
+  if (seen.look != 0 && (known == nullptr || seen.look <= known->told)) return;
   // A pod that was submitted stays a job of its own, whatever becomes of its owner references.
-  if (!sketch.controller_job.empty() && entries_.Find(sketch.uid) == nullptr) {
+  if (!sketch.controller_job.empty() && known == nullptr) {
     ObserveJobPod(seen, out);
     return;
   }
@@ -127,8 +129,9 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     Forget(sketch.uid, out);
     return;
   }
-  if (Entry* known = entries_.EditInPassing(sketch.uid); known != nullptr) {
+  if (known != nullptr) {
     known->list = lists_[Index(sketch.kind)];
+    if (seen.look == 0) known->told = last_look_;
     if (known->digest == sketch.digest) return;
     if (known->row) {
       Update(seen, facts, out);
@@ -241,12 +244,7 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
     Refuse(seen, *problem, out);
     return;
   }
-  Entry& entry = entries_.Edit(seen.sketch.uid);
-  entry.kind = seen.sketch.kind;
-  entry.space = seen.sketch.space;
-  entry.name = seen.sketch.name;
-  entry.digest = seen.sketch.digest;
-  entry.list = lists_[Index(entry.kind)];
+  Entry& entry = EditSeen(seen.sketch);
   entry.refusal.clear();
   entry.row = RowOf(seen.sketch,
                     wish->submission,
@@ -350,15 +348,25 @@ void Tracker::Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, Tra
   out->messages.push_back(UpdateOf(*row, std::move(update)));
 }
 
-void Tracker::Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out) {
-  std::string message = Clean(why, kMostRefusalBytes);
-  const Sketch& sketch = seen.sketch;
+Tracker::Entry& Tracker::EditSeen(const Sketch& sketch) {
   Entry& entry = entries_.Edit(sketch.uid);
   entry.kind = sketch.kind;
   entry.space = sketch.space;
   entry.name = sketch.name;
   entry.digest = sketch.digest;
   entry.list = lists_[Index(sketch.kind)];
+  entry.told = last_look_;
+  return entry;
+}
+
+void Tracker::Look(const std::string& uid, const Entry& entry, TrackerOutputs* out) {
+  out->fetches.push_back({entry.kind, entry.space, entry.name, uid, ++last_look_});
+}
+
+void Tracker::Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out) {
+  std::string message = Clean(why, kMostRefusalBytes);
+  const Sketch& sketch = seen.sketch;
+  Entry& entry = EditSeen(sketch);
   if (entry.refusal == message) return;
   entry.refusal = message;
   out->refusals.push_back({sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)});
@@ -406,7 +414,7 @@ void Tracker::LetOneIn(std::set<std::string>* crowded, TrackerOutputs* out) {
     if (known == nullptr || known->row) continue;
     Entry& entry = entries_.Edit(uid);
     entry.digest = 0;
-    out->fetches.push_back({entry.kind, entry.space, entry.name, uid});
+    Look(uid, entry, out);
     return;
   }
 }
@@ -432,7 +440,7 @@ void Tracker::EndList(WorkloadKind kind, const std::set<std::string>& listed, Tr
   for (const auto& [uid, entry] : entries_.map()) {
     if (entry.kind != kind || entry.list == lists_[Index(kind)] || listed.contains(uid)) continue;
     if (entry.row) {
-      out->fetches.push_back({kind, entry.space, entry.name, uid});
+      Look(uid, entry, out);
     } else {
       unseen.push_back(uid);
     }
@@ -448,7 +456,7 @@ void Tracker::RetryRefused(TrackerOutputs* out) {
   for (const std::string& uid : refused) {
     Entry& entry = entries_.Edit(uid);
     entry.digest = 0;
-    out->fetches.push_back({entry.kind, entry.space, entry.name, uid});
+    Look(uid, entry, out);
   }
 }
 

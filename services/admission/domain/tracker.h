@@ -27,6 +27,9 @@
 // with it. What is handed in again is looked at in each sweep until the queue has followed, and
 // said again as long as it has not.
 //
+// What a look has found is old once a watch has told of the workload after the look was asked for:
+// that it has gone, or how it is. It is dropped then, as whatever follows is told, too.
+//
 // What the workloads of each namespace come to is counted, and what is more than its queue's quota
 // for one is refused as the above is; whenever something of the namespace has ended, one of those
 // is looked at again.
@@ -92,12 +95,13 @@ struct WorkloadRow {
   friend bool operator==(const WorkloadRow&, const WorkloadRow&) = default;
 };
 
-// GET it, and give what comes back to Observe(), or to Gone().
+// GET it, and give what comes back to Observe(), with the number of the look, or to Gone().
 struct Fetch {
   WorkloadKind kind = WorkloadKind::kJob;
   std::string space;
   std::string name;
   std::string uid;
+  uint64_t look = 0;
 };
 
 // For the user: why a workload is not queued, or a change to it is not followed.
@@ -170,6 +174,7 @@ class Tracker {
     std::optional<WorkloadRow> row;  // submitted
     uint64_t digest = 0;
     uint32_t list = 0;  // the list that showed it last
+    uint64_t told = 0;  // looks up to this one are older than what a watch has told
     WorkloadKind kind = WorkloadKind::kJob;
     std::string space;
     std::string name;
@@ -210,7 +215,10 @@ class Tracker {
                                      const WorkloadRow* row,
                                      const ClusterFacts& facts);
   void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out);
+  // As the workload is seen now.
+  Entry& EditSeen(const Sketch& sketch);
   void Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out);
+  void Look(const std::string& uid, const Entry& entry, TrackerOutputs* out);
   void Forget(const std::string& uid, TrackerOutputs* out);
   void Count(const Entry& entry, bool added);
   // Moves what is counted of the workload from its row before to its row now.
@@ -225,6 +233,7 @@ class Tracker {
   // By namespace: workloads that were refused when it had too much. Hints: any may be gone.
   std::map<std::string, std::set<std::string>> crowded_;
   uint32_t lists_[2] = {0, 0};
+  uint64_t last_look_ = 0;
   size_t submitted_ = 0;
   size_t refused_ = 0;
 };

@@ -79,9 +79,11 @@ class TrackerTest : public ::testing::Test {
   }
 
   // Observes and commits, and keeps the rows.
-  TrackerOutputs Observe(const nlohmann::json& object) {
+  TrackerOutputs Observe(const nlohmann::json& object, uint64_t look = 0) {
     TrackerOutputs out;
-    tracker_.Observe(Seen(object), facts_, &out);
+    Observation seen = Seen(object);
+    seen.look = look;
+    tracker_.Observe(seen, facts_, &out);
     Commit();
     return out;
   }

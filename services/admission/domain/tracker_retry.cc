@@ -74,7 +74,7 @@ void Tracker::Learn(const std::string& uid,
   if (unheard || (rejected && entry.asks)) {
     entry.rejected = rejected;
     entry.digest = 0;
-    out->fetches.push_back({entry.kind, entry.space, entry.name, uid});
+    Look(uid, entry, out);
   } else if (entry.asks) {
     row.asked = std::exchange(entry.asks, std::nullopt);
   }

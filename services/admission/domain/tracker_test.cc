@@ -514,6 +514,36 @@ TEST_F(TrackerTest, ASuspendedJobMayChangeItsTemplate) {
   EXPECT_THAT(spec.jobspec(), HasSubstr("disk=ssd"));
 }
 
+// Of a workload whose last change was refused, so that it is looked at again.
+TEST_F(TrackerTest, WhatALookHasFoundIsDroppedWhereAWatchHasToldSince) {
+  const auto look = [this] {
+    TrackerOutputs out;
+    tracker_.RetryRefused(&out);
+    Commit();
+    return out.fetches.at(0).look;
+  };
+  const json job = Held(JobJson());
+  const json bad = Annotated(job, "fluxqueue.io/priority", "high");
+  Observe(job);
+  Observe(bad);
+  const json held = Annotated(job, "fluxqueue.io/hold", "true");
+  EXPECT_THAT(Observe(held, look()).messages, SizeIs(1)) << "nothing was told since";
+  Observe(bad);
+
+  // It has changed after it was found.
+  const uint64_t before = look();
+  EXPECT_FALSE(Observe(job).messages.at(0).job_updated().hold());
+  EXPECT_THAT(Observe(held, before).messages, IsEmpty());
+  EXPECT_FALSE(rows_.at("uid-j").hold);
+
+  // It has gone after it was found.
+  Observe(bad);
+  const uint64_t last = look();
+  EXPECT_TRUE(Gone("uid-j").messages.at(0).has_job_withdrawn());
+  EXPECT_THAT(Observe(job, last).messages, IsEmpty());
+  EXPECT_TRUE(rows_.empty());
+}
+
 TEST_F(TrackerTest, WithdrawsWhatIsGoneBeforeItsEnd) {
   Observe(Held(JobJson()));
   const TrackerOutputs out = Gone("uid-j");
