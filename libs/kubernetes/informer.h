@@ -26,6 +26,10 @@
 // not handed on, and what is unread, is logged (a line each kSayInterval for each informer) and
 // counted by `unread`.
 //
+// A reader that throws is caught; one that ends the process is not blamed on the object, as what is
+// read here has not come to a quarantine (delivery/quarantine.h) yet. So readers only take apart
+// and copy, and are fuzzed (tests/fuzz, `objects`).
+//
 // Lifetime: an informer is idle until Start(), and ends for good with Stop(); client, mailbox and
 // all that its functions refer to must outlive it. Those functions are called on its own thread.
 #pragma once

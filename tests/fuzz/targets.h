@@ -23,6 +23,8 @@ void FuzzHostlist(std::string_view text);
 void FuzzIdset(std::string_view text);
 // Criteria for `find`, and the laws of their operators.
 void FuzzFindCriteria(std::string_view text);
+// An object of Kubernetes, a page of a list, a line of a watch: as the watches read them.
+void FuzzObjects(std::string_view text);
 // Lines: a match policy, prune filters, a traverser; an engine that has them.
 void FuzzOptions(std::string_view text);
 
@@ -31,13 +33,14 @@ struct Target {
   void (*run)(std::string_view);
 };
 
-inline constexpr std::array<Target, 8> kTargets = {{
+inline constexpr std::array<Target, 9> kTargets = {{
     {"constraint", FuzzConstraint},
     {"find_criteria", FuzzFindCriteria},
     {"hostlist", FuzzHostlist},
     {"idset", FuzzIdset},
     {"jgf", FuzzJgf},
     {"jobspec", FuzzJobspec},
+    {"objects", FuzzObjects},
     {"options", FuzzOptions},
     {"request", FuzzRequest},
 }};
