@@ -1,10 +1,13 @@
 #include "libs/rpc/worker_pool.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace fluxqueue::rpc {
 
-WorkerPool::WorkerPool(int threads, size_t most_waiting) : most_waiting_(most_waiting) {
+WorkerPool::WorkerPool(int threads, size_t most_waiting)
+    : most_waiting_(most_waiting), tasks_(std::max(1, threads - 1)) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
   }
@@ -15,10 +18,10 @@ WorkerPool::~WorkerPool() {
   threads_.clear();
 }
 
-void WorkerPool::Post(Task task) {
+void WorkerPool::Post(const std::string& client, Task task) {
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.Push(client, std::move(task));
   }
   wake_.notify_one();
 }
@@ -27,7 +30,7 @@ bool WorkerPool::TryPost(Task task) {
   {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() >= most_waiting_) return false;
-    tasks_.push_back(std::move(task));
+    tasks_.Push("", std::move(task));
   }
   wake_.notify_one();
   return true;
@@ -36,14 +39,15 @@ bool WorkerPool::TryPost(Task task) {
 void WorkerPool::Run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, stop, [this] { return !tasks_.empty(); });
-    if (tasks_.empty()) return;
-    Task task = std::move(tasks_.front());
-    tasks_.pop_front();
+    std::optional<FairQueue::Taken> next;
+    // What may not begin yet is begun by the thread whose task of the same client ends.
+    wake_.wait(lock, stop, [&] { return (next = tasks_.Take()).has_value(); });
+    if (!next.has_value()) return;
     lock.unlock();
-    task();
-    task = nullptr;
+    next->task();
+    next->task = nullptr;
     lock.lock();
+    tasks_.Ended(next->client);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "libs/access/cluster_authority.h"
 #include "libs/base/status_macros.h"
+#include "libs/http/certificate_metrics.h"
 #include "libs/job_store/fact_store.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
@@ -64,7 +65,9 @@ class GraphApp final : public lifecycle::App {
             [] { return absl::OkStatus(); },
             context.metrics,
             context.tracer,
-            context.clock) {}
+            context.clock) {
+    http::ExportCertificates(context.metrics, "graph", {{"grpc", config.rpc.grpc.tls.certificate}});
+  }
 
   std::vector<lifecycle::Component*> Components() override { return {&rpc_}; }
 

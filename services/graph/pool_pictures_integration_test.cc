@@ -181,7 +181,7 @@ TEST_F(PoolPicturesTest, AWatchIsToldWhatIsHeldAndWhatBecomesOfIt) {
   MakePool();
   matcher_->Hold("a", 2);
   AllocationFeed feed(*pictures_);
-  const auto watch = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 100);
+  const auto watch = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 10'000);
   feed.Watch(kPool, watch);
   Event event = Next(*watch);
   EXPECT_EQ(event.kind(), Event::KIND_HELD);
@@ -203,11 +203,22 @@ TEST_F(PoolPicturesTest, AWatchIsToldWhatIsHeldAndWhatBecomesOfIt) {
   event = Next(*watch);
   EXPECT_EQ(event.kind(), Event::KIND_RELEASED);
   EXPECT_EQ(event.job_id(), "a");
-  const auto later = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 100);
+  const auto later = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 10'000);
   feed.Watch(kPool, later);
   EXPECT_EQ(Next(*later).job_id(), "b");
   EXPECT_EQ(Next(*later).kind(), Event::KIND_SYNCED);
-  const auto nowhere = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 100);
+  // One event is a piece.
+  matcher_->Hold("c");
+  const auto slow = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 800);
+  feed.Watch(kPool, slow);
+  EXPECT_EQ(Next(*slow).job_id(), "b");
+  matcher_->Commit(matcher_core::Release("b"));
+  event = Next(*slow);
+  EXPECT_EQ(event.job_id(), event.kind() == Event::KIND_HELD ? "c" : "b");
+  event = Next(*slow);
+  EXPECT_EQ(event.job_id(), event.kind() == Event::KIND_HELD ? "c" : "b");
+  EXPECT_EQ(Next(*slow).kind(), Event::KIND_SYNCED);
+  const auto nowhere = std::make_shared<AllocationWatch>(v1::WatchAllocationsRequest(), 10'000);
   feed.Watch("nowhere", nowhere);
   absl::Status end;
   while (nowhere->Take(&event, &end, [] {}) == AllocationWatch::Taken::kNothing) {
@@ -258,7 +269,7 @@ TEST_F(PoolPicturesTest, WhoMayNotLookIsToldNothing) {
     std::promise<absl::Status> read;
     reader->Next(&piece, [&](const absl::StatusOr<bool>& more) { read.set_value(more.status()); });
     EXPECT_EQ(read.get_future().get().code(), wanted) << user;
-    const auto watch = std::make_shared<AllocationWatch>(watched, 100);
+    const auto watch = std::make_shared<AllocationWatch>(watched, 10'000);
     calls.Watch(call, watch);
     if (wanted == absl::StatusCode::kOk) {
       EXPECT_EQ(Next(*watch).job_id(), "a");

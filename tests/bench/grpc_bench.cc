@@ -83,7 +83,8 @@ std::string MakeGraph(int nodes) {
   config.private_graphs.graph_bytes = int64_t{1} << 30;
   config.private_graphs.vertices = int64_t{1} << 30;
   config.private_graphs.client_vertices = int64_t{1} << 30;
-  config.calls_per_client = 1 << 20;
+  config.calls = {
+      .client_calls = 1 << 20, .client_bytes = int64_t{1} << 40, .bytes = int64_t{1} << 40};
   metrics::Registry metrics;
   tracing::Tracer tracer({}, metrics);
   const RealClock clock;

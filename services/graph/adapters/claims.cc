@@ -148,7 +148,7 @@ void Claims::Call(const CallInfo& call,
                   std::chrono::milliseconds wait,
                   Answer answer) {
   if (draining()) return answer(rpc::ToGrpcStatus(Stopping()), {});
-  workers_.Post([this, call, claim, wait, answer = std::move(answer)] {
+  workers_.Post(call.caller.user, [this, call, claim, wait, answer = std::move(answer)] {
     auto stub = HolderOf(claim.pool);
     if (!stub.ok()) {
       return answer(rpc::ToGrpcStatus(stub.status()), {});
@@ -197,7 +197,7 @@ void Claims::Cancel(const CallInfo& call,
                     const std::string& job_id,
                     Done done) {
   if (draining()) return done(Stopping());
-  workers_.Post([this, call, pool, job_id, done = std::move(done)] {
+  workers_.Post(call.caller.user, [this, call, pool, job_id, done = std::move(done)] {
     auto stub = HolderOf(pool);
     if (!stub.ok()) return done(stub.status());
     const auto there =

@@ -5,9 +5,6 @@
 #include <set>
 #include <utility>
 
-#include <boost/uuid/random_generator.hpp>
-#include <boost/uuid/uuid_io.hpp>
-
 #include "libs/base/status_macros.h"
 #include "libs/rpc/error_details.h"
 #include "services/graph/domain/pod_jobspec.h"
@@ -50,18 +47,6 @@ PoolPictures::Pick PickBehind(const std::string& pool, const std::string& name) 
   };
 }
 
-void SetOverhead(std::chrono::steady_clock::time_point begun, v1::MatchResponse* response) {
-  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
-  response->mutable_overhead()->set_seconds(took.count() / 1'000'000'000);
-  response->mutable_overhead()->set_nanos(static_cast<int32_t>(took.count() % 1'000'000'000));
-}
-
-bool IsLook(v1::Operation operation) {
-  return operation == v1::OPERATION_SATISFIABILITY ||
-         operation == v1::OPERATION_WITHOUT_ALLOCATING ||
-         operation == v1::OPERATION_WITHOUT_ALLOCATING_FUTURE;
-}
-
 }  // namespace
 
 std::string ClusterCalls::PoolOf(const std::string& pool) {
@@ -72,12 +57,13 @@ std::string ClusterCalls::PoolOf(const std::string& pool) {
 
 absl::Status ClusterCalls::Check(const CallInfo& call, const std::string& pool) const {
   if (call.cancelled()) return Late();
+  RETURN_IF_ERROR(CheckName("pool", pool));
   return judge_.MayLookAt(call.caller, PoolOf(pool));
 }
 
 void ClusterCalls::Answer(const CallInfo& call, const std::string& pool, Done done, Work work) {
   const auto asked = std::chrono::steady_clock::now();
-  workers_.Post([=, this, done = std::move(done), work = std::move(work)] {
+  workers_.Post(call.caller.user, [=, this, done = std::move(done), work = std::move(work)] {
     const absl::Status wanted = Check(call, pool);
     if (!wanted.ok()) return done(wanted);
     const absl::StatusOr<View> view = pictures_.Look(PoolOf(pool), asked);
@@ -91,12 +77,14 @@ void ClusterCalls::AnswerOf(const CallInfo& call,
                             PoolPictures::Pick pick,
                             Done done,
                             std::function<absl::Status(const PoolPictures::Held& held)> work) {
-  workers_.Post([=, this, pick = std::move(pick), done = std::move(done), work = std::move(work)] {
-    const absl::Status wanted = whose == Whose::kAnybodys ? Check(call, pool) : absl::OkStatus();
+  auto answer = [=, this, pick = std::move(pick), done = std::move(done), work = std::move(work)] {
+    const absl::Status wanted =
+        whose == Whose::kAnybodys ? Check(call, pool) : CheckName("pool", pool);
     if (!wanted.ok()) return done(wanted);
     const absl::StatusOr<PoolPictures::Held> held = pictures_.Find(PoolOf(pool), pick);
     done(held.ok() ? work(*held) : held.status());
-  });
+  };
+  workers_.Post(call.caller.user, std::move(answer));
 }
 
 void ClusterCalls::GetJob(CallInfo call,
@@ -111,12 +99,13 @@ void ClusterCalls::ReadJob(const CallInfo& call,
                            const v1::GetJobRequest* request,
                            v1::GetJobResponse* response,
                            Done done) {
-  const absl::Status format = FormatOf(request->format()).status();
-  if (!format.ok()) return done(format);
+  absl::Status wrong = FormatOf(request->format()).status();
+  if (wrong.ok()) wrong = CheckName("job_id", request->job_id());
+  if (!wrong.ok()) return done(wrong);
   const PoolPictures::Pick pick = request->job_id().empty()
                                       ? PickNumber(PoolOf(request->pool()), request->job())
                                       : PickId(request->job_id());
-  const auto work = [request, response](const PoolPictures::Held& held) {
+  const auto work = [request, response](const PoolPictures::Held& held) -> absl::Status {
     const auto job = held.jobs.begin();
     if (job == held.jobs.end() || job->second.empty()) {
       return HoldsNothing(request->job_id().empty() ? std::to_string(request->job())
@@ -125,9 +114,8 @@ void ClusterCalls::ReadJob(const CallInfo& call,
     response->set_job(NumberOf(job->first));
     response->set_job_id(job->first);
     response->set_state(v1::JOB_STATE_ALLOCATED);
-    held.nodes->WriteJob(
+    return held.nodes->WriteJob(
         job->second, {request->format(), request->nodes()}, response->mutable_allocation());
-    return absl::OkStatus();
   };
   AnswerOf(call, request->pool(), whose, pick, std::move(done), work);
 }
@@ -167,133 +155,19 @@ void ClusterCalls::WhatIf(CallInfo call,
          std::move(done),
          [call, request, response](const PoolView& view) -> absl::Status {
            PoolView::Trials trials = view.BeginTrials();
+           size_t bytes = request->ByteSizeLong();
            for (int i = 0; i < request->jobspecs_size(); ++i) {
              if (call.cancelled()) {
                return MakeStatus(absl::StatusCode::kCancelled, "the client has gone");
              }
-             absl::Status status =
-                 trials.Try(*request, request->jobspecs(i), response->add_trials());
+             v1::WhatIfResponse::Trial* trial = response->add_trials();
+             const absl::Status status = trials.Try(*request, request->jobspecs(i), trial);
              if (!status.ok()) return rpc::InField(status, fmt::format("jobspecs[{}]", i));
+             bytes += trial->ByteSizeLong();
+             RETURN_IF_ERROR(call.Hold(bytes));
            }
            return absl::OkStatus();
          });
-}
-
-// ---- commands
-
-void ClusterCalls::Match(CallInfo call,
-                         const v1::MatchRequest* request,
-                         v1::MatchResponse* response,
-                         Done done) {
-  const auto begun = std::chrono::steady_clock::now();
-  const auto timed = [begun, response, done = std::move(done)](const absl::Status& status) {
-    SetOverhead(begun, response);
-    done(status);
-  };
-  if (IsLook(request->operation())) {
-    Answer(call, request->pool(), timed, [request, response](const PoolView& view) {
-      return view.Try(*request, response);
-    });
-    return;
-  }
-  absl::Status wrong = FormatOf(request->format()).status();
-  if (wrong.ok() && request->job() != 0) {
-    wrong =
-        rpc::InField(InvalidArgument("job: a pool's jobs get their numbers from their ids"), "job");
-  }
-  const absl::StatusOr<std::string> pods = ToPodJobspec(request->jobspec());
-  if (wrong.ok()) wrong = rpc::InField(pods.status(), "jobspec");
-  if (!wrong.ok()) return timed(wrong);
-  const absl::StatusOr<graph::Jobspec> jobspec = graph::ParseJobspec(*pods);
-  if (!jobspec.ok()) return timed(rpc::InField(jobspec.status(), "jobspec"));
-  const std::string client_id =
-      request->job_id().empty() ? to_string(boost::uuids::random_generator()()) : request->job_id();
-  claims_.Submit(call,
-                 {.pool = PoolOf(request->pool()),
-                  .client_id = client_id,
-                  .jobspec = *pods,
-                  .duration_s = jobspec->duration_s,
-                  .stays = request->operation() == v1::OPERATION_ALLOCATE_ORELSE_RESERVE,
-                  .named = !request->job_id().empty()},
-                 [=, this](const absl::StatusOr<queue::v1::Job>& job) {
-                   if (!job.ok()) return timed(job.status());
-                   Claimed(call, request, response, *job, timed);
-                 });
-}
-
-void ClusterCalls::Claimed(const CallInfo& call,
-                           const v1::MatchRequest* request,
-                           v1::MatchResponse* response,
-                           const queue::v1::Job& job,
-                           const Done& done) {
-  response->set_job_id(job.id());
-  const bool holds = job.state() == queue::v1::STATE_RUNNING ||
-                     job.state() == queue::v1::STATE_ALLOCATED ||
-                     job.state() == queue::v1::STATE_BOUND;
-  if (!holds) {
-    // What is unsatisfiable now may wait on, as its queue says.
-    if (job.state() == queue::v1::STATE_REJECTED || job.reason() == "Unsatisfiable") {
-      response->set_outcome(v1::OUTCOME_UNSATISFIABLE);
-    } else if (job.state() == queue::v1::STATE_PENDING ||
-               job.state() == queue::v1::STATE_SUBMITTED) {
-      response->set_outcome(v1::OUTCOME_BUSY);
-    } else {
-      return done(MakeStatus(absl::StatusCode::kFailedPrecondition,
-                             "job {} has ended: {}",
-                             job.id(),
-                             job.message().empty() ? job.reason() : job.message()));
-    }
-    if (request->explain()) response->set_reason(job.message());
-    return done(absl::OkStatus());
-  }
-  response->set_outcome(v1::OUTCOME_ALLOCATED);
-  response->set_job(NumberOf(job.id()));
-  // What it holds.
-  const auto get = std::make_shared<v1::GetJobRequest>();
-  get->set_pool(PoolOf(request->pool()));
-  get->set_job_id(job.id());
-  get->set_format(request->format());
-  get->set_nodes(request->nodes());
-  const auto got = std::make_shared<v1::GetJobResponse>();
-  const bool named = !request->job_id().empty();
-  ReadJob(call, Whose::kOwn, get.get(), got.get(), [=, this](const absl::Status& status) {
-    if (status.ok()) response->mutable_allocation()->Swap(got->mutable_allocation());
-    done(status);
-    // A client that is told of an error knows of no claim.
-    if (status.ok() || named) return;
-    claims_.Cancel(
-        Claims::Afterwards(call), get->pool(), get->job_id(), [](const absl::Status&) {});
-  });
-}
-
-void ClusterCalls::Release(CallInfo call,
-                           const v1::ReleaseRequest* request,
-                           v1::ReleaseResponse* response,
-                           Done done) {
-  if (!request->resources().empty()) {
-    return done(rpc::InField(
-        InvalidArgument("resources: a pool's job gives back all that it holds, or nothing"),
-        "resources"));
-  }
-  const std::string pool = PoolOf(request->pool());
-  const auto cancel = [this, call, pool, response, done](const std::string& job_id) {
-    claims_.Cancel(call, pool, job_id, [response, done](const absl::Status& status) {
-      response->set_all(true);
-      done(status);
-    });
-  };
-  if (!request->job_id().empty()) return cancel(request->job_id());
-  // By its number.
-  const auto get = std::make_shared<v1::GetJobRequest>();
-  get->set_pool(pool);
-  get->set_job(request->job());
-  const auto got = std::make_shared<v1::GetJobResponse>();
-  const auto found = [get, got, cancel, done](const absl::Status& status) {
-    if (!status.ok()) return done(status);
-    cancel(got->job_id());
-  };
-  // Whether it is his, the queue knows.
-  ReadJob(call, Whose::kOwn, get.get(), got.get(), found);
 }
 
 // ---- what the ancestors ask
@@ -304,6 +178,8 @@ void ClusterCalls::GetGroup(CallInfo call,
                             bool behind,
                             ::service::GroupResponse* response,
                             Done done) {
+  const absl::Status named = CheckName("group", name);
+  if (!named.ok()) return done(named);
   const auto work = [name, behind, response](const PoolPictures::Held& held) {
     const auto job = held.jobs.begin();
     if (job == held.jobs.end() || job->second.empty()) {
@@ -340,24 +216,28 @@ class ClusterCalls::Reader final : public GraphReader {
 
   void Next(v1::GetGraphResponse* piece, DonePiece done) override {
     const auto asked = std::chrono::steady_clock::now();
-    calls_.workers_.Post([&calls = calls_, state = state_, piece, asked, done = std::move(done)] {
-      piece->Clear();
-      if (state->view == nullptr) {
-        const absl::Status wanted = calls.Check(state->call, state->request.pool());
-        if (!wanted.ok()) return done(wanted);
-        absl::StatusOr<View> view = calls.pictures_.Look(PoolOf(state->request.pool()), asked);
-        if (!view.ok()) return done(view.status());
-        state->view = *std::move(view);
-        state->writer.emplace(state->view->Write());
-      }
-      done(state->Fill(piece));
-    });
+    calls_.workers_.Post(state_->call.caller.user,
+                         [&calls = calls_, state = state_, piece, asked, done = std::move(done)] {
+                           piece->Clear();
+                           const absl::Status begun = state->view == nullptr
+                                                          ? state->Begin(calls, asked)
+                                                          : absl::OkStatus();
+                           if (!begun.ok()) return done(begun);
+                           done(state->Fill(piece));
+                         });
   }
 
  private:
   struct State {
     State(CallInfo by, v1::GetGraphRequest of) : call(std::move(by)), request(std::move(of)) {}
 
+    absl::Status Begin(ClusterCalls& calls, PoolPictures::TimePoint asked) {
+      RETURN_IF_ERROR(calls.Check(call, request.pool()));
+      ASSIGN_OR_RETURN(place, calls.readers_.Enter(call.caller.user));
+      ASSIGN_OR_RETURN(view, calls.pictures_.Look(PoolOf(request.pool()), asked));
+      writer.emplace(view->Write());
+      return absl::OkStatus();
+    }
     bool Fill(v1::GetGraphResponse* piece) {
       if (request.view() != v1::GetGraphRequest::VIEW_SUMMARY) {
         piece->set_jgf(writer->Next(kPieceBytes));
@@ -370,6 +250,7 @@ class ClusterCalls::Reader final : public GraphReader {
 
     const CallInfo call;
     const v1::GetGraphRequest request;
+    std::shared_ptr<ClientCalls::Place> place;
     View view;
     std::optional<graph::JgfWriter> writer;
     bool summarised = false;
@@ -387,7 +268,7 @@ std::unique_ptr<GraphReader> ClusterCalls::GetGraph(CallInfo call,
 void ClusterCalls::Watch(CallInfo call, std::shared_ptr<AllocationWatch> watch) {
   const absl::Status format = FormatOf(watch->request().format()).status();
   if (!format.ok()) return watch->End(format);
-  workers_.Post([this, call = std::move(call), watch = std::move(watch)] {
+  workers_.Post(call.caller.user, [this, call, watch = std::move(watch)] {
     const std::string pool = PoolOf(watch->request().pool());
     const absl::Status wanted = Check(call, pool);
     if (!wanted.ok()) return watch->End(wanted);

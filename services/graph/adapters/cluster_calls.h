@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "libs/rpc/worker_pool.h"
 #include "services/graph/adapters/allocation_feed.h"
@@ -70,7 +71,12 @@ class ClusterCalls final : public ClusterGraph {
   using View = PoolPictures::View;
   using Work = std::function<absl::Status(const PoolView& view)>;
 
+  // Of a client, at once: each keeps a picture of its own, until it was read.
+  static constexpr int kMostReads = 2;
+
   static std::string PoolOf(const std::string& pool);
+  // InvalidArgument: no pool or job is called so.
+  static absl::Status CheckName(std::string_view field, const std::string& name);
   // That it is still wanted, and that the caller may look at the pool.
   absl::Status Check(const CallInfo& call, const std::string& pool) const;
   // The answer is `work` of the pool as it is.
@@ -88,6 +94,10 @@ class ClusterCalls final : public ClusterGraph {
                const v1::GetJobRequest* request,
                v1::GetJobResponse* response,
                Done done);
+  void Claim(const CallInfo& call,
+             const v1::MatchRequest* request,
+             v1::MatchResponse* response,
+             const Done& done);
   void Claimed(const CallInfo& call,
                const v1::MatchRequest* request,
                v1::MatchResponse* response,
@@ -99,6 +109,7 @@ class ClusterCalls final : public ClusterGraph {
   Claims& claims_;
   const GraphJudge& judge_;
   rpc::WorkerPool& workers_;
+  ClientCalls readers_{CallLimits{.client_calls = kMostReads}};
 };
 
 }  // namespace fluxqueue::graph_service

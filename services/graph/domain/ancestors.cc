@@ -20,6 +20,7 @@ constexpr int kDurationSeconds = 3600;
 // A label that is no property: all pods on one node of one subnet.
 constexpr std::string_view kZoneLabel = "zone";
 constexpr int32_t kMostPods = 100'000;
+constexpr int kMostLabels = 100;
 
 // By graph::MatchOperation.
 constexpr std::array<v1::Operation, 6> kOperations = {v1::OPERATION_ALLOCATE,
@@ -50,6 +51,14 @@ absl::Status Check(const ::fluxcli::MatchRequest& request) {
   }
   if (request.count() < 0 || request.count() > kMostPods) {
     return InvalidArgument("count: must be from 0 to {}, is {}", kMostPods, request.count());
+  }
+  // Each is a term of the constraint, or a level around the slots.
+  const auto& labels = pod.labels();
+  if (labels.size() > kMostLabels || std::count(labels.begin(), labels.end(), kZoneLabel) > 1) {
+    return InvalidArgument("ps.labels: at most {} are allowed, and \"{}\" once; are {}",
+                           kMostLabels,
+                           kZoneLabel,
+                           labels.size());
   }
   return absl::OkStatus();
 }

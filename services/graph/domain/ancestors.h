@@ -35,7 +35,8 @@ v1::ReleaseRequest ToRelease(int64_t job);
                                           const absl::Status& status,
                                           std::string* reason);
 
-// InvalidArgument for what is negative or too much, and for an operation that is not known.
+// InvalidArgument for what is negative or too much, for many labels, and for an operation that is
+// not known.
 absl::StatusOr<v1::MatchRequest> ToMatch(const ::fluxcli::MatchRequest& request,
                                          const SlotUnits& units);
 // REQUIRES: `response` is what came of ToMatch(request, units).

@@ -104,7 +104,7 @@ class FluxcliTest : public testing::Test {
     v1::CreateGraphRequest request;
     request.set_graph(TestGraph());
     request.set_policy("low");
-    auto graph = PrivateGraph::Make(request);
+    auto graph = PrivateGraph::Make(request, 1000);
     EXPECT_TRUE(graph.ok()) << graph.status();
     graph_ = *std::move(graph);
     request_.mutable_ps()->set_id("default/pod");
@@ -221,6 +221,18 @@ TEST(SlotUnitsTest, UnitsArePowersOf1024) {
   EXPECT_EQ(BytesOfUnit("KB"), 1 << 10);
   EXPECT_EQ(BytesOfUnit("GiB"), 1 << 30);
   EXPECT_EQ(BytesOfUnit("ells"), 0);
+}
+
+// Each would be two levels around the slots: a tree that takes minutes to make, and is too deep to
+// be written.
+TEST_F(FluxcliTest, LabelsDoNotMakeADeepTree) {
+  for (int i = 0; i < 100'000; ++i) request_.mutable_ps()->add_labels("zone");
+  EXPECT_TRUE(absl::IsInvalidArgument(ToMatch(request_, graph_->units()).status()));
+  request_.mutable_ps()->clear_labels();
+  request_.mutable_ps()->add_labels("zone");
+  EXPECT_TRUE(ToMatch(request_, graph_->units()).ok());
+  request_.mutable_ps()->add_labels("zone");
+  EXPECT_THAT(Message(ToMatch(request_, graph_->units()).status()), HasSubstr("ps.labels"));
 }
 
 }  // namespace

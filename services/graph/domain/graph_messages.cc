@@ -36,6 +36,42 @@ absl::StatusOr<std::optional<SetFormat>> FormatOf(v1::Format format) {
   }
 }
 
+absl::Status CheckWritten(size_t vertices, v1::Format format) {
+  const bool of_each =
+      format == v1::FORMAT_RV1 || format == v1::FORMAT_JGF || format == v1::FORMAT_SIMPLE;
+  if (!of_each || vertices <= kMostWritten) return absl::OkStatus();
+  return rpc::WithReason(
+      MakeStatus(absl::StatusCode::kResourceExhausted,
+                 "{} vertices are more than an answer names in this format ({}): ask for "
+                 "FORMAT_RLITE, FORMAT_RV1_NOSCHED or the amounts by node",
+                 vertices,
+                 kMostWritten),
+      "ANSWER_SIZE",
+      {{"limit", fmt::format("{}", kMostWritten)}});
+}
+
+absl::Status CheckCriteria(const std::string& criteria) {
+  constexpr size_t kMostCriteria = size_t{4} << 10;
+  if (criteria.size() <= kMostCriteria) return absl::OkStatus();
+  return rpc::InField(
+      InvalidArgument(
+          "criteria: have {} bytes, at most {} are allowed", criteria.size(), kMostCriteria),
+      "criteria");
+}
+
+void FitEvent(const absl::Status& written, v1::WatchAllocationsResponse* event) {
+  if (written.ok() && event->ByteSizeLong() <= kMostEventBytes) return;
+  // A new one: what is cleared would keep its memory.
+  v1::WatchAllocationsResponse small;
+  small.set_kind(event->kind());
+  small.set_job(event->job());
+  small.set_job_id(event->job_id());
+  small.mutable_allocation()->set_at_s(event->allocation().at_s());
+  small.mutable_allocation()->set_duration_s(event->allocation().duration_s());
+  small.set_left_out(true);
+  event->Swap(&small);
+}
+
 GraphMessages::GraphMessages(const ResourceGraph& graph) : graph_(graph) {
   node_of_.assign(graph.vertices().size(), kNoNode);
   for (const VertexId node : graph.OfType(graph.types().Find("node"))) {
@@ -43,16 +79,18 @@ GraphMessages::GraphMessages(const ResourceGraph& graph) : graph_(graph) {
   }
 }
 
-void GraphMessages::WriteAllocation(const Holding& holding,
-                                    const Wanted& wanted,
-                                    v1::Allocation* allocation) const {
+absl::Status GraphMessages::WriteAllocation(const Holding& holding,
+                                            const Wanted& wanted,
+                                            v1::Allocation* allocation) const {
   allocation->set_at_s(holding.at_s);
   allocation->set_duration_s(holding.duration_s);
+  RETURN_IF_ERROR(CheckWritten(holding.vertices.size(), wanted.format));
   const auto format = FormatOf(wanted.format);
   if (format.ok() && format->has_value()) {
     allocation->set_resources(graph::WriteResourceSet(graph_, holding, **format));
   }
   if (wanted.nodes) WriteNodes(holding, allocation);
+  return absl::OkStatus();
 }
 
 void GraphMessages::WriteNodes(const Holding& holding, v1::Allocation* allocation) const {

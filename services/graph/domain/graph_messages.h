@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "libs/graph/graph_explanation.h"
@@ -26,14 +27,29 @@ struct Wanted {
 // Nothing: it is not to be written. InvalidArgument, with the field, for one that is not known.
 absl::StatusOr<std::optional<graph::SetFormat>> FormatOf(v1::Format format);
 
+// Of these formats, which say much of every vertex, and of vertices that are found: an answer names
+// at most so many.
+inline constexpr size_t kMostWritten = 100'000;
+// ResourceExhausted, with the reason ANSWER_SIZE.
+absl::Status CheckWritten(size_t vertices, v1::Format format);
+
+// InvalidArgument, with the field: they are so long that a look at each vertex takes too long.
+absl::Status CheckCriteria(const std::string& criteria);
+
+// An event is a message that clients take by default (4 MiB): one that is larger, or whose
+// allocation could not be written, says so in place of what is held.
+inline constexpr size_t kMostEventBytes = size_t{3} << 20;
+void FitEvent(const absl::Status& written, v1::WatchAllocationsResponse* event);
+
 class GraphMessages {
  public:
   // `graph` outlives the object, and neither gets nor loses vertices.
   explicit GraphMessages(const graph::ResourceGraph& graph);
 
-  void WriteAllocation(const graph::Holding& holding,
-                       const Wanted& wanted,
-                       v1::Allocation* allocation) const;
+  // ResourceExhausted: it is more than is written (CheckWritten), and its times alone are there.
+  absl::Status WriteAllocation(const graph::Holding& holding,
+                               const Wanted& wanted,
+                               v1::Allocation* allocation) const;
   int64_t NodesIn(const graph::Holding& holding) const;
   // Sums by type, in the order in which a walk from the top comes to the types. `held`: now.
   void Summarise(const std::map<graph::TypeId, int64_t>& held,

@@ -123,9 +123,9 @@ v1::WatchAllocationsResponse::Kind KindOf(const HeldByJob& held) {
                  : v1::WatchAllocationsResponse::KIND_ALLOCATED;
 }
 
-void PoolView::WriteJob(const HeldByJob& held,
-                        const Wanted& wanted,
-                        v1::Allocation* allocation) const {
+absl::Status PoolView::WriteJob(const HeldByJob& held,
+                                const Wanted& wanted,
+                                v1::Allocation* allocation) const {
   Vertices vertices;
   Holding holding;
   holding.duration_s = graph::kForever;
@@ -143,7 +143,7 @@ void PoolView::WriteJob(const HeldByJob& held,
   for (auto vertex = vertices.rbegin(); vertex != vertices.rend(); ++vertex) {
     holding.vertices.push_back(vertex->second);
   }
-  messages_->WriteAllocation(holding, wanted, allocation);
+  return messages_->WriteAllocation(holding, wanted, allocation);
 }
 
 void PoolView::AddSlot(const graph::PlacedSlot& slot,
@@ -228,6 +228,7 @@ absl::Status PoolView::Explain(const v1::ExplainRequest& request,
 
 absl::Status PoolView::Find(const v1::FindRequest& request, v1::FindResponse* response) const {
   ASSIGN_OR_RETURN(const auto format, FormatOf(request.format()));
+  RETURN_IF_ERROR(CheckCriteria(request.criteria()));
   const auto criteria = graph::FindCriteria::Parse(request.criteria());
   if (!criteria.ok()) return rpc::InField(criteria.status(), "criteria");
   Holding found;
@@ -237,6 +238,7 @@ absl::Status PoolView::Find(const v1::FindRequest& request, v1::FindResponse* re
         {v, vertex.in.empty() ? graph::kNoEdge : vertex.in.front(), vertex.size, true});
   }
   response->set_vertices(static_cast<int64_t>(found.vertices.size()));
+  RETURN_IF_ERROR(CheckWritten(found.vertices.size(), request.format()));
   if (format.has_value() && !found.vertices.empty()) {
     response->set_resources(graph::WriteResourceSet(engine_->graph(), found, *format));
   }
@@ -257,12 +259,12 @@ void PoolView::Summarise(v1::GetGraphResponse* response) const {
 
 // ---- trying
 
-v1::Allocation PoolView::ToWorldTime(const Holding& holding, const Wanted& wanted) const {
+absl::Status PoolView::WriteInWorldTime(const Holding& holding,
+                                        const Wanted& wanted,
+                                        v1::Allocation* allocation) const {
   Holding in_world = holding;
   in_world.at_s += now_s_;
-  v1::Allocation allocation;
-  messages_->WriteAllocation(in_world, wanted, &allocation);
-  return allocation;
+  return messages_->WriteAllocation(in_world, wanted, allocation);
 }
 
 absl::StatusOr<std::string> PoolView::ReasonFor(const std::string& jobspec) const {
@@ -304,9 +306,8 @@ absl::Status PoolView::Trials::Try(const v1::WhatIfRequest& request,
   if (!answer.holding.vertices.empty()) {
     trial->set_outcome(answer.status == MatchStatus::kAllocated ? v1::OUTCOME_ALLOCATED
                                                                 : v1::OUTCOME_RESERVED);
-    *trial->mutable_allocation() =
-        view_.ToWorldTime(answer.holding, {request.format(), request.nodes()});
-    return absl::OkStatus();
+    return view_.WriteInWorldTime(
+        answer.holding, {request.format(), request.nodes()}, trial->mutable_allocation());
   }
   trial->set_outcome(answer.status == MatchStatus::kBusy ? v1::OUTCOME_BUSY
                                                          : v1::OUTCOME_UNSATISFIABLE);

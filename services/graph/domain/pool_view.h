@@ -45,7 +45,10 @@ class PoolView {
   static absl::StatusOr<std::unique_ptr<const PoolView>> Make(const PoolState& state);
 
   // On these nodes, whether or not it is held here: of it all only the nodes are looked at.
-  void WriteJob(const HeldByJob& held, const Wanted& wanted, v1::Allocation* allocation) const;
+  // ResourceExhausted: GraphMessages::WriteAllocation, as of Find and Try.
+  absl::Status WriteJob(const HeldByJob& held,
+                        const Wanted& wanted,
+                        v1::Allocation* allocation) const;
   absl::Status Explain(const v1::ExplainRequest& request, v1::ExplainResponse* response) const;
   absl::Status Find(const v1::FindRequest& request, v1::FindResponse* response) const;
   // Of operations that hold nothing.
@@ -85,7 +88,9 @@ class PoolView {
   absl::StatusOr<std::vector<graph::JobRequest>> Ways(const std::string& text) const;
   // Why it has no place now, for people.
   absl::StatusOr<std::string> ReasonFor(const std::string& jobspec) const;
-  v1::Allocation ToWorldTime(const graph::Holding& holding, const Wanted& wanted) const;
+  absl::Status WriteInWorldTime(const graph::Holding& holding,
+                                const Wanted& wanted,
+                                v1::Allocation* allocation) const;
   void AddSlot(const graph::PlacedSlot& slot,
                const graph::Amounts& request,
                Vertices* vertices) const;

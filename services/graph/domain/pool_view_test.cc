@@ -63,7 +63,7 @@ TEST(PoolView, WhatAJobHolds) {
   const auto view = View(state);
   v1::Allocation allocation;
   const HeldByJob held = {state.held[0].second};
-  view->WriteJob(held, {v1::FORMAT_SIMPLE, true}, &allocation);
+  ASSERT_TRUE(view->WriteJob(held, {v1::FORMAT_SIMPLE, true}, &allocation).ok());
   EXPECT_EQ(allocation.at_s(), 50);
   EXPECT_EQ(allocation.duration_s(), 100);
   ASSERT_EQ(allocation.nodes_size(), 1);
@@ -78,7 +78,7 @@ TEST(PoolView, WhatAJobHolds) {
   PoolState empty = state;
   empty.held.clear();
   v1::Allocation same;
-  View(empty)->WriteJob(held, {v1::FORMAT_SIMPLE, true}, &same);
+  ASSERT_TRUE(View(empty)->WriteJob(held, {v1::FORMAT_SIMPLE, true}, &same).ok());
   EXPECT_EQ(same.SerializeAsString(), allocation.SerializeAsString());
 }
 
@@ -93,7 +93,7 @@ TEST(PoolView, PartsOfGpusAndSlotsThatWereGivenBack) {
       .start_s = 1,
       .duration_s = 0};
   v1::Allocation allocation;
-  View(state)->WriteJob({placement}, {v1::FORMAT_UNSPECIFIED, true}, &allocation);
+  ASSERT_TRUE(View(state)->WriteJob({placement}, {v1::FORMAT_UNSPECIFIED, true}, &allocation).ok());
   ASSERT_EQ(allocation.nodes_size(), 1);
   EXPECT_EQ(allocation.nodes(0).amounts().at("cpu"), 2000);
   EXPECT_EQ(allocation.nodes(0).amounts().at(std::string(graph::kGpuMilli)), 800);

@@ -10,6 +10,7 @@
 #include "libs/graph/match_operation.h"
 #include "libs/graph/resource_set.h"
 #include "libs/rpc/error_details.h"
+#include "services/graph/domain/resource_set_size.h"
 
 namespace fluxqueue::graph_service {
 namespace {
@@ -104,11 +105,12 @@ PrivateGraph::PrivateGraph(std::unique_ptr<reapi::Session> session)
 }
 
 absl::StatusOr<std::unique_ptr<PrivateGraph>> PrivateGraph::Make(
-    const v1::CreateGraphRequest& request) {
+    const v1::CreateGraphRequest& request, int64_t most_vertices) {
   // R version 1 has `execution`, JGF has `graph`; each is read as what it claims to be.
   const std::string& text = request.graph();
   const size_t key = text.find("\"execution\"");
   const bool is_r = key < text.find("\"graph\"");
+  if (is_r) RETURN_IF_ERROR(CheckResourceSetSize(text, most_vertices));
   const nlohmann::json options = {
       {"load_format", is_r ? "rv1exec" : "jgf"},
       {"matcher_policy", request.policy().empty() ? "first" : request.policy()},
@@ -145,14 +147,20 @@ absl::Status PrivateGraph::Match(const v1::MatchRequest& request, v1::MatchRespo
   ASSIGN_OR_RETURN(const Request jobspec, Parse(request.jobspec()));
   if (!request.job_id().empty()) return JobOf(request.job(), request.job_id()).status();
   ASSIGN_OR_RETURN(const JobNumber job, NumberFor(request.job()));
+  RETURN_IF_ERROR(CheckRoom(operation));
   ASSIGN_OR_RETURN(const MatchAnswer answer, session_->Place(operation, *jobspec, job));
   const v1::Outcome outcome = OutcomeOf(operation, answer.status);
   response->set_outcome(outcome);
   if (!answer.holding.vertices.empty() && outcome != v1::OUTCOME_SATISFIABLE) {
-    messages_.WriteAllocation(
+    const absl::Status written = messages_.WriteAllocation(
         answer.holding, {request.format(), request.nodes()}, response->mutable_allocation());
+    if (!written.ok()) {
+      if (session_->Cancel(job).ok()) session_->Forget(job);
+      return written;
+    }
   }
   if (outcome == v1::OUTCOME_ALLOCATED || outcome == v1::OUTCOME_RESERVED) {
+    held_ += HeldBy(job);
     response->set_job(static_cast<int64_t>(job));
     Tell(outcome == v1::OUTCOME_ALLOCATED ? v1::WatchAllocationsResponse::KIND_ALLOCATED
                                           : v1::WatchAllocationsResponse::KIND_RESERVED,
@@ -175,6 +183,7 @@ absl::Status PrivateGraph::GiveReason(const v1::MatchRequest& request,
 absl::Status PrivateGraph::Release(const v1::ReleaseRequest& request,
                                    v1::ReleaseResponse* response) {
   ASSIGN_OR_RETURN(const JobNumber job, JobOf(request.job(), request.job_id()));
+  const int64_t held = HeldBy(job);
   bool all = true;
   if (request.resources().empty()) {
     RETURN_IF_ERROR(session_->Cancel(job));
@@ -183,6 +192,7 @@ absl::Status PrivateGraph::Release(const v1::ReleaseRequest& request,
     if (!released.ok()) return rpc::InField(released.status(), "resources");
     all = *released;
   }
+  held_ -= held - HeldBy(job);
   response->set_all(all);
   if (all) {
     Released(job);
@@ -191,6 +201,27 @@ absl::Status PrivateGraph::Release(const v1::ReleaseRequest& request,
     Tell(v1::WatchAllocationsResponse::KIND_REDUCED, job, engine().Find(job));
   }
   return absl::OkStatus();
+}
+
+absl::Status PrivateGraph::CheckRoom(MatchOperation operation) const {
+  const bool holds = operation == MatchOperation::kAllocate ||
+                     operation == MatchOperation::kAllocateWithSatisfiability ||
+                     operation == MatchOperation::kAllocateOrElseReserve;
+  const int64_t most = kHeldOfEach * vertices() + kHeldBesides;
+  if (!holds || held_ <= most) return absl::OkStatus();
+  return rpc::WithReason(
+      MakeStatus(absl::StatusCode::kResourceExhausted,
+                 "the jobs of this graph hold and have reserved {} vertices, of {} that are "
+                 "allowed: release some",
+                 held_,
+                 most),
+      "HOLD_LIMIT",
+      {{"limit", fmt::format("{}", most)}});
+}
+
+int64_t PrivateGraph::HeldBy(JobNumber job) const {
+  const Holding* holding = engine().Find(job);
+  return holding == nullptr ? 0 : static_cast<int64_t>(holding->vertices.size());
 }
 
 void PrivateGraph::Released(JobNumber job) {
@@ -217,11 +248,10 @@ absl::Status PrivateGraph::GetJob(const v1::GetJobRequest& request,
       response->set_state(v1::JOB_STATE_RELEASED);
       break;
   }
-  if (const Holding* holding = engine().Find(job)) {
-    messages_.WriteAllocation(
-        *holding, {request.format(), request.nodes()}, response->mutable_allocation());
-  }
-  return absl::OkStatus();
+  const Holding* holding = engine().Find(job);
+  if (holding == nullptr) return absl::OkStatus();
+  return messages_.WriteAllocation(
+      *holding, {request.format(), request.nodes()}, response->mutable_allocation());
 }
 
 absl::Status PrivateGraph::Explain(const v1::ExplainRequest& request,
@@ -240,9 +270,11 @@ absl::Status PrivateGraph::Explain(const v1::ExplainRequest& request,
 
 absl::Status PrivateGraph::Find(const v1::FindRequest& request, v1::FindResponse* response) const {
   ASSIGN_OR_RETURN(const std::optional<SetFormat> format, FormatOf(request.format()));
+  RETURN_IF_ERROR(CheckCriteria(request.criteria()));
   const absl::StatusOr<Holding> found = session_->FindVertices(request.criteria());
   if (!found.ok()) return rpc::InField(found.status(), "criteria");
   response->set_vertices(static_cast<int64_t>(found->vertices.size()));
+  RETURN_IF_ERROR(CheckWritten(found->vertices.size(), request.format()));
   if (format.has_value() && !found->vertices.empty()) {
     response->set_resources(graph::WriteResourceSet(engine().graph(), *found, *format));
   }
@@ -251,6 +283,7 @@ absl::Status PrivateGraph::Find(const v1::FindRequest& request, v1::FindResponse
 
 PrivateGraph::Trials PrivateGraph::BeginTrials() const {
   auto copy = std::unique_ptr<PrivateGraph>(new PrivateGraph(session_->Clone()));
+  copy->held_ = held_;
   return Trials(std::move(copy));
 }
 

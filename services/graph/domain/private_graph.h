@@ -31,13 +31,22 @@ class PrivateGraph {
  public:
   static constexpr size_t kReleasedKept = 100'000;
   static constexpr int kMostTrials = 1000;
+  // All jobs together hold and have reserved so many vertices, each time that one is held: so many
+  // for each vertex of the graph, and some more for small ones. What a job only leads through
+  // counts, too.
+  static constexpr int64_t kHeldOfEach = 16;
+  static constexpr int64_t kHeldBesides = 100'000;
 
   // InvalidArgument, with the field, for a graph or options that cannot be read.
-  static absl::StatusOr<std::unique_ptr<PrivateGraph>> Make(const v1::CreateGraphRequest& request);
+  // ResourceExhausted, with the reason GRAPH_SIZE: an R names more than `most_vertices`, which it
+  // can do in few bytes.
+  static absl::StatusOr<std::unique_ptr<PrivateGraph>> Make(const v1::CreateGraphRequest& request,
+                                                            int64_t most_vertices);
 
   // In all of these the status is the call's; `response` is filled when it is OK. NotFound,
-  // InvalidArgument (with the field) and AlreadyExists, as the proto says. Match leaves `overhead`
-  // and the reason out.
+  // InvalidArgument (with the field) and AlreadyExists, as the proto says; ResourceExhausted: the
+  // jobs would hold too much (HOLD_LIMIT), or the answer would be too large (ANSWER_SIZE); then a
+  // Match holds nothing. It leaves `overhead` and the reason out.
   absl::Status Match(const v1::MatchRequest& request, v1::MatchResponse* response);
   // The reason that `request.explain` asks for; nothing happens when there was a place. A look at
   // every node, so it stands apart.
@@ -68,8 +77,10 @@ class PrivateGraph {
   // InvalidArgument for one that is not known.
   static absl::Status CheckFormat(v1::Format format);
 
-  // Tells `watch` what is held, and from now on what happens. REQUIRES: its format is known.
-  void Watch(std::shared_ptr<AllocationWatch> watch);
+  // Tells `watch` a piece of what is held, by the jobs' numbers, and from now on what happens to
+  // the jobs that it was told of. True: called again, it tells the next piece. REQUIRES: its format
+  // is known.
+  bool Watch(const std::shared_ptr<AllocationWatch>& watch);
   // Ends all watches: the graph goes.
   void EndWatches(const absl::Status& why);
 
@@ -93,6 +104,16 @@ class PrivateGraph {
   const graph::GeneralEngine& engine() const { return session_->engine(); }
   absl::StatusOr<Request> Parse(const std::string& jobspec);
   absl::StatusOr<graph::JobNumber> NumberFor(int64_t asked);
+  struct Watcher {
+    std::shared_ptr<AllocationWatch> watch;
+    graph::JobNumber told = 0;  // the last job of the list so far
+    bool synced = false;        // that was all
+  };
+
+  // ResourceExhausted, with the reason HOLD_LIMIT: jobs hold so much that no other may.
+  absl::Status CheckRoom(graph::MatchOperation operation) const;
+  // Vertices that the job holds or has reserved.
+  int64_t HeldBy(graph::JobNumber job) const;
   // Held now.
   std::map<graph::TypeId, int64_t> HeldByType() const;
   // `holding`: null when the job holds nothing any more.
@@ -110,7 +131,8 @@ class PrivateGraph {
   SlotUnits units_;
   std::unordered_map<std::string, Request> parsed_;  // by their text
   std::deque<graph::JobNumber> released_;            // oldest first
-  std::vector<std::shared_ptr<AllocationWatch>> watches_;
+  int64_t held_ = 0;                                 // vertices, of all jobs together
+  std::vector<Watcher> watchers_;
 };
 
 }  // namespace fluxqueue::graph_service

@@ -35,7 +35,7 @@ class PrivateGraphTest : public testing::Test {
     v1::CreateGraphRequest request;
     request.set_graph(TestGraph());
     request.set_policy("low");
-    auto graph = PrivateGraph::Make(request);
+    auto graph = PrivateGraph::Make(request, 1'000'000);
     EXPECT_TRUE(graph.ok()) << graph.status();
     graph_ = *std::move(graph);
   }
@@ -216,13 +216,13 @@ TEST_F(PrivateGraphTest, ErrorsNameTheirField) {
 
   v1::CreateGraphRequest create;
   create.set_graph("{}");
-  EXPECT_EQ(FieldOf(PrivateGraph::Make(create).status()), "graph");
+  EXPECT_EQ(FieldOf(PrivateGraph::Make(create, 1000).status()), "graph");
   create.set_graph(TestGraph());
   create.set_policy("lowest");
-  EXPECT_EQ(FieldOf(PrivateGraph::Make(create).status()), "policy");
+  EXPECT_EQ(FieldOf(PrivateGraph::Make(create, 1000).status()), "policy");
   create.set_policy("low");
   create.set_prune_filters("core");
-  EXPECT_EQ(FieldOf(PrivateGraph::Make(create).status()), "prune_filters");
+  EXPECT_EQ(FieldOf(PrivateGraph::Make(create, 1000).status()), "prune_filters");
 }
 
 TEST_F(PrivateGraphTest, ItIsExplainedWhatIsMissingAndWhoHasIt) {
@@ -323,11 +323,11 @@ TEST_F(PrivateGraphTest, OldJobsAreForgotten) {
 
 class WatchTest : public PrivateGraphTest {
  protected:
-  std::shared_ptr<AllocationWatch> Watch(size_t limit = 10) {
+  std::shared_ptr<AllocationWatch> Watch(size_t most_bytes = 10'000) {
     v1::WatchAllocationsRequest request;
     request.set_nodes(true);
-    auto watch = std::make_shared<AllocationWatch>(request, limit);
-    graph_->Watch(watch);
+    auto watch = std::make_shared<AllocationWatch>(request, most_bytes);
+    EXPECT_FALSE(graph_->Watch(watch));
     return watch;
   }
   // What waits, such as "HELD 1"; the end's code at the end.
@@ -376,17 +376,140 @@ TEST_F(WatchTest, WhatIsHeldAndWhatHappensIsTold) {
 }
 
 TEST_F(WatchTest, ASlowWatcherIsTold) {
-  for (int i = 0; i < 5; ++i) Match(Request(1, 1));
-  const auto slow = Watch(2);
-  const auto fast = Watch(2);
-  // What was held at the beginning does not count.
-  EXPECT_EQ(TakeAll(*fast).size(), 6U);
-  for (int i = 0; i < 2; ++i) Match(Request(1, 1));
-  EXPECT_EQ(TakeAll(*fast).size(), 2U);
-  Match(Request(1, 1));
-  EXPECT_THAT(TakeAll(*fast), ElementsAre("KIND_ALLOCATED 8 1"));
+  const auto slow = Watch(1000);
+  const auto fast = Watch(1000);
+  EXPECT_THAT(TakeAll(*fast), ElementsAre("KIND_SYNCED 0 0"));
+  for (int i = 1; i <= 12; ++i) {
+    Match(Request(1, 1));
+    EXPECT_THAT(TakeAll(*fast), ElementsAre(fmt::format("KIND_ALLOCATED {} 1", i)));
+  }
   EXPECT_THAT(TakeAll(*slow), ElementsAre("RESOURCE_EXHAUSTED"));
   EXPECT_TRUE(slow->ended());
+}
+
+// A list of some megabytes, while jobs come and go before and behind what has been told.
+TEST_F(WatchTest, TheListComesInPieces) {
+  v1::CreateGraphRequest create;
+  create.set_graph(TestGraph(400));
+  graph_ = *PrivateGraph::Make(create, 1'000'000);
+  v1::MatchRequest match = Request(1, 1);
+  match.set_nodes(false);
+  constexpr int kJobs = 1500;
+  for (int i = 1; i <= kJobs; ++i) {
+    match.set_job(10 * i);
+    v1::MatchResponse response;
+    ASSERT_TRUE(graph_->Match(match, &response).ok());
+  }
+  v1::WatchAllocationsRequest request;
+  request.set_format(v1::FORMAT_JGF);
+  const auto watch = std::make_shared<AllocationWatch>(request, 2'000'000);
+  EXPECT_TRUE(graph_->Watch(watch));
+  size_t waiting = 0;
+  watch->CountBy([&](size_t bytes) {
+    waiting = bytes;
+    return absl::OkStatus();
+  });
+  std::vector<std::string> told = TakeAll(*watch);
+  ASSERT_LT(told.size(), kJobs);
+  ASSERT_GT(told.size(), 20U);
+  // Of what it was not told yet the list tells what has become.
+  for (const int64_t job : {10, 20, 10 * kJobs - 10, 10 * kJobs}) ASSERT_TRUE(Release(job).ok());
+  for (const int64_t job : {5, 10 * kJobs + 10}) {
+    match.set_job(job);
+    v1::MatchResponse response;
+    ASSERT_TRUE(graph_->Match(match, &response).ok());
+  }
+  EXPECT_THAT(TakeAll(*watch),
+              ElementsAre("KIND_RELEASED 10 0", "KIND_RELEASED 20 0", "KIND_ALLOCATED 5 0"));
+  bool more = true;
+  int pieces = 1;
+  for (; more; ++pieces) {
+    more = graph_->Watch(watch);
+    EXPECT_LT(waiting, 2'000'000 / AllocationWatch::kPieces + 10'000);
+    for (std::string& event : TakeAll(*watch)) told.push_back(std::move(event));
+  }
+  EXPECT_GT(pieces, 2);
+  ASSERT_EQ(told.size(), kJobs - 2 + 1 + 1);
+  EXPECT_EQ(told[0], "KIND_HELD 10 0");
+  EXPECT_EQ(told[kJobs - 3], fmt::format("KIND_HELD {} 0", 10 * kJobs - 20));
+  EXPECT_EQ(told[kJobs - 2], fmt::format("KIND_HELD {} 0", 10 * kJobs + 10));
+  EXPECT_EQ(told.back(), "KIND_SYNCED 0 0");
+}
+
+TEST_F(WatchTest, WhatIsTooLargeForAnEventIsLeftOut) {
+  Event event;
+  event.set_kind(Event::KIND_HELD);
+  event.set_job(7);
+  event.mutable_allocation()->set_at_s(60);
+  event.mutable_allocation()->set_resources(std::string(1000, 'x'));
+  FitEvent(absl::OkStatus(), &event);
+  EXPECT_FALSE(event.left_out());
+  event.mutable_allocation()->set_resources(std::string(kMostEventBytes, 'x'));
+  FitEvent(absl::OkStatus(), &event);
+  EXPECT_TRUE(event.left_out());
+  EXPECT_EQ(event.job(), 7);
+  EXPECT_EQ(event.allocation().at_s(), 60);
+  EXPECT_LT(event.ByteSizeLong(), 100U);
+}
+
+// ---- bounds
+
+TEST_F(PrivateGraphTest, JobsHoldSoMuchAndNoMore) {
+  v1::MatchRequest request = Request(4, 4);
+  request.set_operation(v1::OPERATION_ALLOCATE_ORELSE_RESERVE);
+  absl::Status status;
+  int64_t jobs = 0;
+  for (; status.ok() && jobs < PrivateGraph::kHeldBesides; ++jobs) {
+    v1::MatchResponse response;
+    status = graph_->Match(request, &response);
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << jobs;
+  EXPECT_THAT(Message(status), HasSubstr("release some"));
+  // What holds nothing is answered all the same.
+  request.set_operation(v1::OPERATION_SATISFIABILITY);
+  EXPECT_EQ(Match(request).outcome(), v1::OUTCOME_SATISFIABLE);
+  request.set_operation(v1::OPERATION_ALLOCATE_ORELSE_RESERVE);
+  for (int64_t job = 1; job <= 2; ++job) ASSERT_TRUE(Release(job).ok());
+  EXPECT_NE(Match(request).job(), 0);
+}
+
+TEST_F(PrivateGraphTest, AnAnswerNamesSoManyVertices) {
+  EXPECT_TRUE(CheckWritten(kMostWritten, v1::FORMAT_JGF).ok());
+  const absl::Status status = CheckWritten(kMostWritten + 1, v1::FORMAT_JGF);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("FORMAT_RLITE"));
+  EXPECT_TRUE(CheckWritten(kMostWritten + 1, v1::FORMAT_RLITE).ok());
+  EXPECT_TRUE(CheckWritten(kMostWritten + 1, v1::FORMAT_UNSPECIFIED).ok());
+}
+
+// 120,000 cores in some hundred bytes.
+TEST(PrivateGraphMakeTest, WhatCannotBeWrittenIsNotHeld) {
+  v1::CreateGraphRequest create;
+  create.set_graph(R"({"version": 1, "execution": {"R_lite": [
+      {"rank": "0-999", "children": {"core": "0-119"}}], "nodelist": ["n[0-999]"],
+      "starttime": 0, "expiration": 0}})");
+  const auto graph = PrivateGraph::Make(create, 1'000'000);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  v1::MatchRequest match;
+  match.set_jobspec(TestJobspec(1000, 120));
+  match.set_format(v1::FORMAT_JGF);
+  for (int i = 0; i < 2; ++i) {
+    v1::MatchResponse response;
+    const absl::Status status = (*graph)->Match(match, &response);
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    EXPECT_THAT(Message(status), HasSubstr("FORMAT_RLITE"));
+  }
+  match.set_format(v1::FORMAT_RLITE);
+  v1::MatchResponse response;
+  EXPECT_TRUE((*graph)->Match(match, &response).ok());
+  EXPECT_EQ(response.outcome(), v1::OUTCOME_ALLOCATED);
+}
+
+TEST_F(PrivateGraphTest, LongCriteriaAreRefused) {
+  v1::FindRequest request;
+  v1::FindResponse response;
+  for (int i = 0; i < 10'000; ++i) request.mutable_criteria()->append("status=up ");
+  EXPECT_EQ(FieldOf(graph_->Find(request, &response)), "criteria");
 }
 
 TEST_F(WatchTest, WhoWaitsIsWokenOnce) {
@@ -413,7 +536,7 @@ TEST(PrivateGraphMakeTest, RIsAGraphToo) {
   request.set_graph(R"({"version": 1, "execution": {"R_lite": [
       {"rank": "0-2", "children": {"core": "0-1"}}], "nodelist": ["n[0-2]"],
       "starttime": 0, "expiration": 0}})");
-  const auto graph = PrivateGraph::Make(request);
+  const auto graph = PrivateGraph::Make(request, 1'000'000);
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ((*graph)->vertices(), 1 + 3 + 6);
 }

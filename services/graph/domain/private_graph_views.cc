@@ -38,33 +38,46 @@ Event PrivateGraph::EventOf(Event::Kind kind,
   Event event;
   event.set_kind(kind);
   event.set_job(static_cast<int64_t>(job));
-  if (holding != nullptr) messages_.WriteAllocation(*holding, wanted, event.mutable_allocation());
+  if (holding != nullptr) {
+    const auto written = messages_.WriteAllocation(*holding, wanted, event.mutable_allocation());
+    FitEvent(written, &event);
+  }
   return event;
 }
 
-void PrivateGraph::Watch(std::shared_ptr<AllocationWatch> watch) {
+bool PrivateGraph::Watch(const std::shared_ptr<AllocationWatch>& watch) {
+  std::erase_if(watchers_, [](const Watcher& other) { return other.watch->ended(); });
+  auto watcher = std::find_if(watchers_.begin(), watchers_.end(), [&](const Watcher& other) {
+    return other.watch == watch;
+  });
+  if (watcher == watchers_.end()) watcher = watchers_.insert(watcher, Watcher{.watch = watch});
   const Wanted wanted = {watch->request().format(), watch->request().nodes()};
-  for (const auto& [job, info] : session_->jobs()) {
-    if (info.mode == reapi::JobMode::kCanceled) continue;
-    watch->PushHeld(EventOf(Event::KIND_HELD, job, engine().Find(job), wanted));
+  const auto& jobs = session_->jobs();
+  for (auto job = jobs.upper_bound(watcher->told); job != jobs.end(); ++job) {
+    watcher->told = job->first;
+    if (job->second.mode == reapi::JobMode::kCanceled) continue;
+    Event event = EventOf(Event::KIND_HELD, job->first, engine().Find(job->first), wanted);
+    if (!watch->PushHeld(std::move(event))) return true;
   }
+  watcher->synced = true;
   Event synced;
   synced.set_kind(Event::KIND_SYNCED);
-  watch->PushHeld(std::move(synced));
-  std::erase_if(watches_, [](const auto& other) { return other->ended(); });
-  watches_.push_back(std::move(watch));
+  static_cast<void>(watch->PushHeld(std::move(synced)));
+  return false;
 }
 
 void PrivateGraph::EndWatches(const absl::Status& why) {
-  for (const auto& watch : watches_) watch->End(why);
-  watches_.clear();
+  for (const Watcher& watcher : watchers_) watcher.watch->End(why);
+  watchers_.clear();
 }
 
 void PrivateGraph::Tell(Event::Kind kind, JobNumber job, const Holding* holding) {
-  if (watches_.empty()) return;
-  std::erase_if(watches_, [](const auto& watch) { return watch->ended(); });
-  for (const auto& watch : watches_) {
-    watch->Push(EventOf(kind, job, holding, {watch->request().format(), watch->request().nodes()}));
+  std::erase_if(watchers_, [](const Watcher& watcher) { return watcher.watch->ended(); });
+  for (const Watcher& watcher : watchers_) {
+    // Of other jobs the list will tell what has become of them.
+    if (!watcher.synced && job > watcher.told) continue;
+    const v1::WatchAllocationsRequest& request = watcher.watch->request();
+    watcher.watch->Push(EventOf(kind, job, holding, {request.format(), request.nodes()}));
   }
 }
 

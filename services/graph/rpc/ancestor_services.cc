@@ -8,6 +8,7 @@
 #include "libs/rpc/grpc_status.h"
 #include "services/graph/domain/ancestors.h"
 #include "services/graph/rpc/create_graph.h"
+#include "services/graph/rpc/reply.h"
 
 namespace fluxqueue::graph_service {
 namespace {
@@ -32,9 +33,12 @@ void AddReason(grpc::CallbackServerContext* context, const std::string& reason) 
 void CancelJob(GraphResolver& graphs,
                grpc::CallbackServerContext* context,
                int64_t job,
+               size_t bytes,
+               Reply* reply,
                std::function<void(const absl::Status&)> answer) {
-  graphs.Resolve(context, true, [=](ResolvedOr resolved) {
+  graphs.Resolve(context, bytes, true, [=](ResolvedOr resolved) {
     if (!resolved.ok()) return answer(resolved.status());
+    reply->Keep(resolved->call.place);
     const auto call = std::make_shared<CancelCall>();
     call->request = ToRelease(job);
     call->request.set_pool(MetadataOf(*context, kPoolKey));
@@ -50,15 +54,16 @@ void CancelJob(GraphResolver& graphs,
 grpc::ServerUnaryReactor* FluxionService::Init(grpc::CallbackServerContext* context,
                                                const ::fluxion::InitRequest* request,
                                                ::fluxion::InitResponse* response) {
-  auto* reactor = context->DefaultReactor();
+  auto* reply = new Reply();
   const auto answer = [=](const absl::Status& status) {
     std::string reason;
     *response = ToInitResponse(status, &reason);
     AddReason(context, reason);
-    reactor->Finish(grpc::Status::OK);
+    reply->Finish(grpc::Status::OK);
   };
-  graphs_.AdmitMaker(context, [=, this](const absl::StatusOr<CallInfo>& call) {
+  graphs_.AdmitMaker(context, request->ByteSizeLong(), [=, this](const auto& call) {
     if (!call.ok()) return answer(call.status());
+    reply->Keep(call->place);
     const auto created = CreateGraph(graphs_.directory(),
                                      pool_,
                                      ToCreateGraph(*request),
@@ -66,56 +71,58 @@ grpc::ServerUnaryReactor* FluxionService::Init(grpc::CallbackServerContext* cont
     if (created.ok()) context->AddInitialMetadata(kGraphKey, created->key);
     answer(created.status());
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* FluxionService::Match(grpc::CallbackServerContext* context,
                                                 const ::fluxion::MatchRequest* request,
                                                 ::fluxion::MatchResponse* response) {
-  auto* reactor = context->DefaultReactor();
+  auto* reply = new Reply();
   const auto call = std::make_shared<MatchCall>();
   const auto answer = [=](const absl::Status& status) {
     std::string reason;
     *response = ToFluxionResponse(status, &call->response, &reason);
     AddReason(context, reason);
-    reactor->Finish(grpc::Status::OK);
+    reply->Finish(grpc::Status::OK);
   };
-  graphs_.Resolve(context, true, [=](ResolvedOr resolved) {
+  graphs_.Resolve(context, request->ByteSizeLong(), true, [=](ResolvedOr resolved) {
+    if (!resolved.ok()) return answer(resolved.status());
+    reply->Keep(resolved->call.place);
     auto match = ToMatch(*request);
-    if (!resolved.ok() || !match.ok()) {
-      return answer(resolved.ok() ? match.status() : resolved.status());
-    }
+    if (!match.ok()) return answer(match.status());
     call->request = *std::move(match);
     call->request.set_pool(MetadataOf(*context, kPoolKey));
     resolved->graph->Match(std::move(resolved->call), &call->request, &call->response, answer);
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* FluxionService::Cancel(grpc::CallbackServerContext* context,
                                                  const ::fluxion::CancelRequest* request,
                                                  ::fluxion::CancelResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  CancelJob(graphs_, context, request->jobid(), [=](const absl::Status& status) {
+  auto* reply = new Reply();
+  const size_t bytes = request->ByteSizeLong();
+  CancelJob(graphs_, context, request->jobid(), bytes, reply, [=](const absl::Status& status) {
     std::string reason;
     *response = ToFluxionCancel(request->jobid(), status, &reason);
     AddReason(context, reason);
-    reactor->Finish(grpc::Status::OK);
+    reply->Finish(grpc::Status::OK);
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* FluxcliService::Match(grpc::CallbackServerContext* context,
                                                 const ::fluxcli::MatchRequest* request,
                                                 ::fluxcli::MatchResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  graphs_.Resolve(context, true, [=](ResolvedOr resolved) {
-    if (!resolved.ok()) return reactor->Finish(rpc::ToGrpcStatus(resolved.status()));
+  auto* reply = new Reply();
+  graphs_.Resolve(context, request->ByteSizeLong(), true, [=](ResolvedOr resolved) {
+    if (!resolved.ok()) return reply->Finish(rpc::ToGrpcStatus(resolved.status()));
+    reply->Keep(resolved->call.place);
     const auto call = std::make_shared<MatchCall>();
     const std::string pool = MetadataOf(*context, kPoolKey);
     call->units = resolved->graph->UnitsOf(pool);
     auto match = ToMatch(*request, call->units);
-    if (!match.ok()) return reactor->Finish(rpc::ToGrpcStatus(match.status()));
+    if (!match.ok()) return reply->Finish(rpc::ToGrpcStatus(match.status()));
     call->request = *std::move(match);
     call->request.set_pool(pool);
     resolved->graph->Match(std::move(resolved->call),
@@ -128,23 +135,24 @@ grpc::ServerUnaryReactor* FluxcliService::Match(grpc::CallbackServerContext* con
                                    *request, call->units, call->response, &reason);
                                AddReason(context, reason);
                              }
-                             reactor->Finish(rpc::ToGrpcStatus(status));
+                             reply->Finish(rpc::ToGrpcStatus(status));
                            });
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* FluxcliService::Cancel(grpc::CallbackServerContext* context,
                                                  const ::fluxcli::CancelRequest* request,
                                                  ::fluxcli::CancelResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  CancelJob(graphs_, context, request->jobid(), [=](const absl::Status& status) {
+  auto* reply = new Reply();
+  const size_t bytes = request->ByteSizeLong();
+  CancelJob(graphs_, context, request->jobid(), bytes, reply, [=](const absl::Status& status) {
     std::string reason;
     *response = ToFluxcliCancel(request->jobid(), status, &reason);
     AddReason(context, reason);
-    reactor->Finish(grpc::Status::OK);
+    reply->Finish(grpc::Status::OK);
   });
-  return reactor;
+  return reply;
 }
 
 namespace {
@@ -157,13 +165,13 @@ class WholeGraph : public std::enable_shared_from_this<WholeGraph> {
              std::unique_ptr<GraphReader> reader,
              int64_t most,
              ::service::ResourceResponse* response,
-             grpc::ServerUnaryReactor* reactor)
+             Reply* reply)
       : context_(context),
         call_(std::move(call)),
         reader_(std::move(reader)),
         most_(most),
         response_(response),
-        reactor_(reactor) {}
+        reply_(reply) {}
 
   void Next() {
     reader_->Next(&piece_, [self = shared_from_this()](const absl::StatusOr<bool>& more) {
@@ -174,12 +182,18 @@ class WholeGraph : public std::enable_shared_from_this<WholeGraph> {
  private:
   void Add(const absl::StatusOr<bool>& more) {
     if (!more.ok() || !*more) {
-      reactor_->Finish(rpc::ToGrpcStatus(more.status()));
+      reply_->Finish(rpc::ToGrpcStatus(more.status()));
       return;
     }
     response_->mutable_graph()->append(piece_.jgf());
+    const absl::Status held = call_.Hold(piece_.jgf().size() + response_->graph().size());
+    if (!held.ok()) {
+      response_->Clear();
+      reply_->Finish(rpc::ToGrpcStatus(held));
+      return;
+    }
     if (static_cast<int64_t>(response_->graph().size()) > most_) {
-      reactor_->Finish(rpc::ToGrpcStatus(
+      reply_->Finish(rpc::ToGrpcStatus(
           rpc::WithReason(MakeStatus(absl::StatusCode::kResourceExhausted,
                                      "the graph is larger than a message may be ({} bytes): "
                                      "fluxqueue.matcher.v1.Matcher/GetGraph gives it in pieces",
@@ -188,7 +202,7 @@ class WholeGraph : public std::enable_shared_from_this<WholeGraph> {
       return;
     }
     if (context_->IsCancelled()) {
-      reactor_->Finish(grpc::Status::CANCELLED);
+      reply_->Finish(grpc::Status::CANCELLED);
       return;
     }
     Next();
@@ -199,7 +213,7 @@ class WholeGraph : public std::enable_shared_from_this<WholeGraph> {
   const std::unique_ptr<GraphReader> reader_;
   const int64_t most_;
   ::service::ResourceResponse* const response_;
-  grpc::ServerUnaryReactor* const reactor_;
+  Reply* const reply_;
   v1::GetGraphResponse piece_;
 };
 
@@ -207,55 +221,58 @@ class WholeGraph : public std::enable_shared_from_this<WholeGraph> {
 
 grpc::ServerUnaryReactor* ExternalPluginService::GetResources(
     grpc::CallbackServerContext* context,
-    const ::service::ResourceRequest* /*request*/,
+    const ::service::ResourceRequest* request,
     ::service::ResourceResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  graphs_.Resolve(context, true, [=, this](ResolvedOr resolved) {
-    if (!resolved.ok()) return reactor->Finish(rpc::ToGrpcStatus(resolved.status()));
-    v1::GetGraphRequest request;
-    request.set_pool(MetadataOf(*context, kPoolKey));
+  auto* reply = new Reply();
+  graphs_.Resolve(context, request->ByteSizeLong(), true, [=, this](ResolvedOr resolved) {
+    if (!resolved.ok()) return reply->Finish(rpc::ToGrpcStatus(resolved.status()));
+    reply->Keep(resolved->call.place);
+    v1::GetGraphRequest whole;
+    whole.set_pool(MetadataOf(*context, kPoolKey));
     // The length of a string of so many bytes, and the field's number.
     constexpr int64_t kFrame = 16;
-    auto reader = resolved->graph->GetGraph(resolved->call, request);
+    auto reader = resolved->graph->GetGraph(resolved->call, whole);
     std::make_shared<WholeGraph>(context,
                                  std::move(resolved->call),
                                  std::move(reader),
                                  max_message_ - kFrame,
                                  response,
-                                 reactor)
+                                 reply)
         ->Next();
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* ExternalPluginService::ListGroups(grpc::CallbackServerContext* context,
                                                             const ::service::GroupRequest* request,
                                                             ::service::GroupResponse* response) {
-  return Group(context, request->group(), true, response);
+  return Group(context, *request, true, response);
 }
 
 grpc::ServerUnaryReactor* ExternalPluginService::GetGroup(grpc::CallbackServerContext* context,
                                                           const ::service::GroupRequest* request,
                                                           ::service::GroupResponse* response) {
-  return Group(context, request->group(), false, response);
+  return Group(context, *request, false, response);
 }
 
 grpc::ServerUnaryReactor* ExternalPluginService::Group(grpc::CallbackServerContext* context,
-                                                       const std::string& name,
+                                                       const ::service::GroupRequest& request,
                                                        bool behind,
                                                        ::service::GroupResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  graphs_.Resolve(context, true, [=](ResolvedOr resolved) {
-    if (!resolved.ok()) return reactor->Finish(rpc::ToGrpcStatus(resolved.status()));
+  auto* reply = new Reply();
+  const std::string& name = request.group();
+  graphs_.Resolve(context, request.ByteSizeLong(), true, [=](ResolvedOr resolved) {
+    if (!resolved.ok()) return reply->Finish(rpc::ToGrpcStatus(resolved.status()));
+    reply->Keep(resolved->call.place);
     resolved->graph->GetGroup(
         std::move(resolved->call),
         MetadataOf(*context, kPoolKey),
         name,
         behind,
         response,
-        [reactor](const absl::Status& status) { reactor->Finish(rpc::ToGrpcStatus(status)); });
+        [reply](const absl::Status& status) { reply->Finish(rpc::ToGrpcStatus(status)); });
   });
-  return reactor;
+  return reply;
 }
 
 }  // namespace fluxqueue::graph_service

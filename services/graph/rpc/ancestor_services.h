@@ -68,7 +68,7 @@ class ExternalPluginService final : public ::service::ExternalPluginService::Cal
 
  private:
   grpc::ServerUnaryReactor* Group(grpc::CallbackServerContext* context,
-                                  const std::string& name,
+                                  const ::service::GroupRequest& request,
                                   bool behind,
                                   ::service::GroupResponse* response);
 

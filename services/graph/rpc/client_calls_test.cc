@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(ClientCallsTest, EachClientHasItsOwnPlaces) {
-  ClientCalls calls(2);
+  ClientCalls calls({.client_calls = 2});
   const auto first = calls.Enter("ann");
   auto second = calls.Enter("ann");
   ASSERT_TRUE(first.ok() && second.ok());
@@ -19,20 +19,42 @@ TEST(ClientCallsTest, EachClientHasItsOwnPlaces) {
   EXPECT_TRUE(absl::IsResourceExhausted(third)) << third;
   EXPECT_THAT(Message(third), HasSubstr("2 calls of ann"));
   EXPECT_TRUE(calls.Enter("bob").ok());
-  const std::shared_ptr<void> copy = *second;
+  const std::shared_ptr<ClientCalls::Place> copy = *second;
   *second = nullptr;
   EXPECT_FALSE(calls.Enter("ann").ok());
 }
 
 TEST(ClientCallsTest, APlaceIsGivenBackWithItsLastCopy) {
-  ClientCalls calls(1);
+  ClientCalls calls({.client_calls = 1});
   auto place = calls.Enter("ann");
   ASSERT_TRUE(place.ok());
-  std::shared_ptr<void> copy = *place;
+  std::shared_ptr<ClientCalls::Place> copy = *place;
   *place = nullptr;
   EXPECT_FALSE(calls.Enter("ann").ok());
   copy = nullptr;
   EXPECT_TRUE(calls.Enter("ann").ok());
+}
+
+TEST(ClientCallsTest, WhatCallsHoldIsBounded) {
+  ClientCalls calls({.client_calls = 9, .client_bytes = 100, .bytes = 150});
+  const auto first = *calls.Enter("ann");
+  auto second = *calls.Enter("ann");
+  EXPECT_TRUE(first->Hold(60).ok());
+  EXPECT_TRUE(second->Hold(40).ok());
+  absl::Status status = second->Hold(41);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("the calls of ann would hold 101 bytes"));
+  EXPECT_THAT(Message(status), HasSubstr("100 are allowed"));
+  // Refused, it holds what it held.
+  const auto other = *calls.Enter("bob");
+  EXPECT_TRUE(other->Hold(50).ok());
+  status = other->Hold(51);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("the calls of all clients would hold 151 bytes"));
+  EXPECT_TRUE(first->Hold(20).ok());
+  EXPECT_TRUE(other->Hold(90).ok());
+  second = nullptr;
+  EXPECT_TRUE(first->Hold(60).ok());
 }
 
 }  // namespace

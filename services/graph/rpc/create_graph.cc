@@ -13,8 +13,9 @@ absl::StatusOr<CreatedGraph> CreateGraph(GraphDirectory& directory,
                                          const v1::CreateGraphRequest& request,
                                          const GraphOwner& owner) {
   RETURN_IF_ERROR(directory.Check(request.graph().size(), owner));
-  ASSIGN_OR_RETURN(std::unique_ptr<PrivateGraph> graph, PrivateGraph::Make(request));
-  auto calls = std::make_shared<PrivateGraphCalls>(std::move(graph), pool);
+  ASSIGN_OR_RETURN(std::unique_ptr<PrivateGraph> graph,
+                   PrivateGraph::Make(request, directory.limits().client_vertices));
+  auto calls = std::make_shared<PrivateGraphCalls>(std::move(graph), pool, owner.client);
   CreatedGraph created;
   created.vertices = calls->vertices();
   ASSIGN_OR_RETURN(created.key, directory.Add(std::move(calls), owner));

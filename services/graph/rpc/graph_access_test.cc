@@ -14,6 +14,7 @@
 #include "libs/rpc/channel.h"
 #include "libs/rpc/testing_tls.h"
 #include "services/graph/domain/test_graphs.h"
+#include "services/graph/rpc/graph_resolver.h"
 #include "services/graph/rpc/graph_rpc.h"
 
 namespace fluxqueue::graph_service {
@@ -48,7 +49,7 @@ class GraphAccessTest : public ::testing::Test {
   }
 
   // With the client's certificate, if there is no token.
-  grpc::Status Create(const std::string& token) {
+  std::unique_ptr<v1::Matcher::Stub> Dial(const std::string& token) {
     const std::string name = kClient;
     rpc::ChannelFiles files{.authority = tls_.Path("ca.crt"), .name = kGraph};
     if (token.empty()) {
@@ -57,13 +58,28 @@ class GraphAccessTest : public ::testing::Test {
     }
     auto channel = rpc::Dialer(files).Open(fmt::format("127.0.0.1:{}", server_->port()));
     CHECK(channel.ok(), "{}", Message(channel.status()));
+    return v1::Matcher::NewStub(*channel);
+  }
+  static void Show(const std::string& token, grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + 20s);
+    if (!token.empty()) context->AddMetadata(rpc::kAuthorization, "Bearer " + token);
+  }
+  grpc::Status Create(const std::string& token, std::string* key = nullptr) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + 20s);
-    if (!token.empty()) context.AddMetadata(rpc::kAuthorization, "Bearer " + token);
+    Show(token, &context);
     v1::CreateGraphRequest request;
     request.set_graph(TestGraph());
     v1::CreateGraphResponse response;
-    return v1::Matcher::NewStub(*channel)->CreateGraph(&context, request, &response);
+    grpc::Status status = Dial(token)->CreateGraph(&context, request, &response);
+    if (key != nullptr) *key = response.key();
+    return status;
+  }
+  grpc::Status Delete(const std::string& token, const std::string& key) {
+    grpc::ClientContext context;
+    Show(token, &context);
+    context.AddMetadata(kGraphKey, key);
+    v1::DeleteGraphResponse response;
+    return Dial(token)->DeleteGraph(&context, v1::DeleteGraphRequest(), &response);
   }
 
   rpc::TlsFolder tls_;
@@ -99,6 +115,16 @@ TEST_F(GraphAccessTest, ATokenHasToBeSomebodys) {
   EXPECT_EQ(Create("of-a-liar").error_code(), grpc::StatusCode::PERMISSION_DENIED);
   authority_.there = Unavailable("the API server is away");
   EXPECT_EQ(Create("of-ann").error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Whoever has it may use the graph, but has to be somebody.
+TEST_F(GraphAccessTest, AKeyAloneDropsNothing) {
+  authority_.rights.insert({"ann", "create graphs"});
+  std::string key;
+  ASSERT_TRUE(Create("of-ann", &key).ok());
+  EXPECT_EQ(Delete("of-nobody", key).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  const grpc::Status dropped = Delete("of-ann", key);
+  EXPECT_TRUE(dropped.ok()) << dropped.error_message();
 }
 
 TEST_F(GraphAccessTest, APoolIsLookedAtByWhoMay) {

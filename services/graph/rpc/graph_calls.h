@@ -4,7 +4,8 @@
 // Every call is asynchronous: it returns at once, or after a few microseconds of work, and says
 // `done` once, from any thread, also before it returns. Until then request and response live; the
 // response is filled when the status is OK. A call whose client has gone or whose deadline is over
-// (CallInfo::cancelled) may be ended early with Cancelled. Thread-safe.
+// (CallInfo::cancelled) may be ended early with Cancelled. Match gives back what it has placed when
+// the answer is more than the caller may have in memory (CallInfo::Hold). Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "services/graph/domain/allocation_watch.h"
 #include "services/graph/domain/api.h"
 #include "services/graph/domain/slot_units.h"
+#include "services/graph/rpc/client_calls.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,8 +34,13 @@ struct CallInfo {
   // Of the call, for calls on its behalf; empty: none.
   std::string traceparent = {};
   rpc::Caller caller = {};
-  // Its place among the caller's calls, until the last copy has gone.
-  std::shared_ptr<void> place = {};
+  // Its place among the caller's calls, until the last copy has gone. Null: it is one of ours.
+  std::shared_ptr<ClientCalls::Place> place = {};
+
+  // As Place::Hold.
+  absl::Status Hold(size_t bytes) const {
+    return place == nullptr ? absl::OkStatus() : place->Hold(static_cast<int64_t>(bytes));
+  }
 };
 
 using Done = std::function<void(const absl::Status&)>;

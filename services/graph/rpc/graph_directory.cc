@@ -21,7 +21,15 @@ absl::Status TooMany(std::string_view reason, std::string_view what, int64_t is,
 
 void DropGraphs(const std::vector<std::shared_ptr<PrivateGraphCalls>>& graphs,
                 const absl::Status& why) {
-  for (const auto& graph : graphs) graph->Drop(why);
+  for (const auto& graph : graphs) {
+    // One that nobody else uses has no watches, and goes at once.
+    if (graph.use_count() > 1) graph->Drop(why);
+  }
+}
+
+// Empty: the owner has the key.
+std::string ConnectionOf(const GraphOwner& owner) {
+  return owner.peer.empty() ? "" : fmt::format("{}\n{}", owner.client, owner.peer);
 }
 
 absl::Status Gone() {
@@ -38,55 +46,64 @@ GraphDirectory::~GraphDirectory() {
   DropAll();
 }
 
-GraphDirectory::Entries::iterator GraphDirectory::ReplacedBy(const std::string& peer) {
-  const auto key = keys_.find(peer);
+GraphDirectory::Entries::iterator GraphDirectory::ReplacedBy(const GraphOwner& owner) {
+  const auto key = keys_.find(ConnectionOf(owner));
   if (key == keys_.end()) return entries_.end();
   const auto entry = entries_.find(key->second);
   return entry->second.named ? entries_.end() : entry;
 }
 
 absl::Status GraphDirectory::CheckRoom(const GraphOwner& owner, int64_t more_vertices) {
-  const auto replaced = ReplacedBy(owner.peer);
-  const auto without = [&](Count count, bool replaces) {
-    if (replaces) {
-      --count.graphs;
-      count.vertices -= replaced->second.graph->vertices();
-    }
-    count.vertices += more_vertices;
-    return count;
-  };
-  const bool replaces = replaced != entries_.end();
-  const Count all = without(count_, replaces);
-  if (all.graphs >= limits_.graphs) {
+  const auto replaced = ReplacedBy(owner);
+  const int less = replaced == entries_.end() ? 0 : 1;
+  const int graphs = static_cast<int>(entries_.size()) - less;
+  if (graphs >= limits_.graphs) {
     return TooMany(
         "GRAPH_LIMIT",
         fmt::format("there are too many private graphs (each goes {} after its last use)",
                     config::FormatDuration(limits_.idle)),
-        all.graphs,
+        graphs,
         limits_.graphs);
   }
-  if (all.vertices > limits_.vertices) {
-    return TooMany("GRAPH_SIZE",
-                   "all private graphs together would have too many vertices",
-                   all.vertices,
-                   limits_.vertices);
-  }
   const auto client = clients_.find(owner.client);
-  const Count own = without(client == clients_.end() ? Count() : client->second,
-                            replaces && replaced->second.owner.client == owner.client);
-  if (own.graphs >= limits_.client_graphs) {
+  const int own = (client == clients_.end() ? 0 : client->second) - less;
+  if (own >= limits_.client_graphs) {
     return TooMany("GRAPH_LIMIT",
-                   fmt::format("{} has too many private graphs (each goes {} after its last use)",
+                   fmt::format("{} has too many private graphs: drop some (each goes {} after its "
+                               "last use)",
                                owner.client,
                                config::FormatDuration(limits_.idle)),
-                   own.graphs,
+                   own,
                    limits_.client_graphs);
   }
-  if (own.vertices <= limits_.client_vertices) return absl::OkStatus();
-  return TooMany("GRAPH_SIZE",
-                 fmt::format("the private graphs of {} would have too many vertices", owner.client),
-                 own.vertices,
-                 limits_.client_vertices);
+  return CheckVertices(owner.client,
+                       more_vertices - (less == 0 ? 0 : replaced->second.graph->vertices()));
+}
+
+absl::Status GraphDirectory::CheckVertices(const std::string& client, int64_t more) {
+  const std::lock_guard lock(vertices_->mutex);
+  if (vertices_->all + more > limits_.vertices) {
+    return TooMany("GRAPH_SIZE",
+                   "all private graphs together would have too many vertices: try again later",
+                   vertices_->all + more,
+                   limits_.vertices);
+  }
+  const auto found = vertices_->clients.find(client);
+  const int64_t own = more + (found == vertices_->clients.end() ? 0 : found->second);
+  if (own <= limits_.client_vertices) return absl::OkStatus();
+  return TooMany(
+      "GRAPH_SIZE",
+      fmt::format("the private graphs of {} would have too many vertices: drop some", client),
+      own,
+      limits_.client_vertices);
+}
+
+void GraphDirectory::Vertices::Add(const std::string& client, int64_t vertices) {
+  const std::lock_guard lock(mutex);
+  all += vertices;
+  int64_t& own = clients[client];
+  own += vertices;
+  if (own == 0) clients.erase(client);
 }
 
 absl::Status GraphDirectory::Check(size_t bytes, const GraphOwner& owner) {
@@ -108,14 +125,16 @@ absl::StatusOr<std::string> GraphDirectory::Add(std::shared_ptr<PrivateGraphCall
   {
     const std::lock_guard lock(mutex_);
     RETURN_IF_ERROR(CheckRoom(owner, graph->vertices()));
-    const auto entry = ReplacedBy(owner.peer);
+    const auto entry = ReplacedBy(owner);
     if (entry != entries_.end()) replaced.push_back(Take(entry));
     key = NewKey();
-    for (Count* count : {&count_, &clients_[owner.client]}) {
-      ++count->graphs;
-      count->vertices += graph->vertices();
-    }
-    if (!owner.peer.empty()) keys_[owner.peer] = key;
+    ++clients_[owner.client];
+    const auto go = [counts = vertices_, client = owner.client, own = graph->vertices()](void*) {
+      counts->Add(client, -own);
+    };
+    vertices_->Add(owner.client, graph->vertices());
+    graph->Keep(std::shared_ptr<void>(nullptr, go));
+    if (!owner.peer.empty()) keys_[ConnectionOf(owner)] = key;
     entries_.emplace(key, Entry{std::move(graph), clock_.Monotonic(), owner});
   }
   DropGraphs(replaced, Gone());
@@ -131,9 +150,9 @@ std::shared_ptr<PrivateGraphCalls> GraphDirectory::Find(std::string_view key) {
   return entry->second.graph;
 }
 
-std::shared_ptr<PrivateGraphCalls> GraphDirectory::FindOfPeer(std::string_view peer) {
+std::shared_ptr<PrivateGraphCalls> GraphDirectory::FindOf(const GraphOwner& owner) {
   const std::lock_guard lock(mutex_);
-  const auto key = keys_.find(peer);
+  const auto key = keys_.find(ConnectionOf(owner));
   if (key == keys_.end()) return nullptr;
   Entry& entry = entries_.at(key->second);
   entry.used = clock_.Monotonic();
@@ -179,15 +198,11 @@ GraphDirectory::Graphs GraphDirectory::TakeIdle() {
 
 std::shared_ptr<PrivateGraphCalls> GraphDirectory::Take(Entries::iterator entry) {
   const GraphOwner& owner = entry->second.owner;
-  const auto key = keys_.find(owner.peer);
+  const auto key = keys_.find(ConnectionOf(owner));
   if (key != keys_.end() && key->second == entry->first) keys_.erase(key);
   std::shared_ptr<PrivateGraphCalls> graph = std::move(entry->second.graph);
   const auto client = clients_.find(owner.client);
-  for (Count* count : {&count_, &client->second}) {
-    --count->graphs;
-    count->vertices -= graph->vertices();
-  }
-  if (client->second.graphs == 0) clients_.erase(client);
+  if (--client->second == 0) clients_.erase(client);
   entries_.erase(entry);
   return graph;
 }
@@ -213,8 +228,8 @@ size_t GraphDirectory::graphs() const {
 }
 
 int64_t GraphDirectory::vertices() const {
-  const std::lock_guard lock(mutex_);
-  return count_.vertices;
+  const std::lock_guard lock(vertices_->mutex);
+  return vertices_->all;
 }
 
 }  // namespace fluxqueue::graph_service

@@ -1,5 +1,9 @@
 #include "services/graph/rpc/graph_directory.h"
 
+#include <functional>
+#include <future>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,14 +21,26 @@ class GraphDirectoryTest : public testing::Test {
   std::shared_ptr<PrivateGraphCalls> Graph(int nodes = 4) {
     v1::CreateGraphRequest request;
     request.set_graph(TestGraph(nodes));
-    auto graph = PrivateGraph::Make(request);
+    auto graph = PrivateGraph::Make(request, 1000);
     EXPECT_TRUE(graph.ok()) << graph.status();
-    return std::make_shared<PrivateGraphCalls>(*std::move(graph), pool_);
+    return std::make_shared<PrivateGraphCalls>(*std::move(graph), pool_, "ann");
   }
   std::string Add(const std::string& peer = "") {
     const auto key = directory_.Add(Graph(), {.client = "ann", .peer = peer});
     EXPECT_TRUE(key.ok()) << key.status();
     return key.value_or("");
+  }
+  std::shared_ptr<PrivateGraphCalls> FindOf(const std::string& peer,
+                                            const std::string& client = "ann") {
+    return directory_.FindOf({.client = client, .peer = peer});
+  }
+  static bool Eventually(const std::function<bool()>& condition) {
+    const auto patience = std::chrono::steady_clock::now() + 10s;
+    while (std::chrono::steady_clock::now() < patience) {
+      if (condition()) return true;
+      std::this_thread::yield();
+    }
+    return false;
   }
 
   rpc::WorkerPool pool_{1};
@@ -40,12 +56,45 @@ TEST_F(GraphDirectoryTest, GraphsAreFoundByTheirKeys) {
   EXPECT_NE(Add(), key);
   EXPECT_NE(directory_.Find(key), nullptr);
   EXPECT_EQ(directory_.Find("other"), nullptr);
-  EXPECT_EQ(directory_.FindOfPeer(""), nullptr);
+  EXPECT_EQ(FindOf(""), nullptr);
   EXPECT_EQ(directory_.vertices(), 70);
   EXPECT_TRUE(directory_.Drop(key));
   EXPECT_FALSE(directory_.Drop(key));
   EXPECT_EQ(directory_.Find(key), nullptr);
   EXPECT_EQ(directory_.vertices(), 35);
+}
+
+TEST_F(GraphDirectoryTest, AConnectionLeadsItsOwnUserToHisGraph) {
+  Add("proxy");
+  const auto of_ann = FindOf("proxy");
+  EXPECT_NE(of_ann, nullptr);
+  EXPECT_EQ(FindOf("proxy", "bob"), nullptr);
+  EXPECT_EQ(FindOf("another"), nullptr);
+  // Another's Init by the same address takes nobody's place.
+  ASSERT_TRUE(directory_.Add(Graph(), {.client = "bob", .peer = "proxy"}).ok());
+  EXPECT_EQ(FindOf("proxy"), of_ann);
+  EXPECT_NE(FindOf("proxy", "bob"), of_ann);
+  EXPECT_EQ(directory_.graphs(), 2U);
+}
+
+// A stream that is never read keeps its graph, whether or not that was dropped.
+TEST_F(GraphDirectoryTest, WhatIsUsedCountsUntilItGoes) {
+  GraphDirectory directory(
+      {.graphs = 10, .vertices = 1000, .client_graphs = 10, .client_vertices = 35, .idle = 60s},
+      clock_);
+  const auto key = directory.Add(Graph(), {.client = "ann"});
+  ASSERT_TRUE(key.ok()) << key.status();
+  std::shared_ptr<PrivateGraphCalls> used = directory.Find(*key);
+  EXPECT_TRUE(directory.Drop(*key));
+  // What the drop itself has posted is over.
+  std::promise<void> over;
+  pool_.Post([&] { over.set_value(); });
+  over.get_future().wait();
+  const absl::Status status = directory.Add(Graph(), {.client = "ann"}).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("drop some"));
+  used = nullptr;
+  EXPECT_TRUE(Eventually([&] { return directory.Add(Graph(), {.client = "ann"}).ok(); }));
 }
 
 TEST_F(GraphDirectoryTest, WhatIsNotUsedGoes) {
@@ -59,8 +108,8 @@ TEST_F(GraphDirectoryTest, WhatIsNotUsedGoes) {
   directory_.Sweep();
   EXPECT_EQ(directory_.graphs(), 2U);
   EXPECT_EQ(directory_.Find(idle), nullptr);
-  EXPECT_EQ(directory_.FindOfPeer("b"), nullptr);
-  EXPECT_NE(directory_.FindOfPeer("a"), nullptr);
+  EXPECT_EQ(FindOf("b"), nullptr);
+  EXPECT_NE(FindOf("a"), nullptr);
   clock_.Advance(60s);
   directory_.Sweep();
   EXPECT_EQ(directory_.graphs(), 1U);
@@ -111,19 +160,18 @@ TEST_F(GraphDirectoryTest, EachClientHasALimitOfItsOwn) {
 
 TEST_F(GraphDirectoryTest, TheLastInitOnAConnectionCounts) {
   const std::string first = Add("peer");
-  const auto graph = directory_.FindOfPeer("peer");
+  const auto graph = FindOf("peer");
   const std::string second = Add("peer");
   EXPECT_EQ(directory_.graphs(), 1U);
-  EXPECT_NE(directory_.FindOfPeer("peer"), graph);
+  EXPECT_NE(FindOf("peer"), graph);
   EXPECT_EQ(directory_.Find(first), nullptr);
   // Now somebody knows its key: it stays.
   EXPECT_NE(directory_.Find(second), nullptr);
   Add("peer");
   EXPECT_EQ(directory_.graphs(), 2U);
-  EXPECT_NE(directory_.Find(second), directory_.FindOfPeer("peer"));
+  EXPECT_NE(directory_.Find(second), FindOf("peer"));
   directory_.DropAll();
-  EXPECT_EQ(directory_.FindOfPeer("peer"), nullptr);
-  EXPECT_EQ(directory_.vertices(), 0);
+  EXPECT_EQ(FindOf("peer"), nullptr);
 }
 
 }  // namespace

@@ -8,7 +8,10 @@ namespace fluxqueue::graph_service {
 
 absl::StatusOr<rpc::Caller> GraphJudge::WhoseIs(const std::string& token) const {
   ASSIGN_OR_RETURN(access::User user, authority_->WhoseIs(token));
-  rpc::Caller caller{.user = std::move(user.name), .groups = std::move(user.groups)};
+  rpc::Caller caller{.user = std::move(user.name),
+                     .groups = std::move(user.groups),
+                     .uid = std::move(user.uid),
+                     .extra = std::move(user.extra)};
   RETURN_IF_ERROR(rpc::CheckTokenCaller(caller));
   return caller;
 }
@@ -23,7 +26,8 @@ absl::Status GraphJudge::MayLookAt(const rpc::Caller& caller, const std::string&
 
 absl::Status GraphJudge::Allowed(const rpc::Caller& caller, const access::Right& right) const {
   if (authority_ == nullptr) return absl::OkStatus();
-  const access::User user{.name = caller.user, .groups = caller.groups};
+  const access::User user{
+      .name = caller.user, .groups = caller.groups, .uid = caller.uid, .extra = caller.extra};
   ASSIGN_OR_RETURN(const bool allowed, authority_->Allows(user, right));
   if (allowed) return absl::OkStatus();
   return MakeStatus(

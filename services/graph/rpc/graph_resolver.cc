@@ -6,6 +6,16 @@
 
 namespace fluxqueue::graph_service {
 
+namespace {
+
+// All that is known of who shows a token, until somebody has looked whose it is.
+std::string AddressOf(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();  // "ipv4:127.0.0.1:40566"
+  return peer.substr(0, peer.rfind(':'));
+}
+
+}  // namespace
+
 std::string MetadataOf(const grpc::CallbackServerContext& context, const char* key) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(key);
@@ -13,20 +23,37 @@ std::string MetadataOf(const grpc::CallbackServerContext& context, const char* k
   return {found->second.data(), found->second.size()};
 }
 
-void GraphResolver::Admit(grpc::CallbackServerContext* context,
-                          std::function<void(absl::StatusOr<CallInfo>)> then) {
+absl::StatusOr<std::shared_ptr<ClientCalls::Place>> GraphResolver::PlaceOf(
+    const std::string& client, size_t bytes) {
+  ASSIGN_OR_RETURN(std::shared_ptr<ClientCalls::Place> place, calls_.Enter(client));
+  RETURN_IF_ERROR(place->Hold(static_cast<int64_t>(bytes)));
+  return place;
+}
+
+void GraphResolver::Admit(grpc::CallbackServerContext* context, size_t bytes, Admitted then) {
   rpc::Shown shown = rpc::ShownBy(*context, callers_);
-  if (shown.token.empty()) return then(Enter(context, std::move(shown.caller)));
-  deps_.pool.Post([this, context, token = std::move(shown.token), then = std::move(then)] {
-    absl::StatusOr<rpc::Caller> caller = deps_.judge.WhoseIs(token);
-    if (!caller.ok()) return then(caller.status());
-    then(Enter(context, *std::move(caller)));
-  });
+  if (shown.token.empty()) return then(Enter(context, bytes, std::move(shown.caller)));
+  const std::string stranger = AddressOf(*context);
+  absl::StatusOr<std::shared_ptr<ClientCalls::Place>> place = PlaceOf(stranger, bytes);
+  if (!place.ok()) return then(place.status());
+  deps_.pool.Post(stranger,
+                  [this,
+                   context,
+                   bytes,
+                   place = *std::move(place),
+                   token = std::move(shown.token),
+                   then = std::move(then)]() mutable {
+                    absl::StatusOr<rpc::Caller> caller = deps_.judge.WhoseIs(token);
+                    place = nullptr;
+                    if (!caller.ok()) return then(caller.status());
+                    then(Enter(context, bytes, *std::move(caller)));
+                  });
 }
 
 absl::StatusOr<CallInfo> GraphResolver::Enter(grpc::CallbackServerContext* context,
+                                              size_t bytes,
                                               rpc::Caller caller) {
-  ASSIGN_OR_RETURN(std::shared_ptr<void> place, calls_.Enter(caller.user));
+  ASSIGN_OR_RETURN(std::shared_ptr<ClientCalls::Place> place, PlaceOf(caller.user, bytes));
   return CallInfo{.deadline = context->deadline(),
                   .cancelled = [context] { return context->IsCancelled(); },
                   .traceparent = MetadataOf(*context, tracing::kTraceparent),
@@ -35,21 +62,21 @@ absl::StatusOr<CallInfo> GraphResolver::Enter(grpc::CallbackServerContext* conte
 }
 
 void GraphResolver::Resolve(grpc::CallbackServerContext* context,
+                            size_t bytes,
                             bool by_connection,
                             std::function<void(ResolvedOr)> then) {
-  Admit(context, [=, this, then = std::move(then)](absl::StatusOr<CallInfo> call) {
+  Admit(context, bytes, [=, this, then = std::move(then)](absl::StatusOr<CallInfo> call) {
     if (!call.ok()) return then(call.status());
-    absl::StatusOr<std::shared_ptr<GraphCalls>> graph = GraphOf(*context, by_connection);
+    auto graph = GraphOf(*context, call->caller, by_connection);
     if (!graph.ok()) return then(graph.status());
     then(Resolved{*std::move(graph), *std::move(call)});
   });
 }
 
-void GraphResolver::AdmitMaker(grpc::CallbackServerContext* context,
-                               std::function<void(absl::StatusOr<CallInfo>)> then) {
-  Admit(context, [this, then = std::move(then)](const absl::StatusOr<CallInfo>& call) {
+void GraphResolver::AdmitMaker(grpc::CallbackServerContext* context, size_t bytes, Admitted then) {
+  Admit(context, bytes, [this, then = std::move(then)](const absl::StatusOr<CallInfo>& call) {
     if (!call.ok()) return then(call);
-    deps_.pool.Post([this, call, then] {
+    deps_.makers.Post(call->caller.user, [this, call, then] {
       const absl::Status may = deps_.judge.MayMakeGraphs(call->caller);
       then(may.ok() ? call : may);
     });
@@ -57,7 +84,9 @@ void GraphResolver::AdmitMaker(grpc::CallbackServerContext* context,
 }
 
 absl::StatusOr<std::shared_ptr<GraphCalls>> GraphResolver::GraphOf(
-    const grpc::CallbackServerContext& context, bool by_connection) const {
+    const grpc::CallbackServerContext& context,
+    const rpc::Caller& caller,
+    bool by_connection) const {
   const std::string key = MetadataOf(context, kGraphKey);
   if (!key.empty()) {
     if (auto graph = deps_.directory.Find(key)) return graph;
@@ -69,7 +98,8 @@ absl::StatusOr<std::shared_ptr<GraphCalls>> GraphResolver::GraphOf(
         "GRAPH_UNKNOWN");
   }
   if (by_connection) {
-    if (auto graph = deps_.directory.FindOfPeer(context.peer())) return graph;
+    const GraphOwner owner{.client = caller.user, .peer = context.peer()};
+    if (auto graph = deps_.directory.FindOf(owner)) return graph;
   }
   // The pools' graphs outlive all calls.
   if (deps_.cluster != nullptr) {

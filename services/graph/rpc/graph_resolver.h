@@ -41,37 +41,44 @@ class GraphResolver {
     ClusterGraph* cluster;  // null: there are private graphs only
     const GraphJudge& judge;
     rpc::WorkerPool& pool;
+    rpc::WorkerPool& makers;  // of one thread: one graph at a time is in memory twice
   };
 
-  // What they refer to outlives the resolver. `callers` are those of the server;
-  // `calls_per_client`: more at once are refused.
-  GraphResolver(const Deps& deps, rpc::ServerConfig::Callers callers, int calls_per_client)
-      : deps_(deps), callers_(std::move(callers)), calls_(calls_per_client) {}
+  // What they refer to outlives the resolver. `callers` are those of the server; what is beyond
+  // `limits` is refused.
+  GraphResolver(const Deps& deps, rpc::ServerConfig::Callers callers, const CallLimits& limits)
+      : deps_(deps), callers_(std::move(callers)), calls_(limits) {}
 
-  // Calls `then` once: at once, or, of a call with a token, on a worker's thread. The context lives
-  // until the call has ended. NotFound (reason GRAPH_UNKNOWN): the key names none.
+  using Admitted = std::function<void(absl::StatusOr<CallInfo>)>;
+
+  // Who calls, and that there is a place for the call and for a request of so many bytes. Calls
+  // `then` once: at once, or, of a call with a token, on a worker's thread. The context lives until
+  // the call has ended. ResourceExhausted (ClientCalls). What GraphJudge says of a token.
+  void Admit(grpc::CallbackServerContext* context, size_t bytes, Admitted then);
+
+  // The same, and which graph. NotFound (reason GRAPH_UNKNOWN): the key names none.
   // FailedPrecondition (NO_CLUSTER_GRAPH): no private graph is named and there is no other.
-  // ResourceExhausted (CALL_LIMIT). What GraphJudge says of a token. `by_connection`: an Init on
-  // the same connection counts.
+  // `by_connection`: the caller's own Init on the same connection counts.
   void Resolve(grpc::CallbackServerContext* context,
+               size_t bytes,
                bool by_connection,
                std::function<void(ResolvedOr)> then);
 
-  // Of a call that makes a private graph: `then` is called on a worker's thread if it may. Errors
-  // are those of Resolve and GraphJudge.
-  void AdmitMaker(grpc::CallbackServerContext* context,
-                  std::function<void(absl::StatusOr<CallInfo>)> then);
+  // Of a call that makes a private graph: `then` is called on the makers' thread if it may. Errors
+  // are those of Admit and GraphJudge.
+  void AdmitMaker(grpc::CallbackServerContext* context, size_t bytes, Admitted then);
 
   GraphDirectory& directory() const { return deps_.directory; }
 
  private:
   absl::StatusOr<std::shared_ptr<GraphCalls>> GraphOf(const grpc::CallbackServerContext& context,
+                                                      const rpc::Caller& caller,
                                                       bool by_connection) const;
-
-  // Who calls, and that there is a place for the call; as Resolve.
-  void Admit(grpc::CallbackServerContext* context,
-             std::function<void(absl::StatusOr<CallInfo>)> then);
-  absl::StatusOr<CallInfo> Enter(grpc::CallbackServerContext* context, rpc::Caller caller);
+  absl::StatusOr<std::shared_ptr<ClientCalls::Place>> PlaceOf(const std::string& client,
+                                                              size_t bytes);
+  absl::StatusOr<CallInfo> Enter(grpc::CallbackServerContext* context,
+                                 size_t bytes,
+                                 rpc::Caller caller);
 
   const Deps deps_;
   const rpc::ServerConfig::Callers callers_;

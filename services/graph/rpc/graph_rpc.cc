@@ -26,8 +26,8 @@ class GraphRpc::Impl {
        const Clock& clock)
       : directory_(config.private_graphs, clock),
         pool_(config.grpc.enabled() ? config.workers : 0),
-        resolver_(
-            {directory_, cluster, judge, pool_}, config.grpc.callers, config.calls_per_client),
+        makers_(config.grpc.enabled() ? 1 : 0),
+        resolver_({directory_, cluster, judge, pool_, makers_}, config.grpc.callers, config.calls),
         matcher_(resolver_, pool_),
         fluxion_(resolver_, pool_),
         fluxcli_(resolver_),
@@ -96,6 +96,7 @@ class GraphRpc::Impl {
   // posted.
   GraphDirectory directory_;
   rpc::WorkerPool pool_;
+  rpc::WorkerPool makers_;
   GraphResolver resolver_;
   MatcherService matcher_;
   FluxionService fluxion_;

@@ -105,7 +105,7 @@ class GraphRpcTest : public testing::Test {
     return response;
   }
 
-  RpcConfig config_{.grpc = {}, .ancestors = true, .private_graphs = {}};
+  RpcConfig config_{.grpc = {}, .ancestors = true, .calls = {}, .private_graphs = {}};
   const GraphJudge judge_{nullptr};
   RealClock clock_;
   std::unique_ptr<metrics::Registry> metrics_;
@@ -326,7 +326,7 @@ TEST_F(GraphRpcTest, ManyClientsShareAGraph) {
 
 // A place is given back a moment after the call's answer: hence the loops.
 TEST_F(GraphRpcTest, AClientHasSoManyCallsUnderWay) {
-  config_.calls_per_client = 1;
+  config_.calls.client_calls = 1;
   Start(nullptr);
   CreateGraph();
   const auto find = [this] {

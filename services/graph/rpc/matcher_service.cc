@@ -6,6 +6,7 @@
 #include "libs/rpc/error_details.h"
 #include "libs/rpc/grpc_status.h"
 #include "services/graph/rpc/create_graph.h"
+#include "services/graph/rpc/reply.h"
 #include "services/graph/rpc/streams.h"
 
 namespace fluxqueue::graph_service {
@@ -16,23 +17,27 @@ grpc::ServerUnaryReactor* MatcherService::Unary(
     const Request* request,
     Response* response,
     void (GraphCalls::*method)(CallInfo, const Request*, Response*, Done)) {
-  auto* reactor = context->DefaultReactor();
-  graphs_.Resolve(context, false, [=](ResolvedOr resolved) {
-    if (!resolved.ok()) return reactor->Finish(rpc::ToGrpcStatus(resolved.status()));
-    (resolved->graph.get()->*method)(
-        std::move(resolved->call), request, response, [reactor](const absl::Status& status) {
-          reactor->Finish(rpc::ToGrpcStatus(status));
-        });
+  auto* reply = new Reply();
+  graphs_.Resolve(context, request->ByteSizeLong(), false, [=](ResolvedOr resolved) {
+    if (!resolved.ok()) return reply->Finish(rpc::ToGrpcStatus(resolved.status()));
+    reply->Keep(resolved->call.place);
+    const auto done = [call = resolved->call, request, response, reply](absl::Status status) {
+      if (status.ok()) status = call.Hold(request->ByteSizeLong() + response->ByteSizeLong());
+      if (!status.ok()) response->Clear();
+      reply->Finish(rpc::ToGrpcStatus(status));
+    };
+    (resolved->graph.get()->*method)(std::move(resolved->call), request, response, done);
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* MatcherService::CreateGraph(grpc::CallbackServerContext* context,
                                                       const v1::CreateGraphRequest* request,
                                                       v1::CreateGraphResponse* response) {
-  auto* reactor = context->DefaultReactor();
-  graphs_.AdmitMaker(context, [=, this](const absl::StatusOr<CallInfo>& call) {
-    if (!call.ok()) return reactor->Finish(rpc::ToGrpcStatus(call.status()));
+  auto* reply = new Reply();
+  graphs_.AdmitMaker(context, request->ByteSizeLong(), [=, this](const auto& call) {
+    if (!call.ok()) return reply->Finish(rpc::ToGrpcStatus(call.status()));
+    reply->Keep(call->place);
     const auto created = graph_service::CreateGraph(
         graphs_.directory(), pool_, *request, {.client = call->caller.user});
     if (created.ok()) {
@@ -43,26 +48,28 @@ grpc::ServerUnaryReactor* MatcherService::CreateGraph(grpc::CallbackServerContex
       response->mutable_idle_limit()->set_nanos(
           static_cast<int32_t>(idle.count() % 1000 * 1'000'000));
     }
-    reactor->Finish(rpc::ToGrpcStatus(created.status()));
+    reply->Finish(rpc::ToGrpcStatus(created.status()));
   });
-  return reactor;
+  return reply;
 }
 
 grpc::ServerUnaryReactor* MatcherService::DeleteGraph(grpc::CallbackServerContext* context,
-                                                      const v1::DeleteGraphRequest* /*request*/,
+                                                      const v1::DeleteGraphRequest* request,
                                                       v1::DeleteGraphResponse* /*response*/) {
-  auto* reactor = context->DefaultReactor();
-  const std::string key = MetadataOf(*context, kGraphKey);
-  absl::Status status;
-  if (key.empty()) {
-    status = InvalidArgument("the metadata {} must name the graph to be dropped", kGraphKey);
-  } else if (!graphs_.directory().Drop(key)) {
-    status = rpc::WithReason(
-        MakeStatus(absl::StatusCode::kNotFound, "there is no private graph with this key"),
-        "GRAPH_UNKNOWN");
-  }
-  reactor->Finish(rpc::ToGrpcStatus(status));
-  return reactor;
+  auto* reply = new Reply();
+  graphs_.Admit(context, request->ByteSizeLong(), [=, this](const auto& call) {
+    absl::Status status = call.status();
+    const std::string key = MetadataOf(*context, kGraphKey);
+    if (status.ok() && key.empty()) {
+      status = InvalidArgument("the metadata {} must name the graph to be dropped", kGraphKey);
+    } else if (status.ok() && !graphs_.directory().Drop(key)) {
+      status = rpc::WithReason(
+          MakeStatus(absl::StatusCode::kNotFound, "there is no private graph with this key"),
+          "GRAPH_UNKNOWN");
+    }
+    reply->Finish(rpc::ToGrpcStatus(status));
+  });
+  return reply;
 }
 
 grpc::ServerUnaryReactor* MatcherService::Match(grpc::CallbackServerContext* context,

@@ -31,9 +31,6 @@ class OpenStreams {
 
 class MatcherService final : public v1::Matcher::CallbackService {
  public:
-  // How many events may wait for a client that watches.
-  static constexpr size_t kWaitingEvents = 4096;
-
   // All outlive the service.
   MatcherService(GraphResolver& graphs, rpc::WorkerPool& pool) : graphs_(graphs), pool_(pool) {}
 

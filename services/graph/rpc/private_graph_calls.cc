@@ -9,8 +9,6 @@
 namespace fluxqueue::graph_service {
 namespace {
 
-using Length = Strand::Length;
-
 constexpr size_t kPieceBytes = 256 << 10;
 
 absl::Status CancelledCall() {
@@ -18,14 +16,23 @@ absl::Status CancelledCall() {
 }
 
 absl::Status TimedMatch(PrivateGraph& graph,
+                        const CallInfo& call,
                         const v1::MatchRequest& request,
                         v1::MatchResponse* response) {
   const auto begun = std::chrono::steady_clock::now();
-  absl::Status status = graph.Match(request, response);
+  RETURN_IF_ERROR(graph.Match(request, response));
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begun;
   response->mutable_overhead()->set_seconds(took.count() / 1'000'000'000);
   response->mutable_overhead()->set_nanos(static_cast<int32_t>(took.count() % 1'000'000'000));
-  return status;
+  const absl::Status held = call.Hold(request.ByteSizeLong() + response->ByteSizeLong());
+  if (!held.ok() && response->job() != 0) {
+    // The client will not know that there is such a job.
+    v1::ReleaseRequest release;
+    release.set_job(response->job());
+    v1::ReleaseResponse released;
+    RETURN_IF_ERROR(graph.Release(release, &released));
+  }
+  return held;
 }
 
 absl::StatusOr<graph::JobNumber> JobOfGroup(const std::string& name) {
@@ -40,59 +47,41 @@ absl::StatusOr<graph::JobNumber> JobOfGroup(const std::string& name) {
 
 }  // namespace
 
-PrivateGraphCalls::PrivateGraphCalls(std::unique_ptr<PrivateGraph> graph, rpc::WorkerPool& pool)
-    : graph_(std::move(graph)),
+PrivateGraphCalls::PrivateGraphCalls(std::unique_ptr<PrivateGraph> graph,
+                                     rpc::WorkerPool& pool,
+                                     const std::string& client)
+    : client_(client),
       pool_(pool),
-      strand_(std::make_shared<Strand>(pool)),
+      strand_(std::make_shared<Strand>(pool, client)),
+      graph_(std::move(graph)),
       units_(graph_->units()),
       vertices_(graph_->vertices()) {}
 
 template <typename Work>
-void PrivateGraphCalls::Run(Length length, CallInfo call, Done done, Work work) {
-  strand_->Post(length,
-                [self = shared_from_this(),
+void PrivateGraphCalls::Run(CallInfo call, Done done, Work work) {
+  strand_->Post([self = shared_from_this(),
                  call = std::move(call),
                  done = std::move(done),
                  work = std::move(work)]() mutable {
-                  done(call.cancelled() ? CancelledCall() : work(*self->graph_));
-                });
+    done(call.cancelled() ? CancelledCall() : work(*self->graph_));
+  });
 }
 
 void PrivateGraphCalls::Match(CallInfo call,
                               const v1::MatchRequest* request,
                               v1::MatchResponse* response,
                               Done done) {
-  if (!request->explain()) {
-    Run(Length::kShort, std::move(call), std::move(done), [=](PrivateGraph& graph) {
-      return TimedMatch(graph, *request, response);
-    });
-    return;
-  }
-  // Only a refusal is looked into.
-  strand_->Post(
-      Length::kShort,
-      [self = shared_from_this(),
-       call = std::move(call),
-       done = std::move(done),
-       request,
-       response]() mutable {
-        const absl::Status status =
-            call.cancelled() ? CancelledCall() : TimedMatch(*self->graph_, *request, response);
-        if (!status.ok() || response->has_allocation()) {
-          done(status);
-          return;
-        }
-        self->Run(Length::kLong, std::move(call), std::move(done), [=](PrivateGraph& graph) {
-          return graph.GiveReason(*request, response);
-        });
-      });
+  Run(call, std::move(done), [=](PrivateGraph& graph) -> absl::Status {
+    RETURN_IF_ERROR(TimedMatch(graph, call, *request, response));
+    return graph.GiveReason(*request, response);
+  });
 }
 
 void PrivateGraphCalls::Release(CallInfo call,
                                 const v1::ReleaseRequest* request,
                                 v1::ReleaseResponse* response,
                                 Done done) {
-  Run(Length::kShort, std::move(call), std::move(done), [=](PrivateGraph& graph) {
+  Run(std::move(call), std::move(done), [=](PrivateGraph& graph) {
     return graph.Release(*request, response);
   });
 }
@@ -101,7 +90,7 @@ void PrivateGraphCalls::GetJob(CallInfo call,
                                const v1::GetJobRequest* request,
                                v1::GetJobResponse* response,
                                Done done) {
-  Run(Length::kShort, std::move(call), std::move(done), [=](PrivateGraph& graph) {
+  Run(std::move(call), std::move(done), [=](PrivateGraph& graph) {
     return graph.GetJob(*request, response);
   });
 }
@@ -110,7 +99,7 @@ void PrivateGraphCalls::Explain(CallInfo call,
                                 const v1::ExplainRequest* request,
                                 v1::ExplainResponse* response,
                                 Done done) {
-  Run(Length::kLong, std::move(call), std::move(done), [=](PrivateGraph& graph) {
+  Run(std::move(call), std::move(done), [=](PrivateGraph& graph) {
     return graph.Explain(*request, response);
   });
 }
@@ -119,7 +108,7 @@ void PrivateGraphCalls::Find(CallInfo call,
                              const v1::FindRequest* request,
                              v1::FindResponse* response,
                              Done done) {
-  Run(Length::kLong, std::move(call), std::move(done), [=](PrivateGraph& graph) {
+  Run(std::move(call), std::move(done), [=](PrivateGraph& graph) {
     return graph.Find(*request, response);
   });
 }
@@ -140,26 +129,39 @@ void PrivateGraphCalls::WhatIf(CallInfo call,
                       "jobspecs"));
     return;
   }
-  const auto begin = [self = shared_from_this(),
-                      call = std::move(call),
-                      done = std::move(done),
-                      request,
-                      response] {
-    const auto trials = std::make_shared<PrivateGraph::Trials>(self->graph_->BeginTrials());
-    self->pool_.Post([=] {
-      absl::Status status;
-      for (int i = 0; i < request->jobspecs_size() && status.ok(); ++i) {
-        status = call.cancelled()
-                     ? CancelledCall()
-                     : trials->Try(*request, request->jobspecs(i), response->add_trials());
-        if (absl::IsInvalidArgument(status)) {
-          status = rpc::InField(std::move(status), fmt::format("jobspecs[{}]", i));
-        }
+  const auto trying = [call = std::move(call), done = std::move(done), request, response](
+                          PrivateGraph::Trials* trials) {
+    absl::Status status;
+    size_t bytes = request->ByteSizeLong();
+    for (int i = 0; i < request->jobspecs_size() && status.ok(); ++i) {
+      v1::WhatIfResponse::Trial* trial = response->add_trials();
+      status =
+          call.cancelled() ? CancelledCall() : trials->Try(*request, request->jobspecs(i), trial);
+      if (absl::IsInvalidArgument(status)) {
+        status = rpc::InField(std::move(status), fmt::format("jobspecs[{}]", i));
       }
-      done(status);
-    });
+      bytes += trial->ByteSizeLong();
+      if (status.ok()) status = call.Hold(bytes);
+    }
+    done(status);
   };
-  strand_->Post(Length::kLong, begin);
+  strand_->Post([self = shared_from_this(), trying] {
+    self->trying_.push_back(trying);
+    if (self->trying_.size() == 1) self->NextTrials();
+  });
+}
+
+void PrivateGraphCalls::NextTrials() {
+  if (trying_.empty()) return;
+  auto trials = std::make_shared<PrivateGraph::Trials>(graph_->BeginTrials());
+  pool_.Post(client_, [self = shared_from_this(), trials, trying = trying_.front()]() mutable {
+    trying(trials.get());
+    trials = nullptr;
+    self->strand_->Post([self] {
+      self->trying_.pop_front();
+      self->NextTrials();
+    });
+  });
 }
 
 // Each piece is a task of the strand, so that others get in between.
@@ -170,8 +172,7 @@ class PrivateGraphCalls::Reader final : public GraphReader {
 
   void Next(v1::GetGraphResponse* piece, DonePiece done) override {
     Strand& strand = *state_->calls->strand_;
-    strand.Post(Length::kLong,
-                [state = state_, piece, done = std::move(done)] { done(state->Fill(piece)); });
+    strand.Post([state = state_, piece, done = std::move(done)] { done(state->Fill(piece)); });
   }
 
  private:
@@ -205,14 +206,20 @@ std::unique_ptr<GraphReader> PrivateGraphCalls::GetGraph(CallInfo /*call*/,
   return std::make_unique<Reader>(shared_from_this(), request.view());
 }
 
-void PrivateGraphCalls::Watch(CallInfo /*call*/, std::shared_ptr<AllocationWatch> watch) {
+void PrivateGraphCalls::Watch(CallInfo call, std::shared_ptr<AllocationWatch> watch) {
   const absl::Status format = PrivateGraph::CheckFormat(watch->request().format());
   if (!format.ok()) {
     watch->End(format);
     return;
   }
-  strand_->Post(Length::kLong, [self = shared_from_this(), watch = std::move(watch)] {
-    self->graph_->Watch(watch);
+  strand_->Post([self = shared_from_this(), call = std::move(call), watch = std::move(watch)] {
+    if (!self->graph_->Watch(watch)) return;
+    // It holds the graph, and the graph the watch: neither may keep the other.
+    watch->AskForMore([graph = self->weak_from_this(), call, again = std::weak_ptr(watch)] {
+      const auto there = graph.lock();
+      const auto wanted = again.lock();
+      if (there != nullptr && wanted != nullptr) there->Watch(call, wanted);
+    });
   });
 }
 
@@ -222,8 +229,7 @@ void PrivateGraphCalls::GetGroup(CallInfo call,
                                  bool behind,
                                  ::service::GroupResponse* response,
                                  Done done) {
-  Run(Length::kShort,
-      std::move(call),
+  Run(std::move(call),
       std::move(done),
       [name, behind, response](PrivateGraph& graph) -> absl::Status {
         graph::JobNumber job = 0;
@@ -248,7 +254,7 @@ SlotUnits PrivateGraphCalls::UnitsOf(const std::string& /*pool*/) const {
 }
 
 void PrivateGraphCalls::Drop(const absl::Status& why) {
-  strand_->Post(Length::kLong, [self = shared_from_this(), why] { self->graph_->EndWatches(why); });
+  strand_->Post([self = shared_from_this(), why] { self->graph_->EndWatches(why); });
 }
 
 }  // namespace fluxqueue::graph_service

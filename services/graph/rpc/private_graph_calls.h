@@ -2,8 +2,11 @@
 // strand, calls on different graphs side by side.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "libs/rpc/worker_pool.h"
 #include "services/graph/domain/private_graph.h"
@@ -15,8 +18,10 @@ namespace fluxqueue::graph_service {
 class PrivateGraphCalls final : public GraphCalls,
                                 public std::enable_shared_from_this<PrivateGraphCalls> {
  public:
-  // `pool` outlives the calls.
-  PrivateGraphCalls(std::unique_ptr<PrivateGraph> graph, rpc::WorkerPool& pool);
+  // `pool` outlives the calls. `client`: whose turn it is there, whoever calls.
+  PrivateGraphCalls(std::unique_ptr<PrivateGraph> graph,
+                    rpc::WorkerPool& pool,
+                    const std::string& client);
 
   void Match(CallInfo call,
              const v1::MatchRequest* request,
@@ -38,7 +43,7 @@ class PrivateGraphCalls final : public GraphCalls,
             const v1::FindRequest* request,
             v1::FindResponse* response,
             Done done) override;
-  // The jobs are tried on a copy, beside other calls.
+  // The jobs are tried on a copy, beside other calls; of one graph there is one copy at a time.
   void WhatIf(CallInfo call,
               const v1::WhatIfRequest* request,
               v1::WhatIfResponse* response,
@@ -53,6 +58,8 @@ class PrivateGraphCalls final : public GraphCalls,
                 Done done) override;
   SlotUnits UnitsOf(const std::string& pool) const override;
 
+  // Goes when the graph does: after its last call. REQUIRES: before the first call.
+  void Keep(std::shared_ptr<void> share) { share_ = std::move(share); }
   // The graph is dropped: watches end with `why`. Calls under way end as usual.
   void Drop(const absl::Status& why);
   int64_t vertices() const { return vertices_; }
@@ -62,11 +69,18 @@ class PrivateGraphCalls final : public GraphCalls,
 
   // Runs `work`, which returns the call's status, on the strand.
   template <typename Work>
-  void Run(Strand::Length length, CallInfo call, Done done, Work work);
+  void Run(CallInfo call, Done done, Work work);
+  // Tries jobs on the copy, beside the strand.
+  using Trying = std::function<void(PrivateGraph::Trials*)>;
+  // Of the strand.
+  void NextTrials();
 
-  const std::unique_ptr<PrivateGraph> graph_;  // the strand only
+  std::shared_ptr<void> share_;  // the first: it goes last
+  const std::string client_;
   rpc::WorkerPool& pool_;
   const std::shared_ptr<Strand> strand_;
+  const std::unique_ptr<PrivateGraph> graph_;  // the strand only, as what follows
+  std::deque<Trying> trying_;                  // the first has the copy
   const SlotUnits units_;
   const int64_t vertices_;
 };

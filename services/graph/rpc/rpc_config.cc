@@ -10,7 +10,9 @@ config::Section Describe(RpcConfig* config) {
       .Nested("grpc", rpc::Describe(&config->grpc))
       .Bool("ancestors", &config->ancestors)
       .Int("workers", &config->workers, 1, 64)
-      .Int("calls_per_client", &config->calls_per_client, 1, 1'000'000)
+      .Int("calls_per_client", &config->calls.client_calls, 1, 1'000'000)
+      .Size("call_bytes_per_client", &config->calls.client_bytes, 1 << 20, int64_t{1} << 40)
+      .Size("call_bytes", &config->calls.bytes, 1 << 20, int64_t{1} << 40)
       .Nested("private_graphs",
               config::Section()
                   .Int("limit", &limits.graphs, 0, 100'000)

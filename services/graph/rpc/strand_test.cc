@@ -1,6 +1,5 @@
 #include "services/graph/rpc/strand.h"
 
-#include <atomic>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -10,38 +9,24 @@
 namespace fluxqueue::graph_service {
 namespace {
 
-using Length = Strand::Length;
-
 class StrandTest : public testing::Test {
  protected:
-  rpc::WorkerPool pool_{2};
-  std::shared_ptr<Strand> strand_ = std::make_shared<Strand>(pool_);
+  // One thread: what one strand does not give back, no other gets.
+  rpc::WorkerPool pool_{1};
+  std::shared_ptr<Strand> strand_ = std::make_shared<Strand>(pool_, "ann");
 };
 
-TEST_F(StrandTest, ShortTasksRunHereAndLongOnesDoNot) {
-  std::thread::id ran;
-  strand_->Post(Length::kShort, [&] { ran = std::this_thread::get_id(); });
-  EXPECT_EQ(ran, std::this_thread::get_id());
-  std::latch done(1);
-  strand_->Post(Length::kLong, [&] {
-    ran = std::this_thread::get_id();
-    done.count_down();
-  });
-  done.wait();
-  EXPECT_NE(ran, std::this_thread::get_id());
-}
-
-TEST_F(StrandTest, NobodyWaitsForALongTask) {
+// Were it done by the thread that posts, this would never end.
+TEST_F(StrandTest, WhoPostsDoesNotWait) {
   std::latch go(1);
   std::latch done(2);
   std::vector<int> order;
-  strand_->Post(Length::kLong, [&] {
+  strand_->Post([&] {
     go.wait();
     order.push_back(1);
     done.count_down();
   });
-  // Returns at once; else this would never end.
-  strand_->Post(Length::kShort, [&] {
+  strand_->Post([&] {
     order.push_back(2);
     done.count_down();
   });
@@ -50,28 +35,42 @@ TEST_F(StrandTest, NobodyWaitsForALongTask) {
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
 }
 
-TEST_F(StrandTest, WhatTurnsOutToBeSlowGoesToThePool) {
-  strand_->Post(Length::kShort, [] { std::this_thread::sleep_for(Strand::kMostHere * 2); });
-  std::latch done(1);
-  std::thread::id ran;
-  strand_->Post(Length::kShort, [&] {
-    ran = std::this_thread::get_id();
+TEST_F(StrandTest, LongTasksOfOneClientLetOthersInBetween) {
+  const auto other = std::make_shared<Strand>(pool_, "bob");
+  std::latch go(1);
+  std::latch done(11);
+  std::vector<char> order;
+  for (int i = 0; i < 10; ++i) {
+    strand_->Post([&] {
+      go.wait();
+      const auto end = std::chrono::steady_clock::now() + Strand::kMostAtOnce;
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      order.push_back('a');
+      done.count_down();
+    });
+  }
+  other->Post([&] {
+    order.push_back('b');
     done.count_down();
   });
+  go.count_down();
   done.wait();
-  EXPECT_NE(ran, std::this_thread::get_id());
+  EXPECT_EQ(order[1], 'b') << std::string(order.begin(), order.end());
 }
 
 TEST_F(StrandTest, TasksOfManyThreadsRunOneAtATime) {
   constexpr int kThreads = 4;
   constexpr int kTasks = 5000;
+  rpc::WorkerPool pool(3);
+  const auto strand = std::make_shared<Strand>(pool, "ann");
   int count = 0;  // unguarded: the strand is the guard
   std::latch done(kThreads * kTasks);
   std::vector<std::jthread> threads;
   for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
+    threads.emplace_back([&] {
       for (int i = 0; i < kTasks; ++i) {
-        strand_->Post((i + t) % 7 == 0 ? Length::kLong : Length::kShort, [&] {
+        strand->Post([&] {
           ++count;
           done.count_down();
         });

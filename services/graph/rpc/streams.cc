@@ -30,9 +30,12 @@ class MatchStream final
       Finish(grpc::Status::OK);
       return;
     }
-    response_.Clear();
     response_.set_tag(request_.tag());
-    if (request_.release() == 0) {
+    const absl::Status held = resolved_.call.Hold(request_.ByteSizeLong());
+    if (!held.ok()) {
+      Forget(&request_);
+      Answer(held);
+    } else if (request_.release() == 0) {
       Match();
     } else {
       Release();
@@ -45,6 +48,8 @@ class MatchStream final
     } else if (streams_.ending()) {
       Finish(rpc::ToGrpcStatus(Stopping()));
     } else {
+      Forget(&request_);
+      Forget(&response_);
       StartRead(&request_);
     }
   }
@@ -52,6 +57,12 @@ class MatchStream final
   void OnDone() override { delete this; }
 
  private:
+  // What is cleared would keep its memory, while the client takes his time.
+  template <typename Message>
+  static void Forget(Message* message) {
+    Message().Swap(message);
+  }
+
   void Release() {
     release_.set_pool(request_.match().pool());
     release_.set_job(request_.release());
@@ -125,10 +136,13 @@ class GraphStream final : public grpc::ServerWriteReactor<v1::GetGraphResponse> 
       return;
     }
     reader_->Next(&piece_, [this](const absl::StatusOr<bool>& more) {
-      if (more.ok() && *more) {
+      const bool piece = more.ok() && *more;
+      const absl::Status status =
+          piece ? resolved_.call.Hold(piece_.ByteSizeLong()) : more.status();
+      if (piece && status.ok()) {
         StartWrite(&piece_);
       } else {
-        Finish(rpc::ToGrpcStatus(more.status()));
+        Finish(rpc::ToGrpcStatus(status));
       }
     });
   }
@@ -140,11 +154,13 @@ class GraphStream final : public grpc::ServerWriteReactor<v1::GetGraphResponse> 
   v1::GetGraphResponse piece_;
 };
 
+// Of what has happened, for a client that watches.
+constexpr size_t kWaitingBytes = size_t{8} << 20;
+
 class WatchStream final : public grpc::ServerWriteReactor<v1::WatchAllocationsResponse> {
  public:
   WatchStream(const v1::WatchAllocationsRequest& request, OpenStreams& streams)
-      : streams_(streams),
-        watch_(std::make_shared<AllocationWatch>(request, MatcherService::kWaitingEvents)) {}
+      : streams_(streams), watch_(std::make_shared<AllocationWatch>(request, kWaitingBytes)) {}
 
   void Begin(ResolvedOr resolved) {
     if (!resolved.ok()) {
@@ -152,6 +168,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchAllocationsRe
       return;
     }
     resolved_ = *std::move(resolved);
+    watch_->CountBy([call = resolved_.call](size_t bytes) { return call.Hold(bytes); });
     streams_.Add(watch_);
     resolved_.graph->Watch(resolved_.call, watch_);
     Next();
@@ -196,10 +213,20 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchAllocationsRe
   v1::WatchAllocationsResponse event_;
 };
 
+// `bytes`: of the request, which is there until the stream ends.
 template <typename Stream>
-Stream* Begun(GraphResolver& graphs, grpc::CallbackServerContext* context, Stream* stream) {
+Stream* Begun(GraphResolver& graphs,
+              grpc::CallbackServerContext* context,
+              size_t bytes,
+              Stream* stream) {
+  constexpr size_t kMostRequest = size_t{4} << 10;
+  if (bytes > kMostRequest) {
+    stream->Begin(
+        InvalidArgument("the request has {} bytes; at most {} are allowed", bytes, kMostRequest));
+    return stream;
+  }
   graphs.Resolve(
-      context, false, [stream](ResolvedOr resolved) { stream->Begin(std::move(resolved)); });
+      context, bytes, false, [stream](ResolvedOr resolved) { stream->Begin(std::move(resolved)); });
   return stream;
 }
 
@@ -211,13 +238,13 @@ absl::Status Stopping() {
 
 grpc::ServerBidiReactor<v1::MatchStreamRequest, v1::MatchStreamResponse>* NewMatchStream(
     GraphResolver& graphs, grpc::CallbackServerContext* context, OpenStreams& streams) {
-  return Begun(graphs, context, new MatchStream(streams));
+  return Begun(graphs, context, 0, new MatchStream(streams));
 }
 
 grpc::ServerWriteReactor<v1::GetGraphResponse>* NewGraphStream(GraphResolver& graphs,
                                                                grpc::CallbackServerContext* context,
                                                                const v1::GetGraphRequest& request) {
-  return Begun(graphs, context, new GraphStream(context, request));
+  return Begun(graphs, context, request.ByteSizeLong(), new GraphStream(context, request));
 }
 
 grpc::ServerWriteReactor<v1::WatchAllocationsResponse>* NewWatchStream(
@@ -225,7 +252,7 @@ grpc::ServerWriteReactor<v1::WatchAllocationsResponse>* NewWatchStream(
     grpc::CallbackServerContext* context,
     const v1::WatchAllocationsRequest& request,
     OpenStreams& streams) {
-  return Begun(graphs, context, new WatchStream(request, streams));
+  return Begun(graphs, context, request.ByteSizeLong(), new WatchStream(request, streams));
 }
 
 }  // namespace fluxqueue::graph_service
