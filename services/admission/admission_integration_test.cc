@@ -515,7 +515,7 @@ TEST_F(AdmissionTest, RefusesAndAnswersMalformedRequests) {
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
 metadata: {name: instant}
-spec: {pool: default}
+spec: {pool: default, namespaceSelector: {}}
 )" + JobYaml("bad-not", 1, "work", ", labels: {fluxqueue.io/queue: instant}"));
   WaitForSubmitted("bad-not", 1);
 
@@ -830,7 +830,7 @@ TEST_F(AdmissionTest, AQueueThatCannotBeWrittenBlamesNoWorkload) {
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
 metadata: {name: unwritable}
-spec: {}
+spec: {namespaceSelector: {}}
 )");
   EXPECT_NE(replica.WaitForExit(), 0);
   WaitForQuarantine("");

@@ -76,12 +76,12 @@ make_load() {
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
 metadata: {name: batch}
-spec: {strategy: easy, weight: 3, reservationDepth: 5, budgets: [{resource: cpu, hours: 1000}]}
+spec: {namespaceSelector: {}, strategy: easy, weight: 3, reservationDepth: 5, budgets: [{resource: cpu, hours: 1000}]}
 ---
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
 metadata: {name: limited}
-spec: {limits: {perUser: {runningJobs: 1}}}
+spec: {namespaceSelector: {}, limits: {perUser: {runningJobs: 1}}}
 END
   wait_until 30 "the webhook to know the queues" kube create --dry-run=server -f <(job probe limited 1 1 1) >/dev/null
   {

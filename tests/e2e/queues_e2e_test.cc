@@ -292,6 +292,22 @@ TEST_F(QueuesTest, OfAJobThatOverrunsItIsSaid) {
   ExpectState("lingers", "Succeeded");
 }
 
+TEST_F(QueuesTest, ANewQueueSaysWhoMayUseIt) {
+  ExpectConfigRefused("{strategy: easy}", "a new FluxQueue says who may use it");
+  // One of before that rule can be changed and stays open.
+  MakeQueue("open", "{}");
+  const auto changed =
+      system_->Kubectl({"patch",
+                        "fluxqueue",
+                        "open",
+                        "--type=json",
+                        "--patch",
+                        R"([{"op": "remove", "path": "/spec/namespaceSelector"}])"});
+  EXPECT_TRUE(changed.ok()) << Message(changed.status());
+  Submit("open", "in-the-open", "60s", "1");
+  ExpectState("in-the-open", "Succeeded");
+}
+
 TEST_F(QueuesTest, AQueueThatEndsJobsWantsABound) {
   const auto made = system_->Kubectl({"apply", "-f", "-"},
                                      R"(apiVersion: fluxqueue.io/v1alpha1

@@ -113,8 +113,12 @@ class SystemTest : public ::testing::Test {
     ASSERT_TRUE(applied.ok()) << Message(applied.status());
   }
 
-  // Makes it or changes it. `spec`: "{strategy: easy}".
-  void MakeQueue(const std::string& name, const std::string& spec) {
+  // Makes it or changes it. `spec`: "{strategy: easy}", for all namespaces if it does not say for
+  // whom.
+  void MakeQueue(const std::string& name, std::string spec) {
+    const bool says = spec.find("namespaceSelector:") != spec.npos ||
+                      spec.find("members:") != spec.npos || spec.find("parent:") != spec.npos;
+    if (!says) spec.insert(1, spec == "{}" ? "namespaceSelector: {}" : "namespaceSelector: {}, ");
     const auto made =
         system_->Kubectl({"apply", "-f", "-"},
                          fmt::format("apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\n"

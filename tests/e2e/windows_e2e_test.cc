@@ -23,7 +23,7 @@ class WindowsTest : public SystemTest {
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: course\n"
         "  labels: {fluxqueue.io/managed: \"true\"}\n---\n"
         "apiVersion: fluxqueue.io/v1alpha1\nkind: FluxQueue\nmetadata: {name: easy}\n"
-        "spec: {strategy: easy}\n");
+        "spec: {namespaceSelector: {}, strategy: easy}\n");
     ASSERT_TRUE(made.ok()) << Message(made.status());
   }
 
