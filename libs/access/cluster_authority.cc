@@ -32,8 +32,18 @@ std::string Digest(const std::vector<std::string_view>& texts) {
 
 std::string KeyOf(const User& user, const Right& right) {
   std::vector<std::string_view> texts = {
-      user.name, right.verb, right.resource, right.subresource, right.space, right.name};
-  texts.insert(texts.end(), user.groups.begin(), user.groups.end());
+      user.name, user.uid, right.verb, right.resource, right.subresource, right.space, right.name};
+  // Each list ends with a text that none of it can be: it has a control character.
+  constexpr std::string_view kEnd{"\0", 1};
+  const auto add = [&texts, kEnd](const std::vector<std::string>& list) {
+    texts.insert(texts.end(), list.begin(), list.end());
+    texts.push_back(kEnd);
+  };
+  add(user.groups);
+  for (const auto& [key, values] : user.extra) {
+    texts.push_back(key);
+    add(values);
+  }
   return Digest(texts);
 }
 
@@ -78,7 +88,10 @@ absl::StatusOr<User> ClusterAuthority::WhoseIs(const std::string& token) {
                         review.audiences.end();
     known.emplace();
     if (review.authenticated && for_us && !review.user.empty()) {
-      *known = User{.name = std::move(review.user), .groups = std::move(review.groups)};
+      *known = User{.name = std::move(review.user),
+                    .groups = std::move(review.groups),
+                    .uid = std::move(review.uid),
+                    .extra = std::move(review.extra)};
     }
     users_.Put(key, *known);
   }
@@ -86,23 +99,28 @@ absl::StatusOr<User> ClusterAuthority::WhoseIs(const std::string& token) {
   return **std::move(known);
 }
 
-absl::StatusOr<bool> ClusterAuthority::Allows(const User& user, const Right& right) {
+absl::StatusOr<Verdict> ClusterAuthority::Judge(const User& user, const Right& right) {
   const std::string key = KeyOf(user, right);
-  if (const std::optional<bool> known = rights_.Find(key)) return *known;
+  if (const std::optional<Verdict> known = rights_.Find(key)) return *known;
   ASSIGN_OR_RETURN(const std::string answer,
                    Create(kubernetes::kSubjectAccessReviews,
                           kubernetes::SubjectAccessReviewText({.user = user.name,
                                                                .groups = user.groups,
+                                                               .uid = user.uid,
+                                                               .extra = user.extra,
                                                                .group = kGroup,
                                                                .verb = right.verb,
                                                                .resource = right.resource,
                                                                .subresource = right.subresource,
                                                                .space = right.space,
                                                                .name = right.name})));
-  const absl::StatusOr<bool> may = kubernetes::ParseSubjectAccessReview(answer);
-  if (!may.ok()) return NoAnswer(may.status());
-  rights_.Put(key, *may);
-  return *may;
+  const auto review = kubernetes::ParseSubjectAccessReview(answer);
+  if (!review.ok()) return NoAnswer(review.status());
+  const Verdict verdict = review->denied    ? Verdict::kDenied
+                          : review->allowed ? Verdict::kAllowed
+                                            : Verdict::kNoOpinion;
+  rights_.Put(key, verdict);
+  return verdict;
 }
 
 absl::StatusOr<QueuesByName> ClusterAuthority::QueueAndAbove(const std::string& name) {

@@ -31,7 +31,7 @@ class ClusterAuthority final : public Authority {
   ClusterAuthority(kubernetes::Client& client, const Clock& clock, const Options& options);
 
   absl::StatusOr<User> WhoseIs(const std::string& token) override;
-  absl::StatusOr<bool> Allows(const User& user, const Right& right) override;
+  absl::StatusOr<Verdict> Judge(const User& user, const Right& right) override;
   absl::StatusOr<QueuesByName> QueueAndAbove(const std::string& name) override;
   absl::StatusOr<std::optional<kubernetes::StringMap>> LabelsOf(const std::string& space) override;
 
@@ -47,7 +47,7 @@ class ClusterAuthority final : public Authority {
   const Clock& clock_;
   const Options options_;
   RecentCache<std::optional<User>> users_;  // by the token; nothing: nobody's
-  RecentCache<bool> rights_;
+  RecentCache<Verdict> rights_;
   RecentCache<std::optional<kubernetes::FluxQueue>> queues_;
   RecentCache<std::optional<kubernetes::StringMap>> spaces_;
   std::mutex mutex_;

@@ -40,7 +40,11 @@ class ClusterAuthorityTest : public ::testing::Test {
   static std::string Known(const std::string& user, const std::string& audience) {
     return json{{"status",
                  {{"authenticated", true},
-                  {"user", {{"username", user}, {"groups", {"staff"}}}},
+                  {"user",
+                   {{"username", user},
+                    {"uid", "7"},
+                    {"groups", {"staff"}},
+                    {"extra", {{"scopes", {"view"}}}}}},
                   {"audiences", {audience}}}}}
         .dump();
   }
@@ -55,7 +59,7 @@ class ClusterAuthorityTest : public ::testing::Test {
 
 TEST_F(ClusterAuthorityTest, ATokenIsAskedAboutOnceInAWhile) {
   Answers(Known("ann", "fluxqueue"));
-  const User ann{.name = "ann", .groups = {"staff"}};
+  const User ann{.name = "ann", .groups = {"staff"}, .uid = "7", .extra = {{"scopes", {"view"}}}};
   EXPECT_EQ(*authority_->WhoseIs("t"), ann);
   Answers(R"({"status": {"authenticated": false}})");
   EXPECT_EQ(*authority_->WhoseIs("t"), ann);
@@ -100,6 +104,28 @@ TEST_F(ClusterAuthorityTest, ARightIsRememberedForOneUserInHisGroups) {
   }
   clock_.Advance(Millis(5000));
   EXPECT_FALSE(*authority_->Allows({.name = "ann", .groups = {"a", "b"}}, right));
+}
+
+// Else whoever has a token without scopes would give what he may to those with them, for a while.
+TEST_F(ClusterAuthorityTest, ARightIsRememberedForOneUserAsHeIsKnown) {
+  const Right right{.verb = "get", .resource = "jobs"};
+  const User ann{.name = "ann", .groups = {"a"}, .uid = "7", .extra = {{"k", {"v", "w"}}}};
+  Answers(R"({"status": {"allowed": true}})");
+  EXPECT_EQ(*authority_->Judge(ann, right), Verdict::kAllowed);
+  Answers(R"({"status": {"allowed": false, "denied": true}})");
+  EXPECT_EQ(*authority_->Judge(ann, right), Verdict::kAllowed);
+  for (const User& other : std::vector<User>{
+           {.name = "ann", .groups = {"a"}, .uid = "7"},
+           {.name = "ann", .groups = {"a"}, .uid = "8", .extra = {{"k", {"v", "w"}}}},
+           {.name = "ann", .groups = {"a"}, .uid = "7", .extra = {{"k", {"v"}}}},
+           {.name = "ann", .groups = {"a"}, .uid = "7", .extra = {{"k", {"vw"}}}},
+           {.name = "ann", .groups = {"a"}, .uid = "7", .extra = {{"k", {"v"}}, {"w", {}}}},
+           {.name = "ann", .groups = {"a"}, .uid = "7", .extra = {{"l", {"v", "w"}}}},
+           {.name = "ann", .groups = {"a", "k"}, .uid = "7", .extra = {{"v", {"w"}}}},
+           {.name = "ann", .groups = {"a", "k", "v", "w"}, .uid = "7"},
+       }) {
+    EXPECT_EQ(*authority_->Judge(other, right), Verdict::kDenied);
+  }
 }
 
 TEST_F(ClusterAuthorityTest, WhereNobodyCanBeAskedTheAnswerIsNeverYes) {

@@ -1,4 +1,5 @@
-// For tests: an authority that knows what it was told. One thread at a time.
+// For tests: an authority that knows what it was told. A user with scopes (extra) may do nothing.
+// One thread at a time.
 #pragma once
 
 #include <functional>
@@ -23,9 +24,10 @@ class FakeAuthority final : public Authority {
     }
     return found->second;
   }
-  absl::StatusOr<bool> Allows(const User& user, const Right& right) override {
+  absl::StatusOr<Verdict> Judge(const User& user, const Right& right) override {
     RETURN_IF_ERROR(there);
-    return rights.contains({user.name, Text(right)});
+    if (user.extra.contains("scopes")) return Verdict::kDenied;
+    return rights.contains({user.name, Text(right)}) ? Verdict::kAllowed : Verdict::kNoOpinion;
   }
   absl::StatusOr<QueuesByName> QueueAndAbove(const std::string& name) override {
     RETURN_IF_ERROR(there);

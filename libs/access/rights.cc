@@ -83,6 +83,11 @@ bool IsHisOwn(Act act, const Job& job, const User& user) {
          job.user == user.name;
 }
 
+std::string_view TenantOf(std::string_view user) {
+  constexpr std::string_view kAccount = "system:serviceaccount:";
+  return user.starts_with(kAccount) ? user.substr(0, user.find(':', kAccount.size())) : user;
+}
+
 std::string Refusal(const User& user,
                     const Right& right,
                     std::string_view verb,

@@ -16,11 +16,14 @@
 //   make a private graph     create graphs
 //
 // Rights to jobs are asked in the namespace of the job. A claim is of no namespace: the same is
-// asked for `claims`, and its maker may look at it and cancel it.
+// asked for `claims`, and its maker may look at it and cancel it. What an authorizer of the API
+// server denies (not only does not give), as what is beyond the scopes of a token, neither a
+// FluxQueue's subjects nor its maker's own give.
 //
 // Pure, thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +38,9 @@ inline constexpr char kAudience[] = "fluxqueue";
 struct User {
   std::string name{};
   std::vector<std::string> groups{};
+  std::string uid{};
+  // What else who authenticated him says, such as scopes: it may take rights away.
+  std::map<std::string, std::vector<std::string>> extra{};
 
   bool operator==(const User&) const = default;
 };
@@ -79,6 +85,10 @@ std::string_view SubjectVerb(Act act);
 
 // It is his own, and that is enough.
 bool IsHisOwn(Act act, const Job& job, const User& user);
+
+// Whose bounds a user's calls count against: a service account's are those of its namespace, as who
+// may make accounts there has any number of them.
+std::string_view TenantOf(std::string_view user);
 
 // "get jobs/x"; what the user may not, and what would let him. `verb` and `queue`: of subjects that
 // would do, too; empty: none.

@@ -55,6 +55,14 @@ TEST(RightsTest, TheMakerOfAClaimLooksAtItAndCancelsIt) {
   EXPECT_FALSE(IsHisOwn(Act::kView, {.claim = true}, {})) << "nobody's is nobody's";
 }
 
+TEST(RightsTest, AccountsOfANamespaceAreOneTenant) {
+  EXPECT_EQ(TenantOf("ann"), "ann");
+  EXPECT_EQ(TenantOf("system:serviceaccount:lab:a"), "system:serviceaccount:lab");
+  EXPECT_EQ(TenantOf("system:serviceaccount:lab:b"), TenantOf("system:serviceaccount:lab:a"));
+  EXPECT_NE(TenantOf("system:serviceaccount:la:a"), TenantOf("system:serviceaccount:lab:a"));
+  EXPECT_EQ(TenantOf("system:serviceaccount:odd"), "system:serviceaccount:odd");
+}
+
 TEST(RightsTest, ARefusalSaysHowToGrantIt) {
   EXPECT_EQ(Refusal({.name = "eve"}, RightTo(Act::kPrioritise, kJob), "prioritise", "default"),
             "user 'eve' may not create jobs/priority 'night' in namespace 'lab': a Role or "

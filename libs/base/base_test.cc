@@ -1,3 +1,4 @@
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,21 @@ TEST(BackoffTest, SpreadStaysWithinAFifth) {
 TEST(ClockTest, FormatsMilliseconds) {
   EXPECT_EQ(FormatTime(Millis(1769860800123)), "2026-01-31T12:00:00.123Z");
   EXPECT_EQ(FormatTime(Millis(0)), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(FormatTime(Millis(-1)), "1969-12-31T23:59:59.999Z");
+  EXPECT_EQ(FormatSeconds(Millis(1769860800999)), "2026-01-31T12:00:00Z");
+}
+
+TEST(ClockTest, FormatsNoTimeThatNobodyReads) {
+  constexpr int64_t kYear = 365 * int64_t{86'400'000};
+  EXPECT_EQ(FormatTime(Millis(8'000 * kYear)).size(),
+            std::string("2026-01-31T12:00:00.000Z").size());
+  for (const int64_t late : {9'000 * kYear, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(FormatTime(Millis(late)), "9999-12-31T23:59:59.999Z");
+    EXPECT_EQ(FormatSeconds(Millis(late)), "9999-12-31T23:59:59Z");
+  }
+  for (const int64_t early : {-3'000 * kYear, std::numeric_limits<int64_t>::min()}) {
+    EXPECT_EQ(FormatTime(Millis(early)), "0001-01-01T00:00:00.000Z");
+  }
 }
 
 absl::StatusOr<int> Half(int n) {

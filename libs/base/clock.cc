@@ -1,5 +1,8 @@
 #include "libs/base/clock.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/chrono.h>
 
 namespace fluxqueue {
@@ -32,11 +35,24 @@ std::string FormatTime(std::chrono::system_clock::time_point time) {
   return FormatTime(std::chrono::duration_cast<Millis>(time.time_since_epoch()));
 }
 
+Millis WritableTime(Millis since_epoch) {
+  using namespace std::chrono;
+  constexpr Millis kFirst = sys_days(year(1) / 1 / 1).time_since_epoch();
+  constexpr Millis kLast = sys_days(year(10'000) / 1 / 1).time_since_epoch() - Millis(1);
+  return std::clamp(since_epoch, kFirst, kLast);
+}
+
 std::string FormatTime(Millis since_epoch) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(static_cast<std::time_t>(seconds.count())),
-                     (since_epoch - seconds).count());
+  const Millis time = WritableTime(since_epoch);
+  return fmt::format("{}.{:03}Z",
+                     FormatSeconds(time).substr(0, std::string_view("2026-01-31T12:00:00").size()),
+                     (time - std::chrono::floor<std::chrono::seconds>(time)).count());
+}
+
+std::string FormatSeconds(Millis since_epoch) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(WritableTime(since_epoch));
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(seconds.count())));
 }
 
 }  // namespace fluxqueue

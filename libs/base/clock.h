@@ -39,8 +39,14 @@ class FakeClock final : public Clock {
   std::chrono::steady_clock::time_point monotonic_;
 };
 
-// RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.000Z
+// The nearest time that RFC 3339 and protobuf's Timestamp can write, and so Kubernetes reads: in
+// the years 1 to 9999. What users write, and what is added up of it, may be beyond.
+Millis WritableTime(Millis since_epoch);
+
+// RFC 3339 in UTC with milliseconds: 2026-01-31T12:00:00.000Z; as WritableTime.
 std::string FormatTime(std::chrono::system_clock::time_point time);
 std::string FormatTime(Millis since_epoch);
+// In whole seconds: 2026-01-31T12:00:00Z
+std::string FormatSeconds(Millis since_epoch);
 
 }  // namespace fluxqueue

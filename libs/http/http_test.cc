@@ -20,6 +20,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/http/certificate.h"
+#include "libs/http/certificate_metrics.h"
 #include "libs/http/client.h"
 #include "libs/http/server.h"
 
@@ -74,24 +75,29 @@ class TlsFiles {
   ~TlsFiles() { std::filesystem::remove_all(folder_); }
 
   // A new key and a certificate that it signs itself.
-  void Make() const {
+  void Make(int days = 2) const {
     const std::string command = fmt::format(
-        "openssl req -x509 -newkey rsa:2048 -nodes -keyout {0}/key.new -out {0}/crt.new -days 2 "
+        "openssl req -x509 -newkey rsa:2048 -nodes -keyout {0}/key.new -out {0}/crt.new -days {1} "
         "-subj /CN=test -addext subjectAltName=IP:127.0.0.1 2>/dev/null && mv {0}/key.new {0}/key "
         "&& "
         "mv {0}/crt.new {0}/crt",
-        folder_);
+        folder_,
+        days);
     EXPECT_EQ(std::system(command.c_str()), 0);
   }
   ServerTls tls() const { return {folder_ + "/crt", folder_ + "/key"}; }
-  // NAME.crt and NAME.key of a client, signed by it.
-  void Sign(const std::string& name) const {
+  // NAME.crt and NAME.key of a client, signed by it; `subject` empty: its common name is NAME.
+  void Sign(const std::string& name,
+            const std::string& subject = "",
+            const std::string& dns_name = "none") const {
     const std::string command = fmt::format(
-        "cd {0} && openssl req -newkey rsa:2048 -nodes -keyout {1}.key -out {1}.csr -subj /CN={1} "
-        "2>/dev/null && openssl x509 -req -in {1}.csr -CA crt -CAkey key -CAcreateserial -days 2 "
-        "-out {1}.crt 2>/dev/null",
+        "cd {0} && openssl req -newkey rsa:2048 -nodes -keyout {1}.key -out {1}.csr -subj {2} "
+        "-addext subjectAltName=DNS:{3} 2>/dev/null && openssl x509 -req -in {1}.csr -CA crt "
+        "-CAkey key -CAcreateserial -copy_extensions copy -days 2 -out {1}.crt 2>/dev/null",
         folder_,
-        name);
+        name,
+        subject.empty() ? "/CN=" + name : subject,
+        dns_name);
     EXPECT_EQ(std::system(command.c_str()), 0);
   }
   std::string Read(const std::string& name) const {
@@ -193,6 +199,31 @@ TEST(Certificate, SaysWhenItIsOver) {
   EXPECT_GT(left, std::chrono::hours(47));
   EXPECT_LE(left, std::chrono::hours(48));
   EXPECT_EQ(Message(CertificateEnd("/no/crt").status()), "/no/crt: no PEM certificate");
+}
+
+TEST(Certificate, ItsEndIsAMetric) {
+  const TlsFiles files;
+  metrics::Registry registry;
+  ExportCertificates(registry,
+                     "queue",
+                     {{"grpc", files.tls().certificate_file}, {"api", ""}, {"webhook", "/no/crt"}});
+  const auto value = [&registry] {
+    const std::string name =
+        "fluxqueue_certificate_expiration_timestamp_seconds{certificate=\"grpc\",component=\"queue"
+        "\"} ";
+    const std::string text = registry.Text();
+    EXPECT_THAT(text, Not(HasSubstr("api")));
+    EXPECT_THAT(text, Not(HasSubstr("webhook")));
+    const size_t at = text.find(name);
+    return at == text.npos ? 0.0 : std::stod(text.substr(at + name.size()));
+  };
+  const auto end = [&files] {
+    const auto at = CertificateEnd(files.tls().certificate_file);
+    return at.ok() ? std::chrono::duration<double>(at->time_since_epoch()).count() : -1.0;
+  };
+  EXPECT_EQ(value(), end());
+  files.Make(/*days=*/3);
+  EXPECT_EQ(value(), end()) << "a renewed one is read";
 }
 
 TEST(Server, StopAnswersWhatIsUnderWay) {
@@ -524,6 +555,33 @@ TEST(Tls, AsksForTheClientsCertificate) {
   tls.client_authority_file = "/no/ca";
   EXPECT_THAT(Message(Server::Start({.tls = tls}, Echo).status()),
               HasSubstr("TLS client authority /no/ca"));
+}
+
+// As the API server judges its own front proxies (requestheader-allowed-names).
+TEST(Tls, KnowsAClientByItsCommonNameAlone) {
+  const TlsFiles files;
+  files.Sign("proxy");
+  files.Sign("dns", "/CN=somebody", "proxy");
+  files.Sign("first", "/CN=proxy/CN=somebody");
+  files.Sign("last", "/CN=somebody/CN=proxy");
+  files.Sign("nameless", "/O=proxy", "proxy");
+  ServerTls tls = files.tls();
+  tls.client_authority_file = tls.certificate_file;
+  tls.client_names = {"proxy"};
+  const auto server = StartServer(Echo, {.tls = tls});
+  const auto ask = [&](const std::string& name) {
+    Client client({.base_url = Url(*server, "https"),
+                   .tls = {.ca = files.Certificate(),
+                           .certificate = files.Read(name + ".crt"),
+                           .key = files.Read(name + ".key")}});
+    const auto answer = client.Do({.target = "/x"});
+    return answer.ok() ? answer->status : 0;
+  };
+  EXPECT_EQ(ask("proxy"), 200);
+  EXPECT_EQ(ask("dns"), 403);
+  EXPECT_EQ(ask("first"), 403);
+  EXPECT_EQ(ask("last"), 200);
+  EXPECT_EQ(ask("nameless"), 403);
 }
 
 TEST(Client, TellsItsTroublesApart) {

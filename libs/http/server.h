@@ -56,7 +56,8 @@ struct ServerTls {
   std::string key_file{};          // PEM
   // PEM. Not empty: a client must show a certificate that one of these has signed …
   std::string client_authority_file{};
-  // … and that is for one of these names (common name, or DNS name); empty: whatever its name.
+  // … and whose common name is one of these, as the API server's own rule for front proxies is;
+  // empty: whatever it is.
   std::vector<std::string> client_names{};
   // What is answered without, too: for probes, whose makers have no certificate.
   std::vector<std::string> open_paths{};

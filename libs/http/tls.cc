@@ -4,7 +4,7 @@
 #include <array>
 
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509.h>
 
 #include "libs/base/status_macros.h"
 
@@ -13,9 +13,14 @@ namespace {
 
 namespace asio = boost::asio;
 
+// The last one, where there are several: so does the API server take it.
 std::string CommonName(X509* certificate) {
   const X509_NAME* subject = X509_get_subject_name(certificate);
-  const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  int at = -1;
+  for (int next = X509_NAME_get_index_by_NID(subject, NID_commonName, at); next >= 0;
+       next = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) {
+    at = next;
+  }
   if (at < 0) return {};
   unsigned char* text = nullptr;
   const int size =
@@ -24,12 +29,6 @@ std::string CommonName(X509* certificate) {
   std::string name(reinterpret_cast<const char*>(text), static_cast<size_t>(size));
   OPENSSL_free(text);
   return name;
-}
-
-bool HasName(X509* certificate, const std::string& name) {
-  constexpr unsigned kExactly = X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT;
-  return CommonName(certificate) == name ||
-         X509_check_host(certificate, name.data(), name.size(), kExactly, nullptr) == 1;
 }
 
 }  // namespace
@@ -89,9 +88,8 @@ bool ClientIsAllowed(SSL* connection, const ServerTls& wanted) {
   const std::unique_ptr<X509, void (*)(X509*)> certificate(SSL_get1_peer_certificate(connection),
                                                            X509_free);
   if (certificate == nullptr) return false;
-  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-           return HasName(certificate.get(), name);
-         });
+  return names.empty() ||
+         std::find(names.begin(), names.end(), CommonName(certificate.get())) != names.end();
 }
 
 }  // namespace fluxqueue::http::internal

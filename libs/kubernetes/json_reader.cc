@@ -201,6 +201,16 @@ StringMap Field::StringMembers() const {
   return members;
 }
 
+std::map<std::string, std::vector<std::string>> Field::StringLists() const {
+  std::map<std::string, std::vector<std::string>> lists;
+  simdjson::dom::object object;
+  if (!Read(&object, "must be an object")) return lists;
+  for (const auto [key, value] : object) {
+    lists.emplace(WithoutNul(key), Child(value, key, 0).Strings());
+  }
+  return lists;
+}
+
 std::optional<int64_t> Field::OptionalQuantity(std::string_view resource) const {
   if (!present_) return std::nullopt;
   std::string text;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,7 @@ class Field {
   int64_t TimeMs() const;  // RFC 3339
   std::vector<std::string> Strings() const;
   StringMap StringMembers() const;
+  std::map<std::string, std::vector<std::string>> StringLists() const;
   Amounts Quantities() const;
   // A quantity of the resource, or a number.
   std::optional<int64_t> OptionalQuantity(std::string_view resource) const;

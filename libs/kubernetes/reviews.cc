@@ -22,6 +22,8 @@ absl::StatusOr<TokenReview> ParseTokenReview(std::string_view text) {
   TokenReview review{.authenticated = status["authenticated"].Bool(),
                      .user = status["user"]["username"].String(),
                      .groups = status["user"]["groups"].Strings(),
+                     .uid = status["user"]["uid"].String(),
+                     .extra = status["user"]["extra"].StringLists(),
                      .audiences = status["audiences"].Strings()};
   RETURN_IF_ERROR(document.status());
   return review;
@@ -33,20 +35,22 @@ std::string SubjectAccessReviewText(const AccessQuestion& question) {
   if (!question.subresource.empty()) attributes["subresource"] = question.subresource;
   if (!question.space.empty()) attributes["namespace"] = question.space;
   if (!question.name.empty()) attributes["name"] = question.name;
+  json spec = {{"user", question.user},
+               {"groups", question.groups},
+               {"resourceAttributes", std::move(attributes)}};
+  if (!question.uid.empty()) spec["uid"] = question.uid;
+  if (!question.extra.empty()) spec["extra"] = question.extra;
   return JsonText({{"apiVersion", "authorization.k8s.io/v1"},
                    {"kind", "SubjectAccessReview"},
-                   {"spec",
-                    {{"user", question.user},
-                     {"groups", question.groups},
-                     {"resourceAttributes", std::move(attributes)}}}});
+                   {"spec", std::move(spec)}});
 }
 
-absl::StatusOr<bool> ParseSubjectAccessReview(std::string_view text) {
+absl::StatusOr<AccessReview> ParseSubjectAccessReview(std::string_view text) {
   internal::Document document("SubjectAccessReview", text);
   const internal::Field status = document.root()["status"];
-  const bool allowed = status["allowed"].Bool() && !status["denied"].Bool();
+  const AccessReview review{.allowed = status["allowed"].Bool(), .denied = status["denied"].Bool()};
   RETURN_IF_ERROR(document.status());
-  return allowed;
+  return review;
 }
 
 }  // namespace fluxqueue::kubernetes

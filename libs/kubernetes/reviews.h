@@ -2,6 +2,7 @@
 // something (SubjectAccessReview). Pure, thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ struct TokenReview {
   bool authenticated = false;
   std::string user{};
   std::vector<std::string> groups{};
+  std::string uid{};
+  std::map<std::string, std::vector<std::string>> extra{};
   std::vector<std::string> audiences{};  // for which the token was found to be good
 };
 
@@ -25,6 +28,8 @@ absl::StatusOr<TokenReview> ParseTokenReview(std::string_view json);
 struct AccessQuestion {
   std::string user{};
   std::vector<std::string> groups{};
+  std::string uid{};
+  std::map<std::string, std::vector<std::string>> extra{};
   std::string group{};  // of the API
   std::string verb{};
   std::string resource{};
@@ -34,7 +39,11 @@ struct AccessQuestion {
 };
 
 std::string SubjectAccessReviewText(const AccessQuestion& question);
-// Whether he may.
-absl::StatusOr<bool> ParseSubjectAccessReview(std::string_view json);
+
+struct AccessReview {
+  bool allowed = false;
+  bool denied = false;  // by an authorizer, whatever others would say
+};
+absl::StatusOr<AccessReview> ParseSubjectAccessReview(std::string_view json);
 
 }  // namespace fluxqueue::kubernetes

@@ -17,12 +17,17 @@ TEST(ReviewsTest, ATokenIsAskedAboutForAnAudience) {
 
 TEST(ReviewsTest, AnAnswerAboutAToken) {
   const auto known = ParseTokenReview(R"({"status": {"authenticated": true,
-      "user": {"username": "ann", "uid": "u", "groups": ["staff", "system:authenticated"]},
+      "user": {"username": "ann", "uid": "u", "groups": ["staff", "system:authenticated"],
+               "extra": {"scopes": ["view", "list"], "none": []}},
       "audiences": ["fluxqueue"]}})");
   ASSERT_TRUE(known.ok()) << known.status();
   EXPECT_TRUE(known->authenticated);
   EXPECT_EQ(known->user, "ann");
   EXPECT_THAT(known->groups, ElementsAre("staff", "system:authenticated"));
+  EXPECT_EQ(known->uid, "u");
+  EXPECT_EQ(known->extra,
+            (std::map<std::string, std::vector<std::string>>{{"scopes", {"view", "list"}},
+                                                             {"none", {}}}));
   EXPECT_THAT(known->audiences, ElementsAre("fluxqueue"));
   const auto unknown = ParseTokenReview(R"({"status": {"user": {}, "error": "expired"}})");
   ASSERT_TRUE(unknown.ok()) << unknown.status();
@@ -44,11 +49,23 @@ TEST(ReviewsTest, ARightIsAskedAbout) {
       "namespace": "lab", "name": "night"}})"));
 }
 
-TEST(ReviewsTest, ARightThatIsDeniedIsNotAllowed) {
-  EXPECT_TRUE(*ParseSubjectAccessReview(R"({"status": {"allowed": true}})"));
-  EXPECT_FALSE(*ParseSubjectAccessReview(R"({"status": {"allowed": false}})"));
-  EXPECT_FALSE(*ParseSubjectAccessReview(R"({"status": {"allowed": true, "denied": true}})"));
-  EXPECT_FALSE(*ParseSubjectAccessReview(R"({})"));
+TEST(ReviewsTest, AllThatIsKnownOfHimIsAsked) {
+  const json spec = json::parse(SubjectAccessReviewText(
+      {.user = "ann", .uid = "7", .extra = {{"scopes", {"view", "list"}}}}))["spec"];
+  EXPECT_EQ(spec["uid"], "7");
+  EXPECT_EQ(spec["extra"], json::parse(R"({"scopes": ["view", "list"]})"));
+}
+
+TEST(ReviewsTest, ARightIsAllowedOrDeniedOrNeither) {
+  const auto read = [](const char* status) {
+    const auto review = ParseSubjectAccessReview(status);
+    EXPECT_TRUE(review.ok()) << review.status();
+    return std::pair(review->allowed, review->denied);
+  };
+  EXPECT_EQ(read(R"({"status": {"allowed": true}})"), std::pair(true, false));
+  EXPECT_EQ(read(R"({"status": {"allowed": false}})"), std::pair(false, false));
+  EXPECT_EQ(read(R"({"status": {"allowed": false, "denied": true}})"), std::pair(false, true));
+  EXPECT_EQ(read("{}"), std::pair(false, false));
   EXPECT_FALSE(ParseSubjectAccessReview("no").ok());
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libs/base/clock.h"
 #include "libs/base/status_macros.h"
 #include "libs/graph/holding.h"
 #include "libs/matcher_core/candidate.h"
@@ -46,12 +47,6 @@ std::string Lasting(int64_t seconds) {
   if (seconds % kSecondsPerHour == 0) return fmt::format("{} h", seconds / kSecondsPerHour);
   if (seconds % kSecondsPerMinute == 0) return fmt::format("{} min", seconds / kSecondsPerMinute);
   return fmt::format("{} s", seconds);
-}
-
-// "2026-11-22T20:00:00Z"
-std::string Time(int64_t unix_ms) {
-  return FormatTime(Millis(unix_ms)).substr(0, std::string_view("2026-11-22T20:00:00").size()) +
-         "Z";
 }
 
 // How many nodes a job may use, and whether all of it would have room there now.
@@ -186,9 +181,10 @@ std::optional<std::string> WhyKept(const View& view,
                                           kept,
                                           kept == 1 ? "" : "s");
     if (ClosureOf(view.state, *window, now_s).from_s <= now_s) {
-      return fmt::format("{} until {}", keeps, Time(window->end_ms()));
+      return fmt::format("{} until {}", keeps, FormatSeconds(Millis(window->end_ms())));
     }
-    return fmt::format("{} from {} on{}", keeps, Time(window->start_ms()), kWouldNotEnd);
+    return fmt::format(
+        "{} from {} on{}", keeps, FormatSeconds(Millis(window->start_ms())), kWouldNotEnd);
   }
   return std::nullopt;
 }

@@ -34,8 +34,8 @@
 //   8  What people are told is short: of a constraint the terms that the fewest nodes meet; any
 //      sentence is cut (libs/graph/engine.h, libs/base/text.h). The matcher forgets what is
 //      withdrawn and holds nothing.
-//   9  What a job is told of others has their names only where they are of its namespace: else how
-//      many slots they have.
+//   9  What a job is told of others has their names only where they are of its namespace, claims
+//      where they are of its user: else how many slots they have.
 #pragma once
 
 #include <cstdint>

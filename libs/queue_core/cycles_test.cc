@@ -347,6 +347,30 @@ TEST_F(PromiseTest, ANameOfAnotherNamespaceIsNotTold) {
             "starts 100 s later than it was told: a job of one slot goes before it at 600 s");
 }
 
+// Claims are of no namespace, and so would all be of one.
+TEST_F(PromiseTest, AClaimIsToldTheNameOfItsUsersClaimsOnly) {
+  const auto claim = [this](const std::string& id, const std::string& user, int32_t priority) {
+    events::v1::Envelope message = Claimed(id);
+    auto* submit = message.mutable_command_accepted()->mutable_submit_claim();
+    submit->set_user(user);
+    submit->set_priority(priority);
+    story_.Tell(message);
+  };
+  claim("c", "ann", 1);
+  story_.Tell(Answered(1, {{"a", 1, kBusyKind}}));
+  story_.Tell(Answered(2, {{"c", 1, kReservedKind, "no cpu", 500}}));
+  claim("urgent", "eve", 5);
+  story_.Tell(Answered(
+      3, {{"urgent", 1, kReservedKind, "no cpu", 500}, {"c", 1, kReservedKind, "no cpu", 600}}));
+  EXPECT_EQ(Sentence(story_),
+            "starts 100 s later than it was told: a job of one slot goes before it at 600 s");
+  claim("own", "ann", 6);
+  story_.Tell(Answered(
+      4, {{"own", 1, kReservedKind, "no cpu", 500}, {"c", 1, kReservedKind, "no cpu", 700}}));
+  EXPECT_EQ(Sentence(story_),
+            "starts 100 s later than it was told: job /claim-own goes before it at 700 s");
+}
+
 TEST_F(PromiseTest, ALostNodeIsAReason) {
   story_.Tell(Answered(1, {{"a", 1, kReservedKind, "no cpu", 500}}));
   story_.Tell(Answered(2, {{"a", 1, kReservedKind, "no cpu", 500}}));

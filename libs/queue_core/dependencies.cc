@@ -74,18 +74,20 @@ bool WaitsForItself(const JobBook& book, const Job& job) {
       });
 }
 
-std::string DependencySentence(const JobBook& book, const Job& job) {
+std::string DependencySentence(const View& view, const Job& job) {
   const Dependency& first = job.depends_on.front();
-  const Entry* live = book.Find(first.job);
-  std::string sentence = live == nullptr
-                             ? fmt::format("waits for {}:{}, of which nothing is known here",
-                                           scheduling::Name(first.condition),
-                                           first.job)
-                             : fmt::format("waits for {}:{} ({}), which is {}",
-                                           scheduling::Name(first.condition),
-                                           live->job.workload->name(),
-                                           first.job,
-                                           model::Name(live->job.state));
+  const Entry* live = view.book.Find(first.job);
+  std::string sentence =
+      fmt::format("waits for {}:{}", scheduling::Name(first.condition), first.job);
+  if (live == nullptr) {
+    sentence += ", of which nothing is known here";
+  } else if (view.MayKnow(job, live->job)) {
+    sentence = fmt::format("waits for {}:{} ({}), which is {}",
+                           scheduling::Name(first.condition),
+                           live->job.workload->name(),
+                           first.job,
+                           model::Name(live->job.state));
+  }
   const size_t more = job.depends_on.size() - 1;
   return more == 0 ? sentence : fmt::format("{}, and for {} more", sentence, more);
 }

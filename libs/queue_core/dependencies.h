@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libs/queue_core/job_book.h"
+#include "libs/queue_core/view.h"
 
 namespace fluxqueue::queue_core {
 
@@ -21,7 +22,8 @@ Resolution SettleDependencies(const Job& job, const std::string& ended, bool suc
 // It would, by what is known now.
 bool WaitsForItself(const JobBook& book, const Job& job);
 
-// REQUIRES: it depends on somebody.
-std::string DependencySentence(const JobBook& book, const Job& job);
+// For its user: of a job of others it says only what he said himself. REQUIRES: it depends on
+// somebody.
+std::string DependencySentence(const View& view, const Job& job);
 
 }  // namespace fluxqueue::queue_core

@@ -210,7 +210,7 @@ void QueueCore::Impl::BindDependents(Entry* entry) {
 
 void QueueCore::Impl::RefuseCycle(Entry* entry) {
   std::string message = fmt::format("fluxqueue.io/depends-on: {}, and so it would wait for itself",
-                                    DependencySentence(book_, entry->job));
+                                    DependencySentence(view_, entry->job));
   const bool pending = entry->job.state == JobState::kPending;
   End(entry,
       pending ? JobState::kRejected : JobState::kCancelled,

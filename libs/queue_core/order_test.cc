@@ -95,6 +95,21 @@ TEST(DependencyTest, OnOneThatHasEndedBefore) {
               ElementsAre("fact d v1 Pending Dependency"));
 }
 
+// Somebody may have seen the id of another tenant's job.
+TEST(DependencyTest, OfAJobOfAnotherNamespaceNothingIsTold) {
+  for (const uint32_t rules : {8U, 9U}) {
+    Story story;
+    story.Tell(PoolConfig(0, rules));
+    story.Bring("a", JobState::kRunning);
+    story.Tell(Submitted("near", {.depends_on = {"afterok:a"}}));
+    EXPECT_EQ(story.last().message(), "waits for afterok:name-of-a (a), which is Running");
+    story.Tell(Submitted("far", {.space = "other", .depends_on = {"afterok:a"}}));
+    EXPECT_EQ(
+        story.last().message(),
+        rules == 8 ? "waits for afterok:name-of-a (a), which is Running" : "waits for afterok:a");
+  }
+}
+
 TEST(DependencyTest, OnOneThatComesLater) {
   Story story;
   EXPECT_THAT(story.Tell(Submitted("b", {.depends_on = {"afterok:name-of-a"}})),

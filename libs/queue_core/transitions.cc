@@ -1,12 +1,12 @@
 #include "libs/queue_core/transitions.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "libs/base/backoff.h"
+#include "libs/base/clock.h"
 #include "libs/queue_core/dependencies.h"
 #include "libs/queue_core/reasons.h"
 
@@ -15,21 +15,6 @@ namespace fluxqueue::queue_core {
 using events::v1::JobEnded;
 using events::v1::JobFact;
 using model::JobState;
-
-std::string FormatTime(int64_t unix_ms) {
-  using namespace std::chrono;
-  const sys_seconds at{duration_cast<seconds>(milliseconds(unix_ms))};
-  const auto day = floor<days>(at);
-  const year_month_day date{day};
-  const hh_mm_ss time{at - day};
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-                     static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()),
-                     static_cast<unsigned>(date.day()),
-                     time.hours().count(),
-                     time.minutes().count(),
-                     time.seconds().count());
-}
 
 Waiting WaitingOf(const View& view,
                   const std::string& pool,
@@ -48,12 +33,12 @@ Waiting WaitingOf(const View& view,
         JobState::kPending, reason::kHeld, "held by its user (fluxqueue.io/hold, or a command)"};
   }
   if (!job.depends_on.empty()) {
-    return {JobState::kPending, reason::kDependency, DependencySentence(view.book, job)};
+    return {JobState::kPending, reason::kDependency, DependencySentence(view, job)};
   }
   if (job.begin_ms > view.state.now_ms) {
     return {JobState::kPending,
             reason::kNotYet,
-            fmt::format("not to be started before {}", FormatTime(job.begin_ms))};
+            fmt::format("not to be started before {}", FormatSeconds(Millis(job.begin_ms)))};
   }
   return {JobState::kPending, reason, std::move(message)};
 }

@@ -13,9 +13,6 @@
 
 namespace fluxqueue::queue_core {
 
-// "2026-11-22T11:10:33Z"
-std::string FormatTime(int64_t unix_ms);
-
 struct Waiting {
   model::JobState state = model::JobState::kPending;
   std::string reason;

@@ -36,9 +36,14 @@ const events::v1::QueueConfigured* View::ConfigOf(const std::string& queue) cons
   return it == book.queues().end() ? nullptr : it->second->config.get();
 }
 
+bool View::MayKnow(const Job& told, const Job& other) const {
+  if (!HasRules(model::kNamesNoOthers)) return true;
+  const std::string& space = told.workload->namespace_();
+  return space == other.workload->namespace_() && (!space.empty() || *told.user == *other.user);
+}
+
 std::string View::NameFor(const Job& told, const Job& other) const {
-  const bool may_know = told.workload->namespace_() == other.workload->namespace_();
-  if (may_know || !HasRules(model::kNamesNoOthers)) return fmt::format("job {}", FullName(other));
+  if (MayKnow(told, other)) return fmt::format("job {}", FullName(other));
   return other.slots == 1 ? "a job of one slot" : fmt::format("a job of {} slots", other.slots);
 }
 

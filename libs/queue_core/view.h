@@ -39,8 +39,10 @@ struct View {
   const scheduling::Strategy& StrategyInForce(const Queue& queue) const;
   // As a pass over all that wait sees the pool.
   scheduling::PassOptions PassNow() const;
-  // What the job `told` is told of another: "job team/train"; of another namespace "a job of 4
-  // slots".
+  // Who may know of the job `told` may know of the other: it is of its namespace, or both are
+  // claims of one user.
+  bool MayKnow(const Job& told, const Job& other) const;
+  // What it is told of the other: "job team/train"; else "a job of 4 slots".
   std::string NameFor(const Job& told, const Job& other) const;
   // Somebody may pass the head of the line.
   bool Backfills() const;

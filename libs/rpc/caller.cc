@@ -15,6 +15,8 @@
 namespace fluxqueue::rpc {
 namespace {
 
+constexpr char kForwarded[] = "fluxqueue-forwarded-…";
+
 absl::Status Denied(std::string_view why) {
   return MakeStatus(absl::StatusCode::kPermissionDenied, "{}", why);
 }
@@ -58,7 +60,7 @@ absl::StatusOr<std::string> Decode(std::string_view text) {
       continue;
     }
     const bool whole = i + 2 < text.size() && Digit(text[i + 1]) >= 0 && Digit(text[i + 2]) >= 0;
-    if (!whole) return InvalidArgument("{}: is not in per cent encoding", kForwardedFor);
+    if (!whole) return InvalidArgument("{}: is not in per cent encoding", kForwarded);
     decoded.push_back(static_cast<char>(Digit(text[i + 1]) * 16 + Digit(text[i + 2])));
     i += 2;
   }
@@ -72,8 +74,26 @@ absl::StatusOr<Caller> ReadForwarded(const std::string& user, const CallMetadata
     ASSIGN_OR_RETURN(std::string decoded, Decode(group));
     caller.groups.push_back(std::move(decoded));
   }
+  const std::vector<std::string> uids = All(metadata, kForwardedUid);
+  if (uids.size() > 1) return InvalidArgument("{}: allowed once", kForwardedUid);
+  if (!uids.empty()) {
+    ASSIGN_OR_RETURN(caller.uid, Decode(uids.front()));
+  }
+  for (const std::string& extra : All(metadata, kForwardedExtra)) {
+    const size_t equals = extra.find('=');
+    if (equals == extra.npos) return InvalidArgument("{}: allowed is KEY=VALUE", kForwardedExtra);
+    ASSIGN_OR_RETURN(const std::string key, Decode(std::string_view(extra).substr(0, equals)));
+    ASSIGN_OR_RETURN(std::string value, Decode(std::string_view(extra).substr(equals + 1)));
+    caller.extra[key].push_back(std::move(value));
+  }
   RETURN_IF_ERROR(CheckCaller(caller));
   return caller;
+}
+
+bool SaysForWhom(const CallMetadata& metadata) {
+  const auto keys = {kForwardedFor, kForwardedGroup, kForwardedUid, kForwardedExtra};
+  return std::any_of(
+      keys.begin(), keys.end(), [&metadata](const char* key) { return metadata.count(key) > 0; });
 }
 
 bool IsTokenByte(char c) {
@@ -136,6 +156,37 @@ std::string NameOf(const grpc::ServerContextBase& context) {
   return peer.substr(0, peer.rfind(':'));
 }
 
+absl::Status CheckExtra(const Caller& caller) {
+  if (!IsPlain(caller.uid, kMostUserBytes)) {
+    return InvalidArgument("the uid of user {} has {} bytes, or a control character; allowed: {}",
+                           caller.user,
+                           caller.uid.size(),
+                           kMostUserBytes);
+  }
+  size_t count = 0;
+  size_t bytes = 0;
+  bool plain = true;
+  for (const auto& [key, values] : caller.extra) {
+    count += std::max<size_t>(values.size(), 1);
+    bytes += key.size() * std::max<size_t>(values.size(), 1);
+    plain = plain && IsPlain(key, kMostExtraBytes);
+    for (const std::string& value : values) {
+      bytes += value.size();
+      plain = plain && IsPlain(value, kMostExtraBytes);
+    }
+  }
+  if (plain && count <= kMostExtras && bytes <= kMostExtraBytes) return absl::OkStatus();
+  return InvalidArgument(
+      "what is said besides of user {} has {} values, of {} bytes, or a control character; "
+      "allowed: "
+      "{}, of {} bytes",
+      caller.user,
+      count,
+      bytes,
+      kMostExtras,
+      kMostExtraBytes);
+}
+
 }  // namespace
 
 absl::Status CheckCaller(const Caller& caller) {
@@ -160,7 +211,7 @@ absl::Status CheckCaller(const Caller& caller) {
                            kMostGroups,
                            kMostGroupBytes);
   }
-  return absl::OkStatus();
+  return CheckExtra(caller);
 }
 
 absl::Status CheckTokenCaller(const Caller& caller) {
@@ -192,11 +243,9 @@ absl::StatusOr<Shown> ReadCaller(const grpc::AuthContext& connection,
                               certificate.name,
                               kForwardedFor));
   }
-  if (!forwarded.empty() || metadata.count(kForwardedGroup) > 0) {
+  if (SaysForWhom(metadata)) {
     return Denied(fmt::format(
-        "only replicas say for whom they ask, by their certificate: leave out {} and {}",
-        kForwardedFor,
-        kForwardedGroup));
+        "only replicas say for whom they ask, by their certificate: leave out {}", kForwarded));
   }
   if (!tokens.empty()) {
     ASSIGN_OR_RETURN(std::string token, ReadToken(tokens));
@@ -231,6 +280,12 @@ void Forward(const Caller& caller, grpc::ClientContext* context) {
   context->AddMetadata(kForwardedFor, Encode(caller.user));
   for (const std::string& group : caller.groups) {
     context->AddMetadata(kForwardedGroup, Encode(group));
+  }
+  if (!caller.uid.empty()) context->AddMetadata(kForwardedUid, Encode(caller.uid));
+  for (const auto& [key, values] : caller.extra) {
+    for (const std::string& value : values) {
+      context->AddMetadata(kForwardedExtra, Encode(key) + "=" + Encode(value));
+    }
   }
 }
 

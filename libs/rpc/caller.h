@@ -1,7 +1,7 @@
 // Who makes a gRPC call, as far as the call itself shows it:
 //
 //   a replica's certificate            the user for whom it asks, whom it names in the metadata
-//                                      fluxqueue-forwarded-for and fluxqueue-forwarded-group
+//                                      fluxqueue-forwarded-for, -group, -uid and -extra
 //   a token of Kubernetes              whoever the API server says, for it has to be asked; with it
 //     (authorization: Bearer TOKEN)    a client's certificate says nothing
 //   another certificate of ours        the user "fluxqueue:client:NAME"
@@ -35,9 +35,11 @@ class ServerContextBase;
 
 namespace fluxqueue::rpc {
 
-// Metadata of a replica that hands a call on: for whom, each name and group in per cent encoding.
+// Metadata of a replica that hands a call on: for whom, each text in per cent encoding.
 inline constexpr char kForwardedFor[] = "fluxqueue-forwarded-for";
 inline constexpr char kForwardedGroup[] = "fluxqueue-forwarded-group";
+inline constexpr char kForwardedUid[] = "fluxqueue-forwarded-uid";
+inline constexpr char kForwardedExtra[] = "fluxqueue-forwarded-extra";  // KEY=VALUE
 
 // Of a call that is made with a token: "Bearer TOKEN".
 inline constexpr char kAuthorization[] = "authorization";
@@ -47,11 +49,17 @@ inline constexpr size_t kMostTokenBytes = 16 << 10;
 inline constexpr size_t kMostUserBytes = 512;
 inline constexpr size_t kMostGroups = 1000;
 inline constexpr size_t kMostGroupBytes = 16 << 10;  // together
+inline constexpr size_t kMostExtras = 100;           // values
+inline constexpr size_t kMostExtraBytes = 16 << 10;  // together, each with its key
 
 // A user as Kubernetes names him; without a name it is nobody.
 struct Caller {
   std::string user{};
   std::vector<std::string> groups{};
+  std::string uid{};
+  // What else who authenticated him says, such as the scopes of his token, which can take rights
+  // away: never to be left out where somebody judges him.
+  std::map<std::string, std::vector<std::string>> extra{};
 
   bool operator==(const Caller&) const = default;
 };
@@ -67,7 +75,7 @@ inline constexpr char kClientUser[] = "fluxqueue:client:";
 
 using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
-// InvalidArgument: names the bound that a name of a user or group breaks, or a control character.
+// InvalidArgument: names the bound that one of its texts breaks, or a control character.
 absl::Status CheckCaller(const Caller& caller);
 
 // The same of the user of a token. PermissionDenied too: he is called as only certificates are.

@@ -45,9 +45,14 @@ class WhoService final : public test::Echo::CallbackService {
                                 test::SayResponse* response) override {
     auto* reactor = context->DefaultReactor();
     const Shown shown = ShownBy(*context, callers_);
-    response->set_text(fmt::format("{} ({}){}{}",
+    std::string besides = shown.caller.uid.empty() ? "" : " uid " + shown.caller.uid;
+    for (const auto& [key, values] : shown.caller.extra) {
+      besides += fmt::format(" {}={}", key, fmt::join(values, ","));
+    }
+    response->set_text(fmt::format("{} ({}){}{}{}",
                                    shown.caller.user,
                                    fmt::join(shown.caller.groups, ","),
+                                   besides,
                                    shown.by_queue ? " by the queue" : "",
                                    shown.token.empty() ? "" : " token " + shown.token));
     reactor->Finish(grpc::Status::OK);
@@ -128,6 +133,16 @@ TEST_F(CallerTest, AReplicaSaysForWhomItAsks) {
   EXPECT_EQ(Who(Showing(kGraph), &context), "ann@uni.example (physics,chercheurs é, 100%)");
 }
 
+TEST_F(CallerTest, AReplicaSaysAllThatIsKnownOfHim) {
+  Start();
+  grpc::ClientContext context;
+  Forward({.user = "ann",
+           .uid = "7=8",
+           .extra = {{"acme.com/a=b", {"x,y", "é"}}, {"scopes", {"view", ""}}}},
+          &context);
+  EXPECT_EQ(Who(Showing(kGraph), &context), "ann () uid 7=8 acme.com/a=b=x,y,é scopes=view,");
+}
+
 TEST_F(CallerTest, OnlyTheQueueHandsOnWhatTheQueueHasJudged) {
   Start();
   const Metadata ann = {{kForwardedFor, "ann"}};
@@ -184,7 +199,9 @@ TEST_F(CallerTest, OthersDoNotSayForWhomTheyAsk) {
   const Metadata forged = {{kForwardedFor, "ann"}};
   EXPECT_THAT(Who(Nothing(), forged), HasSubstr("7: only replicas say for whom they ask"));
   EXPECT_THAT(Who(Showing(kClient), forged), HasSubstr("7: only replicas"));
-  EXPECT_THAT(Who(Nothing(), {{kForwardedGroup, "admins"}}), HasSubstr("7: only replicas"));
+  for (const char* key : {kForwardedGroup, kForwardedUid, kForwardedExtra}) {
+    EXPECT_THAT(Who(Nothing(), {{key, "admins"}}), HasSubstr("7: only replicas")) << key;
+  }
 }
 
 TEST_F(CallerTest, ACertificateOfAnotherAuthorityIsNotBelieved) {
@@ -231,6 +248,19 @@ TEST_F(CallerTest, WhatAReplicaSaysIsBounded) {
   EXPECT_THAT(Who(replica, many), HasSubstr("is in 1001 groups"));
   many.resize(kMostGroups + 1);
   EXPECT_THAT(Who(replica, many), HasSubstr("ann (g,g,"));
+  const auto besides = [&](const char* key, const std::string& value, size_t times = 1) {
+    Metadata said = {{kForwardedFor, "ann"}};
+    said.resize(1 + times, {key, value});
+    return Who(replica, said);
+  };
+  EXPECT_THAT(besides(kForwardedUid, "u", 2), HasSubstr("fluxqueue-forwarded-uid: allowed once"));
+  EXPECT_THAT(besides(kForwardedUid, std::string(600, 'u')), HasSubstr("the uid of user ann"));
+  EXPECT_THAT(besides(kForwardedExtra, "scopes"), HasSubstr("allowed is KEY=VALUE"));
+  EXPECT_THAT(besides(kForwardedExtra, "k=%0A"), HasSubstr("or a control character"));
+  EXPECT_THAT(besides(kForwardedExtra, "k=v", kMostExtras + 1), HasSubstr("has 101 values"));
+  EXPECT_THAT(besides(kForwardedExtra, "k=" + std::string(kMostExtraBytes, 'v')),
+              HasSubstr("of 16385 bytes"));
+  EXPECT_THAT(besides(kForwardedExtra, "k=v", kMostExtras), HasSubstr("ann () k=v,v,"));
 }
 
 TEST_F(CallerTest, TheServerHasToHaveTheNameToo) {

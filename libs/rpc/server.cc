@@ -23,9 +23,9 @@ namespace fluxqueue::rpc {
 namespace {
 
 constexpr Millis kHealthInterval{250};
-// Room for the groups of a user, encoded, each with its key and what HTTP/2 counts for it.
-constexpr int kMostMetadata =
-    3 * (kMostGroupBytes + kMostUserBytes) + kMostGroups * 64 + (16 << 10);
+// Room for what is forwarded of a user, encoded, each with its key and what HTTP/2 counts for it.
+constexpr int kMostMetadata = 3 * (kMostGroupBytes + 2 * kMostUserBytes + kMostExtraBytes) +
+                              (kMostGroups + kMostExtras) * 64 + (16 << 10);
 
 std::vector<std::string> NamesOf(const std::vector<ServedService>& services) {
   std::vector<std::string> names;

@@ -6,7 +6,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/delivery/shard_loop.h"
 #include "libs/delivery/wiring.h"
-#include "libs/http/certificate.h"
+#include "libs/http/certificate_metrics.h"
 #include "libs/kafka/topics.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
@@ -25,19 +25,6 @@ namespace fluxqueue::admission {
 namespace {
 
 constexpr const char* kService = "admission";
-
-// Read at each scrape: the server takes up a file that was renewed.
-void ExportCertificate(metrics::Registry& registry, const std::string& file) {
-  registry.GaugesFrom(
-      "fluxqueue_webhook_certificate_expiration_timestamp_seconds",
-      "When the webhook's certificate is over, seconds since the Unix epoch.",
-      {},
-      [file]() -> std::vector<metrics::Sample> {
-        const auto end = http::CertificateEnd(file);
-        if (!end.ok()) return {};
-        return {{{}, std::chrono::duration<double>(end->time_since_epoch()).count()}};
-      });
-}
 
 class AdmissionApp final : public lifecycle::App {
  public:
@@ -86,7 +73,7 @@ class AdmissionApp final : public lifecycle::App {
             [this](lifecycle::LoopContext& loop) { return RunLoop(loop.stop_token()); },
             [this] { return LoopReady(); },
             context.failures) {
-    ExportCertificate(context.metrics, config.webhook.certificate);
+    http::ExportCertificates(context.metrics, kService, {{"webhook", config.webhook.certificate}});
     delivery::ExportStats(context.metrics, kService, loop_.stats());
     delivery::ExportQuarantine(context.metrics, kService, quarantine_);
     kubernetes::ExportCalls(context.metrics, kService, client_);

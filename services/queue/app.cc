@@ -6,6 +6,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/delivery/partition_loop.h"
 #include "libs/delivery/wiring.h"
+#include "libs/http/certificate_metrics.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
@@ -68,6 +69,7 @@ class QueueApp final : public lifecycle::App {
             context.metrics,
             context.tracer) {
     delivery::ExportStats(context.metrics, "queue", loop_.stats());
+    http::ExportCertificates(context.metrics, "queue", {{"grpc", config.grpc.tls.certificate}});
     kubernetes::ExportCalls(context.metrics, "queue", client_);
     for (int i = 0; i < config.flux_job_writers; ++i) {
       components_.push_back(std::make_unique<lifecycle::LoopComponent>(

@@ -57,6 +57,7 @@ kind: FluxQueue
 metadata: {name: default}
 spec:
   pool: main
+  namespaceSelector: {}
   maxPriority: 100
   claimQuota: 1
   subjects:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
+#include "libs/http/certificate_metrics.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
@@ -17,7 +18,7 @@ class VisibilityApp final : public lifecycle::App {
   VisibilityApp(const lifecycle::AppContext& context,
                 const VisibilityConfig& config,
                 kubernetes::ClusterConfig cluster)
-      : metrics_(context.metrics, config.certificate),
+      : metrics_(context.metrics),
         client_(std::move(cluster)),
         api_(config, client_, context.clock, metrics_),
         loop_(
@@ -25,6 +26,10 @@ class VisibilityApp final : public lifecycle::App {
             [this](lifecycle::LoopContext& loop) { return api_.Run(loop); },
             [this] { return api_.Ready(); },
             context.failures) {
+    http::ExportCertificates(
+        context.metrics,
+        "visibility",
+        {{"api", config.certificate}, {"grpc", config.queue_files.certificate}});
     kubernetes::ExportCalls(context.metrics, "visibility", client_);
   }
 

@@ -1,15 +1,10 @@
 #include "services/visibility/metrics.h"
 
-#include <vector>
-
 #include <fmt/format.h>
-
-#include "libs/http/certificate.h"
 
 namespace fluxqueue::visibility {
 
-VisibilityMetrics::VisibilityMetrics(metrics::Registry& registry,
-                                     const std::string& certificate_file)
+VisibilityMetrics::VisibilityMetrics(metrics::Registry& registry)
     : requests_(registry.MakeCounters(
           "fluxqueue_visibility_requests_total",
           "Requests to the aggregated API, by what was asked and the answer's code.",
@@ -19,19 +14,7 @@ VisibilityMetrics::VisibilityMetrics(metrics::Registry& registry,
       refusals_(registry.MakeCounters(
           "fluxqueue_visibility_refusals_total",
           "Connections and requests that the aggregated API's server turned away, by the bound.",
-          {"reason"})) {
-  // Read at each scrape: the server takes up a file that was renewed.
-  registry.GaugesFrom(
-      "fluxqueue_visibility_certificate_expiration_timestamp_seconds",
-      "When the aggregated API's certificate is over, seconds since the Unix "
-      "epoch.",
-      {},
-      [certificate_file]() -> std::vector<metrics::Sample> {
-        const auto end = http::CertificateEnd(certificate_file);
-        if (!end.ok()) return {};
-        return {{{}, std::chrono::duration<double>(end->time_since_epoch()).count()}};
-      });
-}
+          {"reason"})) {}
 
 void VisibilityMetrics::Answered(std::string_view verb,
                                  int code,

@@ -12,7 +12,7 @@ namespace fluxqueue::visibility {
 
 class VisibilityMetrics {
  public:
-  VisibilityMetrics(metrics::Registry& registry, const std::string& certificate_file);
+  explicit VisibilityMetrics(metrics::Registry& registry);
 
   // `verb`: of what was asked; "discovery"; empty: nothing that there is.
   void Answered(std::string_view verb, int code, std::chrono::duration<double> latency);

@@ -62,6 +62,11 @@ class VisibilityTest : public TenantTest {
     return answer.ok() ? answer->output : Message(answer.status());
   }
 
+  std::string Showing(const std::string& certificate) {
+    return fmt::format("--cert {0}.crt --key {0}.key",
+                       system_->folder() + "/cluster/pki/" + certificate);
+  }
+
   // The command line as mallory runs it: a kubeconfig, and nothing of the system's.
   testing::ShellResult CommandLine(const std::string& arguments) {
     const std::string home = system_->folder() + "/mallory";
@@ -127,15 +132,52 @@ TEST_F(VisibilityTest, HeSeesAndCommandsNoOthers) {
 
 // Whoever reaches the port names whom he likes; only the API server's front proxy is believed.
 TEST_F(VisibilityTest, OnlyTheApiServerIsAnswered) {
-  const std::string pki = system_->folder() + "/cluster/pki";
-  const auto certificate = [](const std::string& file) {
-    return fmt::format("--cert {0}.crt --key {0}.key", file);
-  };
   const std::string jobs = fmt::format("{}/jobs", kApi);
   EXPECT_THAT(Directly("", jobs), HasSubstr("certificate is wanted"));
-  EXPECT_THAT(Directly(certificate(pki + "/admin"), jobs), Not(HasSubstr("JobList")));
+  EXPECT_THAT(Directly(Showing("admin"), jobs), Not(HasSubstr("JobList")));
   EXPECT_THAT(Directly("", "/apis"), HasSubstr("certificate is wanted"));
-  EXPECT_THAT(Directly(certificate(pki + "/front-proxy/client"), jobs), HasSubstr("JobList"));
+  EXPECT_THAT(Directly(Showing("front-proxy/client"), jobs), HasSubstr("JobList"));
+}
+
+// With the proxy's certificate, as if the API server had let all of it pass.
+TEST_F(VisibilityTest, WhatIsSaidTwiceOrAmissIsRefused) {
+  const auto ask = [this](const std::string& path, const std::string& options = "") {
+    return Directly(Showing("front-proxy/client") + " --path-as-is " + options, kApi + path);
+  };
+  const auto command = [&ask](const std::string& path, const std::string& type, const char* body) {
+    return ask(path, fmt::format("-H 'Content-Type: {}' -d '{}'", type, body));
+  };
+  EXPECT_THAT(ask("/jobs", "-H 'X-Remote-User: eve'"), HasSubstr("more than once"));
+  EXPECT_THAT(ask("/jobs", "-H 'X-Remote-Extra-Scopes: " + std::string(17000, 'a') + "'"),
+              HasSubstr("what is said besides"));
+  EXPECT_THAT(ask("/jobs", "-H 'X-Remote-Extra-Scopes: view'"), HasSubstr("JobList"));
+  EXPECT_THAT(ask("/namespaces/lab/jobs/..%2F..%2Fe2e"), HasSubstr("no name of one of the jobs"));
+  EXPECT_THAT(ask("/namespaces/lab/jobs/../jobs"), HasSubstr("NotFound"));
+  EXPECT_THAT(ask("/jobs?%77atch=true"), HasSubstr("FluxJobs can be watched"));
+  EXPECT_THAT(ask("/jobs?continue=zzz"), HasSubstr("\"items\":[]"));
+  const std::string alices = "/namespaces/e2e/jobs/job-alices";
+  EXPECT_THAT(command(alices + "/cancel", "text/plain", "{}"), HasSubstr("application/json"));
+  EXPECT_THAT(command(alices + "/hold", "application/json", "{\"held\":false}"),
+              HasSubstr("held: allowed: apiVersion, kind, metadata, spec"));
+  // By its id, as if it were a claim.
+  const auto uid =
+      system_->Kubectl({"get", "job", "alices", "-n", "e2e", "-o", "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(uid.ok()) << Message(uid.status());
+  EXPECT_THAT(command(fmt::format("/claims/{}/cancel", *uid), "application/json", "{}"),
+              HasSubstr("there is no claim"));
+  EXPECT_EQ(StateOf("alices"), "Pending");
+}
+
+// Each says that it lasts a century: the last of them starts after the year 9999.
+TEST_F(VisibilityTest, NoLineIsTooLongToBeToldOf) {
+  const auto job = system_->Kubectl(
+      {"create", "-f", "-"},
+      JobYaml("late", {.annotations = "{fluxqueue.io/begin: \"9999-12-31T23:59:59-20:00\"}"}));
+  ASSERT_TRUE(job.ok()) << Message(job.status());
+  ExpectState("late", "Pending");
+  const auto shown = system_->Kubectl({"get", "--raw", JobPath("e2e", "late")});
+  EXPECT_TRUE(shown.ok()) << Message(shown.status());
+  EXPECT_THAT(Field("late", "message"), HasSubstr("9999-12-31T23:59:59Z"));
 }
 
 TEST_F(VisibilityTest, WhatIsAskedIsBounded) {

@@ -87,7 +87,7 @@ void Print(const api::ExplainResponse& answer,
   for (const api::Job& other : answer.ahead()) {
     const std::string name =
         other.namespace_().empty() ? other.name() : other.namespace_() + "/" + other.name();
-    table.Add({name,
+    table.Add({other.id().empty() ? "(of others)" : name,
                "Pending",
                other.reason(),
                fmt::format("{}", other.slots()),

@@ -8,6 +8,7 @@ namespace fluxqueue::queue {
 namespace {
 
 constexpr size_t kMostWatchers = 256;
+constexpr ptrdiff_t kMostOfOne = 32;
 
 absl::Status NotHeld(const std::string& pool) {
   return Unavailable("pool {} is not held by this replica (any more): call again", pool);
@@ -28,8 +29,8 @@ void FactFeed::Changed(const std::vector<JobSeen>& jobs) {
     const std::lock_guard lock(mutex_);
     if (watchers_.empty() && waiters_.empty()) return;
     for (const JobSeen& job : jobs) {
-      for (const auto& [watcher, pool] : watchers_) {
-        if (pool == job.fact.pool()) told.emplace_back(watcher, &job.fact);
+      for (const auto& [watcher, watched] : watchers_) {
+        if (watched.pool == job.fact.pool()) told.emplace_back(watcher, &job.fact);
       }
       std::vector<uint64_t> served;
       const auto [first, last] = by_job_.equal_range(job.fact.job_id());
@@ -54,7 +55,7 @@ void FactFeed::Lost(const std::string& pool) {
     const std::lock_guard lock(mutex_);
     pools_.erase(pool);
     for (const auto& [watcher, watched] : watchers_) {
-      if (watched == pool) ended.push_back(watcher);
+      if (watched.pool == pool) ended.push_back(watcher);
     }
     for (const auto& watcher : ended) watchers_.erase(watcher);
   }
@@ -66,7 +67,9 @@ bool FactFeed::Holds(const std::string& pool) {
   return pools_.contains(pool);
 }
 
-absl::Status FactFeed::Watch(const std::string& pool, std::shared_ptr<FactWatcher> watcher) {
+absl::Status FactFeed::Watch(const std::string& pool,
+                             const std::string& tenant,
+                             std::shared_ptr<FactWatcher> watcher) {
   const std::lock_guard lock(mutex_);
   if (closed_ || !pools_.contains(pool)) return NotHeld(pool);
   if (watchers_.size() >= kMostWatchers) {
@@ -75,7 +78,17 @@ absl::Status FactFeed::Watch(const std::string& pool, std::shared_ptr<FactWatche
                       "another replica, or later",
                       watchers_.size());
   }
-  watchers_.emplace(std::move(watcher), pool);
+  const auto own = std::count_if(watchers_.begin(), watchers_.end(), [&tenant](const auto& other) {
+    return other.second.tenant == tenant;
+  });
+  if (!tenant.empty() && own >= kMostOfOne) {
+    return MakeStatus(absl::StatusCode::kResourceExhausted,
+                      "{} watches of {} are served already, which is as many as may be of one user "
+                      "(of service accounts: of one namespace); end some",
+                      own,
+                      tenant);
+  }
+  watchers_.emplace(std::move(watcher), Watched{pool, tenant});
   return absl::OkStatus();
 }
 
@@ -145,7 +158,7 @@ void FactFeed::ExpireWaiters(const std::stop_token& stop) {
 }
 
 void FactFeed::Close() {
-  std::map<std::shared_ptr<FactWatcher>, std::string> watchers;
+  decltype(watchers_) watchers;
   std::vector<Done> done;
   {
     std::unique_lock lock(mutex_);
@@ -155,7 +168,7 @@ void FactFeed::Close() {
     // Nobody is told of anything after this.
     wake_.wait(lock, [this] { return !telling_; });
   }
-  for (const auto& [watcher, pool] : watchers) watcher->End(Unavailable("the service stops"));
+  for (const auto& [watcher, watched] : watchers) watcher->End(Unavailable("the service stops"));
   for (const Done& call : done) call(std::nullopt);
 }
 

@@ -56,8 +56,11 @@ class FactFeed {
 
   // The pool's facts come here.
   bool Holds(const std::string& pool);
-  // ResourceExhausted: too many watch already. Unavailable: the pool is not held here.
-  absl::Status Watch(const std::string& pool, std::shared_ptr<FactWatcher> watcher);
+  // ResourceExhausted: too many watch already, or too many of the tenant; empty: nobody is known.
+  // Unavailable: the pool is not held here.
+  absl::Status Watch(const std::string& pool,
+                     const std::string& tenant,
+                     std::shared_ptr<FactWatcher> watcher);
   void Unwatch(const std::shared_ptr<FactWatcher>& watcher);
 
   // `done` is called once, on the loop's thread or one of the feed's, unless Forget came before.
@@ -69,6 +72,10 @@ class FactFeed {
   void Close();
 
  private:
+  struct Watched {
+    std::string pool;
+    std::string tenant;
+  };
   struct Waiter {
     std::string job_id;
     TimePoint deadline;
@@ -84,7 +91,7 @@ class FactFeed {
   bool closed_ = false;   // guarded by mutex_, as what follows
   bool telling_ = false;  // the expirer tells one that it is late
   std::set<std::string> pools_;
-  std::map<std::shared_ptr<FactWatcher>, std::string> watchers_;  // the pool
+  std::map<std::shared_ptr<FactWatcher>, Watched> watchers_;
   uint64_t last_waiter_ = 0;
   std::unordered_map<uint64_t, Waiter> waiters_;
   std::multimap<std::string, uint64_t> by_job_;

@@ -53,10 +53,10 @@ class FactFeedTest : public testing::Test {
 
 TEST_F(FactFeedTest, WatchersSeeTheFactsOfTheirPool) {
   const auto watcher = std::make_shared<FakeWatcher>();
-  EXPECT_EQ(feed_.Watch("main", watcher).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(feed_.Watch("main", "", watcher).code(), absl::StatusCode::kUnavailable);
   feed_.Gained("main");
   EXPECT_TRUE(feed_.Holds("main"));
-  ASSERT_TRUE(feed_.Watch("main", watcher).ok());
+  ASSERT_TRUE(feed_.Watch("main", "", watcher).ok());
   feed_.Changed({Seen("a", 1), Seen("b", 1, "other"), Seen("c", 1)});
   EXPECT_THAT(watcher->seen, ElementsAre("a", "c"));
   feed_.Lost("main");
@@ -69,7 +69,7 @@ TEST_F(FactFeedTest, WatchersSeeTheFactsOfTheirPool) {
 TEST_F(FactFeedTest, AnUnwatchedWatcherIsLeftAlone) {
   feed_.Gained("main");
   const auto watcher = std::make_shared<FakeWatcher>();
-  ASSERT_TRUE(feed_.Watch("main", watcher).ok());
+  ASSERT_TRUE(feed_.Watch("main", "", watcher).ok());
   feed_.Unwatch(watcher);
   feed_.Changed({Seen("a", 1)});
   feed_.Close();
@@ -81,9 +81,23 @@ TEST_F(FactFeedTest, OnlySoManyMayWatch) {
   feed_.Gained("main");
   absl::Status status;
   for (int i = 0; i < 1000 && status.ok(); ++i) {
-    status = feed_.Watch("main", std::make_shared<FakeWatcher>());
+    status = feed_.Watch("main", "", std::make_shared<FakeWatcher>());
   }
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(FactFeedTest, OneTenantLeavesRoomForOthers) {
+  feed_.Gained("main");
+  absl::Status status;
+  const auto first = std::make_shared<FakeWatcher>();
+  ASSERT_TRUE(feed_.Watch("main", "eve", first).ok());
+  for (int i = 0; i < 1000 && status.ok(); ++i) {
+    status = feed_.Watch("main", "eve", std::make_shared<FakeWatcher>());
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(feed_.Watch("main", "ann", std::make_shared<FakeWatcher>()).ok());
+  feed_.Unwatch(first);
+  EXPECT_TRUE(feed_.Watch("main", "eve", std::make_shared<FakeWatcher>()).ok());
 }
 
 TEST_F(FactFeedTest, AWaiterIsToldOnceOfTheFirstFactThatItWants) {
@@ -114,7 +128,7 @@ TEST_F(FactFeedTest, AForgottenWaiterIsNotTold) {
 TEST_F(FactFeedTest, TheEndIsToldToAll) {
   feed_.Gained("main");
   const auto watcher = std::make_shared<FakeWatcher>();
-  ASSERT_TRUE(feed_.Watch("main", watcher).ok());
+  ASSERT_TRUE(feed_.Watch("main", "", watcher).ok());
   Await("a", 1, In(1h));
   feed_.Close();
   EXPECT_EQ(told_.get_future().get(), "nothing");
@@ -123,7 +137,7 @@ TEST_F(FactFeedTest, TheEndIsToldToAll) {
   told_ = {};
   Await("a", 1, In(1h));
   EXPECT_EQ(told_.get_future().get(), "nothing");
-  EXPECT_FALSE(feed_.Watch("main", watcher).ok());
+  EXPECT_FALSE(feed_.Watch("main", "", watcher).ok());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ json Time(int64_t ms) {
 
 // As the column START shows it: whole seconds.
 json TimeInSeconds(int64_t ms) {
-  return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms)).substr(0, 19) + "Z");
+  return ms == 0 ? json(nullptr) : json(FormatSeconds(Millis(ms)));
 }
 
 // The CRD's limit on texts.

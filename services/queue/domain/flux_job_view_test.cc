@@ -54,6 +54,14 @@ TEST(FluxJobViewTest, TheObjectIsOwnedByTheWorkload) {
   EXPECT_FALSE(object["status"].contains("position")) << "a running job stands in no line";
 }
 
+// Behind a line of jobs that say they last a century.
+TEST(FluxJobViewTest, AStartThatNobodyCouldReadIsTheLastThatCanBeWritten) {
+  events::v1::JobFact fact = RunningFact();
+  fact.set_start_ms(400'000'000'000'000);
+  EXPECT_EQ(json::parse(FluxJobObject(fact, 0, ThreeSlots()))["status"]["start"],
+            "9999-12-31T23:59:59Z");
+}
+
 TEST(FluxJobViewTest, AnExpectedStartIsFirmOrAForecast) {
   events::v1::JobFact fact = RunningFact();
   EXPECT_FALSE(json::parse(FluxJobObject(fact, 0, {}))["status"].contains("promise"));

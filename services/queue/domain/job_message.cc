@@ -1,17 +1,22 @@
 #include "services/queue/domain/job_message.h"
 
+#include <algorithm>
+
 #include <google/protobuf/util/time_util.h>
+
+#include "libs/base/clock.h"
 
 namespace fluxqueue::queue {
 
 using google::protobuf::util::TimeUtil;
 
 google::protobuf::Duration ToDuration(int64_t ms) {
-  return TimeUtil::MillisecondsToDuration(ms);
+  constexpr int64_t kMost = TimeUtil::kDurationMaxSeconds * 1000;
+  return TimeUtil::MillisecondsToDuration(std::clamp(ms, -kMost, kMost));
 }
 
 google::protobuf::Timestamp ToTimestamp(int64_t ms) {
-  return TimeUtil::MillisecondsToTimestamp(ms);
+  return TimeUtil::MillisecondsToTimestamp(WritableTime(Millis(ms)).count());
 }
 
 v1::Job ToMessage(const events::v1::JobFact& fact) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
+#include "libs/access/rights.h"
 #include "libs/base/check.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
@@ -205,14 +206,18 @@ void Api::Answer(const http::Request& request, const http::Respond& respond) {
 void Api::Ask(const http::Request& request, std::string_view path, std::shared_ptr<Turn> turn) {
   const absl::StatusOr<rpc::Caller> caller = CallerOf(proxy_, request.headers);
   if (!caller.ok()) return turn->Refuse("", caller.status());
+  if (request.method == "POST") {
+    const absl::Status json = CheckContentType(http::FindHeader(request.headers, "Content-Type"));
+    if (!json.ok()) return turn->Refuse("", json);
+  }
   const auto ask = ReadAsk(request.method, path, request.query, request.body);
   if (!ask.ok()) return turn->Refuse("", ask.status());
   const std::string_view verb = VerbName(ask->verb);
-  if (!turn->Enter(caller->user)) {
+  if (!turn->Enter(std::string(access::TenantOf(caller->user)))) {
     return turn->Refuse(verb,
                         MakeStatus(absl::StatusCode::kResourceExhausted,
                                    "too many requests, {} of one user or {} of all, are being "
-                                   "answered; come again",
+                                   "answered (of service accounts: of one namespace); come again",
                                    config_.calls_per_user,
                                    kMostTogether));
   }

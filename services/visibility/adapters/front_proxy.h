@@ -21,6 +21,8 @@ struct FrontProxy {
   std::vector<std::string> names{};  // common names of its certificates; empty: any
   std::vector<std::string> user_headers{};
   std::vector<std::string> group_headers{};
+  std::vector<std::string> uid_headers{};
+  std::vector<std::string> extra_prefixes{};
 
   bool operator==(const FrontProxy&) const = default;
 };
@@ -29,8 +31,8 @@ struct FrontProxy {
 // InvalidArgument: a value that is not what Kubernetes writes.
 absl::StatusOr<FrontProxy> ReadFrontProxy(std::string_view config_map);
 
-// Of a request that came with the proxy's certificate. Unauthenticated: it names nobody;
-// InvalidArgument: the name is too long or holds a control character.
+// Of a request that came with the proxy's certificate. Unauthenticated: it names nobody, or more
+// than one; InvalidArgument: what it says of him is too long or holds a control character.
 absl::StatusOr<rpc::Caller> CallerOf(const FrontProxy& proxy, const http::Headers& headers);
 
 }  // namespace fluxqueue::visibility

@@ -110,13 +110,23 @@ struct QueueCalls::Call : std::enable_shared_from_this<QueueCalls::Call> {
   }
 
   void FindJob() {
-    if (ask.resource == "claims") return OfJob(ask.name);
+    if (ask.resource == "claims") return FindClaim();
     api::FindJobRequest request;
     request.set_namespace_(ask.space);
     request.set_flux_job(ask.name);
     Make(&Async::FindJob, request, [](Call& call, const api::FindJobResponse& response) {
       call.OfJob(response.job().id());
     });
+  }
+
+  // A command is given to a claim only, as that is what RBAC allowed and the audit log says.
+  void FindClaim() {
+    if (ask.verb == Verb::kGet || ask.verb == Verb::kExplain) return OfJob(ask.name);
+    Make(&Async::GetJob,
+         Named<api::GetJobRequest>(ask.name),
+         [](Call& call, const api::GetJobResponse& response) {
+           if (call.Fits(response.job())) call.OfJob(response.job().id());
+         });
   }
 
   void OfJob(const std::string& id) {

@@ -32,8 +32,8 @@ json MetadataOf(const queue::v1::Job& job) {
   json metadata = {{"name", ObjectName(job)}, {"uid", job.id()}};
   if (!IsClaim(job)) metadata["namespace"] = job.namespace_();
   if (job.has_created()) {
-    metadata["creationTimestamp"] = TimeUtil::ToString(
-        TimeUtil::SecondsToTimestamp(TimeUtil::TimestampToSeconds(job.created())));
+    metadata["creationTimestamp"] =
+        FormatSeconds(Millis(TimeUtil::TimestampToMilliseconds(job.created())));
   }
   return metadata;
 }
@@ -115,9 +115,7 @@ json RowOf(const queue::v1::Job& job, int64_t now_ms) {
        StateName(job.state()),
        job.reason(),
        job.slots(),
-       job.has_start()
-           ? FormatTime(Millis(TimeUtil::TimestampToMilliseconds(job.start()))).substr(0, 19) + "Z"
-           : "",
+       job.has_start() ? FormatSeconds(Millis(TimeUtil::TimestampToMilliseconds(job.start()))) : "",
        Age(age),
        job.user(),
        job.priority(),

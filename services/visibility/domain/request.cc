@@ -102,7 +102,8 @@ absl::Status ReadSelector(const std::string& text, Ask* ask) {
 absl::Status ReadQuery(std::string_view query, Ask* ask) {
   for (const std::string_view parameter : Split(query, '&')) {
     const size_t equals = parameter.find('=');
-    const std::string_view key = parameter.substr(0, equals);
+    // As the API server reads it, which has judged whether it is a list or a watch.
+    const std::string key = Unescape(parameter.substr(0, equals));
     const std::string value =
         equals == parameter.npos ? "" : Unescape(parameter.substr(equals + 1));
     if (value.empty()) continue;
@@ -123,24 +124,28 @@ absl::Status ReadQuery(std::string_view query, Ask* ask) {
   return absl::OkStatus();
 }
 
+// `in`: where the object stands, "spec.".
+absl::Status CheckKeys(std::string_view in,
+                       const json& object,
+                       const std::vector<std::string>& allowed) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
+      return InvalidArgument("{}{}: allowed: {}", in, Shown(key), fmt::join(allowed, ", "));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The spec of a command, {"spec": {…}}; an empty body is an empty spec.
 absl::StatusOr<json> ReadSpec(std::string_view body) {
   if (body.empty()) return json::object();
   json object = json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return InvalidArgument("the body is no JSON object");
+  RETURN_IF_ERROR(CheckKeys("", object, {"apiVersion", "kind", "metadata", "spec"}));
   const auto found = object.find("spec");
   json spec = found == object.end() ? json::object() : std::move(*found);
   if (!spec.is_object()) return InvalidArgument("spec: allowed: an object");
   return spec;
-}
-
-absl::Status CheckKeys(const json& spec, const std::vector<std::string>& allowed) {
-  for (const auto& [key, value] : spec.items()) {
-    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
-      return InvalidArgument("spec.{}: allowed: {}", Shown(key), fmt::join(allowed, ", "));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadText(const json& spec, const char* key, size_t most) {
@@ -175,7 +180,7 @@ absl::Status ReadCommand(std::string_view body, Ask* ask) {
       {Verb::kPriority, {"clientId", "priority"}},
       {Verb::kMove, {"clientId", "queue"}}};
   ASSIGN_OR_RETURN(const json spec, ReadSpec(body));
-  RETURN_IF_ERROR(CheckKeys(spec, kKeys.at(ask->verb)));
+  RETURN_IF_ERROR(CheckKeys("spec.", spec, kKeys.at(ask->verb)));
   ASSIGN_OR_RETURN(ask->client_id, ReadText(spec, "clientId", kMostTokenBytes));
   if (ask->verb == Verb::kPriority) return ReadPriority(spec, ask);
   if (ask->verb == Verb::kHold) {
@@ -252,6 +257,13 @@ absl::StatusOr<Ask> ReadAsk(std::string_view method,
   if (ask.verb == Verb::kList) RETURN_IF_ERROR(ReadQuery(query, &ask));
   if (method == "POST") RETURN_IF_ERROR(ReadCommand(body, &ask));
   return ask;
+}
+
+absl::Status CheckContentType(std::string_view content_type) {
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  if (type.empty() || type == "application/json") return absl::OkStatus();
+  return InvalidArgument("Content-Type {}: allowed: application/json", Shown(content_type));
 }
 
 std::string_view VerbName(Verb verb) {

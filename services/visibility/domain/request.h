@@ -44,6 +44,10 @@ absl::StatusOr<Ask> ReadAsk(std::string_view method,
                             std::string_view query,
                             std::string_view body);
 
+// Of a command's body: JSON, or nothing is said of it, which the API server takes for JSON too.
+// Else a page in somebody's browser could send one in his name.
+absl::Status CheckContentType(std::string_view content_type);
+
 // For metrics: "list", "get", "explanation" ….
 std::string_view VerbName(Verb verb);
 

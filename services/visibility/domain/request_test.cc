@@ -113,6 +113,67 @@ TEST(ReadAsk, SaysWhatACommandWants) {
   EXPECT_THAT(refused("claims/a/cancel", R"({"spec":{"now":true}})"),
               HasSubstr("spec.now: allowed: clientId"));
   EXPECT_THAT(refused("claims/a/cancel", "["), HasSubstr("no JSON object"));
+  // Held, where somebody meant to release.
+  EXPECT_THAT(refused("claims/a/hold", R"({"held": false})"),
+              HasSubstr("held: allowed: apiVersion, kind, metadata, spec"));
+  EXPECT_THAT(refused("claims/a/hold", R"({"spec": null})"), HasSubstr("spec: allowed: an object"));
+  EXPECT_THAT(refused("claims/a/hold", R"({"spec": {"held": null}})"), HasSubstr("true, false"));
+  EXPECT_THAT(refused("claims/a/move", R"({"spec": {"queue": "a\u0000"}})"),
+              HasSubstr("spec.queue"));
+}
+
+TEST(ReadAsk, ADeepBodyEndsNothing) {
+  const std::string open(30'000, '[');
+  const std::string close(30'000, ']');
+  for (const std::string& body : {open, "{\"spec\": {\"held\": " + open + close + "}}"}) {
+    EXPECT_EQ(CodeOf("POST", "claims/a/hold", "", body.c_str()),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+// Whatever its path and query look like, it is what the API server has judged, or nothing.
+TEST(ReadAsk, ReadsPathsAndQueriesAsTheApiServerDoes) {
+  for (const char* path : {"namespaces/t%2Fjobs/jobs",
+                           "namespaces//jobs",
+                           "namespaces/t/jobs/job-a%2Fcancel",
+                           "namespaces/t/jobs/../jobs",
+                           "namespaces/t/jobs/",
+                           "namespaces/t/jobs/job-a/",
+                           "watch/namespaces/t/jobs",
+                           "namespaces/t/jobs%00",
+                           "namespaces/t/jobs/job-a/explanation%00"}) {
+    EXPECT_FALSE(ReadAsk("GET", path, "", "").ok()) << path;
+  }
+  for (const char* query : {"%77atch=true", "watch=%74rue", "watch=false&watch=true", "watch=1"}) {
+    EXPECT_EQ(CodeOf("GET", "jobs", query), absl::StatusCode::kUnimplemented) << query;
+  }
+  EXPECT_EQ(CodeOf("GET", "jobs", "l%61belSelector=a"), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Read("GET", "jobs", "l%69mit=4").limit, 4);
+}
+
+TEST(ReadAsk, SelectorsAreBounded) {
+  const std::string long_name(60'000, 'a');
+  EXPECT_EQ(CodeOf("GET", "jobs", ("fieldSelector=queue=" + long_name).c_str()),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(CodeOf("GET", "jobs", ("continue=" + long_name).c_str()),
+            absl::StatusCode::kInvalidArgument);
+  std::string many = "fieldSelector=queue=a";
+  for (int i = 0; i < 10'000; ++i) many += ",q=a";
+  const absl::Status refused = ReadAsk("GET", "jobs", many, "").status();
+  EXPECT_LT(Message(refused).size(), 500U);
+}
+
+TEST(Command, IsJson) {
+  for (const char* type : {"", "application/json", "application/json; charset=utf-8"}) {
+    EXPECT_TRUE(CheckContentType(type).ok()) << type;
+  }
+  for (const char* type : {"text/plain",
+                           "application/x-www-form-urlencoded",
+                           "application/vnd.kubernetes.protobuf",
+                           "application/jsonp",
+                           "text/plain; application/json"}) {
+    EXPECT_FALSE(CheckContentType(type).ok()) << type;
+  }
 }
 
 }  // namespace

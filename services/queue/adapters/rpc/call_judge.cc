@@ -6,6 +6,7 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/slip.h"
 #include "libs/model/workload.h"
 #include "libs/rpc/error_details.h"
 #include "services/queue/adapters/rpc/requests.h"
@@ -16,12 +17,17 @@ namespace {
 
 using access::Act;
 using access::Right;
+using access::Verdict;
 using access::Way;
 using events::v1::CommandAccepted;
 using events::v1::JobFact;
+using events::v1::Slip;
 
 access::User UserOf(const Caller& caller) {
-  return {.name = caller.who.user, .groups = caller.who.groups};
+  return {.name = caller.who.user,
+          .groups = caller.who.groups,
+          .uid = caller.who.uid,
+          .extra = caller.who.extra};
 }
 
 bool IsClaim(const std::string& kind, const std::string& space) {
@@ -48,6 +54,19 @@ access::Job ToJob(const v1::Job& job) {
   fact.mutable_workload()->set_namespace_(job.namespace_());
   fact.mutable_workload()->set_name(job.name());
   return ToJob(fact);
+}
+
+v1::Job SizeAndTimes(const v1::Job& job) {
+  v1::Job left;
+  left.set_state(job.state());
+  left.set_slots(job.slots());
+  left.set_max_slots(job.max_slots());
+  *left.mutable_duration() = job.duration();
+  *left.mutable_created() = job.created();
+  *left.mutable_updated() = job.updated();
+  if (job.has_start()) *left.mutable_start() = job.start();
+  left.set_firm(job.firm());
+  return left;
 }
 
 // Of a service account; anybody else has none.
@@ -111,7 +130,10 @@ absl::Status CallJudge::Identify(Caller* caller) const {
   if (caller->token.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(access::User user, authority_->WhoseIs(caller->token));
   caller->token.clear();
-  caller->who = {.user = std::move(user.name), .groups = std::move(user.groups)};
+  caller->who = {.user = std::move(user.name),
+                 .groups = std::move(user.groups),
+                 .uid = std::move(user.uid),
+                 .extra = std::move(user.extra)};
   return rpc::CheckTokenCaller(caller->who);
 }
 
@@ -145,9 +167,12 @@ absl::Status CallJudge::MayDoTo(const Caller& caller, Act act, const JobFact& fa
 
 absl::StatusOr<bool> CallJudge::MayDo(const Caller& caller, Act act, const access::Job& job) const {
   const access::User user = UserOf(caller);
-  if (IsHisOwn(act, job, user)) return true;
-  ASSIGN_OR_RETURN(const bool allowed, authority_->Allows(user, RightTo(act, job)));
-  if (allowed) return true;
+  const bool own = IsHisOwn(act, job, user);
+  // Of his own claims it is asked once for all of them.
+  const access::Job asked = own ? access::Job{.claim = true} : job;
+  ASSIGN_OR_RETURN(const Verdict verdict, authority_->Judge(user, RightTo(act, asked)));
+  if (verdict == Verdict::kDenied) return false;
+  if (own || verdict == Verdict::kAllowed) return true;
   return Granted(caller, SubjectVerb(act), job.pool, job.queue);
 }
 
@@ -201,11 +226,12 @@ absl::StatusOr<std::optional<int64_t>> CallJudge::MayClaim(
   constexpr std::string_view kClaimVerb = "claim";
   RETURN_IF_ERROR(CheckName("queue", claim.queue()));
   const Right right = access::RightToClaim(claim.queue());
-  ASSIGN_OR_RETURN(bool may, authority_->Allows(UserOf(caller), right));
+  ASSIGN_OR_RETURN(const Verdict verdict, authority_->Judge(UserOf(caller), right));
   ASSIGN_OR_RETURN(const access::QueuesByName queues, authority_->QueueAndAbove(claim.queue()));
   const Way way = WayOf(pool, claim.queue(), queues);
-  may = may || access::Grants(way, kClaimVerb, caller.who.user, caller.who.groups);
-  if (!may) return Denied(caller, right, kClaimVerb, claim.queue());
+  const bool granted = access::Grants(way, kClaimVerb, caller.who.user, caller.who.groups);
+  if (verdict == Verdict::kDenied || (verdict == Verdict::kNoOpinion && !granted))
+    return Denied(caller, right, kClaimVerb, claim.queue());
   if (way.empty()) return NoSuchQueue(pool, claim.queue());
   RETURN_IF_ERROR(Takes(caller.who.user, SpaceOf(caller.who.user), way));
   RETURN_IF_ERROR(Against(access::SubmitProblem(caller.who.user, caller.who.groups, way),
@@ -255,6 +281,7 @@ absl::StatusOr<JobScope> CallJudge::MayList(const Caller& caller,
                                             job_store::FactFilter asked) const {
   JobScope scope{.filter = std::move(asked)};
   if (authority_ == nullptr) return scope;
+  scope.tenant = access::TenantOf(caller.who.user);
   job_store::FactFilter& filter = scope.filter;
   RETURN_IF_ERROR(CheckName("queue", filter.queue));
   RETURN_IF_ERROR(CheckName("namespace", filter.space));
@@ -262,8 +289,8 @@ absl::StatusOr<JobScope> CallJudge::MayList(const Caller& caller,
   const bool claims = model::IsClaim(filter.kind) && filter.space.empty();
   const Right right =
       claims ? access::RightToClaims(verb) : access::RightToJobs(verb, filter.space);
-  ASSIGN_OR_RETURN(const bool may, authority_->Allows(user, right));
-  if (may) {
+  ASSIGN_OR_RETURN(const Verdict verdict, authority_->Judge(user, right));
+  if (verdict == Verdict::kAllowed) {
     const bool all = claims || !filter.space.empty();
     if (all) return scope;
     ASSIGN_OR_RETURN(filter.claims, authority_->Allows(user, access::RightToClaims(verb)));
@@ -271,7 +298,7 @@ absl::StatusOr<JobScope> CallJudge::MayList(const Caller& caller,
   }
   // Then the queue that he asks for may grant it.
   const std::string_view view = SubjectVerb(Act::kView);
-  if (filter.queue.empty()) return Denied(caller, right, "", "");
+  if (verdict == Verdict::kDenied || filter.queue.empty()) return Denied(caller, right, "", "");
   ASSIGN_OR_RETURN(const access::QueuesByName queues, authority_->QueueAndAbove(filter.queue));
   const auto queue = queues.find(filter.queue);
   if (filter.pool.empty() && queue != queues.end()) {
@@ -286,12 +313,29 @@ absl::StatusOr<JobScope> CallJudge::MayList(const Caller& caller,
 
 void CallJudge::Redact(const Caller& caller, v1::ExplainResponse* response) const {
   if (Passes(caller)) return;
-  v1::ExplainResponse seen;
   for (v1::Job& job : *response->mutable_ahead()) {
     const absl::StatusOr<bool> may = MayDo(caller, Act::kView, ToJob(job));
-    if (may.ok() && *may) seen.add_ahead()->Swap(&job);
+    if (!may.ok() || !*may) job = SizeAndTimes(job);
   }
-  response->mutable_ahead()->Swap(seen.mutable_ahead());
+}
+
+void CallJudge::Redact(const Caller& caller,
+                       const SpaceOfJob& space_of,
+                       v1::GetJobResponse* response) const {
+  if (Passes(caller)) return;
+  const auto names_a_job = [](const v1::GetJobResponse::Promise& promise) {
+    return !promise.by().empty() && (promise.cause() == model::CauseName(Slip::CAUSE_AHEAD) ||
+                                     promise.cause() == model::CauseName(Slip::CAUSE_OVERRUN));
+  };
+  auto& promises = *response->mutable_promises();
+  if (std::none_of(promises.begin(), promises.end(), names_a_job)) return;
+  const auto may = authority_->Allows(UserOf(caller), access::RightToJobs("list", ""));
+  if (may.ok() && *may) return;
+  const std::string& space = response->job().namespace_();
+  for (v1::GetJobResponse::Promise& promise : promises) {
+    if (!names_a_job(promise)) continue;
+    if (space.empty() || space_of(promise.by()) != space) promise.clear_by();
+  }
 }
 
 }  // namespace fluxqueue::queue

@@ -10,6 +10,7 @@
 // The functions wait for the authority: not for gRPC's own threads. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,7 @@ struct JobScope {
   job_store::FactFilter filter{};
   // The queue grants it: one that has left it is seen no more.
   bool only_in_queue = false;
+  std::string tenant{};  // who asks (access::TenantOf); empty: nobody is known
 };
 
 // What the command does to its job. REQUIRES: it is about one that is there.
@@ -75,8 +77,13 @@ class CallJudge {
                                    std::string_view verb,
                                    job_store::FactFilter asked) const;
 
-  // Leaves out jobs that he may not look at.
+  // Of jobs that he may not look at leaves the sizes and times.
   void Redact(const Caller& caller, v1::ExplainResponse* response) const;
+  // Of promises leaves out for which jobs they moved; but those of the same namespace, and all for
+  // who may list jobs of all namespaces. `space_of`: the namespace of the job with this id; empty:
+  // it has none, or is not known.
+  using SpaceOfJob = std::function<std::string(const std::string& job_id)>;
+  void Redact(const Caller& caller, const SpaceOfJob& space_of, v1::GetJobResponse* response) const;
 
  private:
   // Somebody else has judged it, or nobody is to.

@@ -159,6 +159,33 @@ TEST_F(CallJudgeTest, ATokenSaysWhoCalls) {
   EXPECT_EQ(judge_.Identify(&longer).code(), absl::StatusCode::kInvalidArgument);
 }
 
+// A token with scopes has no rights that they do not have: what an authorizer denies, no FluxQueue
+// gives, and no claim of one's own.
+TEST_F(CallJudgeTest, WhatIsDeniedIsNotGranted) {
+  const auto scoped = [](const std::string& user) {
+    Caller caller = By(user);
+    caller.who.extra = {{"scopes", {"none"}}};
+    return caller;
+  };
+  EXPECT_EQ(judge_.MayDoTo(scoped("boss"), Act::kView, Job("lab")).code(), kNotFound);
+  EXPECT_EQ(judge_.MayDoTo(scoped("ann"), Act::kCancel, Job("")).code(), kNotFound);
+  EXPECT_EQ(judge_.MayList(scoped("boss"), "list", {.queue = "night"}).status().code(), kDenied);
+  events::v1::SubmitClaim claim;
+  claim.set_queue("night");
+  EXPECT_EQ(judge_.MayClaim(scoped("boss"), "main", claim).status().code(), kDenied);
+}
+
+TEST_F(CallJudgeTest, ATokenKeepsItsScopes) {
+  authority_.tokens["a"] = {.name = "boss", .uid = "7", .extra = {{"scopes", {"none"}}}};
+  Caller boss{.token = "a"};
+  ASSERT_TRUE(judge_.Identify(&boss).ok());
+  EXPECT_EQ(boss.who, (rpc::Caller{.user = "boss", .uid = "7", .extra = {{"scopes", {"none"}}}}));
+  EXPECT_EQ(judge_.MayDoTo(boss, Act::kView, Job("lab")).code(), kNotFound);
+  authority_.tokens["many"] = {.name = "ann", .extra = {{"k", std::vector<std::string>(101, "v")}}};
+  Caller many{.token = "many"};
+  EXPECT_EQ(judge_.Identify(&many).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(CallJudgeTest, APriorityIsBoundedByTheQueue) {
   authority_.queues["account"].max_priority = 10;
   EXPECT_TRUE(Prioritise(10).ok());
@@ -265,14 +292,63 @@ TEST_F(CallJudgeTest, AnExplanationNamesNoJobsOfOthers) {
   response.set_position(3);
   for (const char* space : {"lab", "other"}) {
     v1::Job* ahead = response.add_ahead();
+    // All that there is, so that a field that comes later is seen.
+    const auto* fields = v1::Job::descriptor();
+    for (int i = 0; i < fields->field_count(); ++i) {
+      const auto* field = fields->field(i);
+      if (field->is_repeated() || field->type() != field->TYPE_STRING) continue;
+      ahead->GetReflection()->SetString(ahead, field, "secret");
+    }
     ahead->set_namespace_(space);
     ahead->set_pool("main");
     ahead->set_queue("club");
+    ahead->add_nodes("secret");
+    ahead->set_slots(4);
+    ahead->mutable_start()->set_seconds(5);
+    ahead->mutable_duration()->set_seconds(6);
   }
   judge_.Redact(By("ann"), &response);
-  ASSERT_EQ(response.ahead_size(), 1);
+  ASSERT_EQ(response.ahead_size(), 2);
   EXPECT_EQ(response.ahead(0).namespace_(), "lab");
+  EXPECT_EQ(response.ahead(0).name(), "secret");
+  v1::Job size_and_times;
+  size_and_times.set_slots(4);
+  size_and_times.mutable_start()->set_seconds(5);
+  size_and_times.mutable_duration()->set_seconds(6);
+  size_and_times.mutable_created();
+  size_and_times.mutable_updated();
+  EXPECT_EQ(response.ahead(1).DebugString(), size_and_times.DebugString());
   EXPECT_EQ(response.position(), 3);
+}
+
+TEST_F(CallJudgeTest, APromiseNamesNoJobsOfOtherNamespaces) {
+  const auto told = [this](const std::string& user, const std::string& space) {
+    v1::GetJobResponse response;
+    response.mutable_job()->set_namespace_(space);
+    const auto add = [&response](const char* cause, const char* by) {
+      v1::GetJobResponse::Promise* promise = response.add_promises();
+      promise->set_cause(cause);
+      promise->set_by(by);
+    };
+    add("ahead", "of lab");
+    add("ahead", "of other");
+    add("overrun", "gone");
+    add("node", "n1");
+    const auto space_of = [](const std::string& id) {
+      return id.starts_with("of ") ? id.substr(3) : std::string();
+    };
+    judge_.Redact(By(user), space_of, &response);
+    std::vector<std::string> by;
+    for (const auto& promise : response.promises()) by.push_back(promise.by());
+    return by;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(told("ann", "lab"), ElementsAre("of lab", "", "", "n1"));
+  EXPECT_THAT(told("ann", ""), ElementsAre("", "", "", "n1")) << "claims are of no namespace";
+  authority_.rights.insert({"olga", "list jobs"});
+  EXPECT_THAT(told("olga", "lab"), ElementsAre("of lab", "of other", "gone", "n1"));
+  authority_.there = Unavailable("away");
+  EXPECT_THAT(told("olga", "lab"), ElementsAre("of lab", "", "", "n1"));
 }
 
 TEST_F(CallJudgeTest, WithoutAnAuthorityAllMayDoEverything) {

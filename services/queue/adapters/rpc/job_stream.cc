@@ -42,12 +42,13 @@ std::shared_ptr<JobStream> JobStream::Start(const std::string& pool,
 void JobStream::Begin(const Admit& admit) {
   absl::StatusOr<JobScope> scope = admit();
   if (!scope.ok()) return End(scope.status());
+  const std::string tenant = scope->tenant;
   {
     const std::lock_guard lock(mutex_);
     scope_ = *std::move(scope);
   }
   // First the changes, then what is there: nothing falls between the two.
-  const absl::Status watching = feed_.Watch(pool_, shared_from_this());
+  const absl::Status watching = feed_.Watch(pool_, tenant, shared_from_this());
   if (!watching.ok()) return End(watching);
   bool over = false;
   {

@@ -196,6 +196,11 @@ absl::Status ReadApi::GetJob(const Caller& caller,
     shown->set_cause(promise.cause);
     shown->set_by(promise.by);
   }
+  const auto space_of = [this](const std::string& job_id) {
+    const auto other = facts_.Find(job_id);
+    return other.ok() && other->has_value() ? (*other)->workload().namespace_() : std::string();
+  };
+  judge_.Redact(caller, space_of, response);
   return absl::OkStatus();
 }
 
