@@ -58,7 +58,7 @@ inline constexpr std::string_view kHeldPinned = "pinned";
 inline constexpr std::string_view kGate = "fluxqueue.io/gate";  // scheduling gate of pinned pods
 inline constexpr std::string_view kJobIdAnnotation = "fluxqueue.io/job-id";
 inline constexpr std::string_view kAllocationAnnotation = "fluxqueue.io/allocation";
-// The binder's signature of the slot (slot_proof.h), where it signs.
+// The binder's proof of the slot (slot_proof.h).
 inline constexpr std::string_view kProofAnnotation = "fluxqueue.io/proof";
 // Of a pod that asks for GPUs in parts: those of its node that it has them of, such as "0,2".
 inline constexpr std::string_view kDevicesAnnotation = "fluxqueue.io/gpu-devices";

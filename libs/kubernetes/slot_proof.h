@@ -1,5 +1,5 @@
-// What the binder signs when it gives a pod a slot: the annotation fluxqueue.io/proof says it where
-// the row is lost. Pure, thread-safe.
+// What the binder's proof of a slot is made of: the annotation fluxqueue.io/proof says whose a pod
+// is where the row is lost. Pure, thread-safe.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace fluxqueue::kubernetes {
 
-// The base64 of an Ed25519 signature; what is longer is no proof.
-inline constexpr size_t kProofBytes = 88;
+// The base64 of an HMAC-SHA256; what is longer is no proof.
+inline constexpr size_t kProofBytes = 44;
 
-// The text that is signed: this pod, on this node, has this slot of the job. The uid makes it
-// worthless on any other pod. Each field counts with its length, so that no two slots have one
+// The text that is authenticated: this pod, on this node, has this slot of the job. The uid makes
+// it worthless on any other pod. Each field counts with its length, so that no two slots have one
 // text.
 std::string SlotProofText(std::string_view pod_uid,
                           std::string_view space,

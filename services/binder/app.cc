@@ -27,16 +27,17 @@ class BinderApp final : public lifecycle::App {
  public:
   BinderApp(const lifecycle::AppContext& context,
             const BinderConfig& config,
-            kubernetes::ClusterConfig cluster)
+            kubernetes::ClusterConfig cluster,
+            SlotProofs proofs)
       : metrics_(context.metrics),
         options_(delivery::MakeLoopOptions(context.config, "binder")),
         client_(std::move(cluster)),
-        proofs_(context.config.signing),
+        proofs_(std::move(proofs)),
         calls_(client_, proofs_, context.clock, config.node_lost_grace),
         workers_(config.api_workers, calls_, inbox_, metrics_, context.clock),
         pods_(client_, inbox_, metrics_),
         handler_({.plan = config.plan,
-                  .proofs = proofs_.Check(),
+                  .proofs = [this](const PodFacts& pod) { return proofs_.Holds(pod); },
                   .inbox = inbox_,
                   .pods_in_view = [this] { return pods_.Ready().ok(); },
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
@@ -86,7 +87,8 @@ absl::StatusOr<std::unique_ptr<lifecycle::App>> MakeApp(const lifecycle::AppCont
                                                         const BinderConfig& config) {
   ASSIGN_OR_RETURN(kubernetes::ClusterConfig cluster,
                    kubernetes::LoadClusterConfig(context.config.kubernetes.kubeconfig));
-  return std::make_unique<BinderApp>(context, config, std::move(cluster));
+  ASSIGN_OR_RETURN(SlotProofs proofs, SlotProofs::Read(config.proof_key));
+  return std::make_unique<BinderApp>(context, config, std::move(cluster), std::move(proofs));
 }
 
 absl::Status Prepare(const config::ServiceConfig& config, std::stop_token stop) {

@@ -93,13 +93,17 @@ class BinderProcess {
 
   void Start() {
     const std::string config = world->folder + "/" + instance_ + ".yaml";
+    const std::string proof_key = world->folder + "/proof.key";
+    std::ofstream(proof_key) << std::string(32, 'k');
     std::ofstream(config) << fmt::format(
         "instance: {}\nhttp: {{address: 127.0.0.1, port: 0}}\npostgres: {{dsn: \"{}\"}}\n"
-        "kafka: {{bootstrap: \"{}\", session_timeout: 1s}}\nkubernetes: {{kubeconfig: \"{}\"}}\n",
+        "kafka: {{bootstrap: \"{}\", session_timeout: 1s}}\nkubernetes: {{kubeconfig: \"{}\"}}\n"
+        "binder: {{proof_key: \"{}\"}}\n",
         instance_,
         world->postgres.dsn(),
         world->kafka.bootstrap(),
-        world->cluster->kubeconfig());
+        world->cluster->kubeconfig(),
+        proof_key);
     pid_ = fork();
     CHECK(pid_ >= 0, "fork");
     if (pid_ != 0) return;

@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 config::Section Describe(BinderConfig* config) {
   PlanOptions& plan = config->plan;
   return config::Section()
+      .Path("proof_key", &config->proof_key, config::Presence::kRequired)
       .Int("api_workers", &config->api_workers, 1, 256)
       .Duration("start_timeout", &plan.start_timeout, 1s, 24h)
       .Duration("retry_min", &plan.retry_min, 1ms, 1min)

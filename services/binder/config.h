@@ -1,6 +1,8 @@
 // The binder's own section of the configuration.
 #pragma once
 
+#include <string>
+
 #include "libs/base/clock.h"
 #include "libs/config/section.h"
 #include "services/binder/domain/plan_context.h"
@@ -9,6 +11,9 @@ namespace fluxqueue::binder {
 
 struct BinderConfig {
   PlanOptions plan;
+  // File with 32 or more random bytes, the same for all replicas: by them the binder knows its own
+  // pods again where rows are lost.
+  std::string proof_key;
   // Threads that make API calls, each with a connection of its own.
   int api_workers = 16;
   // A node that is not ready for longer is lost: as in cleanup's section.

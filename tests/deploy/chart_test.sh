@@ -175,6 +175,15 @@ own_accounts() {
   if grep -E 'name: kafka[,}]|key: password' "$dir/own.yaml"; then die "somebody has the account of all"; fi
 }
 
+# Whose a pod is where its row is lost: the binder alone has the key.
+proofs() {
+  [[ $(grep -c 'secretName: fluxqueue-binder-proof' "$dir/trial.yaml") == 1 ]] || die "not one pod has the key of the proofs"
+  [[ $(secret fluxqueue-binder-proof proof.key | wc -c) == 32 ]] || die "the key of the proofs is not made"
+  accepted proof --set $TRIAL --set binder.proofSecret=mine
+  grep -q 'secretName: mine' "$dir/proof.yaml"
+  if grep fluxqueue-binder-proof "$dir/proof.yaml"; then die "another key is made"; fi
+}
+
 # Each service has its own key, and all know who signs.
 signed_logs() {
   local name keys
@@ -356,6 +365,7 @@ steps_wait
 step "trial" trial
 step "external" external
 step "an account for each service" own_accounts
+step "proofs of slots" proofs
 step "signed logs" signed_logs
 step "operators" operators
 step "without what can be left out" without

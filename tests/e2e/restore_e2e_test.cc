@@ -69,12 +69,10 @@ class RestoreTest : public SystemTest {
     }
   }
 
-  // What the binder signed before proves nothing any more.
+  // What the binder gave to pods before proves nothing any more.
   void ChangeTheBindersKey() {
-    const auto made = testing::Run(
-        fmt::format("cd {}/signing && openssl genpkey -algorithm ed25519 -out binder.key && "
-                    "openssl pkey -in binder.key -pubout -out keys/binder.pem",
-                    testing::ShellQuote(system_->folder())));
+    const auto made = testing::Run(fmt::format("head -c 32 /dev/urandom > {}/config/proof.key",
+                                               testing::ShellQuote(system_->folder())));
     ASSERT_TRUE(made.ok()) << Message(made.status());
   }
 

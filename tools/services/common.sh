@@ -50,6 +50,16 @@ make_signing_keys() {
   mv "$folder.new" "$folder"
 }
 
+# proof_key DIR: the file by which the binder knows its pods again, made where there is none.
+proof_key() {
+  local file=$1/config/proof.key
+  if [[ ! -s $file ]]; then
+    (umask 077 && mkdir -p "$1/config" && head -c 32 /dev/urandom >"$file.new")
+    mv "$file.new" "$file"
+  fi
+  printf '%s\n' "$file"
+}
+
 # signing_section DIR NAME: of a configuration; empty where the stack has no such keys.
 signing_section() {
   [[ ! -d $1/signing ]] || printf 'signing: {key: "%s", keys: "%s"}\n' "$1/signing/$2.key" "$1/signing/keys"

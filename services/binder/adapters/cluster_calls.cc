@@ -122,7 +122,7 @@ CallResult ClusterCalls::Bind(const Call& call) {
   binding.pod = call.name;
   binding.node = call.node;
   binding.preconditions = {call.uid, fmt::format("{}", version)};
-  binding.annotations = AnnotationsOf(call, proofs_.Sign(call));
+  binding.annotations = AnnotationsOf(call, proofs_.Prove(call));
   const absl::Status status = client_.Bind(binding);
   return status.ok() ? Result(call, Outcome::kDone) : Failed(call, status);
 }
@@ -171,7 +171,7 @@ CallResult ClusterCalls::Release(const Call& call) {
   CallResult read = WithPod(call, Outcome::kConflict, *text);
   if (read.outcome != Outcome::kConflict || !read.pod.has_value()) return read;
   if (read.pod->resource_version != call.resource_version || !read.pod->Waiting()) return read;
-  const std::string patch = ReleasePatch(*text, call, proofs_.Sign(call));
+  const std::string patch = ReleasePatch(*text, call, proofs_.Prove(call));
   if (patch.empty()) return Result(call, Outcome::kRefused, "the pod is not a JSON object");
   return PatchPod(call, patch);
 }

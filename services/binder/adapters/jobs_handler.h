@@ -30,7 +30,7 @@ class JobsHandler final : public delivery::PartitionHandler {
  public:
   struct Deps {
     PlanOptions plan;
-    ProofCheck proofs;  // null: nothing is signed
+    ProofCheck proofs;
     Inbox& inbox;
     // The pods are in view (pod_feed.h).
     std::function<bool()> pods_in_view;

@@ -1,29 +1,32 @@
-// Signs slots as pods are given them, and checks such signatures (libs/kubernetes/slot_proof.h).
-// Thread-safe.
+// Proves by a MAC (HMAC-SHA256, RFC 2104) which slot the binder gave to a pod, where the row is
+// lost (libs/kubernetes/slot_proof.h). Thread-safe.
 #pragma once
 
-#include <memory>
 #include <string>
 
-#include "libs/config/service_config.h"
 #include "services/binder/domain/call.h"
 #include "services/binder/domain/pod_board.h"
+
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::binder {
 
 class SlotProofs {
  public:
-  explicit SlotProofs(config::SigningConfig signing) : signing_(std::move(signing)) {}
+  static constexpr size_t kLeastKeyBytes = 32;
+  static constexpr size_t kMostKeyBytes = 4096;
 
-  // Of a call that starts a pod: the annotation's value. Empty: nothing is signed here.
-  std::string Sign(const Call& call) const;
-  // Null: there are no keys to check with. Valid as long as this object.
-  ProofCheck Check() const;
+  // The key: all bytes of the file. NotFound or InvalidArgument, which name the file.
+  static absl::StatusOr<SlotProofs> Read(const std::string& key_file);
+  explicit SlotProofs(std::string key) : key_(std::move(key)) {}
 
- private:
+  // Of a call that starts a pod: the annotation's value.
+  std::string Prove(const Call& call) const;
+  // The pod shows what Prove has made for it, its node and the slot that it says it has.
   bool Holds(const PodFacts& pod) const;
 
-  const config::SigningConfig signing_;
+ private:
+  std::string key_;
 };
 
 }  // namespace fluxqueue::binder

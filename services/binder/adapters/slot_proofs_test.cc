@@ -1,23 +1,23 @@
 #include "services/binder/adapters/slot_proofs.h"
 
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
-#include "libs/signing/testing_keys.h"
+#include "libs/kubernetes/slot_proof.h"
 
 namespace fluxqueue::binder {
 namespace {
 
-config::SigningConfig Signing(const signing::TestingKeys& files, const std::string& signer) {
-  auto key = signing::Signer::Read(files.key_of(signer));
-  auto keys = signing::Keys::Read(files.keys());
-  CHECK(key.ok() && keys.ok(), "{}{}", Message(key.status()), Message(keys.status()));
-  return {.signer = std::make_shared<const signing::Signer>(*std::move(key)),
-          .keys = std::make_shared<const signing::Keys>(*std::move(keys))};
-}
+using ::testing::HasSubstr;
+
+const std::string kKey(SlotProofs::kLeastKeyBytes, 'k');
 
 Call BindCall() {
   Call call;
@@ -44,15 +44,14 @@ PodFacts BoundPod(const std::string& proof) {
 }
 
 TEST(SlotProofs, HoldOfThePodThatWasGivenTheSlotAndOfNoOther) {
-  const signing::TestingKeys files({"binder"});
-  const SlotProofs proofs(Signing(files, "binder"));
-  const ProofCheck holds = proofs.Check();
-  const PodFacts own = BoundPod(proofs.Sign(BindCall()));
-  EXPECT_TRUE(holds(own));
+  const SlotProofs proofs(kKey);
+  const PodFacts own = BoundPod(proofs.Prove(BindCall()));
+  EXPECT_EQ(own.proof.size(), kubernetes::kProofBytes);
+  EXPECT_TRUE(proofs.Holds(own));
   const auto changed = [&](const std::function<void(PodFacts&)>& change) {
     PodFacts pod = own;
     change(pod);
-    return holds(pod);
+    return proofs.Holds(pod);
   };
   EXPECT_FALSE(changed([](PodFacts& pod) { pod.uid = "v"; }));
   EXPECT_FALSE(changed([](PodFacts& pod) { pod.job_id = "other"; }));
@@ -65,16 +64,25 @@ TEST(SlotProofs, HoldOfThePodThatWasGivenTheSlotAndOfNoOther) {
   EXPECT_FALSE(changed([](PodFacts& pod) { pod.proof = "no base64"; }));
 }
 
-TEST(SlotProofs, AnotherServiceGivesNoSlots) {
-  const signing::TestingKeys files({"binder", "queue"});
-  const SlotProofs queue(Signing(files, "queue"));
-  EXPECT_FALSE(queue.Check()(BoundPod(queue.Sign(BindCall()))));
+TEST(SlotProofs, AnotherKeyProvesNothing) {
+  const SlotProofs other(std::string(SlotProofs::kLeastKeyBytes, 'o'));
+  EXPECT_FALSE(SlotProofs(kKey).Holds(BoundPod(other.Prove(BindCall()))));
 }
 
-TEST(SlotProofs, ThereAreNoneWithoutKeys) {
-  const SlotProofs proofs(config::SigningConfig{});
-  EXPECT_EQ(proofs.Sign(BindCall()), "");
-  EXPECT_EQ(proofs.Check(), nullptr);
+TEST(SlotProofs, TheKeyIsAFileOfRandomBytes) {
+  const std::filesystem::path file =
+      std::filesystem::path(::testing::TempDir()) / fmt::format("proof-{}.key", getpid());
+  const auto read = [&file](const std::string& bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+    return SlotProofs::Read(file.string());
+  };
+  const auto proofs = read(kKey);
+  ASSERT_TRUE(proofs.ok()) << Message(proofs.status());
+  EXPECT_TRUE(SlotProofs(kKey).Holds(BoundPod(proofs->Prove(BindCall()))));
+  EXPECT_THAT(Message(read("short").status()), HasSubstr("has 5 bytes; allowed: 32 to 4096"));
+  EXPECT_THAT(Message(read(std::string(4097, 'k')).status()), HasSubstr("has 4097 bytes"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(Message(SlotProofs::Read(file.string()).status()), HasSubstr("cannot be read"));
 }
 
 }  // namespace

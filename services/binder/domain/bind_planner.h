@@ -63,8 +63,7 @@ struct PlacementRow {
 
 class BindPlanner {
  public:
-  // `proofs`: null where nothing is signed (pod_board.h).
-  explicit BindPlanner(PlanOptions options, ProofCheck proofs = nullptr)
+  BindPlanner(PlanOptions options, ProofCheck proofs)
       : options_(options), board_(std::move(proofs)) {}
 
   // The pod watch.

@@ -237,7 +237,7 @@ TEST_F(BindPlannerTest, AnUnknownPodIsReadBeforeItsSlotIsGivenAway) {
   Allocate(1);
   h_.Batch();
   h_.cluster.AddPod("a", "a-1");
-  BindPlanner fresh(h_.options);
+  BindPlanner fresh(h_.options, TestProofs());
   ASSERT_TRUE(fresh.Restore(h_.tables.jobs.at("a"), h_.tables.SlotsOf("a"), h_.now).ok());
   fresh.SetPodsInView(true, h_.now);
   fresh.PodSeen(*h_.cluster.Pod("a-1"));  // its watch has not come to a-0

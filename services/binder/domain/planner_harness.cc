@@ -125,7 +125,7 @@ CallResult FakeCluster::Start(const Call& call, PodFacts& pod) {
   pod.slot = kubernetes::SlotName{call.attempt, 0, static_cast<uint32_t>(call.slot), call.slots};
   PodFacts given = pod;
   given.node = call.node;
-  if (signs) pod.proof = ProofTextOf(given);
+  pod.proof = ProofTextOf(given);
   if (bind) {
     pod.node = call.node;
   } else {
@@ -269,11 +269,7 @@ void PlannerHarness::Settle() {
 }
 
 void PlannerHarness::Restart() {
-  ProofCheck check;
-  if (cluster.signs) {
-    check = [](const PodFacts& pod) { return pod.slot && pod.proof == ProofTextOf(pod); };
-  }
-  planner = std::make_unique<BindPlanner>(options, std::move(check));
+  planner = std::make_unique<BindPlanner>(options, TestProofs());
   for (const auto& [job_id, row] : tables.jobs) {
     CHECK(planner->Restore(row, tables.SlotsOf(job_id), now).ok());
   }
@@ -316,6 +312,10 @@ const Slot& PlannerHarness::SlotOf(const std::string& job_id, size_t slot) const
   const BindJob* job = planner->Find(job_id);
   CHECK(job != nullptr && slot < job->slots.size(), "slot {} of job {}", slot, job_id);
   return job->slots[slot];
+}
+
+ProofCheck TestProofs() {
+  return [](const PodFacts& pod) { return pod.slot && pod.proof == ProofTextOf(pod); };
 }
 
 std::string ProofTextOf(const PodFacts& pod) {

@@ -50,7 +50,6 @@ class FakeCluster {
   std::map<std::string, int64_t> deadlines;         // of Jobs, in seconds; 0: none was set
   std::map<std::string, int64_t> completions_left;  // by Job name
   std::set<std::string> lost_nodes;
-  bool signs = false;        // slots, as they are given; set before PlannerHarness::Restart
   std::deque<Event> events;  // not yet told to the planner
 
  private:
@@ -117,6 +116,8 @@ class PlannerHarness {
 
 // What the slot of the pod is proven by: the text itself stands for its signature.
 std::string ProofTextOf(const PodFacts& pod);
+// Holds where a pod shows that text.
+ProofCheck TestProofs();
 
 // "bind a-0 n0"
 std::string Describe(const Call& call);

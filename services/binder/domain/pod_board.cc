@@ -27,7 +27,7 @@ PodFacts::Phase PhaseOf(const std::string& phase) {
 }
 
 std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
-  // hint: believed with a proof alone, or, where nothing is signed, of a bound pod of the job.
+  // hint: believed with a proof alone.
   absl::StatusOr<kubernetes::SlotName> slot =
       kubernetes::ParseSlotName(pod.meta.Annotation(kubernetes::kAllocationAnnotation));
   if (!slot.ok()) return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<kubernetes::SlotName> SlotOf(const kubernetes::Pod& pod) {
 }
 
 std::string ProofOf(const kubernetes::Pod& pod) {
-  // hint: a signature, which is checked before it is believed.
+  // hint: a MAC, which is checked before it is believed.
   const std::string& proof = pod.meta.Annotation(kubernetes::kProofAnnotation);
   return proof.size() <= kubernetes::kProofBytes ? proof : std::string();
 }
@@ -106,7 +106,6 @@ bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) cons
 }
 
 bool PodBoard::Proves(const PodFacts& pod) {
-  if (check_ == nullptr) return true;
   const auto [checked, first] = checked_.try_emplace(pod.uid, false);
   if (first) checked->second = check_(pod);
   return checked->second;

@@ -66,8 +66,7 @@ class PodBoard {
  public:
   static constexpr size_t kMostGone = 10'000;
 
-  // Null: nothing is signed, and what a pod says of its slot is believed.
-  explicit PodBoard(ProofCheck check = nullptr) : check_(std::move(check)) {}
+  explicit PodBoard(ProofCheck check) : check_(std::move(check)) {}
 
   // False: nothing new (older than what is known, or known to be gone). It stays with the job that
   // it was first seen with, whatever becomes of its owner references.
@@ -83,7 +82,7 @@ class PodBoard {
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
-  // The slot that the pod says it has, the binder gave it. Of one state of a pod the signature is
+  // The slot that the pod says it has, the binder gave it. Of one state of a pod the proof is
   // checked once. REQUIRES: the pod is here.
   bool Proves(const PodFacts& pod);
   // Those in the namespace `space`, in the order of their names.

@@ -1,4 +1,4 @@
-// Rows are lost, and slots are proven by what was signed when they were given.
+// Rows are lost, and pods prove their slots by what they were given with them.
 #include <functional>
 #include <string>
 
@@ -15,11 +15,6 @@ using ::testing::IsEmpty;
 
 class SlotProofTest : public BindPlannerTest {
  protected:
-  void SetUp() override {
-    h_.cluster.signs = true;
-    h_.Restart();
-  }
-
   // Pods a-0, a-1 … in their slots; then nobody knows.
   void BindAndLoseRows(uint32_t slots) {
     for (uint32_t i = 0; i < slots; ++i) h_.cluster.AddPod("a", "a-" + std::to_string(i));
@@ -160,7 +155,7 @@ TEST_F(SlotProofTest, AStoppedJobStopsWhatIsNotProvenToo) {
   EXPECT_TRUE(h_.cluster.Pod("a-0")->deleting);
 }
 
-TEST_F(SlotProofTest, ASignatureIsCheckedOnceForEachStateOfAPod) {
+TEST_F(SlotProofTest, AProofIsCheckedOnceForEachStateOfAPod) {
   int checks = 0;
   PodBoard board([&checks](const PodFacts&) {
     ++checks;

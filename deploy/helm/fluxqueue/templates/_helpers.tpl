@@ -124,6 +124,8 @@ logs, and runs before there are keys. */}}
 {{- if $root.Values.webhook.clientAuthority.configMap }}
 {{- $own = mergeOverwrite $own (dict "webhook" (dict "client_authority" "/etc/fluxqueue/webhook-clients/ca.crt" "client_names" $root.Values.webhook.clientAuthority.names)) }}
 {{- end }}
+{{- else if eq $name "binder" }}
+{{- $own = dict "proof_key" "/etc/fluxqueue/proof/proof.key" }}
 {{- else if eq $name "queue" }}
 {{- $own = dict "grpc" (mergeOverwrite (include "fluxqueue.grpc" $root | fromJson) (dict "advertise" "${POD_IP}:9200")) }}
 {{- range $caller := list "graph" "visibility" }}
