@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
@@ -140,6 +141,32 @@ TEST(Jobspec, ALongConstraintHasAShortSignature) {
   EXPECT_EQ(spec->shape, with_last("x=1")->shape);
   EXPECT_NE(spec->shape, with_last("x=2")->shape);
   EXPECT_NE(spec->constraint_signature, with_last("x=2")->constraint_signature);
+}
+
+// What waits is kept as read. The limits of a namespace are in bytes of jobspec: 64 MiB of them
+// (the chart's default) are to leave most of the matcher's 4 GiB to others.
+TEST(Jobspec, ALargeOneIsKeptInAFewTimesItsBytes) {
+  constexpr int kSpecs = 50;
+  const auto text = [](int number) {
+    std::string properties;
+    for (int i = 0; i < 5000; ++i) {
+      properties += fmt::format("{}\"key-{}-{}.example.com=v\"", i == 0 ? "" : ",", number, i);
+    }
+    return Text(Range("3"), R"({"system":{"constraints":{"properties":[)" + properties + "]}}}");
+  };
+  std::vector<Jobspec> specs;
+  specs.reserve(kSpecs);
+  size_t bytes = 0;
+  const size_t before = mallinfo2().uordblks;
+  for (int number = 0; number < kSpecs; ++number) {
+    const std::string given = text(number);
+    bytes += given.size();
+    auto spec = ParseJobspec(given);
+    ASSERT_TRUE(spec.ok()) << spec.status();
+    specs.push_back(*std::move(spec));
+  }
+  EXPECT_GT(bytes, kSpecs * 128'000U);
+  EXPECT_LT(mallinfo2().uordblks - before, 8 * bytes);
 }
 
 struct BadCase {
