@@ -237,8 +237,13 @@ ours() {
 no_pods() { [[ -z $(kubectl get pods --namespace $SYSTEM -o name) ]]; }
 
 uninstall() {
-  local left
-  helm uninstall fluxqueue --wait --timeout 2m
+  local left uninstalling
+  # A namespace that goes at the same time ends: the aggregated API goes before what answers it.
+  kubectl create namespace leaves
+  helm uninstall fluxqueue --wait --timeout 2m &
+  uninstalling=$!
+  kubectl delete namespace leaves --timeout 60s
+  wait $uninstalling
   wait_until 60 "the pods to end" no_pods
   left=$(ours | sort | paste -sd' ')
   [[ $left == "customresourcedefinition.apiextensions.k8s.io/fluxjobs.fluxqueue.io \
