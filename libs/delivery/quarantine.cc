@@ -7,7 +7,7 @@
 #include "libs/base/check.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
-#include "libs/base/utf8.h"
+#include "libs/base/text.h"
 
 namespace fluxqueue::delivery {
 namespace {
@@ -24,16 +24,6 @@ std::chrono::seconds PauseAfter(int64_t times) {
 // Stands for all objects of a kind in a namespace. No uid has a slash.
 std::string UidOfNamespace(const std::string& space) {
   return "namespace/" + space;
-}
-
-std::string Cut(const std::string& text, size_t most) {
-  if (text.size() <= most) return text;
-  size_t at = 0;
-  while (true) {
-    const size_t next = at + std::max<size_t>(Utf8Length(text, at), 1);
-    if (next > most) return text.substr(0, at);
-    at = next;
-  }
 }
 
 }  // namespace
