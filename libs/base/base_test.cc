@@ -76,6 +76,15 @@ TEST(TextTest, PlainIsUtf8WithoutControlCharacters) {
   for (const char* text : {"a\n", "\x7f", "\xff", "\xc3", "\xed\xa0\x80"}) {
     EXPECT_FALSE(IsPlain(text, 100)) << text;
   }
+  for (const char* text : {"\u00a0", "\u2029", "\u202f", "\u2065", "\u206a", "\U0001F600"}) {
+    EXPECT_TRUE(IsPlain(text, 100)) << text;
+  }
+  // What commands a terminal, or turns what it shows.
+  for (const char* text :
+       {"\x1b[2J", "\u0080", "\u009b2J", "\u009f", "\u202a", "\u202e", "\u2066", "\u2069"}) {
+    EXPECT_FALSE(IsPlain(text, 100)) << text;
+    EXPECT_EQ(Clean(text, 100).substr(0, 3), "\uFFFD") << text;
+  }
 }
 
 TEST(TextTest, UidsAreWhatTheApiServerMakes) {

@@ -11,13 +11,16 @@
 // Full. What is left with its size counts: while kMostBytes of it wait, WaitForRoom does not
 // return, and who calls it before each Post leaves no more than one item too many. Who cannot wait
 // calls TryPost, and is told that it is full. What is left without a size is bounded by who leaves
-// it: by the keys there are, or by calls under way.
+// it: by the keys there are, or by calls under way. Who had to wait or was refused is counted, and
+// said in the log, a line each kSayInterval.
 //
-// Thread-safe.
+// Thread-safe. Any number may take.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -31,6 +34,7 @@
 #include <vector>
 
 #include "libs/base/clock.h"
+#include "libs/base/log.h"
 
 namespace fluxqueue {
 
@@ -40,7 +44,12 @@ class Mailbox {
   static constexpr size_t kMostBytes = size_t{64} << 20;
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
-  explicit Mailbox(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  static constexpr std::chrono::seconds kSayInterval{10};
+
+  explicit Mailbox(size_t most_bytes = kMostBytes) : Mailbox("", most_bytes) {}
+  // `name`: for the log.
+  explicit Mailbox(std::string name, size_t most_bytes = kMostBytes)
+      : name_(std::move(name)), most_bytes_(most_bytes) {}
 
   // `wake` is called, on the poster's thread, when the mailbox was empty. Set before anything is
   // posted.
@@ -73,6 +82,7 @@ class Mailbox {
   // Returns when less than the limit waits. False: `stop` came first.
   bool WaitForRoom(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
+    if (bytes_ >= most_bytes_) NoteFull();
     return changed_.wait(lock, stop, [this] { return bytes_ < most_bytes_; });
   }
   // Returns when something can be taken, `stop` comes, or the time is over.
@@ -82,14 +92,15 @@ class Mailbox {
   }
   // Waits for one and takes it; nothing: `stop` came.
   std::optional<T> TakeOne(const std::stop_token& stop) {
+    std::list<Entry> taken;
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [this] { return !items_.empty(); });
+      if (!stop.stop_requested()) MoveFirst(&taken);
     }
-    std::vector<T> taken;
-    if (!stop.stop_requested()) taken = Take(1);
     if (taken.empty()) return std::nullopt;
-    return std::move(taken.front());
+    changed_.notify_all();
+    return std::move(taken.front().item);
   }
 
   // The first `most`, in order.
@@ -97,12 +108,7 @@ class Mailbox {
     std::list<Entry> taken;
     {
       const std::lock_guard lock(mutex_);
-      while (!items_.empty() && taken.size() < most) {
-        const Entry& first = items_.front();
-        bytes_ -= first.bytes;
-        if (first.keyed) by_key_.erase(first.key);
-        taken.splice(taken.end(), items_, items_.begin());
-      }
+      while (!items_.empty() && taken.size() < most) MoveFirst(&taken);
     }
     changed_.notify_all();
     std::vector<T> items;
@@ -118,6 +124,16 @@ class Mailbox {
     const std::lock_guard lock(mutex_);
     return items_.size();
   }
+  // Of what counts, without the one item too many at most the limit.
+  size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+  // How often it was full for somebody.
+  uint64_t times_full() const {
+    const std::lock_guard lock(mutex_);
+    return times_full_;
+  }
 
  private:
   struct Entry {
@@ -127,11 +143,32 @@ class Mailbox {
     std::string key{};
   };
 
+  // Called with mutex_ held, as MoveFirst.
+  void NoteFull() {
+    ++times_full_;
+    const auto now = std::chrono::steady_clock::now();
+    if (said_at_.has_value() && now - *said_at_ < kSayInterval) return;
+    said_at_ = now;
+    LogWarning("mailbox is full: who fills it waits, or is refused",
+               {{"mailbox", name_},
+                {"items", std::to_string(items_.size())},
+                {"times", std::to_string(times_full_)}});
+  }
+  void MoveFirst(std::list<Entry>* taken) {
+    const Entry& first = items_.front();
+    bytes_ -= first.bytes;
+    if (first.keyed) by_key_.erase(first.key);
+    taken->splice(taken->end(), items_, items_.begin());
+  }
+
   bool Leave(const std::string* key, T item, size_t bytes, bool replace, bool limited = false) {
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
-      if (limited && bytes_ >= most_bytes_) return false;
+      if (limited && bytes_ >= most_bytes_) {
+        NoteFull();
+        return false;
+      }
       const auto known = key == nullptr ? by_key_.end() : by_key_.find(*key);
       if (known != by_key_.end()) {
         if (!replace) return true;
@@ -152,6 +189,7 @@ class Mailbox {
     return true;
   }
 
+  const std::string name_;
   const size_t most_bytes_;
   std::function<void()> wake_;
   mutable std::mutex mutex_;
@@ -159,6 +197,8 @@ class Mailbox {
   std::list<Entry> items_;  // guarded by mutex_, as what follows
   std::unordered_map<std::string, typename std::list<Entry>::iterator> by_key_;
   size_t bytes_ = 0;
+  uint64_t times_full_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> said_at_;
 };
 
 }  // namespace fluxqueue

@@ -1,5 +1,6 @@
 #include "libs/base/mailbox.h"
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <thread>
@@ -83,14 +84,17 @@ TEST(MailboxTest, WhoCannotWaitIsToldThatItIsFull) {
   Mailbox<int> mailbox(2);
   EXPECT_TRUE(mailbox.TryPost(1, 1));
   EXPECT_TRUE(mailbox.TryPost(2, 1));
+  EXPECT_EQ(mailbox.times_full(), 0);
   EXPECT_FALSE(mailbox.TryPost(3, 1));
+  EXPECT_EQ(mailbox.times_full(), 1);
+  EXPECT_EQ(mailbox.bytes(), 2);
   EXPECT_THAT(mailbox.Take(1), ElementsAre(1));
   EXPECT_TRUE(mailbox.TryPost(4, 1));
   EXPECT_THAT(mailbox.Take(), ElementsAre(2, 4));
 }
 
 TEST(MailboxTest, WithdrawingMakesRoom) {
-  Mailbox<int> mailbox(1);
+  Mailbox<int> mailbox("test", 1);
   mailbox.Post("k", 1, 1);
   std::jthread other([&mailbox] { mailbox.Withdraw("k"); });
   EXPECT_TRUE(mailbox.WaitForRoom({}));
@@ -106,6 +110,25 @@ TEST(MailboxTest, OneIsWaitedFor) {
   source.request_stop();
   EXPECT_EQ(mailbox.TakeOne(source.get_token()), std::nullopt);
   EXPECT_EQ(mailbox.size(), 1);
+}
+
+TEST(MailboxTest, ManyTakersGetOneEach) {
+  constexpr int kItems = 20'000;
+  Mailbox<int> mailbox;
+  std::stop_source source;
+  std::atomic<int> taken = 0;
+  std::vector<std::jthread> takers;
+  for (int i = 0; i < 8; ++i) {
+    takers.emplace_back([&] {
+      while (mailbox.TakeOne(source.get_token()).has_value()) ++taken;
+    });
+  }
+  for (int i = 0; i < kItems; ++i) mailbox.Post(i);
+  while (!mailbox.empty()) std::this_thread::yield();
+  // None of them has taken an empty mailbox for the end.
+  for (int i = 0; i < 8; ++i) mailbox.Post(i);
+  while (taken < kItems + 8) std::this_thread::yield();
+  source.request_stop();
 }
 
 // However many changes, and whenever somebody takes some: the last state of each thing is what was

@@ -1,6 +1,10 @@
 // Text that came from outside: what of it may go on, and what it becomes where it may not. All that
 // is said, kept and shown inside is valid UTF-8 without control characters, and bounded.
 //
+// Control characters are those of Unicode (below U+0020, U+007F to U+009F), by which a text
+// commands the terminal that shows it, and those that turn the direction of what is shown (U+202A
+// to U+202E, U+2066 to U+2069), by which it looks like another.
+//
 // Pure, thread-safe.
 #pragma once
 
@@ -13,7 +17,7 @@ namespace fluxqueue {
 // What people are told of a job: a reason, and what was said before it.
 inline constexpr size_t kMostMessageBytes = 1500;
 
-// UTF-8 (RFC 3629) without control characters (below 0x20, and 0x7f), of at most `most` bytes.
+// UTF-8 (RFC 3629) without control characters, of at most `most` bytes.
 bool IsPlain(std::string_view text, size_t most);
 
 // What the API server makes: 1 to 63 letters, digits and "-". Where a user may write one (an owner

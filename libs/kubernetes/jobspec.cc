@@ -7,12 +7,28 @@
 #include "libs/kubernetes/json_text.h"
 
 namespace fluxqueue::kubernetes {
+namespace {
+
+absl::Status CheckAmounts(const Amounts& requests) {
+  for (const auto& [resource, amount] : requests) {
+    if (amount <= kMostAmount) continue;
+    return InvalidArgument(
+        "resources: {} of {} is more than any node has; allowed: up to {} in one pod",
+        FormatQuantity(resource, amount),
+        resource,
+        FormatQuantity(resource, kMostAmount));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod) {
   PodDemand demand;
   ASSIGN_OR_RETURN(demand.constraint, MakeConstraint(pod));
   demand.mode = ChooseMode(pod);
   demand.requests = EffectiveRequests(pod);
+  RETURN_IF_ERROR(CheckAmounts(demand.requests));
   return demand;
 }
 

@@ -22,7 +22,7 @@ struct PodDemand {
   std::string constraint;  // JSON, constraints.h
 };
 
-// Of a pod that exists. InvalidArgument: refusals of CheckExpressible.
+// Of a pod that exists. InvalidArgument: refusals of CheckExpressible; more than kMostAmount.
 absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod);
 // Of a template: completed first.
 absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateContext& context);

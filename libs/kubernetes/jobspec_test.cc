@@ -201,6 +201,10 @@ TEST(Submission, RefusesJobsThatAskForNothingOrTooMuch) {
       "spec.parallelism: 100001 pods at once are more than the 100000 that one job may have; use a "
       "smaller parallelism");
   job.parallelism = 1;
+  job.pod.containers.emplace_back().requests = {{"memory", *ParseQuantity("memory", "1e20")}};
+  EXPECT_EQ(Message(SubmissionOf(job, {}).status()),
+            "pod template: resources: 9223372036854775807 of memory is more than any node has; "
+            "allowed: up to 1Ei in one pod");
   job.pod.required_pod_affinity = true;
   EXPECT_TRUE(Message(SubmissionOf(job, {}).status()).starts_with("pod template: spec.affinity"));
 }

@@ -187,7 +187,7 @@ absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap&
 }
 
 bool MayBeElastic(const Job& job) {
-  for (const StringMap* map :
+  for (const StringMap* map :  // hint: a user's wishes.
        {&job.meta.labels, &job.meta.annotations, &job.template_labels, &job.template_annotations}) {
     for (const std::string_view key : {kMinSlotsKey, kMaxSlotsKey, kArrayKey}) {
       if (map->contains(key)) return true;
@@ -197,8 +197,9 @@ bool MayBeElastic(const Job& job) {
 }
 
 absl::StatusOr<UserKeys> ParseUserKeys(const Job& job) {
+  // hint: a user's wishes.
   ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job.meta.labels, job.meta.annotations));
-  const absl::StatusOr<UserKeys> from_template =
+  const absl::StatusOr<UserKeys> from_template =  // hint: as above
       ParseUserKeys(job.template_labels, job.template_annotations);
   if (!from_template.ok()) return Annotate(from_template.status(), "pod template");
   if (!keys.queue) keys.queue = from_template->queue;

@@ -74,6 +74,10 @@ inline constexpr std::string_view kAdmittedToAnnotation = "fluxqueue.io/admitted
 // The webhook's span in the trace of the request that made it.
 inline constexpr std::string_view kTraceparentAnnotation = "fluxqueue.io/traceparent";
 
+// What is held has no more annotations of its user's, nor its pod template. The policies allow some
+// more (templates/policy.yaml of the chart), which are ours.
+inline constexpr size_t kMostAnnotations = 500;
+
 // Those above that are our record of a workload, and that nobody but us may change: the table
 // deploy/helm/fluxqueue/files/keys.yaml, compiled in, of which the policies are made, too.
 const std::set<std::string, std::less<>>& RecordedKeys();

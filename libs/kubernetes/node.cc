@@ -13,7 +13,7 @@ void Fill(const Amounts& amounts, List* list) {
     if (amount == 0) continue;
     auto* item = list->Add();
     item->set_resource(resource);
-    item->set_amount(amount);
+    item->set_amount(std::min(amount, kMostAmount));
   }
 }
 
@@ -25,6 +25,7 @@ events::v1::Node ToEvent(const Node& node, const Amounts& foreign) {
   event.set_uid(node.meta.uid);
   event.set_resource_version(node.meta.resource_version);
   Fill(node.allocatable, event.mutable_allocatable());
+  // hint: only administrators and kubelets write to nodes.
   for (const auto& [key, value] : node.meta.labels) {
     auto* label = event.add_labels();
     label->set_key(key);
@@ -57,13 +58,13 @@ bool SameInventory(const events::v1::Node& a, const events::v1::Node& b) {
 }
 
 std::string PoolOf(const Node& node) {
-  const auto label = node.meta.labels.find(kPoolLabel);
+  const auto label = node.meta.labels.find(kPoolLabel);  // hint: as above
   return label == node.meta.labels.end() ? std::string(kDefaultPool) : label->second;
 }
 
 Amounts ToAmounts(const google::protobuf::RepeatedPtrField<events::v1::Amount>& list) {
   Amounts amounts;
-  for (const auto& item : list) amounts[item.resource()] += item.amount();
+  for (const auto& item : list) Add(amounts, {{item.resource(), item.amount()}});
   return amounts;
 }
 

@@ -4,6 +4,7 @@
 
 #include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/names.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -34,8 +35,10 @@ Ownership ByLabels(const StringMap& labels, const StringMap& inner, const Namesp
   return IsManaged(space) ? kManaged : kNotManaged;
 }
 
-bool IsMirror(const ObjectMeta& pod) {
-  return pod.annotations.contains("kubernetes.io/config.mirror");
+bool IsMirror(const ObjectMeta& meta) {
+  // hint: asked of what a kubelet makes, or of what the policy fluxqueue-bypass has let be bound.
+  // The API server lets nobody put it on later.
+  return meta.annotations.contains("kubernetes.io/config.mirror");
 }
 
 bool IsOfADaemonSet(const ObjectMeta& pod) {
@@ -88,11 +91,20 @@ bool IsStrict(const Namespace& space) {
   return IsManaged(space) && Has(space.labels, kEnforceLabel, kEnforceStrict);
 }
 
-bool MayBypass(const ObjectMeta& pod) {
-  return !IsMirror(pod) && !IsOfADaemonSet(pod);
+std::optional<OwnerClaim> NodesOwn(const ObjectMeta& pod) {
+  const OwnerReference* owner = pod.Controller();
+  if (owner == nullptr || !IsUid(owner->uid) || !IsDnsSubdomain(owner->name)) return std::nullopt;
+  if (owner->kind == "DaemonSet" && owner->api_version.starts_with("apps/")) {
+    return OwnerClaim{OwnerClaim::Kind::kDaemonSet, pod.namespace_name, owner->name, owner->uid};
+  }
+  if (IsMirror(pod) && owner->kind == "Node" && owner->api_version == "v1") {
+    return OwnerClaim{OwnerClaim::Kind::kNode, "", owner->name, owner->uid};
+  }
+  return std::nullopt;
 }
 
 Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& maker) {
+  // hint: a user's own word. Who may say that it is for no queue, the policy fluxqueue-bypass asks.
   const Ownership by_labels = ByLabels(pod.meta.labels, {}, space);
   if (!by_labels.ours) return by_labels;
   if (maker.node && IsMirror(pod.meta)) return kMirror;
@@ -101,6 +113,7 @@ Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& make
 }
 
 Ownership JobOwnership(const Job& job, const Namespace& space) {
+  // hint: as of a pod.
   const Ownership by_labels = ByLabels(job.meta.labels, job.template_labels, space);
   return by_labels.ours && !job.pod.node_name.empty() ? kAlreadyBound : by_labels;
 }
@@ -128,11 +141,15 @@ bool HoldsBySuspend(const Job& job, int64_t hold_pods, bool ends) {
 }
 
 int64_t OwnDeadline(const ObjectMeta& meta, int64_t active_deadline_s) {
+  // hint: the webhook takes it out of what is made, or the policy fluxqueue-taken-in refuses it.
+  // Later fluxqueue-keys lets nobody but the binder write it.
   const bool ours = Has(meta.annotations, kDeadlineAnnotation, std::to_string(active_deadline_s));
   return ours ? 0 : active_deadline_s;
 }
 
 bool IsSuspendedByUs(const Job& job) {
+  // hint: the webhook leaves it on what it would suspend itself, and fluxqueue-keys lets nobody but
+  // the binder change it.
   return job.suspend && Has(job.meta.annotations, kSuspendedByAnnotation, kSuspendedByUs);
 }
 

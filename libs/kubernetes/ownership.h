@@ -2,6 +2,7 @@
 // "How things are held"). Pure predicates, thread-safe.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,13 +51,29 @@ bool IsStrict(const Namespace& space);
 
 // What bypasses the queue, if its namespace is managed: of the pods that these selectors let
 // through (bound, not ended, not held, not said to be for no queue) those that neither a DaemonSet
-// nor a kubelet's file has made. Who may say that a pod is for no queue, the policy
+// nor a kubelet's file has made (NodesOwn). Who may say that a pod is for no queue, the policy
 // fluxqueue-bypass asks.
 inline constexpr std::string_view kBypassLabels =
     "!fluxqueue.io/held,fluxqueue.io/managed notin (false)";
 inline constexpr std::string_view kBypassFields =
     "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed,metadata.namespace!=kube-system";
-bool MayBypass(const ObjectMeta& pod);
+
+// Of what a pod says it is, whereby it would belong to its node. Whoever makes a pod writes that,
+// so it holds only if there is an object of this name and uid.
+struct OwnerClaim {
+  enum class Kind {
+    kDaemonSet,  // of the pod's namespace
+    kNode,       // a mirror pod: the node's kubelet has made it from a file
+  };
+  Kind kind = Kind::kDaemonSet;
+  std::string space{};  // of the owner
+  std::string name{};
+  std::string uid{};
+
+  friend auto operator<=>(const OwnerClaim&, const OwnerClaim&) = default;
+};
+// Unset: it says nothing of the kind. A kubelet names its node as the owner of each mirror pod.
+std::optional<OwnerClaim> NodesOwn(const ObjectMeta& pod);
 
 enum class Mode {
   kDirect,  // schedulerName fluxqueue; started by a Binding

@@ -151,5 +151,27 @@ TEST(JobId, IsTheOwnersOrThePodsOwn) {
   EXPECT_EQ(JobIdOf(pod), "p");
 }
 
+TEST(Ownership, WhatAPodSaysOfItsNodesOwn) {
+  const auto of = [](const char* api, const char* kind, const char* uid, bool controller = true) {
+    ObjectMeta meta;
+    meta.namespace_name = "lab";
+    meta.owners = {{api, kind, "d", uid, controller}};
+    return meta;
+  };
+  const OwnerClaim daemon{OwnerClaim::Kind::kDaemonSet, "lab", "d", "u"};
+  const OwnerClaim node{OwnerClaim::Kind::kNode, "", "d", "u"};
+  EXPECT_EQ(NodesOwn(of("apps/v1", "DaemonSet", "u")), daemon);
+  EXPECT_EQ(NodesOwn(of("apps/v1", "DaemonSet", "u", false)), std::nullopt);
+  EXPECT_EQ(NodesOwn(of("apps.kruise.io/v1", "DaemonSet", "u")), std::nullopt);
+  EXPECT_EQ(NodesOwn(of("apps/v1", "DaemonSet", "../u")), std::nullopt);
+  EXPECT_EQ(NodesOwn(of("apps/v1", "ReplicaSet", "u")), std::nullopt);
+  EXPECT_EQ(NodesOwn(of("v1", "Node", "u")), std::nullopt) << "no kubelet says that it is its own";
+  ObjectMeta mirror = of("v1", "Node", "u");
+  mirror.annotations = {{"kubernetes.io/config.mirror", "x"}};
+  EXPECT_EQ(NodesOwn(mirror), node);
+  mirror.owners.clear();
+  EXPECT_EQ(NodesOwn(mirror), std::nullopt);
+}
+
 }  // namespace
 }  // namespace fluxqueue::kubernetes

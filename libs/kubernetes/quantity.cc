@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,12 +15,16 @@ namespace {
 __extension__ using Wide = unsigned __int128;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr Wide kMantissaMax = std::numeric_limits<uint64_t>::max();
+// A mantissa with one more digit fits into 64 bits.
+constexpr Wide kMantissaMax = std::numeric_limits<uint64_t>::max() / 10 - 1;
+// Beyond it nothing but 0 is less than kMax, or more than 1.
+constexpr int64_t kMostExponent = 1'000'000'000;
 
-// amount = mantissa × 10^decimal × 2^binary
+// amount = mantissa × 10^decimal × 2^binary, and a little more where `rest` says so.
 struct Number {
   Wide mantissa = 0;
-  int decimal = 0;
+  bool rest = false;
+  int64_t decimal = 0;
   int binary = 0;
 };
 
@@ -48,7 +51,7 @@ constexpr std::array<Suffix, 16> kSuffixes = {{{"", 0, 0},
                                                {"Pi", 0, 50},
                                                {"Ei", 0, 60}}};
 
-// Digits with at most one point; false if there is none, or more of them than fit.
+// Digits with at most one point, as many as there are; false if there is none.
 bool TakeDigits(std::string_view& text, Number* number) {
   bool point = false;
   bool digits = false;
@@ -58,9 +61,13 @@ bool TakeDigits(std::string_view& text, Number* number) {
       point = true;
     } else if (c >= '0' && c <= '9') {
       digits = true;
-      number->mantissa = number->mantissa * 10 + static_cast<unsigned>(c - '0');
-      if (number->mantissa > kMantissaMax) return false;
-      if (point) --number->decimal;
+      if (number->mantissa <= kMantissaMax) {
+        number->mantissa = number->mantissa * 10 + static_cast<unsigned>(c - '0');
+        if (point) --number->decimal;
+      } else {
+        number->rest = number->rest || c != '0';
+        if (!point) ++number->decimal;
+      }
     } else {
       break;
     }
@@ -69,16 +76,27 @@ bool TakeDigits(std::string_view& text, Number* number) {
   return digits;
 }
 
+// "+3", "-3", "3".
+bool TakeExponent(std::string_view text, Number* number) {
+  if (text.front() == '+') {
+    text.remove_prefix(1);
+    if (text.empty() || text.front() == '-') return false;
+  }
+  int64_t exponent = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, exponent);
+  if (stop != end || error == std::errc::invalid_argument) return false;
+  if (error == std::errc::result_out_of_range) {
+    exponent = text.front() == '-' ? -kMostExponent : kMostExponent;
+  }
+  number->decimal += std::clamp(exponent, -kMostExponent, kMostExponent);
+  return true;
+}
+
 // "e3", "E-3" or one of the suffixes.
 bool TakeScale(std::string_view text, Number* number) {
   if (text.size() > 1 && (text[0] == 'e' || text[0] == 'E') && text[1] != 'i') {
-    text.remove_prefix(text[1] == '+' ? 2 : 1);
-    int exponent = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
-    if (error != std::errc() || end != text.data() + text.size()) return false;
-    if (exponent < -100 || exponent > 100) return false;
-    number->decimal += exponent;
-    return true;
+    return TakeExponent(text.substr(1), number);
   }
   const auto* suffix = std::find_if(
       kSuffixes.begin(), kSuffixes.end(), [&](const Suffix& s) { return s.text == text; });
@@ -88,21 +106,20 @@ bool TakeScale(std::string_view text, Number* number) {
   return true;
 }
 
-// Rounded up; unset when it is above 2^63-1.
-std::optional<int64_t> Value(const Number& number) {
+// Rounded up; kMax where it is more.
+int64_t Value(const Number& number) {
   Wide value = number.mantissa << number.binary;  // below 2^64 × 2^60
-  bool rest = false;
-  for (int i = number.decimal; i < 0 && value != 0; ++i) {
+  bool rest = number.rest;
+  for (int64_t i = number.decimal; i < 0 && value != 0; ++i) {
     rest = rest || value % 10 != 0;
     value /= 10;
   }
   if (rest) ++value;
-  for (int i = number.decimal; i > 0 && value != 0; --i) {
-    if (value > static_cast<Wide>(kMax)) return std::nullopt;
+  for (int64_t i = number.decimal; i > 0 && value != 0; --i) {
+    if (value > static_cast<Wide>(kMax)) return kMax;
     value *= 10;
   }
-  if (value > static_cast<Wide>(kMax)) return std::nullopt;
-  return static_cast<int64_t>(value);
+  return value > static_cast<Wide>(kMax) ? kMax : static_cast<int64_t>(value);
 }
 
 bool IsBytes(std::string_view resource) {
@@ -124,9 +141,7 @@ absl::StatusOr<int64_t> ParseQuantity(std::string_view resource, std::string_vie
         "\"{}\" is not a quantity; allowed are numbers such as 2, 0.5, 1500m, 3Gi, 1e3", text);
   }
   if (resource == "cpu") number.decimal += 3;
-  const std::optional<int64_t> value = Value(number);
-  if (!value) return InvalidArgument("\"{}\" is above the largest amount, {}", text, kMax);
-  return *value;
+  return Value(number);
 }
 
 std::string FormatQuantity(std::string_view resource, int64_t amount) {

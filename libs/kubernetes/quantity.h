@@ -15,7 +15,12 @@ namespace fluxqueue::kubernetes {
 // Resource name → amount in its base unit. Ordered, so that equal amounts have equal texts.
 using Amounts = std::map<std::string, int64_t, std::less<>>;
 
-// InvalidArgument names the text: not a quantity, negative, or above 2^63-1 base units.
+// Of one resource: the most that a slot may ask for, and that is counted of a node. Sums and
+// differences of a few of them are numbers still.
+inline constexpr int64_t kMostAmount = int64_t{1} << 60;
+
+// What is above 2^63-1 base units is 2^63-1, as in Kubernetes: the API server takes it, so a pod
+// that asks for it may run. InvalidArgument names the text: not a quantity, or negative.
 absl::StatusOr<int64_t> ParseQuantity(std::string_view resource, std::string_view text);
 
 // The other way, for people: "1500m", "3Gi", "4". ParseQuantity of it gives the same amount.

@@ -25,6 +25,7 @@ inline constexpr Resource kNamespaces{"", "v1", "namespaces", false};
 inline constexpr Resource kLimitRanges{"", "v1", "limitranges"};
 inline constexpr Resource kEvents{"events.k8s.io", "v1", "events"};
 inline constexpr Resource kJobs{"batch", "v1", "jobs"};
+inline constexpr Resource kDaemonSets{"apps", "v1", "daemonsets"};
 inline constexpr Resource kRuntimeClasses{"node.k8s.io", "v1", "runtimeclasses", false};
 inline constexpr Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", false};
 inline constexpr Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", false};

@@ -165,6 +165,7 @@ JobSubmitted Assemble(const UserKeys& keys,
   const std::optional<Millis> duration = keys.duration ? keys.duration : deadline;
   if (duration) submitted.set_duration_ms(duration->count());
   submitted.set_hold(keys.hold);
+  submitted.set_qos(keys.qos);
   auto* spec = submitted.mutable_spec();
   spec->set_slots(slots.most);
   spec->set_min_slots(slots.least);
@@ -188,6 +189,7 @@ void SetIdentity(const ObjectMeta& meta,
                  uint32_t revision,
                  JobSubmitted* out) {
   if (keys.begin) out->set_begin_ms(keys.begin->At(meta.created_ms));
+  // hint: the webhook writes it, and the policies fluxqueue-taken-in and fluxqueue-keys keep it.
   out->set_user(meta.Annotation(kUserAnnotation));
   out->set_job_id(meta.uid);
   out->set_created_ms(meta.created_ms);
@@ -260,6 +262,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
 }
 
 absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, PodDemand* demand) {
+  // hint: a user's wishes.
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
   RETURN_IF_ERROR(CheckIsAJobs(keys));
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));

@@ -1,11 +1,14 @@
 // For tests: an API server that says what it is told to, and the texts that it says.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,6 +74,81 @@ class ScriptedApi {
   std::mutex mutex_;
   std::deque<http::Response> answers_;
   std::vector<std::string> asked_;
+  std::unique_ptr<http::Server> server_;
+};
+
+// An API server with very many pods: lists them, and then says of each of them that it has changed,
+// once. Of nodes and Jobs there are none. Watches that have nothing more to say end soon, without
+// an error.
+class CrowdedApi {
+ public:
+  static constexpr int kPods = 100'000;
+  // Of one; all of them are more than a mailbox holds.
+  static constexpr size_t kPodBytes = 900;
+
+  CrowdedApi() {
+    auto server = http::Server::Start({.threads = 4, .request_timeout = Millis(120'000)},
+                                      [this](const http::Request& r) { return Answer(r); });
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  ClusterConfig config() const {
+    return {.server = fmt::format("http://127.0.0.1:{}", server_->port())};
+  }
+  bool told_all() const { return changed_ >= kPods; }
+
+ private:
+  static constexpr int kPage = 500;
+  // A watch that says nothing for less counts as broken.
+  static constexpr Millis kQuiet{1'100};
+
+  static std::string Pod(int number, int version) {
+    std::string text = fmt::format(
+        R"({{"metadata":{{"name":"p{0}","namespace":"lab","uid":"u{0}","resourceVersion":"{1}",)"
+        R"("labels":{{"fluxqueue.io/held":"direct"}},"annotations":{{"padding":"")",
+        number,
+        version);
+    text.pop_back();
+    const std::string_view rest =
+        R"("}},"spec":{"schedulerName":"fluxqueue","containers":[{"name":"c","image":"i"}]},)"
+        R"("status":{"phase":"Pending"}})";
+    text.append(kPodBytes - text.size() - rest.size(), 'x').append(rest);
+    return text;
+  }
+  static std::string After(const http::Request& request, std::string_view key) {
+    const size_t at = request.query.find(key);
+    if (at == std::string::npos) return "";
+    const size_t from = at + key.size();
+    return request.query.substr(from, request.query.find('&', from) - from);
+  }
+
+  http::Response Answer(const http::Request& request) {
+    const bool pods = request.path.ends_with("/pods");
+    if (request.query.find("watch=true") != std::string::npos) return {.body = Watched(pods)};
+    if (!pods) return {.body = List(1, "")};
+    const std::string token = After(request, "continue=");
+    const int first = token.empty() ? 0 : std::stoi(token);
+    std::string items;
+    for (int i = first; i < first + kPage; ++i) {
+      items.append(i == first ? "" : ",").append(Pod(i, 1));
+    }
+    const int next = first + kPage;
+    return {.body = List(1, items, next < kPods ? std::to_string(next) : "")};
+  }
+
+  std::string Watched(bool pods) {
+    std::string lines;
+    const int first = pods ? changed_.load() : kPods;
+    for (int i = first; i < std::min(first + kPage, kPods); ++i) {
+      lines += Line("MODIFIED", Pod(i, kPods + i));
+    }
+    if (pods) changed_ += kPage;
+    if (lines.empty()) std::this_thread::sleep_for(kQuiet);
+    return lines;
+  }
+
+  std::atomic<int> changed_ = 0;  // by the one watch of pods
   std::unique_ptr<http::Server> server_;
 };
 

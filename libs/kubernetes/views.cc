@@ -338,6 +338,7 @@ const OwnerReference* ObjectMeta::Controller() const {
 std::optional<int> Pod::Index() const {
   for (const std::string_view key :
        {"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index"}) {
+    // hint: it tells the pods of one job from each other, no job from another.
     for (const StringMap* map : {&meta.labels, &meta.annotations}) {
       const auto found = map->find(key);
       if (found == map->end()) continue;
@@ -462,6 +463,7 @@ absl::StatusOr<FluxQueue> ParseFluxQueue(std::string_view json) {
     queue->namespace_quota = {.jobs = quota["jobs"].OptionalInt(0, kInt32Max),
                               .jobspec_bytes = quota["jobspecBytes"].OptionalQuantity("memory")};
     queue->claim_quota = spec["claimQuota"].OptionalInt(0, kInt32Max);
+    queue->claim_bytes = spec["claimBytes"].OptionalQuantity("memory");
     spec["users"].ForEach([queue](const Field& user) {
       queue->user_weights.emplace(user["name"].String(), OptionalInt32(user["weight"]).value_or(1));
     });

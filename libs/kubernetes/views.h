@@ -298,7 +298,9 @@ struct FluxQueue {
   std::optional<LabelSelector> namespace_selector;  // whose jobs it takes; unset: of all
   std::vector<Subject> subjects;
   NamespaceQuota namespace_quota;
-  std::optional<int64_t> claim_quota;  // of one user, who wants another here
+  // Of one user, who wants another here.
+  std::optional<int64_t> claim_quota;
+  std::optional<int64_t> claim_bytes;
   std::map<std::string, int32_t> user_weights;
   std::vector<QueueBudget> budgets;
   std::vector<QosClass> qos;

@@ -270,7 +270,7 @@ TEST(ViewsTest, AFluxQueueSaysWhomItIsFor) {
                             {"key":"locked","operator":"DoesNotExist"}]},
       "subjects":[{"kind":"Group","name":"physics","verbs":["submit","view"]},
                   {"kind":"ServiceAccount","name":"ci","namespace":"build","verbs":["cancel"]}],
-      "namespaceQuota":{"jobs":5,"jobspecBytes":"64Mi"}}})");
+      "namespaceQuota":{"jobs":5,"jobspecBytes":"64Mi"},"claimQuota":9,"claimBytes":"16Mi"}})");
   ASSERT_TRUE(queue.ok()) << queue.status();
   const LabelSelector& selector = *queue->namespace_selector;
   EXPECT_EQ(selector.Text(), "team=lab,tier notin (old,test),!locked");
@@ -289,6 +289,8 @@ TEST(ViewsTest, AFluxQueueSaysWhomItIsFor) {
   EXPECT_FALSE(queue->subjects[1].Is("system:serviceaccount:other:ci", {}));
   EXPECT_EQ(queue->namespace_quota.jobs, 5);
   EXPECT_EQ(queue->namespace_quota.jobspec_bytes, int64_t{64} << 20);
+  EXPECT_EQ(queue->claim_quota, 9);
+  EXPECT_EQ(queue->claim_bytes, int64_t{16} << 20);
   const auto open = ParseFluxQueue(R"({"spec":{"namespaceSelector":{}}})");
   EXPECT_TRUE(open->namespace_selector->Selects({}));
   EXPECT_FALSE(ParseFluxQueue(R"({"spec":{}})")->namespace_selector);
@@ -379,6 +381,15 @@ TEST(NodeView, BecomesAnEvent) {
   later.meta.resource_version = "8";
   EXPECT_TRUE(SameInventory(event, ToEvent(later, {{"cpu", 100}, {"pods", 1}})));
   EXPECT_FALSE(SameInventory(event, ToEvent(later, {})));
+}
+
+TEST(NodeView, AmountsBeyondAllNumbersStayNumbers) {
+  const auto node = ParseNode(
+      R"({"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"4","memory":"100e18"}}})");
+  ASSERT_TRUE(node.ok()) << node.status();
+  const events::v1::Node event = ToEvent(*node, {{"cpu", int64_t{1} << 62}});
+  EXPECT_EQ(ToAmounts(event.allocatable()), (Amounts{{"cpu", 4000}, {"memory", kMostAmount}}));
+  EXPECT_EQ(ToAmounts(event.foreign()), (Amounts{{"cpu", kMostAmount}}));
 }
 
 RC_GTEST_PROP(Views, OddTextNeverCrashes, (const std::string& text)) {

@@ -160,6 +160,9 @@ struct Transition {
   friend constexpr bool operator==(const Transition&, const Transition&) = default;
 };
 
+// Of the versions of a job so many of the last are kept in its history, at least.
+inline constexpr uint64_t kKeptEvents = 1000;
+
 namespace internal {
 
 struct Rule {

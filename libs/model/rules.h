@@ -35,7 +35,8 @@
 //      sentence is cut (libs/graph/engine.h, libs/base/text.h). The matcher forgets what is
 //      withdrawn and holds nothing.
 //   9  What a job is told of others has their names only where they are of its namespace, claims
-//      where they are of its user: else how many slots they have.
+//      where they are of its user: else how many slots they have. What waits says who held,
+//      released or moved it.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +61,7 @@ inline constexpr uint32_t kShortReasons = 8;
 inline constexpr uint32_t kForgetsWithdrawn = 8;
 inline constexpr uint32_t kSaysWhatIsHeld = 8;
 inline constexpr uint32_t kNamesNoOthers = 9;
+inline constexpr uint32_t kSaysWhoAsked = 9;
 inline constexpr uint32_t kLatestRules = 9;
 
 // `configured` 0: not said, which is the latest.
