@@ -1,6 +1,8 @@
 #include "libs/delivery/committer.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <iterator>
 #include <utility>
 
 #include "libs/base/log.h"
@@ -101,6 +103,7 @@ absl::Status Committer::Commit(Batch& batch,
                                std::stop_token stop) {
   BatchRows rows = guard.Rows(batch);
   rows.cleared = publisher_.Prefixes();
+  std::ranges::move(batch.outbox.mutable_letters(), std::back_inserter(batch.letters));
   const size_t letters = batch.letters.size();
   int oversized = 0;
   const auto now = duration_cast<Millis>(clock_.Now().time_since_epoch());

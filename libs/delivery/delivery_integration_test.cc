@@ -125,11 +125,25 @@ class Counter final : public PartitionHandler {
     return absl::OkStatus();
   }
   void Drop(int partition) override { counts_.erase(partition); }
+  absl::Status Idle() override {
+    CHECK(counts_.empty(), "it has partitions");
+    ++idle_;
+    return absl::OkStatus();
+  }
+  int idle() const { return idle_; }
   absl::Status Handle(const Record& record, Outbox& outbox) override {
     const std::string& id = record.envelope.job_withdrawn().job_id();
     if (id == "poison") return InvalidArgument("id {}: not for me", id);
     if (id == "stuck") return Unavailable("id {}: not now", id);
     if (id == "fatal") return Internal("id {}: never", id);
+    if (id == "object") {
+      const QuarantineRow row{.object = {.kind = "Pod", .space = "lab", .name = "a", .uid = "u"},
+                              .reason = "it threw"};
+      DeadLetter letter = MakeLetter(row, "counter/pods");
+      letter.source = record.partition;
+      outbox.AppendLetter(std::move(letter));
+      return absl::OkStatus();
+    }
     if (id.starts_with('-')) return absl::OkStatus();
     CHECK(counts_.contains(record.partition), "partition {} was not loaded", record.partition);
     undo_.try_emplace(record.partition, counts_[record.partition]);
@@ -172,6 +186,7 @@ class Counter final : public PartitionHandler {
     int64_t n;
     std::string id;
   };
+  std::atomic<int> idle_ = 0;
   std::map<int, int64_t> counts_;
   std::map<int, int64_t> undo_;
   std::vector<Row> rows_;
@@ -217,6 +232,7 @@ class Running {
     return std::exchange(status_, absl::OkStatus());
   }
   Loop& loop() { return loop_; }
+  const Handler& handler() const { return *handler_; }
   const Stats& stats() { return loop_.stats(); }
 
  private:
@@ -468,6 +484,19 @@ TEST_F(DeliveryTest, AnEpochTakenByAnother) {
   ExpectVersionsExactly(1200);
 }
 
+// What other threads hand over does not wait until it has a partition.
+TEST_F(DeliveryTest, WithoutPartitionsTheHandlerIsIdle) {
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(Eventually([&] { return counter->stats().held == 12; }));
+  const int before = counter->handler().idle();
+  EXPECT_GT(before, 0) << "before it had any";
+  Sql("UPDATE inbox SET epoch = epoch + 1, holder = 'thief'");
+  Todo(0, 1200);
+  auto feeder = StartFeeder("f", 100);
+  EXPECT_TRUE(Eventually([&] { return counter->handler().idle() > before; }));
+  ExpectSeenExactly(1200);
+}
+
 // A frozen replica loses its lease; what it wakes up with is not committed.
 TEST_F(DeliveryTest, ALeaseTakenOver) {
   Todo(0, 1000);
@@ -662,6 +691,19 @@ TEST_F(DeliveryTest, WhatCanNeverBeHandledGoesToTheDeadLetters) {
   EXPECT_THAT(letters["4"]["fluxqueue_reason"], HasSubstr("twenty-four"));
 }
 
+TEST_F(DeliveryTest, AHandlerWritesALetterOfAnObject) {
+  RawTopic raw(name_ + ".pool");
+  raw.Put(1, "object");
+  auto counter = StartCounter("c");
+  EXPECT_TRUE(Eventually([&] { return Letters().size() == 1; }));
+  EXPECT_THAT(Letters()[0],
+              AllOf(Contains(Pair("key", "Pod lab/a")),
+                    Contains(Pair("fluxqueue_reason", "it threw")),
+                    Contains(Pair("fluxqueue_object_uid", "u"))));
+  EXPECT_EQ(counter->stats().dead_letters, 1);
+  ExpectOutboxesEmpty();
+}
+
 // Who may write into the topic may not say anything in another's name.
 TEST_F(DeliveryTest, OnlyWhatIsSignedIsHandled) {
   const signing::TestingKeys files({"admission", "queue"});
@@ -812,6 +854,29 @@ TEST_F(DeliveryTest, MigrationsAreAppliedOnceAndNeverChange) {
   EXPECT_TRUE(absl::IsInternal(status)) << status;
   EXPECT_THAT(Message(status), HasSubstr("0002_wrong"));
   EXPECT_TRUE(postgres::Migrate(connection, Schema("counter"), {&TestMigrations()}).ok());
+}
+
+TEST_F(DeliveryTest, ReplicasThatMigrateTogether) {
+  const postgres::MigrationSet set{"test", {{"0001_test", "CREATE TABLE once (i int)"}}};
+  const auto migrate = [&](const std::string& schema) {
+    std::vector<absl::Status> results(8);
+    std::vector<std::jthread> replicas;
+    for (absl::Status& result : results) {
+      replicas.emplace_back([&] {
+        postgres::Connection connection(Options("counter", "x").postgres);
+        result = postgres::Migrate(connection, schema, {&Migrations(), &set});
+      });
+    }
+    replicas.clear();
+    for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
+    EXPECT_EQ(Value(fmt::format("SELECT count(*) FROM {}.migrations WHERE name = 'test/0001_test'",
+                                schema)),
+              "1");
+  };
+  migrate(Schema("together"));
+  // Where the schema was made for them.
+  Value(fmt::format("CREATE SCHEMA {}", Schema("made")));
+  migrate(Schema("made"));
 }
 
 TEST_F(DeliveryTest, ArraysArriveAsTheyWere) {

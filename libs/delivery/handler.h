@@ -80,6 +80,9 @@ class PartitionHandler : public BatchHandler {
   virtual absl::Status Load(pqxx::transaction_base& tx, int partition) = 0;
   // Lost: forget. Never between Handle and Commit/Rollback.
   virtual void Drop(int partition) = 0;
+  // No partition is held: nothing can be said or written, and no other call comes. Take what other
+  // threads hand over, so that they need not wait. Any status but OK as of Poll.
+  virtual absl::Status Idle() { return absl::OkStatus(); }
   // Folds one message. Where a batch begins and ends must change no output.
   virtual absl::Status Handle(const Record& record, Outbox& outbox) = 0;
   // The message goes to the dead letters, in this batch: it was not handled, or what came of it

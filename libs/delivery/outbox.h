@@ -4,10 +4,12 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/delivery/wire.h"
 #include "libs/kafka/message.h"
 
 namespace fluxqueue::delivery {
@@ -30,17 +32,22 @@ class Outbox {
   // A JobFact; the partition follows from its job id.
   void AppendToJobs(int source, events::v1::Envelope message);
 
+  // Of an object that is left out (quarantine.h); its source as above.
+  void AppendLetter(DeadLetter letter) { letters_.push_back(std::move(letter)); }
+
   const std::vector<Message>& messages() const { return messages_; }
-  bool empty() const { return messages_.empty(); }
+  const std::vector<DeadLetter>& letters() const { return letters_; }
+  bool empty() const { return messages_.empty() && letters_.empty(); }
   size_t size() const { return messages_.size(); }
 
   // For the loops.
   std::vector<Message>& mutable_messages() { return messages_; }
+  std::vector<DeadLetter>& mutable_letters() { return letters_; }
   void Truncate(size_t size) { messages_.resize(size); }
-  void Clear() { messages_.clear(); }
 
  private:
   std::vector<Message> messages_;
+  std::vector<DeadLetter> letters_;
 };
 
 // The only source that a shard loop has.

@@ -149,6 +149,7 @@ absl::Status PartitionLoop::Impl::RunOnce(std::stop_token stop) {
   Receive(stop);
   if (consumer_ == nullptr) return absl::OkStatus();
   UpdateLag();
+  if (table_.held().empty()) RETURN_IF_ERROR(handler_.Idle());
   if (clock_.Monotonic() < retry_at_ || stop.stop_requested()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckLogs());
   RETURN_IF_ERROR(ServeAssignment());

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/base/mailbox.h"
+#include "libs/metrics/mailbox_metrics.h"
 #include "libs/metrics/process_metrics.h"
 
 namespace fluxqueue::metrics {
@@ -103,6 +105,19 @@ TEST(MetricsTest, SourcesAreReadAtEachScrape) {
   const std::string text = registry.Text();
   EXPECT_THAT(text, HasSubstr("lag{partition=\"0\"} 4\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE reads_total counter\nreads_total 9\n"));
+}
+
+TEST(MetricsTest, MailboxesSayWhatWaitsAndHowOftenTheyWereFull) {
+  Registry registry;
+  Mailbox<int> mailbox("calls", 1);
+  ExportMailboxes(registry, "binder", {Watch("calls", mailbox)});
+  EXPECT_TRUE(mailbox.TryPost(1, 1));
+  EXPECT_FALSE(mailbox.TryPost(2, 1));
+  EXPECT_THAT(registry.Text(),
+              HasSubstr("fluxqueue_mailbox_items{component=\"binder\",mailbox=\"calls\"} 1\n"));
+  EXPECT_THAT(
+      registry.Text(),
+      HasSubstr("fluxqueue_mailbox_full_total{component=\"binder\",mailbox=\"calls\"} 1\n"));
 }
 
 TEST(MetricsTest, HandlesMayBeUsedFromManyThreads) {

@@ -48,6 +48,12 @@ bool IsFromEnvironment(std::string_view value) {
   return value.starts_with("${") && value.find('}') == value.size() - 1;
 }
 
+// What libpq's own programs take for a DSN where a database is named. We do not; but who writes it
+// means it so, with a password in it, perhaps.
+bool IsNestedDsn(std::string_view dbname) {
+  return IsUri(dbname) || dbname.find('=') != std::string_view::npos;
+}
+
 // Of one host or address in a list.
 bool IsHere(std::string_view host) {
   return host.empty() || host == "localhost" || host == "::1" || host.starts_with("127.") ||
@@ -85,6 +91,10 @@ std::string DescribeDsn(const std::string& dsn) {
   for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
     const std::string_view key = option->keyword;
     if (option->val == nullptr) continue;
+    if (key == "dbname" && IsNestedDsn(option->val)) {
+      text += " dbname=(a DSN)";
+      continue;
+    }
     if (key == "host" || key == "hostaddr" || key == "port" || key == "dbname" || key == "user") {
       text += fmt::format(" {}={}", key, option->val);
     }
@@ -98,7 +108,8 @@ bool HoldsPassword(const std::string& dsn) {
     const std::string_view value = Value(parsed, keyword);
     if (!value.empty() && !IsFromEnvironment(value)) return true;
   }
-  return false;
+  const std::string_view dbname = Value(parsed, "dbname");
+  return IsNestedDsn(dbname) && HoldsPassword(std::string(dbname));
 }
 
 std::string TlsMode(const std::string& dsn) {
@@ -110,7 +121,14 @@ std::string TlsMode(const std::string& dsn) {
 }
 
 absl::Status CheckDsn(const std::string& dsn) {
-  if (Parse(dsn) == nullptr) return InvalidArgument("{}: see postgres.dsn", DescribeDsn(dsn));
+  const Parsed parsed = Parse(dsn);
+  if (parsed == nullptr) return InvalidArgument("{}: see postgres.dsn", DescribeDsn(dsn));
+  // The server would repeat it in its answer.
+  if (IsNestedDsn(Value(parsed, "dbname"))) {
+    return InvalidArgument(
+        "postgres.dsn: its dbname is a DSN of its own: write the name of a database there, and all "
+        "else that it says into postgres.dsn itself");
+  }
   const std::string mode = TlsMode(dsn);
   if (mode != "prefer" && mode != "allow") return absl::OkStatus();
   return InvalidArgument(

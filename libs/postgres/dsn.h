@@ -21,8 +21,8 @@ bool HoldsPassword(const std::string& dsn);
 // does: verify-full, but empty on this machine itself (loopback, a socket), where libpq decides.
 std::string TlsMode(const std::string& dsn);
 
-// InvalidArgument: it does not parse, or has an sslmode that goes on without TLS when the server
-// offers none, so also when somebody in between says so.
+// InvalidArgument: it does not parse, has a DSN in place of a database's name, or has an sslmode
+// that goes on without TLS when the server offers none, so also when somebody in between says so.
 absl::Status CheckDsn(const std::string& dsn);
 
 // The DSN with TlsMode, and with limits of its own: a server that has vanished must not hold us for

@@ -9,6 +9,9 @@
 namespace fluxqueue::postgres {
 namespace {
 
+// Who was first has committed by then, or has failed and left it to the next.
+constexpr int kMostRaces = 10;
+
 // Applies one file if it is not recorded yet.
 absl::Status Apply(pqxx::transaction_base& tx,
                    const std::string& schema,
@@ -72,20 +75,19 @@ absl::Status MakeSchema(pqxx::transaction_base& tx, const std::string& schema) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status Migrate(Connection& connection,
-                     const std::string& schema,
-                     const std::vector<const MigrationSet*>& sets) {
+// AlreadyExists: another replica has made the schema or the table meanwhile.
+absl::Status TryMigrate(Connection& connection,
+                        const std::string& schema,
+                        const std::vector<const MigrationSet*>& sets) {
   return connection.Transact([&](pqxx::transaction_base& tx) -> absl::Status {
-    // One lock for all schemas: two services that start together would else race for the catalog's
-    // rows.
-    tx.exec("SELECT pg_advisory_xact_lock(hashtext('fluxqueue.migrations'))");
     RETURN_IF_ERROR(MakeSchema(tx, schema));
     tx.exec("SET LOCAL search_path = " + tx.quote_name(schema));
     tx.exec(
         "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, checksum text NOT NULL, "
         "applied timestamptz NOT NULL DEFAULT now())");
+    // Only who may write the table can take it, or keep others from it: who may read it has a lock
+    // that goes together with this one. An advisory lock would be anybody's.
+    tx.exec("LOCK TABLE migrations IN SHARE ROW EXCLUSIVE MODE");
     for (const MigrationSet* set : sets) {
       for (const Migration& migration : set->migrations) {
         RETURN_IF_ERROR(Apply(tx,
@@ -97,6 +99,18 @@ absl::Status Migrate(Connection& connection,
     ApplyGrants(tx, schema);
     return absl::OkStatus();
   });
+}
+
+}  // namespace
+
+absl::Status Migrate(Connection& connection,
+                     const std::string& schema,
+                     const std::vector<const MigrationSet*>& sets) {
+  absl::Status status = TryMigrate(connection, schema, sets);
+  for (int i = 0; i < kMostRaces && absl::IsAlreadyExists(status); ++i) {
+    status = TryMigrate(connection, schema, sets);
+  }
+  return status;
 }
 
 }  // namespace fluxqueue::postgres

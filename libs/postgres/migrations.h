@@ -8,9 +8,9 @@
 //   &migrations::queue()});
 //
 // Files are named NNNN_what.sql and hold any number of statements; names without a schema mean the
-// service's own. What is missing is applied in one transaction, under an advisory lock (replicas
-// may start together), and recorded with its checksum in `<schema>.migrations`. A file that was
-// applied must never change: that is an error which names it.
+// service's own. What is missing is applied in one transaction, under a lock of the table
+// `<schema>.migrations` (replicas may start together), and recorded there with its checksum. A file
+// that was applied must never change: that is an error which names it.
 #pragma once
 
 #include <string>

@@ -62,6 +62,8 @@ TEST(StatusTest, SaysWhatToDoNext) {
     return FromException(pqxx::sql_error("e", "q", sqlstate), "x").code();
   };
   EXPECT_EQ(code("23505"), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(code("42P06"), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(code("42P07"), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(code("23514"), absl::StatusCode::kInternal);
   EXPECT_EQ(code("40P01"), absl::StatusCode::kAborted);
   EXPECT_EQ(code("42P01"), absl::StatusCode::kUnavailable);
@@ -148,6 +150,24 @@ TEST(DsnTest, WhatDoesNotParseIsNotRepeated) {
       connection.Query([](pqxx::transaction_base&) { return absl::OkStatus(); });
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(Message(status), Not(HasSubstr("horse")));
+}
+
+// As psql takes it: what is written there may be a password, and is a database's name to libpq.
+TEST(DsnTest, ADsnInPlaceOfADatabaseIsNotRepeated) {
+  for (const char* dsn : {"host=127.0.0.1 port=1 dbname='host=db password=horse'",
+                          "host=127.0.0.1 port=1 dbname=postgresql://u:horse@db/d",
+                          "postgresql://u@127.0.0.1:1/host%3Ddb%20password%3Dhorse"}) {
+    EXPECT_THAT(DescribeDsn(dsn), HasSubstr("dbname=(a DSN)")) << dsn;
+    EXPECT_THAT(DescribeDsn(dsn), Not(HasSubstr("horse"))) << dsn;
+    EXPECT_TRUE(HoldsPassword(dsn)) << dsn;
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckDsn(dsn))) << dsn;
+    Connection connection({.dsn = dsn, .application = "t", .schema = "s"});
+    const absl::Status status =
+        connection.Query([](pqxx::transaction_base&) { return absl::OkStatus(); });
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(Message(status), Not(HasSubstr("horse"))) << dsn;
+  }
+  EXPECT_FALSE(HoldsPassword("dbname='host=db user=u'"));
 }
 
 TEST(DsnTest, APingNamesAServerThatDoesNotAnswer) {

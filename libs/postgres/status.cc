@@ -20,9 +20,14 @@ bool IsForbidden(std::string_view sqlstate) {
   return sqlstate == "42501";
 }
 
+// A key, or a schema, a table or a type of that name.
+bool IsTaken(std::string_view sqlstate) {
+  return sqlstate == "23505" || sqlstate == "42P06" || sqlstate == "42P07" || sqlstate == "42710";
+}
+
 absl::StatusCode CodeOf(std::string_view sqlstate) {
   const std::string_view family = sqlstate.substr(0, 2);
-  if (sqlstate == "23505") return absl::StatusCode::kAlreadyExists;
+  if (IsTaken(sqlstate)) return absl::StatusCode::kAlreadyExists;
   if (sqlstate == "57014") return absl::StatusCode::kDeadlineExceeded;
   if (sqlstate == "55P03") return absl::StatusCode::kUnavailable;
   if (IsMissing(sqlstate) || IsForbidden(sqlstate)) return absl::StatusCode::kUnavailable;

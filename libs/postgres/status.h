@@ -7,8 +7,8 @@
 //   DeadlineExceeded  a statement ran into its time limit: repeat
 //   Unknown           the connection died during COMMIT: committed or not, only the rows can tell
 //   InvalidArgument   a value that Postgres cannot store (bad UTF-8, NUL, out of range)
-//   AlreadyExists     a unique key is taken; Internal: another constraint, or SQL of ours that is
-//   wrong
+//   AlreadyExists     a unique key is taken, or what is to be made is there
+//   Internal          another constraint, or SQL of ours that is wrong
 #pragma once
 
 #include <exception>

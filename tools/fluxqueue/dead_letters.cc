@@ -117,7 +117,12 @@ absl::StatusOr<delivery::WireRecord> RetryOf(const Letter& letter, const signing
   }
   if (letter.unproven) {
     return InvalidArgument(
-        "letter {} is not of whom it says ({}): drop it", letter.number, letter.reason);
+        "letter {0} is not of whom it says ({1}): drop it; but when the key is known by now that "
+        "it is signed with: fluxqueue log repeat {2} {3}",
+        letter.number,
+        letter.reason,
+        letter.service,
+        letter.partition);
   }
   if (keys != nullptr) {
     signing::BatchVerifier verifier(*keys);

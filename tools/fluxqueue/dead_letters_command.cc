@@ -151,8 +151,8 @@ absl::StatusOr<std::vector<Letter>> Chosen(const DeadLetters& letters, const Opt
 absl::Status RetryObject(const std::string& dsn, const Letter& letter) {
   if (letter.service != "admission" && letter.service != "cleanup") {
     return InvalidArgument(
-        "letter {} is of the service '{}', and only admission and cleanup leave "
-        "objects out; drop it",
+        "letter {} is of the service '{}', which handles the object again when it changes or when "
+        "the service starts anew; drop the letter",
         letter.number,
         letter.service);
   }

@@ -49,12 +49,17 @@ std::string Started() {
 }
 
 TEST(DeadLettersTest, WhatIsNotOfWhomItSaysIsNotRetried) {
-  Letter letter{.number = 7, .reason = "it is not signed by queue", .unproven = true};
+  Letter letter{.number = 7,
+                .service = "matcher",
+                .reason = "it is not signed by queue",
+                .partition = 3,
+                .unproven = true};
   events::v1::Envelope envelope;
   envelope.mutable_tick();
   envelope.SerializeToString(&letter.value);
   EXPECT_EQ(RetryOf(letter, nullptr).status().message(),
-            "letter 7 is not of whom it says (it is not signed by queue): drop it");
+            "letter 7 is not of whom it says (it is not signed by queue): drop it; but when the "
+            "key is known by now that it is signed with: fluxqueue log repeat matcher 3");
   letter.unproven = false;
   EXPECT_TRUE(RetryOf(letter, nullptr).ok());
   // Whoever may write letters makes one up.

@@ -58,7 +58,7 @@ void JudgeBypass(const std::vector<kubernetes::Namespace>& spaces,
   }
   std::vector<std::string> past;
   for (const kubernetes::ObjectMeta& pod : pods) {
-    if (!managed[pod.namespace_name] || !kubernetes::MayBypass(pod)) continue;
+    if (!managed[pod.namespace_name] || kubernetes::NodesOwn(pod)) continue;
     past.push_back(fmt::format("{}/{}", pod.namespace_name, pod.name));
   }
   if (past.empty()) return findings->Ok(kAbout, "nothing runs in managed namespaces");

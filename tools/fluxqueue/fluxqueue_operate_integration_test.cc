@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
+#include "libs/delivery/quarantine_store.h"
 #include "libs/delivery/testing_loops.h"
 
 #include "tools/fluxqueue/testing_stack.h"
@@ -184,6 +185,63 @@ TEST_F(OperateTest, ADeadLetterIsShownRetriedAndDropped) {
   EXPECT_EQ(replay.status, 0) << replay.output;
 }
 
+// With the command line's account, on the tables as a shard keeps them; what the shard makes of the
+// mark is in integration.delivery_quarantine.
+TEST_F(OperateTest, AnObjectThatIsLeftOutIsShownAndRetried) {
+  AwaitLetters(0);
+  const delivery::QuarantineRow odd{
+      .object = {.kind = "Pod", .space = "team", .name = "odd", .uid = "u-odd", .version = "7"},
+      .reason = "it threw: stoi",
+      .times = 1,
+      .held = true};
+  delivery::QuarantineRow other = odd;
+  other.object.uid = "u-other";
+  const delivery::Quarantine::Changes changes{.upserts = {odd, other}, .deletes = {}};
+  const auto say = [&odd](const std::string& service) {
+    stack->Produce("fluxqueue.dead-letter",
+                   0,
+                   delivery::MakeRecord(delivery::MakeLetter(odd, service + "/watch"), service));
+  };
+  const auto retry = [] {
+    return stack->Run("dead-letters retry " + Letters().back()["number"].dump());
+  };
+  for (const std::string service : {"cleanup", "admission"}) {
+    stack->As(service, [&](pqxx::transaction_base& tx) {
+      delivery::WriteQuarantine(tx, "watch", changes);
+      return absl::OkStatus();
+    });
+    say(service);
+    AwaitLetters(1);
+    EXPECT_EQ(Letters()[0]["type"], "Pod");
+    const std::string left_out =
+        fmt::format("of objects that are left out: Pod team/odd ({})", service);
+    EXPECT_THAT(stack->Run("doctor").output, HasSubstr(left_out));
+    const Result retried = retry();
+    EXPECT_EQ(retried.status, 0) << retried.output;
+    EXPECT_THAT(retried.output, HasSubstr("(Pod of Pod team/odd): retried"));
+    AwaitLetters(0);
+    EXPECT_THAT(stack->Run("doctor").output, Not(HasSubstr("left out")));
+    stack->As(service, [](pqxx::transaction_base& tx) {
+      EXPECT_THAT(delivery::TakeRetried(tx, "watch"),
+                  ::testing::ElementsAre(delivery::Quarantine::Key{"Pod", "u-odd"}));
+      EXPECT_EQ(delivery::LoadQuarantine(tx, "watch").size(), 1U);
+      return absl::OkStatus();
+    });
+    // It was handled meanwhile.
+    say(service);
+    AwaitLetters(1);
+    const Result again = retry();
+    EXPECT_EQ(again.status, 2);
+    EXPECT_THAT(again.output, HasSubstr("Pod team/odd is not left out any more"));
+    EXPECT_EQ(stack->Run("dead-letters drop --all").status, 0);
+  }
+  // Whoever may write letters makes one up.
+  say("queue");
+  AwaitLetters(1);
+  EXPECT_THAT(retry().output, HasSubstr("handles the object again when it changes"));
+  EXPECT_EQ(stack->Run("dead-letters drop --all").status, 0);
+}
+
 TEST_F(OperateTest, AMessageIsLeftOut) {
   EXPECT_THAT(stack->Run("log skip queue 3 0 --why late").output,
               HasSubstr("OFFSET 0: the queue has handled it, what came of it stays, and the queue "
@@ -241,6 +299,71 @@ TEST_F(OperateTest, AMessageIsHandledBeforeItCanBeLeftOut) {
   stack->Await("SELECT count(*) FROM queue.skips", "0");
   stack->Await("SELECT count(*) FROM queue.queues WHERE queue = 'late'", "1");
   AwaitLetters(0);
+  const Result replay = stack->Run("replay");
+  EXPECT_EQ(replay.status, 0) << replay.output;
+}
+
+// Admission has a new key, which the queue learns of when it starts again.
+TEST_F(OperateTest, WhatTheQueueCouldNotCheckIsSaidAgain) {
+  AwaitLetters(0);
+  const auto keys = [] {
+    return std::make_shared<const signing::Keys>(*signing::Keys::Read(stack->keys().keys()));
+  };
+  const auto old = keys();
+  stack->keys().Make("admission-2", "admission");
+  stack->StopQueue();
+  stack->StartQueue(nullptr, old);
+  const auto say = [](const std::string& queue) {
+    stack->Say("admission/watch", queue_core::QueueMade(queue), "admission-2");
+  };
+  const auto known = [] {
+    return stack->Value(
+        "SELECT coalesce(string_agg(queue, ' ' ORDER BY queue), '') "
+        "FROM queue.queues WHERE queue LIKE 'k_'");
+  };
+  say("k1");
+  say("k2");
+  AwaitLetters(2);
+  const std::string number = Letters()[0]["number"].dump();
+  const Result refused = stack->Run("dead-letters retry " + number);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.output, HasSubstr("fluxqueue log repeat queue 3"));
+  // Whoever may write into the log says what he likes.
+  Envelope forged = queue_core::QueueMade("k9");
+  forged.set_stream("admission/watch");
+  forged.set_sequence(1'000'000);
+  stack->Produce("fluxqueue.pool", kPartition, forged);
+  AwaitLetters(3);
+  std::ofstream(stack->config() + ".signed")
+      << std::ifstream(stack->config()).rdbuf()
+      << fmt::format("signing: {{keys: \"{}\"}}\n", stack->keys().keys());
+  const auto repeat = [] {
+    return stack->Call("log repeat queue 3 --config " + stack->config() + ".signed");
+  };
+  // It still has the keys of before.
+  const Result early = repeat();
+  EXPECT_EQ(early.status, 1) << early.output;
+  EXPECT_THAT(early.output,
+              AllOf(HasSubstr("2 messages were said again"),
+                    HasSubstr("the queue has not taken those of admission/watch: restart it")));
+  stack->StopQueue();
+  stack->StartQueue(nullptr, keys());
+  say("k3");
+  const Result late = repeat();
+  EXPECT_EQ(late.status, 0) << late.output;
+  EXPECT_THAT(late.output,
+              AllOf(HasSubstr("3 messages were said again"), HasSubstr("has taken them")));
+  EXPECT_EQ(known(), "k1 k2 k3");
+  say("k4");
+  stack->Await("SELECT count(*) FROM queue.queues WHERE queue = 'k4'", "1");
+  EXPECT_EQ(known(), "k1 k2 k3 k4");
+  EXPECT_THAT(repeat().output, HasSubstr("0 messages were said again"));
+  // What nobody has signed still waits for an answer.
+  AwaitLetters(1);
+  EXPECT_EQ(Letters()[0]["reason"], "it is not signed by admission");
+  EXPECT_EQ(stack->Run("dead-letters drop --all").status, 0);
+  stack->StopQueue();
+  stack->StartQueue();
   const Result replay = stack->Run("replay");
   EXPECT_EQ(replay.status, 0) << replay.output;
 }

@@ -1,4 +1,5 @@
-// log: where the services stand in their logs, and how a message is left out that stops one.
+// log: where the services stand in their logs, how a message is left out that stops one, and how
+// what could not be checked is said again.
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,8 @@
 
 #include "tools/fluxqueue/commands.h"
 #include "tools/fluxqueue/dead_letters.h"
+#include "tools/fluxqueue/log_repeat_command.h"
+#include "tools/fluxqueue/service_logs.h"
 #include "tools/fluxqueue/snapshot_store.h"
 #include "tools/fluxqueue/table.h"
 
@@ -36,14 +39,6 @@ struct Options {
   std::optional<int64_t> offset;
   std::string why;
 };
-
-// What each service reads.
-const std::map<std::string, std::string>& Logs() {
-  static const kafka::TopicNames kNames;
-  static const std::map<std::string, std::string> kLogs = {
-      {"binder", kNames.jobs}, {"matcher", kNames.pool}, {"queue", kNames.pool}};
-  return kLogs;
-}
 
 struct Place {
   std::string service;
@@ -80,7 +75,7 @@ absl::Status LookAt(const SystemConfig& config, int64_t offset, Place* place) {
   bool found = false;
   const auto marks =
       kafka::ReadPartition(config.brokers,
-                           Logs().at(place->service),
+                           ServiceLogs().at(place->service),
                            place->partition,
                            offset,
                            [&](const kafka::Message& message) {
@@ -94,7 +89,7 @@ absl::Status LookAt(const SystemConfig& config, int64_t offset, Place* place) {
   return MakeStatus(absl::StatusCode::kNotFound,
                     "OFFSET {}: {} partition {} has no such message",
                     offset,
-                    Logs().at(place->service),
+                    ServiceLogs().at(place->service),
                     place->partition);
 }
 
@@ -103,7 +98,7 @@ absl::StatusOr<int> List(const Context& context) {
   postgres::Connection connection(PostgresOptions(config.dsn));
   json result = json::array();
   Table table({"SERVICE", "PARTITION", "OFFSET", "NEXT", "KEY"});
-  for (const auto& [service, topic] : Logs()) {
+  for (const auto& [service, topic] : ServiceLogs()) {
     ASSIGN_OR_RETURN(const auto inbox, ReadInbox(connection, service));
     for (const auto& [partition, next] : inbox) {
       Place place{.service = service, .partition = partition, .next = next};
@@ -189,7 +184,7 @@ absl::StatusOr<std::optional<std::string>> FindReason(const SystemConfig& config
                       .status());
   std::optional<std::string> reason;
   for (const auto& [number, letter] : letters.letters()) {
-    if (letter.service == options.service && letter.topic == Logs().at(options.service) &&
+    if (letter.service == options.service && letter.topic == ServiceLogs().at(options.service) &&
         letter.partition == options.partition && letter.offset == *options.offset) {
       reason = letter.reason;
     }
@@ -256,10 +251,37 @@ absl::StatusOr<int> Skip(const Context& context, const Options& options) {
   return 1;
 }
 
+void AddRepeat(CLI::App& group, const std::vector<std::string>& services, Context& context) {
+  CLI::App* repeat = group.add_subcommand(
+      "repeat", "Say again what a service could not check, and all that stands behind it");
+  const auto options = std::make_shared<Options>();
+  repeat->add_option("SERVICE", options->service, "Who could not check it")
+      ->required()
+      ->check(CLI::IsMember(services));
+  repeat->add_option("PARTITION", options->partition, "Of its log")->required();
+  repeat->footer(
+      "For messages that became dead letters as the service did not know the key yet that they "
+      "are signed with. All that\n"
+      "the same speaker says afterwards stands behind a gap, and is not handled either. When all "
+      "services know the key,\n"
+      "this appends the messages to the log again, as they are and in their order. Services that "
+      "have handled them drop\n"
+      "them. What is not signed by its speaker is not said again.\n\n"
+      "Examples:\n"
+      "  fluxqueue dead-letters list        FROM fluxqueue.pool[3]@41235: partition 3\n"
+      "  fluxqueue log repeat queue 3");
+  repeat->callback([&context, options] {
+    context.command = [&context, options] {
+      return RepeatLog(context, options->service, options->partition);
+    };
+  });
+}
+
 }  // namespace
 
 void RegisterLog(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("log", "Where the services stand in their logs: list, skip");
+  CLI::App* group =
+      app.add_subcommand("log", "Where the services stand in their logs: list, skip, repeat");
   group->group("Operation");
   group->require_subcommand(1);
   CLI::App* list =
@@ -268,7 +290,7 @@ void RegisterLog(CLI::App& app, Context& context) {
   CLI::App* skip = group->add_subcommand("skip", "Have a service leave a message out");
   const auto options = std::make_shared<Options>();
   std::vector<std::string> services;
-  for (const auto& [service, topic] : Logs()) services.push_back(service);
+  for (const auto& [service, topic] : ServiceLogs()) services.push_back(service);
   skip->add_option("SERVICE", options->service, "Who leaves it out")
       ->required()
       ->check(CLI::IsMember(services));
@@ -291,6 +313,7 @@ void RegisterLog(CLI::App& app, Context& context) {
   skip->callback([&context, options] {
     context.command = [&context, options] { return Skip(context, *options); };
   });
+  AddRepeat(*group, services, context);
 }
 
 }  // namespace fluxqueue::cli

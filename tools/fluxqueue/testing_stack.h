@@ -27,6 +27,7 @@
 #include "libs/metrics/metrics.h"
 #include "libs/postgres/migrations.h"
 #include "libs/queue_core/testing_story.h"
+#include "libs/signing/testing_keys.h"
 #include "libs/testing/mini_kafka.h"
 #include "libs/testing/mini_postgres.h"
 #include "services/matcher/adapters/pool_handler.h"
@@ -78,7 +79,7 @@ class Stack {
     CHECK(producer.ok(), "{}", Message(producer.status()));
     producer_ = *std::move(producer);
     StartQueue();
-    matcher_loop_ = Run(matcher_handler_, "matcher");
+    matcher_loop_ = Run(matcher_handler_, Options("matcher"));
     Fill();
   }
   ~Stack() {
@@ -133,20 +134,43 @@ class Stack {
     return value;
   }
 
-  void StopQueue() { queue_loop_.reset(); }
-  // `faults` must outlive the queue.
-  void StartQueue(delivery::FaultInjector* faults = nullptr) {
-    queue_loop_ = Run(queue_handler_, "queue", faults);
+  // With the account and in the schema of a service.
+  void As(const std::string& service, const postgres::Work& work) {
+    postgres::Connection own(Options(service).postgres);
+    const absl::Status status = own.Transact(work);
+    CHECK(status.ok(), "{}: {}", service, Message(status));
   }
 
-  // As a service would, but for its outbox.
-  void Say(const std::string& stream, Envelope message) {
+  void StopQueue() { queue_loop_.reset(); }
+  // `faults` must outlive the queue. `keys`: what it reads must be signed by one of these.
+  void StartQueue(delivery::FaultInjector* faults = nullptr,
+                  std::shared_ptr<const signing::Keys> keys = nullptr) {
+    delivery::LoopOptions options = Options("queue");
+    options.keys = std::move(keys);
+    queue_loop_ = Run(queue_handler_, options, faults);
+  }
+  // Of all services: what they say is signed.
+  signing::TestingKeys& keys() { return keys_; }
+
+  // As a service would, but for its outbox. `key`: of the service, if it is not the first.
+  void Say(const std::string& stream, Envelope message, const std::string& key = "") {
     message.set_stream(stream);
     message.set_sequence(++sequences_[stream]);
-    Produce("fluxqueue.pool", kPartition, message);
+    delivery::OutboxRow row{.stream = stream,
+                            .target = {"fluxqueue.pool", kPartition},
+                            .last_seq = message.sequence(),
+                            .records = {delivery::MakeRecord(message, kPartition)}};
+    const auto signer =
+        signing::Signer::Read(keys_.key_of(key.empty() ? stream.substr(0, stream.find('/')) : key));
+    CHECK(signer.ok(), "{}", Message(signer.status()));
+    delivery::SignRecords(*signer, &row);
+    Produce(row.target.topic, kPartition, row.records[0]);
   }
+  // By nobody.
   void Produce(const std::string& topic, int partition, const Envelope& message) {
-    const delivery::WireRecord record = delivery::MakeRecord(message, partition);
+    Produce(topic, partition, delivery::MakeRecord(message, partition));
+  }
+  void Produce(const std::string& topic, int partition, const delivery::WireRecord& record) {
     absl::Status status =
         producer_->Produce(topic, partition, record.key, record.value, record.headers, 1);
     if (status.ok()) status = producer_->Flush(Millis(10'000));
@@ -177,12 +201,15 @@ class Stack {
   };
 
   delivery::LoopOptions Options(const std::string& service) {
+    const auto signer = signing::Signer::Read(keys_.key_of(service));
+    CHECK(signer.ok(), "{}", Message(signer.status()));
     return {
         .service = service,
         .instance = service + "-test",
         .brokers = kafka_.bootstrap(),
         .topics = {},
         .postgres = {.dsn = postgres_.dsn_of(service), .application = service, .schema = service},
+        .signer = std::make_shared<const signing::Signer>(*signer),
         .session_timeout = Millis{1500}};
   }
   template <typename... Sets>
@@ -192,9 +219,8 @@ class Stack {
     CHECK(status.ok(), "{}", Message(status));
   }
   std::unique_ptr<Running> Run(delivery::PartitionHandler& handler,
-                               const std::string& service,
+                               const delivery::LoopOptions& options,
                                delivery::FaultInjector* faults = nullptr) {
-    const delivery::LoopOptions options = Options(service);
     return std::make_unique<Running>(
         delivery::PartitionLoop::Options{options, options.topics.pool}, handler, clock_, faults);
   }
@@ -256,6 +282,7 @@ class Stack {
 
   testing::MiniKafka kafka_;
   testing::MiniPostgres postgres_;
+  signing::TestingKeys keys_{{"admission", "binder", "cleanup", "matcher", "queue"}};
   std::string folder_;
   postgres::Connection db_;
   RealClock clock_;
