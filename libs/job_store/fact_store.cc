@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "fluxqueue/queue/v1/rows.pb.h"
-
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
@@ -31,16 +29,28 @@ constexpr Statement kAccepted{"fact_store_accepted",
                               "SELECT job_id FROM queue.commands WHERE client_id = $1"};
 constexpr Statement kClaims{
     "fact_store_claims",
-    "SELECT count(*) FROM queue.jobs WHERE username = $1 AND live AND kind = 'Claim'"};
+    "SELECT count(*), coalesce(sum(jobspec_bytes), 0)::bigint FROM queue.jobs "
+    "WHERE username = $1 AND live AND kind = 'Claim'"};
+constexpr Statement kSpace{
+    "fact_store_space",
+    "SELECT q.queue, q.row, count(j.job_id), coalesce(sum(j.jobspec_bytes), 0)::bigint "
+    "FROM queue.queues q LEFT JOIN queue.jobs j "
+    "  ON j.pool = q.pool AND j.queue = q.queue AND j.namespace = $2 AND j.live "
+    "WHERE q.pool = $1 GROUP BY q.queue, q.row"};
 constexpr Statement kHolder{"fact_store_holder",
                             "SELECT i.holder, i.address FROM queue.pools p "
                             "JOIN queue.inbox i USING (partition) WHERE p.pool = $1"};
 
-absl::StatusOr<JobFact> ReadFact(const pqxx::field& field) {
+absl::StatusOr<queue::v1::JobRow> ReadRow(const pqxx::field& field) {
   queue::v1::JobRow row;
   if (!row.ParseFromString(pqxx::binarystring(field).str())) {
     return Internal("a row of queue.jobs does not decode");
   }
+  return row;
+}
+
+absl::StatusOr<JobFact> ReadFact(const pqxx::field& field) {
+  ASSIGN_OR_RETURN(queue::v1::JobRow row, ReadRow(field));
   return std::move(*row.mutable_fact());
 }
 
@@ -91,15 +101,40 @@ absl::StatusOr<std::vector<JobFact>> FactStore::Named(const std::string& space,
 }
 
 absl::StatusOr<std::optional<JobFact>> FactStore::Find(const std::string& job_id) {
-  std::optional<JobFact> found;
+  ASSIGN_OR_RETURN(std::optional<queue::v1::JobRow> row, FindRow(job_id));
+  if (!row.has_value()) return std::nullopt;
+  return std::move(*row->mutable_fact());
+}
+
+absl::StatusOr<std::optional<queue::v1::JobRow>> FactStore::FindRow(const std::string& job_id) {
+  std::optional<queue::v1::JobRow> found;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
     found.reset();
     for (const pqxx::row& row : Exec(tx, kFind, job_id)) {
-      ASSIGN_OR_RETURN(found, ReadFact(row[0]));
+      ASSIGN_OR_RETURN(found, ReadRow(row[0]));
     }
     return absl::OkStatus();
   }));
   return found;
+}
+
+absl::StatusOr<std::map<std::string, QueueUse>> FactStore::UseOf(const std::string& pool,
+                                                                 const std::string& space) {
+  std::map<std::string, QueueUse> queues;
+  RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) -> absl::Status {
+    queues.clear();
+    for (const pqxx::row& row : Exec(tx, kSpace, pool, space)) {
+      queue::v1::QueueRow stored;
+      if (!stored.ParseFromString(pqxx::binarystring(row[1]).str())) {
+        return Internal("a row of queue.queues does not decode");
+      }
+      queues[row[0].as<std::string>()] = {.parent = stored.config().parent(),
+                                          .jobs = row[2].as<int64_t>(),
+                                          .jobspec_bytes = row[3].as<int64_t>()};
+    }
+    return absl::OkStatus();
+  }));
+  return queues;
 }
 
 absl::StatusOr<std::optional<std::string>> FactStore::Accepted(const std::string& client_id) {
@@ -112,13 +147,14 @@ absl::StatusOr<std::optional<std::string>> FactStore::Accepted(const std::string
   return job_id;
 }
 
-absl::StatusOr<int64_t> FactStore::ClaimsOf(const std::string& user) {
-  int64_t claims = 0;
+absl::StatusOr<ClaimUse> FactStore::ClaimsOf(const std::string& user) {
+  ClaimUse use;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
-    claims = Exec(tx, kClaims, user)[0][0].as<int64_t>();
+    const pqxx::result rows = Exec(tx, kClaims, user);
+    use = {.claims = rows[0][0].as<int64_t>(), .bytes = rows[0][1].as<int64_t>()};
     return absl::OkStatus();
   }));
-  return claims;
+  return use;
 }
 
 absl::StatusOr<std::optional<Holder>> FactStore::HolderOf(const std::string& pool) {

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
+#include "fluxqueue/queue/v1/rows.pb.h"
 
 #include "libs/postgres/connection.h"
 
@@ -32,6 +35,19 @@ struct Holder {
   std::string address{};  // where it answers; empty: nowhere
 };
 
+// What a user's claims come to.
+struct ClaimUse {
+  int64_t claims = 0;
+  int64_t bytes = 0;  // of their jobspecs
+};
+
+// What the jobs of a namespace that have not ended come to in a queue, and what is above it.
+struct QueueUse {
+  std::string parent{};
+  int64_t jobs = 0;
+  int64_t jobspec_bytes = 0;
+};
+
 class FactStore {
  public:
   // `connections`: calls at once.
@@ -46,10 +62,15 @@ class FactStore {
                                                          const std::string& name);
   // Nothing: there is no such job.
   absl::StatusOr<std::optional<events::v1::JobFact>> Find(const std::string& job_id);
+  // All that is kept of it.
+  absl::StatusOr<std::optional<queue::v1::JobRow>> FindRow(const std::string& job_id);
+  // By queue: all of the pool.
+  absl::StatusOr<std::map<std::string, QueueUse>> UseOf(const std::string& pool,
+                                                        const std::string& space);
   // The job that a command of this client id was about; nothing: none was accepted.
   absl::StatusOr<std::optional<std::string>> Accepted(const std::string& client_id);
   // Claims that this user has made and that have not ended.
-  absl::StatusOr<int64_t> ClaimsOf(const std::string& user);
+  absl::StatusOr<ClaimUse> ClaimsOf(const std::string& user);
   // Nothing: the queue knows no such pool.
   absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool);
 

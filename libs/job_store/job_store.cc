@@ -48,9 +48,11 @@ constexpr Statement kNames{
     "cli_job_names",
     "SELECT CASE WHEN namespace = '' THEN name ELSE namespace || '/' || name END FROM queue.jobs "
     "ORDER BY created_ms DESC LIMIT $1"};
-constexpr Statement kEvents{"cli_job_events",
-                            "SELECT version, time_ms, state, attempt, reason, message "
-                            "FROM queue.job_events WHERE job_id = $1 ORDER BY version"};
+constexpr Statement kEvents{
+    "cli_job_events",
+    "SELECT version, time_ms, state, attempt, reason, message FROM "
+    "  (SELECT * FROM queue.job_events WHERE job_id = $1 ORDER BY version DESC LIMIT 500) AS last "
+    "ORDER BY version"};
 constexpr Statement kPromises{
     "cli_promises",
     "SELECT told_ms, coalesce(start_ms, 0), firm, kept, cause, cause_by FROM "

@@ -76,6 +76,11 @@ struct JobEvent {
   std::string message{};
 };
 
+// How many came before the first of them, and are left out.
+inline int64_t LeftOut(const std::vector<JobEvent>& events) {
+  return events.empty() ? 0 : events.front().version - 1;
+}
+
 // What a job was told of its start (queue.promises).
 struct Promise {
   int64_t told_ms = 0;
@@ -145,6 +150,7 @@ class JobStore {
   // Nodes from the matcher's allocations, positions from the queue's own core over the queue's
   // rows.
   absl::Status AddPlaces(std::vector<Job>* jobs);
+  // The oldest first; of many the last 500.
   absl::StatusOr<std::vector<JobEvent>> Events(const std::string& job_id);
   // The oldest first; of many the last 100.
   absl::StatusOr<std::vector<Promise>> Promises(const std::string& job_id);

@@ -32,6 +32,28 @@ events::v1::JobSubmitted ToSubmitted(const events::v1::SubmitClaim& claim) {
   return submitted;
 }
 
+// What people are told of a command that changes its job. (A cancelled one says it itself.)
+std::string DoneBy(const CommandAccepted& accepted) {
+  const std::string& user = accepted.asked_by();
+  if (user.empty()) return "";
+  switch (accepted.command_case()) {
+    case CommandAccepted::kHoldJob:
+      return fmt::format("held by {}", user);
+    case CommandAccepted::kReleaseJob:
+      return fmt::format("released by {}", user);
+    case CommandAccepted::kSetPriority:
+      return fmt::format("priority {} by {}", accepted.set_priority().priority(), user);
+    case CommandAccepted::kMoveJob:
+      return fmt::format("moved to queue {} by {}", accepted.move_job().queue(), user);
+    case CommandAccepted::kSubmitClaim:
+    case CommandAccepted::kCancelJob:
+    case CommandAccepted::kAbandonCycle:
+    case CommandAccepted::COMMAND_NOT_SET:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
@@ -58,6 +80,12 @@ absl::Status QueueCore::Impl::CheckCommand(const CommandAccepted& accepted) {
 }
 
 void QueueCore::Impl::OnCommand(const CommandAccepted& accepted) {
+  done_by_ = DoneBy(accepted);
+  FollowCommand(accepted);
+  done_by_.clear();
+}
+
+void QueueCore::Impl::FollowCommand(const CommandAccepted& accepted) {
   JobUpdated updated;
   updated.set_job_id(model::JobOf(accepted));
   switch (accepted.command_case()) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
 
 namespace fluxqueue::queue_core {
@@ -68,6 +69,33 @@ TEST(CommandTest, SaysWhoCancelled) {
   EXPECT_THAT(story.Tell(anonymous),
               ElementsAre("fact b v2 Cancelled Cancelled", "release b/1 ended"));
   EXPECT_EQ(story.last().message(), "cancelled by a command");
+}
+
+TEST(CommandTest, SaysWhoHeldReleasedMovedOrRaised) {
+  for (const uint32_t rules : {model::kSaysWhoAsked - 1, model::kSaysWhoAsked}) {
+    Story story;
+    story.Tell(PoolConfig(0, rules));
+    story.Tell(QueueMade("night"));
+    story.Bring("a", JobState::kPending);
+    const auto tell = [&story](events::v1::Envelope command, const char* user) {
+      command.mutable_command_accepted()->set_asked_by(user);
+      story.Tell(command);
+      EXPECT_THAT(story.changes().events, testing::SizeIs(1));
+      return story.changes().events.back().message;
+    };
+    EXPECT_THAT(tell(HoldCommand("a", true), "bob"), testing::StartsWith("held by bob"));
+    const bool said = rules == model::kSaysWhoAsked;
+    EXPECT_EQ(story.last().message() == "held by bob", said) << story.last().message();
+    EXPECT_EQ(tell(HoldCommand("a", false), "eve"), "released by eve: in line");
+    EXPECT_EQ(story.last().message(), said ? "released by eve: in line" : "in line");
+    EXPECT_EQ(tell(MoveCommand("a", "night"), "ann"), "moved to queue night by ann: in line");
+    EXPECT_THAT(tell(PriorityCommand("a", 7), "bob"), testing::StartsWith("priority 7 by bob: "));
+    EXPECT_EQ(story.last().message().starts_with("priority"), false);
+    // Nobody is known; and it is not said of what comes later.
+    story.Tell(HoldCommand("a", true));
+    EXPECT_EQ(story.changes().events.back().message, story.last().message());
+    EXPECT_THAT(story.last().message(), testing::StartsWith("held by its user"));
+  }
 }
 
 TEST(CommandTest, OfAJobThatIsNotKnownOrHasEndedIsStale) {

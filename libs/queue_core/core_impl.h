@@ -104,6 +104,8 @@ class QueueCore::Impl {
   void End(Entry* entry, model::JobState state, const char* reason, std::string message);
   // The next version of the job, as it is now.
   void Say(Entry* entry);
+  // The message, and before it who had the command given that is followed, where one is.
+  std::string WithWhoAsked(const std::string& message) const;
   // All that it holds, unless slots are added.
   events::v1::ReleaseRequested* Release(const Job& job, bool job_ended);
   // What a run that went well took, where the queue predicts.
@@ -146,6 +148,7 @@ class QueueCore::Impl {
   // ----------------------------------------------------------------------------------- commands.cc
   static absl::Status CheckCommand(const events::v1::CommandAccepted& accepted);
   void OnCommand(const events::v1::CommandAccepted& accepted);
+  void FollowCommand(const events::v1::CommandAccepted& accepted);
   // A claim that was allocated a moment ago: it runs.
   void StartClaim(Entry* entry);
 
@@ -263,6 +266,8 @@ class QueueCore::Impl {
   // The batch.
   std::optional<PoolState> before_;
   std::vector<JobEvent> events_;
+  // While a command is followed: what was done, and by whom; empty: nobody is known.
+  std::string done_by_;
   std::vector<AttemptRecord> attempts_;
   std::vector<PromiseRecord> promise_entries_;
   std::vector<CycleRequest> cycles_requested_;

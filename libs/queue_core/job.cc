@@ -133,6 +133,8 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_attempt_since_ms(job.attempt_since_ms);
   row.set_allocated_ms(job.allocated_ms);
   row.set_slot_ms(job.slot_ms);
+  row.set_jobspec_bytes(job.jobspec_bytes);
+  if (job.qos != nullptr) row.set_qos(*job.qos);
   return row;
 }
 
@@ -193,6 +195,8 @@ Job FromRow(const queue::v1::JobRow& row) {
     job.allocated_ms = fact.start_ms() == 0 ? fact.time_ms() : fact.start_ms();
   }
   job.slot_ms = row.slot_ms();
+  job.jobspec_bytes = row.jobspec_bytes();
+  if (!row.qos().empty()) job.qos = std::make_shared<const std::string>(row.qos());
   return job;
 }
 

@@ -32,6 +32,7 @@ struct Job {
   std::shared_ptr<const std::string> user;               // never null; empty: not known
   std::string queue;
   int32_t priority = 0;
+  uint32_t jobspec_bytes = 0;
   std::optional<int64_t> duration_ms;  // unset: the queue's default
   bool hold = false;
   uint32_t slots = 0;      // that it asks for; elastic: at most
@@ -43,6 +44,7 @@ struct Job {
   int64_t begin_ms = 0;                                  // not to be started before
   std::shared_ptr<const scheduling::Resources> amounts;  // of all slots; never null
   std::vector<Dependency> depends_on;                    // those that are not met yet
+  std::shared_ptr<const std::string> qos;                // the class that it names; null: none
 
   model::JobState state = model::JobState::kNone;
   uint64_t version = 0;

@@ -32,6 +32,7 @@ JobChange ToChange(const Job& job, const std::string& pool) {
   change.placement_hash = job.placement_hash;
   change.ending = job.ending;
   change.user = *job.user;
+  change.jobspec_bytes = job.jobspec_bytes;
   change.row = ToRow(job, pool).SerializeAsString();
   return change;
 }

@@ -50,6 +50,8 @@ void QueueCore::Impl::OnSubmitted(const events::v1::JobSubmitted& submitted) {
   job.amounts =
       std::make_shared<const scheduling::Resources>(ToResources(submitted.spec().amounts()));
   job.depends_on = ToDependencies(submitted.depends_on());
+  job.jobspec_bytes = static_cast<uint32_t>(submitted.spec().jobspec().size());
+  if (!submitted.qos().empty()) job.qos = std::make_shared<const std::string>(submitted.qos());
   Resolution resolution = ResolveDependencies(book_, job);
   job.depends_on = std::move(resolution.unmet);
   SetWaiting(
@@ -112,6 +114,7 @@ bool QueueCore::Impl::TakeAttributes(const events::v1::JobUpdated& updated, Job&
     job.revision = updated.spec().revision();
     job.slots = updated.spec().slots();
     job.min_slots = updated.spec().min_slots();
+    job.jobspec_bytes = static_cast<uint32_t>(updated.spec().jobspec().size());
     job.amounts = book_.Shared(ToResources(updated.spec().amounts()));
     changed = true;
   }
@@ -140,9 +143,18 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
     } else {
       SetWaiting(job, reason::kQueued, "in line");
     }
+    if (view_.HasRules(model::kSaysWhoAsked)) {
+      const bool held_by_command = hold_changed && job.hold && !done_by_.empty();
+      job.message = held_by_command ? done_by_ : WithWhoAsked(job.message);
+    }
   }
   book_.Place(entry);
   Say(entry);
+}
+
+std::string QueueCore::Impl::WithWhoAsked(const std::string& message) const {
+  if (done_by_.empty() || message.starts_with(done_by_)) return message;
+  return message.empty() ? done_by_ : fmt::format("{}: {}", done_by_, message);
 }
 
 void QueueCore::Impl::UpdateHolding(Entry* entry, bool resized) {
@@ -326,7 +338,7 @@ void QueueCore::Impl::Say(Entry* entry) {
                              .state = job.state,
                              .attempt = job.attempt,
                              .reason = job.reason,
-                             .message = job.message});
+                             .message = Cut(WithWhoAsked(job.message), kMostMessageBytes)});
 }
 
 events::v1::ReleaseRequested* QueueCore::Impl::Release(const Job& job, bool job_ended) {

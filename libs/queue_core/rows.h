@@ -36,6 +36,7 @@ struct JobChange {
   uint64_t ending = 0;
   uint32_t most_slots = 0;  // elastic
   std::string user;
+  uint32_t jobspec_bytes = 0;
   std::string row;  // JobRow
 };
 

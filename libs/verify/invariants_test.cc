@@ -328,6 +328,13 @@ const Case kCases[] = {
      [](Snapshot& s) { --s.events["over"].count; },
      {7},
      "4 events with versions 1 to 5"},
+    {"BeginningIsMissing",
+     [](Snapshot& s) {
+       --s.events["over"].count;
+       ++s.events["over"].first;
+     },
+     {7},
+     "4 events with versions 2 to 5"},
     {"RowAhead",
      [](Snapshot& s) {
        s.jobs["waiting"].version = 2;
@@ -377,6 +384,16 @@ TEST(InvariantsTest, WithoutAClusterTheRestIsChecked) {
   EXPECT_THAT(checks[3].not_checked, HasSubstr("kubeconfig"));
   snapshot.slots[0].node = "n2";
   EXPECT_THAT(Broken(CheckInvariants(snapshot)), ElementsAre(4));
+}
+
+TEST(InvariantsTest, OfALongHistoryTheEndIsEnough) {
+  Snapshot snapshot = Healthy();
+  snapshot.jobs["one"].version = snapshot.topic["one"].last = 1500;
+  EventTrail& trail = snapshot.events["one"];
+  trail = {.count = 1000, .first = 501, .last = 1500, .last_state = trail.last_state};
+  EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
+  --trail.count;
+  EXPECT_THAT(Broken(CheckInvariants(snapshot)), ElementsAre(7));
 }
 
 TEST(InvariantsTest, OnlyWhatTwoLooksSeeIsADefect) {

@@ -7,6 +7,7 @@
 #include "libs/delivery/wiring.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
+#include "libs/metrics/mailbox_metrics.h"
 #include "services/cleanup/adapters/sweeper.h"
 #include "services/cleanup/adapters/watch_shard.h"
 #include "services/cleanup/metrics.h"
@@ -53,6 +54,8 @@ class CleanupApp final : public lifecycle::App {
     delivery::ExportStats(context.metrics, "cleanup", loop_.stats());
     delivery::ExportQuarantine(context.metrics, "cleanup", quarantine_);
     kubernetes::ExportCalls(context.metrics, "cleanup", client_);
+    metrics::ExportMailboxes(
+        context.metrics, "cleanup", {metrics::Watch("cluster", shard_.mailbox())});
   }
 
   std::vector<lifecycle::Component*> Components() override {

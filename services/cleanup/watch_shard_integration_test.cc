@@ -1,5 +1,6 @@
 // What cleanup says of a real API server's pods and of what Postgres has of them. The test plays
 // the delivery loop, and those whose tables it reads.
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/client.h"
+#include "libs/kubernetes/testing_scripted_api.h"
 #include "libs/metrics/metrics.h"
 #include "libs/postgres/connection.h"
 #include "libs/testing/mini_cluster.h"
@@ -25,8 +27,8 @@
 namespace fluxqueue::cleanup {
 namespace {
 
+using kubernetes::scripted::CrowdedApi;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class WatchShardTest : public ::testing::Test {
  protected:
@@ -36,7 +38,11 @@ class WatchShardTest : public ::testing::Test {
     cluster_ = *std::move(cluster);
     auto config = kubernetes::LoadClusterConfig(cluster_->kubeconfig());
     ASSERT_TRUE(config.ok()) << config.status();
-    client_ = std::make_unique<kubernetes::Client>(*std::move(config));
+    MakeShard(*std::move(config));
+  }
+
+  void MakeShard(kubernetes::ClusterConfig config) {
+    client_ = std::make_unique<kubernetes::Client>(std::move(config));
     Sql("CREATE SCHEMA queue; CREATE SCHEMA matcher; CREATE SCHEMA admission;"
         "CREATE TABLE queue.jobs (job_id text, pool text, kind text, namespace text, name text, "
         "  attempt integer, state text, slots integer, live boolean);"
@@ -116,6 +122,7 @@ class WatchShardTest : public ::testing::Test {
         foreign_ = 0;
         for (const auto& amount : fact.node_upserted().node().foreign()) {
           if (amount.resource() == "pods") foreign_ = amount.amount();
+          if (amount.resource() == "cpu") foreign_cpu_ = amount.amount();
         }
       } else if (fact.has_job_started()) {
         said_.push_back(fmt::format(
@@ -149,6 +156,18 @@ class WatchShardTest : public ::testing::Test {
 
   std::vector<std::string> said_;
   int64_t foreign_ = -1;
+  int64_t foreign_cpu_ = -1;
+};
+
+class CrowdedShardTest : public WatchShardTest {
+ protected:
+  void SetUp() override {
+    api_ = std::make_unique<CrowdedApi>();
+    MakeShard(api_->config());
+  }
+  void TearDown() override { shard_.reset(); }
+
+  std::unique_ptr<CrowdedApi> api_;
 };
 
 TEST_F(WatchShardTest, OnlyARowMakesAPodOurs) {
@@ -211,26 +230,43 @@ TEST_F(WatchShardTest, WhatIsLeftOutUsesItsNode) {
   EXPECT_THAT(said_, ElementsAre("started job-1 1"));
 }
 
-TEST_F(WatchShardTest, WhatCannotBeReadIsPutIntoQuarantineAndTheOthersGoOn) {
+TEST_F(WatchShardTest, APodThatAsksForMoreThanANumberHoldsUsesItsNodeInFull) {
   MakeBindersTable();
   AddJob("job-1");
-  const std::string huge = CreatePod("huge", "node-0", "job-2", "1.0.0/1", "10P");
+  CreatePod("huge", "node-0", "job-2", "1.0.0/1", "1e20");
   AddSlot("job-1", CreatePod("held", "node-0", "job-1", "1.0.0/1"));
   postgres::Connection connection(Database("cleanup"));
   const auto loaded =
       connection.Transact([&](pqxx::transaction_base& tx) { return shard_->Load(tx); });
   ASSERT_TRUE(loaded.ok()) << loaded;
-  ASSERT_TRUE(Eventually([&] { return Turn().ok() && !said_.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return Turn().ok() && foreign_ == 1 && !said_.empty(); }));
   EXPECT_THAT(said_, ElementsAre("started job-1 1"));
-  const std::vector<delivery::QuarantineRow> held = quarantine_.Untold();
-  ASSERT_EQ(held.size(), 1);
-  EXPECT_EQ(held[0].object.kind, "Pod");
-  EXPECT_EQ(held[0].object.uid, huge);
-  EXPECT_THAT(held[0].reason, HasSubstr("above the largest amount"));
-  // It is gone: nothing is kept of it.
-  quarantine_.Saved();
-  ASSERT_TRUE(cluster_->Kubectl({"delete", "pod", "huge", "--grace-period=0", "--force"}).ok());
-  ASSERT_TRUE(Eventually([&] { return Turn().ok() && quarantine_.empty(); }));
+  EXPECT_EQ(foreign_cpu_, kubernetes::kMostAmount);
+  EXPECT_TRUE(quarantine_.empty());
+}
+
+// Kafka is away, so that the loop does not ask what there is to say: 100,000 pods change meanwhile.
+TEST_F(CrowdedShardTest, WhatNobodyTakesIsBoundedAndTheLastStateOfEachIsTakenInTheEnd) {
+  // The limit, and of each watch the one item that has passed it.
+  constexpr size_t kMostBytes = (size_t{64} << 20) + 6 * CrowdedApi::kPodBytes;
+  MakeBindersTable();
+  postgres::Connection connection(Database("cleanup"));
+  const auto loaded =
+      connection.Transact([&](pqxx::transaction_base& tx) { return shard_->Load(tx); });
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  ASSERT_TRUE(Eventually([&] { return shard_->mailbox().times_full() > 0; }));
+  EXPECT_LE(shard_->mailbox().bytes(), kMostBytes);
+  EXPECT_TRUE(shard_->HasWork());
+
+  // It is back.
+  size_t most = 0;
+  ASSERT_TRUE(Eventually([&] {
+    most = std::max(most, shard_->mailbox().bytes());
+    const absl::Status turned = Turn();
+    EXPECT_TRUE(turned.ok()) << turned;
+    return shard_->Ready().ok() && api_->told_all() && !shard_->HasWork();
+  }));
+  EXPECT_LE(most, kMostBytes);
 }
 
 }  // namespace

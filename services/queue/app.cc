@@ -10,6 +10,7 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
+#include "libs/metrics/mailbox_metrics.h"
 #include "libs/rpc/server.h"
 #include "services/queue/adapters/attempt_keeper.h"
 #include "services/queue/adapters/command_desk.h"
@@ -71,6 +72,7 @@ class QueueApp final : public lifecycle::App {
     delivery::ExportStats(context.metrics, "queue", loop_.stats());
     http::ExportCertificates(context.metrics, "queue", {{"grpc", config.grpc.tls.certificate}});
     kubernetes::ExportCalls(context.metrics, "queue", client_);
+    metrics::ExportMailboxes(context.metrics, "queue", {metrics::Watch("commands", desk_)});
     for (int i = 0; i < config.flux_job_writers; ++i) {
       components_.push_back(std::make_unique<lifecycle::LoopComponent>(
           fmt::format("FluxJob writer {}", i),

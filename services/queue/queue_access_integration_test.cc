@@ -60,6 +60,7 @@ spec:
   namespaceSelector: {}
   maxPriority: 100
   claimQuota: 1
+  claimBytes: 500
   subjects:
     - {kind: ServiceAccount, name: manager, namespace: b, verbs: [view, prioritise, move, hold]}
     - {kind: ServiceAccount, name: claimer, namespace: b, verbs: [claim]}
@@ -381,6 +382,12 @@ TEST_F(QueueAccessTest, AClaimIsItsCallers) {
   EXPECT_EQ(PrioritiseAs(claimer, id, 5).error_code(), StatusCode::PERMISSION_DENIED);
   EXPECT_TRUE(CancelAs(claimer, id).ok());
   ExpectState(id, v1::STATE_CANCELLED);
+  v1::SubmitClaimRequest large = another;
+  large.set_client_id("too-long");
+  large.mutable_jobspec()->append(500, ' ');
+  const grpc::Status too_long = As(claimer, &v1::Queue::Stub::SubmitClaim, large, &response);
+  EXPECT_EQ(too_long.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(too_long.error_message(), HasSubstr("may have 500 (spec.claimBytes)"));
   another.set_client_id("in-its-place");
   EXPECT_TRUE(As(claimer, &v1::Queue::Stub::SubmitClaim, another, &response).ok());
   claims_.push_back(response.job().id());

@@ -110,6 +110,29 @@ TEST_F(AbandonedCycleTest, AsItsAnswerIsADeadLetter) {
   ExpectThatOthersGoOn();
 }
 
+TEST_F(QueueApiTest, OfALongHistoryTheEndIsTold) {
+  const std::string id = Claim("restless", 1, 100).job().id();
+  constexpr int kTimes = 300;
+  v1::HoldRequest hold;
+  hold.set_job_id(id);
+  v1::ReleaseRequest release;
+  release.set_job_id(id);
+  for (int i = 0; i < kTimes; ++i) {
+    v1::HoldResponse held;
+    ASSERT_TRUE(Call(&v1::Queue::Stub::Hold, hold, &held).ok());
+    v1::ReleaseResponse released;
+    ASSERT_TRUE(Call(&v1::Queue::Stub::Release, release, &released).ok());
+  }
+  Stack::WaitFor([&] { return Get(id).job().version() == 3 + 2 * kTimes; }, "the last release");
+  const v1::GetJobResponse told = Get(id);
+  ASSERT_THAT(told.history(), SizeIs(500));
+  EXPECT_EQ(told.history_before(), 2 * kTimes + 3 - 500);
+  EXPECT_EQ(told.history(0).version(), told.history_before() + 1);
+  EXPECT_THAT(told.history(499).message(), HasSubstr("released by ipv4:127.0.0.1"));
+  EXPECT_THAT(told.history(498).message(), HasSubstr("held by ipv4:127.0.0.1"));
+  ASSERT_TRUE(Cancel(id).ok());
+}
+
 TEST_F(QueueApiTest, AClaimEndsWhenItsTimeIsOver) {
   v1::SubmitClaimRequest request = ClaimRequest("short", 1, 1000);
   request.mutable_duration()->set_nanos(300'000'000);

@@ -105,6 +105,7 @@ absl::StatusOr<Story> Read(const ClusterApi& cluster, const std::string& wanted)
 
 json ToJson(const Story& story) {
   json object = JobJson(story.job);
+  object["eventsBefore"] = job_store::LeftOut(story.events);
   object["events"] = json::array();
   for (const JobEvent& event : story.events) {
     object["events"].push_back({{"version", event.version},
@@ -177,7 +178,10 @@ std::string History(const Story& story, const Context& context) {
                event.message});
     before = event.time_ms;
   }
-  return fmt::format("\nHistory\n{}", table.Render(context.colour));
+  const int64_t left_out = job_store::LeftOut(story.events);
+  const std::string before_them =
+      left_out == 0 ? "" : fmt::format("({} earlier ones are left out)\n", left_out);
+  return fmt::format("\nHistory\n{}{}", before_them, table.Render(context.colour));
 }
 
 std::string Slots(const Story& story, const Context& context) {

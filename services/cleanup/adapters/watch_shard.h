@@ -68,6 +68,9 @@ class WatchShard final : public delivery::ShardHandler {
   // OK when the lease is not ours, or the picture is complete and the watches stand.
   absl::Status Ready() const;
 
+  // For metrics.
+  const auto& mailbox() const { return inbox_; }
+
   // For the sweeper.
   void PostLiveJobs(std::vector<LiveJob> live);
   // What Compare found in the live jobs posted last; nullopt: not compared yet.
@@ -118,7 +121,7 @@ class WatchShard final : public delivery::ShardHandler {
   postgres::Connection connection_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
-  Mailbox<Item> inbox_;
+  Mailbox<Item> inbox_{"cluster"};
   std::vector<Item> taken_;                 // from it
   size_t handled_ = 0;                      // of these
   std::set<std::string_view> synced_;       // resources

@@ -128,6 +128,13 @@ void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::st
   JobEntry& job = Touch(entry.job_id);
   job.had_pods = true;
   job.pods.insert(uid);
+  if (entry.Ended()) {
+    job.unfinished.erase(uid);
+    job.unchecked.erase(uid);
+  } else {
+    job.unfinished.insert(uid);
+    job.unchecked.insert(uid);
+  }
   if (entry.slot.attempt > job.attempt) {
     job.attempt = entry.slot.attempt;
     job.started_ms = 0;
@@ -157,7 +164,7 @@ void Observer::NotePodEnded(JobEntry& job,
                             PodEnded::Result result) {
   const bool gives_back = pod.slot.slots >= 2 && job.completions <= pod.slot.slots;
   if (job.is_pod || !(gives_back || job.elastic)) return;
-  if (!job.said.pods_ended.insert(uid).second) return;
+  if (!job.pods_ended.insert(uid).second) return;
   PodEnded ended;
   ended.set_job_id(pod.job_id);
   ended.set_attempt(pod.slot.attempt);
@@ -185,6 +192,8 @@ void Observer::DropPod(const std::string& uid, bool gone) {
   if (pod.job_id.empty()) return;
   JobEntry& job = Touch(pod.job_id);
   job.pods.erase(uid);
+  job.unfinished.erase(uid);
+  job.unchecked.erase(uid);
   if (!pod.Ended()) NotePodEnded(job, uid, pod, PodEnded::RESULT_GONE);
   if (gone && pod.job_id == uid) job.present = false;
 }
@@ -321,12 +330,6 @@ bool Observer::CountsAsForeign(const PodEntry& pod) const {
   return pod.deleting && node != nodes_.end() && node->second.lost;
 }
 
-bool Observer::HasUnfinishedPods(const JobEntry& job) const {
-  return std::any_of(job.pods.begin(), job.pods.end(), [&](const std::string& uid) {
-    return !pods_.at(uid).Ended();
-  });
-}
-
 bool Observer::HasLivePods(const NodeEntry& node) const {
   return std::any_of(node.pods.begin(), node.pods.end(), [&](const std::string& uid) {
     const PodEntry& pod = pods_.at(uid);
@@ -336,7 +339,10 @@ bool Observer::HasLivePods(const NodeEntry& node) const {
 
 void Observer::MarkJobsOf(const NodeEntry& node) {
   for (const std::string& uid : node.pods) {
-    if (const std::string& job = pods_.at(uid).job_id; !job.empty()) dirty_jobs_.insert(job);
+    const PodEntry& pod = pods_.at(uid);
+    if (pod.job_id.empty()) continue;
+    JobEntry& job = Touch(pod.job_id);
+    if (!pod.Ended()) job.unchecked.insert(uid);
   }
 }
 
@@ -412,7 +418,9 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
 }
 
 void Observer::CollectJob(const std::string& job_id, JobEntry& job, Said* said) {
-  provisional_->jobs.emplace_back(job_id, job.said);
+  Provisional::OfJob& before = provisional_->jobs.emplace_back();
+  before.job_id = job_id;
+  before.before = job.said;
   if (job.started_ms != 0 && job.said.started_attempt < job.attempt) {
     Envelope started;
     started.mutable_job_started()->set_job_id(job_id);
@@ -421,7 +429,7 @@ void Observer::CollectJob(const std::string& job_id, JobEntry& job, Said* said) 
     said->jobs.emplace_back(job_id, std::move(started));
     job.said.started_attempt = job.attempt;
   }
-  CollectLostNode(job_id, job, said);
+  CollectLostNode(job_id, job, &before, said);
   const std::optional<JobEnded> end = EndOf(job_id, job);
   if (!end.has_value()) {
     for (const PodEnded& pod : job.ended) {
@@ -437,12 +445,19 @@ void Observer::CollectJob(const std::string& job_id, JobEntry& job, Said* said) 
   job.said.ended = true;
 }
 
-void Observer::CollectLostNode(const std::string& job_id, JobEntry& job, Said* said) {
-  for (const std::string& uid : job.pods) {
+void Observer::CollectLostNode(const std::string& job_id,
+                               JobEntry& job,
+                               Provisional::OfJob* before,
+                               Said* said) {
+  before->checked.assign(job.unchecked.begin(), job.unchecked.end());
+  job.unchecked.clear();
+  for (const std::string& uid : before->checked) {
     const PodEntry& pod = pods_.at(uid);
     const NodeEntry& node = nodes_.at(pod.node);
-    if (pod.Ended() || (node.present && !node.lost && !node.drained)) continue;
-    if (!job.said.nodes_lost.emplace(pod.node, pod.slot.attempt).second) continue;
+    if (node.present && !node.lost && !node.drained) continue;
+    const auto [lost_now, is_news] = job.nodes_lost.emplace(pod.node, pod.slot.attempt);
+    if (!is_news) continue;
+    before->nodes_lost.push_back(*lost_now);
     Envelope lost;
     lost.mutable_job_node_lost()->set_job_id(job_id);
     lost.mutable_job_node_lost()->set_attempt(pod.slot.attempt);
@@ -456,7 +471,7 @@ void Observer::CollectLostNode(const std::string& job_id, JobEntry& job, Said* s
 
 // A workload that never had a pod of ours and is deleted is admission's to withdraw.
 std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntry& job) const {
-  if (job.said.ended || HasUnfinishedPods(job)) return std::nullopt;
+  if (job.said.ended || !job.unfinished.empty()) return std::nullopt;
   JobEnded end;
   end.set_job_id(job_id);
   if (job.result.has_value()) {
@@ -473,9 +488,9 @@ std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntr
 
 void Observer::Commit() {
   if (!provisional_.has_value()) return;
-  for (const auto& [job_id, before] : provisional_->jobs) {
-    jobs_.at(job_id).ended.clear();
-    ForgetEnded(job_id);
+  for (const Provisional::OfJob& said : provisional_->jobs) {
+    jobs_.at(said.job_id).ended.clear();
+    ForgetEnded(said.job_id);
   }
   for (const auto& [name, before] : provisional_->nodes) {
     const auto it = nodes_.find(name);
@@ -496,12 +511,15 @@ void Observer::ForgetEnded(const std::string& job_id) {
 
 void Observer::Rollback() {
   if (!provisional_.has_value()) return;
-  for (auto& [job_id, before] : provisional_->jobs) {
+  for (const Provisional::OfJob& said : provisional_->jobs) {
     // Pods whose end is noted stay noted: `ended` still has them.
-    std::set<std::string> noted = std::move(jobs_.at(job_id).said.pods_ended);
-    jobs_.at(job_id).said = std::move(before);
-    jobs_.at(job_id).said.pods_ended = std::move(noted);
-    dirty_jobs_.insert(job_id);
+    JobEntry& job = jobs_.at(said.job_id);
+    job.said = said.before;
+    for (const NodeOfAttempt& lost : said.nodes_lost) job.nodes_lost.erase(lost);
+    for (const std::string& uid : said.checked) {
+      if (job.unfinished.contains(uid)) job.unchecked.insert(uid);
+    }
+    dirty_jobs_.insert(said.job_id);
   }
   for (auto& [name, before] : provisional_->nodes) {
     nodes_.at(name).said = std::move(before.first);

@@ -137,9 +137,8 @@ class Observer {
   struct JobSaid {
     uint32_t started_attempt = 0;
     bool ended = false;
-    std::set<std::string> pods_ended;                       // uids
-    std::set<std::pair<std::string, uint32_t>> nodes_lost;  // node, attempt
   };
+  using NodeOfAttempt = std::pair<std::string, uint32_t>;
 
   struct JobEntry {
     bool present = false;  // the workload exists
@@ -149,7 +148,12 @@ class Observer {
     bool elastic = false;
     std::optional<events::v1::JobEnded::Result> result;
     std::string message;
-    std::set<std::string> pods;  // uids of pods of ours, ended ones included, until they go
+    // A job may have hundreds of thousands of pods that have ended: a turn looks at none of them.
+    std::set<std::string> pods;          // uids of pods of ours, ended ones included, until they go
+    std::set<std::string> unfinished;    // of these
+    std::set<std::string> unchecked;     // of these: may be on a node that is lost
+    std::set<std::string> pods_ended;    // uids: noted in `ended`, now or before
+    std::set<NodeOfAttempt> nodes_lost;  // said
     std::vector<events::v1::PodEnded> ended;  // since the last Commit
     uint32_t attempt = 0;                     // the highest seen on a pod
     int64_t started_ms = 0;                   // of that attempt; 0: not yet
@@ -171,6 +175,20 @@ class Observer {
     std::string said_pool;
   };
 
+  // What Collect gave and Commit has not confirmed: what had been said before.
+  struct Provisional {
+    struct OfJob {
+      std::string job_id;
+      JobSaid before;
+      std::vector<std::string> checked;       // were unchecked
+      std::vector<NodeOfAttempt> nodes_lost;  // were not said
+    };
+    std::vector<OfJob> jobs;
+    std::vector<std::pair<std::string, std::pair<std::optional<events::v1::Node>, std::string>>>
+        nodes;
+    std::vector<std::string> pools;
+  };
+
   JobEntry& Touch(const std::string& job_id);
   void DropPod(const std::string& uid, bool gone);
   // The row is of this pod: from now on it is ours.
@@ -181,7 +199,6 @@ class Observer {
                     const PodEntry& pod,
                     events::v1::PodEnded::Result result);
   bool CountsAsForeign(const PodEntry& pod) const;
-  bool HasUnfinishedPods(const JobEntry& job) const;
   bool HasLivePods(const NodeEntry& node) const;
   // Something has to be said of the jobs with pods on it.
   void MarkJobsOf(const NodeEntry& node);
@@ -189,7 +206,10 @@ class Observer {
 
   void CollectJob(const std::string& job_id, JobEntry& job, Said* said);
   void CollectNode(const std::string& name, NodeEntry& node, Said* said);
-  void CollectLostNode(const std::string& job_id, JobEntry& job, Said* said);
+  void CollectLostNode(const std::string& job_id,
+                       JobEntry& job,
+                       Provisional::OfJob* before,
+                       Said* said);
   std::optional<events::v1::JobEnded> EndOf(const std::string& job_id, const JobEntry& job) const;
   void ForgetEnded(const std::string& job_id);
 
@@ -205,13 +225,6 @@ class Observer {
   std::set<std::string> dirty_jobs_;
   std::set<std::string> dirty_nodes_;
 
-  // What Collect gave and Commit has not confirmed: what had been said before.
-  struct Provisional {
-    std::vector<std::pair<std::string, JobSaid>> jobs;
-    std::vector<std::pair<std::string, std::pair<std::optional<events::v1::Node>, std::string>>>
-        nodes;
-    std::vector<std::string> pools;
-  };
   std::optional<Provisional> provisional_;
 };
 

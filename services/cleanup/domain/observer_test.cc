@@ -1,9 +1,12 @@
 #include "services/cleanup/domain/observer.h"
 
+#include <chrono>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/kubernetes/node.h"
 #include "services/cleanup/domain/sweep.h"
 
 namespace fluxqueue::cleanup {
@@ -219,6 +222,25 @@ TEST_F(ObserverTest, ForeignUseIsOfWhatTheNodeHas) {
   EXPECT_THAT(Say(), ElementsAre("node default/n1 cpu=1000 example.com/fpga=2 pods=1"));
 }
 
+TEST_F(ObserverTest, ForeignUseBeyondAllNumbersIsCountedInFull) {
+  Start();
+  for (const char* uid : {"p1", "p2"}) {
+    const auto pod = kubernetes::ParsePod(fmt::format(
+        R"({{"metadata":{{"uid":"{}","name":"p","namespace":"team"}},"spec":{{"nodeName":"n1",)"
+        R"("containers":[{{"name":"a","resources":{{"requests":{{"cpu":"100e18"}}}}}},)"
+        R"({{"name":"b","resources":{{"requests":{{"cpu":"1"}}}}}}]}},)"
+        R"("status":{{"phase":"Running"}}}})",
+        uid));
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    observer_.ObservePod(*pod, std::nullopt);
+  }
+  const Said said = observer_.Collect(Millis(0));
+  ASSERT_EQ(said.nodes.size(), 1U);
+  const auto foreign = kubernetes::ToAmounts(said.nodes[0].node_upserted().node().foreign());
+  EXPECT_EQ(foreign.at("cpu"), kubernetes::kMostAmount);
+  EXPECT_EQ(foreign.at("pods"), 2);
+}
+
 TEST_F(ObserverTest, APodThatEndedBeforeWeLookedIsNotCounted) {
   Start();
   See(MakePod("p1", "n1", "Failed"));
@@ -359,6 +381,38 @@ TEST_F(ObserverTest, ANodeIsLostAfterItsGrace) {
   going.meta.deleted_ms = 1;
   See(going);
   EXPECT_THAT(Say(Millis(5000)), ElementsAre("node default/n1 cpu=1000 pods=1 not-ready"));
+}
+
+TEST_F(ObserverTest, ALossThatWasNotCommittedIsSaidAgain) {
+  Start();
+  See(OwnPod("p1", "j1", "1.0.0/1", "Running"));
+  Say();
+  observer_.NodeGone("n1", "uid-n1");
+  const std::vector<std::string> lost = Lines(observer_.Collect(Millis(0)));
+  observer_.Rollback();
+  EXPECT_EQ(Say(), lost);
+  EXPECT_THAT(lost, ElementsAre("gone default/n1", "lost j1 n1 Deleted"));
+  See(OwnPod("p1", "j1", "1.0.0/1", "Running"));
+  EXPECT_THAT(Say(), IsEmpty());
+}
+
+// A job array of many: what has ended, and was told, costs nothing more.
+TEST_F(ObserverTest, ATurnCostsWhatHasChanged) {
+  constexpr int kEnded = 50'000;
+  constexpr int kTurns = 500;
+  Start();
+  observer_.ObserveNode(MakeNode("n2"), Millis(0));
+  observer_.ObserveJob(MakeJob("j1", kEnded + 1));
+  for (int i = 1; i <= kEnded; ++i) {
+    See(OwnPod(fmt::format("p{}", i), "j1", fmt::format("1.0.{}/{}", i, kEnded + 1), "Succeeded"));
+  }
+  EXPECT_EQ(Say().size(), kEnded + 2);
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < kTurns; ++i) {
+    See(OwnPod("live", "j1", fmt::format("1.0.0/{}", kEnded + 1), "Running", "n2"));
+    EXPECT_THAT(Say(), IsEmpty());
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4));
 }
 
 TEST_F(ObserverTest, ANodeThatComesBackInTimeIsNotLost) {

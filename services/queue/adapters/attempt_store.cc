@@ -42,9 +42,10 @@ constexpr Statement kMissing{"queue_missing_months",
                              "SELECT name FROM unnest($1::text[]) AS m(name) WHERE NOT EXISTS "
                              "  (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
                              "   WHERE i.inhparent = 'attempts'::regclass AND c.relname = m.name)"};
-// Two who make the same partition would else get into each other's way. The number is ours alone.
+// Two who make the same partition would else get into each other's way. Nobody else locks the row,
+// and nobody who may not write the table can: an advisory lock would be anybody's.
 constexpr Statement kLockMonths{"queue_lock_months",
-                                "SELECT pg_advisory_xact_lock(x'466c7578417474'::bigint)"};
+                                "SELECT FROM migrations ORDER BY name LIMIT 1 FOR UPDATE"};
 constexpr Statement kMonths{
     "queue_months",
     "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "

@@ -26,22 +26,35 @@ const char* Name(ErrandResult::Outcome outcome) {
   return "?";
 }
 
+size_t CommandDesk::BytesOf(const Errand& errand) {
+  return errand.command.has_value() ? errand.command->ByteSizeLong() : 0;
+}
+
 void CommandDesk::Put(Errand errand) {
+  const size_t bytes = BytesOf(errand);
   {
     std::unique_lock lock(mutex_);
-    if (!open_ || errands_.size() >= kMost) {
+    const bool full = errands_.size() >= kMost || bytes_ >= kMostBytes;
+    if (!open_ || full) {
       const auto outcome = open_ ? ErrandResult::Outcome::kFull : ErrandResult::Outcome::kNotHeld;
+      if (open_) ++times_full_;
       lock.unlock();
       return errand.done({.outcome = outcome});
     }
+    bytes_ += bytes;
     errands_.push_back(std::move(errand));
   }
   wake_();
 }
 
-bool CommandDesk::empty() const {
+size_t CommandDesk::size() const {
   const std::lock_guard lock(mutex_);
-  return errands_.empty();
+  return errands_.size();
+}
+
+uint64_t CommandDesk::times_full() const {
+  const std::lock_guard lock(mutex_);
+  return times_full_;
 }
 
 std::vector<Errand> CommandDesk::Take(size_t max) {
@@ -50,11 +63,13 @@ std::vector<Errand> CommandDesk::Take(size_t max) {
   std::vector<Errand> taken(std::make_move_iterator(errands_.begin()),
                             std::make_move_iterator(end));
   errands_.erase(errands_.begin(), end);
+  for (const Errand& errand : taken) bytes_ -= BytesOf(errand);
   return taken;
 }
 
 void CommandDesk::Return(std::vector<Errand> errands) {
   const std::lock_guard lock(mutex_);
+  for (const Errand& errand : errands) bytes_ += BytesOf(errand);
   errands_.insert(errands_.begin(),
                   std::make_move_iterator(errands.begin()),
                   std::make_move_iterator(errands.end()));
@@ -71,6 +86,7 @@ void CommandDesk::Shut() {
     const std::lock_guard lock(mutex_);
     open_ = false;
     left.swap(errands_);
+    bytes_ = 0;
   }
   for (const Errand& errand : left) errand.done({.outcome = ErrandResult::Outcome::kNotHeld});
 }

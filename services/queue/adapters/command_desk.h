@@ -5,7 +5,11 @@
 // `done` must not block. A command is answered when the batch that wrote it to the log is
 // committed, and is acted on when it is read back; a question, when the batch that it was asked in
 // is over. What nobody has taken by its deadline is not done at all. While no pool is held, nobody
-// comes to take: the desk is shut, and answers kNotHeld itself. While kMost wait, it answers kFull.
+// comes to take: the desk is shut, and answers kNotHeld itself.
+//
+// Bounded: while kMost wait, or commands of kMostBytes, it answers kFull. What the loop has taken
+// may come back beside that: one batch. How many were turned away is fluxqueue_commands_total with
+// the outcome "full", and for questions and commands alike times_full().
 //
 // Thread-safe.
 #pragma once
@@ -66,12 +70,15 @@ struct Errand {
 class CommandDesk {
  public:
   static constexpr size_t kMost = 10'000;
+  static constexpr size_t kMostBytes = size_t{64} << 20;
 
   // `wake`: the loop should look at the desk; thread-safe.
   explicit CommandDesk(std::function<void()> wake) : wake_(std::move(wake)) {}
 
   void Put(Errand errand);
-  bool empty() const;
+  bool empty() const { return size() == 0; }
+  size_t size() const;
+  uint64_t times_full() const;
   // For the loop: up to `max`, in the order in which they came; and back, in front of the others.
   std::vector<Errand> Take(size_t max);
   void Return(std::vector<Errand> errands);
@@ -80,9 +87,13 @@ class CommandDesk {
   void Shut();
 
  private:
+  static size_t BytesOf(const Errand& errand);
+
   const std::function<void()> wake_;
   mutable std::mutex mutex_;
   std::deque<Errand> errands_;  // guarded by mutex_, as what follows
+  size_t bytes_ = 0;            // of their commands
+  uint64_t times_full_ = 0;
   bool open_ = false;
 };
 

@@ -71,5 +71,31 @@ TEST_F(CommandDeskTest, AFullDeskTurnsAway) {
   EXPECT_THAT(answers_, ElementsAre("b full", "d full"));
 }
 
+TEST_F(CommandDeskTest, LargeCommandsFillItSooner) {
+  desk_.Open();
+  const std::string text(CommandDesk::kMostBytes / 8, 'x');
+  const auto put = [&] {
+    Errand errand;
+    errand.command.emplace().set_asked_by(text);
+    errand.done = [this](const ErrandResult& result) { answers_.push_back(Name(result.outcome)); };
+    desk_.Put(std::move(errand));
+  };
+  for (int i = 0; i < 8; ++i) put();
+  EXPECT_THAT(answers_, IsEmpty());
+  put();
+  EXPECT_THAT(answers_, ElementsAre("full"));
+  EXPECT_EQ(desk_.times_full(), 1);
+  std::vector<Errand> taken = desk_.Take(8);
+  EXPECT_EQ(taken.size(), 8);
+  put();
+  desk_.Return(std::move(taken));
+  put();
+  EXPECT_THAT(answers_, ElementsAre("full", "full"));
+  desk_.Shut();
+  desk_.Open();
+  put();
+  EXPECT_EQ(desk_.size(), 1);
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue

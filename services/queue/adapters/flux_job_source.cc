@@ -21,8 +21,10 @@ constexpr postgres::Statement kPlacements{
     "  WHERE x.job_id = w.job_id AND x.attempt = w.attempt AND x.part = 0 OFFSET 0) a"};
 constexpr postgres::Statement kTransitions{
     "queue_flux_job_transitions",
-    "SELECT job_id, state, reason, time_ms, attempt FROM queue.job_events "
-    "WHERE job_id = ANY($1::text[]) ORDER BY job_id, version"};
+    "SELECT e.job_id, e.state, e.reason, e.time_ms, e.attempt "
+    "FROM unnest($1::text[]) AS w(job_id) CROSS JOIN LATERAL ("
+    "  SELECT * FROM queue.job_events x WHERE x.job_id = w.job_id "
+    "  ORDER BY version DESC LIMIT 100) AS e ORDER BY e.job_id, e.version"};
 constexpr postgres::Statement kRecent{
     "queue_flux_job_recent",
     "SELECT row FROM queue.jobs "

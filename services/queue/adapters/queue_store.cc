@@ -48,30 +48,36 @@ constexpr Statement kUpsertJobs{
     "queue_upsert_jobs",
     "INSERT INTO jobs AS j (job_id, pool, queue, namespace, name, kind, state, version, attempt, "
     "  reason, message, slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, "
-    "  ending, most_slots, username) "
+    "  ending, most_slots, username, jobspec_bytes) "
     "SELECT job_id, $1, queue, namespace, name, kind, state, version, attempt, reason, message, "
     "  slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending, "
-    "  most_slots, username "
+    "  most_slots, username, jobspec_bytes "
     "FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], "
     "  $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], "
     "  $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bytea[], "
-    "  $19::bigint[], $20::bigint[], $21::text[]) "
+    "  $19::bigint[], $20::bigint[], $21::text[], $22::bigint[]) "
     "  AS r(job_id, queue, namespace, name, kind, state, version, attempt, reason, message, "
     "       slots, priority, created_ms, start_ms, updated_ms, placement_hash, row, ending, "
-    "       most_slots, username) "
+    "       most_slots, username, jobspec_bytes) "
     "ON CONFLICT (job_id) DO UPDATE SET pool = excluded.pool, queue = excluded.queue, "
     "  state = excluded.state, version = excluded.version, attempt = excluded.attempt, "
     "  reason = excluded.reason, message = excluded.message, slots = excluded.slots, "
     "  priority = excluded.priority, start_ms = excluded.start_ms, "
     "  updated_ms = excluded.updated_ms, placement_hash = excluded.placement_hash, "
     "  row = excluded.row, ending = excluded.ending, most_slots = excluded.most_slots, "
-    "  username = excluded.username "
+    "  username = excluded.username, jobspec_bytes = excluded.jobspec_bytes "
     "WHERE j.version <= excluded.version AND (j.live OR j.state = 'Rejected')"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
     "INSERT INTO job_events (job_id, version, time_ms, state, attempt, reason, message) "
     "SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], "
     "  $6::text[], $7::text[])"};
+constexpr Statement kPruneHistory{
+    "queue_prune_history",
+    "WITH old AS (SELECT * FROM unnest($1::text[], $2::bigint[]) AS r(job_id, last)), "
+    "told AS (DELETE FROM promises AS p USING old "
+    "  WHERE p.job_id = old.job_id AND p.version <= old.last) "
+    "DELETE FROM job_events AS e USING old WHERE e.job_id = old.job_id AND e.version <= old.last"};
 constexpr Statement kInsertPromises{
     "queue_insert_promises",
     "INSERT INTO promises (job_id, version, queue, told_ms, start_ms, before_ms, firm, kept, "
@@ -159,7 +165,7 @@ size_t WriteQueues(pqxx::transaction_base& tx, const std::string& pool, const Ch
 struct JobColumns {
   TextArray ids, queues, namespaces, names, kinds, states, reasons, messages, users;
   BigintArray versions, attempts, slots, priorities, created, starts, updated, hashes, endings;
-  BigintArray most_slots;
+  BigintArray most_slots, jobspec_bytes;
   ByteaArray rows;
 
   void Add(const queue_core::JobChange& job) {
@@ -183,6 +189,7 @@ struct JobColumns {
     endings.Add(static_cast<int64_t>(job.ending));
     most_slots.Add(job.most_slots);
     users.Add(job.user);
+    jobspec_bytes.Add(job.jobspec_bytes);
   }
 };
 
@@ -212,7 +219,8 @@ size_t WriteJobs(pqxx::transaction_base& tx, const std::string& pool, const Chan
        c.rows.text(),
        c.endings.text(),
        c.most_slots.text(),
-       c.users.text());
+       c.users.text(),
+       c.jobspec_bytes.text());
   return changes.jobs.size();
 }
 
@@ -229,6 +237,20 @@ size_t WriteUsage(pqxx::transaction_base& tx, const std::string& pool, const Cha
   }
   if (!kinds.empty()) Exec(tx, kUpsertUsage, pool, kinds.text(), names.text(), rows.text());
   return changes.usage.size();
+}
+
+// Of a job that has changed without end the last ones stay, so that the table does not grow so. Now
+// and then, which is often enough.
+void PruneHistory(pqxx::transaction_base& tx, const Changes& changes) {
+  constexpr uint64_t kNowAndThen = 256;
+  TextArray ids;
+  BigintArray last;
+  for (const queue_core::JobEvent& event : changes.events) {
+    if (event.version % kNowAndThen != 0 || event.version <= model::kKeptEvents) continue;
+    ids.Add(event.job_id);
+    last.Add(static_cast<int64_t>(event.version - model::kKeptEvents));
+  }
+  if (!ids.empty()) Exec(tx, kPruneHistory, ids.text(), last.text());
 }
 
 size_t WriteEvents(pqxx::transaction_base& tx, const Changes& changes) {
@@ -253,6 +275,7 @@ size_t WriteEvents(pqxx::transaction_base& tx, const Changes& changes) {
        attempts.text(),
        reasons.text(),
        messages.text());
+  PruneHistory(tx, changes);
   return changes.events.size();
 }
 

@@ -4,10 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include "libs/access/queue_limits.h"
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/model/slip.h"
 #include "libs/model/workload.h"
+#include "libs/queue_core/job.h"
 #include "libs/rpc/error_details.h"
 #include "services/queue/adapters/rpc/requests.h"
 #include "services/queue/domain/flux_job_view.h"
@@ -95,6 +97,28 @@ Way WayOf(const std::string& pool, const std::string& queue, const access::Queue
   const auto found = queues.find(queue);
   if (found == queues.end() || access::PoolOfObject(found->second) != pool) return {};
   return access::WayUp(found->second, queues);
+}
+
+using UseByQueue = std::map<std::string, job_store::QueueUse>;
+
+// The queue is `above`, or below it.
+bool IsBelow(std::string queue, const std::string& above, const UseByQueue& use) {
+  // A cycle of parents is cut off.
+  for (size_t steps = 0; steps <= use.size(); ++steps) {
+    if (queue == above) return true;
+    const auto at = use.find(queue);
+    if (at == use.end() || at->second.parent.empty()) return false;
+    queue = at->second.parent;
+  }
+  return false;
+}
+
+access::JobUse UseBelow(const std::string& above, const UseByQueue& use) {
+  access::JobUse sum;
+  for (const auto& [queue, own] : use) {
+    if (IsBelow(queue, above, use)) sum.Add({own.jobs, own.jobspec_bytes});
+  }
+  return sum;
 }
 
 absl::Status NoSuchQueue(const std::string& pool, const std::string& queue) {
@@ -219,10 +243,40 @@ absl::Status CallJudge::MayMove(const Caller& caller,
                  absl::StatusCode::kFailedPrecondition);
 }
 
-absl::StatusOr<std::optional<int64_t>> CallJudge::MayClaim(
-    const Caller& caller, const std::string& pool, const events::v1::SubmitClaim& claim) const {
-  std::optional<int64_t> most;
-  if (Passes(caller)) return most;
+absl::Status CallJudge::TakesAsNew(const Caller& caller,
+                                   const std::string& queue,
+                                   const v1::JobRow& job,
+                                   const UseByQueue& use) const {
+  const JobFact& fact = job.fact();
+  if (Passes(caller) || fact.queue() == queue) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const access::QueuesByName queues, authority_->QueueAndAbove(queue));
+  const Way way = WayOf(fact.pool(), queue, queues);
+  if (way.empty()) return NoSuchQueue(fact.pool(), queue);
+  const std::string& space = fact.workload().namespace_();
+  const std::string claimers = space.empty() ? SpaceOf(fact.user()) : space;
+  access::AskedJob asked{.user = fact.user(),
+                         .space = claimers,
+                         .qos = job.qos(),
+                         .priority = fact.priority(),
+                         .amounts = queue_core::ToResources(job.amounts())};
+  if (job.has_duration_ms()) asked.duration_ms = job.duration_ms();
+  RETURN_IF_ERROR(Against(access::LimitProblem(asked, way), absl::StatusCode::kFailedPrecondition));
+  if (space.empty()) return absl::OkStatus();
+  const access::JobUse own{.jobs = 1, .jobspec_bytes = job.jobspec_bytes()};
+  for (const kubernetes::FluxQueue* at : way) {
+    const std::string& name = at->meta.name;
+    const access::JobUse before = IsBelow(fact.queue(), name, use) ? own : access::JobUse();
+    RETURN_IF_ERROR(
+        Against(access::QuotaProblem(space, own.jobspec_bytes, before, UseBelow(name, use), *at),
+                absl::StatusCode::kResourceExhausted));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CallJudge::MayClaim(const Caller& caller,
+                                 const std::string& pool,
+                                 const events::v1::SubmitClaim& claim) const {
+  if (Passes(caller)) return absl::OkStatus();
   constexpr std::string_view kClaimVerb = "claim";
   RETURN_IF_ERROR(CheckName("queue", claim.queue()));
   const Right right = access::RightToClaim(claim.queue());
@@ -239,10 +293,22 @@ absl::StatusOr<std::optional<int64_t>> CallJudge::MayClaim(
   if (const auto problem = access::PriorityProblem(claim.priority(), std::nullopt, way)) {
     return rpc::InField(InvalidArgument("priority: {}", *problem), "priority");
   }
-  for (const kubernetes::FluxQueue* at : way) {
-    if (at->claim_quota && (!most || *at->claim_quota < *most)) most = at->claim_quota;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClaimQuota> CallJudge::QuotaFor(const std::string& pool,
+                                               const std::string& queue) const {
+  ClaimQuota quota;
+  if (authority_ == nullptr) return quota;
+  ASSIGN_OR_RETURN(const access::QueuesByName queues, authority_->QueueAndAbove(queue));
+  const auto lower = [](std::optional<int64_t>& most, const std::optional<int64_t>& here) {
+    if (here && (!most || *here < *most)) most = here;
+  };
+  for (const kubernetes::FluxQueue* at : WayOf(pool, queue, queues)) {
+    lower(quota.claims, at->claim_quota);
+    lower(quota.bytes, at->claim_bytes);
   }
-  return most;
+  return quota;
 }
 
 absl::Status CallJudge::Takes(const std::string& user,

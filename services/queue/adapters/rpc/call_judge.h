@@ -10,13 +10,17 @@
 // The functions wait for the authority: not for gRPC's own threads. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 #include "fluxqueue/queue/v1/queue.pb.h"
+#include "fluxqueue/queue/v1/rows.pb.h"
 
 #include "libs/access/authority.h"
 #include "libs/job_store/fact_store.h"
@@ -33,6 +37,15 @@ struct JobScope {
   // The queue grants it: one that has left it is seen no more.
   bool only_in_queue = false;
   std::string tenant{};  // who asks (access::TenantOf); empty: nobody is known
+};
+
+// What the claims of one user may come to; unset: any number.
+struct ClaimQuota {
+  std::optional<int64_t> claims{};
+  std::optional<int64_t> bytes{};  // of their jobspecs
+
+  bool empty() const { return !claims && !bytes; }
+  friend bool operator==(const ClaimQuota&, const ClaimQuota&) = default;
 };
 
 // What the command does to its job. REQUIRES: it is about one that is there.
@@ -64,10 +77,18 @@ class CallJudge {
   absl::Status MayWant(const Caller& caller,
                        const events::v1::CommandAccepted& command,
                        const events::v1::JobFact& job) const;
-  // How many claims he may have then; unset: any number.
-  absl::StatusOr<std::optional<int64_t>> MayClaim(const Caller& caller,
-                                                  const std::string& pool,
-                                                  const events::v1::SubmitClaim& claim) const;
+  // Whether the queue takes the job as it would a new one: its limits, its classes of QOS, its
+  // quota. `use`: of the job's namespace.
+  absl::Status TakesAsNew(const Caller& caller,
+                          const std::string& queue,
+                          const v1::JobRow& job,
+                          const std::map<std::string, job_store::QueueUse>& use) const;
+  absl::Status MayClaim(const Caller& caller,
+                        const std::string& pool,
+                        const events::v1::SubmitClaim& claim) const;
+  // What claims of one user in the queue may come to. The replica that holds the pool asks, whoever
+  // has judged the caller: it knows which are on their way.
+  absl::StatusOr<ClaimQuota> QuotaFor(const std::string& pool, const std::string& queue) const;
   absl::Status MayAbandon(const Caller& caller, const std::string& pool) const;
   // `queue` empty: all of them.
   absl::Status MaySeeQueues(const Caller& caller, const std::string& queue) const;

@@ -63,7 +63,7 @@ class CallJudgeTest : public ::testing::Test {
     events::v1::SubmitClaim claim;
     claim.set_queue(queue);
     claim.set_priority(priority);
-    return judge_.MayClaim(By(user), "main", claim).status();
+    return judge_.MayClaim(By(user), "main", claim);
   }
   // "lab night +claims", or the code.
   std::string Listed(const std::string& user, job_store::FactFilter filter) {
@@ -172,7 +172,7 @@ TEST_F(CallJudgeTest, WhatIsDeniedIsNotGranted) {
   EXPECT_EQ(judge_.MayList(scoped("boss"), "list", {.queue = "night"}).status().code(), kDenied);
   events::v1::SubmitClaim claim;
   claim.set_queue("night");
-  EXPECT_EQ(judge_.MayClaim(scoped("boss"), "main", claim).status().code(), kDenied);
+  EXPECT_EQ(judge_.MayClaim(scoped("boss"), "main", claim).code(), kDenied);
 }
 
 TEST_F(CallJudgeTest, ATokenKeepsItsScopes) {
@@ -224,6 +224,51 @@ TEST_F(CallJudgeTest, OfAMoveTheCallerOrTheMakerMaySubmit) {
   EXPECT_TRUE(Move("boss", "club", "lab").ok());
 }
 
+// As one that is made there.
+TEST_F(CallJudgeTest, AJobMovesWhereItsLimitsAndTheQuotaHold) {
+  v1::JobRow row;
+  *row.mutable_fact() = Job("lab");
+  row.set_duration_ms(7'200'000);
+  row.set_jobspec_bytes(300);
+  events::v1::Amount* cpu = row.add_amounts();
+  cpu->set_resource("cpu");
+  cpu->set_amount(4000);
+  std::map<std::string, job_store::QueueUse> use = {
+      {"night", {.jobs = 1, .jobspec_bytes = 300}},
+      {"account", {.jobs = 1, .jobspec_bytes = 100}},
+      {"club", {.parent = "account", .jobs = 1, .jobspec_bytes = 100}}};
+  const auto move = [&](const std::string& queue) {
+    return judge_.TakesAsNew(By("boss"), queue, row, use);
+  };
+  EXPECT_TRUE(move("club").ok());
+  kubernetes::FluxQueue& club = authority_.queues["club"];
+  club.max_duration_ms = 3'600'000;
+  EXPECT_EQ(Message(move("club")),
+            "queue: fluxqueue.io/duration: 7200s is more than FluxQueue 'club' allows; allowed: up "
+            "to 3600s");
+  EXPECT_EQ(move("club").code(), absl::StatusCode::kFailedPrecondition);
+  club.max_duration_ms = 0;
+  row.set_qos("night");
+  EXPECT_THAT(Message(move("club")), HasSubstr("has no such class of QOS"));
+  authority_.queues["account"].qos = {{.name = "night", .most = {{"cpu", 3000}}}};
+  EXPECT_THAT(Message(move("club")), HasSubstr("allows a job at most 3"));
+  authority_.queues["account"].qos = {{.name = "night", .max_duration_ms = 7'200'000}};
+  EXPECT_TRUE(move("club").ok());
+  authority_.queues["account"].namespace_quota.jobs = 2;
+  EXPECT_THAT(Message(move("club")), HasSubstr("spec.namespaceQuota.jobs"));
+  EXPECT_EQ(move("club").code(), absl::StatusCode::kResourceExhausted);
+  authority_.queues["account"].namespace_quota = {.jobs = 3, .jobspec_bytes = 499};
+  EXPECT_THAT(Message(move("club")), HasSubstr("spec.namespaceQuota.jobspecBytes"));
+  // One that is below it already counts there.
+  row.mutable_fact()->set_queue("account");
+  use["account"].jobspec_bytes = 300;
+  use["account"].jobs = 2;
+  EXPECT_TRUE(move("club").ok()) << move("club");
+  row.mutable_fact()->set_queue("club");
+  club.max_duration_ms = 1;
+  EXPECT_TRUE(move("club").ok()) << "it is there";
+}
+
 TEST_F(CallJudgeTest, AClaimWantsARightAndTheQueue) {
   EXPECT_TRUE(Claim("boss", "night").ok());
   EXPECT_EQ(Claim("eve", "night").code(), kDenied);
@@ -265,16 +310,14 @@ TEST_F(CallJudgeTest, AListIsOfWhatHeMaySee) {
 }
 
 TEST_F(CallJudgeTest, TheLeastQuotaAboveAClaimHolds) {
-  events::v1::SubmitClaim claim;
-  claim.set_queue("club");
-  authority_.rights.insert({"ann", "create claims"});
-  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), std::nullopt);
+  EXPECT_EQ(*judge_.QuotaFor("main", "club"), ClaimQuota());
   authority_.queues["account"].claim_quota = 7;
-  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), 7);
+  EXPECT_EQ(*judge_.QuotaFor("main", "club"), ClaimQuota({.claims = 7}));
   authority_.queues["club"].claim_quota = 9;
-  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), 7);
+  EXPECT_EQ(*judge_.QuotaFor("main", "club"), ClaimQuota({.claims = 7}));
   authority_.queues["club"].claim_quota = 3;
-  EXPECT_EQ(*judge_.MayClaim(By("ann"), "main", claim), 3);
+  authority_.queues["club"].claim_bytes = 4096;
+  EXPECT_EQ(*judge_.QuotaFor("main", "club"), ClaimQuota({.claims = 3, .bytes = 4096}));
 }
 
 TEST_F(CallJudgeTest, QueuesAndCyclesAreAskedFor) {

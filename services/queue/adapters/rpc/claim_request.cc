@@ -6,6 +6,7 @@
 #include <google/protobuf/util/time_util.h>
 
 #include "libs/base/status_macros.h"
+#include "libs/base/text.h"
 #include "libs/graph/jobspec.h"
 #include "libs/rpc/error_details.h"
 #include "services/queue/adapters/rpc/requests.h"
@@ -77,8 +78,9 @@ absl::Status CheckText(const std::string& field, const std::string& text) {
         InvalidArgument("{}: has {} bytes; at most {} are allowed", field, text.size(), kMostText),
         field);
   }
-  if (text.find('\0') != std::string::npos) {
-    return rpc::InField(InvalidArgument("{}: holds a byte 0, which no text may", field), field);
+  if (!IsPlain(text, kMostText)) {
+    return rpc::InField(InvalidArgument("{}: holds a control character, which no text may", field),
+                        field);
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #include "services/queue/adapters/rpc/claim_request.h"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -51,6 +52,39 @@ TEST(ClaimRequestTest, RefusesTextsThatNoTableTakes) {
   jobspec.replace(jobspec.find("cpu"), 3, R"(cpu\u0000)");
   EXPECT_EQ(Message(ReadClaim(request, 7).status()),
             "jobspec: resources[0].with[0].type: holds a control character");
+}
+
+TEST(ClaimRequestTest, RefusesTextsThatCommandATerminal) {
+  const std::vector<std::function<void(v1::SubmitClaimRequest*, const std::string&)>> fields = {
+      [](v1::SubmitClaimRequest* request, const std::string& text) {
+        request->set_client_id(text);
+      },
+      [](v1::SubmitClaimRequest* request, const std::string& text) { request->set_pool(text); },
+      [](v1::SubmitClaimRequest* request, const std::string& text) { request->set_queue(text); },
+      [](v1::SubmitClaimRequest* request, const std::string& text) { request->set_name(text); },
+      [](v1::SubmitClaimRequest* request, const std::string& text) { request->set_owner(text); }};
+  for (const auto& set : fields) {
+    for (const char* text : {"\x1b]0;title\x07", "a\u009b2J", "ann\u202e", "\x7f", "a\nb"}) {
+      v1::SubmitClaimRequest request = Request(1);
+      set(&request, text);
+      EXPECT_THAT(Message(ReadClaim(request, 7).status()),
+                  testing::HasSubstr(": holds a control character, which no text may"));
+    }
+  }
+}
+
+// 436 bytes that name 16 MB: nothing of it is written out, so it may be asked for.
+TEST(ClaimRequestTest, CountsHostsAndWritesNoneOut) {
+  const auto constrained = [](const std::string& hosts) {
+    v1::SubmitClaimRequest request = Request(1);
+    std::string& jobspec = *request.mutable_jobspec();
+    const std::string before = R"("system":{)";
+    jobspec.insert(jobspec.find(before) + before.size(),
+                   R"("constraints":{"hostlist":[")" + hosts + R"("]})");
+    return Message(ReadClaim(request, 7).status());
+  };
+  EXPECT_EQ(constrained(std::string(240, 'n') + "[0-65535]"), "");
+  EXPECT_THAT(constrained("n[0-65535],m"), testing::HasSubstr("more than 65536 hosts"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "services/queue/adapters/rpc/command_api.h"
 
+#include <map>
 #include <utility>
 
 #include "libs/base/clock.h"
@@ -62,6 +63,19 @@ absl::Status TooManyClaims(const std::string& user, int64_t has, int64_t most) {
                     most);
 }
 
+absl::Status TooManyBytes(const std::string& user, int64_t would_have, int64_t most) {
+  return MakeStatus(absl::StatusCode::kResourceExhausted,
+                    "with this one the jobspecs of user '{}''s claims would have {} bytes, and may "
+                    "have {} (spec.claimBytes); release some, shorten their constraints, or have "
+                    "it raised",
+                    user,
+                    would_have,
+                    most);
+}
+
+// After it what is in the log and not read back counts no more.
+constexpr std::chrono::minutes kLongestOnItsWay(10);
+
 }  // namespace
 
 // ---- commands and questions about a job that is there
@@ -106,11 +120,15 @@ void CommandApi::Command(events::v1::CommandAccepted command,
     answer(*std::move(before));
     return;
   }
-  const absl::Status wanted = judge_.MayWant(caller, command, *job);
+  absl::Status wanted = judge_.MayWant(caller, command, *job);
+  if (wanted.ok()) wanted = CheckMove(command, caller);
   if (!wanted.ok()) return answer({.status = wanted});
   if (model::IsTerminal(static_cast<model::JobState>(job->state()))) {
     return answer({.status = HasEnded(*job)});
   }
+  if (!feed_.Holds(job->pool())) return answer({.elsewhere = job->pool()});
+  const absl::Status turn = TakeTurn(caller, job_id);
+  if (!turn.ok()) return answer({.status = turn});
   command.set_asked_by(caller.who.user);
   Put({.pool = job->pool(),
        .job_id = job_id,
@@ -119,6 +137,25 @@ void CommandApi::Command(events::v1::CommandAccepted command,
        .done = {}},
       *job,
       answer);
+}
+
+absl::Status CommandApi::TakeTurn(const Caller& caller, const std::string& job_id) {
+  if (!judge_.on()) return absl::OkStatus();
+  return rate_.Take(access::TenantOf(caller.who.user), job_id, std::chrono::steady_clock::now());
+}
+
+absl::Status CommandApi::CheckMove(const events::v1::CommandAccepted& command,
+                                   const Caller& caller) {
+  if (!command.has_move_job()) return absl::OkStatus();
+  const events::v1::MoveJob& move = command.move_job();
+  ASSIGN_OR_RETURN(const std::optional<v1::JobRow> row, facts_.FindRow(move.job_id()));
+  if (!row.has_value()) return NoSuchJob(move.job_id());
+  const JobFact& fact = row->fact();
+  std::map<std::string, job_store::QueueUse> use;
+  if (const std::string& space = fact.workload().namespace_(); !space.empty()) {
+    ASSIGN_OR_RETURN(use, facts_.UseOf(fact.pool(), space));
+  }
+  return judge_.TakesAsNew(caller, move.queue(), *row, use);
 }
 
 void CommandApi::Position(const std::string& job_id,
@@ -171,8 +208,8 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
       ReadClaim(request, std::chrono::duration_cast<Millis>(wall).count());
   if (!read.ok()) return answer({.status = read.status()});
   events::v1::SubmitClaim& submit = *read->command.mutable_submit_claim();
-  const absl::StatusOr<std::optional<int64_t>> most = judge_.MayClaim(caller, read->pool, submit);
-  if (!most.ok()) return answer({.status = most.status()});
+  const absl::Status may = judge_.MayClaim(caller, read->pool, submit);
+  if (!may.ok()) return answer({.status = may});
   if (judge_.on()) submit.set_user(caller.who.user);
   Claim claim{.pool = read->pool,
               .job_id = submit.job_id(),
@@ -187,27 +224,40 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
   absl::StatusOr<std::optional<JobFact>> known = facts_.Find(claim.job_id);
   if (!known.ok()) return answer({.status = known.status()});
   if (known->has_value()) return AwaitKnown(claim, **std::move(known));
-  if (most->has_value()) {
-    const absl::StatusOr<int64_t> has = facts_.ClaimsOf(caller.who.user);
-    if (!has.ok()) return answer({.status = has.status()});
-    if (*has >= **most) return answer({.status = TooManyClaims(caller.who.user, *has, **most)});
-  }
   if (!feed_.Holds(claim.pool)) return answer({.elsewhere = claim.pool});
+  const absl::Status turn = TakeTurn(caller, "");
+  if (!turn.ok()) return answer({.status = turn});
+  auto place = MakeRoom(claim.pool, submit, caller);
+  if (!place.ok()) return answer({.status = place.status()});
+  PutClaim(claim, std::move(read->command), caller, *std::move(place));
+}
 
+void CommandApi::PutClaim(const Claim& claim,
+                          events::v1::CommandAccepted command,
+                          const Caller& caller,
+                          std::shared_ptr<void> place) {
+  // Before whoever makes the next one is answered.
+  const uint64_t counted = feed_.Await(
+      claim.job_id,
+      std::chrono::steady_clock::now() + kLongestOnItsWay,
+      [](const JobFact&) { return true; },
+      [place = std::move(place)](const auto&) mutable { place.reset(); });
   const uint64_t waiter = feed_.Await(
       claim.job_id, claim.until, claim.wants, [this, claim](std::optional<JobFact> job) {
         if (job.has_value()) return Tell(claim, *std::move(job), /*repeated=*/false);
         workers_.Post([this, claim] { AnswerAsItIs(claim, /*repeated=*/false); });
       });
-  read->command.set_asked_by(caller.who.user);
+  command.set_asked_by(caller.who.user);
   Errand errand{.pool = claim.pool,
                 .job_id = claim.job_id,
-                .command = std::move(read->command),
+                .command = std::move(command),
                 .deadline = caller.deadline,
                 .done = {}};
-  errand.done = [this, claim, waiter](const ErrandResult& result) {
-    // It is in the log: the waiter is told when it has been read back.
-    if (result.outcome == Outcome::kDone || !feed_.Forget(waiter)) return;
+  errand.done = [this, claim, counted, waiter](const ErrandResult& result) {
+    // It is in the log: the waiters are told when it has been read back.
+    if (result.outcome == Outcome::kDone) return;
+    feed_.Forget(counted);
+    if (!feed_.Forget(waiter)) return;
     if (result.outcome != Outcome::kRepeated) return claim.answer(ToReply(claim.pool, result));
     workers_.Post([this, claim] {
       absl::StatusOr<JobFact> job = FindJob(facts_, claim.job_id);
@@ -216,6 +266,26 @@ void CommandApi::SubmitClaim(const v1::SubmitClaimRequest& request,
     });
   };
   desk_.Put(std::move(errand));
+}
+
+absl::StatusOr<std::shared_ptr<void>> CommandApi::MakeRoom(const std::string& pool,
+                                                           const events::v1::SubmitClaim& submit,
+                                                           const Caller& caller) {
+  ASSIGN_OR_RETURN(const ClaimQuota quota, judge_.QuotaFor(pool, submit.queue()));
+  if (quota.empty()) return std::shared_ptr<void>();
+  const std::string& user = caller.who.user;
+  const auto bytes = static_cast<int64_t>(submit.spec().jobspec().size());
+  // First: what has left the way when the tables are asked is in them.
+  ClaimsUnderWay::Entered entered = under_way_.Enter(user, bytes);
+  ASSIGN_OR_RETURN(const job_store::ClaimUse has, facts_.ClaimsOf(user));
+  const int64_t claims = has.claims + entered.all.claims;
+  if (quota.claims && claims > *quota.claims) {
+    return TooManyClaims(user, claims - 1, *quota.claims);
+  }
+  if (quota.bytes && has.bytes + entered.all.bytes > *quota.bytes) {
+    return TooManyBytes(user, has.bytes + entered.all.bytes, *quota.bytes);
+  }
+  return std::move(entered.place);
 }
 
 bool CommandApi::IsFor(const Claim& claim, const JobFact& job) {

@@ -24,6 +24,8 @@
 #include "services/queue/adapters/fact_feed.h"
 #include "services/queue/adapters/rpc/call_judge.h"
 #include "services/queue/adapters/rpc/caller.h"
+#include "services/queue/adapters/rpc/claims_under_way.h"
+#include "services/queue/adapters/rpc/command_rate.h"
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -73,6 +75,18 @@ class CommandApi {
                    const Answer& answer);
 
  private:
+  // Whether he may command now, and the job (empty: none that is there) be commanded. Where callers
+  // are not asked for, there is no bound.
+  absl::Status TakeTurn(const Caller& caller, const std::string& job_id);
+  // Whether its other queue takes the job as it is, where the command moves it.
+  absl::Status CheckMove(const events::v1::CommandAccepted& command, const Caller& caller);
+
+  // Whether the caller may have another claim, which then has a place until it is in the tables;
+  // null: nobody counts.
+  absl::StatusOr<std::shared_ptr<void>> MakeRoom(const std::string& pool,
+                                                 const events::v1::SubmitClaim& submit,
+                                                 const Caller& caller);
+
   // A claim that a call is about, until it is answered.
   struct Claim {
     std::string pool;
@@ -83,6 +97,11 @@ class CommandApi {
     Answer answer;
   };
 
+  // `place`: among those that are on their way.
+  void PutClaim(const Claim& claim,
+                events::v1::CommandAccepted command,
+                const Caller& caller,
+                std::shared_ptr<void> place);
   void Put(Errand errand, const events::v1::JobFact& job, const Answer& answer);
   // The command of this client's id was accepted before: the answer to that. Nothing: it was not.
   std::optional<Reply> Repeated(const std::string& client_id, const std::string& job_id);
@@ -99,6 +118,8 @@ class CommandApi {
   CommandDesk& desk_;
   FactFeed& feed_;
   rpc::WorkerPool& workers_;
+  ClaimsUnderWay under_way_;
+  CommandRate rate_;
 };
 
 }  // namespace fluxqueue::queue

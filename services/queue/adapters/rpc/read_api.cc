@@ -177,6 +177,7 @@ absl::Status ReadApi::GetJob(const Caller& caller,
     shown->set_released(slot.released);
   }
   ASSIGN_OR_RETURN(const std::vector<job_store::JobEvent> events, jobs_.Events(fact.job_id()));
+  response->set_history_before(static_cast<uint64_t>(job_store::LeftOut(events)));
   for (const job_store::JobEvent& event : events) {
     v1::GetJobResponse::Transition* shown = response->add_history();
     shown->set_version(static_cast<uint64_t>(event.version));

@@ -1,0 +1,19 @@
+#include "services/queue/adapters/rpc/claims_under_way.h"
+
+namespace fluxqueue::queue {
+
+ClaimsUnderWay::Entered ClaimsUnderWay::Enter(const std::string& user, int64_t bytes) {
+  const std::lock_guard lock(state_->mutex);
+  job_store::ClaimUse& use = state_->users[user];
+  ++use.claims;
+  use.bytes += bytes;
+  const auto leave = [state = state_, user, bytes](void*) {
+    const std::lock_guard left(state->mutex);
+    const auto own = state->users.find(user);
+    own->second.bytes -= bytes;
+    if (--own->second.claims == 0) state->users.erase(own);
+  };
+  return {.all = use, .place = std::shared_ptr<void>(nullptr, leave)};
+}
+
+}  // namespace fluxqueue::queue
