@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
-#include "libs/graph/hostlist.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -156,7 +155,10 @@ Constraint Constraint::IsAnyHost(std::vector<std::string> names) {
   hosts.kind_ = Kind::kHosts;
   std::sort(names.begin(), names.end());
   hosts.text_ = fmt::format("{}", fmt::join(names, ","));
-  hosts.operands_ = std::move(names);
+  HostSet set;
+  for (std::string& name : names) set.AddName(std::move(name));
+  set.Finish();
+  hosts.operands_ = std::make_shared<const HostSet>(std::move(set));
   return hosts;
 }
 
@@ -278,16 +280,16 @@ absl::StatusOr<Constraint> Constraint::ParseHosts(const json& value,
   RETURN_IF_ERROR(CheckArray(value, path, false));
   Constraint hosts;
   hosts.kind_ = Kind::kHosts;
-  Hosts names;
+  HostSet names;
   for (size_t i = 0; i < value.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string text, NumberOrTextAt(value, i, path));
-    RETURN_IF_ERROR(Annotate(ExpandHostlist(text, *state.hosts_left, &names),
-                             fmt::format("{}[{}]: \"{}\"", path, i, text)));
+    RETURN_IF_ERROR(
+        Annotate(names.Add(text, *state.hosts_left), fmt::format("{}[{}]: \"{}\"", path, i, text)));
     hosts.text_ += (i == 0 ? "" : ",") + text;
   }
   *state.hosts_left -= names.size();
-  std::sort(names.begin(), names.end());
-  hosts.operands_ = std::move(names);
+  names.Finish();
+  hosts.operands_ = std::make_shared<const HostSet>(std::move(names));
   return hosts;
 }
 
@@ -362,8 +364,7 @@ bool Constraint::Matches(const ConstraintSubject& node) const {
     case Kind::kProperty:
       return MatchesProperty(node.properties);
     case Kind::kHosts:
-      return std::binary_search(
-          std::get<Hosts>(operands_).begin(), std::get<Hosts>(operands_).end(), node.name);
+      return std::get<Hosts>(operands_)->Contains(node.name);
     case Kind::kRanks:
       return MatchesRank(node.rank);
   }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "libs/graph/hostlist.h"
 #include "libs/graph/idset.h"
 #include "libs/graph/types.h"
 
@@ -92,7 +94,7 @@ class Constraint {
  private:
   struct ParseState;
   using Children = std::vector<Constraint>;
-  using Hosts = std::vector<std::string>;
+  using Hosts = std::shared_ptr<const HostSet>;
   using Ranks = std::vector<IdRange>;
 
   static absl::StatusOr<Constraint> ParseObject(const nlohmann::json& value,
@@ -136,7 +138,7 @@ class Constraint {
   uint32_t key_begin_ = 0;
   uint32_t key_end_ = 0;
   std::string text_;  // kProperty, kHosts, kRanks: as written
-  // kAnd, kOr, kNot (of the `and` of them): the first. kHosts, kRanks: theirs, sorted.
+  // kAnd, kOr, kNot (of the `and` of them): the first. kHosts, kRanks: theirs; ranks are sorted.
   std::variant<Children, Hosts, Ranks> operands_;
 };
 

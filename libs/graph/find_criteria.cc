@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "libs/base/status_macros.h"
-#include "libs/graph/hostlist.h"
 #include "libs/graph/shortened.h"
 
 namespace fluxqueue::graph {
@@ -147,10 +146,10 @@ class FindCriteria::Parser {
     }
     if (key == "names") {
       term.key = Key::kNames;
-      RETURN_IF_ERROR(Annotate(ExpandHostlist(Lower(value), names_left_, &term.names),
+      RETURN_IF_ERROR(Annotate(term.names.Add(Lower(value), names_left_),
                                fmt::format("criteria: names=\"{}\"", value)));
       names_left_ -= term.names.size();
-      std::sort(term.names.begin(), term.names.end());
+      term.names.Finish();
       return term;
     }
     if (key == "property" && !value.empty()) {
@@ -213,7 +212,7 @@ bool FindCriteria::Holds(const Term& term, const FindSubject& subject) {
     case Key::kSummedUpFor:
       return subject.sums_up && subject.passing.contains(term.job);
     case Key::kNames:
-      return std::binary_search(term.names.begin(), term.names.end(), subject.name);
+      return term.names.Contains(subject.name);
     case Key::kProperty:
       return std::any_of(subject.properties.begin(),
                          subject.properties.end(),

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "libs/graph/hostlist.h"
 #include "libs/graph/types.h"
 
 #include "absl/status/statusor.h"
@@ -61,7 +62,7 @@ class FindCriteria {
     bool or_before = false;  // joined to what stands before it by `or`
     bool wanted = true;      // kStatus: down; kNow: allocated; kFuture: reserved
     uint64_t job = 0;
-    std::vector<std::string> names;  // sorted
+    HostSet names;
     std::string property;
     std::vector<Term> group;
   };

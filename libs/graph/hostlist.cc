@@ -113,7 +113,7 @@ absl::StatusOr<std::vector<Part>> ParseElement(std::string_view element) {
 }
 
 // Names and their number multiply; both are known before the first is made.
-absl::Status CheckSize(std::span<const Part> parts, size_t limit, size_t left) {
+absl::StatusOr<HostlistSize> SizeOf(std::span<const Part> parts, size_t limit, size_t left) {
   uint64_t names = 1;
   size_t bytes = 0;
   for (const Part& part : parts) {
@@ -131,7 +131,59 @@ absl::Status CheckSize(std::span<const Part> parts, size_t limit, size_t left) {
       return InvalidArgument("a host name has at most {} bytes", kMaxHostBytes);
     }
   }
+  return HostlistSize{names, names * bytes};
+}
+
+// Takes the text apart: `take` gets each element, its parts and its size. `names`: that there are
+// already.
+template <typename Take>
+absl::Status ForEachElement(std::string_view text, size_t limit, size_t names, Take take) {
+  if (text.empty()) return InvalidArgument("a hostlist names at least one host");
+  const bool ends_in_comma = text.back() == ',';
+  while (!text.empty()) {
+    const std::string_view element = TakeElement(&text);
+    if (element.empty() || ends_in_comma) return InvalidArgument("a comma without a host");
+    ASSIGN_OR_RETURN(const std::vector<Part> parts, ParseElement(element));
+    ASSIGN_OR_RETURN(const HostlistSize size, SizeOf(parts, limit, limit - std::min(limit, names)));
+    names += size.names;
+    take(element, parts, size);
+  }
   return absl::OkStatus();
+}
+
+// Whether one of the ranges ("1-3,07") writes a number so.
+bool IsWritten(std::string_view ranges, std::string_view digits) {
+  uint32_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  while (true) {
+    const size_t comma = ranges.find(',');
+    const Range range = *ParseRange(ranges.substr(0, comma));
+    const bool has_width =
+        digits.size() == range.width || (digits.size() > range.width && digits.front() != '0');
+    if (has_width && range.first <= number && number <= range.last) return true;
+    if (comma == std::string_view::npos) return false;
+    ranges.remove_prefix(comma + 1);
+  }
+}
+
+// Ways to take the name apart are tried in turn. Each begins a name that the pattern has, and these
+// are counted: so there are not many. REQUIRES: ParseElement has taken the pattern.
+bool IsNamedBy(std::string_view pattern, std::string_view name) {
+  const size_t open = pattern.find('[');
+  const std::string_view literal = pattern.substr(0, open);
+  if (!name.starts_with(literal)) return false;
+  name.remove_prefix(literal.size());
+  if (open == std::string_view::npos) return name.empty();
+  const size_t close = pattern.find(']', open);
+  const std::string_view ranges = pattern.substr(open + 1, close - open - 1);
+  const std::string_view rest = pattern.substr(close + 1);
+  for (size_t digits = 1; digits <= std::min(kMaxDigits, name.size()); ++digits) {
+    if (!IsDigit(name[digits - 1])) return false;
+    if (IsWritten(ranges, name.substr(0, digits)) && IsNamedBy(rest, name.substr(digits))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Appends `name` with all that `parts` make of it.
@@ -153,18 +205,39 @@ void Append(std::span<const Part> parts, const std::string& name, std::vector<st
 
 }  // namespace
 
+absl::Status MeasureHostlist(std::string_view text, size_t limit, HostlistSize* size) {
+  return ForEachElement(text, limit, size->names, [size](auto, auto&, const HostlistSize& more) {
+    size->names += more.names;
+    size->bytes += more.bytes;
+  });
+}
+
 absl::Status ExpandHostlist(std::string_view text, size_t limit, std::vector<std::string>* hosts) {
-  if (text.empty()) return InvalidArgument("a hostlist names at least one host");
-  const bool ends_in_comma = text.back() == ',';
-  while (!text.empty()) {
-    const std::string_view element = TakeElement(&text);
-    if (element.empty() || ends_in_comma) return InvalidArgument("a comma without a host");
-    ASSIGN_OR_RETURN(const std::vector<Part> parts, ParseElement(element));
-    const size_t left = limit - std::min(limit, hosts->size());
-    RETURN_IF_ERROR(CheckSize(parts, limit, left));
+  return ForEachElement(text, limit, hosts->size(), [hosts](auto, const auto& parts, auto&) {
     Append(parts, "", hosts);
-  }
-  return absl::OkStatus();
+  });
+}
+
+absl::Status HostSet::Add(std::string_view text, size_t limit) {
+  return ForEachElement(
+      text, limit, size_, [this](std::string_view element, auto&, const HostlistSize& size) {
+        auto& elements = element.find('[') == std::string_view::npos ? names_ : patterns_;
+        elements.emplace_back(element);
+        size_ += size.names;
+      });
+}
+
+void HostSet::Finish() {
+  std::sort(names_.begin(), names_.end());
+  names_.shrink_to_fit();
+  patterns_.shrink_to_fit();
+}
+
+bool HostSet::Contains(std::string_view name) const {
+  return std::binary_search(names_.begin(), names_.end(), name) ||
+         std::any_of(patterns_.begin(), patterns_.end(), [name](const std::string& pattern) {
+           return IsNamedBy(pattern, name);
+         });
 }
 
 std::string FormatHostlist(const std::vector<std::string>& hosts) {

@@ -1,6 +1,7 @@
 #include "libs/graph/jobspec.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -399,6 +400,60 @@ TEST(Hostlist, NamesAreBounded) {
   EXPECT_EQ(error(std::string(254, 'x') + "[1-9]"), "");
   EXPECT_THAT(error(std::string(254, 'x') + "[1-10]"), HasSubstr("at most 255 bytes"));
   EXPECT_THAT(error(std::string(254, 'x') + "[01]"), HasSubstr("at most 255 bytes"));
+}
+
+// All that ExpandHostlist writes out is in the set, and what is nearly so is not.
+TEST(HostSet, NamesWhatIsWrittenOut) {
+  for (const char* text : {"r[0-1]n[8-10],login",
+                           "n[08-10,7]",
+                           "n[008-100]x",
+                           "[1-12][1-12]",
+                           "a[1,11][1,11]b,a[5]",
+                           "n[0-3][5]-[09-11].x",
+                           "n,n,n[1],n[1]",
+                           "n[0,00,000]"}) {
+    std::vector<std::string> hosts;
+    ASSERT_TRUE(ExpandHostlist(text, 1000, &hosts).ok()) << text;
+    HostSet set;
+    ASSERT_TRUE(set.Add(text, 1000).ok()) << text;
+    set.Finish();
+    EXPECT_EQ(set.size(), hosts.size()) << text;
+    const std::set<std::string> expanded(hosts.begin(), hosts.end());
+    std::set<std::string> near = expanded;
+    for (const std::string& host : hosts) {
+      for (const char* more : {"0", "1", "x", "-"}) {
+        near.insert(host + more);
+        near.insert(more + host);
+        for (size_t i = 0; i < host.size(); ++i) {
+          near.insert(host.substr(0, i) + more + host.substr(i));
+          near.insert(host.substr(0, i) + more + host.substr(i + 1));
+          near.insert(host.substr(0, i) + host.substr(i + 1));
+        }
+      }
+    }
+    for (const std::string& name : near) {
+      EXPECT_EQ(set.Contains(name), expanded.contains(name)) << text << ": " << name;
+    }
+  }
+}
+
+// 250 bytes name 16 MB: written out, these would take 320 GB.
+TEST(HostSet, TakesNoMoreMemoryThanItsText) {
+  const std::string far = std::string(240, 'x');
+  std::vector<HostSet> sets(20'000);
+  for (HostSet& set : sets) {
+    ASSERT_TRUE(set.Add(far + "[0-65535]", kMaxHosts).ok());
+    set.Finish();
+  }
+  EXPECT_EQ(sets.back().size(), kMaxHosts);
+  EXPECT_TRUE(sets.back().Contains(far + "65535"));
+  EXPECT_FALSE(sets.back().Contains(far + "65536"));
+  HostSet set;
+  EXPECT_THAT(Message(set.Add("n[0-65536]", kMaxHosts)), HasSubstr("more than 65536"));
+  HostlistSize size;
+  ASSERT_TRUE(MeasureHostlist(far + "[0-65535]", kMaxHosts, &size).ok());
+  EXPECT_EQ(size.names, kMaxHosts);
+  EXPECT_EQ(size.bytes, kMaxHosts * 245);
 }
 
 // Two lists of 40,000 ranges each that do not touch.

@@ -26,11 +26,11 @@ void WorkerPool::Post(const std::string& client, Task task) {
   wake_.notify_one();
 }
 
-bool WorkerPool::TryPost(Task task) {
+bool WorkerPool::TryPost(const std::string& client, Task task) {
   {
     const std::lock_guard lock(mutex_);
     if (tasks_.size() >= most_waiting_) return false;
-    tasks_.Push("", std::move(task));
+    tasks_.Push(client, std::move(task));
   }
   wake_.notify_one();
   return true;

@@ -36,7 +36,8 @@ class WorkerPool {
   // The same for a client, when it is his turn.
   void Post(const std::string& client, Task task);
   // False: as many wait as may, and it is not done.
-  [[nodiscard]] bool TryPost(Task task);
+  [[nodiscard]] bool TryPost(Task task) { return TryPost("", std::move(task)); }
+  [[nodiscard]] bool TryPost(const std::string& client, Task task);
 
  private:
   void Run(const std::stop_token& stop);

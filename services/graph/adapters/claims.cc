@@ -50,6 +50,22 @@ void Continue(const CallInfo& call, grpc::ClientContext* context, const std::str
   if (!traceparent.empty()) context->AddMetadata(tracing::kTraceparent, traceparent);
 }
 
+// What the queue refuses it has not taken in; of the rest nobody knows.
+bool MayBeTaken(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DATA_LOSS:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool Decided(queue::v1::State state) {
   return state != queue::v1::STATE_SUBMITTED && state != queue::v1::STATE_PENDING;
 }
@@ -126,7 +142,7 @@ void Claims::Submit(const CallInfo& call, const Claim& claim, Submitted submitte
        [this, call, claim, submitted = std::move(submitted)](const grpc::Status& status,
                                                              queue::v1::Job job) {
          if (!status.ok()) {
-           if (!claim.named) GiveBack(call, claim);
+           if (!claim.named && MayBeTaken(status)) GiveBack(call, claim);
            return submitted(Annotate(rpc::FromGrpcStatus(status), "the queue"));
          }
          const bool gone = call.cancelled() || system_clock::now() >= call.deadline;
@@ -148,7 +164,7 @@ void Claims::Call(const CallInfo& call,
                   std::chrono::milliseconds wait,
                   Answer answer) {
   if (draining()) return answer(rpc::ToGrpcStatus(Stopping()), {});
-  workers_.Post(call.caller.user, [this, call, claim, wait, answer = std::move(answer)] {
+  workers_.Post(call.Tenant(), [this, call, claim, wait, answer = std::move(answer)] {
     auto stub = HolderOf(claim.pool);
     if (!stub.ok()) {
       return answer(rpc::ToGrpcStatus(stub.status()), {});
@@ -197,7 +213,7 @@ void Claims::Cancel(const CallInfo& call,
                     const std::string& job_id,
                     Done done) {
   if (draining()) return done(Stopping());
-  workers_.Post(call.caller.user, [this, call, pool, job_id, done = std::move(done)] {
+  workers_.Post(call.Tenant(), [this, call, pool, job_id, done = std::move(done)] {
     auto stub = HolderOf(pool);
     if (!stub.ok()) return done(stub.status());
     const auto there =

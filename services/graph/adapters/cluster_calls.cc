@@ -63,7 +63,7 @@ absl::Status ClusterCalls::Check(const CallInfo& call, const std::string& pool) 
 
 void ClusterCalls::Answer(const CallInfo& call, const std::string& pool, Done done, Work work) {
   const auto asked = std::chrono::steady_clock::now();
-  workers_.Post(call.caller.user, [=, this, done = std::move(done), work = std::move(work)] {
+  workers_.Post(call.Tenant(), [=, this, done = std::move(done), work = std::move(work)] {
     const absl::Status wanted = Check(call, pool);
     if (!wanted.ok()) return done(wanted);
     const absl::StatusOr<View> view = pictures_.Look(PoolOf(pool), asked);
@@ -84,7 +84,7 @@ void ClusterCalls::AnswerOf(const CallInfo& call,
     const absl::StatusOr<PoolPictures::Held> held = pictures_.Find(PoolOf(pool), pick);
     done(held.ok() ? work(*held) : held.status());
   };
-  workers_.Post(call.caller.user, std::move(answer));
+  workers_.Post(call.Tenant(), std::move(answer));
 }
 
 void ClusterCalls::GetJob(CallInfo call,
@@ -216,7 +216,7 @@ class ClusterCalls::Reader final : public GraphReader {
 
   void Next(v1::GetGraphResponse* piece, DonePiece done) override {
     const auto asked = std::chrono::steady_clock::now();
-    calls_.workers_.Post(state_->call.caller.user,
+    calls_.workers_.Post(state_->call.Tenant(),
                          [&calls = calls_, state = state_, piece, asked, done = std::move(done)] {
                            piece->Clear();
                            const absl::Status begun = state->view == nullptr
@@ -268,7 +268,7 @@ std::unique_ptr<GraphReader> ClusterCalls::GetGraph(CallInfo call,
 void ClusterCalls::Watch(CallInfo call, std::shared_ptr<AllocationWatch> watch) {
   const absl::Status format = FormatOf(watch->request().format()).status();
   if (!format.ok()) return watch->End(format);
-  workers_.Post(call.caller.user, [this, call, watch = std::move(watch)] {
+  workers_.Post(call.Tenant(), [this, call, watch = std::move(watch)] {
     const std::string pool = PoolOf(watch->request().pool());
     const absl::Status wanted = Check(call, pool);
     if (!wanted.ok()) return watch->End(wanted);

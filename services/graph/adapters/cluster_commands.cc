@@ -55,7 +55,7 @@ void ClusterCalls::Match(CallInfo call,
     return;
   }
   // A jobspec takes long to read.
-  workers_.Post(call.caller.user, [=, this] { Claim(call, request, response, timed); });
+  workers_.Post(call.Tenant(), [=, this] { Claim(call, request, response, timed); });
 }
 
 void ClusterCalls::Claim(const CallInfo& call,

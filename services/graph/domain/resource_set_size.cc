@@ -20,6 +20,8 @@ using nlohmann::json;
 // Of an R as text: as a tree it takes some thirty times as much.
 constexpr size_t kMostBytes = size_t{8} << 20;
 constexpr int kMaxDepth = 16;
+// Of the names of its nodes.
+constexpr size_t kMostHostBytes = size_t{64} << 20;
 
 absl::Status TooLarge(std::string_view what, int64_t limit) {
   return rpc::WithReason(rpc::InField(MakeStatus(absl::StatusCode::kResourceExhausted,
@@ -78,13 +80,16 @@ int64_t CountProperties(const json& properties, int64_t most) {
 
 // A list that is longer than the ranks is refused: it ends here, before it is as long as it can be.
 absl::Status CheckHosts(const json& lists, int64_t most) {
-  std::vector<std::string> hosts;
+  graph::HostlistSize size;
   for (const json& list : lists) {
     if (!list.is_string()) continue;
     RETURN_IF_ERROR(
-        Annotate(graph::ExpandHostlist(
-                     list.get_ref<const std::string&>(), static_cast<size_t>(most), &hosts),
+        Annotate(graph::MeasureHostlist(
+                     list.get_ref<const std::string&>(), static_cast<size_t>(most), &size),
                  "execution.nodelist"));
+    if (size.bytes > kMostHostBytes) {
+      return TooLarge("names nodes of more bytes", kMostHostBytes);
+    }
   }
   return absl::OkStatus();
 }

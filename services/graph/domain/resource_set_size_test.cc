@@ -48,6 +48,14 @@ TEST(ResourceSetSizeTest, NodesAreCounted) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckResourceSetSize(R("0", "0", "n[0-4999999]"), 100)));
 }
 
+// They are measured, and not written out.
+TEST(ResourceSetSizeTest, NodesHaveSoManyBytes) {
+  const std::string text = R("0", "0", std::string(240, 'n') + "[0-499999]");
+  const absl::Status status = CheckResourceSetSize(text, 1'000'000);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(Message(status), HasSubstr("names nodes of more bytes than 67108864"));
+}
+
 TEST(ResourceSetSizeTest, TextsAreBounded) {
   EXPECT_TRUE(
       absl::IsResourceExhausted(CheckResourceSetSize(std::string(9 << 20, ' '), 1'000'000)));

@@ -67,7 +67,7 @@ grpc::ServerUnaryReactor* FluxionService::Init(grpc::CallbackServerContext* cont
     const auto created = CreateGraph(graphs_.directory(),
                                      pool_,
                                      ToCreateGraph(*request),
-                                     {.client = call->caller.user, .peer = context->peer()});
+                                     {.user = call->caller.user, .peer = context->peer()});
     if (created.ok()) context->AddInitialMetadata(kGraphKey, created->key);
     answer(created.status());
   });

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "libs/access/rights.h"
 #include "libs/base/status_macros.h"
 #include "libs/rpc/error_details.h"
 
@@ -75,7 +76,8 @@ absl::Status ClientCalls::Place::Hold(int64_t bytes) {
 ClientCalls::ClientCalls(const CallLimits& limits)
     : under_way_(std::make_shared<UnderWay>(limits)) {}
 
-absl::StatusOr<std::shared_ptr<ClientCalls::Place>> ClientCalls::Enter(const std::string& client) {
+absl::StatusOr<std::shared_ptr<ClientCalls::Place>> ClientCalls::Enter(std::string_view user) {
+  const std::string client(access::TenantOf(user));
   {
     const std::lock_guard lock(under_way_->mutex);
     const int most = under_way_->limits.client_calls;

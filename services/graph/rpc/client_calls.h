@@ -1,6 +1,6 @@
-// How many calls of each client are under way, and what they hold in memory: requests, answers that
-// wait to be read. More than a bound is refused, so that one client leaves room for others, and all
-// together cannot fill the memory.
+// How many calls of each client (access::TenantOf the user) are under way, and what they hold in
+// memory: requests, answers that wait to be read. More than a bound is refused, so that one client
+// leaves room for others, and all together cannot fill the memory.
 //
 // Thread-safe.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,7 +49,7 @@ class ClientCalls {
 
   // A place for a call, given back when the last copy of the pointer goes. ResourceExhausted, with
   // the reason CALL_LIMIT: they are all taken.
-  absl::StatusOr<std::shared_ptr<Place>> Enter(const std::string& client);
+  absl::StatusOr<std::shared_ptr<Place>> Enter(std::string_view user);
 
  private:
   const std::shared_ptr<UnderWay> under_way_;

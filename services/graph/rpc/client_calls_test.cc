@@ -24,6 +24,18 @@ TEST(ClientCallsTest, EachClientHasItsOwnPlaces) {
   EXPECT_FALSE(calls.Enter("ann").ok());
 }
 
+// Who may make accounts in a namespace has any number of them.
+TEST(ClientCallsTest, TheAccountsOfANamespaceAreOneClient) {
+  ClientCalls calls({.client_calls = 2, .client_bytes = 100, .bytes = 150});
+  const auto first = calls.Enter("system:serviceaccount:lab:a");
+  const auto second = calls.Enter("system:serviceaccount:lab:b");
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE((*first)->Hold(60).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted((*second)->Hold(60)));
+  EXPECT_TRUE(absl::IsResourceExhausted(calls.Enter("system:serviceaccount:lab:c").status()));
+  EXPECT_TRUE(calls.Enter("system:serviceaccount:other:a").ok());
+}
+
 TEST(ClientCallsTest, APlaceIsGivenBackWithItsLastCopy) {
   ClientCalls calls({.client_calls = 1});
   auto place = calls.Enter("ann");

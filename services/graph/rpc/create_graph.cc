@@ -15,7 +15,7 @@ absl::StatusOr<CreatedGraph> CreateGraph(GraphDirectory& directory,
   RETURN_IF_ERROR(directory.Check(request.graph().size(), owner));
   ASSIGN_OR_RETURN(std::unique_ptr<PrivateGraph> graph,
                    PrivateGraph::Make(request, directory.limits().client_vertices));
-  auto calls = std::make_shared<PrivateGraphCalls>(std::move(graph), pool, owner.client);
+  auto calls = std::make_shared<PrivateGraphCalls>(std::move(graph), pool, owner.Tenant());
   CreatedGraph created;
   created.vertices = calls->vertices();
   ASSIGN_OR_RETURN(created.key, directory.Add(std::move(calls), owner));

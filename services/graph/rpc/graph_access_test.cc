@@ -1,7 +1,11 @@
 // Who is let in, and what he may do, where callers are asked for.
+#include <atomic>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -43,6 +47,7 @@ class GraphAccessTest : public ::testing::Test {
                        tls_.Path("ca.crt")};
     config.grpc.callers = {.queue = "fluxqueue-queue.system.svc", .clients = {kClient}};
     config.private_graphs.client_graphs = 1;
+    config.workers = 1;
     server_ = std::make_unique<GraphRpc>(
         config, nullptr, judge_, [] { return absl::OkStatus(); }, metrics_, tracer_, clock_);
     CHECK(server_->Start().ok(), "the server");
@@ -115,6 +120,22 @@ TEST_F(GraphAccessTest, ATokenHasToBeSomebodys) {
   EXPECT_EQ(Create("of-a-liar").error_code(), grpc::StatusCode::PERMISSION_DENIED);
   authority_.there = Unavailable("the API server is away");
   EXPECT_EQ(Create("of-ann").error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GraphAccessTest, TokensThatTakeLongKeepNobodyElseWaiting) {
+  std::promise<void> go;
+  std::atomic<int> asked = 0;
+  authority_.on_token = [&asked, gone = go.get_future().share()] {
+    ++asked;
+    gone.wait();
+  };
+  std::vector<std::jthread> strangers;
+  for (int i = 0; i < 6; ++i) strangers.emplace_back([this] { Create("of-nobody"); });
+  const auto patience = std::chrono::steady_clock::now() + 10s;
+  while (asked < 2 && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+  EXPECT_GE(asked, 2);
+  EXPECT_EQ(Create("").error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  go.set_value();
 }
 
 // Whoever has it may use the graph, but has to be somebody.

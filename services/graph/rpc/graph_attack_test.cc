@@ -212,6 +212,33 @@ TEST_F(GraphAttackTest, RequestsAndAnswersHaveABudget) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+// A stream that waits for its client's next request holds nothing.
+TEST_F(GraphAttackTest, AStreamCountsWhatIsUnderWay) {
+  config_.calls.client_bytes = 1 << 20;
+  Start();
+  const std::string key = CreateGraph("ann");
+  Call stream_call("ann", key);
+  const auto stream = matcher_->MatchStream(stream_call.context());
+  v1::MatchStreamRequest request;
+  v1::MatchStreamResponse response;
+  request.mutable_match()->set_jobspec(std::string(700 << 10, 'x'));
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+  const auto match = [&] {
+    v1::MatchResponse matched;
+    Call call("ann", key);
+    return matcher_->Match(call.context(), request.match(), &matched).error_code();
+  };
+  // A moment after the answer was read.
+  const auto patience = std::chrono::steady_clock::now() + 30s;
+  while (match() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
 // A stream has its request until it ends.
 TEST_F(GraphAttackTest, StreamsBeginWithSmallRequests) {
   Start();

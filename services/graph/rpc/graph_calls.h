@@ -15,6 +15,7 @@
 
 #include "service/external_plugin.pb.h"
 
+#include "libs/access/rights.h"
 #include "libs/rpc/caller.h"
 #include "services/graph/domain/allocation_watch.h"
 #include "services/graph/domain/api.h"
@@ -37,6 +38,8 @@ struct CallInfo {
   // Its place among the caller's calls, until the last copy has gone. Null: it is one of ours.
   std::shared_ptr<ClientCalls::Place> place = {};
 
+  // Whose turn it takes among the workers.
+  std::string Tenant() const { return std::string(access::TenantOf(caller.user)); }
   // As Place::Hold.
   absl::Status Hold(size_t bytes) const {
     return place == nullptr ? absl::OkStatus() : place->Hold(static_cast<int64_t>(bytes));

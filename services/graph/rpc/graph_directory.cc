@@ -29,7 +29,7 @@ void DropGraphs(const std::vector<std::shared_ptr<PrivateGraphCalls>>& graphs,
 
 // Empty: the owner has the key.
 std::string ConnectionOf(const GraphOwner& owner) {
-  return owner.peer.empty() ? "" : fmt::format("{}\n{}", owner.client, owner.peer);
+  return owner.peer.empty() ? "" : fmt::format("{}\n{}", owner.user, owner.peer);
 }
 
 absl::Status Gone() {
@@ -65,19 +65,21 @@ absl::Status GraphDirectory::CheckRoom(const GraphOwner& owner, int64_t more_ver
         graphs,
         limits_.graphs);
   }
-  const auto client = clients_.find(owner.client);
+  const std::string tenant = owner.Tenant();
+  const auto client = clients_.find(tenant);
   const int own = (client == clients_.end() ? 0 : client->second) - less;
   if (own >= limits_.client_graphs) {
     return TooMany("GRAPH_LIMIT",
                    fmt::format("{} has too many private graphs: drop some (each goes {} after its "
                                "last use)",
-                               owner.client,
+                               tenant,
                                config::FormatDuration(limits_.idle)),
                    own,
                    limits_.client_graphs);
   }
-  return CheckVertices(owner.client,
-                       more_vertices - (less == 0 ? 0 : replaced->second.graph->vertices()));
+  // One that a call uses stays until that has ended.
+  const bool goes = less != 0 && replaced->second.graph.use_count() == 1;
+  return CheckVertices(tenant, more_vertices - (goes ? replaced->second.graph->vertices() : 0));
 }
 
 absl::Status GraphDirectory::CheckVertices(const std::string& client, int64_t more) {
@@ -128,11 +130,12 @@ absl::StatusOr<std::string> GraphDirectory::Add(std::shared_ptr<PrivateGraphCall
     const auto entry = ReplacedBy(owner);
     if (entry != entries_.end()) replaced.push_back(Take(entry));
     key = NewKey();
-    ++clients_[owner.client];
-    const auto go = [counts = vertices_, client = owner.client, own = graph->vertices()](void*) {
+    const std::string tenant = owner.Tenant();
+    ++clients_[tenant];
+    const auto go = [counts = vertices_, client = tenant, own = graph->vertices()](void*) {
       counts->Add(client, -own);
     };
-    vertices_->Add(owner.client, graph->vertices());
+    vertices_->Add(tenant, graph->vertices());
     graph->Keep(std::shared_ptr<void>(nullptr, go));
     if (!owner.peer.empty()) keys_[ConnectionOf(owner)] = key;
     entries_.emplace(key, Entry{std::move(graph), clock_.Monotonic(), owner});
@@ -201,7 +204,7 @@ std::shared_ptr<PrivateGraphCalls> GraphDirectory::Take(Entries::iterator entry)
   const auto key = keys_.find(ConnectionOf(owner));
   if (key != keys_.end() && key->second == entry->first) keys_.erase(key);
   std::shared_ptr<PrivateGraphCalls> graph = std::move(entry->second.graph);
-  const auto client = clients_.find(owner.client);
+  const auto client = clients_.find(owner.Tenant());
   if (--client->second == 0) clients_.erase(client);
   entries_.erase(entry);
   return graph;

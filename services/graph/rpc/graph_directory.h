@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libs/access/rights.h"
 #include "libs/base/clock.h"
 #include "services/graph/rpc/private_graph_calls.h"
 
@@ -43,8 +44,11 @@ struct PrivateGraphLimits {
 
 // Who makes a graph, or asks for the one that he made.
 struct GraphOwner {
-  std::string client = {};  // whose it counts as; no control characters
-  std::string peer = {};    // the connection that he knows it by; empty: he has its key
+  std::string user = {};  // no control characters
+  std::string peer = {};  // the connection that he knows it by; empty: he has its key
+
+  // The client that it counts as.
+  std::string Tenant() const { return std::string(access::TenantOf(user)); }
 };
 
 class GraphDirectory {

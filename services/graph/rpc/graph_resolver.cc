@@ -14,6 +14,17 @@ std::string AddressOf(const grpc::CallbackServerContext& context) {
   return peer.substr(0, peer.rfind(':'));
 }
 
+absl::Status TooManyStrangers() {
+  return rpc::WithReason(MakeStatus(absl::StatusCode::kResourceExhausted,
+                                    "as many calls with a token wait already as may: call again "
+                                    "later, or another replica"),
+                         "CALL_LIMIT");
+}
+
+absl::Status Gone() {
+  return MakeStatus(absl::StatusCode::kCancelled, "the client has gone, or its deadline is over");
+}
+
 }  // namespace
 
 std::string MetadataOf(const grpc::CallbackServerContext& context, const char* key) {
@@ -23,9 +34,9 @@ std::string MetadataOf(const grpc::CallbackServerContext& context, const char* k
   return {found->second.data(), found->second.size()};
 }
 
-absl::StatusOr<std::shared_ptr<ClientCalls::Place>> GraphResolver::PlaceOf(
-    const std::string& client, size_t bytes) {
-  ASSIGN_OR_RETURN(std::shared_ptr<ClientCalls::Place> place, calls_.Enter(client));
+absl::StatusOr<std::shared_ptr<ClientCalls::Place>> GraphResolver::PlaceOf(const std::string& user,
+                                                                           size_t bytes) {
+  ASSIGN_OR_RETURN(std::shared_ptr<ClientCalls::Place> place, calls_.Enter(user));
   RETURN_IF_ERROR(place->Hold(static_cast<int64_t>(bytes)));
   return place;
 }
@@ -36,18 +47,18 @@ void GraphResolver::Admit(grpc::CallbackServerContext* context, size_t bytes, Ad
   const std::string stranger = AddressOf(*context);
   absl::StatusOr<std::shared_ptr<ClientCalls::Place>> place = PlaceOf(stranger, bytes);
   if (!place.ok()) return then(place.status());
-  deps_.pool.Post(stranger,
-                  [this,
-                   context,
-                   bytes,
-                   place = *std::move(place),
-                   token = std::move(shown.token),
-                   then = std::move(then)]() mutable {
-                    absl::StatusOr<rpc::Caller> caller = deps_.judge.WhoseIs(token);
-                    place = nullptr;
-                    if (!caller.ok()) return then(caller.status());
-                    then(Enter(context, bytes, *std::move(caller)));
-                  });
+  auto ask = [this,
+              context,
+              bytes,
+              place = *std::move(place),
+              token = std::move(shown.token),
+              then]() mutable {
+    absl::StatusOr<rpc::Caller> caller = deps_.judge.WhoseIs(token);
+    place = nullptr;
+    if (!caller.ok()) return then(caller.status());
+    then(Enter(context, bytes, *std::move(caller)));
+  };
+  if (!deps_.strangers.TryPost(stranger, std::move(ask))) then(TooManyStrangers());
 }
 
 absl::StatusOr<CallInfo> GraphResolver::Enter(grpc::CallbackServerContext* context,
@@ -76,9 +87,12 @@ void GraphResolver::Resolve(grpc::CallbackServerContext* context,
 void GraphResolver::AdmitMaker(grpc::CallbackServerContext* context, size_t bytes, Admitted then) {
   Admit(context, bytes, [this, then = std::move(then)](const absl::StatusOr<CallInfo>& call) {
     if (!call.ok()) return then(call);
-    deps_.makers.Post(call->caller.user, [this, call, then] {
+    deps_.pool.Post(call->Tenant(), [this, call, then] {
       const absl::Status may = deps_.judge.MayMakeGraphs(call->caller);
-      then(may.ok() ? call : may);
+      if (!may.ok()) return then(may);
+      deps_.makers.Post(call->Tenant(), [call, then] {
+        then(call->cancelled() ? absl::StatusOr<CallInfo>(Gone()) : call);
+      });
     });
   });
 }
@@ -98,7 +112,7 @@ absl::StatusOr<std::shared_ptr<GraphCalls>> GraphResolver::GraphOf(
         "GRAPH_UNKNOWN");
   }
   if (by_connection) {
-    const GraphOwner owner{.client = caller.user, .peer = context.peer()};
+    const GraphOwner owner{.user = caller.user, .peer = context.peer()};
     if (auto graph = deps_.directory.FindOf(owner)) return graph;
   }
   // The pools' graphs outlive all calls.

@@ -42,6 +42,9 @@ class GraphResolver {
     const GraphJudge& judge;
     rpc::WorkerPool& pool;
     rpc::WorkerPool& makers;  // of one thread: one graph at a time is in memory twice
+    // For whoever shows a token: until it is known whose it is, he takes no thread of others. Of a
+    // limit.
+    rpc::WorkerPool& strangers;
   };
 
   // What they refer to outlives the resolver. `callers` are those of the server; what is beyond
@@ -74,7 +77,7 @@ class GraphResolver {
   absl::StatusOr<std::shared_ptr<GraphCalls>> GraphOf(const grpc::CallbackServerContext& context,
                                                       const rpc::Caller& caller,
                                                       bool by_connection) const;
-  absl::StatusOr<std::shared_ptr<ClientCalls::Place>> PlaceOf(const std::string& client,
+  absl::StatusOr<std::shared_ptr<ClientCalls::Place>> PlaceOf(const std::string& user,
                                                               size_t bytes);
   absl::StatusOr<CallInfo> Enter(grpc::CallbackServerContext* context,
                                  size_t bytes,

@@ -15,6 +15,14 @@
 
 namespace fluxqueue::graph_service {
 
+namespace {
+
+constexpr int kStrangers = 4;
+// Calls of theirs that wait.
+constexpr size_t kMostStrangers = 256;
+
+}  // namespace
+
 class GraphRpc::Impl {
  public:
   Impl(const RpcConfig& config,
@@ -27,7 +35,10 @@ class GraphRpc::Impl {
       : directory_(config.private_graphs, clock),
         pool_(config.grpc.enabled() ? config.workers : 0),
         makers_(config.grpc.enabled() ? 1 : 0),
-        resolver_({directory_, cluster, judge, pool_, makers_}, config.grpc.callers, config.calls),
+        strangers_(config.grpc.enabled() && judge.on() ? kStrangers : 0, kMostStrangers),
+        resolver_({directory_, cluster, judge, pool_, makers_, strangers_},
+                  config.grpc.callers,
+                  config.calls),
         matcher_(resolver_, pool_),
         fluxion_(resolver_, pool_),
         fluxcli_(resolver_),
@@ -97,6 +108,7 @@ class GraphRpc::Impl {
   GraphDirectory directory_;
   rpc::WorkerPool pool_;
   rpc::WorkerPool makers_;
+  rpc::WorkerPool strangers_;
   GraphResolver resolver_;
   MatcherService matcher_;
   FluxionService fluxion_;

@@ -39,7 +39,7 @@ grpc::ServerUnaryReactor* MatcherService::CreateGraph(grpc::CallbackServerContex
     if (!call.ok()) return reply->Finish(rpc::ToGrpcStatus(call.status()));
     reply->Keep(call->place);
     const auto created = graph_service::CreateGraph(
-        graphs_.directory(), pool_, *request, {.client = call->caller.user});
+        graphs_.directory(), pool_, *request, {.user = call->caller.user});
     if (created.ok()) {
       response->set_key(created->key);
       response->set_vertices(created->vertices);

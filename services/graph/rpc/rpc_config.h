@@ -4,8 +4,8 @@
 //     grpc: {address: 127.0.0.1, port: 9200, …}     # libs/rpc/server_config.h; none without a port
 //     ancestors: false          # true: the ancestors' services, too (graph_rpc.h)
 //     workers: 4                # threads for what takes long: large graphs, explanations, trials
-//     calls_per_client: 256     # under way at once, streams too; a client is a user, or the name
-//                               # in a certificate
+//     calls_per_client: 256     # under way at once, streams too; a client is a user, all service
+//                               # accounts of a namespace, or the name in a certificate
 //     call_bytes_per_client: 128MiB  # that their requests, and answers that wait to be read, have
 //     call_bytes: 512MiB        # the same of all clients together
 //     private_graphs:           # beyond these a client is refused

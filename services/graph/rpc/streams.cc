@@ -50,6 +50,7 @@ class MatchStream final
     } else {
       Forget(&request_);
       Forget(&response_);
+      resolved_.call.Hold(0).IgnoreError();  // less than before
       StartRead(&request_);
     }
   }
