@@ -9,11 +9,13 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
+#include "libs/metrics/mailbox_metrics.h"
 #include "services/binder/adapters/bypass_guard.h"
 #include "services/binder/adapters/call_workers.h"
 #include "services/binder/adapters/cluster_calls.h"
 #include "services/binder/adapters/inbox.h"
 #include "services/binder/adapters/jobs_handler.h"
+#include "services/binder/adapters/left_out_teller.h"
 #include "services/binder/adapters/pod_feed.h"
 #include "services/binder/adapters/slot_proofs.h"
 #include "services/binder/metrics.h"
@@ -33,12 +35,16 @@ class BinderApp final : public lifecycle::App {
         options_(delivery::MakeLoopOptions(context.config, "binder")),
         client_(std::move(cluster)),
         proofs_(std::move(proofs)),
+        quarantine_(context.clock, {"Pod"}),
         calls_(client_, proofs_, context.clock, config.node_lost_grace),
         workers_(config.api_workers, calls_, inbox_, metrics_, context.clock),
         pods_(client_, inbox_, metrics_),
+        teller_(client_, context.clock, context.config.instance),
         handler_({.plan = config.plan,
                   .proofs = [this](const PodFacts& pod) { return proofs_.Holds(pod); },
                   .inbox = inbox_,
+                  .quarantine = quarantine_,
+                  .tell = [this](const delivery::QuarantineRow& row) { teller_.Tell(row); },
                   .pods_in_view = [this] { return pods_.Ready().ok(); },
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
                   .metrics = metrics_,
@@ -50,7 +56,16 @@ class BinderApp final : public lifecycle::App {
             [this](lifecycle::LoopContext& loop) { return loop_.Run(loop.stop_token()); },
             [this] { return loop_.Ready(); },
             context.failures),
-        bypass_(client_, metrics_, context.clock, context.config.instance),
+        teller_component_(
+            "left out",
+            [this](lifecycle::LoopContext& loop) { return teller_.Run(loop.stop_token()); },
+            nullptr,
+            context.failures),
+        bypass_(client_,
+                metrics_,
+                context.clock,
+                context.config.instance,
+                [this](const delivery::QuarantineRow& row) { teller_.Tell(row); }),
         bypass_component_(
             "bypass guard",
             [this](lifecycle::LoopContext& loop) { return bypass_.Run(loop.stop_token()); },
@@ -58,25 +73,34 @@ class BinderApp final : public lifecycle::App {
             context.failures) {
     inbox_.SetWake([this] { loop_.Wake(); });
     delivery::ExportStats(context.metrics, "binder", loop_.stats());
+    delivery::ExportQuarantine(context.metrics, "binder", quarantine_);
     kubernetes::ExportCalls(context.metrics, "binder", client_);
+    metrics::ExportMailboxes(context.metrics,
+                             "binder",
+                             {metrics::Watch("cluster", inbox_),
+                              metrics::Watch("left out", teller_.mailbox()),
+                              metrics::Watch("bypass", bypass_.mailbox())});
   }
 
   std::vector<lifecycle::Component*> Components() override {
-    return {&workers_, &pods_, &component_, &bypass_component_};
+    return {&workers_, &pods_, &teller_component_, &component_, &bypass_component_};
   }
 
  private:
   BinderMetrics metrics_;
   const delivery::LoopOptions options_;
-  Inbox inbox_;
+  Inbox inbox_{"cluster"};
   kubernetes::Client client_;
   const SlotProofs proofs_;
+  delivery::Quarantine quarantine_;
   ClusterCalls calls_;
   CallWorkers workers_;
   PodFeed pods_;
+  LeftOutTeller teller_;
   JobsHandler handler_;
   delivery::PartitionLoop loop_;
   lifecycle::LoopComponent component_;
+  lifecycle::LoopComponent teller_component_;
   BypassGuard bypass_;
   lifecycle::LoopComponent bypass_component_;
 };

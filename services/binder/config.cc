@@ -16,6 +16,7 @@ config::Section Describe(BinderConfig* config) {
       .Duration("retry_min", &plan.retry_min, 1ms, 1min)
       .Duration("retry_max", &plan.retry_max, 10ms, 10min)
       .Duration("node_check_interval", &plan.node_check_interval, 100ms, 10min)
+      .Duration("kill_wait", &plan.kill_wait, 1s, 24h)
       .Duration("node_lost_grace", &config->node_lost_grace, 1s, 24h)
       .Rule([&plan]() -> absl::Status {
         if (plan.retry_min <= plan.retry_max) return absl::OkStatus();

@@ -1,5 +1,6 @@
 #include "services/binder/adapters/bypass_guard.h"
 
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,8 +31,13 @@ constexpr std::string_view kStopped =
 BypassGuard::BypassGuard(kubernetes::Client& client,
                          BinderMetrics& metrics,
                          const Clock& clock,
-                         std::string instance)
-    : client_(client), metrics_(metrics), clock_(clock), instance_(std::move(instance)) {}
+                         std::string instance,
+                         std::function<void(const delivery::QuarantineRow&)> tell)
+    : client_(client),
+      metrics_(metrics),
+      clock_(clock),
+      instance_(std::move(instance)),
+      tell_(std::move(tell)) {}
 
 kubernetes::Informers::List BypassGuard::MakeInformers() {
   const auto unread = [this] { metrics_.UnreadableObject(); };
@@ -58,7 +64,13 @@ absl::Status BypassGuard::Run(const std::stop_token& stop) {
   informers.Start(MakeInformers());
   while (!stop.stop_requested()) {
     inbox_.WaitForItems(stop, kLookAgain);
-    for (const News& news : inbox_.Take()) Learn(news);
+    for (const News& news : inbox_.Take()) {
+      try {
+        Learn(news);
+      } catch (const std::exception& error) {
+        LeaveOut(news, error.what());
+      }
+    }
     metrics_.Bypassing(book_.size());
     for (const BypassStep& step : book_.TakeSteps(clock_.Monotonic(), kMostSteps)) {
       if (stop.stop_requested()) break;
@@ -77,15 +89,62 @@ void BypassGuard::Learn(const News& news) {
   } else if (const auto* gone = std::get_if<kubernetes::Gone>(&news)) {
     if (gone->resource == kubernetes::kPods.plural) return book_.PodGone(gone->uid);
     book_.NamespaceGone(gone->name);
+  } else if (const auto* unread = std::get_if<kubernetes::Unread>(&news)) {
+    LearnUnread(*unread);
   }
 }
 
-void BypassGuard::Do(const BypassStep& step) {
-  if (step.kind == BypassStep::Kind::kStop) {
-    Stop(step);
-  } else {
-    Tell(step);
+void BypassGuard::LearnUnread(const kubernetes::Unread& unread) {
+  if (unread.resource != kubernetes::kPods.plural || book_.Knows(unread.uid)) return;
+  kubernetes::ObjectMeta pod;
+  pod.namespace_name = unread.space;
+  pod.name = unread.name;
+  pod.uid = unread.uid;
+  book_.Saw(pod);
+}
+
+void BypassGuard::LeaveOut(const News& news, const std::string& why) {
+  delivery::QuarantineRow row{.object = {.kind = "Namespace", .uid = ""}, .reason = why};
+  if (const auto* pod = std::get_if<kubernetes::Seen<kubernetes::ObjectMeta>>(&news)) {
+    const kubernetes::ObjectMeta& meta = pod->object;
+    row.object = {"Pod", meta.namespace_name, meta.name, meta.uid, meta.resource_version};
+    tell_(row);
+  } else if (const auto* space = std::get_if<kubernetes::Seen<kubernetes::Namespace>>(&news)) {
+    row.object.name = space->object.name;
   }
+  metrics_.UnreadableObject();
+  LogWarning("the guard of the queue cannot handle an object, and leaves it out until it changes",
+             {{"kind", row.object.kind},
+              {"namespace", row.object.space},
+              {"name", row.object.name},
+              {"error", why}});
+}
+
+void BypassGuard::Do(const BypassStep& step) {
+  switch (step.kind) {
+    case BypassStep::Kind::kCheck:
+      return Check(step.claim);
+    case BypassStep::Kind::kStop:
+      return Stop(step);
+    case BypassStep::Kind::kTell:
+      return Tell(step);
+  }
+}
+
+void BypassGuard::Check(const kubernetes::OwnerClaim& claim) {
+  const bool node = claim.kind == kubernetes::OwnerClaim::Kind::kNode;
+  const auto text =
+      client_.Get(node ? kubernetes::kNodes : kubernetes::kDaemonSets, claim.space, claim.name);
+  if (absl::IsNotFound(text.status())) return book_.Checked(claim, false);
+  const absl::StatusOr<kubernetes::ObjectMeta> owner =
+      text.ok() ? kubernetes::ParseMeta(*text)
+                : absl::StatusOr<kubernetes::ObjectMeta>(text.status());
+  if (owner.ok()) return book_.Checked(claim, owner->uid == claim.uid);
+  LogWarning("the owner that a pod names could not be looked up, and is asked for again",
+             {{"kind", node ? "Node" : "DaemonSet"},
+              {"namespace", claim.space},
+              {"name", claim.name},
+              {"error", Message(owner.status())}});
 }
 
 void BypassGuard::Stop(const BypassStep& step) {

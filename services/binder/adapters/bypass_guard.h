@@ -2,9 +2,14 @@
 // deletes those of strict namespaces (bypass_book.h decides). In each replica: an Event has the
 // name of its pod, and a deletion names the uid, so that two do what one does.
 //
+// A pod whose metadata could never be read may be anybody's, and counts as one that bypasses; one
+// that was read before stays as it was. What throws while an object is learnt is caught: the object
+// is left out until it changes, told of in an Event and counted, and the others go on.
+//
 // While the API server does not answer it knows less, and nothing else waits for it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -12,6 +17,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
+#include "libs/delivery/quarantine.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/informer.h"
 #include "services/binder/domain/bypass_book.h"
@@ -23,24 +29,32 @@ namespace fluxqueue::binder {
 
 class BypassGuard {
  public:
-  // `instance` is named in Events. References must outlive the guard.
+  // `instance` is named in Events; `tell` takes what is left out. References must outlive the
+  // guard.
   BypassGuard(kubernetes::Client& client,
               BinderMetrics& metrics,
               const Clock& clock,
-              std::string instance);
+              std::string instance,
+              std::function<void(const delivery::QuarantineRow&)> tell);
 
   // Until `stop`.
   absl::Status Run(const std::stop_token& stop);
 
- private:
   using News = std::variant<kubernetes::Seen<kubernetes::Namespace>,
                             kubernetes::Seen<kubernetes::ObjectMeta>,
                             kubernetes::Gone,
+                            kubernetes::Unread,
                             kubernetes::Synced>;
+  // For metrics.
+  const Mailbox<News>& mailbox() const { return inbox_; }
 
+ private:
   kubernetes::Informers::List MakeInformers();
   void Learn(const News& news);
+  void LearnUnread(const kubernetes::Unread& unread);
+  void LeaveOut(const News& news, const std::string& why);
   void Do(const BypassStep& step);
+  void Check(const kubernetes::OwnerClaim& claim);
   void Stop(const BypassStep& step);
   void Tell(const BypassStep& step);
 
@@ -48,8 +62,9 @@ class BypassGuard {
   BinderMetrics& metrics_;
   const Clock& clock_;
   const std::string instance_;
+  const std::function<void(const delivery::QuarantineRow&)> tell_;
   BypassBook book_;
-  Mailbox<News> inbox_;
+  Mailbox<News> inbox_{"bypass"};
 };
 
 }  // namespace fluxqueue::binder

@@ -11,7 +11,12 @@ constexpr Millis kMaxSuspendAge{10'000};
 
 CallWorkers::CallWorkers(
     int threads, ClusterCalls& calls, Inbox& inbox, BinderMetrics& metrics, const Clock& clock)
-    : count_(threads), calls_(calls), inbox_(inbox), metrics_(metrics), clock_(clock) {}
+    : count_(threads),
+      calls_(calls),
+      inbox_(inbox),
+      metrics_(metrics),
+      clock_(clock),
+      waiting_(threads) {}
 
 void CallWorkers::Submit(std::vector<Call> calls) {
   if (calls.empty()) return;
@@ -19,7 +24,7 @@ void CallWorkers::Submit(std::vector<Call> calls) {
   const auto now = clock_.Monotonic();
   {
     const std::lock_guard lock(mutex_);
-    for (Call& call : calls) waiting_.push_back({std::move(call), now});
+    for (Call& call : calls) waiting_.Push({std::move(call), now});
     metrics_.CallsWaiting(waiting_.size());
   }
   if (one) {
@@ -40,21 +45,24 @@ void CallWorkers::Stop() {
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();  // joins
   const std::lock_guard lock(mutex_);
-  waiting_.clear();
+  waiting_.Clear();
 }
 
 void CallWorkers::Work(const std::stop_token& stop) {
   while (true) {
-    Waiting next;
+    CallQueue::Waiting next;
     {
       std::unique_lock lock(mutex_);
-      submitted_.wait(lock, stop, [this] { return !waiting_.empty(); });
+      submitted_.wait(lock, stop, [this] { return waiting_.HasNext(); });
       if (stop.stop_requested()) return;
-      next = std::move(waiting_.front());
-      waiting_.pop_front();
+      next = waiting_.Pop();
       metrics_.CallsWaiting(waiting_.size());
     }
     inbox_.Post(Make(next.call, next.since));
+    const std::lock_guard lock(mutex_);
+    waiting_.Done(next.call);
+    // Another such call may be waiting for it.
+    if (next.call.again) submitted_.notify_one();
   }
 }
 
@@ -63,6 +71,7 @@ CallResult CallWorkers::Make(const Call& call, std::chrono::steady_clock::time_p
   CallResult result{.call = call,
                     .outcome = CallResult::Outcome::kRetry,
                     .pod = {},
+                    .unmade = true,
                     .message = "waited too long to be made"};
   const bool stale = call.kind == Call::Kind::kSuspend && begin - since > kMaxSuspendAge;
   if (!stale) result = calls_.Make(call);

@@ -1,5 +1,5 @@
-// A fixed number of threads that make API calls, in the order in which they were submitted; what
-// comes of them goes into the inbox.
+// A fixed number of threads that make API calls, in the order of call_queue.h; what comes of them
+// goes into the inbox.
 //
 // When it stops, calls under way are finished and those that wait are dropped: whoever holds the
 // partition next makes them again, from the rows. A suspend that has waited too long is given back
@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 
 #include "libs/base/clock.h"
 #include "libs/lifecycle/component.h"
+#include "services/binder/adapters/call_queue.h"
 #include "services/binder/adapters/cluster_calls.h"
 #include "services/binder/adapters/inbox.h"
 #include "services/binder/metrics.h"
@@ -41,11 +41,6 @@ class CallWorkers final : public lifecycle::Component {
   absl::Status Ready() const override { return absl::OkStatus(); }
 
  private:
-  struct Waiting {
-    Call call;
-    std::chrono::steady_clock::time_point since;
-  };
-
   void Work(const std::stop_token& stop);
   CallResult Make(const Call& call, std::chrono::steady_clock::time_point since);
 
@@ -57,7 +52,7 @@ class CallWorkers final : public lifecycle::Component {
   const Clock& clock_;
   std::mutex mutex_;
   std::condition_variable_any submitted_;
-  std::deque<Waiting> waiting_;  // guarded by mutex_
+  CallQueue waiting_;  // guarded by mutex_
   std::vector<std::jthread> threads_;
 };
 

@@ -97,6 +97,7 @@ CallResult ClusterCalls::Make(const Call& call) {
       return PatchJob(call, kubernetes::JsonText(patch));
     }
     case Call::Kind::kDelete:
+    case Call::Kind::kKill:
       return Delete(call);
     case Call::Kind::kFence:
       return Fence(call);

@@ -1,5 +1,6 @@
 // What the pod watch and the API workers have learnt, for the loop's thread. Of a pod the last
-// state counts (kubernetes/informer.h); answers are bounded by the calls under way.
+// state counts (kubernetes/informer.h); answers are bounded by the calls that wait or are under
+// way, one for each slot and job (call_workers.h).
 #pragma once
 
 #include <variant>
@@ -13,6 +14,7 @@ namespace fluxqueue::binder {
 
 using News = std::variant<kubernetes::Seen<PodFacts>,
                           kubernetes::Gone,
+                          kubernetes::Unread,
                           kubernetes::Synced,  // the pod watch has told every pod there is
                           CallResult>;
 using Inbox = Mailbox<News>;

@@ -1,5 +1,6 @@
 #include "services/binder/adapters/jobs_handler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "libs/base/check.h"
@@ -11,6 +12,8 @@ namespace {
 
 // How often the watch is asked whether it stands again.
 constexpr Millis kViewCheck{500};
+// Where letters about pods come from.
+constexpr const char* kStream = "binder/pods";
 
 }  // namespace
 
@@ -20,7 +23,30 @@ absl::Status JobsHandler::Load(pqxx::transaction_base& tx, int partition) {
   for (const StoredJob& stored : LoadJobs(tx, partition)) {
     RETURN_IF_ERROR(planner_.Restore(stored.job, stored.slots, now));
   }
+  held_.insert(partition);
   return absl::OkStatus();
+}
+
+void JobsHandler::Drop(int partition) {
+  planner_.Drop(partition);
+  held_.erase(partition);
+}
+
+// Without jobs there is nothing to plan; answers are told of the pods that they have seen.
+absl::Status JobsHandler::Idle() {
+  const Millis now = Now();
+  absl::Status status = TakeNews(now);
+  if (status.ok()) status = intake_.Plan([&] { planner_.Plan(now, &sayings_); });
+  if (status.ok()) {
+    Commit();
+  } else {
+    Rollback();
+  }
+  return status;
+}
+
+bool JobsHandler::HasWork() const {
+  return planner_.HasWork() || intake_.HasWork() || deps_.quarantine.HasPending();
 }
 
 absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbox&) {
@@ -33,35 +59,38 @@ absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbo
 
 std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const {
   std::optional<Millis> wake = planner_.WakeAt();
-  if (!in_view_ && pods_listed_) {
+  if (!in_view_ && intake_.listed()) {
     const Millis check = Now() + kViewCheck;
     wake = wake.has_value() ? std::min(*wake, check) : check;
   }
-  if (!wake.has_value()) return std::nullopt;
-  return std::chrono::steady_clock::time_point(*wake);
+  const auto look_at = intake_.WakeAt();
+  if (!wake.has_value()) return look_at;
+  const std::chrono::steady_clock::time_point plan_at(*wake);
+  return look_at.has_value() ? std::min(*look_at, plan_at) : plan_at;
 }
 
-void JobsHandler::TakeNews(Millis now) {
-  for (News& news : deps_.inbox.Take()) {
-    if (auto* pod = std::get_if<kubernetes::Seen<PodFacts>>(&news)) {
-      planner_.PodSeen(std::move(pod->object));
-    } else if (auto* gone = std::get_if<kubernetes::Gone>(&news)) {
-      planner_.PodGone(gone->uid);
-    } else if (auto* result = std::get_if<CallResult>(&news)) {
-      planner_.Answer(std::move(*result));
-    } else {
-      pods_listed_ = true;
-    }
-  }
-  in_view_ = pods_listed_ && deps_.pods_in_view();
+absl::Status JobsHandler::TakeNews(Millis now) {
+  RETURN_IF_ERROR(intake_.Take());
+  in_view_ = intake_.listed() && deps_.pods_in_view();
   planner_.SetPodsInView(in_view_, now);
+  return absl::OkStatus();
+}
+
+void JobsHandler::SayLeftOut(delivery::Outbox& outbox) {
+  left_out_ = deps_.quarantine.Untold();
+  for (const delivery::QuarantineRow& row : *left_out_) {
+    delivery::DeadLetter letter = delivery::MakeLetter(row, kStream);
+    letter.source = *held_.begin();
+    outbox.AppendLetter(std::move(letter));
+  }
 }
 
 absl::Status JobsHandler::Poll(delivery::Outbox& outbox) {
   const Millis now = Now();
-  TakeNews(now);
+  RETURN_IF_ERROR(TakeNews(now));
   sayings_.clear();
-  planner_.Plan(now, &sayings_);
+  RETURN_IF_ERROR(intake_.Plan([&] { planner_.Plan(now, &sayings_); }));
+  SayLeftOut(outbox);
   for (const Saying& saying : sayings_) {
     const auto pool = pools_.find(saying.envelope.pool());
     CHECK(pool != pools_.end(), "pool {} was known when its job came", saying.envelope.pool());
@@ -85,11 +114,13 @@ absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
   const Millis now = Now();
   const std::vector<PlacementKey> wanted = planner_.WantedPlacements(now);
   const auto placements = LoadPlacements(tx, wanted);
-  for (const PlacementKey& key : wanted) {
-    const auto row = placements.find({key.job_id, key.attempt});
-    planner_.Placed(key, row == placements.end() ? nullptr : &row->second, now);
-  }
-  planner_.PlanPlaced(now);
+  RETURN_IF_ERROR(intake_.Plan([&] {
+    for (const PlacementKey& key : wanted) {
+      const auto row = placements.find({key.job_id, key.attempt});
+      planner_.Placed(key, row == placements.end() ? nullptr : &row->second, now);
+    }
+    planner_.PlanPlaced(now);
+  }));
   WriteRows(tx, planner_.Changes());
   return absl::OkStatus();
 }
@@ -102,6 +133,9 @@ void JobsHandler::Commit() {
   }
   sayings_.clear();
   pools_wanted_.clear();
+  if (left_out_.has_value()) deps_.quarantine.Saved();
+  for (const delivery::QuarantineRow& row : left_out_.value_or(LeftOut{})) deps_.tell(row);
+  left_out_.reset();
   deps_.metrics.Following(planner_.jobs(), planner_.pods().size());
   deps_.metrics.AnswersDropped(planner_.dropped_answers());
 }
@@ -115,6 +149,7 @@ void JobsHandler::Trace(const Saying& saying) const {
 
 void JobsHandler::Rollback() {
   planner_.Rollback();
+  left_out_.reset();
   sayings_.clear();
   pools_wanted_.clear();
 }

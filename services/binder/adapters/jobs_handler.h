@@ -3,8 +3,10 @@
 //
 // Repeats: a batch that was rolled back is folded and planned again, and the answers that it had
 // taken are taken again. What the planner has to say goes into the pools' logs under the lock of
-// the job's partition. Dead letters: facts that no version of the binder can act on. Confined to
-// the loop's thread; the watch and the workers reach it through the inbox.
+// the job's partition. Dead letters: facts that no version of the binder can act on, and pods that
+// are left out (pod_intake.h), of which each replica that holds a partition tells. Confined to the
+// loop's thread; the watch and the workers reach it through the inbox, which is emptied also while
+// no partition is held: the newest state of each pod is then at hand when one is.
 #pragma once
 
 #include <chrono>
@@ -17,8 +19,10 @@
 
 #include "libs/base/clock.h"
 #include "libs/delivery/handler.h"
+#include "libs/delivery/quarantine.h"
 #include "libs/tracing/tracer.h"
 #include "services/binder/adapters/inbox.h"
+#include "services/binder/adapters/pod_intake.h"
 #include "services/binder/domain/bind_planner.h"
 #include "services/binder/metrics.h"
 
@@ -32,6 +36,9 @@ class JobsHandler final : public delivery::PartitionHandler {
     PlanOptions plan;
     ProofCheck proofs;
     Inbox& inbox;
+    delivery::Quarantine& quarantine;
+    // Tells people of a pod that is left out; must not block.
+    std::function<void(const delivery::QuarantineRow&)> tell;
     // The pods are in view (pod_feed.h).
     std::function<bool()> pods_in_view;
     // Takes the calls that a commit lets out; must not block.
@@ -40,12 +47,16 @@ class JobsHandler final : public delivery::PartitionHandler {
     const Clock& clock;
     tracing::Tracer& tracer;
   };
-  explicit JobsHandler(Deps deps) : deps_(std::move(deps)), planner_(deps_.plan, deps_.proofs) {}
+  explicit JobsHandler(Deps deps)
+      : deps_(std::move(deps)),
+        planner_(deps_.plan, deps_.proofs),
+        intake_(planner_, deps_.inbox, deps_.quarantine, deps_.clock) {}
 
   absl::Status Load(pqxx::transaction_base& tx, int partition) override;
-  void Drop(int partition) override { planner_.Drop(partition); }
+  void Drop(int partition) override;
+  absl::Status Idle() override;
   absl::Status Handle(const delivery::Record& record, delivery::Outbox& outbox) override;
-  bool HasWork() const override { return planner_.HasWork() || !deps_.inbox.empty(); }
+  bool HasWork() const override;
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
   bool HasRows() const override;
@@ -54,19 +65,25 @@ class JobsHandler final : public delivery::PartitionHandler {
   void Rollback() override;
 
  private:
+  using LeftOut = std::vector<delivery::QuarantineRow>;
+
   Millis Now() const;
-  void TakeNews(Millis now);
+  absl::Status TakeNews(Millis now);
+  // Of pods that are left out, what was not told yet.
+  void SayLeftOut(delivery::Outbox& outbox);
   void Trace(const Saying& saying) const;
 
   Deps deps_;
   BindPlanner planner_;
+  PodIntake intake_;
+  std::set<int> held_;  // partitions
   // admission.pools; a pool's partition never changes.
   std::map<std::string, int> pools_;
   std::set<std::string> pools_wanted_;  // by facts of this batch, and not known yet
-  bool pods_listed_ = false;
   bool in_view_ = false;
   // The batch under way.
   std::vector<Saying> sayings_;
+  std::optional<LeftOut> left_out_;  // said in it
 };
 
 }  // namespace fluxqueue::binder

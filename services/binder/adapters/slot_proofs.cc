@@ -37,7 +37,9 @@ std::string ProofOf(const std::string& key, std::string_view text) {
 
 absl::StatusOr<SlotProofs> SlotProofs::Read(const std::string& key_file) {
   std::ifstream file(key_file, std::ios::binary);
-  if (!file) return NotFound("proof_key: {} cannot be read", key_file);
+  if (!file) {
+    return MakeStatus(absl::StatusCode::kNotFound, "proof_key: {} cannot be read", key_file);
+  }
   std::string key{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (key.size() < kLeastKeyBytes || key.size() > kMostKeyBytes) {
     return InvalidArgument("proof_key: {} has {} bytes; allowed: {} to {} random bytes",

@@ -61,6 +61,8 @@ std::string_view Name(Call::Kind kind) {
       return "suspend";
     case Call::Kind::kDelete:
       return "delete";
+    case Call::Kind::kKill:
+      return "kill";
     case Call::Kind::kFence:
       return "fence";
     case Call::Kind::kReadPod:

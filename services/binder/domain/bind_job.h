@@ -38,8 +38,15 @@ std::optional<SlotState> ParseSlotState(std::string_view name);
 
 // When to try a failed call again.
 struct Retry {
+  // More of them in a row, while the API server answers others, and what is asked for is given up
+  // where there is another way.
+  static constexpr int kMostRefusals = 8;
+
   int failures = 0;
+  int refusals = 0;  // of the failures, those while the API server answered
   Millis at{0};
+
+  bool IsHopeless() const { return refusals >= kMostRefusals; }
 };
 
 struct Slot {
@@ -58,7 +65,9 @@ struct Slot {
   bool vacated_said = false;           // SlotsVacated was said, in this memory
   bool lost = false;                   // its node is lost and the deletion accepted
   bool delete_sent = false;
-  uint64_t call = 0;  // the one under way; 0: none
+  bool kill_sent = false;
+  Millis deleted_at{0};  // when delete_sent became true
+  uint64_t call = 0;     // the one under way; 0: none
   Retry retry;
   // Of its pod; unset: not yet, or before this memory.
   std::optional<Millis> taken_at = {};

@@ -77,6 +77,16 @@ void BindPlanner::PodSeen(PodFacts pod) {
   if (seen != nullptr && Follows(*seen)) dirty_.insert(seen->job_id);
 }
 
+std::vector<PodFacts> BindPlanner::SetAside(const std::string& job_id) {
+  std::vector<PodFacts> pods = board_.Take(job_id);
+  for (CallResult& answer : answers_) {
+    if (answer.call.job_id != job_id || !answer.pod.has_value()) continue;
+    pods.push_back(*std::move(answer.pod));
+    answer.LoseSight();
+  }
+  return pods;
+}
+
 void BindPlanner::PodGone(const std::string& uid) {
   const PodFacts* pod = board_.Find(uid);
   if (pod == nullptr) return;
@@ -125,6 +135,7 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
       job.stopping = true;
       job.since = now;
       job.retry = {};
+      for (Slot& slot : job.slots) slot.retry = {};
       dirty_.insert(fact.job_id());
       break;
     }
@@ -141,9 +152,20 @@ void BindPlanner::Plan(Millis now, std::vector<Saying>* sayings) {
     SetWake(job_id, Millis::max());
     dirty_.insert(job_id);
   }
-  for (const std::string& job_id : std::exchange(dirty_, {})) {
-    PlanJob(job_id, Context(now, true, sayings));
+  planned_ = std::exchange(dirty_, {});
+  PlanEach(planned_, /*may_speak=*/true, now, sayings);
+  planned_.clear();
+}
+
+void BindPlanner::PlanEach(const std::set<std::string>& job_ids,
+                           bool may_speak,
+                           Millis now,
+                           std::vector<Saying>* sayings) {
+  for (const std::string& job_id : job_ids) {
+    at_job_ = job_id;
+    PlanJob(job_id, Context(now, may_speak, sayings));
   }
+  at_job_.clear();
 }
 
 std::vector<PlacementKey> BindPlanner::WantedPlacements(Millis now) const {
@@ -175,9 +197,7 @@ void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Milli
 }
 
 void BindPlanner::PlanPlaced(Millis now) {
-  for (const std::string& job_id : std::exchange(placed_now_, {})) {
-    PlanJob(job_id, Context(now, false, nullptr));
-  }
+  PlanEach(std::exchange(placed_now_, {}), /*may_speak=*/false, now, nullptr);
 }
 
 PlanContext BindPlanner::Context(Millis now, bool may_speak, std::vector<Saying>* sayings) {
@@ -228,6 +248,9 @@ std::vector<Call> BindPlanner::Commit() {
 void BindPlanner::Rollback() {
   calls_.clear();
   placed_now_.clear();
+  dirty_.merge(planned_);
+  planned_.clear();
+  at_job_.clear();
   answered_ = 0;
   for (const auto& [job_id, before, now] : jobs_.Touched()) {
     SetWake(job_id, Millis::max());

@@ -25,6 +25,10 @@
 //
 // Each pass looks at a job as a whole, and only at jobs that something has happened to.
 //
+// It throws nothing of itself. What is thrown through it all the same leaves no job half changed
+// once the batch is rolled back; at_job() says which job it was about, and SetAside() takes the
+// job's pods away.
+//
 // Not thread-safe.
 #pragma once
 
@@ -69,6 +73,11 @@ class BindPlanner {
   // The pod watch.
   void PodSeen(PodFacts pod);
   void PodGone(const std::string& uid);
+  // The job's pods, of answers that wait, too: they are as never seen until they are seen again.
+  // REQUIRES: it is a batch that will be rolled back, or none.
+  std::vector<PodFacts> SetAside(const std::string& job_id);
+  // Of the job that Plan or PlanPlaced was at when it threw. Empty: at none.
+  const std::string& at_job() const { return at_job_; }
   // `in_view`: the first list is complete, and the watch stands.
   void SetPodsInView(bool in_view, Millis now);
 
@@ -122,6 +131,10 @@ class BindPlanner {
 
   PlanContext Context(Millis now, bool may_speak, std::vector<Saying>* sayings);
   void PlanJob(const std::string& job_id, PlanContext context);
+  void PlanEach(const std::set<std::string>& job_ids,
+                bool may_speak,
+                Millis now,
+                std::vector<Saying>* sayings);
   void Apply(const CallResult& result, Millis now);
   void SeeResult(const CallResult& result);
   void ApplyToJob(const CallResult& result, Millis now, BindJob* job);
@@ -135,12 +148,14 @@ class BindPlanner {
 
   Journaled<std::unordered_map<std::string, BindJob>> jobs_;
   std::set<std::string> dirty_;
+  std::set<std::string> planned_;  // of dirty_, by a Plan under way
   std::set<std::string> unplaced_;
   std::set<std::string> placed_now_;
   std::set<std::pair<Millis, std::string>> wakes_;
   std::unordered_map<std::string, Millis> wake_of_;
 
   // This batch.
+  std::string at_job_;
   std::vector<Call> calls_;
   std::deque<CallResult> answers_;
   size_t answered_ = 0;  // of answers_, applied in this batch

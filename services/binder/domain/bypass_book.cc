@@ -1,6 +1,6 @@
 #include "services/binder/domain/bypass_book.h"
 
-#include "libs/kubernetes/ownership.h"
+#include <utility>
 
 namespace fluxqueue::binder {
 
@@ -20,10 +20,10 @@ void BypassBook::NamespaceGone(std::string_view name) {
 }
 
 void BypassBook::Saw(const kubernetes::ObjectMeta& meta) {
-  if (!kubernetes::MayBypass(meta)) return PodGone(meta.uid);
   Pod& pod = spaces_[meta.namespace_name].pods[meta.uid];
   pod.name = meta.name;
   pod.going = meta.deleted_ms != 0;
+  Claim(&pod, kubernetes::NodesOwn(meta));
   space_of_[meta.uid] = meta.namespace_name;
 }
 
@@ -31,36 +31,81 @@ void BypassBook::PodGone(const std::string& uid) {
   const auto space = space_of_.find(uid);
   if (space == space_of_.end()) return;
   const auto known = spaces_.find(space->second);
-  known->second.pods.erase(uid);
+  const auto pod = known->second.pods.find(uid);
+  Claim(&pod->second, std::nullopt);
+  known->second.pods.erase(pod);
   if (known->second.pods.empty() && !known->second.exists) spaces_.erase(known);
   space_of_.erase(space);
 }
 
-std::vector<BypassStep> BypassBook::TakeSteps(std::chrono::steady_clock::time_point now,
-                                              size_t most) {
+void BypassBook::Claim(Pod* pod, std::optional<kubernetes::OwnerClaim> claim) {
+  if (pod->claim == claim) return;
+  if (claim.has_value()) ++owners_[*claim].pods;
+  if (pod->claim.has_value() && --owners_[*pod->claim].pods == 0) owners_.erase(*pod->claim);
+  pod->claim = std::move(claim);
+}
+
+void BypassBook::Checked(const kubernetes::OwnerClaim& claim, bool exists) {
+  const auto owner = owners_.find(claim);
+  if (owner != owners_.end()) owner->second.exists = exists;
+}
+
+bool BypassBook::Bypasses(const Pod& pod) const {
+  return !pod.claim.has_value() || !owners_.at(*pod.claim).exists.value_or(true);
+}
+
+std::vector<BypassStep> BypassBook::TakeSteps(Time now, size_t most) {
   std::vector<BypassStep> steps;
-  for (const bool stops : {true, false}) {
-    for (auto& [space, known] : spaces_) {
-      if (!known.managed || (stops && !known.strict)) continue;
-      for (auto& [uid, pod] : known.pods) {
-        if (stops ? pod.going || now < pod.stop_at : pod.told) continue;
-        if (steps.size() == most) return steps;
-        if (stops) {
-          pod.stop_at = now + kStopAgain;
-        } else {
-          pod.told = true;
-        }
-        const auto kind = stops ? BypassStep::Kind::kStop : BypassStep::Kind::kTell;
-        steps.push_back({kind, space, pod.name, uid, known.strict});
-      }
+  TakeChecks(now, most, &steps);
+  TakeStops(now, most, &steps);
+  TakeTellings(most, &steps);
+  return steps;
+}
+
+void BypassBook::TakeChecks(Time now, size_t most, std::vector<BypassStep>* steps) {
+  for (const auto& [name, space] : spaces_) {
+    if (!space.managed) continue;
+    for (const auto& [uid, pod] : space.pods) {
+      if (!pod.claim.has_value()) continue;
+      Owner& owner = owners_.at(*pod.claim);
+      if (owner.exists.has_value() || now < owner.check_at) continue;
+      if (steps->size() == most) return;
+      owner.check_at = now + kCheckAgain;
+      steps->push_back({.kind = BypassStep::Kind::kCheck, .claim = *pod.claim});
     }
   }
-  return steps;
+}
+
+void BypassBook::TakeStops(Time now, size_t most, std::vector<BypassStep>* steps) {
+  for (auto& [name, space] : spaces_) {
+    if (!space.strict) continue;
+    for (auto& [uid, pod] : space.pods) {
+      if (pod.going || now < pod.stop_at || !Bypasses(pod)) continue;
+      if (steps->size() == most) return;
+      pod.stop_at = now + kStopAgain;
+      steps->push_back({BypassStep::Kind::kStop, name, pod.name, uid, space.strict});
+    }
+  }
+}
+
+void BypassBook::TakeTellings(size_t most, std::vector<BypassStep>* steps) {
+  for (auto& [name, space] : spaces_) {
+    if (!space.managed) continue;
+    for (auto& [uid, pod] : space.pods) {
+      if (pod.told || !Bypasses(pod)) continue;
+      if (steps->size() == most) return;
+      pod.told = true;
+      steps->push_back({BypassStep::Kind::kTell, name, pod.name, uid, space.strict});
+    }
+  }
 }
 
 size_t BypassBook::size() const {
   size_t pods = 0;
-  for (const auto& [name, space] : spaces_) pods += space.managed ? space.pods.size() : 0;
+  for (const auto& [name, space] : spaces_) {
+    if (!space.managed) continue;
+    for (const auto& [uid, pod] : space.pods) pods += Bypasses(pod) ? 1 : 0;
+  }
   return pods;
 }
 

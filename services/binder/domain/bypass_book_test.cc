@@ -30,6 +30,25 @@ kubernetes::ObjectMeta Pod(const std::string& uid, const std::string& space = "l
   return meta;
 }
 
+const kubernetes::OwnerClaim kDaemon{
+    kubernetes::OwnerClaim::Kind::kDaemonSet, "lab", "agent", "uid-of-agent"};
+const kubernetes::OwnerClaim kNode{kubernetes::OwnerClaim::Kind::kNode, "", "n1", "uid-of-n1"};
+
+kubernetes::ObjectMeta DaemonPod(const std::string& uid, const std::string& space = "lab") {
+  kubernetes::ObjectMeta meta = Pod(uid, space);
+  meta.owners.push_back({"apps/v1", "DaemonSet", kDaemon.name, kDaemon.uid, true});
+  return meta;
+}
+kubernetes::ObjectMeta MirrorPod(const std::string& uid) {
+  kubernetes::ObjectMeta meta = Pod(uid);
+  meta.annotations["kubernetes.io/config.mirror"] = "hash";
+  meta.owners.push_back({"v1", "Node", kNode.name, kNode.uid, true});
+  return meta;
+}
+
+BypassStep Check(const kubernetes::OwnerClaim& claim) {
+  return {.kind = Kind::kCheck, .claim = claim};
+}
 BypassStep Tell(const std::string& uid, bool strict = false) {
   return {Kind::kTell, "lab", "pod-" + uid, uid, strict};
 }
@@ -83,20 +102,70 @@ TEST(BypassBook, WhatANamespaceSaysCountsWhenItSaysIt) {
   EXPECT_EQ(book.size(), 0);
 }
 
-TEST(BypassBook, WhatIsMeantToBeThereIsLeftAlone) {
+TEST(BypassBook, WhatIsTheClustersOwnIsLeftAlone) {
   BypassBook book;
-  book.Saw(Space("lab", kStrict));
   book.Saw(Space("kube-system", kStrict));
-  kubernetes::ObjectMeta daemon = Pod("d");
-  daemon.owners.push_back(
-      {.api_version = "apps/v1", .kind = "DaemonSet", .name = "d", .uid = "o", .controller = true});
-  kubernetes::ObjectMeta mirror = Pod("m");
-  mirror.annotations["kubernetes.io/config.mirror"] = "hash";
-  book.Saw(daemon);
-  book.Saw(mirror);
   book.Saw(Pod("s", "kube-system"));
+  book.Saw(DaemonPod("d", "kube-system"));
   EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty());
   EXPECT_EQ(book.size(), 0);
+}
+
+TEST(BypassBook, ADaemonSetOrANodeIsBelievedOnceItWasFound) {
+  BypassBook book;
+  book.Saw(Space("lab", kStrict));
+  book.Saw(DaemonPod("d1"));
+  book.Saw(DaemonPod("d2"));
+  book.Saw(MirrorPod("m"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Check(kDaemon), Check(kNode)))
+      << "each owner is looked at once, and nothing is done about its pods before";
+  EXPECT_EQ(book.size(), 0);
+  book.Checked(kDaemon, true);
+  book.Checked(kNode, true);
+  EXPECT_THAT(book.TakeSteps(kNow + BypassBook::kCheckAgain, kAll), IsEmpty());
+  EXPECT_EQ(book.size(), 0);
+}
+
+TEST(BypassBook, WhoNamesAnOwnerThatIsNotThereBypassesTheQueue) {
+  BypassBook book;
+  book.Saw(Space("lab", kStrict));
+  book.Saw(DaemonPod("d"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Check(kDaemon)));
+  book.Checked(kDaemon, false);
+  EXPECT_EQ(book.size(), 1);
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Stop("d"), Tell("d", true)));
+  // It is the same with the next one.
+  book.Saw(DaemonPod("e"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Stop("e"), Tell("e", true)));
+  // Of an owner that nobody names nothing is kept.
+  book.PodGone("d");
+  book.PodGone("e");
+  book.Saw(DaemonPod("f"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Check(kDaemon)));
+}
+
+TEST(BypassBook, AnOwnerThatCouldNotBeLookedUpIsAskedForAgain) {
+  BypassBook book;
+  book.Saw(Space("lab", {}));
+  book.Saw(DaemonPod("d"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty()) << "the namespace is not managed";
+  book.Saw(Space("lab", kManaged));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Check(kDaemon)));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), IsEmpty());
+  EXPECT_THAT(book.TakeSteps(kNow + BypassBook::kCheckAgain, kAll), ElementsAre(Check(kDaemon)));
+}
+
+TEST(BypassBook, APodThatNamesNobodyAnyMoreIsAsAnyOther) {
+  BypassBook book;
+  book.Saw(Space("lab", kManaged));
+  book.Saw(DaemonPod("d"));
+  book.TakeSteps(kNow, kAll);
+  book.Checked(kDaemon, true);
+  book.Saw(Pod("d"));
+  EXPECT_THAT(book.TakeSteps(kNow, kAll), ElementsAre(Tell("d")));
+  // An answer that comes too late is of no use.
+  book.Checked(kDaemon, true);
+  EXPECT_EQ(book.size(), 1);
 }
 
 TEST(BypassBook, ARoundIsBoundedAndStopsComeFirst) {

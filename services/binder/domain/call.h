@@ -22,6 +22,7 @@ struct Call {
     kLimit,      // Job: its deadline
     kSuspend,    // Job: suspend: true, with our annotation
     kDelete,     // pod, with its own grace, or `grace_s`; `disruption` first
+    kKill,       // pod that was told to go: deleted with a grace of kKillGraceS
     kFence,      // pod: annotation, so that Bindings planned earlier fail
     kReadPod,    // is it there?
     kCheckNode,  // is `node` lost?
@@ -50,7 +51,12 @@ struct Call {
   int64_t ends_after_s = 0;
   // kResume: only if the Job carries our own suspend.
   bool only_ours = false;
+  // The same has failed more than once: it may hold few of the threads that make calls.
+  bool again = false;
 };
+
+// As short as a grace can be: with 0 the API server would forget a pod that runs.
+inline constexpr int64_t kKillGraceS = 1;
 
 std::string_view Name(Call::Kind kind);
 // REQUIRES: it is about a slot.
@@ -72,7 +78,11 @@ struct CallResult {
   bool node_lost = false;        // kCheckNode
   int64_t completions_left = 0;  // kReadJob
   Millis retry_after{0};         // kRetry: the API server's wish
+  bool unmade = false;           // kRetry: the API server was not asked
   std::string message;
+
+  // As if the pod had not been looked at: what depends on how it looks is asked again later.
+  void LoseSight();
 };
 
 }  // namespace fluxqueue::binder

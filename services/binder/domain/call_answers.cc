@@ -34,9 +34,18 @@ void Fail(const CallResult& result, std::string_view reason, BindJob* job) {
 
 }  // namespace
 
+void CallResult::LoseSight() {
+  pod.reset();
+  const bool looks = call.kind == Kind::kReadPod || call.kind == Kind::kFence;
+  if (!looks || outcome != Outcome::kDone) return;
+  outcome = Outcome::kRetry;
+  unmade = true;  // nobody has refused it
+}
+
 void BindPlanner::Apply(const CallResult& result, Millis now) {
-  SeeResult(result);
   const Call& call = result.call;
+  at_job_ = call.job_id;
+  SeeResult(result);
   const BindJob* known = Find(call.job_id);
   const bool awaited =
       known != nullptr && known->attempt() == call.attempt &&
@@ -71,7 +80,7 @@ void BindPlanner::ApplyToJob(const CallResult& result, Millis now, BindJob* job)
   job->call = 0;
   switch (result.outcome) {
     case Outcome::kDone:
-      job->retry = {.failures = 0, .at = now};
+      job->retry = {.failures = 0, .refusals = 0, .at = now};
       if (result.call.kind == Kind::kResume || result.call.kind == Kind::kLimit) {
         job->resumed = true;
         job->progress = now;
@@ -110,6 +119,9 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
         slot.state = SlotState::kFenced;
       } else if (kind == Kind::kDelete) {
         slot.delete_sent = true;
+        slot.deleted_at = now;
+      } else if (kind == Kind::kKill) {
+        slot.kill_sent = true;
       } else if (kind == Kind::kCheckNode) {
         slot.lost = result.node_lost;
         slot.retry.at = now + options_.node_check_interval;
@@ -136,6 +148,7 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
 
 void BindPlanner::BackOff(const CallResult& result, Millis now, Retry* retry) const {
   ++retry->failures;
+  if (pods_in_view_ && !result.unmade) ++retry->refusals;
   retry->at = now + std::max(result.retry_after,
                              BackoffDelay(options_.retry_min, options_.retry_max, retry->failures));
 }

@@ -40,7 +40,12 @@ uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::
   if (kind == Call::Kind::kDelete && job.fact->grace_ms() > 0) {
     call.grace_s = (job.fact->grace_ms() + 999) / 1000;
   }
-  if (kind == Call::Kind::kDelete && GoesOn(job)) call.disruption = job.fact->message();
+  if (kind == Call::Kind::kKill) call.grace_s = kKillGraceS;
+  // The mark is a patch, and what cannot be patched is to go all the same.
+  if (kind == Call::Kind::kDelete && GoesOn(job) && !of.retry.IsHopeless()) {
+    call.disruption = job.fact->message();
+  }
+  call.again = of.retry.failures > 1;
   const bool starts = kind == Call::Kind::kBind || kind == Call::Kind::kRelease;
   if (const PodFacts* pod = context.pods.Find(of.pod_uid); starts && pod != nullptr) {
     call.resource_version = pod->resource_version;
@@ -57,6 +62,7 @@ uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind) 
   // In the first attempt the suspend is as admission saw it; later it may have become the user's.
   call.only_ours =
       kind == Call::Kind::kResume && !(job.workload().suspended() && job.attempt() == 1);
+  call.again = job.retry.failures > 1;
   const uint64_t id = call.id;
   context.calls->push_back(std::move(call));
   return id;

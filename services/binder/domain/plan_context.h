@@ -26,6 +26,10 @@ struct PlanOptions {
   // A pod that was told to go is given this long before its node is looked at, and then this long
   // between two looks.
   Millis node_check_interval{5'000};
+  // A pod of a job that stops, and is still there so long after the stop, is killed; where its
+  // queue gives its pods longer (JobFact.grace_ms), then. Nothing that its user says of its grace
+  // makes it longer.
+  Millis kill_wait{300'000};
 };
 
 // A message for the pool's log, to be appended under the lock of `partition`.

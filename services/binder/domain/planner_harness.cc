@@ -108,6 +108,10 @@ CallResult FakeCluster::ExecuteOnPod(const Call& call) {
     Delete(call.name);
     return result;
   }
+  if (call.kind == Kind::kKill) {
+    Remove(call.name);
+    return result;
+  }
   if (call.kind == Kind::kFence) Touch(*pod);
   result.pod = *pod;
   return result;

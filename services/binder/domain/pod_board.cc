@@ -90,6 +90,19 @@ void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool reme
   if (of_job->second.empty()) by_job_.erase(of_job);
 }
 
+std::vector<PodFacts> PodBoard::Take(const std::string& job_id) {
+  std::vector<PodFacts> pods;
+  const auto of_job = by_job_.find(job_id);
+  if (of_job == by_job_.end()) return pods;
+  for (const std::string& uid : of_job->second) {
+    checked_.erase(uid);
+    // Seeing it may have failed halfway.
+    if (auto pod = pods_.extract(uid)) pods.push_back(std::move(pod.mapped()));
+  }
+  by_job_.erase(of_job);
+  return pods;
+}
+
 bool PodBoard::RemembersMore(const std::string& job_id) const {
   const auto found = gone_.find(job_id);
   return found == gone_.end() || found->second.size() < kMostGone;

@@ -76,6 +76,8 @@ class PodBoard {
   // Whether one more of the job is remembered because a watch says so: its user may make and delete
   // pods as long as it lives. What the answer of a call says always is; calls are about slots.
   bool RemembersMore(const std::string& job_id) const;
+  // The job's pods, as they are here; they are as never seen from now on.
+  std::vector<PodFacts> Take(const std::string& job_id);
   // The job is no longer followed.
   void ForgetGone(const std::string& job_id) { gone_.erase(job_id); }
 

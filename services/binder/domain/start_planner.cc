@@ -178,7 +178,7 @@ void Assign(PlanContext& context, BindJob* job) {
     slot.state = SlotState::kTaken;
     slot.pod_uid = pod->uid;
     slot.pod_name = pod->name;
-    slot.delete_sent = false;
+    slot.delete_sent = slot.kill_sent = false;
     slot.call = 0;  // an answer about the pod before is of no interest
     slot.retry = {};
     slot.taken_at = job->progress = context.now;

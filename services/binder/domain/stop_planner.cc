@@ -1,29 +1,44 @@
 #include "services/binder/domain/stop_planner.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fluxqueue::binder {
 namespace {
+
+// The Job's controller has not come to its pods yet, or somebody took our suspend away.
+void AwaitController(PlanContext& context, BindJob* job) {
+  if (!job->suspended) return;
+  const Millis again = job->retry.at + context.options.node_check_interval;
+  if (context.now < again) {
+    context.WakeAt(again);
+    return;
+  }
+  job->suspended = false;
+  job->retry.at = context.now;
+}
 
 // A pod that runs, or may start without our doing.
 void StopStarted(
     PlanContext& context, const HowToStop& how, int index, const PodFacts& pod, BindJob* job) {
   Slot& slot = job->slots[static_cast<size_t>(index)];
   if (slot.call != 0 || !context.Due(slot.retry)) return;
+  const Millis wait = std::max(context.options.kill_wait, Millis(job->fact->grace_ms()));
   if (!pod.deleting && !slot.delete_sent) {
-    if (!how.suspends) {
+    if (how.suspends && context.now < how.since + wait) {
+      AwaitController(context, job);
+    } else {
       slot.call = IssueForSlot(context, *job, index, Call::Kind::kDelete);
-    } else if (job->suspended) {
-      // The Job's controller has not come to it yet, or somebody took our suspend away.
-      const Millis again = job->retry.at + context.options.node_check_interval;
-      if (context.now >= again) {
-        job->suspended = false;
-        job->retry.at = context.now;
-      } else {
-        context.WakeAt(again);
-      }
     }
     return;
+  }
+  if (!slot.kill_sent) {
+    const Millis kill = std::max(how.since, slot.deleted_at) + wait;
+    if (context.now >= kill) {
+      slot.call = IssueForSlot(context, *job, index, Call::Kind::kKill);
+      return;
+    }
+    context.WakeAt(kill);
   }
   const Millis look = how.since + context.options.node_check_interval;
   if (context.now < look) {
@@ -52,7 +67,8 @@ bool StopSlot(PlanContext& context, const HowToStop& how, int index, BindJob* jo
     return false;
   }
   if (slot.call == 0 && context.Due(slot.retry)) {
-    slot.call = IssueForSlot(context, *job, index, Call::Kind::kFence);
+    const auto kind = slot.retry.IsHopeless() ? Call::Kind::kDelete : Call::Kind::kFence;
+    slot.call = IssueForSlot(context, *job, index, kind);
   }
   return false;
 }
@@ -61,13 +77,14 @@ void PlanStop(PlanContext& context, BindJob* job) {
   if (job->stopped) return;
   AdoptPods(context, job);
   bool all = true;
-  const HowToStop how{job->StopsBySuspend(), job->since};
+  const bool suspends = job->StopsBySuspend() && !job->retry.IsHopeless();
+  const HowToStop how{suspends, job->since};
   for (size_t i = 0; i < job->slots.size(); ++i) {
     all = StopSlot(context, how, static_cast<int>(i), job) && all;
   }
   if (job->StopsBySuspend() && !job->suspended) {
-    all = false;
-    if (job->call == 0 && context.Due(job->retry)) {
+    all = all && !suspends;
+    if (!all && job->call == 0 && context.Due(job->retry)) {
       job->call = IssueForJob(context, *job, Call::Kind::kSuspend);
     }
   }
