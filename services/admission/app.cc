@@ -11,6 +11,7 @@
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/client_metrics.h"
 #include "libs/lifecycle/loop_component.h"
+#include "libs/metrics/mailbox_metrics.h"
 #include "services/admission/adapters/errand_runner.h"
 #include "services/admission/adapters/facts_cache.h"
 #include "services/admission/adapters/usage_reader.h"
@@ -77,6 +78,11 @@ class AdmissionApp final : public lifecycle::App {
     delivery::ExportStats(context.metrics, kService, loop_.stats());
     delivery::ExportQuarantine(context.metrics, kService, quarantine_);
     kubernetes::ExportCalls(context.metrics, kService, client_);
+    metrics::ExportMailboxes(context.metrics,
+                             kService,
+                             {metrics::Watch("workloads", feed_.mailbox()),
+                              metrics::Watch("errands", errands_.mailbox()),
+                              metrics::Watch("second looks", webhook_.looks().mailbox())});
   }
 
   std::vector<lifecycle::Component*> Components() override {

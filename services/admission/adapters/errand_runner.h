@@ -41,6 +41,9 @@ class ErrandRunner {
   // Until `stop`.
   absl::Status Run(std::stop_token stop);
 
+  // For metrics.
+  const auto& mailbox() const { return errands_; }
+
  private:
   struct NewList {};
   struct Errand {
@@ -57,7 +60,7 @@ class ErrandRunner {
   const Clock& clock_;
   const std::string instance_;
 
-  Mailbox<Errand> errands_;
+  Mailbox<Errand> errands_{"errands"};
   // Of the pauses between looks.
   std::mutex mutex_;
   std::condition_variable_any pause_;

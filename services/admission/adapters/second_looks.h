@@ -53,6 +53,9 @@ class SecondLooks {
   // it has waited for too long. False: as many wait as may, and it is not called.
   bool Decide(Review review, Verdict first, std::function<void(const Verdict*)> then);
 
+  // For metrics.
+  const auto& mailbox() const { return waiting_; }
+
  private:
   struct Waiting {
     Review review;
@@ -79,7 +82,7 @@ class SecondLooks {
   const Clock& clock_;
   AdmissionMetrics& metrics_;
 
-  Mailbox<Waiting> waiting_{kMostWaiting};  // each counts as 1
+  Mailbox<Waiting> waiting_{"second looks", kMostWaiting};  // each counts as 1
   mutable std::mutex mutex_;
   std::map<Key, std::chrono::steady_clock::time_point> absent_;  // until when; guarded by mutex_
   std::jthread thread_;

@@ -50,6 +50,7 @@ class WebhookServer final : public lifecycle::Component {
 
   // REQUIRES: Start() has succeeded.
   int port() const { return server_->port(); }
+  const SecondLooks& looks() const { return looks_; }
 
  private:
   // What a review's answer needs of it, and what is told of it.

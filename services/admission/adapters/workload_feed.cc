@@ -33,7 +33,7 @@ WorkloadKind KindOf(std::string_view resource) {
 WorkloadFeed::WorkloadFeed(kubernetes::Client& client,
                            AdmissionMetrics& metrics,
                            std::function<void()> wake)
-    : client_(client), metrics_(metrics), events_(kMaxBytes) {
+    : client_(client), metrics_(metrics), events_("workloads", kMaxBytes) {
   events_.SetWake(std::move(wake));
 }
 

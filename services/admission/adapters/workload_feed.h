@@ -67,6 +67,8 @@ class WorkloadFeed {
               const std::stop_token& stop);
   uint64_t opening() const { return opening_; }
 
+  // For metrics.
+  const auto& mailbox() const { return events_; }
   bool HasEvents() const { return !events_.empty(); }
   // Up to `most` events, oldest first.
   std::vector<FeedEvent> Take(size_t most) { return events_.Take(most); }

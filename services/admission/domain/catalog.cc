@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "libs/access/queue_limits.h"
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
@@ -149,7 +150,8 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
         "ended",
         name));
   }
-  if (!queue.default_qos.empty() && FindQos(queue.default_qos, queue, queues) == nullptr) {
+  if (!queue.default_qos.empty() &&
+      access::FindQos(queue.default_qos, WayUp(queue, queues)) == nullptr) {
     warnings->push_back(fmt::format(
         "FluxQueue {}: spec.defaultQos: '{}': neither this queue nor one above it has such a class "
         "in spec.qos; allowed: one that is there. Until then jobs that name no class have no "

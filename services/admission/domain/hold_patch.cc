@@ -1,6 +1,8 @@
 #include "services/admission/domain/hold_patch.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,6 +20,11 @@ namespace {
 using nlohmann::json;
 
 using KeyValues = std::vector<std::pair<std::string_view, std::string>>;
+
+// Those of our records that the webhook writes.
+constexpr std::array kStamped = {kubernetes::kAdmittedToAnnotation,
+                                 kubernetes::kSuspendedByAnnotation,
+                                 kubernetes::kTraceparentAnnotation};
 
 // Collects operations; paths are JSON Pointers without the escaped last key.
 class PatchBuilder {
@@ -50,12 +57,23 @@ class PatchBuilder {
     SetKeys(map_path, current, {{key, std::string(value)}});
   }
 
-  void RemoveKey(const std::string& map_path,
-                 const kubernetes::StringMap& current,
-                 std::string_view key) {
-    if (current.count(key) == 0) return;
+  // REQUIRES: the map has it.
+  void StripKey(const std::string& map_path, std::string_view key) {
     operations_.push_back(
         {{"op", "remove"}, {"path", fmt::format("{}/{}", map_path, Escape(key))}});
+    stripped_.emplace(key);
+  }
+  // Our records in the map that are not among the keys.
+  void StripRecords(const std::string& map_path,
+                    const kubernetes::StringMap& current,
+                    const KeyValues& keys) {
+    for (auto it = current.lower_bound(kubernetes::kPrefix);
+         it != current.end() && it->first.starts_with(kubernetes::kPrefix);
+         ++it) {
+      const bool kept = std::any_of(
+          keys.begin(), keys.end(), [&](const auto& key) { return key.first == it->first; });
+      if (!kept && kubernetes::RecordedKeys().contains(it->first)) StripKey(map_path, it->first);
+    }
   }
 
   void Append(const std::string& list_path, bool list_is_empty, json item) {
@@ -66,9 +84,11 @@ class PatchBuilder {
     }
   }
 
-  std::string Text() const {
-    if (operations_.empty()) return {};
-    return kubernetes::JsonText(operations_);
+  Patch Done() const {
+    Patch patch;
+    if (!operations_.empty()) patch.text = kubernetes::JsonText(operations_);
+    patch.stripped.assign(stripped_.begin(), stripped_.end());
+    return patch;
   }
 
  private:
@@ -87,6 +107,7 @@ class PatchBuilder {
   }
 
   json operations_ = json::array();
+  std::set<std::string> stripped_;
 };
 
 bool ToleratesDedicated(const kubernetes::PodSpec& spec) {
@@ -144,21 +165,23 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
   }
   if (!making.span.has_value()) return annotations;
   // Asked again in the same request, the webhook has another span.
-  const auto before =
-      tracing::ParseTraceparent(meta.Annotation(kubernetes::kTraceparentAnnotation));
-  if (!before.has_value() || before->trace_id != making.span->trace_id) {
-    annotations.emplace_back(kubernetes::kTraceparentAnnotation, tracing::Format(*making.span));
-  }
+  const std::string& written = meta.Annotation(kubernetes::kTraceparentAnnotation);
+  const auto before = tracing::ParseTraceparent(written);
+  const bool same = before.has_value() && before->trace_id == making.span->trace_id;
+  annotations.emplace_back(kubernetes::kTraceparentAnnotation,
+                           same ? written : tracing::Format(*making.span));
   return annotations;
 }
 
-// What its maker wrote himself is no record of ours.
-void RemoveForged(const std::string& annotations_path,
-                  const Making& making,
-                  const kubernetes::ObjectMeta& meta,
-                  PatchBuilder* patch) {
-  if (!making.admitted_to.empty()) return;
-  patch->RemoveKey(annotations_path, meta.annotations, kubernetes::kAdmittedToAnnotation);
+// The object has these of our records, and no others.
+void SetRecords(const std::string& annotations_path,
+                const kubernetes::ObjectMeta& meta,
+                const std::vector<std::string>& forged,
+                const KeyValues& annotations,
+                PatchBuilder* patch) {
+  for (const std::string& key : forged) patch->StripKey(annotations_path, key);
+  patch->StripRecords(annotations_path, meta.annotations, annotations);
+  patch->SetKeys(annotations_path, meta.annotations, annotations);
 }
 
 std::string_view HeldValue(kubernetes::Mode mode) {
@@ -167,19 +190,34 @@ std::string_view HeldValue(kubernetes::Mode mode) {
 
 }  // namespace
 
-std::string HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making) {
-  PatchBuilder patch;
-  patch.SetKeys("/metadata/annotations", pod.meta.annotations, AnnotationsOf(making, pod.meta));
-  RemoveForged("/metadata/annotations", making, pod.meta, &patch);
-  patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
-  HoldSpec("/spec", pod.spec, mode, &patch);
-  return patch.Text();
+std::vector<std::string> TakeForged(kubernetes::StringMap* annotations) {
+  std::vector<std::string> forged;
+  auto it = annotations->lower_bound(kubernetes::kPrefix);
+  while (it != annotations->end() && it->first.starts_with(kubernetes::kPrefix)) {
+    const bool stamped = std::find(kStamped.begin(), kStamped.end(), it->first) != kStamped.end();
+    if (stamped || !kubernetes::RecordedKeys().contains(it->first)) {
+      ++it;
+    } else {
+      forged.push_back(it->first);
+      it = annotations->erase(it);
+    }
+  }
+  return forged;
 }
 
-std::string HoldPatch(const kubernetes::Job& job,
-                      kubernetes::Mode mode,
-                      const Making& making,
-                      const JobChanges& changes) {
+Patch HoldPatch(const kubernetes::Pod& pod, kubernetes::Mode mode, const Making& making) {
+  PatchBuilder patch;
+  SetRecords(
+      "/metadata/annotations", pod.meta, making.forged, AnnotationsOf(making, pod.meta), &patch);
+  patch.SetKey("/metadata/labels", pod.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
+  HoldSpec("/spec", pod.spec, mode, &patch);
+  return patch.Done();
+}
+
+Patch HoldPatch(const kubernetes::Job& job,
+                kubernetes::Mode mode,
+                const Making& making,
+                const JobChanges& changes) {
   PatchBuilder patch;
   patch.SetKey("/metadata/labels", job.meta.labels, kubernetes::kHeldLabel, HeldValue(mode));
   // The API server always writes a template's metadata, if only as {}: the map can be added to it.
@@ -187,28 +225,32 @@ std::string HoldPatch(const kubernetes::Job& job,
                job.template_labels,
                kubernetes::kHeldLabel,
                HeldValue(mode));
+  patch.StripRecords("/spec/template/metadata/annotations", job.template_annotations, {});
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
   KeyValues annotations = AnnotationsOf(making, job.meta);
   if (changes.suspend) {
     annotations.emplace_back(kubernetes::kSuspendedByAnnotation, kubernetes::kSuspendedByUs);
   }
-  patch.SetKeys("/metadata/annotations", job.meta.annotations, annotations);
-  RemoveForged("/metadata/annotations", making, job.meta, &patch);
+  SetRecords("/metadata/annotations", job.meta, making.forged, annotations, &patch);
   if (changes.suspend && !job.suspend) patch.Set("/spec/suspend", true);
   if (changes.ignore_disruptions) IgnoreDisruptions(job, &patch);
-  return patch.Text();
+  return patch.Done();
 }
 
-std::string StampPatch(const std::string& path,
-                       const kubernetes::ObjectMeta& meta,
-                       const Making& making) {
+Patch StampPatch(const Template& of, const Making& making) {
   PatchBuilder patch;
-  const std::string annotations = path + "/metadata/annotations";
   // The span is of this request, and what comes of the template is of others.
   const Making stamp{.user = making.user, .span = std::nullopt, .admitted_to = making.admitted_to};
-  patch.SetKeys(annotations, meta.annotations, AnnotationsOf(stamp, meta));
-  RemoveForged(annotations, making, meta, &patch);
-  return patch.Text();
+  patch.StripRecords("/metadata/annotations", of.root.annotations, {});
+  SetRecords(of.path + "/metadata/annotations",
+             of.meta,
+             making.forged,
+             AnnotationsOf(stamp, of.meta),
+             &patch);
+  if (of.pods != nullptr) {
+    patch.StripRecords(of.path + "/spec/template/metadata/annotations", *of.pods, {});
+  }
+  return patch.Done();
 }
 
 }  // namespace fluxqueue::admission

@@ -58,10 +58,5 @@ std::optional<std::string> QuotaProblem(const Asked& asked,
 // Whether jobs of the queue may be stopped for others, as far as preemption in the FluxQueues of
 // its pool and its place among them tell (libs/scheduling/victims.h).
 bool MayBeStopped(const kubernetes::FluxQueue& queue, const QueuesByName& queues);
-// The class of the queue, or else of the first above it that has one of that name; null: there is
-// none.
-const kubernetes::QosClass* FindQos(std::string_view name,
-                                    const kubernetes::FluxQueue& queue,
-                                    const QueuesByName& queues);
 
 }  // namespace fluxqueue::admission

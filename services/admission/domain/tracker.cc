@@ -184,6 +184,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();
   wish.declined = kubernetes::Declined(pod.meta.labels, {}, space);  // hint: as above
+  wish.nobodys = wish.submission.user().empty();
   return wish;
 }
 
@@ -196,6 +197,11 @@ std::optional<std::string> Tracker::Problem(const Wish& wish,
     return fmt::format("it carries the label {}, and is not taken in: {}",
                        kubernetes::kHeldLabel,
                        wish.declined->message);
+  }
+  // The pods of a Job are its maker's, and say of nobody. Each would be a job that counts for none.
+  if (row == nullptr && wish.nobodys) {
+    return "nothing says who made it: its Job has let it go (kubectl delete --cascade=orphan), or "
+           "it came past the webhook; it stays held: delete it, and make what it is for again";
   }
   const std::string& queue = wish.submission.queue();
   const kubernetes::FluxQueue* found = facts.FindQueue(queue);

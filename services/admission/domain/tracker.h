@@ -197,6 +197,7 @@ class Tracker {
     std::string admitted_to;
     bool cancel = false;
     bool ready = false;      // to be submitted: held by us, by nobody else
+    bool nobodys = false;    // a pod of which nothing says who made it
     bool respecify = false;  // nothing of it has started: its demand may still change
     std::optional<kubernetes::Ownership> declined;  // it says itself that it is not for the queue
   };

@@ -31,7 +31,9 @@ class TrackerTest : public ::testing::Test {
   }
 
   static nlohmann::json Held(nlohmann::json object) {
-    const Verdict verdict = Decide(ReviewOf(object), SmallCluster(), {});
+    Review review = ReviewOf(object);
+    review.user = "kim";
+    const Verdict verdict = Decide(review, SmallCluster(), {});
     EXPECT_EQ(verdict.kind, Verdict::Kind::kHold) << verdict.message;
     return verdict.patch.empty() ? object : object.patch(nlohmann::json::parse(verdict.patch));
   }

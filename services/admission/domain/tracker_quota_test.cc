@@ -89,6 +89,30 @@ TEST_F(QuotaTest, CountsTheSameAfterARestartAndARollback) {
   EXPECT_THAT(Observe(Numbered(2)).refusals, SizeIs(1));
 }
 
+TEST_F(QuotaTest, AnAnnotationMovesAJobOnlyWhereItCouldBeMade) {
+  kubernetes::FluxQueue night;
+  night.meta.name = "night";
+  const json job = Annotated(Numbered(1), "fluxqueue.io/duration", "60");
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+  const json moved = Annotated(job, "fluxqueue.io/queue", "night");
+  const auto refusal = [&](const char* time) {
+    facts_.Upsert(night);
+    const TrackerOutputs out = Observe(Annotated(moved, "time", time));
+    EXPECT_THAT(out.messages, IsEmpty());
+    return out.refusals.empty() ? "" : out.refusals[0].message;
+  };
+  night.max_duration_ms = 1000;
+  EXPECT_THAT(refusal("1"), HasSubstr("60s is more than FluxQueue 'night' allows"));
+  night.max_duration_ms.reset();
+  night.qos = {{.name = "small", .most = {{"cpu", 1}}}};
+  night.default_qos = "small";
+  EXPECT_THAT(refusal("2"), HasSubstr("class 'small' of QOS allows a job at most"));
+  night.default_qos.clear();
+  night.namespace_quota = {.jobs = 0};
+  EXPECT_THAT(refusal("3"), HasSubstr("spec.namespaceQuota.jobs"));
+  EXPECT_EQ(rows_.at("uid-1").queue, "default");
+}
+
 TEST_F(QuotaTest, AFullAccountStillLetsItsJobsMoveWithinIt) {
   kubernetes::FluxQueue queue;
   queue.meta.name = "lab";

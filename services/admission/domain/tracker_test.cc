@@ -631,6 +631,17 @@ TEST_F(TrackerTest, AJobMovesOnlyToAQueueThatItsMakerMaySubmitTo) {
   EXPECT_THAT(Observe(admitted).messages, SizeIs(1));
 }
 
+// As kubectl delete --cascade=orphan leaves it.
+TEST_F(TrackerTest, APodThatItsJobHasLetGoIsNobodys) {
+  json pod = PodOf(Held(JobJson()));
+  pod["metadata"].erase("ownerReferences");
+  const TrackerOutputs out = Observe(pod);
+  EXPECT_THAT(out.messages, IsEmpty());
+  ASSERT_THAT(out.refusals, SizeIs(1));
+  EXPECT_THAT(out.refusals[0].message, HasSubstr("nothing says who made it"));
+  EXPECT_TRUE(rows_.empty());
+}
+
 TEST_F(TrackerTest, ARollbackTakesEverythingBack) {
   const json kept = Held(JobJson());
   Observe(kept);

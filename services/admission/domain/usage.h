@@ -2,25 +2,16 @@
 // Pure.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "libs/access/queue_limits.h"
+
 namespace fluxqueue::admission {
 
-struct Usage {
-  int64_t jobs = 0;
-  int64_t jobspec_bytes = 0;
-
-  void Add(const Usage& other) {
-    jobs += other.jobs;
-    jobspec_bytes += other.jobspec_bytes;
-  }
-  friend bool operator==(const Usage&, const Usage&) = default;
-};
-
+using Usage = access::JobUse;
 using UsageBySpace = std::map<std::pair<std::string, std::string>, Usage>;  // namespace, queue
 
 // Of the queues of which `counts` says so.

@@ -19,6 +19,7 @@
 #include "services/admission/domain/sketch.h"
 
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -92,6 +93,7 @@ struct Asker {
   std::vector<std::string> groups;
   std::string admitted_to;  // as stamped
   std::string qos;
+  bool controller = false;  // who makes it for others
 };
 
 // The object of which pods or Jobs are to be made, while its template is judged.
@@ -142,6 +144,16 @@ std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmi
     return Refuse(*problem);
   }
   return CheckQueue(*submission, asker, root, facts);
+}
+
+// The API server takes long to judge a change of an object that has very many.
+std::optional<Verdict> CheckAnnotations(const char* field, const kubernetes::StringMap& of) {
+  if (of.size() <= kubernetes::kMostAnnotations) return std::nullopt;
+  return Refuse(
+      fmt::format("{}: these are {}, and what is queued may have {}; keep them in a ConfigMap",
+                  field,
+                  of.size(),
+                  kubernetes::kMostAnnotations));
 }
 
 // Pods of a Job with a gate of somebody else could not be bound when their slots are given out.
@@ -256,6 +268,7 @@ Asker AskerOf(const Review& review,
     asker.groups = review.groups;
     return asker;
   }
+  asker.controller = true;
   // A controller's groups are not those of whom it makes the object for.
   const bool stamped = kubernetes::IsFromTemplate(meta, review.user);
   // hint: the stamp of a template, which the policies keep.
@@ -272,8 +285,10 @@ Asker AskerOf(const Review& review,
 Making MakingOf(const Review& review,
                 const Asker& asker,
                 const std::string& queue,
-                const ClusterFacts& facts) {
-  Making making{.user = asker.user, .span = review.span, .admitted_to = {}};
+                const ClusterFacts& facts,
+                std::vector<std::string> forged) {
+  Making making{
+      .user = asker.user, .span = review.span, .admitted_to = {}, .forged = std::move(forged)};
   const access::Way way = WayUp(*facts.FindQueue(queue), facts.queues());
   if (access::NamesSubmitters(way)) making.admitted_to = queue;
   return making;
@@ -301,15 +316,24 @@ void WarnOfStamp(const Making& making, const kubernetes::ObjectMeta& meta, Verdi
             kMostRefusalBytes));
 }
 
-Verdict Held(std::string patch,
+// A controller copies what its template says, and reads no warnings.
+void WarnOfStripped(const Asker& asker, const std::vector<std::string>& keys, Verdict* verdict) {
+  if (asker.controller || keys.empty()) return;
+  verdict->warnings.push_back(
+      fmt::format("annotations of Fluxqueue's, taken out: {}", fmt::join(keys, ", ")));
+}
+
+Verdict Held(Patch patch,
+             const Asker& asker,
              const Making& making,
              const kubernetes::ObjectMeta& meta,
              const kubernetes::PodSpec& spec) {
   Verdict verdict;
   verdict.kind = Verdict::Kind::kHold;
-  verdict.patch = std::move(patch);
+  verdict.patch = std::move(patch.text);
   WarnOfScheduler(spec, &verdict);
   WarnOfStamp(making, meta, &verdict);
+  WarnOfStripped(asker, patch.stripped, &verdict);
   return verdict;
 }
 
@@ -324,7 +348,7 @@ Verdict DecidePod(const Review& review,
         std::find(review.groups.begin(), review.groups.end(), kNodesGroup) != review.groups.end();
     return kubernetes::PodOwnership(of, in, {.user = review.user, .node = node});
   };
-  const auto pod = kubernetes::ParsePod(review.object);
+  auto pod = kubernetes::ParsePod(review.object);
   if (!pod.ok()) return Unreadable<kubernetes::Pod>(review, space, pod.status(), ownership_of);
   const kubernetes::Ownership ownership = ownership_of(*pod, space.value);
   if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
@@ -334,6 +358,12 @@ Verdict DecidePod(const Review& review,
         "metadata.ownerReferences: the pods of a Job are made by the Job's controller alone; leave "
         "the owner out, and the pod is queued by itself");
   }
+  // hint: counted alone.
+  if (auto refusal = CheckAnnotations("metadata.annotations", pod->meta.annotations)) {
+    return *std::move(refusal);
+  }
+  // hint: our records are taken out of them.
+  std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(review,
@@ -344,10 +374,11 @@ Verdict DecidePod(const Review& review,
   if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
     return *std::move(refusal);
   }
-  const Making making = MakingOf(review, asker, submission->queue(), facts);
-  return Held(root != nullptr
-                  ? StampPatch(root->kind.template_, pod->meta, StampOf(making, pod->meta, space))
-                  : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
+  const Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
+  return Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod->meta},
+                                           StampOf(making, pod->meta, space))
+                              : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
+              asker,
               making,
               pod->meta,
               pod->spec);
@@ -359,18 +390,29 @@ Verdict DecideJob(const Review& review,
                   const ClusterFacts& facts,
                   const WebhookOptions& options) {
   const Space space = SpaceOf(review, facts);
-  const auto job = kubernetes::ParseJob(review.object);
+  auto job = kubernetes::ParseJob(review.object);
   if (!job.ok()) {
     return Unreadable<kubernetes::Job>(review, space, job.status(), kubernetes::JobOwnership);
   }
   const kubernetes::Ownership ownership = kubernetes::JobOwnership(*job, space.value);
   if (!ownership.ours) return LeaveAlone(review, space, ownership.reason);
+  // hint: counted alone.
+  if (auto refusal = CheckAnnotations("metadata.annotations", job->meta.annotations)) {
+    return *std::move(refusal);
+  }
+  // hint: as above.
+  if (auto refusal =
+          CheckAnnotations("spec.template.metadata.annotations", job->template_annotations)) {
+    return *std::move(refusal);
+  }
   if (const auto gate = ForeignGate(job->pod)) {
     return Refuse(
         fmt::format("spec.template.spec.schedulingGates: '{}': pods of a queued Job cannot "
                     "have gates of others; remove it, or use spec.suspend",
                     *gate));
   }
+  // hint: our records are taken out of them.
+  std::vector<std::string> forged = TakeForged(&job->meta.annotations);
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
   const auto keys = kubernetes::ParseUserKeys(*job);
@@ -389,11 +431,14 @@ Verdict DecideJob(const Review& review,
   const kubernetes::FluxQueue& queue = *facts.FindQueue(submission->queue());
   const bool ends = queue.EndsDurations();
   changes.suspend = kubernetes::HoldsBySuspend(*job, options.hold_pods, ends) && !users_suspend;
-  const Making making = MakingOf(review, asker, submission->queue(), facts);
+  const Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
+  // hint: our records are taken out of them.
+  const kubernetes::StringMap* pods = &job->template_annotations;
   Verdict verdict =
-      Held(root != nullptr
-               ? StampPatch(root->kind.template_, job->meta, StampOf(making, job->meta, space))
-               : HoldPatch(*job, kubernetes::ChooseMode(job->pod), making, changes),
+      Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, job->meta, pods},
+                                        StampOf(making, job->meta, space))
+                           : HoldPatch(*job, kubernetes::ChooseMode(job->pod), making, changes),
+           asker,
            making,
            job->meta,
            job->pod);

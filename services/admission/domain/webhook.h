@@ -29,6 +29,9 @@
 // Where the API server's request is traced, what is held names that trace, too (annotation
 // fluxqueue.io/traceparent): the object has no uid yet that would tell the trace of its job.
 //
+// What else of our records (libs/kubernetes/labels.h, RecordedKeys) an object or its templates have
+// from its maker counts for nothing. It is taken out, and the maker is warned.
+//
 // A patch changes only what is not there yet: Decide() of what the patch has made gives no patch.
 // What could never be scheduled as asked is refused here, in words for the person at the keyboard.
 #pragma once

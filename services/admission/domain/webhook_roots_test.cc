@@ -96,7 +96,8 @@ TEST(WebhookRootsTest, AForgedStampIsReplacedWithAWarning) {
   const Verdict verdict = JudgeRoot(root, "ann");
   EXPECT_EQ(Patched(root, verdict)["spec"]["template"]["metadata"]["annotations"],
             (json{{kUser, "ann"}}));
-  EXPECT_THAT(verdict.warnings, ElementsAre(HasSubstr("'bob' does not apply")));
+  EXPECT_THAT(verdict.warnings,
+              ElementsAre(HasSubstr("'bob' does not apply"), HasSubstr(kAdmittedTo)));
   EXPECT_THAT(JudgeRoot(RootJson("Deployment", With(PodJson(), kUser, "ann")), "ann").warnings,
               IsEmpty());
 }

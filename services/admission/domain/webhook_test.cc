@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "libs/kubernetes/labels.h"
 #include "services/admission/domain/objects_for_test.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -30,6 +33,27 @@ TEST(WebhookTest, HoldsAPodBySchedulerName) {
   want["spec"]["tolerations"] = json::array({kToleration});
   EXPECT_EQ(Patched(pod, verdict), want);
   EXPECT_EQ(json::parse(verdict.patch).size(), 3);
+}
+
+TEST(WebhookTest, TakesSoManyAnnotationsAndNoMore) {
+  json many = json::object();
+  for (size_t i = 0; i < kubernetes::kMostAnnotations; ++i) many[fmt::format("a{}", i)] = "";
+  json more = many;
+  more["one"] = "";
+  json pod = PodJson();
+  json job = JobJson();
+  json inner = JobJson();
+  const auto judge = [&](const json& annotations) {
+    pod["metadata"]["annotations"] = annotations;
+    job["metadata"]["annotations"] = annotations;
+    inner["spec"]["template"]["metadata"]["annotations"] = annotations;
+    return std::vector{Judge(pod), Judge(job), Judge(inner)};
+  };
+  for (const Verdict& verdict : judge(many)) EXPECT_EQ(verdict.kind, Kind::kHold);
+  for (const Verdict& verdict : judge(more)) {
+    EXPECT_EQ(verdict.kind, Kind::kRefuse);
+    EXPECT_THAT(verdict.message, HasSubstr("these are 501, and what is queued may have 500"));
+  }
 }
 
 TEST(WebhookTest, HoldsAPodWithAClaimByAGate) {
@@ -199,7 +223,7 @@ TEST(WebhookTest, NamesTheTraceOfTheRequestThatMadeIt) {
     object["metadata"]["annotations"] = {{"fluxqueue.io/traceparent", "a copy of another's"}};
     Review review = ReviewOf(object);
     EXPECT_EQ(Patched(object, Decide(review, SmallCluster(), {}))["metadata"]["annotations"],
-              object["metadata"]["annotations"]);
+              json::object());
     review.span = span;
     const json held = Patched(object, Decide(review, SmallCluster(), {}));
     EXPECT_EQ(held["metadata"]["annotations"]["fluxqueue.io/traceparent"], tracing::Format(span));

@@ -40,9 +40,10 @@ plaintext://fluxqueue-kafka.{{ .Release.Namespace }}.svc:9092
 {{- end }}
 {{- end }}
 
-{{/* A password in any form that libpq takes: password=, user:password@, and what an escaped key may hide. */}}
+{{/* A password in any form that libpq takes: password=, user:password@, also in a DSN that stands for the database; and what an
+     escaped key, or an escaped name of the database, may hide. */}}
 {{- define "fluxqueue.dsnWithPassword" -}}
-{{- range list "(?i)password\\s*=" "^[a-zA-Z]+://[^@]*:[^@]*@" "[?&][^=&]*%" }}
+{{- range list "(?i)password\\s*=" "[a-zA-Z]+://[^@]*:[^@]*@" "[?&][^=&]*%" "://[^/]*/[^?]*%" }}
 {{- if regexMatch . $.Values.postgres.dsn }}yes{{ end }}
 {{- end }}
 {{- end }}
@@ -285,4 +286,22 @@ capabilities: {drop: [ALL]}
   resources: [{{ join ", " $resources }}]
   scope: Namespaced
 {{- end }}
+{{- end }}
+
+{{/* When what is in a Secret of the chart's was made, in seconds. A Secret of before there was such an annotation has what it
+was made with. */}}
+{{- define "fluxqueue.madeAt" -}}
+{{- $annotations := .metadata.annotations | default dict }}
+{{- get $annotations "fluxqueue.io/made" | default (toDate "2006-01-02T15:04:05Z07:00" .metadata.creationTimestamp | unixEpoch) }}
+{{- end }}
+
+{{/* "true" where certificates that were made then hold for a year or less: they are made for ten. */}}
+{{- define "fluxqueue.endsSoon" -}}
+{{- if gt (sub (now | unixEpoch | int64) (. | int64)) (mul 9 365 24 60 60) }}true{{ end }}
+{{- end }}
+
+{{/* (list AUTHORITY BEFORE): ca.crt, in base64, of what a new authority signs. The one before, in base64 if there was one, is
+believed beside it: who shows what it has signed has not read the new files yet. */}}
+{{- define "fluxqueue.authorities" -}}
+{{- printf "%s%s" (index . 0).Cert (index . 1 | b64dec | regexFind "(?s)-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n") | b64enc }}
 {{- end }}
