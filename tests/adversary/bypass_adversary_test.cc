@@ -128,6 +128,104 @@ spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
   EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons"}).ok());
 }
 
+// Its Jobs, and what they say, are made by the cluster's own controller.
+TEST_F(BypassTest, ACronJobsJobsAreAskedAboutWithIt) {
+  constexpr const char* cron = R"(apiVersion: batch/v1
+kind: CronJob
+metadata: {{name: nightly, namespace: lab}}
+spec:
+  schedule: "0 0 29 2 *"
+  jobTemplate:
+    metadata: {{labels: {{{}}}}}
+    spec:
+      template:
+        spec: {{restartPolicy: Never, containers: [{{name: main, image: busybox}}]}}
+)";
+  const std::string out = "fluxqueue.io/managed: \"false\"";
+  IsRefused(fmt::format(cron, out), "goes past its queue");
+  Creates(fmt::format(cron, "team: blue"));
+  const auto changed = AsMallory({"apply", "-f", "-"}, fmt::format(cron, out));
+  EXPECT_THAT(Message(changed.status()), HasSubstr("goes past its queue"));
+}
+
+TEST_F(BypassTest, AKeptNodeIsToleratedByWhatIsHeldAlone) {
+  IsRefused(Deployment("keyless", "evil", "", "tolerations: [{operator: Exists}]"),
+            "one without a key tolerates this taint, too");
+  std::string many;
+  for (int i = 0; i < 101; ++i) many += fmt::format("{}{{key: k{}}}", i == 0 ? "" : ", ", i);
+  IsRefused(Deployment("many", "evil", "", "tolerations: [" + many + "]"),
+            "of more than 100 nobody looks for it");
+  // The label of a Deployment says nothing of its pods.
+  std::string labelled =
+      Deployment("masked", "evil", "", "tolerations: [{key: fluxqueue.io/dedicated}]");
+  const std::string space = "namespace: evil";
+  labelled.insert(labelled.find(space) + space.size(), ", labels: {fluxqueue.io/held: direct}");
+  IsRefused(labelled, "are kept for what is queued");
+  // The agents of nodes have such a toleration, and so may what waits for the queue.
+  Apply(R"(apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: evil}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {tolerations: [{operator: Exists}], containers: [{name: main, image: busybox}]}
+)");
+  Creates(R"(apiVersion: v1
+kind: Pod
+metadata: {name: tolerant, namespace: lab, annotations: {fluxqueue.io/run-seconds: "0.2"}}
+spec:
+  restartPolicy: Never
+  tolerations: [{operator: Exists}]
+  containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m}}}]
+)");
+  ExpectState("tolerant", "Succeeded");
+  const auto gone = system_->Kubectl({"delete", "daemonset", "agent", "--namespace=evil"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
+}
+
+TEST_F(BypassTest, APodHasWhatItsJobAskedForAndNoMore) {
+  GiveMallory("get,patch", "pods/resize");
+  Creates(R"(apiVersion: v1
+kind: Pod
+metadata: {name: grows, namespace: lab, annotations: {fluxqueue.io/run-seconds: "600"}}
+spec:
+  restartPolicy: Never
+  containers: [{name: main, image: busybox, resources: {requests: {cpu: 500m, memory: 64Mi}}}]
+)");
+  ExpectState("grows", "Running");
+  // As a kubelet that can resize says it; kwok does not.
+  const auto can = system_->Kubectl(
+      {"patch",
+       "pod",
+       "grows",
+       "--namespace=lab",
+       "--subresource=status",
+       "--type=json",
+       "-p",
+       R"([{"op": "add", "path": "/status/containerStatuses/0/resources", "value": {}}])"});
+  ASSERT_TRUE(can.ok()) << Message(can.status());
+  const auto resize = [&](const char* requests) {
+    return AsMallory(
+        {"patch",
+         "pod",
+         "grows",
+         "--namespace=lab",
+         "--subresource=resize",
+         "-p",
+         fmt::format(
+             R"({{"spec": {{"containers": [{{"name": "main", "resources": {{"requests": {}}}}}]}}}})",
+             requests)});
+  };
+  for (const char* more : {R"({"cpu": "4"})", R"({"cpu": "100m", "memory": "1Gi"})"}) {
+    EXPECT_THAT(Message(resize(more).status()), HasSubstr("would take more of its node")) << more;
+  }
+  const auto less = resize(R"({"cpu": "100m"})");
+  EXPECT_TRUE(less.ok()) << Message(less.status());
+  EXPECT_TRUE(AsMallory({"delete", "pod", "grows", "--namespace=lab"}).ok());
+  ExpectState("grows", "Failed");
+}
+
 TEST_F(BypassTest, AForgedOwnerIsNoWayPastTheQueue) {
   Creates("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: owner, namespace: lab}\n");
   const auto uid = system_->Kubectl(
@@ -148,17 +246,19 @@ spec:
                        name,
                        owner);
   };
-  Creates(
-      owned("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)));
-  Creates(owned("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"));
-  for (const char* pod : {"by-map", "by-set"}) {
-    const auto gates = system_->Kubectl(
-        {"get", "pod", pod, "-n", "lab", "-o", "jsonpath={.metadata.labels.fluxqueue\\.io/held}"});
-    // The garbage collector may have been faster.
-    if (gates.ok()) {
-      EXPECT_NE(*gates, "") << pod << " is not held";
-    }
-  }
+  // What the API server has made of it: the garbage collector may take it away at once.
+  const auto held = [&](const std::string& name, const std::string& owner) {
+    const auto made =
+        AsMallory({"create", "-f", "-", "-o", "jsonpath={.metadata.labels.fluxqueue\\.io/held}"},
+                  owned(name, owner));
+    EXPECT_TRUE(made.ok()) << Message(made.status());
+    return made.ok() ? *made : "";
+  };
+  EXPECT_EQ(
+      held("by-map", fmt::format("apiVersion: v1, kind: ConfigMap, name: owner, uid: {}", *uid)),
+      "direct");
+  EXPECT_EQ(held("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"),
+            "direct");
 }
 
 // The administrator may name a node. So it is as with policies that are away.

@@ -110,6 +110,33 @@ class PostgresAccountsTest : public ::testing::Test {
   static inline testing::MiniPostgres* postgres_ = nullptr;
 };
 
+// All roles may take advisory locks, and read locks of what they may read.
+TEST_F(PostgresAccountsTest, NobodyElseKeepsAServiceFromStarting) {
+  postgres::Connection thief(Options(postgres_->dsn_of("cli"), "public"));
+  Must(thief.Transact([](pqxx::transaction_base& tx) {
+    tx.exec(
+        "SELECT pg_advisory_lock(hashtext('fluxqueue.migrations')), "
+        "pg_advisory_lock(x'466c7578417474'::bigint)");
+    for (const std::string& service : kServices) {
+      tx.exec(fmt::format("LOCK TABLE {0}.migrations, {0}.inbox IN ACCESS SHARE MODE", service));
+    }
+    for (const std::string& service : kServices) {
+      EXPECT_TRUE(Migrate(postgres_->dsn_of(service), service).ok()) << service;
+    }
+    postgres::Connection queue(Options(postgres_->dsn_of("queue"), "queue"));
+    const absl::Status months = queue.Transact([](pqxx::transaction_base& own) {
+      queue::MakeMonths(own, {model::MonthOf(1'900'000'000'000)});
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(months.ok()) << months;
+    return absl::OkStatus();
+  }));
+  for (const char* mode : {"ROW SHARE", "SHARE ROW EXCLUSIVE", "ACCESS EXCLUSIVE"}) {
+    Refused("cli", fmt::format("BEGIN; LOCK TABLE queue.migrations IN {} MODE", mode));
+  }
+  Refused("cli", "SELECT FROM queue.migrations FOR UPDATE");
+}
+
 // What the catalog says that each role has, and what the list says, for each table: also for the
 // months of accounting, and for tables that a later migration makes.
 TEST_F(PostgresAccountsTest, HaveTheRightsOfTheListAndNoOthers) {

@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Alice has the same rights in the namespace lab as mallory.
 constexpr const char* kAlice = R"(apiVersion: rbac.authorization.k8s.io/v1
@@ -201,6 +202,55 @@ spec:
   const auto suspended = As(
       "mallory", {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":true}})"});
   EXPECT_TRUE(suspended.ok()) << Message(suspended.status());
+}
+
+// A deadline of ours is no wish of his, so that one that he says is ours would hide his own.
+TEST_F(StampsTest, OurRecordOfAJobIsNotHisToWrite) {
+  const auto job = [](const char* name, const char* space, const char* held, const char* more) {
+    return fmt::format(R"(apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {}
+  namespace: {}
+  labels: {{fluxqueue.io/queue: default{}}}
+  annotations: {{fluxqueue.io/user: mallory{}}}
+spec:
+  activeDeadlineSeconds: 7200
+  template:
+    metadata: {{labels: {{team: blue{}}}, annotations: {{fluxqueue.io/job-id: other}}}}
+    spec:
+      schedulerName: fluxqueue
+      restartPolicy: Never
+      containers: [{{name: main, image: busybox}}]
+)",
+                       name,
+                       space,
+                       held,
+                       more,
+                       held);
+  };
+  const char* deadline = ", fluxqueue.io/deadline: \"7200\", fluxqueue.io/fenced: \"1\"";
+  Creates(job("recorded", "lab", "", deadline));
+  const auto annotations =
+      system_->Kubectl({"get",
+                        "job",
+                        "recorded",
+                        "-n",
+                        "lab",
+                        "-o",
+                        "jsonpath={.metadata.annotations}{.spec.template.metadata.annotations}"});
+  ASSERT_TRUE(annotations.ok()) << Message(annotations.status());
+  EXPECT_THAT(*annotations, HasSubstr(R"("fluxqueue.io/user":"mallory")"));
+  // Its own job's id we may have written since.
+  for (const char* forged : {"deadline", "fenced", R"("fluxqueue.io/job-id":"other")"}) {
+    EXPECT_THAT(*annotations, Not(HasSubstr(forged)));
+  }
+  // Past the webhook, where it may be away.
+  ASSERT_TRUE(system_->KillService("admission").ok());
+  const char* held = ", fluxqueue.io/held: direct";
+  IsRefused(job("recorded", "evil", held, deadline), "own record of what it has taken in");
+  IsRefused(job("recorded", "evil", held, ""), "own record of what it has taken in");
+  ASSERT_TRUE(system_->StartService("admission").ok());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // given its place.
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -159,7 +160,7 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: busybox}]
 )",
-            "priorityClassName");
+            "priorityClassName: it is not the name of an object");
 }
 
 TEST_F(TenantTest, ADeploymentWaitsInLine) {
@@ -204,19 +205,28 @@ spec:
 TEST_F(TenantTest, AnothersJobHasOnlyItsOwnPods) {
   Apply(JobYaml("victim", {.parallelism = 2, .completions = 2, .run_seconds = "20"}));
   ExpectState("victim", "Running");
-  const auto made = AsMallory({"create", "-f", "-"},
-                              fmt::format(R"(apiVersion: v1
+  const auto adopted = [&](const char* space, const char* labels) {
+    return fmt::format(R"(apiVersion: v1
 kind: Pod
 metadata:
   name: adopted
-  namespace: lab
+  namespace: {}
+  labels: {}
   ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: victim, uid: {}, controller: true}}]
 spec:
+  schedulerName: fluxqueue
   restartPolicy: Never
   containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "7"}}}}}}]
 )",
-                                          JobIdOf("victim")));
-  (void)made;  // refused or held: either is well
+                       space,
+                       labels,
+                       JobIdOf("victim"));
+  };
+  IsRefused(adopted("lab", "{}"), "leave the owner out, and the pod is queued by itself");
+  // Where the webhook does not look.
+  IsRefused(adopted("evil", "{fluxqueue.io/held: direct}"),
+            "the pods of a Job are made by the Job's controller alone");
+  Creates(adopted("evil", "{}"));
   ExpectState("victim", "Succeeded");
   EXPECT_EQ(AttemptOf("victim"), "1");
 }
@@ -256,34 +266,88 @@ spec:
   EXPECT_TRUE(gone.ok()) << Message(gone.status());
 }
 
-TEST_F(TenantTest, WhatWeWriteIsNotHis) {
-  // To be somebody else, and to have passed the webhook already.
-  const auto pod = [](const std::string& name, const std::string& more) {
-    return fmt::format(R"(apiVersion: v1
+std::string Pod(const std::string& name,
+                const std::string& space,
+                const std::string& metadata,
+                const std::string& spec = "") {
+  return fmt::format(R"(apiVersion: v1
 kind: Pod
-metadata: {{name: {}, namespace: lab, {}}}
+metadata: {{name: {}, namespace: {}, {}}}
 spec:
   schedulerName: fluxqueue
   restartPolicy: Never
   containers: [{{name: main, image: busybox}}]
+  {}
 )",
-                       name,
-                       more);
+                     name,
+                     space,
+                     metadata,
+                     spec);
+}
+
+// In a namespace where the webhook does not look.
+TEST_F(TenantTest, NobodySaysThatHeHasPassedTheWebhook) {
+  IsRefused(Pod("held", "evil", "labels: {fluxqueue.io/held: direct}"),
+            "this namespace is not managed by it");
+  const auto queued = [](const std::string& more) {
+    return "labels: {fluxqueue.io/held: direct, fluxqueue.io/queue: default" + more + "}";
   };
-  IsRefused(pod("as-alice",
-                "labels: {fluxqueue.io/held: direct, fluxqueue.io/managed: \"false\"}, "
-                "annotations: {fluxqueue.io/user: alice}"),
-            "fluxqueue.io/");
-  // His own pod stays what it is.
-  Creates(pod("mine", "annotations: {fluxqueue.io/run-seconds: \"600\"}"));
+  IsRefused(Pod("declined", "evil", queued(", fluxqueue.io/managed: \"false\"")),
+            "says that the object is not for the queue");
+  IsRefused(Pod("pinned", "evil", queued(""), "nodeName: nope"),
+            "says that the pod needs no queue");
+}
+
+TEST_F(TenantTest, WhatWeWriteIsNotHis) {
+  Creates(Pod(
+      "mine", "lab", "annotations: {fluxqueue.io/run-seconds: \"600\", fluxqueue.io/user: alice}"));
   ExpectState("mine", "Running");
-  for (const char* change : {"fluxqueue.io/allocation-", "fluxqueue.io/job-id=other"}) {
-    const auto changed = AsMallory({"annotate", "--overwrite", "pod", "mine", "-n", "lab", change});
-    EXPECT_FALSE(changed.ok()) << change;
+  EXPECT_EQ(Field("mine", "username"), "mallory");
+  const std::string record = "Fluxqueue's own record of the object";
+  const std::string owner = fmt::format(
+      R"({{"metadata": {{"ownerReferences": [{{"apiVersion": "batch/v1", "kind": "Job", "name": )"
+      R"("other", "uid": "{}", "controller": true}}]}}}})",
+      JobIdOf("mine"));
+  using Words = std::vector<std::string>;
+  for (const auto& [change, says] : {
+           std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/allocation-"}, record),
+           std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/job-id=other"}, record),
+           std::pair(Words{"annotate", "pod", "mine", "fluxqueue.io/user=alice"},
+                     std::string("says who made the object")),
+           std::pair(Words{"label", "pod", "mine", "fluxqueue.io/held-"},
+                     std::string("the label fluxqueue.io/held is Fluxqueue's")),
+           std::pair(Words{"patch", "pod", "mine", "--type=merge", "-p", owner},
+                     std::string("says whose slots the pod has")),
+       }) {
+    Words words = change;
+    words.insert(words.end(), {"-n", "lab"});
+    if (words[0] != "patch") words.emplace_back("--overwrite");
+    const auto changed = AsMallory(words);
+    EXPECT_THAT(Message(changed.status()), HasSubstr(says))
+        << fmt::format("{}", fmt::join(change, " "));
   }
   const auto gone = AsMallory({"delete", "pod", "mine", "-n", "lab", "--grace-period=0"});
   EXPECT_TRUE(gone.ok()) << Message(gone.status());
   ExpectAllLive("after-changes");
+}
+
+TEST_F(TenantTest, APodKeepsItsGate) {
+  Creates(Pod("gated",
+              "lab",
+              "annotations: {fluxqueue.io/hold: \"true\"}",
+              "volumes: [{name: data, persistentVolumeClaim: {claimName: none}}]"));
+  ExpectState("gated", "Pending");
+  const auto opened = AsMallory({"patch",
+                                 "pod",
+                                 "gated",
+                                 "-n",
+                                 "lab",
+                                 "--type=json",
+                                 "-p",
+                                 R"([{"op": "remove", "path": "/spec/schedulingGates"}])"});
+  EXPECT_THAT(Message(opened.status()), HasSubstr("is Fluxqueue's to take away"));
+  const auto gone = AsMallory({"delete", "pod", "gated", "-n", "lab", "--grace-period=0"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
 }
 
 }  // namespace

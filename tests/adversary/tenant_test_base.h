@@ -2,6 +2,7 @@
 // (evil), and nothing else. Alice's jobs run in the namespace e2e.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 class TenantTest : public SystemTest {
  protected:
   static void SetUpTestSuite() {
-    StartSystem({.nodes = 3});
+    StartSystem({.nodes = 3, .sections = {{"binder", "kill_wait: 5s\n"}}});
     if (system_ == nullptr) return;
     const auto made = system_->Kubectl({"apply", "-f", "-"}, kTenants);
     ASSERT_TRUE(made.ok()) << Message(made.status());
@@ -55,6 +56,50 @@ class TenantTest : public SystemTest {
     const auto made = AsMallory({"create", "-f", "-"}, yaml);
     EXPECT_FALSE(made.ok()) << yaml;
     EXPECT_THAT(Message(made.status()), ::testing::HasSubstr(says));
+  }
+
+  // More rights than the role `edit` has, in the namespace lab. `verbs`: "get,patch".
+  void GiveMallory(const std::string& verbs, const std::string& resource) {
+    const std::string name = "mallory-" + resource.substr(resource.find('/') + 1) + "-of-" +
+                             resource.substr(0, resource.find('/'));
+    const auto role = system_->Kubectl(
+        {"create", "role", name, "--namespace=lab", "--verb=" + verbs, "--resource=" + resource});
+    ASSERT_TRUE(role.ok()) << Message(role.status());
+    const auto bound = system_->Kubectl(
+        {"create", "rolebinding", name, "--namespace=lab", "--role=" + name, "--user=mallory"});
+    ASSERT_TRUE(bound.ok()) << Message(bound.status());
+  }
+
+  // Of the object, "" when it is not there; `path`: ".spec.nodeName".
+  static std::string Look(const std::string& kind,
+                          const std::string& name,
+                          const std::string& path,
+                          const std::string& space = "lab") {
+    const auto found = system_->Kubectl(
+        {"get", kind, name, "--namespace=" + space, "-o", "jsonpath={" + path + "}"});
+    return found.ok() ? *found : "";
+  }
+  // The name of the first pod of the Job.
+  static std::string PodOfJob(const std::string& job, const std::string& space = "lab") {
+    const auto pod = system_->Kubectl({"get",
+                                       "pods",
+                                       "--namespace=" + space,
+                                       "--selector=batch.kubernetes.io/job-name=" + job,
+                                       "-o",
+                                       "jsonpath={.items[0].metadata.name}"});
+    EXPECT_TRUE(pod.ok()) << Message(pod.status());
+    return pod.ok() ? *pod : "";
+  }
+  void ExpectEvent(const std::string& says, const std::string& space = "lab") {
+    const absl::Status told = system_->WaitFor(
+        [&] {
+          const auto events =
+              system_->Kubectl({"get", "events", "--namespace=" + space, "-o", "json"});
+          return events.ok() && events->find(says) != std::string::npos;
+        },
+        std::chrono::seconds(60),
+        [&] { return fmt::format("an Event in {} that says: {}", space, says); });
+    EXPECT_TRUE(told.ok()) << Message(told);
   }
 
   std::string NodeOf(int number) {

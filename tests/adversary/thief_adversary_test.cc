@@ -1,11 +1,14 @@
 // The thief of an account: of each service, and of a person who operates the queue. Each has more
 // rights than a tenant; what they do not need for their work is refused by the API server.
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 
 #include "tests/e2e/system_test_base.h"
+
+#include "fmt/format.h"
 
 namespace fluxqueue::e2e {
 namespace {
@@ -68,91 +71,182 @@ class ThiefTest : public SystemTest {
     EXPECT_FALSE(made.ok()) << account << ": " << fmt::format("{}", fmt::join(arguments, " "));
     EXPECT_THAT(Message(made.status()), HasSubstr(says));
   }
+  // Of an object in the namespace e2e.
+  static std::vector<std::string> Patch(const std::string& kind,
+                                        const std::string& name,
+                                        const std::string& body,
+                                        const std::string& subresource = "") {
+    std::vector<std::string> arguments = {
+        "patch", kind, name, "-n", "e2e", "--type=merge", "-p", body};
+    if (!subresource.empty()) arguments.push_back("--subresource=" + subresource);
+    return arguments;
+  }
+  void LabelOthers(const std::string& label) {
+    const auto labelled = system_->Kubectl({"label", "namespace", "others", label});
+    ASSERT_TRUE(labelled.ok()) << Message(labelled.status());
+  }
+  // kubectl reads what it patches.
+  void MayReadStatus() {
+    for (const std::vector<std::string>& given : std::vector<std::vector<std::string>>{
+             {"clusterrole", "reads-status", "--verb=get", "--resource=pods/status"},
+             {"clusterrolebinding",
+              "reads-status",
+              "--clusterrole=reads-status",
+              "--user=" + binder_}}) {
+      std::vector<std::string> create = {"create"};
+      create.insert(create.end(), given.begin(), given.end());
+      const auto made = system_->Kubectl(create);
+      ASSERT_TRUE(made.ok()) << Message(made.status());
+    }
+  }
+  // Returns the name of its pod, which runs for ten minutes.
+  std::string RunJob(const std::string& name) {
+    Apply(JobYaml(name, {.run_seconds = "600"}));
+    ExpectState(name, "Running");
+    const auto pod = system_->Kubectl({"get",
+                                       "pods",
+                                       "-n",
+                                       "e2e",
+                                       "-l",
+                                       "batch.kubernetes.io/job-name=" + name,
+                                       "-o",
+                                       "jsonpath={.items[0].metadata.name}"});
+    EXPECT_TRUE(pod.ok()) << Message(pod.status());
+    return pod.ok() ? *pod : "";
+  }
+  void Delete(const std::string& job) {
+    const auto gone = system_->Kubectl({"delete", "job", job, "-n", "e2e"});
+    EXPECT_TRUE(gone.ok()) << Message(gone.status());
+    ExpectState(job, "Cancelled");
+  }
+
+  const std::string binder_ = AccountOf("binder");
 };
 
 TEST_F(ThiefTest, TheBindersAccountTouchesOnlyWhatIsHeld) {
-  const std::string binder = AccountOf("binder");
-  // kubectl reads what it patches.
-  for (const std::vector<std::string>& given : std::vector<std::vector<std::string>>{
-           {"clusterrole", "reads-status", "--verb=get", "--resource=pods/status"},
-           {"clusterrolebinding",
-            "reads-status",
-            "--clusterrole=reads-status",
-            "--user=" + binder}}) {
-    std::vector<std::string> create = {"create"};
-    create.insert(create.end(), given.begin(), given.end());
-    const auto made = system_->Kubectl(create);
-    ASSERT_TRUE(made.ok()) << Message(made.status());
-  }
   const std::string held = "touches only what is held";
-  Refused(binder, {"annotate", "pod", "free", "-n", "others", "fluxqueue.io/job-id=x"}, held);
-  Refused(binder, {"delete", "pod", "free", "-n", "others"}, held);
+  Refused(binder_, {"annotate", "pod", "free", "-n", "others", "fluxqueue.io/job-id=x"}, held);
+  Refused(binder_, {"delete", "pod", "free", "-n", "others"}, held);
   // Strict is a namespace only if it is managed, too; and there it may delete, and no more.
-  const auto label = [&](const char* labels) {
-    const auto labelled = system_->Kubectl({"label", "namespace", "others", labels});
-    ASSERT_TRUE(labelled.ok()) << Message(labelled.status());
-  };
-  label("fluxqueue.io/enforce=strict");
-  Refused(binder, {"delete", "pod", "free", "-n", "others"}, held);
-  label("fluxqueue.io/managed=true");
-  Refused(binder, {"annotate", "pod", "free", "-n", "others", "fluxqueue.io/job-id=x"}, held);
-  label("fluxqueue.io/managed-");
-  Apply(JobYaml("held", {.run_seconds = "600"}));
-  ExpectState("held", "Running");
-  const auto pod = system_->Kubectl({"get",
-                                     "pods",
-                                     "-n",
-                                     "e2e",
-                                     "-l",
-                                     "batch.kubernetes.io/job-name=held",
-                                     "-o",
-                                     "jsonpath={.items[0].metadata.name}"});
-  ASSERT_TRUE(pod.ok()) << Message(pod.status());
-  const auto patch = [&](const std::string& kind,
-                         const std::string& name,
-                         const std::string& body) {
-    return std::vector<std::string>{"patch", kind, name, "-n", "e2e", "--type=merge", "-p", body};
-  };
-  Refused(binder,
-          {"set", "image", "pod/" + *pod, "-n", "e2e", "main=evil"},
+  LabelOthers("fluxqueue.io/enforce=strict");
+  Refused(binder_, {"delete", "pod", "free", "-n", "others"}, held);
+  LabelOthers("fluxqueue.io/managed=true");
+  Refused(binder_, {"annotate", "pod", "free", "-n", "others", "fluxqueue.io/job-id=x"}, held);
+  LabelOthers("fluxqueue.io/managed-");
+}
+
+TEST_F(ThiefTest, TheBindersAccountChangesOfAPodWhatItHasTo) {
+  MayReadStatus();
+  const std::string pod = RunJob("held");
+  Refused(binder_,
+          {"set", "image", "pod/" + pod, "-n", "e2e", "main=evil"},
           "changes nothing of a pod but its gates");
-  Refused(binder,
-          patch("pod", *pod, R"({"metadata": {"labels": {"team": "evil"}}})"),
-          "writes no metadata but annotations");
-  Refused(binder,
-          patch("pod", *pod, R"({"metadata": {"annotations": {"example.com/a": "b"}}})"),
-          "writes no metadata but annotations");
-  Refused(binder,
-          patch("job", "held", R"({"spec": {"parallelism": 7}})"),
-          "changes nothing of a Job but");
-  Refused(binder,
-          {"patch",
-           "pod",
-           *pod,
-           "-n",
-           "e2e",
-           "--subresource=status",
-           "--type=merge",
-           "-p",
-           R"({"status": {"phase": "Succeeded"}})"},
-          "writes only conditions");
-  Refused(binder,
-          {"create", "--raw", "/api/v1/namespaces/kube-system/pods/system/binding", "-f", "-"},
-          "binds no pods of the cluster's own",
-          R"({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "system"},
-              "target": {"kind": "Node", "name": "nope"}})");
-  const auto gone = system_->Kubectl({"delete", "job", "held", "-n", "e2e"});
-  EXPECT_TRUE(gone.ok()) << Message(gone.status());
-  ExpectState("held", "Cancelled");
+  const std::string metadata = "writes no metadata but annotations";
+  Refused(binder_, Patch("pod", pod, R"({"metadata": {"labels": {"team": "evil"}}})"), metadata);
+  Refused(binder_,
+          Patch("pod", pod, R"({"metadata": {"annotations": {"example.com/a": "b"}}})"),
+          metadata);
+  std::string many;
+  for (int i = 0; i < 13; ++i) {
+    many += fmt::format(R"({}"fluxqueue.io/x{}": "")", i == 0 ? "" : ", ", i);
+  }
+  Refused(binder_,
+          Patch("pod", pod, fmt::format(R"({{"metadata": {{"annotations": {{{}}}}}}})", many)),
+          metadata);
+  for (const char* status : {R"({"phase": "Succeeded"})",
+                             R"({"message": "evil"})",
+                             R"({"reason": "Evicted"})",
+                             R"({"startTime": "2020-01-01T00:00:00Z"})",
+                             R"({"conditions": [{"type": "Ready", "status": "False"}]})"}) {
+    Refused(binder_,
+            Patch("pod", pod, fmt::format(R"({{"status": {}}})", status), "status"),
+            "writes only the condition DisruptionTarget");
+  }
+  std::vector<std::string> disrupt = Patch(
+      "pod",
+      pod,
+      R"({"status": {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "X"}]}})",
+      "status");
+  std::replace(
+      disrupt.begin(), disrupt.end(), std::string("--type=merge"), std::string("--type=strategic"));
+  const auto disrupted = As(binder_, disrupt);
+  EXPECT_TRUE(disrupted.ok()) << Message(disrupted.status());
+  Delete("held");
+}
+
+TEST_F(ThiefTest, TheBindersAccountChangesOfAJobWhatItHasTo) {
+  RunJob("whole");
+  for (const char* spec :
+       {R"({"parallelism": 7})", R"({"backoffLimit": 100})", R"({"ttlSecondsAfterFinished": 1})"}) {
+    Refused(binder_,
+            Patch("job", "whole", fmt::format(R"({{"spec": {}}})", spec)),
+            "changes nothing of a Job but");
+  }
+  const auto limited =
+      As(binder_, Patch("job", "whole", R"({"spec": {"activeDeadlineSeconds": 3600}})"));
+  EXPECT_TRUE(limited.ok()) << Message(limited.status());
+  Delete("whole");
+}
+
+TEST_F(ThiefTest, TheBindersAccountBindsOnlyWhatMayBeOurs) {
+  const auto bind = [](const std::string& space, const std::string& pod) {
+    return std::vector<std::string>{
+        "create",
+        "--raw",
+        fmt::format("/api/v1/namespaces/{}/pods/{}/binding", space, pod),
+        "-f",
+        "-"};
+  };
+  const auto binding = [](const std::string& pod) {
+    return fmt::format(R"({{"apiVersion": "v1", "kind": "Binding", "metadata": {{"name": "{}"}},
+                            "target": {{"kind": "Node", "name": "nope"}}}})",
+                       pod);
+  };
+  const std::string says = "binds no pods of the cluster's own";
+  Refused(binder_, bind("kube-system", "system"), says, binding("system"));
+  Refused(
+      binder_, bind("fluxqueue-system", "fluxqueue-queue-0"), says, binding("fluxqueue-queue-0"));
+  LabelOthers("fluxqueue.io/managed=false");
+  Refused(binder_, bind("others", "free"), says, binding("free"));
+  LabelOthers("fluxqueue.io/managed-");
+}
+
+TEST_F(ThiefTest, TheCommandLinesAccountCordonsNodesAndNoMore) {
+  const std::string cli = AccountOf("cli");
+  const auto name = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"});
+  ASSERT_TRUE(name.ok()) << Message(name.status());
+  const std::string says = "changes nothing of a node but";
+  Refused(cli, {"label", "node", *name, "fluxqueue.io/pool=evil"}, says);
+  Refused(cli, {"annotate", "node", *name, "example.com/a=b"}, says);
+  Refused(cli, {"taint", "node", *name, "example.com/a=b:NoExecute"}, says);
+  for (const std::vector<std::string>& may :
+       std::vector<std::vector<std::string>>{{"cordon", *name},
+                                             {"uncordon", *name},
+                                             {"annotate", "node", *name, "fluxqueue.io/drain=wait"},
+                                             {"annotate", "node", *name, "fluxqueue.io/drain-"}}) {
+    const auto done = As(cli, may);
+    EXPECT_TRUE(done.ok()) << Message(done.status());
+  }
 }
 
 TEST_F(ThiefTest, NoAccountReadsSecretsOrTakesMoreRights) {
-  for (const char* service : {"admission", "queue", "matcher", "binder", "cleanup", "cli"}) {
+  // By its name: who may not list them is not asked whether he may delete one.
+  const auto node = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"});
+  ASSERT_TRUE(node.ok()) << Message(node.status());
+  for (const char* service :
+       {"admission", "queue", "matcher", "binder", "cleanup", "graph", "visibility", "cli"}) {
     const std::string account = AccountOf(service);
+    ASSERT_TRUE(system_
+                    ->Kubectl({"get",
+                               "serviceaccount",
+                               "-n",
+                               "fluxqueue-system",
+                               std::string("fluxqueue-") + service})
+                    .ok());
     Refused(account, {"get", "secrets", "-A"});
     Refused(account,
             {"create", "clusterrolebinding", "x", "--clusterrole=cluster-admin", "--user=x"});
-    Refused(account, {"delete", "node", "--all"});
+    Refused(account, {"delete", "node", *node, "--wait=false"});
     Refused(account, {"create", "-f", "-"}, "orbidden", R"(apiVersion: v1
 kind: Pod
 metadata: {name: made, namespace: others}
