@@ -184,6 +184,50 @@ proofs() {
   if grep fluxqueue-binder-proof "$dir/proof.yaml"; then die "another key is made"; fi
 }
 
+# kept SECRET SECONDS: it is in the cluster as the trial has it, made so long ago.
+kept() {
+  awk -v name="  name: $1" 'BEGIN { RS = "---\n" } /\nkind: Secret\n/ && index($0, "\n" name "\n")' "$dir/trial.yaml" |
+    kubectl apply -n $SYSTEM -f - >&2
+  kubectl annotate -n $SYSTEM secret "$1" --overwrite fluxqueue.io/made=$(($(date +%s) - $2))
+}
+
+# upgraded: the trial, as an upgrade would make it.
+upgraded() {
+  helm template fluxqueue "$chart" --no-hooks --set $TRIAL --dry-run=server >"$dir/trial.yaml"
+}
+
+# Certificates that the chart has made stay, until a year is left: then all of one authority are made anew, and what the one
+# before has signed is believed as long as it is shown.
+renewals() {
+  local name names=(webhook grpc-queue grpc-graph grpc-visibility grpc-cli)
+  for name in "${names[@]}"; do
+    secret "fluxqueue-$name" tls.crt >"$dir/$name.first"
+    kept "fluxqueue-$name" $((9 * 365 * 86400 - 3600))
+  done
+  upgraded
+  for name in "${names[@]}"; do
+    secret "fluxqueue-$name" tls.crt | cmp - "$dir/$name.first" || die "$name is made anew while it holds"
+  done
+  # One that has no annotation is as old as its Secret.
+  kubectl annotate -n $SYSTEM secret fluxqueue-webhook fluxqueue.io/made-
+  kubectl annotate -n $SYSTEM secret fluxqueue-grpc-graph --overwrite fluxqueue.io/made=$(($(date +%s) - 9 * 365 * 86400 - 3600))
+  upgraded
+  secret fluxqueue-webhook tls.crt | cmp - "$dir/webhook.first"
+  grpc_certificates
+  for name in "${names[@]:1}"; do
+    secret "fluxqueue-$name" tls.crt >"$dir/$name.second"
+    if cmp -s "$dir/$name.first" "$dir/$name.second"; then die "$name is not renewed with the others"; fi
+    openssl verify -CAfile "$dir/queue.ca" "$dir/$name.first" "$dir/$name.second"
+  done
+  kubectl annotate -n $SYSTEM secret fluxqueue-webhook fluxqueue.io/made=1
+  upgraded
+  secret fluxqueue-webhook ca.crt >"$dir/webhook.ca"
+  openssl verify -CAfile "$dir/webhook.ca" "$dir/webhook.first" <(secret fluxqueue-webhook tls.crt)
+  sed -n 's/^ *caBundle: //p' <(sed -n '/^kind: MutatingWebhookConfiguration/,/^---/p' "$dir/trial.yaml") | sort -u | base64 -d |
+    cmp - "$dir/webhook.ca"
+  kubectl delete -n $SYSTEM secret "${names[@]/#/fluxqueue-}"
+}
+
 # Each service has its own key, and all know who signs.
 signed_logs() {
   local name keys
@@ -295,7 +339,8 @@ bad_dsns() {
   local dsn
   for dsn in 'host=x password=y' $'host=x password\t = y' 'host=x PASSWORD=y' "host=x password = 'y z'" 'host=x sslpassword=y' \
     postgresql://u:y@db/d 'postgres://u:y@db?a=b' postgres://:y@db 'postgres://u:y?z@db/d' 'postgres://u:y/z@db/d' \
-    'postgresql://u@db/d?password=y' 'postgresql://u@db/d?%70assword=y'; do
+    'postgresql://u@db/d?password=y' 'postgresql://u@db/d?%70assword=y' \
+    "host=x dbname='host=x password=y'" 'host=x dbname=postgresql://u:y@db/d' 'postgresql://u@db/host%3Ddb%20%70assword%3Dy'; do
     refused "postgres.bundled.enabled=false,postgres.dsn=$dsn" "postgres.existingSecret"
   done
   for dsn in 'host=db sslmode=prefer' "host=db sslmode = 'allow'" 'postgresql://u@db/d?sslmode=prefer'; do
@@ -351,6 +396,27 @@ old_crds() {
   crds_refused "$dir/newer"
 }
 
+# rendered_of KIND NAME: of the trial.
+rendered_of() {
+  awk -v kind="kind: $1" -v name="  name: $2" 'BEGIN { RS = "---\n" } index($0, kind "\n") && index($0, "\n" name "\n")' "$dir/trial.yaml"
+}
+
+# The passwords are made once. Without them nothing can be done to a database that runs, and an upgrade says so before it
+# waits for its hook in vain.
+lost_passwords() {
+  local said
+  rendered_of StatefulSet fluxqueue-postgres | kubectl create -f -
+  if said=$(helm template fluxqueue "$chart" --set $TRIAL --dry-run=server 2>&1 >/dev/null); then
+    die "an upgrade goes on with passwords that nobody knows"
+  fi
+  [[ $said == *"hooks.prepare=false"*"rollout restart statefulset/fluxqueue-postgres"* ]] || die "$said"
+  helm template fluxqueue "$chart" --set $TRIAL,hooks.prepare=false --dry-run=server >/dev/null
+  rendered_of Secret fluxqueue-postgres | kubectl create -f -
+  helm template fluxqueue "$chart" --set $TRIAL --dry-run=server >"$dir/kept.yaml"
+  grep -q "  password: $(secret fluxqueue-postgres password | base64 -w 0)" "$dir/kept.yaml"
+  kubectl delete --namespace $SYSTEM statefulset/fluxqueue-postgres secret/fluxqueue-postgres
+}
+
 version=$(sed -n 's/^appVersion: //p' "$chart/Chart.yaml")
 helm=$(helm_home "$tools")/helm kubectl=$(kubernetes_home "$tools")/kubectl
 steps_log_dir "$dir/logs"
@@ -363,9 +429,11 @@ step_async "connections without TLS are said aloud" said_aloud
 step_async "log level" level
 steps_wait
 step "trial" trial
+step "passwords that were lost" lost_passwords
 step "external" external
 step "an account for each service" own_accounts
 step "proofs of slots" proofs
+step "certificates of the chart are renewed" renewals
 step "signed logs" signed_logs
 step "operators" operators
 step "without what can be left out" without
