@@ -1,6 +1,5 @@
 #include "services/binder/adapters/slot_proofs.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
