@@ -6,8 +6,8 @@
 #include <boost/uuid/uuid_io.hpp>
 
 #include "libs/base/status_macros.h"
-#include "libs/base/text.h"
 #include "libs/rpc/error_details.h"
+#include "libs/rpc/name_check.h"
 #include "services/graph/adapters/cluster_calls.h"
 #include "services/graph/domain/pod_jobspec.h"
 
@@ -30,13 +30,7 @@ bool IsLook(v1::Operation operation) {
 
 absl::Status ClusterCalls::CheckName(std::string_view field, const std::string& name) {
   constexpr size_t kMostName = 256;
-  if (IsPlain(name, kMostName)) return absl::OkStatus();
-  return rpc::InField(
-      InvalidArgument("{}: has {} bytes, or a control character; at most {} are allowed",
-                      field,
-                      name.size(),
-                      kMostName),
-      field);
+  return rpc::CheckName(field, name, kMostName);
 }
 
 void ClusterCalls::Match(CallInfo call,

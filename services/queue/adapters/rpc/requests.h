@@ -8,9 +8,9 @@
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/status_macros.h"
-#include "libs/base/text.h"
 #include "libs/job_store/fact_store.h"
 #include "libs/rpc/error_details.h"
+#include "libs/rpc/name_check.h"
 
 #include "absl/status/statusor.h"
 
@@ -36,13 +36,7 @@ inline absl::Status NoSuchJob(const std::string& job_id) {
 // What is asked about by its name, in the cluster.
 inline absl::Status CheckName(std::string_view field, const std::string& name) {
   constexpr size_t kMostName = 253;
-  if (IsPlain(name, kMostName)) return absl::OkStatus();
-  return rpc::InField(
-      InvalidArgument("{}: has {} bytes, or a control character; at most {} are allowed",
-                      field,
-                      name.size(),
-                      kMostName),
-      field);
+  return rpc::CheckName(field, name, kMostName);
 }
 
 // Blocks.
