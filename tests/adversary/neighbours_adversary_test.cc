@@ -35,6 +35,7 @@ constexpr milliseconds kHonestEvery{500};
 constexpr milliseconds kHostileEvery{200};
 constexpr seconds kPlainFor{60};
 constexpr milliseconds kPeakEvery{1000};
+constexpr milliseconds kLeastChance{300};  // one pause of a machine of two cores
 constexpr int kIdleConnections = 300;
 constexpr double kMiB = 1 << 20;
 constexpr kubernetes::Resource kQueued{"visibility.fluxqueue.io", "v1alpha1", "jobs"};
@@ -99,6 +100,22 @@ std::string Affinity(int number) {
       terms);
 }
 
+// In milliseconds.
+struct Waits {
+  int64_t p50 = 0;
+  int64_t p99 = 0;
+  int64_t longest = 0;
+};
+
+void Print(std::string_view neighbour, const Waits& waits) {
+  fmt::print(
+      "the honest tenant beside {}: half wait {} ms or less, 99 % {} ms, the longest {} ms\n",
+      neighbour,
+      waits.p50,
+      waits.p99,
+      waits.longest);
+}
+
 // Calls `act` with 0, 1, … at this pace until it is told to stop.
 std::jthread EveryOnce(milliseconds pace, std::function<void(int)> act) {
   return std::jthread([pace, act = std::move(act)](const std::stop_token& stop) {
@@ -135,11 +152,10 @@ class NeighboursTest : public TenantTest {
     mallory_ = std::make_unique<kubernetes::Client>(*access);
   }
 
-  // The honest tenant's 99th percentile of the time from `kubectl create` to the start, in
-  // milliseconds, while `neighbour` acts.
-  int64_t WaitBeside(const std::string& prefix,
-                     seconds time,
-                     const std::function<void(int)>& neighbour) {
+  // The honest tenant's times from `kubectl create` to the start while `neighbour` acts.
+  Waits WaitBeside(const std::string& prefix,
+                   seconds time,
+                   const std::function<void(int)>& neighbour) {
     std::map<std::string, int64_t> created;
     {
       const std::jthread beside = EveryOnce(kHostileEvery, neighbour);
@@ -163,7 +179,8 @@ class NeighboursTest : public TenantTest {
     std::vector<int64_t> waits;
     for (const auto& [name, start] : Started(prefix)) waits.push_back(start - created[name]);
     std::sort(waits.begin(), waits.end());
-    return waits.empty() ? 0 : waits[waits.size() * 99 / 100];
+    if (waits.empty()) return {};
+    return {waits[waits.size() / 2], waits[waits.size() * 99 / 100], waits.back()};
   }
 
   std::map<std::string, int64_t> Started(const std::string& prefix) {
@@ -318,7 +335,7 @@ seconds HostileFor() {
 }
 
 TEST_F(NeighboursTest, AHostileTenantCostsNoMoreThanOneOfPlainPods) {
-  const int64_t plain = WaitBeside("plain", kPlainFor, [this](int i) {
+  const Waits plain = WaitBeside("plain", kPlainFor, [this](int i) {
     mallory_
         ->Create(kubernetes::kPods,
                  "evil",
@@ -329,13 +346,14 @@ TEST_F(NeighboursTest, AHostileTenantCostsNoMoreThanOneOfPlainPods) {
   EXPECT_EQ(idle.connected(), kIdleConnections);
   std::map<std::string, double> peaks;
   std::jthread sampler = EveryOnce(kPeakEvery, [&](int /*i*/) { TakePeaks(&peaks); });
-  const int64_t hostile = WaitBeside("honest", HostileFor(), [this](int i) { Attack(i); });
+  const Waits hostile = WaitBeside("honest", HostileFor(), [this](int i) { Attack(i); });
   sampler = {};
-  fmt::print("the honest tenant's p99 wait: {} ms beside plain pods, {} ms beside attacks\n",
-             plain,
-             hostile);
-  // A second of it is what one look at a busy machine may be late.
-  EXPECT_LE(hostile, plain + plain / 5 + 1000);
+  Print("plain pods", plain);
+  Print("attacks", hostile);
+  // A p99 of some hundred waits is one of the longest, which chance moves by as much as the waits
+  // of one tenant differ.
+  const int64_t chance = std::max(kLeastChance.count(), plain.longest - plain.p50);
+  EXPECT_LE(hostile.p99, plain.p99 + plain.p99 / 5 + chance);
   for (const auto& [service, limit] : MemoryLimits()) {
     const double peak = peaks[service];
     fmt::print("{:<10} {:6.0f} MiB of {:.0f} at most\n", service, peak, limit);
