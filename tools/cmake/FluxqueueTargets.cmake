@@ -105,7 +105,8 @@ function(fluxqueue_program name)
   add_dependencies(programs ${name})
 endfunction()
 
-# LOCK: tests that name the same lock never run side by side.
+# LOCK: tests that name the same lock never run side by side. They begin first, the longest before the others, or their
+# line would be what is left at the end, when nothing can run beside it.
 function(fluxqueue_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;LOCK" "SOURCES;DEPS" ${ARGN})
   add_executable(${name}_test ${ARG_SOURCES})
@@ -124,7 +125,7 @@ function(fluxqueue_test name)
   endif()
   set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LOCK)
-    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RESOURCE_LOCK ${ARG_LOCK})
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RESOURCE_LOCK ${ARG_LOCK} COST ${ARG_TIMEOUT})
   endif()
 endfunction()
 
