@@ -103,12 +103,12 @@ without_guard() {
 }
 
 # failure_that_says TEXT LOG: where a test failed, and the line that has the text. The output of "ctest --verbose", of a
-# GoogleTest program or of a script of tests/tools/checks.sh.
+# GoogleTest program or of a script of tests/tools/checks.sh. All of it is read: a pipe that closes early fails, too.
 failure_that_says() {
   sed -E 's/^[0-9]+: //' "$2" | text=$1 awk '
     / Failure$|^FAIL  / { failing = 1; where = $1; sub(/.*\//, "", where); sub(/:$/, "", where) }
     /^\[ / { failing = 0 }
-    failing && index($0, ENVIRON["text"]) { sub(/^ */, ""); print where ": " substr($0, 1, 160); found = 1; exit }
+    !found && failing && index($0, ENVIRON["text"]) { sub(/^ */, ""); print where ": " substr($0, 1, 160); found = 1 }
     END { exit !found }'
 }
 
