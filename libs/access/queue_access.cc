@@ -29,6 +29,10 @@ std::string NameOfSpace(std::string_view space) {
                        : fmt::format("namespace '{}'", space);
 }
 
+bool SaysWhom(const kubernetes::FluxQueue* queue) {
+  return queue->namespace_selector.has_value() || !queue->members.AreAll();
+}
+
 bool NamesSubmitters(const kubernetes::FluxQueue& queue) {
   return std::any_of(queue.subjects.begin(), queue.subjects.end(), [](const auto& subject) {
     return subject.Has(kubernetes::kSubmitVerb);
@@ -84,6 +88,16 @@ bool Grants(const Way& way,
 }
 
 std::optional<std::string> TakesProblem(const Maker& maker, const Way& way) {
+  const kubernetes::FluxQueue& top = *way.back();
+  // It was to be asked whom it takes, and cannot be.
+  if (!top.parent.empty() && std::none_of(way.begin(), way.end(), SaysWhom)) {
+    return fmt::format(
+        "FluxQueue '{}' takes the jobs of those whom its parent '{}' takes, and that one does not "
+        "count ('kubectl describe fluxqueue {}' says why); name another queue, or have it mended",
+        top.meta.name,
+        top.parent,
+        top.meta.name);
+  }
   for (const kubernetes::FluxQueue* at : way) {
     if (!at->namespace_selector || at->namespace_selector->Selects(maker.labels)) continue;
     return fmt::format(

@@ -51,7 +51,8 @@ struct Maker {
   const kubernetes::StringMap& labels;  // of the namespace
 };
 
-// Why they do not take jobs of this maker: his namespace is not selected, or he is no member.
+// Why they do not take jobs of this maker: his namespace is not selected, or he is no member; or
+// none of them says whom they take, and the parent that was to say it does not count.
 std::optional<std::string> TakesProblem(const Maker& maker, const Way& way);
 // Why this user may not submit.
 std::optional<std::string> SubmitProblem(std::string_view user,

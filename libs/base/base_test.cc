@@ -8,6 +8,7 @@
 #include "libs/base/backoff.h"
 #include "libs/base/check.h"
 #include "libs/base/clock.h"
+#include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/base/strong_type.h"
 #include "libs/base/text.h"
@@ -29,6 +30,29 @@ TEST(BackoffTest, SpreadStaysWithinAFifth) {
     EXPECT_GE(delay, Millis(80));
     EXPECT_LE(delay, Millis(120));
   }
+}
+
+std::string Logged(LogFormat format, std::string_view event, std::string_view value) {
+  InitLog("test", LogLevel::kInfo, format);
+  ::testing::internal::CaptureStderr();
+  LogInfo(event, {{"name", value}});
+  std::string line = ::testing::internal::GetCapturedStderr();
+  InitLog("test", LogLevel::kInfo, LogFormat::kText);
+  return line;
+}
+
+TEST(LogTest, IsOneLineWhateverIsTold) {
+  for (const LogFormat format : {LogFormat::kText, LogFormat::kJson}) {
+    const std::string line =
+        Logged(format, "one\ntwo", "x\n2026-01-31T12:00:00.000Z INFO  queue | forged \"\x1b[2J");
+    EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1) << line;
+    EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
+    EXPECT_NE(line.find(R"(forged \")"), std::string::npos) << line;
+    EXPECT_LT(Logged(format, "event", std::string(1'000'000, 'x')).size(), 4'200U);
+    EXPECT_LT(Logged(format, std::string(1'000'000, 'x'), "v").size(), 4'200U);
+  }
+  EXPECT_NE(Logged(LogFormat::kText, "event", "plain").find("| event name=plain\n"),
+            std::string::npos);
 }
 
 TEST(ClockTest, FormatsMilliseconds) {

@@ -1,5 +1,6 @@
 #include "libs/base/log.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -9,9 +10,14 @@
 
 #include "libs/base/clock.h"
 #include "libs/base/log_level.h"
+#include "libs/base/text.h"
 
 namespace fluxqueue {
 namespace {
+
+// Of the event, and of the value of a field: much of it is somebody else's text, and all of it one
+// line of plain text here.
+constexpr size_t kMostBytes = 4000;
 
 struct LogState {
   std::string service = "fluxqueue";
@@ -70,22 +76,36 @@ std::string JsonLine(LogLevel level, std::string_view event, LogFields fields) {
       R"({{"time":"{}","level":"{}","service":)", FormatTime(RealClock().Now()), LevelName(level));
   AppendJsonString(line, State().service);
   line += ",\"event\":";
-  AppendJsonString(line, event);
+  AppendJsonString(line, Clean(event, kMostBytes));
   for (const auto& [key, value] : fields) {
     line += ',';
     AppendJsonString(line, key);
     line += ':';
-    AppendJsonString(line, value);
+    AppendJsonString(line, Clean(value, kMostBytes));
   }
   return line + "}";
 }
 
+std::string OneLine(std::string_view event) {
+  std::string line = Clean(event, kMostBytes);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
+}
+
 std::string TextLine(LogLevel level, std::string_view event, LogFields fields) {
-  std::string line = fmt::format(
-      "{} {:<5} {} | {}", FormatTime(RealClock().Now()), LevelName(level), State().service, event);
+  std::string line = fmt::format("{} {:<5} {} | {}",
+                                 FormatTime(RealClock().Now()),
+                                 LevelName(level),
+                                 State().service,
+                                 OneLine(event));
   for (const auto& [key, value] : fields) {
-    const std::string_view quote = value.find(' ') == std::string_view::npos ? "" : "\"";
-    line += fmt::format(" {}={}{}{}", key, quote, value, quote);
+    line += fmt::format(" {}=", key);
+    if (value.find_first_of(" \"\n\t") == std::string_view::npos) {
+      line += Clean(value, kMostBytes);
+    } else {
+      AppendJsonString(line, Clean(value, kMostBytes));
+    }
   }
   return line;
 }

@@ -31,6 +31,10 @@ constexpr Statement kClaims{
     "fact_store_claims",
     "SELECT count(*), coalesce(sum(jobspec_bytes), 0)::bigint FROM queue.jobs "
     "WHERE username = $1 AND live AND kind = 'Claim'"};
+constexpr Statement kClaimsBelow{
+    "fact_store_claims_below",
+    "SELECT count(*), coalesce(sum(jobspec_bytes), 0)::bigint FROM queue.jobs "
+    "WHERE starts_with(username, $1) AND live AND kind = 'Claim'"};
 constexpr Statement kSpace{
     "fact_store_space",
     "SELECT q.queue, q.row, count(j.job_id), coalesce(sum(j.jobspec_bytes), 0)::bigint "
@@ -148,9 +152,17 @@ absl::StatusOr<std::optional<std::string>> FactStore::Accepted(const std::string
 }
 
 absl::StatusOr<ClaimUse> FactStore::ClaimsOf(const std::string& user) {
+  return ClaimsBy(kClaims, user);
+}
+
+absl::StatusOr<ClaimUse> FactStore::ClaimsOfAll(const std::string& prefix) {
+  return ClaimsBy(kClaimsBelow, prefix);
+}
+
+absl::StatusOr<ClaimUse> FactStore::ClaimsBy(const Statement& statement, const std::string& users) {
   ClaimUse use;
   RETURN_IF_ERROR(connections_.Query([&](pqxx::transaction_base& tx) {
-    const pqxx::result rows = Exec(tx, kClaims, user);
+    const pqxx::result rows = Exec(tx, statement, users);
     use = {.claims = rows[0][0].as<int64_t>(), .bytes = rows[0][1].as<int64_t>()};
     return absl::OkStatus();
   }));

@@ -13,6 +13,7 @@
 #include "fluxqueue/queue/v1/rows.pb.h"
 
 #include "libs/postgres/connection.h"
+#include "libs/postgres/statement.h"
 
 #include "absl/status/statusor.h"
 
@@ -71,10 +72,14 @@ class FactStore {
   absl::StatusOr<std::optional<std::string>> Accepted(const std::string& client_id);
   // Claims that this user has made and that have not ended.
   absl::StatusOr<ClaimUse> ClaimsOf(const std::string& user);
+  // The same of all users whose names begin so.
+  absl::StatusOr<ClaimUse> ClaimsOfAll(const std::string& prefix);
   // Nothing: the queue knows no such pool.
   absl::StatusOr<std::optional<Holder>> HolderOf(const std::string& pool);
 
  private:
+  absl::StatusOr<ClaimUse> ClaimsBy(const postgres::Statement& statement, const std::string& users);
+
   postgres::Pool connections_;
 };
 

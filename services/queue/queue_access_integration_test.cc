@@ -46,6 +46,10 @@ apiVersion: v1
 kind: ServiceAccount
 metadata: {name: claimer, namespace: b}
 ---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: claimer-2, namespace: b}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: tenant, namespace: a}
@@ -63,7 +67,7 @@ spec:
   claimBytes: 500
   subjects:
     - {kind: ServiceAccount, name: manager, namespace: b, verbs: [view, prioritise, move, hold]}
-    - {kind: ServiceAccount, name: claimer, namespace: b, verbs: [claim]}
+    - {kind: Group, name: "system:serviceaccounts:b", verbs: [claim]}
 ---
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
@@ -372,8 +376,12 @@ TEST_F(QueueAccessTest, AClaimIsItsCallers) {
   const grpc::Status refused = As(claimer, &v1::Queue::Stub::SubmitClaim, another, &response);
   EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(refused.error_message(),
-            "user 'system:serviceaccount:b:claimer' has 1 claims that have not ended, and may have "
-            "1 (spec.claimQuota); release some, or have it raised");
+            "claims of 'system:serviceaccount:b' that have not ended: 1; allowed: 1 "
+            "(spec.claimQuota); release some, or have it raised");
+  // Whoever may make accounts has any number of them.
+  const grpc::Status by_another =
+      As(Token("claimer-2", "b"), &v1::Queue::Stub::SubmitClaim, another, &response);
+  EXPECT_EQ(by_another.error_code(), StatusCode::RESOURCE_EXHAUSTED) << by_another.error_message();
   const grpc::Status taken = Call(&v1::Queue::Stub::SubmitClaim, request, &response);
   EXPECT_EQ(taken.error_code(), StatusCode::FAILED_PRECONDITION) << "the id is another's";
   EXPECT_EQ(GetAs(tenant, id).error_code(), StatusCode::NOT_FOUND);
@@ -387,7 +395,7 @@ TEST_F(QueueAccessTest, AClaimIsItsCallers) {
   large.mutable_jobspec()->append(500, ' ');
   const grpc::Status too_long = As(claimer, &v1::Queue::Stub::SubmitClaim, large, &response);
   EXPECT_EQ(too_long.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(too_long.error_message(), HasSubstr("may have 500 (spec.claimBytes)"));
+  EXPECT_THAT(too_long.error_message(), HasSubstr("allowed: 500 (spec.claimBytes)"));
   another.set_client_id("in-its-place");
   EXPECT_TRUE(As(claimer, &v1::Queue::Stub::SubmitClaim, another, &response).ok());
   claims_.push_back(response.job().id());

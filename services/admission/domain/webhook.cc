@@ -191,7 +191,7 @@ void WarnOfScheduler(const kubernetes::PodSpec& spec, Verdict* verdict) {
   verdict->warnings.push_back(
       fmt::format("schedulerName '{}' does not apply: Fluxqueue schedules this workload (label "
                   "{}=false opts out)",
-                  spec.scheduler_name,
+                  Clean(spec.scheduler_name, kMostRefusalBytes),
                   kubernetes::kManagedLabel));
 }
 

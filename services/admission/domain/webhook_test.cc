@@ -515,7 +515,7 @@ TEST(WebhookTest, AQueueBoundsThePriorityOfItsJobs) {
 }
 
 // Then the queue has no parent for the scheduler, so none whose members are asked for.
-TEST(WebhookTest, AParentThatDoesNotCountAsksForNoMembers) {
+TEST(WebhookTest, AParentThatDoesNotCountOpensNoQueue) {
   json job = JobJson();
   job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "train"},
                                     {"fluxqueue.io/duration", "30m"}};
@@ -526,11 +526,17 @@ TEST(WebhookTest, AParentThatDoesNotCountAsksForNoMembers) {
     lab.pool = pool;
     lab.parent = parent;
     facts.Upsert(lab);
-    return Judge(job, facts).kind;
+    return Judge(job, facts);
   };
-  EXPECT_EQ(judge(WithAccounts(), "", ""), Kind::kRefuse);
-  EXPECT_EQ(judge(WithAccounts(), "elsewhere", ""), Kind::kHold);
-  EXPECT_EQ(judge(WithAccounts(), "", "train"), Kind::kHold);
+  EXPECT_EQ(judge(WithAccounts(), "", "").kind, Kind::kRefuse);
+  EXPECT_THAT(judge(WithAccounts(), "elsewhere", "").message,
+              HasSubstr("its parent 'lab' takes, and that one does not count"));
+  EXPECT_EQ(judge(WithAccounts(), "", "train").kind, Kind::kRefuse);
+  ClusterFacts facts = WithAccounts();
+  kubernetes::FluxQueue train = *facts.FindQueue("train");
+  train.namespace_selector.emplace();
+  facts.Upsert(train);
+  EXPECT_EQ(judge(facts, "elsewhere", "").kind, Kind::kHold) << "it says itself whom it takes";
 }
 
 TEST(WebhookTest, AClassOfQosHasCeilings) {
@@ -739,6 +745,8 @@ TEST(WebhookTest, WarnsOfAnotherScheduler) {
   EXPECT_EQ(verdict.kind, Kind::kHold);
   EXPECT_THAT(verdict.warnings.at(0), HasSubstr("volcano"));
   EXPECT_EQ(Patched(pod, verdict)["spec"]["schedulerName"], "fluxqueue");
+  pod["spec"]["schedulerName"] = "\n" + std::string(1'000'000, 'x');
+  EXPECT_LT(Judge(pod).warnings.at(0).size(), 2'000U);
 }
 
 }  // namespace

@@ -15,17 +15,18 @@ namespace fluxqueue::queue {
 class ClaimsUnderWay {
  public:
   struct Entered {
-    job_store::ClaimUse all;  // of the user: this one, and what is on its way besides
+    job_store::ClaimUse all;  // of the tenant: this one, and what is on its way besides
     // It is on its way until the last copy has gone.
     std::shared_ptr<void> place;
   };
 
-  Entered Enter(const std::string& user, int64_t bytes);
+  // `tenant`: access::TenantOf the user.
+  Entered Enter(const std::string& tenant, int64_t bytes);
 
  private:
   struct State {
     std::mutex mutex;
-    std::unordered_map<std::string, job_store::ClaimUse> users;  // that have any
+    std::unordered_map<std::string, job_store::ClaimUse> tenants;  // that have any
   };
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();

@@ -54,21 +54,21 @@ Reply ToReply(const std::string& pool, const ErrandResult& result) {
   return {};
 }
 
-absl::Status TooManyClaims(const std::string& user, int64_t has, int64_t most) {
+absl::Status TooManyClaims(const std::string& tenant, int64_t has, int64_t most) {
   return MakeStatus(absl::StatusCode::kResourceExhausted,
-                    "user '{}' has {} claims that have not ended, and may have {} "
-                    "(spec.claimQuota); release some, or have it raised",
-                    user,
+                    "claims of '{}' that have not ended: {}; allowed: {} (spec.claimQuota); "
+                    "release some, or have it raised",
+                    tenant,
                     has,
                     most);
 }
 
-absl::Status TooManyBytes(const std::string& user, int64_t would_have, int64_t most) {
+absl::Status TooManyBytes(const std::string& tenant, int64_t would_have, int64_t most) {
   return MakeStatus(absl::StatusCode::kResourceExhausted,
-                    "with this one the jobspecs of user '{}''s claims would have {} bytes, and may "
-                    "have {} (spec.claimBytes); release some, shorten their constraints, or have "
-                    "it raised",
-                    user,
+                    "with this one the jobspecs of the claims of '{}' would have {} bytes; "
+                    "allowed: {} (spec.claimBytes); release some, shorten their constraints, or "
+                    "have it raised",
+                    tenant,
                     would_have,
                     most);
 }
@@ -273,17 +273,19 @@ absl::StatusOr<std::shared_ptr<void>> CommandApi::MakeRoom(const std::string& po
                                                            const Caller& caller) {
   ASSIGN_OR_RETURN(const ClaimQuota quota, judge_.QuotaFor(pool, submit.queue()));
   if (quota.empty()) return std::shared_ptr<void>();
-  const std::string& user = caller.who.user;
+  const std::string tenant(access::TenantOf(caller.who.user));
   const auto bytes = static_cast<int64_t>(submit.spec().jobspec().size());
   // First: what has left the way when the tables are asked is in them.
-  ClaimsUnderWay::Entered entered = under_way_.Enter(user, bytes);
-  ASSIGN_OR_RETURN(const job_store::ClaimUse has, facts_.ClaimsOf(user));
+  ClaimsUnderWay::Entered entered = under_way_.Enter(tenant, bytes);
+  ASSIGN_OR_RETURN(
+      const job_store::ClaimUse has,
+      tenant == caller.who.user ? facts_.ClaimsOf(tenant) : facts_.ClaimsOfAll(tenant + ":"));
   const int64_t claims = has.claims + entered.all.claims;
   if (quota.claims && claims > *quota.claims) {
-    return TooManyClaims(user, claims - 1, *quota.claims);
+    return TooManyClaims(tenant, claims - 1, *quota.claims);
   }
   if (quota.bytes && has.bytes + entered.all.bytes > *quota.bytes) {
-    return TooManyBytes(user, has.bytes + entered.all.bytes, *quota.bytes);
+    return TooManyBytes(tenant, has.bytes + entered.all.bytes, *quota.bytes);
   }
   return std::move(entered.place);
 }
