@@ -226,5 +226,26 @@ TEST_F(ClaimsTest, AQueueThatIsKilledForgetsNoCommand) {
   EXPECT_TRUE(ended.ok()) << Message(ended);
 }
 
+// Its record in the log is played again by each test that comes after it, too.
+TEST_F(ClaimsTest, ACycleWithoutAnAnswerIsAbandoned) {
+  ASSERT_TRUE(system_->KillService("matcher").ok());
+  Apply(JobYaml("abandoned"));
+  const absl::Status asked =
+      system_->WaitFor([&] { return Count("queue.cycles WHERE NOT answered") == 1; },
+                       30s,
+                       [] { return "a cycle that waits for its answer"; });
+  ASSERT_TRUE(asked.ok()) << Message(asked);
+  const auto elsewhere = system_->Fluxqueue({"cycle", "abandon", "nowhere"});
+  ASSERT_TRUE(elsewhere.ok()) << Message(elsewhere.status());
+  EXPECT_NE(elsewhere->exit_code, 0);
+  EXPECT_THAT(elsewhere->output, HasSubstr("nowhere"));
+  const auto abandoned = system_->Fluxqueue({"cycle", "abandon", "default"});
+  ASSERT_TRUE(abandoned.ok()) << Message(abandoned.status());
+  EXPECT_EQ(abandoned->exit_code, 0);
+  EXPECT_THAT(abandoned->output, HasSubstr("is abandoned"));
+  ASSERT_TRUE(system_->StartService("matcher").ok());
+  ExpectState("abandoned", "Succeeded");
+}
+
 }  // namespace
 }  // namespace fluxqueue::e2e
