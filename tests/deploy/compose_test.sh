@@ -148,6 +148,8 @@ matcher_is_built_anew() {
   local before
   before=$(matcher_image)
   strip "$FLUXQUEUE_CONTEXT/services/programs/bin/fluxqueue-matcher"
+  # Or it would be the build that the jobs end beside.
+  step "docker compose build matcher" inside docker compose build matcher
   kube create namespace many >/dev/null
   kube label namespace many fluxqueue.io/managed=true >/dev/null
   many_jobs | kube apply -f - >/dev/null
