@@ -50,17 +50,66 @@ Response Echo(const Request& request) {
       .headers = {{"X-Agent", std::string(FindHeader(request.headers, "user-agent"))}}};
 }
 
+// A connection of a client that does not speak as it should.
+class RawClient {
+ public:
+  explicit RawClient(const Server& server) {
+    boost::system::error_code error;
+    socket_.connect({asio::ip::make_address("127.0.0.1"), static_cast<uint16_t>(server.port())},
+                    error);
+    EXPECT_FALSE(error) << error.message();
+  }
+  void Send(const std::string& bytes) {
+    boost::system::error_code error;
+    asio::write(socket_, asio::buffer(bytes), error);
+  }
+  // What comes until `end` has, or the server closes.
+  std::string ReadUntil(const std::string& end) {
+    std::string text;
+    asio::async_read_until(socket_,
+                           asio::dynamic_buffer(text),
+                           end,
+                           [&](boost::system::error_code error, size_t size) {
+                             if (!error) text.resize(size);
+                           });
+    Finish();
+    return text;
+  }
+  std::string Ask() {
+    Send("GET /x HTTP/1.1\r\n\r\n");
+    return ReadUntil("/x");
+  }
+  // Waits for the server's close.
+  std::string ReadAll() {
+    std::string text;
+    asio::async_read(
+        socket_, asio::dynamic_buffer(text), [](boost::system::error_code /*error*/, size_t) {});
+    Finish();
+    return text;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kPatience{10};
+
+  // Runs what was begun.
+  void Finish() {
+    io_.restart();
+    io_.run_for(kPatience);
+    if (io_.stopped()) return;
+    ADD_FAILURE() << "the server neither answered nor closed the connection";
+    socket_.cancel();
+    io_.run();
+  }
+
+  asio::io_context io_;
+  asio::ip::tcp::socket socket_{io_};
+};
+
 // Sends the bytes and reads until the server closes.
 std::string Raw(const Server& server, const std::string& bytes) {
-  asio::io_context io;
-  asio::ip::tcp::socket socket(io);
-  boost::system::error_code error;
-  socket.connect({asio::ip::make_address("127.0.0.1"), static_cast<uint16_t>(server.port())},
-                 error);
-  asio::write(socket, asio::buffer(bytes), error);
-  std::string answer;
-  asio::read(socket, asio::dynamic_buffer(answer), error);
-  return answer;
+  RawClient client(server);
+  client.Send(bytes);
+  return client.ReadAll();
 }
 
 class TlsFiles {
@@ -270,43 +319,6 @@ TEST(Tls, IsVerifiedAndReadAgain) {
   EXPECT_TRUE(renewed.Do({}).ok()) << renewed.Do({}).status();
 }
 
-// A connection of a client that does not speak as it should.
-class RawClient {
- public:
-  explicit RawClient(const Server& server) {
-    boost::system::error_code error;
-    socket_.connect({asio::ip::make_address("127.0.0.1"), static_cast<uint16_t>(server.port())},
-                    error);
-    EXPECT_FALSE(error) << error.message();
-  }
-  void Send(const std::string& bytes) {
-    boost::system::error_code error;
-    asio::write(socket_, asio::buffer(bytes), error);
-  }
-  // What comes until `end` has, or the server closes.
-  std::string ReadUntil(const std::string& end) {
-    boost::system::error_code error;
-    std::string text;
-    const size_t size = asio::read_until(socket_, asio::dynamic_buffer(text), end, error);
-    return error ? text : text.substr(0, size);
-  }
-  std::string Ask() {
-    Send("GET /x HTTP/1.1\r\n\r\n");
-    return ReadUntil("/x");
-  }
-  // Waits for the server's close.
-  std::string ReadAll() {
-    boost::system::error_code error;
-    std::string text;
-    asio::read(socket_, asio::dynamic_buffer(text), error);
-    return text;
-  }
-
- private:
-  asio::io_context io_;
-  asio::ip::tcp::socket socket_{io_};
-};
-
 // What the server turned away, by its reasons.
 class Refusals {
  public:
@@ -399,7 +411,9 @@ class LateAnswers {
   }
   void WaitFor(size_t requests) {
     std::unique_lock lock(mutex_);
-    came_.wait(lock, [&] { return waiting_.size() == requests; });
+    EXPECT_TRUE(
+        came_.wait_for(lock, std::chrono::seconds(10), [&] { return waiting_.size() == requests; }))
+        << requests << " requests to come";
   }
   void Answer(const std::string& body) {
     std::vector<Respond> waiting;

@@ -35,6 +35,14 @@ kind: Namespace
 metadata: {name: b}
 ---
 apiVersion: v1
+kind: Namespace
+metadata: {name: bb}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: claimer, namespace: bb}
+---
+apiVersion: v1
 kind: ServiceAccount
 metadata: {name: tenant, namespace: a}
 ---
@@ -68,6 +76,7 @@ spec:
   subjects:
     - {kind: ServiceAccount, name: manager, namespace: b, verbs: [view, prioritise, move, hold]}
     - {kind: Group, name: "system:serviceaccounts:b", verbs: [claim]}
+    - {kind: Group, name: "system:serviceaccounts:bb", verbs: [claim]}
 ---
 apiVersion: fluxqueue.io/v1alpha1
 kind: FluxQueue
@@ -381,7 +390,12 @@ TEST_F(QueueAccessTest, AClaimIsItsCallers) {
   // Whoever may make accounts has any number of them.
   const grpc::Status by_another =
       As(Token("claimer-2", "b"), &v1::Queue::Stub::SubmitClaim, another, &response);
-  EXPECT_EQ(by_another.error_code(), StatusCode::RESOURCE_EXHAUSTED) << by_another.error_message();
+  EXPECT_EQ(by_another.error_message(), refused.error_message());
+  v1::SubmitClaimResponse of_bb;
+  const grpc::Status elsewhere =
+      As(Token("claimer", "bb"), &v1::Queue::Stub::SubmitClaim, another, &of_bb);
+  EXPECT_TRUE(elsewhere.ok()) << elsewhere.error_message();
+  claims_.push_back(of_bb.job().id());
   const grpc::Status taken = Call(&v1::Queue::Stub::SubmitClaim, request, &response);
   EXPECT_EQ(taken.error_code(), StatusCode::FAILED_PRECONDITION) << "the id is another's";
   EXPECT_EQ(GetAs(tenant, id).error_code(), StatusCode::NOT_FOUND);

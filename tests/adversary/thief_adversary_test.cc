@@ -181,7 +181,7 @@ class ThiefTest : public SystemTest {
     }
     for (const auto& rule : status.value("nonResourceRules", kNo)) {
       for (const std::string path : rule["nonResourceURLs"]) {
-        for (const std::string verb : rule["verbs"]) rights.insert(verb + " " + path);
+        for (const std::string verb : rule["verbs"]) rights.insert(verb + " URL " + path);
       }
     }
     return rights;
@@ -352,7 +352,13 @@ TEST_F(ThiefTest, AnAccountHasTheRightsOfTheListAndNoOthers) {
   for (const std::string space : {"fluxqueue-system", "kube-system", "others"}) {
     const std::set<std::string> everybody =
         RightsOf(fmt::format("system:serviceaccount:{}:nobody", space), space);
-    EXPECT_THAT(everybody, Contains("get /version"));
+    EXPECT_THAT(everybody, Contains("get URL /version"));
+    for (const std::string& right : everybody) {
+      EXPECT_TRUE(right.find(" URL /") != std::string::npos ||
+                  right.find("/self") != std::string::npos ||
+                  right.ends_with(" visibility.fluxqueue.io/queues"))
+          << "every account may " << right << " in " << space;
+    }
     for (const auto& [service, rules] : kRights) {
       std::set<std::string> listed;
       Add(rules, &listed);

@@ -28,4 +28,7 @@ expect "one that is explained" '' "$(complaints 'x = meta.labels.at(kHeld);  // 
 expect "one below its explanation" '' "$(complaints '// hint: only told' 'Say(' '    meta.Annotation(kUser));')"
 expect "one too far below" 4 "$(complaints '// hint: only told' '' '' 'Say(meta.Annotation(kUser));')"
 expect "what only writes" '' "$(complaints '  pod.meta.labels = wanted;')"
-expect "another source" 1 "$(complaints 'Use(meta.annotations);')"
+printf '// hint: of this source\n' >first.cc
+printf 'Use(meta.annotations);\n' >second.cc
+expect "behind another source" second.cc:1 \
+  "$(printf '%s\n' first.cc second.cc | { unexplained_hints || true; } | cut -d: -f1,2)"

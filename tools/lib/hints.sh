@@ -2,7 +2,7 @@
 # What users can write to an object is a hint, never a proof: where it is read, a comment "hint:" on the line, or up to two
 # lines above, says what makes that safe. What assigns is no read; hold_patch.cc, which tools/lint leaves out, only writes.
 
-# Of the sources that are named on stdin, a line each: the reads without such a comment. 1 where there are any.
+# Of the sources that are named on stdin, a line each: the reads without such a comment. Fails where there are any.
 unexplained_hints() {
   xargs -d '\n' awk '
     FNR == 1 { said = -3 }

@@ -162,7 +162,8 @@ void CheckQueue(const kubernetes::FluxQueue& queue,
   const std::optional<std::string> problem = access::ParentProblem(queue, queues);
   if (!problem) return;
   warnings->push_back(
-      fmt::format("FluxQueue {}: spec.parent: '{}': {}. Until then the queue has none",
+      fmt::format("FluxQueue {}: spec.parent: '{}': {}. Until then the queue has none, and "
+                  "takes no jobs unless it says whom",
                   name,
                   queue.parent,
                   *problem));

@@ -210,22 +210,27 @@ TEST(CatalogTest, BadQueuesAreNamedWithWhatIsAllowed) {
       said.warnings,
       testing::ElementsAre(
           "FluxQueue b: spec.parent: 'c': it is this queue or below it, and a tree has no cycles; "
-          "allowed: one that is not. Until then the queue has none",
+          "allowed: one that is not. Until then the queue has none, and takes "
+          "no jobs unless it says whom",
           "FluxQueue c: spec.parent: 'b': it is this queue or below it, and a tree has no cycles; "
-          "allowed: one that is not. Until then the queue has none",
+          "allowed: one that is not. Until then the queue has none, and takes "
+          "no jobs unless it says whom",
           "FluxQueue d: spec.enforceDuration: 'end' beside spec.maxDuration: '0', which is without "
           "limit; allowed: a maxDuration above 0. Until then jobs that declare no duration are "
           "never ended",
           "FluxQueue d: spec.parent: 'nowhere': there is no such FluxQueue: make it, or name "
-          "another. Until then the queue has none",
+          "another. Until then the queue has none, and takes "
+          "no jobs unless it says whom",
           "FluxQueue e: spec.defaultQos: 'gold': neither this queue nor one above it has such a "
           "class in spec.qos; allowed: one that is there. Until then jobs that name no class have "
           "no ceiling",
           "FluxQueue e: spec.parent: 'a': it is in pool 'default', and this one in pool 'gpus'; "
-          "allowed: one of its own pool. Until then the queue has none",
+          "allowed: one of its own pool. Until then the queue has none, and takes "
+          "no jobs unless it says whom",
           "FluxQueue f: spec.weight: 0 is below 1 and counts as 1; allowed: 1 to 1000",
           "FluxQueue f: spec.parent: 'f': it is this queue or below it, and a tree has no cycles; "
-          "allowed: one that is not. Until then the queue has none"));
+          "allowed: one that is not. Until then the queue has none, and takes "
+          "no jobs unless it says whom"));
   for (const Envelope& message : said.messages) {
     EXPECT_TRUE(message.has_pool_configured() || message.queue_configured().weight() >= 1);
   }

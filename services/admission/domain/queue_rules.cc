@@ -73,9 +73,13 @@ std::optional<std::string> JobProblem(const Asked& asked,
                                       const kubernetes::FluxQueue& queue,
                                       const QueuesByName& queues) {
   const access::Way way = WayUp(queue, queues);
+  // One that is in the queue stays, whomever it takes now: its user must be able to cancel it.
+  const bool stays = asked.priority_before.has_value();
   const access::Maker maker{asked.user, asked.space.name, asked.space.labels};
-  if (auto problem = access::TakesProblem(maker, way)) return Of(kubernetes::kQueueKey, *problem);
-  const bool admitted = asked.admitted_to == queue.meta.name;
+  if (auto problem = access::TakesProblem(maker, way); problem && !stays) {
+    return Of(kubernetes::kQueueKey, *problem);
+  }
+  const bool admitted = stays || asked.admitted_to == queue.meta.name;
   if (auto problem = access::SubmitProblem(asked.user, asked.groups, way); problem && !admitted) {
     return Of(kubernetes::kQueueKey, *problem);
   }

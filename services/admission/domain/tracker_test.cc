@@ -325,6 +325,26 @@ TEST_F(TrackerTest, AChangeBeyondTheRulesOfAQueueIsRefused) {
   EXPECT_EQ(rows_.at("uid-j").priority, 10);
 }
 
+TEST_F(TrackerTest, AJobIsCancelledWhomeverItsQueueTakesNow) {
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "default";
+  facts_.Upsert(queue);
+  std::vector<Envelope> messages;
+  std::vector<std::string> warnings;
+  catalog_.Reconcile(facts_.queues(), &messages, &warnings);
+  catalog_.Commit();
+  const json job = Held(JobJson());
+  ASSERT_THAT(Observe(job).messages, SizeIs(1));
+  queue.parent = "gone";
+  facts_.Upsert(queue);
+  const TrackerOutputs out = Observe(Annotated(job, "fluxqueue.io/cancel", "true"));
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_TRUE(out.messages.at(0).job_updated().cancel());
+  json second = job;
+  second["metadata"]["uid"] = "uid-late";
+  EXPECT_THAT(Observe(second).refusals.at(0).message, HasSubstr("that one does not count"));
+}
+
 TEST_F(TrackerTest, WhatIsRefusedWaitsForItsQueue) {
   const json job = Annotated(Held(JobJson()), "fluxqueue.io/queue", "later");
   TrackerOutputs out = Observe(job);

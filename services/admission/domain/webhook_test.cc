@@ -514,7 +514,7 @@ TEST(WebhookTest, AQueueBoundsThePriorityOfItsJobs) {
   EXPECT_EQ(Judge(job, facts).kind, Kind::kRefuse);
 }
 
-// Then the queue has no parent for the scheduler, so none whose members are asked for.
+// Nobody can be asked then whom the queue takes.
 TEST(WebhookTest, AParentThatDoesNotCountOpensNoQueue) {
   json job = JobJson();
   job["metadata"]["annotations"] = {{"fluxqueue.io/queue", "train"},
