@@ -53,6 +53,7 @@ export PATH=$root/bin:$PATH
 
 # table LINE…: the table of that checkout.
 table() { printf '%s\n' "$@" >"$root/tests/adversary/guards.txt"; }
+printf 'door   yes   unit.house HouseTest.TheDoorIsShut\n' >"$root/tests/adversary/guards-shown.txt"
 door=('[door]' 'of a thief: to come in' 'test unit.house HouseTest.TheDoorIsShut' 'says the door is open' 'in house'
   '- door shut' '+ door open')
 none='none HouseTest.HasWalls: what it is made of'
@@ -77,6 +78,8 @@ table "${door[@]/unit.house/unit.garden}" "$none"
 refused "a program that is not there" "there is no test unit.garden" guards --check
 table "${door[@]/TheDoorIsShut/TheRoofIsTight}" "$none"
 refused "a test that is not there" "unit.house has no test HouseTest.TheRoofIsTight" guards --check
+table "${door[@]/\[door\]/[gate]}" "$none"
+refused "a guard that nobody has taken away" "no row says that the test of gate fails without it" guards --check
 table "${door[@]}"
 refused "a test that has no guard" "HouseTest.HasWalls: no guard in the table names it" guards --check
 table "${door[@]:0:5}"

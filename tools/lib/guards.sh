@@ -143,6 +143,14 @@ tests_found() {
   done
 }
 
+# guards_shown RECORD: of each guard it says that its test fails without it.
+guards_shown() {
+  local name
+  for name in "${GUARDS[@]}"; do
+    grep -qsE "^$name +yes " "$1" || printf '%s: no row says that the test of %s fails without it\n' "$1" "$name"
+  done
+}
+
 # tests_have_guards FOLDER: each of its tests is named by a guard, or has a reason to be about none.
 tests_have_guards() {
   local test
