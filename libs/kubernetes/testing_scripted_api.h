@@ -40,6 +40,9 @@ inline std::string List(int version, std::string_view items, std::string_view ne
       items);
 }
 
+// A watch that says nothing for less counts as broken.
+inline constexpr Millis kQuiet{1'100};
+
 // Gives its answers in order, each to one request; afterwards 503. Notes what was asked.
 class ScriptedApi {
  public:
@@ -100,8 +103,6 @@ class CrowdedApi {
 
  private:
   static constexpr int kPage = 500;
-  // A watch that says nothing for less counts as broken.
-  static constexpr Millis kQuiet{1'100};
 
   static std::string Pod(int number, int version) {
     std::string text = fmt::format(

@@ -22,7 +22,7 @@ using ::testing::ContainerEq;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-const nlohmann::json kNo = nlohmann::json::array();
+const nlohmann::json kNone = nlohmann::json::array();
 
 // A pod of another namespace that is not held, one that is named as a service's, and one of the
 // cluster's own. They stay unbound: what is bound to no node that there is, is removed in time.
@@ -154,7 +154,25 @@ class ThiefTest : public SystemTest {
     if (!subresource.empty()) arguments.push_back("--subresource=" + subresource);
     return arguments;
   }
-  // What an account may do in a namespace, one right each: "list batch/jobs".
+  // Of a SelfSubjectRulesReview, one right each: "list batch/jobs", "get /configmaps NAME".
+  static void AddRule(const nlohmann::json& rule, std::set<std::string>* rights) {
+    std::vector<std::string> names;
+    for (const std::string name : rule.value("resourceNames", kNone)) names.push_back(" " + name);
+    if (names.empty()) names.emplace_back();
+    for (const std::string verb : rule["verbs"]) {
+      for (const std::string path : rule.value("nonResourceURLs", kNone)) {
+        rights->insert(fmt::format("{} URL {}", verb, path));
+      }
+      for (const std::string group : rule.value("apiGroups", kNone)) {
+        for (const std::string resource : rule.value("resources", kNone)) {
+          for (const std::string& name : names) {
+            rights->insert(fmt::format("{} {}/{}{}", verb, group, resource, name));
+          }
+        }
+      }
+    }
+  }
+  // What an account may do in a namespace.
   std::set<std::string> RightsOf(const std::string& account, const std::string& space) {
     const auto answer =
         As(account,
@@ -163,26 +181,12 @@ class ThiefTest : public SystemTest {
                                "SelfSubjectRulesReview", "spec": {{"namespace": "{}"}}}})",
                        space));
     EXPECT_TRUE(answer.ok()) << Message(answer.status());
+    if (!answer.ok()) return {};
     std::set<std::string> rights;
-    const nlohmann::json status = nlohmann::json::parse(answer.value_or("{}")).value("status", kNo);
+    const nlohmann::json status = nlohmann::json::parse(*answer)["status"];
     EXPECT_FALSE(status.value("incomplete", true)) << status;
-    for (const auto& rule : status.value("resourceRules", kNo)) {
-      for (const std::string group : rule["apiGroups"]) {
-        for (const std::string resource : rule["resources"]) {
-          for (const std::string verb : rule["verbs"]) {
-            const auto names = rule.value("resourceNames", std::vector<std::string>{""});
-            for (const std::string& name : names) {
-              rights.insert(fmt::format(
-                  "{} {}/{}{}{}", verb, group, resource, name.empty() ? "" : " ", name));
-            }
-          }
-        }
-      }
-    }
-    for (const auto& rule : status.value("nonResourceRules", kNo)) {
-      for (const std::string path : rule["nonResourceURLs"]) {
-        for (const std::string verb : rule["verbs"]) rights.insert(verb + " URL " + path);
-      }
+    for (const char* rules : {"resourceRules", "nonResourceRules"}) {
+      for (const auto& rule : status.value(rules, kNone)) AddRule(rule, &rights);
     }
     return rights;
   }
@@ -349,6 +353,11 @@ TEST_F(ThiefTest, TheCommandLinesAccountCordonsNodesAndNoMore) {
 
 // The API server itself says what an account may do. What every account may is left out.
 TEST_F(ThiefTest, AnAccountHasTheRightsOfTheListAndNoOthers) {
+  for (const auto& [service, rules] : kRights) {
+    const auto there = system_->Kubectl(
+        {"get", "serviceaccount", "-n", "fluxqueue-system", "fluxqueue-" + service});
+    EXPECT_TRUE(there.ok()) << Message(there.status());
+  }
   for (const std::string space : {"fluxqueue-system", "kube-system", "others"}) {
     const std::set<std::string> everybody =
         RightsOf(fmt::format("system:serviceaccount:{}:nobody", space), space);

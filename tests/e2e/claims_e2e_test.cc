@@ -226,7 +226,7 @@ TEST_F(ClaimsTest, AQueueThatIsKilledForgetsNoCommand) {
   EXPECT_TRUE(ended.ok()) << Message(ended);
 }
 
-// Its record in the log is played again by each test that comes after it, too.
+// By the command line; the replay at the end of each test plays it again.
 TEST_F(ClaimsTest, ACycleWithoutAnAnswerIsAbandoned) {
   ASSERT_TRUE(system_->KillService("matcher").ok());
   Apply(JobYaml("abandoned"));

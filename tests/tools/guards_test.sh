@@ -79,7 +79,7 @@ refused "a program that is not there" "there is no test unit.garden" guards --ch
 table "${door[@]/TheDoorIsShut/TheRoofIsTight}" "$none"
 refused "a test that is not there" "unit.house has no test HouseTest.TheRoofIsTight" guards --check
 table "${door[@]/\[door\]/[gate]}" "$none"
-refused "a guard that nobody has taken away" "no row says that the test of gate fails without it" guards --check
+refused "a guard that was never taken away" "no row says that the test of gate fails without it" guards --check
 table "${door[@]}"
 refused "a test that has no guard" "HouseTest.HasWalls: no guard in the table names it" guards --check
 table "${door[@]:0:5}"

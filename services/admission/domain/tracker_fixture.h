@@ -20,12 +20,17 @@ namespace fluxqueue::admission {
 class TrackerTest : public ::testing::Test {
  protected:
   TrackerTest() {
-    std::vector<events::v1::Envelope> messages;
-    std::vector<std::string> warnings;
     kubernetes::FluxQueue other;
     other.meta.name = "elsewhere";
     other.pool = "gpu";
-    facts_.Upsert(other);
+    Upsert(other);
+  }
+
+  // The FluxQueue is there, and the catalog knows it.
+  void Upsert(const kubernetes::FluxQueue& queue) {
+    facts_.Upsert(queue);
+    std::vector<events::v1::Envelope> messages;
+    std::vector<std::string> warnings;
     catalog_.Reconcile(facts_.queues(), &messages, &warnings);
     catalog_.Commit();
   }

@@ -306,11 +306,7 @@ TEST_F(TrackerTest, AChangeBeyondTheRulesOfAQueueIsRefused) {
   queue = {};
   queue.meta.name = "lab";
   queue.members = {.users = {"ann"}};
-  facts_.Upsert(queue);
-  std::vector<Envelope> messages;
-  std::vector<std::string> warnings;
-  catalog_.Reconcile(facts_.queues(), &messages, &warnings);
-  catalog_.Commit();
+  Upsert(queue);
   const json job = Held(JobJson());
   ASSERT_THAT(Observe(job).messages, SizeIs(1));
 
@@ -328,11 +324,7 @@ TEST_F(TrackerTest, AChangeBeyondTheRulesOfAQueueIsRefused) {
 TEST_F(TrackerTest, AJobIsCancelledWhomeverItsQueueTakesNow) {
   kubernetes::FluxQueue queue;
   queue.meta.name = "default";
-  facts_.Upsert(queue);
-  std::vector<Envelope> messages;
-  std::vector<std::string> warnings;
-  catalog_.Reconcile(facts_.queues(), &messages, &warnings);
-  catalog_.Commit();
+  Upsert(queue);
   const json job = Held(JobJson());
   ASSERT_THAT(Observe(job).messages, SizeIs(1));
   queue.parent = "gone";
@@ -355,10 +347,7 @@ TEST_F(TrackerTest, WhatIsRefusedWaitsForItsQueue) {
 
   kubernetes::FluxQueue queue;
   queue.meta.name = "later";
-  facts_.Upsert(queue);
-  std::vector<Envelope> messages;
-  std::vector<std::string> warnings;
-  catalog_.Reconcile(facts_.queues(), &messages, &warnings);
+  Upsert(queue);
   TrackerOutputs retried;
   tracker_.RetryRefused(&retried);
   Commit();

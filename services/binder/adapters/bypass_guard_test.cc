@@ -20,6 +20,7 @@
 namespace fluxqueue::binder {
 namespace {
 
+using kubernetes::scripted::kQuiet;
 using kubernetes::scripted::List;
 using nlohmann::json;
 using ::testing::ElementsAre;
@@ -52,9 +53,6 @@ class SmallCluster {
   std::map<std::string, http::Response> owners{};  // by path
 
  private:
-  // A watch that says nothing for less counts as broken.
-  static constexpr Millis kQuiet{1'100};
-
   http::Response Answer(const http::Request& request) {
     if (request.query.find("watch=true") != std::string::npos) {
       std::this_thread::sleep_for(kQuiet);
