@@ -15,6 +15,7 @@ namespace {
 std::vector<Kind> Read() {
   std::vector<Kind> kinds;
   for (const YAML::Node& row : YAML::Load(kKindsTable)) {
+    if (row["is"].as<std::string>() != "root") continue;
     const auto field = [&row](const char* key) { return row[key].as<std::string>(); };
     kinds.push_back({.group = field("group"),
                      .resource = field("resource"),

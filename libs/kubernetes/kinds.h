@@ -1,6 +1,6 @@
-// The table of kinds (deploy/helm/fluxqueue/files/kinds.yaml, compiled in): objects of which
-// Kubernetes' own controllers make pods or Jobs. Who makes such an object asks for all that comes
-// of it, so its template is stamped with his name when it is made. Pure, thread-safe.
+// What is a root in the table of kinds (deploy/helm/fluxqueue/files/kinds.yaml, compiled in): an
+// object of which Kubernetes' own controllers make pods or Jobs. Who makes such an object asks for
+// all that comes of it, so its template is stamped with his name when it is made. Pure, thread-safe.
 #pragma once
 
 #include <string>

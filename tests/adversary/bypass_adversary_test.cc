@@ -125,6 +125,20 @@ spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
     const auto annotated = AsMallory({"annotate", "--namespace=lab", what, "note=mine"});
     EXPECT_TRUE(annotated.ok()) << Message(annotated.status());
   }
+  const auto grown = [&](const char* what, const std::string& spec) {
+    const auto patched = AsMallory({"patch", what, "--namespace=lab", "-p", spec});
+    return std::string(Message(patched.status()));
+  };
+  EXPECT_THAT(grown("deployment/past", R"({"spec": {"replicas": 9}})"),
+              HasSubstr("would take more: have an administrator do it"));
+  EXPECT_THAT(
+      grown("daemonset/daemons",
+            R"({"spec": {"template": {"spec": {"containers": [{"name": "main", "resources":)"
+            R"( {"requests": {"cpu": "9"}}}]}}}})"),
+      HasSubstr("would take more: have an administrator do it"));
+  const auto scaled = AsMallory({"scale", "deployment/past", "--namespace=lab", "--replicas=9"});
+  EXPECT_THAT(Message(scaled.status()), HasSubstr("more of them would take more"));
+  EXPECT_TRUE(AsMallory({"scale", "deployment/past", "--namespace=lab", "--replicas=0"}).ok());
   EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons"}).ok());
 }
 

@@ -126,7 +126,7 @@ TEST_F(HoldsTest, WhoMovesAnothersJobAsksForItsPlaceInHisName) {
                                      Job("waits", "", "fluxqueue.io/hold: \"true\""));
   ASSERT_TRUE(made.ok()) << Message(made.status());
   ExpectReason("waits", "Held");
-  const std::string says = "asks for its place there";
+  const std::string says = "asks for that in his name";
   RefusedToPatch(
       "job/waits", R"({"metadata": {"labels": {"fluxqueue.io/queue": "alices"}}})", says);
   RefusedToPatch(

@@ -135,6 +135,15 @@ spec: {policyName: stubborn, validationActions: [Deny]}
 )");
   Creates(Job("stubborn", ""));
   ExpectState("stubborn", "Running");
+  const absl::Status in_force = system_->WaitFor(
+      [&] {
+        const auto tried = system_->Kubectl({"patch", "job", "stubborn", "--namespace=lab",
+            "--dry-run=server", R"(--patch={"spec": {"suspend": true}})"});
+        return Message(tried.status()).find("never") != std::string_view::npos;
+      },
+      seconds(20),
+      [] { return "the policy to be in force"; });
+  ASSERT_TRUE(in_force.ok()) << Message(in_force);
   const auto cancelled =
       AsMallory({"annotate", "job/stubborn", "--namespace=lab", "fluxqueue.io/cancel=true"});
   ASSERT_TRUE(cancelled.ok()) << Message(cancelled.status());

@@ -1,6 +1,7 @@
 // To have others charged for what a controller makes, and to submit in their name.
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -139,7 +140,7 @@ TEST_F(StampsTest, WhoMovesAnothersDeploymentAsksForItself) {
   const auto made = As("alice", {"create", "-f", "-"}, Deployment("hers"));
   ASSERT_TRUE(made.ok()) << Message(made.status());
   const auto moved = Patch("mallory", "hers", R"("fluxqueue.io/queue":"hers")");
-  EXPECT_THAT(Message(moved.status()), HasSubstr("asks for its place there"));
+  EXPECT_THAT(Message(moved.status()), HasSubstr("asks for that in his name"));
   // As himself he may try, and his pods are refused there.
   const auto own =
       Patch("mallory", "hers", R"("fluxqueue.io/queue":"hers","fluxqueue.io/user":"mallory")");
@@ -163,6 +164,88 @@ TEST_F(StampsTest, WhoMovesAnothersDeploymentAsksForItself) {
   ExpectJobOf("hers", "alice");
 }
 
+// His requests would be hers: more pods, larger ones, earlier ones.
+TEST_F(StampsTest, WhoMakesAnothersWorkLargerAsksForItself) {
+  const auto made = As("alice", {"create", "-f", "-"}, Deployment("large"));
+  ASSERT_TRUE(made.ok()) << Message(made.status());
+  ExpectJobOf("large", "alice");
+  const auto patch = [&](const std::string& user, const char* what, const std::string& spec) {
+    return As(user, {"patch", what, "-n", "lab", "-p", R"({"spec":)" + spec + "}"});
+  };
+  const auto scale = [&](const std::string& user, int replicas) {
+    return As(user,
+              {"scale", "deployment/large", "-n", "lab", fmt::format("--replicas={}", replicas)});
+  };
+  const std::string cpus =
+      R"({"template":{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"2"}}}]}}})";
+  EXPECT_THAT(Message(patch("mallory", "deployment/large", R"({"replicas":3})").status()),
+              HasSubstr("asks for that in his name"));
+  EXPECT_THAT(Message(patch("mallory", "deployment/large", cpus).status()),
+              HasSubstr("asks for that in his name"));
+  EXPECT_THAT(Message(Patch("mallory", "large", R"("fluxqueue.io/priority":"900")").status()),
+              HasSubstr("asks for that in his name"));
+  EXPECT_THAT(Message(scale("mallory", 3).status()), HasSubstr("asks for these in his name"));
+  const auto autoscale = [&](const std::string& user) {
+    return As(user, {"create", "--dry-run=server", "-f", "-"}, R"(apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: large, namespace: lab}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: large}
+  minReplicas: 3
+  maxReplicas: 9
+)");
+  };
+  EXPECT_THAT(Message(autoscale("mallory").status()), HasSubstr("asks for these in his name"));
+  const auto hers = autoscale("alice");
+  EXPECT_TRUE(hers.ok()) << Message(hers.status());
+  // What asks for no more, anybody may have who may change it; an administrator, an autoscaler more.
+  for (const auto& [user, replicas] :
+       std::vector<std::pair<std::string, int>>{{"mallory", 0}, {"alice", 1}}) {
+    const auto scaled = scale(user, replicas);
+    EXPECT_TRUE(scaled.ok()) << user << ": " << Message(scaled.status());
+  }
+  for (const std::string user :
+       {"admin", "system:serviceaccount:kube-system:horizontal-pod-autoscaler"}) {
+    const auto scaled = system_->Kubectl({"scale",
+                                          "deployment/large",
+                                          "-n",
+                                          "lab",
+                                          "--replicas=2",
+                                          "--current-replicas=1",
+                                          "--as=" + user,
+                                          "--as-group=system:masters"});
+    EXPECT_TRUE(scaled.ok()) << user << ": " << Message(scaled.status());
+    EXPECT_TRUE(scale("alice", 1).ok());
+  }
+  const auto image = patch("mallory",
+                           "deployment/large",
+                           R"({"template":{"spec":{"containers":[{"name":"main","image":"b:2"}]}}})");
+  EXPECT_TRUE(image.ok()) << Message(image.status());
+  const auto own = patch(
+      "mallory",
+      "deployment/large",
+      R"({"replicas":3,"template":{"metadata":{"annotations":{"fluxqueue.io/user":"mallory"}}}})");
+  EXPECT_TRUE(own.ok()) << Message(own.status());
+
+  const auto job = As("alice", {"create", "-f", "-"}, R"(apiVersion: batch/v1
+kind: Job
+metadata: {name: wide, namespace: lab, annotations: {fluxqueue.io/hold: "true"}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+)");
+  ASSERT_TRUE(job.ok()) << Message(job.status());
+  EXPECT_THAT(Message(patch("mallory", "job/wide", R"({"parallelism":3})").status()),
+              HasSubstr("asks for that in his name"));
+  EXPECT_THAT(Message(patch("mallory", "job/wide", R"({"activeDeadlineSeconds":60})").status()),
+              HasSubstr("asks for that in his name"));
+  const auto urgent = As(
+      "mallory", {"annotate", "job/wide", "-n", "lab", "fluxqueue.io/priority=900"});
+  EXPECT_THAT(Message(urgent.status()), HasSubstr("asks for that in his name"));
+  const auto wider = patch("alice", "job/wide", R"({"parallelism":3})");
+  EXPECT_TRUE(wider.ok()) << Message(wider.status());
+}
+
 // What her template was admitted to by her name is not his when he puts his own there.
 TEST_F(StampsTest, WhoTakesATemplateOverDoesNotGetItsRights) {
   MakeQueue("club", "{subjects: [{kind: User, name: alice, verbs: [submit]}]}");
@@ -173,7 +256,7 @@ TEST_F(StampsTest, WhoTakesATemplateOverDoesNotGetItsRights) {
   const auto taken = Patch("mallory", "club", R"("fluxqueue.io/user":"mallory")");
   EXPECT_THAT(Message(taken.status()), HasSubstr("own record of its maker"));
   const auto classed = Patch("mallory", "club", R"("fluxqueue.io/qos":"urgent")");
-  EXPECT_THAT(Message(classed.status()), HasSubstr("asks for its place there"));
+  EXPECT_THAT(Message(classed.status()), HasSubstr("asks for that in his name"));
 }
 
 // A Job takes what its own keys do not say from those of its pods.
@@ -198,7 +281,7 @@ spec:
                          "-p",
                          R"({"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"annotations":)"
                          R"({"fluxqueue.io/queue":"hers"}}}}}}})"});
-  EXPECT_THAT(Message(moved.status()), HasSubstr("asks for its place there"));
+  EXPECT_THAT(Message(moved.status()), HasSubstr("asks for that in his name"));
   const auto suspended = As(
       "mallory", {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":true}})"});
   EXPECT_TRUE(suspended.ok()) << Message(suspended.status());

@@ -272,11 +272,14 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* (list CONTEXT OPERATIONS): a rule for each API group of files/kinds.yaml. */}}
+{{/* (list CONTEXT OPERATIONS WHAT...): a rule for each API group of files/kinds.yaml, of the kinds that are one of WHAT. */}}
 {{- define "fluxqueue.kindRules" -}}
 {{- $groups := dict -}}
+{{- $what := slice . 2 -}}
 {{- range (index . 0).Files.Get "files/kinds.yaml" | fromYamlArray -}}
+{{- if has .is $what -}}
 {{- $_ := set $groups .group (append (get $groups .group | default list) .resource) -}}
+{{- end -}}
 {{- end -}}
 {{- $operations := index . 1 -}}
 {{- range $group, $resources := $groups }}
@@ -286,6 +289,19 @@ capabilities: {drop: [ALL]}
   resources: [{{ join ", " $resources }}]
   scope: Namespaced
 {{- end }}
+{{- end }}
+
+{{/* (list CONTEXT SERVICE): the rules of its ClusterRole about the kinds of files/kinds.yaml. */}}
+{{- define "fluxqueue.kindRights" -}}
+{{- $service := index . 1 -}}
+{{- range (index . 0).Files.Get "files/kinds.yaml" | fromYamlArray -}}
+{{- $kind := . -}}
+{{- with get (.rights | default dict) $service }}
+- apiGroups: [{{ $kind.group | default "\"\"" }}]
+  resources: [{{ $kind.resource }}]
+  verbs: [{{ join ", " . }}]
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* When what is in a Secret of the chart's was made, in seconds. A Secret of before there was such an annotation has what it
