@@ -68,7 +68,8 @@ TEST_F(TenantTest, AForgedPodSaysNothingOfAnothersJob) {
       seconds(30),
       [] { return "the slots of alice's job to be free"; });
   EXPECT_TRUE(released.ok()) << Message(released);
-  const auto gone = AsMallory({"delete", "pods", "--all", "-n", "evil", "--grace-period=0"});
+  const auto gone =
+      AsMallory({"delete", "pods", "--all", "-n", "evil", "--grace-period=0", "--force"});
   EXPECT_TRUE(gone.ok()) << Message(gone.status());
 }
 
