@@ -119,6 +119,13 @@ spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
   ASSERT_TRUE(given.ok()) << Message(given.status());
   Creates(Deployment("past", "lab", out));
   Creates(daemons);
+  Creates(R"(apiVersion: batch/v1
+kind: Job
+metadata: {name: past, namespace: lab, labels: {fluxqueue.io/managed: "false"}}
+spec:
+  suspend: true
+  template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}
+)");
   const auto taken = system_->Kubectl({"delete", "clusterrolebinding", "bypass"});
   ASSERT_TRUE(taken.ok()) << Message(taken.status());
   for (const char* what : {"deployment/past", "daemonset/daemons"}) {
@@ -131,15 +138,23 @@ spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
   };
   EXPECT_THAT(grown("deployment/past", R"({"spec": {"replicas": 9}})"),
               HasSubstr("would take more: have an administrator do it"));
-  EXPECT_THAT(
-      grown("daemonset/daemons",
-            R"({"spec": {"template": {"spec": {"containers": [{"name": "main", "resources":)"
-            R"( {"requests": {"cpu": "9"}}}]}}}})"),
-      HasSubstr("would take more: have an administrator do it"));
+  EXPECT_THAT(grown("daemonset/daemons",
+                    R"({"spec": {"template": {"spec": {"containers": [{"name": "main", "resources":)"
+                    R"( {"requests": {"cpu": "9"}}}]}}}})"),
+              HasSubstr("would take more: have an administrator do it"));
+  EXPECT_THAT(grown("daemonset/daemons",
+                    R"({"spec": {"template": {"spec": {"nodeSelector": {"kept": "yes"}}}}})"),
+              HasSubstr("would take more: have an administrator do it"));
+  EXPECT_THAT(grown("job/past", R"({"spec": {"parallelism": 9}})"),
+              HasSubstr("would take more: have an administrator do it"));
+  EXPECT_THAT(grown("deployment/past",
+                    R"({"spec": {"template": {"metadata": {"labels":)"
+                    R"( {"fluxqueue.io/managed": "true"}}}}})"),
+              HasSubstr("goes past its queue"));
   const auto scaled = AsMallory({"scale", "deployment/past", "--namespace=lab", "--replicas=9"});
   EXPECT_THAT(Message(scaled.status()), HasSubstr("more of them would take more"));
   EXPECT_TRUE(AsMallory({"scale", "deployment/past", "--namespace=lab", "--replicas=0"}).ok());
-  EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons"}).ok());
+  EXPECT_TRUE(AsMallory({"delete", "--namespace=lab", "daemonset/daemons", "job/past"}).ok());
 }
 
 // Its Jobs, and what they say, are made by the cluster's own controller.

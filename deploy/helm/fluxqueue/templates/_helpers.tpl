@@ -304,6 +304,38 @@ capabilities: {drop: [ALL]}
 {{- end -}}
 {{- end }}
 
+{{/* The argument is how many containers are looked at. Variables of a policy: whether an object asks for more than before, by its
+variables podSpecs and jobSpecs, each of before and of now. Fewer pods are no more; of what a pod asks for any change is. */}}
+{{- define "fluxqueue.larger" -}}
+- name: demands
+  expression: >-
+    variables.podSpecs.map(s, [s.?resources, s.?overhead, s.?runtimeClassName, s.?resourceClaims, s.?priorityClassName,
+    s.?priority, s.?activeDeadlineSeconds])
+- name: demandsOfContainers
+  expression: >-
+    variables.podSpecs.map(s, [s.containers.map(c, [c.?resources]),
+    s.?initContainers.orValue([]).map(c, [c.?resources, c.?restartPolicy])])
+- name: samePods
+  expression: >-
+    variables.demands.all(d, d == variables.demands[0]) &&
+    (variables.podSpecs.all(s, s.containers == variables.podSpecs[0].containers &&
+    s.?initContainers == variables.podSpecs[0].?initContainers) ||
+    variables.podSpecs.all(s, s.containers.size() <= {{ . }} && s.?initContainers.orValue([]).size() <= {{ . }}) &&
+    variables.demandsOfContainers.all(d, d == variables.demandsOfContainers[0]))
+- name: moreJobs
+  expression: >-
+    variables.jobSpecs.exists(j, j.?activeDeadlineSeconds != variables.jobSpecs[0].?activeDeadlineSeconds ||
+    j.?completions.hasValue() != variables.jobSpecs[0].?completions.hasValue() ||
+    j.?completions.orValue(1) > variables.jobSpecs[0].?completions.orValue(1) ||
+    j.?parallelism.orValue(1) > variables.jobSpecs[0].?parallelism.orValue(1)) ||
+    object.spec.?schedule != oldObject.spec.?schedule ||
+    object.spec.?concurrencyPolicy != oldObject.spec.?concurrencyPolicy
+- name: larger
+  expression: >-
+    oldObject != null && (!variables.samePods || variables.moreJobs ||
+    object.spec.?replicas.orValue(1) > oldObject.spec.?replicas.orValue(1))
+{{- end }}
+
 {{/* When what is in a Secret of the chart's was made, in seconds. A Secret of before there was such an annotation has what it
 was made with. */}}
 {{- define "fluxqueue.madeAt" -}}
