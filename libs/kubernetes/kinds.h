@@ -1,6 +1,7 @@
 // What is a root in the table of kinds (deploy/helm/fluxqueue/files/kinds.yaml, compiled in): an
 // object of which Kubernetes' own controllers make pods or Jobs. Who makes such an object asks for
-// all that comes of it, so its template is stamped with his name when it is made. Pure, thread-safe.
+// all that comes of it, so its template is stamped with his name when it is made. Pure,
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -23,6 +24,9 @@ struct Kind {
 const std::vector<Kind>& Kinds();
 // Null: it is none of the table.
 const Kind* FindKind(std::string_view group, std::string_view resource);
+
+// As owner references and the like have it: "apps/v1".
+std::string ApiVersionOf(const Kind& kind);
 
 // `user` is the controller of the object's owner, which is of one of these kinds: so the object was
 // made from the owner's template. Owner references alone prove nothing.

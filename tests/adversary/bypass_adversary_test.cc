@@ -138,10 +138,11 @@ spec:
   };
   EXPECT_THAT(grown("deployment/past", R"({"spec": {"replicas": 9}})"),
               HasSubstr("would take more: have an administrator do it"));
-  EXPECT_THAT(grown("daemonset/daemons",
-                    R"({"spec": {"template": {"spec": {"containers": [{"name": "main", "resources":)"
-                    R"( {"requests": {"cpu": "9"}}}]}}}})"),
-              HasSubstr("would take more: have an administrator do it"));
+  EXPECT_THAT(
+      grown("daemonset/daemons",
+            R"({"spec": {"template": {"spec": {"containers": [{"name": "main", "resources":)"
+            R"( {"requests": {"cpu": "9"}}}]}}}})"),
+      HasSubstr("would take more: have an administrator do it"));
   EXPECT_THAT(grown("daemonset/daemons",
                     R"({"spec": {"template": {"spec": {"nodeSelector": {"kept": "yes"}}}}})"),
               HasSubstr("would take more: have an administrator do it"));

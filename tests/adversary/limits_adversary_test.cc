@@ -137,8 +137,12 @@ spec: {policyName: stubborn, validationActions: [Deny]}
   ExpectState("stubborn", "Running");
   const absl::Status in_force = system_->WaitFor(
       [&] {
-        const auto tried = system_->Kubectl({"patch", "job", "stubborn", "--namespace=lab",
-            "--dry-run=server", R"(--patch={"spec": {"suspend": true}})"});
+        const auto tried = system_->Kubectl({"patch",
+                                             "job",
+                                             "stubborn",
+                                             "--namespace=lab",
+                                             "--dry-run=server",
+                                             R"(--patch={"spec": {"suspend": true}})"});
         return Message(tried.status()).find("never") != std::string_view::npos;
       },
       seconds(20),

@@ -209,7 +209,8 @@ spec:
                                                      seconds(20),
                                                      [] { return "mallory's right to be gone"; });
   EXPECT_TRUE(not_any_more.ok()) << Message(not_any_more);
-  // What asks for no more, anybody may have who may change it; an administrator, an autoscaler more.
+  // What asks for no more, anybody may have who may change it; an administrator, an autoscaler
+  // more.
   for (const auto& [user, replicas] :
        std::vector<std::pair<std::string, int>>{{"mallory", 0}, {"alice", 1}}) {
     const auto scaled = scale(user, replicas);
@@ -242,8 +243,8 @@ spec:
               HasSubstr("asks for that in his name"));
   EXPECT_THAT(Message(patch("mallory", "job/wide", R"({"activeDeadlineSeconds":60})").status()),
               HasSubstr("asks for that in his name"));
-  const auto urgent = As(
-      "mallory", {"annotate", "job/wide", "-n", "lab", "fluxqueue.io/priority=900"});
+  const auto urgent =
+      As("mallory", {"annotate", "job/wide", "-n", "lab", "fluxqueue.io/priority=900"});
   EXPECT_THAT(Message(urgent.status()), HasSubstr("asks for that in his name"));
   const auto wider = patch("alice", "job/wide", R"({"parallelism":3})");
   EXPECT_TRUE(wider.ok()) << Message(wider.status());
@@ -288,9 +289,9 @@ spec:
   for (const char* more : {R"({"schedule":"* * * * *"})",
                            R"({"jobTemplate":{"spec":{"parallelism":9}}})",
                            R"({"jobTemplate":{"spec":{"completions":9}}})"}) {
-    const auto larger =
-        As("mallory",
-           {"patch", "cronjob", "weekly", "-n", "lab", "-p", fmt::format(R"({{"spec":{}}})", more)});
+    const auto larger = As(
+        "mallory",
+        {"patch", "cronjob", "weekly", "-n", "lab", "-p", fmt::format(R"({{"spec":{}}})", more)});
     EXPECT_THAT(Message(larger.status()), HasSubstr("asks for that in his name")) << more;
   }
   const auto suspended = As(

@@ -9,7 +9,6 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/client.h"
-#include "libs/kubernetes/kinds.h"
 #include "libs/kubernetes/labels.h"
 
 #include "manifests.h"
@@ -66,12 +65,8 @@ class ClusterDoctor {
                  fmt::format("{}.fluxqueue.io", name),
                  "kubectl apply -f k8s/crds, or upgrade the chart");
     }
-    std::vector<std::string> policies = {
-        "fluxqueue-keys", "fluxqueue-taken-in", "fluxqueue-stamps", "fluxqueue-bypass"};
-    for (const kubernetes::Kind& kind : kubernetes::Kinds()) {
-      if (kind.makes == "pods") policies.push_back("fluxqueue-scale-" + kind.resource);
-    }
-    for (const std::string& name : policies) {
+    for (const char* name :
+         {"fluxqueue-keys", "fluxqueue-taken-in", "fluxqueue-stamps", "fluxqueue-bypass"}) {
       CheckThere(
           kPolicies,
           name,

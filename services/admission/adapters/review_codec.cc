@@ -61,6 +61,8 @@ void ReadRequest(ondemand::value value, Review* review) {
       review->name = Text(field.value());
     } else if (key == "resource") {
       ReadResource(field.value(), review);
+    } else if (key == "subResource") {
+      review->subresource = Text(field.value());
     } else if (key == "userInfo") {
       ReadUser(field.value(), review);
     } else if (key == "object") {

@@ -49,19 +49,22 @@ void SecondLooks::Run(const std::stop_token& stop) {
       next->then(nullptr);
       continue;
     }
-    const Verdict verdict = DecideAgain(next->review, std::move(next->first));
+    const Verdict verdict = DecideAgain(std::move(next->review), std::move(next->first));
     next->then(&verdict);
   }
 }
 
-Verdict SecondLooks::DecideAgain(const Review& review, Verdict verdict) {
+Verdict SecondLooks::DecideAgain(Review review, Verdict verdict) {
   ClusterFacts facts =
       facts_.With([&](const ClusterFacts& known) { return known.For(review.space); });
   // Two things can be missing at once, such as a namespace and its queue; more is not worth the
   // wait.
   for (int look = 0; look < 2 && verdict.absent; ++look) {
     const Absent before = *verdict.absent;
-    if (IsKnownAbsent(before) || !LookUp(before, &facts)) break;
+    const bool found = before.kind == Absent::Kind::kScaled
+                           ? LookUpScaled(before, &review)
+                           : !IsKnownAbsent(before) && LookUp(before, &facts);
+    if (!found) break;
     verdict = admission::Decide(review, facts, options_);
     if (verdict.absent == before) break;
   }
@@ -101,8 +104,28 @@ bool SecondLooks::LookUp(const Absent& absent, ClusterFacts* facts) {
       return LookUp(kubernetes::kPriorityClasses, absent, kubernetes::ParsePriorityClass, facts);
     case Absent::Kind::kRuntimeClass:
       return LookUp(kubernetes::kRuntimeClasses, absent, kubernetes::ParseRuntimeClass, facts);
+    case Absent::Kind::kScaled:
+      break;
   }
   return false;
+}
+
+bool SecondLooks::LookUpScaled(const Absent& absent, Review* review) {
+  metrics_.SecondLook();
+  const kubernetes::Resource resource{
+      absent.scaled->group, "v1", absent.scaled->resource, /*namespaced=*/true};
+  absl::StatusOr<std::string> text =
+      client_.Get(resource, review->space, absent.name, kLookTimeout);
+  if (!text.ok() && !absl::IsNotFound(text.status())) {
+    LogWarning("what is scaled cannot be looked up",
+               {{"resource", absent.scaled->resource},
+                {"namespace", review->space},
+                {"name", absent.name},
+                {"error", Message(text.status())}});
+    return false;
+  }
+  review->scaled = text.ok() ? *std::move(text) : "";
+  return true;
 }
 
 void SecondLooks::NoteAbsent(const Absent& absent) {

@@ -1,9 +1,9 @@
 // Looks at the API server for what a review took for absent, and decides again: watches are a
-// moment late, users type fast.
+// moment late, users type fast. And for what is scaled, of which no watch tells.
 //
 // One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
-// server. What was absent is not looked up again for a second. Few reviews wait, and only
-// so long: well within the time that the API server gives a webhook.
+// server. What was absent is not looked up again for a second, but for what is scaled. Few reviews
+// wait, and only so long: well within the time that the API server gives a webhook.
 //
 // Thread-safe.
 #pragma once
@@ -66,7 +66,7 @@ class SecondLooks {
   using Key = std::pair<Absent::Kind, std::string>;
 
   void Run(const std::stop_token& stop);
-  Verdict DecideAgain(const Review& review, Verdict verdict);
+  Verdict DecideAgain(Review review, Verdict verdict);
   // Adds what is absent to the facts; false: it is not there.
   bool LookUp(const Absent& absent, ClusterFacts* facts);
   template <typename Object>
@@ -74,6 +74,7 @@ class SecondLooks {
               const Absent& absent,
               absl::StatusOr<Object> (*parse)(std::string_view),
               ClusterFacts* facts);
+  bool LookUpScaled(const Absent& absent, Review* review);
   void NoteAbsent(const Absent& absent);
 
   const FactsCache& facts_;

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -63,8 +62,11 @@ class PlayedApi {
     for (const auto& [name, respond] : held) respond(Look(name));
   }
   void Make(const std::string& queue) {
+    Make(queue, fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{}}}})", queue));
+  }
+  void Make(const std::string& name, const std::string& object) {
     const std::lock_guard lock(mutex_);
-    queues_.insert(queue);
+    objects_[name] = object;
   }
   std::vector<std::string> looks() const {
     const std::lock_guard lock(mutex_);
@@ -114,16 +116,17 @@ class PlayedApi {
 
   http::Response Look(const std::string& name) const {
     const std::lock_guard lock(mutex_);
-    if (!queues_.contains(name)) {
+    const auto found = objects_.find(name);
+    if (found == objects_.end()) {
       return Json(R"({"kind":"Status","code":404,"reason":"NotFound","message":"none"})", 404);
     }
-    return Json(fmt::format(R"({{"metadata":{{"name":"{}"}},"spec":{{}}}})", name));
+    return Json(found->second);
   }
 
   mutable std::mutex mutex_;
   std::condition_variable looked_;
   bool holds_ = false;
-  std::set<std::string> queues_;
+  std::map<std::string, std::string> objects_;
   std::vector<std::string> looks_;
   std::vector<std::pair<std::string, http::Respond>> held_;
   std::vector<http::Respond> watches_;  // never answered
@@ -153,14 +156,26 @@ class WebhookServerTest : public ::testing::Test {
 
   // The answer to a Pod of this queue; empty: it names none.
   http::Response Ask(const std::string& queue, const std::string& space = "work") {
-    const std::string body = fmt::format(
-        R"({{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u",
-          "operation":"CREATE","namespace":"{}","resource":{{"group":"","resource":"pods"}},
+    return Send(fmt::format(
+        R"("operation":"CREATE","namespace":"{}","resource":{{"group":"","resource":"pods"}},
           "userInfo":{{"username":"ann"}},"object":{{"metadata":{{"name":"p",
           "labels":{{{}}}}},"spec":{{"containers":[{{"name":"c","resources":
-          {{"requests":{{"cpu":"1"}}}}}}]}}}}}}}})",
+          {{"requests":{{"cpu":"1"}}}}}}]}}}})",
         space,
-        queue.empty() ? "" : fmt::format(R"("fluxqueue.io/queue":"{}")", queue));
+        queue.empty() ? "" : fmt::format(R"("fluxqueue.io/queue":"{}")", queue)));
+  }
+  // The answer to ann's `kubectl scale` of a Deployment.
+  http::Response Scale(const std::string& name) {
+    return Send(fmt::format(
+        R"("operation":"UPDATE","namespace":"work","name":"{}","resource":{{"group":"apps",
+          "resource":"deployments"}},"subResource":"scale","userInfo":{{"username":"ann"}},
+          "object":{{"kind":"Scale","spec":{{"replicas":9}}}})",
+        name));
+  }
+  http::Response Send(const std::string& request) {
+    const std::string body = fmt::format(
+        R"({{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u",{}}}}})",
+        request);
     http::Client client({.base_url = fmt::format("http://127.0.0.1:{}", webhook_.port())});
     auto answer = client.Do({.method = "POST",
                              .target = "/mutate",
@@ -261,6 +276,24 @@ TEST_F(WebhookServerTest, AnApiServerThatIsSlowEndsTheLook) {
   api_.Release();
   api_.Make("q");
   EXPECT_THAT(Ask("q").body, HasSubstr(kHeld));
+}
+
+TEST_F(WebhookServerTest, WhatIsScaledIsLookedUpEachTime) {
+  constexpr const char* kAllowed = R"("allowed":true)";
+  EXPECT_THAT(Scale("web").body, HasSubstr(kAllowed));  // there is none
+  const auto of = [](const char* user) {
+    return fmt::format(R"({{"metadata":{{"name":"web"}},"spec":{{"template":{{"metadata":
+        {{"annotations":{{"fluxqueue.io/user":"{}"}}}}}}}}}})",
+                       user);
+  };
+  api_.Make("web", of("bob"));
+  EXPECT_THAT(Scale("web").body, HasSubstr("the pods are another's"));
+  api_.Make("web", of("ann"));
+  EXPECT_THAT(Scale("web").body, HasSubstr(kAllowed));
+  // Whose it is must be known.
+  api_.Hold();
+  EXPECT_THAT(Scale("web").body, HasSubstr("could not be looked up"));
+  EXPECT_THAT(api_.looks(), ElementsAre("web", "web", "web", "web"));
 }
 
 TEST_F(WebhookServerTest, CountsWhatItsServerTurnsAway) {

@@ -24,6 +24,8 @@
 namespace fluxqueue::admission {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::string_view kNodesGroup = "system:nodes";
 
 Verdict Refuse(const std::string& message) {
@@ -455,8 +457,8 @@ Verdict DecideRoot(const Review& review,
   if (kubernetes::IsOfTheCluster(review.user)) return {};
   auto meta = kubernetes::ParseMeta(review.object);
   if (!meta.ok()) return Refuse(meta.status());
-  const nlohmann::json object = nlohmann::json::parse(review.object, nullptr, false);
-  const nlohmann::json::json_pointer path(kind.template_);
+  const json object = json::parse(review.object, nullptr, false);
+  const json::json_pointer path(kind.template_);
   // The API server refuses what has none.
   if (object.is_discarded() || !object.contains(path)) return {};
   const Root root{kind, *std::move(meta)};
@@ -471,18 +473,86 @@ Verdict DecideRoot(const Review& review,
   return verdict;
 }
 
+bool IsScale(const Review& review) {
+  return review.subresource == "scale" ||
+         (review.group == "autoscaling" && review.resource == "horizontalpodautoscalers");
+}
+
+// Empty where there is no text.
+std::string TextAt(const json& object, const json::json_pointer& path) {
+  if (!object.contains(path)) return {};
+  const json& value = object[path];
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+// Of which more pods are asked for. Null: of nothing that makes pods for us.
+std::pair<const kubernetes::Kind*, std::string> ScaledBy(const Review& review) {
+  if (review.subresource == "scale") {
+    return {kubernetes::FindKind(review.group, review.resource), review.name};
+  }
+  const json object = json::parse(review.object, nullptr, false);
+  const json::json_pointer target("/spec/scaleTargetRef");
+  for (const kubernetes::Kind& kind : kubernetes::Kinds()) {
+    if (kind.makes == "pods" && kind.kind == TextAt(object, target / "kind") &&
+        kubernetes::ApiVersionOf(kind) == TextAt(object, target / "apiVersion")) {
+      return {&kind, TextAt(object, target / "name")};
+    }
+  }
+  return {nullptr, ""};
+}
+
+// By more pods the one who asks would get in another's name, or past the queue.
+std::optional<std::string> ScaleProblem(const Review& review,
+                                        const json& object,
+                                        const json::json_pointer& pod) {
+  const auto opts_out = [&object](const json::json_pointer& of) {
+    // hint: a user's own word, which the policy fluxqueue-bypass keeps as it is.
+    return TextAt(object, of / "metadata" / "labels" / std::string(kubernetes::kManagedLabel)) ==
+           "false";
+  };
+  if (opts_out(json::json_pointer()) || opts_out(pod) ||
+      !TextAt(object, pod / "spec" / "nodeName").empty()) {
+    return "the pods go past the queue of their namespace, and more of them would take more: have "
+           "an administrator do it, or give you the ClusterRole fluxqueue-autoscaler";
+  }
+  // hint: the stamp of a template, which the policies keep.
+  const std::string user =
+      TextAt(object, pod / "metadata" / "annotations" / std::string(kubernetes::kUserAnnotation));
+  if (user.empty() || user == review.user || user == UnknownMakerOf(review.space)) {
+    return std::nullopt;
+  }
+  return "the pods are another's, and who has more of them made asks for these in his name: let "
+         "him do it, or have an administrator give you the ClusterRole fluxqueue-autoscaler";
+}
+
+Verdict DecideScale(const Review& review) {
+  const auto [kind, name] = ScaledBy(review);
+  if (kind == nullptr || !kubernetes::IsDnsSubdomain(name)) return {};
+  if (!review.scaled.has_value()) {
+    Verdict verdict = Refuse(fmt::format(
+        "whose pods {} '{}' makes could not be looked up: try again", kind->resource, name));
+    verdict.absent = Absent{Absent::Kind::kScaled, name, kind};
+    return verdict;
+  }
+  const json object = json::parse(*review.scaled, nullptr, false);
+  const auto problem = ScaleProblem(review, object, json::json_pointer(kind->template_));
+  return problem.has_value() ? Refuse(*problem) : Verdict{};
+}
+
 }  // namespace
 
 Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
   const bool pods = review.group.empty() && review.resource == "pods";
   const bool jobs = review.group == "batch" && review.resource == "jobs";
   const kubernetes::Kind* kind = kubernetes::FindKind(review.group, review.resource);
+  if (IsScale(review) && kubernetes::IsDnsLabel(review.space)) return DecideScale(review);
   if ((!pods && !jobs && kind == nullptr) || review.operation != "CREATE" ||
       review.object.empty()) {
     Verdict verdict;
     verdict.warnings.push_back(
         fmt::format("Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods, "
-                    "jobs.batch, and what makes such: correct its MutatingWebhookConfiguration",
+                    "jobs.batch, and what makes such, and how that is scaled: correct its "
+                    "MutatingWebhookConfiguration",
                     review.operation.empty() ? "no operation" : review.operation,
                     review.resource.empty() ? "no resource" : review.resource,
                     review.group.empty() ? "" : ".",
