@@ -16,6 +16,7 @@ constexpr Ownership kSystem{
     false, "SystemNamespace", "kube-system and fluxqueue-system are never queued"};
 constexpr Ownership kOptedOut{false, "OptedOut", "it is labelled fluxqueue.io/managed=false"};
 constexpr Ownership kAlreadyBound{false, "AlreadyBound", "spec.nodeName is set already"};
+constexpr Ownership kOthersJob{false, "ManagedBy", "spec.managedBy names another controller"};
 constexpr Ownership kMirror{false, "MirrorPod", "it mirrors a static pod of a kubelet"};
 constexpr Ownership kDaemon{false, "DaemonSet", "pods of a DaemonSet belong to their node"};
 constexpr Ownership kNotManaged{false,
@@ -79,6 +80,13 @@ std::optional<Ownership> Declined(const StringMap& labels,
   return std::nullopt;
 }
 
+std::optional<Ownership> Declined(const Job& job, const Namespace& space) {
+  // hint: as above.
+  if (auto declined = Declined(job.meta.labels, job.template_labels, space)) return declined;
+  const bool ours = job.managed_by.empty() || job.managed_by == "kubernetes.io/job-controller";
+  return ours ? std::nullopt : std::optional(kOthersJob);
+}
+
 bool IsSystemNamespace(std::string_view name) {
   return name == "kube-system" || name == kSystemNamespace;
 }
@@ -115,7 +123,9 @@ Ownership PodOwnership(const Pod& pod, const Namespace& space, const Maker& make
 Ownership JobOwnership(const Job& job, const Namespace& space) {
   // hint: as of a pod.
   const Ownership by_labels = ByLabels(job.meta.labels, job.template_labels, space);
-  return by_labels.ours && !job.pod.node_name.empty() ? kAlreadyBound : by_labels;
+  if (!by_labels.ours) return by_labels;
+  if (const auto declined = Declined(job, space)) return *declined;
+  return job.pod.node_name.empty() ? by_labels : kAlreadyBound;
 }
 
 Mode ChooseMode(const PodSpec& pod) {
@@ -131,7 +141,6 @@ std::optional<Mode> CarriedHold(const PodSpec& pod) {
 }
 
 bool IsControlled(const Job& job) {
-  if (!job.managed_by.empty() && job.managed_by != "kubernetes.io/job-controller") return true;
   const OwnerReference* owner = job.meta.Controller();
   return owner != nullptr && owner->kind != "CronJob";
 }

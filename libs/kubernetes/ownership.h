@@ -42,6 +42,8 @@ Ownership JobOwnership(const Job& job, const Namespace& space);
 std::optional<Ownership> Declined(const StringMap& labels,
                                   const StringMap& inner,
                                   const Namespace& space);
+// Or because spec.managedBy names another controller: nobody makes its pods here.
+std::optional<Ownership> Declined(const Job& job, const Namespace& space);
 // Namespaces that are never ours, whatever their labels say.
 bool IsSystemNamespace(std::string_view name);
 // All that is made there is for the queue.
@@ -85,8 +87,7 @@ Mode ChooseMode(const PodSpec& pod);
 // Which hold of ours it carries; unset: none. A pod of ours that carries none is foreign.
 std::optional<Mode> CarriedHold(const PodSpec& pod);
 
-// The Job has another controller than a CronJob (JobSet …), or spec.managedBy names one: a suspend
-// would be undone.
+// The Job has another controller than a CronJob (JobSet …): a suspend would be undone.
 bool IsControlled(const Job& job);
 // Held by suspend: not controlled, and more than `hold_pods` pods, or time that counts (an
 // activeDeadlineSeconds of its own, or `ends`: one that its queue will set).

@@ -71,6 +71,12 @@ TEST(Ownership, OfJobs) {
   EXPECT_TRUE(JobOwnership(job, kPlainSpace).ours);
   job.template_labels["fluxqueue.io/managed"] = "false";
   EXPECT_EQ(JobOwnership(job, kManagedSpace).reason, "OptedOut");
+  Job others;
+  others.managed_by = "kubernetes.io/job-controller";
+  EXPECT_TRUE(JobOwnership(others, kManagedSpace).ours);
+  others.managed_by = "kueue.x-k8s.io/multikueue";
+  EXPECT_EQ(JobOwnership(others, kManagedSpace).reason, "ManagedBy");
+  EXPECT_TRUE(Declined(others, kManagedSpace).has_value());
   Job placed;
   placed.pod.node_name = "n1";
   EXPECT_EQ(JobOwnership(placed, kManagedSpace).reason, "AlreadyBound");
@@ -118,11 +124,6 @@ TEST(Suspend, IsForLargeOrTimedJobsThatNobodyElseControls) {
   job.meta.owners = {{"jobset.x-k8s.io/v1alpha2", "JobSet", "s", "u", true}};
   EXPECT_TRUE(IsControlled(job));
   EXPECT_FALSE(HoldsBySuspend(job, 16, /*ends=*/false));
-  job.meta.owners.clear();
-  job.managed_by = "kubernetes.io/job-controller";
-  EXPECT_FALSE(IsControlled(job));
-  job.managed_by = "kueue.x-k8s.io/multikueue";
-  EXPECT_TRUE(IsControlled(job));
 }
 
 TEST(Suspend, IsOursByItsAnnotation) {

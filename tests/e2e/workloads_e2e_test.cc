@@ -238,6 +238,26 @@ TEST_F(WorkloadsTest, AHoldIsTakenOff) {
   ExpectState("held", "Succeeded");
 }
 
+// Nobody makes its pods here, so nodes would wait for them.
+TEST_F(WorkloadsTest, AJobThatAnotherControllerManagesIsLeftAlone) {
+  Apply(R"(apiVersion: batch/v1
+kind: Job
+metadata: {name: others, namespace: e2e}
+spec:
+  managedBy: example.com/x
+  template:
+    spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+)");
+  Apply(JobYaml("beside-others"));
+  ExpectState("beside-others", "Succeeded");
+  EXPECT_EQ(Count("queue.jobs WHERE name = 'others'"), 0);
+  const auto labels =
+      system_->Kubectl({"get", "job", "others", "-n", "e2e", "-o", "jsonpath={.metadata.labels}"});
+  ASSERT_TRUE(labels.ok()) << Message(labels.status());
+  EXPECT_EQ(*labels, "");
+  EXPECT_TRUE(system_->Kubectl({"delete", "job", "others", "-n", "e2e"}).ok());
+}
+
 TEST_F(WorkloadsTest, ARunningJobIsCancelled) {
   Apply(JobYaml("cancelled", {.parallelism = 3, .completions = 3, .run_seconds = "600"}));
   ExpectState("cancelled", "Running");

@@ -166,7 +166,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
     wish.ready = kubernetes::CarriedHold(job.pod).has_value() && !users_suspend;
     wish.respecify = job.suspend && job.started_ms == 0;
     // hint: a user's own word, which only takes his object out of the queue.
-    wish.declined = kubernetes::Declined(job.meta.labels, job.template_labels, space);
+    wish.declined = kubernetes::Declined(job, space);
     return wish;
   }
   ASSIGN_OR_RETURN(const kubernetes::Pod pod, kubernetes::ParsePod(seen.object));
