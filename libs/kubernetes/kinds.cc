@@ -41,16 +41,13 @@ const Kind* FindKind(std::string_view group, std::string_view resource) {
   return found == Kinds().end() ? nullptr : &*found;
 }
 
-std::string ApiVersionOf(const Kind& kind) {
-  return kind.group.empty() ? "v1" : fmt::format("{}/v1", kind.group);
-}
-
 bool IsFromTemplate(const ObjectMeta& meta, std::string_view user) {
   const OwnerReference* owner = meta.Controller();
   if (owner == nullptr) return false;
   return std::any_of(Kinds().begin(), Kinds().end(), [&](const Kind& kind) {
-    return owner->kind == kind.kind && owner->api_version == ApiVersionOf(kind) &&
-           !kind.controller.empty() && IsController(user, kind.controller);
+    const std::string version = kind.group.empty() ? "v1" : fmt::format("{}/v1", kind.group);
+    return owner->kind == kind.kind && owner->api_version == version && !kind.controller.empty() &&
+           IsController(user, kind.controller);
   });
 }
 

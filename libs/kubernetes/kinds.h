@@ -25,9 +25,6 @@ const std::vector<Kind>& Kinds();
 // Null: it is none of the table.
 const Kind* FindKind(std::string_view group, std::string_view resource);
 
-// As owner references and the like have it: "apps/v1".
-std::string ApiVersionOf(const Kind& kind);
-
 // `user` is the controller of the object's owner, which is of one of these kinds: so the object was
 // made from the owner's template. Owner references alone prove nothing.
 bool IsFromTemplate(const ObjectMeta& meta, std::string_view user);

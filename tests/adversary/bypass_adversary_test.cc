@@ -148,6 +148,21 @@ spec:
               HasSubstr("would take more: have an administrator do it"));
   EXPECT_THAT(grown("job/past", R"({"spec": {"parallelism": 9}})"),
               HasSubstr("would take more: have an administrator do it"));
+  // Its pods are queued, as its template does not say it.
+  Apply(R"(apiVersion: apps/v1
+kind: Deployment
+metadata: {name: marked, namespace: lab, labels: {fluxqueue.io/managed: "false"}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: marked}}
+  template:
+    metadata: {labels: {app: marked}}
+    spec: {containers: [{name: main, image: busybox}]}
+)");
+  EXPECT_THAT(grown("deployment/marked",
+                    R"({"spec": {"template": {"metadata": {"labels":)"
+                    R"( {"fluxqueue.io/managed": "false"}}}}})"),
+              HasSubstr("goes past its queue"));
   EXPECT_THAT(grown("deployment/past",
                     R"({"spec": {"template": {"metadata": {"labels":)"
                     R"( {"fluxqueue.io/managed": "true"}}}}})"),

@@ -173,6 +173,7 @@ TEST_F(StampsTest, WhoMakesAnothersWorkLargerAsksForItself) {
            R"({"template":{"metadata":{"annotations":{"fluxqueue.io/user":"mallory"}}}})",
            R"({"template":{"metadata":{"annotations":{"fluxqueue.io/priority":"900"}}}})",
            R"({"template":{"spec":{"priorityClassName":"system-cluster-critical"}}})",
+           R"({"strategy":{"rollingUpdate":{"maxSurge":1000}}})",
            pods + R"("resources":{"requests":{"cpu":"2"}}}]}}})",
            pods + R"("image":"b:2"}],"initContainers":[{"name":"side","image":"b",)"
                   R"("restartPolicy":"Always"}]}}})"}) {
@@ -297,6 +298,10 @@ spec:
   const auto suspended = As(
       "mallory", {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":true}})"});
   EXPECT_TRUE(suspended.ok()) << Message(suspended.status());
+  const auto resumed = As(
+      "mallory",
+      {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":false}})"});
+  EXPECT_THAT(Message(resumed.status()), HasSubstr("asks for that in his name"));
 }
 
 // A deadline of ours is no wish of his, so that one that he says is ours would hide his own.

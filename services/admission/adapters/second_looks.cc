@@ -11,6 +11,10 @@ namespace {
 // Names come from all users who may make a Pod.
 constexpr size_t kMostAbsent = 1024;
 
+bool Scales(const Verdict& verdict) {
+  return verdict.absent.has_value() && verdict.absent->kind == Absent::Kind::kScaled;
+}
+
 }  // namespace
 
 SecondLooks::SecondLooks(const FactsCache& facts,
@@ -27,6 +31,8 @@ void SecondLooks::Start() {
 void SecondLooks::Stop() {
   thread_ = {};
   waiting_.Clear();
+  const std::lock_guard lock(mutex_);
+  scaling_.clear();
 }
 
 bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
@@ -36,8 +42,14 @@ bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
 }
 
 bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const Verdict*)> then) {
+  const bool scales = Scales(first);
+  const std::string space = review.space;
+  if (scales && !Enter(space)) return false;
   Waiting waiting{std::move(review), std::move(first), std::move(then), clock_.Monotonic()};
-  if (!waiting_.TryPost(std::move(waiting), 1)) return false;
+  if (!waiting_.TryPost(std::move(waiting), 1)) {
+    if (scales) Leave(space);
+    return false;
+  }
   metrics_.SecondLooksWaiting(waiting_.size());
   return true;
 }
@@ -45,6 +57,7 @@ bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const 
 void SecondLooks::Run(const std::stop_token& stop) {
   while (std::optional<Waiting> next = waiting_.TakeOne(stop)) {
     metrics_.SecondLooksWaiting(waiting_.size());
+    if (Scales(next->first)) Leave(next->review.space);
     if (clock_.Monotonic() - next->since > kPatience) {
       next->then(nullptr);
       continue;
@@ -52,6 +65,20 @@ void SecondLooks::Run(const std::stop_token& stop) {
     const Verdict verdict = DecideAgain(std::move(next->review), std::move(next->first));
     next->then(&verdict);
   }
+}
+
+bool SecondLooks::Enter(const std::string& space) {
+  const std::lock_guard lock(mutex_);
+  if (scaling_.size() >= kMostScaling || scaling_.count(space) >= kMostScalingInANamespace) {
+    return false;
+  }
+  scaling_.insert(space);
+  return true;
+}
+
+void SecondLooks::Leave(const std::string& space) {
+  const std::lock_guard lock(mutex_);
+  scaling_.erase(scaling_.find(space));
 }
 
 Verdict SecondLooks::DecideAgain(Review review, Verdict verdict) {

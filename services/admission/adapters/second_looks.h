@@ -3,7 +3,8 @@
 //
 // One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
 // server. What was absent is not looked up again for a second, but for what is scaled. Few reviews
-// wait, and only so long: well within the time that the API server gives a webhook.
+// wait, and only so long: well within the time that the API server gives a webhook. Of those that
+// scale fewer, and of a namespace very few: they are many where somebody wants it so.
 //
 // Thread-safe.
 #pragma once
@@ -13,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -31,6 +33,8 @@ class SecondLooks {
  public:
   // With those of one source in libs/http: as many may wait, and others be answered meanwhile.
   static constexpr size_t kMostWaiting = 16;
+  static constexpr size_t kMostScaling = 8;
+  static constexpr size_t kMostScalingInANamespace = 2;
   static constexpr Millis kPatience{1'000};
   static constexpr Millis kLookTimeout{1'500};
   static constexpr Millis kAbsentFor{1'000};
@@ -65,6 +69,9 @@ class SecondLooks {
   };
   using Key = std::pair<Absent::Kind, std::string>;
 
+  // Of a review that scales. False: as many wait as may.
+  bool Enter(const std::string& space);
+  void Leave(const std::string& space);
   void Run(const std::stop_token& stop);
   Verdict DecideAgain(Review review, Verdict verdict);
   // Adds what is absent to the facts; false: it is not there.
@@ -86,6 +93,7 @@ class SecondLooks {
   Mailbox<Waiting> waiting_{"second looks", kMostWaiting};  // each counts as 1
   mutable std::mutex mutex_;
   std::map<Key, std::chrono::steady_clock::time_point> absent_;  // until when; guarded by mutex_
+  std::multiset<std::string> scaling_;  // namespaces of those that wait; guarded by mutex_
   std::jthread thread_;
 };
 

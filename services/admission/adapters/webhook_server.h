@@ -7,9 +7,9 @@
 // cluster's facts have not been listed once, so that the API server's failurePolicy decides.
 //
 // Before an object is refused or left alone because something seems absent, that is looked up at
-// the API server: watches are a moment late, users type fast. In that case only, and without
-// holding up the answers to others (second_looks.h). Where too many wait for such a look already, a
-// refusal says that there was none, and what would be left alone gets 503.
+// the API server: watches are a moment late, users type fast. So is what is scaled, each time;
+// nothing else. That holds up no answers to others (second_looks.h). Where too many wait for such a
+// look already, a refusal says that there was none, and what would be left alone gets 503.
 //
 // Thread-safe. Writes nothing anywhere.
 #pragma once

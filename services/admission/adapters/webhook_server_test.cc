@@ -252,6 +252,25 @@ TEST_F(WebhookServerTest, OnlySoManyWaitForALook) {
   }
 }
 
+// Or who scales in a loop would take the places of all others.
+TEST_F(WebhookServerTest, OfANamespaceFewScalesWait) {
+  api_.Hold();
+  std::vector<std::jthread> clients;
+  for (size_t i = 0; i <= SecondLooks::kMostScalingInANamespace; ++i) {
+    clients.emplace_back([this] { Scale("web"); });
+    api_.WaitForLooks(1);
+    AwaitWaiting(i);
+  }
+  EXPECT_THAT(Scale("web").body, AllOf(HasSubstr("could not be looked up"), HasSubstr(kUnseen)));
+  api_.Make("late");
+  std::string late;
+  clients.emplace_back([&] { late = Ask("late").body; });
+  AwaitWaiting(SecondLooks::kMostScalingInANamespace + 1);
+  api_.Release();
+  clients.clear();
+  EXPECT_THAT(late, HasSubstr(kHeld));
+}
+
 TEST_F(WebhookServerTest, WhoHasWaitedForTooLongIsAnsweredWithoutALook) {
   api_.Hold();
   std::string first;

@@ -492,9 +492,13 @@ std::pair<const kubernetes::Kind*, std::string> ScaledBy(const Review& review) {
   }
   const json object = json::parse(review.object, nullptr, false);
   const json::json_pointer target("/spec/scaleTargetRef");
+  // The autoscaler's controller takes any version of the group.
+  std::string group = TextAt(object, target / "apiVersion");
+  const size_t slash = group.find('/');
+  group.resize(slash == std::string::npos ? 0 : slash);
   for (const kubernetes::Kind& kind : kubernetes::Kinds()) {
     if (kind.makes == "pods" && kind.kind == TextAt(object, target / "kind") &&
-        kubernetes::ApiVersionOf(kind) == TextAt(object, target / "apiVersion")) {
+        kind.group == group) {
       return {&kind, TextAt(object, target / "name")};
     }
   }

@@ -68,7 +68,8 @@ TEST(WebhookScaleTest, FirstItAsksForWhatIsScaled) {
 TEST(WebhookScaleTest, MoreOfAnothersIsRefused) {
   for (const Review& review :
        {ScaleOf("apps", "deployments"),
-        AutoscalerOf({{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "web"}})}) {
+        AutoscalerOf({{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "web"}}),
+        AutoscalerOf({{"apiVersion", "apps/v2"}, {"kind", "Deployment"}, {"name", "web"}})}) {
     const Verdict verdict = Judge(review, DeploymentOf("bob").dump());
     EXPECT_EQ(verdict.kind, Kind::kRefuse);
     EXPECT_THAT(verdict.message, HasSubstr("asks for these in his name"));

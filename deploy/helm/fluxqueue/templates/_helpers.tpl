@@ -305,7 +305,8 @@ capabilities: {drop: [ALL]}
 {{- end }}
 
 {{/* The argument is how many containers are looked at. Variables of a policy: whether an object asks for more than before, by its
-variables podSpecs and jobSpecs, each of before and of now. Fewer pods are no more; of what a pod asks for any change is. */}}
+variables podSpecs and jobSpecs, each of before and of now, and who may have it do so. Fewer pods are no more; of what a pod asks
+for any change is. */}}
 {{- define "fluxqueue.larger" -}}
 - name: demands
   expression: >-
@@ -328,12 +329,21 @@ variables podSpecs and jobSpecs, each of before and of now. Fewer pods are no mo
     j.?completions.hasValue() != variables.jobSpecs[0].?completions.hasValue() ||
     j.?completions.orValue(1) > variables.jobSpecs[0].?completions.orValue(1) ||
     j.?parallelism.orValue(1) > variables.jobSpecs[0].?parallelism.orValue(1)) ||
-    object.spec.?schedule != oldObject.spec.?schedule ||
+    object.spec.?schedule != oldObject.spec.?schedule || request.resource.resource == 'cronjobs' &&
+    oldObject.spec.?suspend.orValue(false) && !object.spec.?suspend.orValue(false) ||
     object.spec.?concurrencyPolicy != oldObject.spec.?concurrencyPolicy
+# While pods are replaced there may be more of them.
 - name: larger
   expression: >-
     oldObject != null && (!variables.samePods || variables.moreJobs ||
-    object.spec.?replicas.orValue(1) > oldObject.spec.?replicas.orValue(1))
+    object.spec.?strategy != oldObject.spec.?strategy || object.spec.?updateStrategy != oldObject.spec.?updateStrategy)
+- name: scaledUp
+  expression: >-
+    oldObject != null && object.spec.?replicas.orValue(1) > oldObject.spec.?replicas.orValue(1)
+- name: may
+  expression: "authorizer.group('fluxqueue.io').resource('fluxqueues').check('bypass').allowed()"
+- name: mayScale
+  expression: "variables.may || authorizer.group('fluxqueue.io').resource('fluxqueues').check('scale').allowed()"
 {{- end }}
 
 {{/* When what is in a Secret of the chart's was made, in seconds. A Secret of before there was such an annotation has what it
