@@ -298,9 +298,9 @@ spec:
   const auto suspended = As(
       "mallory", {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":true}})"});
   EXPECT_TRUE(suspended.ok()) << Message(suspended.status());
-  const auto resumed = As(
-      "mallory",
-      {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":false}})"});
+  const auto resumed =
+      As("mallory",
+         {"patch", "cronjob", "weekly", "-n", "lab", "-p", R"({"spec":{"suspend":false}})"});
   EXPECT_THAT(Message(resumed.status()), HasSubstr("asks for that in his name"));
 }
 

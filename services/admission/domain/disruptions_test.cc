@@ -83,7 +83,11 @@ ClusterFacts WithTree() {
 json ControlledJob(const char* queue) {
   json job = JobJson();
   job["metadata"]["labels"] = {{"fluxqueue.io/queue", queue}};
-  job["spec"]["managedBy"] = "example.com/other";
+  job["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "jobset.x-k8s.io/v1alpha2"},
+                                                     {"kind", "JobSet"},
+                                                     {"name", "s"},
+                                                     {"uid", "u-s"},
+                                                     {"controller", true}}});
   return job;
 }
 
@@ -137,7 +141,7 @@ TEST(DisruptionsTest, DoesNotWarnOfTheBackoffLimitWhereNothingIsToBeSaid) {
   ASSERT_EQ(Judge(ControlledJob("a"), facts).warnings.size(), 1);
   // It is suspended.
   json job = ControlledJob("a");
-  job["spec"].erase("managedBy");
+  job["metadata"].erase("ownerReferences");
   EXPECT_TRUE(Judge(job, facts).warnings.empty());
   // It has said what it wants.
   for (const char* value : {"true", "false"}) {
