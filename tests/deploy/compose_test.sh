@@ -22,7 +22,7 @@ tools=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../tools" && pwd)
 # shellcheck source=../tools/checks.sh
 . "$tools/../tests/tools/checks.sh"
 
-readonly MOST_BYTES=120000000 JOBS=200
+readonly MOST_BYTES=120000000 MOST_ROUNDS=300
 
 bin=$(realpath "${1:?usage: tests/deploy/compose_test.sh BIN}")
 repository=$(cd "$tools/.." && pwd)
@@ -112,6 +112,8 @@ jobs_by_state() {
     jq -r '[.items[].status.state] | group_by(.) | map("\(length) \(.[0])") | join(", ")'
 }
 
+some_are_under_way() { [[ ! $(jobs_by_state many) =~ Pending|Allocated|Running ]] || echo yes; }
+
 verified() {
   local output
   output=$(inside docker compose run --rm -T cli verify 2>&1) || fail "$1: fluxqueue verify" "$output"
@@ -123,14 +125,15 @@ query() {
     jq -r '.data.result[0].value[1] // "nothing"'
 }
 
-many_jobs() {
+# five_jobs ROUND
+five_jobs() {
   local i
-  for ((i = 0; i < JOBS; ++i)); do
+  for i in 1 2 3 4 5; do
     cat <<END
 ---
 apiVersion: batch/v1
 kind: Job
-metadata: {name: part-$i, namespace: many}
+metadata: {name: part-$1-$i, namespace: many}
 spec:
   template:
     metadata: {annotations: {fluxqueue.io/run-seconds: "8"}}
@@ -141,22 +144,38 @@ END
   done
 }
 
+# jobs_come FLAG: as long as this file is there, so that some are under way however long something takes. Prints how many.
+jobs_come() {
+  local round
+  for ((round = 0; round < MOST_ROUNDS; ++round)); do
+    [[ -e $1 ]] || break
+    five_jobs $round | kube apply -f - >/dev/null
+    sleep 2
+  done
+  printf '%s\n' $((5 * round))
+}
+
 matcher_image() { docker inspect --format '{{.Image}}' "$(inside docker compose ps -q matcher)"; }
 
 # A matcher with other bytes: without its symbols.
 matcher_is_built_anew() {
-  local before
+  local before feeder made flag=$root/jobs-come
   before=$(matcher_image)
   strip "$FLUXQUEUE_CONTEXT/services/programs/bin/fluxqueue-matcher"
-  # Or it would be the build that the jobs end beside.
   step "docker compose build matcher" inside docker compose build matcher
   kube create namespace many >/dev/null
   kube label namespace many fluxqueue.io/managed=true >/dev/null
-  many_jobs | kube apply -f - >/dev/null
+  : >"$flag"
+  jobs_come "$flag" >"$root/jobs-made" &
+  feeder=$!
+  eventually 60 "jobs are under way" yes some_are_under_way
   readme 2
   [[ $(matcher_image) != "$before" ]] || fail "another matcher runs" "$before"
-  expect "jobs were under way meanwhile" yes "$([[ $(jobs_by_state many) != "$JOBS Succeeded" ]] && echo yes)"
-  eventually 120 "every job ends" "$JOBS Succeeded" jobs_by_state many
+  expect "jobs were under way meanwhile" yes "$(some_are_under_way)"
+  rm "$flag"
+  wait "$feeder"
+  made=$(<"$root/jobs-made")
+  eventually 240 "every job ends" "$made Succeeded" jobs_by_state many
   verified "after the other matcher"
 }
 
