@@ -111,12 +111,7 @@ spec: {nodeName: nope, containers: [{name: main, image: busybox}]}
   const auto changed = AsMallory({"apply", "-f", "-"}, Deployment("web", "lab", out));
   EXPECT_THAT(Message(changed.status()), HasSubstr("goes past its queue"));
   // Who has been given the right may, and what is there may be changed in other ways.
-  const auto given = system_->Kubectl({"create",
-                                       "clusterrolebinding",
-                                       "bypass",
-                                       "--clusterrole=fluxqueue-bypass",
-                                       "--user=mallory"});
-  ASSERT_TRUE(given.ok()) << Message(given.status());
+  GiveClusterRole("fluxqueue-bypass");
   Creates(Deployment("past", "lab", out));
   Creates(daemons);
   Creates(R"(apiVersion: batch/v1
@@ -126,8 +121,7 @@ spec:
   suspend: true
   template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}
 )");
-  const auto taken = system_->Kubectl({"delete", "clusterrolebinding", "bypass"});
-  ASSERT_TRUE(taken.ok()) << Message(taken.status());
+  TakeClusterRole("fluxqueue-bypass");
   for (const char* what : {"deployment/past", "daemonset/daemons"}) {
     const auto annotated = AsMallory({"annotate", "--namespace=lab", what, "note=mine"});
     EXPECT_TRUE(annotated.ok()) << Message(annotated.status());

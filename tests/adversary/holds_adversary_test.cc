@@ -70,18 +70,12 @@ class HoldsTest : public TenantTest {
 
 // Who looks for pods that bypass the queue leaves out what is held.
 TEST_F(HoldsTest, ALabelAloneHoldsNothing) {
-  const auto given = system_->Kubectl({"create",
-                                       "clusterrolebinding",
-                                       "bypass",
-                                       "--clusterrole=fluxqueue-bypass",
-                                       "--user=mallory"});
-  ASSERT_TRUE(given.ok()) << Message(given.status());
+  GiveClusterRole("fluxqueue-bypass");
   Creates(Job("masked", "fluxqueue.io/managed: \"false\"", "", "fluxqueue.io/held: direct"));
   ExpectEvent("nothing holds the pod");
   EXPECT_EQ(Look("job", "masked", ".status.active"), "");
   Delete("job/masked");
-  const auto taken = system_->Kubectl({"delete", "clusterrolebinding", "bypass"});
-  EXPECT_TRUE(taken.ok()) << Message(taken.status());
+  TakeClusterRole("fluxqueue-bypass");
 }
 
 TEST_F(HoldsTest, AStatusIsNoWayToWhatIsRecorded) {

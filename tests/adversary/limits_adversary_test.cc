@@ -108,7 +108,7 @@ spec: {policyName: fluxqueue-keys, validationActions: [Deny]}
   const auto cancelled =
       AsMallory({"label", "job/dear", "--namespace=lab", "fluxqueue.io/cancel=true"});
   ASSERT_TRUE(cancelled.ok()) << Message(cancelled.status());
-  ExpectState("dear", "Cancelled", seconds(90));
+  ExpectState("dear", "Cancelled", seconds(30));
   EXPECT_EQ(Look("job", "dear", ".spec.suspend"), "true");
   ExpectAllLive("after-dear");
   const auto gone = AsMallory({"delete", "job", "dear", "--namespace=lab"});

@@ -195,17 +195,12 @@ spec:
   EXPECT_THAT(Message(autoscale("mallory").status()), HasSubstr("asks for these in his name"));
   const auto hers = autoscale("alice");
   EXPECT_TRUE(hers.ok()) << Message(hers.status());
-  const auto trusted = system_->Kubectl({"create",
-                                         "clusterrolebinding",
-                                         "autoscaler",
-                                         "--clusterrole=fluxqueue-autoscaler",
-                                         "--user=mallory"});
-  ASSERT_TRUE(trusted.ok()) << Message(trusted.status());
+  GiveClusterRole("fluxqueue-autoscaler");
   const absl::Status may = system_->WaitFor([&] { return autoscale("mallory").ok(); },
                                             seconds(20),
                                             [] { return "a trusted autoscaler to be let"; });
   EXPECT_TRUE(may.ok()) << Message(may);
-  EXPECT_TRUE(system_->Kubectl({"delete", "clusterrolebinding", "autoscaler"}).ok());
+  TakeClusterRole("fluxqueue-autoscaler");
   const absl::Status not_any_more = system_->WaitFor([&] { return !autoscale("mallory").ok(); },
                                                      seconds(20),
                                                      [] { return "mallory's right to be gone"; });

@@ -70,6 +70,17 @@ class TenantTest : public SystemTest {
     ASSERT_TRUE(bound.ok()) << Message(bound.status());
   }
 
+  // A right over the whole cluster, until it is taken.
+  void GiveClusterRole(const std::string& role) {
+    const auto given = system_->Kubectl(
+        {"create", "clusterrolebinding", role, "--clusterrole=" + role, "--user=mallory"});
+    ASSERT_TRUE(given.ok()) << Message(given.status());
+  }
+  void TakeClusterRole(const std::string& role) {
+    const auto taken = system_->Kubectl({"delete", "clusterrolebinding", role});
+    ASSERT_TRUE(taken.ok()) << Message(taken.status());
+  }
+
   // Of the object, "" when it is not there; `path`: ".spec.nodeName".
   static std::string Look(const std::string& kind,
                           const std::string& name,

@@ -44,10 +44,10 @@ bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
 bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const Verdict*)> then) {
   const bool scales = Scales(first);
   const std::string space = review.space;
-  if (scales && !Enter(space)) return false;
+  if (scales && !TakePlace(space)) return false;
   Waiting waiting{std::move(review), std::move(first), std::move(then), clock_.Monotonic()};
   if (!waiting_.TryPost(std::move(waiting), 1)) {
-    if (scales) Leave(space);
+    if (scales) GivePlaceBack(space);
     return false;
   }
   metrics_.SecondLooksWaiting(waiting_.size());
@@ -57,7 +57,7 @@ bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const 
 void SecondLooks::Run(const std::stop_token& stop) {
   while (std::optional<Waiting> next = waiting_.TakeOne(stop)) {
     metrics_.SecondLooksWaiting(waiting_.size());
-    if (Scales(next->first)) Leave(next->review.space);
+    if (Scales(next->first)) GivePlaceBack(next->review.space);
     if (clock_.Monotonic() - next->since > kPatience) {
       next->then(nullptr);
       continue;
@@ -67,7 +67,7 @@ void SecondLooks::Run(const std::stop_token& stop) {
   }
 }
 
-bool SecondLooks::Enter(const std::string& space) {
+bool SecondLooks::TakePlace(const std::string& space) {
   const std::lock_guard lock(mutex_);
   if (scaling_.size() >= kMostScaling || scaling_.count(space) >= kMostScalingInANamespace) {
     return false;
@@ -76,7 +76,7 @@ bool SecondLooks::Enter(const std::string& space) {
   return true;
 }
 
-void SecondLooks::Leave(const std::string& space) {
+void SecondLooks::GivePlaceBack(const std::string& space) {
   const std::lock_guard lock(mutex_);
   scaling_.erase(scaling_.find(space));
 }

@@ -70,8 +70,8 @@ class SecondLooks {
   using Key = std::pair<Absent::Kind, std::string>;
 
   // Of a review that scales. False: as many wait as may.
-  bool Enter(const std::string& space);
-  void Leave(const std::string& space);
+  bool TakePlace(const std::string& space);
+  void GivePlaceBack(const std::string& space);
   void Run(const std::stop_token& stop);
   Verdict DecideAgain(Review review, Verdict verdict);
   // Adds what is absent to the facts; false: it is not there.

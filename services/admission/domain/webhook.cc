@@ -15,7 +15,9 @@
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/hold_patch.h"
+#include "services/admission/domain/makers.h"
 #include "services/admission/domain/queue_rules.h"
+#include "services/admission/domain/scale_rules.h"
 #include "services/admission/domain/sketch.h"
 
 #include "fmt/format.h"
@@ -24,20 +26,7 @@
 namespace fluxqueue::admission {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kNodesGroup = "system:nodes";
-
-Verdict Refuse(const std::string& message) {
-  Verdict verdict;
-  verdict.kind = Verdict::Kind::kRefuse;
-  verdict.message = Clean(message, kMostRefusalBytes);
-  return verdict;
-}
-
-Verdict Refuse(const absl::Status& status) {
-  return Refuse(Message(status));
-}
 
 // `field`: that has the name, for the person who wrote it.
 Verdict RefuseForAbsent(std::string_view field,
@@ -241,21 +230,6 @@ Verdict Unreadable(const Review& review,
   return Refuse(problem);
 }
 
-// Controllers of the cluster, and those that run in another namespace than what they make. Who may
-// only act in the object's own namespace could name any owner.
-bool MakesForOthers(std::string_view user, std::string_view space) {
-  constexpr std::string_view kServiceAccount = "system:serviceaccount:";
-  if (kubernetes::IsOfTheCluster(user)) return true;
-  if (!user.starts_with(kServiceAccount)) return false;
-  user.remove_prefix(kServiceAccount.size());
-  return user.substr(0, user.find(':')) != space;
-}
-
-// The user who is charged for what controllers make for people that are not known.
-std::string UnknownMakerOf(std::string_view space) {
-  return fmt::format("namespace:{}", space);
-}
-
 // Keys that cannot be read name no class; CheckSubmission refuses what has such.
 Asker AskerOf(const Review& review,
               const Space& space,
@@ -457,8 +431,8 @@ Verdict DecideRoot(const Review& review,
   if (kubernetes::IsOfTheCluster(review.user)) return {};
   auto meta = kubernetes::ParseMeta(review.object);
   if (!meta.ok()) return Refuse(meta.status());
-  const json object = json::parse(review.object, nullptr, false);
-  const json::json_pointer path(kind.template_);
+  const nlohmann::json object = nlohmann::json::parse(review.object, nullptr, false);
+  const nlohmann::json::json_pointer path(kind.template_);
   // The API server refuses what has none.
   if (object.is_discarded() || !object.contains(path)) return {};
   const Root root{kind, *std::move(meta)};
@@ -473,85 +447,15 @@ Verdict DecideRoot(const Review& review,
   return verdict;
 }
 
-bool IsScale(const Review& review) {
-  return review.subresource == "scale" ||
-         (review.group == "autoscaling" && review.resource == "horizontalpodautoscalers");
-}
-
-// Empty where there is no text.
-std::string TextAt(const json& object, const json::json_pointer& path) {
-  if (!object.contains(path)) return {};
-  const json& value = object[path];
-  return value.is_string() ? value.get<std::string>() : "";
-}
-
-// Of which more pods are asked for. Null: of nothing that makes pods for us.
-std::pair<const kubernetes::Kind*, std::string> ScaledBy(const Review& review) {
-  if (review.subresource == "scale") {
-    return {kubernetes::FindKind(review.group, review.resource), review.name};
-  }
-  const json object = json::parse(review.object, nullptr, false);
-  const json::json_pointer target("/spec/scaleTargetRef");
-  // The autoscaler's controller takes any version of the group.
-  std::string group = TextAt(object, target / "apiVersion");
-  const size_t slash = group.find('/');
-  group.resize(slash == std::string::npos ? 0 : slash);
-  for (const kubernetes::Kind& kind : kubernetes::Kinds()) {
-    if (kind.makes == "pods" && kind.kind == TextAt(object, target / "kind") &&
-        kind.group == group) {
-      return {&kind, TextAt(object, target / "name")};
-    }
-  }
-  return {nullptr, ""};
-}
-
-// By more pods the one who asks would get in another's name, or past the queue.
-std::optional<std::string> ScaleProblem(const Review& review,
-                                        const json& object,
-                                        const json::json_pointer& pod) {
-  const auto opts_out = [&object](const json::json_pointer& of) {
-    // hint: a user's own word, which the policy fluxqueue-bypass keeps as it is.
-    return TextAt(object, of / "metadata" / "labels" / std::string(kubernetes::kManagedLabel)) ==
-           "false";
-  };
-  if (opts_out(json::json_pointer()) || opts_out(pod) ||
-      !TextAt(object, pod / "spec" / "nodeName").empty()) {
-    return "the pods go past the queue of their namespace, and more of them would take more: have "
-           "an administrator do it, or give you the ClusterRole fluxqueue-autoscaler";
-  }
-  // hint: the stamp of a template, which the policies keep.
-  const std::string user =
-      TextAt(object, pod / "metadata" / "annotations" / std::string(kubernetes::kUserAnnotation));
-  if (user.empty() || user == review.user || user == UnknownMakerOf(review.space)) {
-    return std::nullopt;
-  }
-  return "the pods are another's, and who has more of them made asks for these in his name: let "
-         "him do it, or have an administrator give you the ClusterRole fluxqueue-autoscaler";
-}
-
-Verdict DecideScale(const Review& review) {
-  const auto [kind, name] = ScaledBy(review);
-  if (kind == nullptr || !kubernetes::IsDnsSubdomain(name)) return {};
-  if (!review.scaled.has_value()) {
-    Verdict verdict = Refuse(fmt::format(
-        "whose pods {} '{}' makes could not be looked up: try again", kind->resource, name));
-    verdict.absent = Absent{Absent::Kind::kScaled, name, kind};
-    return verdict;
-  }
-  const json object = json::parse(*review.scaled, nullptr, false);
-  const auto problem = ScaleProblem(review, object, json::json_pointer(kind->template_));
-  return problem.has_value() ? Refuse(*problem) : Verdict{};
-}
-
 }  // namespace
 
 Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOptions& options) {
   const bool pods = review.group.empty() && review.resource == "pods";
   const bool jobs = review.group == "batch" && review.resource == "jobs";
   const kubernetes::Kind* kind = kubernetes::FindKind(review.group, review.resource);
-  if (IsScale(review) && kubernetes::IsDnsLabel(review.space)) return DecideScale(review);
-  if ((!pods && !jobs && kind == nullptr) || review.operation != "CREATE" ||
-      review.object.empty()) {
+  const bool scale = IsScale(review);
+  if (!scale && ((!pods && !jobs && kind == nullptr) || review.operation != "CREATE" ||
+                 review.object.empty())) {
     Verdict verdict;
     verdict.warnings.push_back(
         fmt::format("Fluxqueue's webhook was asked about {} of {}{}{}; it judges CREATE of pods, "
@@ -566,6 +470,7 @@ Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOpt
   if (!kubernetes::IsDnsLabel(review.space)) {
     return Refuse("metadata.namespace: it is not the name of a namespace");
   }
+  if (scale) return DecideScale(review);
   if (kind != nullptr) return DecideRoot(review, *kind, facts, options);
   return pods ? DecidePod(review, nullptr, facts, options)
               : DecideJob(review, nullptr, facts, options);

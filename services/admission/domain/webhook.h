@@ -12,12 +12,10 @@
 //                        that was held already. Refused from anybody else
 //   a DaemonSet's pod,   left alone where its controller, or the kubelet, makes it: it belongs to
 //   a mirror pod         its node
-//   a Deployment, and    judged as what it would make, and its template is stamped; nothing is
+//   a Deployment,        judged as what it would make, and its template is stamped; nothing is
 //   held. others of the table  One that a controller of Kubernetes makes has its stamp already, and
-//   is of kinds             left alone
-//   its `scale`, and an  refused where more pods are asked for in another's name, by its stamp, or
-//   autoscaler of it     past the queue. The API server asks of those who want more, and have no
-//                        right to it (k8s/webhook.yaml, scale.fluxqueue.io)
+//   is of kinds             left alone its `scale`, an      refused where more pods are asked for
+//   in another's name (scale_rules.h) autoscaler of it
 //
 // Who makes a pod is what the API server says of the request, never what the pod says of its owner.
 //
@@ -41,54 +39,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "libs/kubernetes/kinds.h"
-#include "libs/tracing/trace_context.h"
 #include "services/admission/domain/cluster_facts.h"
+#include "services/admission/domain/review.h"
 
 namespace fluxqueue::admission {
-
-// What the API server asks.
-struct Review {
-  std::string uid;
-  std::string operation;            // "CREATE", "UPDATE"
-  std::string group;                // of the resource; empty: the core group
-  std::string resource;             // plural
-  std::string subresource;          // "scale"; empty: the object itself
-  std::string space;                // namespace
-  std::string name;                 // empty with generateName
-  std::string user;                 // who asks; empty: not said
-  std::vector<std::string> groups;  // of who asks
-  std::string object;               // JSON text; empty when the review has none
-  // What is scaled, as Absent::Kind::kScaled asks for it: JSON text; empty: there is none.
-  std::optional<std::string> scaled;
-  // Ours in the trace of the API server's request; unset: that has none.
-  std::optional<tracing::Context> span;
-};
-
-// Something that the decision took for absent because the facts do not have it. Facts come by
-// watches, a moment late: look it up, and decide again if it is there. `name` is one that an object
-// may have. What is scaled no watch tells of: it is looked up each time, in the review's namespace.
-struct Absent {
-  enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass, kScaled };
-  Kind kind = Kind::kNamespace;
-  std::string name;
-  const kubernetes::Kind* scaled = nullptr;  // kScaled: of the table
-
-  friend bool operator==(const Absent&, const Absent&) = default;
-};
-
-struct Verdict {
-  enum class Kind { kLeave, kHold, kRefuse };
-  Kind kind = Kind::kLeave;
-  std::string patch;                  // kHold: JSON Patch; empty when nothing needs to be changed
-  std::string message;                // kRefuse: why, and what to do
-  std::vector<std::string> warnings;  // kubectl shows them
-  std::optional<Absent> absent;
-};
 
 struct WebhookOptions {
   // A Job of more pods than this is held by suspend.

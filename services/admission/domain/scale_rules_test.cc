@@ -47,13 +47,13 @@ Verdict Judge(Review review, const std::string& scaled) {
   return Decide(review, {}, {});
 }
 
-TEST(WebhookScaleTest, FirstItAsksForWhatIsScaled) {
+TEST(ScaleRulesTest, FirstItAsksForWhatIsScaled) {
   const Verdict of_scale = Decide(ScaleOf("apps", "statefulsets"), {}, {});
   ASSERT_TRUE(of_scale.absent.has_value());
   EXPECT_EQ(of_scale.absent->kind, Absent::Kind::kScaled);
   EXPECT_EQ(of_scale.absent->name, "web");
   EXPECT_EQ(of_scale.absent->scaled, kubernetes::FindKind("apps", "statefulsets"));
-  // Should nobody look.
+  // Should it not be looked up.
   EXPECT_EQ(of_scale.kind, Kind::kRefuse);
   EXPECT_THAT(of_scale.message, HasSubstr("statefulsets 'web' makes could not be looked up"));
   const Verdict of_autoscaler = Decide(
@@ -65,7 +65,7 @@ TEST(WebhookScaleTest, FirstItAsksForWhatIsScaled) {
   EXPECT_EQ(of_autoscaler.absent->scaled, kubernetes::FindKind("", "replicationcontrollers"));
 }
 
-TEST(WebhookScaleTest, MoreOfAnothersIsRefused) {
+TEST(ScaleRulesTest, MoreOfAnothersIsRefused) {
   for (const Review& review :
        {ScaleOf("apps", "deployments"),
         AutoscalerOf({{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "web"}}),
@@ -81,7 +81,7 @@ TEST(WebhookScaleTest, MoreOfAnothersIsRefused) {
   }
 }
 
-TEST(WebhookScaleTest, MoreOfWhatGoesPastTheQueueIsRefused) {
+TEST(ScaleRulesTest, MoreOfWhatGoesPastTheQueueIsRefused) {
   const json out = {{"fluxqueue.io/managed", "false"}};
   json itself = DeploymentOf("ann");
   itself["metadata"]["labels"] = out;
@@ -96,7 +96,7 @@ TEST(WebhookScaleTest, MoreOfWhatGoesPastTheQueueIsRefused) {
   }
 }
 
-TEST(WebhookScaleTest, WhatMakesNoPodsOfOursIsLeftAlone) {
+TEST(ScaleRulesTest, WhatMakesNoPodsOfOursIsLeftAlone) {
   for (const json& target :
        {json{{"apiVersion", "example.com/v1"}, {"kind", "Deployment"}, {"name", "web"}},
         json{{"apiVersion", "batch/v1"}, {"kind", "CronJob"}, {"name", "web"}},
@@ -112,7 +112,7 @@ TEST(WebhookScaleTest, WhatMakesNoPodsOfOursIsLeftAlone) {
 }
 
 // It is gone, or has another form than the API server gives.
-TEST(WebhookScaleTest, WhatCannotBeReadIsNobodys) {
+TEST(ScaleRulesTest, WhatCannotBeReadIsNobodys) {
   for (const char* text : {"",
                            "{",
                            "[]",
