@@ -220,7 +220,9 @@ std::string MiniSystem::SaveBundle() {
   const auto events = Fluxqueue({"replay", "-v"});
   std::ofstream(bundle + "/replay.txt")
       << (events.ok() ? events->output : Message(events.status()));
-  return bundle;
+  const auto warnings =
+      Run("grep -hE ' (WARN|ERROR) ' " + bundle + "/logs/*.log | sort | tail -n 20 | cut -c 1-600");
+  return bundle + "\n" + (warnings.ok() ? *warnings : Message(warnings.status()));
 }
 
 }  // namespace fluxqueue::testing

@@ -74,7 +74,8 @@ class MiniSystem {
                        std::chrono::seconds deadline,
                        const std::function<std::string()>& describe);
 
-  // Logs, tables as CSV, topics and cluster objects, into a folder that stays. Returns its path.
+  // Logs, tables as CSV, topics and cluster objects, into a folder that stays. Returns its path and
+  // the last warnings of the logs, one a line.
   std::string SaveBundle();
 
  private:

@@ -61,6 +61,18 @@ class LimitsTest : public TenantTest {
     return system_->Kubectl(
         arguments, fmt::format(R"({{"metadata": {{"annotations": {{{}}}}}}})", Annotations(count)));
   }
+
+  // A policy is in force some time after it was made.
+  static absl::Status AwaitRefusal(std::vector<std::string> arguments, std::string_view why) {
+    arguments.push_back("--dry-run=server");
+    return system_->WaitFor(
+        [&] {
+          const auto tried = system_->Kubectl(arguments);
+          return Message(tried.status()).find(why) != std::string_view::npos;
+        },
+        seconds(20),
+        [] { return "the policy to be in force"; });
+  }
 };
 
 TEST_F(LimitsTest, WhatIsInTheQueueHasSoManyAnnotationsAndNoMore) {
@@ -105,6 +117,10 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: fluxqueue-keys}
 spec: {policyName: fluxqueue-keys, validationActions: [Deny]}
 )");
+  const absl::Status in_force =
+      AwaitRefusal({"--as=mallory", "annotate", "job/dear", "--namespace=lab", "more=than-before"},
+                   "has up to 500 annotations");
+  ASSERT_TRUE(in_force.ok()) << Message(in_force);
   const auto cancelled =
       AsMallory({"label", "job/dear", "--namespace=lab", "fluxqueue.io/cancel=true"});
   ASSERT_TRUE(cancelled.ok()) << Message(cancelled.status());
@@ -135,18 +151,9 @@ spec: {policyName: stubborn, validationActions: [Deny]}
 )");
   Creates(Job("stubborn", ""));
   ExpectState("stubborn", "Running");
-  const absl::Status in_force = system_->WaitFor(
-      [&] {
-        const auto tried = system_->Kubectl({"patch",
-                                             "job",
-                                             "stubborn",
-                                             "--namespace=lab",
-                                             "--dry-run=server",
-                                             R"(--patch={"spec": {"suspend": true}})"});
-        return Message(tried.status()).find("never") != std::string_view::npos;
-      },
-      seconds(20),
-      [] { return "the policy to be in force"; });
+  const absl::Status in_force = AwaitRefusal(
+      {"patch", "job", "stubborn", "--namespace=lab", R"(--patch={"spec": {"suspend": true}})"},
+      "never");
   ASSERT_TRUE(in_force.ok()) << Message(in_force);
   const auto cancelled =
       AsMallory({"annotate", "job/stubborn", "--namespace=lab", "fluxqueue.io/cancel=true"});

@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include "libs/base/log.h"
+
 namespace fluxqueue::binder {
 namespace {
 
 constexpr Millis kMaxSuspendAge{10'000};
+constexpr std::chrono::seconds kLogInterval{10};
 
 }  // namespace
 
@@ -75,8 +78,27 @@ CallResult CallWorkers::Make(const Call& call, std::chrono::steady_clock::time_p
                     .message = "waited too long to be made"};
   const bool stale = call.kind == Call::Kind::kSuspend && begin - since > kMaxSuspendAge;
   if (!stale) result = calls_.Make(call);
-  metrics_.CallMade(result, clock_.Monotonic() - begin);
+  const auto end = clock_.Monotonic();
+  metrics_.CallMade(result, end - begin);
+  LogFailure(result, end);
   return result;
+}
+
+void CallWorkers::LogFailure(const CallResult& result, std::chrono::steady_clock::time_point now) {
+  using Outcome = CallResult::Outcome;
+  if (result.unmade) return;
+  if (result.outcome != Outcome::kRetry && result.outcome != Outcome::kRefused) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (now < log_again_) return;
+    log_again_ = now + kLogInterval;
+  }
+  LogWarning("an API call failed; others that fail are not logged for 10 s",
+             {{"call", Name(result.call.kind)},
+              {"namespace", result.call.space},
+              {"name", result.call.name},
+              {"job", result.call.job_id},
+              {"error", result.message}});
 }
 
 }  // namespace fluxqueue::binder

@@ -43,6 +43,7 @@ class CallWorkers final : public lifecycle::Component {
  private:
   void Work(const std::stop_token& stop);
   CallResult Make(const Call& call, std::chrono::steady_clock::time_point since);
+  void LogFailure(const CallResult& result, std::chrono::steady_clock::time_point now);
 
   const std::string name_ = "API calls";
   const int count_;
@@ -52,7 +53,8 @@ class CallWorkers final : public lifecycle::Component {
   const Clock& clock_;
   std::mutex mutex_;
   std::condition_variable_any submitted_;
-  CallQueue waiting_;  // guarded by mutex_
+  CallQueue waiting_;                                // guarded by mutex_
+  std::chrono::steady_clock::time_point log_again_;  // guarded by mutex_
   std::vector<std::jthread> threads_;
 };
 
