@@ -35,8 +35,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
 
 class TenantTest : public SystemTest {
  protected:
-  static void SetUpTestSuite() {
-    StartSystem({.nodes = 3, .sections = {{"binder", "kill_wait: 5s\n"}}});
+  static void SetUpTestSuite() { StartTenants("kill_wait: 5s\n"); }
+
+  // `binder`: lines of YAML for its own section.
+  static void StartTenants(const std::string& binder) {
+    StartSystem({.nodes = 3, .sections = {{"binder", binder}}});
     if (system_ == nullptr) return;
     const auto made = system_->Kubectl({"apply", "-f", "-"}, kTenants);
     ASSERT_TRUE(made.ok()) << Message(made.status());
