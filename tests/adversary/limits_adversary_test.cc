@@ -99,8 +99,8 @@ spec:
   ExpectState("few", "Cancelled");
 }
 
-// Its binder waits longer before it deletes pods itself: a change of such a Job takes the API server
-// 4 s, and more on a busy machine.
+// Its binder waits longer before it deletes pods itself: a change of such a Job takes the API
+// server 4 s, and more on a busy machine.
 class DearTest : public LimitsTest {
  protected:
   static void SetUpTestSuite() { StartTenants("kill_wait: 60s\n"); }

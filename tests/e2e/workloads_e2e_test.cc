@@ -14,7 +14,24 @@ using ::testing::HasSubstr;
 
 class WorkloadsTest : public SystemTest {
  protected:
-  static void SetUpTestSuite() { StartSystem({.nodes = 4}); }
+  static void SetUpTestSuite() {
+    StartSystem({.nodes = 4, .sections = {{"queue", "flux_jobs: {told_after: 1s}\n"}}});
+  }
+
+  // Of the queue's Events on the Job: their reasons, and what they say, one a line.
+  static std::string EventsOf(const std::string& job) {
+    const auto events = system_->Kubectl({"get",
+                                          "events",
+                                          "-n",
+                                          "e2e",
+                                          "--field-selector",
+                                          "involvedObject.kind=Job,involvedObject.name=" + job,
+                                          "-o",
+                                          "jsonpath={range .items[?(@.reportingComponent=="
+                                          "\"fluxqueue.io/queue\")]}{.reason}: {.message}{\"\\n\"}"
+                                          "{end}"});
+    return events.ok() ? *events : std::string(Message(events.status()));
+  }
 };
 
 TEST_F(WorkloadsTest, AJobOfOnePodRunsToItsEnd) {
@@ -218,6 +235,9 @@ TEST_F(WorkloadsTest, AJobWaitsForRoomAndThenStarts) {
                        [&] { return "a reason that names cpu: " + MessageOf("waits"); });
   EXPECT_TRUE(explained.ok()) << Message(explained);
   ExpectState("waits", "Succeeded");
+  EXPECT_THAT(EventsOf("waits"), HasSubstr("Queued: place 1 in queue default: "));
+  EXPECT_THAT(EventsOf("waits"), HasSubstr("Bound: on node-"));
+  EXPECT_EQ(EventsOf("fills"), "") << "it started at once";
   const auto overlap = system_->QueryOne(
       "SELECT min(w.time_ms) >= min(f.time_ms) FROM queue.job_events w, queue.job_events f, "
       "queue.jobs jw, queue.jobs jf WHERE jw.name = 'waits' AND w.job_id = jw.job_id AND "

@@ -112,11 +112,7 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   const auto events = std::exchange(events_, {});
   std::vector<FluxJobWrite> writes = planner_.TakeDue(Now(), kBatch);
   lock.unlock();
-  for (const auto& [space, event] : events) {
-    if (const absl::Status status = WriteEvent(space, event); !status.ok()) {
-      LogWarning("event not written", {{"namespace", space}, {"error", Message(status)}});
-    }
-  }
+  for (const auto& [space, event] : events) WriteEvent(space, event);
   return writes;
 }
 
@@ -157,8 +153,11 @@ void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
   for (const FluxJobWrite& write : writes) {
     const std::string& job_id = write.fact.job_id();
     absl::Status status = details.status();
-    if (status.ok()) status = WriteOne(write, (*details)[job_id]);
-    metrics_.FluxJobWritten(status.ok());
+    if (status.ok() && !write.shown) status = WriteOne(write, (*details)[job_id]);
+    if (!write.shown) metrics_.FluxJobWritten(status.ok());
+    if (status.ok() && write.step != JobStep::kNone) {
+      WriteEvent(write.fact.workload().namespace_(), StepEventObject(write, (*details)[job_id]));
+    }
     Settle({job_id, write.fact.version(), status});
   }
 }
@@ -209,11 +208,14 @@ absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
   return Unavailable("FluxJob {} of an earlier workload was in the way", name);
 }
 
-absl::Status FluxJobWriter::WriteEvent(const std::string& space, const std::string& event) {
+// One that cannot be written is lost: nothing waits for it.
+void FluxJobWriter::WriteEvent(const std::string& space, const std::string& event) {
   const absl::Status status = client_.Create(kubernetes::kEvents, space, event).status();
-  if (absl::IsAlreadyExists(status)) return absl::OkStatus();
-  if (status.ok()) metrics_.EventWritten();
-  return status;
+  if (status.ok()) {
+    metrics_.EventWritten();
+  } else if (!absl::IsAlreadyExists(status)) {
+    LogWarning("event not written", {{"namespace", space}, {"error", Message(status)}});
+  }
 }
 
 void FluxJobWriter::Settle(const Outcome& outcome) {

@@ -59,7 +59,7 @@ class FluxJobWriter final : public JobObserver {
   void Write(const std::vector<FluxJobWrite>& writes);
   absl::Status WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);
   absl::Status CreateOrPatch(const FluxJobWrite& write, const FluxJobDetails& details);
-  absl::Status WriteEvent(const std::string& space, const std::string& event);
+  void WriteEvent(const std::string& space, const std::string& event);
   void Settle(const Outcome& outcome);
 
   kubernetes::Client& client_;

@@ -13,6 +13,20 @@ bool IsTerminal(events::v1::JobState state) {
          state == events::v1::JOB_STATE_CANCELLED || state == events::v1::JOB_STATE_REJECTED;
 }
 
+JobStep StepOf(const events::v1::JobFact& fact) {
+  switch (fact.state()) {
+    case events::v1::JOB_STATE_PENDING:
+      return fact.firm() && fact.start_ms() != 0 ? JobStep::kReserved : JobStep::kQueued;
+    case events::v1::JOB_STATE_ALLOCATED:
+      return JobStep::kAllocated;
+    case events::v1::JOB_STATE_BOUND:
+    case events::v1::JOB_STATE_RUNNING:
+      return JobStep::kBound;
+    default:
+      return JobStep::kNone;
+  }
+}
+
 }  // namespace
 
 void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
@@ -20,6 +34,10 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   auto [it, added] = jobs_.try_emplace(fact.job_id());
   Entry& entry = it->second;
   if (!added && fact.version() <= entry.fact.version()) return;
+  if (added || fact.attempt() != entry.fact.attempt()) {
+    entry.known_since = now;
+    entry.told = entry.telling = JobStep::kNone;
+  }
   entry.fact = fact;
   entry.position = position;
   Schedule(it->first, entry, now);
@@ -32,23 +50,34 @@ void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis no
   Schedule(it->first, it->second, now);
 }
 
+std::optional<Millis> FluxJobPlanner::TellAt(const Entry& entry) const {
+  const JobStep step = StepOf(entry.fact);
+  if (step <= entry.told) return std::nullopt;
+  if (step <= JobStep::kReserved) return entry.known_since + times_.told_after;
+  const bool at_once = entry.told == JobStep::kNone && entry.fact.attempt() <= 1;
+  return at_once ? std::nullopt : std::optional(Millis(0));
+}
+
+std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) const {
+  if (entry.failures > 0) {
+    return now + BackoffDelay(times_.retry_min, times_.retry_max, entry.failures);
+  }
+  if (entry.written_version == 0) return entry.due.value_or(now + times_.first_delay);
+  if (entry.written_version < entry.fact.version()) return entry.written_at + times_.interval;
+  std::optional<Millis> due = TellAt(entry);
+  if (entry.written_position != entry.position) {
+    const Millis moved = entry.written_at + times_.position_interval;
+    due = std::min(due.value_or(moved), moved);
+  }
+  return due;
+}
+
 // A job has at most one place in due_, the earliest at which it may be written; while it is in
 // flight it has none, and gets it when the write has ended.
 void FluxJobPlanner::Schedule(const std::string& job_id, Entry& entry, Millis now) {
   if (entry.in_flight) return;
-  Millis due = now;
-  if (entry.failures > 0) {
-    due = now + BackoffDelay(times_.retry_min, times_.retry_max, entry.failures);
-  } else if (entry.written_version == 0) {
-    due = entry.due.value_or(now + times_.first_delay);
-  } else if (entry.written_version < entry.fact.version()) {
-    due = std::max(now, entry.written_at + times_.interval);
-  } else if (entry.written_position != entry.position) {
-    due = std::max(now, entry.written_at + times_.position_interval);
-  } else {
-    SetDue(job_id, entry, std::nullopt);
-    return;
-  }
+  std::optional<Millis> due = DueAt(entry, now);
+  if (due) due = std::max(now, *due);
   SetDue(job_id, entry, due);
 }
 
@@ -61,15 +90,22 @@ void FluxJobPlanner::SetDue(const std::string& job_id, Entry& entry, std::option
 std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
   std::vector<FluxJobWrite> writes;
   if (now < next_take_) return writes;
+  int64_t calls = 0;
   while (!due_.empty() && due_.begin()->first <= now && writes.size() < max) {
     Entry& entry = jobs_.at(due_.begin()->second);
     due_.erase(due_.begin());
     entry.due.reset();
     entry.in_flight = true;
+    const std::optional<Millis> tell = TellAt(entry);
+    entry.telling = tell && *tell <= now ? StepOf(entry.fact) : JobStep::kNone;
+    const bool shown =
+        entry.written_version == entry.fact.version() && entry.written_position == entry.position;
     entry.written_position = entry.position;
-    writes.push_back({entry.fact, entry.position, entry.written_version != 0});
+    calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
+    writes.push_back(
+        {entry.fact, entry.position, entry.written_version != 0, shown, entry.telling});
   }
-  next_take_ = now + Millis(1000 * static_cast<int64_t>(writes.size()) / times_.writes_per_second);
+  next_take_ = now + Millis(1000 * calls / times_.writes_per_second);
   return writes;
 }
 
@@ -81,6 +117,8 @@ void FluxJobPlanner::Written(const std::string& job_id, uint64_t version, Millis
   entry.failures = 0;
   entry.written_version = std::max(entry.written_version, version);
   entry.written_at = now;
+  entry.told = std::max(entry.told, entry.telling);
+  entry.telling = JobStep::kNone;
   if (entry.written_version == entry.fact.version() && IsTerminal(entry.fact.state())) {
     Gone(job_id);
     return;

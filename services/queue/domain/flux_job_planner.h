@@ -9,6 +9,10 @@
 //   - all jobs together are written `writes_per_second` times at most: what people look at must not
 //     take the API server from what starts their jobs.
 //
+// With the writes go Events on the user's object, one for each step of an attempt at most. A job
+// that starts within `told_after` costs none; of steps that follow each other quickly the last one
+// is told.
+//
 // The naive way, a write for each fact, would show every state for a moment and cost five writes a
 // job. Skipping states is safe because each fact is whole: the last one says all.
 //
@@ -33,10 +37,14 @@ struct FluxJobTimes {
   Millis first_delay{1000};
   Millis interval{1000};
   Millis position_interval{10000};
+  Millis told_after{10000};
   int writes_per_second = 500;
   Millis retry_min{500};
   Millis retry_max{30000};
 };
+
+// What an Event tells of a job, in the order in which an attempt takes them.
+enum class JobStep { kNone, kQueued, kReserved, kAllocated, kBound };
 
 // What to write: the job as it should be shown.
 struct FluxJobWrite {
@@ -45,6 +53,9 @@ struct FluxJobWrite {
   int64_t position = 0;
   // The object has been written before by us: patch it rather than create it.
   bool exists = false;
+  // The object shows all that already: only the step is to be told.
+  bool shown = false;
+  JobStep step = JobStep::kNone;
 };
 
 class FluxJobPlanner {
@@ -85,8 +96,15 @@ class FluxJobPlanner {
     std::optional<Millis> due;  // its place in due_, when it has one
     bool in_flight = false;
     int failures = 0;
+    // Of the fact's attempt.
+    Millis known_since{0};
+    JobStep told = JobStep::kNone;
+    JobStep telling = JobStep::kNone;  // by the write in flight
   };
 
+  // Of an attempt that reached its step: when that is told. Unset: it was, or need not be.
+  std::optional<Millis> TellAt(const Entry& entry) const;
+  std::optional<Millis> DueAt(const Entry& entry, Millis now) const;
   void Schedule(const std::string& job_id, Entry& entry, Millis now);
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);
 

@@ -70,15 +70,88 @@ TEST(FluxJobPlannerTest, OlderVersionsAreIgnored) {
 }
 
 TEST(FluxJobPlannerTest, PositionsAreRefreshedSeldom) {
-  FluxJobPlanner planner({.first_delay = Millis{300}});
+  FluxJobPlanner planner({.first_delay = Millis{300}, .told_after = Millis{60'000}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
   ASSERT_EQ(planner.TakeDue(Millis(300), 10).size(), 1);
   planner.Written("a", 1, Millis(300));
   planner.Move("a", 3, Millis(1000));
   EXPECT_EQ(planner.NextDue(), Millis(10300));
   planner.Move("a", 7, Millis(2000));
-  EXPECT_FALSE(planner.NextDue().has_value()) << "it is back where it was shown";
+  EXPECT_EQ(planner.NextDue(), Millis(60'000)) << "it is back where it was shown";
   planner.Move("unknown", 1, Millis(2000));
+}
+
+// Takes what is due at `now` as if it were written at once.
+std::vector<FluxJobWrite> WriteAt(FluxJobPlanner* planner, Millis now) {
+  std::vector<FluxJobWrite> writes = planner->TakeDue(now, 10);
+  for (const FluxJobWrite& write : writes) {
+    planner->Written(write.fact.job_id(), write.fact.version(), now);
+  }
+  return writes;
+}
+
+TEST(FluxJobPlannerTest, NothingIsToldOfAJobThatStartsAtOnce) {
+  FluxJobPlanner planner({.first_delay = Millis{300}});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  EXPECT_EQ(WriteAt(&planner, Millis(300)).at(0).step, JobStep::kNone);
+  planner.Observe(Fact("a", 2, events::v1::JOB_STATE_RUNNING), 0, Millis(9'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(9'000)).at(0).step, JobStep::kNone);
+  EXPECT_FALSE(planner.NextDue().has_value());
+}
+
+TEST(FluxJobPlannerTest, EachStepOfAJobThatWaitsIsToldOnce) {
+  FluxJobPlanner planner({.first_delay = Millis{300}});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
+  EXPECT_EQ(WriteAt(&planner, Millis(300)).at(0).step, JobStep::kNone);
+  ASSERT_EQ(planner.NextDue(), Millis(10'000));
+  const auto queued = WriteAt(&planner, Millis(10'000));
+  EXPECT_EQ(queued.at(0).step, JobStep::kQueued);
+  EXPECT_TRUE(queued.at(0).shown) << "the object has not changed";
+  EXPECT_FALSE(planner.NextDue().has_value());
+
+  JobFact reserved = Fact("a", 2, events::v1::JOB_STATE_PENDING);
+  reserved.set_start_ms(1'000'000);
+  planner.Observe(reserved, 7, Millis(11'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(11'000)).at(0).step, JobStep::kNone) << "no promise";
+  reserved.set_version(3);
+  reserved.set_firm(true);
+  planner.Observe(reserved, 7, Millis(20'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(20'000)).at(0).step, JobStep::kReserved);
+  planner.Observe(Fact("a", 4, events::v1::JOB_STATE_PENDING), 7, Millis(30'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(30'000)).at(0).step, JobStep::kNone);
+
+  planner.Observe(Fact("a", 5, events::v1::JOB_STATE_ALLOCATED), 0, Millis(40'000));
+  planner.Observe(Fact("a", 6, events::v1::JOB_STATE_BOUND), 0, Millis(40'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(40'000)).at(0).step, JobStep::kBound) << "the last of them";
+  planner.Observe(Fact("a", 7, events::v1::JOB_STATE_RUNNING), 0, Millis(50'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(50'000)).at(0).step, JobStep::kNone);
+}
+
+TEST(FluxJobPlannerTest, WhereARequeuedJobRunsIsTold) {
+  FluxJobPlanner planner({.first_delay = Millis{300}});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_RUNNING), 0, Millis(0));
+  EXPECT_EQ(WriteAt(&planner, Millis(300)).at(0).step, JobStep::kNone);
+  JobFact again = Fact("a", 2, events::v1::JOB_STATE_RUNNING);
+  again.set_attempt(2);
+  planner.Observe(again, 0, Millis(2'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(2'000)).at(0).step, JobStep::kBound);
+}
+
+TEST(FluxJobPlannerTest, AStepWhoseWriteFailsIsToldWithTheNext) {
+  FluxJobPlanner planner({.first_delay = Millis{300}, .told_after = Millis{0}});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
+  EXPECT_EQ(planner.TakeDue(Millis(300), 10).at(0).step, JobStep::kQueued);
+  planner.Failed("a", Millis(300));
+  EXPECT_EQ(planner.TakeDue(Millis(60'000), 10).at(0).step, JobStep::kQueued);
+}
+
+TEST(FluxJobPlannerTest, AnEventCountsAsAWrite) {
+  FluxJobPlanner planner(
+      {.first_delay = Millis{0}, .told_after = Millis{0}, .writes_per_second = 100});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  ASSERT_EQ(planner.TakeDue(Millis(0), 3).size(), 1);
+  planner.Observe(Fact("b", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  EXPECT_EQ(planner.NextDue(), Millis(20));
 }
 
 TEST(FluxJobPlannerTest, WaitingJobsNearestToTheirTurnFirst) {

@@ -26,6 +26,13 @@ JobState StateOf(const JobFact& fact) {
   return static_cast<JobState>(fact.state());
 }
 
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+    return static_cast<char>(std::tolower(c));
+  });
+  return text;
+}
+
 json Time(int64_t ms) {
   return ms == 0 ? json(nullptr) : json(FormatTime(Millis(ms)));
 }
@@ -145,6 +152,55 @@ struct EventText {
   const char* action;
 };
 
+std::string EventOn(const JobFact& fact,
+                    std::string name,
+                    const EventText& text,
+                    std::string note) {
+  const events::v1::Workload& workload = fact.workload();
+  return kubernetes::EventText(
+      {.name = std::move(name),
+       .component = "queue",
+       .instance = "fluxqueue-queue",
+       .type = text.type,
+       .reason = text.reason,
+       .action = text.action,
+       .note = std::move(note),
+       .regarding = {workload.api_version(),
+                     workload.kind(),
+                     workload.namespace_(),
+                     workload.name(),
+                     workload.uid()},
+       .at = std::chrono::system_clock::time_point(Millis(fact.time_ms()))});
+}
+
+EventText TextOf(JobStep step) {
+  switch (step) {
+    case JobStep::kNone:
+      break;
+    case JobStep::kQueued:
+      return {"Normal", "Queued", "Scheduling"};
+    case JobStep::kReserved:
+      return {"Normal", "Reserved", "Scheduling"};
+    case JobStep::kAllocated:
+      return {"Normal", "Allocated", "Scheduling"};
+    case JobStep::kBound:
+      return {"Normal", "Bound", "Binding"};
+  }
+  return {nullptr, nullptr, nullptr};
+}
+
+std::string NoteOf(const FluxJobWrite& write, const FluxJobDetails& details) {
+  const JobFact& fact = write.fact;
+  if (write.step > JobStep::kReserved) return fmt::format("on {}", NodesText(details));
+  std::string note = fmt::format("in queue {}", fact.queue());
+  if (write.position != 0) note = fmt::format("place {} {}", write.position, note);
+  if (write.step == JobStep::kReserved) {
+    note = fmt::format("starts by {}, {}", FormatSeconds(Millis(fact.start_ms())), note);
+  }
+  const std::string& why = fact.message().empty() ? fact.reason() : fact.message();
+  return why.empty() ? note : fmt::format("{}: {}", note, why);
+}
+
 EventText EventFor(const JobFact& fact) {
   if (StateOf(fact) == JobState::kRejected) return {"Warning", "Refused", "Scheduling"};
   if (StateOf(fact) == JobState::kRunning && fact.reason() == "Overran") {
@@ -165,11 +221,7 @@ EventText EventFor(const JobFact& fact) {
 }  // namespace
 
 std::string FluxJobName(const events::v1::Workload& workload) {
-  std::string kind = workload.kind();
-  std::transform(kind.begin(), kind.end(), kind.begin(), [](unsigned char c) {
-    return static_cast<char>(std::tolower(c));
-  });
-  return fmt::format("{}-{}", kind, workload.name());
+  return fmt::format("{}-{}", Lower(workload.kind()), workload.name());
 }
 
 std::string WorkloadName(const std::string& flux_job) {
@@ -213,21 +265,17 @@ std::string EventObject(const JobFact& fact) {
   if (model::IsClaim(fact.workload().kind())) return "";  // there is no object to write it on
   const EventText text = EventFor(fact);
   if (text.reason == nullptr) return "";
-  const events::v1::Workload& workload = fact.workload();
-  return kubernetes::EventText(
-      {.name = fmt::format("{}.{}", workload.uid(), fact.version()),
-       .component = "queue",
-       .instance = "fluxqueue-queue",
-       .type = text.type,
-       .reason = text.reason,
-       .action = text.action,
-       .note = fact.message().empty() ? fact.reason() : fact.message(),
-       .regarding = {workload.api_version(),
-                     workload.kind(),
-                     workload.namespace_(),
-                     workload.name(),
-                     workload.uid()},
-       .at = std::chrono::system_clock::time_point(Millis(fact.time_ms()))});
+  return EventOn(fact,
+                 fmt::format("{}.{}", fact.workload().uid(), fact.version()),
+                 text,
+                 fact.message().empty() ? fact.reason() : fact.message());
+}
+
+std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details) {
+  const EventText text = TextOf(write.step);
+  std::string name =
+      fmt::format("{}.{}-{}", write.fact.workload().uid(), write.fact.attempt(), text.reason);
+  return EventOn(write.fact, Lower(std::move(name)), text, NoteOf(write, details));
 }
 
 }  // namespace fluxqueue::queue

@@ -8,6 +8,8 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "services/queue/domain/flux_job_planner.h"
+
 namespace fluxqueue::queue {
 
 // What the fact does not carry, from the matcher's tables.
@@ -44,8 +46,12 @@ std::string FluxJobPatch(const events::v1::JobFact& fact,
                          int64_t position,
                          const FluxJobDetails& details);
 
-// The Event on the user's object for what a person must know; empty: this fact needs none. Refused,
-// Requeued, Shrinking, Failed by us, and Reserved do. A claim has no object.
+// The Event on the user's object for what a person must know at once; empty: this fact needs none.
+// Refused, Requeued, Shrinking, Overran, and Failed by us do. A claim has no object.
 std::string EventObject(const events::v1::JobFact& fact);
+
+// That of a step. Each attempt has one of each at most, by its name.
+// REQUIRES: `write.step` is not kNone
+std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details);
 
 }  // namespace fluxqueue::queue

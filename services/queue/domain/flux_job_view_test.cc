@@ -119,5 +119,30 @@ TEST(FluxJobViewTest, EventsOnlyForWhatAPersonMustKnow) {
   EXPECT_EQ(EventObject(refused), "") << "no object stands behind a claim";
 }
 
+TEST(FluxJobViewTest, TheEventOfAStepSaysWhatAPersonAsks) {
+  FluxJobWrite write = {.fact = RunningFact(), .step = JobStep::kBound};
+  write.fact.set_attempt(2);
+  FluxJobDetails details;
+  details.slots = {{0, "node-3"}, {1, "node-4"}};
+  const json event = json::parse(StepEventObject(write, details));
+  EXPECT_EQ(event["metadata"]["name"], "uid-1.2-bound");
+  EXPECT_EQ(event["type"], "Normal");
+  EXPECT_EQ(event["reason"], "Bound");
+  EXPECT_EQ(event["note"], "on node-3…node-4 (2)");
+
+  write.fact.set_state(events::v1::JOB_STATE_PENDING);
+  write.fact.set_queue("default");
+  write.fact.set_message("waits for 3 cores");
+  write.position = 12;
+  write.step = JobStep::kQueued;
+  EXPECT_EQ(json::parse(StepEventObject(write, {}))["note"],
+            "place 12 in queue default: waits for 3 cores");
+  write.fact.set_start_ms(1'769'860'800'000);
+  write.step = JobStep::kReserved;
+  write.position = 0;
+  EXPECT_EQ(json::parse(StepEventObject(write, {}))["note"],
+            "starts by 2026-01-31T12:00:00Z, in queue default: waits for 3 cores");
+}
+
 }  // namespace
 }  // namespace fluxqueue::queue
