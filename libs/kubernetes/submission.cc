@@ -237,6 +237,8 @@ Workload WorkloadOf(const Job& job) {
 Workload WorkloadOf(const Pod& pod) {
   Workload workload = Identity(pod.meta, "v1", "Pod");
   workload.set_completions(1);
+  // hint: what a user says here concerns his own pod alone.
+  workload.set_controlled(pod.meta.Controller() != nullptr);
   return workload;
 }
 

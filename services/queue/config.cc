@@ -19,6 +19,7 @@ config::Section Describe(QueueConfig* config) {
                   .Duration("interval", &times.interval, 100ms, 10min)
                   .Duration("position_interval", &times.position_interval, 1s, 1h)
                   .Duration("told_after", &times.told_after, 0ms, 1h)
+                  .Duration("not_started_after", &times.not_started_after, 1s, 24h)
                   .Int("writes_per_second", &times.writes_per_second, 1, 100000)
                   .Int("writers", &config->flux_job_writers, 1, 64))
       .Nested("grpc",

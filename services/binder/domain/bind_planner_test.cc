@@ -285,6 +285,32 @@ TEST_F(BindPlannerTest, PodsThatDoNotComeFailTheAttempt) {
   EXPECT_THAT(h_.sayings.at(0).envelope.bind_failed().message(), HasSubstr("1 of 2 pods"));
 }
 
+// Kube-scheduler has it: a claim of its user's may not be there yet.
+TEST_F(BindPlannerTest, APodThatNobodyMakesAgainIsWaitedFor) {
+  BarePod();
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  Allocate(1);
+  h_.Settle();
+  for (int i = 0; i < 3; ++i) {
+    h_.now += h_.options.start_timeout;
+    h_.Settle();
+  }
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  EXPECT_NE(h_.cluster.Pod("a-0"), nullptr);
+  EXPECT_GT(h_.planner->WakeAt(), h_.now);
+}
+
+TEST_F(BindPlannerTest, APodThatItsControllerMakesAgainIsNotWaitedFor) {
+  BarePod();
+  Workload(1).set_controlled(true);
+  h_.cluster.AddPod("a", "a-0", -1, /*pinned=*/true);
+  Allocate(1);
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout"));
+}
+
 TEST_F(BindPlannerTest, AJobThatLacksFewerCompletionsThanItHasSlotsIsNotTimedOut) {
   h_.cluster.suspended["a"] = false;
   h_.cluster.completions_left["a"] = 1;

@@ -223,11 +223,25 @@ bool CallsAreFailing(const BindJob& job) {
   });
 }
 
+// A pod that nobody makes again, and that may start without our doing: its gate cannot be put back,
+// so to stop it would be to delete what its user has made. It waits on, on its node.
+bool MustBeWaitedFor(const PlanContext& context, const BindJob& job) {
+  if (job.IsJob() || job.workload().recreatable() || job.workload().controlled()) return false;
+  return std::any_of(job.slots.begin(), job.slots.end(), [&](const Slot& slot) {
+    const PodFacts* pod = slot.Occupied() ? context.pods.Find(slot.pod_uid) : nullptr;
+    return pod != nullptr && (pod->Bound() || pod->Released());
+  });
+}
+
 void CheckTimeout(PlanContext& context, BindJob* job) {
   if (job->bound_said || !context.pods_in_view) return;
   const Millis at = std::max(job->progress, context.in_view_since) + context.options.start_timeout;
   if (context.now < at || CallsAreFailing(*job)) {
     context.WakeAt(context.now < at ? at : context.now + context.options.retry_max);
+    return;
+  }
+  if (MustBeWaitedFor(context, *job)) {
+    context.WakeAt(context.now + context.options.start_timeout);
     return;
   }
   // A Job of which some pods had succeeded in an earlier attempt needs fewer than it has slots.

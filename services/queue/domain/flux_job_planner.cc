@@ -13,6 +13,11 @@ bool IsTerminal(events::v1::JobState state) {
          state == events::v1::JOB_STATE_CANCELLED || state == events::v1::JOB_STATE_REJECTED;
 }
 
+bool IsStarting(const events::v1::JobFact& fact) {
+  return fact.state() == events::v1::JOB_STATE_ALLOCATED ||
+         fact.state() == events::v1::JOB_STATE_BOUND;
+}
+
 JobStep StepOf(const events::v1::JobFact& fact) {
   switch (fact.state()) {
     case events::v1::JOB_STATE_PENDING:
@@ -34,6 +39,7 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   auto [it, added] = jobs_.try_emplace(fact.job_id());
   Entry& entry = it->second;
   if (!added && fact.version() <= entry.fact.version()) return;
+  if (added || !IsStarting(entry.fact)) entry.held_since = now;
   if (added || fact.attempt() != entry.fact.attempt()) {
     entry.known_since = now;
     entry.told = entry.telling = JobStep::kNone;
@@ -50,12 +56,22 @@ void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis no
   Schedule(it->first, it->second, now);
 }
 
+JobStep FluxJobPlanner::StepAt(const Entry& entry, Millis now) const {
+  const bool late = IsStarting(entry.fact) && now >= entry.held_since + times_.not_started_after;
+  return late ? JobStep::kNotStarted : StepOf(entry.fact);
+}
+
 std::optional<Millis> FluxJobPlanner::TellAt(const Entry& entry) const {
   const JobStep step = StepOf(entry.fact);
-  if (step <= entry.told) return std::nullopt;
-  if (step <= JobStep::kReserved) return entry.known_since + times_.told_after;
   const bool at_once = entry.told == JobStep::kNone && entry.fact.attempt() <= 1;
-  return at_once ? std::nullopt : std::optional(Millis(0));
+  if (step > entry.told && step <= JobStep::kReserved) {
+    return entry.known_since + times_.told_after;
+  }
+  if (step > entry.told && !at_once) return Millis(0);
+  if (IsStarting(entry.fact) && entry.told != JobStep::kNotStarted) {
+    return entry.held_since + times_.not_started_after;
+  }
+  return std::nullopt;
 }
 
 std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) const {
@@ -97,7 +113,7 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
     entry.due.reset();
     entry.in_flight = true;
     const std::optional<Millis> tell = TellAt(entry);
-    entry.telling = tell && *tell <= now ? StepOf(entry.fact) : JobStep::kNone;
+    entry.telling = tell && *tell <= now ? StepAt(entry, now) : JobStep::kNone;
     const bool shown =
         entry.written_version == entry.fact.version() && entry.written_position == entry.position;
     entry.written_position = entry.position;

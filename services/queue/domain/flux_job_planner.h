@@ -38,13 +38,15 @@ struct FluxJobTimes {
   Millis interval{1000};
   Millis position_interval{10000};
   Millis told_after{10000};
+  Millis not_started_after{300'000};
   int writes_per_second = 500;
   Millis retry_min{500};
   Millis retry_max{30000};
 };
 
 // What an Event tells of a job, in the order in which an attempt takes them.
-enum class JobStep { kNone, kQueued, kReserved, kAllocated, kBound };
+// kNotStarted: it has had its nodes for long.
+enum class JobStep { kNone, kQueued, kReserved, kAllocated, kBound, kNotStarted };
 
 // What to write: the job as it should be shown.
 struct FluxJobWrite {
@@ -98,11 +100,13 @@ class FluxJobPlanner {
     int failures = 0;
     // Of the fact's attempt.
     Millis known_since{0};
+    Millis held_since{0};  // when it was first seen to have its nodes
     JobStep told = JobStep::kNone;
     JobStep telling = JobStep::kNone;  // by the write in flight
   };
 
-  // Of an attempt that reached its step: when that is told. Unset: it was, or need not be.
+  JobStep StepAt(const Entry& entry, Millis now) const;
+  // When the step that it has reached, or the next one, is told. Unset: it was, or need not be.
   std::optional<Millis> TellAt(const Entry& entry) const;
   std::optional<Millis> DueAt(const Entry& entry, Millis now) const;
   void Schedule(const std::string& job_id, Entry& entry, Millis now);

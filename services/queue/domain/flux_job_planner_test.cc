@@ -137,6 +137,20 @@ TEST(FluxJobPlannerTest, WhereARequeuedJobRunsIsTold) {
   EXPECT_EQ(WriteAt(&planner, Millis(2'000)).at(0).step, JobStep::kBound);
 }
 
+TEST(FluxJobPlannerTest, AJobThatHasItsNodesForLongAndDoesNotRunIsToldOf) {
+  FluxJobPlanner planner({.first_delay = Millis{300}, .not_started_after = Millis{60'000}});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));
+  planner.Observe(Fact("a", 2, events::v1::JOB_STATE_ALLOCATED), 0, Millis(100));
+  EXPECT_EQ(WriteAt(&planner, Millis(300)).at(0).step, JobStep::kNone);
+  planner.Observe(Fact("a", 3, events::v1::JOB_STATE_BOUND), 0, Millis(20'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(20'000)).at(0).step, JobStep::kNone);
+  ASSERT_EQ(planner.NextDue(), Millis(60'100));
+  EXPECT_EQ(WriteAt(&planner, Millis(60'100)).at(0).step, JobStep::kNotStarted);
+  EXPECT_FALSE(planner.NextDue().has_value());
+  planner.Observe(Fact("a", 4, events::v1::JOB_STATE_RUNNING), 0, Millis(70'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(70'000)).at(0).step, JobStep::kNone);
+}
+
 TEST(FluxJobPlannerTest, AStepWhoseWriteFailsIsToldWithTheNext) {
   FluxJobPlanner planner({.first_delay = Millis{300}, .told_after = Millis{0}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));

@@ -185,12 +185,22 @@ EventText TextOf(JobStep step) {
       return {"Normal", "Allocated", "Scheduling"};
     case JobStep::kBound:
       return {"Normal", "Bound", "Binding"};
+    case JobStep::kNotStarted:
+      return {"Warning", "NotStarted", "Binding"};
   }
   return {nullptr, nullptr, nullptr};
 }
 
 std::string NoteOf(const FluxJobWrite& write, const FluxJobDetails& details) {
   const JobFact& fact = write.fact;
+  if (write.step == JobStep::kNotStarted) {
+    return fmt::format(
+        "it has {} since {}, and does not run: `kubectl describe pod` of its pods says why. It "
+        "keeps "
+        "its slots until it runs or is deleted",
+        NodesText(details),
+        FormatSeconds(Millis(fact.time_ms())));
+  }
   if (write.step > JobStep::kReserved) return fmt::format("on {}", NodesText(details));
   std::string note = fmt::format("in queue {}", fact.queue());
   if (write.position != 0) note = fmt::format("place {} {}", write.position, note);
