@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "libs/kubernetes/labels.h"
 
 namespace fluxqueue::kubernetes {
@@ -15,6 +17,16 @@ void Fill(const Amounts& amounts, List* list) {
     item->set_resource(resource);
     item->set_amount(std::min(amount, kMostAmount));
   }
+}
+
+// As kube-scheduler does it (k8s.io/api/core/v1: Toleration.ToleratesTaint).
+bool Tolerate(const std::vector<Toleration>& tolerations, const Taint& taint) {
+  return std::any_of(tolerations.begin(), tolerations.end(), [&](const Toleration& toleration) {
+    if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
+    if (!toleration.key.empty() && toleration.key != taint.key) return false;
+    return toleration.op == "Exists" ||
+           (!toleration.key.empty() && toleration.value == taint.value);
+  });
 }
 
 }  // namespace
@@ -55,6 +67,18 @@ bool SameInventory(const events::v1::Node& a, const events::v1::Node& b) {
   events::v1::Node copy = b;
   copy.set_resource_version(a.resource_version());
   return a.SerializeAsString() == copy.SerializeAsString();
+}
+
+std::optional<std::string> WhyClosed(const Node& node, const std::vector<Toleration>& tolerations) {
+  static const Taint kCordoned = {"node.kubernetes.io/unschedulable", "", "NoSchedule"};
+  if (node.unschedulable && !Tolerate(tolerations, kCordoned)) return "is cordoned";
+  for (const Taint& taint : node.taints) {
+    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
+    if (!Tolerate(tolerations, taint)) {
+      return fmt::format("has the taint {}={}:{}", taint.key, taint.value, taint.effect);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string PoolOf(const Node& node) {

@@ -1,6 +1,7 @@
 // From nodes to the inventory. Pure, thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,10 @@ events::v1::Node ToEvent(const Node& node, const Amounts& foreign);
 
 // Equal but for the resource version: a heartbeat, not news.
 bool SameInventory(const events::v1::Node& a, const events::v1::Node& b);
+
+// Why no pod with these tolerations is to be started on it: it is cordoned, or has a taint
+// (NoSchedule, NoExecute) that they do not tolerate. Unset: it is open to them.
+std::optional<std::string> WhyClosed(const Node& node, const std::vector<Toleration>& tolerations);
 
 // Label fluxqueue.io/pool, else "default".
 std::string PoolOf(const Node& node);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "libs/base/check.h"
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/node.h"
@@ -402,6 +403,34 @@ TEST(JsonText, IsAlwaysValid) {
   EXPECT_EQ(JsonString("a\"b\\c\n\x01ü"), "\"a\\\"b\\\\c\\u000a\\u0001ü\"");
   EXPECT_EQ(JsonString("\xff\xc3(\xed\xa0\x80"), R"("\ufffd\ufffd(\ufffd\ufffd\ufffd")");
   EXPECT_EQ(JsonObject({{"a", "1"}, {"b", "2"}}), R"({"a":"1","b":"2"})");
+}
+
+TEST(WhyClosedTest, ACordonAndTaintsThatAreNotTolerated) {
+  const auto why = [](const std::string& node, const std::string& tolerations) {
+    const auto parsed =
+        ParseNode(R"({"metadata": {"name": "n", "uid": "u"}, "spec": {)" + node + "}}");
+    const auto pod =
+        ParsePod(R"({"metadata": {"name": "p", "uid": "u"}, "spec": {"tolerations": [)" +
+                 tolerations + "]}}");
+    CHECK(parsed.ok() && pod.ok(), "{} {}", node, tolerations);
+    return WhyClosed(*parsed, pod->spec.tolerations).value_or("");
+  };
+  const std::string spot =
+      R"("taints": [{"key": "spot", "value": "going", "effect": "NoExecute"}])";
+  EXPECT_EQ(why("", ""), "");
+  EXPECT_EQ(why(R"("unschedulable": true)", ""), "is cordoned");
+  EXPECT_EQ(why(R"("unschedulable": true)",
+                R"({"key": "node.kubernetes.io/unschedulable", "operator": "Exists"})"),
+            "");
+  EXPECT_EQ(why(spot, ""), "has the taint spot=going:NoExecute");
+  EXPECT_EQ(why(spot, R"({"key": "spot", "value": "going", "effect": "NoSchedule"})"),
+            "has the taint spot=going:NoExecute");
+  EXPECT_EQ(why(spot, R"({"key": "spot", "value": "other"})"),
+            "has the taint spot=going:NoExecute");
+  EXPECT_EQ(why(spot, R"({"key": "spot", "value": "going"})"), "");
+  EXPECT_EQ(why(spot, R"({"key": "spot", "operator": "Exists", "effect": "NoExecute"})"), "");
+  EXPECT_EQ(why(spot, R"({"operator": "Exists"})"), "");
+  EXPECT_EQ(why(R"("taints": [{"key": "spot", "effect": "PreferNoSchedule"}])", ""), "");
 }
 
 }  // namespace

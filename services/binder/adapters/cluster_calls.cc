@@ -9,6 +9,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/node.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/resource.h"
 #include "libs/kubernetes/views.h"
@@ -105,6 +106,8 @@ CallResult ClusterCalls::Make(const Call& call) {
       return ReadPod(call, Outcome::kDone);
     case Call::Kind::kCheckNode:
       return CheckNode(call);
+    case Call::Kind::kLookAtNode:
+      return LookAtNode(call);
     case Call::Kind::kReadJob:
       return ReadJob(call);
   }
@@ -271,6 +274,30 @@ CallResult ClusterCalls::CheckNode(const Call& call) {
   const Millis since_change = std::chrono::duration_cast<Millis>(clock_.Now().time_since_epoch()) -
                               Millis(node->ready_changed_ms);
   result.node_lost = !node->ready && since_change >= node_lost_grace_;
+  return result;
+}
+
+// The pod is read only for its tolerations, so only where it needs some.
+CallResult ClusterCalls::LookAtNode(const Call& call) {
+  CallResult result = Result(call, Outcome::kDone);
+  const absl::StatusOr<std::string> text = client_.Get(kubernetes::kNodes, "", call.node);
+  if (absl::IsNotFound(text.status())) {
+    result.node_closed = "is gone";
+    return result;
+  }
+  if (!text.ok()) return NotDone(call, text.status());
+  const absl::StatusOr<kubernetes::Node> node = kubernetes::ParseNode(*text);
+  if (!node.ok()) return Result(call, Outcome::kRetry, Message(node.status()));
+  std::optional<std::string> closed = kubernetes::WhyClosed(*node, {});
+  if (closed.has_value()) {
+    const absl::StatusOr<std::string> pod = client_.Get(kubernetes::kPods, call.space, call.name);
+    // That it has gone the watch says.
+    if (!pod.ok()) return Result(call, Outcome::kRetry, Message(pod.status()));
+    const absl::StatusOr<kubernetes::Pod> parsed = kubernetes::ParsePod(*pod);
+    if (!parsed.ok()) return Result(call, Outcome::kRetry, Message(parsed.status()));
+    closed = kubernetes::WhyClosed(*node, parsed->spec.tolerations);
+  }
+  result.node_closed = closed.value_or("");
   return result;
 }
 

@@ -44,6 +44,7 @@ class ClusterCalls {
   // The Job of the call, or the result that it cannot be had.
   std::variant<kubernetes::Job, CallResult> FindJob(const Call& call);
   CallResult CheckNode(const Call& call);
+  CallResult LookAtNode(const Call& call);
   CallResult ReadJob(const Call& call);
   // Of a pod's call that failed.
   CallResult Failed(const Call& call, const absl::Status& status);

@@ -69,6 +69,8 @@ std::string_view Name(Call::Kind kind) {
       return "read_pod";
     case Call::Kind::kCheckNode:
       return "check_node";
+    case Call::Kind::kLookAtNode:
+      return "look_at_node";
     case Call::Kind::kReadJob:
       return "read_job";
   }
@@ -90,6 +92,17 @@ bool Slot::SameRow(const Slot& other) const {
                   other.state,
                   other.bound_once,
                   other.succeeded);
+}
+
+void Slot::SeeNode(const std::string& closed, Millis now) {
+  closed_because = closed;
+  if (closed.empty()) {
+    seen_open_at = now;
+    closed_since.reset();
+  } else {
+    seen_open_at.reset();
+    closed_since = closed_since.value_or(now);
+  }
 }
 
 void Slot::Bind(Millis now) {

@@ -67,7 +67,11 @@ struct Slot {
   bool delete_sent = false;
   bool kill_sent = false;
   Millis deleted_at{0};  // when delete_sent became true
-  uint64_t call = 0;     // the one under way; 0: none
+  // A slot that has had a pod is given to the next one where its node is open.
+  std::optional<Millis> seen_open_at = {};  // when that was last seen
+  std::string closed_because = {};          // as last seen; empty: it is not known to be closed
+  std::optional<Millis> closed_since = {};
+  uint64_t call = 0;  // the one under way; 0: none
   Retry retry;
   // Of its pod; unset: not yet, or before this memory.
   std::optional<Millis> taken_at = {};
@@ -78,6 +82,8 @@ struct Slot {
   bool SameRow(const Slot& other) const;
   // Its pod is seen to be bound.
   void Bind(Millis now);
+  // `closed`: why its node is closed; empty: it is open.
+  void SeeNode(const std::string& closed, Millis now);
 };
 
 // A reason of BindFailed: one word, and a sentence.

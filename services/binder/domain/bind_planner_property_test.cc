@@ -82,6 +82,7 @@ class Simulation {
   // No more faults: the job reaches what is wanted of it.
   void Finish() {
     constexpr int kManyRounds = 400;
+    h_.cluster.closed_nodes.clear();
     for (int round = 0; round < kManyRounds && !Done(); ++round) {
       MakePods();
       for (auto& [name, pod] : std::map(h_.cluster.pods)) {
@@ -260,11 +261,13 @@ class Simulation {
   }
 
   void RareEvent() {
-    const size_t event = Pick(12);
+    const size_t event = Pick(14);
     if (event == 0) TakeOver();
     if (event == 1) Stop();
     if (event == 2) FailBatch();
-    if (event >= 10) Grow();
+    if (event == 12) h_.cluster.closed_nodes[fmt::format("n{}", Pick(slots_))] = "is cordoned";
+    if (event == 13) h_.cluster.closed_nodes.clear();
+    if (event >= 10 && event < 12) Grow();
     if (event >= 8 && event < 10) Vacate();
   }
 

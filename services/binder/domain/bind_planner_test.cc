@@ -108,6 +108,9 @@ TEST_F(BindPlannerTest, IndexesBeyondTheSlotsTakeWhatIsFree) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
   h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
   h_.cluster.AddPod("a", "a-2", 2);
+  const std::vector<Call> look = h_.Batch();
+  EXPECT_THAT(Describe(look), ElementsAre("look_at_node a-2 n1"));
+  h_.Execute(look);
   EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n1"));
 }
 
@@ -125,8 +128,94 @@ TEST_F(BindPlannerTest, AReplacementWaitsUntilItsPredecessorHasGone) {
     h_.cluster.AddPod("a", "new", 0);
     EXPECT_THAT(h_.Batch(), IsEmpty());  // side by side
     h_.cluster.Remove("old");
+    h_.Execute(h_.Batch());
     EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind new n0"));
   }
+}
+
+// A drain: the node is cordoned, and its pod is evicted.
+TEST_F(BindPlannerTest, AReplacementWaitsForItsNodeToBeOpenWhileOthersRun) {
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.closed_nodes["n0"] = "is cordoned";
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "new");
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.Pod("new")->Bound());
+  EXPECT_EQ(h_.planner->WakeAt(), h_.now + h_.options.node_check_interval);
+  h_.cluster.closed_nodes.clear();
+  h_.now += h_.options.node_check_interval;
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("new")->node, "n0");
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+}
+
+TEST_F(BindPlannerTest, AGangWhoseNodeStaysClosedIsPlacedAnew) {
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.closed_nodes["n0"] = "is cordoned";
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "new");
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 NodeClosed"));
+  EXPECT_THAT(h_.sayings.back().envelope.bind_failed().message(),
+              HasSubstr("new was to run on node n0, which is cordoned"));
+}
+
+TEST_F(BindPlannerTest, AJobOfOnePodWhoseNodeIsClosedIsPlacedAnewAtOnce) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  h_.cluster.closed_nodes["n0"] = "has the taint spot=going:NoExecute";
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "new");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 NodeClosed"));
+  EXPECT_FALSE(h_.cluster.Pod("new")->Bound());
+}
+
+TEST_F(BindPlannerTest, TheSlotsOnOtherNodesAreUsedOn) {
+  Workload(2).set_completions(5);
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.closed_nodes["n0"] = "is cordoned";
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "a-2");
+  h_.Settle();
+  h_.now += 2 * h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty()) << "n1 goes on";
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-2")->node, "n1");
+  h_.cluster.AddPod("a", "a-3");
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.Pod("a-3")->Bound());
+  h_.cluster.closed_nodes.clear();
+  h_.now += h_.options.node_check_interval;
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-3")->node, "n0");
+}
+
+TEST_F(BindPlannerTest, OneCompletionAfterAnotherNeedsNoLook) {
+  Workload(1).set_completions(3);
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  h_.cluster.End("a-0", PodFacts::Phase::kSucceeded);
+  h_.cluster.AddPod("a", "a-1");
+  h_.Settle();
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.cluster.AddPod("a", "a-2");
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n0"));
 }
 
 TEST_F(BindPlannerTest, ASlotIsNotUsedAgainAfterItsOnlyCompletion) {
@@ -138,6 +227,7 @@ TEST_F(BindPlannerTest, ASlotIsNotUsedAgainAfterItsOnlyCompletion) {
   h_.cluster.End("a-1", PodFacts::Phase::kFailed);
   h_.cluster.AddPod("a", "a-2");
   h_.cluster.AddPod("a", "a-3");
+  h_.Execute(h_.Batch());
   EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n1"));
   h_.cluster.Remove("a-0");
   h_.Settle();

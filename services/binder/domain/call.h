@@ -16,17 +16,18 @@ namespace fluxqueue::binder {
 
 struct Call {
   enum class Kind {
-    kBind,       // Binding of a direct pod to `node`
-    kRelease,    // pinned pod: node affinity to `node` and the gate's removal, in one patch
-    kResume,     // Job: suspend: false, with its deadline
-    kLimit,      // Job: its deadline
-    kSuspend,    // Job: suspend: true, with our annotation
-    kDelete,     // pod, with its own grace, or `grace_s`; `disruption` first
-    kKill,       // pod that was told to go: deleted with a grace of kKillGraceS
-    kFence,      // pod: annotation, so that Bindings planned earlier fail
-    kReadPod,    // is it there?
-    kCheckNode,  // is `node` lost?
-    kReadJob,    // how many completions does the Job lack?
+    kBind,        // Binding of a direct pod to `node`
+    kRelease,     // pinned pod: node affinity to `node` and the gate's removal, in one patch
+    kResume,      // Job: suspend: false, with its deadline
+    kLimit,       // Job: its deadline
+    kSuspend,     // Job: suspend: true, with our annotation
+    kDelete,      // pod, with its own grace, or `grace_s`; `disruption` first
+    kKill,        // pod that was told to go: deleted with a grace of kKillGraceS
+    kFence,       // pod: annotation, so that Bindings planned earlier fail
+    kReadPod,     // is it there?
+    kCheckNode,   // is `node` lost?
+    kLookAtNode,  // may the pod be started on `node`?
+    kReadJob,     // how many completions does the Job lack?
   };
 
   Kind kind = Kind::kBind;
@@ -75,7 +76,9 @@ struct CallResult {
   Outcome outcome = Outcome::kDone;
   // How the pod looked after the call, or when it was read because of a conflict.
   std::optional<PodFacts> pod;
-  bool node_lost = false;        // kCheckNode
+  bool node_lost = false;  // kCheckNode
+  // kLookAtNode: why the node is closed to the pod ("is cordoned"); empty: it is open.
+  std::string node_closed = {};
   int64_t completions_left = 0;  // kReadJob
   Millis retry_after{0};         // kRetry: the API server's wish
   bool unmade = false;           // kRetry: the API server was not asked

@@ -68,7 +68,9 @@ void BindPlanner::Apply(const CallResult& result, Millis now) {
 // What it tells of the pod is true whoever asked.
 void BindPlanner::SeeResult(const CallResult& result) {
   const Call& call = result.call;
-  if (call.slot < 0 || call.kind == Kind::kCheckNode) return;
+  if (call.slot < 0 || call.kind == Kind::kCheckNode || call.kind == Kind::kLookAtNode) {
+    return;
+  }
   if (result.outcome == Outcome::kGone) {
     board_.Gone(call.uid, call.job_id, jobs_.Has(call.job_id));
   } else if (result.pod.has_value()) {
@@ -125,6 +127,9 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
       } else if (kind == Kind::kCheckNode) {
         slot.lost = result.node_lost;
         slot.retry.at = now + options_.node_check_interval;
+      } else if (kind == Kind::kLookAtNode) {
+        slot.SeeNode(result.node_closed, now);
+        if (!result.node_closed.empty()) slot.retry.at = now + options_.node_check_interval;
       }
       return;
     case Outcome::kGone:

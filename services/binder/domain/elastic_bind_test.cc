@@ -64,6 +64,7 @@ TEST_F(ElasticBindTest, ASlotServesOneCompletionAfterTheOther) {
     Workload(3).set_indexed(indexed);
     Begin(2, 3);
     h_.cluster.End("a-0", PodFacts::Phase::kSucceeded);
+    h_.Execute(h_.Batch());
     EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2 n0"));
     // With a slot for each completion it does the same: those that are over need none.
     Place(3);
@@ -207,6 +208,7 @@ TEST_F(VacateTest, ASlotWhosePodHasSucceededIsUsedAgainFromThenOn) {
   EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 2"));
   // Slot 0 was given back before; slot 1 was not.
   h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.Execute(h_.Batch());
   EXPECT_THAT(Describe(h_.Batch()), ElementsAre("bind a-2b n1"));
 }
 

@@ -70,6 +70,11 @@ CallResult FakeCluster::Execute(const Call& call) {
     case Kind::kCheckNode:
       result.node_lost = lost_nodes.contains(call.node);
       return result;
+    case Kind::kLookAtNode:
+      if (const auto closed = closed_nodes.find(call.node); closed != closed_nodes.end()) {
+        result.node_closed = closed->second;
+      }
+      return result;
     case Kind::kReadJob:
       if (!suspended.contains(call.name)) result.outcome = Outcome::kGone;
       result.completions_left = completions_left[call.name];

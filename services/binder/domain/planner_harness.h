@@ -50,7 +50,8 @@ class FakeCluster {
   std::map<std::string, int64_t> deadlines;         // of Jobs, in seconds; 0: none was set
   std::map<std::string, int64_t> completions_left;  // by Job name
   std::set<std::string> lost_nodes;
-  std::deque<Event> events;  // not yet told to the planner
+  std::map<std::string, std::string> closed_nodes;  // why
+  std::deque<Event> events;                         // not yet told to the planner
 
  private:
   CallResult ExecuteOnPod(const Call& call);

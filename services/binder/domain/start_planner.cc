@@ -21,6 +21,9 @@ void SetFailure(BindJob* job, std::string reason, const std::string& message) {
   job->failure = Failure{std::move(reason), Cut(message, kMostMessageBytes)};
 }
 
+// A node that was seen to be open is taken to be so for as long.
+constexpr Millis kOpenFor{5000};
+
 // The pod of a slot has ended.
 void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
   if (pod.node == slot->node) slot->bound_once = true;
@@ -29,6 +32,7 @@ void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
   // need not be written once more.
   if (succeeded && job->slots.size() == 1 && job->OneCompletionEach()) return;
   slot->state = SlotState::kEnded;
+  if (!succeeded) slot->seen_open_at.reset();
   slot->succeeded = succeeded && job->OneCompletionEach();
 }
 
@@ -57,6 +61,7 @@ void Observe(PlanContext& context, BindJob* job) {
     if (pod == nullptr) {
       if (context.pods.KnownGone(slot.pod_uid, job->id())) {
         slot.state = SlotState::kEnded;
+        slot.seen_open_at.reset();
       } else {
         ReadUnknownPod(context, job, static_cast<int>(i));
       }
@@ -70,13 +75,21 @@ void Observe(PlanContext& context, BindJob* job) {
   }
 }
 
+// An open slot whose node is not known to be closed.
+bool HasUsableSlot(const BindJob& job) {
+  return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
+    return slot.Open() && !slot.closed_since.has_value();
+  });
+}
+
 // Gives the waiting pods of one job their slots.
 class SlotChooser {
  public:
   SlotChooser(const PlanContext& context, const BindJob& job) : job_(job) {
+    const bool usable = HasUsableSlot(job);
     for (size_t i = 0; i < job.slots.size(); ++i) {
       const Slot& slot = job.slots[i];
-      if (slot.Open()) open_.insert(i);
+      if (slot.Open() && (!usable || !slot.closed_since.has_value())) open_.insert(i);
       if (!slot.Occupied()) continue;
       seated_.insert(slot.pod_uid);
       if (const PodFacts* pod = context.pods.Find(slot.pod_uid); pod != nullptr) {
@@ -183,7 +196,40 @@ void Assign(PlanContext& context, BindJob* job) {
     slot.retry = {};
     slot.taken_at = job->progress = context.now;
     slot.bound_at.reset();
+    slot.closed_since.reset();
   }
+}
+
+// A node that is being emptied gets no pods: whoever evicted the one before would wait for ever.
+// What was placed a moment ago needs no look, nor the next completion after one that succeeded.
+bool MustLook(const PlanContext& context, const Slot& slot) {
+  if (!slot.bound_once) return false;
+  return !slot.seen_open_at.has_value() || context.now > *slot.seen_open_at + kOpenFor;
+}
+
+// Where slots serve one completion after the other, the pod takes another one. Else it waits for
+// its node to be opened as long as for a pod that does not come, while others of the job run. Then
+// all of it is placed again.
+void AwaitNode(PlanContext& context, Slot& slot, BindJob* job) {
+  if (!job->OneCompletionEach() && HasUsableSlot(*job)) {
+    slot.state = SlotState::kEnded;
+    slot.pod_uid.clear();
+    slot.pod_name.clear();
+    context.WakeAt(context.now);
+    return;
+  }
+  const bool others = std::any_of(job->slots.begin(), job->slots.end(), [](const Slot& other) {
+    return other.state == SlotState::kBound;
+  });
+  const bool late = context.now >= *slot.closed_since + context.options.start_timeout;
+  if (others && !(late && job->OneCompletionEach())) return;
+  SetFailure(job,
+             "NodeClosed",
+             fmt::format("pod {}/{} was to run on node {}, which {}",
+                         job->workload().namespace_(),
+                         slot.pod_name,
+                         slot.node,
+                         slot.closed_because));
 }
 
 void IssueCalls(PlanContext& context, BindJob* job) {
@@ -191,9 +237,14 @@ void IssueCalls(PlanContext& context, BindJob* job) {
     Slot& slot = job->slots[i];
     if (slot.state != SlotState::kTaken || slot.call != 0 || slot.vacating) continue;
     const PodFacts* pod = context.pods.Find(slot.pod_uid);
-    if (pod == nullptr || !pod->Waiting() || !context.Due(slot.retry)) continue;
-    slot.call = IssueForSlot(
-        context, *job, static_cast<int>(i), pod->gated ? Call::Kind::kRelease : Call::Kind::kBind);
+    if (pod == nullptr || !pod->Waiting()) continue;
+    if (slot.closed_since.has_value()) AwaitNode(context, slot, job);
+    if (slot.state != SlotState::kTaken || !context.Due(slot.retry)) continue;
+    const auto start = pod->gated ? Call::Kind::kRelease : Call::Kind::kBind;
+    slot.call = IssueForSlot(context,
+                             *job,
+                             static_cast<int>(i),
+                             MustLook(context, slot) ? Call::Kind::kLookAtNode : start);
   }
 }
 
