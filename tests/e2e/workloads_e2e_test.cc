@@ -331,6 +331,41 @@ TEST_F(WorkloadsTest, AJobOnANodeThatGoesRunsAgainElsewhere) {
   EXPECT_EQ(*attempt, "2");
 }
 
+TEST_F(WorkloadsTest, AJobThatShrinksWhileItWaitsGetsWhatItAsksFor) {
+  Apply(JobYaml("ahead", {.parallelism = 4, .completions = 4, .cpu = "8", .run_seconds = "600"}));
+  ExpectState("ahead", "Running");
+  Apply(JobYaml(
+      "shrinks",
+      {.parallelism = 4, .completions = 4, .indexed = true, .cpu = "8", .run_seconds = "600"}));
+  ExpectState("shrinks", "Pending");
+  const auto shrunk =
+      system_->Kubectl({"patch",
+                        "job",
+                        "shrinks",
+                        "-n",
+                        "e2e",
+                        R"(--patch={"spec": {"parallelism": 2, "completions": 2}})"});
+  ASSERT_TRUE(shrunk.ok()) << Message(shrunk.status());
+  std::string slots;
+  const absl::Status followed = system_->WaitFor(
+      [&] {
+        slots =
+            system_->QueryOne("SELECT slots FROM queue.jobs WHERE name = 'shrinks'").value_or("");
+        return slots == "2";
+      },
+      std::chrono::seconds(30),
+      [&] { return "a job of 2 slots, not " + slots; });
+  EXPECT_TRUE(followed.ok()) << Message(followed);
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "ahead", "-n", "e2e"}).ok());
+  ExpectState("shrinks", "Running", std::chrono::seconds(60));
+  const auto nodes = system_->QueryOne(
+      "SELECT count(*) FROM binder.slots s JOIN queue.jobs j USING (job_id) "
+      "WHERE j.name = 'shrinks' AND s.node <> ''");
+  EXPECT_EQ(nodes.value_or(""), "2");
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "shrinks", "-n", "e2e"}).ok());
+  ExpectState("shrinks", "Cancelled", std::chrono::seconds(60));
+}
+
 // `kubectl drain`, a spot node, an autoscaler: the replacement of what is evicted goes elsewhere.
 TEST_F(WorkloadsTest, AJobWhoseNodeIsDrainedRunsOnAnotherOne) {
   Apply(R"(apiVersion: batch/v1

@@ -76,9 +76,10 @@ constexpr Statement kHasJobs{
     "select exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace "
     "  where n.nspname = 'queue' and c.relname = 'jobs' and has_schema_privilege(n.oid, 'USAGE') "
     "  and has_table_privilege(c.oid, 'SELECT'))"};
-constexpr Statement kFindRejected{"admission_find_rejected",
-                                  "select job_id, version, attempt from queue.jobs "
-                                  "where job_id = any($1::text[]) and state = 'Rejected'"};
+constexpr Statement kFindUnplaced{
+    "admission_find_unplaced",
+    "select job_id, version, attempt, state = 'Pending' from queue.jobs "
+    "where job_id = any($1::text[]) and state in ('Rejected', 'Pending')"};
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
@@ -274,17 +275,18 @@ UsageBySpace LoadUsage(pqxx::transaction_base& tx) {
   return usage;
 }
 
-std::map<std::string, RejectedJob> FindRejected(pqxx::transaction_base& tx,
+std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
                                                 const std::vector<std::string>& job_ids) {
-  std::map<std::string, RejectedJob> rejected;
-  if (!postgres::Exec(tx, kHasJobs)[0][0].as<bool>()) return rejected;
+  std::map<std::string, UnplacedJob> unplaced;
+  if (!postgres::Exec(tx, kHasJobs)[0][0].as<bool>()) return unplaced;
   postgres::TextArray ids;
   for (const std::string& id : job_ids) ids.Add(id);
-  for (const auto& columns : postgres::Exec(tx, kFindRejected, ids.text())) {
-    rejected[columns[0].as<std::string>()] = {.version = columns[1].as<uint64_t>(),
-                                              .attempt = columns[2].as<uint32_t>()};
+  for (const auto& columns : postgres::Exec(tx, kFindUnplaced, ids.text())) {
+    unplaced[columns[0].as<std::string>()] = {.version = columns[1].as<uint64_t>(),
+                                              .attempt = columns[2].as<uint32_t>(),
+                                              .waits = columns[3].as<bool>()};
   }
-  return rejected;
+  return unplaced;
 }
 
 }  // namespace fluxqueue::admission

@@ -32,8 +32,8 @@ void WriteRows(pqxx::transaction_base& tx,
 // Of all workloads.
 UsageBySpace LoadUsage(pqxx::transaction_base& tx);
 
-// Of these jobs those that the queue has as Rejected, by id.
-std::map<std::string, RejectedJob> FindRejected(pqxx::transaction_base& tx,
+// Of these jobs those that the queue has as Rejected, or as waiting, by id.
+std::map<std::string, UnplacedJob> FindUnplaced(pqxx::transaction_base& tx,
                                                 const std::vector<std::string>& job_ids);
 
 }  // namespace fluxqueue::admission

@@ -194,10 +194,10 @@ absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
   WriteRows(tx, catalog_.Changes(), tracker_.Changes());
   read_.clear();
   if (out_.looks.empty()) return absl::OkStatus();
-  const std::map<std::string, RejectedJob> rejected = FindRejected(tx, out_.looks);
+  const std::map<std::string, UnplacedJob> unplaced = FindUnplaced(tx, out_.looks);
   for (const std::string& uid : out_.looks) {
-    const auto found = rejected.find(uid);
-    read_.emplace_back(uid, found == rejected.end() ? std::nullopt : std::optional(found->second));
+    const auto found = unplaced.find(uid);
+    read_.emplace_back(uid, found == unplaced.end() ? std::nullopt : std::optional(found->second));
   }
   return absl::OkStatus();
 }

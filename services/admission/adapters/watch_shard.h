@@ -89,7 +89,7 @@ class WatchShard final : public delivery::ShardHandler {
 
   // What a look at the queue's jobs has found: rejected, or not. Read by the batch under way, and
   // by the one before, for this one.
-  using Looks = std::vector<std::pair<std::string, std::optional<RejectedJob>>>;
+  using Looks = std::vector<std::pair<std::string, std::optional<UnplacedJob>>>;
   Looks read_;
   Looks learnt_;
 

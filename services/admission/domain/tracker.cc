@@ -7,6 +7,7 @@
 #include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/quantity.h"
 #include "libs/kubernetes/submission.h"
 #include "services/admission/domain/queue_rules.h"
 #include "services/admission/domain/workload_messages.h"
@@ -294,16 +295,19 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   bool changed = UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
   const events::v1::PartSpec& spec = wish->submission.spec();
   const uint64_t hash = DemandHash(wish->demand, spec, wish->topology);
-  if ((wish->respecify || entry.rejected) && hash != row.demand_hash) {
+  const bool waits = std::exchange(entry.waits, false);
+  const bool resized = hash != row.demand_hash;
+  const bool follow = resized && (wish->respecify || entry.rejected || waits);
+  entry.resized = resized && !follow && entry.kind == WorkloadKind::kJob;
+  if (follow) {
+    // It may have pods while it waits, which asked for more than it does.
+    kubernetes::PodDemand demand = wish->demand;
+    if (waits) kubernetes::RaiseTo(demand.requests, row.requests);
     row.demand_hash = hash;
-    row.requests = wish->demand.requests;
     row.topology = wish->topology;
     row.slots = spec.slots();
     row.min_slots = spec.min_slots();
-    row.jobspec_bytes = static_cast<int64_t>(spec.jobspec().size());
-    ++row.revision;
-    *update.mutable_spec() = spec;
-    update.mutable_spec()->set_revision(row.revision);
+    *update.mutable_spec() = NextSpec(demand, &row);
     changed = true;
   }
   if (changed) {

@@ -8,7 +8,8 @@
 //   user's keys changed (hold, priority, queue, duration, begin,
 //   cancel; not depends-on: what a job waits for is settled)      JobUpdated, only what changed
 //   a waiting pod asks more than its slot; the template of a
-//   suspended Job changed; a waiting bare pod was resized         JobUpdated with revision + 1
+//   suspended Job changed; a waiting bare pod was resized; a
+//   Job that waits has another size                               JobUpdated with revision + 1
 //   its job was rejected, and it is asked for again: by another
 //   value of the key `retry`, or by keys or a template that the
 //   job was not rejected with                                     JobSubmitted, which goes on from
@@ -25,7 +26,8 @@
 // What a workload asks for is kept as a hash. When it is another, the queue is looked at once
 // (`looks`, Learn): a job that is not rejected has heard of it by JobUpdated, or has nothing to do
 // with it. What is handed in again is looked at in each sweep until the queue has followed, and
-// said again as long as it has not.
+// said again as long as it has not. A Job whose size was changed while it ran is looked at in each
+// sweep, too: should it be requeued, it is placed with its new size.
 //
 // What a look has found is old once a watch has told of the workload after the look was asked for:
 // that it has gone, or how it is. It is dropped then, as whatever follows is told, too.
@@ -113,16 +115,17 @@ struct Refusal {
   std::string message;
 };
 
-// A job that is Rejected, as the queue's table has it.
-struct RejectedJob {
+// A job that is Rejected, or waits, as the queue's table has it.
+struct UnplacedJob {
   uint64_t version = 0;
   uint32_t attempt = 0;
+  bool waits = false;
 };
 
 struct TrackerOutputs {
   std::vector<events::v1::Envelope> messages;  // pool set
   std::vector<Fetch> fetches;
-  std::vector<std::string> looks;  // uids: is the job Rejected? Answer by Learn().
+  std::vector<std::string> looks;  // uids: is the job Rejected, does it wait? Answer by Learn().
   std::vector<Refusal> refusals;
 };
 
@@ -156,9 +159,9 @@ class Tracker {
   void RetryRefused(TrackerOutputs* out);
   // Looks again at what the queue may not have heard.
   void LookAgain(TrackerOutputs* out);
-  // What a look has found; unset: the job is not Rejected, or not known.
+  // What a look has found; unset: the job is neither Rejected nor waiting, or not known.
   void Learn(const std::string& uid,
-             const std::optional<RejectedJob>& rejected,
+             const std::optional<UnplacedJob>& unplaced,
              TrackerOutputs* out);
 
   TrackerChanges Changes() const;
@@ -183,7 +186,9 @@ class Tracker {
     // others only the reference says that they are of it, which anybody may write.
     std::map<std::string, kubernetes::PodDemand> early;
     std::optional<uint64_t> asks;         // other than row->asked, and looked at
-    std::optional<RejectedJob> rejected;  // to be handed in again when it is seen next
+    std::optional<UnplacedJob> rejected;  // to be handed in again when it is seen next
+    bool resized = false;  // a Job that asks for something else than was said: it may have started
+    bool waits = false;    // it has not: what it asks for is to be said when it is seen next
   };
   using Entries = std::unordered_map<std::string, Entry>;  // by uid
 

@@ -102,7 +102,7 @@ class TrackerTest : public ::testing::Test {
     return out;
   }
 
-  TrackerOutputs Learn(const std::string& uid, const std::optional<RejectedJob>& rejected) {
+  TrackerOutputs Learn(const std::string& uid, const std::optional<UnplacedJob>& rejected) {
     TrackerOutputs out;
     tracker_.Learn(uid, rejected, &out);
     Commit();

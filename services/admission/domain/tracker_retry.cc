@@ -1,4 +1,4 @@
-// Jobs that were rejected, and are handed in again.
+// Jobs that were rejected, and are handed in again; Jobs that wait, and have another size.
 #include <utility>
 
 #include "libs/kubernetes/quantity.h"
@@ -41,7 +41,7 @@ void Tracker::Ask(const std::string& uid, const Wish& wish, Entry* entry, Tracke
 
 void Tracker::HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out) {
   WorkloadRow& row = *entry->row;
-  const RejectedJob rejected = *std::exchange(entry->rejected, std::nullopt);
+  const UnplacedJob rejected = *std::exchange(entry->rejected, std::nullopt);
   if (row.cancelled) return;
   if (entry->asks) row.asked = std::exchange(entry->asks, std::nullopt);
   row.retried = rejected.version;
@@ -58,16 +58,19 @@ void Tracker::HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out) {
 
 void Tracker::LookAgain(TrackerOutputs* out) {
   for (const auto& [uid, entry] : entries_.map()) {
-    if (entry.row && (entry.asks || entry.row->retried != 0)) out->looks.push_back(uid);
+    if (!entry.row) continue;
+    if (entry.asks || entry.resized || entry.row->retried != 0) out->looks.push_back(uid);
   }
 }
 
 void Tracker::Learn(const std::string& uid,
-                    const std::optional<RejectedJob>& rejected,
+                    const std::optional<UnplacedJob>& unplaced,
                     TrackerOutputs* out) {
   const Entry* known = entries_.Find(uid);
   if (known == nullptr || !known->row) return;
   Entry& entry = entries_.Edit(uid);
+  const bool waits = unplaced && unplaced->waits;
+  const std::optional<UnplacedJob> rejected = waits ? std::nullopt : unplaced;
   WorkloadRow& row = *entry.row;
   const bool unheard = rejected && rejected->version == row.retried;
   if (!unheard) row.retried = 0;
@@ -77,6 +80,11 @@ void Tracker::Learn(const std::string& uid,
     Look(uid, entry, out);
   } else if (entry.asks) {
     row.asked = std::exchange(entry.asks, std::nullopt);
+  }
+  if (waits && entry.resized) {
+    entry.waits = true;
+    entry.digest = 0;
+    Look(uid, entry, out);
   }
 }
 

@@ -368,7 +368,7 @@ TEST_F(TrackerTest, ARejectedJobIsHandedInAgain) {
   // What a crash takes is found again.
   Restart();
   EXPECT_THAT(Observe(again).looks, ElementsAre("uid-j"));
-  out = Learn("uid-j", RejectedJob{.version = 5, .attempt = 2});
+  out = Learn("uid-j", UnplacedJob{.version = 5, .attempt = 2});
   EXPECT_THAT(out.messages, IsEmpty());
   ASSERT_THAT(out.fetches, SizeIs(1));
   EXPECT_EQ(out.fetches[0].uid, "uid-j");
@@ -386,14 +386,59 @@ TEST_F(TrackerTest, ARejectedJobIsHandedInAgain) {
   // Until the queue has followed it is said again.
   Restart();
   EXPECT_THAT(LookAgain().looks, ElementsAre("uid-j"));
-  Learn("uid-j", RejectedJob{.version = 5, .attempt = 2});
+  Learn("uid-j", UnplacedJob{.version = 5, .attempt = 2});
   EXPECT_EQ(Observe(again).messages.at(0).job_submitted().after_version(), 5U);
   // It has, and the job was rejected once more: that was the answer.
-  EXPECT_THAT(Learn("uid-j", RejectedJob{.version = 7, .attempt = 3}).fetches, IsEmpty());
+  EXPECT_THAT(Learn("uid-j", UnplacedJob{.version = 7, .attempt = 3}).fetches, IsEmpty());
   EXPECT_THAT(LookAgain().looks, IsEmpty());
   EXPECT_THAT(Observe(again).messages, IsEmpty());
   // Only another value asks again.
   EXPECT_THAT(Observe(Annotated(job, "fluxqueue.io/retry", "2")).looks, ElementsAre("uid-j"));
+}
+
+// Of one that runs nothing is said, as it would be stopped for it.
+TEST_F(TrackerTest, AJobThatWaitsFollowsItsSize) {
+  json job = Held(JobJson());
+  job["spec"]["suspend"] = false;
+  Observe(job);
+  json smaller = job;
+  smaller["spec"]["parallelism"] = 2;
+  smaller["metadata"]["generation"] = 2;
+  TrackerOutputs out = Observe(smaller);
+  EXPECT_THAT(out.messages, IsEmpty());
+  EXPECT_THAT(out.looks, ElementsAre("uid-j"));
+  EXPECT_THAT(Learn("uid-j", std::nullopt).fetches, IsEmpty()) << "it runs";
+  EXPECT_THAT(Observe(smaller).messages, IsEmpty());
+
+  // It is requeued some time. What its pods asked for meanwhile counts.
+  Observe(PodOf(job, "2"));
+  EXPECT_THAT(LookAgain().looks, ElementsAre("uid-j"));
+  ASSERT_THAT(Learn("uid-j", UnplacedJob{.version = 7, .attempt = 2, .waits = true}).fetches,
+              SizeIs(1));
+  out = Observe(smaller);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const auto& spec = out.messages[0].job_updated().spec();
+  EXPECT_EQ(spec.slots(), 2U);
+  EXPECT_EQ(spec.revision(), 3U);
+  EXPECT_THAT(spec.jobspec(), HasSubstr("2000"));
+  EXPECT_THAT(LookAgain().looks, IsEmpty());
+  EXPECT_THAT(Observe(smaller).messages, IsEmpty());
+}
+
+// A restart forgets that it was looked at, and that it had another size.
+TEST_F(TrackerTest, ASizeThatWasNotFollowedIsFoundAgain) {
+  json job = Held(JobJson());
+  job["spec"]["suspend"] = false;
+  Observe(job);
+  job["spec"]["parallelism"] = 2;
+  job["metadata"]["generation"] = 2;
+  Observe(job);
+  Learn("uid-j", std::nullopt);
+  Restart();
+  EXPECT_THAT(Observe(job).messages, IsEmpty());
+  EXPECT_THAT(LookAgain().looks, ElementsAre("uid-j"));
+  Learn("uid-j", UnplacedJob{.version = 7, .attempt = 2, .waits = true});
+  EXPECT_EQ(Observe(job).messages.at(0).job_updated().spec().slots(), 2U);
 }
 
 TEST_F(TrackerTest, OnlyWhatIsRejectedIsHandedInAgain) {
@@ -420,7 +465,7 @@ TEST_F(TrackerTest, AChangeOfARejectedJobHandsItInAgain) {
   TrackerOutputs out = Observe(moved);
   EXPECT_EQ(out.messages.at(0).job_updated().queue(), "night");
   EXPECT_THAT(out.looks, ElementsAre("uid-j"));
-  Learn("uid-j", RejectedJob{.version = 2, .attempt = 1});
+  Learn("uid-j", UnplacedJob{.version = 2, .attempt = 1});
   out = Observe(moved);
   ASSERT_THAT(out.messages, SizeIs(1));
   EXPECT_EQ(out.messages[0].job_submitted().queue(), "night");
@@ -434,7 +479,7 @@ TEST_F(TrackerTest, AChangeOfARejectedJobHandsItInAgain) {
   smaller["spec"]["parallelism"] = 1;
   smaller["metadata"]["generation"] = 2;
   EXPECT_THAT(Observe(smaller).looks, ElementsAre("uid-j"));
-  Learn("uid-j", RejectedJob{.version = 4, .attempt = 2});
+  Learn("uid-j", UnplacedJob{.version = 4, .attempt = 2});
   out = Observe(smaller);
   ASSERT_THAT(out.messages, SizeIs(2));
   // For a queue that has followed before, and for one that has not.
