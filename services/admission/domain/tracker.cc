@@ -275,6 +275,8 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
 }
 
 void Tracker::Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
+  // Known of now, whatever comes of it: later the job may have started.
+  const bool waits = std::exchange(entries_.Edit(seen.sketch.uid).waits, false);
   absl::StatusOr<Wish> wish = ReadWish(seen, facts);
   if (!wish.ok()) {
     Refuse(seen, Message(wish.status()), out);
@@ -295,7 +297,6 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
   bool changed = UpdateKeys(wish->submission, wish->cancel, default_duration, &row, &update);
   const events::v1::PartSpec& spec = wish->submission.spec();
   const uint64_t hash = DemandHash(wish->demand, spec, wish->topology);
-  const bool waits = std::exchange(entry.waits, false);
   const bool resized = hash != row.demand_hash;
   const bool follow = resized && (wish->respecify || entry.rejected || waits);
   entry.resized = resized && !follow && entry.kind == WorkloadKind::kJob;

@@ -99,6 +99,7 @@ void Slot::SeeNode(const std::string& closed, Millis now) {
   if (closed.empty()) {
     seen_open_at = now;
     closed_since.reset();
+    look = {};
   } else {
     seen_open_at.reset();
     closed_since = closed_since.value_or(now);

@@ -69,8 +69,9 @@ struct Slot {
   Millis deleted_at{0};  // when delete_sent became true
   // A slot that has had a pod is given to the next one where its node is open.
   std::optional<Millis> seen_open_at = {};  // when that was last seen
-  std::string closed_because = {};          // as last seen; empty: it is not known to be closed
+  std::string closed_because = {};          // as last seen
   std::optional<Millis> closed_since = {};
+  Retry look = {};    // at the node: `failures` also counts those that found it closed
   uint64_t call = 0;  // the one under way; 0: none
   Retry retry;
   // Of its pod; unset: not yet, or before this memory.
@@ -82,7 +83,7 @@ struct Slot {
   bool SameRow(const Slot& other) const;
   // Its pod is seen to be bound.
   void Bind(Millis now);
-  // `closed`: why its node is closed; empty: it is open.
+  // `closed`: why its node is closed; empty: it is open, or cannot be looked at.
   void SeeNode(const std::string& closed, Millis now);
 };
 

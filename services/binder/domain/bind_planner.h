@@ -139,6 +139,7 @@ class BindPlanner {
   void SeeResult(const CallResult& result);
   void ApplyToJob(const CallResult& result, Millis now, BindJob* job);
   void ApplyToSlot(const CallResult& result, Millis now, BindJob* job);
+  void ApplyLook(const CallResult& result, Millis now, Slot* slot) const;
   void BackOff(const CallResult& result, Millis now, Retry* retry) const;
 
   const PlanOptions options_;

@@ -182,6 +182,8 @@ TEST_F(BindPlannerTest, AJobOfOnePodWhoseNodeIsClosedIsPlacedAnewAtOnce) {
 
 TEST_F(BindPlannerTest, TheSlotsOnOtherNodesAreUsedOn) {
   Workload(2).set_completions(5);
+  h_.cluster.suspended["a"] = false;
+  h_.cluster.completions_left["a"] = 5;
   h_.cluster.AddPod("a", "a-0");
   h_.cluster.AddPod("a", "a-1");
   Allocate(2);
@@ -200,9 +202,75 @@ TEST_F(BindPlannerTest, TheSlotsOnOtherNodesAreUsedOn) {
   h_.Settle();
   EXPECT_FALSE(h_.cluster.Pod("a-3")->Bound());
   h_.cluster.closed_nodes.clear();
-  h_.now += h_.options.node_check_interval;
+  h_.now += Millis(60'000);
   h_.Settle();
   EXPECT_EQ(h_.cluster.Pod("a-3")->node, "n0");
+}
+
+// A former owner's call: nobody knows whether it is still under way.
+TEST_F(BindPlannerTest, APodIsFencedBeforeItTakesAnotherSlot) {
+  Workload(2).set_completions(5);
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "a-2");
+  h_.Execute(h_.Batch());
+  const std::vector<Call> late = h_.Batch();
+  ASSERT_THAT(Describe(late), ElementsAre("bind a-2 n0"));
+  h_.Restart();
+  h_.cluster.closed_nodes["n0"] = "is cordoned";
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.Execute(h_.Batch());
+  const std::vector<Call> fence = h_.Batch();
+  ASSERT_THAT(Describe(fence), ElementsAre("fence a-2 n0"));
+  h_.Execute(fence);
+  EXPECT_EQ(h_.cluster.Execute(late[0]).outcome, CallResult::Outcome::kConflict);
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-2")->node, "n1");
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+}
+
+// Shrunk while it waited: what was submitted says more completions than it has.
+TEST_F(BindPlannerTest, AJobThatLacksNoMoreThanItHasPodsIsPlacedAnewToo) {
+  Workload(2).set_completions(4);
+  h_.cluster.suspended["a"] = false;
+  h_.cluster.completions_left["a"] = 2;
+  h_.cluster.AddPod("a", "a-0");
+  h_.cluster.AddPod("a", "a-1");
+  Allocate(2);
+  h_.Settle();
+  h_.cluster.closed_nodes["n0"] = "is cordoned";
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "a-2");
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 NodeClosed"));
+}
+
+TEST_F(BindPlannerTest, ANodeThatCannotBeLookedAtKeepsNoPodWaiting) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Settle();
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "new");
+  std::vector<Call> calls = h_.Batch();
+  int looks = 0;
+  while (looks < 20 && calls.at(0).kind == Call::Kind::kLookAtNode) {
+    ++looks;
+    h_.planner->Answer({.call = calls[0],
+                        .outcome = CallResult::Outcome::kRetry,
+                        .pod = {},
+                        .message = "forbidden"});
+    calls = h_.Batch();
+    if (!calls.empty()) break;
+    h_.now += h_.options.retry_max;
+    calls = h_.Batch();
+  }
+  EXPECT_THAT(Describe(calls), ElementsAre("bind new n0"));
+  EXPECT_EQ(looks, Retry::kMostRefusals);
 }
 
 TEST_F(BindPlannerTest, OneCompletionAfterAnotherNeedsNoLook) {

@@ -16,6 +16,9 @@ using Outcome = CallResult::Outcome;
 // Conflicts about a pod that stays the same: somebody holds it whom we do not know of.
 constexpr int kMaxConflicts = 5;
 
+// A node that stays closed is looked at ever more seldom, but so often.
+constexpr Millis kMostLookInterval{60'000};
+
 // Not bound, and by nobody but us to be bound.
 bool Held(const std::optional<PodFacts>& pod) {
   return pod.has_value() && !pod->Bound() && !pod->Released();
@@ -111,6 +114,10 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
   const Kind kind = result.call.kind;
   const bool starts = kind == Kind::kBind || kind == Kind::kRelease;
   slot.call = 0;
+  if (kind == Kind::kLookAtNode) {
+    ApplyLook(result, now, &slot);
+    return;
+  }
   switch (result.outcome) {
     case Outcome::kDone:
       slot.retry = {};
@@ -127,9 +134,6 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
       } else if (kind == Kind::kCheckNode) {
         slot.lost = result.node_lost;
         slot.retry.at = now + options_.node_check_interval;
-      } else if (kind == Kind::kLookAtNode) {
-        slot.SeeNode(result.node_closed, now);
-        if (!result.node_closed.empty()) slot.retry.at = now + options_.node_check_interval;
       }
       return;
     case Outcome::kGone:
@@ -149,6 +153,20 @@ void BindPlanner::ApplyToSlot(const CallResult& result, Millis now, BindJob* job
       BackOff(result, now, &slot.retry);
       return;
   }
+}
+
+// A node that cannot be looked at keeps nobody waiting for good.
+void BindPlanner::ApplyLook(const CallResult& result, Millis now, Slot* slot) const {
+  if (result.outcome != Outcome::kDone) {
+    BackOff(result, now, &slot->look);
+    if (slot->look.IsHopeless()) slot->SeeNode("", now);
+    return;
+  }
+  slot->SeeNode(result.node_closed, now);
+  if (result.node_closed.empty()) return;
+  slot->look.refusals = 0;
+  slot->look.at =
+      now + BackoffDelay(options_.node_check_interval, kMostLookInterval, ++slot->look.failures);
 }
 
 void BindPlanner::BackOff(const CallResult& result, Millis now, Retry* retry) const {

@@ -197,32 +197,46 @@ void Assign(PlanContext& context, BindJob* job) {
     slot.taken_at = job->progress = context.now;
     slot.bound_at.reset();
     slot.closed_since.reset();
+    slot.look = {};
   }
 }
 
 // A node that is being emptied gets no pods: whoever evicted the one before would wait for ever.
-// What was placed a moment ago needs no look, nor the next completion after one that succeeded.
+// What this attempt was placed on needs no look; nor, for a moment, what comes after a pod that
+// succeeded.
 bool MustLook(const PlanContext& context, const Slot& slot) {
   if (!slot.bound_once) return false;
   return !slot.seen_open_at.has_value() || context.now > *slot.seen_open_at + kOpenFor;
 }
 
-// Where slots serve one completion after the other, the pod takes another one. Else it waits for
-// its node to be opened as long as for a pod that does not come, while others of the job run. Then
-// all of it is placed again.
-void AwaitNode(PlanContext& context, Slot& slot, BindJob* job) {
-  if (!job->OneCompletionEach() && HasUsableSlot(*job)) {
-    slot.state = SlotState::kEnded;
-    slot.pod_uid.clear();
-    slot.pod_name.clear();
-    context.WakeAt(context.now);
-    return;
+// By what was submitted, slots may serve one completion after the other; it may lack fewer by now.
+// Unset: it is being asked.
+std::optional<bool> LacksNoMoreThanItHasPods(PlanContext& context, BindJob* job) {
+  if (job->OneCompletionEach()) return true;
+  if (!job->IsJob() || job->workload_gone) return false;
+  if (!job->completions_left.has_value()) {
+    if (job->call == 0 && context.Due(job->retry)) {
+      job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
+    }
+    return std::nullopt;
   }
+  const auto seated = std::count_if(
+      job->slots.begin(), job->slots.end(), [](const Slot& slot) { return slot.Occupied(); });
+  return *job->completions_left <= seated;
+}
+
+// The node of a slot is closed. While others of the job run its pod waits for it to be opened, as
+// long as for a pod that does not come; or, where another slot may serve it, for that. Then all of
+// the job is placed again.
+void AwaitNode(PlanContext& context, const Slot& slot, BindJob* job) {
   const bool others = std::any_of(job->slots.begin(), job->slots.end(), [](const Slot& other) {
     return other.state == SlotState::kBound;
   });
-  const bool late = context.now >= *slot.closed_since + context.options.start_timeout;
-  if (others && !(late && job->OneCompletionEach())) return;
+  if (others) {
+    const Millis late = *slot.closed_since + context.options.start_timeout;
+    if (context.now < late) return context.WakeAt(late);
+    if (!LacksNoMoreThanItHasPods(context, job).value_or(false)) return;
+  }
   SetFailure(job,
              "NodeClosed",
              fmt::format("pod {}/{} was to run on node {}, which {}",
@@ -232,19 +246,34 @@ void AwaitNode(PlanContext& context, Slot& slot, BindJob* job) {
                          slot.closed_because));
 }
 
+// For a pod that waits in its slot. Unset: nothing now.
+std::optional<Call::Kind> NextCall(PlanContext& context,
+                                   const Slot& slot,
+                                   const PodFacts& pod,
+                                   BindJob* job) {
+  if (slot.closed_since.has_value()) {
+    // Fenced, as a Binding may be under way: then the pod takes another slot.
+    if (!job->OneCompletionEach() && HasUsableSlot(*job)) {
+      return context.Due(slot.retry) ? std::optional(Call::Kind::kFence) : std::nullopt;
+    }
+    AwaitNode(context, slot, job);
+    if (job->failure.has_value()) return std::nullopt;
+  }
+  if (MustLook(context, slot)) {
+    return context.Due(slot.look) ? std::optional(Call::Kind::kLookAtNode) : std::nullopt;
+  }
+  if (!context.Due(slot.retry)) return std::nullopt;
+  return pod.gated ? Call::Kind::kRelease : Call::Kind::kBind;
+}
+
 void IssueCalls(PlanContext& context, BindJob* job) {
-  for (size_t i = 0; i < job->slots.size(); ++i) {
+  for (size_t i = 0; i < job->slots.size() && !job->failure.has_value(); ++i) {
     Slot& slot = job->slots[i];
     if (slot.state != SlotState::kTaken || slot.call != 0 || slot.vacating) continue;
     const PodFacts* pod = context.pods.Find(slot.pod_uid);
     if (pod == nullptr || !pod->Waiting()) continue;
-    if (slot.closed_since.has_value()) AwaitNode(context, slot, job);
-    if (slot.state != SlotState::kTaken || !context.Due(slot.retry)) continue;
-    const auto start = pod->gated ? Call::Kind::kRelease : Call::Kind::kBind;
-    slot.call = IssueForSlot(context,
-                             *job,
-                             static_cast<int>(i),
-                             MustLook(context, slot) ? Call::Kind::kLookAtNode : start);
+    const std::optional<Call::Kind> next = NextCall(context, slot, *pod, job);
+    if (next.has_value()) slot.call = IssueForSlot(context, *job, static_cast<int>(i), *next);
   }
 }
 
@@ -278,6 +307,9 @@ bool CallsAreFailing(const BindJob& job) {
 // so to stop it would be to delete what its user has made. It waits on, on its node.
 bool MustBeWaitedFor(const PlanContext& context, const BindJob& job) {
   if (job.IsJob() || job.workload().recreatable() || job.workload().controlled()) return false;
+  // Kubernetes counts its time only from where it runs.
+  const Millis ends_after(job.fact->ends_after_ms());
+  if (ends_after > Millis(0) && context.now >= job.since + ends_after) return false;
   return std::any_of(job.slots.begin(), job.slots.end(), [&](const Slot& slot) {
     const PodFacts* pod = slot.Occupied() ? context.pods.Find(slot.pod_uid) : nullptr;
     return pod != nullptr && (pod->Bound() || pod->Released());

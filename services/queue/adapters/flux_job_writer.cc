@@ -141,8 +141,11 @@ void FluxJobWriter::Reconcile() {
     const auto it = shown.find(fact.job_id());
     const bool ended = model::IsTerminal(static_cast<model::JobState>(fact.state()));
     if (it == shown.end() && ended) continue;  // its workload, and so its object, may well be gone
-    if (it != shown.end() && it->second >= fact.version()) continue;
-    planner_.Observe(fact, 0, Now());
+    if (it == shown.end() || it->second < fact.version()) {
+      planner_.Observe(fact, 0, Now());
+    } else if (!ended) {
+      planner_.ObserveShown(fact, Now());
+    }
   }
 }
 

@@ -49,6 +49,18 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   Schedule(it->first, entry, now);
 }
 
+void FluxJobPlanner::ObserveShown(const events::v1::JobFact& fact, Millis now) {
+  if (jobs_.contains(fact.job_id())) return;
+  Observe(fact, 0, now);
+  const auto it = jobs_.find(fact.job_id());
+  if (it == jobs_.end()) return;
+  Entry& entry = it->second;
+  entry.written_version = fact.version();
+  entry.written_at = now;
+  if (fact.state() == events::v1::JOB_STATE_RUNNING) entry.told = JobStep::kBound;
+  Schedule(it->first, entry, now);
+}
+
 void FluxJobPlanner::Move(const std::string& job_id, int64_t position, Millis now) {
   const auto it = jobs_.find(job_id);
   if (it == jobs_.end() || it->second.position == position) return;

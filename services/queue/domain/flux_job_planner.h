@@ -67,6 +67,8 @@ class FluxJobPlanner {
   // A fact of a job; older versions than the one known are ignored, and claims, which have no
   // FluxJob.
   void Observe(const events::v1::JobFact& fact, int64_t position, Millis now);
+  // As Observe, of a job whose object shows the fact already.
+  void ObserveShown(const events::v1::JobFact& fact, Millis now);
   // A waiting job has moved. Unknown jobs are ignored.
   void Move(const std::string& job_id, int64_t position, Millis now);
 

@@ -151,6 +151,22 @@ TEST(FluxJobPlannerTest, AJobThatHasItsNodesForLongAndDoesNotRunIsToldOf) {
   EXPECT_EQ(WriteAt(&planner, Millis(70'000)).at(0).step, JobStep::kNone);
 }
 
+// After a restart nothing may come of a job to which nothing happens.
+TEST(FluxJobPlannerTest, WhatIsShownAlreadyIsToldOfAllTheSame) {
+  FluxJobPlanner planner({.first_delay = Millis{300}, .not_started_after = Millis{60'000}});
+  planner.ObserveShown(Fact("a", 3, events::v1::JOB_STATE_BOUND), Millis(0));
+  ASSERT_EQ(planner.NextDue(), Millis(60'000));
+  const auto told = WriteAt(&planner, Millis(60'000));
+  EXPECT_EQ(told.at(0).step, JobStep::kNotStarted);
+  EXPECT_TRUE(told.at(0).shown);
+  JobFact running = Fact("b", 3, events::v1::JOB_STATE_RUNNING);
+  running.set_attempt(2);
+  planner.ObserveShown(running, Millis(60'000));
+  running.set_version(4);
+  planner.Observe(running, 0, Millis(70'000));
+  EXPECT_EQ(WriteAt(&planner, Millis(70'000)).at(0).step, JobStep::kNone) << "told before";
+}
+
 TEST(FluxJobPlannerTest, AStepWhoseWriteFailsIsToldWithTheNext) {
   FluxJobPlanner planner({.first_delay = Millis{300}, .told_after = Millis{0}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));

@@ -195,11 +195,12 @@ std::string NoteOf(const FluxJobWrite& write, const FluxJobDetails& details) {
   const JobFact& fact = write.fact;
   if (write.step == JobStep::kNotStarted) {
     return fmt::format(
-        "it has {} since {}, and does not run: `kubectl describe pod` of its pods says why. It "
-        "keeps "
-        "its slots until it runs or is deleted",
+        "it has {} since {}, and does not run: the Events of its pods say why, or, where there are "
+        "none, those of what makes them{}",
         NodesText(details),
-        FormatSeconds(Millis(fact.time_ms())));
+        FormatSeconds(Millis(fact.time_ms())),
+        StateOf(fact) == JobState::kBound ? ". It keeps its slots until it runs or is deleted"
+                                          : "");
   }
   if (write.step > JobStep::kReserved) return fmt::format("on {}", NodesText(details));
   std::string note = fmt::format("in queue {}", fact.queue());
