@@ -87,8 +87,8 @@ class WatchShard final : public delivery::ShardHandler {
   std::optional<uint64_t> catalog_version_;
   std::optional<uint64_t> committed_catalog_version_;
 
-  // What a look at the queue's jobs has found: rejected, or not. Read by the batch under way, and
-  // by the one before, for this one.
+  // What a look at the queue's jobs has found: rejected, waiting, or neither. Read by the batch
+  // under way, and by the one before, for this one.
   using Looks = std::vector<std::pair<std::string, std::optional<UnplacedJob>>>;
   Looks read_;
   Looks learnt_;

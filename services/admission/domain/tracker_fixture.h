@@ -102,9 +102,9 @@ class TrackerTest : public ::testing::Test {
     return out;
   }
 
-  TrackerOutputs Learn(const std::string& uid, const std::optional<UnplacedJob>& rejected) {
+  TrackerOutputs Learn(const std::string& uid, const std::optional<UnplacedJob>& unplaced) {
     TrackerOutputs out;
-    tracker_.Learn(uid, rejected, &out);
+    tracker_.Learn(uid, unplaced, &out);
     Commit();
     return out;
   }

@@ -5,13 +5,14 @@
 //   free ──► taken ──► bound ──► ended ──► taken (a replacement)
 //              │         └─────────┐
 //              └──► fenced         ▼
-//                (only while it is stopped or vacated: its pod can no longer be bound)
+//                (it is stopped or vacated, or its node is closed: the Binding that was meant for
+//                its pod fails. A slot whose node is closed may be taken again)
 //
 // A slot that is to be vacated (JobFact.vacate) is stopped while the job goes on, and is given to
 // no pod again.
 //
 // `taken` is committed before the call that starts its pod goes out. A slot is never given to
-// another pod before its pod has ended or is known to be gone.
+// another pod before its pod has ended, is known to be gone, or is fenced.
 //
 // Pure values. Not thread-safe.
 #pragma once

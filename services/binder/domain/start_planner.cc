@@ -16,13 +16,13 @@
 namespace fluxqueue::binder {
 namespace {
 
+// A node that was seen to be open is taken to be so for as long.
+constexpr Millis kOpenFor{5000};
+
 void SetFailure(BindJob* job, std::string reason, const std::string& message) {
   if (job->failed || job->failure.has_value()) return;
   job->failure = Failure{std::move(reason), Cut(message, kMostMessageBytes)};
 }
-
-// A node that was seen to be open is taken to be so for as long.
-constexpr Millis kOpenFor{5000};
 
 // The pod of a slot has ended.
 void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {

@@ -126,8 +126,8 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
     entry.in_flight = true;
     const std::optional<Millis> tell = TellAt(entry);
     entry.telling = tell && *tell <= now ? StepAt(entry, now) : JobStep::kNone;
-    const bool shown =
-        entry.written_version == entry.fact.version() && entry.written_position == entry.position;
+    const bool shown = entry.failures == 0 && entry.written_version == entry.fact.version() &&
+                       entry.written_position == entry.position;
     entry.written_position = entry.position;
     calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
     writes.push_back(

@@ -175,6 +175,16 @@ TEST(FluxJobPlannerTest, AStepWhoseWriteFailsIsToldWithTheNext) {
   EXPECT_EQ(planner.TakeDue(Millis(60'000), 10).at(0).step, JobStep::kQueued);
 }
 
+TEST(FluxJobPlannerTest, APositionWhoseWriteFailsIsWrittenAgain) {
+  FluxJobPlanner planner({.first_delay = Millis{300}, .told_after = Millis{60'000}});
+  planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 7, Millis(0));
+  WriteAt(&planner, Millis(300));
+  planner.Move("a", 3, Millis(1000));
+  EXPECT_FALSE(planner.TakeDue(Millis(20'000), 10).at(0).shown);
+  planner.Failed("a", Millis(20'000));
+  EXPECT_FALSE(planner.TakeDue(Millis(30'000), 10).at(0).shown);
+}
+
 TEST(FluxJobPlannerTest, AnEventCountsAsAWrite) {
   FluxJobPlanner planner(
       {.first_delay = Millis{0}, .told_after = Millis{0}, .writes_per_second = 100});
