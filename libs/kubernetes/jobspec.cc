@@ -37,6 +37,24 @@ absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateCon
   return DemandOfPod(complete);
 }
 
+namespace {
+
+std::string SlotsText(const std::string& label, const std::string& count, const Amounts& requests) {
+  std::string with;
+  for (const auto& [resource, amount] : requests) {
+    with += fmt::format(
+        "{}{{\"type\":{},\"count\":{}}}", with.empty() ? "" : ",", JsonString(resource), amount);
+  }
+  return fmt::format(
+      R"({{"type":"slot","count":{},"label":"{}","with":[{}]}})", count, label, with);
+}
+
+std::string TaskText(const std::string& label) {
+  return fmt::format(R"({{"command":["pod"],"slot":"{}","count":{{"per_slot":1}}}})", label);
+}
+
+}  // namespace
+
 std::string MakeJobspec(const PodDemand& demand,
                         uint32_t slots,
                         Millis duration,
@@ -46,13 +64,19 @@ std::string MakeJobspec(const PodDemand& demand,
       min_slots == 0
           ? fmt::format("{}", slots)
           : fmt::format(R"({{"min":{},"max":{},"operator":"+","operand":1}})", min_slots, slots);
-  std::string with;
-  for (const auto& [resource, amount] : demand.requests) {
-    with += fmt::format(
-        "{}{{\"type\":{},\"count\":{}}}", with.empty() ? "" : ",", JsonString(resource), amount);
+  std::string resources;
+  std::string tasks;
+  if (demand.sets.empty()) {
+    resources = SlotsText("pod", count, demand.requests);
+    tasks = TaskText("pod");
   }
-  std::string resources =
-      fmt::format(R"({{"type":"slot","count":{},"label":"pod","with":[{}]}})", count, with);
+  for (size_t i = 0; i < demand.sets.size(); ++i) {
+    const PodSet& set = demand.sets[i];
+    const std::string label = i == 0 ? "pod" : fmt::format("pod{}", i);
+    const std::string comma = i == 0 ? "" : ",";
+    resources += comma + SlotsText(label, fmt::format("{}", set.slots), set.requests);
+    tasks += comma + TaskText(label);
+  }
   if (!topology.required.empty()) {
     resources = fmt::format(
         R"({{"type":{},"count":1,"with":[{}]}})", JsonString(topology.required), resources);
@@ -62,9 +86,10 @@ std::string MakeJobspec(const PodDemand& demand,
     preferred = fmt::format(R"("topology":{{"preferred":{}}},)", JsonString(topology.preferred));
   }
   return fmt::format(R"({{"version":1,"resources":[{}],)"
-                     R"("tasks":[{{"command":["pod"],"slot":"pod","count":{{"per_slot":1}}}}],)"
+                     R"("tasks":[{}],)"
                      R"("attributes":{{"system":{{"duration":{},{}"constraints":{}}}}}}})",
                      resources,
+                     tasks,
                      (duration.count() + 999) / 1000,
                      preferred,
                      demand.constraint);

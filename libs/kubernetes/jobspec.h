@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
@@ -15,11 +16,22 @@
 
 namespace fluxqueue::kubernetes {
 
+// Pods of a group that ask for the same.
+struct PodSet {
+  uint32_t slots = 0;
+  Amounts requests;  // of one
+
+  friend bool operator==(const PodSet&, const PodSet&) = default;
+};
+
 // What each pod of a job needs: one slot.
 struct PodDemand {
   Mode mode = Mode::kDirect;
-  Amounts requests;        // with "pods": 1
-  std::string constraint;  // JSON, constraints.h
+  Amounts requests;               // with "pods": 1; of a group none
+  std::string constraint;         // JSON, constraints.h
+  std::vector<PodSet> sets = {};  // of a group, in the order of its slots; of all else none
+
+  friend bool operator==(const PodDemand&, const PodDemand&) = default;
 };
 
 // Of a pod that exists. InvalidArgument: refusals of CheckExpressible; more than kMostAmount.
@@ -30,6 +42,7 @@ absl::StatusOr<PodDemand> DemandOfTemplate(const PodSpec& pod, const TemplateCon
 // Canonical RFC 14 version 1 (libs/graph/jobspec.h): `slots` slots of the demand, resources sorted
 // by name, keys in a fixed order, so that equal demands have equal bytes. `duration` is given in
 // whole seconds, rounded up; 0: unlimited. `min_slots` 0: all slots or none; else from so many on.
+// Of a group: the slots of its sets, beside each other.
 std::string MakeJobspec(const PodDemand& demand,
                         uint32_t slots,
                         Millis duration,

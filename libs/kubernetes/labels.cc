@@ -26,6 +26,8 @@ constexpr std::array kUserKeys = {kQueueKey,
                                   kMinSlotsKey,
                                   kMaxSlotsKey,
                                   kArrayKey,
+                                  kGroupNameKey,
+                                  kGroupSizeKey,
                                   kIgnoreDisruptionsKey,
                                   kQosKey,
                                   kHoldKey,
@@ -37,10 +39,7 @@ constexpr std::array kOurKeys = {kPoolLabel, kHeldLabel, kGate, kUserAnnotation}
 // What the cluster of tools/cluster reads (stages/pod.yaml), where kwok plays the pods.
 constexpr std::array<std::string_view, 2> kPlayedKeys = {"fluxqueue.io/run-seconds",
                                                          "fluxqueue.io/exit"};
-constexpr std::array<std::string_view, 5> kLaterKeys = {"fluxqueue.io/group-name",
-                                                        "fluxqueue.io/group-size",
-                                                        "fluxqueue.io/group-timeout",
-                                                        "fluxqueue.io/jobspec",
+constexpr std::array<std::string_view, 2> kLaterKeys = {"fluxqueue.io/jobspec",
                                                         "fluxqueue.io/exclusive"};
 
 template <typename List>

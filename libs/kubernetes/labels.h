@@ -39,6 +39,9 @@ inline constexpr std::string_view kBeginKey = "fluxqueue.io/begin";
 inline constexpr std::string_view kMinSlotsKey = "fluxqueue.io/min-slots";
 inline constexpr std::string_view kMaxSlotsKey = "fluxqueue.io/max-slots";
 inline constexpr std::string_view kArrayKey = "fluxqueue.io/array";
+// Of pods: the gang that they are of, and how many pods it has (group.h).
+inline constexpr std::string_view kGroupNameKey = "fluxqueue.io/group-name";
+inline constexpr std::string_view kGroupSizeKey = "fluxqueue.io/group-size";
 // Of Jobs, read when they are made: a rule in their podFailurePolicy that ignores disruptions.
 inline constexpr std::string_view kIgnoreDisruptionsKey = "fluxqueue.io/ignore-disruptions";
 inline constexpr std::string_view kManagedLabel = "fluxqueue.io/managed";  // object, namespace
@@ -67,6 +70,8 @@ inline constexpr std::string_view kSuspendedByUs = "fluxqueue";
 // An activeDeadlineSeconds that we have set: its value.
 inline constexpr std::string_view kDeadlineAnnotation = "fluxqueue.io/deadline";
 inline constexpr std::string_view kFencedAnnotation = "fluxqueue.io/fenced";
+// The group of a pod, "<name>/<size>", as it was made (group.h).
+inline constexpr std::string_view kGroupAnnotation = "fluxqueue.io/group";
 // Who made it, as the API server told the webhook.
 inline constexpr std::string_view kUserAnnotation = "fluxqueue.io/user";
 // The queue that its maker was found to be allowed to submit to (spec.subjects), when it was made.
@@ -127,12 +132,14 @@ struct UserKeys {
   bool cancel = false;
   std::string retry;
   std::string qos;
+
+  friend bool operator==(const UserKeys&, const UserKeys&) = default;
 };
 
 // Reads the keys above from labels and annotations. InvalidArgument names key, value and what is
 // allowed: a bad value, a key that is there as label and as annotation with different values, a key
 // of ours that no version knows (a typing error), or one that this version cannot honour yet
-// (groups, exclusive, jobspec).
+// (exclusive, jobspec).
 absl::StatusOr<UserKeys> ParseUserKeys(const StringMap& labels, const StringMap& annotations);
 
 // Asked for by one of the keys min-slots, max-slots and array of the Job or its template, whatever

@@ -140,6 +140,12 @@ std::optional<Mode> CarriedHold(const PodSpec& pod) {
   return std::nullopt;
 }
 
+const std::string* ForeignGate(const PodSpec& pod) {
+  const auto gate = std::find_if(
+      pod.gates.begin(), pod.gates.end(), [](const std::string& name) { return name != kGate; });
+  return gate == pod.gates.end() ? nullptr : &*gate;
+}
+
 bool IsControlled(const Job& job) {
   const OwnerReference* owner = job.meta.Controller();
   return owner != nullptr && owner->kind != "CronJob";

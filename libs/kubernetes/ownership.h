@@ -87,6 +87,9 @@ Mode ChooseMode(const PodSpec& pod);
 // Which hold of ours it carries; unset: none. A pod of ours that carries none is foreign.
 std::optional<Mode> CarriedHold(const PodSpec& pod);
 
+// The first scheduling gate that is not ours; null: there is none.
+const std::string* ForeignGate(const PodSpec& pod);
+
 // The Job has another controller than a CronJob (JobSet …): a suspend would be undone.
 bool IsControlled(const Job& job);
 // Held by suspend: not controlled, and more than `hold_pods` pods, or time that counts (an

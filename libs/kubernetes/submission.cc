@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "libs/base/clock.h"
@@ -10,6 +12,7 @@
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/model/workload.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
@@ -129,6 +132,21 @@ absl::StatusOr<Slots> SlotsOf(const Job& job, const UserKeys& keys) {
   return slots;
 }
 
+absl::Status CheckNamesNoGroup(const Job& job) {
+  for (const StringMap* map :  // hint: a user's wishes.
+       {&job.meta.labels, &job.meta.annotations, &job.template_labels, &job.template_annotations}) {
+    for (const std::string_view key : {kGroupNameKey, kGroupSizeKey}) {
+      const auto found = map->find(key);
+      if (found == map->end()) continue;
+      return InvalidArgument(
+          "{}: \"{}\": allowed for pods only; remove it, the pods of a Job are a gang already",
+          key,
+          found->second);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Of a pod that no Job makes.
 absl::Status CheckIsAJobs(const UserKeys& keys) {
   const auto check = [](std::string_view key, const auto& value) {
@@ -174,7 +192,7 @@ JobSubmitted Assemble(const UserKeys& keys,
                                 duration.value_or(Millis(0)),
                                 keys.topology.value_or(Topology()),
                                 slots.least));
-  SetAmounts(demand.requests, slots.most, spec);
+  SetAmounts(demand, slots.most, spec);
   for (const DependsOn& other : keys.depends_on.value_or(std::vector<DependsOn>())) {
     events::v1::Dependency* dependency = submitted.add_depends_on();
     dependency->set_condition(ToProto(other.condition));
@@ -210,15 +228,28 @@ Workload Identity(const ObjectMeta& meta, const char* api_version, const char* k
 }  // namespace
 
 void SetAmounts(const Amounts& slot, uint32_t slots, events::v1::PartSpec* spec) {
-  spec->clear_amounts();
-  for (const auto& [resource, amount] : slot) {
-    int64_t all = 0;
-    if (__builtin_mul_overflow(amount, int64_t{slots}, &all)) {
-      all = std::numeric_limits<int64_t>::max();
+  SetAmounts(PodDemand{.requests = slot, .constraint = {}}, slots, spec);
+}
+
+void SetAmounts(const PodDemand& demand, uint32_t slots, events::v1::PartSpec* spec) {
+  std::map<std::string_view, int64_t> all;
+  const auto add = [&all](const Amounts& slot, uint32_t of) {
+    for (const auto& [resource, amount] : slot) {
+      int64_t& sum = all[resource];
+      int64_t more = 0;
+      if (__builtin_mul_overflow(amount, int64_t{of}, &more) ||
+          __builtin_add_overflow(sum, more, &sum)) {
+        sum = std::numeric_limits<int64_t>::max();
+      }
     }
+  };
+  if (demand.sets.empty()) add(demand.requests, slots);
+  for (const PodSet& set : demand.sets) add(set.requests, set.slots);
+  spec->clear_amounts();
+  for (const auto& [resource, amount] : all) {
     events::v1::Amount* added = spec->add_amounts();
-    added->set_resource(resource);
-    added->set_amount(all);
+    added->set_resource(std::string(resource));
+    added->set_amount(amount);
   }
 }
 
@@ -247,6 +278,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
                                           uint32_t revision,
                                           PodDemand* demand) {
   ASSIGN_OR_RETURN(UserKeys keys, ParseUserKeys(job));
+  RETURN_IF_ERROR(CheckNamesNoGroup(job));
   RETURN_IF_ERROR(CheckSize(job));
   ASSIGN_OR_RETURN(const Slots slots, SlotsOf(job, keys));
   const absl::StatusOr<PodSpec> pod = CompleteTemplate(job.pod, context);
@@ -272,6 +304,67 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, Pod
   JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
   SetIdentity(pod.meta, keys, WorkloadOf(pod), revision, &submitted);
   if (demand != nullptr) *demand = std::move(slot);
+  return submitted;
+}
+
+absl::StatusOr<GroupMember> MemberOf(const Pod& pod) {
+  GroupMember member;
+  // hint: a user's wishes.
+  ASSIGN_OR_RETURN(member.keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
+  RETURN_IF_ERROR(CheckIsAJobs(member.keys));
+  ASSIGN_OR_RETURN(member.demand, DemandOfPod(pod.spec));
+  member.uid = pod.meta.uid;
+  member.name = pod.meta.name;
+  member.index = pod.Index().value_or(-1);
+  member.created_ms = pod.meta.created_ms;
+  // hint: the webhook writes them, and the policies fluxqueue-taken-in and fluxqueue-keys keep them.
+  member.user = pod.meta.Annotation(kUserAnnotation);
+  member.admitted_to = pod.meta.Annotation(kAdmittedToAnnotation);  // hint: as above
+  member.controlled = pod.meta.Controller() != nullptr;
+  member.priority = member.keys.priority.value_or(pod.spec.priority.value_or(0));
+  member.duration = member.keys.duration
+                        ? member.keys.duration
+                        : Deadline(OwnDeadline(pod.meta, pod.spec.active_deadline_s), 0);
+  return member;
+}
+
+absl::StatusOr<JobSubmitted> SubmissionOf(const std::string& space,
+                                          const std::string& name,
+                                          const std::vector<const GroupMember*>& members,
+                                          PodDemand* demand) {
+  ASSIGN_OR_RETURN(*demand, DemandOf(members));
+  const GroupMember& leader = *members.front();
+  UserKeys keys = leader.keys;
+  keys.priority = leader.priority;
+  Workload workload;
+  workload.set_api_version(std::string(model::kGroupApiVersion));
+  workload.set_kind(std::string(model::kGroupKind));
+  workload.set_namespace_(space);
+  workload.set_name(name);
+  workload.set_uid(leader.uid);
+  workload.set_leader(leader.name);
+  workload.set_completions(static_cast<int64_t>(members.size()));
+  workload.set_controlled(true);
+  int64_t created_ms = leader.created_ms;
+  int64_t begin_ms = 0;
+  for (const GroupMember* member : members) {
+    keys.priority = std::max(*keys.priority, member->priority);
+    keys.hold = keys.hold || member->keys.hold;
+    created_ms = std::max(created_ms, member->created_ms);
+    if (member->keys.begin) {
+      begin_ms = std::max(begin_ms, member->keys.begin->At(member->created_ms));
+    }
+    workload.set_controlled(workload.controlled() && member->controlled);
+    workload.add_pods(member->uid);
+  }
+  const Slots slots{.most = static_cast<uint32_t>(members.size())};
+  JobSubmitted submitted = Assemble(keys, PodSpec(), *demand, leader.duration, slots);
+  submitted.set_begin_ms(begin_ms);
+  submitted.set_user(leader.user);
+  submitted.set_job_id(GroupJobId(members));
+  submitted.set_created_ms(created_ms);
+  submitted.mutable_spec()->set_revision(1);
+  *submitted.mutable_workload() = std::move(workload);
   return submitted;
 }
 

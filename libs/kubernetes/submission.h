@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/kubernetes/group.h"
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/requests.h"
 #include "libs/kubernetes/views.h"
@@ -30,8 +33,20 @@ absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
                                                       uint32_t revision = 1,
                                                       PodDemand* demand = nullptr);
 
-// What so many slots ask for together.
+
+// What a pod brings into its group. InvalidArgument: as of a pod alone.
+absl::StatusOr<GroupMember> MemberOf(const Pod& pod);
+// The gang of the name, of members that are sorted (SortBySlot). What only one asks for is for all:
+// the highest priority, the latest time to begin, a hold. InvalidArgument: as DemandOf.
+absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(
+    const std::string& space,
+    const std::string& name,
+    const std::vector<const GroupMember*>& members,
+    PodDemand* demand);
+
+// What all slots ask for together.
 void SetAmounts(const Amounts& slot, uint32_t slots, events::v1::PartSpec* spec);
+void SetAmounts(const PodDemand& demand, uint32_t slots, events::v1::PartSpec* spec);
 
 events::v1::Workload WorkloadOf(const Job& job);
 events::v1::Workload WorkloadOf(const Pod& pod);

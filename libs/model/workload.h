@@ -13,6 +13,15 @@ inline constexpr std::string_view kClaimApiVersion = "fluxqueue.io/v1";
 // Also in queue.jobs.kind; no object that admission takes has it.
 inline constexpr std::string_view kClaimKind = "Claim";
 
+// Pods that carry one group label, of which all start or none (libs/kubernetes/group.h). It is no
+// object of the cluster either; its pods are.
+inline constexpr std::string_view kGroupApiVersion = "fluxqueue.io/v1";
+inline constexpr std::string_view kGroupKind = "PodGroup";
+
+constexpr bool IsGroup(std::string_view kind) {
+  return kind == kGroupKind;
+}
+
 constexpr bool IsClaim(std::string_view kind) {
   return kind == kClaimKind;
 }

@@ -6,6 +6,7 @@
 
 #include "libs/matcher_core/codec.h"
 #include "libs/model/job_state.h"
+#include "libs/model/workload.h"
 #include "libs/verify/invariants.h"
 
 namespace fluxqueue::verify {
@@ -155,8 +156,10 @@ Check WholeParts(const Snapshot& snapshot) {
     if (asks && (elastic ? held > spec->second->slots : held != spec->second->slots)) {
       find(fmt::format("it asks for {} slots and holds {}", spec->second->slots, held));
     }
-    // JobBound is said of the slots that an elastic job began with.
-    if (job != snapshot.jobs.end() && !elastic && job->second.state == "Bound" &&
+    // JobBound is said of the slots that an elastic job began with, and of a group without those
+    // whose pods had gone before.
+    const bool group = job != snapshot.jobs.end() && model::IsGroup(job->second.kind);
+    if (job != snapshot.jobs.end() && !elastic && !group && job->second.state == "Bound" &&
         job->second.attempt == key.attempt && bound[key] != slots) {
       find(fmt::format(
           "the job is Bound, and {} of its {} slots have had their pod", bound[key], slots));

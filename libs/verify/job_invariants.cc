@@ -34,7 +34,8 @@ void CheckState(const Snapshot& snapshot, const JobRow& job, Check* check) {
     }
   }
   if (!snapshot.cluster.has_value() || model::IsTerminal(*state)) return;
-  if (model::IsClaim(job.kind)) return;  // holds nodes, and is no object there
+  // A claim and a group are no objects there; cleanup sees the pods of a group.
+  if (model::IsClaim(job.kind) || model::IsGroup(job.kind)) return;
   const auto object = snapshot.cluster->objects.find(job.id);
   // The version is part of the key: what moves is on its way.
   if (object == snapshot.cluster->objects.end()) {

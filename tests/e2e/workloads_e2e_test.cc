@@ -353,6 +353,92 @@ TEST_F(WorkloadsTest, AJobThatShrinksWhileItWaitsGetsWhatItAsksFor) {
   ExpectState("shrinks", "Cancelled", std::chrono::seconds(60));
 }
 
+// A leader beside two smaller workers.
+TEST_F(WorkloadsTest, AGangOfPodsStartsOnceAllOfThemAreThere) {
+  const auto pod = [](const std::string& name, const std::string& cpu) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: e2e
+  labels: {{fluxqueue.io/group-name: train, fluxqueue.io/group-size: "3"}}
+  annotations: {{fluxqueue.io/run-seconds: "1"}}
+spec:
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "{}"}}}}}}]
+---
+)",
+                       name,
+                       cpu);
+  };
+  for (const int round : {1, 2}) {
+    Apply(pod("train-lead", "3") + pod("train-worker-0", "1"));
+    Apply(JobYaml(fmt::format("beside-{}", round)));
+    ExpectState(fmt::format("beside-{}", round), "Succeeded");
+    EXPECT_EQ(Count("queue.jobs WHERE kind IN ('PodGroup', 'Pod') AND name LIKE 'train%'"),
+              round - 1)
+        << "nothing is queued, or held, for two of three pods";
+    Apply(pod("train-worker-1", "1"));
+    const absl::Status ended = system_->WaitFor(
+        [&] {
+          return Count("queue.jobs WHERE kind = 'PodGroup' AND state = 'Succeeded'") == round;
+        },
+        std::chrono::seconds(60),
+        [] { return "the end of the gang"; });
+    EXPECT_TRUE(ended.ok()) << Message(ended);
+    const auto slots = system_->Kubectl({"get",
+                                         "pods",
+                                         "-n",
+                                         "e2e",
+                                         "-l",
+                                         "fluxqueue.io/group-name=train",
+                                         "-o",
+                                         "jsonpath={range .items[*]}{.metadata.name}="
+                                         "{.metadata.annotations.fluxqueue\\.io/allocation} "
+                                         "{.status.phase}{\"\\n\"}{end}"});
+    ASSERT_TRUE(slots.ok()) << Message(slots.status());
+    EXPECT_EQ(*slots,
+              "train-lead=1.0.0/3 Succeeded\ntrain-worker-0=1.0.1/3 Succeeded\n"
+              "train-worker-1=1.0.2/3 Succeeded\n");
+    EXPECT_TRUE(system_->Kubectl({"get", "fluxjob", "podgroup-train", "-n", "e2e"}).ok());
+    ASSERT_TRUE(
+        system_
+            ->Kubectl({"delete", "pods", "-n", "e2e", "-l", "fluxqueue.io/group-name=train"})
+            .ok());
+  }
+}
+
+// As the controller of LeaderWorkerSets makes them, by StatefulSets.
+TEST_F(WorkloadsTest, AReplacementInAGangThatRunsIsPlacedByItself) {
+  Apply(R"(apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: llm-0, namespace: e2e}
+spec:
+  serviceName: llm
+  podManagementPolicy: Parallel
+  replicas: 2
+  selector: {matchLabels: {leaderworkerset.sigs.k8s.io/name: llm}}
+  template:
+    metadata:
+      labels: {leaderworkerset.sigs.k8s.io/name: llm, leaderworkerset.sigs.k8s.io/group-index: "0"}
+      annotations: {leaderworkerset.sigs.k8s.io/size: "2"}
+    spec: {containers: [{name: main, image: busybox}]}
+)");
+  ExpectState("llm-0", "Running");
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "llm-0-1", "-n", "e2e"}).ok());
+  ExpectState("llm-0-1", "Running", std::chrono::seconds(120));
+  EXPECT_EQ(Count("queue.jobs WHERE name = 'llm-0' AND kind = 'PodGroup' AND state = 'Running'"), 1);
+  ASSERT_TRUE(system_->Kubectl({"delete", "statefulset", "llm-0", "-n", "e2e"}).ok());
+  const absl::Status ended = system_->WaitFor(
+      [&] {
+        return Count("queue.jobs WHERE name LIKE 'llm-0%' AND live") == 0 &&
+               Count("admission.workloads WHERE name LIKE 'llm-0%'") == 0;
+      },
+      std::chrono::seconds(60),
+      [] { return "the end of the gang"; });
+  EXPECT_TRUE(ended.ok()) << Message(ended);
+}
+
 // `kubectl drain`, a spot node, an autoscaler: the replacement of what is evicted goes elsewhere.
 TEST_F(WorkloadsTest, AJobWhoseNodeIsDrainedRunsOnAnotherOne) {
   Apply(R"(apiVersion: batch/v1

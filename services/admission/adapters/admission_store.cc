@@ -1,12 +1,17 @@
 #include "services/admission/adapters/admission_store.h"
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "libs/base/status_macros.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
+
+#include "absl/strings/str_split.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
 
 namespace fluxqueue::admission {
 namespace {
@@ -21,7 +26,7 @@ constexpr Statement kLoadWorkloads{
     "admission_load_workloads",
     "select uid, kind, namespace, name, pool, queue, resource_version, revision, slots, priority, "
     "       hold, cancelled, duration_ms, requests::text, demand_hash, topology, "
-    "       begin_ms, min_slots, asked, retried, jobspec_bytes from workloads"};
+    "       begin_ms, min_slots, asked, retried, jobspec_bytes, pods from workloads"};
 
 constexpr Statement kWritePools{"admission_write_pools",
                                 "insert into pools (pool, partition, config) "
@@ -45,16 +50,17 @@ constexpr Statement kWriteWorkloads{
     "admission_write_workloads",
     "insert into workloads (uid, job_id, kind, namespace, name, pool, queue, resource_version, "
     "  revision, slots, priority, hold, cancelled, duration_ms, requests, demand_hash, topology, "
-    "  begin_ms, min_slots, asked, retried, jobspec_bytes) "
+    "  begin_ms, min_slots, asked, retried, jobspec_bytes, pods) "
     "select uid, uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
-    "  cancelled, duration, requests::jsonb, hash, topology, start, least, asked, retried, bytes "
+    "  cancelled, duration, requests::jsonb, hash, topology, start, least, asked, retried, bytes, "
+    "  pods "
     "from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], "
     "  $7::text[], $8::integer[], $9::integer[], $10::integer[], $11::boolean[], $12::boolean[], "
     "  $13::bigint[], $14::text[], $15::bigint[], $16::text[], $17::bigint[], $18::integer[], "
-    "  $19::bigint[], $20::bigint[], $21::bigint[]) "
+    "  $19::bigint[], $20::bigint[], $21::bigint[], $22::text[]) "
     "  as w(uid, kind, space, name, pool, queue, version, revision, slots, priority, hold, "
     "       cancelled, duration, requests, hash, topology, start, least, asked, retried, "
-    "       bytes) "
+    "       bytes, pods) "
     "on conflict (uid) do update set queue = excluded.queue, "
     "  resource_version = excluded.resource_version, revision = excluded.revision, "
     "  slots = excluded.slots, priority = excluded.priority, hold = excluded.hold, "
@@ -85,10 +91,17 @@ std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
 }
 
+absl::StatusOr<WorkloadKind> ParseKind(std::string_view name) {
+  for (const auto kind : {WorkloadKind::kJob, WorkloadKind::kPod, WorkloadKind::kGroup}) {
+    if (KindName(kind) == name) return kind;
+  }
+  return Internal("admission.workloads: kind '{}' is not known to this version", name);
+}
+
 absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   WorkloadRow row;
   row.uid = columns[0].as<std::string>();
-  row.kind = columns[1].as<std::string>() == "Job" ? WorkloadKind::kJob : WorkloadKind::kPod;
+  ASSIGN_OR_RETURN(row.kind, ParseKind(columns[1].as<std::string>()));
   row.space = columns[2].as<std::string>();
   row.name = columns[3].as<std::string>();
   row.pool = columns[4].as<std::string>();
@@ -118,6 +131,7 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   if (!columns[18].is_null()) row.asked = static_cast<uint64_t>(columns[18].as<int64_t>());
   row.retried = columns[19].as<uint64_t>();
   row.jobspec_bytes = columns[20].as<int64_t>();
+  row.pods = absl::StrSplit(columns[21].as<std::string>(), ' ', absl::SkipEmpty());
   return row;
 }
 
@@ -171,7 +185,8 @@ void WriteWindows(pqxx::transaction_base& tx, const CatalogChanges& changes) {
 }
 
 void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& rows) {
-  postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies;
+  postgres::TextArray uids, kinds, spaces, names, pools, queues, versions, requests, topologies,
+      pods;
   postgres::BigintArray revisions, slots, priorities, durations, hashes, begins, least, asked,
       retried, bytes;
   postgres::BoolArray holds, cancelled;
@@ -205,6 +220,7 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     }
     retried.Add(static_cast<int64_t>(row.retried));
     bytes.Add(row.jobspec_bytes);
+    pods.Add(fmt::format("{}", fmt::join(row.pods, " ")));
   }
   postgres::Exec(tx,
                  kWriteWorkloads,
@@ -228,7 +244,8 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
                  least.text(),
                  asked.text(),
                  retried.text(),
-                 bytes.text());
+                 bytes.text(),
+                 pods.text());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "libs/base/text.h"
 #include "libs/kubernetes/labels.h"
 
+#include "fmt/format.h"
 #include "simdjson.h"
 
 namespace fluxqueue::admission {
@@ -76,6 +77,22 @@ void ReadLabels(dom::element labels, Sketch* sketch) {
   sketch->held = labels[kubernetes::kHeldLabel].get(held) == simdjson::SUCCESS;
 }
 
+// `group` becomes its record and its maker.
+void ReadAnnotations(dom::element annotations, Sketch* sketch) {
+  AddMapToDigest("annotations", annotations, sketch);
+  if (sketch->kind != WorkloadKind::kPod) return;
+  std::string_view record;
+  std::string_view user;
+  ForEachField(annotations, [&](std::string_view key, dom::element value) {
+    if (key == kubernetes::kGroupAnnotation) {
+      record = Text(value);
+    } else if (key == kubernetes::kUserAnnotation) {
+      user = Text(value);
+    }
+  });
+  if (!record.empty()) sketch->group = fmt::format("{}/{}", record, user);
+}
+
 void ReadMetadata(std::string_view key, dom::element value, Sketch* sketch) {
   if (key == "name") {
     sketch->name = std::string(Text(value));
@@ -93,7 +110,7 @@ void ReadMetadata(std::string_view key, dom::element value, Sketch* sketch) {
       sketch->digest = sketch->digest * 31 + static_cast<uint64_t>(generation);
     }
   } else if (key == "annotations") {
-    AddMapToDigest("annotations", value, sketch);
+    ReadAnnotations(value, sketch);
   } else if (key == "labels") {
     ReadLabels(value, sketch);
   } else if (key == "ownerReferences") {
@@ -149,6 +166,8 @@ absl::StatusOr<Sketch> ReadSketch(WorkloadKind kind, std::string_view json) {
       });
     }
   });
+  if (!sketch.controller_job.empty()) sketch.group.clear();
+  if (!sketch.group.empty()) sketch.group = fmt::format("{}/{}", sketch.space, sketch.group);
   if (sketch.uid.empty()) return InvalidArgument("a {} without metadata.uid", KindName(kind));
   if (sketch.digest == 0) sketch.digest = 1;
   return sketch;

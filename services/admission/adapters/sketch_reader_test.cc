@@ -40,6 +40,20 @@ TEST(SketchReaderTest, ReadsIdentity) {
   EXPECT_FALSE(Read(JobJson()).held);
 }
 
+TEST(SketchReaderTest, ReadsTheGroupOfAPod) {
+  json pod = PodJson();
+  pod["metadata"]["annotations"] = {{"fluxqueue.io/group", "train/4"},
+                                    {"fluxqueue.io/user", "system:serviceaccount:a:b"}};
+  EXPECT_EQ(Read(pod).group, "work/train/4/system:serviceaccount:a:b");
+  json of_a_job = pod;
+  of_a_job["metadata"]["ownerReferences"] = json::array({Owner("batch/v1", "Job", true)});
+  EXPECT_EQ(Read(of_a_job).group, "");
+  json job = JobJson();
+  job["metadata"]["annotations"] = pod["metadata"]["annotations"];
+  EXPECT_EQ(Read(job).group, "");
+  EXPECT_EQ(Read(PodJson()).group, "");
+}
+
 TEST(SketchReaderTest, ReadsEnds) {
   json job = JobJson();
   job["status"]["conditions"] = json::array(

@@ -1,5 +1,6 @@
 #include "services/admission/adapters/watch_shard.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -73,6 +74,7 @@ absl::Status WatchShard::Load(pqxx::transaction_base& tx) {
 void WatchShard::Drop() {
   deps_.feed.Close();
   loaded_ = false;
+  next_groups_.reset();
   catalog_.Restore({}, {}, {});
   tracker_.Restore({});
   batch_.clear();
@@ -92,7 +94,7 @@ bool WatchShard::HasWork() const {
 
 std::optional<std::chrono::steady_clock::time_point> WatchShard::WakeAt() const {
   if (!loaded_ || !deps_.facts.synced()) return std::nullopt;
-  return next_sweep_;
+  return next_groups_.has_value() ? std::min(next_sweep_, *next_groups_) : next_sweep_;
 }
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
@@ -112,6 +114,11 @@ bool WatchShard::PollRest() {
     deps_.metrics.Swept();
     tracker_.RetryRefused(&out_);
     tracker_.LookAgain(&out_);
+  }
+  if (next_groups_.has_value() && deps_.clock.Monotonic() >= *next_groups_) {
+    any = true;
+    next_groups_ = deps_.clock.Monotonic() + options_.group_interval;
+    tracker_.LookAtGroups(&out_);
   }
   for (const auto& [uid, rejected] : learnt_) tracker_.Learn(uid, rejected, &out_);
   return deps_.facts.With([this](const ClusterFacts& facts) { return ReconcileCatalog(facts); }) ||
@@ -205,6 +212,11 @@ absl::Status WatchShard::Write(pqxx::transaction_base& tx) {
 void WatchShard::Commit() {
   catalog_.Commit();
   tracker_.Commit();
+  if (!tracker_.HasIncompleteGroups()) {
+    next_groups_.reset();
+  } else if (!next_groups_.has_value()) {
+    next_groups_ = deps_.clock.Monotonic() + options_.group_interval;
+  }
   committed_catalog_version_ = catalog_version_;
   deps_.metrics.Observed(applied_);
   deps_.metrics.Refused(out_.refusals.size());

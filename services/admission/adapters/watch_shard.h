@@ -38,6 +38,8 @@ struct WatchShardOptions {
   size_t max_jobspec_bytes = WebhookOptions().max_jobspec_bytes;
   size_t max_batch = 1000;
   Millis sweep_interval{std::chrono::minutes(10)};
+  // A group that lacks pods for two of these is told so.
+  Millis group_interval{std::chrono::seconds(20)};
 };
 
 class WatchShard final : public delivery::ShardHandler {
@@ -82,6 +84,8 @@ class WatchShard final : public delivery::ShardHandler {
   Tracker tracker_;
   bool loaded_ = false;
   std::chrono::steady_clock::time_point next_sweep_;
+  // When groups that lack pods are looked at; unset: there is none.
+  std::optional<std::chrono::steady_clock::time_point> next_groups_;
 
   // The version of the FluxQueues that the catalog stands at; unset: none.
   std::optional<uint64_t> catalog_version_;

@@ -23,6 +23,7 @@ using KeyValues = std::vector<std::pair<std::string_view, std::string>>;
 
 // Those of our records that the webhook writes.
 constexpr std::array kStamped = {kubernetes::kAdmittedToAnnotation,
+                                 kubernetes::kGroupAnnotation,
                                  kubernetes::kSuspendedByAnnotation,
                                  kubernetes::kTraceparentAnnotation};
 
@@ -163,6 +164,7 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
   if (!making.admitted_to.empty()) {
     annotations.emplace_back(kubernetes::kAdmittedToAnnotation, making.admitted_to);
   }
+  if (!making.group.empty()) annotations.emplace_back(kubernetes::kGroupAnnotation, making.group);
   if (!making.span.has_value()) return annotations;
   // Asked again in the same request, the webhook has another span.
   const std::string& written = meta.Annotation(kubernetes::kTraceparentAnnotation);

@@ -18,6 +18,7 @@ struct Making {
   std::optional<tracing::Context> span;  // the webhook's; unset: not traced
   std::string admitted_to;               // the queue that says who may submit; empty: it does not
   std::vector<std::string> forged{};     // what TakeForged() has found
+  std::string group{};                   // of a pod: the record of its group; empty: none
 };
 
 // What a Job is given beside what holds its template.

@@ -7,12 +7,23 @@
 #include <string>
 #include <string_view>
 
+#include "libs/model/workload.h"
+
 namespace fluxqueue::admission {
 
-enum class WorkloadKind { kJob, kPod };
+// A group is no object: its pods are seen.
+enum class WorkloadKind { kJob, kPod, kGroup };
 
 inline std::string_view KindName(WorkloadKind kind) {
-  return kind == WorkloadKind::kJob ? "Job" : "Pod";
+  switch (kind) {
+    case WorkloadKind::kJob:
+      return "Job";
+    case WorkloadKind::kPod:
+      return "Pod";
+    case WorkloadKind::kGroup:
+      return model::kGroupKind;
+  }
+  return "";
 }
 
 struct Sketch {
@@ -24,6 +35,9 @@ struct Sketch {
   // Pods: uid of the Job that is their controller; empty: they are jobs of their own, with whatever
   // other controller.
   std::string controller_job;
+  // Pods: their namespace, the record of their group and who made them, joined by '/': those that
+  // have the same are of one group. Empty: of none.
+  std::string group;
   bool held = false;   // carries the label fluxqueue.io/held
   bool ended = false;  // Complete or Failed; Succeeded or Failed
   bool going = false;  // has a deletionTimestamp

@@ -22,13 +22,7 @@ using events::v1::JobSubmitted;
 using events::v1::JobUpdated;
 
 size_t Index(WorkloadKind kind) {
-  return kind == WorkloadKind::kJob ? 0 : 1;
-}
-
-bool HasForeignGate(const kubernetes::PodSpec& spec) {
-  return std::any_of(spec.gates.begin(), spec.gates.end(), [](const std::string& gate) {
-    return gate != kubernetes::kGate;
-  });
+  return kind == WorkloadKind::kJob ? 0 : 1;  // groups are seen by their pods
 }
 
 Envelope UpdateOf(const WorkloadRow& row, JobUpdated update) {
@@ -95,6 +89,7 @@ bool UpdateKeys(const JobSubmitted& now,
 
 void Tracker::Restore(std::vector<WorkloadRow> rows) {
   entries_.Clear();
+  groups_.Clear();
   usage_.Clear();
   crowded_.clear();
   submitted_ = 0;
@@ -105,6 +100,14 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
     entry.space = row.space;
     entry.name = row.name;
     const std::string uid = row.uid;
+    for (const std::string& pod : row.pods) {
+      Entry member;
+      member.kind = WorkloadKind::kPod;
+      member.space = row.space;
+      member.gang = uid;
+      entry.pods.insert(pod);
+      entries_.Restore(pod, std::move(member));
+    }
     entry.row = std::move(row);
     Count(entry, /*added=*/true);
     Recount(std::nullopt, entry.row);
@@ -122,6 +125,15 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     ObserveJobPod(seen, out);
     return;
   }
+  const bool by_itself = known != nullptr && (known->row || known->alone);
+  // What is of a group, or of a gang, stays so, whatever becomes of its owner references.
+  const bool grouped = !sketch.group.empty() ||
+                       (known != nullptr && !(known->group.empty() && known->gang.empty()));
+  if (grouped && !by_itself) {
+    ObserveMember(seen, facts, out);
+    return;
+  }
+  if (by_itself && !known->alone && !sketch.group.empty()) StandsAlone(sketch.uid, sketch.group);
   if (!sketch.held) {
     Gone(sketch.uid, out);
     return;
@@ -135,12 +147,12 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     if (seen.look == 0) known->told = last_look_;
     if (known->digest == sketch.digest) return;
     if (known->row) {
-      Update(seen, facts, out);
+      Update(sketch, ReadWish(seen, facts), facts, out);
       return;
     }
   }
   if (sketch.going || sketch.bound || kubernetes::IsSystemNamespace(sketch.space)) return;
-  Submit(seen, facts, out);
+  Submit(sketch, ReadWish(seen, facts), facts, out);
 }
 
 absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
@@ -180,7 +192,7 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   wish.qos = keys.qos;
   wish.admitted_to = pod.meta.Annotation(kubernetes::kAdmittedToAnnotation);  // hint: as above
   wish.topology = keys.topology.value_or(kubernetes::Topology());
-  wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && !HasForeignGate(pod.spec);
+  wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && kubernetes::ForeignGate(pod.spec) == nullptr;
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
   // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();
@@ -240,20 +252,22 @@ std::optional<std::string> Tracker::Problem(const Wish& wish,
   return problem;
 }
 
-void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
-  absl::StatusOr<Wish> wish = ReadWish(seen, facts);
+bool Tracker::Submit(const Sketch& sketch,
+                     absl::StatusOr<Wish> wish,
+                     const ClusterFacts& facts,
+                     TrackerOutputs* out) {
   if (!wish.ok()) {
-    Refuse(seen, Message(wish.status()), out);
-    return;
+    Refuse(sketch, Message(wish.status()), out);
+    return false;
   }
-  if (!wish->ready) return;
+  if (!wish->ready) return false;
   if (auto problem = Problem(*wish, nullptr, facts)) {
-    Refuse(seen, *problem, out);
-    return;
+    Refuse(sketch, *problem, out);
+    return false;
   }
-  Entry& entry = EditSeen(seen.sketch);
+  Entry& entry = EditSeen(sketch);
   entry.refusal.clear();
-  entry.row = RowOf(seen.sketch,
+  entry.row = RowOf(sketch,
                     wish->submission,
                     wish->demand,
                     wish->topology,
@@ -272,22 +286,25 @@ void Tracker::Submit(const Observation& seen, const ClusterFacts& facts, Tracker
   const auto early = entry.early.find(entry.space);
   if (early != entry.early.end()) Enlarge(&*entry.row, early->second, out);
   entry.early.clear();
+  return true;
 }
 
-void Tracker::Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out) {
+void Tracker::Update(const Sketch& sketch,
+                     absl::StatusOr<Wish> wish,
+                     const ClusterFacts& facts,
+                     TrackerOutputs* out) {
   // Known of now, whatever comes of it: later the job may have started.
-  const bool waits = std::exchange(entries_.Edit(seen.sketch.uid).waits, false);
-  absl::StatusOr<Wish> wish = ReadWish(seen, facts);
+  const bool waits = std::exchange(entries_.Edit(sketch.uid).waits, false);
   if (!wish.ok()) {
-    Refuse(seen, Message(wish.status()), out);
+    Refuse(sketch, Message(wish.status()), out);
     return;
   }
-  Entry& entry = entries_.Edit(seen.sketch.uid);
+  Entry& entry = entries_.Edit(sketch.uid);
   if (auto problem = Problem(*wish, &*entry.row, facts)) {
-    Refuse(seen, *problem, out);
+    Refuse(sketch, *problem, out);
     return;
   }
-  entry.digest = seen.sketch.digest;
+  entry.digest = sketch.digest;
   entry.refusal.clear();
   const std::optional<WorkloadRow> before = entry.row;
   WorkloadRow& row = *entry.row;
@@ -312,10 +329,10 @@ void Tracker::Update(const Observation& seen, const ClusterFacts& facts, Tracker
     changed = true;
   }
   if (changed) {
-    row.resource_version = seen.sketch.resource_version;
+    row.resource_version = sketch.resource_version;
     out->messages.push_back(UpdateOf(row, std::move(update)));
   }
-  Ask(seen.sketch.uid, *wish, &entry, out);
+  Ask(sketch.uid, *wish, &entry, out);
   if (entry.rejected) HandInAgain(*std::move(wish), &entry, out);
   Recount(before, entry.row);
 }
@@ -371,16 +388,29 @@ Tracker::Entry& Tracker::EditSeen(const Sketch& sketch) {
 }
 
 void Tracker::Look(const std::string& uid, const Entry& entry, TrackerOutputs* out) {
+  if (entry.kind == WorkloadKind::kGroup) {
+    if (entry.pods.empty()) return;
+    const std::string pod = *entry.pods.begin();
+    Entry& member = entries_.Edit(pod);
+    member.digest = 0;
+    if (!member.name.empty()) Look(pod, member, out);
+    return;
+  }
   out->fetches.push_back({entry.kind, entry.space, entry.name, uid, ++last_look_});
 }
 
-void Tracker::Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out) {
+void Tracker::Refuse(const Sketch& sketch, const std::string& why, TrackerOutputs* out) {
   std::string message = Clean(why, kMostRefusalBytes);
-  const Sketch& sketch = seen.sketch;
   Entry& entry = EditSeen(sketch);
   if (entry.refusal == message) return;
   entry.refusal = message;
-  out->refusals.push_back({sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)});
+  Refusal refusal{sketch.kind, sketch.space, sketch.name, sketch.uid, std::move(message)};
+  if (sketch.kind == WorkloadKind::kGroup && !entry.pods.empty()) {
+    refusal.kind = WorkloadKind::kPod;
+    refusal.uid = *entry.pods.begin();
+    refusal.name = entries_.Find(refusal.uid)->name;
+  }
+  out->refusals.push_back(std::move(refusal));
 }
 
 void Tracker::LeaveOut(const Sketch& sketch) {
@@ -391,14 +421,22 @@ void Tracker::LeaveOut(const Sketch& sketch) {
 void Tracker::Gone(const std::string& uid, TrackerOutputs* out) {
   const Entry* known = entries_.Find(uid);
   if (known == nullptr) return;
+  if (!known->gang.empty() || (!known->group.empty() && !known->alone)) {
+    MemberOver(uid, /*ended=*/false, out);
+    return;
+  }
   if (known->row) {
-    Envelope envelope = ForPool(known->row->pool);
-    envelope.mutable_job_withdrawn()->set_job_id(uid);
-    envelope.mutable_job_withdrawn()->set_reason(
-        fmt::format("the {} was deleted, or is held no longer", KindName(known->kind)));
-    out->messages.push_back(std::move(envelope));
+    Withdraw(
+        uid, fmt::format("the {} was deleted, or is held no longer", KindName(known->kind)), out);
   }
   Forget(uid, out);
+}
+
+void Tracker::Withdraw(const std::string& id, const std::string& why, TrackerOutputs* out) {
+  Envelope envelope = ForPool(entries_.Find(id)->row->pool);
+  envelope.mutable_job_withdrawn()->set_job_id(id);
+  envelope.mutable_job_withdrawn()->set_reason(why);
+  out->messages.push_back(std::move(envelope));
 }
 
 void Tracker::Forget(const std::string& uid, TrackerOutputs* out) {
@@ -406,8 +444,11 @@ void Tracker::Forget(const std::string& uid, TrackerOutputs* out) {
   if (known == nullptr) return;
   const std::string space = known->space;
   const bool counted = known->row.has_value();
+  const std::string stood_by = known->alone ? known->group : "";
   Recount(known->row, std::nullopt);
+  if (!stood_by.empty()) groups_.Edit(stood_by).alone.erase(uid);
   entries_.Erase(uid);
+  DropIfEmpty(stood_by);
   const auto crowded = crowded_.find(space);
   if (crowded == crowded_.end()) return;
   crowded->second.erase(uid);
@@ -447,13 +488,23 @@ void Tracker::BeginList(WorkloadKind kind) {
 }
 
 void Tracker::EndList(WorkloadKind kind, const std::set<std::string>& listed, TrackerOutputs* out) {
+  std::vector<std::string> looked;
   std::vector<std::string> unseen;
   for (const auto& [uid, entry] : entries_.map()) {
     if (entry.kind != kind || entry.list == lists_[Index(kind)] || listed.contains(uid)) continue;
-    if (entry.row) {
-      Look(uid, entry, out);
+    if (entry.row || !entry.gang.empty() || !entry.group.empty()) {
+      looked.push_back(uid);
     } else {
       unseen.push_back(uid);
+    }
+  }
+  for (const std::string& uid : looked) {
+    const Entry& entry = *entries_.Find(uid);
+    // A pod of a gang of which nothing was seen since a restart: the list would have shown it.
+    if (entry.name.empty()) {
+      Gone(uid, out);
+    } else {
+      Look(uid, entry, out);
     }
   }
   for (const std::string& uid : unseen) Forget(uid, out);
@@ -491,11 +542,13 @@ void Tracker::Commit() {
     if (now != nullptr) Count(*now, /*added=*/true);
   }
   entries_.Commit();
+  groups_.Commit();
   usage_.Commit();
 }
 
 void Tracker::Rollback() {
   entries_.Rollback();
+  groups_.Rollback();
   usage_.Rollback();
 }
 

@@ -36,6 +36,14 @@
 // for one is refused as the above is; whenever something of the namespace has ended, one of those
 // is looked at again.
 //
+// Pods of one group (libs/kubernetes/group.h) wait for each other, and are submitted as one job once
+// all of them are there and wait. That job is of exactly these pods (tracker_groups.cc):
+//
+//   one is gone before all have started JobWithdrawn; the others wait for one in its place
+//   all have ended or are gone          nothing, or JobWithdrawn where cleanup cannot see the end
+//   others come while it runs           a gang of their own, once they are all there; one that stays
+//                                       alone (a controller has replaced one pod) is a job of its own
+//
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
 // Rollback() takes them back. Outputs of a batch that is rolled back are to be thrown away, and the
 // same observations given again.
@@ -48,12 +56,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/journaled.h"
+#include "libs/kubernetes/group.h"
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
@@ -83,7 +93,7 @@ struct WorkloadRow {
   std::optional<int64_t> duration_ms;
   int64_t begin_ms = 0;
   int64_t jobspec_bytes = 0;      // as last said
-  kubernetes::Amounts requests;   // of one slot, as last said
+  kubernetes::Amounts requests;   // of one slot, as last said; of a group none
   kubernetes::Topology topology;  // as last said
   uint64_t demand_hash =
       0;  // of what the object itself asked for: a change of it is a new revision
@@ -93,6 +103,7 @@ struct WorkloadRow {
   // The version of the rejected job that was handed in again, as long as the queue is not known to
   // have followed; else 0.
   uint64_t retried = 0;
+  std::vector<std::string> pods{};  // of a group: uids, in the order of their slots
 
   friend bool operator==(const WorkloadRow&, const WorkloadRow&) = default;
 };
@@ -159,6 +170,10 @@ class Tracker {
   void RetryRefused(TrackerOutputs* out);
   // Looks again at what the queue may not have heard.
   void LookAgain(TrackerOutputs* out);
+  // Of groups that lacked pods at the last look, and still do: says so, or, where a gang of the
+  // group runs, has the pods submitted one by one.
+  void LookAtGroups(TrackerOutputs* out);
+  bool HasIncompleteGroups() const;
   // What a look has found; unset: the job is neither Rejected nor waiting, or not known.
   void Learn(const std::string& uid,
              const std::optional<UnplacedJob>& unplaced,
@@ -189,8 +204,29 @@ class Tracker {
     std::optional<UnplacedJob> rejected;  // to be handed in again when it is seen next
     bool resized = false;  // a Job that asks for something else than was said: it may have started
     bool waits = false;    // it has not: what it asks for is to be said when it is seen next
+    // A pod of a group.
+    std::string group;                              // as its sketch says
+    std::optional<kubernetes::GroupMember> member;  // as seen last
+    std::string gang;                               // the job that it is of; empty: it waits
+    bool bound = false;                             // as its sketch says
+    bool started = false;  // bound, or released, as one of its gang; of a group's job: some pod was
+    bool alone = false;    // submitted by itself, without its group
+    // The job of a group.
+    std::set<std::string> pods;  // uids of those that have not ended
+    bool lost = false;           // one went that had not started
   };
-  using Entries = std::unordered_map<std::string, Entry>;  // by uid
+  using Entries = std::unordered_map<std::string, Entry>;  // by uid; a group's job by its id
+
+  // Of the pods with one Sketch.group.
+  struct Group {
+    // Those that are of no job yet, the oldest first; uids are last.
+    using Place = std::tuple<int64_t, std::string, std::string>;
+    std::set<Place> waiting;
+    std::set<std::string> gangs;    // ids of its jobs that have not ended
+    std::set<std::string> alone;    // uids of those that are jobs of their own
+    std::string refused;            // the job that those that wait would be, but for its refusal
+    bool incomplete = false;        // it was when it was looked at last
+  };
 
   // A workload as both kinds show it.
   struct Wish {
@@ -207,10 +243,47 @@ class Tracker {
     std::optional<kubernetes::Ownership> declined;  // it says itself that it is not for the queue
   };
 
+  void ObserveMember(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  // The pods of the group that wait, once there are enough of them.
+  void Gather(const std::string& group, const ClusterFacts& facts, TrackerOutputs* out);
+  // What a pod of the gang asks for has changed.
+  void UpdateGang(const std::string& id, const ClusterFacts& facts, TrackerOutputs* out);
+  // A pod of a group has ended, or is gone.
+  void MemberOver(const std::string& uid, bool ended, TrackerOutputs* out);
+  void Withdraw(const std::string& id, const std::string& why, TrackerOutputs* out);
+  void Disband(const std::string& id, TrackerOutputs* out);
+  // Why a pod that is of no gang cannot be; unset: it can.
+  std::optional<std::string> WaitProblem(const std::string& group,
+                                         const kubernetes::Pod& pod,
+                                         const ClusterFacts& facts) const;
+  void StopWaiting(const std::string& uid, TrackerOutputs* out);
+  struct Leaver {
+    std::string uid{};
+    std::string key{};  // its group
+    bool ended = false;
+    bool started = false;
+  };
+  void PodLeft(const std::string& id, const Leaver& pod, TrackerOutputs* out);
+  void DropIfEmpty(const std::string& key);
+  void StandsAlone(const std::string& uid, const std::string& group);
+  bool Runs(const Group& group) const;
+  // Looks at one that waits, with which the others are gathered.
+  void LookAtFirst(const Group& group, TrackerOutputs* out);
+  static Group::Place PlaceOf(const kubernetes::GroupMember& member);
+  static absl::StatusOr<Wish> WishOf(const std::string& space,
+                                     const std::string& name,
+                                     const std::vector<const kubernetes::GroupMember*>& members);
   static absl::StatusOr<Wish> ReadWish(const Observation& seen, const ClusterFacts& facts);
   void ObserveJobPod(const Observation& seen, TrackerOutputs* out);
-  void Submit(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
-  void Update(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  // False: refused, or not to be submitted yet.
+  bool Submit(const Sketch& sketch,
+              absl::StatusOr<Wish> wish,
+              const ClusterFacts& facts,
+              TrackerOutputs* out);
+  void Update(const Sketch& sketch,
+              absl::StatusOr<Wish> wish,
+              const ClusterFacts& facts,
+              TrackerOutputs* out);
   static uint64_t HashOf(const Wish& wish);
   // What the workload asks for may not be what its job was rejected with.
   static void Ask(const std::string& uid, const Wish& wish, Entry* entry, TrackerOutputs* out);
@@ -223,7 +296,8 @@ class Tracker {
   void Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out);
   // As the workload is seen now.
   Entry& EditSeen(const Sketch& sketch);
-  void Refuse(const Observation& seen, const std::string& why, TrackerOutputs* out);
+  void Refuse(const Sketch& sketch, const std::string& why, TrackerOutputs* out);
+  // At a pod of it, of a group's job.
   void Look(const std::string& uid, const Entry& entry, TrackerOutputs* out);
   void Forget(const std::string& uid, TrackerOutputs* out);
   void Count(const Entry& entry, bool added);
@@ -235,6 +309,7 @@ class Tracker {
   const Catalog& catalog_;
   const size_t max_jobspec_bytes_;
   Journaled<Entries> entries_;
+  Journaled<std::unordered_map<std::string, Group>> groups_;  // by Sketch.group
   Journaled<UsageBySpace> usage_;
   // By namespace: workloads that were refused when it had too much. Hints: any may be gone.
   std::map<std::string, std::set<std::string>> crowded_;

@@ -72,6 +72,11 @@ class TrackerTest : public ::testing::Test {
       const bool of_a_job = sketch.kind == WorkloadKind::kPod && owner["kind"] == "Job";
       if (of_a_job) sketch.controller_job = owner["uid"];
     }
+    const nlohmann::json notes = meta.value("annotations", nlohmann::json::object());
+    if (notes.contains("fluxqueue.io/group") && sketch.controller_job.empty()) {
+      sketch.group = sketch.space + "/" + notes["fluxqueue.io/group"].get<std::string>() + "/" +
+                     notes.value("fluxqueue.io/user", "");
+    }
     const nlohmann::json labels = meta.value("labels", nlohmann::json::object());
     sketch.held = labels.contains("fluxqueue.io/held");
     const std::string phase = status.value("phase", "");

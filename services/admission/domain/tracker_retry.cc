@@ -29,7 +29,7 @@ uint64_t Tracker::HashOf(const Wish& wish) {
 
 void Tracker::Ask(const std::string& uid, const Wish& wish, Entry* entry, TrackerOutputs* out) {
   // A pod that is held no longer has started, and carries our answer.
-  if (entry->kind == WorkloadKind::kPod && !wish.respecify) return;
+  if (entry->kind != WorkloadKind::kJob && !wish.respecify) return;
   WorkloadRow& row = *entry->row;
   const uint64_t asks = HashOf(wish);
   entry->asks.reset();

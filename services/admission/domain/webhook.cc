@@ -8,6 +8,7 @@
 
 #include "libs/base/status_macros.h"
 #include "libs/base/text.h"
+#include "libs/kubernetes/group.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/kinds.h"
 #include "libs/kubernetes/labels.h"
@@ -145,14 +146,6 @@ std::optional<Verdict> CheckAnnotations(const char* field, const kubernetes::Str
                   field,
                   of.size(),
                   kubernetes::kMostAnnotations));
-}
-
-// Pods of a Job with a gate of somebody else could not be bound when their slots are given out.
-std::optional<std::string> ForeignGate(const kubernetes::PodSpec& spec) {
-  for (const std::string& gate : spec.gates) {
-    if (gate != kubernetes::kGate) return gate;
-  }
-  return std::nullopt;
 }
 
 // Why the Job cannot be given the rule that ignores disruptions.
@@ -295,8 +288,11 @@ void WarnOfStamp(const Making& making, const kubernetes::ObjectMeta& meta, Verdi
 // A controller copies what its template says, and reads no warnings.
 void WarnOfStripped(const Asker& asker, const std::vector<std::string>& keys, Verdict* verdict) {
   if (asker.controller || keys.empty()) return;
-  verdict->warnings.push_back(
-      fmt::format("annotations of Fluxqueue's, taken out: {}", fmt::join(keys, ", ")));
+  std::vector<std::string_view> names(keys.begin(), keys.end());
+  for (std::string_view& name : names) name.remove_prefix(kubernetes::kPrefix.size());
+  verdict->warnings.push_back(fmt::format("annotations of Fluxqueue's ({}…), taken out: {}",
+                                          kubernetes::kPrefix,
+                                          fmt::join(names, ", ")));
 }
 
 Verdict Held(Patch patch,
@@ -341,6 +337,8 @@ Verdict DecidePod(const Review& review,
   // hint: our records are taken out of them.
   std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
+  const auto group = kubernetes::AskedGroup(pod->meta.labels, pod->meta.annotations);  // hint: as below
+  if (!group.ok()) return Refuse(group.status());
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(review,
                               space,
@@ -350,7 +348,8 @@ Verdict DecidePod(const Review& review,
   if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
     return *std::move(refusal);
   }
-  const Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
+  Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
+  if (root == nullptr && group->has_value()) making.group = kubernetes::FormatGroup(**group);
   return Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod->meta},
                                            StampOf(making, pod->meta, space))
                               : HoldPatch(*pod, kubernetes::ChooseMode(pod->spec), making),
@@ -381,7 +380,8 @@ Verdict DecideJob(const Review& review,
           CheckAnnotations("spec.template.metadata.annotations", job->template_annotations)) {
     return *std::move(refusal);
   }
-  if (const auto gate = ForeignGate(job->pod)) {
+  // They could not be bound when their slots are given out.
+  if (const std::string* gate = kubernetes::ForeignGate(job->pod)) {
     return Refuse(
         fmt::format("spec.template.spec.schedulingGates: '{}': pods of a queued Job cannot "
                     "have gates of others; remove it, or use spec.suspend",
@@ -422,6 +422,19 @@ Verdict DecideJob(const Review& review,
   return verdict;
 }
 
+// Pods that are made one after the other, each once the one before is ready, never are a gang.
+std::optional<Verdict> CheckMakesAllAtOnce(const nlohmann::json& object, const Review& inner) {
+  const auto policy = object.value(nlohmann::json::json_pointer("/spec/podManagementPolicy"), "");
+  const auto meta = kubernetes::ParseMeta(inner.object);
+  if (policy != "OrderedReady" || !meta.ok()) return std::nullopt;
+  const auto group = kubernetes::AskedGroup(meta->labels, meta->annotations);  // hint: as above
+  if (!group.ok() || !group->has_value()) return std::nullopt;
+  return Refuse(
+      fmt::format("spec.podManagementPolicy: OrderedReady makes a pod once the one before is ready, "
+                  "and the pods of group {} start together; allowed with a group is Parallel",
+                  (*group)->name));
+}
+
 // Its template is judged as if its maker made one of what comes of it, and stamped with his name.
 Verdict DecideRoot(const Review& review,
                    const kubernetes::Kind& kind,
@@ -438,6 +451,7 @@ Verdict DecideRoot(const Review& review,
   const Root root{kind, *std::move(meta)};
   Review inner = review;
   inner.object = kubernetes::JsonText(object[path]);
+  if (auto refusal = CheckMakesAllAtOnce(object, inner)) return *std::move(refusal);
   Verdict verdict = kind.makes == "pods" ? DecidePod(inner, &root, facts, options)
                                          : DecideJob(inner, &root, facts, options);
   if (verdict.kind == Verdict::Kind::kRefuse) {

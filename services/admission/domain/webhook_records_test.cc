@@ -1,5 +1,6 @@
 // Our records (the table of keys) that the maker of an object writes himself.
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,8 +35,10 @@ json Annotations(const json& metadata) {
 }
 
 std::string AllKeys() {
-  return fmt::format("annotations of Fluxqueue's, taken out: {}",
-                     fmt::join(kubernetes::RecordedKeys(), ", "));
+  std::vector<std::string> names;
+  for (const std::string& key : kubernetes::RecordedKeys()) names.push_back(key.substr(13));
+  return fmt::format("annotations of Fluxqueue's (fluxqueue.io/…), taken out: {}",
+                     fmt::join(names, ", "));
 }
 
 Verdict JudgeBy(const json& object, const char* user) {
@@ -73,6 +76,46 @@ TEST(WebhookRecordsTest, TakesThemOutWhereNothingElseIsLeft) {
   EXPECT_EQ(Annotations(Patched(pod, JudgeBy(pod, "ann"))["metadata"]),
             (json{{"fluxqueue.io/user", "ann"}}));
   EXPECT_EQ(Annotations(Patched(pod, JudgeBy(pod, ""))["metadata"]), json::object());
+}
+
+TEST(WebhookRecordsTest, TheGroupOfAPodIsRecordedAsItsKeysSay) {
+  json pod = PodJson();
+  pod["metadata"]["annotations"] = {{"fluxqueue.io/group", "theirs/2"}};
+  EXPECT_EQ(Annotations(Patched(pod, JudgeBy(pod, "ann"))["metadata"]),
+            (json{{"fluxqueue.io/user", "ann"}}));
+  pod["metadata"]["labels"] = {{"fluxqueue.io/group-name", "train"},
+                               {"fluxqueue.io/group-size", "4"}};
+  const json held = Patched(pod, JudgeBy(pod, "ann"));
+  EXPECT_EQ(Annotations(held["metadata"]),
+            (json{{"fluxqueue.io/user", "ann"}, {"fluxqueue.io/group", "train/4"}}));
+  EXPECT_EQ(JudgeBy(held, "ann").patch, "");
+}
+
+TEST(WebhookRecordsTest, ATemplateThatNamesAGroupHasNoRecordOfIt) {
+  const json labels = {{"fluxqueue.io/group-name", "train"}, {"fluxqueue.io/group-size", "4"}};
+  json root = {{"kind", "StatefulSet"},
+               {"metadata", {{"name", "r"}, {"namespace", "work"}}},
+               {"spec",
+                {{"template",
+                  {{"metadata", {{"labels", labels}, {"annotations", {{"note", "mine"}}}}},
+                   {"spec", PodJson()["spec"]}}}}}};
+  Review review;
+  review.operation = "CREATE";
+  review.group = "apps";
+  review.resource = "statefulsets";
+  review.space = "work";
+  review.user = "ann";
+  review.object = root.dump();
+  const Verdict verdict = Decide(review, SmallCluster(), {});
+  EXPECT_EQ(Annotations(Patched(root, verdict)["spec"]["template"]["metadata"]),
+            (json{{"note", "mine"}, {"fluxqueue.io/user", "ann"}}));
+  root["spec"]["podManagementPolicy"] = "OrderedReady";
+  review.object = root.dump();
+  EXPECT_THAT(Decide(review, SmallCluster(), {}).message,
+              HasSubstr("OrderedReady makes a pod once the one before is ready"));
+  root["spec"]["podManagementPolicy"] = "Parallel";
+  review.object = root.dump();
+  EXPECT_EQ(Decide(review, SmallCluster(), {}).kind, Kind::kHold);
 }
 
 TEST(WebhookRecordsTest, ControllersAreNotWarned) {
@@ -114,7 +157,7 @@ TEST(WebhookRecordsTest, AUsersOwnSuspendStaysHis) {
   const json held = Patched(job, verdict);
   EXPECT_EQ(held["spec"]["suspend"], true);
   EXPECT_EQ(Annotations(held["metadata"]), (json{{"fluxqueue.io/user", "ann"}}));
-  EXPECT_THAT(verdict.warnings, ElementsAre(HasSubstr("fluxqueue.io/suspended-by")));
+  EXPECT_THAT(verdict.warnings, ElementsAre(HasSubstr("taken out: suspended-by")));
 }
 
 TEST(WebhookRecordsTest, TakesThemOutOfTemplates) {

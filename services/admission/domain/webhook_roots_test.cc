@@ -97,7 +97,7 @@ TEST(WebhookRootsTest, AForgedStampIsReplacedWithAWarning) {
   EXPECT_EQ(Patched(root, verdict)["spec"]["template"]["metadata"]["annotations"],
             (json{{kUser, "ann"}}));
   EXPECT_THAT(verdict.warnings,
-              ElementsAre(HasSubstr("'bob' does not apply"), HasSubstr(kAdmittedTo)));
+              ElementsAre(HasSubstr("'bob' does not apply"), HasSubstr("taken out: admitted-to")));
   EXPECT_THAT(JudgeRoot(RootJson("Deployment", With(PodJson(), kUser, "ann")), "ann").warnings,
               IsEmpty());
 }

@@ -23,10 +23,14 @@ uint64_t DemandHash(const kubernetes::PodDemand& demand,
                     const PartSpec& spec,
                     const kubernetes::Topology& topology) {
   const std::string least = spec.min_slots() == 0 ? "" : fmt::format("{}..", spec.min_slots());
+  std::string requests = kubernetes::FormatAmounts(demand.requests);
+  for (const kubernetes::PodSet& set : demand.sets) {
+    requests += fmt::format("{} of {};", set.slots, kubernetes::FormatAmounts(set.requests));
+  }
   return Hash(fmt::format("{}{}|{}|{}|{}",
                           least,
                           spec.slots(),
-                          kubernetes::FormatAmounts(demand.requests),
+                          requests,
                           demand.constraint,
                           kubernetes::FormatTopology(topology)));
 }
@@ -52,7 +56,7 @@ PartSpec NextSpec(const kubernetes::PodDemand& demand, WorkloadRow* row) {
   spec.set_jobspec(kubernetes::MakeJobspec(
       demand, row->slots, Millis(row->duration_ms.value_or(0)), row->topology, row->min_slots));
   row->jobspec_bytes = static_cast<int64_t>(spec.jobspec().size());
-  kubernetes::SetAmounts(demand.requests, row->slots, &spec);
+  kubernetes::SetAmounts(demand, row->slots, &spec);
   return spec;
 }
 

@@ -136,6 +136,8 @@ struct BindJob {
   uint32_t attempt() const { return fact->attempt(); }
   const events::v1::Workload& workload() const { return fact->workload(); }
   bool IsJob() const { return workload().kind() == "Job"; }
+  // Its slots are those of the pods that it names, each of one.
+  bool IsGroup() const { return workload().pods_size() > 0; }
   // Stopped by `suspend: true`, not by deleting its pods.
   bool StopsBySuspend() const { return IsJob() && !workload().controlled() && !workload_gone; }
   // Each slot that it began with has had its pod, or is to have none.

@@ -1,6 +1,7 @@
 #include "services/binder/domain/bind_planner.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -71,14 +72,26 @@ absl::Status Validate(const JobFact& fact) {
 
 void BindPlanner::PodSeen(PodFacts pod) {
   const std::string uid = pod.uid;
-  if (!board_.See(std::move(pod))) return;
+  if (!See(std::move(pod))) return;
   // Of the job that it was seen with first, whatever its owners are now.
   const PodFacts* seen = board_.Find(uid);
-  if (seen != nullptr && Follows(*seen)) dirty_.insert(seen->job_id);
+  if (seen == nullptr) return;
+  if (std::string job = JobOf(*seen); !job.empty()) dirty_.insert(std::move(job));
+}
+
+bool BindPlanner::See(PodFacts pod) {
+  const auto group = member_of_.find(pod.uid);
+  if (group != member_of_.end() && board_.KnownGone(pod.uid, group->second)) return false;
+  return board_.See(std::move(pod));
 }
 
 std::vector<PodFacts> BindPlanner::SetAside(const std::string& job_id) {
   std::vector<PodFacts> pods = board_.Take(job_id);
+  if (const BindJob* job = Find(job_id); job != nullptr) {
+    for (const std::string& uid : job->workload().pods()) {
+      std::ranges::move(board_.Take(uid), std::back_inserter(pods));
+    }
+  }
   for (CallResult& answer : answers_) {
     if (answer.call.job_id != job_id || !answer.pod.has_value()) continue;
     pods.push_back(*std::move(answer.pod));
@@ -90,15 +103,27 @@ std::vector<PodFacts> BindPlanner::SetAside(const std::string& job_id) {
 void BindPlanner::PodGone(const std::string& uid) {
   const PodFacts* pod = board_.Find(uid);
   if (pod == nullptr) return;
-  const std::string job_id = pod->job_id;
-  const bool followed = Follows(*pod);
-  board_.Gone(uid, job_id, followed && board_.RemembersMore(job_id));
-  if (followed) dirty_.insert(job_id);
+  const std::string job_id = JobOf(*pod);
+  board_.Gone(uid, job_id, !job_id.empty() && board_.RemembersMore(job_id));
+  if (!job_id.empty()) dirty_.insert(job_id);
 }
 
-bool BindPlanner::Follows(const PodFacts& pod) const {
-  const BindJob* job = Find(pod.job_id);
-  return job != nullptr && job->workload().namespace_() == pod.space;
+std::string BindPlanner::JobOf(const PodFacts& pod) const {
+  const auto group = member_of_.find(pod.uid);
+  const std::string& job_id = group == member_of_.end() ? pod.job_id : group->second;
+  const BindJob* job = Find(job_id);
+  return job != nullptr && job->workload().namespace_() == pod.space ? job_id : "";
+}
+
+void BindPlanner::AddMembers(const BindJob& job) {
+  for (const std::string& uid : job.workload().pods()) member_of_[uid] = job.id();
+}
+
+void BindPlanner::RemoveMembers(const BindJob& job) {
+  for (const std::string& uid : job.workload().pods()) {
+    const auto group = member_of_.find(uid);
+    if (group != member_of_.end() && group->second == job.id()) member_of_.erase(group);
+  }
 }
 
 void BindPlanner::SetPodsInView(bool in_view, Millis now) {
@@ -256,10 +281,12 @@ void BindPlanner::Rollback() {
     SetWake(job_id, Millis::max());
     unplaced_.erase(job_id);
     if (before == nullptr) {
+      if (now != nullptr) RemoveMembers(*now);
       board_.ForgetGone(job_id);
       dirty_.erase(job_id);
       continue;
     }
+    AddMembers(*before);
     if (!before->placed) unplaced_.insert(job_id);
     dirty_.insert(job_id);
   }
@@ -292,6 +319,7 @@ absl::Status BindPlanner::Restore(const JobRow& row,
   }
   unplaced_.insert(row.job_id);
   dirty_.insert(row.job_id);
+  AddMembers(job);
   jobs_.Restore(row.job_id, std::move(job));
   return absl::OkStatus();
 }
@@ -327,6 +355,7 @@ BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
   job.since = job.progress = now;
   unplaced_.insert(fact.job_id());
   dirty_.insert(fact.job_id());
+  AddMembers(job);
   return jobs_.Edit(fact.job_id()) = std::move(job);
 }
 
@@ -363,6 +392,7 @@ void BindPlanner::Vacate(const JobFact& fact, Millis now) {
 
 void BindPlanner::Erase(const std::string& job_id) {
   SetWake(job_id, Millis::max());
+  if (const BindJob* job = Find(job_id); job != nullptr) RemoveMembers(*job);
   jobs_.Erase(job_id);
   board_.ForgetGone(job_id);
   unplaced_.erase(job_id);

@@ -116,8 +116,12 @@ class BindPlanner {
   uint64_t dropped_answers() const { return dropped_answers_; }
 
  private:
-  // It is of a job that is being followed.
-  bool Follows(const PodFacts& pod) const;
+  // The job that it is of, as far as that is being followed. Empty: it is not.
+  std::string JobOf(const PodFacts& pod) const;
+  // As PodBoard::See; of a group's pod it is the group's job that knows whether it has gone.
+  bool See(PodFacts pod);
+  void AddMembers(const BindJob& job);
+  void RemoveMembers(const BindJob& job);
   // The job to be changed. Null: not known.
   BindJob* Touch(const std::string& job_id);
   // Its placement has changed.
@@ -148,6 +152,7 @@ class BindPlanner {
   Millis in_view_since_{0};
 
   Journaled<std::unordered_map<std::string, BindJob>> jobs_;
+  std::unordered_map<std::string, std::string> member_of_;  // pods of the groups in jobs_: which
   std::set<std::string> dirty_;
   std::set<std::string> planned_;  // of dirty_, by a Plan under way
   std::set<std::string> unplaced_;

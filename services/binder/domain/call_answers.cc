@@ -77,7 +77,7 @@ void BindPlanner::SeeResult(const CallResult& result) {
   if (result.outcome == Outcome::kGone) {
     board_.Gone(call.uid, call.job_id, jobs_.Has(call.job_id));
   } else if (result.pod.has_value()) {
-    board_.See(*result.pod);
+    See(*result.pod);
   }
 }
 

@@ -68,14 +68,20 @@ uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind) 
   return id;
 }
 
+std::vector<const PodFacts*> PodsOf(const PlanContext& context, const BindJob& job) {
+  const events::v1::Workload& workload = job.workload();
+  return job.IsGroup() ? context.pods.OfGroup(workload.pods(), workload.namespace_())
+                       : context.pods.OfJob(job.id(), workload.namespace_());
+}
+
 void AdoptPods(PlanContext& context, BindJob* job) {
-  for (const PodFacts* pod : context.pods.OfJob(job->id(), job->workload().namespace_())) {
+  for (const PodFacts* pod : PodsOf(context, *job)) {
     if (!pod->Bound() || pod->Ended() || !pod->slot.has_value()) continue;
     if (pod->slot->attempt != job->attempt() || pod->slot->part != 0) continue;
     if (pod->slot->slot >= job->slots.size()) continue;
     Slot& slot = job->slots[pod->slot->slot];
     if (slot.Occupied() || slot.pod_uid == pod->uid) continue;
-    if (!job->stopping && !context.pods.Proves(*pod)) continue;
+    if (!job->stopping && !context.pods.Proves(*pod, job->id())) continue;
     if (slot.node.empty()) slot.node = pod->node;
     slot.pod_uid = pod->uid;
     slot.pod_name = pod->name;

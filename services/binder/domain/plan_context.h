@@ -72,6 +72,9 @@ struct PlanContext {
 uint64_t IssueForSlot(PlanContext& context, const BindJob& job, int slot, Call::Kind kind);
 uint64_t IssueForJob(PlanContext& context, const BindJob& job, Call::Kind kind);
 
+// The job's pods that are known here, in the order of their names; of a group in that of its slots.
+std::vector<const PodFacts*> PodsOf(const PlanContext& context, const BindJob& job);
+
 // Bound pods that say that they are in this attempt, in slots that we believe to be free: they are,
 // where their proof holds. Happens only when rows were lost: the rows are written again, and the
 // slots are not given away twice. A job that is stopped stops all that say so, proven or not.

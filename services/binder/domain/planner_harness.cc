@@ -134,6 +134,7 @@ CallResult FakeCluster::Start(const Call& call, PodFacts& pod) {
   pod.slot = kubernetes::SlotName{call.attempt, 0, static_cast<uint32_t>(call.slot), call.slots};
   PodFacts given = pod;
   given.node = call.node;
+  given.job_id = call.job_id;
   pod.proof = ProofTextOf(given);
   if (bind) {
     pod.node = call.node;

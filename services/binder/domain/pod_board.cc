@@ -82,9 +82,10 @@ bool PodBoard::See(PodFacts pod) {
 
 void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool remember) {
   if (remember) gone_[job_id].insert(uid);
-  if (pods_.erase(uid) == 0) return;
+  const auto pod = pods_.extract(uid);
+  if (pod.empty()) return;
   checked_.erase(uid);
-  const auto of_job = by_job_.find(job_id);
+  const auto of_job = by_job_.find(pod.mapped().job_id);
   if (of_job == by_job_.end()) return;
   std::erase(of_job->second, uid);
   if (of_job->second.empty()) by_job_.erase(of_job);
@@ -118,10 +119,14 @@ bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) cons
   return found != gone_.end() && found->second.contains(uid);
 }
 
-bool PodBoard::Proves(const PodFacts& pod) {
-  const auto [checked, first] = checked_.try_emplace(pod.uid, false);
-  if (first) checked->second = check_(pod);
-  return checked->second;
+bool PodBoard::Proves(const PodFacts& pod, const std::string& job_id) {
+  const auto [checked, first] = checked_.try_emplace(pod.uid);
+  if (first || checked->second.first != job_id) {
+    PodFacts as = pod;
+    as.job_id = job_id;
+    checked->second = {job_id, check_(as)};
+  }
+  return checked->second.second;
 }
 
 std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id,

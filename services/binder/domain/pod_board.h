@@ -32,8 +32,8 @@ struct PodFacts {
   enum class Phase { kLive, kSucceeded, kFailed };
 
   std::string uid;
-  std::string job_id;
-  std::string space;  // namespace
+  std::string job_id;  // of its Job, or its own uid; of which group it is, the group's job says
+  std::string space;   // namespace
   std::string name;
   uint64_t resource_version = 0;
   std::string node;  // empty: not bound
@@ -60,7 +60,7 @@ struct PodFacts {
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod);
 
 // Whether a bound pod's proof is the binder's, of the slot, node and job that it says.
-using ProofCheck = std::function<bool(const PodFacts&)>;
+using ProofCheck = std::function<bool(const PodFacts&)>;  // by PodFacts.job_id
 
 class PodBoard {
  public:
@@ -71,7 +71,7 @@ class PodBoard {
   // False: nothing new (older than what is known, or known to be gone). It stays with the job that
   // it was first seen with, whatever becomes of its owner references.
   bool See(PodFacts pod);
-  // `remember`: its job is followed.
+  // `remember`: the job that it is of, `job_id`, is followed.
   void Gone(const std::string& uid, const std::string& job_id, bool remember);
   // Whether one more of the job is remembered because a watch says so: its user may make and delete
   // pods as long as it lives. What the answer of a call says always is; calls are about slots.
@@ -84,17 +84,28 @@ class PodBoard {
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
-  // The slot that the pod says it has, the binder gave it. Of one state of a pod the proof is
-  // checked once. REQUIRES: the pod is here.
-  bool Proves(const PodFacts& pod);
+  // The slot of the job that the pod says it has, the binder gave it. Of one state of a pod the proof
+  // is checked once. REQUIRES: the pod is here.
+  bool Proves(const PodFacts& pod, const std::string& job_id);
   // Those in the namespace `space`, in the order of their names.
   std::vector<const PodFacts*> OfJob(const std::string& job_id, std::string_view space) const;
+  // Of these uids those that are here, in the namespace `space`, in their order.
+  template <typename Uids>
+  std::vector<const PodFacts*> OfGroup(const Uids& uids, std::string_view space) const {
+    std::vector<const PodFacts*> pods;
+    for (const std::string& uid : uids) {
+      const PodFacts* pod = Find(uid);
+      if (pod != nullptr && pod->space == space) pods.push_back(pod);
+    }
+    return pods;
+  }
   size_t size() const { return pods_.size(); }
 
  private:
   const ProofCheck check_;
   std::unordered_map<std::string, PodFacts> pods_;
-  std::unordered_map<std::string, bool> checked_;  // by uid, of pods_
+  // By uid, of pods_: for which job it was checked, and what was found.
+  std::unordered_map<std::string, std::pair<std::string, bool>> checked_;
   std::unordered_map<std::string, std::vector<std::string>> by_job_;
   std::unordered_map<std::string, std::unordered_set<std::string>> gone_;
 };

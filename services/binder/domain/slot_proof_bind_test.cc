@@ -165,12 +165,12 @@ TEST_F(SlotProofTest, AProofIsCheckedOnceForEachStateOfAPod) {
   pod.uid = "u";
   pod.resource_version = 1;
   board.See(pod);
-  EXPECT_TRUE(board.Proves(*board.Find("u")));
-  EXPECT_TRUE(board.Proves(*board.Find("u")));
+  EXPECT_TRUE(board.Proves(*board.Find("u"), "a"));
+  EXPECT_TRUE(board.Proves(*board.Find("u"), "a"));
   EXPECT_EQ(checks, 1);
   pod.resource_version = 2;
   board.See(pod);
-  EXPECT_TRUE(board.Proves(*board.Find("u")));
+  EXPECT_TRUE(board.Proves(*board.Find("u"), "a"));
   EXPECT_EQ(checks, 2);
 }
 

@@ -61,6 +61,7 @@ void Observe(PlanContext& context, BindJob* job) {
     if (pod == nullptr) {
       if (context.pods.KnownGone(slot.pod_uid, job->id())) {
         slot.state = SlotState::kEnded;
+        slot.succeeded = slot.succeeded || job->IsGroup();  // no other pod ever has it
         slot.seen_open_at.reset();
       } else {
         ReadUnknownPod(context, job, static_cast<int>(i));
@@ -71,6 +72,7 @@ void Observe(PlanContext& context, BindJob* job) {
       ObserveBound(context, job, &slot, *pod);
     } else if (pod->deleting && slot.state == SlotState::kTaken && slot.call == 0) {
       slot.state = SlotState::kEnded;  // the API server binds no pod that is going
+      slot.succeeded = slot.succeeded || job->IsGroup();
     }
   }
 }
@@ -145,7 +147,7 @@ class SlotChooser {
 
 std::vector<const PodFacts*> WaitingPods(const PlanContext& context, const BindJob& job) {
   std::vector<const PodFacts*> waiting;
-  for (const PodFacts* pod : context.pods.OfJob(job.id(), job.workload().namespace_())) {
+  for (const PodFacts* pod : PodsOf(context, job)) {
     if (pod->Waiting()) waiting.push_back(pod);
   }
   std::stable_sort(waiting.begin(), waiting.end(), [](const PodFacts* a, const PodFacts* b) {
@@ -164,21 +166,68 @@ std::optional<std::string> ExcessOf(const PodFacts& pod, const BindJob& job) {
   return excess;
 }
 
+void SetTooLarge(const PodFacts& pod, const std::string& excess, BindJob* job) {
+  SetFailure(
+      job,
+      "PodTooLarge",
+      fmt::format("pod {}/{} asks for more than its slot holds: {}", pod.space, pod.name, excess));
+}
+
 bool AllFit(const std::vector<const PodFacts*>& pods, BindJob* job) {
   for (const PodFacts* pod : pods) {
     const std::optional<std::string> excess = ExcessOf(*pod, *job);
     if (!excess.has_value()) continue;
-    SetFailure(
-        job,
-        "PodTooLarge",
-        fmt::format(
-            "pod {}/{} asks for more than its slot holds: {}", pod->space, pod->name, *excess));
+    SetTooLarge(*pod, *excess, job);
     return false;
   }
   return true;
 }
 
+void Take(PlanContext& context, const PodFacts& pod, size_t index, BindJob* job) {
+  Slot& slot = job->slots[index];
+  slot.state = SlotState::kTaken;
+  slot.pod_uid = pod.uid;
+  slot.pod_name = pod.name;
+  slot.delete_sent = slot.kill_sent = false;
+  slot.call = 0;  // an answer about the pod before is of no interest
+  slot.retry = {};
+  slot.taken_at = job->progress = context.now;
+  slot.bound_at.reset();
+  slot.closed_since.reset();
+  slot.look = {};
+}
+
+// Each pod of a group has one slot, and no other ever has that. None is taken before every pod can
+// have its own: a gang starts as a whole.
+void AssignGroup(PlanContext& context, BindJob* job) {
+  std::vector<const PodFacts*> pods;
+  bool all = true;
+  for (size_t i = 0; i < job->slots.size(); ++i) {
+    const auto& uids = job->workload().pods();
+    const bool open = job->slots[i].state == SlotState::kFree && !job->slots[i].released;
+    const PodFacts* pod = open && i < static_cast<size_t>(uids.size())
+                              ? context.pods.Find(uids[static_cast<int>(i)])
+                              : nullptr;
+    const bool waits = pod != nullptr && pod->Waiting() &&
+                       pod->space == job->workload().namespace_();
+    all = all && (!open || waits);
+    pods.push_back(waits ? pod : nullptr);
+  }
+  if (!all) return;
+  for (const SlotGroup& group : job->groups) {
+    for (size_t i = group.first; i < group.end && i < pods.size(); ++i) {
+      if (pods[i] == nullptr) continue;
+      const std::optional<std::string> excess = kubernetes::Excess(pods[i]->requests, group.requests);
+      if (excess.has_value()) return SetTooLarge(*pods[i], *excess, job);
+    }
+  }
+  for (size_t i = 0; i < pods.size(); ++i) {
+    if (pods[i] != nullptr) Take(context, *pods[i], i, job);
+  }
+}
+
 void Assign(PlanContext& context, BindJob* job) {
+  if (job->IsGroup()) return AssignGroup(context, job);
   SlotChooser chooser(context, *job);
   if (chooser.done()) return;
   const std::vector<const PodFacts*> waiting = WaitingPods(context, *job);
@@ -186,18 +235,7 @@ void Assign(PlanContext& context, BindJob* job) {
   for (const PodFacts* pod : waiting) {
     if (chooser.Seated(*pod)) continue;
     const std::optional<size_t> chosen = chooser.Choose(*pod);
-    if (!chosen.has_value()) continue;
-    Slot& slot = job->slots[*chosen];
-    slot.state = SlotState::kTaken;
-    slot.pod_uid = pod->uid;
-    slot.pod_name = pod->name;
-    slot.delete_sent = slot.kill_sent = false;
-    slot.call = 0;  // an answer about the pod before is of no interest
-    slot.retry = {};
-    slot.taken_at = job->progress = context.now;
-    slot.bound_at.reset();
-    slot.closed_since.reset();
-    slot.look = {};
+    if (chosen.has_value()) Take(context, *pod, *chosen, job);
   }
 }
 
@@ -316,12 +354,22 @@ bool MustBeWaitedFor(const PlanContext& context, const BindJob& job) {
   });
 }
 
+bool AnyHadItsPod(const BindJob& job) {
+  return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
+    return slot.bound_once || slot.succeeded;
+  });
+}
+
 void CheckTimeout(PlanContext& context, BindJob* job) {
   if (job->bound_said || !context.pods_in_view) return;
   const Millis at = std::max(job->progress, context.in_view_since) + context.options.start_timeout;
   if (context.now < at || CallsAreFailing(*job)) {
     context.WakeAt(context.now < at ? at : context.now + context.options.retry_max);
     return;
+  }
+  if (job->IsGroup() && AnyHadItsPod(*job)) {
+    // A pod that is not to be seen any more had gone before it could be bound.
+    for (Slot& slot : job->slots) slot.succeeded = slot.succeeded || slot.state == SlotState::kFree;
   }
   if (MustBeWaitedFor(context, *job)) {
     context.WakeAt(context.now + context.options.start_timeout);

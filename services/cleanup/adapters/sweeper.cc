@@ -4,6 +4,7 @@
 
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/workload.h"
 
 namespace fluxqueue::cleanup {
 
@@ -46,6 +47,10 @@ absl::Status Sweeper::ReadLive(std::vector<LiveJob>* live) {
 absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
   std::vector<std::string> gone;
   for (const LiveJob& job : suspects) {
+    if (model::IsGroup(job.kind)) {  // the picture has all of its pods
+      gone.push_back(job.job_id);
+      continue;
+    }
     const auto& resource = job.kind == "Pod" ? kubernetes::kPods : kubernetes::kJobs;
     const absl::StatusOr<std::string> object = client_.Get(resource, job.space, job.name);
     if (object.ok()) {

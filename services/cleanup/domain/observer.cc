@@ -5,6 +5,7 @@
 
 #include "libs/base/text.h"
 #include "libs/kubernetes/drain.h"
+#include "libs/kubernetes/group.h"
 #include "libs/kubernetes/node.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/requests.h"
@@ -28,6 +29,15 @@ kubernetes::Amounts UsedOf(const kubernetes::Node& node, const kubernetes::Amoun
 
 PodEnded::Result ResultOf(const std::string& phase) {
   return phase == "Succeeded" ? PodEnded::RESULT_SUCCEEDED : PodEnded::RESULT_FAILED;
+}
+
+// Of a group, of whose slots all have ended.
+JobEnded::Result ResultOf(const std::map<uint32_t, PodEnded::Result>& slots) {
+  const auto all = [&slots](PodEnded::Result result) {
+    return std::ranges::all_of(slots, [&](const auto& slot) { return slot.second == result; });
+  };
+  if (all(PodEnded::RESULT_SUCCEEDED)) return JobEnded::RESULT_SUCCEEDED;
+  return all(PodEnded::RESULT_GONE) ? JobEnded::RESULT_DELETED : JobEnded::RESULT_FAILED;
 }
 
 }  // namespace
@@ -81,13 +91,14 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
     entry.space = pod.meta.namespace_name;
     entry.node = pod.spec.node_name;
     entry.requests = kubernetes::EffectiveRequests(pod.spec);
+    entry.of_group = kubernetes::GroupOf(pod).has_value();
   }
   entry.phase = pod.status.phase;
   entry.started_ms = pod.status.started_ms;
   entry.deleting = pod.meta.deleted_ms != 0;
   if (entry.job_id.empty() && !(proof.has_value() && TakeSlot(*proof, &entry))) {
     entry.hints = JobHints(pod);
-    const bool its_own_job = std::ranges::find(entry.hints, uid) != entry.hints.end();
+    const bool its_own_job = entry.hints == std::vector<std::string>{uid};
     if (entry.Ended() && its_own_job) entry.job_id = uid;
   }
   if (entry.job_id.empty() && entry.Ended()) {  // a foreigner that uses nothing any more
@@ -138,6 +149,7 @@ void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::st
   if (entry.slot.attempt > job.attempt) {
     job.attempt = entry.slot.attempt;
     job.started_ms = 0;
+    job.slots_ended.clear();
   }
   const bool runs = entry.phase == "Running" || entry.Ended();
   if (runs && entry.slot.attempt == job.attempt && job.started_ms == 0) {
@@ -152,7 +164,14 @@ void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::st
       job.message = Cut(message, kMostMessageBytes);
     }
   }
-  if (entry.Ended()) NotePodEnded(job, uid, entry, ResultOf(entry.phase));
+  if (entry.of_group && entry.job_id != uid) {
+    job.is_group = true;
+    job.slots = entry.slot.slots;
+  }
+  if (entry.Ended()) {
+    NotePodEnded(job, uid, entry, ResultOf(entry.phase));
+    NoteSlotEnded(job, entry, ResultOf(entry.phase), message);
+  }
   pods_[uid] = std::move(entry);
 }
 
@@ -163,7 +182,7 @@ void Observer::NotePodEnded(JobEntry& job,
                             const PodEntry& pod,
                             PodEnded::Result result) {
   const bool gives_back = pod.slot.slots >= 2 && job.completions <= pod.slot.slots;
-  if (job.is_pod || !(gives_back || job.elastic)) return;
+  if (job.is_pod || job.is_group || !(gives_back || job.elastic)) return;
   if (!job.pods_ended.insert(uid).second) return;
   PodEnded ended;
   ended.set_job_id(pod.job_id);
@@ -174,6 +193,16 @@ void Observer::NotePodEnded(JobEntry& job,
   ended.set_result(result);
   ended.set_node(pod.node);
   job.ended.push_back(std::move(ended));
+}
+
+void Observer::NoteSlotEnded(JobEntry& job,
+                             const PodEntry& pod,
+                             PodEnded::Result result,
+                             const std::string& message) {
+  if (!job.is_group || pod.slot.attempt != job.attempt) return;
+  const bool first_failure = result == PodEnded::RESULT_FAILED && job.message.empty();
+  if (first_failure) job.message = Cut(message, kMostMessageBytes);
+  job.slots_ended.try_emplace(pod.slot.slot, result);
 }
 
 void Observer::PodGone(const std::string& uid) {
@@ -194,7 +223,10 @@ void Observer::DropPod(const std::string& uid, bool gone) {
   job.pods.erase(uid);
   job.unfinished.erase(uid);
   job.unchecked.erase(uid);
-  if (!pod.Ended()) NotePodEnded(job, uid, pod, PodEnded::RESULT_GONE);
+  if (!pod.Ended()) {
+    NotePodEnded(job, uid, pod, PodEnded::RESULT_GONE);
+    NoteSlotEnded(job, pod, PodEnded::RESULT_GONE, "");
+  }
   if (gone && pod.job_id == uid) job.present = false;
 }
 
@@ -275,7 +307,7 @@ void Observer::RememberStarted(const std::string& job_id, uint32_t attempt) {
 
 void Observer::ConfirmGone(const std::string& job_id) {
   JobEntry& job = Touch(job_id);
-  if (job.present || !job.pods.empty()) return;
+  if (job.present || !(job.is_group ? job.unfinished : job.pods).empty()) return;
   job.confirmed_gone = true;
 }
 
@@ -297,7 +329,14 @@ bool Observer::Disown(const std::string& pod_uid) {
 
 bool Observer::Shows(std::string_view job_id) const {
   const auto it = jobs_.find(std::string(job_id));
-  return it != jobs_.end() && (it->second.present || !it->second.pods.empty());
+  if (it != jobs_.end()) {
+    const JobEntry& job = it->second;
+    if (job.present || !(job.is_group ? job.unfinished : job.pods).empty()) return true;
+  }
+  return std::ranges::any_of(pods_, [job_id](const auto& pod) {
+    return pod.second.of_group &&
+           std::ranges::find(pod.second.hints, job_id) != pod.second.hints.end();
+  });
 }
 
 std::vector<Observer::OwnPod> Observer::OwnPods() const {
@@ -474,7 +513,13 @@ std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntr
   if (job.said.ended || !job.unfinished.empty()) return std::nullopt;
   JobEnded end;
   end.set_job_id(job_id);
-  if (job.result.has_value()) {
+  if (job.is_group && !job.confirmed_gone) {
+    if (job.slots_ended.size() < job.slots) return std::nullopt;
+    end.set_result(ResultOf(job.slots_ended));
+    end.set_message(end.result() == JobEnded::RESULT_FAILED && job.message.empty()
+                        ? "a pod of the group was deleted before it had ended"
+                        : job.message);
+  } else if (job.result.has_value()) {
     end.set_result(*job.result);
     end.set_message(job.message);
   } else if (!job.present && (job.had_pods || job.confirmed_gone)) {

@@ -17,6 +17,9 @@
 // A pod may be proven later: its row was restored or made after it was bound. UnprovenPods() are to
 // be looked up again from time to time.
 //
+// The pods of a group are its workload: it has ended once each of its slots has had its pod, and none
+// runs any more. Of one whose pods went unseen the sweep says that it is gone.
+//
 // A bare pod is its own workload. Its end needs no row, as a Job's needs none: its uid is the
 // job's, and the API server has made it.
 //
@@ -95,7 +98,8 @@ class Observer {
   // True when it did not before.
   bool Disown(const std::string& pod_uid);
 
-  // Is anything of the job in the picture: its workload, or a pod of ours?
+  // Is anything of the job in the picture: its workload, or a pod of ours? Of a group: a pod
+  // that has not ended, or one that may be of it once it is proven.
   bool Shows(std::string_view job_id) const;
   // Unfinished pods of ours, by job: (job id, attempt, pod uid).
   struct OwnPod {
@@ -129,6 +133,7 @@ class Observer {
     bool deleting = false;
     bool disowned = false;
     kubernetes::Amounts requests;
+    bool of_group = false;  // its slot is of a gang, whose pods are all that there is of the job
 
     bool Ended() const { return phase == "Succeeded" || phase == "Failed"; }
   };
@@ -143,6 +148,7 @@ class Observer {
   struct JobEntry {
     bool present = false;  // the workload exists
     bool is_pod = false;
+    bool is_group = false;
     bool confirmed_gone = false;
     int64_t completions = 0;
     bool elastic = false;
@@ -153,6 +159,9 @@ class Observer {
     std::set<std::string> unfinished;    // of these
     std::set<std::string> unchecked;     // of these: may be on a node that is lost
     std::set<std::string> pods_ended;    // uids: noted in `ended`, now or before
+    // Of a group: how the pods of its slots have ended, and how many slots there are.
+    std::map<uint32_t, events::v1::PodEnded::Result> slots_ended;
+    uint32_t slots = 0;
     std::set<NodeOfAttempt> nodes_lost;  // said
     std::vector<events::v1::PodEnded> ended;  // since the last Commit
     uint32_t attempt = 0;                     // the highest seen on a pod
@@ -198,6 +207,11 @@ class Observer {
                     const std::string& uid,
                     const PodEntry& pod,
                     events::v1::PodEnded::Result result);
+  // The slot of a group's pod is done with.
+  static void NoteSlotEnded(JobEntry& job,
+                            const PodEntry& pod,
+                            events::v1::PodEnded::Result result,
+                            const std::string& message);
   bool CountsAsForeign(const PodEntry& pod) const;
   bool HasLivePods(const NodeEntry& node) const;
   // Something has to be said of the jobs with pods on it.

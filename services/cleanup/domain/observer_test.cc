@@ -707,5 +707,84 @@ TEST_F(ObserverTest, AnEndThatWasNotHeardIsSaidAgain) {
   EXPECT_FALSE(observer_.SayEndAgain("unknown"));
 }
 
+// One of two pods of the gang "gang".
+kubernetes::Pod GangPod(const std::string& uid, int slot, const std::string& phase) {
+  kubernetes::Pod pod = OwnPod(uid, "gang", fmt::format("1.0.{}/2", slot), phase);
+  pod.meta.owners.clear();
+  pod.meta.annotations[std::string(kubernetes::kGroupAnnotation)] = "train/2";
+  return pod;
+}
+
+using GroupObserverTest = ObserverTest;
+
+TEST_F(GroupObserverTest, AGangEndsWithTheLastOfItsPods) {
+  Start();
+  See(GangPod("p0", 0, "Running"));
+  EXPECT_THAT(Say(), ElementsAre("started gang 1"));
+  See(GangPod("p0", 0, "Succeeded"));
+  EXPECT_THAT(Say(), IsEmpty()) << "the other one is still to be bound";
+  See(GangPod("p1", 1, "Running"));
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.PodGone("p0");
+  EXPECT_THAT(Say(), IsEmpty());
+  See(GangPod("p1", 1, "Succeeded"));
+  EXPECT_THAT(Say(), ElementsAre("ended gang RESULT_SUCCEEDED"));
+}
+
+TEST_F(GroupObserverTest, OnePodThatFailsOrIsDeletedFailsTheGang) {
+  Start();
+  See(GangPod("p0", 0, "Running"));
+  See(GangPod("p1", 1, "Running"));
+  Say();
+  See(GangPod("p1", 1, "Succeeded"));
+  observer_.PodGone("p0");
+  EXPECT_THAT(Say(), ElementsAre("ended gang RESULT_FAILED"));
+}
+
+TEST_F(GroupObserverTest, OneWhosePodsAreAllDeletedIsDeleted) {
+  Start();
+  See(GangPod("p0", 0, "Running"));
+  See(GangPod("p1", 1, "Running"));
+  Say();
+  observer_.PodGone("p0");
+  EXPECT_THAT(Say(), IsEmpty());
+  observer_.PodGone("p1");
+  EXPECT_THAT(Say(), ElementsAre("ended gang RESULT_DELETED"));
+}
+
+TEST_F(GroupObserverTest, OfOneWhosePodsWentUnseenTheSweepSaysSo) {
+  Start();
+  See(GangPod("p0", 0, "Succeeded"));
+  Say();
+  EXPECT_FALSE(observer_.Shows("gang"));
+  const LiveJob waits{.job_id = "gang", .kind = "PodGroup", .space = {}, .name = {}, .holding = true};
+  EXPECT_TRUE(Compare({waits}, observer_).gone.empty()) << "its pods may still wait";
+  LiveJob runs = waits;
+  runs.running = true;
+  EXPECT_EQ(Compare({runs}, observer_).gone.size(), 1);
+  observer_.ConfirmGone("gang");
+  EXPECT_THAT(Say(), ElementsAre("ended gang RESULT_DELETED"));
+}
+
+TEST_F(GroupObserverTest, OneWhosePodsAreNotProvenYetIsNotGone) {
+  Start();
+  SeeWithoutRow(GangPod("p0", 0, "Running"));
+  EXPECT_TRUE(observer_.Shows("gang"));
+  SeeWithoutRow(OwnPod("thief", "victim", "1.0.0/1", "Running"));
+  EXPECT_FALSE(observer_.Shows("victim")) << "an owner is named by anybody";
+}
+
+TEST_F(GroupObserverTest, APodOfAGroupThatIsAJobOfItsOwnEndsAsSuch) {
+  Start();
+  kubernetes::Pod pod = GangPod("late", 0, "Running");
+  pod.meta.annotations[std::string(kubernetes::kJobIdAnnotation)] = "late";
+  pod.meta.annotations[std::string(kubernetes::kAllocationAnnotation)] = "1.0.0/1";
+  See(pod);
+  EXPECT_THAT(Say(), ElementsAre("started late 1"));
+  pod.status.phase = "Succeeded";
+  See(pod);
+  EXPECT_THAT(Say(), ElementsAre("ended late RESULT_SUCCEEDED"));
+}
+
 }  // namespace
 }  // namespace fluxqueue::cleanup

@@ -1,5 +1,7 @@
 #include "services/cleanup/domain/sweep.h"
 
+#include "libs/model/workload.h"
+
 namespace fluxqueue::cleanup {
 
 bool IsOrphan(const Observer::OwnPod& pod, const std::unordered_map<std::string, LiveJob>& live) {
@@ -12,7 +14,9 @@ Suspects Compare(const std::vector<LiveJob>& live, const Observer& observer) {
   Suspects suspects;
   std::unordered_map<std::string, LiveJob> by_id;
   for (const LiveJob& job : live) {
-    if (job.holding && !observer.Shows(job.job_id)) suspects.gone.push_back(job);
+    // Before it runs the pods of a group may wait, and there is no object of it.
+    const bool expected = model::IsGroup(job.kind) ? job.running : job.holding;
+    if (expected && !observer.Shows(job.job_id)) suspects.gone.push_back(job);
     by_id.emplace(job.job_id, job);
   }
   for (Observer::OwnPod& pod : observer.OwnPods()) {

@@ -15,7 +15,7 @@ namespace fluxqueue::cleanup {
 // seen.
 struct LiveJob {
   std::string job_id;
-  std::string kind;  // "Job", "Pod"
+  std::string kind;  // "Job", "Pod", "PodGroup"
   std::string space;
   std::string name;
   uint32_t attempt = 0;

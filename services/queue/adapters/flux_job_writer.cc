@@ -15,7 +15,7 @@ constexpr size_t kWaitingShown = 200;
 constexpr Millis kIdle{1000};
 
 struct Shown {
-  std::string owner_uid;
+  std::string job_id;
   uint64_t version = 0;
 };
 
@@ -24,8 +24,7 @@ Shown ReadShown(std::string_view object) {
   const auto parsed = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
   Shown shown;
   if (!parsed.is_object()) return shown;
-  shown.owner_uid =
-      parsed.value(nlohmann::json::json_pointer("/metadata/ownerReferences/0/uid"), std::string());
+  shown.job_id = parsed.value(nlohmann::json::json_pointer("/spec/jobId"), std::string());
   shown.version = parsed.value(nlohmann::json::json_pointer("/status/version"), uint64_t{0});
   return shown;
 }
@@ -126,7 +125,7 @@ void FluxJobWriter::Reconcile() {
                        {},
                        [&](std::string_view object) {
                          const Shown one = ReadShown(object);
-                         shown[one.owner_uid] = one.version;
+                         shown[one.job_id] = one.version;
                          return absl::OkStatus();
                        })
                  .status();
@@ -194,7 +193,7 @@ absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
   ASSIGN_OR_RETURN(const std::string object,
                    client_.Get(kubernetes::kFluxJobs, workload.namespace_(), name));
   const Shown shown = ReadShown(object);
-  if (shown.owner_uid == workload.uid()) {
+  if (shown.job_id == write.fact.job_id()) {
     if (shown.version >= write.fact.version()) return absl::OkStatus();
     return client_
         .Patch(kubernetes::kFluxJobs,

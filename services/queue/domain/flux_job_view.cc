@@ -152,11 +152,22 @@ struct EventText {
   const char* action;
 };
 
+// What there is of the workload in the cluster: of a group its first pod.
+kubernetes::ObjectReference ObjectOf(const events::v1::Workload& workload) {
+  if (!model::IsGroup(workload.kind())) {
+    return {workload.api_version(),
+            workload.kind(),
+            workload.namespace_(),
+            workload.name(),
+            workload.uid()};
+  }
+  return {"v1", "Pod", workload.namespace_(), workload.leader(), workload.uid()};
+}
+
 std::string EventOn(const JobFact& fact,
                     std::string name,
                     const EventText& text,
                     std::string note) {
-  const events::v1::Workload& workload = fact.workload();
   return kubernetes::EventText(
       {.name = std::move(name),
        .component = "queue",
@@ -165,11 +176,7 @@ std::string EventOn(const JobFact& fact,
        .reason = text.reason,
        .action = text.action,
        .note = std::move(note),
-       .regarding = {workload.api_version(),
-                     workload.kind(),
-                     workload.namespace_(),
-                     workload.name(),
-                     workload.uid()},
+       .regarding = ObjectOf(fact.workload()),
        .at = std::chrono::system_clock::time_point(Millis(fact.time_ms()))});
 }
 
@@ -250,6 +257,7 @@ std::string NodesText(const FluxJobDetails& details) {
 
 std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
   const events::v1::Workload& workload = fact.workload();
+  const kubernetes::ObjectReference owner = ObjectOf(workload);
   json status = Status(fact, position, details);
   DropNulls(&status);
   const json object = {{"apiVersion", "fluxqueue.io/v1alpha1"},
@@ -258,10 +266,10 @@ std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDe
                         {{"name", FluxJobName(workload)},
                          {"namespace", workload.namespace_()},
                          {"ownerReferences",
-                          json::array({{{"apiVersion", workload.api_version()},
-                                        {"kind", workload.kind()},
-                                        {"name", workload.name()},
-                                        {"uid", workload.uid()}}})}}},
+                          json::array({{{"apiVersion", owner.api_version},
+                                        {"kind", owner.kind},
+                                        {"name", owner.name},
+                                        {"uid", owner.uid}}})}}},
                        {"spec", Spec(fact, details)},
                        {"status", std::move(status)}};
   return kubernetes::JsonText(object);
@@ -277,7 +285,7 @@ std::string EventObject(const JobFact& fact) {
   const EventText text = EventFor(fact);
   if (text.reason == nullptr) return "";
   return EventOn(fact,
-                 fmt::format("{}.{}", fact.workload().uid(), fact.version()),
+                 fmt::format("{}.{}", fact.job_id(), fact.version()),
                  text,
                  fact.message().empty() ? fact.reason() : fact.message());
 }
@@ -285,7 +293,7 @@ std::string EventObject(const JobFact& fact) {
 std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details) {
   const EventText text = TextOf(write.step);
   std::string name =
-      fmt::format("{}.{}-{}", write.fact.workload().uid(), write.fact.attempt(), text.reason);
+      fmt::format("{}.{}-{}", write.fact.job_id(), write.fact.attempt(), text.reason);
   return EventOn(write.fact, Lower(std::move(name)), text, NoteOf(write, details));
 }
 

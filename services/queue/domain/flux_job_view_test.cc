@@ -54,6 +54,25 @@ TEST(FluxJobViewTest, TheObjectIsOwnedByTheWorkload) {
   EXPECT_FALSE(object["status"].contains("position")) << "a running job stands in no line";
 }
 
+TEST(FluxJobViewTest, ThatOfAGroupGoesWithItsFirstPod) {
+  events::v1::JobFact fact = RunningFact();
+  events::v1::Workload* workload = fact.mutable_workload();
+  workload->set_api_version("fluxqueue.io/v1");
+  workload->set_kind("PodGroup");
+  workload->set_name("train");
+  workload->set_leader("train-0");
+  const json object = json::parse(FluxJobObject(fact, 0, ThreeSlots()));
+  EXPECT_EQ(object["metadata"]["name"], "podgroup-train");
+  EXPECT_EQ(
+      object["metadata"]["ownerReferences"][0],
+      (json{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", "train-0"}, {"uid", "uid-1"}}));
+  EXPECT_EQ(object["spec"]["workload"]["kind"], "PodGroup");
+  fact.set_reason("Overran");
+  const json event = json::parse(EventObject(fact));
+  EXPECT_EQ(event["regarding"]["kind"], "Pod");
+  EXPECT_EQ(event["regarding"]["name"], "train-0");
+}
+
 // Behind a line of jobs that say they last a century.
 TEST(FluxJobViewTest, AStartThatNobodyCouldReadIsTheLastThatCanBeWritten) {
   events::v1::JobFact fact = RunningFact();

@@ -1,0 +1,239 @@
+#include "libs/kubernetes/group.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/names.h"
+#include "libs/kubernetes/ownership.h"
+
+#include "groups_table.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+// A row of groups.yaml.
+struct Source {
+  std::vector<std::string> name;
+  std::string size;
+};
+
+const std::vector<Source>& Sources() {
+  static const auto kSources = [] {
+    std::vector<Source> sources;
+    for (const YAML::Node& row : YAML::Load(kGroupsTable)) {
+      sources.push_back(
+          {row["name"].as<std::vector<std::string>>(), row["size"].as<std::string>()});
+    }
+    return sources;
+  }();
+  return kSources;
+}
+
+// Null: neither has it.
+const std::string* Value(const std::string& key,
+                         const StringMap& labels,
+                         const StringMap& annotations) {
+  for (const StringMap* map : {&labels, &annotations}) {
+    if (const auto found = map->find(key); found != map->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+std::optional<uint32_t> ParseSize(std::string_view text) {
+  uint32_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const bool good = error == std::errc() && end == text.data() + text.size();
+  return good && size >= 1 && size <= kMaxGroupPods ? std::optional(size) : std::nullopt;
+}
+
+// Unset: the pod lacks one of its keys.
+std::optional<std::string> JoinedName(const Source& source,
+                                      const StringMap& labels,
+                                      const StringMap& annotations) {
+  std::string joined;
+  for (const std::string& key : source.name) {
+    const std::string* part = Value(key, labels, annotations);
+    if (part == nullptr) return std::nullopt;
+    joined += (joined.empty() ? "" : "-") + *part;
+  }
+  return joined;
+}
+
+absl::Status CheckBoth(const StringMap& labels, const StringMap& annotations) {
+  const std::string name(kGroupNameKey);
+  const std::string size(kGroupSizeKey);
+  const bool named = Value(name, labels, annotations) != nullptr;
+  if (named == (Value(size, labels, annotations) != nullptr)) return absl::OkStatus();
+  return InvalidArgument(
+      "{}: allowed with {} only, and the other way round: a gang has a name and a number of pods",
+      named ? name : size,
+      named ? size : name);
+}
+
+std::string DurationText(const std::optional<Millis>& duration) {
+  return duration ? fmt::format("{} ms", duration->count()) : "";
+}
+
+std::string_view QueueOf(const GroupMember& member) {
+  return member.keys.queue ? std::string_view(*member.keys.queue) : kDefaultQueue;
+}
+
+absl::Status CheckAlike(const GroupMember& a, const GroupMember& b) {
+  const auto differ = [&](std::string_view what, std::string_view of_a, std::string_view of_b) {
+    return InvalidArgument(
+        "pods {} and {} of one group differ in {}: \"{}\" and \"{}\"; allowed is the same for all",
+        a.name,
+        b.name,
+        what,
+        of_a,
+        of_b);
+  };
+  if (QueueOf(a) != QueueOf(b)) return differ(kQueueKey, QueueOf(a), QueueOf(b));
+  if (a.keys.qos != b.keys.qos) return differ(kQosKey, a.keys.qos, b.keys.qos);
+  if (a.keys.topology != b.keys.topology) {
+    return differ(kTopologyKey,
+                  FormatTopology(a.keys.topology.value_or(Topology())),
+                  FormatTopology(b.keys.topology.value_or(Topology())));
+  }
+  if (a.duration != b.duration) {
+    return differ(kDurationKey, DurationText(a.duration), DurationText(b.duration));
+  }
+  if (a.keys.depends_on != b.keys.depends_on) {
+    return differ(kDependsOnKey, "its own", "its own");
+  }
+  if (a.demand.constraint != b.demand.constraint) {
+    return differ("nodeSelector, required node affinity or tolerations",
+                  a.demand.constraint,
+                  b.demand.constraint);
+  }
+  return absl::OkStatus();
+}
+
+// As many kinds of slots as a jobspec may have (kMaxSlotGroups of libs/graph).
+constexpr size_t kMostSets = 16;
+
+}  // namespace
+
+absl::StatusOr<std::optional<GroupName>> AskedGroup(const StringMap& labels,
+                                                    const StringMap& annotations) {
+  RETURN_IF_ERROR(CheckBoth(labels, annotations));
+  for (const Source& source : Sources()) {
+    const std::optional<std::string> name = JoinedName(source, labels, annotations);
+    const std::string* text = Value(source.size, labels, annotations);
+    if (!name || text == nullptr) continue;
+    const std::optional<uint32_t> size = ParseSize(*text);
+    if (!size) {
+      return InvalidArgument("{}: \"{}\": allowed are 1 to {}, the pods of the group",
+                             source.size,
+                             *text,
+                             kMaxGroupPods);
+    }
+    if (!IsDnsLabel(*name)) {
+      return InvalidArgument(
+          "{}: \"{}\" is no name of a group: allowed are up to 63 of a-z, 0-9 and '-', beginning "
+          "and ending with a letter or digit",
+          source.name.front(),
+          *name);
+    }
+    if (*size == 1) return std::nullopt;
+    return GroupName{*name, *size};
+  }
+  return std::nullopt;
+}
+
+std::string FormatGroup(const GroupName& group) {
+  return fmt::format("{}/{}", group.name, group.size);
+}
+
+std::optional<GroupName> GroupOf(const Pod& pod) {
+  if (IsOfAJob(pod)) return std::nullopt;
+  // hint: the webhook writes it, and the policies fluxqueue-taken-in and fluxqueue-keys keep it.
+  const std::string& record = pod.meta.Annotation(kGroupAnnotation);
+  const size_t slash = record.find('/');
+  if (slash == record.npos) return std::nullopt;
+  const std::optional<uint32_t> size = ParseSize(std::string_view(record).substr(slash + 1));
+  std::string name = record.substr(0, slash);
+  if (!size || *size < 2 || !IsDnsLabel(name)) return std::nullopt;
+  return GroupName{std::move(name), *size};
+}
+
+void SortBySlot(std::vector<const GroupMember*>* members) {
+  const auto place = [](const GroupMember* member) {
+    return std::tuple(member->index, member->name.size(), std::string_view(member->name));
+  };
+  std::sort(members->begin(), members->end(), [&](const GroupMember* a, const GroupMember* b) {
+    return place(a) < place(b);
+  });
+  // Sets stand in the order of their first members.
+  std::vector<const Amounts*> sets;
+  const auto set_of = [&sets](const GroupMember* member) {
+    const auto found = std::find_if(sets.begin(), sets.end(), [member](const Amounts* set) {
+      return *set == member->demand.requests;
+    });
+    return found - sets.begin();
+  };
+  for (const GroupMember* member : *members) {
+    const bool known = set_of(member) < static_cast<ptrdiff_t>(sets.size());
+    if (!known && sets.size() <= kMostSets) {
+      sets.push_back(&member->demand.requests);
+    }
+  }
+  if (sets.size() == 1) return;
+  std::stable_sort(
+      members->begin(), members->end(), [&](const GroupMember* a, const GroupMember* b) {
+        return set_of(a) < set_of(b);
+      });
+}
+
+absl::StatusOr<PodDemand> DemandOf(const std::vector<const GroupMember*>& members) {
+  PodDemand demand;
+  demand.mode = members.front()->demand.mode;
+  demand.constraint = members.front()->demand.constraint;
+  for (const GroupMember* member : members) {
+    RETURN_IF_ERROR(CheckAlike(*members.front(), *member));
+    std::vector<PodSet>& sets = demand.sets;
+    if (sets.empty() || sets.back().requests != member->demand.requests) {
+      sets.push_back({0, member->demand.requests});
+    }
+    ++sets.back().slots;
+    if (sets.size() > kMostSets) {
+      return InvalidArgument(
+          "the pods of the group ask for more than {} different amounts of resources; allowed are "
+          "so many",
+          kMostSets);
+    }
+  }
+  return demand;
+}
+
+// FNV-1a, twice.
+std::string GroupJobId(const std::vector<const GroupMember*>& members) {
+  std::vector<std::string_view> uids;
+  uids.reserve(members.size());
+  for (const GroupMember* member : members) uids.push_back(member->uid);
+  std::sort(uids.begin(), uids.end());
+  uint64_t high = 0xcbf29ce484222325;
+  uint64_t low = 0x9ae16a3b2f90404f;
+  for (const std::string_view uid : uids) {
+    for (const char c : uid) {
+      high = (high ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+      low = (low ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+    low = (low ^ (low >> 29)) * 0xbf58476d1ce4e5b9;
+  }
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+                     high >> 32,
+                     (high >> 16) & 0xffff,
+                     high & 0xffff,
+                     low >> 48,
+                     low & 0xffffffffffff);
+}
+
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,66 @@
+// Gangs of pods: pods of one namespace and one user that name the same group, of which all start or
+// none. What a pod says by one of the keys of groups.yaml, the webhook records on it when it is made
+// (kGroupAnnotation), and nobody changes that later. Pods of Jobs are never of a group: their Job is
+// a gang. Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libs/base/clock.h"
+#include "libs/kubernetes/jobspec.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/views.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+// Each pod is named, by its uid, in every message about the job.
+inline constexpr uint32_t kMaxGroupPods = 4'000;
+
+struct GroupName {
+  std::string name;  // a DNS label
+  uint32_t size = 0;
+
+  friend bool operator==(const GroupName&, const GroupName&) = default;
+};
+
+// What these keys ask for. Unset: no group, or one of a single pod. InvalidArgument names the key,
+// its value and what is allowed.
+absl::StatusOr<std::optional<GroupName>> AskedGroup(const StringMap& labels,
+                                                    const StringMap& annotations);
+// The record, and what it says; unset: there is none, or the pod is a Job's.
+std::string FormatGroup(const GroupName& group);
+std::optional<GroupName> GroupOf(const Pod& pod);
+
+// What one pod of a group asks for.
+struct GroupMember {
+  std::string uid;
+  std::string name;
+  int index = -1;  // of a StatefulSet's
+  int64_t created_ms = 0;
+  std::string user;
+  std::string admitted_to;
+  bool controlled = false;
+  int32_t priority = 0;
+  UserKeys keys;
+  std::optional<Millis> duration;  // its key, else its activeDeadlineSeconds
+  PodDemand demand;
+
+  friend bool operator==(const GroupMember&, const GroupMember&) = default;
+};
+// The members in the order of their slots: those that ask for the same beside each other, each set
+// in the order of their indexes and names.
+void SortBySlot(std::vector<const GroupMember*>* members);
+
+// What they ask for together, in their order. REQUIRES: not empty. InvalidArgument: two of them differ in
+// a key that a job has once, or in the nodes that they take.
+absl::StatusOr<PodDemand> DemandOf(const std::vector<const GroupMember*>& members);
+
+// Made of their uids: other members are another job.
+std::string GroupJobId(const std::vector<const GroupMember*>& members);
+
+}  // namespace fluxqueue::kubernetes

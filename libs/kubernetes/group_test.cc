@@ -1,0 +1,188 @@
+#include "libs/kubernetes/group.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/base/text.h"
+#include "libs/graph/jobspec.h"
+#include "libs/kubernetes/submission.h"
+
+#include "fmt/format.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+GroupMember Member(const std::string& name, int64_t cpu = 1000, int64_t created_ms = 1) {
+  GroupMember member;
+  member.uid = "uid-" + name;
+  member.name = name;
+  member.created_ms = created_ms;
+  member.user = "kim";
+  member.demand.requests = {{"cpu", cpu}, {"pods", 1}};
+  member.demand.constraint = R"({"tolerations":[]})";
+  return member;
+}
+
+std::vector<const GroupMember*> Sorted(const std::vector<GroupMember>& members) {
+  std::vector<const GroupMember*> pointers;
+  for (const GroupMember& member : members) pointers.push_back(&member);
+  SortBySlot(&pointers);
+  return pointers;
+}
+
+std::vector<std::string> Names(const std::vector<const GroupMember*>& members) {
+  std::vector<std::string> names;
+  for (const GroupMember* member : members) names.push_back(member->name);
+  return names;
+}
+
+TEST(GroupTest, EveryRowOfTheTableNamesAGroup) {
+  const auto group = [](const StringMap& labels, const StringMap& annotations) {
+    const auto asked = AskedGroup(labels, annotations);
+    return asked.ok() && asked->has_value() ? FormatGroup(**asked) : "none";
+  };
+  EXPECT_EQ(group({{"fluxqueue.io/group-name", "train"}, {"fluxqueue.io/group-size", "4"}}, {}),
+            "train/4");
+  EXPECT_EQ(group({{"fluxqueue.io/group-name", "train"}}, {{"fluxqueue.io/group-size", "4"}}),
+            "train/4");
+  EXPECT_EQ(group({{"leaderworkerset.sigs.k8s.io/name", "llm"},
+                   {"leaderworkerset.sigs.k8s.io/group-index", "2"}},
+                  {{"leaderworkerset.sigs.k8s.io/size", "8"}}),
+            "llm-2/8");
+  EXPECT_EQ(group({{"scheduling.x-k8s.io/pod-group", "g"}, {"fluence.group-size", "3"}}, {}),
+            "g/3");
+  EXPECT_EQ(group({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, {}), "g/3");
+  EXPECT_EQ(group({{"scheduling.x-k8s.io/pod-group", "g"}}, {}), "none") << "no size";
+  EXPECT_EQ(group({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "1"}}, {}), "none");
+}
+
+TEST(GroupTest, ABadOneIsRefusedWithWhatIsAllowed) {
+  const auto refusal = [](const StringMap& labels) {
+    const auto asked = AskedGroup(labels, {});
+    return asked.ok() ? "" : Message(asked.status());
+  };
+  EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "g"}}), HasSubstr("fluxqueue.io/group-size"));
+  EXPECT_THAT(refusal({{"fluxqueue.io/group-size", "4"}}), HasSubstr("fluxqueue.io/group-name"));
+  for (const char* size : {"0", "-1", "4001", "four", "", "4 "}) {
+    EXPECT_THAT(
+        refusal({{"fluxqueue.io/group-name", "g"}, {"fluxqueue.io/group-size", size}}),
+        AllOf(HasSubstr(fmt::format("\"{}\"", size)), HasSubstr("allowed are 1 to 4000")));
+  }
+  EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "a/b"}, {"fluxqueue.io/group-size", "2"}}),
+              AllOf(HasSubstr("a/b"), HasSubstr("allowed")));
+}
+
+TEST(GroupTest, TheRecordOfAPodIsReadBack) {
+  Pod pod;
+  pod.meta.annotations = {{"fluxqueue.io/group", "train/4"}};
+  EXPECT_EQ(GroupOf(pod), (GroupName{"train", 4}));
+  for (const char* record : {"", "train", "train/", "train/1", "train/x", "/4", "tr ain/4"}) {
+    pod.meta.annotations = {{"fluxqueue.io/group", record}};
+    EXPECT_EQ(GroupOf(pod), std::nullopt) << record;
+  }
+  pod.meta.annotations = {{"fluxqueue.io/group", "train/4"}};
+  pod.meta.owners = {
+      {.api_version = "batch/v1", .kind = "Job", .name = "j", .uid = "uid-j", .controller = true}};
+  EXPECT_EQ(GroupOf(pod), std::nullopt) << "its Job is the gang";
+}
+
+TEST(GroupTest, SlotsAreInTheOrderOfIndexesAndNamesSetBySet) {
+  EXPECT_THAT(Names(Sorted({Member("w-10"), Member("w-2"), Member("w-1")})),
+              ElementsAre("w-1", "w-2", "w-10"));
+  EXPECT_THAT(Names(Sorted({Member("w-0"), Member("a-lead", 4000), Member("w-1")})),
+              ElementsAre("w-0", "w-1", "a-lead"))
+      << "shorter names first; its set comes where its first pod does";
+  std::vector<GroupMember> stateful = {Member("a"), Member("b"), Member("c")};
+  stateful[0].index = 2;
+  stateful[1].index = 0;
+  stateful[2].index = 1;
+  EXPECT_THAT(Names(Sorted(stateful)), ElementsAre("b", "c", "a"));
+}
+
+TEST(GroupTest, UnlikePodsAreOneJobspec) {
+  const std::vector<GroupMember> members = {Member("lead", 4000), Member("w-00"), Member("w-01")};
+  PodDemand demand;
+  const auto submission = SubmissionOf("lab", "train", Sorted(members), &demand);
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  EXPECT_THAT(demand.sets,
+              ElementsAre(PodSet{1, members[0].demand.requests},
+                          PodSet{2, members[1].demand.requests}));
+  const auto jobspec = graph::ParseJobspec(submission->spec().jobspec());
+  ASSERT_TRUE(jobspec.ok()) << jobspec.status();
+  EXPECT_EQ(jobspec->slots, 3U);
+  EXPECT_EQ(jobspec->groups.size(), 2U);
+  const events::v1::Workload& workload = submission->workload();
+  EXPECT_EQ(workload.kind(), "PodGroup");
+  EXPECT_EQ(workload.name(), "train");
+  EXPECT_EQ(workload.leader(), "lead");
+  EXPECT_EQ(workload.uid(), "uid-lead");
+  EXPECT_THAT(workload.pods(), ElementsAre("uid-lead", "uid-w-00", "uid-w-01"));
+  EXPECT_FALSE(workload.recreatable());
+  EXPECT_EQ(submission->spec().slots(), 3U);
+  ASSERT_EQ(submission->spec().amounts_size(), 2);
+  EXPECT_EQ(submission->spec().amounts(0).amount(), 6000);
+  EXPECT_EQ(submission->spec().amounts(1).amount(), 3);
+}
+
+TEST(GroupTest, ItsIdIsMadeOfItsPods) {
+  const std::vector<GroupMember> members = {Member("a"), Member("b")};
+  const std::string id = GroupJobId(Sorted(members));
+  EXPECT_EQ(id.size(), 36U);
+  EXPECT_TRUE(IsUid(id)) << id;
+  EXPECT_EQ(id, GroupJobId({&members[1], &members[0]})) << "in any order";
+  const std::vector<GroupMember> others = {Member("a"), Member("c")};
+  EXPECT_NE(id, GroupJobId(Sorted(others)));
+}
+
+TEST(GroupTest, WhatOneAsksForIsForAll) {
+  std::vector<GroupMember> members = {Member("a", 1000, 5'000), Member("b", 1000, 7'000)};
+  members[1].priority = 9;
+  members[1].keys.hold = true;
+  members[1].keys.begin = Begin{.at_ms = 0, .after = Millis(1'000)};
+  PodDemand demand;
+  const auto submission = SubmissionOf("lab", "train", Sorted(members), &demand);
+  ASSERT_TRUE(submission.ok()) << submission.status();
+  EXPECT_EQ(submission->priority(), 9);
+  EXPECT_TRUE(submission->hold());
+  EXPECT_EQ(submission->begin_ms(), 8'000);
+  EXPECT_EQ(submission->created_ms(), 7'000) << "it is there since the last of them is";
+}
+
+TEST(GroupTest, PodsThatDifferInWhatAJobHasOnceAreNamed) {
+  const auto refusal = [](const std::function<void(GroupMember*)>& change) {
+    std::vector<GroupMember> members = {Member("a"), Member("b")};
+    change(&members[1]);
+    PodDemand demand;
+    const auto submission = SubmissionOf("lab", "train", Sorted(members), &demand);
+    return submission.ok() ? "" : Message(submission.status());
+  };
+  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.queue = "gpu"; }),
+              AllOf(HasSubstr("pods a and b"), HasSubstr("fluxqueue.io/queue"), HasSubstr("gpu")));
+  EXPECT_THAT(refusal([](GroupMember* b) { b->duration = Millis(5); }), HasSubstr("5 ms"));
+  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.qos = "urgent"; }), HasSubstr("urgent"));
+  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.topology = Topology{"rack", ""}; }),
+              HasSubstr("required: rack"));
+  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.depends_on.emplace(1); }), HasSubstr("depends-on"));
+  EXPECT_THAT(refusal([](GroupMember* b) { b->demand.constraint = "{}"; }),
+              HasSubstr("nodeSelector"));
+}
+
+TEST(GroupTest, MoreKindsOfPodsThanAJobspecTakesAreRefused) {
+  std::vector<GroupMember> members;
+  for (int i = 0; i < 17; ++i) members.push_back(Member(fmt::format("p{:02}", i), 1000 + i));
+  EXPECT_THAT(Message(DemandOf(Sorted(members)).status()), HasSubstr("more than 16"));
+  members.pop_back();
+  EXPECT_TRUE(DemandOf(Sorted(members)).ok());
+}
+
+}  // namespace
+}  // namespace fluxqueue::kubernetes
