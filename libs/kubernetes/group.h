@@ -1,7 +1,7 @@
 // Gangs of pods: pods of one namespace and one user that name the same group, of which all start or
-// none. What a pod says by one of the keys of groups.yaml, the webhook records on it when it is made
-// (kGroupAnnotation), and nobody changes that later. Pods of Jobs are never of a group: their Job is
-// a gang. Pure, thread-safe.
+// none. What a pod says by one of the keys of groups.yaml, the webhook records on it when it is
+// made (kGroupAnnotation), and nobody changes that later. Pods of Jobs are never of a group: their
+// Job is a gang. Pure, thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,8 @@ struct GroupMember {
 // in the order of their indexes and names.
 void SortBySlot(std::vector<const GroupMember*>* members);
 
-// What they ask for together, in their order. REQUIRES: not empty. InvalidArgument: two of them differ in
-// a key that a job has once, or in the nodes that they take.
+// What they ask for together, in their order. REQUIRES: not empty. InvalidArgument: two of them
+// differ in a key that a job has once, or in the nodes that they take.
 absl::StatusOr<PodDemand> DemandOf(const std::vector<const GroupMember*>& members);
 
 // Made of their uids: other members are another job.

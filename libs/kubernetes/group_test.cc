@@ -73,9 +73,8 @@ TEST(GroupTest, ABadOneIsRefusedWithWhatIsAllowed) {
   EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "g"}}), HasSubstr("fluxqueue.io/group-size"));
   EXPECT_THAT(refusal({{"fluxqueue.io/group-size", "4"}}), HasSubstr("fluxqueue.io/group-name"));
   for (const char* size : {"0", "-1", "4001", "four", "", "4 "}) {
-    EXPECT_THAT(
-        refusal({{"fluxqueue.io/group-name", "g"}, {"fluxqueue.io/group-size", size}}),
-        AllOf(HasSubstr(fmt::format("\"{}\"", size)), HasSubstr("allowed are 1 to 4000")));
+    EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "g"}, {"fluxqueue.io/group-size", size}}),
+                AllOf(HasSubstr(fmt::format("\"{}\"", size)), HasSubstr("allowed are 1 to 4000")));
   }
   EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "a/b"}, {"fluxqueue.io/group-size", "2"}}),
               AllOf(HasSubstr("a/b"), HasSubstr("allowed")));
@@ -113,9 +112,9 @@ TEST(GroupTest, UnlikePodsAreOneJobspec) {
   PodDemand demand;
   const auto submission = SubmissionOf("lab", "train", Sorted(members), &demand);
   ASSERT_TRUE(submission.ok()) << submission.status();
-  EXPECT_THAT(demand.sets,
-              ElementsAre(PodSet{1, members[0].demand.requests},
-                          PodSet{2, members[1].demand.requests}));
+  EXPECT_THAT(
+      demand.sets,
+      ElementsAre(PodSet{1, members[0].demand.requests}, PodSet{2, members[1].demand.requests}));
   const auto jobspec = graph::ParseJobspec(submission->spec().jobspec());
   ASSERT_TRUE(jobspec.ok()) << jobspec.status();
   EXPECT_EQ(jobspec->slots, 3U);
@@ -169,9 +168,12 @@ TEST(GroupTest, PodsThatDifferInWhatAJobHasOnceAreNamed) {
               AllOf(HasSubstr("pods a and b"), HasSubstr("fluxqueue.io/queue"), HasSubstr("gpu")));
   EXPECT_THAT(refusal([](GroupMember* b) { b->duration = Millis(5); }), HasSubstr("5 ms"));
   EXPECT_THAT(refusal([](GroupMember* b) { b->keys.qos = "urgent"; }), HasSubstr("urgent"));
-  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.topology = Topology{"rack", ""}; }),
+  EXPECT_THAT(refusal([](GroupMember* b) {
+                b->keys.topology = Topology{"rack", ""};
+              }),
               HasSubstr("required: rack"));
-  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.depends_on.emplace(1); }), HasSubstr("depends-on"));
+  EXPECT_THAT(refusal([](GroupMember* b) { b->keys.depends_on.emplace(1); }),
+              HasSubstr("depends-on"));
   EXPECT_THAT(refusal([](GroupMember* b) { b->demand.constraint = "{}"; }),
               HasSubstr("nodeSelector"));
 }

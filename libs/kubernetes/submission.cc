@@ -317,7 +317,8 @@ absl::StatusOr<GroupMember> MemberOf(const Pod& pod) {
   member.name = pod.meta.name;
   member.index = pod.Index().value_or(-1);
   member.created_ms = pod.meta.created_ms;
-  // hint: the webhook writes them, and the policies fluxqueue-taken-in and fluxqueue-keys keep them.
+  // hint: the webhook writes them, and the policies fluxqueue-taken-in and fluxqueue-keys keep
+  // them.
   member.user = pod.meta.Annotation(kUserAnnotation);
   member.admitted_to = pod.meta.Annotation(kAdmittedToAnnotation);  // hint: as above
   member.controlled = pod.meta.Controller() != nullptr;

@@ -33,7 +33,6 @@ absl::StatusOr<events::v1::JobSubmitted> SubmissionOf(const Pod& pod,
                                                       uint32_t revision = 1,
                                                       PodDemand* demand = nullptr);
 
-
 // What a pod brings into its group. InvalidArgument: as of a pod alone.
 absl::StatusOr<GroupMember> MemberOf(const Pod& pod);
 // The gang of the name, of members that are sorted (SortBySlot). What only one asks for is for all:

@@ -402,8 +402,7 @@ spec:
               "train-worker-1=1.0.2/3 Succeeded\n");
     EXPECT_TRUE(system_->Kubectl({"get", "fluxjob", "podgroup-train", "-n", "e2e"}).ok());
     ASSERT_TRUE(
-        system_
-            ->Kubectl({"delete", "pods", "-n", "e2e", "-l", "fluxqueue.io/group-name=train"})
+        system_->Kubectl({"delete", "pods", "-n", "e2e", "-l", "fluxqueue.io/group-name=train"})
             .ok());
   }
 }
@@ -427,7 +426,8 @@ spec:
   ExpectState("llm-0", "Running");
   ASSERT_TRUE(system_->Kubectl({"delete", "pod", "llm-0-1", "-n", "e2e"}).ok());
   ExpectState("llm-0-1", "Running", std::chrono::seconds(120));
-  EXPECT_EQ(Count("queue.jobs WHERE name = 'llm-0' AND kind = 'PodGroup' AND state = 'Running'"), 1);
+  EXPECT_EQ(Count("queue.jobs WHERE name = 'llm-0' AND kind = 'PodGroup' AND state = 'Running'"),
+            1);
   ASSERT_TRUE(system_->Kubectl({"delete", "statefulset", "llm-0", "-n", "e2e"}).ok());
   const absl::Status ended = system_->WaitFor(
       [&] {

@@ -39,9 +39,9 @@ absl::Status Check(const Job& job) {
         "it is a claim, and has no workload that waits: ask for it again, under another client id");
   }
   if (model::IsGroup(job.kind)) {
-    return refused(fmt::format(
-        "it is a group of pods: give one of them another value of the annotation {}",
-        kubernetes::kRetryKey));
+    return refused(
+        fmt::format("it is a group of pods: give one of them another value of the annotation {}",
+                    kubernetes::kRetryKey));
   }
   if (job.state == model::Name(model::JobState::kRejected)) return absl::OkStatus();
   return refused(fmt::format("it is {}: only what is Rejected can be handed in again{}",

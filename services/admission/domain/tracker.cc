@@ -127,8 +127,8 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
   }
   const bool by_itself = known != nullptr && (known->row || known->alone);
   // What is of a group, or of a gang, stays so, whatever becomes of its owner references.
-  const bool grouped = !sketch.group.empty() ||
-                       (known != nullptr && !(known->group.empty() && known->gang.empty()));
+  const bool grouped =
+      !sketch.group.empty() || (known != nullptr && !(known->group.empty() && known->gang.empty()));
   if (grouped && !by_itself) {
     ObserveMember(seen, facts, out);
     return;
@@ -192,7 +192,8 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   wish.qos = keys.qos;
   wish.admitted_to = pod.meta.Annotation(kubernetes::kAdmittedToAnnotation);  // hint: as above
   wish.topology = keys.topology.value_or(kubernetes::Topology());
-  wish.ready = kubernetes::CarriedHold(pod.spec).has_value() && kubernetes::ForeignGate(pod.spec) == nullptr;
+  wish.ready =
+      kubernetes::CarriedHold(pod.spec).has_value() && kubernetes::ForeignGate(pod.spec) == nullptr;
   // A pinned pod that the binder has let go carries the affinity to its node: our answer, no new
   // question.
   wish.respecify = !pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value();

@@ -36,13 +36,15 @@
 // for one is refused as the above is; whenever something of the namespace has ended, one of those
 // is looked at again.
 //
-// Pods of one group (libs/kubernetes/group.h) wait for each other, and are submitted as one job once
-// all of them are there and wait. That job is of exactly these pods (tracker_groups.cc):
+// Pods of one group (libs/kubernetes/group.h) wait for each other, and are submitted as one job
+// once all of them are there and wait. That job is of exactly these pods (tracker_groups.cc):
 //
 //   one is gone before all have started JobWithdrawn; the others wait for one in its place
 //   all have ended or are gone          nothing, or JobWithdrawn where cleanup cannot see the end
-//   others come while it runs           a gang of their own, once they are all there; one that stays
-//                                       alone (a controller has replaced one pod) is a job of its own
+//   others come while it runs           a gang of their own, once they are all there; one that
+//   stays
+//                                       alone (a controller has replaced one pod) is a job of its
+//                                       own
 //
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
 // Rollback() takes them back. Outputs of a batch that is rolled back are to be thrown away, and the
@@ -222,10 +224,10 @@ class Tracker {
     // Those that are of no job yet, the oldest first; uids are last.
     using Place = std::tuple<int64_t, std::string, std::string>;
     std::set<Place> waiting;
-    std::set<std::string> gangs;    // ids of its jobs that have not ended
-    std::set<std::string> alone;    // uids of those that are jobs of their own
-    std::string refused;            // the job that those that wait would be, but for its refusal
-    bool incomplete = false;        // it was when it was looked at last
+    std::set<std::string> gangs;  // ids of its jobs that have not ended
+    std::set<std::string> alone;  // uids of those that are jobs of their own
+    std::string refused;          // the job that those that wait would be, but for its refusal
+    bool incomplete = false;      // it was when it was looked at last
   };
 
   // A workload as both kinds show it.

@@ -65,8 +65,7 @@ absl::StatusOr<Tracker::Wish> Tracker::WishOf(const std::string& space,
                                               const std::string& name,
                                               const std::vector<const GroupMember*>& members) {
   Wish wish;
-  ASSIGN_OR_RETURN(wish.submission,
-                   kubernetes::SubmissionOf(space, name, members, &wish.demand));
+  ASSIGN_OR_RETURN(wish.submission, kubernetes::SubmissionOf(space, name, members, &wish.demand));
   const GroupMember& leader = *members.front();
   wish.topology = leader.keys.topology.value_or(kubernetes::Topology());
   wish.qos = leader.keys.qos;

@@ -233,8 +233,7 @@ TEST_F(TrackerGroupsTest, PinnedPodsThatTheBinderLetGoAskForNothingNew) {
   }
   Restart();
   for (const char* pod : {"a", "b"}) EXPECT_THAT(Observe(released(pod)).messages, IsEmpty());
-  const TrackerOutputs cancelled =
-      Observe(Annotated(released("c"), "fluxqueue.io/cancel", "true"));
+  const TrackerOutputs cancelled = Observe(Annotated(released("c"), "fluxqueue.io/cancel", "true"));
   ASSERT_THAT(Lines(cancelled), ElementsAre("updated"));
   EXPECT_TRUE(cancelled.messages[0].job_updated().cancel());
 }
@@ -258,9 +257,8 @@ TEST_F(TrackerGroupsTest, APodThatAJobsControllerAdoptsStaysWithItsGang) {
   gang_ = out.messages[0].job_submitted().job_id();
   for (const char* pod : {"a", "b", "c"}) Observe(adopted(Bound(Member(pod))));
   Observe(adopted(Bound(Member("a"), "Succeeded")));
-  EXPECT_THAT(
-      Lines(Observe(Annotated(Bound(Member("b")), "fluxqueue.io/priority", "5"))),
-      ElementsAre("updated"));
+  EXPECT_THAT(Lines(Observe(Annotated(Bound(Member("b")), "fluxqueue.io/priority", "5"))),
+              ElementsAre("updated"));
   Restart();
   Observe(adopted(Bound(Member("a"), "Succeeded")));
   Observe(adopted(Bound(Member("b"), "Succeeded")));
@@ -358,8 +356,8 @@ TEST_F(TrackerGroupsTest, WhatOnePodAsksForLaterIsForTheGang) {
 TEST_F(TrackerGroupsTest, PodsThatDoNotGoTogetherAreToldAndTakenOnceTheyDo) {
   Observe(Member("a"));
   Observe(Member("b"));
-  const TrackerOutputs refused = Observe(Member("c", 3, {{"fluxqueue.io/priority", "5"},
-                                                         {"fluxqueue.io/duration", "60"}}));
+  const TrackerOutputs refused =
+      Observe(Member("c", 3, {{"fluxqueue.io/priority", "5"}, {"fluxqueue.io/duration", "60"}}));
   EXPECT_THAT(refused.messages, IsEmpty());
   ASSERT_THAT(refused.refusals, SizeIs(1));
   EXPECT_EQ(refused.refusals[0].kind, WorkloadKind::kPod) << "Events need an object";

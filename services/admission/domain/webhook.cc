@@ -337,7 +337,8 @@ Verdict DecidePod(const Review& review,
   // hint: our records are taken out of them.
   std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
-  const auto group = kubernetes::AskedGroup(pod->meta.labels, pod->meta.annotations);  // hint: as below
+  const auto group =
+      kubernetes::AskedGroup(pod->meta.labels, pod->meta.annotations);  // hint: as below
   if (!group.ok()) return Refuse(group.status());
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(review,
@@ -429,10 +430,10 @@ std::optional<Verdict> CheckMakesAllAtOnce(const nlohmann::json& object, const R
   if (policy != "OrderedReady" || !meta.ok()) return std::nullopt;
   const auto group = kubernetes::AskedGroup(meta->labels, meta->annotations);  // hint: as above
   if (!group.ok() || !group->has_value()) return std::nullopt;
-  return Refuse(
-      fmt::format("spec.podManagementPolicy: OrderedReady makes a pod once the one before is ready, "
-                  "and the pods of group {} start together; allowed with a group is Parallel",
-                  (*group)->name));
+  return Refuse(fmt::format(
+      "spec.podManagementPolicy: OrderedReady makes a pod once the one before is ready, "
+      "and the pods of group {} start together; allowed with a group is Parallel",
+      (*group)->name));
 }
 
 // Its template is judged as if its maker made one of what comes of it, and stamped with his name.

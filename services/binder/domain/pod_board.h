@@ -84,8 +84,8 @@ class PodBoard {
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
-  // The slot of the job that the pod says it has, the binder gave it. Of one state of a pod the proof
-  // is checked once. REQUIRES: the pod is here.
+  // The slot of the job that the pod says it has, the binder gave it. Of one state of a pod the
+  // proof is checked once. REQUIRES: the pod is here.
   bool Proves(const PodFacts& pod, const std::string& job_id);
   // Those in the namespace `space`, in the order of their names.
   std::vector<const PodFacts*> OfJob(const std::string& job_id, std::string_view space) const;

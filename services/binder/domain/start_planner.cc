@@ -208,8 +208,8 @@ void AssignGroup(PlanContext& context, BindJob* job) {
     const PodFacts* pod = open && i < static_cast<size_t>(uids.size())
                               ? context.pods.Find(uids[static_cast<int>(i)])
                               : nullptr;
-    const bool waits = pod != nullptr && pod->Waiting() &&
-                       pod->space == job->workload().namespace_();
+    const bool waits =
+        pod != nullptr && pod->Waiting() && pod->space == job->workload().namespace_();
     all = all && (!open || waits);
     pods.push_back(waits ? pod : nullptr);
   }
@@ -217,7 +217,8 @@ void AssignGroup(PlanContext& context, BindJob* job) {
   for (const SlotGroup& group : job->groups) {
     for (size_t i = group.first; i < group.end && i < pods.size(); ++i) {
       if (pods[i] == nullptr) continue;
-      const std::optional<std::string> excess = kubernetes::Excess(pods[i]->requests, group.requests);
+      const std::optional<std::string> excess =
+          kubernetes::Excess(pods[i]->requests, group.requests);
       if (excess.has_value()) return SetTooLarge(*pods[i], *excess, job);
     }
   }

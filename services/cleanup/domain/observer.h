@@ -17,8 +17,8 @@
 // A pod may be proven later: its row was restored or made after it was bound. UnprovenPods() are to
 // be looked up again from time to time.
 //
-// The pods of a group are its workload: it has ended once each of its slots has had its pod, and none
-// runs any more. Of one whose pods went unseen the sweep says that it is gone.
+// The pods of a group are its workload: it has ended once each of its slots has had its pod, and
+// none runs any more. Of one whose pods went unseen the sweep says that it is gone.
 //
 // A bare pod is its own workload. Its end needs no row, as a Job's needs none: its uid is the
 // job's, and the API server has made it.
@@ -155,14 +155,14 @@ class Observer {
     std::optional<events::v1::JobEnded::Result> result;
     std::string message;
     // A job may have hundreds of thousands of pods that have ended: a turn looks at none of them.
-    std::set<std::string> pods;          // uids of pods of ours, ended ones included, until they go
-    std::set<std::string> unfinished;    // of these
-    std::set<std::string> unchecked;     // of these: may be on a node that is lost
-    std::set<std::string> pods_ended;    // uids: noted in `ended`, now or before
+    std::set<std::string> pods;        // uids of pods of ours, ended ones included, until they go
+    std::set<std::string> unfinished;  // of these
+    std::set<std::string> unchecked;   // of these: may be on a node that is lost
+    std::set<std::string> pods_ended;  // uids: noted in `ended`, now or before
     // Of a group: how the pods of its slots have ended, and how many slots there are.
     std::map<uint32_t, events::v1::PodEnded::Result> slots_ended;
     uint32_t slots = 0;
-    std::set<NodeOfAttempt> nodes_lost;  // said
+    std::set<NodeOfAttempt> nodes_lost;       // said
     std::vector<events::v1::PodEnded> ended;  // since the last Commit
     uint32_t attempt = 0;                     // the highest seen on a pod
     int64_t started_ms = 0;                   // of that attempt; 0: not yet

@@ -757,7 +757,8 @@ TEST_F(GroupObserverTest, OfOneWhosePodsWentUnseenTheSweepSaysSo) {
   See(GangPod("p0", 0, "Succeeded"));
   Say();
   EXPECT_FALSE(observer_.Shows("gang"));
-  const LiveJob waits{.job_id = "gang", .kind = "PodGroup", .space = {}, .name = {}, .holding = true};
+  const LiveJob waits{
+      .job_id = "gang", .kind = "PodGroup", .space = {}, .name = {}, .holding = true};
   EXPECT_TRUE(Compare({waits}, observer_).gone.empty()) << "its pods may still wait";
   LiveJob runs = waits;
   runs.running = true;

@@ -63,9 +63,8 @@ TEST(FluxJobViewTest, ThatOfAGroupGoesWithItsFirstPod) {
   workload->set_leader("train-0");
   const json object = json::parse(FluxJobObject(fact, 0, ThreeSlots()));
   EXPECT_EQ(object["metadata"]["name"], "podgroup-train");
-  EXPECT_EQ(
-      object["metadata"]["ownerReferences"][0],
-      (json{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", "train-0"}, {"uid", "uid-1"}}));
+  EXPECT_EQ(object["metadata"]["ownerReferences"][0],
+            (json{{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", "train-0"}, {"uid", "uid-1"}}));
   EXPECT_EQ(object["spec"]["workload"]["kind"], "PodGroup");
   fact.set_reason("Overran");
   const json event = json::parse(EventObject(fact));
