@@ -201,7 +201,7 @@ done
 matcher_with_fluxion
 step "docker compose build cli" inside docker compose build cli
 readme 1
-eventually 120 "the examples end" "1 Pending, 12 Succeeded" jobs_by_state demo
+eventually 120 "the examples end" "1 Pending, 13 Succeeded" jobs_by_state demo
 verified "after the examples"
 eventually 60 "Prometheus reads from all services" 6 query 'sum(up{job="fluxqueue"})'
 expect "Prometheus has their figures" 6 "$(query 'count(fluxqueue_build_info)')"

@@ -65,7 +65,8 @@ job-hello Succeeded
 job-prepare Succeeded
 job-ranks Succeeded
 job-train Pending
-pod-alone Succeeded" "$(awk '/^NAME / { table = "" } /^(job|pod)-/ { table = table $1 " " $3 "\n" }
+pod-alone Succeeded
+podgroup-solve Succeeded" "$(awk '/^NAME / { table = "" } /^(job|pod|podgroup)-/ { table = table $1 " " $3 "\n" }
     END { printf "%s", table }' <<<"$output")"
   [[ $output == *"tools/down"* ]] || fail "it says what to try next" "$output"
 }

@@ -228,6 +228,7 @@ class Tracker {
     std::set<std::string> alone;  // uids of those that are jobs of their own
     std::string refused;          // the job that those that wait would be, but for its refusal
     bool incomplete = false;      // it was when it was looked at last
+    std::string told;  // what was said of that
   };
 
   // A workload as both kinds show it.
@@ -258,6 +259,8 @@ class Tracker {
   std::optional<std::string> WaitProblem(const std::string& group,
                                          const kubernetes::Pod& pod,
                                          const ClusterFacts& facts) const;
+  // REQUIRES: the pod is of a gang.
+  void NoteStarted(const std::string& uid);
   void StopWaiting(const std::string& uid, TrackerOutputs* out);
   struct Leaver {
     std::string uid{};

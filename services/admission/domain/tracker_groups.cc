@@ -86,7 +86,10 @@ void Tracker::ObserveMember(const Observation& seen,
   const Sketch& sketch = seen.sketch;
   const Entry* known = entries_.Find(sketch.uid);
   if (!sketch.held || sketch.ended) {
-    MemberOver(sketch.uid, sketch.ended, out);
+    // One that was never bound is missed, however it ended.
+    const bool ended = sketch.ended && sketch.bound;
+    if (ended && known != nullptr && !known->gang.empty()) NoteStarted(sketch.uid);
+    MemberOver(sketch.uid, ended, out);
     return;
   }
   if (known == nullptr && kubernetes::IsSystemNamespace(sketch.space)) return;
@@ -108,13 +111,14 @@ void Tracker::ObserveMember(const Observation& seen,
   if (member.ok() && !of_gang) {
     if (auto problem = WaitProblem(key, *pod, facts)) member = InvalidArgument("{}", *problem);
   }
+  const bool started = pod.ok() && of_gang && HasStarted(*pod, known->gang);
+  if (started) NoteStarted(sketch.uid);
   if (!member.ok()) {
     StopWaiting(sketch.uid, out);
     Refuse(sketch, Message(member.status()), out);
     return;
   }
   Entry& entry = EditSeen(sketch);
-  const bool started = of_gang && HasStarted(*pod, entry.gang);
   // What the binder has made of it is our answer, no new question.
   if (started && entry.member.has_value()) member->demand = entry.member->demand;
   const bool waited = entry.member.has_value();
@@ -126,7 +130,6 @@ void Tracker::ObserveMember(const Observation& seen,
   entry.member = *std::move(member);
   if (of_gang) {
     const std::string id = entry.gang;
-    if (started && !entries_.Find(id)->started) entries_.Edit(id).started = true;
     if (!key.empty()) groups_.Edit(key).gangs.insert(id);
     if (news) UpdateGang(id, facts, out);
     return;
@@ -157,6 +160,13 @@ std::optional<std::string> Tracker::WaitProblem(const std::string& key,
       "{} pods of its group wait, and none of them can be queued; allowed are so many: see their "
       "Events",
       group->waiting.size());
+}
+
+void Tracker::NoteStarted(const std::string& uid) {
+  const Entry& known = *entries_.Find(uid);
+  if (!known.started) entries_.Edit(uid).started = true;
+  const std::string& gang = known.gang;
+  if (!entries_.Find(gang)->started) entries_.Edit(gang).started = true;
 }
 
 void Tracker::StopWaiting(const std::string& uid, TrackerOutputs* out) {
@@ -199,6 +209,7 @@ void Tracker::Gather(const std::string& key, const ClusterFacts& facts, TrackerO
   for (const std::string& pod : pods) {
     Entry& entry = entries_.Edit(pod);
     entry.gang = sketch.uid;
+    entry.refusal.clear();
     group.waiting.erase(PlaceOf(*entry.member));
   }
   entries_.Edit(sketch.uid).row->pods = std::move(pods);
@@ -344,6 +355,11 @@ void Tracker::LookAtGroups(TrackerOutputs* out) {
   for (const std::string& key : late) {
     Group& group = groups_.Edit(key);
     if (!std::exchange(group.incomplete, true)) continue;
+    const GroupKey read = Read(key);
+    if (group.waiting.size() >= read.size) {
+      LookAtFirst(group, out);
+      continue;
+    }
     if (Runs(group)) {
       for (const auto& [created_ms, name, pod] : std::exchange(group.waiting, {})) {
         StandsAlone(pod, key);
@@ -355,8 +371,7 @@ void Tracker::LookAtGroups(TrackerOutputs* out) {
       continue;
     }
     const std::string pod = std::get<2>(*group.waiting.begin());
-    Entry& entry = entries_.Edit(pod);
-    const GroupKey read = Read(key);
+    const Entry& entry = *entries_.Find(pod);
     std::string message = fmt::format(
         "group {} has {} of its {} pods; it is queued once the others are there, and holds nothing "
         "until then. Where each pod is made only once another one is ready, they cannot be a gang: "
@@ -366,8 +381,8 @@ void Tracker::LookAtGroups(TrackerOutputs* out) {
         read.size,
         kubernetes::kGroupNameKey,
         kubernetes::kGroupSizeKey);
-    if (entry.refusal == message) continue;
-    entry.refusal = message;
+    if (group.told == message) continue;
+    group.told = message;
     out->refusals.push_back({entry.kind, entry.space, entry.name, pod, std::move(message)});
   }
 }

@@ -300,6 +300,39 @@ TEST_F(TrackerGroupsTest, PodsBehindAGangThatIsOnlyQueuedWaitForTheirOwn) {
   EXPECT_THAT(Lines(Observe(Member("f"))), ElementsAre("PodGroup train of 3"));
 }
 
+TEST_F(TrackerGroupsTest, AFullGroupThatNobodyHasGatheredIsNotSplit) {
+  Gang();
+  for (const char* pod : {"d", "e"}) Observe(Member(pod));
+  Gone("uid-a");
+  Gone("uid-c");
+  LookAtGroups();
+  const TrackerOutputs look = LookAtGroups();
+  EXPECT_THAT(look.refusals, IsEmpty());
+  ASSERT_THAT(look.fetches, SizeIs(1));
+  EXPECT_THAT(Lines(Observe(Member(look.fetches[0].name), look.fetches[0].look)),
+              ElementsAre("PodGroup train of 3"));
+}
+
+TEST_F(TrackerGroupsTest, OneThatEndedUnseenIsCleanupsToEnd) {
+  Gang();
+  for (const char* pod : {"a", "b", "c"}) Observe(Bound(Member(pod)));
+  Restart();
+  for (const char* pod : {"a", "b", "c"}) {
+    EXPECT_THAT(Observe(Bound(Member(pod), "Failed")).messages, IsEmpty());
+  }
+  EXPECT_THAT(rows_, IsEmpty());
+}
+
+TEST_F(TrackerGroupsTest, ABadKeyOnAPodThatRunsDisbandsNobody) {
+  Gang();
+  for (const char* pod : {"a", "b"}) Observe(Bound(Member(pod)));
+  Observe(Annotated(Member("c"), "fluxqueue.io/no-such", "x"));
+  EXPECT_THAT(Observe(Annotated(Bound(Member("c")), "fluxqueue.io/no-such", "x")).messages,
+              IsEmpty());
+  EXPECT_THAT(Gone("uid-a").messages, IsEmpty()) << "the others go on";
+  EXPECT_THAT(rows_, SizeIs(1));
+}
+
 TEST_F(TrackerGroupsTest, APodThatOptsOutWhileItWaitsIsNotTaken) {
   Observe(Member("a"));
   json out = Member("a");

@@ -157,6 +157,27 @@ TEST_F(GroupBindTest, StoppingItDeletesWhatIsBoundAndFencesTheRest) {
   EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
 }
 
+// Two of three are bound, and the gang is stopped; the third is of the next gang meanwhile.
+TEST_F(GroupBindTest, WhatTheNextGangHasStartedIsNotStoppedWithThisOne) {
+  Gang(2);
+  AddPods(2);
+  Allocate(2);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(calls, SizeIs(2));
+  h_.Execute({calls[0]});  // the other Binding hangs
+  Stop(2);
+  h_.Batch();
+  PodFacts& other = Pod("p1");
+  other.node = "n7";
+  other.slot = kubernetes::SlotName{1, 0, 0, 2};
+  other.proof = "of another job";
+  h_.cluster.Touch(other);
+  h_.cluster.Remove("p0");
+  h_.Settle();
+  EXPECT_FALSE(other.deleting);
+  EXPECT_THAT(h_.Said("job_stopped"), ElementsAre("a/1"));
+}
+
 TEST_F(GroupBindTest, APodThatOutgrewItsSlotIsNotBound) {
   Gang(2);
   AddPods(2);

@@ -81,7 +81,9 @@ void AdoptPods(PlanContext& context, BindJob* job) {
     if (pod->slot->slot >= job->slots.size()) continue;
     Slot& slot = job->slots[pod->slot->slot];
     if (slot.Occupied() || slot.pod_uid == pod->uid) continue;
-    if (!job->stopping && !context.pods.Proves(*pod, job->id())) continue;
+    // A pod of a group may be of the next gang by now.
+    const bool believed = job->stopping && !job->IsGroup();
+    if (!believed && !context.pods.Proves(*pod, job->id())) continue;
     if (slot.node.empty()) slot.node = pod->node;
     slot.pod_uid = pod->uid;
     slot.pod_name = pod->name;

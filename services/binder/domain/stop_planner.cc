@@ -62,6 +62,12 @@ bool StopSlot(PlanContext& context, const HowToStop& how, int index, BindJob* jo
     slot.state = SlotState::kEnded;
     return true;
   }
+  // Its next gang has started it.
+  if (job->IsGroup() && pod->Bound() && slot.state == SlotState::kTaken &&
+      !context.pods.Proves(*pod, job->id())) {
+    slot.state = SlotState::kFenced;
+    return true;
+  }
   if (pod->Bound() || pod->Released() || slot.state == SlotState::kBound) {
     StopStarted(context, how, index, *pod, job);
     return false;

@@ -12,7 +12,9 @@ namespace {
 constexpr postgres::Statement kLive{
     "cleanup_live",
     "SELECT job_id, kind, namespace, name, attempt, "
-    "  state IN ('Allocated', 'Bound', 'Running', 'Stopping'), state = 'Running' "
+    "  state IN ('Allocated', 'Bound', 'Running', 'Stopping'), state = 'Running', "
+    "  kind = 'PodGroup' AND EXISTS (SELECT FROM binder.slots s "
+    "    WHERE s.job_id = jobs.job_id AND s.state = 'taken') "
     "FROM queue.jobs WHERE live AND kind <> 'Claim'"};
 constexpr postgres::Statement kGraphNodes{
     "cleanup_graph_nodes", "SELECT pool, node FROM matcher.graph_nodes WHERE present"};
@@ -44,7 +46,8 @@ std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx) {
                     row[3].as<std::string>(),
                     row[4].as<uint32_t>(),
                     row[5].as<bool>(),
-                    row[6].as<bool>()});
+                    row[6].as<bool>(),
+                    row[7].as<bool>()});
   }
   return jobs;
 }

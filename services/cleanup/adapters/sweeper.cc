@@ -47,7 +47,7 @@ absl::Status Sweeper::ReadLive(std::vector<LiveJob>* live) {
 absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
   std::vector<std::string> gone;
   for (const LiveJob& job : suspects) {
-    if (model::IsGroup(job.kind)) {  // the picture has all of its pods
+    if (model::IsGroup(job.kind)) {  // all of its pods have been in the picture
       gone.push_back(job.job_id);
       continue;
     }
