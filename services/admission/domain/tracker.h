@@ -228,7 +228,7 @@ class Tracker {
     std::set<std::string> alone;  // uids of those that are jobs of their own
     std::string refused;          // the job that those that wait would be, but for its refusal
     bool incomplete = false;      // it was when it was looked at last
-    std::string told;  // what was said of that
+    std::string told;             // what was said of that
   };
 
   // A workload as both kinds show it.

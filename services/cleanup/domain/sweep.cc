@@ -14,7 +14,8 @@ Suspects Compare(const std::vector<LiveJob>& live, const Observer& observer) {
   Suspects suspects;
   std::unordered_map<std::string, LiveJob> by_id;
   for (const LiveJob& job : live) {
-    // Until they are bound the pods of a group are not in the picture, and there is no object of it.
+    // Until they are bound the pods of a group are not in the picture, and there is no object of
+    // it.
     const bool expected = model::IsGroup(job.kind) ? job.running && !job.starting : job.holding;
     if (expected && !observer.Shows(job.job_id)) suspects.gone.push_back(job);
     by_id.emplace(job.job_id, job);
