@@ -12,10 +12,11 @@ namespace {
 constexpr postgres::Statement kLive{
     "cleanup_live",
     "SELECT job_id, kind, namespace, name, attempt, "
-    "  state IN ('Allocated', 'Bound', 'Running', 'Stopping'), state = 'Running', "
-    "  kind = 'PodGroup' AND EXISTS (SELECT FROM binder.slots s "
-    "    WHERE s.job_id = jobs.job_id AND s.state = 'taken') "
+    "  state IN ('Allocated', 'Bound', 'Running', 'Stopping'), state = 'Running' "
     "FROM queue.jobs WHERE live AND kind <> 'Claim'"};
+constexpr postgres::Statement kHasTaken{
+    "cleanup_has_taken",
+    "SELECT EXISTS (SELECT FROM binder.slots WHERE job_id = $1 AND state = 'taken')"};
 constexpr postgres::Statement kGraphNodes{
     "cleanup_graph_nodes", "SELECT pool, node FROM matcher.graph_nodes WHERE present"};
 constexpr postgres::Statement kPools{
@@ -46,10 +47,13 @@ std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx) {
                     row[3].as<std::string>(),
                     row[4].as<uint32_t>(),
                     row[5].as<bool>(),
-                    row[6].as<bool>(),
-                    row[7].as<bool>()});
+                    row[6].as<bool>()});
   }
   return jobs;
+}
+
+bool HasTakenSlots(pqxx::transaction_base& tx, const std::string& job_id) {
+  return postgres::Exec(tx, kHasTaken, job_id)[0][0].as<bool>();
 }
 
 std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::transaction_base& tx) {

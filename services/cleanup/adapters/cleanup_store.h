@@ -25,6 +25,8 @@ namespace fluxqueue::cleanup {
 
 // Jobs that have not ended. Throws what libpqxx throws.
 std::vector<LiveJob> LoadLiveJobs(pqxx::transaction_base& tx);
+// Some pod of the job has its slot, and is still to be bound.
+bool HasTakenSlots(pqxx::transaction_base& tx, const std::string& job_id);
 // The nodes of the matcher's graphs, with their pool. Throws what libpqxx throws.
 std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::transaction_base& tx);
 

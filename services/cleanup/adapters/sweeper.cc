@@ -47,8 +47,14 @@ absl::Status Sweeper::ReadLive(std::vector<LiveJob>* live) {
 absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
   std::vector<std::string> gone;
   for (const LiveJob& job : suspects) {
-    if (model::IsGroup(job.kind)) {  // all of its pods have been in the picture
-      gone.push_back(job.job_id);
+    // Its pods have all been in the picture, but for those that are still to be bound.
+    if (model::IsGroup(job.kind)) {
+      bool starts = false;
+      RETURN_IF_ERROR(connection_.Query([&](pqxx::transaction_base& tx) {
+        starts = HasTakenSlots(tx, job.job_id);
+        return absl::OkStatus();
+      }));
+      if (!starts) gone.push_back(job.job_id);
       continue;
     }
     const auto& resource = job.kind == "Pod" ? kubernetes::kPods : kubernetes::kJobs;

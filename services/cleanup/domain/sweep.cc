@@ -16,7 +16,7 @@ Suspects Compare(const std::vector<LiveJob>& live, const Observer& observer) {
   for (const LiveJob& job : live) {
     // Until they are bound the pods of a group are not in the picture, and there is no object of
     // it.
-    const bool expected = model::IsGroup(job.kind) ? job.running && !job.starting : job.holding;
+    const bool expected = model::IsGroup(job.kind) ? job.running : job.holding;
     if (expected && !observer.Shows(job.job_id)) suspects.gone.push_back(job);
     by_id.emplace(job.job_id, job);
   }

@@ -21,7 +21,6 @@ struct LiveJob {
   uint32_t attempt = 0;
   bool holding = false;  // Allocated, Bound, Running or Stopping
   bool running = false;
-  bool starting = false;  // of a group: a pod has its slot, and is still to be bound
 };
 
 struct Suspects {
