@@ -206,7 +206,7 @@ absl::StatusOr<PodDemand> DemandOf(const std::vector<const GroupMember*>& member
     if (sets.size() > kMostSets) {
       return InvalidArgument(
           "the pods of the group ask for more than {} different amounts of resources; allowed are "
-          "so many",
+          "at most that many",
           kMostSets);
     }
   }

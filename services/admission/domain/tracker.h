@@ -39,12 +39,10 @@
 // Pods of one group (libs/kubernetes/group.h) wait for each other, and are submitted as one job
 // once all of them are there and wait. That job is of exactly these pods (tracker_groups.cc):
 //
-//   one is gone before all have started JobWithdrawn; the others wait for one in its place
+//   a pod goes before all have started  JobWithdrawn; the others wait for another one
 //   all have ended or are gone          nothing, or JobWithdrawn where cleanup cannot see the end
-//   others come while it runs           a gang of their own, once they are all there; one that
-//   stays
-//                                       alone (a controller has replaced one pod) is a job of its
-//                                       own
+//   others come while it runs           the next gang, once there are enough of them; else each is
+//                                       a job of its own: a controller has replaced a pod
 //
 // Memory: one entry for each live workload, no object. Changes are provisional until Commit();
 // Rollback() takes them back. Outputs of a batch that is rolled back are to be thrown away, and the
@@ -272,6 +270,9 @@ class Tracker {
   void DropIfEmpty(const std::string& key);
   void StandsAlone(const std::string& uid, const std::string& group);
   bool Runs(const Group& group) const;
+  // Those that wait are jobs of their own from now on.
+  void PlaceAlone(const std::string& key, TrackerOutputs* out);
+  void TellIncomplete(const std::string& key, TrackerOutputs* out);
   // Looks at one that waits, with which the others are gathered.
   void LookAtFirst(const Group& group, TrackerOutputs* out);
   static Group::Place PlaceOf(const kubernetes::GroupMember& member);

@@ -39,7 +39,7 @@ GroupKey Read(std::string_view group) {
   return key;
 }
 
-// So many pods may wait behind two gangs of their group, which cannot be queued.
+// Where a group cannot be queued, this many pods of it may wait beside two gangs.
 constexpr size_t kMostBehind = 64;
 
 // A pod that no hold of ours is on, or one of somebody else, is not ours to bind (yet).
@@ -51,7 +51,7 @@ bool IsReady(const kubernetes::Pod& pod) {
 // It is bound, or released to kube-scheduler, as one of this gang.
 bool HasStarted(const kubernetes::Pod& pod, const std::string& gang) {
   if (!pod.Bound() && kubernetes::CarriedHold(pod.spec).has_value()) return false;
-  // hint: the policies let nobody but the binder write it.
+  // hint: the policies let only the binder write it.
   return pod.meta.Annotation(kubernetes::kJobIdAnnotation) == gang;
 }
 
@@ -157,9 +157,9 @@ std::optional<std::string> Tracker::WaitProblem(const std::string& key,
   const size_t most = size_t{2} * Read(key).size + kMostBehind;
   if (waits || group == nullptr || group->waiting.size() < most) return std::nullopt;
   return fmt::format(
-      "{} pods of its group wait, and none of them can be queued; allowed are so many: see their "
-      "Events",
-      group->waiting.size());
+      "{} pods of its group wait, and none of them can be queued; allowed are {}: see their Events",
+      group->waiting.size(),
+      most);
 }
 
 void Tracker::NoteStarted(const std::string& uid) {
@@ -355,36 +355,43 @@ void Tracker::LookAtGroups(TrackerOutputs* out) {
   for (const std::string& key : late) {
     Group& group = groups_.Edit(key);
     if (!std::exchange(group.incomplete, true)) continue;
-    const GroupKey read = Read(key);
-    if (group.waiting.size() >= read.size) {
+    if (group.waiting.size() >= Read(key).size) {
       LookAtFirst(group, out);
-      continue;
+    } else if (Runs(group)) {
+      PlaceAlone(key, out);
+    } else {
+      TellIncomplete(key, out);
     }
-    if (Runs(group)) {
-      for (const auto& [created_ms, name, pod] : std::exchange(group.waiting, {})) {
-        StandsAlone(pod, key);
-        Entry& entry = entries_.Edit(pod);
-        entry.member.reset();
-        entry.digest = 0;
-        Look(pod, entry, out);
-      }
-      continue;
-    }
-    const std::string pod = std::get<2>(*group.waiting.begin());
-    const Entry& entry = *entries_.Find(pod);
-    std::string message = fmt::format(
-        "group {} has {} of its {} pods; it is queued once the others are there, and holds nothing "
-        "until then. Where each pod is made only once another one is ready, they cannot be a gang: "
-        "annotate them {}: x, {}: 1",
-        read.name,
-        group.waiting.size(),
-        read.size,
-        kubernetes::kGroupNameKey,
-        kubernetes::kGroupSizeKey);
-    if (group.told == message) continue;
-    group.told = message;
-    out->refusals.push_back({entry.kind, entry.space, entry.name, pod, std::move(message)});
   }
+}
+
+void Tracker::PlaceAlone(const std::string& key, TrackerOutputs* out) {
+  for (const auto& [created_ms, name, pod] : std::exchange(groups_.Edit(key).waiting, {})) {
+    StandsAlone(pod, key);
+    Entry& entry = entries_.Edit(pod);
+    entry.member.reset();
+    entry.digest = 0;
+    Look(pod, entry, out);
+  }
+}
+
+void Tracker::TellIncomplete(const std::string& key, TrackerOutputs* out) {
+  const GroupKey read = Read(key);
+  Group& group = groups_.Edit(key);
+  std::string message = fmt::format(
+      "group {} has {} of its {} pods; it is queued once the others are there, and holds nothing "
+      "until then. Where each pod is made only once another one is ready, they cannot be a gang: "
+      "annotate them {}: x, {}: 1",
+      read.name,
+      group.waiting.size(),
+      read.size,
+      kubernetes::kGroupNameKey,
+      kubernetes::kGroupSizeKey);
+  if (group.told == message) return;
+  group.told = message;
+  const std::string pod = std::get<2>(*group.waiting.begin());
+  const Entry& entry = *entries_.Find(pod);
+  out->refusals.push_back({entry.kind, entry.space, entry.name, pod, std::move(message)});
 }
 
 }  // namespace fluxqueue::admission

@@ -238,7 +238,7 @@ TEST_F(TrackerGroupsTest, PinnedPodsThatTheBinderLetGoAskForNothingNew) {
   EXPECT_TRUE(cancelled.messages[0].job_updated().cancel());
 }
 
-// Whoever may make a Job with a selector of his own may have its controller adopt any pod of his.
+// A user who makes a Job with a selector of their own can have its controller adopt their pods.
 TEST_F(TrackerGroupsTest, APodThatAJobsControllerAdoptsStaysWithItsGang) {
   const auto adopted = [](json pod) {
     pod["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "batch/v1"},
@@ -300,7 +300,7 @@ TEST_F(TrackerGroupsTest, PodsBehindAGangThatIsOnlyQueuedWaitForTheirOwn) {
   EXPECT_THAT(Lines(Observe(Member("f"))), ElementsAre("PodGroup train of 3"));
 }
 
-TEST_F(TrackerGroupsTest, AFullGroupThatNobodyHasGatheredIsNotSplit) {
+TEST_F(TrackerGroupsTest, AFullGroupThatIsNotGatheredYetIsNotSplit) {
   Gang();
   for (const char* pod : {"d", "e"}) Observe(Member(pod));
   Gone("uid-a");
@@ -323,7 +323,7 @@ TEST_F(TrackerGroupsTest, OneThatEndedUnseenIsCleanupsToEnd) {
   EXPECT_THAT(rows_, IsEmpty());
 }
 
-TEST_F(TrackerGroupsTest, ABadKeyOnAPodThatRunsDisbandsNobody) {
+TEST_F(TrackerGroupsTest, ABadKeyOnAPodThatRunsDoesNotDisbandItsGang) {
   Gang();
   for (const char* pod : {"a", "b"}) Observe(Bound(Member(pod)));
   Observe(Annotated(Member("c"), "fluxqueue.io/no-such", "x"));

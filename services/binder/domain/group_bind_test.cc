@@ -113,7 +113,7 @@ TEST_F(GroupBindTest, AFailedBatchLeavesNothing) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
-TEST_F(GroupBindTest, OneThatGoesBeforeItIsBoundIsMissedByNobody) {
+TEST_F(GroupBindTest, AGangGoesOnWithoutAPodThatWentBeforeItWasBound) {
   Gang(2);
   AddPods(2);
   Allocate(2);
@@ -127,7 +127,7 @@ TEST_F(GroupBindTest, OneThatGoesBeforeItIsBoundIsMissedByNobody) {
   EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
 }
 
-TEST_F(GroupBindTest, OneThatIsGoingBeforeItIsBoundIsMissedByNobody) {
+TEST_F(GroupBindTest, AGangGoesOnWithoutAPodThatIsGoingBeforeItIsBound) {
   Gang(2);
   AddPods(2);
   Allocate(2);
