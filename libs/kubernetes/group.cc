@@ -7,75 +7,12 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/names.h"
-#include "libs/kubernetes/ownership.h"
-
-#include "groups_table.h"
 
 namespace fluxqueue::kubernetes {
 namespace {
-
-// A row of groups.yaml.
-struct Source {
-  std::vector<std::string> name;
-  std::string size;
-};
-
-const std::vector<Source>& Sources() {
-  static const auto kSources = [] {
-    std::vector<Source> sources;
-    for (const YAML::Node& row : YAML::Load(kGroupsTable)) {
-      sources.push_back(
-          {row["name"].as<std::vector<std::string>>(), row["size"].as<std::string>()});
-    }
-    return sources;
-  }();
-  return kSources;
-}
-
-// Null: neither has it.
-const std::string* Value(const std::string& key,
-                         const StringMap& labels,
-                         const StringMap& annotations) {
-  for (const StringMap* map : {&labels, &annotations}) {
-    if (const auto found = map->find(key); found != map->end()) return &found->second;
-  }
-  return nullptr;
-}
-
-std::optional<uint32_t> ParseSize(std::string_view text) {
-  uint32_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  const bool good = error == std::errc() && end == text.data() + text.size();
-  return good && size >= 1 && size <= kMaxGroupPods ? std::optional(size) : std::nullopt;
-}
-
-// Unset: the pod lacks one of its keys.
-std::optional<std::string> JoinedName(const Source& source,
-                                      const StringMap& labels,
-                                      const StringMap& annotations) {
-  std::string joined;
-  for (const std::string& key : source.name) {
-    const std::string* part = Value(key, labels, annotations);
-    if (part == nullptr) return std::nullopt;
-    joined += (joined.empty() ? "" : "-") + *part;
-  }
-  return joined;
-}
-
-absl::Status CheckBoth(const StringMap& labels, const StringMap& annotations) {
-  const std::string name(kGroupNameKey);
-  const std::string size(kGroupSizeKey);
-  const bool named = Value(name, labels, annotations) != nullptr;
-  if (named == (Value(size, labels, annotations) != nullptr)) return absl::OkStatus();
-  return InvalidArgument(
-      "{}: allowed with {} only, and the other way round: a gang has a name and a number of pods",
-      named ? name : size,
-      named ? size : name);
-}
 
 std::string DurationText(const std::optional<Millis>& duration) {
   return duration ? fmt::format("{} ms", duration->count()) : "";
@@ -121,47 +58,20 @@ constexpr size_t kMostSets = 16;
 
 }  // namespace
 
-absl::StatusOr<std::optional<GroupName>> AskedGroup(const StringMap& labels,
-                                                    const StringMap& annotations) {
-  RETURN_IF_ERROR(CheckBoth(labels, annotations));
-  for (const Source& source : Sources()) {
-    const std::optional<std::string> name = JoinedName(source, labels, annotations);
-    const std::string* text = Value(source.size, labels, annotations);
-    if (!name || text == nullptr) continue;
-    const std::optional<uint32_t> size = ParseSize(*text);
-    if (!size) {
-      return InvalidArgument("{}: \"{}\": allowed are 1 to {}, the pods of the group",
-                             source.size,
-                             *text,
-                             kMaxGroupPods);
-    }
-    if (!IsDnsLabel(*name)) {
-      return InvalidArgument(
-          "{}: \"{}\" is no name of a group: allowed are up to 63 of a-z, 0-9 and '-', beginning "
-          "and ending with a letter or digit",
-          source.name.front(),
-          *name);
-    }
-    if (*size == 1) return std::nullopt;
-    return GroupName{*name, *size};
-  }
-  return std::nullopt;
-}
-
 std::string FormatGroup(const GroupName& group) {
   return fmt::format("{}/{}", group.name, group.size);
 }
 
-std::optional<GroupName> GroupOf(const Pod& pod) {
-  if (IsOfAJob(pod)) return std::nullopt;
-  // hint: the webhook writes it, and the policies fluxqueue-taken-in and fluxqueue-keys keep it.
-  const std::string& record = pod.meta.Annotation(kGroupAnnotation);
+std::optional<GroupName> ParseGroup(std::string_view record) {
   const size_t slash = record.find('/');
   if (slash == record.npos) return std::nullopt;
-  const std::optional<uint32_t> size = ParseSize(std::string_view(record).substr(slash + 1));
-  std::string name = record.substr(0, slash);
-  if (!size || *size < 2 || !IsDnsLabel(name)) return std::nullopt;
-  return GroupName{std::move(name), *size};
+  const std::string_view text = record.substr(slash + 1);
+  uint32_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  std::string name(record.substr(0, slash));
+  if (size < 2 || size > kMaxGroupPods || !IsDnsLabel(name)) return std::nullopt;
+  return GroupName{std::move(name), size};
 }
 
 void SortBySlot(std::vector<const GroupMember*>* members) {

@@ -1,40 +1,27 @@
 // Gangs of pods: pods of one namespace and one user that name the same group, of which all start or
-// none. What a pod says by one of the keys of groups.yaml, the webhook records on it when it is
-// made (kGroupAnnotation), and nobody changes that later. Pods of Jobs are never of a group: their
-// Job is a gang. Pure, thread-safe.
+// none. What a pod says by one of the keys of the table (group_table.h), the webhook records on it
+// when it is made (kGroupAnnotation), and nobody changes that later. Where the pods of a Job are of
+// a group, it is recorded on the Job, and that is no job of its own. Pure, thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libs/base/clock.h"
+#include "libs/kubernetes/group_table.h"
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
-#include "libs/kubernetes/views.h"
 
 #include "absl/status/statusor.h"
 
 namespace fluxqueue::kubernetes {
 
-// Each pod is named, by its uid, in every message about the job.
-inline constexpr uint32_t kMaxGroupPods = 4'000;
-
-struct GroupName {
-  std::string name;  // a DNS label
-  uint32_t size = 0;
-
-  friend bool operator==(const GroupName&, const GroupName&) = default;
-};
-
-// What these keys ask for. Unset: no group, or one of a single pod. InvalidArgument names the key,
-// its value and what is allowed.
-absl::StatusOr<std::optional<GroupName>> AskedGroup(const StringMap& labels,
-                                                    const StringMap& annotations);
-// The record, and what it says; unset: there is none, or the pod is a Job's.
+// The record, and what it says; unset: there is none.
 std::string FormatGroup(const GroupName& group);
-std::optional<GroupName> GroupOf(const Pod& pod);
+std::optional<GroupName> ParseGroup(std::string_view record);
 
 // What one pod of a group asks for.
 struct GroupMember {

@@ -45,53 +45,12 @@ std::vector<std::string> Names(const std::vector<const GroupMember*>& members) {
   return names;
 }
 
-TEST(GroupTest, EveryRowOfTheTableNamesAGroup) {
-  const auto group = [](const StringMap& labels, const StringMap& annotations) {
-    const auto asked = AskedGroup(labels, annotations);
-    return asked.ok() && asked->has_value() ? FormatGroup(**asked) : "none";
-  };
-  EXPECT_EQ(group({{"fluxqueue.io/group-name", "train"}, {"fluxqueue.io/group-size", "4"}}, {}),
-            "train/4");
-  EXPECT_EQ(group({{"fluxqueue.io/group-name", "train"}}, {{"fluxqueue.io/group-size", "4"}}),
-            "train/4");
-  EXPECT_EQ(group({{"leaderworkerset.sigs.k8s.io/name", "llm"},
-                   {"leaderworkerset.sigs.k8s.io/group-index", "2"}},
-                  {{"leaderworkerset.sigs.k8s.io/size", "8"}}),
-            "llm-2/8");
-  EXPECT_EQ(group({{"scheduling.x-k8s.io/pod-group", "g"}, {"fluence.group-size", "3"}}, {}),
-            "g/3");
-  EXPECT_EQ(group({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, {}), "g/3");
-  EXPECT_EQ(group({{"scheduling.x-k8s.io/pod-group", "g"}}, {}), "none") << "no size";
-  EXPECT_EQ(group({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "1"}}, {}), "none");
-}
-
-TEST(GroupTest, ABadOneIsRefusedWithWhatIsAllowed) {
-  const auto refusal = [](const StringMap& labels) {
-    const auto asked = AskedGroup(labels, {});
-    return asked.ok() ? "" : Message(asked.status());
-  };
-  EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "g"}}), HasSubstr("fluxqueue.io/group-size"));
-  EXPECT_THAT(refusal({{"fluxqueue.io/group-size", "4"}}), HasSubstr("fluxqueue.io/group-name"));
-  for (const char* size : {"0", "-1", "4001", "four", "", "4 "}) {
-    EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "g"}, {"fluxqueue.io/group-size", size}}),
-                AllOf(HasSubstr(fmt::format("\"{}\"", size)), HasSubstr("allowed are 1 to 4000")));
+TEST(GroupTest, TheRecordIsReadBack) {
+  EXPECT_EQ(ParseGroup(FormatGroup({"train", 4})), (GroupName{"train", 4}));
+  for (const char* record :
+       {"", "train", "train/", "train/1", "train/x", "/4", "tr ain/4", "train/4001", "train/4/5"}) {
+    EXPECT_EQ(ParseGroup(record), std::nullopt) << record;
   }
-  EXPECT_THAT(refusal({{"fluxqueue.io/group-name", "a/b"}, {"fluxqueue.io/group-size", "2"}}),
-              AllOf(HasSubstr("a/b"), HasSubstr("allowed")));
-}
-
-TEST(GroupTest, TheRecordOfAPodIsReadBack) {
-  Pod pod;
-  pod.meta.annotations = {{"fluxqueue.io/group", "train/4"}};
-  EXPECT_EQ(GroupOf(pod), (GroupName{"train", 4}));
-  for (const char* record : {"", "train", "train/", "train/1", "train/x", "/4", "tr ain/4"}) {
-    pod.meta.annotations = {{"fluxqueue.io/group", record}};
-    EXPECT_EQ(GroupOf(pod), std::nullopt) << record;
-  }
-  pod.meta.annotations = {{"fluxqueue.io/group", "train/4"}};
-  pod.meta.owners = {
-      {.api_version = "batch/v1", .kind = "Job", .name = "j", .uid = "uid-j", .controller = true}};
-  EXPECT_EQ(GroupOf(pod), std::nullopt) << "its Job is the gang";
 }
 
 TEST(GroupTest, SlotsAreInTheOrderOfIndexesAndNamesSetBySet) {

@@ -174,8 +174,13 @@ bool IsOfAJob(const Pod& pod) {
          IsUid(owner->uid);
 }
 
+bool WaitsForItsJob(const Pod& pod) {
+  // hint: the webhook writes it into a Job's template, or takes it out of that.
+  return IsOfAJob(pod) && pod.meta.Annotation(kGroupAnnotation).empty();
+}
+
 std::string JobIdOf(const Pod& pod) {
-  return IsOfAJob(pod) ? pod.meta.Controller()->uid : pod.meta.uid;
+  return WaitsForItsJob(pod) ? pod.meta.Controller()->uid : pod.meta.uid;
 }
 
 }  // namespace fluxqueue::kubernetes

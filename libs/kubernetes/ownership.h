@@ -102,10 +102,12 @@ bool IsSuspendedByUs(const Job& job);
 
 // Its controller is a batch/v1 Job, of a uid that can be one.
 bool IsOfAJob(const Pod& pod);
-// The job that a pod belongs to: the uid of its Job. A pod of any other owner, or of none, is a job
-// of its own, by its own uid: its controller makes another in its place, which is another job. What
-// is held is of a Job only if the Job's controller made it: others are refused (the webhook, and
-// k8s/policy.yaml). Its namespace must be the job's, too.
+// Nor is it of a group, by which it waits for others (group.h).
+bool WaitsForItsJob(const Pod& pod);
+// The job that such a pod belongs to: the uid of its Job. A pod of any other owner, or of none, is
+// a job of its own, by its own uid: its controller makes another in its place, which is another
+// job. What is held is of a Job only if the Job's controller made it: others are refused (the
+// webhook, and k8s/policy.yaml). Its namespace must be the job's, too.
 std::string JobIdOf(const Pod& pod);
 
 }  // namespace fluxqueue::kubernetes

@@ -121,6 +121,14 @@ config::Section Describe(AdmissionConfig* config) {
       .Nested("webhook", Describe(&config->webhook))
       .Nested("pool", Describe(&config->pool))
       .Int("hold_pods", &config->hold_pods, 0, 1'000'000)
+      .Text("groups", &config->groups)
+      .Rule([config]() -> absl::Status {
+        if (config->groups.empty()) return absl::OkStatus();
+        auto table = kubernetes::GroupTable::With(config->groups);
+        if (!table.ok()) return Annotate(table.status(), "groups");
+        config->group_table = *std::move(table);
+        return absl::OkStatus();
+      })
       .Size("max_jobspec", &config->max_jobspec, 1 << 10, 1 << 20)
       .Duration("sweep_interval", &config->sweep_interval, 1s, 24h);
 }
@@ -145,8 +153,10 @@ http::ServerOptions MakeServerOptions(const AdmissionConfig& config) {
 }
 
 WebhookOptions MakeWebhookOptions(const AdmissionConfig& config) {
-  return {.hold_pods = config.hold_pods,
-          .max_jobspec_bytes = static_cast<size_t>(config.max_jobspec)};
+  WebhookOptions options{.hold_pods = config.hold_pods,
+                         .max_jobspec_bytes = static_cast<size_t>(config.max_jobspec)};
+  if (config.group_table) options.groups = &*config.group_table;
+  return options;
 }
 
 events::v1::PoolConfigured MakePoolConfigured(const AdmissionConfig& config) {

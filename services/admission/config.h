@@ -11,6 +11,7 @@
 //               client_authority: "",            # PEM: clients must show a certificate of it …
 //               client_names: []}                # … for one of these names; none: any
 //     hold_pods: 16            # Jobs of more pods are held by suspend
+//     groups: ""               # YAML: more rows of groups.yaml (libs/kubernetes/group_table.h)
 //     max_jobspec: 256KiB
 //     sweep_interval: 10m      # full list, compared with the rows
 //     pool:                    # how the cores of every pool decide
@@ -25,6 +26,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,7 @@
 #include "libs/base/clock.h"
 #include "libs/config/section.h"
 #include "libs/http/server.h"
+#include "libs/kubernetes/group_table.h"
 #include "services/admission/domain/webhook.h"
 
 namespace fluxqueue::admission {
@@ -72,6 +75,8 @@ struct AdmissionConfig {
   Webhook webhook;
   Pool pool;
   int64_t hold_pods = 16;
+  std::string groups;
+  std::optional<kubernetes::GroupTable> group_table;  // with these; unset: without any
   int64_t max_jobspec = 256 << 10;
   Millis sweep_interval{std::chrono::minutes(10)};
 };

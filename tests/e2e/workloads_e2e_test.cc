@@ -1,5 +1,6 @@
 // What users do, on a whole system: every kind of workload, waiting, refusal, hold, cancel, delete,
 // a node that goes.
+#include <absl/strings/ascii.h>
 #include <absl/strings/str_split.h>
 #include <gmock/gmock.h>
 
@@ -31,6 +32,87 @@ class WorkloadsTest : public SystemTest {
                                           "\"fluxqueue.io/queue\")]}{.reason}: {.message}{\"\\n\"}"
                                           "{end}"});
     return events.ok() ? *events : std::string(Message(events.status()));
+  }
+
+  // What kubectl says, in the end.
+  static void ExpectShown(const std::vector<std::string>& command, const std::string& wanted) {
+    std::string shown;
+    const absl::Status status = system_->WaitFor(
+        [&] {
+          shown = system_->Kubectl(command).value_or("");
+          return absl::StripAsciiWhitespace(shown) == wanted;
+        },
+        std::chrono::seconds(30),
+        [&] { return fmt::format("'{}', not '{}'", wanted, shown); });
+    EXPECT_TRUE(status.ok()) << Message(status);
+  }
+
+  // A kind of which nothing is checked.
+  static void DefineKind(const std::string& kind,
+                         const std::string& plural,
+                         const std::string& group,
+                         const std::string& version) {
+    const std::string name = fmt::format("{}.{}", plural, group);
+    const auto made = system_->Kubectl({"create", "-f", "-"},
+                                       fmt::format(R"(apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {}, annotations: {{api-approved.kubernetes.io: "unapproved, a test"}}}}
+spec:
+  group: {}
+  scope: Namespaced
+  names: {{kind: {}, plural: {}, singular: {}}}
+  versions:
+    - name: {}
+      served: true
+      storage: true
+      schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+)",
+                                                   name,
+                                                   group,
+                                                   kind,
+                                                   plural,
+                                                   absl::AsciiStrToLower(kind),
+                                                   version));
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+    const auto served = system_->Kubectl({"wait", "crd", name, "--for=condition=established"});
+    ASSERT_TRUE(served.ok()) << Message(served.status());
+  }
+
+  // `labels`: of their pods.
+  static std::string JobOf(const std::string& name,
+                           int pods,
+                           const std::string& labels,
+                           const std::string& owners = "[]") {
+    return fmt::format(R"(apiVersion: batch/v1
+kind: Job
+metadata: {{name: {}, namespace: e2e, ownerReferences: {}}}
+spec:
+  parallelism: {}
+  completions: {}
+  template:
+    metadata: {{labels: {}, annotations: {{fluxqueue.io/run-seconds: "1"}}}}
+    spec: {{restartPolicy: Never, containers: [{{name: main, image: busybox}}]}}
+---
+)",
+                       name,
+                       owners,
+                       pods,
+                       pods,
+                       labels);
+  }
+  static std::string PodOf(const std::string& name, const std::string& labels) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: e2e
+  labels: {}
+  annotations: {{fluxqueue.io/run-seconds: "1"}}
+spec: {{restartPolicy: Never, containers: [{{name: main, image: busybox}}]}}
+---
+)",
+                       name,
+                       labels);
   }
 };
 
@@ -400,7 +482,8 @@ spec:
     EXPECT_EQ(*slots,
               "train-lead=1.0.0/3 Succeeded\ntrain-worker-0=1.0.1/3 Succeeded\n"
               "train-worker-1=1.0.2/3 Succeeded\n");
-    EXPECT_TRUE(system_->Kubectl({"get", "fluxjob", "podgroup-train", "-n", "e2e"}).ok());
+    ExpectShown({"get", "fluxjob", "podgroup-train", "-n", "e2e", "-o", "name"},
+                "fluxjob.fluxqueue.io/podgroup-train");
     ASSERT_TRUE(
         system_->Kubectl({"delete", "pods", "-n", "e2e", "-l", "fluxqueue.io/group-name=train"})
             .ok());
@@ -437,6 +520,83 @@ spec:
       std::chrono::seconds(60),
       [] { return "the end of the gang"; });
   EXPECT_TRUE(ended.ok()) << Message(ended);
+}
+
+// The objects that the controllers of JobSet, MPIJob and RayCluster make, and pods of a PodGroup.
+TEST_F(WorkloadsTest, GangsWhoseSizeAnotherObjectSays) {
+  for (const auto& [kind, plural, group, version] :
+       {std::tuple("JobSet", "jobsets", "jobset.x-k8s.io", "v1alpha2"),
+        std::tuple("PodGroup", "podgroups", "scheduling.x-k8s.io", "v1alpha1"),
+        std::tuple("MPIJob", "mpijobs", "kubeflow.org", "v2beta1"),
+        std::tuple("RayCluster", "rayclusters", "ray.io", "v1")}) {
+    DefineKind(kind, plural, group, version);
+  }
+  Apply(R"(apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: set, namespace: e2e}
+spec:
+  replicatedJobs:
+    - {name: driver, template: {spec: {}}}
+    - {name: workers, replicas: 2, template: {spec: {parallelism: 2, completions: 2}}}
+---
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: mpi, namespace: e2e}
+spec: {mpiReplicaSpecs: {Launcher: {}, Worker: {replicas: 2}}}
+---
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: ray, namespace: e2e}
+spec: {workerGroupSpecs: [{replicas: 2}]}
+---
+apiVersion: scheduling.x-k8s.io/v1alpha1
+kind: PodGroup
+metadata: {name: pg, namespace: e2e}
+spec: {minMember: 2}
+)");
+  const auto uid =
+      system_->Kubectl({"get", "jobset", "set", "-n", "e2e", "-o", "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(uid.ok()) << Message(uid.status());
+  const auto job_of_set = [&](const std::string& name, int pods) {
+    return JobOf(name,
+                 pods,
+                 "{jobset.sigs.k8s.io/jobset-name: set, jobset.sigs.k8s.io/restart-attempt: \"0\"}",
+                 fmt::format("[{{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: set, "
+                             "uid: {}, controller: true}}]",
+                             *uid));
+  };
+  const std::string mpi =
+      "{training.kubeflow.org/job-name: mpi, training.kubeflow.org/operator-name: mpi-operator}";
+  const std::string ray = "{ray.io/cluster: ray, ray.io/is-ray-node: \"yes\"}";
+  Apply(job_of_set("set-driver-0", 1) + job_of_set("set-workers-0", 2) +
+        JobOf("mpi-launcher", 1, mpi) + PodOf("mpi-worker-0", mpi) + PodOf("ray-head", ray) +
+        PodOf("ray-worker-0", ray) + PodOf("pg-0", "{scheduling.x-k8s.io/pod-group: pg}"));
+  Apply(JobYaml("beside-sets"));
+  ExpectState("beside-sets", "Succeeded");
+  EXPECT_EQ(Count("queue.jobs WHERE name ~ '^(set|mpi|ray|pg)'"), 0) << "none is complete";
+  Apply(job_of_set("set-workers-1", 2) + PodOf("mpi-worker-1", mpi) + PodOf("ray-worker-1", ray) +
+        PodOf("pg-1", "{scheduling.x-k8s.io/pod-group: pg}"));
+  for (const char* gang : {"set-0", "mpi", "ray", "pg"}) {
+    ExpectState(gang, "Succeeded");
+    EXPECT_EQ(Field(gang, "kind"), "PodGroup");
+  }
+  EXPECT_EQ(Count("queue.jobs WHERE name ~ '^(set|mpi|ray|pg)'"), 4) << "each is one job";
+  EXPECT_EQ(Field("set-0", "slots"), "5");
+  ExpectShown({"get",
+               "job",
+               "set-workers-1",
+               "-n",
+               "e2e",
+               "-o",
+               "jsonpath={.status.succeeded} {.spec.suspend}"},
+              "2 false");
+
+  const auto refused = system_->Kubectl({"create", "-f", "-"},
+                                        PodOf("x", "{scheduling.x-k8s.io/pod-group: nowhere}"));
+  EXPECT_THAT(Message(refused.status()), HasSubstr("podgroups 'nowhere'"));
+  // Volcano is not installed here.
+  Apply(PodOf("volcanic", "{scheduling.k8s.io/group-name: v}"));
+  ExpectState("volcanic", "Succeeded");
 }
 
 // `kubectl drain`, a spot node, an autoscaler: the replacement of what is evicted goes elsewhere.

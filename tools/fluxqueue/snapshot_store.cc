@@ -137,7 +137,7 @@ void AddPod(const kubernetes::Pod& pod, verify::Cluster* cluster) {
   const auto slot =
       kubernetes::ParseSlotName(Annotation(pod.meta, kubernetes::kAllocationAnnotation));
   if (slot.ok()) view.slot = *slot;
-  if (!kubernetes::IsOfAJob(pod)) cluster->objects[pod.meta.uid] = {view.name, view.ended};
+  if (!kubernetes::WaitsForItsJob(pod)) cluster->objects[pod.meta.uid] = {view.name, view.ended};
   cluster->pods.push_back(std::move(view));
 }
 

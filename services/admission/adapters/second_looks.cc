@@ -5,14 +5,45 @@
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 
+#include "fmt/format.h"
+
 namespace fluxqueue::admission {
 namespace {
 
 // Names come from all users who may make a Pod.
 constexpr size_t kMostAbsent = 1024;
+// Several things can be missing at once: a namespace, its queue, what has the group's size. More is
+// not worth the wait.
+constexpr int kMostLooks = 3;
 
-bool Scales(const Verdict& verdict) {
-  return verdict.absent.has_value() && verdict.absent->kind == Absent::Kind::kScaled;
+bool IsUnwatched(const Verdict& verdict) {
+  return verdict.absent.has_value() && (verdict.absent->kind == Absent::Kind::kScaled ||
+                                        verdict.absent->kind == Absent::Kind::kGroup);
+}
+
+std::string SizeKey(const Absent& absent, const std::string& space) {
+  return absent.group->resource().Path(space, absent.name);
+}
+
+// What an answer to a look for it says; unset: nothing.
+std::optional<absl::StatusOr<uint32_t>> SizeBy(const absl::StatusOr<std::string>& object,
+                                               const Absent& absent) {
+  const std::string what = fmt::format("{} '{}'", absent.group->plural, absent.name);
+  if (object.ok()) {
+    const absl::StatusOr<uint32_t> size = absent.group->SizeIn(*object);
+    if (size.ok()) return size;
+    return Annotate(size.status(), what);
+  }
+  if (!absl::IsNotFound(object.status())) return std::nullopt;
+  // The API server names an object that is not there, and knows nothing of one whose kind is not.
+  const bool installed =
+      Message(object.status()).find(fmt::format("\"{}\" not found", absent.name)) !=
+      std::string::npos;
+  if (!installed) return 0U;
+  return InvalidArgument(
+      "{}: it says of how many pods their group is, and is not there: make it before its pods, or "
+      "leave out the labels that name it",
+      what);
 }
 
 }  // namespace
@@ -32,7 +63,7 @@ void SecondLooks::Stop() {
   thread_ = {};
   waiting_.Clear();
   const std::lock_guard lock(mutex_);
-  scaling_.clear();
+  unwatched_.clear();
 }
 
 bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
@@ -42,12 +73,12 @@ bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
 }
 
 bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const Verdict*)> then) {
-  const bool scales = Scales(first);
+  const bool unwatched = IsUnwatched(first);
   const std::string space = review.space;
-  if (scales && !TakePlace(space)) return false;
+  if (unwatched && !TakePlace(space)) return false;
   Waiting waiting{std::move(review), std::move(first), std::move(then), clock_.Monotonic()};
   if (!waiting_.TryPost(std::move(waiting), 1)) {
-    if (scales) GivePlaceBack(space);
+    if (unwatched) GivePlaceBack(space);
     return false;
   }
   metrics_.SecondLooksWaiting(waiting_.size());
@@ -57,7 +88,7 @@ bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const 
 void SecondLooks::Run(const std::stop_token& stop) {
   while (std::optional<Waiting> next = waiting_.TakeOne(stop)) {
     metrics_.SecondLooksWaiting(waiting_.size());
-    if (Scales(next->first)) GivePlaceBack(next->review.space);
+    if (IsUnwatched(next->first)) GivePlaceBack(next->review.space);
     if (clock_.Monotonic() - next->since > kPatience) {
       next->then(nullptr);
       continue;
@@ -69,28 +100,32 @@ void SecondLooks::Run(const std::stop_token& stop) {
 
 bool SecondLooks::TakePlace(const std::string& space) {
   const std::lock_guard lock(mutex_);
-  if (scaling_.size() >= kMostScaling || scaling_.count(space) >= kMostScalingInANamespace) {
+  if (unwatched_.size() >= kMostUnwatched ||
+      unwatched_.count(space) >= kMostUnwatchedInANamespace) {
     return false;
   }
-  scaling_.insert(space);
+  unwatched_.insert(space);
   return true;
 }
 
 void SecondLooks::GivePlaceBack(const std::string& space) {
   const std::lock_guard lock(mutex_);
-  scaling_.erase(scaling_.find(space));
+  unwatched_.erase(unwatched_.find(space));
 }
 
 Verdict SecondLooks::DecideAgain(Review review, Verdict verdict) {
   ClusterFacts facts =
       facts_.With([&](const ClusterFacts& known) { return known.For(review.space); });
-  // Two things can be missing at once, such as a namespace and its queue; more is not worth the
-  // wait.
-  for (int look = 0; look < 2 && verdict.absent; ++look) {
+  for (int look = 0; look < kMostLooks && verdict.absent; ++look) {
     const Absent before = *verdict.absent;
-    const bool found = before.kind == Absent::Kind::kScaled
-                           ? LookUpScaled(before, &review)
-                           : !IsKnownAbsent(before) && LookUp(before, &facts);
+    bool found = false;
+    if (before.kind == Absent::Kind::kScaled) {
+      found = LookUpScaled(before, &review);
+    } else if (before.kind == Absent::Kind::kGroup) {
+      found = Recall(before, &review) || LookUpGroup(before, &review);
+    } else {
+      found = !IsKnownAbsent(before) && LookUp(before, &facts);
+    }
     if (!found) break;
     verdict = admission::Decide(review, facts, options_);
     if (verdict.absent == before) break;
@@ -132,6 +167,7 @@ bool SecondLooks::LookUp(const Absent& absent, ClusterFacts* facts) {
     case Absent::Kind::kRuntimeClass:
       return LookUp(kubernetes::kRuntimeClasses, absent, kubernetes::ParseRuntimeClass, facts);
     case Absent::Kind::kScaled:
+    case Absent::Kind::kGroup:
       break;
   }
   return false;
@@ -152,6 +188,35 @@ bool SecondLooks::LookUpScaled(const Absent& absent, Review* review) {
     return false;
   }
   review->scaled = text.ok() ? *std::move(text) : "";
+  return true;
+}
+
+bool SecondLooks::LookUpGroup(const Absent& absent, Review* review) {
+  metrics_.SecondLook();
+  const kubernetes::Resource resource = absent.group->resource();
+  const auto object = client_.Get(resource, review->space, absent.name, kLookTimeout);
+  review->group_size = SizeBy(object, absent);
+  if (!review->group_size.has_value()) {
+    LogWarning("what has a group's size cannot be looked up",
+               {{"resource", absent.group->plural},
+                {"namespace", review->space},
+                {"name", absent.name},
+                {"error", Message(object.status())}});
+    return false;
+  }
+  const std::lock_guard lock(mutex_);
+  if (sizes_.size() >= kMostAbsent) sizes_.clear();
+  sizes_.insert_or_assign(SizeKey(absent, review->space),
+                          GroupSize{*review->group_size, clock_.Monotonic() + kSizeFor});
+  return true;
+}
+
+bool SecondLooks::Recall(const Absent& absent, Review* review) const {
+  if (absent.kind != Absent::Kind::kGroup) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = sizes_.find(SizeKey(absent, review->space));
+  if (found == sizes_.end() || clock_.Monotonic() >= found->second.until) return false;
+  review->group_size = found->second.size;
   return true;
 }
 

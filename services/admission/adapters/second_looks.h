@@ -1,16 +1,19 @@
 // Looks at the API server for what a review took for absent, and decides again: watches are a
-// moment late, users type fast. And for what is scaled, of which no watch tells.
+// moment late, users type fast. And for what no watch tells of: what is scaled, and what says of
+// how many pods a group is.
 //
 // One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
-// server. What was absent is not looked up again for a second, but for what is scaled. Few reviews
-// wait, and only so long: well within the time that the API server gives a webhook. Of those that
-// scale fewer, and of a namespace very few: they are many where somebody wants it so.
+// server. What was absent is not looked up again for a second, nor is the size of a group; what is
+// scaled is, each time. Few reviews wait, and only so long: well within the time that the API
+// server gives a webhook. For what no watch tells of fewer, and of a namespace very few: they are
+// many where somebody wants it so.
 //
 // Thread-safe.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -33,11 +36,12 @@ class SecondLooks {
  public:
   // With those of one source in libs/http: as many may wait, and others be answered meanwhile.
   static constexpr size_t kMostWaiting = 16;
-  static constexpr size_t kMostScaling = 8;
-  static constexpr size_t kMostScalingInANamespace = 2;
+  static constexpr size_t kMostUnwatched = 8;
+  static constexpr size_t kMostUnwatchedInANamespace = 2;
   static constexpr Millis kPatience{1'000};
   static constexpr Millis kLookTimeout{1'500};
   static constexpr Millis kAbsentFor{1'000};
+  static constexpr Millis kSizeFor{1'000};
 
   // All references must outlive it.
   SecondLooks(const FactsCache& facts,
@@ -52,6 +56,8 @@ class SecondLooks {
 
   // It was looked for a moment ago.
   bool IsKnownAbsent(const Absent& absent) const;
+  // The size of its group was looked for a moment ago: it is in the review now.
+  bool Recall(const Absent& absent, Review* review) const;
 
   // `then` is called on the thread of the looks, with what was decided in the light of them; null:
   // it has waited for too long. False: as many wait as may, and it is not called.
@@ -68,8 +74,12 @@ class SecondLooks {
     std::chrono::steady_clock::time_point since;
   };
   using Key = std::pair<Absent::Kind, std::string>;
+  struct GroupSize {
+    absl::StatusOr<uint32_t> size;
+    std::chrono::steady_clock::time_point until;
+  };
 
-  // Of a review that scales. False: as many wait as may.
+  // Of a review that waits for what no watch tells of. False: as many wait as may.
   bool TakePlace(const std::string& space);
   void GivePlaceBack(const std::string& space);
   void Run(const std::stop_token& stop);
@@ -82,6 +92,7 @@ class SecondLooks {
               absl::StatusOr<Object> (*parse)(std::string_view),
               ClusterFacts* facts);
   bool LookUpScaled(const Absent& absent, Review* review);
+  bool LookUpGroup(const Absent& absent, Review* review);
   void NoteAbsent(const Absent& absent);
 
   const FactsCache& facts_;
@@ -93,7 +104,8 @@ class SecondLooks {
   Mailbox<Waiting> waiting_{"second looks", kMostWaiting};  // each counts as 1
   mutable std::mutex mutex_;
   std::map<Key, std::chrono::steady_clock::time_point> absent_;  // until when; guarded by mutex_
-  std::multiset<std::string> scaling_;  // namespaces of those that wait; guarded by mutex_
+  std::map<std::string, GroupSize> sizes_;  // by resource, namespace and name; guarded by mutex_
+  std::multiset<std::string> unwatched_;    // namespaces of those that wait; guarded by mutex_
   std::jthread thread_;
 };
 

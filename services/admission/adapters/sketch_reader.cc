@@ -80,7 +80,6 @@ void ReadLabels(dom::element labels, Sketch* sketch) {
 // `group` becomes its record and its maker.
 void ReadAnnotations(dom::element annotations, Sketch* sketch) {
   AddMapToDigest("annotations", annotations, sketch);
-  if (sketch->kind != WorkloadKind::kPod) return;
   std::string_view record;
   std::string_view user;
   ForEachField(annotations, [&](std::string_view key, dom::element value) {
@@ -166,7 +165,6 @@ absl::StatusOr<Sketch> ReadSketch(WorkloadKind kind, std::string_view json) {
       });
     }
   });
-  if (!sketch.controller_job.empty()) sketch.group.clear();
   if (!sketch.group.empty()) sketch.group = fmt::format("{}/{}", sketch.space, sketch.group);
   if (sketch.uid.empty()) return InvalidArgument("a {} without metadata.uid", KindName(kind));
   if (sketch.digest == 0) sketch.digest = 1;

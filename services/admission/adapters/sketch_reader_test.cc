@@ -40,17 +40,18 @@ TEST(SketchReaderTest, ReadsIdentity) {
   EXPECT_FALSE(Read(JobJson()).held);
 }
 
-TEST(SketchReaderTest, ReadsTheGroupOfAPod) {
+TEST(SketchReaderTest, ReadsTheGroupOfPods) {
   json pod = PodJson();
   pod["metadata"]["annotations"] = {{"fluxqueue.io/group", "train/4"},
                                     {"fluxqueue.io/user", "system:serviceaccount:a:b"}};
   EXPECT_EQ(Read(pod).group, "work/train/4/system:serviceaccount:a:b");
   json of_a_job = pod;
   of_a_job["metadata"]["ownerReferences"] = json::array({Owner("batch/v1", "Job", true)});
-  EXPECT_EQ(Read(of_a_job).group, "");
+  EXPECT_EQ(Read(of_a_job).group, Read(pod).group) << "which its Job is asked about";
   json job = JobJson();
-  job["metadata"]["annotations"] = pod["metadata"]["annotations"];
   EXPECT_EQ(Read(job).group, "");
+  job["metadata"]["annotations"] = pod["metadata"]["annotations"];
+  EXPECT_EQ(Read(job).group, Read(pod).group) << "of its pods";
   EXPECT_EQ(Read(PodJson()).group, "");
 }
 

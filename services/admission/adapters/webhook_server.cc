@@ -90,8 +90,9 @@ void WebhookServer::Mutate(const http::Request& request, http::Respond respond) 
             .span = review->span,
             .begin = begin,
             .start = start};
-  Verdict verdict =
-      facts_.With([&](const ClusterFacts& facts) { return Decide(*review, facts, options_); });
+  const auto decide = [&](const ClusterFacts& facts) { return Decide(*review, facts, options_); };
+  Verdict verdict = facts_.With(decide);
+  if (verdict.absent && looks_.Recall(*verdict.absent, &*review)) verdict = facts_.With(decide);
   if (!verdict.absent || looks_.IsKnownAbsent(*verdict.absent)) {
     return respond(Answer(call, verdict));
   }

@@ -26,6 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr auto kLong = std::chrono::seconds(20);
+// What is asked for by this name is of a kind that the cluster does not have.
+constexpr const char* kOfNoKind = "of-no-kind";
 
 // Lists one managed namespace and the queue "default"; watches tell nothing. Looks for other
 // objects wait until they are let go.
@@ -118,7 +120,11 @@ class PlayedApi {
     const std::lock_guard lock(mutex_);
     const auto found = objects_.find(name);
     if (found == objects_.end()) {
-      return Json(R"({"kind":"Status","code":404,"reason":"NotFound","message":"none"})", 404);
+      if (name == kOfNoKind) return {.status = 404, .body = "404 page not found\n"};
+      return Json(fmt::format(R"({{"kind":"Status","code":404,"reason":"NotFound",
+                                   "message":"things \"{}\" not found"}})",
+                              name),
+                  404);
     }
     return Json(found->second);
   }
@@ -163,6 +169,15 @@ class WebhookServerTest : public ::testing::Test {
           {{"requests":{{"cpu":"1"}}}}}}]}}}})",
         space,
         queue.empty() ? "" : fmt::format(R"("fluxqueue.io/queue":"{}")", queue)));
+  }
+  // The answer to a Pod of this PodGroup.
+  http::Response AskInGroup(const std::string& group) {
+    return Send(fmt::format(
+        R"("operation":"CREATE","namespace":"work","resource":{{"group":"","resource":"pods"}},
+          "userInfo":{{"username":"ann"}},"object":{{"metadata":{{"name":"p",
+          "labels":{{"scheduling.x-k8s.io/pod-group":"{}"}}}},"spec":{{"containers":[{{"name":"c",
+          "resources":{{"requests":{{"cpu":"1"}}}}}}]}}}})",
+        group));
   }
   // The answer to ann's `kubectl scale` of a Deployment.
   http::Response Scale(const std::string& name) {
@@ -256,7 +271,7 @@ TEST_F(WebhookServerTest, OnlySoManyWaitForALook) {
 TEST_F(WebhookServerTest, OfANamespaceFewScalesWait) {
   api_.Hold();
   std::vector<std::jthread> clients;
-  for (size_t i = 0; i <= SecondLooks::kMostScalingInANamespace; ++i) {
+  for (size_t i = 0; i <= SecondLooks::kMostUnwatchedInANamespace; ++i) {
     clients.emplace_back([this] { Scale("web"); });
     api_.WaitForLooks(1);
     AwaitWaiting(i);
@@ -265,7 +280,7 @@ TEST_F(WebhookServerTest, OfANamespaceFewScalesWait) {
   api_.Make("late");
   std::string late;
   clients.emplace_back([&] { late = Ask("late").body; });
-  AwaitWaiting(SecondLooks::kMostScalingInANamespace + 1);
+  AwaitWaiting(SecondLooks::kMostUnwatchedInANamespace + 1);
   api_.Release();
   clients.clear();
   EXPECT_THAT(late, HasSubstr(kHeld));
@@ -313,6 +328,20 @@ TEST_F(WebhookServerTest, WhatIsScaledIsLookedUpEachTime) {
   api_.Hold();
   EXPECT_THAT(Scale("web").body, HasSubstr("could not be looked up"));
   EXPECT_THAT(api_.looks(), ElementsAre("web", "web", "web", "web"));
+}
+
+TEST_F(WebhookServerTest, OfHowManyPodsAGroupIsIsLookedUpOnceForMany) {
+  EXPECT_THAT(AskInGroup("train").body, HasSubstr("podgroups 'train': it says of how many pods"));
+  api_.Make("train", R"({"spec":{"minMember":3}})");
+  EXPECT_THAT(AskInGroup("train").body, HasSubstr("is not there")) << "as a moment ago";
+  clock_.Advance(SecondLooks::kSizeFor);
+  for (int pod = 0; pod < 20; ++pod) EXPECT_THAT(AskInGroup("train").body, HasSubstr(kHeld));
+  EXPECT_THAT(api_.looks(), ElementsAre("train", "train"));
+  api_.Make("bad", R"({"spec":{"minMember":"many"}})");
+  EXPECT_THAT(AskInGroup("bad").body, AllOf(HasSubstr("podgroups 'bad'"), HasSubstr("minMember")));
+  EXPECT_THAT(AskInGroup(kOfNoKind).body, HasSubstr(kHeld)) << "placed by itself";
+  api_.Hold();
+  EXPECT_THAT(AskInGroup("slow").body, HasSubstr("could not be looked up"));
 }
 
 TEST_F(WebhookServerTest, CountsWhatItsServerTurnsAway) {

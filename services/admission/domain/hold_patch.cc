@@ -175,6 +175,30 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
   return annotations;
 }
 
+// What the pods of a Job say that are of a group: the group, and what the Job asks for, as each of
+// them is asked.
+KeyValues KeysOfMembers(const kubernetes::Job& job, const std::string& group) {
+  constexpr std::array kAsked = {kubernetes::kQueueKey,
+                                 kubernetes::kQosKey,
+                                 kubernetes::kPriorityKey,
+                                 kubernetes::kDurationKey,
+                                 kubernetes::kHoldKey,
+                                 kubernetes::kBeginKey,
+                                 kubernetes::kDependsOnKey,
+                                 kubernetes::kTopologyKey};
+  KeyValues keys = {{kubernetes::kGroupAnnotation, group}};
+  for (const std::string_view key : kAsked) {
+    for (const kubernetes::StringMap* of : {&job.meta.labels, &job.meta.annotations}) {
+      // hint: a user's wishes.
+      const auto found = of->find(key);
+      if (found == of->end() || job.template_labels.contains(key)) continue;
+      keys.emplace_back(key, found->second);
+      break;
+    }
+  }
+  return keys;
+}
+
 // The object has these of our records, and no others.
 void SetRecords(const std::string& annotations_path,
                 const kubernetes::ObjectMeta& meta,
@@ -227,7 +251,9 @@ Patch HoldPatch(const kubernetes::Job& job,
                job.template_labels,
                kubernetes::kHeldLabel,
                HeldValue(mode));
-  patch.StripRecords("/spec/template/metadata/annotations", job.template_annotations, {});
+  const KeyValues of_pods = making.group.empty() ? KeyValues() : KeysOfMembers(job, making.group);
+  patch.StripRecords("/spec/template/metadata/annotations", job.template_annotations, of_pods);
+  patch.SetKeys("/spec/template/metadata/annotations", job.template_annotations, of_pods);
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
   KeyValues annotations = AnnotationsOf(making, job.meta);
   if (changes.suspend) {

@@ -1,14 +1,17 @@
 // What the API server asks the webhook, and what that answers. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "libs/kubernetes/group_table.h"
 #include "libs/kubernetes/kinds.h"
 #include "libs/tracing/trace_context.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::admission {
 
@@ -26,18 +29,23 @@ struct Review {
   std::string object;               // JSON text; empty when the review has none
   // What is scaled, as Absent::Kind::kScaled asks for it: JSON text; empty: there is none.
   std::optional<std::string> scaled;
+  // Of how many pods the group is, as Absent::Kind::kGroup asks for it; 0: it is none. An error:
+  // why nobody can say.
+  std::optional<absl::StatusOr<uint32_t>> group_size;
   // Ours in the trace of the API server's request; unset: that has none.
   std::optional<tracing::Context> span;
 };
 
 // Something that the decision took for absent because the facts do not have it. Facts come by
 // watches, a moment late: look it up, and decide again if it is there. `name` is one that an object
-// may have. What is scaled no watch tells of: it is looked up each time, in the review's namespace.
+// may have. What is scaled, and what has a group's size, no watch tells of: it is looked up each
+// time, in the review's namespace.
 struct Absent {
-  enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass, kScaled };
+  enum class Kind { kNamespace, kQueue, kPriorityClass, kRuntimeClass, kScaled, kGroup };
   Kind kind = Kind::kNamespace;
   std::string name;
-  const kubernetes::Kind* scaled = nullptr;  // kScaled: of the table
+  const kubernetes::Kind* scaled = nullptr;         // kScaled: of the table
+  const kubernetes::GroupObjects* group = nullptr;  // kGroup: as above
 
   friend bool operator==(const Absent&, const Absent&) = default;
 };

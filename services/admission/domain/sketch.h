@@ -35,8 +35,8 @@ struct Sketch {
   // Pods: uid of the Job that is their controller; empty: they are jobs of their own, with whatever
   // other controller.
   std::string controller_job;
-  // Pods: their namespace, the record of their group and who made them, joined by '/': those that
-  // have the same are of one group. Empty: of none.
+  // Their namespace, the record of their group and who made them, joined by '/': pods that have the
+  // same are of one group. Of a Job: that of its pods, which name no maker themselves. Empty: none.
   std::string group;
   bool held = false;   // carries the label fluxqueue.io/held
   bool ended = false;  // Complete or Failed; Succeeded or Failed

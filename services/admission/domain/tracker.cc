@@ -120,20 +120,27 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
   const Sketch& sketch = seen.sketch;
   Entry* const known = entries_.EditInPassing(sketch.uid);
   if (seen.look != 0 && (known == nullptr || seen.look <= known->told)) return;
+  if (sketch.kind == WorkloadKind::kJob && !sketch.group.empty() &&
+      (known == nullptr || !known->row)) {
+    ObserveGroupJob(seen, out);
+    return;
+  }
+  const std::string group = GroupOf(sketch, known);
   // A pod that was submitted stays a job of its own, whatever becomes of its owner references.
-  if (!sketch.controller_job.empty() && known == nullptr) {
-    ObserveJobPod(seen, out);
+  const bool waits_for_job = !sketch.controller_job.empty() && group.empty() && !sketch.ended;
+  if (waits_for_job && (known == nullptr || (!sketch.group.empty() && sketch.held))) {
+    if (known == nullptr) ObserveJobPod(seen, out);
+    if (!sketch.group.empty() && sketch.held) AwaitJob(sketch);
     return;
   }
   const bool by_itself = known != nullptr && (known->row || known->alone);
   // What is of a group, or of a gang, stays so, whatever becomes of its owner references.
-  const bool grouped =
-      !sketch.group.empty() || (known != nullptr && !(known->group.empty() && known->gang.empty()));
+  const bool grouped = !group.empty() || (known != nullptr && !known->gang.empty());
   if (grouped && !by_itself) {
-    ObserveMember(seen, facts, out);
+    ObserveMember(seen, group, facts, out);
     return;
   }
-  if (by_itself && !known->alone && !sketch.group.empty()) StandsAlone(sketch.uid, sketch.group);
+  if (by_itself && !known->alone && !group.empty()) StandsAlone(sketch.uid, group);
   if (!sketch.held) {
     Gone(sketch.uid, out);
     return;
@@ -147,12 +154,12 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
     if (seen.look == 0) known->told = last_look_;
     if (known->digest == sketch.digest) return;
     if (known->row) {
-      Update(sketch, ReadWish(seen, facts), facts, out);
+      Update(sketch, ReadWish(seen, group, facts), facts, out);
       return;
     }
   }
   if (sketch.going || sketch.bound || kubernetes::IsSystemNamespace(sketch.space)) return;
-  Submit(sketch, ReadWish(seen, facts), facts, out);
+  Submit(sketch, ReadWish(seen, group, facts), facts, out);
 }
 
 absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
@@ -287,6 +294,7 @@ bool Tracker::Submit(const Sketch& sketch,
   const auto early = entry.early.find(entry.space);
   if (early != entry.early.end()) Enlarge(&*entry.row, early->second, out);
   entry.early.clear();
+  entry.early_members.clear();
   return true;
 }
 
@@ -350,17 +358,22 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   if (!demand.ok()) return;
   const bool submitted = known != nullptr && known->row;
   if (submitted && !kubernetes::Excess(demand->requests, known->row->requests)) return;
-  Entry& entry = entries_.Edit(sketch.controller_job);
   if (submitted) {
-    Enlarge(&*entry.row, *demand, out);
+    Enlarge(&*entries_.Edit(sketch.controller_job).row, *demand, out);
     return;
   }
-  entry.kind = WorkloadKind::kJob;
-  entry.list = lists_[Index(WorkloadKind::kJob)];
+  Entry& entry = EditUnseenJob(sketch);
   const auto [early, first] = entry.early.try_emplace(sketch.space, *demand);
   if (first) return;
   kubernetes::RaiseTo(demand->requests, early->second.requests);
   early->second = *std::move(demand);
+}
+
+Tracker::Entry& Tracker::EditUnseenJob(const Sketch& pod) {
+  Entry& entry = entries_.Edit(pod.controller_job);
+  entry.kind = WorkloadKind::kJob;
+  entry.list = lists_[Index(WorkloadKind::kJob)];
+  return entry;
 }
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.

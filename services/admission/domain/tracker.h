@@ -200,11 +200,15 @@ class Tracker {
     // A pod of it was seen before the Job itself: what it asks, by its namespace. Of those in
     // others only the reference says that they are of it, which anybody may write.
     std::map<std::string, kubernetes::PodDemand> early;
+    // Likewise, of those that say that they are of a group: their names, by uid.
+    std::map<std::string, std::string> early_members;
     std::optional<uint64_t> asks;         // other than row->asked, and looked at
     std::optional<UnplacedJob> rejected;  // to be handed in again when it is seen next
     bool resized = false;  // a Job that asks for something else than was said: it may have started
     bool waits = false;    // it has not: what it asks for is to be said when it is seen next
-    // A pod of a group.
+    // A Job whose pods are of a group, which say neither this nor who has made them.
+    std::string admitted_to;
+    // Such a Job, or a pod of a group.
     std::string group;                              // as its sketch says
     std::optional<kubernetes::GroupMember> member;  // as seen last
     std::string gang;                               // the job that it is of; empty: it waits
@@ -229,6 +233,11 @@ class Tracker {
     std::string told;             // what was said of that
   };
 
+  struct Maker {
+    std::string user;
+    std::string admitted_to;
+  };
+
   // A workload as both kinds show it.
   struct Wish {
     events::v1::JobSubmitted submission;
@@ -244,7 +253,17 @@ class Tracker {
     std::optional<kubernetes::Ownership> declined;  // it says itself that it is not for the queue
   };
 
-  void ObserveMember(const Observation& seen, const ClusterFacts& facts, TrackerOutputs* out);
+  // A Job whose pods are of a group.
+  void ObserveGroupJob(const Observation& seen, TrackerOutputs* out);
+  // The group that the pod is of; a Job's pod is of that Job's. Empty: of none, or the Job was not
+  // seen yet.
+  std::string GroupOf(const Sketch& sketch, const Entry* known) const;
+  // Of a pod of `group` that a Job has made.
+  Maker MakerOf(const Sketch& sketch, const std::string& group) const;
+  void ObserveMember(const Observation& seen,
+                     const std::string& group,
+                     const ClusterFacts& facts,
+                     TrackerOutputs* out);
   // The pods of the group that wait, once there are enough of them.
   void Gather(const std::string& group, const ClusterFacts& facts, TrackerOutputs* out);
   // What a pod of the gang asks for has changed.
@@ -270,6 +289,7 @@ class Tracker {
   void DropIfEmpty(const std::string& key);
   void StandsAlone(const std::string& uid, const std::string& group);
   bool Runs(const Group& group) const;
+  bool SomeRuns(const std::string& key) const;
   // Those that wait are jobs of their own from now on.
   void PlaceAlone(const std::string& key, TrackerOutputs* out);
   void TellIncomplete(const std::string& key, TrackerOutputs* out);
@@ -280,7 +300,14 @@ class Tracker {
                                      const std::string& name,
                                      const std::vector<const kubernetes::GroupMember*>& members);
   static absl::StatusOr<Wish> ReadWish(const Observation& seen, const ClusterFacts& facts);
+  absl::StatusOr<Wish> ReadWish(const Observation& seen,
+                                const std::string& group,
+                                const ClusterFacts& facts) const;
   void ObserveJobPod(const Observation& seen, TrackerOutputs* out);
+  // The Job of a pod that was seen before it.
+  Entry& EditUnseenJob(const Sketch& pod);
+  // Looks at the pod once its Job was seen, which says of which group it is.
+  void AwaitJob(const Sketch& pod);
   // False: refused, or not to be submitted yet.
   bool Submit(const Sketch& sketch,
               absl::StatusOr<Wish> wish,
@@ -315,7 +342,7 @@ class Tracker {
   const Catalog& catalog_;
   const size_t max_jobspec_bytes_;
   Journaled<Entries> entries_;
-  Journaled<std::unordered_map<std::string, Group>> groups_;  // by Sketch.group
+  Journaled<std::map<std::string, Group>> groups_;  // by Sketch.group
   Journaled<UsageBySpace> usage_;
   // By namespace: workloads that were refused when it had too much. Hints: any may be gone.
   std::map<std::string, std::set<std::string>> crowded_;

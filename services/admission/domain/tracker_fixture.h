@@ -73,7 +73,7 @@ class TrackerTest : public ::testing::Test {
       if (of_a_job) sketch.controller_job = owner["uid"];
     }
     const nlohmann::json notes = meta.value("annotations", nlohmann::json::object());
-    if (notes.contains("fluxqueue.io/group") && sketch.controller_job.empty()) {
+    if (notes.contains("fluxqueue.io/group")) {
       sketch.group = sketch.space + "/" + notes["fluxqueue.io/group"].get<std::string>() + "/" +
                      notes.value("fluxqueue.io/user", "");
     }

@@ -19,24 +19,22 @@ namespace {
 
 using kubernetes::GroupMember;
 
-// What a Sketch.group says: namespace, name, size and user, in this order.
+// What a Sketch.group says.
 struct GroupKey {
   std::string_view space;
-  std::string_view name;
+  std::string name;
   uint32_t size = 0;  // 0: it says none
+  std::string_view user;
 };
 
 GroupKey Read(std::string_view group) {
-  GroupKey key;
-  key.space = group.substr(0, group.find('/'));
-  group.remove_prefix(std::min(key.space.size() + 1, group.size()));
-  key.name = group.substr(0, group.find('/'));
-  group.remove_prefix(std::min(key.name.size() + 1, group.size()));
-  for (const char c : group.substr(0, group.find('/'))) {
-    if (c < '0' || c > '9' || key.size > kubernetes::kMaxGroupPods) return {};
-    key.size = key.size * 10 + static_cast<uint32_t>(c - '0');
-  }
-  return key;
+  const size_t record = group.find('/') + 1;
+  const size_t size = group.find('/', record) + 1;
+  const size_t user = group.find('/', size) + 1;
+  if (record == 0 || size == 0 || user == 0) return {};
+  const auto named = kubernetes::ParseGroup(group.substr(record, user - 1 - record));
+  if (!named) return {};
+  return {group.substr(0, record - 1), named->name, named->size, group.substr(user)};
 }
 
 // Where a group cannot be queued, this many pods of it may wait beside two gangs.
@@ -80,7 +78,68 @@ absl::StatusOr<Tracker::Wish> Tracker::WishOf(const std::string& space,
   return wish;
 }
 
+// It is no job: it says who makes the pods.
+void Tracker::ObserveGroupJob(const Observation& seen, TrackerOutputs* out) {
+  const Sketch& sketch = seen.sketch;
+  if (!sketch.held || sketch.ended) {
+    Forget(sketch.uid, out);
+    return;
+  }
+  Entry* known = entries_.EditInPassing(sketch.uid);
+  if (known != nullptr && known->digest == sketch.digest) {
+    known->list = lists_[0];
+    if (seen.look == 0) known->told = last_look_;
+    return;
+  }
+  const absl::StatusOr<kubernetes::Job> job = kubernetes::ParseJob(seen.object);
+  if (!job.ok()) {
+    Refuse(sketch, Message(job.status()), out);
+    return;
+  }
+  Entry& entry = EditSeen(sketch);
+  entry.refusal.clear();
+  entry.group = sketch.group;
+  // hint: the policies let nobody but the webhook write it.
+  entry.admitted_to = job->meta.Annotation(kubernetes::kAdmittedToAnnotation);
+  entry.early.clear();
+  for (const auto& [uid, name] : std::exchange(entry.early_members, {})) {
+    out->fetches.push_back({WorkloadKind::kPod, sketch.space, name, uid, ++last_look_});
+  }
+}
+
+void Tracker::AwaitJob(const Sketch& pod) {
+  const Entry* job = entries_.Find(pod.controller_job);
+  if (job != nullptr && job->digest != 0) return;
+  EditUnseenJob(pod).early_members.emplace(pod.uid, pod.name);
+  EditSeen(pod).digest = 0;
+}
+
+std::string Tracker::GroupOf(const Sketch& sketch, const Entry* known) const {
+  if (known != nullptr && !known->group.empty()) return known->group;
+  if (sketch.controller_job.empty()) return sketch.group;
+  const Entry* job = sketch.group.empty() ? nullptr : entries_.Find(sketch.controller_job);
+  return job != nullptr && job->space == sketch.space ? job->group : "";
+}
+
+Tracker::Maker Tracker::MakerOf(const Sketch& sketch, const std::string& group) const {
+  const Entry* job = entries_.Find(sketch.controller_job);
+  return {std::string(Read(group).user), job == nullptr ? "" : job->admitted_to};
+}
+
+absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
+                                                const std::string& group,
+                                                const ClusterFacts& facts) const {
+  ASSIGN_OR_RETURN(Wish wish, ReadWish(seen, facts));
+  if (group.empty() || seen.sketch.controller_job.empty()) return wish;
+  const Maker maker = MakerOf(seen.sketch, group);
+  wish.submission.set_user(maker.user);
+  wish.admitted_to = maker.admitted_to;
+  wish.nobodys = maker.user.empty();
+  return wish;
+}
+
 void Tracker::ObserveMember(const Observation& seen,
+                            const std::string& key,
                             const ClusterFacts& facts,
                             TrackerOutputs* out) {
   const Sketch& sketch = seen.sketch;
@@ -107,9 +166,13 @@ void Tracker::ObserveMember(const Observation& seen,
     StopWaiting(sketch.uid, out);
     return;
   }
-  const std::string key = known != nullptr && !known->group.empty() ? known->group : sketch.group;
   if (member.ok() && !of_gang) {
     if (auto problem = WaitProblem(key, *pod, facts)) member = InvalidArgument("{}", *problem);
+  }
+  if (member.ok() && !sketch.controller_job.empty()) {
+    Maker maker = MakerOf(sketch, key);
+    member->user = std::move(maker.user);
+    member->admitted_to = std::move(maker.admitted_to);
   }
   const bool started = pod.ok() && of_gang && HasStarted(*pod, known->gang);
   if (started) NoteStarted(sketch.uid);
@@ -333,6 +396,19 @@ bool Tracker::Runs(const Group& group) const {
          });
 }
 
+// Nor does it matter that it has another size now.
+bool Tracker::SomeRuns(const std::string& key) const {
+  const GroupKey read = Read(key);
+  const std::string any_size = fmt::format("{}/{}/", read.space, read.name);
+  const auto& groups = groups_.map();
+  for (auto it = groups.lower_bound(any_size);
+       it != groups.end() && it->first.starts_with(any_size);
+       ++it) {
+    if (Read(it->first).user == read.user && Runs(it->second)) return true;
+  }
+  return false;
+}
+
 void Tracker::LookAtFirst(const Group& group, TrackerOutputs* out) {
   if (group.waiting.empty()) return;
   const std::string& pod = std::get<2>(*group.waiting.begin());
@@ -357,7 +433,7 @@ void Tracker::LookAtGroups(TrackerOutputs* out) {
     if (!std::exchange(group.incomplete, true)) continue;
     if (group.waiting.size() >= Read(key).size) {
       LookAtFirst(group, out);
-    } else if (Runs(group)) {
+    } else if (SomeRuns(key)) {
       PlaceAlone(key, out);
     } else {
       TellIncomplete(key, out);

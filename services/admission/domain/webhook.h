@@ -50,6 +50,8 @@ struct WebhookOptions {
   int64_t hold_pods = 16;
   // A jobspec travels in one message of the log.
   size_t max_jobspec_bytes = 256 << 10;
+  // Must outlive what is decided by it.
+  const kubernetes::GroupTable* groups = &kubernetes::GroupTable::Known();
 };
 
 Verdict Decide(const Review& review, const ClusterFacts& facts, const WebhookOptions& options);

@@ -610,7 +610,7 @@ TEST(WebhookTest, RefusesInWords) {
       {"a group of Jobs",
        JobJson(),
        label("fluxqueue.io/group-name", "g"),
-       {"fluxqueue.io/group-name", "allowed for pods only"}},
+       {"fluxqueue.io/group-name", "allowed for pods only", "spec.template.metadata"}},
       {"too long for its queue",
        JobJson(),
        [](json& job) {

@@ -19,11 +19,12 @@ Call MakeCall(PlanContext& context, const BindJob& job, Call::Kind kind) {
   return call;
 }
 
-// A Job that will make another pod for each that is deleted. It is not to count these as failures
+// A Job, or who has made the pods of a gang, will make another for each that is deleted. It is not to count these as failures
 // of the user's, if its podFailurePolicy ignores disruptions.
 bool GoesOn(const BindJob& job) {
   const auto after = job.fact->after_stop();
-  return job.IsJob() && after != events::v1::JobFact::AFTER_STOP_CANCEL &&
+  const bool made_again = job.IsJob() || (job.IsGroup() && job.workload().controlled());
+  return made_again && after != events::v1::JobFact::AFTER_STOP_CANCEL &&
          after != events::v1::JobFact::AFTER_STOP_FAIL;
 }
 

@@ -91,7 +91,12 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
     entry.space = pod.meta.namespace_name;
     entry.node = pod.spec.node_name;
     entry.requests = kubernetes::EffectiveRequests(pod.spec);
-    entry.of_group = kubernetes::GroupOf(pod).has_value();
+    // hint: of which job it is, the row of its slot says.
+    entry.of_group =
+        kubernetes::ParseGroup(pod.meta.Annotation(kubernetes::kGroupAnnotation)).has_value();
+    if (entry.of_group && kubernetes::IsOfAJob(pod)) {
+      entry.controller_job = pod.meta.Controller()->uid;
+    }
   }
   entry.phase = pod.status.phase;
   entry.started_ms = pod.status.started_ms;
@@ -164,7 +169,7 @@ void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::st
       job.message = Cut(message, kMostMessageBytes);
     }
   }
-  if (entry.of_group && entry.job_id != uid) {
+  if (entry.of_group && entry.job_id != uid && entry.job_id != entry.controller_job) {
     job.is_group = true;
     job.slots = entry.slot.slots;
   }

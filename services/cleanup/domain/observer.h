@@ -133,7 +133,10 @@ class Observer {
     bool deleting = false;
     bool disowned = false;
     kubernetes::Amounts requests;
-    bool of_group = false;  // its slot is of a gang, whose pods are all that there is of the job
+    // Says that it is of a group: if its slot is neither its own job's nor its Job's, it is of a
+    // gang, whose pods are all that there is of the job.
+    bool of_group = false;
+    std::string controller_job;  // then
 
     bool Ended() const { return phase == "Succeeded" || phase == "Failed"; }
   };

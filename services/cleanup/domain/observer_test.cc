@@ -731,6 +731,25 @@ TEST_F(GroupObserverTest, AGangEndsWithTheLastOfItsPods) {
   EXPECT_THAT(Say(), ElementsAre("ended gang RESULT_SUCCEEDED"));
 }
 
+// As of a JobSet; and a Job's own pod whose template names a group that it is not of.
+TEST_F(GroupObserverTest, WhetherAPodOfAJobIsOfAGangItsSlotSays) {
+  const auto of_job = [](kubernetes::Pod pod) {
+    pod.meta.annotations[std::string(kubernetes::kGroupAnnotation)] = "train/2";
+    pod.meta.owners = {
+        {.api_version = "batch/v1", .kind = "Job", .name = "j", .uid = "job", .controller = true}};
+    return pod;
+  };
+  Start();
+  observer_.ObserveJob(MakeJob("job", 1));
+  See(of_job(GangPod("p0", 0, "Succeeded")));
+  See(of_job(GangPod("p1", 1, "Succeeded")));
+  See(of_job(OwnPod("own", "job", "1.0.0/1", "Succeeded")));
+  EXPECT_THAT(Say(),
+              ::testing::UnorderedElementsAre(
+                  "started gang 1", "ended gang RESULT_SUCCEEDED", "started job 1"))
+      << "of the Job's end its status tells";
+}
+
 TEST_F(GroupObserverTest, OnePodThatFailsOrIsDeletedFailsTheGang) {
   Start();
   See(GangPod("p0", 0, "Running"));

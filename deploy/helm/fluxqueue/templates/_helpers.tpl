@@ -304,6 +304,18 @@ capabilities: {drop: [ALL]}
 {{- end -}}
 {{- end }}
 
+{{/* The rules of admission's ClusterRole about what says of how many pods a group is (files/groups.yaml, and more rows). */}}
+{{- define "fluxqueue.groupRights" -}}
+{{- $more := dig "config" "groups" "" .Values.admission | fromYamlArray | default list -}}
+{{- range concat (.Files.Get "files/groups.yaml" | fromYamlArray) $more -}}
+{{- with .object }}
+- apiGroups: [{{ .group }}]
+  resources: [{{ .resource }}]
+  verbs: [get]
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* The argument is how many containers are looked at. Variables of a policy: whether an object asks for more than before, by its
 variables podSpecs and jobSpecs, each of before and of now, and who may have it do so. Fewer pods are no more; of what a pod asks
 for any change is. */}}

@@ -1,0 +1,267 @@
+#include "libs/kubernetes/group_table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <yaml-cpp/yaml.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/names.h"
+
+#include "groups_table.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+using nlohmann::json;
+
+// Null: neither has it.
+const std::string* Value(const std::string& key,
+                         const StringMap& labels,
+                         const StringMap& annotations) {
+  for (const StringMap* map : {&labels, &annotations}) {
+    if (const auto found = map->find(key); found != map->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+absl::Status CheckBoth(const StringMap& labels, const StringMap& annotations) {
+  const std::string name(kGroupNameKey);
+  const std::string size(kGroupSizeKey);
+  const bool named = Value(name, labels, annotations) != nullptr;
+  if (named == (Value(size, labels, annotations) != nullptr)) return absl::OkStatus();
+  return InvalidArgument(
+      "{}: allowed with {} only, and the other way round: a gang has a name and a number of pods",
+      named ? name : size,
+      named ? size : name);
+}
+
+absl::StatusOr<uint32_t> ParseSize(const std::string& key, std::string_view text) {
+  uint32_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const bool number = error == std::errc() && end == text.data() + text.size();
+  if (number && size >= 1 && size <= kMaxGroupPods) return size;
+  return InvalidArgument(
+      "{}: \"{}\": allowed are 1 to {}, the pods of the group", key, text, kMaxGroupPods);
+}
+
+// Null: there is nothing.
+const json* At(const json& object, const std::string& path) {
+  const json::json_pointer pointer(path);
+  return object.contains(pointer) ? &object[pointer] : nullptr;
+}
+
+// What a path with `each` is looked for in: the items of a list or the values of a map.
+std::vector<const json*> Items(const json& object, const std::string& each) {
+  if (each.empty()) return {&object};
+  std::vector<const json*> items;
+  const json* list = At(object, each);
+  if (list == nullptr || !list->is_structured()) return items;
+  for (const json& item : *list) items.push_back(&item);
+  return items;
+}
+
+// The least number that one of the paths leads to; what is not there is 1.
+absl::StatusOr<int64_t> Least(const json& item, const std::vector<std::string>& paths) {
+  std::optional<int64_t> least;
+  for (const std::string& path : paths) {
+    const json* value = At(item, path);
+    if (value == nullptr || value->is_null()) continue;
+    if (!value->is_number_integer()) {
+      return InvalidArgument("{}: \"{}\": allowed is a number of pods", path, value->type_name());
+    }
+    least = std::min(least.value_or(INT64_MAX), value->get<int64_t>());
+  }
+  return least.value_or(1);
+}
+
+bool Has(const json& object, const GroupObjects::Value& value) {
+  const std::vector<const json*> items = Items(object, value.each);
+  return std::any_of(items.begin(), items.end(), [&](const json* item) {
+    const json* found = At(*item, value.at);
+    if (found == nullptr || found->is_null() || found->empty()) return false;
+    return value.is.empty() || (found->is_string() && found->get<std::string>() == value.is);
+  });
+}
+
+}  // namespace
+
+// Rows from text that people write. Throws YAML::Exception, and std::invalid_argument.
+class GroupTable::Reader {
+ public:
+  static std::vector<Row> Rows(std::string_view yaml) {
+    std::vector<Row> rows;
+    for (const YAML::Node& row : YAML::Load(std::string(yaml))) {
+      try {
+        rows.push_back(ReadRow(row));
+      } catch (const std::exception& problem) {
+        throw std::invalid_argument(fmt::format("row {}: {}", rows.size() + 1, problem.what()));
+      }
+    }
+    return rows;
+  }
+
+ private:
+  static Row ReadRow(const YAML::Node& node) {
+    CheckKeys(node, {"name", "if", "size", "object", "pods", "unless", "of"});
+    Row row;
+    row.name = node["name"].as<std::vector<std::string>>();
+    if (row.name.empty()) throw std::invalid_argument("name: wanted a list of keys");
+    if (node["if"]) row.conditions = node["if"].as<std::map<std::string, std::string>>();
+    if (node["size"]) row.size = node["size"].as<std::string>();
+    if (node["object"]) row.objects = ReadObjects(node);
+    if (row.size.empty() != row.objects.has_value()) {
+      throw std::invalid_argument("wanted one of size and object");
+    }
+    return row;
+  }
+
+  static GroupObjects ReadObjects(const YAML::Node& row) {
+    const YAML::Node object = row["object"];
+    CheckKeys(object, {"group", "version", "resource"});
+    GroupObjects objects;
+    objects.group = object["group"].as<std::string>();
+    objects.version = object["version"].as<std::string>();
+    objects.plural = object["resource"].as<std::string>();
+    for (const YAML::Node& term : row["pods"]) objects.pods.push_back(ReadPods(term));
+    if (objects.pods.empty()) throw std::invalid_argument("pods: wanted with object");
+    for (const YAML::Node& value : row["unless"]) {
+      CheckKeys(value, {"each", "at", "is"});
+      objects.unless.push_back(
+          {PathIn(value["each"]), PathIn(value["at"]), value["is"].as<std::string>("")});
+      if (objects.unless.back().at.empty()) throw std::invalid_argument("unless: wanted at");
+    }
+    return objects;
+  }
+
+  static GroupObjects::Pods ReadPods(const YAML::Node& term) {
+    CheckKeys(term, {"count", "each", "times"});
+    GroupObjects::Pods pods;
+    pods.count = term["count"].as<int64_t>(1);
+    if (pods.count < 1 || pods.count > kMaxGroupPods) {
+      throw std::invalid_argument(fmt::format("count: allowed are 1 to {}", kMaxGroupPods));
+    }
+    pods.each = PathIn(term["each"]);
+    for (const YAML::Node& factor : term["times"]) {
+      std::vector<std::string>& paths = pods.times.emplace_back();
+      if (!factor.IsSequence()) {
+        paths.push_back(PathIn(factor));
+        continue;
+      }
+      for (const YAML::Node& path : factor) paths.push_back(PathIn(path));
+    }
+    return pods;
+  }
+
+  // Empty: it is not there.
+  static std::string PathIn(const YAML::Node& node) {
+    if (!node) return "";
+    auto path = node.as<std::string>();
+    try {
+      if (path.empty()) throw std::invalid_argument("it is empty");
+      (void)json::json_pointer(path);
+    } catch (const std::exception& problem) {
+      throw std::invalid_argument(
+          fmt::format("'{}' is no path: wanted a JSON Pointer such as /spec/replicas ({})",
+                      path,
+                      problem.what()));
+    }
+    return path;
+  }
+
+  static void CheckKeys(const YAML::Node& node, const std::vector<std::string_view>& allowed) {
+    if (!node.IsMap()) throw std::invalid_argument("wanted a map");
+    for (const auto& field : node) {
+      const auto key = field.first.as<std::string>();
+      if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
+        throw std::invalid_argument(
+            fmt::format("'{}': allowed are {}", key, fmt::join(allowed, ", ")));
+      }
+    }
+  }
+};
+
+absl::StatusOr<uint32_t> GroupObjects::SizeIn(std::string_view object) const {
+  const json parsed = json::parse(object, nullptr, false);
+  if (parsed.is_discarded()) return InvalidArgument("{}: not an object", plural);
+  const auto made_later = [&parsed](const Value& value) { return Has(parsed, value); };
+  if (std::any_of(unless.begin(), unless.end(), made_later)) return 0;
+  int64_t size = 0;
+  for (const Pods& term : pods) {
+    for (const json* item : Items(parsed, term.each)) {
+      int64_t of_item = term.count;
+      for (const std::vector<std::string>& paths : term.times) {
+        ASSIGN_OR_RETURN(const int64_t factor, Least(*item, paths));
+        of_item *= std::clamp<int64_t>(factor, 0, kMaxGroupPods + 1);
+        of_item = std::min<int64_t>(of_item, kMaxGroupPods + 1);
+      }
+      size = std::min<int64_t>(size + of_item, kMaxGroupPods + 1);
+    }
+  }
+  if (size <= kMaxGroupPods) return static_cast<uint32_t>(size);
+  return InvalidArgument("it asks for more than the {} pods that a gang may have", kMaxGroupPods);
+}
+
+const GroupTable& GroupTable::Known() {
+  static const GroupTable kKnown = [] {
+    GroupTable table;
+    table.rows_ = Reader::Rows(kGroupsTable);
+    return table;
+  }();
+  return kKnown;
+}
+
+absl::StatusOr<GroupTable> GroupTable::With(std::string_view rows) {
+  GroupTable table = Known();
+  try {
+    std::vector<Row> more = Reader::Rows(rows);
+    std::move(more.begin(), more.end(), std::back_inserter(table.rows_));
+  } catch (const std::exception& problem) {
+    return InvalidArgument("{}", problem.what());
+  }
+  return table;
+}
+
+absl::StatusOr<std::optional<AskedGroup>> GroupTable::Asked(const StringMap& labels,
+                                                            const StringMap& annotations) const {
+  RETURN_IF_ERROR(CheckBoth(labels, annotations));
+  const auto says = [&](const auto& condition) {
+    const std::string* value = Value(condition.first, labels, annotations);
+    return value != nullptr && *value == condition.second;
+  };
+  for (const Row& row : rows_) {
+    std::string name;
+    bool named = true;
+    for (const std::string& key : row.name) {
+      const std::string* part = Value(key, labels, annotations);
+      named = named && part != nullptr;
+      if (named) name += (name.empty() ? "" : "-") + *part;
+    }
+    const std::string* size = Value(row.size, labels, annotations);
+    if (!named || (!row.objects && size == nullptr)) continue;
+    if (!std::all_of(row.conditions.begin(), row.conditions.end(), says)) continue;
+    AskedGroup asked;
+    asked.group.name = name;
+    if (row.objects) {
+      asked.objects = &*row.objects;
+      asked.object = *Value(row.name.front(), labels, annotations);
+    } else {
+      ASSIGN_OR_RETURN(asked.group.size, ParseSize(row.size, *size));
+    }
+    if (!IsDnsLabel(name)) {
+      return InvalidArgument(
+          "{}: \"{}\" is no name of a group: allowed are up to 63 of a-z, 0-9 and '-', beginning "
+          "and ending with a letter or digit",
+          row.name.front(),
+          name);
+    }
+    if (asked.group.size == 1) return std::nullopt;
+    return asked;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fluxqueue::kubernetes

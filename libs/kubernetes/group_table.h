@@ -1,0 +1,87 @@
+// By which keys pods say that they are of one group, and of how many: the rows of
+// deploy/helm/fluxqueue/files/groups.yaml, which says what each field means (compiled in), and
+// those that an installation adds. Pure, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/resource.h"
+
+#include "absl/status/statusor.h"
+
+namespace fluxqueue::kubernetes {
+
+// Each pod is named, by its uid, in every message about the job.
+inline constexpr uint32_t kMaxGroupPods = 4'000;
+
+struct GroupName {
+  std::string name;  // a DNS label
+  uint32_t size = 0;
+
+  friend bool operator==(const GroupName&, const GroupName&) = default;
+};
+
+// What says of how many pods a group is where its pods do not: objects of this kind.
+class GroupObjects {
+ public:
+  // Of strings of this object.
+  Resource resource() const { return {group, version, plural}; }
+  // The pods that the object (JSON) asks for; 0: they are not made at once, and are no gang.
+  // InvalidArgument: it asks for too many, or says something else than a number.
+  absl::StatusOr<uint32_t> SizeIn(std::string_view object) const;
+
+  struct Pods {
+    int64_t count = 1;
+    std::string each;                             // JSON Pointer, as all below; empty: once
+    std::vector<std::vector<std::string>> times;  // of each list the least
+  };
+  struct Value {
+    std::string each;
+    std::string at;
+    std::string is;  // empty: any
+  };
+
+  std::string group;
+  std::string version;
+  std::string plural;
+  std::vector<Pods> pods;
+  std::vector<Value> unless;
+};
+
+struct AskedGroup {
+  GroupName group;                        // size 0: the object has it
+  const GroupObjects* objects = nullptr;  // null: the keys say the size
+  std::string object;                     // its name, in the pods' namespace
+};
+
+class GroupTable {
+ public:
+  // What is compiled in.
+  static const GroupTable& Known();
+  // `rows`, a YAML list, after these. InvalidArgument names the row, and what is allowed.
+  static absl::StatusOr<GroupTable> With(std::string_view rows);
+
+  // What these keys ask for. Unset: no group, or one of a single pod. InvalidArgument names the
+  // key, its value and what is allowed. What it points to is the table's.
+  absl::StatusOr<std::optional<AskedGroup>> Asked(const StringMap& labels,
+                                                  const StringMap& annotations) const;
+
+ private:
+  struct Row {
+    std::vector<std::string> name;
+    std::map<std::string, std::string> conditions;
+    std::string size;
+    std::optional<GroupObjects> objects;
+  };
+  class Reader;
+
+  std::vector<Row> rows_;
+};
+
+}  // namespace fluxqueue::kubernetes

@@ -1,0 +1,184 @@
+#include "libs/kubernetes/group_table.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/base/status_macros.h"
+#include "libs/base/text.h"
+
+#include "fmt/format.h"
+
+namespace fluxqueue::kubernetes {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// "NAME/SIZE", "NAME by RESOURCE OBJECT", "none", or why not.
+std::string Asked(const StringMap& labels, const StringMap& annotations = {}) {
+  const auto asked = GroupTable::Known().Asked(labels, annotations);
+  if (!asked.ok()) return Message(asked.status());
+  if (!asked->has_value()) return "none";
+  const auto& [group, objects, object] = **asked;
+  if (objects == nullptr) return fmt::format("{}/{}", group.name, group.size);
+  const Resource resource = objects->resource();
+  return fmt::format("{} by {}.{} {}", group.name, resource.plural, resource.group, object);
+}
+
+// What the object of the row that these labels name says: "SIZE", or why not.
+std::string Size(const StringMap& labels, const std::string& object) {
+  const auto asked = GroupTable::Known().Asked(labels, {});
+  if (!asked.ok() || !asked->has_value() || (*asked)->objects == nullptr) return "no object";
+  const auto size = (*asked)->objects->SizeIn(object);
+  return size.ok() ? fmt::format("{}", *size) : Message(size.status());
+}
+
+TEST(GroupTableTest, PodsThatSayTheSizeThemselves) {
+  EXPECT_EQ(Asked({{"fluxqueue.io/group-name", "train"}, {"fluxqueue.io/group-size", "4"}}),
+            "train/4");
+  EXPECT_EQ(Asked({{"fluxqueue.io/group-name", "train"}}, {{"fluxqueue.io/group-size", "4"}}),
+            "train/4");
+  EXPECT_EQ(Asked({{"leaderworkerset.sigs.k8s.io/name", "llm"},
+                   {"leaderworkerset.sigs.k8s.io/group-index", "2"}},
+                  {{"leaderworkerset.sigs.k8s.io/size", "8"}}),
+            "llm-2/8");
+  EXPECT_EQ(Asked({{"scheduling.x-k8s.io/pod-group", "g"}, {"fluence.group-size", "3"}}), "g/3");
+  EXPECT_EQ(Asked({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}), "g/3");
+  EXPECT_EQ(Asked({{"kueue.x-k8s.io/pod-group-name", "g"}},
+                  {{"kueue.x-k8s.io/pod-group-total-count", "3"}}),
+            "g/3");
+  EXPECT_EQ(Asked({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "1"}}), "none");
+  EXPECT_EQ(Asked({{"fluxnetes.group-name", "g"}}), "none");
+  EXPECT_EQ(Asked({{"app", "web"}}), "none");
+}
+
+TEST(GroupTableTest, PodsOfWhichAnObjectSaysTheSize) {
+  EXPECT_EQ(Asked({{"scheduling.x-k8s.io/pod-group", "g"}}),
+            "g by podgroups.scheduling.x-k8s.io g");
+  EXPECT_EQ(Asked({}, {{"scheduling.k8s.io/group-name", "g"}}),
+            "g by podgroups.scheduling.volcano.sh g");
+  EXPECT_EQ(Asked({{"jobset.sigs.k8s.io/jobset-name", "set"},
+                   {"jobset.sigs.k8s.io/restart-attempt", "1"}}),
+            "set-1 by jobsets.jobset.x-k8s.io set")
+      << "each attempt is a gang of its own";
+  EXPECT_EQ(Asked({{"training.kubeflow.org/job-name", "train"},
+                   {"training.kubeflow.org/operator-name", "mpi-operator"}}),
+            "train by mpijobs.kubeflow.org train");
+  EXPECT_EQ(Asked({{"training.kubeflow.org/job-name", "train"},
+                   {"training.kubeflow.org/operator-name", "pytorchjob-controller"}}),
+            "train by pytorchjobs.kubeflow.org train");
+  EXPECT_EQ(Asked({{"training.kubeflow.org/job-name", "train"}}), "none") << "of which operator?";
+  EXPECT_EQ(Asked({{"ray.io/cluster", "ray"}, {"ray.io/is-ray-node", "yes"}}),
+            "ray by rayclusters.ray.io ray");
+  EXPECT_EQ(Asked({{"ray.io/cluster", "ray"}}), "none") << "a submitter is no node of it";
+}
+
+TEST(GroupTableTest, WhatThePodsSayThemselvesComesFirst) {
+  EXPECT_EQ(Asked({{"fluxqueue.io/group-name", "mine"},
+                   {"fluxqueue.io/group-size", "2"},
+                   {"scheduling.x-k8s.io/pod-group", "g"}}),
+            "mine/2");
+}
+
+TEST(GroupTableTest, ASizeIsReadOffAnObject) {
+  const StringMap pod_group = {{"scheduling.x-k8s.io/pod-group", "g"}};
+  EXPECT_EQ(Size(pod_group, R"({"spec":{"minMember":5}})"), "5");
+  EXPECT_EQ(Size(pod_group, R"({"spec":{}})"), "1");
+  EXPECT_EQ(Size(pod_group, R"({"spec":{"minMember":0}})"), "0");
+  EXPECT_EQ(Size(pod_group, R"({"spec":{"minMember":-3}})"), "0");
+  EXPECT_THAT(Size(pod_group, R"({"spec":{"minMember":"five"}})"), HasSubstr("/spec/minMember"));
+  EXPECT_THAT(Size(pod_group, R"({"spec":{"minMember":9223372036854775807}})"),
+              HasSubstr("4000 pods"));
+  EXPECT_THAT(Size(pod_group, "]"), HasSubstr("podgroups"));
+
+  const StringMap ray = {{"ray.io/cluster", "ray"}, {"ray.io/is-ray-node", "yes"}};
+  EXPECT_EQ(Size(ray, R"({"spec":{"workerGroupSpecs":[{"replicas":3},
+                                                      {"replicas":2,"numOfHosts":4}]}})"),
+            "12")
+      << "the head, three workers, and two of four hosts";
+  EXPECT_EQ(Size(ray, R"({"spec":{}})"), "1");
+
+  const StringMap mpi = {{"training.kubeflow.org/job-name", "train"},
+                         {"training.kubeflow.org/operator-name", "mpi-operator"}};
+  EXPECT_EQ(Size(mpi, R"({"spec":{"mpiReplicaSpecs":{"Launcher":{},"Worker":{"replicas":4}}}})"),
+            "5");
+}
+
+TEST(GroupTableTest, AJobSetHasThePodsThatRunAtOnce) {
+  const StringMap jobset = {{"jobset.sigs.k8s.io/jobset-name", "set"},
+                            {"jobset.sigs.k8s.io/restart-attempt", "0"}};
+  const auto size = [&](const std::string& spec) {
+    return Size(jobset, fmt::format(R"({{"spec":{}}})", spec));
+  };
+  EXPECT_EQ(size(R"({"replicatedJobs":[
+              {"replicas":1,"template":{"spec":{}}},
+              {"replicas":2,"template":{"spec":{"parallelism":4,"completions":4}}},
+              {"template":{"spec":{"parallelism":8,"completions":3}}}]})"),
+            "12");
+  EXPECT_THAT(size(R"({"replicatedJobs":[{"replicas":100000,
+                       "template":{"spec":{"parallelism":100000}}}]})"),
+              HasSubstr("4000 pods"));
+}
+
+TEST(GroupTableTest, PodsThatAreMadeOneAfterTheOtherAreNoGang) {
+  const StringMap jobset = {{"jobset.sigs.k8s.io/jobset-name", "set"},
+                            {"jobset.sigs.k8s.io/restart-attempt", "0"}};
+  EXPECT_EQ(Size(jobset, R"({"spec":{"startupPolicy":{"startupPolicyOrder":"InOrder"},
+                                     "replicatedJobs":[{"replicas":2},{"replicas":2}]}})"),
+            "0");
+  EXPECT_EQ(Size(jobset, R"({"spec":{"startupPolicy":{"startupPolicyOrder":"AnyOrder"},
+                                     "replicatedJobs":[{"replicas":2},{"replicas":2}]}})"),
+            "4");
+  EXPECT_EQ(Size(jobset, R"({"spec":{"replicatedJobs":[
+                               {"name":"a"}, {"name":"b","dependsOn":[{"name":"a"}]}]}})"),
+            "0");
+  EXPECT_EQ(Size(jobset, R"({"spec":{"replicatedJobs":[{"name":"a","dependsOn":[]},{}]}})"), "2");
+}
+
+TEST(GroupTableTest, ABadKeyIsRefusedWithWhatIsAllowed) {
+  EXPECT_THAT(Asked({{"fluxqueue.io/group-name", "g"}}), HasSubstr("fluxqueue.io/group-size"));
+  EXPECT_THAT(Asked({{"fluxqueue.io/group-size", "4"}}), HasSubstr("fluxqueue.io/group-name"));
+  for (const char* size : {"0", "-1", "4001", "four", "", "4 "}) {
+    EXPECT_THAT(Asked({{"fluxqueue.io/group-name", "g"}, {"fluxqueue.io/group-size", size}}),
+                AllOf(HasSubstr(fmt::format("\"{}\"", size)), HasSubstr("allowed are 1 to 4000")));
+  }
+  EXPECT_THAT(Asked({{"fluxqueue.io/group-name", "a/b"}, {"fluxqueue.io/group-size", "2"}}),
+              AllOf(HasSubstr("a/b"), HasSubstr("allowed")));
+}
+
+TEST(GroupTableTest, AnInstallationAddsRows) {
+  const auto table = GroupTable::With(
+      "[{name: [example.com/set], object: {group: example.com, version: v1, resource: sets}, "
+      "pods: [{times: [/spec/size]}]}]");
+  ASSERT_TRUE(table.ok()) << table.status();
+  const auto asked = table->Asked({{"example.com/set", "a"}}, {});
+  ASSERT_TRUE(asked.ok() && asked->has_value());
+  EXPECT_EQ((*asked)->objects->SizeIn(R"({"spec":{"size":7}})").value(), 7U);
+  EXPECT_TRUE(
+      table->Asked({{"fluxnetes.group-name", "g"}, {"fluxnetes.group-size", "3"}}, {})->has_value())
+      << "ours are there, too";
+}
+
+TEST(GroupTableTest, ABadRowIsNamed) {
+  const auto problem = [](const std::string& rows) {
+    const auto table = GroupTable::With(rows);
+    return table.ok() ? "" : Message(table.status());
+  };
+  EXPECT_THAT(problem("[{name: [a], size: b}, {size: b}]"), HasSubstr("row 2"));
+  EXPECT_THAT(problem("[{name: [], size: b}]"), HasSubstr("name"));
+  EXPECT_THAT(problem("[{name: [a]}]"), HasSubstr("one of size and object"));
+  EXPECT_THAT(problem("[{name: [a], size: b, sice: c}]"),
+              AllOf(HasSubstr("'sice'"), HasSubstr("allowed are name, if, size")));
+  const std::string object = "object: {group: g, version: v1, resource: r}";
+  EXPECT_THAT(problem(fmt::format("[{{name: [a], {}}}]", object)), HasSubstr("pods: wanted"));
+  EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{times: [spec/a]}}]}}]", object)),
+              AllOf(HasSubstr("'spec/a' is no path"), HasSubstr("/spec/replicas")));
+  EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{count: 0}}]}}]", object)),
+              HasSubstr("allowed are 1 to 4000"));
+  EXPECT_THAT(problem("]"), HasSubstr("line 1"));
+}
+
+}  // namespace
+}  // namespace fluxqueue::kubernetes
