@@ -133,13 +133,12 @@ absl::StatusOr<Slots> SlotsOf(const Job& job, const UserKeys& keys) {
 }
 
 absl::Status CheckNamesNoGroup(const Job& job) {
-  for (const StringMap* map : {&job.meta.labels, &job.meta.annotations}) {  // hint: wishes.
-    for (const std::string_view key : {kGroupNameKey, kGroupSizeKey}) {
+  for (const std::string_view key : {kGroupNameKey, kGroupSizeKey}) {
+    // hint: a user's wishes.
+    if (job.template_labels.contains(key) || job.template_annotations.contains(key)) continue;
+    for (const StringMap* map : {&job.meta.labels, &job.meta.annotations}) {  // hint: as above
       const auto found = map->find(key);
-      if (found == map->end() || job.template_labels.contains(key) ||
-          job.template_annotations.contains(key)) {
-        continue;
-      }
+      if (found == map->end()) continue;
       return InvalidArgument(
           "{}: \"{}\": allowed for pods only; remove it, as the pods of a Job are a gang already, "
           "or write it into spec.template.metadata where they are one with others",

@@ -19,8 +19,8 @@ Call MakeCall(PlanContext& context, const BindJob& job, Call::Kind kind) {
   return call;
 }
 
-// A Job, or who has made the pods of a gang, will make another for each that is deleted. It is not to count these as failures
-// of the user's, if its podFailurePolicy ignores disruptions.
+// A Job, or who has made the pods of a gang, will make another for each that is deleted. It is not
+// to count these as failures of the user's, if its podFailurePolicy ignores disruptions.
 bool GoesOn(const BindJob& job) {
   const auto after = job.fact->after_stop();
   const bool made_again = job.IsJob() || (job.IsGroup() && job.workload().controlled());
