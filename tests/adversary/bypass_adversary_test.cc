@@ -1,5 +1,6 @@
 // The ways past the queue of a managed namespace: refused to mallory, seen where somebody went one
 // all the same, and of no use in a namespace that is strict.
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -298,6 +299,92 @@ spec:
       "direct");
   EXPECT_EQ(held("by-set", "apiVersion: apps/v1, kind: DaemonSet, name: none, uid: no-such"),
             "direct");
+}
+
+// Whoever made them would wait for a queue that does not know them.
+TEST_F(BypassTest, WhatWaitsInANamespaceThatIsLabelledLaterIsNamed) {
+  const std::string nowhere = "nodeSelector: {is: nowhere}, ";
+  const auto pod_spec = [](const std::string& more) {
+    return "{" + more + "restartPolicy: Never, containers: [{name: main, image: busybox}]}";
+  };
+  Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: later}\n");
+  Apply("apiVersion: v1\nkind: Pod\nmetadata: {name: bare, namespace: later}\nspec: " +
+        pod_spec(nowhere));
+  const auto job = [&](const std::string& name, const std::string& more) {
+    return fmt::format(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {}, namespace: later}}\n"
+        "spec: {{{}template: {{spec: {}}}}}\n",
+        name,
+        more,
+        pod_spec(nowhere));
+  };
+  Apply(job("waits", ""));
+  Apply(job("suspended", "suspend: true, "));
+  std::string web = Deployment("web", "later", "", "nodeSelector: {is: nowhere}");
+  Apply(web.replace(web.find("replicas: 0"), 11, "replicas: 5"));
+  const auto pods = [&] {
+    return system_
+        ->Kubectl({"get", "pods", "-n", "later", "-o", "jsonpath={.items[*].metadata.name}"})
+        .value_or("");
+  };
+  const auto spaces = [&] {
+    const std::string names = pods();
+    return std::count(names.begin(), names.end(), ' ');
+  };
+  const absl::Status there = system_->WaitFor(
+      [&] { return spaces() == 6; }, seconds(30), [&] { return "seven pods, not " + pods(); });
+  ASSERT_TRUE(there.ok()) << Message(there);
+  const auto labelled =
+      system_->Kubectl({"label", "namespace", "later", "fluxqueue.io/managed=true"});
+  ASSERT_TRUE(labelled.ok()) << Message(labelled.status());
+  const auto told = [] {
+    return system_
+        ->Kubectl({"get",
+                   "events",
+                   "-n",
+                   "later",
+                   "--field-selector=reason=NotQueued",
+                   "--sort-by=.involvedObject.name",
+                   "-o",
+                   "jsonpath={range .items[*]}{.involvedObject.kind} {.message}{\"\\n\"}{end}"})
+        .value_or("");
+  };
+  const absl::Status named = system_->WaitFor(
+      [&] {
+        const std::string notes = told();
+        return std::count(notes.begin(), notes.end(), '\n') == 4;
+      },
+      seconds(30),
+      [&] { return "two Jobs, and a pod of each other owner, not " + told(); });
+  EXPECT_TRUE(named.ok()) << Message(named);
+  const std::string before = " is not in the queue of its namespace: it was made before";
+  EXPECT_THAT(told(),
+              AllOf(HasSubstr("Pod bare" + before),
+                    HasSubstr("Job suspended" + before),
+                    HasSubstr("Job waits" + before),
+                    HasSubstr("makes another, which is\n")));
+  // What is made from then on is queued.
+  Apply(job("new", ""));
+  const auto held = [](const char* what) {
+    return system_
+        ->Kubectl({"get",
+                   "pods,jobs",
+                   "-n",
+                   "later",
+                   "-l",
+                   what,
+                   "-o",
+                   "jsonpath={range .items[*]}{.kind} {end}"})
+        .value_or("");
+  };
+  EXPECT_THAT(held("fluxqueue.io/held"), HasSubstr("Job "));
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "-n", "later", "-l", "app=web"}).ok());
+  const absl::Status queued =
+      system_->WaitFor([&] { return held("app=web,fluxqueue.io/held") == "Pod Pod Pod Pod Pod "; },
+                       seconds(30),
+                       [&] { return "five pods that are held, not " + held("app=web"); });
+  EXPECT_TRUE(queued.ok()) << Message(queued);
+  ASSERT_TRUE(system_->Kubectl({"delete", "namespace", "later"}).ok());
 }
 
 // The administrator may name a node. So it is as with policies that are away.

@@ -81,7 +81,7 @@ const std::map<std::string, std::vector<std::string>> kRights = {
      {"get,list,watch,patch,delete /pods",
       "create /pods/binding",
       "patch /pods/status",
-      "get,patch batch/jobs",
+      "get,list,patch batch/jobs",
       "get /nodes",
       "get apps/daemonsets",
       "list,watch /namespaces",

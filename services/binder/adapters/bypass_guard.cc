@@ -128,6 +128,8 @@ void BypassGuard::Do(const BypassStep& step) {
       return Stop(step);
     case BypassStep::Kind::kTell:
       return Tell(step);
+    case BypassStep::Kind::kLook:
+      return Look(step.space);
   }
 }
 
@@ -159,22 +161,76 @@ void BypassGuard::Stop(const BypassStep& step) {
 void BypassGuard::Tell(const BypassStep& step) {
   LogWarning("a pod bypasses the queue",
              {{"namespace", step.space}, {"pod", step.name}, {"uid", step.uid}});
+  WriteEvent({.name = fmt::format("fluxqueue-bypass-{}", step.uid),
+              .component = "binder",
+              .instance = instance_,
+              .type = "Warning",
+              .reason = "BypassesQueue",
+              .action = step.strict ? "Stop" : "Tell",
+              .note = fmt::format("{} {}", step.name, step.strict ? kStopped : kTold),
+              .regarding = {"v1", "Pod", step.space, step.name, step.uid},
+              .at = clock_.Now()});
+}
+
+void BypassGuard::Look(const std::string& space) {
+  const absl::StatusOr<std::vector<Unqueued>> waiting = Waiting(space);
+  if (!waiting.ok()) {
+    LogWarning("what waits in a namespace could not be listed, and is asked for again",
+               {{"namespace", space}, {"error", Message(waiting.status())}});
+    return book_.LookFailed(space, clock_.Monotonic());
+  }
+  for (const Unqueued& object : *waiting) {
+    WriteEvent({.name = fmt::format("fluxqueue-unqueued-{}", object.uid),
+                .component = "binder",
+                .instance = instance_,
+                .type = "Warning",
+                .reason = "NotQueued",
+                .action = "Tell",
+                .note = object.note,
+                .regarding = {object.kind == "Job" ? "batch/v1" : "v1",
+                              object.kind,
+                              space,
+                              object.name,
+                              object.uid},
+                .at = clock_.Now()});
+  }
+}
+
+absl::StatusOr<std::vector<Unqueued>> BypassGuard::Waiting(const std::string& space) {
+  std::vector<kubernetes::ObjectMeta> pods;
+  std::vector<kubernetes::Job> jobs;
+  const std::string labels(kubernetes::kBypassLabels);
+  // One that cannot be read is nobody's to wait for.
+  const auto list = [this](const auto& resource, const auto& selector, auto parse, auto* into) {
+    return client_
+        .List(resource,
+              selector,
+              [&](std::string_view text) {
+                if (auto object = parse(text); object.ok()) into->push_back(*std::move(object));
+                return absl::OkStatus();
+              })
+        .status();
+  };
+  RETURN_IF_ERROR(list(
+      kubernetes::kPods,
+      kubernetes::Selector{.space = space, .labels = labels, .fields = std::string(kWaitingFields)},
+      kubernetes::ParseMeta,
+      &pods));
+  RETURN_IF_ERROR(list(kubernetes::kJobs,
+                       kubernetes::Selector{.space = space, .labels = labels},
+                       kubernetes::ParseJob,
+                       &jobs));
+  return UnqueuedOf({.name = space, .labels = {}}, std::move(pods), std::move(jobs));
+}
+
+void BypassGuard::WriteEvent(const kubernetes::Event& event) {
   const auto created =
-      client_.Create(kubernetes::kEvents,
-                     step.space,
-                     kubernetes::EventText(
-                         {.name = fmt::format("fluxqueue-bypass-{}", step.uid),
-                          .component = "binder",
-                          .instance = instance_,
-                          .type = "Warning",
-                          .reason = "BypassesQueue",
-                          .action = step.strict ? "Stop" : "Tell",
-                          .note = fmt::format("{} {}", step.name, step.strict ? kStopped : kTold),
-                          .regarding = {"v1", "Pod", step.space, step.name, step.uid},
-                          .at = clock_.Now()}));
+      client_.Create(kubernetes::kEvents, event.regarding.space, kubernetes::EventText(event));
   if (created.ok() || absl::IsAlreadyExists(created.status())) return;
   LogWarning("Event not written",
-             {{"namespace", step.space}, {"pod", step.name}, {"error", Message(created.status())}});
+             {{"namespace", event.regarding.space},
+              {"object", event.regarding.name},
+              {"error", Message(created.status())}});
 }
 
 }  // namespace fluxqueue::binder

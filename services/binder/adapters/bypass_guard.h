@@ -6,6 +6,9 @@
 // that was read before stays as it was. What throws while an object is learnt is caught: the object
 // is left out until it changes, told of in an Event and counted, and the others go on.
 //
+// What waits in a namespace that has become managed it lists once, and names in Events
+// (unqueued.h).
+//
 // While the API server does not answer it knows less, and nothing else waits for it.
 #pragma once
 
@@ -14,16 +17,20 @@
 #include <stop_token>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/base/mailbox.h"
 #include "libs/delivery/quarantine.h"
 #include "libs/kubernetes/client.h"
+#include "libs/kubernetes/event.h"
 #include "libs/kubernetes/informer.h"
 #include "services/binder/domain/bypass_book.h"
+#include "services/binder/domain/unqueued.h"
 #include "services/binder/metrics.h"
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace fluxqueue::binder {
 
@@ -57,6 +64,10 @@ class BypassGuard {
   void Check(const kubernetes::OwnerClaim& claim);
   void Stop(const BypassStep& step);
   void Tell(const BypassStep& step);
+  // What waits there, in Events.
+  void Look(const std::string& space);
+  absl::StatusOr<std::vector<Unqueued>> Waiting(const std::string& space);
+  void WriteEvent(const kubernetes::Event& event);
 
   kubernetes::Client& client_;
   BinderMetrics& metrics_;

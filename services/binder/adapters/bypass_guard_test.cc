@@ -51,6 +51,10 @@ class SmallCluster {
   std::string spaces{};                            // of a list
   std::string pods{};                              // the same
   std::map<std::string, http::Response> owners{};  // by path
+  // Of a list of the namespace lab alone: pods that wait, and Jobs.
+  std::string waiting{};
+  std::string jobs{};
+  std::vector<std::string> waiting_asked{};  // the queries; the first one is not answered
 
  private:
   http::Response Answer(const http::Request& request) {
@@ -61,6 +65,14 @@ class SmallCluster {
     if (request.method == "GET" && request.path == "/api/v1/pods") return {.body = List(1, pods)};
     if (request.method == "GET" && request.path == "/api/v1/namespaces") {
       return {.body = List(1, spaces)};
+    }
+    if (request.method == "GET" && request.path == "/api/v1/namespaces/lab/pods") {
+      waiting_asked.push_back(request.query);
+      return waiting_asked.size() > 1 ? http::Response{.body = List(1, waiting)}
+                                      : http::Response{.status = 503, .body = "{}"};
+    }
+    if (request.method == "GET" && request.path == "/apis/batch/v1/namespaces/lab/jobs") {
+      return {.body = List(1, jobs)};
     }
     if (request.method == "POST") {
       Note("Event " + json::parse(request.body)["note"].get<std::string>());
@@ -170,6 +182,25 @@ TEST_F(BypassGuardTest, APodThatCannotBeReadMayBeAnybodys) {
   EXPECT_THAT(cluster_.WaitFor(1), ElementsAre(HasSubstr("Event odd runs in a managed namespace")));
   EXPECT_NE(registry_.Text().find("fluxqueue_unreadable_objects_total{component=\"binder\"} 1\n"),
             std::string::npos);
+}
+
+TEST_F(BypassGuardTest, WhatWaitsInANamespaceThatBecomesManagedIsNamed) {
+  cluster_.spaces = Space("");
+  cluster_.waiting = Pod("early");
+  cluster_.jobs = Pod("old");
+  Start();
+  std::jthread time([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      clock_.Advance(BypassBook::kCheckAgain);
+      std::this_thread::sleep_for(Millis(100));
+    }
+  });
+  EXPECT_THAT(cluster_.WaitFor(2),
+              ElementsAre(HasSubstr("Event old is not in the queue of its namespace"),
+                          HasSubstr("Event early is not in the queue of its namespace")));
+  ASSERT_EQ(cluster_.waiting_asked.size(), 2) << "what was not answered is asked for again";
+  EXPECT_THAT(cluster_.waiting_asked[1], HasSubstr("labelSelector=%21fluxqueue.io%2Fheld"));
+  EXPECT_THAT(cluster_.waiting_asked[1], HasSubstr("fieldSelector=spec.nodeName%3D%2C"));
 }
 
 }  // namespace

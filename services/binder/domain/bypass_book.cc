@@ -7,6 +7,10 @@ namespace fluxqueue::binder {
 void BypassBook::Saw(const kubernetes::Namespace& space) {
   Space& known = spaces_[space.name];
   known.exists = true;
+  if (!known.managed) {
+    known.looked = false;
+    known.look_at = {};
+  }
   known.managed = kubernetes::IsManaged(space);
   known.strict = kubernetes::IsStrict(space);
 }
@@ -50,6 +54,13 @@ void BypassBook::Checked(const kubernetes::OwnerClaim& claim, bool exists) {
   if (owner != owners_.end()) owner->second.exists = exists;
 }
 
+void BypassBook::LookFailed(std::string_view space, Time now) {
+  const auto known = spaces_.find(space);
+  if (known == spaces_.end()) return;
+  known->second.looked = false;
+  known->second.look_at = now + kCheckAgain;
+}
+
 bool BypassBook::Bypasses(const Pod& pod) const {
   return !pod.claim.has_value() || !owners_.at(*pod.claim).exists.value_or(true);
 }
@@ -59,6 +70,7 @@ std::vector<BypassStep> BypassBook::TakeSteps(Time now, size_t most) {
   TakeChecks(now, most, &steps);
   TakeStops(now, most, &steps);
   TakeTellings(most, &steps);
+  TakeLooks(now, most, &steps);
   return steps;
 }
 
@@ -97,6 +109,17 @@ void BypassBook::TakeTellings(size_t most, std::vector<BypassStep>* steps) {
       pod.told = true;
       steps->push_back({BypassStep::Kind::kTell, name, pod.name, uid, space.strict});
     }
+  }
+}
+
+void BypassBook::TakeLooks(Time now, size_t most, std::vector<BypassStep>* steps) {
+  for (auto& [name, space] : spaces_) {
+    if (!space.managed || space.looked) continue;
+    if (space.look_at == Time{}) space.look_at = now + kSettle;
+    if (now < space.look_at) continue;
+    if (steps->size() == most) return;
+    space.looked = true;
+    steps->push_back({.kind = BypassStep::Kind::kLook, .space = name});
   }
 }
 

@@ -7,6 +7,9 @@
 // alone once somebody has looked whether there is such a DaemonSet or node; until then nothing is
 // done about it, and afterwards it is as any other if there is none.
 //
+// What waits in a namespace when it becomes managed is looked for once, a little later
+// (unqueued.h): no watch tells of it.
+//
 // Pure; not thread-safe.
 #pragma once
 
@@ -27,13 +30,14 @@ namespace fluxqueue::binder {
 
 // What to do about a pod.
 struct BypassStep {
-  enum class Kind { kCheck, kStop, kTell };
+  enum class Kind { kCheck, kStop, kTell, kLook };
   Kind kind = Kind::kTell;
   std::string space{};
   std::string name{};
   std::string uid{};
   // Of kTell: its namespace is strict.
   bool strict = false;
+  // Of kLook only `space` is set: what waits there?
   // Of kCheck: is there such an owner? The rest is not set.
   kubernetes::OwnerClaim claim{};
 
@@ -46,6 +50,9 @@ class BypassBook {
   static constexpr Millis kStopAgain{10'000};
   // What was to be looked at, and was not answered, is asked again after this.
   static constexpr Millis kCheckAgain{30'000};
+  // So long after a namespace was seen to be managed: every API server knows it by then, and what
+  // kube-scheduler could place is bound.
+  static constexpr Millis kSettle{3'000};
 
   void Saw(const kubernetes::Namespace& space);
   void NamespaceGone(std::string_view name);
@@ -55,9 +62,11 @@ class BypassBook {
   bool Knows(const std::string& uid) const { return space_of_.contains(uid); }
   // What a kCheck has found. No uid comes twice: it stays so for as long as a pod says it.
   void Checked(const kubernetes::OwnerClaim& claim, bool exists);
+  // A kLook was not answered: it comes again after kCheckAgain.
+  void LookFailed(std::string_view space, std::chrono::steady_clock::time_point now);
 
   // What is due at `now`, at most `most`; what is to be looked at comes first, then stops. Each pod
-  // is told of once, each owner looked at once.
+  // is told of once, each owner looked at once, each namespace whenever it becomes managed.
   std::vector<BypassStep> TakeSteps(std::chrono::steady_clock::time_point now, size_t most);
   // Pods that run past the queue.
   size_t size() const;
@@ -79,7 +88,9 @@ class BypassBook {
     bool exists = false;  // else only pods of it are known
     bool managed = false;
     bool strict = false;
-    std::map<std::string, Pod> pods{};  // by uid
+    bool looked = false;
+    std::chrono::steady_clock::time_point look_at{};  // the epoch: not known yet
+    std::map<std::string, Pod> pods{};                // by uid
   };
 
   using Time = std::chrono::steady_clock::time_point;
@@ -90,6 +101,7 @@ class BypassBook {
   void TakeChecks(Time now, size_t most, std::vector<BypassStep>* steps);
   void TakeStops(Time now, size_t most, std::vector<BypassStep>* steps);
   void TakeTellings(size_t most, std::vector<BypassStep>* steps);
+  void TakeLooks(Time now, size_t most, std::vector<BypassStep>* steps);
 
   std::map<std::string, Space, std::less<>> spaces_;
   std::map<kubernetes::OwnerClaim, Owner> owners_;         // that pods name
