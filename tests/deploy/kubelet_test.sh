@@ -249,7 +249,7 @@ uninstall() {
   [[ $left == "customresourcedefinition.apiextensions.k8s.io/fluxjobs.fluxqueue.io \
 customresourcedefinition.apiextensions.k8s.io/fluxqueues.fluxqueue.io \
 customresourcedefinition.apiextensions.k8s.io/fluxwindows.fluxqueue.io fluxqueue.fluxqueue.io/default" ]] || die "left: $left"
-  # As deploy/docs/upgrade.md has it.
+  # As deploy/docs/uninstall.md has it.
   kubectl delete crd -l app.kubernetes.io/part-of=fluxqueue
   [[ -z $(ours) ]]
   [[ $(kubectl get all,configmaps,secrets,pvc,networkpolicies,roles,rolebindings,serviceaccounts --namespace $SYSTEM -o name) == \

@@ -50,6 +50,9 @@ expect "its own options first" "kubectl --kubeconfig=f --context=c exec --namesp
   "$(person --kubeconfig=f --context c --system-namespace hpc doctor)"
 expect "a cluster without the API" "kubectl exec --namespace fluxqueue-system deploy/fluxqueue-cli -- fluxqueue cancel train" \
   "$(person SERVED=no cancel train)"
+expect "uninstall is not for a pod that is to go" "kubectl-fluxqueue: uninstall runs when Fluxqueue has gone from the cluster, by \
+the program itself or its image: deploy/docs/uninstall.md
+exit 2" "$(person uninstall --release-workloads --yes)"
 # In the pod it would be another's rights.
 expect "an API that is away is not gone around" "kubectl-fluxqueue: Error from server (ServiceUnavailable): away
 exit 2" "$(person SERVED='Error from server (ServiceUnavailable): away' cancel train)"

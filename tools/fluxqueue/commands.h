@@ -30,6 +30,7 @@ void RegisterGraph(CLI::App& app, Context& context);
 void RegisterTop(CLI::App& app, Context& context);
 // drain, undrain
 void RegisterDrain(CLI::App& app, Context& context);
+void RegisterUninstall(CLI::App& app, Context& context);
 void RegisterDeadLetters(CLI::App& app, Context& context);
 void RegisterCycle(CLI::App& app, Context& context);
 void RegisterLog(CLI::App& app, Context& context);

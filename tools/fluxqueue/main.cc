@@ -24,12 +24,14 @@ constexpr int kCannot = 2;
 
 // In the order in which help lists them.
 constexpr void (*kCommands[])(CLI::App&, Context&) = {
-    RegisterJobs,          RegisterJob,         RegisterExplain,  RegisterReport,   RegisterControl,
-    RegisterRetry,         RegisterQueues,      RegisterNodes,    RegisterGraph,    RegisterTop,
-    RegisterDrain,         RegisterStats,       RegisterEvents,   RegisterConfig,   RegisterDoctor,
-    RegisterSupportBundle, RegisterDeadLetters, RegisterCycle,    RegisterLog,      RegisterVerify,
-    RegisterReplay,        RegisterMatch,       RegisterSimulate, RegisterWorkload, RegisterLoad,
-    RegisterConformance,   RegisterCompletion,  RegisterManual,   RegisterStay};
+    RegisterJobs,        RegisterJob,         RegisterExplain,   RegisterReport,
+    RegisterControl,     RegisterRetry,       RegisterQueues,    RegisterNodes,
+    RegisterGraph,       RegisterTop,         RegisterDrain,     RegisterStats,
+    RegisterEvents,      RegisterConfig,      RegisterDoctor,    RegisterSupportBundle,
+    RegisterDeadLetters, RegisterCycle,       RegisterLog,       RegisterVerify,
+    RegisterReplay,      RegisterMatch,       RegisterSimulate,  RegisterWorkload,
+    RegisterLoad,        RegisterConformance, RegisterUninstall, RegisterCompletion,
+    RegisterManual,      RegisterStay};
 
 // What the whole program is asked.
 struct Common {
