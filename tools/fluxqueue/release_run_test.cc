@@ -149,7 +149,7 @@ class ReleaseRunTest : public ::testing::Test {
     cluster_.Add("fluxjobs", FluxJob("Job", name, reason));
   }
   // "Job a resume", and ": error" behind it.
-  std::vector<std::string> Run(ReleaseOptions options) {
+  std::vector<std::string> Run(const ReleaseOptions& options) {
     cluster_.Add("pods", GatedPod("last"));
     cluster_.Add("fluxjobs", FluxJob("Pod", "last", "Busy"));
     kubernetes::Client client(cluster_.config());
