@@ -86,7 +86,7 @@ std::string KeptText(const ReleaseReport& report, bool all) {
          "  kubectl patch job NAME -n NAMESPACE --type merge -p '{\"spec\": {\"suspend\": "
          "false}}'\n"
          "  kubectl patch pod NAME -n NAMESPACE --type merge -p '{\"spec\": {\"schedulingGates\": "
-         "null}}'\n";
+         "null}}'   (with all of its gates)\n";
 }
 
 std::string SchedulerText(const ReleaseReport& report, bool all) {
@@ -155,8 +155,10 @@ std::string ObstaclesText(const ReleaseReport& report) {
 
 bool ReleaseReport::leaves() const {
   return !in_the_way.empty() || std::any_of(all.begin(), all.end(), [](const Released& one) {
-    return !one.error.empty() || one.release.fate == Fate::kScheduler ||
-           one.release.fate == Fate::kComing;
+    const Release& release = one.release;
+    // The pods of a Job that was resumed may be yet to come.
+    return !one.error.empty() || release.fate == Fate::kScheduler ||
+           release.fate == Fate::kComing || (release.fate == Fate::kResume && release.scheduler);
   });
 }
 

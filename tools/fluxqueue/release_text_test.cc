@@ -52,6 +52,15 @@ TEST(ReleaseText, WhatIsLeftIsNamedWithWhatToDo) {
                     HasSubstr("or delete them and make them again:\n  lab/long (Job)\n")));
 }
 
+TEST(ReleaseText, AResumedJobWhosePodsNameOurSchedulerIsNotDone) {
+  ReleaseReport report{.really = true, .all = {One("Job", "gang", Fate::kResume)}};
+  EXPECT_FALSE(report.leaves());
+  report.all[0].release.scheduler = true;
+  EXPECT_TRUE(report.leaves()) << "its pods may be yet to come";
+  EXPECT_THAT(Text(report, false, false),
+              HasSubstr("or delete them and make them again:\n  lab/gang (Job)\n"));
+}
+
 TEST(ReleaseText, OfManyTheFirstAreNamedUnlessAllAreWanted) {
   ReleaseReport report;
   for (int i = 0; i < 25; ++i) {
