@@ -159,12 +159,13 @@ std::string ReleasePlan::WhyKept(const kubernetes::Job& job) const {
 }
 
 std::string ReleasePlan::WhyKept(const kubernetes::Pod& pod) const {
-  if (kubernetes::IsOfAJob(pod)) {
+  if (kubernetes::WaitsForItsJob(pod)) {
     const auto job = jobs_kept_.find(kubernetes::JobIdOf(pod));
     return job == jobs_kept_.end() ? WhyKept(kubernetes::JobIdOf(pod)) : job->second;
   }
   if (std::string why = WhyKeptBy(pod.meta); !why.empty()) return why;
-  const auto group = kubernetes::GroupOf(pod);
+  // hint: asked of its FluxJob; who forges it keeps his own pod held.
+  const auto group = kubernetes::ParseGroup(pod.meta.Annotation(kubernetes::kGroupAnnotation));
   if (!group.has_value()) return WhyKept(pod.meta.uid);
   const auto known = groups_kept_.find({pod.meta.namespace_name, group->name});
   // One that was never whole has no FluxJob.
