@@ -216,7 +216,9 @@ std::vector<const Node*> ClusterVertices::OneOfEach(size_t depth) const {
 
 graph::Constraint ClusterVertices::Usable(const graph::Constraint& constraint,
                                           const std::vector<graph::Toleration>& tolerations) const {
-  std::vector<graph::Constraint> all = {constraint};
+  std::vector<const graph::NodeSpec*> nodes;
+  for (const auto& [node, planted] : planted_) nodes.push_back(&node->spec);
+  std::vector<graph::Constraint> all = {constraint.WithoutComparisons(nodes)};
   for (const auto& [taint, has] : taints_) {
     if (graph::FirstUntolerated({&taint, 1}, tolerations, /*lasting=*/false) == nullptr) continue;
     all.push_back(graph::Constraint::Not(has));

@@ -13,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kOperators = "properties, hostlist, ranks, and, or, not, tolerations";
+constexpr std::string_view kOperators =
+    "properties, hostlist, ranks, gt, lt, and, or, not, tolerations";
 
 // RFC 31's list of what a property may not contain, and what would blur ToString().
 bool IsPropertyCharacter(char c) {
@@ -201,6 +202,17 @@ absl::Status Constraint::AddOperator(const std::string& name,
     }
     return absl::OkStatus();
   }
+  if (name == "gt" || name == "lt") {
+    RETURN_IF_ERROR(CheckArray(value, path, false));
+    const Kind kind = name == "gt" ? Kind::kGreater : Kind::kLess;
+    for (size_t i = 0; i < value.size(); ++i) {
+      ASSIGN_OR_RETURN(const std::string text, TextAt(value, i, path));
+      ASSIGN_OR_RETURN(Constraint comparison,
+                       ParseComparison(kind, text, fmt::format("{}[{}]", path, i)));
+      children().push_back(std::move(comparison));
+    }
+    return absl::OkStatus();
+  }
   if (name == "hostlist") {
     ASSIGN_OR_RETURN(Constraint hosts, ParseHosts(value, path, state));
     children().push_back(std::move(hosts));
@@ -274,6 +286,21 @@ absl::StatusOr<Constraint> Constraint::ParseProperty(const std::string& text,
   return property;
 }
 
+absl::StatusOr<Constraint> Constraint::ParseComparison(Kind kind,
+                                                       const std::string& text,
+                                                       const std::string& path) {
+  ASSIGN_OR_RETURN(Constraint comparison, ParseProperty(text, path));
+  const std::optional<int64_t> number =
+      comparison.has_value_ ? WholeNumber(comparison.Value()) : std::nullopt;
+  if (!comparison.wanted_ || !number) {
+    return InvalidArgument(
+        "{}: \"{}\" compares a label with no whole number; write key=5", path, text);
+  }
+  comparison.kind_ = kind;
+  comparison.operands_ = *number;
+  return comparison;
+}
+
 absl::StatusOr<Constraint> Constraint::ParseHosts(const json& value,
                                                   const std::string& path,
                                                   ParseState state) {
@@ -329,135 +356,6 @@ absl::Status Constraint::ParseTolerations(const json& value,
     tolerations.push_back(std::move(toleration));
   }
   return absl::OkStatus();
-}
-
-bool Constraint::MatchesProperty(const Labels& properties) const {
-  const std::string_view key = Key();
-  const auto label = std::lower_bound(
-      properties.begin(), properties.end(), key, [](const auto& entry, std::string_view wanted) {
-        return entry.first < wanted;
-      });
-  const bool has =
-      label != properties.end() && label->first == key && (!has_value_ || label->second == Value());
-  return has == wanted_;
-}
-
-bool Constraint::MatchesRank(int64_t rank) const {
-  // The last that begins at the rank or before it.
-  const Ranks& ranks = std::get<Ranks>(operands_);
-  const auto after =
-      std::upper_bound(ranks.begin(), ranks.end(), rank, [](int64_t wanted, const IdRange& range) {
-        return wanted < range.first;
-      });
-  return after != ranks.begin() && rank <= std::prev(after)->second;
-}
-
-bool Constraint::Matches(const ConstraintSubject& node) const {
-  const auto matches = [&node](const Constraint& child) { return child.Matches(node); };
-  switch (kind_) {
-    case Kind::kAnd:
-      return std::all_of(children().begin(), children().end(), matches);
-    case Kind::kOr:
-      return std::any_of(children().begin(), children().end(), matches);
-    case Kind::kNot:
-      return !std::all_of(children().begin(), children().end(), matches);
-    case Kind::kProperty:
-      return MatchesProperty(node.properties);
-    case Kind::kHosts:
-      return std::get<Hosts>(operands_)->Contains(node.name);
-    case Kind::kRanks:
-      return MatchesRank(node.rank);
-  }
-  return false;
-}
-
-std::vector<const Constraint*> Constraint::Terms() const {
-  if (kind_ != Kind::kAnd) return {this};
-  std::vector<const Constraint*> terms;
-  for (const Constraint& child : children()) {
-    for (const Constraint* term : child.Terms()) terms.push_back(term);
-  }
-  return terms;
-}
-
-std::string Constraint::Join(std::string_view separator) const {
-  std::string text;
-  for (const Constraint& child : children()) {
-    if (!text.empty()) text += separator;
-    text += child.ToString();
-  }
-  return text;
-}
-
-std::string Constraint::ToString() const {
-  switch (kind_) {
-    case Kind::kAnd:
-      return fmt::format("({})", Join(" and "));
-    case Kind::kOr:
-      return fmt::format("({})", Join(" or "));
-    case Kind::kNot:
-      return fmt::format("not ({})", Join(" and "));
-    case Kind::kProperty:
-      return text_;
-    case Kind::kHosts:
-      return fmt::format("hostlist({})", text_);
-    case Kind::kRanks:
-      return fmt::format("ranks({})", text_);
-  }
-  return {};
-}
-
-json Constraint::ToJson() const {
-  json children = json::array();
-  if (const auto* all = std::get_if<Children>(&operands_)) {
-    for (const Constraint& child : *all) children.push_back(child.ToJson());
-  }
-  switch (kind_) {
-    case Kind::kAnd:
-      // What is true for every node is no term.
-      std::erase_if(children.get_ref<json::array_t&>(),
-                    [](const json& term) { return term.empty(); });
-      if (children.empty()) return json::object();
-      return children.size() == 1 ? children[0] : json{{"and", children}};
-    case Kind::kOr:
-      return {{"or", children}};
-    case Kind::kNot:
-      return {{"not", children}};
-    case Kind::kProperty: {
-      json property = {{"properties", json::array({text_.substr(wanted_ ? 0 : 1)})}};
-      if (wanted_) return property;
-      return {{"not", json::array({std::move(property)})}};
-    }
-    case Kind::kHosts:
-      return {{"hostlist", json::array({text_})}};
-    case Kind::kRanks: {
-      // Each of them may have stood in brackets, and all of them together may not.
-      std::string ranks = text_;
-      std::erase_if(ranks, [](char c) { return c == '[' || c == ']'; });
-      return {{"ranks", json::array({ranks})}};
-    }
-  }
-  return {};
-}
-
-bool IsCondition(const Taint& taint) {
-  return taint.key.starts_with("node.kubernetes.io/") ||
-         taint.key.starts_with("node.cloudprovider.kubernetes.io/");
-}
-
-const Taint* FirstUntolerated(std::span<const Taint> taints,
-                              const std::vector<Toleration>& tolerations,
-                              bool lasting) {
-  for (const Taint& taint : taints) {
-    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
-    if (lasting && IsCondition(taint)) continue;
-    const bool tolerated =
-        std::any_of(tolerations.begin(), tolerations.end(), [&taint](const Toleration& entry) {
-          return entry.Tolerates(taint);
-        });
-    if (!tolerated) return &taint;
-  }
-  return nullptr;
 }
 
 }  // namespace fluxqueue::graph

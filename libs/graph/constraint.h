@@ -2,7 +2,8 @@
 // `and` of its values). An object has one operator; without one it is true for every node.
 //
 // Kubernetes labels are the properties: "key" asks for the label, "key=value" for its value, a
-// leading "^" for the opposite. Tolerations are an extension: see Toleration.
+// leading "^" for the opposite. Two extensions: tolerations (see Toleration), and `gt` and `lt` of
+// "key=5": the label is a whole number (of 64 bits) that is greater, or less, than this one.
 //
 // Values; immutable after parsing; never throw.
 #pragma once
@@ -49,6 +50,9 @@ class Toleration {
   std::string effect_;  // empty: all
 };
 
+// Of 64 bits. Unset: the text is none.
+std::optional<int64_t> WholeNumber(std::string_view text);
+
 // What a constraint looks at.
 struct ConstraintSubject {
   std::string_view name;
@@ -59,14 +63,15 @@ struct ConstraintSubject {
 // A boolean expression over one node's name, rank and labels. Default: true for every node.
 class Constraint {
  public:
-  enum class Kind { kAnd, kOr, kNot, kProperty, kHosts, kRanks };
+  enum class Kind { kAnd, kOr, kNot, kProperty, kGreater, kLess, kHosts, kRanks };
 
   Constraint() = default;
 
   // `path` names the value in errors. The operator `tolerations` is taken out of the top level (or
   // of an `and` there) into `tolerations`, which stays empty when there is none.
   // InvalidArgument: an unknown operator, a value of the wrong type, a hostlist that does not
-  // parse, more than kMaxHosts hosts in all, `tolerations` twice or deeper inside.
+  // parse, more than kMaxHosts hosts in all, no number to compare with, `tolerations` twice or
+  // deeper inside.
   static absl::StatusOr<Constraint> Parse(const nlohmann::json& value,
                                           const std::string& path,
                                           std::optional<std::vector<Toleration>>* tolerations);
@@ -86,6 +91,10 @@ class Constraint {
   // The terms that a node must all meet, for explanations: those of a top-level `and`.
   std::vector<const Constraint*> Terms() const;
 
+  // The same on these nodes, in RFC 31's own operators: a comparison is the `or` of the labels
+  // there that meet it. For engines without our extensions.
+  Constraint WithoutComparisons(const std::vector<const NodeSpec*>& nodes) const;
+
   // As RFC 31 writes it; an empty object when it is true for every node.
   nlohmann::json ToJson() const;
   // Equal texts mean the same. What people read, and what caches are keyed by.
@@ -101,6 +110,9 @@ class Constraint {
                                                 const std::string& path,
                                                 ParseState state);
   static absl::StatusOr<Constraint> ParseProperty(const std::string& text, const std::string& path);
+  static absl::StatusOr<Constraint> ParseComparison(Kind kind,
+                                                    const std::string& text,
+                                                    const std::string& path);
   static absl::StatusOr<Constraint> ParseHosts(const nlohmann::json& value,
                                                const std::string& path,
                                                ParseState state);
@@ -119,11 +131,13 @@ class Constraint {
                            ParseState state);
   Children& children() { return std::get<Children>(operands_); }
   const Children& children() const { return std::get<Children>(operands_); }
+  const std::string* LabelOf(const Labels& properties) const;  // null: there is none
   bool MatchesProperty(const Labels& properties) const;
+  bool MatchesNumber(const Labels& properties) const;
   bool MatchesRank(int64_t rank) const;
   std::string Join(std::string_view separator) const;
 
-  // kProperty.
+  // kProperty, kGreater, kLess.
   std::string_view Key() const {
     return std::string_view(text_).substr(key_begin_, key_end_ - key_begin_);
   }
@@ -137,9 +151,10 @@ class Constraint {
   bool has_value_ = false;
   uint32_t key_begin_ = 0;
   uint32_t key_end_ = 0;
-  std::string text_;  // kProperty, kHosts, kRanks: as written
+  std::string text_;  // kProperty, kGreater, kLess, kHosts, kRanks: as written
   // kAnd, kOr, kNot (of the `and` of them): the first. kHosts, kRanks: theirs; ranks are sorted.
-  std::variant<Children, Hosts, Ranks> operands_;
+  // kGreater, kLess: the number.
+  std::variant<Children, Hosts, Ranks, int64_t> operands_;
 };
 
 // True for taints by which Kubernetes tells a node's passing condition ("node.kubernetes.io/

@@ -26,12 +26,6 @@ inline int64_t Pick(Random& random, int64_t from, int64_t to) {
   return from + static_cast<int64_t>(random() % static_cast<uint64_t>(to - from + 1));
 }
 
-inline std::string Quoted(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "\"" : ",\"") + text + "\"";
-  return "[" + list + "]";
-}
-
 // Slots, what each needs, constraints that all, half or one of the nodes meet, and levels.
 inline Jobspec RandomJobspec(Random& random, bool gpu_parts) {
   std::string with = R"({"type":"cpu","count":)" + std::to_string(Pick(random, 1, 8) * 500) + "}";
@@ -45,11 +39,17 @@ inline Jobspec RandomJobspec(Random& random, bool gpu_parts) {
             std::to_string(parts[random() % parts.size()]) + "}";
   }
   if (random() % 30 == 0) with += R"(,{"type":"unheard-of","count":1})";
-  const std::vector<std::vector<std::string>> properties = {
-      {}, {}, {"half=0"}, {"half"}, {"n=" + std::to_string(Pick(random, 0, 40))}};
-  const std::string constraints =
-      R"({"and":[{"properties":)" + Quoted(properties[random() % properties.size()]) +
-      R"(},{"tolerations":)" + (random() % 2 == 0 ? "[]" : R"(["t"])") + "}]}";
+  const std::string number = R"("n=)" + std::to_string(Pick(random, 0, 40)) + "\"";
+  const std::vector<std::string> terms = {R"("properties":[])",
+                                          R"("properties":[])",
+                                          R"("properties":["half=0"])",
+                                          R"("properties":["half"])",
+                                          R"("properties":[)" + number + "]",
+                                          R"("gt":[)" + number + "]",
+                                          R"("lt":[)" + number + "]"};
+  const std::string constraints = R"({"and":[{)" + terms[random() % terms.size()] +
+                                  R"(},{"tolerations":)" + (random() % 2 == 0 ? "[]" : R"(["t"])") +
+                                  "}]}";
   const int64_t slots = random() % 2 == 0 ? 1 : Pick(random, 1, 30);
   std::string resources = R"({"type":"slot","label":"s","count":)" + std::to_string(slots) +
                           R"(,"with":[)" + with + "]}";

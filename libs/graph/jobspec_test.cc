@@ -16,8 +16,10 @@
 namespace fluxqueue::graph {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A jobspec around the parts that a test is about.
 std::string Text(const std::string& slot, const std::string& attributes = "{}") {
@@ -252,6 +254,11 @@ TEST(Jobspec, RefusesAndNamesThePlace) {
       {Text(slot, Constraints(R"({"properties":[1]})")), "properties[0]: must be a string"},
       {Text(slot, Constraints(R"({"properties":["a b"]})")), "a character that no property"},
       {Text(slot, Constraints(R"({"properties":["=x"]})")), "names no label"},
+      {Text(slot, Constraints(R"({"gt":["cores"]})")), "gt[0]: \"cores\" compares a label with no"},
+      {Text(slot, Constraints(R"({"lt":["cores=1e3"]})")), "compares a label with no whole number"},
+      {Text(slot, Constraints(R"({"lt":["cores=99999999999999999999"]})")), "no whole number"},
+      {Text(slot, Constraints(R"({"gt":["^cores=1"]})")), "no whole number"},
+      {Text(slot, Constraints(R"({"gt":[]})")), "constraints.gt: is empty"},
       {Text(slot, Constraints(R"({"hostlist":["n[3-1]"]})")), "runs backwards"},
       {Text(slot, Constraints(R"({"hostlist":["n[0-99999]"]})")), "more than 65536 hosts"},
       {Text(slot,
@@ -284,7 +291,7 @@ NodeSpec MakeNode() {
   NodeSpec node;
   node.name = "node07";
   node.ordinal = 7;
-  node.labels = {{"disk", "ssd"}, {"gpu", "a100"}, {"zone", ""}};
+  node.labels = {{"cores", "64"}, {"disk", "ssd"}, {"gpu", "a100"}, {"zone", ""}};
   node.taints = {{"soft", "", "PreferNoSchedule"}};
   return node;
 }
@@ -315,6 +322,15 @@ TEST(Constraint, Matches) {
       {R"({"not":[{"properties":["disk"]},{"properties":["x"]}]})", true},
       {R"({"and":[{"properties":["disk"]},{"not":[{"properties":["gpu"]}]}]})", false},
       {R"({"and":[{"properties":["disk"]},{"hostlist":["other"]}]})", false},
+      {R"({"gt":["cores=63"]})", true},
+      {R"({"gt":["cores=64"]})", false},
+      {R"({"gt":["cores=-1","cores=9"]})", true},
+      {R"({"lt":["cores=65"]})", true},
+      {R"({"lt":["cores=64"]})", false},
+      {R"({"lt":["gpu=1000"]})", false},
+      {R"({"gt":["zone=-1"]})", false},
+      {R"({"not":[{"gt":["none=0"]}]})", true},
+      {R"({"or":[{"gt":["cores=100"]},{"lt":["cores=100"]}]})", true},
       {R"({"ranks":["0-9"]})", true},
       {R"({"ranks":["0-6","8"]})", false},
       {R"({"ranks":["8-9","0-2","1-7","3-4"]})", true},
@@ -331,7 +347,18 @@ TEST(Constraint, Matches) {
     const auto again = ParseJobspec(Text(With(kCpu), Constraints(written)));
     ASSERT_TRUE(again.ok()) << written << again.status();
     EXPECT_EQ(again->constraint.Matches(MakeNode()), test.matches) << written;
+    // So it does without our own operators.
+    const NodeSpec node = MakeNode();
+    const Constraint plain = spec->constraint.WithoutComparisons({&node});
+    EXPECT_EQ(plain.Matches(node), test.matches) << test.constraint;
+    EXPECT_THAT(plain.ToJson().dump(), AllOf(Not(HasSubstr("\"gt\"")), Not(HasSubstr("\"lt\""))));
   }
+}
+
+TEST(Constraint, AComparisonIsReadAsOne) {
+  const auto spec = ParseJobspec(Text(With(kCpu), Constraints(R"({"gt":["cores=8"]})")));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->constraint.ToString(), "cores > 8");
 }
 
 TEST(Constraint, Tolerations) {
