@@ -1,5 +1,7 @@
 #include "libs/kubernetes/constraints.h"
 
+#include <algorithm>
+#include <charconv>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -41,9 +43,16 @@ std::string AnyOf(const NodeExpression& expression) {
   return Joined("or", any);
 }
 
+// "gt" or "lt".
+std::string Compared(std::string_view op, const NodeExpression& e) {
+  return List(op, {JsonString(fmt::format("{}={}", e.key, e.values.front()))});
+}
+
 std::string OfLabel(const NodeExpression& expression) {
   if (expression.op == "In") return AnyOf(expression);
   if (expression.op == "NotIn") return Not(AnyOf(expression));
+  if (expression.op == "Gt") return Compared("gt", expression);
+  if (expression.op == "Lt") return Compared("lt", expression);
   if (expression.op == "Exists") return Property(expression.key);
   return Not(Property(expression.key));  // DoesNotExist: CheckExpressible let nothing else pass
 }
@@ -55,14 +64,36 @@ std::string OfField(const NodeExpression& expression) {
   return expression.op == "In" ? hosts : Not(hosts);
 }
 
-bool IsEmpty(const NodeTerm& term) {
-  return term.expressions.empty() && term.fields.empty();
+bool IsComparison(const NodeExpression& e) {
+  return e.op == "Gt" || e.op == "Lt";
+}
+
+// As kube-scheduler reads it: a label's value has no sign.
+bool IsWholeNumber(std::string_view text) {
+  int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && number >= 0;
+}
+
+// The first that compares with what is no number; null: there is none. No node meets its term.
+const NodeExpression* FirstBadComparison(const NodeTerm& term) {
+  const auto bad =
+      std::find_if(term.expressions.begin(), term.expressions.end(), [](const NodeExpression& e) {
+        return IsComparison(e) && !IsWholeNumber(e.values.front());
+      });
+  return bad == term.expressions.end() ? nullptr : &*bad;
+}
+
+bool MatchesNothing(const NodeTerm& term) {
+  const bool empty = term.expressions.empty() && term.fields.empty();
+  return empty || FirstBadComparison(term) != nullptr;
 }
 
 std::string OfTerms(const std::vector<NodeTerm>& terms) {
   std::vector<std::string> any;
   for (const NodeTerm& term : terms) {
-    if (IsEmpty(term)) continue;  // matches nothing, so it adds nothing to an `or`
+    if (MatchesNothing(term)) continue;  // it adds nothing to an `or`
     std::vector<std::string> all;
     for (const NodeExpression& expression : term.expressions) all.push_back(OfLabel(expression));
     for (const NodeExpression& field : term.fields) all.push_back(OfField(field));
@@ -84,18 +115,15 @@ std::string Tolerations(const std::vector<Toleration>& tolerations) {
 }
 
 absl::Status CheckExpression(const NodeExpression& e, std::string_view path) {
-  if (e.op == "Gt" || e.op == "Lt") {
+  if (IsComparison(e)) {
+    if (e.values.size() == 1) return absl::OkStatus();
     return InvalidArgument(
-        "{}: operator {} on \"{}\" cannot be queued for; use In, NotIn, Exists or DoesNotExist",
-        path,
-        e.op,
-        e.key);
+        "{}: {} on \"{}\" has {} values; give one", path, e.op, e.key, e.values.size());
   }
   const bool lists = e.op == "In" || e.op == "NotIn";
   if (!lists && e.op != "Exists" && e.op != "DoesNotExist") {
     return InvalidArgument(
-        "{}: operator \"{}\" on \"{}\": allowed are In, NotIn, Exists and "
-        "DoesNotExist",
+        "{}: operator \"{}\" on \"{}\": allowed are In, NotIn, Exists, DoesNotExist, Gt and Lt",
         path,
         e.op,
         e.key);
@@ -143,18 +171,32 @@ absl::Status CheckLength(const std::vector<NodeTerm>& terms) {
       kMaxAffinityBytes);
 }
 
-absl::Status CheckNodeTerms(const PodSpec& pod) {
-  if (!pod.required_node_terms) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckLength(*pod.required_node_terms));
-  bool any = false;
-  for (size_t i = 0; i < pod.required_node_terms->size(); ++i) {
-    const NodeTerm& term = (*pod.required_node_terms)[i];
-    RETURN_IF_ERROR(CheckTerm(term, i));
-    any = any || !IsEmpty(term);
+// REQUIRES: no term matches any node.
+absl::Status RefuseTerms(const std::vector<NodeTerm>& terms) {
+  for (size_t i = 0; i < terms.size(); ++i) {
+    const NodeExpression* bad = FirstBadComparison(terms[i]);
+    if (bad == nullptr) continue;
+    return InvalidArgument(
+        "{}[{}].matchExpressions: {} on \"{}\" compares with \"{}\", which no label is more or "
+        "less "
+        "than; give a whole number",
+        kTermsPath,
+        i,
+        bad->op,
+        bad->key,
+        bad->values.front());
   }
-  if (any) return absl::OkStatus();
   return InvalidArgument("{}: an empty term matches no node; give an expression or remove it",
                          kTermsPath);
+}
+
+absl::Status CheckNodeTerms(const PodSpec& pod) {
+  if (!pod.required_node_terms) return absl::OkStatus();
+  const std::vector<NodeTerm>& terms = *pod.required_node_terms;
+  RETURN_IF_ERROR(CheckLength(terms));
+  for (size_t i = 0; i < terms.size(); ++i) RETURN_IF_ERROR(CheckTerm(terms[i], i));
+  if (std::all_of(terms.begin(), terms.end(), MatchesNothing)) return RefuseTerms(terms);
+  return absl::OkStatus();
 }
 
 absl::Status CheckPorts(const std::vector<Container>& containers) {

@@ -3,14 +3,20 @@
 //   nodeSelector                        {"properties":["disk=ssd","zone=a"]}
 //   required node affinity              or of the terms, and of their expressions:
 //     In [a, b]                         {"or":[{"properties":["k=a"]},{"properties":["k=b"]}]}
-//     NotIn [a, b]                      {"not":[{"or":[…]}]}      (a node without the label passes,
-//     as in Kubernetes) Exists, DoesNotExist              {"properties":["k"]},
-//     {"not":[{"properties":["k"]}]} matchFields metadata.name         {"hostlist":["n1"]}
-//   tolerations {"tolerations":["dedicated=batch:NoSchedule","spot:NoExecute","gpu","*"]}
+//     NotIn [a, b]                      {"not":[{"or":[…]}]}
+//                                       (a node without the label passes, as in Kubernetes)
+//     Exists, DoesNotExist              {"properties":["k"]}, {"not":[{"properties":["k"]}]}
+//     Gt [5], Lt [5]                    {"gt":["k=5"]}, {"lt":["k=5"]}
+//     matchFields metadata.name         {"hostlist":["n1"]}
+//   tolerations                         {"tolerations":["dedicated=batch:NoSchedule","gpu","*"]}
 //
-// The whole is {"and":[…]}: first nodeSelector, then affinity, last always `tolerations`, our
-// extension: a node that has a NoSchedule or NoExecute taint that none of them tolerates is
-// excluded. Forms: `key=value:Effect`, `key=value` (all effects), `key:Effect` and `key` (Exists),
+// A term that no node can meet (an empty one, a Gt or Lt of what is no number) is left out, as
+// kube-scheduler does.
+//
+// The whole is {"and":[…]}: first nodeSelector, then affinity, last always `tolerations`. That, and
+// `gt` and `lt`, are extensions of ours (libs/graph/constraint.h). A node that has a NoSchedule or
+// NoExecute taint that none of the tolerations tolerates is excluded. Forms: `key=value:Effect`,
+// `key=value` (all effects), `key:Effect` and `key` (Exists),
 // `*:Effect` and `*` (every key). Sorted, each once; those against PreferNoSchedule are left out.
 //
 // Preferences (preferred affinity, ScheduleAnyway) are wishes to kube-scheduler's scoring and stay
@@ -37,7 +43,7 @@ absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod);
 
 // InvalidArgument names field, value and what to do instead, for what a graph of nodes cannot hold:
 // required pod affinity or anti-affinity, topologySpreadConstraints with DoNotSchedule, host ports,
-// Gt and Lt, an affinity term that matches nothing, node affinity that is too long. Pinned mode is
+// node affinity whose terms no node can meet, node affinity that is too long. Pinned mode is
 // no way out: the node is chosen before kube-scheduler looks.
 absl::Status CheckExpressible(const PodSpec& pod);
 

@@ -49,6 +49,10 @@ TEST(Constraint, SaysWhereAPodMayRun) {
        R"({"not":[{"or":[{"properties":["k=a"]},{"properties":["k=b"]}]}]},)" + none},
       {WithTerms({{{{"k", "Exists", {}}, {"l", "DoesNotExist", {}}}, {}}}),
        R"({"and":[{"properties":["k"]},{"not":[{"properties":["l"]}]}]},)" + none},
+      {WithTerms({{{{"cores", "Gt", {"8"}}, {"cores", "Lt", {"065"}}}, {}}}),
+       R"({"and":[{"gt":["cores=8"]},{"lt":["cores=065"]}]},)" + none},
+      {WithTerms({{{{"cores", "Gt", {"many"}}, one}, {}}, {{one}, {}}}),
+       R"({"properties":["k=a"]},)" + none},
       {WithTerms({{{one}, {}}, {{}, {}}, {{}, {{"metadata.name", "In", {"n1", "n2"}}}}}),
        R"({"or":[{"properties":["k=a"]},{"hostlist":["n1","n2"]}]},)" + none},
       {WithTerms({{{}, {{"metadata.name", "NotIn", {"n1"}}}}}),
@@ -101,17 +105,18 @@ TEST(Constraint, RefusesWhatAGraphOfNodesCannotHold) {
            "use ScheduleAnyway, or node labels"},
       {port, ports},
       {init_port, ports},
-      {WithTerms({{{{"mem", "Gt", {"4"}}}, {}}}),
-       at("[0].matchExpressions: operator Gt on \"mem\" cannot be queued for; use In, NotIn, "
-          "Exists or "
-          "DoesNotExist")},
-      {WithTerms({{}, {{{"mem", "Lt", {"4"}}}, {}}}),
-       at("[1].matchExpressions: operator Lt on \"mem\" cannot be queued for; use In, NotIn, "
-          "Exists or "
-          "DoesNotExist")},
+      {WithTerms({{}, {{{"mem", "Gt", {"4G"}}}, {}}}),
+       at("[1].matchExpressions: Gt on \"mem\" compares with \"4G\", which no label is more or "
+          "less "
+          "than; give a whole number")},
+      {WithTerms({{{{"mem", "Lt", {"99999999999999999999"}}}, {}}}),
+       at("[0].matchExpressions: Lt on \"mem\" compares with \"99999999999999999999\", which no "
+          "label is more or less than; give a whole number")},
+      {WithTerms({{{{"mem", "Lt", {"4", "5"}}}, {}}}),
+       at("[0].matchExpressions: Lt on \"mem\" has 2 values; give one")},
       {WithTerms({{{{"k", "Near", {"4"}}}, {}}}),
-       at("[0].matchExpressions: operator \"Near\" on \"k\": allowed are In, NotIn, Exists and "
-          "DoesNotExist")},
+       at("[0].matchExpressions: operator \"Near\" on \"k\": allowed are In, NotIn, Exists, "
+          "DoesNotExist, Gt and Lt")},
       {WithTerms({{{{"k", "In", {}}}, {}}}),
        at("[0].matchExpressions: In on \"k\" has no values; give at least one")},
       {WithTerms({{{}, {{"metadata.uid", "In", {"a"}}}}}),

@@ -57,13 +57,26 @@ std::string Names(const Map& map) {
 
 absl::Status ApplyRuntimeClass(const TemplateContext& context, PodSpec* pod) {
   if (pod->runtime_class.empty()) return absl::OkStatus();
-  const auto found = context.overheads.find(pod->runtime_class);
-  if (found == context.overheads.end()) {
+  const auto found = context.runtime_classes.find(pod->runtime_class);
+  if (found == context.runtime_classes.end()) {
     return InvalidArgument("spec.runtimeClassName: there is no RuntimeClass \"{}\"; there are: {}",
                            pod->runtime_class,
-                           Names(context.overheads));
+                           Names(context.runtime_classes));
   }
-  if (pod->overhead.empty()) pod->overhead = found->second;
+  const RuntimeClass& runtime = found->second;
+  if (pod->overhead.empty()) pod->overhead = runtime.overhead;
+  for (const auto& [key, value] : runtime.node_selector) {
+    const auto& [selected, added] = pod->node_selector.emplace(key, value);
+    if (added || selected->second == value) continue;
+    return InvalidArgument(
+        "spec.nodeSelector: {} is \"{}\"; allowed with RuntimeClass \"{}\" is its own, \"{}\"",
+        key,
+        selected->second,
+        runtime.name,
+        value);
+  }
+  pod->tolerations.insert(
+      pod->tolerations.end(), runtime.tolerations.begin(), runtime.tolerations.end());
   return absl::OkStatus();
 }
 
@@ -103,7 +116,7 @@ void TemplateContext::Add(const LimitRange& range) {
 }
 
 void TemplateContext::Add(const RuntimeClass& runtime_class) {
-  overheads[runtime_class.name] = runtime_class.overhead;
+  runtime_classes[runtime_class.name] = runtime_class;
 }
 
 void TemplateContext::Add(const PriorityClass& priority_class) {

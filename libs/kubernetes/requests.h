@@ -23,9 +23,9 @@ Amounts EffectiveRequests(const PodSpec& pod);
 
 // What the API server would complete a template with when it makes a pod of it, in one namespace.
 struct TemplateContext {
-  Amounts default_requests;                                // LimitRange: defaultRequest
-  Amounts default_limits;                                  // LimitRange: default
-  std::map<std::string, Amounts, std::less<>> overheads;   // by RuntimeClass
+  Amounts default_requests;  // LimitRange: defaultRequest
+  Amounts default_limits;    // LimitRange: default
+  std::map<std::string, RuntimeClass, std::less<>> runtime_classes;
   std::map<std::string, int32_t, std::less<>> priorities;  // by PriorityClass
   std::optional<int32_t> default_priority;                 // of the globalDefault class
 
@@ -36,9 +36,10 @@ struct TemplateContext {
 };
 
 // The template as its pods will be: limits fill requests, LimitRange defaults fill what is missing
-// still, pod-level limits fill pod-level requests, the RuntimeClass gives the overhead and the
-// PriorityClass the priority. InvalidArgument: a RuntimeClass or PriorityClass that is not in the
-// context.
+// still, pod-level limits fill pod-level requests, the RuntimeClass gives the overhead, and more
+// node selectors and tolerations, and the PriorityClass the priority. InvalidArgument: a
+// RuntimeClass or PriorityClass that is not in the context; a node selector that is not the
+// RuntimeClass's, whose pods the API server refuses.
 absl::StatusOr<PodSpec> CompleteTemplate(PodSpec pod, const TemplateContext& context);
 
 // Unset if `requests` fit into a slot of `slot`; else what is larger: "memory 4Gi > 3Gi".

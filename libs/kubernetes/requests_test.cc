@@ -129,6 +129,27 @@ TEST(CompleteTemplate, ClassesGiveOverheadAndPriority) {
             "spec.runtimeClassName: there is no RuntimeClass \"runq\"; there are: none");
 }
 
+TEST(CompleteTemplate, ARuntimeClassSaysOnWhichNodesItIs) {
+  TemplateContext context;
+  context.Add(RuntimeClass{.name = "kata",
+                           .overhead = {},
+                           .node_selector = {{"kata", "yes"}},
+                           .tolerations = {{"kata", "Exists", "", "NoSchedule"}}});
+  PodSpec pod;
+  pod.runtime_class = "kata";
+  pod.node_selector = {{"zone", "a"}};
+  pod.tolerations = {{"gpu", "Exists", "", ""}};
+  const auto complete = CompleteTemplate(pod, context);
+  ASSERT_TRUE(complete.ok());
+  EXPECT_EQ(complete->node_selector, (StringMap{{"kata", "yes"}, {"zone", "a"}}));
+  ASSERT_EQ(complete->tolerations.size(), 2U);
+  EXPECT_EQ(complete->tolerations[1].key, "kata");
+  pod.node_selector["kata"] = "no";
+  EXPECT_EQ(Message(CompleteTemplate(pod, context).status()),
+            "spec.nodeSelector: kata is \"no\"; allowed with RuntimeClass \"kata\" is its own, "
+            "\"yes\"");
+}
+
 TEST(Excess, NamesWhatIsLarger) {
   const Amounts slot = {{"cpu", 1500}, {"memory", 3 << 20}};
   EXPECT_FALSE(Excess(slot, slot));

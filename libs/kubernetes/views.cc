@@ -121,6 +121,17 @@ void ReadContainers(const Field& spec, PodSpec* pod) {
   pod->pod_limits = resources["limits"].Quantities();
 }
 
+std::vector<Toleration> ReadTolerations(const Field& field) {
+  std::vector<Toleration> tolerations;
+  field.ForEach([&](const Field& t) {
+    tolerations.push_back({t["key"].String(),
+                           t["operator"].StringOr("Equal"),
+                           t["value"].String(),
+                           t["effect"].String()});
+  });
+  return tolerations;
+}
+
 PodSpec ReadPodSpec(const Field& spec) {
   PodSpec pod;
   pod.scheduler_name = spec["schedulerName"].String();
@@ -133,12 +144,7 @@ PodSpec ReadPodSpec(const Field& spec) {
   pod.node_selector = spec["nodeSelector"].StringMembers();
   spec["schedulingGates"].ForEach(
       [&](const Field& gate) { pod.gates.push_back(gate["name"].String()); });
-  spec["tolerations"].ForEach([&](const Field& t) {
-    pod.tolerations.push_back({t["key"].String(),
-                               t["operator"].StringOr("Equal"),
-                               t["value"].String(),
-                               t["effect"].String()});
-  });
+  pod.tolerations = ReadTolerations(spec["tolerations"]);
   spec["topologySpreadConstraints"].ForEach([&](const Field& spread) {
     if (spread["whenUnsatisfiable"].String() == "DoNotSchedule" &&
         pod.required_topology_spread.empty()) {
@@ -416,6 +422,8 @@ absl::StatusOr<RuntimeClass> ParseRuntimeClass(std::string_view json) {
   return Parse<RuntimeClass>("runtimeclass", json, [](const Field& root, RuntimeClass* runtime) {
     runtime->name = root["metadata"]["name"].String();
     runtime->overhead = root["overhead"]["podFixed"].Quantities();
+    runtime->node_selector = root["scheduling"]["nodeSelector"].StringMembers();
+    runtime->tolerations = ReadTolerations(root["scheduling"]["tolerations"]);
   });
 }
 

@@ -204,6 +204,9 @@ struct LimitRange {
 struct RuntimeClass {
   std::string name;
   Amounts overhead;  // overhead.podFixed
+  // scheduling
+  StringMap node_selector{};
+  std::vector<Toleration> tolerations{};
 };
 
 struct PriorityClass {

@@ -185,8 +185,12 @@ TEST(OtherViews, HaveWhatWeUse) {
   EXPECT_EQ(range->default_limits, (Amounts{{"cpu", 2000}}));
   EXPECT_EQ(range->default_requests, (Amounts{{"memory", 1 << 30}}));
   const auto runtime =
-      ParseRuntimeClass(R"({"metadata":{"name":"kata"},"overhead":{"podFixed":{"cpu":"250m"}}})");
+      ParseRuntimeClass(R"({"metadata":{"name":"kata"},"overhead":{"podFixed":{"cpu":"250m"}},
+      "scheduling":{"nodeSelector":{"kata":"yes"},"tolerations":[{"key":"vm"}]}})");
   EXPECT_EQ(runtime->overhead, (Amounts{{"cpu", 250}}));
+  EXPECT_EQ(runtime->node_selector, (StringMap{{"kata", "yes"}}));
+  ASSERT_EQ(runtime->tolerations.size(), 1U);
+  EXPECT_EQ(runtime->tolerations[0].op, "Equal");
   const auto priority =
       ParsePriorityClass(R"({"metadata":{"name":"high"},"value":100,"globalDefault":true})");
   EXPECT_TRUE(priority->value == 100 && priority->global_default);

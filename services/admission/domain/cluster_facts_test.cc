@@ -20,7 +20,7 @@ TEST(ClusterFactsTest, ContextsFollowRangesAndClasses) {
   facts.Upsert(kubernetes::RuntimeClass{"vm", {{"memory", 64}}});
   EXPECT_EQ(facts.ContextOf("a").default_requests.at("cpu"), 100);
   EXPECT_EQ(facts.ContextOf("a").priorities.at("urgent"), 7);
-  EXPECT_EQ(facts.ContextOf("b").overheads.at("vm").at("memory"), 64);
+  EXPECT_EQ(facts.ContextOf("b").runtime_classes.at("vm").overhead.at("memory"), 64);
   EXPECT_TRUE(facts.ContextOf("b").default_requests.empty());
 
   facts.Upsert(Range("a", "r", 200));
@@ -28,7 +28,7 @@ TEST(ClusterFactsTest, ContextsFollowRangesAndClasses) {
   facts.RemoveRuntimeClass("vm");
   EXPECT_EQ(facts.ContextOf("a").default_requests.at("cpu"), 200);
   EXPECT_TRUE(facts.ContextOf("a").priorities.empty());
-  EXPECT_TRUE(facts.ContextOf("a").overheads.empty());
+  EXPECT_TRUE(facts.ContextOf("a").runtime_classes.empty());
   facts.RemoveLimitRange("a", "r");
   facts.RemoveLimitRange("a", "r");
   EXPECT_TRUE(facts.ContextOf("a").default_requests.empty());

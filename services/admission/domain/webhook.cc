@@ -61,7 +61,7 @@ std::optional<Verdict> CheckReferences(const kubernetes::PodSpec& spec,
             "of `kubectl get priorityclasses`",
             spec.priority_class));
   }
-  if (!spec.runtime_class.empty() && !context.overheads.contains(spec.runtime_class)) {
+  if (!spec.runtime_class.empty() && !context.runtime_classes.contains(spec.runtime_class)) {
     return RefuseForAbsent(
         "runtimeClassName",
         Absent::Kind::kRuntimeClass,
