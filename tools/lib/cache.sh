@@ -30,6 +30,12 @@ go_home() {
     "${mod%.mod}.sum"
 }
 kubernetes_home() { go_home "$1" kubernetes k8s.io/kubernetes; }
+# Of the same modules, and its own source.
+filters_home() {
+  local folder=$1/cluster/kubernetes version
+  version=$(basename "$(kubernetes_home "$1")" | cut -d- -f2)
+  cache_key filters "$version" "$folder/go.sum" "$folder/filters/main.go"
+}
 kubectl_program() { printf '%s' "${FLUXQUEUE_KUBECTL:-$(kubernetes_home "$1")/kubectl}"; }
 etcd_home() { go_home "$1" etcd go.etcd.io/etcd/server/v3; }
 kwok_home() { go_home "$1" kwok sigs.k8s.io/kwok; }
