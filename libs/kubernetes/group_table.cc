@@ -78,9 +78,26 @@ absl::StatusOr<int64_t> Least(const json& item, const std::vector<std::string>& 
   return least.value_or(1);
 }
 
+// Names of others may be any text.
+std::string AsDnsLabel(const std::string& name) {
+  if (IsDnsLabel(name)) return name;
+  constexpr size_t kKept = 40;
+  std::string label = name.substr(0, kKept);
+  for (char& c : label) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if ((c < 'a' || c > 'z') && (c < '0' || c > '9')) c = '-';
+  }
+  uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  return fmt::format("g-{}-{:016x}", label, hash);
+}
+
 bool Has(const json& object, const GroupObjects::Value& value) {
   const std::vector<const json*> items = Items(object, value.each);
   return std::any_of(items.begin(), items.end(), [&](const json* item) {
+    if (!value.over.empty()) {
+      return Least(*item, {value.at}).value_or(0) > Least(*item, {value.over}).value_or(0);
+    }
     const json* found = At(*item, value.at);
     if (found == nullptr || found->is_null() || found->empty()) return false;
     return value.is.empty() || (found->is_string() && found->get<std::string>() == value.is);
@@ -106,7 +123,7 @@ class GroupTable::Reader {
 
  private:
   static Row ReadRow(const YAML::Node& node) {
-    CheckKeys(node, {"name", "if", "size", "object", "pods", "unless", "of"});
+    CheckKeys(node, {"name", "if", "size", "object", "pods", "unless", "else", "of"});
     Row row;
     row.name = node["name"].as<std::vector<std::string>>();
     if (row.name.empty()) throw std::invalid_argument("name: wanted a list of keys");
@@ -128,10 +145,17 @@ class GroupTable::Reader {
     objects.plural = object["resource"].as<std::string>();
     for (const YAML::Node& term : row["pods"]) objects.pods.push_back(ReadPods(term));
     if (objects.pods.empty()) throw std::invalid_argument("pods: wanted with object");
+    const auto otherwise = row["else"].as<std::string>("");
+    if (!otherwise.empty() && otherwise != "each") {
+      throw std::invalid_argument(fmt::format("else: '{}': allowed is each", otherwise));
+    }
+    objects.or_each = otherwise == "each";
     for (const YAML::Node& value : row["unless"]) {
-      CheckKeys(value, {"each", "at", "is"});
-      objects.unless.push_back(
-          {PathIn(value["each"]), PathIn(value["at"]), value["is"].as<std::string>("")});
+      CheckKeys(value, {"each", "at", "is", "over"});
+      objects.unless.push_back({PathIn(value["each"]),
+                                PathIn(value["at"]),
+                                value["is"].as<std::string>(""),
+                                PathIn(value["over"])});
       if (objects.unless.back().at.empty()) throw std::invalid_argument("unless: wanted at");
     }
     return objects;
@@ -202,6 +226,7 @@ absl::StatusOr<uint32_t> GroupObjects::SizeIn(std::string_view object) const {
     }
   }
   if (size <= kMaxGroupPods) return static_cast<uint32_t>(size);
+  if (or_each) return 0;
   return InvalidArgument("it asks for more than the {} pods that a gang may have", kMaxGroupPods);
 }
 
@@ -247,11 +272,14 @@ absl::StatusOr<std::optional<AskedGroup>> GroupTable::Asked(const StringMap& lab
     asked.group.name = name;
     if (row.objects) {
       asked.objects = &*row.objects;
+      asked.group.or_each = row.objects->or_each;
       asked.object = *Value(row.name.front(), labels, annotations);
     } else {
       ASSIGN_OR_RETURN(asked.group.size, ParseSize(row.size, *size));
     }
-    if (!IsDnsLabel(name)) {
+    if (row.name.front() != kGroupNameKey) {
+      asked.group.name = AsDnsLabel(name);
+    } else if (!IsDnsLabel(name)) {
       return InvalidArgument(
           "{}: \"{}\" is no name of a group: allowed are up to 63 of a-z, 0-9 and '-', beginning "
           "and ending with a letter or digit",

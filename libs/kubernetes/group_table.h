@@ -23,6 +23,9 @@ inline constexpr uint32_t kMaxGroupPods = 4'000;
 struct GroupName {
   std::string name;  // a DNS label
   uint32_t size = 0;
+  // Its pods did not ask to be a gang, the kind that they are of is one: where they are not all
+  // there, or cannot be one job, each is a job of its own.
+  bool or_each = false;
 
   friend bool operator==(const GroupName&, const GroupName&) = default;
 };
@@ -32,8 +35,9 @@ class GroupObjects {
  public:
   // Of strings of this object.
   Resource resource() const { return {group, version, plural}; }
-  // The pods that the object (JSON) asks for; 0: they are not made at once, and are no gang.
-  // InvalidArgument: it asks for too many, or says something else than a number.
+  // The pods that the object (JSON) asks for; 0: they are not made at once, and are no gang, or
+  // (`or_each`) are too many for one. InvalidArgument: it asks for too many, or says something else
+  // than a number.
   absl::StatusOr<uint32_t> SizeIn(std::string_view object) const;
 
   struct Pods {
@@ -44,7 +48,8 @@ class GroupObjects {
   struct Value {
     std::string each;
     std::string at;
-    std::string is;  // empty: any
+    std::string is;    // empty: any
+    std::string over;  // a number, which that at `at` exceeds
   };
 
   std::string group;
@@ -52,6 +57,7 @@ class GroupObjects {
   std::string plural;
   std::vector<Pods> pods;
   std::vector<Value> unless;
+  bool or_each = false;
 };
 
 struct AskedGroup {

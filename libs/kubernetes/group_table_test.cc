@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "libs/base/status_macros.h"
-#include "libs/base/text.h"
+#include "libs/kubernetes/names.h"
 
 #include "fmt/format.h"
 
@@ -117,9 +117,10 @@ TEST(GroupTableTest, AJobSetHasThePodsThatRunAtOnce) {
               {"replicas":2,"template":{"spec":{"parallelism":4,"completions":4}}},
               {"template":{"spec":{"parallelism":8,"completions":3}}}]})"),
             "12");
-  EXPECT_THAT(size(R"({"replicatedJobs":[{"replicas":100000,
-                       "template":{"spec":{"parallelism":100000}}}]})"),
-              HasSubstr("4000 pods"));
+  EXPECT_EQ(size(R"({"replicatedJobs":[{"replicas":100000,
+                     "template":{"spec":{"parallelism":100000}}}]})"),
+            "0")
+      << "each of its Jobs is a job, as nobody asked for more";
 }
 
 TEST(GroupTableTest, PodsThatAreMadeOneAfterTheOtherAreNoGang) {
@@ -135,6 +136,14 @@ TEST(GroupTableTest, PodsThatAreMadeOneAfterTheOtherAreNoGang) {
                                {"name":"a"}, {"name":"b","dependsOn":[{"name":"a"}]}]}})"),
             "0");
   EXPECT_EQ(Size(jobset, R"({"spec":{"replicatedJobs":[{"name":"a","dependsOn":[]},{}]}})"), "2");
+  EXPECT_EQ(Size(jobset, R"({"spec":{"replicatedJobs":[{},{"template":{"spec":
+                               {"parallelism":4,"completions":10}}}]}})"),
+            "0");
+  EXPECT_EQ(Size(jobset, R"({"metadata":{"annotations":
+                               {"alpha.jobset.sigs.k8s.io/exclusive-topology":"rack"}},
+                             "spec":{"replicatedJobs":[{},{}]}})"),
+            "0")
+      << "its followers are made once their leader has a node";
 }
 
 TEST(GroupTableTest, ABadKeyIsRefusedWithWhatIsAllowed) {
@@ -146,6 +155,30 @@ TEST(GroupTableTest, ABadKeyIsRefusedWithWhatIsAllowed) {
   }
   EXPECT_THAT(Asked({{"fluxqueue.io/group-name", "a/b"}, {"fluxqueue.io/group-size", "2"}}),
               AllOf(HasSubstr("a/b"), HasSubstr("allowed")));
+}
+
+TEST(GroupTableTest, NamesOfOthersMayBeAnyText) {
+  const auto name = [](const std::string& text) {
+    const auto asked = GroupTable::Known().Asked({{"scheduling.k8s.io/group-name", text}}, {});
+    return asked.ok() && asked->has_value() ? (*asked)->group.name : "none";
+  };
+  EXPECT_EQ(name("train"), "train");
+  const std::string dotted = name("My_Group.1");
+  EXPECT_THAT(dotted, HasSubstr("my-group-1"));
+  EXPECT_TRUE(IsDnsLabel(dotted)) << dotted;
+  EXPECT_NE(dotted, name("my_group.1"));
+  const std::string longest = name(std::string(253, 'x'));
+  EXPECT_TRUE(IsDnsLabel(longest)) << longest;
+}
+
+TEST(GroupTableTest, WhoeverDidNotAskForAGangNeedNotBeOne) {
+  const auto or_each = [](const StringMap& labels) {
+    const auto asked = GroupTable::Known().Asked(labels, {});
+    return asked.ok() && asked->has_value() && (*asked)->group.or_each;
+  };
+  EXPECT_FALSE(or_each({{"scheduling.x-k8s.io/pod-group", "g"}}));
+  EXPECT_FALSE(or_each({{"fluxqueue.io/group-name", "g"}, {"fluxqueue.io/group-size", "2"}}));
+  EXPECT_TRUE(or_each({{"ray.io/cluster", "ray"}, {"ray.io/is-ray-node", "yes"}}));
 }
 
 TEST(GroupTableTest, AnInstallationAddsRows) {
@@ -177,6 +210,8 @@ TEST(GroupTableTest, ABadRowIsNamed) {
               AllOf(HasSubstr("'spec/a' is no path"), HasSubstr("/spec/replicas")));
   EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{count: 0}}]}}]", object)),
               HasSubstr("allowed are 1 to 4000"));
+  EXPECT_THAT(problem(fmt::format("[{{name: [a], {}, pods: [{{}}], else: all}}]", object)),
+              HasSubstr("allowed is each"));
   EXPECT_THAT(problem("]"), HasSubstr("line 1"));
 }
 

@@ -46,9 +46,20 @@ std::vector<std::string> Names(const std::vector<const GroupMember*>& members) {
 }
 
 TEST(GroupTest, TheRecordIsReadBack) {
-  EXPECT_EQ(ParseGroup(FormatGroup({"train", 4})), (GroupName{"train", 4}));
-  for (const char* record :
-       {"", "train", "train/", "train/1", "train/x", "/4", "tr ain/4", "train/4001", "train/4/5"}) {
+  EXPECT_EQ(FormatGroup({"train", 4, false}), "train/4");
+  EXPECT_EQ(ParseGroup("train/4"), (GroupName{"train", 4, false}));
+  EXPECT_EQ(FormatGroup({"train", 4, true}), "train/4+");
+  EXPECT_EQ(ParseGroup("train/4+"), (GroupName{"train", 4, true}));
+  for (const char* record : {"",
+                             "train",
+                             "train/",
+                             "train/1",
+                             "train/x",
+                             "/4",
+                             "tr ain/4",
+                             "train/4001",
+                             "train/4/5",
+                             "train/+"}) {
     EXPECT_EQ(ParseGroup(record), std::nullopt) << record;
   }
 }

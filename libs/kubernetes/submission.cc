@@ -149,8 +149,8 @@ absl::Status CheckNamesNoGroup(const Job& job) {
   return absl::OkStatus();
 }
 
-// Of a pod that no Job makes.
-absl::Status CheckIsAJobs(const UserKeys& keys) {
+// Of a pod that is for no slot of a Job.
+absl::Status CheckIsAJobs(const Pod& pod, const UserKeys& keys) {
   const auto check = [](std::string_view key, const auto& value) {
     if (!value) return absl::OkStatus();
     return InvalidArgument(
@@ -159,6 +159,7 @@ absl::Status CheckIsAJobs(const UserKeys& keys) {
   RETURN_IF_ERROR(check(kMinSlotsKey, keys.min_slots));
   RETURN_IF_ERROR(check(kMaxSlotsKey, keys.max_slots));
   RETURN_IF_ERROR(check(kArrayKey, keys.array));
+  if (IsOfAJob(pod)) return absl::OkStatus();  // which has followed it
   return check(kIgnoreDisruptionsKey, keys.ignore_disruptions);
 }
 
@@ -300,7 +301,7 @@ absl::StatusOr<JobSubmitted> SubmissionOf(const Job& job,
 absl::StatusOr<JobSubmitted> SubmissionOf(const Pod& pod, uint32_t revision, PodDemand* demand) {
   // hint: a user's wishes.
   ASSIGN_OR_RETURN(const UserKeys keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
-  RETURN_IF_ERROR(CheckIsAJobs(keys));
+  RETURN_IF_ERROR(CheckIsAJobs(pod, keys));
   ASSIGN_OR_RETURN(PodDemand slot, DemandOfPod(pod.spec));
   const auto deadline = Deadline(OwnDeadline(pod.meta, pod.spec.active_deadline_s), 0);
   JobSubmitted submitted = Assemble(keys, pod.spec, slot, deadline, Slots());
@@ -313,7 +314,7 @@ absl::StatusOr<GroupMember> MemberOf(const Pod& pod) {
   GroupMember member;
   // hint: a user's wishes.
   ASSIGN_OR_RETURN(member.keys, ParseUserKeys(pod.meta.labels, pod.meta.annotations));
-  RETURN_IF_ERROR(CheckIsAJobs(member.keys));
+  RETURN_IF_ERROR(CheckIsAJobs(pod, member.keys));
   ASSIGN_OR_RETURN(member.demand, DemandOfPod(pod.spec));
   member.uid = pod.meta.uid;
   member.name = pod.meta.name;

@@ -64,6 +64,7 @@ void SecondLooks::Stop() {
   waiting_.Clear();
   const std::lock_guard lock(mutex_);
   unwatched_.clear();
+  awaited_.clear();
 }
 
 bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
@@ -75,10 +76,11 @@ bool SecondLooks::IsKnownAbsent(const Absent& absent) const {
 bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const Verdict*)> then) {
   const bool unwatched = IsUnwatched(first);
   const std::string space = review.space;
-  if (unwatched && !TakePlace(space)) return false;
+  const std::optional<Absent> absent = first.absent;
+  if (unwatched && !TakePlace(*absent, space)) return false;
   Waiting waiting{std::move(review), std::move(first), std::move(then), clock_.Monotonic()};
   if (!waiting_.TryPost(std::move(waiting), 1)) {
-    if (unwatched) GivePlaceBack(space);
+    if (unwatched) GivePlaceBack(*absent, space);
     return false;
   }
   metrics_.SecondLooksWaiting(waiting_.size());
@@ -88,7 +90,7 @@ bool SecondLooks::Decide(Review review, Verdict first, std::function<void(const 
 void SecondLooks::Run(const std::stop_token& stop) {
   while (std::optional<Waiting> next = waiting_.TakeOne(stop)) {
     metrics_.SecondLooksWaiting(waiting_.size());
-    if (IsUnwatched(next->first)) GivePlaceBack(next->review.space);
+    if (IsUnwatched(next->first)) GivePlaceBack(*next->first.absent, next->review.space);
     if (clock_.Monotonic() - next->since > kPatience) {
       next->then(nullptr);
       continue;
@@ -98,18 +100,30 @@ void SecondLooks::Run(const std::stop_token& stop) {
   }
 }
 
-bool SecondLooks::TakePlace(const std::string& space) {
+bool SecondLooks::TakePlace(const Absent& absent, const std::string& space) {
+  const bool shares = absent.kind == Absent::Kind::kGroup;
+  const std::string key = shares ? SizeKey(absent, space) : "";
   const std::lock_guard lock(mutex_);
+  if (shares && awaited_.contains(key)) {
+    ++awaited_[key];
+    return true;
+  }
   if (unwatched_.size() >= kMostUnwatched ||
       unwatched_.count(space) >= kMostUnwatchedInANamespace) {
     return false;
   }
   unwatched_.insert(space);
+  if (shares) awaited_[key] = 1;
   return true;
 }
 
-void SecondLooks::GivePlaceBack(const std::string& space) {
+void SecondLooks::GivePlaceBack(const Absent& absent, const std::string& space) {
   const std::lock_guard lock(mutex_);
+  if (absent.kind == Absent::Kind::kGroup) {
+    const auto waiting = awaited_.find(SizeKey(absent, space));
+    if (--waiting->second > 0) return;
+    awaited_.erase(waiting);
+  }
   unwatched_.erase(unwatched_.find(space));
 }
 
@@ -206,8 +220,10 @@ bool SecondLooks::LookUpGroup(const Absent& absent, Review* review) {
   }
   const std::lock_guard lock(mutex_);
   if (sizes_.size() >= kMostAbsent) sizes_.clear();
-  sizes_.insert_or_assign(SizeKey(absent, review->space),
-                          GroupSize{*review->group_size, clock_.Monotonic() + kSizeFor});
+  sizes_.insert_or_assign(
+      SizeKey(absent, review->space),
+      GroupSize{*review->group_size,
+                clock_.Monotonic() + (review->group_size->ok() ? kSizeFor : kAbsentFor)});
   return true;
 }
 

@@ -3,10 +3,11 @@
 // how many pods a group is.
 //
 // One look at a time, on a thread of its own, so that the webhook's threads never wait for the API
-// server. What was absent is not looked up again for a second, nor is the size of a group; what is
-// scaled is, each time. Few reviews wait, and only so long: well within the time that the API
-// server gives a webhook. For what no watch tells of fewer, and of a namespace very few: they are
-// many where somebody wants it so.
+// server. What was absent is not looked up again for a second, nor is the size of a group for five;
+// what is scaled is, each time. Those that wait for the size of one group have one place. Few
+// reviews wait, and only so long: well within the time that the API server gives a webhook. For
+// what no watch tells of fewer, and of a namespace very few: they are many where somebody wants it
+// so.
 //
 // Thread-safe.
 #pragma once
@@ -41,7 +42,7 @@ class SecondLooks {
   static constexpr Millis kPatience{1'000};
   static constexpr Millis kLookTimeout{1'500};
   static constexpr Millis kAbsentFor{1'000};
-  static constexpr Millis kSizeFor{1'000};
+  static constexpr Millis kSizeFor{5'000};
 
   // All references must outlive it.
   SecondLooks(const FactsCache& facts,
@@ -80,8 +81,8 @@ class SecondLooks {
   };
 
   // Of a review that waits for what no watch tells of. False: as many wait as may.
-  bool TakePlace(const std::string& space);
-  void GivePlaceBack(const std::string& space);
+  bool TakePlace(const Absent& absent, const std::string& space);
+  void GivePlaceBack(const Absent& absent, const std::string& space);
   void Run(const std::stop_token& stop);
   Verdict DecideAgain(Review review, Verdict verdict);
   // Adds what is absent to the facts; false: it is not there.
@@ -105,7 +106,8 @@ class SecondLooks {
   mutable std::mutex mutex_;
   std::map<Key, std::chrono::steady_clock::time_point> absent_;  // until when; guarded by mutex_
   std::map<std::string, GroupSize> sizes_;  // by resource, namespace and name; guarded by mutex_
-  std::multiset<std::string> unwatched_;    // namespaces of those that wait; guarded by mutex_
+  std::map<std::string, size_t> awaited_;   // how many wait for a size; by key; guarded by mutex_
+  std::multiset<std::string> unwatched_;    // namespaces of the places; guarded by mutex_
   std::jthread thread_;
 };
 

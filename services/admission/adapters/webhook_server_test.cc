@@ -334,7 +334,7 @@ TEST_F(WebhookServerTest, OfHowManyPodsAGroupIsIsLookedUpOnceForMany) {
   EXPECT_THAT(AskInGroup("train").body, HasSubstr("podgroups 'train': it says of how many pods"));
   api_.Make("train", R"({"spec":{"minMember":3}})");
   EXPECT_THAT(AskInGroup("train").body, HasSubstr("is not there")) << "as a moment ago";
-  clock_.Advance(SecondLooks::kSizeFor);
+  clock_.Advance(SecondLooks::kAbsentFor);
   for (int pod = 0; pod < 20; ++pod) EXPECT_THAT(AskInGroup("train").body, HasSubstr(kHeld));
   EXPECT_THAT(api_.looks(), ElementsAre("train", "train"));
   api_.Make("bad", R"({"spec":{"minMember":"many"}})");

@@ -120,8 +120,9 @@ void Tracker::Observe(const Observation& seen, const ClusterFacts& facts, Tracke
   const Sketch& sketch = seen.sketch;
   Entry* const known = entries_.EditInPassing(sketch.uid);
   if (seen.look != 0 && (known == nullptr || seen.look <= known->told)) return;
-  if (sketch.kind == WorkloadKind::kJob && !sketch.group.empty() &&
-      (known == nullptr || !known->row)) {
+  if (sketch.kind == WorkloadKind::kJob && !sketch.group.empty()) {
+    // An older version, which may run beside this one, does not know such Jobs.
+    if (known != nullptr && known->row) Gone(sketch.uid, out);
     ObserveGroupJob(seen, out);
     return;
   }

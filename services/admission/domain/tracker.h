@@ -289,7 +289,6 @@ class Tracker {
   void DropIfEmpty(const std::string& key);
   void StandsAlone(const std::string& uid, const std::string& group);
   bool Runs(const Group& group) const;
-  bool SomeRuns(const std::string& key) const;
   // Those that wait are jobs of their own from now on.
   void PlaceAlone(const std::string& key, TrackerOutputs* out);
   void TellIncomplete(const std::string& key, TrackerOutputs* out);
@@ -342,7 +341,7 @@ class Tracker {
   const Catalog& catalog_;
   const size_t max_jobspec_bytes_;
   Journaled<Entries> entries_;
-  Journaled<std::map<std::string, Group>> groups_;  // by Sketch.group
+  Journaled<std::unordered_map<std::string, Group>> groups_;  // by Sketch.group
   Journaled<UsageBySpace> usage_;
   // By namespace: workloads that were refused when it had too much. Hints: any may be gone.
   std::map<std::string, std::set<std::string>> crowded_;

@@ -147,6 +147,60 @@ TEST_F(TrackerGroupJobsTest, AJobThatGoesLeavesItsGangToItsPods) {
   EXPECT_THAT(Gone("uid-l").messages, SizeIs(1));
 }
 
+// Nobody asked for a gang: a worker that an autoscaler adds to a head that is no gang, the last pod
+// of a set that is made again after the others have ended.
+TEST_F(TrackerGroupJobsTest, PodsOfASetThatAreNotAllThereAreEachAJob) {
+  json worker = Worker("w-0");
+  worker["metadata"]["annotations"]["fluxqueue.io/group"] = "ray/4+";
+  EXPECT_THAT(Observe(worker).messages, IsEmpty());
+  EXPECT_THAT(LookAtGroups().fetches, IsEmpty()) << "others may come";
+  const TrackerOutputs late = LookAtGroups();
+  ASSERT_THAT(late.fetches, SizeIs(1));
+  EXPECT_THAT(late.refusals, IsEmpty());
+  const TrackerOutputs out = Observe(worker, late.fetches[0].look);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_submitted().workload().kind(), "Pod");
+}
+
+TEST_F(TrackerGroupJobsTest, PodsOfASetThatDifferInTheirNodesAreEachAJob) {
+  json head = Worker("head");
+  json worker = Worker("worker");
+  worker["spec"]["nodeSelector"] = {{"gpu", "yes"}};
+  for (json* pod : {&head, &worker}) {
+    (*pod)["metadata"]["annotations"]["fluxqueue.io/group"] = "ray/2+";
+  }
+  Observe(head);
+  const TrackerOutputs both = Observe(worker);
+  EXPECT_THAT(both.refusals, IsEmpty());
+  ASSERT_THAT(both.fetches, SizeIs(2));
+  for (const Fetch& fetch : both.fetches) {
+    EXPECT_THAT(Observe(fetch.uid == "uid-head" ? head : worker, fetch.look).messages, SizeIs(1));
+  }
+}
+
+// By a version that does not know such Jobs, and may run beside this one.
+TEST_F(TrackerGroupJobsTest, AJobThatWasSubmittedIsTakenBackAndItsPodsAreAGang) {
+  json job = GroupJob();
+  json as_before = job;
+  as_before["metadata"]["annotations"].erase("fluxqueue.io/group");
+  EXPECT_THAT(Observe(as_before).messages, SizeIs(1));
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_withdrawn().job_id(), "uid-launcher");
+  Observe(Worker("w-0"));
+  Observe(Worker("w-1"));
+  EXPECT_THAT(Observe(PodOfJob(job, "l")).messages, SizeIs(1));
+}
+
+TEST_F(TrackerGroupJobsTest, ThatTheJobIgnoresDisruptionsDoesNotHoldItsPods) {
+  json job = GroupJob();
+  job["spec"]["template"]["metadata"]["annotations"]["fluxqueue.io/ignore-disruptions"] = "true";
+  Observe(job);
+  Observe(Worker("w-0"));
+  Observe(Worker("w-1"));
+  EXPECT_THAT(Observe(PodOfJob(job, "l")).messages, SizeIs(1));
+}
+
 // A RayCluster that is scaled: its pods say another size from then on.
 TEST_F(TrackerGroupJobsTest, APodOfAGroupThatHasGrownIsPlacedByItself) {
   const JobSubmitted gang = Gang();

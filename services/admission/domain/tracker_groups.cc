@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,11 @@ struct GroupKey {
   std::string_view space;
   std::string name;
   uint32_t size = 0;  // 0: it says none
+  bool or_each = false;
   std::string_view user;
+
+  // The same group, whatever its size is now.
+  std::string AnySize() const { return fmt::format("{}/{}/{}", space, name, user); }
 };
 
 GroupKey Read(std::string_view group) {
@@ -34,7 +39,8 @@ GroupKey Read(std::string_view group) {
   if (record == 0 || size == 0 || user == 0) return {};
   const auto named = kubernetes::ParseGroup(group.substr(record, user - 1 - record));
   if (!named) return {};
-  return {group.substr(0, record - 1), named->name, named->size, group.substr(user)};
+  return {
+      group.substr(0, record - 1), named->name, named->size, named->or_each, group.substr(user)};
 }
 
 // Where a group cannot be queued, this many pods of it may wait beside two gangs.
@@ -266,7 +272,13 @@ void Tracker::Gather(const std::string& key, const ClusterFacts& facts, TrackerO
   }
   entries_.Edit(sketch.uid).pods = {pods.begin(), pods.end()};
   group.refused = sketch.uid;
-  if (!Submit(sketch, WishOf(sketch.space, sketch.name, members), facts, out)) return;
+  absl::StatusOr<Wish> wish = WishOf(sketch.space, sketch.name, members);
+  if (!wish.ok() && read.or_each) {
+    Forget(std::exchange(group.refused, {}), out);
+    PlaceAlone(key, out);
+    return;
+  }
+  if (!Submit(sketch, std::move(wish), facts, out)) return;
   group.refused.clear();
   group.gangs.insert(sketch.uid);
   for (const std::string& pod : pods) {
@@ -315,7 +327,7 @@ void Tracker::MemberOver(const std::string& uid, bool ended, TrackerOutputs* out
   StopWaiting(uid, out);
   const std::string id = known->gang;
   const std::string key = known->group;
-  const bool started = known->started;
+  const bool started = known->started || !known->member.has_value();
   Forget(uid, out);
   if (!id.empty()) PodLeft(id, {.uid = uid, .key = key, .ended = ended, .started = started}, out);
   DropIfEmpty(key);
@@ -338,7 +350,7 @@ void Tracker::PodLeft(const std::string& id, const Leaver& pod, TrackerOutputs* 
   bool any_waits = false;
   for (const std::string& other : job.pods) {
     const Entry* entry = entries_.Find(other);
-    const bool unseen = entry == nullptr || entry->name.empty();
+    const bool unseen = entry == nullptr || !entry->member.has_value();
     any_started = any_started || unseen || entry->started;
     any_waits = any_waits || (!unseen && !entry->started);
   }
@@ -396,19 +408,6 @@ bool Tracker::Runs(const Group& group) const {
          });
 }
 
-// Nor does it matter that it has another size now.
-bool Tracker::SomeRuns(const std::string& key) const {
-  const GroupKey read = Read(key);
-  const std::string any_size = fmt::format("{}/{}/", read.space, read.name);
-  const auto& groups = groups_.map();
-  for (auto it = groups.lower_bound(any_size);
-       it != groups.end() && it->first.starts_with(any_size);
-       ++it) {
-    if (Read(it->first).user == read.user && Runs(it->second)) return true;
-  }
-  return false;
-}
-
 void Tracker::LookAtFirst(const Group& group, TrackerOutputs* out) {
   if (group.waiting.empty()) return;
   const std::string& pod = std::get<2>(*group.waiting.begin());
@@ -425,15 +424,18 @@ bool Tracker::HasIncompleteGroups() const {
 
 void Tracker::LookAtGroups(TrackerOutputs* out) {
   std::vector<std::string> late;
+  std::unordered_set<std::string> running;  // of any size
   for (const auto& [key, group] : groups_.map()) {
     if (!group.waiting.empty() && group.refused.empty()) late.push_back(key);
+    if (Runs(group)) running.insert(Read(key).AnySize());
   }
   for (const std::string& key : late) {
     Group& group = groups_.Edit(key);
     if (!std::exchange(group.incomplete, true)) continue;
-    if (group.waiting.size() >= Read(key).size) {
+    const GroupKey read = Read(key);
+    if (group.waiting.size() >= read.size) {
       LookAtFirst(group, out);
-    } else if (SomeRuns(key)) {
+    } else if (read.or_each || running.contains(read.AnySize())) {
       PlaceAlone(key, out);
     } else {
       TellIncomplete(key, out);

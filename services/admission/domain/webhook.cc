@@ -471,7 +471,9 @@ Verdict DecideJob(const Review& review,
     if (auto problem = RuleProblem(*job)) return Refuse(*problem);
   }
   if (grouping.group) {
-    if (auto refusal = CheckOfGroup(*keys)) return *std::move(refusal);
+    auto refusal = CheckOfGroup(*keys);
+    if (refusal && !grouping.group->or_each) return *std::move(refusal);
+    if (refusal) grouping.group.reset();
   }
   // A Job that its user suspended waits for its user; ours are known by their annotation.
   const bool users_suspend = job->suspend && !kubernetes::IsSuspendedByUs(*job);
@@ -504,7 +506,7 @@ std::optional<Verdict> CheckMakesAllAtOnce(const nlohmann::json& object,
   const auto meta = kubernetes::ParseMeta(inner.object);
   if (policy != "OrderedReady" || !meta.ok()) return std::nullopt;
   const auto group = options.groups->Asked(meta->labels, meta->annotations);  // hint: as above
-  if (!group.ok() || !group->has_value()) return std::nullopt;
+  if (!group.ok() || !group->has_value() || (*group)->objects != nullptr) return std::nullopt;
   return Refuse(fmt::format(
       "spec.podManagementPolicy: OrderedReady makes a pod once the one before is ready, "
       "and the pods of group {} start together; allowed with a group is Parallel",

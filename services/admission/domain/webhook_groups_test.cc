@@ -106,10 +106,10 @@ TEST(WebhookGroupsTest, TheJobsOfASetAreHeldByTheirPodsWhichAreOneGang) {
   const Verdict verdict = DecideOn(review);
   ASSERT_EQ(verdict.kind, Verdict::Kind::kHold) << verdict.message;
   const json job = Patched(JobOfSet(), verdict);
-  EXPECT_EQ(RecordOf(job["metadata"]), "set-0/40");
+  EXPECT_EQ(RecordOf(job["metadata"]), "set-0/40+");
   EXPECT_EQ(job["spec"]["suspend"], false);
   const json& pods = job["spec"]["template"];
-  EXPECT_EQ(RecordOf(pods["metadata"]), "set-0/40");
+  EXPECT_EQ(RecordOf(pods["metadata"]), "set-0/40+");
   EXPECT_EQ(pods["metadata"]["labels"].value("fluxqueue.io/held", ""), "direct");
   EXPECT_FALSE(pods["metadata"]["annotations"].contains("fluxqueue.io/user"))
       << "whose they are, their Job says: a template may be written past the webhook";
@@ -153,13 +153,23 @@ TEST(WebhookGroupsTest, AForgedRecordInATemplateIsTakenOut) {
 }
 
 TEST(WebhookGroupsTest, AJobOfAGroupHasNoSizeOfItsOwn) {
+  json job = JobJson();
+  job["spec"]["template"]["metadata"]["labels"] = {{"fluxqueue.io/group-name", "train"},
+                                                   {"fluxqueue.io/group-size", "8"}};
+  job["metadata"]["annotations"] = {{"fluxqueue.io/min-slots", "1"}};
+  const Verdict verdict = DecideOn(Asks(job));
+  EXPECT_EQ(verdict.kind, Verdict::Kind::kRefuse);
+  EXPECT_THAT(verdict.message, AllOf(HasSubstr("fluxqueue.io/min-slots"), HasSubstr("a group")));
+}
+
+TEST(WebhookGroupsTest, AnElasticJobOfASetIsAJobOfItsOwn) {
   json job = JobOfSet();
   job["metadata"]["annotations"] = {{"fluxqueue.io/min-slots", "1"}};
   Review review = Asks(job);
   review.group_size = 4U;
   const Verdict verdict = DecideOn(review);
-  EXPECT_EQ(verdict.kind, Verdict::Kind::kRefuse);
-  EXPECT_THAT(verdict.message, AllOf(HasSubstr("fluxqueue.io/min-slots"), HasSubstr("a group")));
+  ASSERT_EQ(verdict.kind, Verdict::Kind::kHold) << verdict.message;
+  EXPECT_EQ(RecordOf(Patched(job, verdict)["metadata"]), "none");
 }
 
 TEST(WebhookGroupsTest, ASetWhoseJobsStartOneAfterTheOtherHasJobsOfTheirOwn) {
