@@ -112,8 +112,8 @@ class Comparison {
         "nodeSelectorTerms") {
       return;
     }
-    for (const json& why : theirs["why"]) {
-      if (why == "") Differ(theirs, Message(status));
+    for (const std::string why : theirs["why"]) {
+      if (why.empty()) Differ(theirs, Message(status));
     }
   }
 
@@ -135,7 +135,7 @@ class Comparison {
     const auto jobspec = JobspecOf(*of);
     ASSERT_TRUE(jobspec.ok()) << Message(jobspec.status());
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (nodes_.IsClosed(i) || nodes_.CanRunOn(i, *jobspec) == (theirs["why"][i] == "")) continue;
+      if (nodes_.IsClosed(i) || nodes_.CanRunOn(i, *jobspec) == WhyNot(theirs, i).empty()) continue;
       Differ(theirs, fmt::format("{}: otherwise for a template of it", NameOf(i)));
     }
   }
@@ -143,7 +143,7 @@ class Comparison {
   void CompareNodes(const json& theirs, const graph::Jobspec& jobspec) {
     std::vector<bool> can(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      const std::string why = theirs["why"][i];
+      const std::string why = WhyNot(theirs, i);
       for (const std::string& reason : Split(why)) ++tally_.reasons[reason];
       can[i] = nodes_.CanRunOn(i, jobspec);
       if (nodes_.IsClosed(i)) {
@@ -164,6 +164,7 @@ class Comparison {
     Count(any == 0 ? "no node" : "some nodes");
   }
 
+  static std::string WhyNot(const json& theirs, size_t node) { return theirs["why"][node]; }
   std::string NameOf(size_t node) const { return world_["nodes"][node]["metadata"]["name"]; }
 
   void Differ(const json& theirs, const std::string& what) {
@@ -182,6 +183,7 @@ class Comparison {
 Tally CompareAll() {
   RandomWorlds random(kSeed);
   std::vector<json> worlds;
+  worlds.reserve(kWorlds);
   for (int i = 0; i < kWorlds; ++i) worlds.push_back(random.Next(kNodes, kPods));
   const auto answers = AskKubeScheduler(worlds);
   Tally tally;
@@ -199,23 +201,25 @@ std::string Text(const char* of, const Counts& counts) {
   return text;
 }
 
-TEST(KubeScheduler, RunsAPodWhereWeDo) {
-  const Tally tally = CompareAll();
-  EXPECT_THAT(tally.differences, IsEmpty());
-  SCOPED_TRACE(Text("pods", tally.pods) + Text("refused", tally.refused) +
-               Text("nodes", tally.reasons));
+void ExpectManyPods(const Tally& tally) {
   // A test in which most are refused, or run nowhere, is none.
   constexpr int kAll = kWorlds * kPods;
   EXPECT_THAT(tally.pods, Contains(Pair("compared", Gt(kAll * 3 / 4))));
   EXPECT_THAT(tally.pods, Contains(Pair("some nodes", Gt(kAll * 2 / 5))));
   EXPECT_THAT(tally.pods, Contains(Pair("no node", Gt(kAll / 10))));
   EXPECT_THAT(tally.pods, Contains(Pair("invalid", Lt(kAll / 10))));
+}
+
+void ExpectFewRefusals(const Tally& tally) {
   EXPECT_THAT(tally.refused,
               UnorderedElementsAre(Pair("container", Gt(100)),  // a port of the node
                                    Pair(kNodeTerms, Gt(20)),
                                    Pair("spec.affinity.podAffinity", Gt(20)),
                                    Pair("spec.affinity.podAntiAffinity", Gt(20)),
                                    Pair("spec.topologySpreadConstraints", Gt(50))));
+}
+
+void ExpectAllReasons(const Tally& tally) {
   for (const char* reason : {"Insufficient cpu",
                              "Insufficient ephemeral-storage",
                              "Insufficient example.com/foo",
@@ -228,6 +232,16 @@ TEST(KubeScheduler, RunsAPodWhereWeDo) {
                              "node(s) were unschedulable"}) {
     EXPECT_THAT(tally.reasons, Contains(Pair(reason, Gt(100))));
   }
+}
+
+TEST(KubeScheduler, RunsAPodWhereWeDo) {
+  const Tally tally = CompareAll();
+  EXPECT_THAT(tally.differences, IsEmpty());
+  SCOPED_TRACE(Text("pods", tally.pods) + Text("refused", tally.refused) +
+               Text("nodes", tally.reasons));
+  ExpectManyPods(tally);
+  ExpectFewRefusals(tally);
+  ExpectAllReasons(tally);
 }
 
 }  // namespace
