@@ -321,8 +321,9 @@ std::string ReleasePatch(const std::string& pod, const Call& call, const std::st
       "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
       "nodeSelectorTerms");
   json terms = object.contains(kTerms) ? object[kTerms] : json::array();
-  if (terms.empty()) terms.push_back(json::object());
+  if (terms.empty()) terms.push_back({{"matchFields", json::array()}});
   for (json& term : terms) {
+    if (term.empty()) continue;  // no node meets it, and the API server wants it to stay so
     term["matchFields"].push_back(
         {{"key", "metadata.name"}, {"operator", "In"}, {"values", json::array({call.node})}});
   }

@@ -52,6 +52,19 @@ TEST(ReleasePatch, OtherGatesStayAndEachTermIsNarrowed) {
   EXPECT_EQ(terms[1]["matchFields"].size(), 2);
 }
 
+// The API server takes additions to terms that say something only.
+TEST(ReleasePatch, ATermThatNoNodeMeetsStaysSo) {
+  const json patch = json::parse(ReleasePatch(R"({"spec":{
+      "schedulingGates":[{"name":"fluxqueue.io/gate"}],
+      "affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{
+        "nodeSelectorTerms":[{},{"matchExpressions":[{"key":"gpu","operator":"Exists"}]}]}}}}})",
+                                              ReleaseCall(),
+                                              ""));
+  const json& terms = patch[json::json_pointer(kTerms)];
+  EXPECT_EQ(terms[0], json::object());
+  EXPECT_EQ(terms[1]["matchFields"].size(), 1);
+}
+
 TEST(ReleasePatch, APodThatIsEndedInTimeIsToldItsDeadline) {
   Call call = ReleaseCall();
   call.ends_after_s = 90;
