@@ -507,7 +507,7 @@ spec:
     spec: {containers: [{name: main, image: busybox}]}
 )");
   ExpectState("llm-0", "Running");
-  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "llm-0-1", "-n", "e2e"}).ok());
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "llm-0-1", "-n", "e2e", "--wait=false"}).ok());
   ExpectState("llm-0-1", "Running", std::chrono::seconds(120));
   EXPECT_EQ(Count("queue.jobs WHERE name = 'llm-0' AND kind = 'PodGroup' AND state = 'Running'"),
             1);
