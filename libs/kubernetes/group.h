@@ -1,6 +1,6 @@
 // Gangs of pods: pods of one namespace and one user that name the same group, of which all start or
 // none. What a pod says by one of the keys of the table (group_table.h), the webhook records on it
-// when it is made (kGroupAnnotation), and nobody changes that later. Where the pods of a Job are of
+// when it is made (kGroupAnnotation), and the policies keep it. Where the pods of a Job are of
 // a group, it is recorded on the Job, and that is no job of its own. Pure, thread-safe.
 #pragma once
 

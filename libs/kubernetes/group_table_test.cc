@@ -120,7 +120,7 @@ TEST(GroupTableTest, AJobSetHasThePodsThatRunAtOnce) {
   EXPECT_EQ(size(R"({"replicatedJobs":[{"replicas":100000,
                      "template":{"spec":{"parallelism":100000}}}]})"),
             "0")
-      << "each of its Jobs is a job, as nobody asked for more";
+      << "each of its Jobs is a job, as its user asked for no gang";
 }
 
 TEST(GroupTableTest, PodsThatAreMadeOneAfterTheOtherAreNoGang) {
@@ -171,7 +171,7 @@ TEST(GroupTableTest, NamesOfOthersMayBeAnyText) {
   EXPECT_TRUE(IsDnsLabel(longest)) << longest;
 }
 
-TEST(GroupTableTest, WhoeverDidNotAskForAGangNeedNotBeOne) {
+TEST(GroupTableTest, PodsThatDidNotAskForAGangNeedNotBeOne) {
   const auto or_each = [](const StringMap& labels) {
     const auto asked = GroupTable::Known().Asked(labels, {});
     return asked.ok() && asked->has_value() && (*asked)->group.or_each;

@@ -259,6 +259,16 @@ spec:
        R"([{"op": "remove", "path": "/spec/template/metadata/labels/fluxqueue.io~1held"}])"});
   EXPECT_FALSE(shed.ok());
   EXPECT_THAT(Message(shed.status()), HasSubstr("the label fluxqueue.io/held is Fluxqueue's"));
+  // Nor may its pods be made to say that they are of a gang.
+  const auto joined = AsMallory(
+      {"patch",
+       "job",
+       "sheds",
+       "-n",
+       "lab",
+       "-p",
+       R"({"spec": {"template": {"metadata": {"annotations": {"fluxqueue.io/group": "a/2"}}}}})"});
+  EXPECT_THAT(Message(joined.status()), HasSubstr("fluxqueue.io/group are Fluxqueue's own record"));
   // What is his he may change.
   const auto changed = AsMallory(
       {"annotate", "--overwrite", "job", "sheds", "-n", "lab", "fluxqueue.io/hold=false"});

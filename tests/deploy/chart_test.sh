@@ -417,6 +417,14 @@ lost_passwords() {
   kubectl delete --namespace $SYSTEM statefulset/fluxqueue-postgres secret/fluxqueue-postgres
 }
 
+# More rows of groups.yaml come with the right to read what they name.
+groups() {
+  local row="- {name: [example.com/set], object: {group: example.com, version: v1, resource: sets}, pods: [{count: 2}]}"
+  helm template fluxqueue "$chart" --set $TRIAL --set-json "admission.config.groups=\"$row\"" \
+    --show-only templates/rbac/admission.yaml >"$dir/groups.yaml"
+  grep -A 2 'apiGroups: \[example.com\]' "$dir/groups.yaml" | tr -d '\n' | grep 'resources: \[sets\] *verbs: \[get\]$'
+}
+
 version=$(sed -n 's/^appVersion: //p' "$chart/Chart.yaml")
 helm=$(helm_home "$tools")/helm kubectl=$(kubernetes_home "$tools")/kubectl
 steps_log_dir "$dir/logs"
@@ -424,6 +432,7 @@ step "the control plane" start
 step_async "rendered files" "$tools/render" --check
 step_async "bad values" bad_values
 step_async "names of images" image_names
+step_async "rows of groups.yaml" groups
 step_async "bad DSNs" bad_dsns
 step_async "connections without TLS are said aloud" said_aloud
 step_async "log level" level

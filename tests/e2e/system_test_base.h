@@ -62,6 +62,28 @@ spec:
                      options.limits.empty() ? "{}" : options.limits);
 }
 
+// A volume and a claim of it; what uses the claim is pinned.
+inline constexpr const char* kClaimYaml = R"(apiVersion: v1
+kind: PersistentVolume
+metadata: {name: volume}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  hostPath: {path: /tmp}
+  claimRef: {namespace: e2e, name: claim}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: claim, namespace: e2e}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  volumeName: volume
+  resources: {requests: {storage: 1Gi}}
+---
+)";
+
 class SystemTest : public ::testing::Test {
  protected:
   static void StartSystem(const testing::MiniSystemOptions& options) {

@@ -23,25 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-constexpr const char* kClaim = R"(apiVersion: v1
-kind: PersistentVolume
-metadata: {name: volume}
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce]
-  storageClassName: ""
-  hostPath: {path: /tmp}
-  claimRef: {namespace: e2e, name: claim}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: claim, namespace: e2e}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: ""
-  volumeName: volume
-  resources: {requests: {storage: 1Gi}}
-)";
 constexpr const char* kVolume =
     "volumes: [{name: data, persistentVolumeClaim: {claimName: claim}}]";
 
@@ -217,7 +198,7 @@ class UninstallTest : public SystemTest {
 
 // Every kind of hold, and everything that is not ours to start.
 TEST_F(UninstallTest, ThereIsMuchThatWaits) {
-  Apply(kClaim);
+  Apply(kClaimYaml);
   JobOptions full{.parallelism = 3, .completions = 3, .cpu = "7", .run_seconds = "3600"};
   Apply(JobYaml("full", full));
   ExpectState("full", "Running");

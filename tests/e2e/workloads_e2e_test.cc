@@ -179,33 +179,14 @@ spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
 }
 
 TEST_F(WorkloadsTest, APodWithAClaimIsPinned) {
-  Apply(R"(apiVersion: v1
-kind: PersistentVolume
-metadata: {name: volume}
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce]
-  storageClassName: ""
-  hostPath: {path: /tmp}
-  claimRef: {namespace: e2e, name: claim}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: claim, namespace: e2e}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: ""
-  volumeName: volume
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
+  Apply(kClaimYaml + std::string(R"(apiVersion: v1
 kind: Pod
 metadata: {name: pinned, namespace: e2e, annotations: {fluxqueue.io/run-seconds: "0.2"}}
 spec:
   restartPolicy: Never
   containers: [{name: main, image: busybox}]
   volumes: [{name: data, persistentVolumeClaim: {claimName: claim}}]
-)");
+)"));
   ExpectState("pinned", "Succeeded");
   const auto scheduler = system_->Kubectl(
       {"get", "pod", "pinned", "-n", "e2e", "-o", "jsonpath={.spec.schedulerName}"});

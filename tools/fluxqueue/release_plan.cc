@@ -67,7 +67,7 @@ json OtherGates(const kubernetes::PodSpec& pod) {
   return gates;
 }
 
-// The object as it was judged, and no other: what a user has changed since is judged anew.
+// The object as it was judged, and no other: what a user has changed since is judged again.
 json PatchOf(const kubernetes::ObjectMeta& meta) {
   return {{"metadata", {{"uid", meta.uid}, {"resourceVersion", meta.resource_version}}}};
 }

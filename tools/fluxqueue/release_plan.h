@@ -24,8 +24,8 @@ enum class Fate {
   kUngate,     // a pod: our scheduling gate is taken away
   kUnmark,     // nothing holds it: the label is taken off
   kKeep,       // it is not ours to start
-  kScheduler,  // a pod that names our scheduler, which nobody can change
-  kComing,     // a Job that is under way: what its template says of pods to come, nobody can change
+  kScheduler,  // a pod that names our scheduler, which cannot be changed
+  kComing,     // a Job that is under way: what its template says of pods to come cannot be changed
 };
 inline constexpr Fate kFates[] = {
     Fate::kResume, Fate::kUngate, Fate::kUnmark, Fate::kKeep, Fate::kScheduler, Fate::kComing};

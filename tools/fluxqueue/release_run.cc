@@ -90,7 +90,7 @@ class Run {
     return found;
   }
 
-  // Also what waits with a hold of ours and without the label, whoever wrote that.
+  // Also what waits with a hold of ours and without the label, as anybody may write that.
   absl::StatusOr<std::vector<Released>> Pods() {
     std::vector<Released> all;
     for (const kubernetes::Selector& selector :
@@ -154,7 +154,7 @@ class Run {
                           release->patch)
                    .status();
       if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-      if (absl::IsAborted(status)) status = JudgeAnew(resource, release);
+      if (absl::IsAborted(status)) status = JudgeAgain(resource, release);
       if (status.ok()) continue;
       if (!IsTransient(status) && !IsPolicyOfOurs(status)) return status;
       Wait(status, tries);
@@ -162,7 +162,7 @@ class Run {
     return status;
   }
 
-  absl::Status JudgeAnew(const kubernetes::Resource& resource, Release* release) {
+  absl::Status JudgeAgain(const kubernetes::Resource& resource, Release* release) {
     const absl::StatusOr<std::string> text = client_.Get(resource, release->space, release->name);
     std::optional<Release> judged;
     if (absl::IsNotFound(text.status())) {

@@ -27,7 +27,7 @@ struct ReleaseOptions {
 };
 
 // Jobs first, then pods, among them those that the Jobs have got by then. What changes meanwhile is
-// judged anew. An error: the cluster could not be read; what was done stays done.
+// judged again. An error: the cluster could not be read; what was done stays done.
 absl::StatusOr<std::vector<Released>> ReleaseAll(kubernetes::Client& client,
                                                  const ReleaseOptions& options);
 

@@ -95,7 +95,7 @@ std::string SchedulerText(const ReleaseReport& report, bool all) {
   });
   if (lines.empty()) return "";
   std::string text =
-      "\nThese pods name the scheduler fluxqueue, which nobody can change:\n" + lines +
+      "\nThese pods name the scheduler fluxqueue, which cannot be changed:\n" + lines +
       fmt::format(
           "Either have a kube-scheduler of that name place them ({}), or delete them: what a "
           "Deployment or the like makes in\ntheir place does not name it. Pods of Jobs, and "

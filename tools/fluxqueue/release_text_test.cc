@@ -73,10 +73,10 @@ TEST(ReleaseText, OfManyTheFirstAreNamedUnlessAllAreWanted) {
 
 TEST(ReleaseText, WhatIsInTheWayComesFirst) {
   const ReleaseReport report{
-      .in_the_way = {{"the webhook fluxqueue holds what is made anew", "x"}}};
+      .in_the_way = {{"the webhook fluxqueue holds what is made meanwhile", "x"}}};
   EXPECT_EQ(Text(report, false, false),
             "In the way, so that nothing can be let go of yet:\n"
-            "  the webhook fluxqueue holds what is made anew\n  → x\n\n"
+            "  the webhook fluxqueue holds what is made meanwhile\n  → x\n\n"
             "Fluxqueue holds nothing in this cluster\n");
   EXPECT_TRUE(report.leaves());
 }

@@ -80,7 +80,7 @@ absl::StatusOr<kubernetes::ClusterConfig> FindCluster(const Context& context) {
   return kubernetes::LoadClusterConfig(system.kubeconfig);
 }
 
-// What stands between the workloads and whoever lets go of them.
+// What stands between the workloads and the user who lets go of them.
 class Obstacles {
  public:
   Obstacles(kubernetes::Client& client, std::string system)
@@ -150,7 +150,7 @@ class Obstacles {
                         .status());
     if (names.empty()) return absl::OkStatus();
     const std::string todo = "kubectl delete mutatingwebhookconfiguration " + names;
-    Add(fmt::format("the webhook {} holds what is made anew", names),
+    Add(fmt::format("the webhook {} holds what is made meanwhile", names),
         outside ? "stop the services, which run outside of this cluster; then " + todo
                 : OrHelm(todo));
     return absl::OkStatus();

@@ -30,7 +30,7 @@ struct Review {
   // What is scaled, as Absent::Kind::kScaled asks for it: JSON text; empty: there is none.
   std::optional<std::string> scaled;
   // Of how many pods the group is, as Absent::Kind::kGroup asks for it; 0: it is none. An error:
-  // why nobody can say.
+  // why it is not known.
   std::optional<absl::StatusOr<uint32_t>> group_size;
   // Ours in the trace of the API server's request; unset: that has none.
   std::optional<tracing::Context> span;

@@ -260,6 +260,10 @@ class Tracker {
   std::string GroupOf(const Sketch& sketch, const Entry* known) const;
   // Of a pod of `group` that a Job has made.
   Maker MakerOf(const Sketch& sketch, const std::string& group) const;
+  absl::StatusOr<kubernetes::GroupMember> ReadMember(
+      const Sketch& sketch,
+      const std::string& group,
+      const absl::StatusOr<kubernetes::Pod>& pod) const;
   void ObserveMember(const Observation& seen,
                      const std::string& group,
                      const ClusterFacts& facts,

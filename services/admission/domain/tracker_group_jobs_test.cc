@@ -109,7 +109,7 @@ TEST_F(TrackerGroupJobsTest, APodOfAJobThatIsNotHeldIsOfNoGang) {
   Observe(Worker("w-1"));
   json forged = PodOfJob(GroupJob("unheld"), "l");
   forged["metadata"]["annotations"]["fluxqueue.io/user"] = "kim";
-  EXPECT_THAT(Observe(forged).messages, IsEmpty()) << "nobody knows who has made it";
+  EXPECT_THAT(Observe(forged).messages, IsEmpty()) << "who has made it is not known";
 }
 
 TEST_F(TrackerGroupJobsTest, TheReplacementOfAPodIsAJobOfItsMaker) {
@@ -147,8 +147,8 @@ TEST_F(TrackerGroupJobsTest, AJobThatGoesLeavesItsGangToItsPods) {
   EXPECT_THAT(Gone("uid-l").messages, SizeIs(1));
 }
 
-// Nobody asked for a gang: a worker that an autoscaler adds to a head that is no gang, the last pod
-// of a set that is made again after the others have ended.
+// The user asked for no gang: a worker that an autoscaler adds to a head that is no gang, the last
+// pod of a set that is made again after the others have ended.
 TEST_F(TrackerGroupJobsTest, PodsOfASetThatAreNotAllThereAreEachAJob) {
   json worker = Worker("w-0");
   worker["metadata"]["annotations"]["fluxqueue.io/group"] = "ray/4+";

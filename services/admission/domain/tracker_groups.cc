@@ -105,7 +105,7 @@ void Tracker::ObserveGroupJob(const Observation& seen, TrackerOutputs* out) {
   Entry& entry = EditSeen(sketch);
   entry.refusal.clear();
   entry.group = sketch.group;
-  // hint: the policies let nobody but the webhook write it.
+  // hint: the policies let only the webhook write it.
   entry.admitted_to = job->meta.Annotation(kubernetes::kAdmittedToAnnotation);
   entry.early.clear();
   for (const auto& [uid, name] : std::exchange(entry.early_members, {})) {
@@ -144,6 +144,18 @@ absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,
   return wish;
 }
 
+absl::StatusOr<GroupMember> Tracker::ReadMember(const Sketch& sketch,
+                                                const std::string& group,
+                                                const absl::StatusOr<kubernetes::Pod>& pod) const {
+  RETURN_IF_ERROR(pod.status());
+  ASSIGN_OR_RETURN(GroupMember member, kubernetes::MemberOf(*pod));
+  if (sketch.controller_job.empty()) return member;
+  Maker maker = MakerOf(sketch, group);
+  member.user = std::move(maker.user);
+  member.admitted_to = std::move(maker.admitted_to);
+  return member;
+}
+
 void Tracker::ObserveMember(const Observation& seen,
                             const std::string& key,
                             const ClusterFacts& facts,
@@ -165,20 +177,14 @@ void Tracker::ObserveMember(const Observation& seen,
     return;
   }
   const auto pod = kubernetes::ParsePod(seen.object);
-  absl::StatusOr<GroupMember> member =
-      pod.ok() ? kubernetes::MemberOf(*pod) : absl::StatusOr<GroupMember>(pod.status());
   const bool of_gang = known != nullptr && !known->gang.empty();
   if (pod.ok() && !of_gang && (sketch.going || !IsReady(*pod))) {
     StopWaiting(sketch.uid, out);
     return;
   }
+  absl::StatusOr<GroupMember> member = ReadMember(sketch, key, pod);
   if (member.ok() && !of_gang) {
     if (auto problem = WaitProblem(key, *pod, facts)) member = InvalidArgument("{}", *problem);
-  }
-  if (member.ok() && !sketch.controller_job.empty()) {
-    Maker maker = MakerOf(sketch, key);
-    member->user = std::move(maker.user);
-    member->admitted_to = std::move(maker.admitted_to);
   }
   const bool started = pod.ok() && of_gang && HasStarted(*pod, known->gang);
   if (started) NoteStarted(sketch.uid);

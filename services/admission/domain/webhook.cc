@@ -9,13 +9,13 @@
 #include "libs/base/status_macros.h"
 #include "libs/base/text.h"
 #include "libs/kubernetes/group.h"
-#include "libs/kubernetes/group_table.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/kinds.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/names.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/submission.h"
+#include "services/admission/domain/group_rules.h"
 #include "services/admission/domain/hold_patch.h"
 #include "services/admission/domain/makers.h"
 #include "services/admission/domain/queue_rules.h"
@@ -195,60 +195,6 @@ void WarnOfBackoffLimit(const kubernetes::Job& job,
                   kubernetes::kIgnoreDisruptionsKey));
 }
 
-// Of which group the pods with these keys are; or what is answered before that is known.
-struct Grouping {
-  std::optional<kubernetes::GroupName> group;
-  std::optional<Verdict> answer;
-};
-
-Grouping GroupingOf(const Review& review,
-                    const kubernetes::StringMap& labels,
-                    const kubernetes::StringMap& annotations,
-                    const WebhookOptions& options) {
-  const auto asked = options.groups->Asked(labels, annotations);
-  if (!asked.ok()) return {.group = {}, .answer = Refuse(asked.status())};
-  if (!asked->has_value()) return {};
-  kubernetes::GroupName group = (*asked)->group;
-  if (const kubernetes::GroupObjects* objects = (*asked)->objects) {
-    const std::string& name = (*asked)->object;
-    if (!review.group_size.has_value()) {
-      Verdict look = Refuse(fmt::format(
-          "{} '{}' says of how many pods their group is, and could not be looked up: try again",
-          objects->plural,
-          name));
-      look.absent = Absent{Absent::Kind::kGroup, name, nullptr, objects};
-      return {.group = {}, .answer = std::move(look)};
-    }
-    const absl::StatusOr<uint32_t>& size = *review.group_size;
-    if (!size.ok()) return {.group = {}, .answer = Refuse(size.status())};
-    group.size = *size;
-  }
-  if (group.size < 2) return {};
-  return {.group = std::move(group), .answer = {}};
-}
-
-// A Job whose pods are of a group starts with them: it has no size of its own.
-std::optional<Verdict> CheckOfGroup(const kubernetes::UserKeys& keys) {
-  for (const auto& [key, set] : {std::pair(kubernetes::kMinSlotsKey, keys.min_slots.has_value()),
-                                 std::pair(kubernetes::kMaxSlotsKey, keys.max_slots.has_value()),
-                                 std::pair(kubernetes::kArrayKey, keys.array.has_value())}) {
-    if (!set) continue;
-    return Refuse(
-        fmt::format("{}: its pods are of a group, which starts as a whole; leave it out, or the "
-                    "keys of the group in spec.template.metadata",
-                    key));
-  }
-  return std::nullopt;
-}
-
-void WarnOfDeadline(const kubernetes::Job& job, Verdict* verdict) {
-  if (job.active_deadline_s <= 0) return;
-  verdict->warnings.push_back(
-      fmt::format("spec.activeDeadlineSeconds runs while its pods wait for the others of their "
-                  "group; {} in spec.template.metadata.annotations counts from their start",
-                  kubernetes::kDurationKey));
-}
-
 Space SpaceOf(const Review& review, const ClusterFacts& facts) {
   const kubernetes::Namespace* known = facts.FindNamespace(review.space);
   if (known != nullptr) return {*known, true};
@@ -392,15 +338,12 @@ Verdict DecidePod(const Review& review,
   // hint: our records are taken out of them.
   std::vector<std::string> forged = TakeForged(&pod->meta.annotations);
   if (auto refusal = CheckReferences(pod->spec, review.space, facts)) return *std::move(refusal);
-  // hint: as below.
-  const auto asked = options.groups->Asked(pod->meta.labels, pod->meta.annotations);
-  if (!asked.ok()) return Refuse(asked.status());
-  Grouping grouping;
-  if (root == nullptr) {
-    // hint: as below.
-    grouping = GroupingOf(review, pod->meta.labels, pod->meta.annotations, options);
-    if (grouping.answer) return *std::move(grouping.answer);
-  }
+  Grouping grouping =
+      GroupingOf(review,
+                 // hint: as below.
+                 {pod->meta.labels, pod->meta.annotations, /*of_template=*/root != nullptr},
+                 *options.groups);
+  if (grouping.answer) return *std::move(grouping.answer);
   const auto submission = kubernetes::SubmissionOf(*pod);
   const Asker asker = AskerOf(review,
                               space,
@@ -454,12 +397,12 @@ Verdict DecideJob(const Review& review,
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
   const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
   const auto keys = kubernetes::ParseUserKeys(*job);
-  Grouping grouping;
-  if (root == nullptr) {
-    // hint: a user's wishes.
-    grouping = GroupingOf(review, job->template_labels, job->template_annotations, options);
-    if (grouping.answer) return *std::move(grouping.answer);
-  }
+  Grouping grouping =
+      GroupingOf(review,
+                 // hint: a user's wishes.
+                 {job->template_labels, job->template_annotations, /*of_template=*/root != nullptr},
+                 *options.groups);
+  if (grouping.answer) return *std::move(grouping.answer);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : job->meta, keys);
   if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
     return *std::move(refusal);
@@ -471,7 +414,7 @@ Verdict DecideJob(const Review& review,
     if (auto problem = RuleProblem(*job)) return Refuse(*problem);
   }
   if (grouping.group) {
-    auto refusal = CheckOfGroup(*keys);
+    auto refusal = CheckHasNoSize(*keys);
     if (refusal && !grouping.group->or_each) return *std::move(refusal);
     if (refusal) grouping.group.reset();
   }
@@ -498,21 +441,6 @@ Verdict DecideJob(const Review& review,
   return verdict;
 }
 
-// Pods that are made one after the other, each once the one before is ready, never are a gang.
-std::optional<Verdict> CheckMakesAllAtOnce(const nlohmann::json& object,
-                                           const Review& inner,
-                                           const WebhookOptions& options) {
-  const auto policy = object.value(nlohmann::json::json_pointer("/spec/podManagementPolicy"), "");
-  const auto meta = kubernetes::ParseMeta(inner.object);
-  if (policy != "OrderedReady" || !meta.ok()) return std::nullopt;
-  const auto group = options.groups->Asked(meta->labels, meta->annotations);  // hint: as above
-  if (!group.ok() || !group->has_value() || (*group)->objects != nullptr) return std::nullopt;
-  return Refuse(fmt::format(
-      "spec.podManagementPolicy: OrderedReady makes a pod once the one before is ready, "
-      "and the pods of group {} start together; allowed with a group is Parallel",
-      (*group)->group.name));
-}
-
 // Its template is judged as if its maker made one of what comes of it, and stamped with his name.
 Verdict DecideRoot(const Review& review,
                    const kubernetes::Kind& kind,
@@ -529,7 +457,8 @@ Verdict DecideRoot(const Review& review,
   const Root root{kind, *std::move(meta)};
   Review inner = review;
   inner.object = kubernetes::JsonText(object[path]);
-  if (auto refusal = CheckMakesAllAtOnce(object, inner, options)) return *std::move(refusal);
+  if (auto refusal = CheckMakesAllAtOnce(object, inner, *options.groups))
+    return *std::move(refusal);
   Verdict verdict = kind.makes == "pods" ? DecidePod(inner, &root, facts, options)
                                          : DecideJob(inner, &root, facts, options);
   if (verdict.kind == Verdict::Kind::kRefuse) {

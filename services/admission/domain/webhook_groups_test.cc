@@ -99,6 +99,29 @@ TEST(WebhookGroupsTest, ATemplateOfPodsIsNotLookedUp) {
   EXPECT_EQ(verdict.kind, Verdict::Kind::kHold) << verdict.message;
 }
 
+TEST(WebhookGroupsTest, WhatCannotBeTheNameOfAnObjectIsNotLookedUp) {
+  json pod = PodJson();
+  pod["metadata"]["annotations"] = {{"scheduling.k8s.io/group-name", std::string(200'000, 'x')}};
+  const Verdict verdict = DecideOn(Asks(pod));
+  EXPECT_EQ(verdict.kind, Verdict::Kind::kRefuse);
+  EXPECT_THAT(verdict.message, HasSubstr("not the name of an object"));
+  EXPECT_LE(verdict.message.size(), 1024U);
+  EXPECT_FALSE(verdict.absent.has_value());
+}
+
+TEST(WebhookGroupsTest, ABadKeyInATemplateOfJobsIsRefusedAtOnce) {
+  json cron = json::parse(R"({"apiVersion": "batch/v1", "kind": "CronJob",
+    "metadata": {"name": "c", "namespace": "work"}, "spec": {"schedule": "* * * * *"}})");
+  cron["spec"]["jobTemplate"] = {{"spec", JobJson()["spec"]}};
+  cron["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["labels"] = {
+      {"fluxqueue.io/group-name", "train"}};
+  Review review = Asks(cron);
+  review.resource = "cronjobs";
+  const Verdict verdict = DecideOn(review);
+  EXPECT_EQ(verdict.kind, Verdict::Kind::kRefuse);
+  EXPECT_THAT(verdict.message, HasSubstr("fluxqueue.io/group-size"));
+}
+
 TEST(WebhookGroupsTest, TheJobsOfASetAreHeldByTheirPodsWhichAreOneGang) {
   EXPECT_TRUE(DecideOn(Asks(JobOfSet())).absent.has_value()) << "of how many pods is it?";
   Review review = Asks(JobOfSet());

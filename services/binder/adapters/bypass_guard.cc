@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<Unqueued>> BypassGuard::Waiting(const std::string& sp
   std::vector<kubernetes::ObjectMeta> pods;
   std::vector<kubernetes::Job> jobs;
   const std::string labels(kubernetes::kBypassLabels);
-  // One that cannot be read is nobody's to wait for.
+  // One that cannot be read is left out.
   const auto list = [this](const auto& resource, const auto& selector, auto parse, auto* into) {
     return client_
         .List(resource,

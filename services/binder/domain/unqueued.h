@@ -1,5 +1,6 @@
 // What waits in a namespace that has just become managed, and is not for its queue: it was made
-// before. It is told of in Events, so that nobody waits for a queue that does not know it.
+// before. It is told of in Events, so that its user does not wait for a queue that does not know
+// it.
 //
 // Of what one controller has made one is named, the pods of a Job with their Job. What belongs to
 // its node (a DaemonSet's pods), or is said to be for no queue, is left out.

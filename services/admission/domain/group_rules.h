@@ -1,0 +1,40 @@
+// Of which gang the pods are that somebody makes, and what their maker may not ask for then. Pure.
+#pragma once
+
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "libs/kubernetes/group_table.h"
+#include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/views.h"
+#include "services/admission/domain/review.h"
+
+namespace fluxqueue::admission {
+
+// What pods say, or will.
+struct PodKeys {
+  const kubernetes::StringMap& labels;
+  const kubernetes::StringMap& annotations;
+  bool of_template = false;  // the pods are not made yet: only bad keys are refused
+};
+
+struct Grouping {
+  std::optional<kubernetes::GroupName> group;  // unset: none
+  // What is answered before the group is known: a refusal, or a look at what has its size.
+  std::optional<Verdict> answer;
+};
+
+Grouping GroupingOf(const Review& review, const PodKeys& pods, const kubernetes::GroupTable& table);
+
+// Of a Job whose pods are of a group, and start with them. Unset: it says no size of its own.
+std::optional<Verdict> CheckHasNoSize(const kubernetes::UserKeys& keys);
+void WarnOfDeadline(const kubernetes::Job& job, Verdict* verdict);
+
+// Pods that are made one after the other, each once the one before is ready, never are a gang.
+// `root`: what makes them. `inner`: with their template.
+std::optional<Verdict> CheckMakesAllAtOnce(const nlohmann::json& root,
+                                           const Review& inner,
+                                           const kubernetes::GroupTable& table);
+
+}  // namespace fluxqueue::admission
