@@ -18,8 +18,8 @@ Outcome BookedEngine::Grow(const MatchRequest& request) {
   if (found == allocations_.end()) return {};
   Allocation& allocation = found->second;
   Placement& placement = allocation.placement;
-  const bool over =
-      placement.duration_s != 0 && placement.start_s + placement.duration_s <= request.now_s;
+  const bool over = placement.duration_s != 0 &&
+                    placement.start_s + placement.duration_s <= request.now_s && !request.outlasts;
   if (over || !AreAlike(placement.groups, request.jobspec.groups)) return {};
   AdvanceTo(request.now_s);
   const int64_t left_s = allocation.end_s == 0 ? 0 : allocation.end_s - request.now_s;

@@ -45,6 +45,8 @@ struct MatchRequest {
   bool corrected = false;
   int64_t bound_s = 0;
   bool enforced = false;
+  // Grow: also when the time of what is held is over.
+  bool outlasts = false;
 };
 
 enum class OutcomeKind {
@@ -163,7 +165,8 @@ class Engine {
   // on behind those that it has, and in its placement from then on. They are held as long as the
   // rest (the request's duration is not looked at), and take nothing of what is reserved. kBusy: no
   // room now; or nothing is held under the key, or slots that ask for something else, or its time
-  // is over. The request's operation does not matter: nothing is reserved.
+  // is over, unless the request outlasts that. The request's operation does not matter: nothing is
+  // reserved.
   virtual Outcome Grow(const MatchRequest& request) = 0;
   // Reserves again what a match has reserved, whether or not it fits by now. False, and nothing is
   // reserved, when a node of it is not there or not up. REQUIRES: the key holds and has reserved

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "libs/matcher_core/pool_config.h"
+
 namespace fluxqueue::matcher_core {
 namespace {
 
@@ -131,15 +133,6 @@ Keep KeepOf(const std::vector<const Room*>& rooms, const graph::Jobspec& jobspec
   }
   for (const auto& [ordinal, room] : taken) keep.nodes.push_back(room.first->node);
   return keep;
-}
-
-// The levels down to that one; none: any nodes do.
-std::span<const graph::Level> LevelsTo(const std::vector<graph::Level>& levels,
-                                       const std::string& last) {
-  const auto at = std::find_if(
-      levels.begin(), levels.end(), [&last](const auto& level) { return level.name == last; });
-  if (at == levels.end()) return {};
-  return {levels.begin(), std::next(at)};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "libs/matcher_core/pool_config.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -36,6 +38,14 @@ std::vector<graph::Level> LevelsOf(const events::v1::PoolConfigured& config) {
       graph::ParseLevels({config.levels().begin(), config.levels().end()});
   CHECK(levels.ok(), "{}", Message(levels.status()));
   return *std::move(levels);
+}
+
+std::span<const graph::Level> LevelsTo(const std::vector<graph::Level>& levels,
+                                       const std::string& last) {
+  const auto at = std::find_if(
+      levels.begin(), levels.end(), [&last](const auto& level) { return level.name == last; });
+  if (at == levels.end()) return {};
+  return {levels.begin(), std::next(at)};
 }
 
 }  // namespace fluxqueue::matcher_core

@@ -1,6 +1,8 @@
 // What a pool's configuration asks for, or what is taken when it says nothing. Pure.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,5 +17,8 @@ std::string_view PolicyOf(const events::v1::PoolConfigured& config);
 graph::EngineKind KindOf(const events::v1::PoolConfigured& config);
 // REQUIRES: they parse, as those of a pool that was accepted do.
 std::vector<graph::Level> LevelsOf(const events::v1::PoolConfigured& config);
+// Those down to the one of that name; none: there is none.
+std::span<const graph::Level> LevelsTo(const std::vector<graph::Level>& levels,
+                                       const std::string& last);
 
 }  // namespace fluxqueue::matcher_core

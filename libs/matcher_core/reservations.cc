@@ -49,10 +49,10 @@ std::string FirstOfItsLine(const CycleRequested& request, const AllocationKey& k
            candidate.part() == key.part;
   });
   if (it == all.end()) return "";
-  return std::find_if(all.begin(),
-                      all.end(),
-                      [&it](const Candidate& candidate) { return candidate.rule() == it->rule(); })
-      ->job_id();
+  const auto first = std::find_if(all.begin(), all.end(), [&it](const Candidate& candidate) {
+    return candidate.rule() == it->rule() && !candidate.replace();
+  });
+  return first == all.end() ? "" : first->job_id();
 }
 
 int64_t Lasting(int64_t duration_s) {

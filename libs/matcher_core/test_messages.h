@@ -183,6 +183,9 @@ struct Tried {
   int64_t bound_s = 0;
   uint32_t backfill_turn = 0;
   bool enforced = false;
+  bool replace = false;
+  std::vector<std::string> closed = {};
+  std::vector<std::string> avoided = {};
 };
 
 // Now is 100 + id, as in Cycle.
@@ -209,6 +212,9 @@ inline Envelope Backfill(uint64_t id,
     candidate->set_bound_s(tried.bound_s);
     candidate->set_backfill_turn(tried.backfill_turn);
     candidate->set_enforced(tried.enforced);
+    candidate->set_replace(tried.replace);
+    *candidate->mutable_closed_nodes() = {tried.closed.begin(), tried.closed.end()};
+    *candidate->mutable_avoided_nodes() = {tried.avoided.begin(), tried.avoided.end()};
   }
   return message;
 }

@@ -76,6 +76,7 @@ Trial::Trial(const CycleRequested& request,
       closed_(view.state, request.now_s(), engine),
       explainer_(view, request.now_s(), closed_, *reservations),
       elastic_(request.now_s(), &refusals_, engine),
+      replacement_(view, request.now_s(), reservations, &closed_, engine),
       victims_(Line{request, view, *reservations, closed_, *engine}) {}
 
 void Trial::Try(const Candidate& candidate, Outcome* outcome) {
@@ -86,7 +87,9 @@ void Trial::Try(const Candidate& candidate, Outcome* outcome) {
   const AllocationKey key = KeyOf(candidate);
   const bool promised = reservations_.TakeTurn(candidate);
   closed_.CloseTo(candidate);
-  if (candidate.grow()) {
+  if (candidate.replace()) {
+    TryReplacement(candidate, jobspec, outcome);
+  } else if (candidate.grow()) {
     TryGrowth(candidate, jobspec, outcome);
   } else if (const graph::Placement* held = engine_.Find(key); held != nullptr) {
     outcome->set_kind(Outcome::KIND_ALLOCATED);
@@ -156,6 +159,19 @@ void Trial::TryGrowth(const Candidate& candidate, const graph::Jobspec* jobspec,
     outcome->set_slots(static_cast<uint32_t>(held.slots.size()));
     outcome->set_placement_hash(PlacementHash(ToProto(held)));
   }
+}
+
+void Trial::TryReplacement(const Candidate& candidate,
+                           const graph::Jobspec* jobspec,
+                           Outcome* outcome) {
+  const AllocationKey key = KeyOf(candidate);
+  const bool holds = engine_.Find(key) != nullptr && jobspec != nullptr &&
+                     jobspec->groups.size() == 1 && jobspec->min_slots == 0;
+  if (holds && replacement_.Try(candidate, *jobspec)) return SayHolds(key, outcome);
+  outcome->set_kind(Outcome::KIND_BUSY);
+  outcome->set_reason(
+      holds ? explainer_.Explain(candidate, graph::WithSlots(*jobspec, 1), /*never=*/false).sentence
+            : "it holds nothing in place of which it could have others");
 }
 
 void Trial::Match(const Candidate& candidate,

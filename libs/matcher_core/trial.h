@@ -14,7 +14,8 @@
 //      the same and may not reserve (refusals.h).
 //
 // An elastic one starts now with all that it may have, or goes through them with its least, and
-// takes more when it starts (elastic.h).
+// takes more when it starts (elastic.h). One that has lost slots while it runs is given others
+// (replacement.h).
 //
 // One that waits for something without an end, so that no time can be named for it, holds up no
 // other; once it is overdue, nodes are kept for it (keeping.h). (By rules 1 of libs/model/rules.h
@@ -34,6 +35,7 @@
 #include "libs/matcher_core/explain.h"
 #include "libs/matcher_core/preemption.h"
 #include "libs/matcher_core/refusals.h"
+#include "libs/matcher_core/replacement.h"
 #include "libs/matcher_core/reservations.h"
 #include "libs/matcher_core/view.h"
 
@@ -64,6 +66,9 @@ class Trial {
   void TryGrowth(const events::v1::Candidate& candidate,
                  const graph::Jobspec* jobspec,
                  events::v1::Outcome* outcome);
+  void TryReplacement(const events::v1::Candidate& candidate,
+                      const graph::Jobspec* jobspec,
+                      events::v1::Outcome* outcome);
   // `promised`: it came with a reservation.
   void Match(const events::v1::Candidate& candidate,
              const graph::Jobspec& jobspec,
@@ -116,6 +121,7 @@ class Trial {
   Refusals refusals_;
   Explainer explainer_;
   Elastic elastic_;
+  Replacement replacement_;
   VictimSearch victims_;
   bool ends_cycle_ = false;
 };

@@ -35,6 +35,8 @@ const std::string& JobOf(const Envelope& message) {
       return message.job_stopped().job_id();
     case Envelope::kSlotsVacated:
       return message.slots_vacated().job_id();
+    case Envelope::kSlotsLost:
+      return message.slots_lost().job_id();
     case Envelope::kJobStarted:
       return message.job_started().job_id();
     case Envelope::kPodEnded:

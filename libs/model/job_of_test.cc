@@ -10,6 +10,8 @@ TEST(JobOfTest, MessagesOfOneJobNameIt) {
   EXPECT_EQ(JobOf(message), "");
   message.mutable_released()->mutable_key()->set_job_id("released");
   EXPECT_EQ(JobOf(message), "released");
+  message.mutable_slots_lost()->set_job_id("lost");
+  EXPECT_EQ(JobOf(message), "lost");
   message.mutable_job_fact()->set_job_id("told");
   EXPECT_EQ(JobOf(message), "told");
   message.mutable_cycle_requested()->add_candidates()->set_job_id("candidate");

@@ -104,6 +104,8 @@ std::string_view Name(Fact fact) {
       return "Stopped";
     case Fact::kVacated:
       return "Vacated";
+    case Fact::kSlotsLost:
+      return "SlotsLost";
     case Fact::kStarted:
       return "Started";
     case Fact::kPodEnded:

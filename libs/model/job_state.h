@@ -134,13 +134,14 @@ enum class Fact : uint8_t {
   kBindFailed,     // binder: BindFailed
   kStopped,        // binder: JobStopped
   kVacated,        // binder: SlotsVacated
+  kSlotsLost,      // binder: SlotsLost
   kStarted,        // cleanup: JobStarted; of a claim the queue itself
   kPodEnded,       // cleanup: PodEnded
   kEnded,          // cleanup: JobEnded
   kNodeLost,       // cleanup: JobNodeLost
   kExpired,        // the queue itself: the time of a claim is over
 };
-inline constexpr int kFacts = 22;
+inline constexpr int kFacts = 23;
 
 std::string_view Name(Fact fact);
 
@@ -258,6 +259,13 @@ inline constexpr Rule kRules[] = {
     {Fact::kVacated, {kStopping}, Verdict::kStale},
     {Fact::kVacated, {kAllocated}, Verdict::kImpossible},
     {Fact::kVacated, kWaitingStates, Verdict::kImpossible},
+
+    // Of one whose pods are not all bound yet, one that was bound may have been put out.
+    {Fact::kSlotsLost, {kAllocated}, Verdict::kApply, {kAllocated}},
+    {Fact::kSlotsLost, {kBound}, Verdict::kApply, {kBound}},
+    {Fact::kSlotsLost, {kRunning}, Verdict::kApply, {kRunning}},
+    {Fact::kSlotsLost, {kStopping}, Verdict::kStale},
+    {Fact::kSlotsLost, kWaitingStates, Verdict::kImpossible},
 
     {Fact::kStarted, {kAllocated, kBound}, Verdict::kApply, {kRunning}},
     {Fact::kStarted, {kRunning}, Verdict::kStale},

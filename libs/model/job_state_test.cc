@@ -43,6 +43,7 @@ const std::map<Fact, std::string> kExpected = {
     {Fact::kBindFailed,    ".XXTTT....."},
     {Fact::kStopped,       ".XXXXXq...."},
     {Fact::kVacated,       ".XXXBR....."},
+    {Fact::kSlotsLost,     ".XXABR....."},
     {Fact::kStarted,       ".XXRR.T...."},
     {Fact::kPodEnded,      ".XXABRT...."},
     {Fact::kEnded,         ".EEEEEE...."},

@@ -37,6 +37,9 @@
 //   9  What a job is told of others has their names only where they are of its namespace, claims
 //      where they are of its user: else how many slots they have. What waits says who held,
 //      released or moved it.
+//  10  A slot of a Job that runs, whose node is closed or has put its pod out, is given back alone,
+//  and
+//      another is matched in its place before the line (SlotsLost, Candidate.replace).
 #pragma once
 
 #include <cstdint>
@@ -62,7 +65,8 @@ inline constexpr uint32_t kForgetsWithdrawn = 8;
 inline constexpr uint32_t kSaysWhatIsHeld = 8;
 inline constexpr uint32_t kNamesNoOthers = 9;
 inline constexpr uint32_t kSaysWhoAsked = 9;
-inline constexpr uint32_t kLatestRules = 9;
+inline constexpr uint32_t kReplacesSlots = 10;
+inline constexpr uint32_t kLatestRules = 10;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {

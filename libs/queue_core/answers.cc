@@ -68,6 +68,10 @@ QueueCore::Impl::CycleResult QueueCore::Impl::JudgeOutcomes(
     const Candidate* candidate = about == candidates.end() ? nullptr : &*about;
     if (candidate != nullptr) next = std::next(about);
     if (candidate != nullptr && candidate->grow()) {
+      if (candidate->replace()) {
+        Replace(outcome);
+        continue;
+      }
       Grow(outcome);
       ++result.grown;
       continue;

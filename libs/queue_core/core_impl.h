@@ -2,10 +2,11 @@
 // and why, the parts say that view.h lists, from a const view; here it is done, and said.
 //
 // Private to the library: lifecycle.cc (what admission, commands and time make of a job), facts.cc
-// (what binder, cleanup and the matcher say of it), commands.cc (commands and claims), cycles.cc
-// (when the matcher is asked), candidates.cc (of whom), answers.cc (what its answers mean),
-// configuration.cc (queues, windows, pool, inventory), figures.cc (what is counted), queue_core.cc
-// (the fold and the batch), queue_core_rows.cc (the rows).
+// (what binder, cleanup and the matcher say of it), lost_slots.cc (slots that it loses),
+// commands.cc (commands and claims), cycles.cc (when the matcher is asked), candidates.cc (of
+// whom), answers.cc (what its answers mean), configuration.cc (queues, windows, pool, inventory),
+// figures.cc (what is counted), queue_core.cc (the fold and the batch), queue_core_rows.cc (the
+// rows).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@
 #include "libs/queue_core/preemption.h"
 #include "libs/queue_core/promises.h"
 #include "libs/queue_core/queue_core.h"
+#include "libs/queue_core/replacement.h"
 #include "libs/queue_core/view.h"
 #include "libs/scheduling/fair_share.h"
 
@@ -144,6 +146,11 @@ class QueueCore::Impl {
   // makes it again.
   void LearnBound(Entry* entry);
   void Requeue(Entry* entry);
+
+  // --------------------------------------------------------------------------------- lost_slots.cc
+  void OnSlotsLost(const events::v1::SlotsLost& lost);
+  void Replace(const events::v1::Outcome& outcome);
+  void SayNoRoom(const events::v1::Outcome& outcome);
 
   // ----------------------------------------------------------------------------------- commands.cc
   static absl::Status CheckCommand(const events::v1::CommandAccepted& accepted);
@@ -261,6 +268,7 @@ class QueueCore::Impl {
   const Elastic elastic_{view_};
   const Preemption preemption_{view_};
   const Promises promises_{view_};
+  const Replacement replacement_{view_};
   const CyclePlanner planner_{view_, &adaptive_};
 
   // The batch.

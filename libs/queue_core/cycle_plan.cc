@@ -106,9 +106,12 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
   preemption_.NameVictims(entries, cycle);
   elastic_.SetMostSlots(entries, pass, cycle);
   if (among_suspects) return Growth::kAlong;
-  return elastic_.AddGrowth(cut, pass, cycle, [&](const Queue* queue) {
+  const auto rule_of = [&](const Queue* queue) {
     return GroupOf(queue, view_, &groups, cycle).rule;
-  });
+  };
+  const Growth growth = elastic_.AddGrowth(cut, pass, cycle, rule_of);
+  replacement_.NameFirst(cycle, rule_of);
+  return growth;
 }
 
 // A job that may pass the head of the line may as well pass another that may: the shortest first

@@ -15,6 +15,7 @@
 #include "libs/queue_core/elastic.h"
 #include "libs/queue_core/planning.h"
 #include "libs/queue_core/preemption.h"
+#include "libs/queue_core/replacement.h"
 #include "libs/queue_core/view.h"
 
 namespace fluxqueue::queue_core {
@@ -23,7 +24,12 @@ class CyclePlanner {
  public:
   // `adaptive` outlives it.
   CyclePlanner(View view, const AdaptiveQueues* adaptive)
-      : view_(view), planning_(view), elastic_(view), preemption_(view), adaptive_(*adaptive) {}
+      : view_(view),
+        planning_(view),
+        elastic_(view),
+        preemption_(view),
+        replacement_(view),
+        adaptive_(*adaptive) {}
 
   // Candidates, rules, and who may be stopped. Returns what growth is then. `pass`: has named
   // no job yet. `passers`: may not reserve.
@@ -56,6 +62,7 @@ class CyclePlanner {
   Planning planning_;
   Elastic elastic_;
   Preemption preemption_;
+  Replacement replacement_;
   const AdaptiveQueues& adaptive_;
 };
 

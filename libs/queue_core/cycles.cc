@@ -40,6 +40,16 @@ namespace {
 constexpr int64_t kOverdueIntervalMs = 10'000;
 // The only candidate of a cycle that was abandoned is tried again after this time.
 constexpr int64_t kAbandonedIntervalMs = 600'000;
+// A job that has lost slots, after an abandoned cycle that named it.
+constexpr int64_t kReplaceAgainMs = 10'000;
+
+// Null: all of them hold something, and would have more.
+const Candidate* FirstInLine(const CycleRequested& cycle) {
+  const auto first = std::find_if(cycle.candidates().begin(),
+                                  cycle.candidates().end(),
+                                  [](const Candidate& one) { return !one.grow(); });
+  return first == cycle.candidates().end() ? nullptr : &*first;
+}
 
 }  // namespace
 
@@ -73,8 +83,9 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
   if (head != nullptr) {
     const uint64_t submission = head->job.submission;
     // An answer that says nothing about anybody does not help its first candidate either.
-    const bool ignored = !result.progressed && result.refused.empty() &&
-                         cycle->candidates(0).job_id() == head->job.id;
+    const Candidate* first = FirstInLine(*cycle);
+    const bool ignored = !result.progressed && result.refused.empty() && first != nullptr &&
+                         first->job_id() == head->job.id;
     // Where others are tried before the head of the line (adaptive), it may not have been reached.
     // The same again would change nothing, and whoever comes is reason enough for a cycle.
     const bool in_vain = !result.progressed && (view_.Backfills() || view_.HasSeveralLines());
@@ -115,7 +126,11 @@ void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
     if (candidate.grow()) {
       // It may have grown. What it holds is said when it is asked for again, along with others: by
       // itself it could be what nobody can handle.
-      state_.growth = Growth::kAlong;
+      if (candidate.replace()) {
+        state_.replace_ms = state_.now_ms + kReplaceAgainMs;
+      } else {
+        state_.growth = Growth::kAlong;
+      }
       continue;
     }
     ++named;
@@ -147,7 +162,7 @@ void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
     for (const Entry* entry : waiting) suspects.push_back(entry->job.id);
   }
   if (named == 1) {
-    std::erase(suspects, cycle->candidates(0).job_id());
+    std::erase(suspects, FirstInLine(*cycle)->job_id());
     if (!waiting.empty()) SetAbandonedAside(waiting.front());
   }
   SetSuspects(std::move(suspects), std::max(1U, named / 2));
@@ -211,12 +226,13 @@ bool QueueCore::Impl::SomeQueueGoesOn(const CycleRequested& cycle,
 }
 
 bool QueueCore::Impl::IsCycleDue(bool somebody_left) {
+  const bool replaces = replacement_.IsDue();
   if (book_.Head() == nullptr) {
     state_.due_ms = 0;
     state_.limits_due_ms = 0;
-    return state_.growth != Growth::kNone;
+    return replaces || state_.growth != Growth::kNone;
   }
-  if (state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
+  if (replaces || state_.room_changed || state_.ask_again || state_.blocked_head == 0) return true;
   if (elastic_.IsDue()) return true;
   if (!state_.line_changed && !somebody_left) return false;
   if (view_.HasSeveralLines() || (state_.line_changed && view_.Backfills())) return true;
@@ -233,11 +249,15 @@ void QueueCore::Impl::BeginCycle() {
   // Nobody waits for a limit to let go.
   if (book_.Head() == nullptr) state_.limits_due_ms = 0;
   state_.growth = elastic_.AfterMessage(somebody_left);
+  if (state_.cycle == nullptr && (state_.room_changed || state_.ask_again)) {
+    if (!book_.replacing().empty()) state_.replace_ms = state_.now_ms;
+  }
   if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
   state_.ask_again = false;
   auto cycle = std::make_shared<CycleRequested>();
   ChooseCandidates(cycle.get());
+  if (state_.suspects == nullptr) state_.replace_ms = replacement_.TryNextAt();
   if (cycle->candidates().empty()) {
     // Limits hold all that wait: until the line changes, somebody gives something back, or time
     // lets go.

@@ -164,8 +164,10 @@ const Entry* Elastic::Grows(const Outcome& outcome) const {
 
 Growth Elastic::AfterAnswer(const events::v1::CycleAnswered& answered, uint32_t tried) const {
   const auto& candidates = view_.state.cycle->candidates();
-  const auto asked = static_cast<size_t>(std::count_if(
-      candidates.begin(), candidates.end(), [](const Candidate& one) { return one.grow(); }));
+  const auto asked = static_cast<size_t>(
+      std::count_if(candidates.begin(), candidates.end(), [](const Candidate& one) {
+        return one.grow() && !one.replace();
+      }));
   if (asked == 0) return view_.state.growth;
   if (tried < asked) return Growth::kAlong;
   // Where the last one got some, others that were not named may, too.

@@ -145,6 +145,7 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.overran = false;
   job.released_slots.clear();
   job.vacated_slots.clear();
+  job.lost.reset();
   job.held_slots = 0;
   job.grown = false;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;

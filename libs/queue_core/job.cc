@@ -94,6 +94,7 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   fact.set_firm(job.firm);
   if (job.slip != nullptr) *fact.mutable_slip() = *job.slip;
   fact.set_ends_after_ms(job.ends_after_ms);
+  for (const LostSlot& lost : LostSlots(job)) fact.add_lost_slots(lost.slot);
   if (IsElastic(job)) {
     fact.set_min_slots(job.min_slots);
     fact.set_max_slots(job.slots);
@@ -135,6 +136,13 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_slot_ms(job.slot_ms);
   row.set_jobspec_bytes(job.jobspec_bytes);
   if (job.qos != nullptr) row.set_qos(*job.qos);
+  for (const LostSlot& lost : LostSlots(job)) {
+    queue::v1::JobRow::Lost* added = row.add_lost_slots();
+    added->set_slot(lost.slot);
+    added->set_node(lost.node);
+    added->set_lost_ms(lost.lost_ms);
+    added->set_closed(lost.closed);
+  }
   return row;
 }
 
@@ -197,6 +205,13 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.slot_ms = row.slot_ms();
   job.jobspec_bytes = row.jobspec_bytes();
   if (!row.qos().empty()) job.qos = std::make_shared<const std::string>(row.qos());
+  std::vector<LostSlot> lost_slots;
+  for (const queue::v1::JobRow::Lost& lost : row.lost_slots()) {
+    lost_slots.push_back({lost.slot(), lost.node(), lost.lost_ms(), lost.closed()});
+  }
+  if (!lost_slots.empty()) {
+    job.lost = std::make_shared<const std::vector<LostSlot>>(std::move(lost_slots));
+  }
   return job;
 }
 
@@ -231,8 +246,9 @@ bool IsElastic(const Job& job) {
 }
 
 uint32_t SlotsOf(const Job& job) {
+  if (job.held_slots == 0 || job.lost != nullptr) return job.slots;
   const size_t given_back = job.vacated_slots.size() - Vacating(job).size();
-  return job.held_slots == 0 ? job.slots : job.held_slots - static_cast<uint32_t>(given_back);
+  return job.held_slots - static_cast<uint32_t>(given_back);
 }
 
 uint32_t LiveSlots(const Job& job) {
@@ -242,6 +258,19 @@ uint32_t LiveSlots(const Job& job) {
 
 std::vector<uint32_t> Vacating(const Job& job) {
   return Without(job.vacated_slots, job.released_slots);
+}
+
+const std::vector<LostSlot>& LostSlots(const Job& job) {
+  static const std::vector<LostSlot> kNone;
+  return job.lost == nullptr ? kNone : *job.lost;
+}
+
+uint32_t MissingSlots(const Job& job) {
+  constexpr model::StateSet kGoesOn = {
+      model::JobState::kAllocated, model::JobState::kBound, model::JobState::kRunning};
+  if (job.lost == nullptr || !kGoesOn.Has(job.state)) return 0;
+  const size_t others = std::max(job.held_slots, job.slots) - job.slots;
+  return static_cast<uint32_t>(job.lost->size() - std::min(others, job.lost->size()));
 }
 
 bool GivesSlotsBackEarly(const Job& job) {

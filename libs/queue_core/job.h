@@ -26,6 +26,16 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
+// Of an attempt that goes on: its node was closed, or has put its pod out.
+struct LostSlot {
+  uint32_t slot = 0;
+  std::string node;
+  int64_t lost_ms = 0;
+  bool closed = false;
+
+  friend bool operator==(const LostSlot&, const LostSlot&) = default;
+};
+
 struct Job {
   std::string id;
   std::shared_ptr<const events::v1::Workload> workload;  // never changes
@@ -46,7 +56,6 @@ struct Job {
   std::vector<Dependency> depends_on;                    // those that are not met yet
   std::shared_ptr<const std::string> qos;                // the class that it names; null: none
 
-  model::JobState state = model::JobState::kNone;
   uint64_t version = 0;
   uint32_t attempt = 1;
   uint32_t failures = 0;
@@ -66,6 +75,10 @@ struct Job {
   bool promised_firm = false;  // that one
   bool firm = false;           // what is promised now
   bool overran = false;        // it was said that it runs for longer than it may
+  bool grown = false;          // elastic: some of its slots came later than others
+  // Named in the cycle in flight with this attempt. Not in the row: it follows from the cycle.
+  bool in_cycle = false;
+  model::JobState state = model::JobState::kNone;
   // When its time is over, of one that runs; 0: never. Not in the row: it follows from it.
   int64_t expires_ms = 0;
 
@@ -83,6 +96,8 @@ struct Job {
   std::vector<uint32_t> released_slots;  // rising
   // Elastic: those that were given back for others while it went on, or are being; rising.
   std::vector<uint32_t> vacated_slots;
+  // Those that were lost while it went on (replacement.h), rising; null: none. All are released.
+  std::shared_ptr<const std::vector<LostSlot>> lost;
   uint64_t ending = 0;  // has ended: its number among the pool's endings
 
   // Of this attempt, for accounting (attempt.h).
@@ -90,15 +105,12 @@ struct Job {
   int64_t allocated_ms = 0;      // holds its slots since; 0: it holds nothing
   int64_t slot_ms = 0;           // more (or less) than slots held now times the time since then
 
-  // Elastic.
-  uint32_t held_slots = 0;  // that it was given in this attempt so far; 0: it holds nothing
-  bool grown = false;       // some of them came later than others
-  uint64_t succeeded = 0;   // of its pods, as far as it was seen
-
-  // Named in the cycle in flight with this attempt. Not in the row: it follows from the cycle.
-  bool in_cycle = false;
+  // That it was given in this attempt so far; 0: it holds nothing or, where it is not elastic, none
+  // in place of lost ones.
+  uint32_t held_slots = 0;
   // How many of its slots had room when it was tried last. For people, and forgotten by a restart.
   uint32_t slots_now = 0;
+  uint64_t succeeded = 0;  // elastic: of its pods, as far as it was seen
 };
 
 // The fact that says all of the job as it is. `pool` is the job's pool.
@@ -132,13 +144,19 @@ bool IsClaim(const Job& job);
 
 // Starts with some of its slots, and takes more while it runs.
 bool IsElastic(const Job& job);
-// That it holds, as limits and shares count them: with those whose pods have succeeded, without
-// those that it gave back for others. Of one that holds none, as many as it asks for.
+// That it holds, as limits and shares count them: with those whose pods have succeeded and those
+// that were lost and not replaced, without those that it gave back for others. Of one that holds
+// none, as many as it asks for.
 uint32_t SlotsOf(const Job& job);
 // Of SlotsOf, those that were not given back.
 uint32_t LiveSlots(const Job& job);
 // Slots that are to be given back for others, and still hold a pod as far as is known; rising.
 std::vector<uint32_t> Vacating(const Job& job);
+
+// Empty for most.
+const std::vector<LostSlot>& LostSlots(const Job& job);
+// Slots that were lost while it runs, and in place of which it has no others.
+uint32_t MissingSlots(const Job& job);
 
 // True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
 // it any more, and is given back before the rest. Not one that has grown: a slot that it began with

@@ -255,6 +255,7 @@ void JobBook::Clear(int64_t now_ms) {
   Commit();
   holding_.clear();
   growing_.clear();
+  replacing_.clear();
   alarms_.clear();
   expiries_.clear();
   served_.clear();

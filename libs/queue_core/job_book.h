@@ -157,6 +157,8 @@ class JobBook {
   const std::map<uint64_t, Entry*>& holding() const { return holding_; }
   // Of these, those that are elastic and not being stopped, by submission.
   const std::map<uint64_t, Entry*>& growing() const { return growing_; }
+  // Those that lack slots that they have lost, by submission.
+  const std::map<uint64_t, Entry*>& replacing() const { return replacing_; }
   // By (time, submission).
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& alarms() const { return alarms_; }
   const std::map<std::pair<int64_t, uint64_t>, Entry*>& expiries() const { return expiries_; }
@@ -206,6 +208,7 @@ class JobBook {
   Interner<scheduling::Resources> amounts_;
   std::map<uint64_t, Entry*> holding_;
   std::map<uint64_t, Entry*> growing_;
+  std::map<uint64_t, Entry*> replacing_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> alarms_;
   std::map<std::pair<int64_t, uint64_t>, Entry*> expiries_;
   int64_t now_ms_ = 0;

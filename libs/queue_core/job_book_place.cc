@@ -62,6 +62,11 @@ void JobBook::PlaceHeld(Entry* entry) {
   } else {
     growing_.erase(job.submission);
   }
+  if (MissingSlots(job) > 0) {
+    replacing_[job.submission] = entry;
+  } else {
+    replacing_.erase(job.submission);
+  }
   const auto held = holder == nullptr ? nullptr : AmountsOf(job, SlotsOf(job));
   if (entry->holder == holder && entry->held == held) return;
   if (entry->holder != nullptr) {
@@ -142,6 +147,7 @@ void JobBook::Unplace(Entry* entry) {
     tree_.GiveBack(entry->holder, *entry->held, now_ms_);
     holding_.erase(entry->job.submission);
     growing_.erase(entry->job.submission);
+    replacing_.erase(entry->job.submission);
   }
   for (const std::string& target : entry->awaited) {
     dependents_.Remove(target, entry->job.submission);

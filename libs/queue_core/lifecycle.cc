@@ -309,6 +309,7 @@ void QueueCore::Impl::End(Entry* entry, JobState state, const char* reason, std:
   job.placement_hash = 0;
   job.held_slots = 0;
   job.vacated_slots.clear();
+  job.lost.reset();
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   job.grace_ms = 0;
   Release(job, /*job_ended=*/true);
@@ -332,6 +333,8 @@ void QueueCore::Impl::Say(Entry* entry) {
   events::v1::Envelope& envelope = out_->jobs.emplace_back();
   envelope.set_pool(pool_);
   *envelope.mutable_job_fact() = ToFact(job, pool_);
+  const bool goes_on = model::kHoldingStates.Has(job.state) && job.state != JobState::kStopping;
+  if (goes_on && replacement_.Replaces(job)) envelope.mutable_job_fact()->set_replaces_slots(true);
   events_.push_back(JobEvent{.job_id = job.id,
                              .version = job.version,
                              .time_ms = job.updated_ms,

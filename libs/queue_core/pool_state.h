@@ -53,6 +53,9 @@ struct PoolState {
   // Somebody has come into line, or changed there, since the last cycle was asked for.
   bool line_changed = false;
   Growth growth = Growth::kNone;
+  // When those that have lost slots are tried again (replacement.h). 0: not before something else
+  // happens.
+  int64_t replace_ms = 0;
   // The first reservation comes due. 0: there is none.
   int64_t due_ms = 0;
   uint32_t nodes_up = 0;

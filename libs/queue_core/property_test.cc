@@ -4,18 +4,20 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/testing_simulation.h"
 
 namespace fluxqueue::queue_core {
 namespace {
 
 Simulation Run(const std::vector<Step>& steps) {
-  Simulation simulation(*rc::gen::inRange<uint32_t>(1, 3));
+  Simulation simulation(*rc::gen::element<uint32_t>(1, 2, model::kLatestRules));
   for (const Step& step : steps) simulation.Do(step);
   simulation.Finish();
   RC_CLASSIFY(simulation.preempted() > 0, "somebody was stopped for another");
   RC_CLASSIFY(simulation.grown() > 0, "an elastic job has got more slots");
   RC_CLASSIFY(simulation.shrunk() > 0, "an elastic job has given slots back");
+  RC_CLASSIFY(simulation.replaced() > 0, "a job has slots in place of lost ones");
   RC_CLASSIFY(simulation.handed_in_again() > 0, "what was rejected was handed in again");
   RC_CLASSIFY(simulation.said().size() > 100, "more than 100 messages said");
   return simulation;

@@ -171,6 +171,8 @@ absl::Status QueueCore::Impl::CheckNoClaim(const Envelope& message) const {
       return check(message.job_stopped());
     case Envelope::kSlotsVacated:
       return check(message.slots_vacated());
+    case Envelope::kSlotsLost:
+      return check(message.slots_lost());
     case Envelope::kJobStarted:
       return check(message.job_started());
     case Envelope::kPodEnded:
@@ -213,6 +215,8 @@ absl::Status QueueCore::Impl::Check(const Envelope& message) const {
       return fact(message.job_stopped(), Fact::kStopped);
     case Envelope::kSlotsVacated:
       return fact(message.slots_vacated(), Fact::kVacated);
+    case Envelope::kSlotsLost:
+      return fact(message.slots_lost(), Fact::kSlotsLost);
     case Envelope::kJobStarted:
       return fact(message.job_started(), Fact::kStarted);
     case Envelope::kPodEnded:
@@ -262,6 +266,8 @@ void QueueCore::Impl::Fold(const Envelope& message) {
       return OnStopped(message.job_stopped());
     case Envelope::kSlotsVacated:
       return OnVacated(message.slots_vacated());
+    case Envelope::kSlotsLost:
+      return OnSlotsLost(message.slots_lost());
     case Envelope::kJobStarted:
       return OnStarted(message.job_started());
     case Envelope::kPodEnded:
@@ -309,6 +315,9 @@ std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   std::optional<int64_t> next = book_.NextAlarm();
   for (const int64_t due : {state_.due_ms, state_.limits_due_ms}) {
     if (due != 0) next = std::min(next.value_or(due), due);
+  }
+  if (state_.replace_ms > state_.now_ms && !book_.replacing().empty()) {
+    next = std::min(next.value_or(state_.replace_ms), state_.replace_ms);
   }
   if (const auto end = NextWindowEnd(state_); end.has_value() && book_.Head() != nullptr) {
     next = std::min(next.value_or(*end), *end);
@@ -372,6 +381,7 @@ bool QueueCore::Reads(Envelope::EventCase type) {
     case Envelope::kBindFailed:
     case Envelope::kJobStopped:
     case Envelope::kSlotsVacated:
+    case Envelope::kSlotsLost:
     case Envelope::kJobStarted:
     case Envelope::kPodEnded:
     case Envelope::kJobEnded:

@@ -23,6 +23,10 @@ inline constexpr char kGrown[] = "Grown";  // it has more slots than before
 // Bound, Running
 inline constexpr char kShrinking[] = "Shrinking";  // it is to give slots back for another job
 inline constexpr char kShrunk[] = "Shrunk";        // it has fewer slots than before
+// Allocated, Bound, Running
+inline constexpr char kSlotLost[] = "SlotLost";  // slots are looked for in place of those it lost
+inline constexpr char kSlotMissing[] = "SlotMissing";  // no other node has room for them now
+inline constexpr char kReplaced[] = "Replaced";  // it has others in place of slots that it lost
 // Running
 inline constexpr char kOverran[] = "Overran";  // for longer than it may
 // Stopping (and Failed, where it is not tried again)

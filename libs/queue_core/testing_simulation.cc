@@ -53,6 +53,20 @@ void Simulation::Tell(const events::v1::Envelope& message) {
     matcher_.Read(said);
   }
   Append(outputs, &said_);
+  if (matcher_.silent()) CheckHeld();
+}
+
+void Simulation::CheckHeld() const {
+  for (const std::string& id : ids_) {
+    const Job* job = core_.Find(id);
+    const bool goes_on = job != nullptr && model::kHoldingStates.Has(job->state) &&
+                         job->state != JobState::kStopping;
+    if (!goes_on || IsElastic(*job) || claims_.contains(id)) continue;
+    // The world may have said that the pod of a slot has succeeded which the job has not.
+    const uint32_t numbers = std::max(job->held_slots, job->slots);
+    if (!job->released_slots.empty() && job->released_slots.back() >= numbers) continue;
+    RC_ASSERT(matcher_.HeldBy(id, job->attempt) == LiveSlots(*job));
+  }
 }
 
 void Simulation::CheckFact(const events::v1::JobFact& fact) {
@@ -66,6 +80,7 @@ void Simulation::CheckFact(const events::v1::JobFact& fact) {
     RC_ASSERT(fact.slots() == fact.max_slots());
   }
   if (fact.reason() == "Grown" && state == seen.state) ++grown_;
+  if (fact.reason() == "Replaced" && state == seen.state) ++replaced_;
   if (fact.reason() == "Shrunk" && state == seen.state) {
     // What it keeps is its least, at least; slots of pods that have succeeded are out already.
     RC_ASSERT(fact.slots() >= fact.min_slots());
@@ -107,8 +122,9 @@ void Simulation::CheckRelease(const events::v1::Envelope& cause,
     return;
   }
   const bool some = release.slots_size() > 0;
-  const bool free = some ? cause.has_pod_ended() || cause.has_slots_vacated()
-                         : cause.has_job_stopped() || cause.has_job_ended();
+  const bool free =
+      some ? cause.has_pod_ended() || cause.has_slots_vacated() || cause.has_slots_lost()
+           : cause.has_job_stopped() || cause.has_job_ended();
   RC_ASSERT(free);
 }
 
@@ -118,6 +134,9 @@ void Simulation::Do(const Step& step) {
     Submit(how);
   } else if (what < 14) {
     for (int i = 0; i <= how / 2 && !matcher_.silent(); ++i) Tell(matcher_.Next());
+  } else if (what >= 48) {
+    const size_t back = std::min<size_t>(static_cast<size_t>(which) + 1, ids_.size());
+    if (back > 0) LoseSlots(ids_[ids_.size() - back], how);
   } else if (what >= 47) {
     WantSlotsOfAnElasticOne(how);
   } else if (what >= 46) {
@@ -230,6 +249,16 @@ void Simulation::WantSlotsOfAnElasticOne(int how) {
   if (how >= 4 && job != nullptr && !Vacating(*job).empty()) {
     Tell(Vacated(id, Vacating(*job), job->attempt));
   }
+}
+
+// Some that it holds, and some that it may not.
+void Simulation::LoseSlots(const std::string& id, int how) {
+  const Job* job = core_.Find(id);
+  const uint32_t attempt = job == nullptr ? 1 : job->attempt;
+  const uint32_t last = job == nullptr ? 0 : std::max(job->held_slots, job->slots);
+  std::vector<LostOne> slots = {{static_cast<uint32_t>(how % 3), "n0", how % 2 == 0}};
+  if (how >= 3) slots.push_back({last - (how == 7 ? 0 : 1), "n1", how == 5});
+  Tell(SlotsLost(id, slots, how == 6 ? attempt - 1 : attempt));
 }
 
 void Simulation::ConfigureQueue(int which, int how) {

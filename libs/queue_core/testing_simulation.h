@@ -70,6 +70,10 @@ class FakeMatcher {
     return next;
   }
   bool holds_nothing() const { return held_.empty(); }
+  size_t HeldBy(const std::string& id, uint32_t attempt) const {
+    const auto held = held_.find({id, attempt});
+    return held == held_.end() ? 0 : held->second.size();
+  }
 
  private:
   using Key = std::pair<std::string, uint32_t>;
@@ -102,6 +106,18 @@ class FakeMatcher {
     return {key.first, key.second, kAllocatedKind, "", 0, Hold(key, more)};
   }
 
+  // As many as it had before it lost some; those that have come are numbered behind them.
+  Said Replace(const events::v1::Candidate& candidate) {
+    const Key key{candidate.job_id(), candidate.attempt()};
+    const auto held = held_.find(key);
+    const uint32_t has = held == held_.end() ? 0 : static_cast<uint32_t>(held->second.size());
+    RC_ASSERT(candidate.grow() && has < candidate.most_slots() && numbered_.contains(key));
+    RC_ASSERT(candidate.most_slots() <= slots_.at(candidate.job_id()));
+    const uint32_t more = std::min(candidate.most_slots() - has, capacity_ - used_);
+    if (more == 0) return {key.first, key.second, kBusyKind, "full"};
+    return {key.first, key.second, kAllocatedKind, "", 0, Hold(key, more)};
+  }
+
   void Answer(const events::v1::CycleRequested& cycle) {
     if (cycle.cycle_id() <= last_cycle_) return;  // the stored answer is on its way
     last_cycle_ = cycle.cycle_id();
@@ -111,7 +127,14 @@ class FakeMatcher {
     size_t preemptor = 0;
     std::set<uint32_t> stopped;  // rules
     bool grows = false;
+    size_t replaced = 0;
     for (const auto& candidate : cycle.candidates()) {
+      if (candidate.replace()) {
+        RC_ASSERT(replaced == outcomes.size());  // before all others
+        outcomes.push_back(Replace(candidate));
+        ++replaced;
+        continue;
+      }
       if (stopped.contains(candidate.rule())) continue;
       // Behind all who wait.
       RC_ASSERT(candidate.grow() || !grows);
@@ -215,7 +238,7 @@ class FakeMatcher {
     }
     for (const uint32_t slot : release.slots()) used_ -= static_cast<uint32_t>(held.erase(slot));
     if (held.empty()) held_.erase(key);
-    if (held_.count(key) == 0) numbered_.erase(key);
+    if (release.slots_size() == 0) numbered_.erase(key);
     said_.push_back(Released(key.first, key.second, nothing));
     *said_.back().mutable_released()->mutable_slots() = release.slots();
   }
@@ -325,7 +348,7 @@ inline rc::Gen<std::vector<Step>> Steps() {
   return rc::gen::resize(
       250,
       rc::gen::container<std::vector<Step>>(
-          rc::gen::tuple(rc::gen::inRange(0, 48), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
+          rc::gen::tuple(rc::gen::inRange(0, 56), rc::gen::inRange(0, 6), rc::gen::inRange(0, 8))));
 }
 
 class Simulation {
@@ -346,6 +369,7 @@ class Simulation {
   int preempted() const { return preempted_; }
   int grown() const { return grown_; }
   int shrunk() const { return shrunk_; }
+  int replaced() const { return replaced_; }
   int handed_in_again() const { return handed_in_again_; }
 
  private:
@@ -358,6 +382,8 @@ class Simulation {
 
   void Tell(const events::v1::Envelope& message);
   void CheckFact(const events::v1::JobFact& fact);
+  // What the matcher has said is heard: both know how much is held.
+  void CheckHeld() const;
   void CheckRelease(const events::v1::Envelope& cause,
                     const events::v1::ReleaseRequested& release,
                     const std::map<std::string, model::JobState>& before);
@@ -368,6 +394,7 @@ class Simulation {
   void GiveRoomToGrow(int how);
   // One that holds what is left, and one behind it that goes first.
   void WantSlotsOfAnElasticOne(int how);
+  void LoseSlots(const std::string& id, int how);
   void ConfigureQueue(int which, int how);
   void ConfigureWindow(int which, int how);
   // Each candidate names the windows that name its namespace and are not over.
@@ -390,6 +417,7 @@ class Simulation {
   int preempted_ = 0;  // jobs stopped for others
   int grown_ = 0;      // times that a job has got more
   int shrunk_ = 0;     // times that a job has given slots back for another
+  int replaced_ = 0;   // times that a job has others in place of slots that it lost
   int handed_in_again_ = 0;
   uint64_t last_cycle_ = 0;
   uint64_t answered_cycle_ = 0;

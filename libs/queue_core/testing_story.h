@@ -363,6 +363,26 @@ inline events::v1::Envelope Vacated(const std::string& id,
   for (const uint32_t slot : slots) message.mutable_slots_vacated()->add_slots(slot);
   return message;
 }
+struct LostOne {
+  uint32_t slot = 0;
+  std::string node = "n0";
+  bool closed = true;
+};
+inline events::v1::Envelope SlotsLost(const std::string& id,
+                                      const std::vector<LostOne>& slots,
+                                      uint32_t attempt = 1) {
+  events::v1::Envelope message = ForPool();
+  message.mutable_slots_lost()->set_job_id(id);
+  message.mutable_slots_lost()->set_attempt(attempt);
+  for (const LostOne& one : slots) {
+    events::v1::SlotsLost::Lost* lost = message.mutable_slots_lost()->add_slots();
+    lost->set_slot(one.slot);
+    lost->set_node(one.node);
+    lost->set_reason(one.closed ? "is cordoned" : "has put its pod out");
+    lost->set_closed(one.closed);
+  }
+  return message;
+}
 inline events::v1::Envelope BindFailed(const std::string& id, uint32_t attempt = 1) {
   events::v1::Envelope message = ForPool();
   message.mutable_bind_failed()->set_job_id(id);
@@ -445,7 +465,7 @@ inline std::string Describe(const events::v1::Envelope& message) {
     std::string line = fmt::format("cycle {}:", message.cycle_requested().cycle_id());
     for (const auto& candidate : message.cycle_requested().candidates()) {
       line += fmt::format(" {}/{}", candidate.job_id(), candidate.attempt());
-      if (candidate.grow()) line += "+";
+      if (candidate.grow()) line += candidate.replace() ? "=" : "+";
       if (candidate.overdue()) line += "*";
       if (candidate.most_slots() != 0) line += fmt::format("<{}>", candidate.most_slots());
       for (const auto& victim : candidate.victims()) {
@@ -456,6 +476,8 @@ inline std::string Describe(const events::v1::Envelope& message) {
         line += "?" + message.cycle_requested().stoppable(i).key().job_id();
       }
       for (const std::string& window : candidate.windows()) line += "@" + window;
+      for (const std::string& node : candidate.closed_nodes()) line += "-" + node;
+      for (const std::string& node : candidate.avoided_nodes()) line += "~" + node;
     }
     return line;
   }

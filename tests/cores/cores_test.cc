@@ -1,9 +1,9 @@
 // The queue's core and the matcher's core over one log in memory, each reading it at its own pace,
 // with a random world around them: jobs come and are cancelled, nodes come and go, bindings fail,
-// answers are lost, pods end, nodes are kept for a time; users share, are limited, and stop each
-// other's jobs. At the end every job has ended, nothing is held, nothing is remembered, no node was
-// ever given more than it has, and none to whom it was closed. No firm promise has moved without a
-// cause that such a promise may move for.
+// answers are lost, pods end, slots are lost, nodes are kept for a time; users share, are limited,
+// and stop each other's jobs. At the end every job has ended, nothing is held, nothing is
+// remembered, no node was ever given more than it has, and none to whom it was closed. No firm
+// promise has moved without a cause that such a promise may move for.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -102,6 +102,8 @@ class Pool {
   int grown() const { return grown_; }
   // How often a job was asked to give slots back.
   int shrunk() const { return shrunk_; }
+  // How often a job had others in place of slots that it had lost.
+  int replaced() const { return replaced_; }
   // How often the first of a line was seen to have its answer.
   int tried() const { return tried_; }
   // How many versions of jobs promised a firm start, and how many moved one later.
@@ -342,7 +344,9 @@ class Pool {
       const auto first = slots.begin() + Roll(static_cast<uint32_t>(slots.size()));
       return Append(queue_core::Vacated(id, {first, slots.end()}, job->attempt));
     }
-    switch (Roll(7)) {
+    switch (Roll(8)) {
+      case 7:
+        return LoseSlot(id, *job);
       case 0:
         return Append(queue_core::BindFailed(id, job->attempt));
       case 1:
@@ -358,6 +362,19 @@ class Pool {
       default:
         return Append(queue_core::Bound(id, job->attempt));
     }
+  }
+
+  // Its node is closed or not, and the matcher may hear of that or not.
+  void LoseSlot(const std::string& id, const queue_core::Job& job) {
+    const graph::Placement* held = matcher_.engine().Find({id, job.attempt, 0});
+    if (held == nullptr) return;
+    const graph::PlacedSlot& slot = held->slots[Roll(static_cast<uint32_t>(held->slots.size()))];
+    const bool closed = Roll(2) == 0;
+    Append(queue_core::SlotsLost(id, {{slot.slot, slot.node, closed}}, job.attempt));
+    if (!closed || Roll(2) == 0) return;
+    events::v1::Node node = NewNode(slot.node[1] - '0');
+    node.set_unschedulable(true);
+    Append(matcher_core::Upserted(std::move(node)));
   }
 
   // All is read: what the queue says that a job holds is what the matcher holds for it.
@@ -425,6 +442,7 @@ class Pool {
       for (const Envelope& fact : outputs.jobs) {
         CheckPromise(fact.job_fact());
         shrunk_ += fact.job_fact().reason() == "Shrinking" ? 1 : 0;
+        replaced_ += fact.job_fact().reason() == "Replaced" ? 1 : 0;
         last_[fact.job_fact().job_id()] = static_cast<JobState>(fact.job_fact().state());
       }
       for (const Envelope& said : outputs.pool) {
@@ -483,6 +501,7 @@ class Pool {
   bool passed_ = false;                    // something was given out that ends before a window
   int grown_ = 0;
   int shrunk_ = 0;
+  int replaced_ = 0;
   int tried_ = 0;
   bool binds_ = false;                            // every queue ends its jobs in time
   std::map<std::string, int64_t> promised_ = {};  // firmly, by job; 0: not
@@ -502,6 +521,7 @@ RC_GTEST_PROP(CoresTest, EveryJobEndsAndNothingIsHeld, ()) {
   RC_CLASSIFY(pool.passed(), "something ended before a window");
   RC_CLASSIFY(pool.grown() > 0, "an elastic job has grown");
   RC_CLASSIFY(pool.shrunk() > 0, "an elastic job has given slots back");
+  RC_CLASSIFY(pool.replaced() > 0, "a job had others in place of slots that it had lost");
   RC_CLASSIFY(pool.firm() > 0, "a firm promise was made");
   RC_CLASSIFY(pool.moved() > 0, "a firm promise moved later");
   RC_CLASSIFY(pool.tried() > 0, "the first of a line waited with its answer");

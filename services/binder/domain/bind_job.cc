@@ -106,7 +106,19 @@ void Slot::SeeNode(const std::string& closed, Millis now) {
   }
 }
 
+void Slot::SeeUnsuccessful(const std::string& put_out_by) {
+  seen_open_at.reset();
+  if (!put_out_by.empty()) put_out = put_out_by;
+}
+
+std::string Slot::WhyLost() const {
+  if (closed_since.has_value() || put_out.empty()) return closed_because;
+  return "has put its pod out: " + put_out;
+}
+
 void Slot::Bind(Millis now) {
+  losing = false;
+  put_out.clear();
   state = SlotState::kBound;
   bound_once = true;
   if (!bound_at.has_value()) bound_at = now;
@@ -180,6 +192,9 @@ void CloseSlots(BindJob* job) {
   }
   for (const uint32_t slot : job->fact->vacate()) {
     if (slot < job->slots.size()) job->slots[slot].vacating = true;
+  }
+  for (const uint32_t slot : job->fact->lost_slots()) {
+    if (slot < job->slots.size()) job->slots[slot].given_up = true;
   }
   for (const uint32_t slot : job->fact->done_slots()) {
     if (slot < job->slots.size()) job->slots[slot].released = true;

@@ -5,11 +5,14 @@
 //   free ──► taken ──► bound ──► ended ──► taken (a replacement)
 //              │         └─────────┐
 //              └──► fenced         ▼
-//                (it is stopped or vacated, or its node is closed: the Binding that was meant for
-//                its pod fails. A slot whose node is closed may be taken again)
+//                (it is stopped, vacated or lost, or its node is closed: the Binding that was meant
+//                for its pod fails. A slot whose node is closed, and is not lost, may be taken
+//                again)
 //
 // A slot that is to be vacated (JobFact.vacate) is stopped while the job goes on, and is given to
 // no pod again.
+//
+// So is one that is lost (loss_planner.h), of which nothing is left to be stopped.
 //
 // `taken` is committed before the call that starts its pod goes out. A slot is never given to
 // another pod before its pod has ended, is known to be gone, or is fenced.
@@ -64,6 +67,8 @@ struct Slot {
   bool released = false;               // given back
   bool vacating = false;               // to be given back, as the job's fact says
   bool vacated_said = false;           // SlotsVacated was said, in this memory
+  bool given_up = false;               // it was lost, as the job's fact says
+  bool losing = false;                 // it will be, once nothing can start in it
   bool lost = false;                   // its node is lost and the deletion accepted
   bool delete_sent = false;
   bool kill_sent = false;
@@ -72,6 +77,8 @@ struct Slot {
   std::optional<Millis> seen_open_at = {};  // when that was last seen
   std::string closed_because = {};          // as last seen
   std::optional<Millis> closed_since = {};
+  // Why the last pod that was bound ended by the doing of its node; empty: it did not.
+  std::string put_out = {};
   Retry look = {};    // at the node: `failures` also counts those that found it closed
   uint64_t call = 0;  // the one under way; 0: none
   Retry retry;
@@ -80,12 +87,18 @@ struct Slot {
   std::optional<Millis> bound_at = {};
 
   bool Occupied() const { return state == SlotState::kTaken || state == SlotState::kBound; }
-  bool Open() const { return !Occupied() && !succeeded && !released && !vacating; }
+  bool Open() const {
+    return !Occupied() && !succeeded && !released && !vacating && !given_up && !losing;
+  }
   bool SameRow(const Slot& other) const;
   // Its pod is seen to be bound.
   void Bind(Millis now);
   // `closed`: why its node is closed; empty: it is open, or cannot be looked at.
   void SeeNode(const std::string& closed, Millis now);
+  // Its pod has failed or gone. `put_out_by`: by the doing of its node; empty: not.
+  void SeeUnsuccessful(const std::string& put_out_by);
+  // "is cordoned", "has put its pod out: Evicted"; empty: nothing is known.
+  std::string WhyLost() const;
 };
 
 // A reason of BindFailed: one word, and a sentence.
@@ -103,7 +116,7 @@ struct SlotGroup {
 
 struct BindJob {
   int partition = 0;
-  // The first of this attempt, with all slots to be vacated since; or Stopping.
+  // The first of this attempt, with all slots to be vacated or lost since; or Stopping.
   std::shared_ptr<const events::v1::JobFact> fact;
   bool stopping = false;
 
@@ -130,7 +143,9 @@ struct BindJob {
   Retry retry;
   Millis since{0};         // when this attempt, or its stop, came to us
   Millis vacate_since{0};  // when slots were last to be vacated
-  Millis progress{0};      // when a pod last came or was bound
+  // Since when a pod waits for a slot in place of one that was lost.
+  std::optional<Millis> other_awaited_since = {};
+  Millis progress{0};  // when a pod last came or was bound
 
   const std::string& id() const { return fact->job_id(); }
   uint32_t attempt() const { return fact->attempt(); }
@@ -189,7 +204,8 @@ void AppendChanges(const BindJob* before, const BindJob* after, Rows* rows);
 // The slots as the matcher placed them. Slots that are absent there, and all of a placement that
 // was given back, count as released.
 void Place(const events::v1::Placement& placement, bool released, BindJob* job);
-// The slots that the fact says to vacate, and those that it is done with, are given to no pod.
+// The slots that the fact says to vacate, those that it is done with, and those that were lost, are
+// given to no pod.
 void CloseSlots(BindJob* job);
 // Of a stopping job whose placement is nowhere: as many slots, their nodes to be learnt from the
 // pods.

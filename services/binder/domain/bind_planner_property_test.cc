@@ -5,8 +5,10 @@
 //   after its attempt was stopped;
 //   JobBound and JobStopped are said at most once for an attempt (JobBound again, where slots were
 //   vacated), JobStopped only when nothing of it runs;
-//   of a slot that was said to be vacated nothing runs or is started any more.
-// In the end, with a cluster that behaves, each job is bound, or stopped when that was asked.
+//   of a slot that was said to be vacated or lost nothing runs or is started any more; none is lost
+//   twice.
+// In the end, with a cluster that behaves, each job is bound, and all of its pods are where others
+// came in place of what it lost; or it is stopped when that was asked.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -40,6 +42,7 @@ class Simulation {
     elastic_ = kind_ != JobKind::kPod && Pick(2) == 0;
     if (elastic_) completions_ = slots_ + static_cast<uint32_t>(Pick(8));
     first_slots_ = slots_;
+    replaces_ = kind_ != JobKind::kPod && !elastic_ && Pick(4) != 0;
     indexed_ = kind_ != JobKind::kPod && Pick(2) == 0;
     pinned_ = Pick(4) == 0;
     if (kind_ != JobKind::kPod) h_.cluster.suspended["a"] = kind_ == JobKind::kSuspended;
@@ -85,6 +88,7 @@ class Simulation {
     h_.cluster.closed_nodes.clear();
     for (int round = 0; round < kManyRounds && !Done(); ++round) {
       MakePods();
+      Replace(/*all=*/true);
       for (auto& [name, pod] : std::map(h_.cluster.pods)) {
         if (pod.Released()) h_.cluster.Schedule(name, NodeOf(pod));
         if (pod.deleting) h_.cluster.Remove(name);
@@ -118,6 +122,8 @@ class Simulation {
     workload->set_suspended(kind_ == JobKind::kSuspended);
     workload->set_controlled(kind_ == JobKind::kControlled);
     if (elastic_) fact.set_placement_hash(slots_);
+    if (replaces_) fact.set_placement_hash(slots_ + others_);
+    fact.set_replaces_slots(replaces_ && !stopping_);
     for (const uint32_t slot : vacate_) {
       if (!vacated_.contains(slot) && !stopping_) fact.add_vacate(slot);
     }
@@ -127,6 +133,8 @@ class Simulation {
     slots_ = first_slots_;
     vacate_.clear();
     vacated_.clear();
+    lost_.clear();
+    others_ = 0;
     h_.PlaceJob("a", attempt_, slots_);
     PushFact(events::v1::JOB_STATE_ALLOCATED);
     stopping_ = false;
@@ -138,6 +146,23 @@ class Simulation {
     slots_ += 1 + static_cast<uint32_t>(Pick(most - slots_));
     h_.PlaceJob("a", attempt_, slots_);
     if (Pick(4) != 0) PushFact(events::v1::JOB_STATE_RUNNING);
+  }
+  // Of a rigid job: others in place of those that it has lost.
+  void Replace(bool all) {
+    const size_t missing = lost_.size() - others_;
+    if (stopping_ || (missing == 0 && !all)) return;
+    others_ += missing == 0 ? 0 : all ? missing : 1 + Pick(missing);
+    if (missing > 0) Place();
+    if (replaces_ && (all ? missing > 0 || Pick(4) == 0 : Pick(4) != 0)) {
+      PushFact(events::v1::JOB_STATE_RUNNING);
+    }
+  }
+  void Place() {
+    h_.PlaceJob("a", attempt_, slots_ + static_cast<uint32_t>(others_));
+    auto& placement = h_.tables.placements.at({"a", attempt_}).placement;
+    for (const uint32_t slot : lost_) {
+      placement.mutable_slots(static_cast<int>(slot))->set_released(true);
+    }
   }
   // It keeps one of its first slots, at least.
   void Vacate() {
@@ -157,7 +182,12 @@ class Simulation {
   bool Done() const {
     if (stopping_) return stopped_.contains(attempt_);
     if (done_.size() == completions_) return true;
-    return bound_.contains(attempt_) && vacated_ == vacate_;
+    if (!bound_.contains(attempt_) || vacated_ != vacate_) return false;
+    if (!replaces_) return true;
+    return std::all_of(h_.cluster.pods.begin(), h_.cluster.pods.end(), [](const auto& named) {
+      const PodFacts& pod = named.second;
+      return pod.Bound() || pod.deleting || pod.Ended();
+    });
   }
   std::string NodeOf(const PodFacts& pod) const {
     return fmt::format("n{}", pod.slot.has_value() ? pod.slot->slot : 0);
@@ -249,7 +279,9 @@ class Simulation {
         if (pod.Bound() && !pod.Ended()) h_.cluster.End(name, PodFacts::Phase::kFailed);
         break;
       case 3:
-        if (kind_ != JobKind::kPod) h_.cluster.Delete(name);
+        if (kind_ == JobKind::kPod) break;
+        if (Pick(3) == 0) pod.put_out = "EvictionByEvictionAPI";
+        h_.cluster.Delete(name);
         break;
       case 4:
         if (pod.deleting || (pod.Ended() && kind_ != JobKind::kPod)) h_.cluster.Remove(name);
@@ -265,10 +297,13 @@ class Simulation {
     if (event == 0) TakeOver();
     if (event == 1) Stop();
     if (event == 2) FailBatch();
-    if (event == 12) h_.cluster.closed_nodes[fmt::format("n{}", Pick(slots_))] = "is cordoned";
+    if (event == 12) {
+      h_.cluster.closed_nodes[fmt::format("n{}", Pick(slots_ + others_))] = "is cordoned";
+    }
     if (event == 13) h_.cluster.closed_nodes.clear();
     if (event >= 10 && event < 12) Grow();
     if (event >= 8 && event < 10) Vacate();
+    if (event >= 6 && event < 12) Replace(/*all=*/false);
   }
 
   // Another replica takes the partition. Calls of the former owner may still be made, much later;
@@ -313,6 +348,7 @@ class Simulation {
     }
     if (message.has_bind_failed()) Stop();
     if (message.has_slots_vacated()) HearVacated(message.slots_vacated());
+    if (message.has_slots_lost()) HearLost(message.slots_lost());
     if (!message.has_job_stopped()) return;
     if (!stopped_.insert(attempt_).second) Fail("JobStopped twice");
     if (!stopping_) Fail("JobStopped without a stop");
@@ -334,11 +370,27 @@ class Simulation {
       if (!vacate_.contains(slot)) Fail(fmt::format("slot {} was not to be vacated", slot));
       vacated_.insert(slot);
     }
+    CheckEmpty(vacated_);
+  }
+
+  // As the queue does, which gives them back to the matcher at once.
+  void HearLost(const events::v1::SlotsLost& message) {
+    if (!replaces_) Fail("a slot is lost, and nobody looks for another");
+    if (message.attempt() != attempt_ || stopping_) return;
+    for (const auto& lost : message.slots()) {
+      if (!lost_.insert(lost.slot()).second)
+        Fail(fmt::format("slot {} is lost twice", lost.slot()));
+    }
+    CheckEmpty(lost_);
+    Place();
+  }
+
+  void CheckEmpty(const std::set<uint32_t>& slots) {
     for (const auto& [name, pod] : h_.cluster.pods) {
       const bool here = pod.slot.has_value() && pod.slot->attempt == attempt_ &&
-                        vacated_.contains(static_cast<uint32_t>(pod.slot->slot));
+                        slots.contains(static_cast<uint32_t>(pod.slot->slot));
       if (here && !pod.Ended() && (pod.Bound() || pod.Released())) {
-        Fail(fmt::format("slot {} is vacated and {} runs or may start", pod.slot->slot, name));
+        Fail(fmt::format("slot {} is given back and {} runs or may start", pod.slot->slot, name));
       }
     }
   }
@@ -380,6 +432,9 @@ class Simulation {
     if (call.attempt == attempt_ && vacated_.contains(static_cast<uint32_t>(call.slot))) {
       Fail("started in a vacated slot: " + Describe(call));
     }
+    if (call.attempt == attempt_ && lost_.contains(static_cast<uint32_t>(call.slot))) {
+      Fail("started in a lost slot: " + Describe(call));
+    }
     const auto& placement = h_.tables.placements.at({"a", call.attempt}).placement;
     if (placement.slots(call.slot).node() != call.node) Fail("not its node: " + Describe(call));
     if (before.Bound()) Fail("bound twice: " + Describe(call));
@@ -409,6 +464,7 @@ class Simulation {
   uint32_t slots_ = 1;
   uint32_t first_slots_ = 1;
   bool elastic_ = false;
+  bool replaces_ = false;
   uint32_t completions_ = 1;
   bool indexed_ = false;
   bool pinned_ = false;
@@ -418,6 +474,8 @@ class Simulation {
   std::set<int> done_;         // completions
   std::set<uint32_t> vacate_;  // slots of this attempt
   std::set<uint32_t> vacated_;
+  std::set<uint32_t> lost_;
+  size_t others_ = 0;  // in place of lost ones
   std::set<uint32_t> bound_;
   std::set<uint32_t> stopped_;
   int owner_ = 0;

@@ -1,6 +1,10 @@
 #include "services/binder/domain/plan_context.h"
 
+#include <utility>
+
 #include <fmt/format.h>
+
+#include "libs/base/text.h"
 
 namespace fluxqueue::binder {
 namespace {
@@ -98,6 +102,11 @@ void ReadUnknownPod(PlanContext& context, BindJob* job, int slot) {
   Slot& of = job->slots[static_cast<size_t>(slot)];
   if (!context.pods_in_view || of.call != 0 || !context.Due(of.retry)) return;
   of.call = IssueForSlot(context, *job, slot, Call::Kind::kReadPod);
+}
+
+void SetFailure(BindJob* job, std::string reason, const std::string& message) {
+  if (job->failed || job->failure.has_value()) return;
+  job->failure = Failure{std::move(reason), Cut(message, kMostMessageBytes)};
 }
 
 std::string Describe(const events::v1::Workload& workload) {

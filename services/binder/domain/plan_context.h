@@ -83,6 +83,9 @@ void AdoptPods(PlanContext& context, BindJob* job);
 // A slot whose pod is not known here: asks the API server, unless that is under way.
 void ReadUnknownPod(PlanContext& context, BindJob* job, int slot);
 
+// What BindFailed is to say; what was found first stays.
+void SetFailure(BindJob* job, std::string reason, const std::string& message);
+
 // "Job default/train"
 std::string Describe(const events::v1::Workload& workload);
 

@@ -308,6 +308,14 @@ std::vector<std::string> PlannerHarness::Said(std::string_view type) const {
       const events::v1::SlotsVacated& vacated = message.slots_vacated();
       said.push_back(fmt::format(
           "{}/{}: {}", vacated.job_id(), vacated.attempt(), fmt::join(vacated.slots(), " ")));
+    } else if (type == "slots_lost" && message.has_slots_lost()) {
+      for (const events::v1::SlotsLost::Lost& lost : message.slots_lost().slots()) {
+        said.push_back(fmt::format("{} on {}, which {}{}",
+                                   lost.slot(),
+                                   lost.node(),
+                                   lost.reason(),
+                                   lost.closed() ? "" : "; open"));
+      }
     } else if (type == "bind_failed" && message.has_bind_failed()) {
       said.push_back(fmt::format("{}/{} {}",
                                  message.bind_failed().job_id(),

@@ -40,6 +40,16 @@ std::string ProofOf(const kubernetes::Pod& pod) {
   return proof.size() <= kubernetes::kProofBytes ? proof : std::string();
 }
 
+// Conditions and reasons by which Kubernetes says that the pod itself is not to blame.
+std::string WhyPutOut(const kubernetes::PodStatus& status) {
+  const bool turned_away =
+      status.phase == "Failed" &&
+      (status.reason.starts_with("OutOf") || status.reason == "NodeAffinity" ||
+       status.reason == "UnexpectedAdmissionError" || status.reason == "Evicted");
+  if (!turned_away && !status.disruption_target) return "";
+  return status.reason.empty() ? std::string(kubernetes::kDisruptionTarget) : status.reason;
+}
+
 }  // namespace
 
 std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
@@ -60,6 +70,7 @@ std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
                 pod.spec.gates.end();
   facts.slot = SlotOf(pod);
   facts.proof = ProofOf(pod);
+  facts.put_out = WhyPutOut(pod.status);
   if (!facts.Ended() && !facts.Bound()) facts.requests = kubernetes::EffectiveRequests(pod.spec);
   return facts;
 }
@@ -81,8 +92,8 @@ bool PodBoard::See(PodFacts pod) {
 }
 
 void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool remember) {
-  if (remember) gone_[job_id].insert(uid);
-  const auto pod = pods_.extract(uid);
+  auto pod = pods_.extract(uid);
+  if (remember) gone_[job_id].emplace(uid, pod.empty() ? "" : std::move(pod.mapped().put_out));
   if (pod.empty()) return;
   checked_.erase(uid);
   const auto of_job = by_job_.find(pod.mapped().job_id);
@@ -117,6 +128,10 @@ const PodFacts* PodBoard::Find(const std::string& uid) const {
 bool PodBoard::KnownGone(const std::string& uid, const std::string& job_id) const {
   const auto found = gone_.find(job_id);
   return found != gone_.end() && found->second.contains(uid);
+}
+
+const std::string& PodBoard::WhyPutOut(const std::string& uid, const std::string& job_id) const {
+  return gone_.at(job_id).at(uid);
 }
 
 bool PodBoard::Proves(const PodFacts& pod, const std::string& job_id) {

@@ -18,7 +18,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -46,6 +45,8 @@ struct PodFacts {
   std::optional<kubernetes::SlotName> slot;
   // The signature of it, as text; empty: none.
   std::string proof = {};
+  // Why its node has put it out, or will ("Evicted", "OutOfcpu"); empty: it has not.
+  std::string put_out = {};
   kubernetes::Amounts requests;  // empty once it has ended
 
   bool Bound() const { return !node.empty(); }
@@ -84,6 +85,8 @@ class PodBoard {
   // Null: not here. Valid until the next call that is not const.
   const PodFacts* Find(const std::string& uid) const;
   bool KnownGone(const std::string& uid, const std::string& job_id) const;
+  // PodFacts::put_out, as it was seen last. REQUIRES: KnownGone().
+  const std::string& WhyPutOut(const std::string& uid, const std::string& job_id) const;
   // The slot of the job that the pod says it has, the binder gave it. Of one state of a pod the
   // proof is checked once. REQUIRES: the pod is here.
   bool Proves(const PodFacts& pod, const std::string& job_id);
@@ -107,7 +110,8 @@ class PodBoard {
   // By uid, of pods_: for which job it was checked, and what was found.
   std::unordered_map<std::string, std::pair<std::string, bool>> checked_;
   std::unordered_map<std::string, std::vector<std::string>> by_job_;
-  std::unordered_map<std::string, std::unordered_set<std::string>> gone_;
+  // By job and uid: why their nodes have put them out.
+  std::unordered_map<std::string, std::unordered_map<std::string, std::string>> gone_;
 };
 
 }  // namespace fluxqueue::binder

@@ -9,20 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "libs/base/text.h"
 #include "libs/kubernetes/requests.h"
+#include "services/binder/domain/loss_planner.h"
 #include "services/binder/domain/vacate_planner.h"
 
 namespace fluxqueue::binder {
 namespace {
-
-// A node that was seen to be open is taken to be so for as long.
-constexpr Millis kOpenFor{5000};
-
-void SetFailure(BindJob* job, std::string reason, const std::string& message) {
-  if (job->failed || job->failure.has_value()) return;
-  job->failure = Failure{std::move(reason), Cut(message, kMostMessageBytes)};
-}
 
 // The pod of a slot has ended.
 void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
@@ -32,7 +24,7 @@ void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
   // need not be written once more.
   if (succeeded && job->slots.size() == 1 && job->OneCompletionEach()) return;
   slot->state = SlotState::kEnded;
-  if (!succeeded) slot->seen_open_at.reset();
+  if (!succeeded) slot->SeeUnsuccessful(pod.put_out);
   slot->succeeded = succeeded && job->OneCompletionEach();
 }
 
@@ -62,7 +54,7 @@ void Observe(PlanContext& context, BindJob* job) {
       if (context.pods.KnownGone(slot.pod_uid, job->id())) {
         slot.state = SlotState::kEnded;
         slot.succeeded = slot.succeeded || job->IsGroup();  // no other pod ever has it
-        slot.seen_open_at.reset();
+        slot.SeeUnsuccessful(context.pods.WhyPutOut(slot.pod_uid, job->id()));
       } else {
         ReadUnknownPod(context, job, static_cast<int>(i));
       }
@@ -75,13 +67,6 @@ void Observe(PlanContext& context, BindJob* job) {
       slot.succeeded = slot.succeeded || job->IsGroup();
     }
   }
-}
-
-// An open slot whose node is not known to be closed.
-bool HasUsableSlot(const BindJob& job) {
-  return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
-    return slot.Open() && !slot.closed_since.has_value();
-  });
 }
 
 // Gives the waiting pods of one job their slots.
@@ -127,12 +112,19 @@ class SlotChooser {
     return chosen;
   }
 
+  // Of one whose own slot was lost: any of those that came in place of such.
+  std::optional<size_t> InPlaceOf(size_t own) const {
+    if (own >= job_.slots.size() || !job_.slots[own].given_up) return std::nullopt;
+    const auto came_later = open_.lower_bound(job_.fact->slots());
+    return came_later == open_.end() ? std::nullopt : std::optional(*came_later);
+  }
+
   // The slots of Jobs are equal.
   std::optional<size_t> ForIndex(const PodFacts& pod) const {
     if (indexes_.contains(pod.index)) return std::nullopt;  // its predecessor has not gone
     const auto own = static_cast<size_t>(pod.index);
     if (open_.contains(own)) return own;
-    if (job_.OneCompletionEach()) return std::nullopt;
+    if (job_.OneCompletionEach()) return InPlaceOf(own);
     // More indexes than slots: rather one that was used, its own index may be still to come.
     const auto used = std::find_if(
         open_.begin(), open_.end(), [this](size_t i) { return job_.slots[i].bound_once; });
@@ -240,68 +232,16 @@ void Assign(PlanContext& context, BindJob* job) {
   }
 }
 
-// A node that is being emptied gets no pods: whoever evicted the one before would wait for ever.
-// What this attempt was placed on needs no look; nor, for a moment, what comes after a pod that
-// succeeded.
-bool MustLook(const PlanContext& context, const Slot& slot) {
-  if (!slot.bound_once) return false;
-  return !slot.seen_open_at.has_value() || context.now > *slot.seen_open_at + kOpenFor;
-}
-
-// By what was submitted, slots may serve one completion after the other; it may lack fewer by now.
-// Unset: it is being asked.
-std::optional<bool> LacksNoMoreThanItHasPods(PlanContext& context, BindJob* job) {
-  if (job->OneCompletionEach()) return true;
-  if (!job->IsJob() || job->workload_gone) return false;
-  if (!job->completions_left.has_value()) {
-    if (job->call == 0 && context.Due(job->retry)) {
-      job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
-    }
-    return std::nullopt;
-  }
-  const auto seated = std::count_if(
-      job->slots.begin(), job->slots.end(), [](const Slot& slot) { return slot.Occupied(); });
-  return *job->completions_left <= seated;
-}
-
-// The node of a slot is closed. While others of the job run its pod waits for it to be opened, as
-// long as for a pod that does not come; or, where another slot may serve it, for that. Then all of
-// the job is placed again.
-void AwaitNode(PlanContext& context, const Slot& slot, BindJob* job) {
-  const bool others = std::any_of(job->slots.begin(), job->slots.end(), [](const Slot& other) {
-    return other.state == SlotState::kBound;
-  });
-  if (others) {
-    const Millis late = *slot.closed_since + context.options.start_timeout;
-    if (context.now < late) return context.WakeAt(late);
-    if (!LacksNoMoreThanItHasPods(context, job).value_or(false)) return;
-  }
-  SetFailure(job,
-             "NodeClosed",
-             fmt::format("pod {}/{} was to run on node {}, which {}",
-                         job->workload().namespace_(),
-                         slot.pod_name,
-                         slot.node,
-                         slot.closed_because));
-}
-
 // For a pod that waits in its slot. Unset: nothing now.
 std::optional<Call::Kind> NextCall(PlanContext& context,
-                                   const Slot& slot,
+                                   Slot* slot,
                                    const PodFacts& pod,
                                    BindJob* job) {
-  if (slot.closed_since.has_value()) {
-    // Fenced, as a Binding may be under way: then the pod takes another slot.
-    if (!job->OneCompletionEach() && HasUsableSlot(*job)) {
-      return context.Due(slot.retry) ? std::optional(Call::Kind::kFence) : std::nullopt;
-    }
-    AwaitNode(context, slot, job);
-    if (job->failure.has_value()) return std::nullopt;
+  if (const std::optional<Turned> turned = TurnAway(context, slot, job)) return turned->call;
+  if (MustLook(context, *job, *slot)) {
+    return context.Due(slot->look) ? std::optional(Call::Kind::kLookAtNode) : std::nullopt;
   }
-  if (MustLook(context, slot)) {
-    return context.Due(slot.look) ? std::optional(Call::Kind::kLookAtNode) : std::nullopt;
-  }
-  if (!context.Due(slot.retry)) return std::nullopt;
+  if (!context.Due(slot->retry)) return std::nullopt;
   return pod.gated ? Call::Kind::kRelease : Call::Kind::kBind;
 }
 
@@ -311,7 +251,7 @@ void IssueCalls(PlanContext& context, BindJob* job) {
     if (slot.state != SlotState::kTaken || slot.call != 0 || slot.vacating) continue;
     const PodFacts* pod = context.pods.Find(slot.pod_uid);
     if (pod == nullptr || !pod->Waiting()) continue;
-    const std::optional<Call::Kind> next = NextCall(context, slot, *pod, job);
+    const std::optional<Call::Kind> next = NextCall(context, &slot, *pod, job);
     if (next.has_value()) slot.call = IssueForSlot(context, *job, static_cast<int>(i), *next);
   }
 }
@@ -456,8 +396,10 @@ void PlanStart(PlanContext& context, BindJob* job) {
   PlanVacate(context, job);
   if (!job->failed && !job->failure.has_value()) {
     Resume(context, job);
+    PlanLosses(context, job);
     Assign(context, job);
     IssueCalls(context, job);
+    AwaitOthers(context, job);
     CheckTimeout(context, job);
   }
   if (context.may_speak) {

@@ -1,0 +1,103 @@
+// What becomes of a job that loses slots while it runs (replacement.h).
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "libs/queue_core/attempt.h"
+#include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/reasons.h"
+
+namespace fluxqueue::queue_core {
+
+using events::v1::Outcome;
+
+namespace {
+
+std::string WhyLost(const events::v1::SlotsLost& lost) {
+  if (lost.slots().empty()) return "";
+  const events::v1::SlotsLost::Lost& first = lost.slots(0);
+  return fmt::format("node {} {}", first.node(), first.reason());
+}
+
+}  // namespace
+
+void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
+  Entry* entry = Applies(lost.job_id(), lost.attempt(), model::Fact::kSlotsLost);
+  if (entry == nullptr) return;
+  const std::vector<LostSlot> slots = replacement_.NewlyLost(entry->job, lost);
+  if (slots.empty()) {
+    ++out_->stale;
+    return;
+  }
+  if (Replacement::HasHadTooMany(entry->job)) {
+    StopForFailure(entry, /*may_be_bound=*/true, reason::kSlotLost, WhyLost(lost));
+    return;
+  }
+  Job& job = book_.Edit(entry);
+  events::v1::ReleaseRequested* release = Release(job, /*job_ended=*/false);
+  std::vector<LostSlot> all = LostSlots(job);
+  for (const LostSlot& one : slots) {
+    CountSlotBack(job, state_.now_ms);
+    job.released_slots.push_back(one.slot);
+    all.push_back(one);
+    release->add_slots(one.slot);
+  }
+  std::sort(job.released_slots.begin(), job.released_slots.end());
+  std::sort(
+      all.begin(), all.end(), [](const LostSlot& a, const LostSlot& b) { return a.slot < b.slot; });
+  job.lost = std::make_shared<const std::vector<LostSlot>>(std::move(all));
+  state_.replace_ms = state_.now_ms;
+  job.reason = reason::kSlotLost;
+  job.message = fmt::format("{}: {} of its {} slots {} looked for elsewhere, the others go on",
+                            WhyLost(lost),
+                            MissingSlots(job),
+                            job.slots,
+                            MissingSlots(job) == 1 ? "is" : "are");
+  Say(entry);
+}
+
+void QueueCore::Impl::Replace(const Outcome& outcome) {
+  if (replacement_.Replaced(outcome) == nullptr) {
+    if (outcome.kind() == Outcome::KIND_ALLOCATED) ++out_->stale;
+    if (outcome.kind() == Outcome::KIND_BUSY) SayNoRoom(outcome);
+    return;
+  }
+  Entry* entry = book_.Find(outcome.job_id());
+  Job& job = book_.Edit(entry);
+  const uint32_t more = outcome.slots() - std::max(job.held_slots, job.slots);
+  CountMoreSlots(job, more, state_.now_ms);
+  job.held_slots = outcome.slots();
+  job.reason = reason::kReplaced;
+  job.message = fmt::format(
+      "goes on with {} other {} in place of what it lost", more, more == 1 ? "slot" : "slots");
+  if (const uint32_t missing = MissingSlots(job); missing > 0) {
+    job.message += fmt::format("; {} more {} looked for", missing, missing == 1 ? "is" : "are");
+  }
+  job.placement_hash = outcome.placement_hash();
+  Say(entry);
+}
+
+void QueueCore::Impl::SayNoRoom(const Outcome& outcome) {
+  Entry* entry = book_.Find(outcome.job_id());
+  const bool asks =
+      entry != nullptr && entry->job.attempt == outcome.attempt() && MissingSlots(entry->job) > 0;
+  if (!asks) return;
+  const Job& known = entry->job;
+  std::string message =
+      fmt::format("no other node has room for {} of its {} slots, which it has lost: {}",
+                  MissingSlots(known),
+                  known.slots,
+                  outcome.reason());
+  const bool due = state_.now_ms - known.updated_ms >= kSentenceIntervalMs;
+  if (known.reason == reason::kSlotMissing && (message == known.message || !due)) return;
+  Job& job = book_.Edit(entry);
+  job.reason = reason::kSlotMissing;
+  job.message = std::move(message);
+  Say(entry);
+}
+
+}  // namespace fluxqueue::queue_core

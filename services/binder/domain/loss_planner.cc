@@ -1,0 +1,179 @@
+#include "services/binder/domain/loss_planner.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace fluxqueue::binder {
+namespace {
+
+using events::v1::JobFact;
+
+// A node that was seen to be open is taken to be so for as long.
+constexpr Millis kOpenFor{5000};
+
+bool AnyRuns(const BindJob& job) {
+  return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
+    return slot.state == SlotState::kBound;
+  });
+}
+
+// By what was submitted, slots may serve one completion after the other; it may lack fewer by now.
+// Unset: it is being asked.
+std::optional<bool> LacksNoMoreThanItHasPods(PlanContext& context, BindJob* job) {
+  if (job->OneCompletionEach()) return true;
+  if (!job->IsJob() || job->workload_gone) return false;
+  if (!job->completions_left.has_value()) {
+    if (job->call == 0 && context.Due(job->retry)) {
+      job->call = IssueForJob(context, *job, Call::Kind::kReadJob);
+    }
+    return std::nullopt;
+  }
+  const auto seated = std::count_if(
+      job->slots.begin(), job->slots.end(), [](const Slot& slot) { return slot.Occupied(); });
+  return *job->completions_left <= seated;
+}
+
+void FailForNode(const Slot& slot, const std::string& rest, BindJob* job) {
+  SetFailure(job,
+             "NodeClosed",
+             fmt::format("pod {}/{} was to run on node {}, which {}{}",
+                         job->workload().namespace_(),
+                         slot.pod_name,
+                         slot.node,
+                         slot.WhyLost().empty() ? "takes no pods" : slot.WhyLost(),
+                         rest));
+}
+
+// While others of the job run its pod waits for the node to be opened, as long as for a pod that
+// does not come; or, where another slot may serve it, for that. Then all of the job is placed
+// again.
+void AwaitNode(PlanContext& context, const Slot& slot, BindJob* job) {
+  if (AnyRuns(*job)) {
+    const Millis late = *slot.closed_since + context.options.start_timeout;
+    if (context.now < late) return context.WakeAt(late);
+    if (!LacksNoMoreThanItHasPods(context, job).value_or(false)) return;
+  }
+  FailForNode(slot, "", job);
+}
+
+bool IsToBeLost(const Slot& slot, const BindJob& job) {
+  if (!job.fact->replaces_slots()) return false;
+  if (slot.closed_since.has_value()) return AnyRuns(job) || HasUsableSlot(job);
+  return !slot.put_out.empty() && slot.seen_open_at.has_value();
+}
+
+// Lost, and none has come in its place.
+size_t MissingSlots(const BindJob& job) {
+  const auto lost = static_cast<size_t>(job.fact->lost_slots_size());
+  const size_t others = job.slots.size() - std::min<size_t>(job.slots.size(), job.fact->slots());
+  return lost - std::min(lost, others);
+}
+
+// One of its pods waits and has no slot.
+bool PodLacksSlot(const PlanContext& context, const BindJob& job) {
+  std::unordered_set<std::string> seated;
+  for (const Slot& slot : job.slots) {
+    if (slot.Occupied()) seated.insert(slot.pod_uid);
+  }
+  const std::vector<const PodFacts*> pods = PodsOf(context, job);
+  return std::any_of(pods.begin(), pods.end(), [&seated](const PodFacts* pod) {
+    return pod->Waiting() && !seated.contains(pod->uid);
+  });
+}
+
+void SayLost(PlanContext& context, const std::vector<size_t>& lost, BindJob* job) {
+  Saying saying{.partition = job->partition, .envelope = {}, .after = {}};
+  saying.envelope.set_pool(job->fact->pool());
+  events::v1::SlotsLost* message = saying.envelope.mutable_slots_lost();
+  message->set_job_id(job->id());
+  message->set_attempt(job->attempt());
+  auto with = std::make_shared<JobFact>(*job->fact);
+  for (const size_t i : lost) {
+    Slot& slot = job->slots[i];
+    events::v1::SlotsLost::Lost* one = message->add_slots();
+    one->set_slot(static_cast<uint32_t>(i));
+    one->set_node(slot.node);
+    one->set_reason(slot.WhyLost());
+    one->set_closed(slot.closed_since.has_value());
+    slot.given_up = true;
+    slot.losing = false;
+    with->add_lost_slots(static_cast<uint32_t>(i));
+  }
+  std::sort(with->mutable_lost_slots()->begin(), with->mutable_lost_slots()->end());
+  job->fact = std::move(with);
+  context.sayings->push_back(std::move(saying));
+}
+
+}  // namespace
+
+bool HasUsableSlot(const BindJob& job) {
+  return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
+    return slot.Open() && !slot.closed_since.has_value();
+  });
+}
+
+// A node that is being emptied gets no pods: whoever evicted the one before would wait for ever.
+// What this attempt was placed on needs no look, unless a slot was lost there; nor, for a moment,
+// what comes after a pod that succeeded.
+bool MustLook(const PlanContext& context, const BindJob& job, const Slot& slot) {
+  const bool known = slot.bound_once ||
+                     std::any_of(job.slots.begin(), job.slots.end(), [&slot](const Slot& other) {
+                       return other.given_up && other.node == slot.node;
+                     });
+  if (!known) return false;
+  return !slot.seen_open_at.has_value() || context.now > *slot.seen_open_at + kOpenFor;
+}
+
+std::optional<Turned> TurnAway(PlanContext& context, Slot* slot, BindJob* job) {
+  slot->losing = slot->losing || IsToBeLost(*slot, *job);
+  if (slot->losing) {
+    if (slot->retry.IsHopeless()) {
+      FailForNode(*slot, ", and it cannot be given another slot", job);
+      return Turned{};
+    }
+    return Turned{context.Due(slot->retry) ? std::optional(Call::Kind::kFence) : std::nullopt};
+  }
+  if (!slot->closed_since.has_value()) return std::nullopt;
+  // Fenced, as a Binding may be under way: then the pod takes another slot.
+  if (!job->OneCompletionEach() && HasUsableSlot(*job)) {
+    return Turned{context.Due(slot->retry) ? std::optional(Call::Kind::kFence) : std::nullopt};
+  }
+  AwaitNode(context, *slot, job);
+  if (job->failure.has_value()) return Turned{};
+  return std::nullopt;
+}
+
+void PlanLosses(PlanContext& context, BindJob* job) {
+  std::vector<size_t> lost;
+  for (size_t i = 0; i < job->slots.size(); ++i) {
+    if (job->slots[i].losing && !job->slots[i].Occupied()) lost.push_back(i);
+  }
+  if (!lost.empty() && context.may_speak) {
+    SayLost(context, lost, job);
+  } else if (!lost.empty()) {
+    context.speak_later = true;
+  }
+}
+
+void AwaitOthers(PlanContext& context, BindJob* job) {
+  if (MissingSlots(*job) == 0 || !PodLacksSlot(context, *job)) {
+    job->other_awaited_since.reset();
+    return;
+  }
+  job->other_awaited_since = job->other_awaited_since.value_or(context.now);
+  const Millis wait = context.options.start_timeout;
+  const Millis late = *job->other_awaited_since + wait;
+  if (context.now < late) return context.WakeAt(late);
+  if (AnyRuns(*job) && !LacksNoMoreThanItHasPods(context, job).value_or(false)) return;
+  const auto last = static_cast<size_t>(job->fact->lost_slots(job->fact->lost_slots_size() - 1));
+  FailForNode(job->slots[std::min(last, job->slots.size() - 1)],
+              fmt::format("; no other node had room for {} s", wait.count() / 1000),
+              job);
+}
+
+}  // namespace fluxqueue::binder
