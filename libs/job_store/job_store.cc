@@ -111,8 +111,9 @@ HeldByQueue ReadHeld(pqxx::transaction_base& tx) {
     queue::v1::JobRow stored;
     stored.ParseFromString(Bytes(row[2]));
     const scheduling::Resources all = queue_core::ToResources(stored.amounts());
-    held[{Text(row[0]), Text(row[1])}].Add(
-        stored.held_slots() == 0 ? all : all.Part(stored.held_slots(), stored.asked_slots()));
+    const queue_core::Job job = queue_core::FromRow(stored);
+    const uint32_t slots = queue_core::SlotsOf(job);
+    held[{Text(row[0]), Text(row[1])}].Add(slots == job.slots ? all : all.Part(slots, job.slots));
   }
   return held;
 }

@@ -50,10 +50,12 @@ size_t LiveSlots(const AllocationRow& allocation) {
       std::count_if(slots.begin(), slots.end(), [](const auto& slot) { return !slot.released(); }));
 }
 
-// The matcher has given an elastic job more, of which the queue has not heard yet, or which it did
-// not want any more: then it goes with the rest.
+// The matcher has given an elastic job more, or one that lost slots others in their place, of which
+// the queue has not heard yet, or which it did not want any more: then it goes with the rest.
 bool HasGrown(const AllocationRow& allocation, const JobRow& job) {
   const size_t live = LiveSlots(allocation);
+  const auto all = static_cast<size_t>(allocation.placement.slots_size());
+  if (job.most_slots == 0 && all > job.slots) return live <= job.slots;
   return job.most_slots != 0 && live > job.slots && live <= job.most_slots;
 }
 
@@ -151,15 +153,17 @@ Check WholeParts(const Snapshot& snapshot) {
     const auto job = snapshot.jobs.find(key.job_id);
     const bool elastic = job != snapshot.jobs.end() && job->second.most_slots != 0;
     const bool asks = spec != specs.end() && spec->second->revision == 1;
-    // An elastic one has had others, which it gave back for other jobs.
-    const size_t held = elastic ? LiveSlots(allocation) : slots;
-    if (asks && (elastic ? held > spec->second->slots : held != spec->second->slots)) {
+    // An elastic one has had others, which it gave back for other jobs; and so has one that lost
+    // some.
+    const bool varies = elastic || (job != snapshot.jobs.end() && slots > job->second.slots);
+    const size_t held = varies ? LiveSlots(allocation) : slots;
+    if (asks && (varies ? held > spec->second->slots : held != spec->second->slots)) {
       find(fmt::format("it asks for {} slots and holds {}", spec->second->slots, held));
     }
-    // JobBound is said of the slots that an elastic job began with, and of a group without those
-    // whose pods had gone before.
+    // JobBound is said of the slots that a job began with, and of a group without those whose pods
+    // had gone before.
     const bool group = job != snapshot.jobs.end() && model::IsGroup(job->second.kind);
-    if (job != snapshot.jobs.end() && !elastic && !group && job->second.state == "Bound" &&
+    if (job != snapshot.jobs.end() && !varies && !group && job->second.state == "Bound" &&
         job->second.attempt == key.attempt && bound[key] != slots) {
       find(fmt::format(
           "the job is Bound, and {} of its {} slots have had their pod", bound[key], slots));

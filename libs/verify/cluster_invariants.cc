@@ -63,10 +63,11 @@ void CheckPod(const Snapshot& snapshot, const PodView& pod, Check* check) {
                      place.slot->node())});
   }
   const auto slots = static_cast<uint32_t>(place.allocation->placement.slots_size());
-  // An elastic job may have grown since.
+  // An elastic job may have grown since, and one that lost slots has others.
   const auto job = snapshot.jobs.find(pod.job_id);
-  const bool elastic = job != snapshot.jobs.end() && job->second.most_slots != 0;
-  if (elastic ? pod.slot->slots > slots : pod.slot->slots != slots) {
+  const bool varies =
+      job != snapshot.jobs.end() && (job->second.most_slots != 0 || slots > job->second.slots);
+  if (varies ? pod.slot->slots > slots : pod.slot->slots != slots) {
     check->findings.push_back(
         {"slots " + key,
          fmt::format("pod {} of {} was bound as one of {}, and the allocation "

@@ -13,6 +13,7 @@
 namespace fluxqueue::verify {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -168,6 +169,27 @@ TEST(InvariantsTest, AnElasticJobMayHoldSomeOfItsSlotsAndGrow) {
   EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
   job.most_slots = 2;
   EXPECT_FALSE(AllOk(CheckInvariants(snapshot)));
+}
+
+TEST(InvariantsTest, AJobThatLostASlotMayHaveAnother) {
+  Snapshot snapshot = Healthy();
+  AllocationRow& allocation = Allocation(snapshot, "gang");
+  allocation.placement.mutable_slots(1)->set_released(true);
+  auto* slot = allocation.placement.add_slots();
+  slot->set_slot(2);
+  slot->set_node("n2");
+  allocation.placement.mutable_groups(0)->set_slots(3);
+  // Of the pod that was in it nothing is left; neither the queue nor the next pod knows of the
+  // other.
+  std::erase_if(snapshot.cluster->pods,
+                [](const PodView& pod) { return pod.name == "team/gang-1"; });
+  allocation.placement_hash = matcher_core::PlacementHash(allocation.placement);
+  for (const Check& check : CheckInvariants(snapshot)) {
+    EXPECT_TRUE(check.ok()) << check.number << ": " << check.findings.front().text;
+  }
+  // Not beside the one that it lost.
+  allocation.placement.mutable_slots(1)->set_released(false);
+  EXPECT_THAT(Broken(CheckInvariants(snapshot)), Contains(2));
 }
 
 struct Case {

@@ -227,6 +227,9 @@ EventText EventFor(const JobFact& fact) {
   if (!fact.vacate().empty() && fact.reason() == "Shrinking") {
     return {"Warning", "Shrinking", "Stopping"};
   }
+  if (StateOf(fact) != JobState::kStopping && fact.reason() == "SlotLost") {
+    return {"Warning", "SlotLost", "Placing"};
+  }
   if (StateOf(fact) == JobState::kStopping && fact.after_stop() == JobFact::AFTER_STOP_REQUEUE) {
     return {"Warning", "Requeued", "Stopping"};
   }

@@ -47,7 +47,7 @@ std::string FluxJobPatch(const events::v1::JobFact& fact,
                          const FluxJobDetails& details);
 
 // The Event on the user's object for what a person must know at once; empty: this fact needs none.
-// Refused, Requeued, Shrinking, Overran, and Failed by us do. A claim has no object.
+// Refused, Requeued, Shrinking, SlotLost, Overran, and Failed by us do. A claim has no object.
 std::string EventObject(const events::v1::JobFact& fact);
 
 // That of a step. Each attempt has one of each at most, by its name.

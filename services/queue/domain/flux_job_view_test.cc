@@ -137,6 +137,17 @@ TEST(FluxJobViewTest, EventsOnlyForWhatAPersonMustKnow) {
   EXPECT_EQ(EventObject(refused), "") << "no object stands behind a claim";
 }
 
+TEST(FluxJobViewTest, AnEventWhereASlotIsLost) {
+  events::v1::JobFact lost = RunningFact();
+  lost.set_reason("SlotLost");
+  lost.set_message("node n1 is cordoned: 1 of its 3 slots is looked for elsewhere");
+  const json event = json::parse(EventObject(lost));
+  EXPECT_EQ(event["reason"], "SlotLost");
+  EXPECT_EQ(event["note"], lost.message());
+  lost.set_reason("SlotMissing");
+  EXPECT_EQ(EventObject(lost), "") << "its FluxJob says so";
+}
+
 TEST(FluxJobViewTest, TheEventOfAStepSaysWhatAPersonAsks) {
   FluxJobWrite write = {.fact = RunningFact(), .step = JobStep::kBound};
   write.fact.set_attempt(2);
