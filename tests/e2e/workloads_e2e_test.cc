@@ -1,5 +1,10 @@
 // What users do, on a whole system: every kind of workload, waiting, refusal, hold, cancel, delete,
 // a node that goes.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_split.h>
 #include <gmock/gmock.h>
@@ -616,6 +621,99 @@ spec:
   EXPECT_THAT(EventsOf("drained"), HasSubstr("which is cordoned"));
   EXPECT_TRUE(system_->Kubectl({"uncordon", *node}).ok());
   ExpectState("drained", "Succeeded", std::chrono::seconds(60));
+}
+
+// One of three nodes is drained: only what ran there goes elsewhere.
+TEST_F(WorkloadsTest, AGangWhoseNodeIsDrainedGoesOnWithAnotherSlot) {
+  Apply(R"(apiVersion: batch/v1
+kind: Job
+metadata: {name: spread, namespace: e2e}
+spec:
+  parallelism: 3
+  completions: 3
+  completionMode: Indexed
+  backoffLimit: 3
+  template:
+    metadata: {annotations: {fluxqueue.io/run-seconds: "30"}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: busybox, resources: {requests: {cpu: "5"}}}]
+)");
+  ExpectState("spread", "Running", std::chrono::seconds(60));
+  // By index: node, uid and phase of the pod that is not going.
+  const auto pods = [] {
+    std::map<std::string, std::vector<std::string>> by_index;
+    const auto lines = system_->Kubectl(
+        {"get",
+         "pods",
+         "-n",
+         "e2e",
+         "-l",
+         "batch.kubernetes.io/job-name=spread",
+         "-o",
+         "jsonpath={range .items[?(@.status.phase!=\"Failed\")]}{.metadata.annotations."
+         "batch\\.kubernetes\\.io/job-completion-index} {.spec.nodeName} {.metadata.uid} "
+         "{.status.phase} {.metadata.deletionTimestamp}{\"\\n\"}{end}"});
+    for (const auto& line : absl::StrSplit(lines.value_or(""), '\n', absl::SkipEmpty())) {
+      const std::vector<std::string> words = absl::StrSplit(line, ' ');
+      if (words.size() == 5 && words[4].empty()) {
+        by_index[words[0]] = {words[1], words[2], words[3]};
+      }
+    }
+    return by_index;
+  };
+  std::map<std::string, std::vector<std::string>> before;
+  const absl::Status ran = system_->WaitFor(
+      [&] {
+        before = pods();
+        return before.size() == 3 && std::all_of(before.begin(), before.end(), [](const auto& pod) {
+                 return pod.second[2] == "Running";
+               });
+      },
+      std::chrono::seconds(30),
+      [] { return "three pods that run"; });
+  ASSERT_TRUE(ran.ok()) << Message(ran);
+  const std::string node = before["1"][0];
+  const auto drained = system_->Kubectl(
+      {"drain", node, "--ignore-daemonsets", "--force", "--pod-selector=job-name=spread"});
+  ASSERT_TRUE(drained.ok()) << Message(drained.status());
+  std::map<std::string, std::vector<std::string>> after;
+  const absl::Status moved = system_->WaitFor(
+      [&] {
+        after = pods();
+        return after.size() == 3 && after["1"][1] != before["1"][1] && after["1"][2] == "Running";
+      },
+      std::chrono::seconds(60),
+      [&] { return "the pod of index 1 on another node than " + node; });
+  EXPECT_TRUE(moved.ok()) << Message(moved);
+  EXPECT_NE(after["1"][0], node);
+  for (const char* other : {"0", "2"}) {
+    EXPECT_EQ(after[other][0], before[other][0]);
+    EXPECT_EQ(after[other][1], before[other][1]) << "it runs on";
+  }
+  EXPECT_EQ(system_->QueryOne("SELECT attempt FROM queue.jobs WHERE name = 'spread'").value_or(""),
+            "1");
+  EXPECT_THAT(EventsOf("spread"), HasSubstr("SlotLost: node " + node + " is cordoned"));
+  std::string shown;
+  const absl::Status told = system_->WaitFor(
+      [&] {
+        shown = system_
+                    ->Kubectl({"get",
+                               "fluxjob",
+                               "job-spread",
+                               "-n",
+                               "e2e",
+                               "-o",
+                               "jsonpath={.status.allocation[*].node} {.status.reason}"})
+                    .value_or("");
+        return shown.find(after["1"][0]) != std::string::npos &&
+               shown.find(node) == std::string::npos;
+      },
+      std::chrono::seconds(30),
+      [&] { return "the new node in its FluxJob, not " + shown; });
+  EXPECT_TRUE(told.ok()) << Message(told);
+  EXPECT_TRUE(system_->Kubectl({"uncordon", node}).ok());
+  ExpectState("spread", "Succeeded", std::chrono::seconds(90));
 }
 
 // From here on there is a node less.
