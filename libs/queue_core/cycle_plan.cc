@@ -110,7 +110,9 @@ Growth CyclePlanner::Plan(const std::unordered_set<const Entry*>& passers,
     return GroupOf(queue, view_, &groups, cycle).rule;
   };
   const Growth growth = elastic_.AddGrowth(cut, pass, cycle, rule_of);
-  replacement_.NameFirst(cycle, rule_of);
+  if (!cycle->candidates().empty() || replacement_.IsDue()) {
+    replacement_.NameFirst(cycle, rule_of);
+  }
   return growth;
 }
 

@@ -178,6 +178,10 @@ TEST(ReplacementCore, LimitsNeitherHoldItBackNorLetOthersIn) {
   EXPECT_THAT(
       story.Tell(SlotsLost("a", {{1}})),
       ElementsAre("fact a v5 Running SlotLost", "release a/1 slot 1", "cycle 2: a/1=<3>-n0"));
+  EXPECT_THAT(story.Tell(Answered(2, {Busy("a")})), ElementsAre("fact a v6 Running SlotMissing"))
+      << "neither is asked for again before something happens";
+  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 3: a/1=<3>-n0"));
+  EXPECT_THAT(story.Tell(Answered(3, {Busy("a")})), IsEmpty());
 }
 
 TEST(ReplacementCore, OthersAreToldNothing) {
