@@ -149,6 +149,10 @@ class QueueCore::Impl {
 
   // --------------------------------------------------------------------------------- lost_slots.cc
   void OnSlotsLost(const events::v1::SlotsLost& lost);
+  // There may be room for those that lack slots: all of them are to be named.
+  void LookForOtherSlots();
+  // The cycle that is asked for names some of them, or none.
+  void NoteReplacing(const events::v1::CycleRequested& cycle);
   void Replace(const events::v1::Outcome& outcome);
   void SayNoRoom(const events::v1::Outcome& outcome);
 

@@ -67,6 +67,8 @@ void QueueCore::Impl::CloseCycle(const CycleResult& result) {
   MarkCandidates(false);
   const auto cycle = std::exchange(state_.cycle, nullptr);
   cycles_answered_.push_back(cycle->cycle_id());
+  // What came free meanwhile may be of use to one that an earlier cycle named.
+  if (state_.room_changed && state_.replace_after != 0) LookForOtherSlots();
   state_.room_changed = false;
   state_.blocked_head = 0;
   state_.lost_node.clear();
@@ -127,7 +129,8 @@ void QueueCore::Impl::AbandonCycle(uint64_t cycle_id) {
       // It may have grown. What it holds is said when it is asked for again, along with others: by
       // itself it could be what nobody can handle.
       if (candidate.replace()) {
-        state_.replace_ms = state_.now_ms + kReplaceAgainMs;
+        state_.replace_paused_ms = state_.now_ms + kReplaceAgainMs;
+        LookForOtherSlots();
       } else {
         state_.growth = Growth::kAlong;
       }
@@ -250,14 +253,15 @@ void QueueCore::Impl::BeginCycle() {
   if (book_.Head() == nullptr) state_.limits_due_ms = 0;
   state_.growth = elastic_.AfterMessage(somebody_left);
   if (state_.cycle == nullptr && (state_.room_changed || state_.ask_again)) {
-    if (!book_.replacing().empty()) state_.replace_ms = state_.now_ms;
+    if (!book_.replacing().empty()) LookForOtherSlots();
   }
   if (state_.cycle != nullptr || !IsCycleDue(somebody_left)) return;
   state_.line_changed = false;
   state_.ask_again = false;
   auto cycle = std::make_shared<CycleRequested>();
   ChooseCandidates(cycle.get());
-  if (state_.suspects == nullptr) state_.replace_ms = replacement_.TryNextAt();
+  Fit(cycle.get());
+  NoteReplacing(*cycle);
   if (cycle->candidates().empty()) {
     // Limits hold all that wait: until the line changes, somebody gives something back, or time
     // lets go.
@@ -266,7 +270,6 @@ void QueueCore::Impl::BeginCycle() {
     return;
   }
   state_.due_ms = 0;
-  Fit(cycle.get());
   cycle->set_cycle_id(++state_.last_cycle_id);
   if (view_.IsIndependent()) {
     cycle->set_version(config().rules() == 0 ? model::kLatestRules : config().rules());

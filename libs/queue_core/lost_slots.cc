@@ -1,5 +1,6 @@
 // What becomes of a job that loses slots while it runs (replacement.h).
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,7 +51,7 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
   std::sort(
       all.begin(), all.end(), [](const LostSlot& a, const LostSlot& b) { return a.slot < b.slot; });
   job.lost = std::make_shared<const std::vector<LostSlot>>(std::move(all));
-  state_.replace_ms = state_.now_ms;
+  LookForOtherSlots();
   job.reason = reason::kSlotLost;
   job.message = fmt::format("{}: {} of its {} slots {} looked for elsewhere, the others go on",
                             WhyLost(lost),
@@ -58,6 +59,33 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
                             job.slots,
                             MissingSlots(job) == 1 ? "is" : "are");
   Say(entry);
+}
+
+void QueueCore::Impl::LookForOtherSlots() {
+  state_.replace_ms = std::max(state_.now_ms, state_.replace_paused_ms);
+  state_.replace_left = 0;
+}
+
+void QueueCore::Impl::NoteReplacing(const events::v1::CycleRequested& cycle) {
+  if (state_.suspects != nullptr || replacement_.IsPaused()) return;
+  const uint32_t all = replacement_.Lacking();
+  const auto& candidates = cycle.candidates();
+  const auto first_other =
+      std::find_if(candidates.begin(), candidates.end(), [](const events::v1::Candidate& one) {
+        return !one.replace();
+      });
+  const auto named = static_cast<uint32_t>(first_other - candidates.begin());
+  if (replacement_.IsDue()) {
+    const uint32_t left = state_.replace_left == 0 ? all : std::min(state_.replace_left, all);
+    state_.replace_left = left - std::min(left, named);
+  }
+  const bool all_named = named == all;
+  if (all_named) state_.replace_after = 0;
+  if (!all_named && named > 0) {
+    state_.replace_after = book_.Find(std::prev(first_other)->job_id())->job.submission;
+  }
+  state_.replace_paused_ms = 0;
+  state_.replace_ms = replacement_.TryNextAt();
 }
 
 void QueueCore::Impl::Replace(const Outcome& outcome) {

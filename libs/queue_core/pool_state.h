@@ -56,6 +56,12 @@ struct PoolState {
   // When those that have lost slots are tried again (replacement.h). 0: not before something else
   // happens.
   int64_t replace_ms = 0;
+  // The last of them that was named, by submission; 0: one cycle named all.
+  uint64_t replace_after = 0;
+  // So many follow before all were named since there may be room.
+  uint32_t replace_left = 0;
+  // A cycle that named some was abandoned: none is named before.
+  int64_t replace_paused_ms = 0;
   // The first reservation comes due. 0: there is none.
   int64_t due_ms = 0;
   uint32_t nodes_up = 0;

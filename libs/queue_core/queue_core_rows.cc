@@ -67,6 +67,9 @@ std::string QueueCore::Impl::PoolRow() const {
   row.set_window_set(state_.window_set);
   row.set_growth(static_cast<uint32_t>(state_.growth));
   row.set_replace_ms(state_.replace_ms);
+  row.set_replace_after(state_.replace_after);
+  row.set_replace_left(state_.replace_left);
+  row.set_replace_paused_ms(state_.replace_paused_ms);
   row.set_last_ending(book_.endings().last());
   if (state_.suspects != nullptr) {
     row.mutable_suspects()->Assign(state_.suspects->begin(), state_.suspects->end());
@@ -125,6 +128,9 @@ absl::Status QueueCore::Impl::RestorePool(const Rows& rows) {
   state_.window_set = row.window_set();
   state_.growth = static_cast<Growth>(row.growth());
   state_.replace_ms = row.replace_ms();
+  state_.replace_after = row.replace_after();
+  state_.replace_left = row.replace_left();
+  state_.replace_paused_ms = row.replace_paused_ms();
   if (!row.suspects().empty()) {
     SetSuspects({row.suspects().begin(), row.suspects().end()}, row.suspects_at_once());
   }

@@ -73,10 +73,20 @@ bool Replacement::HasHadTooMany(const Job& job) {
 
 void Replacement::NameFirst(CycleRequested* cycle,
                             const std::function<uint32_t(const Queue*)>& rule_of) const {
+  if (IsPaused()) return;
+  const std::vector<const Entry*> lacking = ThoseWhoLack();
+  if (lacking.empty()) return;
+  size_t next = 0;
+  size_t names = std::min(lacking.size(), kMostReplacing);
+  if (lacking.size() > kMostReplacing) {
+    while (next < lacking.size() && lacking[next]->job.submission <= view_.state.replace_after) {
+      ++next;
+    }
+    if (view_.state.replace_left > 0) names = std::min<size_t>(names, view_.state.replace_left);
+  }
   google::protobuf::RepeatedPtrField<Candidate> candidates;
-  for (const auto& [submission, entry] : view_.book.replacing()) {
-    if (candidates.size() == kMostReplacing) break;
-    if (entry->counted_in->config == nullptr) continue;
+  for (size_t i = 0; i < names; ++i) {
+    const Entry* entry = lacking[(next + i) % lacking.size()];
     const Job& job = entry->job;
     Candidate* candidate = candidates.Add();
     candidate->set_job_id(job.id);
@@ -88,7 +98,6 @@ void Replacement::NameFirst(CycleRequested* cycle,
     NameWindows(view_.state, job, candidate);
     NameNodes(job, view_.state.now_ms, candidate);
   }
-  if (candidates.empty()) return;
   for (Candidate& behind : *cycle->mutable_candidates()) candidates.Add(std::move(behind));
   cycle->mutable_candidates()->Swap(&candidates);
 }
@@ -98,11 +107,27 @@ bool Replacement::IsDue() const {
   return at_ms != 0 && at_ms <= view_.state.now_ms && !view_.book.replacing().empty();
 }
 
+bool Replacement::IsPaused() const {
+  return view_.state.now_ms < view_.state.replace_paused_ms;
+}
+
+std::vector<const Entry*> Replacement::ThoseWhoLack() const {
+  std::vector<const Entry*> lacking;
+  for (const auto& [submission, entry] : view_.book.replacing()) {
+    if (entry->counted_in->config != nullptr) lacking.push_back(entry);
+  }
+  return lacking;
+}
+
+uint32_t Replacement::Lacking() const {
+  return static_cast<uint32_t>(ThoseWhoLack().size());
+}
+
 int64_t Replacement::TryNextAt() const {
   const int64_t now_ms = view_.state.now_ms;
-  if (view_.book.replacing().size() > kMostReplacing) return now_ms;
+  if (view_.state.replace_left > 0) return now_ms;
   int64_t next_ms = 0;
-  for (const auto& [submission, entry] : view_.book.replacing()) {
+  for (const Entry* entry : ThoseWhoLack()) {
     for (const LostSlot& lost : LostSlots(entry->job)) {
       const int64_t open_ms = lost.lost_ms + kClosedMs;
       if (IsClosed(lost, now_ms) && (next_ms == 0 || open_ms < next_ms)) next_ms = open_ms;

@@ -9,6 +9,8 @@
 // in it. It is asked for when it loses some, when there may be room that was not there, and when a
 // node may be taken again on which it lost one. Such a node is not taken for a moment, as the
 // matcher may not know yet that it is closed, and then for a while only where no other has room.
+// Where more lack slots than one cycle names, the next goes on behind the last that was named,
+// until all have been.
 //
 // Jobs only whose pods are made again, and which are not elastic: those may go on with fewer, and
 // grow.
@@ -37,11 +39,16 @@ class Replacement {
   // It has had so many slots in this attempt that it is stopped whole, rather.
   static bool HasHadTooMany(const Job& job);
 
-  // Those who have lost slots, before all other candidates. `rule_of`: of a queue, in the cycle.
+  // Those who have lost slots, before all other candidates: as many as a cycle names, and none so
+  // soon after an abandoned one. `rule_of`: of a queue, in the cycle.
   void NameFirst(events::v1::CycleRequested* cycle,
                  const std::function<uint32_t(const Queue*)>& rule_of) const;
   // They are a reason for a cycle.
   bool IsDue() const;
+  // No cycle names any now: one that did was abandoned.
+  bool IsPaused() const;
+  // How many there are to be named.
+  uint32_t Lacking() const;
   // When they are tried next, where nothing else happens once they have been named; 0: never.
   int64_t TryNextAt() const;
   // The job that has slots in place of lost ones by the outcome; null: they are not wanted any
@@ -49,6 +56,9 @@ class Replacement {
   const Entry* Replaced(const events::v1::Outcome& outcome) const;
 
  private:
+  // By submission.
+  std::vector<const Entry*> ThoseWhoLack() const;
+
   View view_;
 };
 

@@ -1,6 +1,13 @@
 // Jobs that lose slots while they run, and have others in their place.
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "fluxqueue/queue/v1/rows.pb.h"
 
 #include "libs/model/rules.h"
 #include "libs/queue_core/testing_story.h"
@@ -9,6 +16,8 @@ namespace fluxqueue::queue_core {
 namespace {
 
 using model::JobState;
+using ::testing::_;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -214,6 +223,107 @@ TEST(ReplacementCore, AnAbandonedCycleIsAskedAgainLater) {
   EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 3: a/1=<3>-n0"));
   // It had been given one already.
   EXPECT_THAT(story.Tell(Answered(3, {Has("a", 4)})), ElementsAre("fact a v6 Running Replaced"));
+}
+
+// Those who wait are tried apart from each other at once.
+TEST(ReplacementCore, AfterAnAbandonedCycleOthersAreTriedMeanwhile) {
+  Story story;
+  story.Bring("a", JobState::kRunning, Gang());
+  story.Tell(Submitted("b"));
+  story.Tell(Answered(2, {Busy("b")}));
+  EXPECT_THAT(story.Tell(SlotsLost("a", {{1}})),
+              ElementsAre(_, "release a/1 slot 1", "cycle 3: a/1=<3>-n0 b/1"));
+  EXPECT_THAT(story.Tell(Abandoned(3)), Contains(HasSubstr("fact b")));
+  EXPECT_THAT(story.Tell(Submitted("c")), ElementsAre(HasSubstr("fact c"), "cycle 4: c/1"));
+  EXPECT_THAT(story.Tell(Answered(4, {Busy("c")})), ElementsAre("fact c v2 Pending Busy"));
+  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 5: c/1"));
+  story.Tell(Answered(5, {Busy("c")}));
+  story.Wait(10'000);
+  EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 6: a/1=<3>-n0 c/1"));
+}
+
+// More than one cycle names: 0, 1, 2 …
+class ManyLack : public ::testing::Test {
+ protected:
+  static constexpr int kJobs = 300;
+
+  void SetUp() override {
+    for (int i = 0; i < kJobs; ++i) {
+      story_.Bring(std::to_string(i), JobState::kRunning, {.completions = 1});
+    }
+    story_.Tell(Submitted("first"));  // in flight while they lose their slots
+    for (int i = 0; i < kJobs; ++i) story_.Tell(SlotsLost(std::to_string(i), {{0}}));
+  }
+  // None of those that are named has room; what the answer leads to.
+  Story::Lines Refuse(const std::vector<int>& named) {
+    std::vector<Said> outcomes;
+    for (const int job : named) outcomes.push_back(Busy(std::to_string(job)));
+    Story::Lines lines = story_.Tell(Answered(++cycle_, outcomes));
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("fact"); });
+    return lines;
+  }
+  static std::vector<int> FromTo(int from, int to) {
+    std::vector<int> jobs(static_cast<size_t>(to - from));
+    std::iota(jobs.begin(), jobs.end(), from);
+    return jobs;
+  }
+  static std::vector<int> NamedIn(const Story::Lines& lines) {
+    std::vector<int> jobs;
+    if (lines.size() != 1) return jobs;
+    std::istringstream words(lines[0]);
+    for (std::string word; words >> word;) {
+      if (word.find('=') != std::string::npos) jobs.push_back(std::stoi(word));
+    }
+    return jobs;
+  }
+
+  Story story_;
+  uint64_t cycle_ = kJobs;
+};
+
+TEST_F(ManyLack, EachIsNamedOnceInARound) {
+  Story::Lines lines = story_.Tell(Answered(++cycle_, {{.job = "first"}}));
+  std::vector<int> all;
+  while (true) {
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("fact"); });
+    const std::vector<int> named = NamedIn(lines);
+    if (named.empty()) break;
+    EXPECT_LE(named.size(), 128U);
+    all.insert(all.end(), named.begin(), named.end());
+    ASSERT_LE(all.size(), static_cast<size_t>(kJobs)) << "for ever";
+    lines = Refuse(named);
+  }
+  EXPECT_EQ(all, FromTo(0, kJobs));
+  EXPECT_EQ(story_.core().NextDeadline(), story_.now() + Millis(30'000));
+}
+
+TEST_F(ManyLack, RoomInTheMiddleOfARoundIsForAllAndThoseBehindFirst) {
+  story_.Tell(Answered(++cycle_, {{.job = "first"}}));
+  EXPECT_EQ(NamedIn(Refuse(FromTo(0, 128))), FromTo(128, 256));
+  EXPECT_THAT(story_.Tell(Released("x", 1)), IsEmpty()) << "a cycle is in flight";
+  std::vector<int> behind = FromTo(256, 300);
+  for (const int job : FromTo(0, 84)) behind.push_back(job);
+  EXPECT_EQ(NamedIn(Refuse(FromTo(128, 256))), behind);
+  EXPECT_EQ(NamedIn(Refuse(behind)), FromTo(84, 212));
+  EXPECT_EQ(NamedIn(Refuse(FromTo(84, 212))), FromTo(212, 256));
+  EXPECT_THAT(Refuse(FromTo(212, 256)), IsEmpty());
+}
+
+TEST_F(ManyLack, ARestoredCoreGoesOnBehindTheLast) {
+  story_.Tell(Answered(++cycle_, {{.job = "first"}}));
+  Refuse(FromTo(0, 128));
+  ASSERT_EQ(story_.changes().cycles_requested.size(), 1U);
+  Rows rows;
+  rows.pool = story_.changes().pool;
+  rows.cycles_unanswered = {story_.changes().cycles_requested[0].requested};
+  QueueCore restored(kPool);
+  ASSERT_TRUE(restored.Restore(rows).ok());
+  Outputs outputs;
+  ASSERT_TRUE(restored.Handle(Tick(), story_.now(), &outputs).ok());
+  queue::v1::PoolRow row;
+  ASSERT_TRUE(row.ParseFromString(restored.TakeChanges().pool));
+  EXPECT_EQ(row.replace_after(), 256U);
+  EXPECT_EQ(row.replace_left(), 44U);
 }
 
 TEST(ReplacementCore, OneThatLosesSlotsForEverIsPlacedAgain) {
