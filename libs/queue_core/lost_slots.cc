@@ -18,10 +18,12 @@ using events::v1::Outcome;
 
 namespace {
 
-std::string WhyLost(const events::v1::SlotsLost& lost) {
-  if (lost.slots().empty()) return "";
-  const events::v1::SlotsLost::Lost& first = lost.slots(0);
-  return fmt::format("node {} {}", first.node(), first.reason());
+// REQUIRES: the message names the slot.
+std::string WhyLost(const events::v1::SlotsLost& lost, const LostSlot& slot) {
+  const auto said = std::find_if(lost.slots().begin(), lost.slots().end(), [&](const auto& one) {
+    return one.slot() == slot.slot;
+  });
+  return fmt::format("node {} {}", said->node(), said->reason());
 }
 
 }  // namespace
@@ -34,8 +36,9 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
     ++out_->stale;
     return;
   }
+  const std::string why = WhyLost(lost, slots.front());
   if (Replacement::HasHadTooMany(entry->job)) {
-    StopForFailure(entry, /*may_be_bound=*/true, reason::kSlotLost, WhyLost(lost));
+    StopForFailure(entry, /*may_be_bound=*/true, reason::kSlotLost, why);
     return;
   }
   Job& job = book_.Edit(entry);
@@ -54,7 +57,7 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
   LookForOtherSlots();
   job.reason = reason::kSlotLost;
   job.message = fmt::format("{}: {} of its {} slots {} looked for elsewhere, the others go on",
-                            WhyLost(lost),
+                            why,
                             MissingSlots(job),
                             job.slots,
                             MissingSlots(job) == 1 ? "is" : "are");

@@ -21,6 +21,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 JobOptions Gang() {
   return {.slots = 3, .completions = 3, .cpu = 3000};
@@ -57,6 +58,8 @@ TEST(ReplacementCore, WhatIsToldTwiceOrIsNotHeldIsStale) {
   story.Tell(SlotsLost("a", {{1}}));
   EXPECT_THAT(story.Tell(SlotsLost("a", {{1}, {9}})), IsEmpty());
   EXPECT_EQ(story.stale(), 1U);
+  story.Tell(SlotsLost("a", {{1}, {0, "n7"}}));
+  EXPECT_THAT(story.last().message(), StartsWith("node n7 is cordoned: 2 of its 3 slots"));
   // The pod of slot 2 has succeeded, so that it was given back.
   story.Tell(PodEnded("a", 2));
   EXPECT_THAT(story.Tell(SlotsLost("a", {{2}})), IsEmpty());
