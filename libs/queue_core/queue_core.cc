@@ -319,7 +319,8 @@ std::optional<Millis> QueueCore::Impl::NextDeadline() const {
   if (state_.replace_ms > state_.now_ms && !book_.replacing().empty()) {
     next = std::min(next.value_or(state_.replace_ms), state_.replace_ms);
   }
-  if (const auto end = NextWindowEnd(state_); end.has_value() && book_.Head() != nullptr) {
+  const bool some_want_room = book_.Head() != nullptr || !book_.replacing().empty();
+  if (const auto end = NextWindowEnd(state_); end.has_value() && some_want_room) {
     next = std::min(next.value_or(*end), *end);
   }
   if (state_.cycle != nullptr) {

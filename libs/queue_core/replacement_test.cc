@@ -139,6 +139,17 @@ TEST(ReplacementCore, WhereThereIsNoRoomItIsAskedAgainWhenThereMayBeSome) {
   EXPECT_THAT(story.Tell(Inventory(true, true)), ElementsAre("cycle 5: a/1=<3>"));
 }
 
+TEST(ReplacementCore, AWindowThatEndsMayLeaveRoom) {
+  Story story;
+  story.Bring("a", JobState::kRunning, Gang());
+  story.Tell(WindowSet("w", story.now(), story.now() + Millis(50'000)));
+  story.Tell(SlotsLost("a", {{1, "n0", /*closed=*/false}}));
+  story.Tell(Answered(2, {Busy("a")}));
+  EXPECT_EQ(story.core().NextDeadline(), story.now() + Millis(50'000));
+  story.Wait(50'000);
+  EXPECT_THAT(story.Tell(Tick()), ElementsAre("cycle 3: a/1=<3>~n0"));
+}
+
 TEST(ReplacementCore, TheBinderGivesUpAndAllOfItIsPlacedAgain) {
   Story story;
   story.Bring("a", JobState::kRunning, Gang());
