@@ -9,6 +9,7 @@
 
 namespace fluxqueue::queue_core {
 
+using events::v1::Candidate;
 using events::v1::CycleAnswered;
 using events::v1::Slip;
 using model::JobState;
@@ -55,8 +56,9 @@ Slip Promises::WhyLater(const Job& job, const Slip& said, const CycleAnswered& a
   if (!state.lost_node.empty()) return SlipBy(Slip::CAUSE_NODE, state.lost_node);
   if (!state.window_set.empty()) return SlipBy(Slip::CAUSE_WINDOW, state.window_set);
   if (state.suspects != nullptr) return AfterAbandonedCycle();
-  for (const events::v1::Candidate& candidate : state.cycle->candidates()) {
+  for (const Candidate& candidate : state.cycle->candidates()) {
     if (candidate.job_id() == job.id) break;
+    if (IsOfOneThatRuns(candidate)) continue;
     const Entry* other = view_.book.Find(candidate.job_id());
     if (other == nullptr || other->job.submission < job.submission) continue;
     // It has come since the promise was said, or has a better right. One that stood ahead of it
@@ -74,9 +76,18 @@ Slip Promises::WhyNotNamed(const Entry& entry, const CycleAnswered& answered) co
   const Slip known = WhyLater(entry.job, {}, answered);
   const bool is_behind = known.cause() == Slip::CAUSE_PLAN && entry.in_line_of != nullptr &&
                          entry.job.reason != reason::kLimit && view_.HasFirmPromises();
+  if (!is_behind) return known;
   const auto& candidates = view_.state.cycle->candidates();
-  if (!is_behind || candidates.empty()) return known;
-  return SlipBy(Slip::CAUSE_AHEAD, candidates[0].job_id());
+  const auto first =
+      std::find_if_not(candidates.begin(), candidates.end(), [this](const Candidate& one) {
+        return IsOfOneThatRuns(one);
+      });
+  return first == candidates.end() ? known : SlipBy(Slip::CAUSE_AHEAD, first->job_id());
+}
+
+// Where it gets something that others were promised, the matcher says so.
+bool Promises::IsOfOneThatRuns(const Candidate& candidate) const {
+  return candidate.grow() && view_.HasRules(model::kReplacesSlots);
 }
 
 std::string Promises::Sentence(const Job& told, const Slip& slip) const {

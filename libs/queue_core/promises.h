@@ -41,6 +41,8 @@ class Promises {
   std::string Sentence(const Job& told, const events::v1::Slip& slip) const;
 
  private:
+  bool IsOfOneThatRuns(const events::v1::Candidate& candidate) const;
+
   View view_;
 };
 

@@ -207,6 +207,27 @@ TEST(ReplacementCore, LimitsNeitherHoldItBackNorLetOthersIn) {
   EXPECT_THAT(story.Tell(Answered(3, {Busy("a")})), IsEmpty());
 }
 
+TEST(ReplacementCore, OneThatHasNoneIsNotToBlameForTheLaterStartOfAnother) {
+  Story story;
+  story.Tell(QueueMade("default", 0, 0, "easy"));
+  const auto starts = [](int64_t at_s) {
+    return Said{.job = "w", .kind = kReservedKind, .reason = "full", .at_s = at_s};
+  };
+  story.Tell(Submitted("w"));
+  story.Tell(Answered(1, {starts(500)}));
+  JobOptions gang = Gang();
+  gang.priority = 9;
+  story.Tell(Submitted("r", gang));
+  story.Tell(Answered(2, {{.job = "r"}, starts(500)}));
+  story.Tell(Bound("r"));
+  story.Tell(Started("r"));
+  ASSERT_THAT(story.Tell(SlotsLost("r", {{1}})),
+              ElementsAre(_, "release r/1 slot 1", "cycle 3: r/1=<3>-n0 w/1"));
+  story.Tell(Answered(3, {Busy("r"), starts(600)}));
+  ASSERT_EQ(story.last().job_id(), "w");
+  EXPECT_EQ(story.last().slip().cause(), events::v1::Slip::CAUSE_PLAN);
+}
+
 TEST(ReplacementCore, OthersAreToldNothing) {
   Story story;
   story.Bring("p", JobState::kBound, {.recreatable = false});
