@@ -196,7 +196,10 @@ TEST_F(ReplacementTest, AsManyAsHaveRoom) {
   const CycleAnswered answer = Ask({Replace("a", 3)});
   EXPECT_EQ(answer.outcomes(0).slots(), 4U);
   EXPECT_THAT(NodesOf("a"), ElementsAre("-", "-", "n2", "n3"));
-  EXPECT_EQ(Ask({Replace("a", 3)}).outcomes(0).kind(), Outcome::KIND_BUSY);
+  const Outcome busy = Ask({Replace("a", 3)}).outcomes(0);
+  EXPECT_EQ(busy.kind(), Outcome::KIND_BUSY);
+  EXPECT_EQ(busy.slots(), 4U) << "the answer that gave it one may not have been heard";
+  EXPECT_EQ(busy.placement_hash(), answer.outcomes(0).placement_hash());
   // A slot whose pod had succeeded is not wanted any more.
   Feed(Release("a", {2}));
   EXPECT_EQ(Ask({Replace("a", 1)}).outcomes(0).kind(), Outcome::KIND_ALLOCATED);

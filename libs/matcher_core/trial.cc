@@ -172,6 +172,11 @@ void Trial::TryReplacement(const Candidate& candidate,
   outcome->set_reason(
       holds ? explainer_.Explain(candidate, graph::WithSlots(*jobspec, 1), /*never=*/false).sentence
             : "it holds nothing in place of which it could have others");
+  if (!holds) return;
+  // The queue may not have heard of what it was given last: that answer may have been abandoned.
+  const graph::Placement& held = *engine_.Find(key);
+  outcome->set_slots(static_cast<uint32_t>(held.slots.size()));
+  outcome->set_placement_hash(PlacementHash(ToProto(held)));
 }
 
 void Trial::Match(const Candidate& candidate,

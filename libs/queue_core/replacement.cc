@@ -138,8 +138,8 @@ int64_t Replacement::TryNextAt() const {
 
 const Entry* Replacement::Replaced(const Outcome& outcome) const {
   const Entry* entry = view_.book.Find(outcome.job_id());
+  // One that is refused says what it holds: the answer that gave it more may have been abandoned.
   const bool wanted = entry != nullptr && entry->job.attempt == outcome.attempt() &&
-                      outcome.kind() == Outcome::KIND_ALLOCATED &&
                       view_.book.replacing().contains(entry->job.submission) &&
                       outcome.slots() > std::max(entry->job.held_slots, entry->job.slots);
   return wanted ? entry : nullptr;

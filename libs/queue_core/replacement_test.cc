@@ -260,6 +260,21 @@ TEST(ReplacementCore, AnAbandonedCycleIsAskedAgainLater) {
   EXPECT_THAT(story.Tell(Answered(3, {Has("a", 4)})), ElementsAre("fact a v6 Running Replaced"));
 }
 
+TEST(ReplacementCore, WhatAnAbandonedCycleGaveIsHeardWithARefusal) {
+  Story story;
+  story.Bring("a", JobState::kRunning, Gang());
+  story.Tell(SlotsLost("a", {{1}, {2}}));
+  story.Tell(Abandoned(2));
+  story.Wait(10'000);
+  story.Tell(Tick());
+  Said busy = Busy("a");
+  busy.slots = 4;
+  EXPECT_THAT(story.Tell(Answered(3, {busy})), ElementsAre("fact a v6 Running Replaced"));
+  EXPECT_EQ(story.last().placement_hash(), 81U);
+  EXPECT_EQ(story.last().message(),
+            "goes on with 1 other slot in place of what it lost; 1 more is looked for");
+}
+
 // Those who wait are tried apart from each other at once.
 TEST(ReplacementCore, AfterAnAbandonedCycleOthersAreTriedMeanwhile) {
   Story story;

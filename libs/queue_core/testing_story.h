@@ -295,7 +295,7 @@ inline events::v1::Envelope Answered(uint64_t cycle, const std::vector<Said>& ou
     outcome->set_kind(said.kind);
     outcome->set_reason(said.reason);
     outcome->set_at_s(said.at_s);
-    if (said.kind != kAllocatedKind) continue;
+    if (said.kind != kAllocatedKind && said.slots == 0) continue;
     outcome->set_slots(said.slots);
     outcome->set_placement_hash(77 + said.slots);
   }
