@@ -121,4 +121,13 @@ Constraint InGroupOf(const NodeSpec& node, std::span<const Level> levels) {
   return Constraint::And(std::move(all));
 }
 
+Jobspec Beside(const NodeSpec& node, std::span<const Level> levels, const Jobspec& jobspec) {
+  const std::string where = fmt::format(" in {} {}", levels.back().name, GroupOf(node, levels));
+  Jobspec beside = jobspec;
+  beside.constraint = Constraint::And({jobspec.constraint, InGroupOf(node, levels)});
+  beside.constraint_signature += where;
+  beside.shape += where;
+  return beside;
+}
+
 }  // namespace fluxqueue::graph

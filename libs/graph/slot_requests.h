@@ -42,4 +42,8 @@ JobRequest Constrained(const JobRequest& request, Constraint also, std::string_v
 // The nodes that are below the same vertex of the last of `levels` as this one.
 Constraint InGroupOf(const NodeSpec& node, std::span<const Level> levels);
 
+// The same, all of whose slots are below the same vertex of the last of `levels` as the node.
+// REQUIRES: there are levels.
+Jobspec Beside(const NodeSpec& node, std::span<const Level> levels, const Jobspec& jobspec);
+
 }  // namespace fluxqueue::graph

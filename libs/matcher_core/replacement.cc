@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "libs/graph/slot_requests.h"
 #include "libs/matcher_core/candidate.h"
 #include "libs/matcher_core/elastic.h"
 #include "libs/matcher_core/pool_config.h"
@@ -31,79 +32,93 @@ std::vector<std::string> LevelsToTry(const std::vector<graph::Level>& levels,
   return names;
 }
 
-}  // namespace
-
-bool Replacement::Try(const Candidate& candidate, const graph::Jobspec& jobspec) {
-  const uint32_t live = LiveSlots(*engine_.Find(KeyOf(candidate)));
-  uint32_t more = candidate.most_slots() > live ? candidate.most_slots() - live : 0;
-  if (more == 0) return true;
-  const Outside outside = OutsideOf(candidate, jobspec);
-  bool any = false;
-  for (uint32_t chunk = more; more > 0 && chunk > 0;) {
-    chunk = std::min(chunk, more);
-    const graph::Jobspec some = graph::WithSlots(jobspec, chunk);
-    const auto grow = [&]() { return Grow(candidate, some, outside); };
-    const bool grown = grow() || (!reservations_.behind().empty() &&
-                                  reservations_.PassThoseBehind(
-                                      SlipBy(Slip::CAUSE_AHEAD, candidate.job_id()), grow));
-    if (grown) {
-      any = true;
-      more -= chunk;
-    } else {
-      chunk /= 2;
-    }
-  }
-  closed_.CloseTo(candidate);
-  return any;
-}
-
-Replacement::Outside Replacement::OutsideOf(const Candidate& candidate,
-                                            const graph::Jobspec& jobspec) const {
-  const graph::Placement& placement = *engine_.Find(KeyOf(candidate));
-  const std::vector<graph::Level> levels = LevelsOf(view_.state.config());
-  Outside outside;
-  for (const bool avoids : {true, false}) {
-    if (avoids && candidate.avoided_nodes().empty()) continue;
-    for (const std::string& level : LevelsToTry(levels, jobspec)) {
-      std::vector<std::string> nodes = NotBeside(placement, level);
-      nodes.insert(nodes.end(), candidate.closed_nodes().begin(), candidate.closed_nodes().end());
-      if (avoids) {
-        nodes.insert(
-            nodes.end(), candidate.avoided_nodes().begin(), candidate.avoided_nodes().end());
-      }
-      outside.push_back(std::move(nodes));
-    }
-  }
-  return outside;
-}
-
-std::vector<std::string> Replacement::NotBeside(const graph::Placement& placement,
-                                                const std::string& level) const {
-  if (level.empty()) return {};
+// Null: it has no slot.
+const graph::PlacedSlot* FirstLive(const graph::Placement& placement) {
   const auto live = std::find_if(placement.slots.begin(),
                                  placement.slots.end(),
                                  [](const graph::PlacedSlot& slot) { return !slot.released; });
-  if (live == placement.slots.end()) return {};
-  const std::vector<graph::Level> levels = LevelsOf(view_.state.config());
-  const std::span<const graph::Level> below_one = LevelsTo(levels, level);
-  const std::vector<graph::NodeSpec> nodes = engine_.Nodes();
-  const auto its = std::find_if(nodes.begin(), nodes.end(), [&live](const graph::NodeSpec& node) {
-    return node.name == live->node;
-  });
-  if (its == nodes.end()) return {};
-  const std::string group = graph::GroupOf(*its, below_one);
-  std::vector<std::string> others;
-  for (const graph::NodeSpec& node : nodes) {
-    if (graph::GroupOf(node, below_one) != group) others.push_back(node.name);
-  }
-  return others;
+  return live == placement.slots.end() ? nullptr : &*live;
 }
 
-bool Replacement::Grow(const Candidate& candidate,
-                       const graph::Jobspec& some,
-                       const Outside& outside) {
-  return std::any_of(outside.begin(), outside.end(), [&](const std::vector<std::string>& nodes) {
-    closed_.CloseTo(candidate, nodes);
+// The jobspec below each vertex where it is tried, the best first.
+std::vector<graph::Jobspec> JobspecsOf(const View& view,
+                                       const graph::PlacedSlot* live,
+                                       const graph::Jobspec& jobspec) {
+  const std::vector<graph::Level> levels = LevelsOf(view.state.config());
+  const std::vector<std::string> names = LevelsToTry(levels, jobspec);
+  if (live == nullptr || names.front().empty()) return {jobspec};
+  const std::vector<graph::NodeSpec> nodes = view.engine.Nodes();
+  const auto its = std::find_if(nodes.begin(), nodes.end(), [live](const graph::NodeSpec& node) {
+    return node.name == live->node;
+  });
+  std::vector<graph::Jobspec> jobspecs;
+  for (const std::string& name : names) {
+    const std::span<const graph::Level> below = LevelsTo(levels, name);
+    const bool narrows = its != nodes.end() && !below.empty();
+    jobspecs.push_back(narrows ? graph::Beside(*its, below, jobspec) : jobspec);
+  }
+  return jobspecs;
+}
+
+}  // namespace
+
+Lack LackOf(const View& view, const Candidate& candidate, const graph::Jobspec& jobspec) {
+  const graph::Placement& placement = *view.engine.Find(KeyOf(candidate));
+  const uint32_t live = LiveSlots(placement);
+  Lack lack;
+  if (candidate.most_slots() <= live) return lack;
+  lack.slots = candidate.most_slots() - live;
+  lack.is_nowhere = live == 0;
+  lack.is_whole = lack.is_nowhere && !jobspec.required_level.empty();
+  const std::vector<graph::Jobspec> jobspecs = JobspecsOf(view, FirstLive(placement), jobspec);
+  for (const bool avoids : {true, false}) {
+    if (avoids && candidate.avoided_nodes().empty()) continue;
+    std::vector<std::string> closed(candidate.closed_nodes().begin(),
+                                    candidate.closed_nodes().end());
+    const auto& avoided = candidate.avoided_nodes();
+    if (avoids) closed.insert(closed.end(), avoided.begin(), avoided.end());
+    for (const graph::Jobspec& one : jobspecs) lack.places.push_back({one, closed});
+  }
+  return lack;
+}
+
+uint32_t TakeInParts(uint32_t all, bool is_whole, const std::function<bool(uint32_t slots)>& take) {
+  uint32_t taken = 0;
+  for (uint32_t part = all; taken < all && part > 0;) {
+    part = std::min(part, all - taken);
+    if (take(part)) {
+      taken += part;
+    } else {
+      part = is_whole ? 0 : part / 2;
+    }
+  }
+  return taken;
+}
+
+bool Replacement::Try(const Candidate& candidate, const graph::Jobspec& jobspec) {
+  lack_ = LackOf(view_, candidate, jobspec);
+  if (lack_.slots == 0) return true;
+  const uint32_t taken = TakeInParts(lack_.slots, lack_.is_whole, [&](uint32_t slots) {
+    const auto grow = [&]() { return Grow(candidate, slots); };
+    const bool grown = grow() || (!reservations_.behind().empty() &&
+                                  reservations_.PassThoseBehind(
+                                      SlipBy(Slip::CAUSE_AHEAD, candidate.job_id()), grow));
+    // The others go beside these.
+    if (grown && lack_.is_nowhere) lack_ = LackOf(view_, candidate, jobspec);
+    return grown;
+  });
+  closed_.CloseTo(candidate);
+  return taken > 0;
+}
+
+graph::Jobspec Replacement::Refused() const {
+  return graph::WithSlots(lack_.places.back().jobspec, lack_.is_whole ? lack_.slots : 1);
+}
+
+bool Replacement::Grow(const Candidate& candidate, uint32_t slots) {
+  return std::any_of(lack_.places.begin(), lack_.places.end(), [&](const Lack::Place& place) {
+    closed_.CloseTo(candidate, place.closed);
+    const graph::Jobspec some = graph::WithSlots(place.jobspec, slots);
     const graph::Outcome grown =
         engine_.Grow({.key = KeyOf(candidate), .jobspec = some, .now_s = now_s_, .outlasts = true});
     return grown.kind == graph::OutcomeKind::kAllocated;

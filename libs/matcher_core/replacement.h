@@ -9,11 +9,14 @@
 // It stands before the line: where there is no room beside what others have reserved, it is tried
 // as if they had reserved nothing, and theirs are void where that was of use.
 //
-// Where not all have room, as many as do.
+// Where not all have room, as many as do; but where all slots are to be below one vertex, and it
+// has lost all of them, all or none.
 //
 // Belongs to one cycle.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,27 @@
 #include "libs/matcher_core/view.h"
 
 namespace fluxqueue::matcher_core {
+
+// What a job lacks of its slots, and where it may have others.
+struct Lack {
+  // Where: the jobspec, of nodes there alone, and nodes that it does not take.
+  struct Place {
+    graph::Jobspec jobspec;
+    std::vector<std::string> closed;
+  };
+
+  uint32_t slots = 0;
+  bool is_nowhere = false;    // it has no slot beside which others could be
+  bool is_whole = false;      // all or none, as they are to be in one place, which is not known
+  std::vector<Place> places;  // tried one after the other
+};
+// REQUIRES: its key holds something; its slots are alike.
+Lack LackOf(const View& view,
+            const events::v1::Candidate& candidate,
+            const graph::Jobspec& jobspec);
+// `take` is asked for all, then, unless they are taken as a whole alone, for half as many, and so
+// on. How many were taken.
+uint32_t TakeInParts(uint32_t all, bool is_whole, const std::function<bool(uint32_t slots)>& take);
 
 class Replacement {
  public:
@@ -44,24 +68,18 @@ class Replacement {
   // Up to as many as the candidate says. False: it holds fewer, and there is room for none.
   // REQUIRES: its key holds something; its slots are alike.
   bool Try(const events::v1::Candidate& candidate, const graph::Jobspec& jobspec);
+  // The least that had no room, for people. REQUIRES: Try() was false.
+  graph::Jobspec Refused() const;
 
  private:
-  // Nodes that it does not take. Tried one after the other.
-  using Outside = std::vector<std::vector<std::string>>;
-
-  Outside OutsideOf(const events::v1::Candidate& candidate, const graph::Jobspec& jobspec) const;
-  // Those that are not below the vertex of the level where the job's slots are; empty: it has none.
-  std::vector<std::string> NotBeside(const graph::Placement& placement,
-                                     const std::string& level) const;
-  bool Grow(const events::v1::Candidate& candidate,
-            const graph::Jobspec& some,
-            const Outside& outside);
+  bool Grow(const events::v1::Candidate& candidate, uint32_t slots);
 
   const View& view_;
   const int64_t now_s_;
   Reservations& reservations_;
   ClosedNodes& closed_;
   graph::Engine& engine_;
+  Lack lack_;  // of the one that was tried last
 };
 
 }  // namespace fluxqueue::matcher_core

@@ -162,6 +162,7 @@ TEST_F(ReplacementTest, OnlyBesideItsGangWhereThatIsRequired) {
   Feed(Release("a", {0}));
   CycleAnswered answer = Ask({Replace("a", 2)});
   EXPECT_EQ(answer.outcomes(0).kind(), Outcome::KIND_BUSY) << "n1, n4 and n5 are in other racks";
+  EXPECT_THAT(answer.outcomes(0).reason(), HasSubstr("of 6 nodes 2 may be used, 1 are up"));
   Feed(Upserted(Node(2, /*open=*/true, 3)));
   answer = Ask({Replace("a", 2)});
   EXPECT_THAT(NodesOf("a"), ElementsAre("-", "n3", "n2"));
@@ -204,6 +205,22 @@ TEST_F(ReplacementTest, AsManyAsHaveRoom) {
   Feed(Release("a", {2}));
   EXPECT_EQ(Ask({Replace("a", 1)}).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
   EXPECT_THAT(NodesOf("a"), ElementsAre("-", "-", "-", "n3"));
+}
+
+TEST_F(ReplacementTest, AGangThatHasLostAllIsNotSplit) {
+  Begin(4, {"rack"});
+  Start("a", 2, InOneRack(2, /*required=*/true));
+  ASSERT_THAT(NodesOf("a"), ElementsAre("n0", "n1"));
+  Start("x", 1);
+  ASSERT_THAT(NodesOf("x"), ElementsAre("n2"));
+  Feed(Upserted(Node(1, /*open=*/false, 2)));
+  Feed(Release("a", {0, 1}));
+  EXPECT_EQ(Ask({Replace("a", 2)}).outcomes(0).kind(), Outcome::KIND_BUSY)
+      << "n0 and n3 are in two racks";
+  EXPECT_THAT(NodesOf("a"), ElementsAre("-", "-"));
+  Feed(Release("x", {}, /*ended=*/true));
+  EXPECT_EQ(Ask({Replace("a", 2)}).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
+  EXPECT_THAT(NodesOf("a"), ElementsAre("-", "-", "n2", "n3"));
 }
 
 TEST_F(ReplacementTest, AlsoOfOneThatRunsForLongerThanItSaid) {

@@ -170,7 +170,7 @@ void Trial::TryReplacement(const Candidate& candidate,
   if (holds && replacement_.Try(candidate, *jobspec)) return SayHolds(key, outcome);
   outcome->set_kind(Outcome::KIND_BUSY);
   outcome->set_reason(
-      holds ? explainer_.Explain(candidate, graph::WithSlots(*jobspec, 1), /*never=*/false).sentence
+      holds ? explainer_.Explain(candidate, replacement_.Refused(), /*never=*/false).sentence
             : "it holds nothing in place of which it could have others");
   if (!holds) return;
   // The queue may not have heard of what it was given last: that answer may have been abandoned.
