@@ -1,6 +1,10 @@
 #include "libs/matcher_core/next_cycle.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "libs/base/check.h"
+#include "libs/matcher_core/replacement.h"
 
 namespace fluxqueue::matcher_core {
 
@@ -45,15 +49,43 @@ void NextCycle::TryThoseAhead(const Candidate& candidate) {
 }
 
 void NextCycle::Try(const Candidate& other) {
+  if (other.grow() && !other.replace()) return;
   // It holds its slots by now, or the room that is kept for it.
-  if (other.grow() || line_.engine.Find(KeyOf(other)) != nullptr) return;
+  const bool holds = line_.engine.Find(KeyOf(other)) != nullptr;
+  if (holds != other.replace()) return;
   const Spec* spec = line_.view.specs.Find(SpecKey(other.job_id(), other.part()));
   if (spec == nullptr || spec->jobspec == nullptr) return;
+  if (other.replace()) return TakeInPlace(other, *spec->jobspec);
   const auto* rule = RuleOf(line_.request, other);
   if (rule == nullptr || passed_over_.contains(other.rule())) return;
   const OutcomeKind kind = Match(other, *spec->jobspec);
   const bool waits = kind == OutcomeKind::kBusy || kind == OutcomeKind::kReserved;
   if (waits && rule->stop_at_first_blocked()) passed_over_.insert(other.rule());
+}
+
+void NextCycle::TakeInPlace(const Candidate& other, const graph::Jobspec& jobspec) {
+  if (jobspec.groups.size() != 1 || jobspec.min_slots != 0) return;
+  const AllocationKey key = KeyOf(other);
+  const graph::Placement& held = *line_.engine.Find(key);
+  const int64_t now_s = line_.request.now_s();
+  const int64_t left_s =
+      held.duration_s == 0 ? 0 : std::max<int64_t>(1, held.start_s + held.duration_s - now_s);
+  Lack lack = LackOf(line_.view, other, jobspec);
+  uint32_t& taken = in_place_[key];
+  lack.slots -= std::min(lack.slots, taken);
+  taken += TakeInParts(lack.slots, lack.is_whole, [&](uint32_t slots) {
+    const auto part = static_cast<uint32_t>(std::numeric_limits<uint32_t>::max() - taken_.size());
+    return std::any_of(lack.places.begin(), lack.places.end(), [&](const Lack::Place& place) {
+      line_.closed.CloseTo(other, place.closed);
+      const graph::Jobspec some = graph::WithSlots(place.jobspec, slots);
+      graph::MatchRequest request = StartNow(line_.request, other, some);
+      request.key.part = part;
+      request.duration_s = left_s;
+      const bool fits = line_.engine.Match(request).kind == OutcomeKind::kAllocated;
+      if (fits) taken_.push_back(request.key);
+      return fits;
+    });
+  });
 }
 
 OutcomeKind NextCycle::Match(const Candidate& other, const graph::Jobspec& jobspec) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -73,6 +74,8 @@ class NextCycle {
   };
 
   void Try(const events::v1::Candidate& other);
+  // What one that runs has in place of slots that it has lost, under keys of its own.
+  void TakeInPlace(const events::v1::Candidate& other, const graph::Jobspec& jobspec);
   graph::OutcomeKind Match(const events::v1::Candidate& other, const graph::Jobspec& jobspec);
   // An elastic job takes all that there is.
   graph::OutcomeKind Take(const events::v1::Candidate& other,
@@ -84,6 +87,7 @@ class NextCycle {
   Removal awaited_;
   std::vector<AllocationKey> put_away_;  // what is promised to those ahead
   std::vector<AllocationKey> taken_;
+  std::map<AllocationKey, uint32_t> in_place_;  // slots that were taken for it
   ReservationQuota quota_;
   std::set<uint32_t> passed_over_;                    // rules
   std::unordered_map<std::string, Refusal> refused_;  // by shape and windows

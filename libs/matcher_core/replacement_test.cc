@@ -16,6 +16,7 @@ using events::v1::CycleAnswered;
 using events::v1::Outcome;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // Nodes of one core in racks of two: r0 has n0 and n1, r1 has n2 and n3 …
 class ReplacementTest : public MatcherCoreTest {
@@ -221,6 +222,31 @@ TEST_F(ReplacementTest, AGangThatHasLostAllIsNotSplit) {
   Feed(Release("x", {}, /*ended=*/true));
   EXPECT_EQ(Ask({Replace("a", 2)}).outcomes(0).kind(), Outcome::KIND_ALLOCATED);
   EXPECT_THAT(NodesOf("a"), ElementsAre("-", "-", "n2", "n3"));
+}
+
+// In the next cycle what they give back would be another's.
+TEST_F(ReplacementTest, NobodyIsStoppedForRoomThatOneAheadTakes) {
+  Begin(4);
+  Start("a", 2);
+  Start("low", 1);
+  Start("high", 1);
+  Feed(Upserted(Node(0, /*open=*/false, 2)));
+  Feed(Release("a", {0}));
+  Feed(Submitted("urgent", 1, 1000));
+  const auto ask = [this](const Tried& ahead) {
+    Envelope cycle = Backfill(++cycle_, {ahead, {.job = "urgent", .may_reserve = false}});
+    auto* low = cycle.mutable_cycle_requested()->add_stoppable();
+    low->mutable_key()->set_job_id("low");
+    low->mutable_key()->set_attempt(1);
+    cycle.mutable_cycle_requested()->mutable_candidates(1)->set_stoppable("\xff");
+    return MatcherCoreTest::Ask(cycle);
+  };
+  const CycleAnswered in_vain = ask(Replace("a", 2));
+  EXPECT_EQ(in_vain.outcomes(0).kind(), Outcome::KIND_BUSY);
+  EXPECT_THAT(Victims(in_vain.outcomes(1)), IsEmpty());
+  const CycleAnswered of_use = ask(Replace("a", 2, /*closed=*/{"n2"}));
+  EXPECT_EQ(of_use.outcomes(0).kind(), Outcome::KIND_BUSY);
+  EXPECT_THAT(Victims(of_use.outcomes(1)), ElementsAre("low")) << "a does not take its node";
 }
 
 TEST_F(ReplacementTest, AlsoOfOneThatRunsForLongerThanItSaid) {
