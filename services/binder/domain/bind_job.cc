@@ -112,8 +112,9 @@ void Slot::SeeUnsuccessful(const std::string& put_out_by) {
 }
 
 std::string Slot::WhyLost() const {
-  if (closed_since.has_value() || put_out.empty()) return closed_because;
-  return "has put its pod out: " + put_out;
+  if (!closed_since.has_value() && !put_out.empty()) return "has put its pod out: " + put_out;
+  if (losing && closed_because.empty()) return "has not had its pod bound in time";
+  return closed_because;
 }
 
 void Slot::Bind(Millis now) {

@@ -123,6 +123,63 @@ TEST_F(LossTest, WithoutRoomElsewhereAllOfItIsPlacedAgain) {
               HasSubstr("new was to run on node n1, which takes no pods; no other node had room"));
 }
 
+// A pod with a volume: kube-scheduler binds it.
+TEST_F(LossTest, AReleasedPodThatIsNotBoundIsGivenAnotherSlot) {
+  Run(3);
+  h_.cluster.Remove("a-1");
+  h_.cluster.AddPod("a", "new", 1, /*pinned=*/true);
+  h_.Settle();
+  ASSERT_TRUE(h_.cluster.Pod("new")->Released());
+  h_.now += h_.options.start_timeout - Millis(10'000);
+  h_.Settle();
+  ASSERT_NE(h_.cluster.Pod("new"), nullptr) << "it is not late yet";
+  h_.now += Millis(10'000);
+  const std::vector<Call> calls = h_.Batch();
+  ASSERT_THAT(Describe(calls), ElementsAre("delete new n1"));
+  EXPECT_TRUE(calls[0].disruption.has_value()) << "no failure of the Job's";
+  h_.Execute(calls);
+  h_.cluster.AddPod("a", "newer", 1, /*pinned=*/true);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_lost"),
+              ElementsAre("1 on n1, which has not had its pod bound in time; open"));
+  EXPECT_TRUE(h_.cluster.Pod("newer")->gated);
+  Replace(4, {1});
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.Pod("newer")->gated);
+  h_.cluster.Schedule("newer", "n3");
+  h_.now += 2 * h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+}
+
+TEST_F(LossTest, ItMayYetBeBoundBeforeItIsDeleted) {
+  Run(3);
+  h_.cluster.Remove("a-1");
+  h_.cluster.AddPod("a", "new", 1, /*pinned=*/true);
+  h_.Settle();
+  h_.Restart();
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Batch();  // the deletion is lost
+  h_.cluster.Schedule("new", "n1");
+  h_.Restart();
+  h_.Settle();
+  EXPECT_TRUE(h_.cluster.Pod("new")->Bound());
+  EXPECT_THAT(h_.Said("slots_lost"), IsEmpty());
+}
+
+TEST_F(LossTest, WhereNothingElseRunsAllOfItIsPlacedAgain) {
+  first_slots_ = 1;
+  Run(1);
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "new", 0, /*pinned=*/true);
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout"));
+  EXPECT_THAT(h_.Said("slots_lost"), IsEmpty());
+}
+
 TEST_F(LossTest, NobodyIsWaitedForWhoIsNotThere) {
   Run(3);
   Close("n1");

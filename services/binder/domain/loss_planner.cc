@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "services/binder/domain/stop_planner.h"
+
 namespace fluxqueue::binder {
 namespace {
 
@@ -47,6 +49,16 @@ void FailForNode(const Slot& slot, const std::string& rest, BindJob* job) {
                          slot.node,
                          slot.WhyLost().empty() ? "takes no pods" : slot.WhyLost(),
                          rest));
+}
+
+void FailForUnbound(const PlanContext& context, const Slot& slot, BindJob* job) {
+  SetFailure(job,
+             "StartTimeout",
+             fmt::format("pod {}/{} was not bound to node {} within {} s: see its events",
+                         job->workload().namespace_(),
+                         slot.pod_name,
+                         slot.node,
+                         context.options.start_timeout.count() / 1000));
 }
 
 // While others of the job run its pod waits for the node to be opened, as long as for a pod that
@@ -157,6 +169,26 @@ void PlanLosses(PlanContext& context, BindJob* job) {
     SayLost(context, lost, job);
   } else if (!lost.empty()) {
     context.speak_later = true;
+  }
+}
+
+void GiveUpUnbound(PlanContext& context, BindJob* job) {
+  if (!job->bound_said || !job->IsJob() || !context.pods_in_view) return;
+  for (size_t i = 0; i < job->slots.size(); ++i) {
+    Slot& slot = job->slots[i];
+    const PodFacts* pod =
+        slot.state == SlotState::kTaken ? context.pods.Find(slot.pod_uid) : nullptr;
+    if (pod == nullptr || !pod->Released() || pod->Ended() || slot.vacating) continue;
+    const Millis since = std::max(slot.taken_at.value_or(Millis(0)), context.in_view_since);
+    const Millis late = since + context.options.start_timeout;
+    if (context.now < late) {
+      context.WakeAt(late);
+    } else if (job->fact->replaces_slots() && (AnyRuns(*job) || HasUsableSlot(*job))) {
+      slot.losing = true;
+      StopSlot(context, {.suspends = false, .since = late}, static_cast<int>(i), job);
+    } else if (!AnyRuns(*job)) {
+      return FailForUnbound(context, slot, job);
+    }
   }
 }
 

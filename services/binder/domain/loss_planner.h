@@ -1,5 +1,6 @@
-// Slots that their nodes do not give to the next pod: the node is closed (cordoned, tainted, gone),
-// or has put the pod out that was there (evicted it, or could not run it).
+// Slots that their nodes do not give to the next pod: the node is closed (cordoned, tainted), has
+// put the pod out that was there (evicted it, or could not run it), or kube-scheduler does not bind
+// a pod there that was released to it.
 //
 // Where the queue looks for others in their place (JobFact.replaces_slots), the slot is lost: the
 // pod that took it is fenced, as a Binding may be under way, and SlotsLost says so once nothing
@@ -34,6 +35,10 @@ std::optional<Turned> TurnAway(PlanContext& context, Slot* slot, BindJob* job);
 
 // Says which slots are lost. REQUIRES: it is not stopping, and has not failed.
 void PlanLosses(PlanContext& context, BindJob* job);
+// A pod that was released, and is not bound for PlanOptions::start_timeout, is deleted, so that its
+// slot is lost and the next pod has another. Once all of the job has been bound; before, it fails
+// as a whole. The same.
+void GiveUpUnbound(PlanContext& context, BindJob* job);
 // Gives up where none comes in their place. The same; its pods have been given their slots.
 void AwaitOthers(PlanContext& context, BindJob* job);
 

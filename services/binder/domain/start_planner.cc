@@ -399,6 +399,7 @@ void PlanStart(PlanContext& context, BindJob* job) {
     PlanLosses(context, job);
     Assign(context, job);
     IssueCalls(context, job);
+    GiveUpUnbound(context, job);
     AwaitOthers(context, job);
     CheckTimeout(context, job);
   }
