@@ -180,6 +180,24 @@ TEST_F(LossTest, WhereNothingElseRunsAllOfItIsPlacedAgain) {
   EXPECT_THAT(h_.Said("slots_lost"), IsEmpty());
 }
 
+TEST_F(LossTest, ManyAreSaidInSeveralMessages) {
+  constexpr uint32_t kSlots = 450;
+  first_slots_ = kSlots;
+  Run(kSlots);
+  for (uint32_t i = 1; i < kSlots; ++i) {
+    h_.cluster.closed_nodes["n" + std::to_string(i)] = std::string(1000, 'x');
+    Evict("a-" + std::to_string(i), "new-" + std::to_string(i));
+  }
+  h_.Settle();
+  std::vector<int> sizes;
+  for (const Saying& saying : h_.sayings) {
+    if (!saying.envelope.has_slots_lost()) continue;
+    sizes.push_back(saying.envelope.slots_lost().slots_size());
+    EXPECT_LE(saying.envelope.slots_lost().slots(0).reason().size(), kMostReasonBytes);
+  }
+  EXPECT_THAT(sizes, ElementsAre(200, 200, 49));
+}
+
 TEST_F(LossTest, NobodyIsWaitedForWhoIsNotThere) {
   Run(3);
   Close("n1");
@@ -419,6 +437,9 @@ TEST(PodPutOutTest, WhatKubernetesSays) {
   EXPECT_EQ(why("Failed", "UnexpectedAdmissionError", false), "UnexpectedAdmissionError");
   EXPECT_EQ(why("Failed", "DeadlineExceeded", false), "");
   EXPECT_EQ(why("Failed", "", false), "");
+  const std::string long_reason(1'500'000, 'x');
+  EXPECT_LE(why("Failed", long_reason.c_str(), true).size(), kMostReasonBytes)
+      << "whoever may write the status of pods";
 }
 
 }  // namespace

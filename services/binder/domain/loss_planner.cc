@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "libs/base/text.h"
 #include "services/binder/domain/stop_planner.h"
 
 namespace fluxqueue::binder {
@@ -17,6 +19,8 @@ using events::v1::JobFact;
 
 // A node that was seen to be open is taken to be so for as long.
 constexpr Millis kOpenFor{5000};
+// In one message: some 100 KB with their nodes' names and the reasons.
+constexpr size_t kMostLostAtOnce = 200;
 
 bool AnyRuns(const BindJob& job) {
   return std::any_of(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
@@ -98,7 +102,8 @@ bool PodLacksSlot(const PlanContext& context, const BindJob& job) {
   });
 }
 
-void SayLost(PlanContext& context, const std::vector<size_t>& lost, BindJob* job) {
+// At most kMostLostAtOnce.
+void SayLost(PlanContext& context, std::span<const size_t> lost, BindJob* job) {
   Saying saying{.partition = job->partition, .envelope = {}, .after = {}};
   saying.envelope.set_pool(job->fact->pool());
   events::v1::SlotsLost* message = saying.envelope.mutable_slots_lost();
@@ -110,7 +115,7 @@ void SayLost(PlanContext& context, const std::vector<size_t>& lost, BindJob* job
     events::v1::SlotsLost::Lost* one = message->add_slots();
     one->set_slot(static_cast<uint32_t>(i));
     one->set_node(slot.node);
-    one->set_reason(slot.WhyLost());
+    one->set_reason(Cut(slot.WhyLost(), kMostReasonBytes));
     one->set_closed(slot.closed_since.has_value());
     slot.given_up = true;
     slot.losing = false;
@@ -165,10 +170,14 @@ void PlanLosses(PlanContext& context, BindJob* job) {
   for (size_t i = 0; i < job->slots.size(); ++i) {
     if (job->slots[i].losing && !job->slots[i].Occupied()) lost.push_back(i);
   }
-  if (!lost.empty() && context.may_speak) {
-    SayLost(context, lost, job);
-  } else if (!lost.empty()) {
+  if (lost.empty()) return;
+  if (!context.may_speak) {
     context.speak_later = true;
+    return;
+  }
+  for (size_t from = 0; from < lost.size(); from += kMostLostAtOnce) {
+    const size_t some = std::min(kMostLostAtOnce, lost.size() - from);
+    SayLost(context, std::span(lost).subspan(from, some), job);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "libs/base/text.h"
 #include "libs/kubernetes/ownership.h"
 #include "libs/kubernetes/requests.h"
 #include "libs/kubernetes/slot_proof.h"
@@ -47,7 +48,8 @@ std::string WhyPutOut(const kubernetes::PodStatus& status) {
       (status.reason.starts_with("OutOf") || status.reason == "NodeAffinity" ||
        status.reason == "UnexpectedAdmissionError" || status.reason == "Evicted");
   if (!turned_away && !status.disruption_target) return "";
-  return status.reason.empty() ? std::string(kubernetes::kDisruptionTarget) : status.reason;
+  return status.reason.empty() ? std::string(kubernetes::kDisruptionTarget)
+                               : Cut(status.reason, kMostReasonBytes);
 }
 
 }  // namespace

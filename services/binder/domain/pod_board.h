@@ -12,6 +12,7 @@
 // Pure. Not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,6 +27,9 @@
 #include "libs/kubernetes/views.h"
 
 namespace fluxqueue::binder {
+
+// Of what is told of a node or a pod in a word.
+inline constexpr size_t kMostReasonBytes = 200;
 
 struct PodFacts {
   enum class Phase { kLive, kSucceeded, kFailed };
@@ -45,7 +49,8 @@ struct PodFacts {
   std::optional<kubernetes::SlotName> slot;
   // The signature of it, as text; empty: none.
   std::string proof = {};
-  // Why its node has put it out, or will ("Evicted", "OutOfcpu"); empty: it has not.
+  // Why its node has put it out, or will ("Evicted", "OutOfcpu"); empty: it has not. At most
+  // kMostReasonBytes: whoever may write a pod's status may write anything.
   std::string put_out = {};
   kubernetes::Amounts requests;  // empty once it has ended
 
