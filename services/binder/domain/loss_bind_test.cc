@@ -120,7 +120,24 @@ TEST_F(LossTest, WithoutRoomElsewhereAllOfItIsPlacedAgain) {
   h_.Settle();
   EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 NodeClosed"));
   EXPECT_THAT(h_.sayings.back().envelope.bind_failed().message(),
-              HasSubstr("new was to run on node n1, which takes no pods; no other node had room"));
+              HasSubstr("new has no slot: 1 of the job's 3 was lost, and no other node had room"));
+}
+
+TEST_F(LossTest, WhoIsNamedIsOneThatWaits) {
+  Run(3);
+  Close("n2");
+  Evict("a-2", "new-2");
+  h_.Settle();
+  Replace(4, {2});
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("new-2")->node, "n3");
+  Close("n0");
+  Evict("a-0", "new-0");
+  h_.Settle();
+  h_.now += h_.options.start_timeout;
+  h_.Settle();
+  ASSERT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 NodeClosed"));
+  EXPECT_THAT(h_.sayings.back().envelope.bind_failed().message(), HasSubstr("new-0 has no slot"));
 }
 
 // A pod with a volume: kube-scheduler binds it.
@@ -177,6 +194,17 @@ TEST_F(LossTest, WhereNothingElseRunsAllOfItIsPlacedAgain) {
   h_.now += h_.options.start_timeout;
   h_.Settle();
   EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 StartTimeout"));
+  EXPECT_THAT(h_.Said("slots_lost"), IsEmpty());
+}
+
+// Somebody else's doing: it had not come to the node.
+TEST_F(LossTest, APodThatWasNotThereWasNotPutOut) {
+  Run(3);
+  h_.cluster.Remove("a-1");
+  h_.cluster.AddPod("a", "new", 1, /*pinned=*/true);
+  h_.Settle();
+  Evict("new", "newer");
+  h_.Settle();
   EXPECT_THAT(h_.Said("slots_lost"), IsEmpty());
 }
 

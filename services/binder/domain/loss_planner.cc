@@ -90,16 +90,17 @@ size_t MissingSlots(const BindJob& job) {
   return lost - std::min(lost, others);
 }
 
-// One of its pods waits and has no slot.
-bool PodLacksSlot(const PlanContext& context, const BindJob& job) {
+// One of its pods that waits and has no slot; null: there is none.
+const PodFacts* PodWithoutSlot(const PlanContext& context, const BindJob& job) {
   std::unordered_set<std::string> seated;
   for (const Slot& slot : job.slots) {
     if (slot.Occupied()) seated.insert(slot.pod_uid);
   }
   const std::vector<const PodFacts*> pods = PodsOf(context, job);
-  return std::any_of(pods.begin(), pods.end(), [&seated](const PodFacts* pod) {
-    return pod->Waiting() && !seated.contains(pod->uid);
+  const auto pod = std::find_if(pods.begin(), pods.end(), [&seated](const PodFacts* one) {
+    return one->Waiting() && !seated.contains(one->uid);
   });
+  return pod == pods.end() ? nullptr : *pod;
 }
 
 // At most kMostLostAtOnce.
@@ -202,7 +203,9 @@ void GiveUpUnbound(PlanContext& context, BindJob* job) {
 }
 
 void AwaitOthers(PlanContext& context, BindJob* job) {
-  if (MissingSlots(*job) == 0 || !PodLacksSlot(context, *job)) {
+  const size_t missing = MissingSlots(*job);
+  const PodFacts* pod = missing == 0 ? nullptr : PodWithoutSlot(context, *job);
+  if (pod == nullptr) {
     job->other_awaited_since.reset();
     return;
   }
@@ -211,10 +214,16 @@ void AwaitOthers(PlanContext& context, BindJob* job) {
   const Millis late = *job->other_awaited_since + wait;
   if (context.now < late) return context.WakeAt(late);
   if (AnyRuns(*job) && !LacksNoMoreThanItHasPods(context, job).value_or(false)) return;
-  const auto last = static_cast<size_t>(job->fact->lost_slots(job->fact->lost_slots_size() - 1));
-  FailForNode(job->slots[std::min(last, job->slots.size() - 1)],
-              fmt::format("; no other node had room for {} s", wait.count() / 1000),
-              job);
+  SetFailure(job,
+             "NodeClosed",
+             fmt::format("pod {}/{} has no slot: {} of the job's {} {} lost, and no other node had "
+                         "room for {} s",
+                         pod->space,
+                         pod->name,
+                         missing,
+                         job->fact->slots(),
+                         missing == 1 ? "was" : "were",
+                         wait.count() / 1000));
 }
 
 }  // namespace fluxqueue::binder

@@ -24,7 +24,7 @@ void ObserveEnd(BindJob* job, Slot* slot, const PodFacts& pod) {
   // need not be written once more.
   if (succeeded && job->slots.size() == 1 && job->OneCompletionEach()) return;
   slot->state = SlotState::kEnded;
-  if (!succeeded) slot->SeeUnsuccessful(pod.put_out);
+  if (!succeeded) slot->SeeUnsuccessful(pod.node == slot->node ? pod.put_out : "");
   slot->succeeded = succeeded && job->OneCompletionEach();
 }
 
@@ -52,9 +52,11 @@ void Observe(PlanContext& context, BindJob* job) {
     const PodFacts* pod = context.pods.Find(slot.pod_uid);
     if (pod == nullptr) {
       if (context.pods.KnownGone(slot.pod_uid, job->id())) {
+        // One that was not bound was not put out by this node.
+        const bool was_there = slot.state == SlotState::kBound;
         slot.state = SlotState::kEnded;
         slot.succeeded = slot.succeeded || job->IsGroup();  // no other pod ever has it
-        slot.SeeUnsuccessful(context.pods.WhyPutOut(slot.pod_uid, job->id()));
+        slot.SeeUnsuccessful(was_there ? context.pods.WhyPutOut(slot.pod_uid, job->id()) : "");
       } else {
         ReadUnknownPod(context, job, static_cast<int>(i));
       }
