@@ -207,9 +207,10 @@ TEST_F(ElasticTest, AnotherJobspecGrowsNoMore) {
   other.mutable_job_updated()->mutable_spec()->set_jobspec(ElasticText(1, 4, 500));
   Feed(other);
   EXPECT_EQ(Ask({Grow("e")}), "B");
-  Feed(Updated("e", 3, 4, 1000));  // rigid
-  EXPECT_EQ(Ask({Grow("e")}), "B");
   EXPECT_EQ(Held("e").slots.size(), 1u);
+  // All or nothing, and of the same slots: only the next attempt is to have all of them at once.
+  Feed(Updated("e", 3, 4, 1000));
+  EXPECT_EQ(Ask({Grow("e")}), "A4");
 }
 
 TEST_F(ElasticTest, VictimsAreThoseWhoseRoomTheLeastNeeds) {

@@ -14,6 +14,7 @@
 #include "libs/matcher_core/reservations.h"
 #include "libs/matcher_core/view.h"
 #include "libs/matcher_core/windows.h"
+#include "libs/model/job_of.h"
 #include "libs/model/rules.h"
 
 namespace fluxqueue::matcher_core {
@@ -119,8 +120,10 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
                            message.job_submitted().workload().namespace_(),
                            now);
     case Envelope::kJobUpdated:
-      if (!message.job_updated().has_spec()) return absl::OkStatus();
-      return HandleSpec(message.job_updated().job_id(), message.job_updated().spec());
+      if (const PartSpec* spec = model::SpecOf(message.job_updated()); spec != nullptr) {
+        return HandleSpec(message.job_updated().job_id(), *spec);
+      }
+      return absl::OkStatus();
     case Envelope::kJobWithdrawn:
       HandleWithdrawn(message.job_withdrawn().job_id());
       return absl::OkStatus();

@@ -66,8 +66,9 @@ Lack LackOf(const View& view, const Candidate& candidate, const graph::Jobspec& 
   const graph::Placement& placement = *view.engine.Find(KeyOf(candidate));
   const uint32_t live = LiveSlots(placement);
   Lack lack;
-  if (candidate.most_slots() <= live) return lack;
-  lack.slots = candidate.most_slots() - live;
+  const uint32_t most = MostSlots(candidate, jobspec);
+  if (most <= live) return lack;
+  lack.slots = most - live;
   lack.is_nowhere = live == 0;
   lack.is_whole = lack.is_nowhere && !jobspec.required_level.empty();
   const std::vector<graph::Jobspec> jobspecs = JobspecsOf(view, FirstLive(placement), jobspec);
@@ -97,10 +98,10 @@ uint32_t TakeInParts(uint32_t all, bool is_whole, const std::function<bool(uint3
 
 bool Replacement::Try(const Candidate& candidate, const graph::Jobspec& jobspec) {
   lack_ = LackOf(view_, candidate, jobspec);
-  if (lack_.slots == 0) return true;
+  if (lack_.slots == 0) return candidate.replace();
   const uint32_t taken = TakeInParts(lack_.slots, lack_.is_whole, [&](uint32_t slots) {
     const auto grow = [&]() { return Grow(candidate, slots); };
-    const bool grown = grow() || (!reservations_.behind().empty() &&
+    const bool grown = grow() || (candidate.replace() && !reservations_.behind().empty() &&
                                   reservations_.PassThoseBehind(
                                       SlipBy(Slip::CAUSE_AHEAD, candidate.job_id()), grow));
     // The others go beside these.

@@ -65,7 +65,8 @@ class Replacement {
         closed_(*closed),
         engine_(*engine) {}
 
-  // Up to as many as the candidate says. False: it holds fewer, and there is room for none.
+  // Up to as many as the candidate says. False: there is room for none. One that only grows, as it
+  // was resized, leaves what is reserved to those behind it, too.
   // REQUIRES: its key holds something; its slots are alike.
   bool Try(const events::v1::Candidate& candidate, const graph::Jobspec& jobspec);
   // The least that had no room, for people. REQUIRES: Try() was false.

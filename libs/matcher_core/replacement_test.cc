@@ -98,6 +98,29 @@ TEST_F(ReplacementTest, AnotherNodeInPlaceOfTheOneThatIsClosed) {
   EXPECT_EQ(core_.engine().Fingerprint(), before);
 }
 
+// Its size is another since it was started.
+TEST_F(ReplacementTest, WhatIsLargerGrowsBesideItsOwn) {
+  Begin(6, {"rack"});
+  Start("a", 1, InOneRack(1, /*required=*/true));
+  Start("b", 1);
+  EXPECT_THAT(NodesOf("b"), ElementsAre("n1"));
+  Envelope larger = Updated("a", 2, 2, 1000);
+  std::swap(*larger.mutable_job_updated()->mutable_resized(),
+            *larger.mutable_job_updated()->mutable_spec());
+  larger.mutable_job_updated()->clear_spec();
+  larger.mutable_job_updated()->mutable_resized()->set_jobspec(InOneRack(2, /*required=*/true));
+  EXPECT_EQ(Ask({{.job = "a", .grow = true}}).outcomes(0).kind(), Outcome::KIND_BUSY);
+  Feed(larger);
+  EXPECT_EQ(Ask({{.job = "a", .grow = true}}).outcomes(0).kind(), Outcome::KIND_BUSY)
+      << "there is room in other racks only";
+  Feed(Release("b", {0}));
+  const CycleAnswered answer = Ask({{.job = "a", .grow = true}});
+  EXPECT_EQ(answer.outcomes(0).slots(), 2U);
+  EXPECT_THAT(NodesOf("a"), ElementsAre("n0", "n1"));
+  EXPECT_EQ(Ask({{.job = "a", .grow = true}}).outcomes(0).kind(), Outcome::KIND_BUSY)
+      << "it has all of them";
+}
+
 // The matcher has not heard that it is closed.
 TEST_F(ReplacementTest, AClosedNodeIsNotTakenAndOthersMayTakeIt) {
   Begin(3);

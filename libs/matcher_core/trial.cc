@@ -145,10 +145,17 @@ void Trial::TryElastic(const Candidate& candidate,
 
 void Trial::TryGrowth(const Candidate& candidate, const graph::Jobspec* jobspec, Outcome* outcome) {
   const AllocationKey key = KeyOf(candidate);
-  if (engine_.Find(key) == nullptr || jobspec == nullptr || jobspec->min_slots == 0) {
+  const auto grow = [&]() {
+    return jobspec->min_slots == 0 ? replacement_.Try(candidate, *jobspec)
+                                   : elastic_.Grow(candidate, *jobspec);
+  };
+  const bool resizes = model::HasRules(view_.state.config().rules(), model::kReplacesSlots);
+  const bool grows =
+      jobspec != nullptr && (jobspec->min_slots != 0 || (resizes && jobspec->groups.size() == 1));
+  if (engine_.Find(key) == nullptr || !grows) {
     outcome->set_kind(Outcome::KIND_BUSY);
     outcome->set_reason("it holds nothing that could grow");
-  } else if (elastic_.Grow(candidate, *jobspec)) {
+  } else if (grow()) {
     SayHolds(key, outcome);
   } else {
     outcome->set_kind(Outcome::KIND_BUSY);

@@ -71,4 +71,9 @@ const std::string& JobOf(const CommandAccepted& accepted) {
   return kNone;
 }
 
+const events::v1::PartSpec* SpecOf(const events::v1::JobUpdated& updated) {
+  if (updated.has_spec()) return &updated.spec();
+  return updated.has_resized() ? &updated.resized() : nullptr;
+}
+
 }  // namespace fluxqueue::model

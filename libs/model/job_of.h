@@ -12,4 +12,7 @@ const std::string& JobOf(const events::v1::Envelope& message);
 // Empty: a command that this version does not know.
 const std::string& JobOf(const events::v1::CommandAccepted& accepted);
 
+// What the job asks for from now on; null: for nothing else than before.
+const events::v1::PartSpec* SpecOf(const events::v1::JobUpdated& updated);
+
 }  // namespace fluxqueue::model

@@ -86,7 +86,10 @@ class QueueCore::Impl {
   // Takes over what is set; true when the fact of the job would show it.
   bool TakeAttributes(const events::v1::JobUpdated& updated, Job& job);
   void UpdateWaiting(Entry* entry, bool resized, bool hold_changed, bool moved);
+  // `resized`: it cannot go on with what it holds.
   void UpdateHolding(Entry* entry, bool resized);
+  // That it goes on with another size.
+  void SaySize(Entry* entry);
   void CancelJob(Entry* entry, const char* reason, std::string message);
   // As WaitingOf says (transitions.h). No fact yet.
   void SetWaiting(Job& job, const char* reason, std::string message);
@@ -125,6 +128,8 @@ class QueueCore::Impl {
   void OnBindFailed(const events::v1::BindFailed& failed);
   void OnStopped(const events::v1::JobStopped& stopped);
   void OnVacated(const events::v1::SlotsVacated& vacated);
+  // These of its slots alone.
+  void ReleaseSlots(const std::vector<uint32_t>& slots, Job& job);
   void OnStarted(const events::v1::JobStarted& started);
   void OnPodEnded(const events::v1::PodEnded& ended);
   void OnEnded(const events::v1::JobEnded& ended);

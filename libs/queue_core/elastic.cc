@@ -39,9 +39,11 @@ uint32_t UsefulSlots(const Job& job) {
 }
 
 // How many more it would have while it runs. None of one that gave slots back because their pods
-// had succeeded, unless it has given back others for other jobs since; none while it does that.
+// had succeeded, unless it was resized, or has given back others for other jobs since; none while
+// it does that.
 uint32_t MoreWanted(const Job& job) {
-  if (job.vacated_slots.empty() && !job.released_slots.empty()) return 0;
+  const bool ends = job.vacated_slots.empty() && !job.released_slots.empty();
+  if (ends && !job.resized) return 0;
   if (!Vacating(job).empty()) return 0;
   const uint32_t useful = std::min<uint32_t>(job.slots, CompletionsLeft(job));
   const uint32_t live = LiveSlots(job);

@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "libs/model/rules.h"
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/queue_core/resize.h"
 #include "libs/queue_core/transitions.h"
 
 namespace fluxqueue::queue_core {
@@ -148,6 +150,7 @@ void QueueCore::Impl::Requeue(Entry* entry) {
   job.lost.reset();
   job.held_slots = 0;
   job.grown = false;
+  if (std::exchange(job.resized, false)) job.min_slots = 0;
   job.after_stop = JobFact::AFTER_STOP_UNSPECIFIED;
   job.grace_ms = 0;
   if (job.requeue_is_failure) {
@@ -185,7 +188,9 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   const auto among = [&ended](const std::vector<uint32_t>& rising) {
     return std::binary_search(rising.begin(), rising.end(), ended.slot());
   };
-  if (among(entry->job.released_slots) && !among(entry->job.vacated_slots)) {
+  const bool has = ended.slot() < std::max(entry->job.held_slots, entry->job.slots) ||
+                   !view_.HasRules(model::kReplacesSlots);
+  if (!has || (among(entry->job.released_slots) && !among(entry->job.vacated_slots))) {
     ++out_->stale;
     return;
   }
@@ -197,18 +202,7 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
   Release(entry->job, /*job_ended=*/false)->add_slots(ended.slot());
 }
 
-void QueueCore::Impl::OnVacated(const events::v1::SlotsVacated& vacated) {
-  Entry* entry = Applies(vacated.job_id(), vacated.attempt(), Fact::kVacated);
-  if (entry == nullptr) return;
-  std::vector<uint32_t> slots = Vacating(entry->job);
-  std::erase_if(slots, [&vacated](uint32_t slot) {
-    return std::find(vacated.slots().begin(), vacated.slots().end(), slot) == vacated.slots().end();
-  });
-  if (slots.empty()) {
-    ++out_->stale;
-    return;
-  }
-  Job& job = book_.Edit(entry);
+void QueueCore::Impl::ReleaseSlots(const std::vector<uint32_t>& slots, Job& job) {
   events::v1::ReleaseRequested* release = Release(job, /*job_ended=*/false);
   for (const uint32_t slot : slots) {
     CountSlotBack(job, state_.now_ms);
@@ -216,6 +210,19 @@ void QueueCore::Impl::OnVacated(const events::v1::SlotsVacated& vacated) {
         std::lower_bound(job.released_slots.begin(), job.released_slots.end(), slot), slot);
     release->add_slots(slot);
   }
+}
+
+void QueueCore::Impl::OnVacated(const events::v1::SlotsVacated& vacated) {
+  Entry* entry = Applies(vacated.job_id(), vacated.attempt(), Fact::kVacated);
+  if (entry == nullptr) return;
+  const std::vector<uint32_t> slots = NewlyVacated(entry->job, vacated);
+  if (slots.empty()) {
+    ++out_->stale;
+    return;
+  }
+  Job& job = book_.Edit(entry);
+  AddVacated(slots, &job);
+  ReleaseSlots(slots, job);
   if (Vacating(job).empty()) job.grace_ms = 0;
   job.reason = reason::kShrunk;
   job.message = fmt::format("goes on with {} of at most {} slots, {} fewer than before",

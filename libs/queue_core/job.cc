@@ -28,7 +28,8 @@ std::vector<uint32_t> Without(const std::vector<uint32_t>& slots,
 }
 
 void AddVacated(const Job& job, events::v1::JobFact* fact) {
-  if (job.vacated_slots.empty() || job.state == model::JobState::kStopping) return;
+  const bool reuses = job.resized || !job.vacated_slots.empty();
+  if (!reuses || job.state == model::JobState::kStopping) return;
   for (const uint32_t slot : Vacating(job)) fact->add_vacate(slot);
   for (const uint32_t slot : Without(job.released_slots, job.vacated_slots)) {
     fact->add_done_slots(slot);
@@ -98,6 +99,7 @@ events::v1::JobFact ToFact(const Job& job, const std::string& pool) {
   if (IsElastic(job)) {
     fact.set_min_slots(job.min_slots);
     fact.set_max_slots(job.slots);
+    fact.set_resized(job.resized);
     AddVacated(job, &fact);
   }
   return fact;
@@ -126,6 +128,7 @@ queue::v1::JobRow ToRow(const Job& job, const std::string& pool) {
   row.set_ending(job.ending);
   row.set_held_slots(job.held_slots);
   row.set_grown(job.grown);
+  row.set_resized(job.resized);
   if (job.held_slots != 0) row.set_asked_slots(job.slots);
   row.set_succeeded(job.succeeded);
   row.set_first_ms(job.first_ms);
@@ -195,6 +198,7 @@ Job FromRow(const queue::v1::JobRow& row) {
   job.ending = row.ending();
   job.held_slots = row.held_slots();
   job.grown = row.grown();
+  job.resized = row.resized();
   job.succeeded = row.succeeded();
   job.first_ms = row.first_ms();
   job.attempt_since_ms = row.attempt_since_ms() == 0 ? job.submitted_ms : row.attempt_since_ms();
@@ -275,7 +279,7 @@ uint32_t MissingSlots(const Job& job) {
 
 bool GivesSlotsBackEarly(const Job& job) {
   return job.workload->kind() == "Job" && job.workload->completions() <= SlotsOf(job) &&
-         !job.grown && job.vacated_slots.empty();
+         !job.grown && !job.resized && job.vacated_slots.empty();
 }
 
 }  // namespace fluxqueue::queue_core

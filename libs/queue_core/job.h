@@ -38,7 +38,7 @@ struct LostSlot {
 
 struct Job {
   std::string id;
-  std::shared_ptr<const events::v1::Workload> workload;  // never changes
+  std::shared_ptr<const events::v1::Workload> workload;  // of which only `completions` ever changes
   std::shared_ptr<const std::string> user;               // never null; empty: not known
   std::string queue;
   int32_t priority = 0;
@@ -76,6 +76,7 @@ struct Job {
   bool firm = false;           // what is promised now
   bool overran = false;        // it was said that it runs for longer than it may
   bool grown = false;          // elastic: some of its slots came later than others
+  bool resized = false;        // elastic for the rest of this attempt only (resize.h)
   // Named in the cycle in flight with this attempt. Not in the row: it follows from the cycle.
   bool in_cycle = false;
   model::JobState state = model::JobState::kNone;
@@ -161,7 +162,8 @@ uint32_t MissingSlots(const Job& job);
 // True for a Job with no more completions than slots: a slot whose pod has succeeded has no use for
 // it any more, and is given back before the rest. Not one that has grown: a slot that it began with
 // may have got its next pod before it was known that there are slots for all. Nor one that has
-// given slots back for others: the pods that it lacks come to those that it has left.
+// given slots back for others, or was resized: the pods that it lacks come to those that it has
+// left.
 bool GivesSlotsBackEarly(const Job& job);
 
 }  // namespace fluxqueue::queue_core

@@ -12,6 +12,7 @@
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/dependencies.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/queue_core/resize.h"
 #include "libs/queue_core/transitions.h"
 
 namespace fluxqueue::queue_core {
@@ -76,7 +77,8 @@ void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
     CancelJob(entry, reason::kCancelled, "cancelled by its user");
     return;
   }
-  const bool resized = updated.has_spec() && updated.spec().revision() > entry->job.revision;
+  const bool resized = NewSpec(updated, entry->job) != nullptr;
+  const bool goes_on = resized && GoesOn(updated, entry->job);
   const bool hold_changed = (updated.has_hold() && updated.hold() != entry->job.hold) ||
                             (updated.has_begin_ms() && updated.begin_ms() != entry->job.begin_ms);
   const std::string queue_before = entry->job.queue;
@@ -89,7 +91,8 @@ void QueueCore::Impl::OnUpdated(const events::v1::JobUpdated& updated) {
   if (model::kWaitingStates.Has(entry->job.state)) {
     UpdateWaiting(entry, resized, hold_changed, entry->job.queue != queue_before);
   } else {
-    UpdateHolding(entry, resized);
+    if (goes_on) SaySize(entry);
+    UpdateHolding(entry, resized && !goes_on);
   }
 }
 
@@ -110,12 +113,11 @@ bool QueueCore::Impl::TakeAttributes(const events::v1::JobUpdated& updated, Job&
   if (updated.has_duration_ms()) {
     take(job.duration_ms, std::optional<int64_t>(updated.duration_ms()));
   }
-  if (updated.has_spec() && updated.spec().revision() > job.revision) {
-    job.revision = updated.spec().revision();
-    job.slots = updated.spec().slots();
-    job.min_slots = updated.spec().min_slots();
-    job.jobspec_bytes = static_cast<uint32_t>(updated.spec().jobspec().size());
-    job.amounts = book_.Shared(ToResources(updated.spec().amounts()));
+  if (const events::v1::PartSpec* spec = NewSpec(updated, job); spec != nullptr) {
+    TakeSize(updated, &job);
+    job.revision = spec->revision();
+    job.jobspec_bytes = static_cast<uint32_t>(spec->jobspec().size());
+    job.amounts = book_.Shared(ToResources(spec->amounts()));
     changed = true;
   }
   return changed;
@@ -155,6 +157,16 @@ void QueueCore::Impl::UpdateWaiting(Entry* entry, bool resized, bool hold_change
 std::string QueueCore::Impl::WithWhoAsked(const std::string& message) const {
   if (done_by_.empty() || message.starts_with(done_by_)) return message;
   return message.empty() ? done_by_ : fmt::format("{}: {}", done_by_, message);
+}
+
+void QueueCore::Impl::SaySize(Entry* entry) {
+  Job& job = book_.Edit(entry);
+  const uint32_t live = LiveSlots(job);
+  job.reason = reason::kResized;
+  job.message = fmt::format("asks for {} slots now, and holds {}", job.slots, live);
+  if (live < job.slots) job.message += ": it grows once others in line leave room";
+  if (live > job.slots) job.message += ": it gives back those whose pods have gone";
+  state_.growth = Growth::kDue;
 }
 
 void QueueCore::Impl::UpdateHolding(Entry* entry, bool resized) {

@@ -11,6 +11,7 @@
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/queue_core/resize.h"
 
 namespace fluxqueue::queue_core {
 
@@ -42,20 +43,22 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
     return;
   }
   Job& job = book_.Edit(entry);
-  events::v1::ReleaseRequested* release = Release(job, /*job_ended=*/false);
-  std::vector<LostSlot> all = LostSlots(job);
-  for (const LostSlot& one : slots) {
-    CountSlotBack(job, state_.now_ms);
-    job.released_slots.push_back(one.slot);
-    all.push_back(one);
-    release->add_slots(one.slot);
+  std::vector<uint32_t> numbers;
+  for (const LostSlot& one : slots) numbers.push_back(one.slot);
+  ReleaseSlots(numbers, job);
+  job.reason = reason::kSlotLost;
+  if (job.resized) {
+    AddVacated(numbers, &job);
+    job.message =
+        fmt::format("{}: goes on with {} of {} slots, and grows", why, LiveSlots(job), job.slots);
+    return Say(entry);
   }
-  std::sort(job.released_slots.begin(), job.released_slots.end());
+  std::vector<LostSlot> all = LostSlots(job);
+  all.insert(all.end(), slots.begin(), slots.end());
   std::sort(
       all.begin(), all.end(), [](const LostSlot& a, const LostSlot& b) { return a.slot < b.slot; });
   job.lost = std::make_shared<const std::vector<LostSlot>>(std::move(all));
   LookForOtherSlots();
-  job.reason = reason::kSlotLost;
   job.message = fmt::format("{}: {} of its {} slots {} looked for elsewhere, the others go on",
                             why,
                             MissingSlots(job),

@@ -5,6 +5,7 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/model/job_of.h"
 #include "libs/model/rules.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/explain.h"
@@ -71,8 +72,9 @@ absl::Status CheckSubmitted(const events::v1::JobSubmitted& submitted) {
 }
 
 absl::Status CheckUpdated(const events::v1::JobUpdated& updated) {
-  if (!updated.has_spec()) return absl::OkStatus();
-  return CheckSpec(updated.spec(), updated.job_id(), "JobUpdated");
+  const events::v1::PartSpec* spec = model::SpecOf(updated);
+  if (spec == nullptr) return absl::OkStatus();
+  return CheckSpec(*spec, updated.job_id(), "JobUpdated");
 }
 
 absl::Status CheckPool(const events::v1::PoolConfigured& configured) {

@@ -48,7 +48,7 @@ void NameNodes(const Job& job, int64_t now_ms, Candidate* candidate) {
 
 bool Replacement::Replaces(const Job& job) const {
   return view_.HasRules(model::kReplacesSlots) && job.workload->kind() == "Job" &&
-         job.workload->recreatable() && !IsElastic(job);
+         job.workload->recreatable() && (!IsElastic(job) || job.resized);
 }
 
 std::vector<LostSlot> Replacement::NewlyLost(const Job& job,

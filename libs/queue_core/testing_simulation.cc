@@ -392,6 +392,13 @@ void Simulation::UserSays(int what, const std::string& id, int how) {
     case 2:
       return Tell(Moved(id, how % 2 == 0 ? "default" : "other"));
     case 3:
+      if (how >= 4) {
+        return Tell(
+            GoesOnWith(id,
+                       (job == nullptr ? 1 : job->revision) + static_cast<uint32_t>(how % 2),
+                       1 + static_cast<uint32_t>(how % 4),
+                       how));
+      }
       return Tell(Resized(id,
                           (job == nullptr ? 1 : job->revision) + static_cast<uint32_t>(how % 2),
                           1 + static_cast<uint32_t>(how % 4)));

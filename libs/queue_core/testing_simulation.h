@@ -16,6 +16,7 @@
 
 #include "fluxqueue/queue/v1/rows.pb.h"
 
+#include "libs/model/job_of.h"
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/queue_core.h"
 #include "libs/queue_core/testing_story.h"
@@ -32,8 +33,8 @@ class FakeMatcher {
       ends_cycles_ = message.pool_configured().rules() == 1;
     } else if (message.has_job_submitted()) {
       Know(message.job_submitted().job_id(), message.job_submitted().spec());
-    } else if (message.has_job_updated() && message.job_updated().has_spec()) {
-      const auto& spec = message.job_updated().spec();
+    } else if (model::SpecOf(message.job_updated()) != nullptr) {
+      const auto& spec = *model::SpecOf(message.job_updated());
       const auto known = revisions_.find(message.job_updated().job_id());
       const bool is_new = known == revisions_.end() || spec.revision() > known->second;
       if (is_new) Know(message.job_updated().job_id(), spec);

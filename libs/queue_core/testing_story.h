@@ -144,6 +144,22 @@ inline events::v1::Envelope Resized(const std::string& id, uint32_t revision, ui
   message.mutable_job_updated()->mutable_spec()->set_slots(slots);
   return message;
 }
+// It can go on: only the number of its slots is another.
+inline events::v1::Envelope GoesOnWith(const std::string& id,
+                                       uint32_t revision,
+                                       uint32_t slots,
+                                       int64_t completions) {
+  events::v1::Envelope message = ForPool();
+  auto* updated = message.mutable_job_updated();
+  updated->set_job_id(id);
+  updated->mutable_resized()->set_revision(revision);
+  updated->mutable_resized()->set_slots(slots);
+  events::v1::Amount* cpu = updated->mutable_resized()->add_amounts();
+  cpu->set_resource("cpu");
+  cpu->set_amount(1000 * slots);
+  updated->set_completions(completions);
+  return message;
+}
 inline events::v1::Envelope Withdrawn(const std::string& id) {
   events::v1::Envelope message = ForPool();
   message.mutable_job_withdrawn()->set_job_id(id);

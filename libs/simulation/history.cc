@@ -51,8 +51,8 @@ class Collector {
       case Envelope::kJobSubmitted:
         return Submit(message.job_submitted().job_id(), message.job_submitted().spec(), line.time);
       case Envelope::kJobUpdated:
-        if (message.job_updated().has_spec()) {
-          Specify(message.job_updated().spec(), &seen_[message.job_updated().job_id()].job);
+        if (const auto* spec = model::SpecOf(message.job_updated()); spec != nullptr) {
+          Specify(*spec, &seen_[message.job_updated().job_id()].job);
         }
         return;
       case Envelope::kCommandAccepted:

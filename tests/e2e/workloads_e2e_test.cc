@@ -421,6 +421,41 @@ TEST_F(WorkloadsTest, AJobThatShrinksWhileItWaitsGetsWhatItAsksFor) {
   ExpectState("shrinks", "Cancelled", std::chrono::seconds(60));
 }
 
+TEST_F(WorkloadsTest, AJobThatRunsGrowsAndShrinks) {
+  Apply(JobYaml(
+      "sized",
+      {.parallelism = 2, .completions = 2, .indexed = true, .cpu = "5", .run_seconds = "600"}));
+  ExpectState("sized", "Running");
+  const auto resize = [](int pods) {
+    return system_->Kubectl({"patch",
+                             "job",
+                             "sized",
+                             "-n",
+                             "e2e",
+                             fmt::format(R"(--patch={{"spec": {{"parallelism": {0},)"
+                                         R"( "completions": {0}}}}})",
+                                         pods)});
+  };
+  const std::vector<std::string> running = {
+      "get", "job", "sized", "-n", "e2e", "-o", "jsonpath={.status.active} {.status.ready}"};
+  ExpectShown(running, "2 2");
+  const auto larger = resize(4);
+  ASSERT_TRUE(larger.ok()) << Message(larger.status());
+  ExpectShown(running, "4 4");
+  const auto smaller = resize(2);
+  ASSERT_TRUE(smaller.ok()) << Message(smaller.status());
+  ExpectShown(running, "2 2");
+  // What it gave back is there for others.
+  Apply(JobYaml("beside", {.parallelism = 2, .completions = 2, .cpu = "5"}));
+  ExpectState("beside", "Succeeded", std::chrono::seconds(60));
+  EXPECT_EQ(system_->QueryOne("SELECT attempt FROM queue.jobs WHERE name = 'sized'").value_or(""),
+            "1");
+  ExpectShown({"get", "fluxjob", "job-sized", "-n", "e2e", "-o", "jsonpath={.status.reason}"},
+              "Shrunk");
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "sized", "-n", "e2e"}).ok());
+  ExpectState("sized", "Cancelled", std::chrono::seconds(60));
+}
+
 // A leader beside two smaller workers.
 TEST_F(WorkloadsTest, AGangOfPodsStartsOnceAllOfThemAreThere) {
   const auto pod = [](const std::string& name, const std::string& cpu) {

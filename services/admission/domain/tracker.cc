@@ -59,6 +59,18 @@ WorkloadRow RowOf(const Sketch& sketch,
   return row;
 }
 
+// What runs can go on.
+bool DiffersInSlotsOnly(events::v1::PartSpec spec,
+                        const kubernetes::PodDemand& demand,
+                        const kubernetes::Topology& topology,
+                        const WorkloadRow& row) {
+  if (row.kind != WorkloadKind::kJob) return false;
+  if ((row.min_slots == 0) != (spec.min_slots() == 0)) return false;
+  spec.set_slots(row.slots);
+  spec.set_min_slots(row.min_slots);
+  return DemandHash(demand, spec, topology) == row.demand_hash;
+}
+
 // Moves the row to what the user's keys say now; what changed goes into `update`. True: something
 // did.
 bool UpdateKeys(const JobSubmitted& now,
@@ -326,16 +338,19 @@ void Tracker::Update(const Sketch& sketch,
   const uint64_t hash = DemandHash(wish->demand, spec, wish->topology);
   const bool resized = hash != row.demand_hash;
   const bool follow = resized && (wish->respecify || entry.rejected || waits);
-  entry.resized = resized && !follow && entry.kind == WorkloadKind::kJob;
-  if (follow) {
-    // It may have pods while it waits, which asked for more than it does.
+  const bool goes_on =
+      resized && !follow && DiffersInSlotsOnly(spec, wish->demand, wish->topology, row);
+  entry.resized = resized && !follow && !goes_on && entry.kind == WorkloadKind::kJob;
+  if (follow || goes_on) {
+    // Its pods may have asked for more than it does.
     kubernetes::PodDemand demand = wish->demand;
-    if (waits) kubernetes::RaiseTo(demand.requests, row.requests);
+    if (waits || goes_on) kubernetes::RaiseTo(demand.requests, row.requests);
     row.demand_hash = hash;
     row.topology = wish->topology;
     row.slots = spec.slots();
     row.min_slots = spec.min_slots();
-    *update.mutable_spec() = NextSpec(demand, &row);
+    *(goes_on ? update.mutable_resized() : update.mutable_spec()) = NextSpec(demand, &row);
+    if (goes_on) update.set_completions(wish->submission.workload().completions());
     changed = true;
   }
   if (changed) {

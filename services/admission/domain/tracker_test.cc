@@ -396,12 +396,32 @@ TEST_F(TrackerTest, ARejectedJobIsHandedInAgain) {
   EXPECT_THAT(Observe(Annotated(job, "fluxqueue.io/retry", "2")).looks, ElementsAre("uid-j"));
 }
 
-// Of one that runs nothing is said, as it would be stopped for it.
-TEST_F(TrackerTest, AJobThatWaitsFollowsItsSize) {
+TEST_F(TrackerTest, AJobThatRunsIsOfAnotherSize) {
   json job = Held(JobJson());
   job["spec"]["suspend"] = false;
   Observe(job);
-  json smaller = job;
+  Observe(PodOf(job, "2"));  // a webhook has made it larger
+  job["spec"]["parallelism"] = job["spec"]["completions"] = 7;
+  job["metadata"]["generation"] = 2;
+  const TrackerOutputs out = Observe(job);
+  ASSERT_THAT(out.messages, SizeIs(1));
+  const events::v1::JobUpdated& updated = out.messages[0].job_updated();
+  EXPECT_FALSE(updated.has_spec()) << "for which it would be stopped";
+  EXPECT_EQ(updated.resized().slots(), 7U);
+  EXPECT_EQ(updated.resized().revision(), 3U);
+  EXPECT_EQ(updated.completions(), 7);
+  EXPECT_THAT(updated.resized().jobspec(), HasSubstr("2000"));
+  EXPECT_EQ(rows_.at("uid-j").slots, 7U);
+  Restart();
+  EXPECT_THAT(Observe(job).messages, IsEmpty()) << "once";
+}
+
+// Of one that runs nothing is said, as it would be stopped for it.
+TEST_F(TrackerTest, AJobThatWaitsFollowsWhatItAsksFor) {
+  json job = Held(JobJson());
+  job["spec"]["suspend"] = false;
+  Observe(job);
+  json smaller = Annotated(job, "fluxqueue.io/topology", "preferred: rack");
   smaller["spec"]["parallelism"] = 2;
   smaller["metadata"]["generation"] = 2;
   TrackerOutputs out = Observe(smaller);
@@ -430,6 +450,7 @@ TEST_F(TrackerTest, ASizeThatWasNotFollowedIsFoundAgain) {
   json job = Held(JobJson());
   job["spec"]["suspend"] = false;
   Observe(job);
+  job = Annotated(job, "fluxqueue.io/topology", "preferred: rack");
   job["spec"]["parallelism"] = 2;
   job["metadata"]["generation"] = 2;
   Observe(job);
@@ -478,16 +499,15 @@ TEST_F(TrackerTest, AChangeOfARejectedJobHandsItInAgain) {
   json smaller = moved;
   smaller["spec"]["parallelism"] = 1;
   smaller["metadata"]["generation"] = 2;
-  EXPECT_THAT(Observe(smaller).looks, ElementsAre("uid-j"));
+  const TrackerOutputs resized = Observe(smaller);
+  EXPECT_THAT(resized.looks, ElementsAre("uid-j"));
   Learn("uid-j", UnplacedJob{.version = 4, .attempt = 2});
   out = Observe(smaller);
-  ASSERT_THAT(out.messages, SizeIs(2));
-  // For a queue that has followed before, and for one that has not.
-  EXPECT_EQ(out.messages[0].job_updated().spec().slots(), 1U);
-  EXPECT_EQ(out.messages[1].job_submitted().spec().slots(), 1U);
-  EXPECT_EQ(out.messages[1].job_submitted().after_version(), 4U);
-  EXPECT_GT(out.messages[1].job_submitted().spec().revision(),
-            out.messages[0].job_updated().spec().revision());
+  ASSERT_THAT(out.messages, SizeIs(1));
+  EXPECT_EQ(out.messages[0].job_submitted().spec().slots(), 1U);
+  EXPECT_EQ(out.messages[0].job_submitted().after_version(), 4U);
+  EXPECT_GT(out.messages[0].job_submitted().spec().revision(),
+            resized.messages.at(0).job_updated().resized().revision());
   EXPECT_EQ(rows_.at("uid-j").slots, 1U);
 }
 

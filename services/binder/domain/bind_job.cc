@@ -188,7 +188,7 @@ void Place(const events::v1::Placement& placement, bool released, BindJob* job) 
 void CloseSlots(BindJob* job) {
   // From now on slots are kept for the pods that are still to come. Those of which the queue had
   // heard that their pods succeeded are given back, and named.
-  if (!job->fact->vacate().empty()) {
+  if (job->ReusesSlots()) {
     for (Slot& slot : job->slots) slot.succeeded = false;
   }
   for (const uint32_t slot : job->fact->vacate()) {

@@ -116,7 +116,8 @@ struct SlotGroup {
 
 struct BindJob {
   int partition = 0;
-  // The first of this attempt, with all slots to be vacated or lost since; or Stopping.
+  // The first of this attempt, with its size and all slots to be vacated or lost since; or
+  // Stopping.
   std::shared_ptr<const events::v1::JobFact> fact;
   bool stopping = false;
 
@@ -161,11 +162,11 @@ struct BindJob {
   bool AllBoundByRows() const;
   // Each slot is for one completion: none is used twice once it has succeeded. A job that began
   // with fewer uses them again, also when it has grown since; so does one that has given slots
-  // back for others.
+  // back for others, or was resized.
   bool OneCompletionEach() const {
-    return workload().completions() <= static_cast<int64_t>(fact->slots()) &&
-           fact->vacate().empty();
+    return workload().completions() <= static_cast<int64_t>(fact->slots()) && !ReusesSlots();
   }
+  bool ReusesSlots() const { return fact->resized() || !fact->vacate().empty(); }
 };
 
 struct JobRow {

@@ -148,6 +148,7 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
       if (known == nullptr || known->attempt() != fact.attempt()) {
         Make(partition, fact, now);
       } else if (!known->stopping) {
+        if (fact.resized()) Resize(fact);
         if (!fact.vacate().empty()) Vacate(fact, now);
         if (known->placement_hash != fact.placement_hash()) PlaceAgain(fact, now);
       }
@@ -388,6 +389,20 @@ void BindPlanner::Vacate(const JobFact& fact, Millis now) {
   job.fact = std::move(with);
   job.vacate_since = now;
   CloseSlots(&job);
+}
+
+void BindPlanner::Resize(const JobFact& fact) {
+  BindJob& job = *Touch(fact.job_id());
+  if (job.fact->resized() && job.fact->max_slots() == fact.max_slots()) return;
+  auto with = std::make_shared<JobFact>(*job.fact);
+  with->set_version(fact.version());
+  with->set_resized(true);
+  with->set_min_slots(fact.min_slots());
+  with->set_max_slots(fact.max_slots());
+  *with->mutable_done_slots() = fact.done_slots();
+  job.fact = std::move(with);
+  CloseSlots(&job);
+  dirty_.insert(fact.job_id());
 }
 
 void BindPlanner::Erase(const std::string& job_id) {

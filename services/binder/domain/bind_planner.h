@@ -128,6 +128,7 @@ class BindPlanner {
   void PlaceAgain(const events::v1::JobFact& fact, Millis now);
   // It names slots to be vacated: some that no fact before it has named, or those of which the
   // queue has not heard that they are.
+  void Resize(const events::v1::JobFact& fact);
   void Vacate(const events::v1::JobFact& fact, Millis now);
   BindJob& Make(int partition, const events::v1::JobFact& fact, Millis now);
   void Erase(const std::string& job_id);

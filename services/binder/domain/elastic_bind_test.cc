@@ -1,4 +1,6 @@
 // Elastic jobs: slots that come later, and slots that are given back for others.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -292,6 +294,79 @@ TEST_F(ElasticBindTest, ANewOwnerKnowsAllSlots) {
   Stop(2);
   h_.Settle();
   EXPECT_TRUE(h_.cluster.suspended["a"]);
+}
+
+// Of another size since it was started: its queue says how large it is now.
+class ResizeTest : public ElasticBindTest {
+ protected:
+  void SayResized(uint32_t holds, uint32_t most) {
+    JobFact fact = Fact(JOB_STATE_RUNNING, holds);
+    fact.set_reason("Resized");
+    fact.set_placement_hash(h_.planner->Find("a")->placement_hash);
+    fact.set_resized(true);
+    fact.set_min_slots(std::min(holds, most));
+    fact.set_max_slots(most);
+    h_.log.push_back(fact);
+  }
+};
+
+TEST_F(ResizeTest, SlotsThatHaveNoPodsAnyMoreAreGivenBack) {
+  Begin(4, 4);
+  SayResized(4, 2);
+  EXPECT_THAT(h_.Batch(), IsEmpty()) << "the pods that are too many its controller deletes";
+  EXPECT_THAT(h_.Said("slots_vacated"), IsEmpty());
+  h_.cluster.Remove("a-3");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 3"));
+  h_.cluster.Remove("a-0");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), ElementsAre("a/1: 3", "a/1: 0"));
+  // One of the others is made again: it has its slot.
+  h_.cluster.Remove("a-1");
+  h_.cluster.AddPod("a", "a-1b");
+  h_.Restart();
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-1b")->node, "n1");
+  EXPECT_EQ(h_.cluster.Pod("a-2")->node, "n2");
+}
+
+TEST_F(ResizeTest, WhatHasGrownTakesThePodsThatCome) {
+  Workload(2).set_indexed(true);
+  Begin(2, 2);
+  h_.cluster.AddPod("a", "a-2", 2);
+  h_.cluster.AddPod("a", "a-3", 3);
+  SayResized(2, 4);
+  h_.Settle();
+  EXPECT_FALSE(h_.cluster.Pod("a-2")->Bound());
+  Place(3);
+  SayResized(3, 4);
+  h_.log.back().set_placement_hash(3);
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-2")->node, "n2");
+  EXPECT_FALSE(h_.cluster.Pod("a-3")->Bound()) << "and waits, as long as it takes";
+  h_.now += Millis(3'600'000);
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  Place(4);
+  SayResized(4, 4);
+  h_.log.back().set_placement_hash(4);
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-3")->node, "n3");
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1")) << "once";
+}
+
+// Larger for a moment, and then as it was: what it does not need goes back.
+TEST_F(ResizeTest, ASlotWhosePodHasSucceededServesTheNextOne) {
+  Begin(3, 3);
+  h_.cluster.End("a-0", PodFacts::Phase::kSucceeded);
+  h_.Settle();
+  SayResized(3, 2);
+  h_.log.back().add_done_slots(0);
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_vacated"), IsEmpty()) << "slot 0 was given back before";
+  h_.cluster.End("a-1", PodFacts::Phase::kSucceeded);
+  h_.cluster.AddPod("a", "a-4");
+  h_.Settle();
+  EXPECT_EQ(h_.cluster.Pod("a-4")->node, "n1");
 }
 
 }  // namespace

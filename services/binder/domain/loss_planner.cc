@@ -203,7 +203,7 @@ void GiveUpUnbound(PlanContext& context, BindJob* job) {
 }
 
 void AwaitOthers(PlanContext& context, BindJob* job) {
-  const size_t missing = MissingSlots(*job);
+  const size_t missing = job->fact->resized() ? 0 : MissingSlots(*job);
   const PodFacts* pod = missing == 0 ? nullptr : PodWithoutSlot(context, *job);
   if (pod == nullptr) {
     job->other_awaited_since.reset();

@@ -6,6 +6,10 @@
 // makes other pods in place of those that are deleted: they wait for slots as any others. Slots
 // that are vacated are given to no pod again in this attempt.
 //
+// A job that was resized (JobFact.resized) has its controller delete what it has too many of: as
+// many slots as it then has beyond its size, and that have no pod, are closed, and count as
+// vacated.
+//
 // SlotsVacated is said of those that are done, as soon as they are.
 #pragma once
 
