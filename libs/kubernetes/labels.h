@@ -26,6 +26,10 @@ inline constexpr std::string_view kDefaultPool = "default";
 
 // What users write. The keys of the first group are taken from a label or an annotation.
 inline constexpr std::string_view kQueueKey = "fluxqueue.io/queue";
+// Labels of a namespace: the queue of what is made there and names none; and of what runs without
+// an end (Deployments and the like), where that is another one. They go by the first without it.
+inline constexpr std::string_view kNamespaceQueueKey = "fluxqueue.io/queue";
+inline constexpr std::string_view kServingQueueKey = "fluxqueue.io/serving-queue";
 inline constexpr std::string_view kPriorityKey = "fluxqueue.io/priority";
 inline constexpr std::string_view kDurationKey = "fluxqueue.io/duration";
 inline constexpr std::string_view kQosKey = "fluxqueue.io/qos";

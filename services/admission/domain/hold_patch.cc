@@ -165,6 +165,7 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
     annotations.emplace_back(kubernetes::kAdmittedToAnnotation, making.admitted_to);
   }
   if (!making.group.empty()) annotations.emplace_back(kubernetes::kGroupAnnotation, making.group);
+  if (!making.queue.empty()) annotations.emplace_back(kubernetes::kQueueKey, making.queue);
   if (!making.span.has_value()) return annotations;
   // Asked again in the same request, the webhook has another span.
   const std::string& written = meta.Annotation(kubernetes::kTraceparentAnnotation);
@@ -268,7 +269,10 @@ Patch HoldPatch(const kubernetes::Job& job,
 Patch StampPatch(const Template& of, const Making& making) {
   PatchBuilder patch;
   // The span is of this request, and what comes of the template is of others.
-  const Making stamp{.user = making.user, .span = std::nullopt, .admitted_to = making.admitted_to};
+  const Making stamp{.user = making.user,
+                     .span = std::nullopt,
+                     .admitted_to = making.admitted_to,
+                     .queue = making.queue};
   patch.StripRecords("/metadata/annotations", of.root.annotations, {});
   SetRecords(of.path + "/metadata/annotations",
              of.meta,

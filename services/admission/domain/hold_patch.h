@@ -19,6 +19,7 @@ struct Making {
   std::string admitted_to;               // the queue that says who may submit; empty: it does not
   std::vector<std::string> forged{};     // what TakeForged() has found
   std::string group{};                   // of a pod: the record of its group; empty: none
+  std::string queue{};                   // its namespace's, as it names none; empty: it does
 };
 
 // What a Job is given beside what holds its template.

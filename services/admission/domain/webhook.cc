@@ -126,17 +126,24 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
   return verdict;
 }
 
-// What every workload of ours must pass; unset: it may be held.
-std::optional<Verdict> CheckSubmission(const absl::StatusOr<events::v1::JobSubmitted>& submission,
+// What every workload of ours must pass; unset: it may be held. `queue`: its namespace's, which it
+// is given; empty: it names its own.
+std::optional<Verdict> CheckSubmission(const std::string& queue,
+                                       absl::StatusOr<events::v1::JobSubmitted>* submission,
                                        const Asker& asker,
                                        const Root* root,
                                        const ClusterFacts& facts,
                                        const WebhookOptions& options) {
-  if (!submission.ok()) return Refuse(submission.status());
-  if (auto problem = JobspecProblem(submission->spec(), options.max_jobspec_bytes)) {
+  if (!submission->ok()) return Refuse(submission->status());
+  events::v1::JobSubmitted& submitted = **submission;
+  if (auto problem = JobspecProblem(submitted.spec(), options.max_jobspec_bytes)) {
     return Refuse(*problem);
   }
-  return CheckQueue(*submission, asker, root, facts);
+  if (queue.empty()) return CheckQueue(submitted, asker, root, facts);
+  submitted.set_queue(queue);
+  std::optional<Verdict> verdict = CheckQueue(submitted, asker, root, facts);
+  if (verdict) verdict->message = fmt::format("label of the namespace: {}", verdict->message);
+  return verdict;
 }
 
 // The API server takes long to judge a change of an object that has very many.
@@ -251,6 +258,17 @@ Asker AskerOf(const Review& review,
   return asker;
 }
 
+// `serves`: it runs without an end. Empty: the object names its queue, or the namespace none.
+std::string QueueOfNamespace(const Space& space,
+                             bool serves,
+                             const absl::StatusOr<kubernetes::UserKeys>& keys) {
+  if (!keys.ok() || keys->queue) return "";
+  const kubernetes::StringMap& labels = space.value.labels;  // hint: its queue's `subjects` decide
+  auto found = serves ? labels.find(kubernetes::kServingQueueKey) : labels.end();
+  if (found == labels.end()) found = labels.find(kubernetes::kNamespaceQueueKey);
+  return found == labels.end() ? "" : found->second;
+}
+
 // REQUIRES: CheckQueue found nothing.
 Making MakingOf(const Review& review,
                 const Asker& asker,
@@ -344,16 +362,17 @@ Verdict DecidePod(const Review& review,
                  {pod->meta.labels, pod->meta.annotations, /*of_template=*/root != nullptr},
                  *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
-  const auto submission = kubernetes::SubmissionOf(*pod);
-  const Asker asker = AskerOf(review,
-                              space,
-                              root != nullptr ? root->meta : pod->meta,
-                              // hint: a user's wishes.
-                              kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations));
-  if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
+  auto submission = kubernetes::SubmissionOf(*pod);
+  // hint: a user's wishes.
+  const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
+  const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : pod->meta, keys);
+  const bool serves = root != nullptr || kubernetes::IsFromTemplate(pod->meta, review.user);
+  const std::string queue = QueueOfNamespace(space, serves, keys);
+  if (auto refusal = CheckSubmission(queue, &submission, asker, root, facts, options)) {
     return *std::move(refusal);
   }
   Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
+  making.queue = queue;
   if (grouping.group) making.group = kubernetes::FormatGroup(*grouping.group);
   return Held(root != nullptr ? StampPatch({root->meta, root->kind.template_, pod->meta},
                                            StampOf(making, pod->meta, space))
@@ -395,7 +414,7 @@ Verdict DecideJob(const Review& review,
   // hint: our records are taken out of them.
   std::vector<std::string> forged = TakeForged(&job->meta.annotations);
   if (auto refusal = CheckReferences(job->pod, review.space, facts)) return *std::move(refusal);
-  const auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
+  auto submission = kubernetes::SubmissionOf(*job, facts.ContextOf(review.space));
   const auto keys = kubernetes::ParseUserKeys(*job);
   Grouping grouping =
       GroupingOf(review,
@@ -404,7 +423,8 @@ Verdict DecideJob(const Review& review,
                  *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : job->meta, keys);
-  if (auto refusal = CheckSubmission(submission, asker, root, facts, options)) {
+  const std::string default_queue = QueueOfNamespace(space, /*serves=*/false, keys);
+  if (auto refusal = CheckSubmission(default_queue, &submission, asker, root, facts, options)) {
     return *std::move(refusal);
   }
   JobChanges changes;
@@ -425,6 +445,7 @@ Verdict DecideJob(const Review& review,
   changes.suspend = !grouping.group && !users_suspend &&
                     kubernetes::HoldsBySuspend(*job, options.hold_pods, ends);
   Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
+  making.queue = default_queue;
   if (grouping.group) making.group = kubernetes::FormatGroup(*grouping.group);
   // hint: our records are taken out of them.
   const kubernetes::StringMap* pods = &job->template_annotations;

@@ -237,5 +237,60 @@ TEST(WebhookRootsTest, OnlyAManagedNamespaceHasTheRecordOfAQueue) {
             (json{{kUser, "ann"}}));
 }
 
+// Two queues of a team below one quota: what serves stands beside what ends.
+ClusterFacts TeamCluster() {
+  ClusterFacts facts = SmallCluster();
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "serving";
+  facts.Upsert(queue);
+  facts.Upsert(kubernetes::Namespace{"work",
+                                     {{"fluxqueue.io/managed", "true"},
+                                      {"fluxqueue.io/queue", "night"},
+                                      {"fluxqueue.io/serving-queue", "serving"}}});
+  return facts;
+}
+
+TEST(WebhookRootsTest, WhatNamesNoQueueHasThatOfItsNamespace) {
+  const ClusterFacts facts = TeamCluster();
+  const auto queue_of = [](const json& metadata) {
+    return Annotations(metadata).value("fluxqueue.io/queue", "");
+  };
+  for (const char* kind : {"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"}) {
+    const json root = RootJson(kind, PodJson());
+    const json made = Patched(root, JudgeRoot(root, "ann", {}, facts));
+    EXPECT_EQ(queue_of(made["spec"]["template"]["metadata"]), "serving") << kind;
+    EXPECT_EQ(JudgeRoot(made, "ann", {}, facts).patch, "");
+  }
+  const json cron = RootJson("CronJob", JobJson());
+  const json stamped = Patched(cron, JudgeRoot(cron, "ann", {}, facts));
+  EXPECT_EQ(queue_of(stamped["spec"]["jobTemplate"]["metadata"]), "night");
+  for (const json& object : {PodJson(), JobJson()}) {
+    Review review = ReviewOf(object);
+    review.user = "ann";
+    EXPECT_EQ(queue_of(Patched(object, Decide(review, facts, {}))["metadata"]), "night");
+    const json named = With(object, "fluxqueue.io/queue", "default");
+    review = ReviewOf(named);
+    EXPECT_EQ(queue_of(Patched(named, Decide(review, facts, {}))["metadata"]), "default");
+  }
+  // Of a Deployment from before the label.
+  const Verdict old = JudgeMade(PodJson(),
+                                "ReplicaSet",
+                                "apps/v1",
+                                "system:serviceaccount:kube-system:replicaset-controller",
+                                facts);
+  EXPECT_THAT(old.patch, HasSubstr("serving"));
+}
+
+TEST(WebhookRootsTest, AQueueOfANamespaceThatIsNotThereIsNamed) {
+  ClusterFacts facts = SmallCluster();
+  facts.Upsert(kubernetes::Namespace{
+      "work", {{"fluxqueue.io/managed", "true"}, {"fluxqueue.io/queue", "nigth"}}});
+  const Verdict verdict = Decide(ReviewOf(PodJson()), facts, {});
+  EXPECT_EQ(verdict.kind, Kind::kRefuse);
+  EXPECT_THAT(verdict.message,
+              HasSubstr("label of the namespace: fluxqueue.io/queue: 'nigth': there is no such "
+                        "FluxQueue; existing: default, night"));
+}
+
 }  // namespace
 }  // namespace fluxqueue::admission
