@@ -55,8 +55,10 @@ size_t LiveSlots(const AllocationRow& allocation) {
 bool HasGrown(const AllocationRow& allocation, const JobRow& job) {
   const size_t live = LiveSlots(allocation);
   const auto all = static_cast<size_t>(allocation.placement.slots_size());
-  if (job.most_slots == 0 && all > job.slots) return live <= job.slots;
-  return job.most_slots != 0 && live > job.slots && live <= job.most_slots;
+  if (job.most_slots == 0) {
+    return all > std::max(job.held_slots, job.slots) && live <= job.slots;
+  }
+  return live > job.slots && live <= job.most_slots;
 }
 
 // Of a job that holds something: what the queue says it holds must be there.

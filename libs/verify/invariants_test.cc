@@ -187,6 +187,11 @@ TEST(InvariantsTest, AJobThatLostASlotMayHaveAnother) {
   for (const Check& check : CheckInvariants(snapshot)) {
     EXPECT_TRUE(check.ok()) << check.number << ": " << check.findings.front().text;
   }
+  // Of what the queue has heard it knows what it is.
+  snapshot.jobs.at("gang").held_slots = 3;
+  EXPECT_THAT(Broken(CheckInvariants(snapshot)), Contains(3));
+  snapshot.jobs.at("gang").placement_hash = allocation.placement_hash;
+  EXPECT_TRUE(AllOk(CheckInvariants(snapshot)));
   // Not beside the one that it lost.
   allocation.placement.mutable_slots(1)->set_released(false);
   EXPECT_THAT(Broken(CheckInvariants(snapshot)), Contains(2));

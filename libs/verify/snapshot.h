@@ -30,6 +30,7 @@ struct JobRow {
   uint32_t attempt = 0;
   uint32_t slots = 0;
   uint32_t most_slots = 0;  // elastic; 0: it is not
+  uint32_t held_slots = 0;  // as the queue knows, where it has been given others; or 0
   uint64_t placement_hash = 0;
 };
 

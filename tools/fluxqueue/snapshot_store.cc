@@ -1,5 +1,7 @@
 #include "tools/fluxqueue/snapshot_store.h"
 
+#include "fluxqueue/queue/v1/rows.pb.h"
+
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/client.h"
 #include "libs/kubernetes/labels.h"
@@ -16,7 +18,8 @@ using postgres::Statement;
 constexpr Statement kJobs{
     "cli_jobs",
     "SELECT job_id, pool, namespace, name, kind, state, version, attempt, slots, "
-    "placement_hash, most_slots FROM queue.jobs"};
+    "placement_hash, most_slots, "
+    "CASE WHEN state IN ('Bound', 'Running', 'Stopping') THEN row ELSE '' END FROM queue.jobs"};
 constexpr Statement kEvents{"cli_events",
                             "SELECT job_id, count(*), min(version), max(version), "
                             "  coalesce(min(version) FILTER (WHERE state IN ('Succeeded', "
@@ -55,6 +58,8 @@ uint64_t Large(const pqxx::field& field) {
 
 void ReadJobs(pqxx::transaction_base& tx, verify::Snapshot* snapshot) {
   for (const pqxx::row& row : Exec(tx, kJobs)) {
+    queue::v1::JobRow stored;
+    stored.ParseFromString(Bytes(row[11]));
     verify::JobRow job{.id = Text(row[0]),
                        .pool = Text(row[1]),
                        .space = Text(row[2]),
@@ -65,6 +70,7 @@ void ReadJobs(pqxx::transaction_base& tx, verify::Snapshot* snapshot) {
                        .attempt = Small(row[7]),
                        .slots = Small(row[8]),
                        .most_slots = Small(row[10]),
+                       .held_slots = stored.held_slots(),
                        .placement_hash = Large(row[9])};
     std::string id = job.id;
     snapshot->jobs.emplace(std::move(id), std::move(job));
