@@ -44,7 +44,4 @@ class Settling {
   Hands* const hands_;
 };
 
-// Lines of a log that a soak does not expect: errors.
-std::vector<std::string> UnexpectedLines(std::string_view log);
-
 }  // namespace fluxqueue::soak
