@@ -20,6 +20,7 @@ struct JobText {
   int parallelism = 1;
   int completions = 1;
   bool indexed = false;
+  int retries = 4;
 };
 
 std::string Container(const std::string& cpu, const std::string& limits) {
@@ -36,13 +37,14 @@ std::string Runs(const Action& action) {
 
 // Without an apiVersion of its own, for a Job and for a CronJob's template.
 std::string JobSpec(const Action& action, const JobText& job) {
-  return fmt::format(R"({{parallelism: {}, completions: {}, completionMode: {}, backoffLimit: 4,
+  return fmt::format(R"({{parallelism: {}, completions: {}, completionMode: {}, backoffLimit: {},
   ttlSecondsAfterFinished: 60,
   template: {{metadata: {{labels: {{{}}}, annotations: {{{}{}}}}},
     spec: {{restartPolicy: Never, containers: [{}]}}}}}})",
                      job.parallelism,
                      job.completions,
                      job.indexed ? "Indexed" : "NonIndexed",
+                     job.retries,
                      job.labels,
                      Runs(action),
                      job.pod_annotations,
@@ -97,6 +99,7 @@ std::string OwnJob(const Action& action) {
       break;
     case What::kFailingJob:
       job.pod_annotations = ", fluxqueue.io/exit: fail";
+      job.retries = 1;  // Kubernetes waits twice as long before each
       break;
     case What::kLateJob:
       says("fluxqueue.io/duration: 1s");
