@@ -12,8 +12,8 @@ namespace {
 
 struct Card {
   std::string_view name{};
-  int times = 1;               // in a deck
-  std::string_view made = "";  // the kind of object that it makes
+  int times = 1;            // in a deck
+  std::string_view made{};  // the kind of object that it makes
 };
 
 // In the order of What.
@@ -259,7 +259,7 @@ void Planner::FillNode(const World& world, Action* action) {
 
 int Planner::Between(int least, int most) {
   // std::uniform_int_distribution is another one in each library.
-  const auto span = static_cast<uint64_t>(most - least + 1);
+  const auto span = static_cast<uint64_t>(most) - static_cast<uint64_t>(least) + 1;
   return least + static_cast<int>(random_() % span);
 }
 
