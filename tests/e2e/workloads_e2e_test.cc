@@ -368,6 +368,36 @@ TEST_F(WorkloadsTest, ADeletedJobGivesItsNodesBack) {
   ExpectState("after", "Succeeded");
 }
 
+// The garbage collector takes the owner off what the Job owned.
+TEST_F(WorkloadsTest, AJobThatIsDeletedAsAnOrphanLeavesNoFluxJob) {
+  Apply(JobYaml("orphan"));
+  ExpectState("orphan", "Succeeded");
+  const auto deleted =
+      system_->Kubectl({"delete", "job", "orphan", "-n", "e2e", "--cascade=orphan"});
+  ASSERT_TRUE(deleted.ok()) << Message(deleted.status());
+  ASSERT_TRUE(system_->Kubectl({"delete", "pods", "-n", "e2e", "-l", "job-name=orphan"}).ok());
+  ExpectShown({"get",
+               "fluxjob",
+               "job-orphan",
+               "-n",
+               "e2e",
+               "-o",
+               "jsonpath={.metadata.name}"
+               "{.metadata.ownerReferences}"},
+              "job-orphan");
+  // It compares each hour, and when it starts.
+  ASSERT_TRUE(system_->KillService("queue").ok());
+  const absl::Status started = system_->StartService("queue");
+  ASSERT_TRUE(started.ok()) << Message(started);
+  ExpectShown({"get",
+               "fluxjobs",
+               "-n",
+               "e2e",
+               "-o",
+               "jsonpath={.items[?(@.metadata.name==\"job-orphan\")].metadata.name}"},
+              "");
+}
+
 TEST_F(WorkloadsTest, ADryRunLeavesNoTrace) {
   const int before = Count("queue.jobs");
   const auto applied =

@@ -28,8 +28,8 @@ constexpr std::array kLiveRows = {"queue.jobs WHERE live",
 constexpr std::array kTroubleTables = {"quarantine", "under_way", "skips", "outbox"};
 constexpr std::array kSchemas = {"admission", "queue", "matcher", "binder", "cleanup"};
 
-// A Job that was deleted with --cascade=orphan leaves its FluxJob without an owner, and so for good
-// (a known defect, tests/soak/README.md).
+// A Job that was deleted with --cascade=orphan leaves its FluxJob without an owner, for up to an
+// hour.
 std::string NamesOf(std::string_view kind) {
   return kind == "fluxjobs" ? "jsonpath={.items[?(@.metadata.ownerReferences)].metadata.name}"
                             : "name";

@@ -1,6 +1,8 @@
 #include "services/queue/adapters/flux_job_writer.h"
 
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -13,10 +15,15 @@ namespace {
 constexpr size_t kBatch = 128;
 constexpr size_t kWaitingShown = 200;
 constexpr Millis kIdle{1000};
+constexpr Millis kCompareEvery{3'600'000};
 
 struct Shown {
   std::string job_id;
   uint64_t version = 0;
+  // Where nothing owns it, so that nobody else deletes it.
+  std::string space;
+  std::string name;
+  std::string uid;
 };
 
 // From the object's JSON; an object that is not ours to read has version 0 and is written again.
@@ -26,12 +33,37 @@ Shown ReadShown(std::string_view object) {
   if (!parsed.is_object()) return shown;
   shown.job_id = parsed.value(nlohmann::json::json_pointer("/spec/jobId"), std::string());
   shown.version = parsed.value(nlohmann::json::json_pointer("/status/version"), uint64_t{0});
+  if (parsed.contains(nlohmann::json::json_pointer("/metadata/ownerReferences/0"))) return shown;
+  const auto meta = [&parsed](const char* field) {
+    return parsed.value(nlohmann::json::json_pointer("/metadata") / field, std::string());
+  };
+  shown.space = meta("namespace");
+  shown.name = meta("name");
+  shown.uid = meta("uid");
   return shown;
 }
 
 std::string ObjectUid(std::string_view object) {
   const auto parsed = nlohmann::json::parse(object, nullptr, /*allow_exceptions=*/false);
   return parsed.value(nlohmann::json::json_pointer("/metadata/uid"), std::string());
+}
+
+// Those whose job does not live any more.
+absl::Status DeleteEnded(const std::vector<Shown>& orphans,
+                         const std::vector<events::v1::JobFact>& facts,
+                         kubernetes::Client& client) {
+  std::unordered_set<std::string> live;
+  for (const events::v1::JobFact& fact : facts) {
+    if (!model::IsTerminal(static_cast<model::JobState>(fact.state()))) live.insert(fact.job_id());
+  }
+  absl::Status status;
+  for (const Shown& orphan : orphans) {
+    if (live.contains(orphan.job_id)) continue;
+    const absl::Status deleted = client.Delete(
+        kubernetes::kFluxJobs, orphan.space, orphan.name, {.preconditions = {.uid = orphan.uid}});
+    if (!absl::IsNotFound(deleted)) status.Update(deleted);
+  }
+  return status;
 }
 
 }  // namespace
@@ -103,7 +135,9 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
       return reconcile_ || !events_.empty() || planner_.NextDue().value_or(due) < due;
     });
   }
+  if (now >= compare_at_) reconcile_ = true;
   if (std::exchange(reconcile_, false)) {
+    compare_at_ = now + kCompareEvery;
     lock.unlock();
     Reconcile();
     lock.lock();
@@ -117,6 +151,7 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
 
 void FluxJobWriter::Reconcile() {
   std::unordered_map<std::string, uint64_t> shown;
+  std::vector<Shown> orphans;
   const absl::StatusOr<std::vector<events::v1::JobFact>> facts = source_.RecentFacts();
   absl::Status status = facts.status();
   if (status.ok()) {
@@ -124,12 +159,14 @@ void FluxJobWriter::Reconcile() {
                  .List(kubernetes::kFluxJobs,
                        {},
                        [&](std::string_view object) {
-                         const Shown one = ReadShown(object);
+                         Shown one = ReadShown(object);
                          shown[one.job_id] = one.version;
+                         if (!one.uid.empty()) orphans.push_back(std::move(one));
                          return absl::OkStatus();
                        })
                  .status();
   }
+  if (status.ok()) status = DeleteEnded(orphans, *facts, client_);
   std::lock_guard lock(mutex_);
   if (!status.ok()) {
     last_ = Annotate(status, "compare FluxJobs with queue.jobs");

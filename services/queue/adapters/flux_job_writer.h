@@ -72,6 +72,7 @@ class FluxJobWriter final : public JobObserver {
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
   bool reconcile_ = false;
+  Millis compare_at_{0};  // also when no pool is gained
   absl::Status last_;
 };
 

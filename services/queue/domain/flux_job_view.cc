@@ -258,9 +258,20 @@ std::string NodesText(const FluxJobDetails& details) {
       "{}…{} ({})", details.slots.front().second, details.slots.back().second, distinct.size());
 }
 
+namespace {
+
+json Owners(const events::v1::Workload& workload) {
+  const kubernetes::ObjectReference owner = ObjectOf(workload);
+  return json::array({{{"apiVersion", owner.api_version},
+                       {"kind", owner.kind},
+                       {"name", owner.name},
+                       {"uid", owner.uid}}});
+}
+
+}  // namespace
+
 std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
   const events::v1::Workload& workload = fact.workload();
-  const kubernetes::ObjectReference owner = ObjectOf(workload);
   json status = Status(fact, position, details);
   DropNulls(&status);
   const json object = {{"apiVersion", "fluxqueue.io/v1alpha1"},
@@ -268,19 +279,17 @@ std::string FluxJobObject(const JobFact& fact, int64_t position, const FluxJobDe
                        {"metadata",
                         {{"name", FluxJobName(workload)},
                          {"namespace", workload.namespace_()},
-                         {"ownerReferences",
-                          json::array({{{"apiVersion", owner.api_version},
-                                        {"kind", owner.kind},
-                                        {"name", owner.name},
-                                        {"uid", owner.uid}}})}}},
+                         {"ownerReferences", Owners(workload)}}},
                        {"spec", Spec(fact, details)},
                        {"status", std::move(status)}};
   return kubernetes::JsonText(object);
 }
 
 std::string FluxJobPatch(const JobFact& fact, int64_t position, const FluxJobDetails& details) {
-  return kubernetes::JsonText(
-      {{"spec", Spec(fact, details)}, {"status", Status(fact, position, details)}});
+  // Its owner again: a workload that is deleted as an orphan takes it away, and it has to go then.
+  return kubernetes::JsonText({{"metadata", {{"ownerReferences", Owners(fact.workload())}}},
+                               {"spec", Spec(fact, details)},
+                               {"status", Status(fact, position, details)}});
 }
 
 std::string EventObject(const JobFact& fact) {

@@ -107,6 +107,8 @@ TEST(FluxJobViewTest, ThePatchTakesAwayWhatNoLongerHolds) {
   fact.set_state(events::v1::JOB_STATE_PENDING);
   fact.set_start_ms(0);
   const json patch = json::parse(FluxJobPatch(fact, 2, {}));
+  EXPECT_EQ(patch["metadata"]["ownerReferences"],
+            json::parse(FluxJobObject(fact, 2, {}))["metadata"]["ownerReferences"]);
   EXPECT_TRUE(patch["status"]["start"].is_null());
   EXPECT_TRUE(patch["status"]["nodes"].is_null());
   EXPECT_TRUE(patch["status"]["allocation"].is_null());
