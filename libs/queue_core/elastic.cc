@@ -150,7 +150,8 @@ Growth Elastic::AddGrowth(const std::set<const Queue*>& cut,
     candidate->set_rule(rule_of(entry->counted_in));
     candidate->set_grow(true);
     NameWindows(view_.state, job, candidate);
-    if (held + more < job.slots) candidate->set_most_slots(held + more);
+    // By the time of the answer it may ask for more than is allowed it here.
+    if (held + more < job.slots || job.resized) candidate->set_most_slots(held + more);
     ++named;
   }
   return named == 0 ? Growth::kNone : view_.state.growth;

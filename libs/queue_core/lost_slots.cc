@@ -95,6 +95,8 @@ void QueueCore::Impl::NoteReplacing(const events::v1::CycleRequested& cycle) {
 }
 
 void QueueCore::Impl::Replace(const Outcome& outcome) {
+  // Its size has changed since it was asked.
+  if (elastic_.Grows(outcome) != nullptr) return Grow(outcome);
   if (replacement_.Replaced(outcome) == nullptr) {
     if (outcome.kind() == Outcome::KIND_ALLOCATED) ++out_->stale;
     if (outcome.kind() == Outcome::KIND_BUSY) SayNoRoom(outcome);

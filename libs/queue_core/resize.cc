@@ -13,9 +13,16 @@ namespace {
 using events::v1::JobUpdated;
 using model::JobState;
 
+// What it holds is what it held before it asked for another number.
+void KeepHeld(Job* job) {
+  if (job->held_slots == 0) job->held_slots = job->slots;
+}
+
 // Slots that it lost count as given back: it grows in their place, too.
 void BecomeElastic(Job* job) {
-  if (job->held_slots == 0) job->held_slots = job->slots;
+  KeepHeld(job);
+  const size_t lost_slots = LostSlots(*job).size();
+  if (!IsElastic(*job)) job->succeeded = job->released_slots.size() - lost_slots;
   std::vector<uint32_t> lost;
   for (const LostSlot& one : LostSlots(*job)) lost.push_back(one.slot);
   AddVacated(lost, job);
@@ -39,7 +46,11 @@ void TakeSize(const JobUpdated& updated, Job* job) {
   const bool goes_on = GoesOn(updated, *job);
   const bool rigid = spec.min_slots() == 0;
   const uint32_t before = IsElastic(*job) ? job->min_slots : job->slots;
-  if (goes_on) BecomeElastic(job);
+  if (goes_on) {
+    BecomeElastic(job);
+  } else if (updated.has_resized() && model::kHoldingStates.Has(job->state)) {
+    KeepHeld(job);
+  }
   job->resized = goes_on && rigid;
   job->slots = spec.slots();
   job->min_slots = job->resized ? std::min(before, spec.slots()) : spec.min_slots();

@@ -28,14 +28,14 @@ TEST(ResizeCore, AJobThatRunsGrowsAndIsWholeAgainInItsNextAttempt) {
   Story story;
   story.Bring("a", JobState::kRunning, Gang(2));
   EXPECT_THAT(story.Tell(GoesOnWith("a", 2, 4, 4)),
-              ElementsAre("fact a v5 Running Resized 2 of 2..4", "cycle 2: a/1+"));
+              ElementsAre("fact a v5 Running Resized 2 of 2..4", "cycle 2: a/1+<4>"));
   EXPECT_EQ(story.last().message(),
             "asks for 4 slots now, and holds 2: it grows once others in line leave room");
   EXPECT_TRUE(story.last().resized());
   EXPECT_EQ(story.last().workload().completions(), 4);
   EXPECT_THAT(story.Tell(Answered(2, {Has("a", 3)})),
               ElementsAre("fact a v6 Running Grown 3 of 2..4"));
-  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 3: a/1+"));
+  EXPECT_THAT(story.Tell(Released("x", 1)), ElementsAre("cycle 3: a/1+<4>"));
   EXPECT_THAT(story.Tell(Answered(3, {Has("a", 4)})),
               ElementsAre("fact a v7 Running Grown 4 of 2..4"));
   EXPECT_THAT(story.Tell(Released("x", 1)), IsEmpty()) << "it has all of them";
@@ -124,6 +124,29 @@ TEST(ResizeCore, PodsThatHaveSucceededAreNamedAndTheirSlotsUsedAgainFromThenOn) 
               ElementsAre("fact a v5 Running Resized 3 of 3..3", "cycle 2: a/1+"));
   EXPECT_THAT(story.last().done_slots(), ElementsAre(0));
   EXPECT_THAT(story.Tell(PodEnded("a", 1)), IsEmpty()) << "its slot is kept for the next one";
+}
+
+TEST(ResizeCore, WhatItHeldWhileItIsStoppedIsWhatItIsChargedFor) {
+  Story story;
+  story.Bring("a", JobState::kRunning, Gang(4));
+  for (const uint32_t slot : {0, 1, 2}) story.Tell(PodEnded("a", slot));
+  story.Tell(NodeLost("a"));
+  story.Tell(GoesOnWith("a", 2, 1, 1));
+  story.Wait(1000);
+  story.Tell(Stopped("a"));
+  ASSERT_EQ(story.changes().attempts.size(), 1U);
+  EXPECT_LE(story.changes().attempts[0].cpu_seconds, 4000);
+  EXPECT_EQ(story.last().slots(), 1U);
+}
+
+TEST(ResizeCore, SlotsThatCameInPlaceOfLostOnesWhileItChangedAreItsOwn) {
+  Story story;
+  story.Bring("a", JobState::kRunning, Gang(3));
+  EXPECT_THAT(story.Tell(SlotsLost("a", {{1}})), Contains("cycle 2: a/1=<3>-n0"));
+  story.Tell(GoesOnWith("a", 2, 2, 2));
+  EXPECT_THAT(story.Tell(Answered(2, {Has("a", 4)})),
+              ElementsAre("fact a v7 Running Grown 3 of 2..2"));
+  EXPECT_THAT(story.Tell(Vacated("a", {3})), Contains("release a/1 slot 3"));
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ KeyValues AnnotationsOf(const Making& making, const kubernetes::ObjectMeta& meta
 
 // What the pods of a Job say that are of a group: the group, and what the Job asks for, as each of
 // them is asked.
-KeyValues KeysOfMembers(const kubernetes::Job& job, const std::string& group) {
+KeyValues KeysOfMembers(const kubernetes::Job& job, const Making& making) {
   constexpr std::array kAsked = {kubernetes::kQueueKey,
                                  kubernetes::kQosKey,
                                  kubernetes::kPriorityKey,
@@ -187,7 +187,9 @@ KeyValues KeysOfMembers(const kubernetes::Job& job, const std::string& group) {
                                  kubernetes::kBeginKey,
                                  kubernetes::kDependsOnKey,
                                  kubernetes::kTopologyKey};
-  KeyValues keys = {{kubernetes::kGroupAnnotation, group}};
+  if (making.group.empty()) return {};
+  KeyValues keys = {{kubernetes::kGroupAnnotation, making.group}};
+  if (!making.queue.empty()) keys.emplace_back(kubernetes::kQueueKey, making.queue);
   for (const std::string_view key : kAsked) {
     for (const kubernetes::StringMap* of : {&job.meta.labels, &job.meta.annotations}) {
       // hint: a user's wishes.
@@ -252,7 +254,7 @@ Patch HoldPatch(const kubernetes::Job& job,
                job.template_labels,
                kubernetes::kHeldLabel,
                HeldValue(mode));
-  const KeyValues of_pods = making.group.empty() ? KeyValues() : KeysOfMembers(job, making.group);
+  const KeyValues of_pods = KeysOfMembers(job, making);
   patch.StripRecords("/spec/template/metadata/annotations", job.template_annotations, of_pods);
   patch.SetKeys("/spec/template/metadata/annotations", job.template_annotations, of_pods);
   HoldSpec("/spec/template/spec", job.pod, mode, &patch);
@@ -269,10 +271,7 @@ Patch HoldPatch(const kubernetes::Job& job,
 Patch StampPatch(const Template& of, const Making& making) {
   PatchBuilder patch;
   // The span is of this request, and what comes of the template is of others.
-  const Making stamp{.user = making.user,
-                     .span = std::nullopt,
-                     .admitted_to = making.admitted_to,
-                     .queue = making.queue};
+  const Making stamp{.user = making.user, .span = std::nullopt, .admitted_to = making.admitted_to};
   patch.StripRecords("/metadata/annotations", of.root.annotations, {});
   SetRecords(of.path + "/metadata/annotations",
              of.meta,

@@ -64,10 +64,9 @@ bool DiffersInSlotsOnly(events::v1::PartSpec spec,
                         const kubernetes::PodDemand& demand,
                         const kubernetes::Topology& topology,
                         const WorkloadRow& row) {
-  if (row.kind != WorkloadKind::kJob) return false;
-  if ((row.min_slots == 0) != (spec.min_slots() == 0)) return false;
+  const bool rigid = row.min_slots == 0 && spec.min_slots() == 0;
+  if (row.kind != WorkloadKind::kJob || !rigid) return false;
   spec.set_slots(row.slots);
-  spec.set_min_slots(row.min_slots);
   return DemandHash(demand, spec, topology) == row.demand_hash;
 }
 

@@ -127,8 +127,9 @@ std::optional<Verdict> CheckQueue(const events::v1::JobSubmitted& submission,
 }
 
 // What every workload of ours must pass; unset: it may be held. `queue`: its namespace's, which it
-// is given; empty: it names its own.
-std::optional<Verdict> CheckSubmission(const std::string& queue,
+// is given; empty: it names its own. What a controller makes by a template from before may not be
+// for that queue: then it goes by the one that it went by before, and `queue` is empty.
+std::optional<Verdict> CheckSubmission(std::string* queue,
                                        absl::StatusOr<events::v1::JobSubmitted>* submission,
                                        const Asker& asker,
                                        const Root* root,
@@ -139,9 +140,14 @@ std::optional<Verdict> CheckSubmission(const std::string& queue,
   if (auto problem = JobspecProblem(submitted.spec(), options.max_jobspec_bytes)) {
     return Refuse(*problem);
   }
-  if (queue.empty()) return CheckQueue(submitted, asker, root, facts);
-  submitted.set_queue(queue);
+  if (queue->empty()) return CheckQueue(submitted, asker, root, facts);
+  const std::string before = std::exchange(*submitted.mutable_queue(), *queue);
   std::optional<Verdict> verdict = CheckQueue(submitted, asker, root, facts);
+  if (verdict && asker.controller) {
+    submitted.set_queue(before);
+    queue->clear();
+    return CheckQueue(submitted, asker, root, facts);
+  }
   if (verdict) verdict->message = fmt::format("label of the namespace: {}", verdict->message);
   return verdict;
 }
@@ -367,8 +373,8 @@ Verdict DecidePod(const Review& review,
   const auto keys = kubernetes::ParseUserKeys(pod->meta.labels, pod->meta.annotations);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : pod->meta, keys);
   const bool serves = root != nullptr || kubernetes::IsFromTemplate(pod->meta, review.user);
-  const std::string queue = QueueOfNamespace(space, serves, keys);
-  if (auto refusal = CheckSubmission(queue, &submission, asker, root, facts, options)) {
+  std::string queue = QueueOfNamespace(space, serves, keys);
+  if (auto refusal = CheckSubmission(&queue, &submission, asker, root, facts, options)) {
     return *std::move(refusal);
   }
   Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
@@ -423,8 +429,9 @@ Verdict DecideJob(const Review& review,
                  *options.groups);
   if (grouping.answer) return *std::move(grouping.answer);
   const Asker asker = AskerOf(review, space, root != nullptr ? root->meta : job->meta, keys);
-  const std::string default_queue = QueueOfNamespace(space, /*serves=*/false, keys);
-  if (auto refusal = CheckSubmission(default_queue, &submission, asker, root, facts, options)) {
+  std::string queue_of_namespace = QueueOfNamespace(space, /*serves=*/false, keys);
+  if (auto refusal =
+          CheckSubmission(&queue_of_namespace, &submission, asker, root, facts, options)) {
     return *std::move(refusal);
   }
   JobChanges changes;
@@ -445,7 +452,7 @@ Verdict DecideJob(const Review& review,
   changes.suspend = !grouping.group && !users_suspend &&
                     kubernetes::HoldsBySuspend(*job, options.hold_pods, ends);
   Making making = MakingOf(review, asker, submission->queue(), facts, std::move(forged));
-  making.queue = default_queue;
+  making.queue = queue_of_namespace;
   if (grouping.group) making.group = kubernetes::FormatGroup(*grouping.group);
   // hint: our records are taken out of them.
   const kubernetes::StringMap* pods = &job->template_annotations;

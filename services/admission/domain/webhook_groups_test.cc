@@ -139,6 +139,18 @@ TEST(WebhookGroupsTest, TheJobsOfASetAreHeldByTheirPodsWhichAreOneGang) {
   EXPECT_EQ(pods["spec"]["schedulerName"], "fluxqueue");
 }
 
+TEST(WebhookGroupsTest, ThePodsOfAJobOfASetStandInTheQueueOfTheirNamespace) {
+  ClusterFacts facts = SmallCluster();
+  facts.Upsert(kubernetes::Namespace{
+      "work", {{"fluxqueue.io/managed", "true"}, {"fluxqueue.io/queue", "night"}}});
+  Review review = Asks(JobOfSet());
+  review.group_size = 40U;
+  const json job = Patched(JobOfSet(), Decide(review, facts, {}));
+  EXPECT_EQ(job["metadata"]["annotations"].value("fluxqueue.io/queue", ""), "night");
+  EXPECT_EQ(job["spec"]["template"]["metadata"]["annotations"].value("fluxqueue.io/queue", ""),
+            "night");
+}
+
 TEST(WebhookGroupsTest, ALargeJobOfAGroupIsNotSuspendedEither) {
   json job = JobJson("big", 100);
   job["spec"]["activeDeadlineSeconds"] = 60;

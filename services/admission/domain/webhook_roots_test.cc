@@ -255,15 +255,17 @@ TEST(WebhookRootsTest, WhatNamesNoQueueHasThatOfItsNamespace) {
   const auto queue_of = [](const json& metadata) {
     return Annotations(metadata).value("fluxqueue.io/queue", "");
   };
-  for (const char* kind : {"Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"}) {
-    const json root = RootJson(kind, PodJson());
-    const json made = Patched(root, JudgeRoot(root, "ann", {}, facts));
-    EXPECT_EQ(queue_of(made["spec"]["template"]["metadata"]), "serving") << kind;
-    EXPECT_EQ(JudgeRoot(made, "ann", {}, facts).patch, "");
-  }
-  const json cron = RootJson("CronJob", JobJson());
-  const json stamped = Patched(cron, JudgeRoot(cron, "ann", {}, facts));
-  EXPECT_EQ(queue_of(stamped["spec"]["jobTemplate"]["metadata"]), "night");
+  const char* kController = "system:serviceaccount:kube-system:replicaset-controller";
+  const Verdict replica = JudgeMade(PodJson(), "ReplicaSet", "apps/v1", kController, facts);
+  EXPECT_EQ(queue_of(Patched(PodJson(), replica)["metadata"]), "serving");
+  const char* kCron = "system:serviceaccount:kube-system:cronjob-controller";
+  const Verdict of_cron = JudgeMade(JobJson(), "CronJob", "batch/v1", kCron, facts);
+  EXPECT_EQ(queue_of(Patched(JobJson(), of_cron)["metadata"]), "night");
+  // Templates stay as they are: the label may change, or their users name a queue.
+  const json root = RootJson("Deployment", PodJson());
+  EXPECT_EQ(
+      queue_of(Patched(root, JudgeRoot(root, "ann", {}, facts))["spec"]["template"]["metadata"]),
+      "");
   for (const json& object : {PodJson(), JobJson()}) {
     Review review = ReviewOf(object);
     review.user = "ann";
@@ -272,13 +274,23 @@ TEST(WebhookRootsTest, WhatNamesNoQueueHasThatOfItsNamespace) {
     review = ReviewOf(named);
     EXPECT_EQ(queue_of(Patched(named, Decide(review, facts, {}))["metadata"]), "default");
   }
-  // Of a Deployment from before the label.
-  const Verdict old = JudgeMade(PodJson(),
-                                "ReplicaSet",
-                                "apps/v1",
-                                "system:serviceaccount:kube-system:replicaset-controller",
-                                facts);
-  EXPECT_THAT(old.patch, HasSubstr("serving"));
+}
+
+// Its pods would not be made any more.
+TEST(WebhookRootsTest, WhatHasAControllerGoesOnAsBeforeWhereTheQueueIsNotForIt) {
+  ClusterFacts facts = TeamCluster();
+  kubernetes::FluxQueue queue;
+  queue.meta.name = "serving";
+  queue.most_per_job = {{"cpu", 1}};
+  facts.Upsert(queue);
+  const Verdict verdict = JudgeMade(PodJson(),
+                                    "ReplicaSet",
+                                    "apps/v1",
+                                    "system:serviceaccount:kube-system:replicaset-controller",
+                                    facts);
+  EXPECT_EQ(verdict.kind, Kind::kHold) << verdict.message;
+  EXPECT_EQ(Annotations(Patched(PodJson(), verdict)["metadata"]).value("fluxqueue.io/queue", ""),
+            "");
 }
 
 TEST(WebhookRootsTest, AQueueOfANamespaceThatIsNotThereIsNamed) {

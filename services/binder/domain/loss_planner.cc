@@ -83,8 +83,17 @@ bool IsToBeLost(const Slot& slot, const BindJob& job) {
   return !slot.put_out.empty() && slot.seen_open_at.has_value();
 }
 
-// Lost, and none has come in its place.
+// Lost, and none has come in its place. Of one that was resized, what it lacks of the slots that it
+// is to have at least.
 size_t MissingSlots(const BindJob& job) {
+  if (job.fact->resized()) {
+    const auto has =
+        static_cast<size_t>(std::count_if(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
+          return !slot.released && !slot.vacating && !slot.given_up;
+        }));
+    const size_t least = job.fact->min_slots();
+    return job.fact->lost_slots().empty() || has >= least ? 0 : least - has;
+  }
   const auto lost = static_cast<size_t>(job.fact->lost_slots_size());
   const size_t others = job.slots.size() - std::min<size_t>(job.slots.size(), job.fact->slots());
   return lost - std::min(lost, others);
@@ -203,7 +212,7 @@ void GiveUpUnbound(PlanContext& context, BindJob* job) {
 }
 
 void AwaitOthers(PlanContext& context, BindJob* job) {
-  const size_t missing = job->fact->resized() ? 0 : MissingSlots(*job);
+  const size_t missing = MissingSlots(*job);
   const PodFacts* pod = missing == 0 ? nullptr : PodWithoutSlot(context, *job);
   if (pod == nullptr) {
     job->other_awaited_since.reset();

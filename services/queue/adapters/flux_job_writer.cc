@@ -48,22 +48,22 @@ std::string ObjectUid(std::string_view object) {
   return parsed.value(nlohmann::json::json_pointer("/metadata/uid"), std::string());
 }
 
-// Those whose job does not live any more.
-absl::Status DeleteEnded(const std::vector<Shown>& orphans,
-                         const std::vector<events::v1::JobFact>& facts,
-                         kubernetes::Client& client) {
+// Those whose job does not live any more. One that cannot be deleted is tried again next time.
+void DeleteEnded(const std::vector<Shown>& orphans,
+                 const std::vector<events::v1::JobFact>& facts,
+                 kubernetes::Client& client) {
   std::unordered_set<std::string> live;
   for (const events::v1::JobFact& fact : facts) {
     if (!model::IsTerminal(static_cast<model::JobState>(fact.state()))) live.insert(fact.job_id());
   }
-  absl::Status status;
   for (const Shown& orphan : orphans) {
     if (live.contains(orphan.job_id)) continue;
     const absl::Status deleted = client.Delete(
         kubernetes::kFluxJobs, orphan.space, orphan.name, {.preconditions = {.uid = orphan.uid}});
-    if (!absl::IsNotFound(deleted)) status.Update(deleted);
+    if (deleted.ok() || absl::IsNotFound(deleted)) continue;
+    LogWarning("FluxJob of a job that is gone not deleted",
+               {{"namespace", orphan.space}, {"name", orphan.name}, {"error", Message(deleted)}});
   }
-  return status;
 }
 
 }  // namespace
@@ -135,11 +135,11 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
       return reconcile_ || !events_.empty() || planner_.NextDue().value_or(due) < due;
     });
   }
-  if (now >= compare_at_) reconcile_ = true;
-  if (std::exchange(reconcile_, false)) {
+  const bool gained = std::exchange(reconcile_, false);
+  if (gained || now >= compare_at_) {
     compare_at_ = now + kCompareEvery;
     lock.unlock();
-    Reconcile();
+    Reconcile(gained);
     lock.lock();
   }
   const auto events = std::exchange(events_, {});
@@ -149,7 +149,7 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   return writes;
 }
 
-void FluxJobWriter::Reconcile() {
+void FluxJobWriter::Reconcile(bool gained) {
   std::unordered_map<std::string, uint64_t> shown;
   std::vector<Shown> orphans;
   const absl::StatusOr<std::vector<events::v1::JobFact>> facts = source_.RecentFacts();
@@ -166,13 +166,14 @@ void FluxJobWriter::Reconcile() {
                        })
                  .status();
   }
-  if (status.ok()) status = DeleteEnded(orphans, *facts, client_);
+  if (status.ok()) DeleteEnded(orphans, *facts, client_);
   std::lock_guard lock(mutex_);
   if (!status.ok()) {
     last_ = Annotate(status, "compare FluxJobs with queue.jobs");
-    reconcile_ = true;
+    reconcile_ = reconcile_ || gained;
     return;
   }
+  if (!gained) return;
   for (const events::v1::JobFact& fact : *facts) {
     const auto it = shown.find(fact.job_id());
     const bool ended = model::IsTerminal(static_cast<model::JobState>(fact.state()));

@@ -54,7 +54,9 @@ class FluxJobWriter final : public JobObserver {
   };
 
   Millis Now() const;
-  void Reconcile();
+  // Deletes FluxJobs that nothing owns, once their jobs have ended. `gained`: and compares the
+  // others with queue.jobs, as pools were.
+  void Reconcile(bool gained);
   std::vector<FluxJobWrite> WaitForWork(const std::stop_token& stop);
   void Write(const std::vector<FluxJobWrite>& writes);
   absl::Status WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);
@@ -72,7 +74,7 @@ class FluxJobWriter final : public JobObserver {
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
   bool reconcile_ = false;
-  Millis compare_at_{0};  // also when no pool is gained
+  Millis compare_at_{0};  // when no pool is gained
   absl::Status last_;
 };
 
