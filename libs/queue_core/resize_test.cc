@@ -62,7 +62,7 @@ TEST(ResizeCore, AJobThatIsSmallerKeepsWhatItsPodsAreIn) {
   EXPECT_THAT(story.Tell(Released("a", 1)), IsEmpty()) << "it wants no more";
   // And larger again: the new slots have new numbers.
   EXPECT_THAT(story.Tell(GoesOnWith("a", 3, 3, 3)),
-              ElementsAre("fact a v8 Running Resized 2 of 2..3", "cycle 2: a/1+"));
+              ElementsAre("fact a v8 Running Resized 2 of 2..3", "cycle 2: a/1+<3>"));
   EXPECT_THAT(story.Tell(Answered(2, {Has("a", 5)})),
               ElementsAre("fact a v9 Running Grown 3 of 2..3"));
 }
@@ -99,13 +99,13 @@ TEST(ResizeCore, ALostSlotOfItIsGrownElsewhere) {
   story.Tell(SlotsLost("a", {{1}}));
   EXPECT_THAT(story.Tell(Answered(2, {Busy("a")})), ElementsAre("fact a v6 Running SlotMissing"));
   EXPECT_THAT(story.Tell(GoesOnWith("a", 2, 4, 4)),
-              ElementsAre("fact a v7 Running Resized 2 of 3..4", "cycle 3: a/1+"));
+              ElementsAre("fact a v7 Running Resized 2 of 3..4", "cycle 3: a/1+<4>"));
   EXPECT_THAT(story.Tell(Answered(3, {Has("a", 5)})),
               ElementsAre("fact a v8 Running Grown 4 of 3..4"));
   EXPECT_THAT(story.Tell(SlotsLost("a", {{4}})),
               ElementsAre("fact a v9 Running SlotLost 3 of 3..4", "release a/1 slot 4"));
   EXPECT_EQ(story.last().message(), "node n0 is cordoned: goes on with 3 of 4 slots, and grows");
-  EXPECT_THAT(story.Tell(Released("a", 1)), ElementsAre("cycle 4: a/1+"));
+  EXPECT_THAT(story.Tell(Released("a", 1)), ElementsAre("cycle 4: a/1+<4>"));
 }
 
 // Who says so errs.
@@ -121,7 +121,7 @@ TEST(ResizeCore, PodsThatHaveSucceededAreNamedAndTheirSlotsUsedAgainFromThenOn) 
   story.Bring("a", JobState::kRunning, Gang(3));
   story.Tell(PodEnded("a", 0));
   EXPECT_THAT(story.Tell(GoesOnWith("a", 2, 3, 5)),
-              ElementsAre("fact a v5 Running Resized 3 of 3..3", "cycle 2: a/1+"));
+              ElementsAre("fact a v5 Running Resized 3 of 3..3", "cycle 2: a/1+<3>"));
   EXPECT_THAT(story.last().done_slots(), ElementsAre(0));
   EXPECT_THAT(story.Tell(PodEnded("a", 1)), IsEmpty()) << "its slot is kept for the next one";
 }

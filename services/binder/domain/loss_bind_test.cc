@@ -140,6 +140,28 @@ TEST_F(LossTest, WhoIsNamedIsOneThatWaits) {
   EXPECT_THAT(h_.sayings.back().envelope.bind_failed().message(), HasSubstr("new-0 has no slot"));
 }
 
+// Others grow behind the line, where room may never come.
+TEST_F(LossTest, WhatIsResizedIsPlacedAgainWhereItLacksSlotsOfTheLeast) {
+  Run(3);
+  JobFact resized = Fact(JOB_STATE_RUNNING, 3);
+  resized.set_placement_hash(h_.planner->Find("a")->placement_hash);
+  resized.set_resized(true);
+  resized.set_min_slots(3);
+  resized.set_max_slots(4);
+  resized.set_replaces_slots(true);
+  h_.log.push_back(resized);
+  Close("n1");
+  Evict("a-1", "new");
+  h_.Settle();
+  EXPECT_THAT(h_.Said("slots_lost"), ElementsAre("1 on n1, which is cordoned"));
+  h_.now += h_.options.start_timeout / 2;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
+  h_.now += h_.options.start_timeout / 2;
+  h_.Settle();
+  EXPECT_THAT(h_.Said("bind_failed"), ElementsAre("a/1 NodeClosed"));
+}
+
 // A pod with a volume: kube-scheduler binds it.
 TEST_F(LossTest, AReleasedPodThatIsNotBoundIsGivenAnotherSlot) {
   Run(3);
