@@ -281,7 +281,7 @@ TEST(WebhookRootsTest, WhatHasAControllerGoesOnAsBeforeWhereTheQueueIsNotForIt) 
   ClusterFacts facts = TeamCluster();
   kubernetes::FluxQueue queue;
   queue.meta.name = "serving";
-  queue.most_per_job = {{"cpu", 1}};
+  queue.subjects = {{.kind = "User", .name = "kim", .verbs = {"submit"}}};
   facts.Upsert(queue);
   const Verdict verdict = JudgeMade(PodJson(),
                                     "ReplicaSet",
