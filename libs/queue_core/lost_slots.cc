@@ -44,6 +44,7 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
   }
   Job& job = book_.Edit(entry);
   std::vector<uint32_t> numbers;
+  numbers.reserve(slots.size());
   for (const LostSlot& one : slots) numbers.push_back(one.slot);
   ReleaseSlots(numbers, job);
   job.reason = reason::kSlotLost;
