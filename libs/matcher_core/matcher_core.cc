@@ -119,11 +119,15 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
                            message.job_submitted().spec(),
                            message.job_submitted().workload().namespace_(),
                            now);
-    case Envelope::kJobUpdated:
-      if (const PartSpec* spec = model::SpecOf(message.job_updated()); spec != nullptr) {
-        return HandleSpec(message.job_updated().job_id(), *spec);
-      }
-      return absl::OkStatus();
+    case Envelope::kJobUpdated: {
+      const std::string& job_id = message.job_updated().job_id();
+      const PartSpec* spec = model::SpecOf(message.job_updated());
+      if (spec == nullptr) return absl::OkStatus();
+      // Of a job that is over nothing is kept, whatever is still said of it.
+      const bool forgets = model::HasRules(state_.config().rules(), model::kReplacesSlots);
+      if (forgets && !specs_.Has(SpecKey(job_id, spec->part()))) return absl::OkStatus();
+      return HandleSpec(job_id, *spec);
+    }
     case Envelope::kJobWithdrawn:
       HandleWithdrawn(message.job_withdrawn().job_id());
       return absl::OkStatus();

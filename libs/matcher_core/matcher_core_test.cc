@@ -118,6 +118,14 @@ TEST_F(MatcherCoreTest, WhatIsWithdrawnAndHoldsNothingIsForgotten) {
   EXPECT_EQ(Ask(Cycle(4, {"y"})).outcomes(0).kind(), Outcome::KIND_BUSY);
 }
 
+TEST_F(MatcherCoreTest, WhatIsOverIsNotKeptForAnUpdateThatComesLate) {
+  Feed(Upserted(MakeNode("a", 1000)));
+  Feed(Submitted("x", 1, 1000));
+  Feed(Release("x", {}, /*ended=*/true));
+  Feed(Updated("x", 2, 1, 1000));
+  EXPECT_EQ(Ask(Cycle(1, {"x"})).outcomes(0).kind(), Outcome::KIND_INVALID);
+}
+
 TEST_F(MatcherCoreTest, StopsBehindTheFirstThatIsBusy) {
   Feed(Upserted(MakeNode("a", 4000)));
   Feed(Synced());
