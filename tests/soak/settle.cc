@@ -65,12 +65,10 @@ absl::Status Settling::MakeWhole() {
       RETURN_IF_ERROR(hands_->Do({.what = What::kUntaint, .kind = "Node", .name = name}));
   }
   RETURN_IF_ERROR(
-      InNamespace(
-          {"delete", "deployments,replicasets,statefulsets,cronjobs", "--all", "--wait=false"})
-          .status());
+      ToAll({"delete", "deployments,replicasets,statefulsets,cronjobs", "--all", "--wait=false"}));
   // What an orphaned Deployment or StatefulSet has left.
-  RETURN_IF_ERROR(InNamespace({"delete", "pods", "-l", "soak", "--wait=false"}).status());
-  RETURN_IF_ERROR(InNamespace({"annotate", "jobs", "--all", "fluxqueue.io/hold-"}).status());
+  RETURN_IF_ERROR(ToAll({"delete", "pods", "-l", "soak", "--wait=false"}));
+  RETURN_IF_ERROR(ToAll({"annotate", "jobs", "--all", "fluxqueue.io/hold-"}));
   for (const Object& object : world.objects) {
     if (object.kind == "Job" && object.suspended_by_soak && !object.ended) {
       RETURN_IF_ERROR(hands_->Do({.what = What::kResumeJob, .kind = "Job", .name = object.name}));
@@ -79,6 +77,17 @@ absl::Status Settling::MakeWhole() {
   ASSIGN_OR_RETURN(const auto live, system_->Query("SELECT job_id FROM queue.jobs WHERE live"));
   for (const auto& row : live) system_->Fluxqueue({"release", row[0]}).status().IgnoreError();
   return absl::OkStatus();
+}
+
+absl::Status Settling::ToAll(const std::vector<std::string>& words) {
+  absl::Status done;
+  return system_->WaitFor(
+      [&] {
+        done = InNamespace(words).status();
+        return done.ok();
+      },
+      kPatience,
+      [&] { return std::string(Message(done)); });
 }
 
 absl::Status Settling::WaitForEnds(std::chrono::seconds deadline) {
