@@ -2,13 +2,12 @@
 // kinds, changed, evicted and deleted, on nodes that come and go, with services that die. Then all
 // of it has to come to its end, and nothing may be left.
 //
-// FLUXQUEUE_SOAK_SEED repeats the shuffling of an earlier run; what it meets is never quite the
+// FLUXQUEUE_SOAK_SEED (default 1) is that of the shuffling; what it meets is never quite the
 // same. tools/soak sets both.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <random>
 #include <thread>
 
 #include <absl/strings/str_join.h>
@@ -137,7 +136,7 @@ class SoakTest : public e2e::SystemTest {
 
 TEST_F(SoakTest, AllAtRandomComesToItsEndAndLeavesNothing) {
   const seconds length = std::chrono::minutes(NumberOf("FLUXQUEUE_SOAK_MINUTES", 2));
-  const uint64_t seed = NumberOf("FLUXQUEUE_SOAK_SEED", std::random_device{}());
+  const uint64_t seed = NumberOf("FLUXQUEUE_SOAK_SEED", 1);
   fmt::print("seed {}, {} s (again: FLUXQUEUE_SOAK_SEED={})\n", seed, length.count(), seed);
   SCOPED_TRACE(fmt::format("seed {}", seed));
   const absl::Status prepared = hands_.Prepare();
