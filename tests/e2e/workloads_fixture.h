@@ -1,0 +1,116 @@
+// One system of four nodes for all tests of workloads, and the objects that they make.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <absl/strings/ascii.h>
+
+#include "tests/e2e/system_test_base.h"
+
+namespace fluxqueue::e2e {
+
+class WorkloadsTest : public SystemTest {
+ protected:
+  static void SetUpTestSuite() {
+    StartSystem({.nodes = 4, .sections = {{"queue", "flux_jobs: {told_after: 1s}\n"}}});
+  }
+
+  // Of the queue's Events on the Job: their reasons, and what they say, one a line.
+  static std::string EventsOf(const std::string& job) {
+    const auto events = system_->Kubectl({"get",
+                                          "events",
+                                          "-n",
+                                          "e2e",
+                                          "--field-selector",
+                                          "involvedObject.kind=Job,involvedObject.name=" + job,
+                                          "-o",
+                                          "jsonpath={range .items[?(@.reportingComponent=="
+                                          "\"fluxqueue.io/queue\")]}{.reason}: {.message}{\"\\n\"}"
+                                          "{end}"});
+    return events.ok() ? *events : std::string(Message(events.status()));
+  }
+
+  // What kubectl says, in the end.
+  static void ExpectShown(const std::vector<std::string>& command, const std::string& wanted) {
+    std::string shown;
+    const absl::Status status = system_->WaitFor(
+        [&] {
+          shown = system_->Kubectl(command).value_or("");
+          return absl::StripAsciiWhitespace(shown) == wanted;
+        },
+        std::chrono::seconds(30),
+        [&] { return fmt::format("'{}', not '{}'", wanted, shown); });
+    EXPECT_TRUE(status.ok()) << Message(status);
+  }
+
+  // A kind of which nothing is checked.
+  static void DefineKind(const std::string& kind,
+                         const std::string& plural,
+                         const std::string& group,
+                         const std::string& version) {
+    const std::string name = fmt::format("{}.{}", plural, group);
+    const auto made = system_->Kubectl({"create", "-f", "-"},
+                                       fmt::format(R"(apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {}, annotations: {{api-approved.kubernetes.io: "unapproved, a test"}}}}
+spec:
+  group: {}
+  scope: Namespaced
+  names: {{kind: {}, plural: {}, singular: {}}}
+  versions:
+    - name: {}
+      served: true
+      storage: true
+      schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+)",
+                                                   name,
+                                                   group,
+                                                   kind,
+                                                   plural,
+                                                   absl::AsciiStrToLower(kind),
+                                                   version));
+    ASSERT_TRUE(made.ok()) << Message(made.status());
+    const auto served = system_->Kubectl({"wait", "crd", name, "--for=condition=established"});
+    ASSERT_TRUE(served.ok()) << Message(served.status());
+  }
+
+  // `labels`: of their pods.
+  static std::string JobOf(const std::string& name,
+                           int pods,
+                           const std::string& labels,
+                           const std::string& owners = "[]") {
+    return fmt::format(R"(apiVersion: batch/v1
+kind: Job
+metadata: {{name: {}, namespace: e2e, ownerReferences: {}}}
+spec:
+  parallelism: {}
+  completions: {}
+  template:
+    metadata: {{labels: {}, annotations: {{fluxqueue.io/run-seconds: "1"}}}}
+    spec: {{restartPolicy: Never, containers: [{{name: main, image: busybox}}]}}
+---
+)",
+                       name,
+                       owners,
+                       pods,
+                       pods,
+                       labels);
+  }
+  static std::string PodOf(const std::string& name, const std::string& labels) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: e2e
+  labels: {}
+  annotations: {{fluxqueue.io/run-seconds: "1"}}
+spec: {{restartPolicy: Never, containers: [{{name: main, image: busybox}}]}}
+---
+)",
+                       name,
+                       labels);
+  }
+};
+
+}  // namespace fluxqueue::e2e
