@@ -124,7 +124,7 @@ absl::Status MatcherCore::Handle(const Envelope& message, Millis now, std::vecto
       const PartSpec* spec = model::SpecOf(message.job_updated());
       if (spec == nullptr) return absl::OkStatus();
       // Of a job that is over nothing is kept, whatever is still said of it.
-      const bool forgets = model::HasRules(state_.config().rules(), model::kReplacesSlots);
+      const bool forgets = model::HasRules(state_.config().rules(), model::kForgetsLateJobspecs);
       if (forgets && !specs_.Has(SpecKey(job_id, spec->part()))) return absl::OkStatus();
       return HandleSpec(job_id, *spec);
     }

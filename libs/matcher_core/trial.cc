@@ -149,7 +149,7 @@ void Trial::TryGrowth(const Candidate& candidate, const graph::Jobspec* jobspec,
     return jobspec->min_slots == 0 ? replacement_.Try(candidate, *jobspec)
                                    : elastic_.Grow(candidate, *jobspec);
   };
-  const bool resizes = model::HasRules(view_.state.config().rules(), model::kReplacesSlots);
+  const bool resizes = model::HasRules(view_.state.config().rules(), model::kGrowsResized);
   const bool grows =
       jobspec != nullptr && (jobspec->min_slots != 0 || (resizes && jobspec->groups.size() == 1));
   if (engine_.Find(key) == nullptr || !grows) {

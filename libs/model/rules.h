@@ -38,8 +38,9 @@
 //      where they are of its user: else how many slots they have. What waits says who held,
 //      released or moved it.
 //  10  A slot of a Job that runs, whose node is closed or has put its pod out, is given back alone,
-//  and
-//      another is matched in its place before the line (SlotsLost, Candidate.replace).
+//      and another is matched in its place before the line (SlotsLost, Candidate.replace). A Job of
+//      another size than it was started with grows. A pod of a slot that its job never had gives
+//      nothing back, and the matcher keeps no jobspec that is said of a job that is over.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +67,9 @@ inline constexpr uint32_t kSaysWhatIsHeld = 8;
 inline constexpr uint32_t kNamesNoOthers = 9;
 inline constexpr uint32_t kSaysWhoAsked = 9;
 inline constexpr uint32_t kReplacesSlots = 10;
+inline constexpr uint32_t kGrowsResized = 10;
+inline constexpr uint32_t kChecksSlots = 10;
+inline constexpr uint32_t kForgetsLateJobspecs = 10;
 inline constexpr uint32_t kLatestRules = 10;
 
 // `configured` 0: not said, which is the latest.

@@ -1,6 +1,5 @@
 // What the matcher's answers mean: judged candidate by candidate, with what is said of each.
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/reasons.h"
+#include "libs/queue_core/resize.h"
 
 namespace fluxqueue::queue_core {
 
@@ -392,13 +392,7 @@ void QueueCore::Impl::AwaitSlots(const Outcome& outcome) {
 void QueueCore::Impl::Shrink(const Preemption::Stop& stop) {
   if (stop.slots.empty()) return Say(stop.entry);
   Job& job = book_.Edit(stop.entry);
-  std::vector<uint32_t> slots;
-  std::merge(job.vacated_slots.begin(),
-             job.vacated_slots.end(),
-             stop.slots.begin(),
-             stop.slots.end(),
-             std::back_inserter(slots));
-  job.vacated_slots = std::move(slots);
+  AddVacated(stop.slots, &job);
   job.grace_ms = stop.grace_ms;
   job.reason = reason::kShrinking;
   job.message = stop.why;

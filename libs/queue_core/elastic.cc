@@ -82,11 +82,15 @@ bool IsAnyOf(const scheduling::Owner& owner, const Accounts& accounts) {
 
 }  // namespace
 
+bool HasHadTooManySlots(const Job& job) {
+  return job.held_slots > std::max(kMostNumbers, kMostTurnover * uint64_t{job.slots});
+}
+
 uint32_t SpareSlots(const Job& job) {
   const bool has_all =
       job.state == model::JobState::kBound || job.state == model::JobState::kRunning;
   if (!IsElastic(job) || !has_all || !job.workload->ignores_disruptions()) return 0;
-  if (job.held_slots > std::max(kMostNumbers, kMostTurnover * uint64_t{job.slots})) return 0;
+  if (HasHadTooManySlots(job)) return 0;
   const uint32_t stays = LiveSlots(job) - static_cast<uint32_t>(Vacating(job).size());
   return stays > job.min_slots ? stays - job.min_slots : 0;
 }

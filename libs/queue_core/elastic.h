@@ -35,6 +35,10 @@
 
 namespace fluxqueue::queue_core {
 
+// It has had more slots in this attempt than it may number: where it would need others, it is
+// stopped whole.
+bool HasHadTooManySlots(const Job& job);
+
 // How many of its slots the job may give back for another, and goes on.
 uint32_t SpareSlots(const Job& job);
 

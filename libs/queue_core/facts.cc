@@ -189,7 +189,7 @@ void QueueCore::Impl::OnPodEnded(const events::v1::PodEnded& ended) {
     return std::binary_search(rising.begin(), rising.end(), ended.slot());
   };
   const bool has = ended.slot() < std::max(entry->job.held_slots, entry->job.slots) ||
-                   !view_.HasRules(model::kReplacesSlots);
+                   !view_.HasRules(model::kChecksSlots);
   if (!has || (among(entry->job.released_slots) && !among(entry->job.vacated_slots))) {
     ++out_->stale;
     return;

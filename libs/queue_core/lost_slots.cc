@@ -10,6 +10,7 @@
 
 #include "libs/queue_core/attempt.h"
 #include "libs/queue_core/core_impl.h"
+#include "libs/queue_core/elastic.h"
 #include "libs/queue_core/reasons.h"
 #include "libs/queue_core/resize.h"
 
@@ -38,7 +39,7 @@ void QueueCore::Impl::OnSlotsLost(const events::v1::SlotsLost& lost) {
     return;
   }
   const std::string why = WhyLost(lost, slots.front());
-  if (Replacement::HasHadTooMany(entry->job)) {
+  if (HasHadTooManySlots(entry->job)) {
     StopForFailure(entry, /*may_be_bound=*/true, reason::kSlotLost, why);
     return;
   }

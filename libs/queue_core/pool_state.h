@@ -34,10 +34,10 @@ enum class Growth : uint8_t {
 
 struct PoolState {
   bool begun = false;  // a message has been read
+  bool synced = false;
   int64_t now_ms = 0;
   int64_t beginning_ms = 0;
   std::shared_ptr<const events::v1::PoolConfigured> config;
-  bool synced = false;
   uint64_t last_submission = 0;
 
   uint64_t last_cycle_id = 0;
@@ -58,13 +58,13 @@ struct PoolState {
   int64_t replace_ms = 0;
   // The last of them that was named, by submission; 0: one cycle named all.
   uint64_t replace_after = 0;
-  // So many follow before all were named since there may be room.
-  uint32_t replace_left = 0;
   // A cycle that named some was abandoned: none is named before.
   int64_t replace_paused_ms = 0;
+  // How many are still to be named since there may be room.
+  uint32_t replace_left = 0;
+  uint32_t nodes_up = 0;
   // The first reservation comes due. 0: there is none.
   int64_t due_ms = 0;
-  uint32_t nodes_up = 0;
   std::string lost_node;                                  // since the last answer; for people
   std::shared_ptr<const scheduling::Resources> capacity;  // of the pool; null: not known
   // A limit lets somebody go at this time, if nothing else happens. 0: none does by time alone.

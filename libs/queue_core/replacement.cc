@@ -20,9 +20,6 @@ constexpr size_t kMostReplacing = 128;
 // The matcher has heard by then that the node is closed, or open again.
 constexpr int64_t kClosedMs = 30'000;
 constexpr int64_t kAvoidedMs = 600'000;
-// As of elastic jobs (elastic.cc).
-constexpr uint64_t kMostNumbers = 1024;
-constexpr uint64_t kMostTurnover = 8;
 
 bool IsClosed(const LostSlot& lost, int64_t now_ms) {
   return lost.closed && now_ms < lost.lost_ms + kClosedMs;
@@ -65,10 +62,6 @@ std::vector<LostSlot> Replacement::NewlyLost(const Job& job,
     return a.slot < b.slot;
   });
   return slots;
-}
-
-bool Replacement::HasHadTooMany(const Job& job) {
-  return job.held_slots > std::max(kMostNumbers, kMostTurnover * uint64_t{job.slots});
 }
 
 void Replacement::NameFirst(CycleRequested* cycle,

@@ -36,9 +36,6 @@ class Replacement {
   bool Replaces(const Job& job) const;
   // Those of the message that the job holds, rising; none: it is to be told nothing.
   std::vector<LostSlot> NewlyLost(const Job& job, const events::v1::SlotsLost& lost) const;
-  // It has had so many slots in this attempt that it is stopped whole, rather.
-  static bool HasHadTooMany(const Job& job);
-
   // Those who have lost slots, before all other candidates: as many as a cycle names, and none so
   // soon after an abandoned one. `rule_of`: of a queue, in the cycle.
   void NameFirst(events::v1::CycleRequested* cycle,

@@ -21,10 +21,10 @@ void KeepHeld(Job* job) {
 // Slots that it lost count as given back: it grows in their place, too.
 void BecomeElastic(Job* job) {
   KeepHeld(job);
-  const size_t lost_slots = LostSlots(*job).size();
-  if (!IsElastic(*job)) job->succeeded = job->released_slots.size() - lost_slots;
   std::vector<uint32_t> lost;
+  lost.reserve(LostSlots(*job).size());
   for (const LostSlot& one : LostSlots(*job)) lost.push_back(one.slot);
+  if (!IsElastic(*job)) job->succeeded = job->released_slots.size() - lost.size();
   AddVacated(lost, job);
   job->lost.reset();
 }
@@ -38,20 +38,18 @@ const events::v1::PartSpec* NewSpec(const JobUpdated& updated, const Job& job) {
 
 bool GoesOn(const JobUpdated& updated, const Job& job) {
   const bool started = job.state == JobState::kBound || job.state == JobState::kRunning;
-  return started && !updated.has_spec();
+  return started && !updated.has_spec() && updated.resized().min_slots() == 0;
 }
 
 void TakeSize(const JobUpdated& updated, Job* job) {
   const events::v1::PartSpec& spec = *NewSpec(updated, *job);
-  const bool goes_on = GoesOn(updated, *job);
-  const bool rigid = spec.min_slots() == 0;
   const uint32_t before = IsElastic(*job) ? job->min_slots : job->slots;
-  if (goes_on) {
+  job->resized = GoesOn(updated, *job);
+  if (job->resized) {
     BecomeElastic(job);
   } else if (updated.has_resized() && model::kHoldingStates.Has(job->state)) {
     KeepHeld(job);
   }
-  job->resized = goes_on && rigid;
   job->slots = spec.slots();
   job->min_slots = job->resized ? std::min(before, spec.slots()) : spec.min_slots();
   if (updated.completions() == 0) return;

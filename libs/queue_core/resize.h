@@ -18,7 +18,7 @@ namespace fluxqueue::queue_core {
 // Null: it has none, or none that is not known.
 const events::v1::PartSpec* NewSpec(const events::v1::JobUpdated& updated, const Job& job);
 
-// It has started, and needs not be placed anew.
+// It has started, is of all or nothing, and need not be placed again.
 bool GoesOn(const events::v1::JobUpdated& updated, const Job& job);
 
 // REQUIRES: the update has a new spec for the job.

@@ -74,8 +74,8 @@ bool IsLws(const Object& object) {
   return absl::StartsWith(object.name, "lws-");
 }
 
-// What an action may be about. Whoever changes the pods of a gang that another controller minds is
-// that controller.
+// What an action may be about. The pods of a gang of another controller are not changed: that is
+// for that controller.
 bool Suits(What what, const Object& object) {
   const bool job = object.kind == "Job" && object.owner != "CronJob";
   const bool own_job = object.kind == "Job" && object.owner.empty();

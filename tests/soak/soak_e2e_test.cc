@@ -62,7 +62,7 @@ class SoakTest : public e2e::SystemTest {
     ++(done.ok() ? tally.done : tally.refused);
     if (done.ok()) return;
     tally.why = Message(done);
-    // What is only made, or done to a node, is refused by nobody. Others may have gone meanwhile.
+    // What is only made, or done to a node, is never refused. Others may have gone meanwhile.
     const bool must =
         Makes(action->what) || action->kind == "Node" || action->what == What::kKillService;
     EXPECT_FALSE(must) << Name(action->what) << " " << action->name << ": " << tally.why;

@@ -87,9 +87,9 @@ struct Slot {
   std::optional<Millis> bound_at = {};
 
   bool Occupied() const { return state == SlotState::kTaken || state == SlotState::kBound; }
-  bool Open() const {
-    return !Occupied() && !succeeded && !released && !vacating && !given_up && !losing;
-  }
+  // The job's own, and neither given back nor lost.
+  bool Kept() const { return !released && !vacating && !given_up; }
+  bool Open() const { return Kept() && !Occupied() && !succeeded && !losing; }
   bool SameRow(const Slot& other) const;
   // Its pod is seen to be bound.
   void Bind(Millis now);

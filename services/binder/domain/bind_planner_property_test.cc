@@ -375,7 +375,7 @@ class Simulation {
 
   // As the queue does, which gives them back to the matcher at once.
   void HearLost(const events::v1::SlotsLost& message) {
-    if (!replaces_) Fail("a slot is lost, and nobody looks for another");
+    if (!replaces_) Fail("a slot is lost, and no other is looked for");
     if (message.attempt() != attempt_ || stopping_) return;
     for (const auto& lost : message.slots()) {
       if (!lost_.insert(lost.slot()).second)

@@ -87,10 +87,8 @@ bool IsToBeLost(const Slot& slot, const BindJob& job) {
 // is to have at least.
 size_t MissingSlots(const BindJob& job) {
   if (job.fact->resized()) {
-    const auto has =
-        static_cast<size_t>(std::count_if(job.slots.begin(), job.slots.end(), [](const Slot& slot) {
-          return !slot.released && !slot.vacating && !slot.given_up;
-        }));
+    const auto has = static_cast<size_t>(std::count_if(
+        job.slots.begin(), job.slots.end(), [](const Slot& slot) { return slot.Kept(); }));
     const size_t least = job.fact->min_slots();
     return job.fact->lost_slots().empty() || has >= least ? 0 : least - has;
   }
@@ -144,7 +142,7 @@ bool HasUsableSlot(const BindJob& job) {
   });
 }
 
-// A node that is being emptied gets no pods: whoever evicted the one before would wait for ever.
+// A node that is being emptied gets no pods: else the drain that evicted the one before never ends.
 // What this attempt was placed on needs no look, unless a slot was lost there; nor, for a moment,
 // what comes after a pod that succeeded.
 bool MustLook(const PlanContext& context, const BindJob& job, const Slot& slot) {

@@ -5,7 +5,7 @@
 // Where the queue looks for others in their place (JobFact.replaces_slots), the slot is lost: the
 // pod that took it is fenced, as a Binding may be under way, and SlotsLost says so once nothing
 // runs or can start there. That it is lost is in the row of the job by the same batch, so no pod is
-// given it any more, whoever has the partition then. Its pod has the slot that comes in its place,
+// given it any more, also by another replica. Its pod has the slot that comes in its place,
 // or any other. Where none comes within PlanOptions::start_timeout, all of the job is placed again.
 //
 // Elsewhere (elastic jobs, gangs of pods, an older queue) the pod waits for its node as long.

@@ -50,7 +50,7 @@ struct PodFacts {
   // The signature of it, as text; empty: none.
   std::string proof = {};
   // Why its node has put it out, or will ("Evicted", "OutOfcpu"); empty: it has not. At most
-  // kMostReasonBytes: whoever may write a pod's status may write anything.
+  // kMostReasonBytes: who may write a pod's status may write anything.
   std::string put_out = {};
   kubernetes::Amounts requests;  // empty once it has ended
 

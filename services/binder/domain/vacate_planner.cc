@@ -14,7 +14,7 @@ namespace {
 using events::v1::JobFact;
 
 bool IsLive(const Slot& slot) {
-  return !slot.released && !slot.vacating && !slot.given_up && !slot.losing;
+  return slot.Kept() && !slot.losing;
 }
 
 // The last ones, so that an Indexed Job keeps those of the indexes that it still has.

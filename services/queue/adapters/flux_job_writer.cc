@@ -20,7 +20,7 @@ constexpr Millis kCompareEvery{3'600'000};
 struct Shown {
   std::string job_id;
   uint64_t version = 0;
-  // Where nothing owns it, so that nobody else deletes it.
+  // Where nothing owns it, so that no garbage collector deletes it.
   std::string space;
   std::string name;
   std::string uid;
