@@ -167,6 +167,17 @@ TEST_F(FaultsTest, ServicesStartBeforeAllThatTheyNeed) {
   ExpectEndedOnce("early");
 }
 
+// Without a job to be written, nothing else tells the queue that the database is there again.
+TEST_F(FaultsTest, AnIdleQueueIsReadyOnceItsDatabaseIsThere) {
+  ASSERT_TRUE(system_->KillService("queue").ok());
+  ASSERT_TRUE(system_->StopPart("postgres").ok());
+  ASSERT_TRUE(system_->LaunchService("queue").ok());
+  ExpectUnready("queue", "Postgres");
+  ASSERT_TRUE(system_->StartPart("postgres").ok());
+  const absl::Status ready = system_->StartService("queue");
+  ASSERT_TRUE(ready.ok()) << Message(ready);
+}
+
 // A system of its own: what was said before the loss is in no log any more, and the replay would
 // miss it.
 class LostLogTest : public FaultsTest {

@@ -18,6 +18,7 @@ class WindowsTest : public SystemTest {
  protected:
   static void SetUpTestSuite() {
     StartSystem({.nodes = 2});
+    if (system_ == nullptr) return;
     const auto made = system_->Kubectl(
         {"apply", "-f", "-"},
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: course\n"

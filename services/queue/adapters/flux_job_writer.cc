@@ -16,6 +16,7 @@ constexpr size_t kBatch = 128;
 constexpr size_t kWaitingShown = 200;
 constexpr Millis kIdle{1000};
 constexpr Millis kCompareEvery{3'600'000};
+constexpr Millis kCompareAgain{1000};
 
 struct Shown {
   std::string job_id;
@@ -92,7 +93,8 @@ void FluxJobWriter::Changed(std::vector<JobSeen> jobs) {
 
 void FluxJobWriter::PoolsGained() {
   std::lock_guard lock(mutex_);
-  reconcile_ = true;
+  gained_ = true;
+  compare_at_ = Millis{0};
   wake_.notify_one();
 }
 
@@ -130,14 +132,14 @@ std::vector<FluxJobWrite> FluxJobWriter::WaitForWork(const std::stop_token& stop
   std::unique_lock lock(mutex_);
   const Millis now = Now();
   const Millis due = planner_.NextDue().value_or(now + kIdle);
-  if (!reconcile_ && events_.empty() && due > now) {
+  if (events_.empty() && due > now && compare_at_ > now) {
     wake_.wait_for(lock, stop, std::min(due - now, kIdle), [&] {
-      return reconcile_ || !events_.empty() || planner_.NextDue().value_or(due) < due;
+      return compare_at_ <= now || !events_.empty() || planner_.NextDue().value_or(due) < due;
     });
   }
-  const bool gained = std::exchange(reconcile_, false);
-  if (gained || now >= compare_at_) {
-    compare_at_ = now + kCompareEvery;
+  if (compare_at_ <= Now()) {
+    compare_at_ = Now() + kCompareEvery;
+    const bool gained = std::exchange(gained_, false);
     lock.unlock();
     Reconcile(gained);
     lock.lock();
@@ -170,9 +172,11 @@ void FluxJobWriter::Reconcile(bool gained) {
   std::lock_guard lock(mutex_);
   if (!status.ok()) {
     last_ = Annotate(status, "compare FluxJobs with queue.jobs");
-    reconcile_ = reconcile_ || gained;
+    gained_ = gained_ || gained;
+    compare_at_ = std::min(compare_at_, Now() + kCompareAgain);
     return;
   }
+  last_ = absl::OkStatus();
   if (!gained) return;
   for (const events::v1::JobFact& fact : *facts) {
     const auto it = shown.find(fact.job_id());

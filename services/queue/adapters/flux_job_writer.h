@@ -42,7 +42,7 @@ class FluxJobWriter final : public JobObserver {
 
   // Writes until `stop`. To be run by several threads.
   absl::Status Run(const std::stop_token& stop);
-  // OK, or why the last write did not go through.
+  // OK, or why the last write or comparison did not go through.
   absl::Status Ready() const;
   size_t backlog() const;
 
@@ -73,8 +73,8 @@ class FluxJobWriter final : public JobObserver {
   std::condition_variable_any wake_;
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
-  bool reconcile_ = false;
-  Millis compare_at_{0};  // when no pool is gained
+  bool gained_ = false;   // pools, since the last comparison
+  Millis compare_at_{0};  // the next comparison
   absl::Status last_;
 };
 
