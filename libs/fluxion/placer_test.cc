@@ -133,6 +133,22 @@ TEST_F(FluxionPlacerTest, RoundsUpToGranulesAndSaysSo) {
   EXPECT_EQ(last_, OutcomeKind::kBusy);
 }
 
+TEST_F(FluxionPlacerTest, TakesNodesThatAreWorthMoreFirst) {
+  for (const char* name : {"n0", "n1", "n2"}) AddNode(name, {{"cpu", 2000}});
+  NodeSpec better = nodes_["n1"];
+  better.labels = {{"disk", "ssd"}};
+  ASSERT_TRUE(engine_.UpdateNode(better).ok());
+  Jobspec spec = Spec(3, {{"cpu", 1000}});
+  spec.preferences = {.terms = {{graph::Constraint::HasLabel("disk", "ssd"), 5}},
+                      .tolerations = {},
+                      .signature = "ssd"};
+  EXPECT_THAT(Match("a", spec), ElementsAre("n1", "n1", "n0"));
+  EXPECT_THAT(Match("b", WithSlots(spec, 3)), ElementsAre("n0", "n2", "n2"));
+  EXPECT_TRUE(engine_.Release({"a", 1, 0}));
+  EXPECT_THAT(Match("c", WithSlots(spec, 2)), ElementsAre("n1", "n1"));
+  EXPECT_EQ(lost_, 0);
+}
+
 TEST_F(FluxionPlacerTest, LeavesToOthersWhatTheyUse) {
   AddNode("n", {{"cpu", 4000}}, {{"cpu", 1500}});
   EXPECT_THAT(Match("a", Spec(1, {{"cpu", 3000}})), ElementsAre());

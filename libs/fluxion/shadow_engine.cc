@@ -116,6 +116,15 @@ void ShadowEngine::SetForecast(std::optional<graph::Workload> forecast) {
   decides_->SetForecast(std::move(forecast));
 }
 
+void ShadowEngine::HeedPreferences(bool heeds) {
+  decides_->HeedPreferences(heeds);
+  heeds_preferences_ = heeds;
+  Show({[heeds, this]() {
+    shadow_->HeedPreferences(heeds);
+    return absl::OkStatus();
+  }});
+}
+
 absl::Status ShadowEngine::AddNode(NodeSpec node) {
   RETURN_IF_ERROR(decides_->AddNode(node));
   Show({[node = std::move(node), this]() { return shadow_->AddNode(node); }});
@@ -263,10 +272,11 @@ void ShadowEngine::Rollback() {
 }
 
 std::shared_ptr<const Jobspec> ShadowEngine::Kept(const Jobspec& jobspec) {
-  const auto known = jobspecs_.find(jobspec.shape);
+  const std::string name = jobspec.shape + " preferring " + jobspec.preferences.signature;
+  const auto known = jobspecs_.find(name);
   if (known != jobspecs_.end()) return known->second;
   if (jobspecs_.size() >= kMaxShapes) jobspecs_.clear();
-  return jobspecs_.emplace(jobspec.shape, std::make_shared<const Jobspec>(jobspec)).first->second;
+  return jobspecs_.emplace(name, std::make_shared<const Jobspec>(jobspec)).first->second;
 }
 
 // ---- to the shadow
@@ -305,6 +315,7 @@ ShadowEngine::Step ShadowEngine::Anew() {
                       held = std::move(held),
                       policy = policy_,
                       levels = levels_,
+                      heeds = heeds_preferences_,
                       closures = closures_,
                       reserved = reserved_]() -> absl::Status {
     ASSIGN_OR_RETURN(shadow_,
@@ -312,6 +323,7 @@ ShadowEngine::Step ShadowEngine::Anew() {
                                    [this] { return stopping_.load(); }));
     RETURN_IF_ERROR(shadow_->SetPolicy(policy));
     RETURN_IF_ERROR(shadow_->SetLevels(levels));
+    shadow_->HeedPreferences(heeds);
     shadow_->SetClosures(closures);
     for (const NodeSpec& node : nodes) RETURN_IF_ERROR(shadow_->AddNode(node));
     for (const auto& [key, placement] : held) RETURN_IF_ERROR(shadow_->Restore(key, placement));

@@ -63,6 +63,7 @@ class ShadowEngine final : public graph::Engine {
   absl::Status SetLevels(const std::vector<std::string>& levels) override;
   void Expect(const graph::Jobspec& jobspec, int64_t jobs) override;
   void SetForecast(std::optional<graph::Workload> forecast) override;
+  void HeedPreferences(bool heeds) override;
   absl::Status AddNode(graph::NodeSpec node) override;
   absl::StatusOr<graph::NodeChange> UpdateNode(graph::NodeSpec node) override;
   absl::StatusOr<std::vector<graph::AllocationKey>> RemoveNode(std::string_view name) override;
@@ -136,8 +137,9 @@ class ShadowEngine final : public graph::Engine {
   std::unique_ptr<graph::Engine> decides_;
   std::string policy_ = "first";
   std::vector<std::string> levels_;
+  bool heeds_preferences_ = true;
   std::vector<graph::Closure> closures_;
-  // By shape.
+  // By shape and what they prefer.
   std::unordered_map<std::string,
                      std::shared_ptr<const graph::Jobspec>,
                      graph::TextHash,

@@ -7,6 +7,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/graph/cluster_graph.h"
 #include "libs/graph/planned_end.h"
+#include "libs/graph/preferred_placement.h"
 
 namespace fluxqueue::graph {
 namespace {
@@ -144,6 +145,11 @@ void BookedEngine::SetForecast(std::optional<Workload> forecast) {
   expected_.SetForecast(std::move(forecast));
 }
 
+void BookedEngine::HeedPreferences(bool heeds) {
+  Record(UndoHeed{heeds_preferences_});
+  heeds_preferences_ = heeds;
+}
+
 absl::Status BookedEngine::AddNode(NodeSpec node) {
   if (table_.Find(node.name) != nullptr) {
     return MakeStatus(
@@ -233,6 +239,16 @@ std::vector<std::vector<Need>> BookedEngine::NeedsOf(const Placement& placement)
   return needs;
 }
 
+std::optional<Placer::Place> BookedEngine::Place(JobNumber first,
+                                                 const Jobspec& jobspec,
+                                                 std::span<const std::vector<Need>> needs,
+                                                 const Placer::When& when) {
+  Placer& placer = UpToDate();
+  PreferenceTiers* tiers = heeds_preferences_ ? preferred_.TiersOf(jobspec, table_) : nullptr;
+  if (tiers == nullptr) return placer.Match(first, jobspec, when);
+  return PlaceByPreference(first, jobspec, needs, when, tiers, table_, &placer);
+}
+
 Outcome BookedEngine::Match(const MatchRequest& request) {
   const bool allocates = request.operation != Operation::kSatisfiability;
   if (allocates) {
@@ -248,7 +264,7 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
                       .duration_s = request.duration_s,
                       .may_reserve = request.operation == Operation::kAllocateOrReserve};
     if (request.before_s != 0) when.before_s = request.before_s;
-    const auto place = UpToDate().Match(next_number_, request.jobspec, when);
+    const auto place = Place(next_number_, request.jobspec, *needs, when);
     if (place && place->at_s == Placer::kNever) return {.waits_for_unending = true};
     if (place && place->at_s > request.now_s) {
       return {OutcomeKind::kReserved, &Reserve(request, *place), place->at_s};

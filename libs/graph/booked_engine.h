@@ -16,6 +16,7 @@
 #include "libs/graph/engine.h"
 #include "libs/graph/node_table.h"
 #include "libs/graph/placer.h"
+#include "libs/graph/preferred_nodes.h"
 
 namespace fluxqueue::graph {
 
@@ -29,6 +30,7 @@ class BookedEngine final : public Engine {
   absl::Status SetLevels(const std::vector<std::string>& levels) override;
   void Expect(const Jobspec& jobspec, int64_t jobs) override;
   void SetForecast(std::optional<Workload> forecast) override;
+  void HeedPreferences(bool heeds) override;
   absl::Status AddNode(NodeSpec node) override;
   absl::StatusOr<NodeChange> UpdateNode(NodeSpec node) override;
   absl::StatusOr<std::vector<AllocationKey>> RemoveNode(std::string_view name) override;
@@ -88,6 +90,9 @@ class BookedEngine final : public Engine {
   struct UndoForecast {
     std::optional<Workload> before;
   };
+  struct UndoHeed {
+    bool before = true;
+  };
   struct UndoAdd {
     std::string name;
   };
@@ -121,6 +126,7 @@ class BookedEngine final : public Engine {
                             UndoLevels,
                             UndoExpect,
                             UndoForecast,
+                            UndoHeed,
                             UndoAdd,
                             UndoUpdate,
                             UndoRemove,
@@ -134,6 +140,7 @@ class BookedEngine final : public Engine {
   void TakeBack(UndoLevels& undo);
   void TakeBack(UndoExpect& undo);
   void TakeBack(UndoForecast& undo);
+  void TakeBack(UndoHeed& undo);
   void TakeBack(UndoAdd& undo);
   void TakeBack(UndoUpdate& undo);
   void TakeBack(UndoRemove& undo);
@@ -146,6 +153,11 @@ class BookedEngine final : public Engine {
 
   // The placer as it must be for a match.
   Placer& UpToDate();
+  // As Placer::Match, on the nodes that the jobspec prefers where they have room.
+  std::optional<Placer::Place> Place(JobNumber first,
+                                     const Jobspec& jobspec,
+                                     std::span<const std::vector<Need>> needs,
+                                     const Placer::When& when);
   // Nothing when no node ever had one of the resources.
   std::optional<std::vector<std::vector<Need>>> NeedsOf(const Jobspec& jobspec) const;
   std::vector<std::vector<Need>> NeedsOf(const Placement& placement);
@@ -171,6 +183,8 @@ class BookedEngine final : public Engine {
   NodeTable table_;
   ExpectedWork expected_;
   std::unique_ptr<Placer> placer_;
+  PreferredNodes preferred_;
+  bool heeds_preferences_ = true;
   JobNumber next_number_ = 1;
   std::map<AllocationKey, Allocation> allocations_;
   // By time and number: planned ends, and the ends of durations.

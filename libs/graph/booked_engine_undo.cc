@@ -46,6 +46,10 @@ void BookedEngine::TakeBack(UndoForecast& undo) {
   expected_.SetForecast(std::move(undo.before));
 }
 
+void BookedEngine::TakeBack(UndoHeed& undo) {
+  heeds_preferences_ = undo.before;
+}
+
 void BookedEngine::TakeBack(UndoAdd& undo) {
   const std::unique_ptr<Node> node = table_.Take(table_.Find(undo.name));
   placer_->Remove(node.get());

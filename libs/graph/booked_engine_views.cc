@@ -202,6 +202,7 @@ uint64_t BookedEngine::Fingerprint() const {
   Fnv hash;
   hash.Add(expected_.Fingerprint());
   hash.Add(placer_->policy());
+  hash.Add(static_cast<uint64_t>(heeds_preferences_));
   for (const Level& level : table_.levels()) {
     hash.Add(level.name);
     hash.Add(level.label);

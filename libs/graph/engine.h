@@ -141,6 +141,10 @@ class Engine {
   // `packed` goes by this from now on, whatever is known; nothing: by what is known.
   virtual void SetForecast(std::optional<Workload> forecast) = 0;
 
+  // Among the places that a match finds, those on nodes that the jobspec prefers
+  // (preferred_placement.h) are taken from now on, as at first; or it is as if it preferred none.
+  virtual void HeedPreferences(bool heeds) = 0;
+
   // FailedPrecondition when the name or the ordinal is taken.
   virtual absl::Status AddNode(NodeSpec node) = 0;
   // Everything but name and ordinal may change, also below what is held: nothing new is given out

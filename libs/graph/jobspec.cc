@@ -36,6 +36,8 @@ constexpr std::array<std::string_view, 2> kAttributeKeys = {"system", "user"};
 constexpr std::array<std::string_view, 8> kSystemKeys = {
     "constraints", "cwd", "duration", "environment", "job", "queue", "shell", "topology"};
 constexpr std::array<std::string_view, 1> kTopologyKeys = {"preferred"};
+constexpr std::array<std::string_view, 2> kPreferencesKeys = {"terms", "tolerations"};
+constexpr std::array<std::string_view, 2> kTermKeys = {"constraint", "weight"};
 constexpr double kMaxDuration = 1e10;  // seconds: three centuries
 
 // An object with no key beyond the known ones.
@@ -279,6 +281,62 @@ absl::Status ParseDuration(const json& value, int64_t* seconds) {
   return absl::OkStatus();
 }
 
+// Of a constraint of any length: what is kept by it, in caches too, stays small.
+std::string Digested(std::string signature) {
+  constexpr size_t kMostBytes = 1024;
+  if (signature.size() <= kMostBytes) return signature;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(signature.data()), signature.size(), digest.data());
+  return fmt::format("sha256:{:02x}", fmt::join(digest, ""));
+}
+
+absl::StatusOr<const json*> Array(const json& object, const char* key, const std::string& path) {
+  ASSIGN_OR_RETURN(const json* array, Member(object, key, path));
+  if (array->is_array()) return array;
+  return InvalidArgument("{}.{}: must be an array, is {}", path, key, array->type_name());
+}
+
+absl::StatusOr<Preference> ParseTerm(const json& term, const std::string& path) {
+  RETURN_IF_ERROR(CheckObject(term, path, kTermKeys));
+  Preference preference;
+  ASSIGN_OR_RETURN(preference.weight, Integer(term, "weight", path, 1, kMaxWeight));
+  ASSIGN_OR_RETURN(const json* constraint, Member(term, "constraint", path));
+  ASSIGN_OR_RETURN(preference.nodes, Constraint::Parse(*constraint, path + ".constraint", nullptr));
+  return preference;
+}
+
+absl::Status ParsePreferences(const json& value, Preferences* preferences) {
+  const std::string path = "attributes.system.job.preferences";
+  RETURN_IF_ERROR(CheckObject(value, path, kPreferencesKeys));
+  std::string text = value.dump();
+  if (text.size() > kMaxPreferencesBytes) {
+    return InvalidArgument(
+        "{}: has {} bytes, at most {} are allowed", path, text.size(), kMaxPreferencesBytes);
+  }
+  if (value.contains("terms")) {
+    ASSIGN_OR_RETURN(const json* terms, Array(value, "terms", path));
+    for (size_t i = 0; i < terms->size(); ++i) {
+      ASSIGN_OR_RETURN(Preference term,
+                       ParseTerm((*terms)[i], fmt::format("{}.terms[{}]", path, i)));
+      preferences->terms.push_back(std::move(term));
+    }
+  }
+  if (value.contains("tolerations")) {
+    ASSIGN_OR_RETURN(const json* tolerations, Array(value, "tolerations", path));
+    for (size_t i = 0; i < tolerations->size(); ++i) {
+      const json& toleration = (*tolerations)[i];
+      const std::string at = fmt::format("{}.tolerations[{}]", path, i);
+      if (!toleration.is_string()) {
+        return InvalidArgument("{}: must be a string, is {}", at, toleration.type_name());
+      }
+      ASSIGN_OR_RETURN(Toleration parsed, Toleration::Parse(toleration.get<std::string>(), at));
+      preferences->tolerations.push_back(std::move(parsed));
+    }
+  }
+  preferences->signature = Digested(std::move(text));
+  return absl::OkStatus();
+}
+
 absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
   RETURN_IF_ERROR(CheckObject(attributes, "attributes", kAttributeKeys));
   const auto system = attributes.find("system");
@@ -292,6 +350,9 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
     RETURN_IF_ERROR(CheckObject(*topology, path, kTopologyKeys));
     ASSIGN_OR_RETURN(spec->preferred_level, Text(*topology, "preferred", path));
   }
+  if (const auto job = system->find("job"); job != system->end() && job->contains("preferences")) {
+    RETURN_IF_ERROR(ParsePreferences((*job)["preferences"], &spec->preferences));
+  }
   const auto constraints = system->find("constraints");
   if (constraints == system->end()) return absl::OkStatus();
   std::optional<std::vector<Toleration>> tolerations;
@@ -299,15 +360,6 @@ absl::Status ParseAttributes(const json& attributes, Jobspec* spec) {
                    Constraint::Parse(*constraints, "attributes.system.constraints", &tolerations));
   if (tolerations.has_value()) spec->tolerations = *std::move(tolerations);
   return absl::OkStatus();
-}
-
-// Of a constraint of any length: what is kept by it, in caches too, stays small.
-std::string Digested(std::string signature) {
-  constexpr size_t kMostBytes = 1024;
-  if (signature.size() <= kMostBytes) return signature;
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(signature.data()), signature.size(), digest.data());
-  return fmt::format("sha256:{:02x}", fmt::join(digest, ""));
 }
 
 void SignConstraint(Jobspec* spec) {

@@ -15,6 +15,15 @@
 // first, then each one above it, then any nodes. `tolerations` stands at the top of `constraints`
 // or in a top-level `and`, once; a jobspec without it tolerates no taint.
 //
+// attributes.system.job.preferences says which of the nodes where it could run it would rather
+// have:
+//
+//   {"terms": [{"weight": 80, "constraint": {"properties": ["zone=a"]}}],
+//    "tolerations": ["spot:PreferNoSchedule"]}
+//
+// A node is worth the weights of all terms that it meets (preferred_nodes.h). They never keep a job
+// from starting. The rest of `job` is not looked at.
+//
 // The count of slots may be a range, {"min": 2, "max": 8, "operator": "+", "operand": 1}: then the
 // job is elastic. It starts with as many as there is room for, and takes more while it runs. Its
 // slots are alike, and no level is required of them: those that come later would have to be there.
@@ -40,6 +49,22 @@ inline constexpr int64_t kMaxSlots = 100'000;
 inline constexpr int64_t kMaxAmount = int64_t{1} << 60;
 inline constexpr size_t kMaxResources = 64;
 inline constexpr size_t kMaxSlotGroups = 16;
+// Of the object in JSON. Each term is looked at for each node.
+inline constexpr size_t kMaxPreferencesBytes = size_t{16} * 1024;
+inline constexpr int64_t kMaxWeight = 100;
+
+struct Preference {
+  Constraint nodes;
+  int64_t weight = 0;  // from 1 to kMaxWeight
+};
+
+struct Preferences {
+  std::vector<Preference> terms;
+  // Of taints of the effect PreferNoSchedule, beside those of the jobspec.
+  std::vector<Toleration> tolerations;
+  // As Jobspec::constraint_signature; empty: it prefers nothing.
+  std::string signature;
+};
 
 // Immutable once parsed.
 struct Jobspec {
@@ -51,12 +76,13 @@ struct Jobspec {
   std::string preferred_level;  // the same
   Constraint constraint;
   std::vector<Toleration> tolerations;
+  Preferences preferences;
   int64_t duration_s = 0;  // 0: unlimited
   // Canonical text of `constraint` and `tolerations`, or of a long one its SHA-256: equal for
   // jobspecs that the same nodes meet.
   std::string constraint_signature;
-  // The same of everything but the duration: equal for jobspecs that fit in the same places, with
-  // all of their slots.
+  // The same of everything but the duration and the preferences: equal for jobspecs that fit in the
+  // same places, with all of their slots.
   std::string shape;
 };
 

@@ -107,6 +107,43 @@ TEST(Jobspec, LevelsAndSlotsThatDiffer) {
   EXPECT_NE(spec->shape, anywhere->shape);
 }
 
+TEST(Jobspec, WhatIsPreferredIsNoPartOfTheShape) {
+  const auto with = [](const std::string& job) {
+    return ParseJobspec(Text(With(kCpu), R"({"system":{"job":)" + job + "}}"));
+  };
+  const auto plain = with(R"({"name":"x"})");
+  const auto spec = with(R"({"preferences":{"terms":[{"weight":80,"constraint":
+      {"properties":["zone=a"]}}],"tolerations":["spot:PreferNoSchedule"]}})");
+  const auto other = with(R"({"preferences":{"tolerations":["spot"]}})");
+  ASSERT_TRUE(plain.ok() && spec.ok() && other.ok()) << spec.status() << other.status();
+  EXPECT_EQ(plain->preferences.signature, "");
+  ASSERT_EQ(spec->preferences.terms.size(), 1u);
+  EXPECT_EQ(spec->preferences.terms[0].weight, 80);
+  EXPECT_EQ(spec->preferences.terms[0].nodes.ToString(), "zone=a");
+  ASSERT_EQ(spec->preferences.tolerations.size(), 1u);
+  EXPECT_EQ(spec->preferences.tolerations[0].text(), "spot:PreferNoSchedule");
+  EXPECT_EQ(spec->shape, plain->shape);
+  EXPECT_NE(spec->preferences.signature, other->preferences.signature);
+  EXPECT_EQ(WithSlots(*spec, 3).preferences.signature, spec->preferences.signature);
+  const std::string path = "attributes.system.job.preferences";
+  const std::pair<std::string, std::string> bad[] = {
+      {"1", path + ": must be an object"},
+      {R"({"x":1})", path + ".x: this key is not supported"},
+      {R"({"terms":{}})", path + ".terms: must be an array, is object"},
+      {R"({"terms":[{"constraint":{}}]})", path + ".terms[0].weight: is missing"},
+      {R"({"terms":[{"weight":101,"constraint":{}}]})", "must be from 1 to 100, is 101"},
+      {R"({"terms":[{"weight":1}]})", path + ".terms[0].constraint: is missing"},
+      {R"({"terms":[{"weight":1,"constraint":{"near":[]}}]})", path + ".terms[0].constraint"},
+      {R"({"tolerations":[1]})", path + ".tolerations[0]: must be a string, is number"},
+      {R"({"tolerations":["a:Never"]})", "has the effect \"Never\""},
+      {R"({"tolerations":[")" + std::string(kMaxPreferencesBytes, 'x') + R"("]})",
+       "at most 16384 are allowed"},
+  };
+  for (const auto& [preferences, error] : bad) {
+    EXPECT_THAT(Message(with(R"({"preferences":)" + preferences + "}").status()), HasSubstr(error));
+  }
+}
+
 TEST(Jobspec, ElasticOnesHaveARangeOfSlots) {
   const auto spec =
       ParseJobspec(Text(Range(R"({"min":2,"max":8,"operator":"+","operand":1})"),

@@ -216,7 +216,7 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
   if (KindOf(config) != KindOf(state_.config())) {
     RETURN_IF_ERROR(Annotate(ChangeEngine(config), where));
   } else {
-    RETURN_IF_ERROR(Annotate(engine_->SetPolicy(PolicyOf(config)), where));
+    RETURN_IF_ERROR(Annotate(Configure(config, engine_.get()), where));
   }
   RETURN_IF_ERROR(Annotate(engine_->SetLevels(levels), where));
   forecast_.Configure(state_.config(), config, specs_, now, engine_.get());
@@ -226,7 +226,7 @@ absl::Status MatcherCore::HandlePool(const PoolConfigured& config, Millis now) {
 
 absl::Status MatcherCore::ChangeEngine(const PoolConfigured& config) {
   ASSIGN_OR_RETURN(std::unique_ptr<graph::Engine> other, make_engine_(KindOf(config)));
-  RETURN_IF_ERROR(other->SetPolicy(PolicyOf(config)));
+  RETURN_IF_ERROR(Configure(config, other.get()));
   RETURN_IF_ERROR(graph::Copy(*engine_, other.get()));
   for (const auto& [key, spec] : specs_.map()) {
     if (spec.jobspec != nullptr) other->Expect(*spec.jobspec, 1);

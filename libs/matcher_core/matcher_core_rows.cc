@@ -92,7 +92,7 @@ absl::Status MatcherCore::RestorePool(const Rows& rows) {
     return DataLoss("pool {}: the row does not decode", pool_);
   }
   ASSIGN_OR_RETURN(engine_, make_engine_(KindOf(state_.config())));
-  const absl::Status policy = engine_->SetPolicy(PolicyOf(state_.config()));
+  const absl::Status policy = Configure(state_.config(), engine_.get());
   if (!policy.ok()) return DataLoss("pool {}: {}", pool_, Message(policy));
   const auto& levels = state_.config().levels();
   const absl::Status set = engine_->SetLevels({levels.begin(), levels.end()});

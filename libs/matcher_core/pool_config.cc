@@ -24,6 +24,12 @@ std::string_view PolicyOf(const events::v1::PoolConfigured& config) {
   return config.policy().empty() ? kDefaultPolicy : std::string_view(config.policy());
 }
 
+absl::Status Configure(const events::v1::PoolConfigured& config, graph::Engine* engine) {
+  RETURN_IF_ERROR(engine->SetPolicy(PolicyOf(config)));
+  engine->HeedPreferences(model::HasRules(config.rules(), model::kPrefersNodes));
+  return absl::OkStatus();
+}
+
 graph::EngineKind KindOf(const events::v1::PoolConfigured& config) {
   graph::EngineKind kind;
   if (!config.engine().empty()) kind.name = config.engine();

@@ -8,12 +8,17 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/graph/engine.h"
 #include "libs/graph/engine_kind.h"
 #include "libs/graph/levels.h"
+
+#include "absl/status/status.h"
 
 namespace fluxqueue::matcher_core {
 
 std::string_view PolicyOf(const events::v1::PoolConfigured& config);
+// The engine decides as it says from now on. InvalidArgument: see Engine::SetPolicy.
+absl::Status Configure(const events::v1::PoolConfigured& config, graph::Engine* engine);
 graph::EngineKind KindOf(const events::v1::PoolConfigured& config);
 // REQUIRES: they parse, as those of a pool that was accepted do.
 std::vector<graph::Level> LevelsOf(const events::v1::PoolConfigured& config);

@@ -41,6 +41,9 @@
 //      and another is matched in its place before the line (SlotsLost, Candidate.replace). A Job of
 //      another size than it was started with grows. A pod of a slot that its job never had gives
 //      nothing back, and the matcher keeps no jobspec that is said of a job that is over.
+//  11  Among the places that there are, jobs go to the nodes that they prefer, and not to those
+//  with
+//      taints of the effect PreferNoSchedule (libs/graph/preferred_placement.h).
 #pragma once
 
 #include <cstdint>
@@ -70,7 +73,8 @@ inline constexpr uint32_t kReplacesSlots = 10;
 inline constexpr uint32_t kGrowsResized = 10;
 inline constexpr uint32_t kChecksSlots = 10;
 inline constexpr uint32_t kForgetsLateJobspecs = 10;
-inline constexpr uint32_t kLatestRules = 10;
+inline constexpr uint32_t kPrefersNodes = 11;
+inline constexpr uint32_t kLatestRules = 11;
 
 // `configured` 0: not said, which is the latest.
 constexpr bool HasRules(uint32_t configured, uint32_t version) {
