@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::string_view kTermsPath =
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
+constexpr std::string_view kPreferredPath =
+    "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 
 std::string List(std::string_view op, const std::vector<std::string>& items) {
   return fmt::format("{{\"{}\":[{}]}}", op, fmt::join(items, ","));
@@ -90,28 +92,32 @@ bool MatchesNothing(const NodeTerm& term) {
   return empty || FirstBadComparison(term) != nullptr;
 }
 
+std::string OfTerm(const NodeTerm& term) {
+  std::vector<std::string> all;
+  for (const NodeExpression& expression : term.expressions) all.push_back(OfLabel(expression));
+  for (const NodeExpression& field : term.fields) all.push_back(OfField(field));
+  return Joined("and", all);
+}
+
 std::string OfTerms(const std::vector<NodeTerm>& terms) {
   std::vector<std::string> any;
   for (const NodeTerm& term : terms) {
-    if (MatchesNothing(term)) continue;  // it adds nothing to an `or`
-    std::vector<std::string> all;
-    for (const NodeExpression& expression : term.expressions) all.push_back(OfLabel(expression));
-    for (const NodeExpression& field : term.fields) all.push_back(OfField(field));
-    any.push_back(Joined("and", all));
+    if (!MatchesNothing(term)) any.push_back(OfTerm(term));  // else it adds nothing to an `or`
   }
   return Joined("or", any);
 }
 
-std::string Tolerations(const std::vector<Toleration>& tolerations) {
+// Those of PreferNoSchedule alone (`soft`), or all others.
+std::vector<std::string> Tolerations(const std::vector<Toleration>& tolerations, bool soft) {
   std::set<std::string> forms;
   for (const Toleration& t : tolerations) {
-    if (t.effect == "PreferNoSchedule") continue;
+    if ((t.effect == "PreferNoSchedule") != soft) continue;
     std::string form = t.key.empty() ? "*" : t.key;
     if (t.op != "Exists") form += "=" + t.value;
     if (!t.effect.empty()) form += ":" + t.effect;
     forms.insert(JsonString(form));
   }
-  return List("tolerations", {forms.begin(), forms.end()});
+  return {forms.begin(), forms.end()};
 }
 
 absl::Status CheckExpression(const NodeExpression& e, std::string_view path) {
@@ -134,9 +140,9 @@ absl::Status CheckExpression(const NodeExpression& e, std::string_view path) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTerm(const NodeTerm& term, size_t index) {
-  const std::string expressions = fmt::format("{}[{}].matchExpressions", kTermsPath, index);
-  const std::string fields = fmt::format("{}[{}].matchFields", kTermsPath, index);
+absl::Status CheckTerm(const NodeTerm& term, std::string_view path) {
+  const std::string expressions = fmt::format("{}.matchExpressions", path);
+  const std::string fields = fmt::format("{}.matchFields", path);
   for (const NodeExpression& e : term.expressions) RETURN_IF_ERROR(CheckExpression(e, expressions));
   for (const NodeExpression& e : term.fields) {
     RETURN_IF_ERROR(CheckExpression(e, fields));
@@ -194,7 +200,9 @@ absl::Status CheckNodeTerms(const PodSpec& pod) {
   if (!pod.required_node_terms) return absl::OkStatus();
   const std::vector<NodeTerm>& terms = *pod.required_node_terms;
   RETURN_IF_ERROR(CheckLength(terms));
-  for (size_t i = 0; i < terms.size(); ++i) RETURN_IF_ERROR(CheckTerm(terms[i], i));
+  for (size_t i = 0; i < terms.size(); ++i) {
+    RETURN_IF_ERROR(CheckTerm(terms[i], fmt::format("{}[{}]", kTermsPath, i)));
+  }
   if (std::all_of(terms.begin(), terms.end(), MatchesNothing)) return RefuseTerms(terms);
   return absl::OkStatus();
 }
@@ -222,16 +230,16 @@ absl::Status RefusePodRule(std::string_view path, std::string_view instead) {
 absl::Status CheckExpressible(const PodSpec& pod) {
   if (pod.required_pod_affinity) {
     return RefusePodRule("spec.affinity.podAffinity: a required term",
-                         "make it preferred, or use node labels");
+                         "use the annotation fluxqueue.io/topology, or node labels");
   }
   if (pod.required_pod_anti_affinity) {
     return RefusePodRule("spec.affinity.podAntiAffinity: a required term",
-                         "make it preferred, or request what only one pod of a node can have");
+                         "request what only one pod of a node can have");
   }
   if (!pod.required_topology_spread.empty()) {
     return RefusePodRule(fmt::format("spec.topologySpreadConstraints: DoNotSchedule over \"{}\"",
                                      pod.required_topology_spread),
-                         "use ScheduleAnyway, or node labels");
+                         "remove it, or use node labels");
   }
   RETURN_IF_ERROR(CheckPorts(pod.containers));
   RETURN_IF_ERROR(CheckPorts(pod.init_containers));
@@ -249,8 +257,33 @@ absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod) {
     all.push_back(List("properties", properties));
   }
   if (pod.required_node_terms) all.push_back(OfTerms(*pod.required_node_terms));
-  all.push_back(Tolerations(pod.tolerations));
+  all.push_back(List("tolerations", Tolerations(pod.tolerations, /*soft=*/false)));
   return List("and", all);
+}
+
+absl::StatusOr<std::string> MakePreferences(const PodSpec& pod) {
+  std::vector<std::string> terms;
+  for (size_t i = 0; i < pod.preferred_node_terms.size(); ++i) {
+    const auto& [term, weight] = pod.preferred_node_terms[i];
+    RETURN_IF_ERROR(CheckTerm(term, fmt::format("{}[{}].preference", kPreferredPath, i)));
+    if (weight < 1 || weight > 100) {
+      return InvalidArgument(
+          "{}[{}].weight: is {}, allowed are 1 to 100", kPreferredPath, i, weight);
+    }
+    if (MatchesNothing(term)) continue;
+    terms.push_back(fmt::format(R"({{"weight":{},"constraint":{}}})", weight, OfTerm(term)));
+  }
+  const std::vector<std::string> tolerations = Tolerations(pod.tolerations, /*soft=*/true);
+  if (terms.empty() && tolerations.empty()) return std::string();
+  std::string text = fmt::format(
+      R"({{"terms":[{}],"tolerations":[{}]}})", fmt::join(terms, ","), fmt::join(tolerations, ","));
+  if (text.size() <= kMaxPreferencesBytes) return text;
+  return InvalidArgument(
+      "{}: its terms take {} bytes, each value with its key; allowed are {}: name fewer values, or "
+      "label the nodes by what they have in common",
+      kPreferredPath,
+      text.size(),
+      kMaxPreferencesBytes);
 }
 
 }  // namespace fluxqueue::kubernetes

@@ -19,8 +19,13 @@
 // `key=value` (all effects), `key:Effect` and `key` (Exists),
 // `*:Effect` and `*` (every key). Sorted, each once; those against PreferNoSchedule are left out.
 //
-// Preferences (preferred affinity, ScheduleAnyway) are wishes to kube-scheduler's scoring and stay
-// without effect.
+// Preferred node affinity, and tolerations of PreferNoSchedule, are said beside it, as preferences:
+//
+//   {"terms":[{"weight":80,"constraint":{"properties":["zone=a"]}}],
+//    "tolerations":["spot:PreferNoSchedule"]}
+//
+// Preferred pod affinity and spread with ScheduleAnyway have no effect: which pods run where is not
+// in a graph of nodes.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +42,15 @@ namespace fluxqueue::kubernetes {
 // pod of a megabyte could ask for a hundred. Node affinity that would be longer than this is
 // refused before it is written out.
 inline constexpr size_t kMaxAffinityBytes = size_t{1} << 20;
+// As much as a jobspec may have of them (libs/graph/jobspec.h).
+inline constexpr size_t kMaxPreferencesBytes = size_t{16} * 1024;
 
 // The constraint as JSON text. InvalidArgument as by CheckExpressible.
 absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod);
+
+// The pod's preferences as JSON text; empty: it prefers nothing. InvalidArgument: a term that is
+// not one, or more than kMaxPreferencesBytes.
+absl::StatusOr<std::string> MakePreferences(const PodSpec& pod);
 
 // InvalidArgument names field, value and what to do instead, for what a graph of nodes cannot hold:
 // required pod affinity or anti-affinity, topologySpreadConstraints with DoNotSchedule, host ports,

@@ -108,6 +108,7 @@ absl::StatusOr<PodDemand> DemandOf(const std::vector<const GroupMember*>& member
   PodDemand demand;
   demand.mode = members.front()->demand.mode;
   demand.constraint = members.front()->demand.constraint;
+  demand.preferences = members.front()->demand.preferences;
   for (const GroupMember* member : members) {
     RETURN_IF_ERROR(CheckAlike(*members.front(), *member));
     std::vector<PodSet>& sets = demand.sets;

@@ -26,6 +26,7 @@ absl::Status CheckAmounts(const Amounts& requests) {
 absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod) {
   PodDemand demand;
   ASSIGN_OR_RETURN(demand.constraint, MakeConstraint(pod));
+  ASSIGN_OR_RETURN(demand.preferences, MakePreferences(pod));
   demand.mode = ChooseMode(pod);
   demand.requests = EffectiveRequests(pod);
   RETURN_IF_ERROR(CheckAmounts(demand.requests));
@@ -84,6 +85,9 @@ std::string MakeJobspec(const PodDemand& demand,
   std::string preferred;
   if (!topology.preferred.empty()) {
     preferred = fmt::format(R"("topology":{{"preferred":{}}},)", JsonString(topology.preferred));
+  }
+  if (!demand.preferences.empty()) {
+    preferred += fmt::format(R"("job":{{"preferences":{}}},)", demand.preferences);
   }
   return fmt::format(R"({{"version":1,"resources":[{}],)"
                      R"("tasks":[{}],)"

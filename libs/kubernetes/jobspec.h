@@ -29,6 +29,7 @@ struct PodDemand {
   Mode mode = Mode::kDirect;
   Amounts requests;               // with "pods": 1; of a group none
   std::string constraint;         // JSON, constraints.h
+  std::string preferences = {};   // the same; empty: none
   std::vector<PodSet> sets = {};  // of a group, in the order of its slots; of all else none
 
   friend bool operator==(const PodDemand&, const PodDemand&) = default;

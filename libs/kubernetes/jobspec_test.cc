@@ -74,6 +74,47 @@ TEST(Constraint, SaysWhereAPodMayRun) {
   }
 }
 
+TEST(Preferences, AreSaidBesideTheConstraint) {
+  PodSpec pod = WithTolerations({{"soft", "Exists", "", "PreferNoSchedule"},
+                                 {"spot", "Exists", "", "NoSchedule"},
+                                 {"", "Exists", "", "PreferNoSchedule"}});
+  pod.preferred_node_terms = {
+      {{{{"k", "In", {"a"}}, {"l", "DoesNotExist", {}}}, {}}, 80},
+      {{{}, {{"metadata.name", "In", {"n1"}}}}, 1},
+      {{}, 5},  // prefers nothing
+      {{{{"cores", "Gt", {"many"}}}, {}}, 5},
+  };
+  const auto preferences = MakePreferences(pod);
+  ASSERT_TRUE(preferences.ok()) << preferences.status();
+  EXPECT_EQ(*preferences,
+            R"({"terms":[{"weight":80,"constraint":{"and":[{"properties":["k=a"]},)"
+            R"({"not":[{"properties":["l"]}]}]}},{"weight":1,"constraint":{"hostlist":["n1"]}}],)"
+            R"("tolerations":["*:PreferNoSchedule","soft:PreferNoSchedule"]})");
+  const auto demand = DemandOfPod(pod);
+  ASSERT_TRUE(demand.ok()) << demand.status();
+  EXPECT_THAT(MakeJobspec(*demand, 2, Millis(0), {.required = {}, .preferred = "rack"}),
+              HasSubstr(R"({"duration":0,"topology":{"preferred":"rack"},"job":{"preferences":)" +
+                        *preferences + R"(},"constraints":)"));
+  EXPECT_EQ(*MakePreferences(PodSpec{}), "");
+}
+
+TEST(Preferences, RefuseWhatIsNoneOrTooLong) {
+  const std::string path =
+      "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
+  const auto why = [](const PreferredTerm& term) {
+    PodSpec pod;
+    pod.preferred_node_terms = {term};
+    return Message(DemandOfPod(pod).status());
+  };
+  EXPECT_EQ(why({{{{"k", "Near", {"4"}}}, {}}, 1}),
+            path +
+                "[0].preference.matchExpressions: operator \"Near\" on \"k\": allowed are In, "
+                "NotIn, Exists, DoesNotExist, Gt and Lt");
+  EXPECT_EQ(why({{{{"k", "Exists", {}}}, {}}, 0}), path + "[0].weight: is 0, allowed are 1 to 100");
+  EXPECT_THAT(why({{{{"k", "In", {std::string(kMaxPreferencesBytes, 'x')}}}, {}}, 1}),
+              HasSubstr("allowed are 16384: name fewer values"));
+}
+
 TEST(Constraint, RefusesWhatAGraphOfNodesCannotHold) {
   PodSpec affinity;
   affinity.required_pod_affinity = true;
@@ -96,13 +137,13 @@ TEST(Constraint, RefusesWhatAGraphOfNodesCannotHold) {
   const std::pair<PodSpec, std::string> rows[] = {
       {affinity,
        "spec.affinity.podAffinity: a required term" + others +
-           "make it preferred, or use node labels"},
+           "use the annotation fluxqueue.io/topology, or node labels"},
       {anti,
        "spec.affinity.podAntiAffinity: a required term" + others +
-           "make it preferred, or request what only one pod of a node can have"},
+           "request what only one pod of a node can have"},
       {spread,
        "spec.topologySpreadConstraints: DoNotSchedule over \"zone\"" + others +
-           "use ScheduleAnyway, or node labels"},
+           "remove it, or use node labels"},
       {port, ports},
       {init_port, ports},
       {WithTerms({{}, {{{"mem", "Gt", {"4G"}}}, {}}}),

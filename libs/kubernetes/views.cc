@@ -75,17 +75,24 @@ std::vector<NodeExpression> ReadExpressions(const Field& field) {
   return expressions;
 }
 
+NodeTerm ReadTerm(const Field& term) {
+  return {ReadExpressions(term["matchExpressions"]), ReadExpressions(term["matchFields"])};
+}
+
 void ReadAffinity(const Field& affinity, PodSpec* spec) {
   constexpr std::string_view kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  constexpr std::string_view kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
   const Field required = affinity["nodeAffinity"][kRequired];
   if (required.present()) {
     std::vector<NodeTerm> terms;
-    required["nodeSelectorTerms"].ForEach([&](const Field& term) {
-      terms.push_back(
-          {ReadExpressions(term["matchExpressions"]), ReadExpressions(term["matchFields"])});
-    });
+    required["nodeSelectorTerms"].ForEach(
+        [&](const Field& term) { terms.push_back(ReadTerm(term)); });
     spec->required_node_terms = std::move(terms);
   }
+  affinity["nodeAffinity"][kPreferred].ForEach([&](const Field& preferred) {
+    spec->preferred_node_terms.push_back(
+        {ReadTerm(preferred["preference"]), preferred["weight"].Int(0)});
+  });
   affinity["podAffinity"][kRequired].ForEach(
       [&](const Field&) { spec->required_pod_affinity = true; });
   affinity["podAntiAffinity"][kRequired].ForEach(

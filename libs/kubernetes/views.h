@@ -85,6 +85,11 @@ struct NodeTerm {
   std::vector<NodeExpression> fields;       // of metadata.name
 };
 
+struct PreferredTerm {
+  NodeTerm term;
+  int64_t weight = 0;
+};
+
 struct PodSpec {
   std::string scheduler_name;
   std::string node_name;
@@ -97,6 +102,8 @@ struct PodSpec {
   // requiredDuringSchedulingIgnoredDuringExecution: one of the terms must hold. Unset: no such
   // affinity.
   std::optional<std::vector<NodeTerm>> required_node_terms;
+  // preferredDuringSchedulingIgnoredDuringExecution.
+  std::vector<PreferredTerm> preferred_node_terms;
   std::vector<Toleration> tolerations;
   std::vector<Container> containers;
   std::vector<Container> init_containers;

@@ -27,7 +27,9 @@ constexpr std::string_view kPodText = R"({
     "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]},
       "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []},
       "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]}}},
+        {"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}]}]},
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference":
+          {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}}]}},
     "topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway", "topologyKey": "s"},
       {"whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}],
     "volumes": [{"name": "e", "emptyDir": {}}, {"name": "p", "persistentVolumeClaim": {}}],
@@ -57,6 +59,9 @@ TEST(PodView, HasWhatWeUse) {
   EXPECT_EQ(pod.spec.containers[0].host_ports, (std::vector<int>{80, 81}));
   EXPECT_TRUE(pod.spec.required_pod_affinity);
   EXPECT_FALSE(pod.spec.required_pod_anti_affinity);
+  ASSERT_EQ(pod.spec.preferred_node_terms.size(), 1u);
+  EXPECT_EQ(pod.spec.preferred_node_terms[0].weight, 7);
+  EXPECT_EQ(pod.spec.preferred_node_terms[0].term.fields[0].values[0], "n");
   ASSERT_TRUE(pod.spec.required_node_terms);
   EXPECT_EQ((*pod.spec.required_node_terms)[0].expressions[0].values[0], "v");
   EXPECT_EQ(pod.spec.required_topology_spread, "zone");
