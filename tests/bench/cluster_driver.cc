@@ -25,6 +25,7 @@ constexpr int kCreators = 16;
 constexpr std::chrono::seconds kSettle{2};
 constexpr int kSettleTries = 30;
 constexpr kubernetes::Resource kServiceAccounts{"", "v1", "serviceaccounts"};
+constexpr kubernetes::Resource kDeployments{"apps", "v1", "deployments"};
 constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
 
 // Not stored, or not about workloads: nodes and leases are written by the clock.
@@ -58,6 +59,16 @@ double Sum(const Writes& writes) {
 // "gang-17" → "gang".
 std::string PrefixOf(std::string_view name) {
   return std::string(name.substr(0, name.rfind('-')));
+}
+
+Writes MoreThan(const Writes& before, const Writes& after) {
+  Writes more;
+  for (const auto& [what, sum] : after) {
+    const auto found = before.find(what);
+    const double made = sum - (found == before.end() ? 0 : found->second);
+    if (made > 0) more[what] = made;
+  }
+  return more;
 }
 
 double Milliseconds(SteadyClock::duration duration) {
@@ -141,8 +152,12 @@ void ClusterDriver::OnPod(const kubernetes::WatchEvent& event) {
   const absl::StatusOr<kubernetes::Pod> pod = kubernetes::ParsePod(event.object);
   if (!pod.ok() || pod->spec.node_name.empty()) return;
   const auto name = pod->meta.labels.find(kJobNameLabel);
-  if (name == pod->meta.labels.end()) return;
   const std::lock_guard lock(mutex_);
+  if (name == pod->meta.labels.end()) {
+    serving_.insert(pod->meta.name);
+    changed_.notify_all();
+    return;
+  }
   if (bound_.emplace(name->second, now).second) changed_.notify_all();
 }
 
@@ -242,22 +257,70 @@ absl::StatusOr<BatchResult> ClusterDriver::Batch(const std::string& prefix, int 
   BatchResult result;
   result.seconds = std::chrono::duration<double>(last - begin).count();
   ASSIGN_OR_RETURN(const Writes after, SettledWrites());
-  for (const auto& [what, sum] : after) {
-    const auto found = before.find(what);
-    const double made = sum - (found == before.end() ? 0 : found->second);
-    if (made > 0) result.writes[what] = made;
+  result.writes = MoreThan(before, after);
+  return result;
+}
+
+absl::StatusOr<std::unique_ptr<kubernetes::Watcher>> ClusterDriver::WatchPods() {
+  kubernetes::WatcherOptions options;
+  options.resource = kubernetes::kPods;
+  options.selector.space = space_;
+  auto pods = std::make_unique<kubernetes::Watcher>(
+      client_, options, [this](const kubernetes::WatchEvent& event) { OnPod(event); });
+  const TimePoint deadline = SteadyClock::now() + timeout_;
+  while (!pods->synced()) {
+    if (SteadyClock::now() > deadline) return Unavailable("the pods of {} are not listed", space_);
+    std::this_thread::sleep_for(Millis(10));
   }
+  return pods;
+}
+
+absl::StatusOr<ScaleResult> ClusterDriver::Scale(const std::string& name, int replicas) {
+  ASSIGN_OR_RETURN(const auto pods, WatchPods());
+  const std::string labels = fmt::format(R"({{"app":"{}"}})", name);
+  RETURN_IF_ERROR(
+      client_
+          .Create(
+              kDeployments,
+              space_,
+              fmt::format(
+                  R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{}"}},"spec":{{)"
+                  R"("replicas":0,"selector":{{"matchLabels":{}}},"template":{{"metadata":{{"labels":{}}},)"
+                  R"("spec":{{"containers":[{{"name":"main","image":"work",)"
+                  R"("resources":{{"requests":{{"cpu":"100m","memory":"64Mi"}}}}}}]}}}}}}}})",
+                  name,
+                  labels,
+                  labels))
+          .status());
+  ASSIGN_OR_RETURN(const Writes before, SettledWrites());
+  const TimePoint begin = SteadyClock::now();
+  RETURN_IF_ERROR(client_
+                      .Patch(kDeployments,
+                             space_,
+                             name,
+                             kubernetes::PatchType::kMerge,
+                             fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas))
+                      .status());
+  ScaleResult result;
+  {
+    std::unique_lock lock(mutex_);
+    const auto all = static_cast<size_t>(replicas);
+    if (!changed_.wait_for(lock, timeout_, [&] { return serving_.size() >= all; })) {
+      return Unavailable("only {} of {} replicas were bound after {} s",
+                         serving_.size(),
+                         replicas,
+                         timeout_.count());
+    }
+    result.seconds = std::chrono::duration<double>(SteadyClock::now() - begin).count();
+  }
+  ASSIGN_OR_RETURN(const Writes after, SettledWrites());
+  result.writes = MoreThan(before, after);
+  RETURN_IF_ERROR(client_.Delete(kDeployments, space_, name));
   return result;
 }
 
 absl::StatusOr<SingleResult> ClusterDriver::Singles(const std::string& prefix, int count) {
-  kubernetes::WatcherOptions options;
-  options.resource = kubernetes::kPods;
-  options.selector.space = space_;
-  kubernetes::Watcher pods(
-      client_, options, [this](const kubernetes::WatchEvent& event) { OnPod(event); });
-  const TimePoint deadline = SteadyClock::now() + timeout_;
-  while (!pods.synced() && SteadyClock::now() < deadline) std::this_thread::sleep_for(Millis(10));
+  ASSIGN_OR_RETURN(const auto pods, WatchPods());
   SingleResult result;
   for (int i = 0; i < count; ++i) {
     const std::string name = fmt::format("{}-{}", prefix, i);
@@ -275,7 +338,6 @@ absl::StatusOr<SingleResult> ClusterDriver::Singles(const std::string& prefix, i
     // Longer than the queue waits before it writes the FluxJob: the next finds an idle system.
     std::this_thread::sleep_for(Millis(400));
   }
-  pods.Stop();
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ struct SingleResult {
   std::vector<double> from_created;  // creation: when the API server had answered
 };
 
+struct ScaleResult {
+  double seconds = 0;  // until all pods were seen bound
+  Writes writes;
+};
+
 // One namespace. One thread; its watches have their own.
 class ClusterDriver {
  public:
@@ -51,6 +57,8 @@ class ClusterDriver {
   absl::StatusOr<BatchResult> Batch(const std::string& prefix, int count, int pods);
   // Each begins when the last has ended.
   absl::StatusOr<SingleResult> Singles(const std::string& prefix, int count);
+  // A Deployment that is scaled from none to so many replicas, and deleted.
+  absl::StatusOr<ScaleResult> Scale(const std::string& name, int replicas);
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -64,6 +72,7 @@ class ClusterDriver {
   absl::StatusOr<Writes> ReadWrites();
   // The same, when it does not rise any more.
   absl::StatusOr<Writes> SettledWrites();
+  absl::StatusOr<std::unique_ptr<kubernetes::Watcher>> WatchPods();
   void OnJob(const kubernetes::WatchEvent& event);
   void OnPod(const kubernetes::WatchEvent& event);
 
@@ -77,6 +86,7 @@ class ClusterDriver {
   std::map<std::string, int> ended_by_prefix_;
   std::map<std::string, TimePoint> ended_;  // by Job
   std::map<std::string, TimePoint> bound_;  // by Job: when its first pod was seen bound
+  std::set<std::string> serving_;           // pods of Deployments that were seen bound
   std::string failed_;                      // a Job that did
 
   std::unique_ptr<kubernetes::Watcher> jobs_;  // last: its thread uses all of the above

@@ -21,6 +21,7 @@ constexpr double kWantedPodWrites = 0.1;
 constexpr double kWantedP50 = 60;
 constexpr double kWantedP99 = 150;
 constexpr double kWantedMegabytes = 150;
+constexpr double kWantedScaleTime = 1.3;
 
 double Sum(const Writes& writes) {
   double sum = 0;
@@ -135,6 +136,14 @@ void AddTargets(Report& report, const Json& plain, const Json& managed) {
       "idle, created to bound, p50", At(managed, "single", "p50_ms"), false, kWantedP50, "ms");
   report.Target(
       "idle, created to bound, p99", At(managed, "single", "p99_ms"), false, kWantedP99, "ms");
+  if (plain.contains("scaled") && managed.contains("scaled")) {
+    report.Target(fmt::format("a Deployment scaled to {}, of Kubernetes' own time",
+                              At(managed, "scaled", "replicas")),
+                  At(managed, "scaled", "seconds") / At(plain, "scaled", "seconds"),
+                  false,
+                  kWantedScaleTime,
+                  "times");
+  }
   double most = 0;
   for (const auto& [name, one] : FromJson(managed.at("gangs").at("cost")).services) {
     most = std::max(most, one.usage.peak_mb);
@@ -165,6 +174,13 @@ absl::StatusOr<Json> PlayE2e(const E2eOptions& options) {
                     {"p99_ms", created.p99},
                     {"from_call_p50_ms", called.p50},
                     {"from_call_p99_ms", called.p99}};
+  if (options.replicas > 0) {
+    ASSIGN_OR_RETURN(const ScaleResult scaled, driver->Scale("serving", options.replicas));
+    json["scaled"] = {{"replicas", options.replicas},
+                      {"seconds", scaled.seconds},
+                      {"writes_per_pod", Sum(scaled.writes) / options.replicas},
+                      {"writes", scaled.writes}};
+  }
   // The other side shall find the cluster as this one did.
   if (!options.managed) RETURN_IF_ERROR(driver->Close());
   return json;
@@ -187,6 +203,10 @@ Report CompareE2e(const Json& plain, const Json& managed) {
   row("idle: created to bound, p99 ms", "single", "p99_ms");
   row("idle: with the call that creates, p50 ms", "single", "from_call_p50_ms");
   row("idle: with the call that creates, p99 ms", "single", "from_call_p99_ms");
+  if (plain.contains("scaled") && managed.contains("scaled")) {
+    row("a Deployment's replicas: until all are bound, s", "scaled", "seconds");
+    row("a Deployment's replicas: API writes a pod", "scaled", "writes_per_pod");
+  }
   AddWrites(report, "API writes for a one-pod Job", plain.at("one_pod"), managed.at("one_pod"));
   AddWrites(report, "API writes for a gang", plain.at("gangs"), managed.at("gangs"));
   for (const auto& [title, key] :

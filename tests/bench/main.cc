@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   run->add_option("--jobs", pipeline.jobs)->check(CLI::Range(1, 1'000'000));
   run->add_option("--nodes", pipeline.nodes)->check(CLI::Range(1, 100'000));
   run->add_option("--waiting", pipeline.waiting)->check(CLI::Range(0, 1'000'000));
+  run->add_option("--running", pipeline.running)->check(CLI::Range(0, 1'000'000));
   run->add_option("--timeout", pipeline.timeout_s)->check(CLI::Range(1, 86'400));
   add_output(run);
 
@@ -82,6 +83,7 @@ int main(int argc, char** argv) {
   play->add_option("--jobs", e2e.jobs)->check(CLI::Range(1, 1'000'000));
   play->add_option("--gangs", e2e.gangs)->check(CLI::Range(1, 1'000'000));
   play->add_option("--single", e2e.single)->check(CLI::Range(1, 100'000));
+  play->add_option("--replicas", e2e.replicas)->check(CLI::Range(0, 100'000));
   play->add_option("--timeout", e2e.timeout_s)->check(CLI::Range(1, 86'400));
   play->add_flag("--managed", e2e.managed, "through Fluxqueue");
   play->add_option("--result", result, "where its figures go")->required();

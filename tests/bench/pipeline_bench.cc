@@ -26,6 +26,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr double kWantedRate = 2000;
 constexpr double kWantedMegabytes = 150;
+// Of those that watch the cluster, together, with 50,000 pods on 5,000 nodes.
+constexpr double kWantedWatching = 400;
 constexpr int kWarmUp = 200;
 constexpr int kPacedSeconds = 10;
 constexpr std::chrono::milliseconds kLook{250};
@@ -65,7 +67,9 @@ class PipelineBench {
   absl::Status AwaitInventory();
   absl::Status Burst();
   absl::Status Paced();
+  absl::Status Running();
   absl::Status Waiting();
+  absl::StatusOr<StackCost> AddMemory(const std::string& title, const std::string& key);
 
   absl::Status Submit(const std::string& prefix, int count, int rate, int cpu, bool lasting);
   absl::StatusOr<std::vector<JobTimes>> Submitted(const std::string& prefix);
@@ -329,6 +333,38 @@ absl::Status PipelineBench::Paced() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<StackCost> PipelineBench::AddMemory(const std::string& title,
+                                                   const std::string& key) {
+  ASSIGN_OR_RETURN(StackCost cost, probe_.Read());
+  report_.Section(title, {"", "RSS MB", "peak MB"});
+  for (const auto& [name, one] : cost.services) {
+    report_.Row({name, Number(one.usage.rss_mb), Number(one.usage.peak_mb)});
+    report_.json()[key][name] = {{"rss_mb", one.usage.rss_mb}, {"peak_mb", one.usage.peak_mb}};
+  }
+  return cost;
+}
+
+// Small pods, several on a node, that do not end.
+absl::Status PipelineBench::Running() {
+  RETURN_IF_ERROR(Submit("running", options_.running, 0, 50, true));
+  RETURN_IF_ERROR(Await("the pods to run", [this]() -> absl::StatusOr<bool> {
+    ASSIGN_OR_RETURN(const int64_t running,
+                     Count("SELECT count(*) FROM queue.jobs WHERE state = 'Running'"));
+    return running == options_.running;
+  }));
+  ASSIGN_OR_RETURN(
+      StackCost cost,
+      AddMemory(fmt::format("{} pods run on {} nodes", options_.running, options_.nodes),
+                "running"));
+  double watching = 0;
+  for (const char* name : {"admission", "binder", "cleanup"}) {
+    watching += cost.services[name].usage.peak_mb;
+  }
+  report_.Target(
+      "admission, binder and cleanup at their peaks", watching, false, kWantedWatching, "MB");
+  return absl::OkStatus();
+}
+
 // Every node is taken whole by a job that does not end; all others wait.
 absl::Status PipelineBench::Waiting() {
   RETURN_IF_ERROR(Submit("holder", options_.nodes, 0, kNodeCpu * 1000, true));
@@ -348,17 +384,14 @@ absl::Status PipelineBench::Waiting() {
     ASSIGN_OR_RETURN(const std::string state, Fetch(server_, "/bench/state"));
     return state.find(fmt::format("\"fluxjobs\":{}}}", submitted_)) != std::string::npos;
   }));
-  ASSIGN_OR_RETURN(const StackCost cost, probe_.Read());
-  report_.Section(fmt::format("{} jobs in the system: {} run, {} wait",
-                              options_.nodes + options_.waiting,
-                              options_.nodes,
-                              options_.waiting),
-                  {"", "RSS MB", "peak MB"});
+  ASSIGN_OR_RETURN(const StackCost cost,
+                   AddMemory(fmt::format("{} jobs in the system: {} run, {} wait",
+                                         options_.nodes + options_.waiting,
+                                         options_.nodes,
+                                         options_.waiting),
+                             "waiting"));
   double most = 0;
   for (const auto& [name, one] : cost.services) {
-    report_.Row({name, Number(one.usage.rss_mb), Number(one.usage.peak_mb)});
-    report_.json()["waiting"][name] = {{"rss_mb", one.usage.rss_mb},
-                                       {"peak_mb", one.usage.peak_mb}};
     most = std::max({most, one.usage.rss_mb, one.usage.peak_mb});
   }
   report_.Target("the largest service, at its peak", most, false, kWantedMegabytes, "MB");
@@ -372,7 +405,11 @@ absl::StatusOr<Report> PipelineBench::Run() {
   RETURN_IF_ERROR(AwaitEnds(submitted_));
   RETURN_IF_ERROR(Burst());
   RETURN_IF_ERROR(Paced());
-  if (options_.waiting > 0) RETURN_IF_ERROR(Waiting());
+  if (options_.running > 0) {
+    RETURN_IF_ERROR(Running());
+  } else if (options_.waiting > 0) {
+    RETURN_IF_ERROR(Waiting());
+  }
   return std::move(report_);
 }
 
