@@ -92,6 +92,48 @@ spec:
   EXPECT_EQ(*scheduler, "default-scheduler");
 }
 
+// Of the nodes with room those that it prefers, and not those with a soft taint, until they are
+// full.
+TEST_F(WorkloadsTest, AJobRunsOnNodesThatItPrefersWhileThereIsRoom) {
+  const auto names = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"});
+  ASSERT_TRUE(names.ok()) << Message(names.status());
+  const std::vector<std::string> nodes = absl::StrSplit(*names, ' ');
+  ASSERT_EQ(nodes.size(), 4u);
+  ASSERT_TRUE(system_->Kubectl({"label", "node", nodes[1], "disk=ssd"}).ok());
+  ASSERT_TRUE(
+      system_->Kubectl({"taint", "node", nodes[2], nodes[3], "spot=yes:PreferNoSchedule"}).ok());
+  const std::string prefers = R"(      affinity:
+        nodeAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+            - {weight: 50, preference: {matchExpressions: [{key: disk, operator: Exists}]}}
+)";
+  const auto nodes_of = [](const std::string& job) {
+    return system_
+        ->QueryOne(fmt::format("SELECT string_agg(s.node, ' ' ORDER BY s.slot) FROM binder.slots s "
+                               "JOIN queue.jobs j USING (job_id) WHERE j.name = '{}'",
+                               job))
+        .value_or("");
+  };
+  Apply(JobYaml("prefers", {.cpu = "5", .run_seconds = "600", .pod_spec = prefers}));
+  ExpectState("prefers", "Running");
+  EXPECT_EQ(nodes_of("prefers"), nodes[1]);
+  // Nothing fits beside it, so the others go where they would be without.
+  Apply(JobYaml("plain", {.cpu = "5", .run_seconds = "600"}));
+  ExpectState("plain", "Running");
+  EXPECT_EQ(nodes_of("plain"), nodes[0]);
+  Apply(JobYaml(
+      "last",
+      {.parallelism = 2, .completions = 2, .cpu = "5", .run_seconds = "600", .pod_spec = prefers}));
+  ExpectState("last", "Running");
+  EXPECT_THAT(nodes_of("last"), AnyOf(nodes[2] + " " + nodes[3], nodes[3] + " " + nodes[2]));
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "prefers", "plain", "last", "-n", "e2e"}).ok());
+  for (const char* job : {"prefers", "plain", "last"}) {
+    ExpectState(job, "Cancelled", std::chrono::seconds(60));
+  }
+  ASSERT_TRUE(system_->Kubectl({"label", "node", nodes[1], "disk-"}).ok());
+  ASSERT_TRUE(system_->Kubectl({"taint", "node", nodes[2], nodes[3], "spot-"}).ok());
+}
+
 TEST_F(WorkloadsTest, AGangStaysInOneZoneOrSaysWhyNot) {
   const auto nodes = system_->Kubectl({"get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"});
   ASSERT_TRUE(nodes.ok()) << Message(nodes.status());
@@ -207,6 +249,47 @@ TEST_F(WorkloadsTest, AJobWaitsForRoomAndThenStarts) {
       "f.state IN ('Running', 'Succeeded')");
   ASSERT_TRUE(overlap.ok());
   EXPECT_EQ(*overlap, "t");
+}
+
+// As kube-scheduler says it, so that autoscalers add nodes for the first in line and no other.
+TEST_F(WorkloadsTest, APodThatWaitsSaysInItsStatusWhy) {
+  const auto pod = [](const std::string& name) {
+    return fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: {}
+  namespace: e2e
+  annotations: {{fluxqueue.io/run-seconds: "1"}}
+spec:
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "5"}}}}}}]
+---
+)",
+                       name);
+  };
+  const auto shown = [](const std::string& name, const std::string& field) {
+    return std::vector<std::string>{
+        "get",
+        "pod",
+        name,
+        "-n",
+        "e2e",
+        "-o",
+        R"(jsonpath={.status.conditions[?(@.type=="PodScheduled")].)" + field + "}"};
+  };
+  Apply(JobYaml("full", {.parallelism = 4, .completions = 4, .cpu = "5", .run_seconds = "600"}));
+  ExpectState("full", "Running");
+  Apply(pod("first"));
+  ExpectShown(shown("first", "reason"), "Unschedulable");
+  ExpectShown(shown("first", "status"), "False");
+  EXPECT_THAT(system_->Kubectl(shown("first", "message")).value_or(""), HasSubstr("cpu"));
+  Apply(pod("second"));
+  ExpectShown(shown("second", "reason"), "Busy");
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "full", "-n", "e2e"}).ok());
+  for (const char* name : {"first", "second"}) {
+    ExpectState(name, "Succeeded", std::chrono::seconds(60));
+    ExpectShown(shown(name, "status"), "True");
+  }
 }
 
 TEST_F(WorkloadsTest, AHoldIsTakenOff) {
