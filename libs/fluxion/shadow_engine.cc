@@ -63,6 +63,7 @@ struct ShadowEngine::Asked {
   int64_t now_s = 0;
   int64_t duration_s = 0;
   int64_t before_s = 0;
+  bool anywhere = false;
   OutcomeKind decided = OutcomeKind::kBusy;
   int64_t at_s = 0;
   std::optional<Placement> placement;
@@ -158,6 +159,7 @@ Outcome ShadowEngine::Match(const graph::MatchRequest& request) {
               request.now_s,
               request.duration_s,
               request.before_s,
+              request.anywhere,
               outcome.kind,
               outcome.at_s,
               {}};
@@ -382,7 +384,8 @@ absl::Status ShadowEngine::Ask(const Asked& asked) {
                                           .jobspec = *asked.jobspec,
                                           .now_s = asked.now_s,
                                           .duration_s = asked.duration_s,
-                                          .before_s = asked.before_s});
+                                          .before_s = asked.before_s,
+                                          .anywhere = asked.anywhere});
   RETURN_IF_ERROR(failed_);
   const Comparison result = Compare(outcome, asked);
   options_.compared(result, 1);

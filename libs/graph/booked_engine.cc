@@ -240,11 +240,13 @@ std::vector<std::vector<Need>> BookedEngine::NeedsOf(const Placement& placement)
 }
 
 std::optional<Placer::Place> BookedEngine::Place(JobNumber first,
-                                                 const Jobspec& jobspec,
+                                                 const MatchRequest& request,
                                                  std::span<const std::vector<Need>> needs,
                                                  const Placer::When& when) {
   Placer& placer = UpToDate();
-  PreferenceTiers* tiers = heeds_preferences_ ? preferred_.TiersOf(jobspec, table_) : nullptr;
+  const Jobspec& jobspec = request.jobspec;
+  const bool heeds = heeds_preferences_ && !request.anywhere;
+  PreferenceTiers* tiers = heeds ? preferred_.TiersOf(jobspec, table_) : nullptr;
   if (tiers == nullptr) return placer.Match(first, jobspec, when);
   return PlaceByPreference(first, jobspec, needs, when, tiers, table_, &placer);
 }
@@ -264,7 +266,7 @@ Outcome BookedEngine::Match(const MatchRequest& request) {
                       .duration_s = request.duration_s,
                       .may_reserve = request.operation == Operation::kAllocateOrReserve};
     if (request.before_s != 0) when.before_s = request.before_s;
-    const auto place = Place(next_number_, request.jobspec, *needs, when);
+    const auto place = Place(next_number_, request, *needs, when);
     if (place && place->at_s == Placer::kNever) return {.waits_for_unending = true};
     if (place && place->at_s > request.now_s) {
       return {OutcomeKind::kReserved, &Reserve(request, *place), place->at_s};

@@ -155,7 +155,7 @@ class BookedEngine final : public Engine {
   Placer& UpToDate();
   // As Placer::Match, on the nodes that the jobspec prefers where they have room.
   std::optional<Placer::Place> Place(JobNumber first,
-                                     const Jobspec& jobspec,
+                                     const MatchRequest& request,
                                      std::span<const std::vector<Need>> needs,
                                      const Placer::When& when);
   // Nothing when no node ever had one of the resources.

@@ -24,8 +24,8 @@ Outcome BookedEngine::Grow(const MatchRequest& request) {
   AdvanceTo(request.now_s);
   const int64_t left_s = allocation.end_s == 0 ? 0 : allocation.end_s - request.now_s;
   const JobNumber number = next_number_;
-  const auto place = Place(
-      number, request.jobspec, allocation.needs, {.now_s = request.now_s, .duration_s = left_s});
+  const auto place =
+      Place(number, request, allocation.needs, {.now_s = request.now_s, .duration_s = left_s});
   if (!place) return {};
   ++next_number_;
   placer_->Release(number, 1);

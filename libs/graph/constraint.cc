@@ -151,6 +151,13 @@ Constraint Constraint::IsHost(std::string_view name) {
   return IsAnyHost({std::string(name)});
 }
 
+Constraint Constraint::IsAnyRank(std::vector<IdRange> ranges) {
+  Constraint ranks;
+  ranks.kind_ = Kind::kRanks;
+  ranks.operands_ = std::make_shared<const std::vector<IdRange>>(std::move(ranges));
+  return ranks;
+}
+
 Constraint Constraint::IsAnyHost(std::vector<std::string> names) {
   Constraint hosts;
   hosts.kind_ = Kind::kHosts;
@@ -220,7 +227,7 @@ absl::Status Constraint::AddOperator(const std::string& name,
   }
   if (name == "ranks") {
     ASSIGN_OR_RETURN(Constraint ranks, ParseRanks(value, path));
-    const size_t ranges = std::get<Ranks>(ranks.operands_).size();
+    const size_t ranges = std::get<Ranks>(ranks.operands_)->size();
     if (ranges > *state.ranges_left) {
       return InvalidArgument("{}: more than {} ranges in one constraint", path, kMaxRankRanges);
     }
@@ -324,7 +331,7 @@ absl::StatusOr<Constraint> Constraint::ParseRanks(const json& value, const std::
   RETURN_IF_ERROR(CheckArray(value, path, false));
   Constraint ranks;
   ranks.kind_ = Kind::kRanks;
-  Ranks ranges;
+  std::vector<IdRange> ranges;
   for (size_t i = 0; i < value.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string text, NumberOrTextAt(value, i, path));
     RETURN_IF_ERROR(Annotate(ParseIdset(text, kMaxRankRanges, &ranges),
@@ -333,7 +340,7 @@ absl::StatusOr<Constraint> Constraint::ParseRanks(const json& value, const std::
   }
   std::sort(ranges.begin(), ranges.end());
   JoinRanges(&ranges);
-  ranks.operands_ = std::move(ranges);
+  ranks.operands_ = std::make_shared<const std::vector<IdRange>>(std::move(ranges));
   return ranks;
 }
 

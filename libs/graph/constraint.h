@@ -82,6 +82,8 @@ class Constraint {
   static Constraint HasLabel(std::string_view key, std::string_view value);
   static Constraint IsHost(std::string_view name);
   static Constraint IsAnyHost(std::vector<std::string> names);
+  // `ranges` ascend, and do not meet. Copies share them.
+  static Constraint IsAnyRank(std::vector<IdRange> ranges);
 
   bool Matches(const ConstraintSubject& node) const;
   bool Matches(const NodeSpec& node) const {
@@ -104,7 +106,7 @@ class Constraint {
   struct ParseState;
   using Children = std::vector<Constraint>;
   using Hosts = std::shared_ptr<const HostSet>;
-  using Ranks = std::vector<IdRange>;
+  using Ranks = std::shared_ptr<const std::vector<IdRange>>;
 
   static absl::StatusOr<Constraint> ParseObject(const nlohmann::json& value,
                                                 const std::string& path,
@@ -135,6 +137,7 @@ class Constraint {
   bool MatchesProperty(const Labels& properties) const;
   bool MatchesNumber(const Labels& properties) const;
   bool MatchesRank(int64_t rank) const;
+  std::string RanksText() const;
   std::string Join(std::string_view separator) const;
 
   // kProperty, kGreater, kLess.
@@ -151,7 +154,8 @@ class Constraint {
   bool has_value_ = false;
   uint32_t key_begin_ = 0;
   uint32_t key_end_ = 0;
-  std::string text_;  // kProperty, kGreater, kLess, kHosts, kRanks: as written
+  // kProperty, kGreater, kLess, kHosts, kRanks: as written; empty: ranks that nobody wrote.
+  std::string text_;
   // kAnd, kOr, kNot (of the `and` of them): the first. kHosts, kRanks: theirs; ranks are sorted.
   // kGreater, kLess: the number.
   std::variant<Children, Hosts, Ranks, int64_t> operands_;

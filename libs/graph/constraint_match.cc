@@ -47,12 +47,22 @@ bool Constraint::MatchesNumber(const Labels& properties) const {
 
 bool Constraint::MatchesRank(int64_t rank) const {
   // The last that begins at the rank or before it.
-  const Ranks& ranks = std::get<Ranks>(operands_);
+  const std::vector<IdRange>& ranks = *std::get<Ranks>(operands_);
   const auto after =
       std::upper_bound(ranks.begin(), ranks.end(), rank, [](int64_t wanted, const IdRange& range) {
         return wanted < range.first;
       });
   return after != ranks.begin() && rank <= std::prev(after)->second;
+}
+
+std::string Constraint::RanksText() const {
+  if (!text_.empty()) return text_;
+  std::string text;
+  for (const auto& [first, last] : *std::get<Ranks>(operands_)) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    if (last != first) text += fmt::format("-{}", last);
+  }
+  return text;
 }
 
 bool Constraint::Matches(const ConstraintSubject& node) const {
@@ -140,7 +150,7 @@ std::string Constraint::ToString() const {
     case Kind::kHosts:
       return fmt::format("hostlist({})", text_);
     case Kind::kRanks:
-      return fmt::format("ranks({})", text_);
+      return fmt::format("ranks({})", RanksText());
   }
   return {};
 }
@@ -173,7 +183,7 @@ json Constraint::ToJson() const {
       return {{"hostlist", json::array({text_})}};
     case Kind::kRanks: {
       // Each of them may have stood in brackets, and all of them together may not.
-      std::string ranks = text_;
+      std::string ranks = RanksText();
       std::erase_if(ranks, [](char c) { return c == '[' || c == ']'; });
       return {{"ranks", json::array({ranks})}};
     }

@@ -47,6 +47,8 @@ struct MatchRequest {
   bool enforced = false;
   // Grow: also when the time of what is held is over.
   bool outlasts = false;
+  // Whether it fits is what is asked: what the jobspec prefers does not matter.
+  bool anywhere = false;
 };
 
 enum class OutcomeKind {

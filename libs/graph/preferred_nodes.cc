@@ -6,11 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "libs/graph/fnv.h"
+
 namespace fluxqueue::graph {
 namespace {
 
 // Of jobspecs, whose tiers are kept.
-constexpr size_t kMostKnown = 16;
+constexpr size_t kMostKnown = 128;
 
 bool IsSoft(const Taint& taint) {
   return taint.effect == "PreferNoSchedule";
@@ -31,6 +33,22 @@ int64_t WorthOf(const NodeSpec& node, const Jobspec& jobspec) {
   return repels ? worth - kSoftTaint : worth;
 }
 
+Constraint AnyOf(const PreferenceTiers::Nodes& nodes) {
+  std::vector<int64_t> ranks;
+  ranks.reserve(nodes.size());
+  for (const Node* node : nodes) ranks.push_back(static_cast<int64_t>(node->spec.ordinal));
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<IdRange> ranges;
+  for (const int64_t rank : ranks) {
+    if (!ranges.empty() && ranges.back().second + 1 == rank) {
+      ranges.back().second = rank;
+    } else {
+      ranges.emplace_back(rank, rank);
+    }
+  }
+  return Constraint::IsAnyRank(std::move(ranges));
+}
+
 Jobspec Narrowed(const Jobspec& jobspec, const Constraint& nodes, const std::string& name) {
   Jobspec narrowed = jobspec;
   narrowed.constraint = Constraint::And({jobspec.constraint, nodes});
@@ -42,8 +60,10 @@ Jobspec Narrowed(const Jobspec& jobspec, const Constraint& nodes, const std::str
 std::vector<PreferenceTiers::Nodes> FindTiers(const Jobspec& jobspec, const NodeTable& table) {
   std::map<int64_t, PreferenceTiers::Nodes, std::greater<>> by_worth;
   for (const auto& [ordinal, node] : table.nodes()) {
-    if (!jobspec.constraint.Matches(node->spec)) continue;
-    by_worth[WorthOf(node->spec, jobspec)].push_back(node);
+    const NodeSpec& spec = node->spec;
+    if (!jobspec.constraint.Matches(spec)) continue;
+    if (FirstUntolerated(spec.taints, jobspec.tolerations, /*lasting=*/true) != nullptr) continue;
+    by_worth[WorthOf(spec, jobspec)].push_back(node);
   }
   std::vector<PreferenceTiers::Nodes> tiers;
   if (by_worth.size() < 2) return tiers;
@@ -59,18 +79,19 @@ std::vector<PreferenceTiers::Nodes> FindTiers(const Jobspec& jobspec, const Node
 
 }  // namespace
 
-PreferenceTiers::PreferenceTiers(std::string name, std::vector<Nodes> tiers)
-    : name_(std::move(name)) {
-  for (Nodes& nodes : tiers) tiers_.push_back({std::move(nodes), {}, {}});
+PreferenceTiers::PreferenceTiers(const std::string& of, std::vector<Nodes> tiers) {
+  Fnv hash;
+  for (Nodes& nodes : tiers) {
+    hash.Add(nodes.size());
+    for (const Node* node : nodes) hash.Add(node->spec.ordinal);
+    tiers_.push_back({std::move(nodes), {}, {}});
+  }
+  name_ = fmt::format("{:016x} of {}", hash.value(), of);
 }
 
 Jobspec PreferenceTiers::OnTier(size_t tier, const Jobspec& jobspec) {
   std::optional<Constraint>& nodes = tiers_[tier].alone;
-  if (!nodes.has_value()) {
-    std::vector<std::string> names;
-    for (const Node* node : tiers_[tier].nodes) names.push_back(node->spec.name);
-    nodes = Constraint::IsAnyHost(std::move(names));
-  }
+  if (!nodes.has_value()) nodes = AnyOf(tiers_[tier].nodes);
   return Narrowed(jobspec, *nodes, fmt::format(" on tier {} of {}", tier, name_));
 }
 
@@ -78,11 +99,11 @@ Jobspec PreferenceTiers::OnFirst(size_t count, const Jobspec& jobspec) {
   if (count == 1) return OnTier(0, jobspec);
   std::optional<Constraint>& nodes = tiers_[count - 1].or_better;
   if (!nodes.has_value()) {
-    std::vector<std::string> names;
+    Nodes all;
     for (size_t tier = 0; tier < count; ++tier) {
-      for (const Node* node : tiers_[tier].nodes) names.push_back(node->spec.name);
+      all.insert(all.end(), tiers_[tier].nodes.begin(), tiers_[tier].nodes.end());
     }
-    nodes = Constraint::IsAnyHost(std::move(names));
+    nodes = AnyOf(all);
   }
   return Narrowed(jobspec, *nodes, fmt::format(" on {} tiers of {}", count, name_));
 }
@@ -96,19 +117,25 @@ void PreferredNodes::Renew(const NodeTable& table) {
   });
 }
 
+void PreferredNodes::ForgetOldest() {
+  known_.erase(std::min_element(known_.begin(), known_.end(), [](const auto& a, const auto& b) {
+    return a.second.used < b.second.used;
+  }));
+}
+
 PreferenceTiers* PreferredNodes::TiersOf(const Jobspec& jobspec, const NodeTable& table) {
   if (version_ != table.version()) Renew(table);
   if (jobspec.preferences.terms.empty() && !any_soft_taint_) return nullptr;
-  const std::string name = fmt::format("{} preferring {} as of {}",
-                                       jobspec.constraint_signature,
-                                       jobspec.preferences.signature,
-                                       version_);
-  auto known = known_.find(name);
+  const std::string of =
+      fmt::format("{} preferring {}", jobspec.constraint_signature, jobspec.preferences.signature);
+  auto known = known_.find(of);
   if (known == known_.end()) {
-    if (known_.size() >= kMostKnown) known_.clear();
-    known = known_.emplace(name, PreferenceTiers(name, FindTiers(jobspec, table))).first;
+    if (known_.size() >= kMostKnown) ForgetOldest();
+    known = known_.emplace(of, Known{PreferenceTiers(of, FindTiers(jobspec, table))}).first;
   }
-  return known->second.size() == 0 ? nullptr : &known->second;
+  known->second.used = ++calls_;
+  PreferenceTiers& tiers = known->second.tiers;
+  return tiers.size() == 0 ? nullptr : &tiers;
 }
 
 }  // namespace fluxqueue::graph

@@ -19,19 +19,18 @@ namespace fluxqueue::graph {
 // As much as the heaviest term.
 inline constexpr int64_t kSoftTaint = 100;
 
-// The nodes that a jobspec may use, by what they are worth to it. Not thread-safe.
+// The nodes that a jobspec could use, by what they are worth to it. Not thread-safe.
 class PreferenceTiers {
  public:
   // At most so many tiers are told apart; all below are one.
   static constexpr size_t kMost = 8;
   using Nodes = std::vector<const Node*>;
 
-  // `name` tells them apart from those of other jobspecs and times.
-  PreferenceTiers(std::string name, std::vector<Nodes> tiers);
+  // `of`: tells apart what is preferred, and by which jobspecs.
+  PreferenceTiers(const std::string& of, std::vector<Nodes> tiers);
 
   // No tier: all nodes are worth the same. Else at least two, the best first.
   size_t size() const { return tiers_.size(); }
-  const std::string& name() const { return name_; }
   const Nodes& nodes(size_t tier) const { return tiers_[tier].nodes; }
   // The same jobspec on the nodes of this tier alone, and of the first `count` tiers.
   Jobspec OnTier(size_t tier, const Jobspec& jobspec);
@@ -45,7 +44,7 @@ class PreferenceTiers {
     std::optional<Constraint> or_better;
   };
 
-  std::string name_;
+  std::string name_;  // the same for the same nodes in the same tiers
   std::vector<Tier> tiers_;
 };
 
@@ -56,12 +55,19 @@ class PreferredNodes {
   PreferenceTiers* TiersOf(const Jobspec& jobspec, const NodeTable& table);
 
  private:
+  struct Known {
+    PreferenceTiers tiers;
+    uint64_t used = 0;  // when that was, in calls
+  };
+
   void Renew(const NodeTable& table);
+  void ForgetOldest();
 
   uint64_t version_ = UINT64_MAX;  // of the table
   bool any_soft_taint_ = false;
-  // By name.
-  std::map<std::string, PreferenceTiers> known_;
+  // By what is preferred, and where the jobspec could run.
+  std::map<std::string, Known> known_;
+  uint64_t calls_ = 0;
 };
 
 }  // namespace fluxqueue::graph

@@ -36,7 +36,9 @@ class Placing {
 
   std::optional<Place> Run(Jobspec jobspec) {
     size_t too_few = 0;
-    if (jobspec.preferred_level.empty()) {
+    // Of slots that differ the placer may find places on fewer nodes that it does not find on all:
+    // what starts is as without preferences.
+    if (jobspec.preferred_level.empty() && jobspec.groups.size() == 1) {
       // What is wanted most is often there.
       if (auto place = placer_.Match(first_, tiers_.OnFirst(1, jobspec), now_)) return place;
       too_few = 1;
@@ -59,11 +61,23 @@ class Placing {
     return {.end_s = when_.duration_s == 0 ? 0 : when_.now_s + when_.duration_s};
   }
 
-  // The levels from the outermost to the last one below one vertex of which all shares are.
+  // Among all levels, from the outermost; behind the last one: there is none of that name.
+  size_t DepthOf(const std::string& level) const {
+    const std::vector<Level>& all = table_.levels();
+    const auto found = std::find_if(
+        all.begin(), all.end(), [&level](const Level& one) { return one.name == level; });
+    return static_cast<size_t>(found - all.begin());
+  }
+
+  // The levels from the outermost to the last one, no further in than `innermost`, below one vertex
+  // of which all shares are.
   std::vector<Level> LevelsOf(const Shares& shares, const std::string& innermost) const {
     std::vector<Level> levels;
+    const size_t last = DepthOf(innermost);
+    if (last == table_.levels().size()) return levels;
     const NodeSpec& node = shares.front().node->spec;
     for (const Level& level : table_.LevelsInUse()) {
+      if (DepthOf(level.name) > last) break;
       levels.push_back(level);
       const std::string where = GroupOf(node, levels);
       const bool together = std::all_of(shares.begin(), shares.end(), [&](const Share& share) {
@@ -73,16 +87,19 @@ class Placing {
         levels.pop_back();
         break;
       }
-      if (level.name == innermost) break;
     }
     return levels;
   }
 
-  // What was had of the preferred level is required from now on.
+  // What was had of the preferred level is required from now on, where that is more than is
+  // required anyway.
   void KeepLevel(const Shares& shares, Jobspec* jobspec) const {
-    const std::vector<Level> levels = LevelsOf(shares, jobspec->preferred_level);
-    jobspec->preferred_level.clear();
+    const std::vector<Level> levels =
+        LevelsOf(shares, std::exchange(jobspec->preferred_level, std::string()));
     if (levels.empty()) return;
+    const bool is_inside = jobspec->required_level.empty() ||
+                           DepthOf(levels.back().name) > DepthOf(jobspec->required_level);
+    if (!is_inside) return;
     jobspec->required_level = levels.back().name;
     jobspec->shape += " all in one " + jobspec->required_level;
   }

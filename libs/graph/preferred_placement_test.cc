@@ -153,6 +153,48 @@ TEST_F(PreferredPlacementTest, ALevelThatIsRequiredHoldsAllAndOneThatIsPreferred
   EXPECT_THAT(nodes[0], testing::AnyOf("n0", "n3")) << "the better node of the rack first";
 }
 
+TEST_F(PreferredPlacementTest, APreferredLevelTakesNothingFromTheOneThatIsRequired) {
+  ASSERT_TRUE(engine_.SetLevels({"zone", "rack"}).ok());
+  for (int i = 0; i < 4; ++i) {
+    Labels labels = {{"rack", i < 2 ? "r0" : "r1"}, {"zone", "a"}};
+    if (i % 2 == 0) labels.emplace_back("disk", "ssd");
+    AddNode(fmt::format("n{}", i), labels);
+  }
+  const std::string rest =
+      R"("topology":{"preferred":"zone"},)" + Preferring(Terms({"disk=ssd:50"}));
+  const std::vector<std::string> nodes = PlaceUnder(
+      {"required", 1, 0},
+      Parsed(fmt::format(R"({{"type":"rack","count":1,"with":[{}]}})", Slot("s", 4, 2000)),
+             Task("s"),
+             rest));
+  ASSERT_EQ(nodes.size(), 4u);
+  EXPECT_THAT((std::set<std::string>{nodes[0], nodes[2]}),
+              testing::AnyOf(UnorderedElementsAre("n0", "n1"), UnorderedElementsAre("n2", "n3")));
+  EXPECT_TRUE(engine_.Release({"required", 1, 0}));
+  // One that does not exist confines nothing.
+  const Jobspec unknown =
+      Parsed(Slot("s", 2, 4000),
+             Task("s"),
+             R"("topology":{"preferred":"row"},)" + Preferring(Terms({"disk=ssd:50"})));
+  EXPECT_THAT(PlaceUnder({"unknown", 1, 0}, unknown), UnorderedElementsAre("n0", "n2"));
+}
+
+TEST_F(PreferredPlacementTest, NodesThatItCannotUseAreNoTier) {
+  AddNode("n0", {{"zone", "a"}}, {{"closed", "", "NoSchedule"}});
+  AddNode("n1", {});
+  AddNode("n2", {});
+  EXPECT_THAT(Place(Wanting(3, {"zone=a:5"})), ElementsAre("n2", "n2", "n1"));
+}
+
+TEST_F(PreferredPlacementTest, WhetherItFitsIsAskedWithout) {
+  AddNode("n0", {{"zone", "a"}});
+  AddNode("n1", {});
+  const Jobspec one = Wanting(1, {"zone=a:1"});
+  const Outcome fits = engine_.Match({.key = {"j", 1, 0}, .jobspec = one, .anywhere = true});
+  ASSERT_NE(fits.placement, nullptr);
+  EXPECT_EQ(fits.placement->slots[0].node, "n1");
+}
+
 TEST_F(PreferredPlacementTest, SlotsThatDifferAreEachPlacedWhereTheyWouldRatherBe) {
   AddNode("n0", {{"zone", "a"}});
   AddNode("n1", {{"zone", "b"}});

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
 #include "libs/base/status_macros.h"
@@ -17,8 +18,6 @@ namespace {
 
 constexpr std::string_view kTermsPath =
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
-constexpr std::string_view kPreferredPath =
-    "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
 
 std::string List(std::string_view op, const std::vector<std::string>& items) {
   return fmt::format("{{\"{}\":[{}]}}", op, fmt::join(items, ","));
@@ -207,6 +206,75 @@ absl::Status CheckNodeTerms(const PodSpec& pod) {
   return absl::OkStatus();
 }
 
+// What labels, their values and the names of nodes are made of.
+bool IsPlain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("-_./").find(c) != std::string_view::npos;
+  });
+}
+
+bool ArePlain(const std::vector<NodeExpression>& expressions) {
+  return std::all_of(expressions.begin(), expressions.end(), [](const NodeExpression& e) {
+    return !e.key.empty() && IsPlain(e.key) &&
+           std::all_of(e.values.begin(), e.values.end(), IsPlain);
+  });
+}
+
+// It is one, and some node could meet it.
+bool IsHeeded(const PreferredTerm& preferred) {
+  const NodeTerm& term = preferred.term;
+  return preferred.weight >= 1 && preferred.weight <= 100 && CheckTerm(term, "").ok() &&
+         !MatchesNothing(term) && ArePlain(term.expressions) && ArePlain(term.fields);
+}
+
+struct Size {
+  size_t values = 0;
+  size_t bytes = 0;
+};
+
+Size SizeOf(const NodeTerm& term) {
+  constexpr size_t kAround = std::string_view(R"({"weight":100,"constraint":{"and":[]}},)").size();
+  Size size{.values = 0, .bytes = kAround};
+  for (const auto* expressions : {&term.expressions, &term.fields}) {
+    for (const NodeExpression& e : *expressions) {
+      size.values += std::max<size_t>(1, e.values.size());
+      size.bytes += BytesOf(e);
+    }
+  }
+  return size;
+}
+
+// As long as JSON may write them.
+Size SizeOfSoftOnes(const std::vector<Toleration>& tolerations) {
+  constexpr size_t kEscaped = 6;
+  constexpr size_t kAround = std::string_view(R"("=:PreferNoSchedule",)").size();
+  Size size;
+  for (const Toleration& t : tolerations) {
+    if (t.effect != "PreferNoSchedule") continue;
+    ++size.values;
+    size.bytes += kEscaped * (t.key.size() + t.value.size()) + kAround;
+  }
+  return size;
+}
+
+// For what is preferred.
+class Room {
+ public:
+  // False, and nothing is taken, where there is not so much left.
+  bool Take(const Size& size) {
+    if (size.values > values_ || size.bytes > bytes_) return false;
+    values_ -= size.values;
+    bytes_ -= size.bytes;
+    return true;
+  }
+
+ private:
+  size_t values_ = kMaxPreferredValues;
+  size_t bytes_ =
+      kMaxPreferencesBytes - std::string_view(R"({"terms":[],"tolerations":[]})").size();
+};
+
 absl::Status CheckPorts(const std::vector<Container>& containers) {
   for (const Container& container : containers) {
     if (container.host_ports.empty()) continue;
@@ -261,29 +329,29 @@ absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod) {
   return List("and", all);
 }
 
-absl::StatusOr<std::string> MakePreferences(const PodSpec& pod) {
-  std::vector<std::string> terms;
-  for (size_t i = 0; i < pod.preferred_node_terms.size(); ++i) {
-    const auto& [term, weight] = pod.preferred_node_terms[i];
-    RETURN_IF_ERROR(CheckTerm(term, fmt::format("{}[{}].preference", kPreferredPath, i)));
-    if (weight < 1 || weight > 100) {
-      return InvalidArgument(
-          "{}[{}].weight: is {}, allowed are 1 to 100", kPreferredPath, i, weight);
-    }
-    if (MatchesNothing(term)) continue;
-    terms.push_back(fmt::format(R"({{"weight":{},"constraint":{}}})", weight, OfTerm(term)));
+std::string MakePreferences(const PodSpec& pod) {
+  std::vector<const PreferredTerm*> terms;
+  for (const PreferredTerm& term : pod.preferred_node_terms) {
+    if (IsHeeded(term)) terms.push_back(&term);
   }
-  const std::vector<std::string> tolerations = Tolerations(pod.tolerations, /*soft=*/true);
-  if (terms.empty() && tolerations.empty()) return std::string();
-  std::string text = fmt::format(
-      R"({{"terms":[{}],"tolerations":[{}]}})", fmt::join(terms, ","), fmt::join(tolerations, ","));
-  if (text.size() <= kMaxPreferencesBytes) return text;
-  return InvalidArgument(
-      "{}: its terms take {} bytes, each value with its key; allowed are {}: name fewer values, or "
-      "label the nodes by what they have in common",
-      kPreferredPath,
-      text.size(),
-      kMaxPreferencesBytes);
+  std::stable_sort(terms.begin(), terms.end(), [](const PreferredTerm* a, const PreferredTerm* b) {
+    return a->weight > b->weight;
+  });
+  Room room;
+  std::vector<std::string> tolerations;
+  if (room.Take(SizeOfSoftOnes(pod.tolerations))) {
+    tolerations = Tolerations(pod.tolerations, /*soft=*/true);
+  }
+  std::vector<std::string> written;
+  for (const PreferredTerm* term : terms) {
+    if (!room.Take(SizeOf(term->term))) continue;
+    written.push_back(
+        fmt::format(R"({{"weight":{},"constraint":{}}})", term->weight, OfTerm(term->term)));
+  }
+  if (written.empty() && tolerations.empty()) return {};
+  return fmt::format(R"({{"terms":[{}],"tolerations":[{}]}})",
+                     fmt::join(written, ","),
+                     fmt::join(tolerations, ","));
 }
 
 }  // namespace fluxqueue::kubernetes

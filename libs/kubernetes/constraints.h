@@ -42,15 +42,18 @@ namespace fluxqueue::kubernetes {
 // pod of a megabyte could ask for a hundred. Node affinity that would be longer than this is
 // refused before it is written out.
 inline constexpr size_t kMaxAffinityBytes = size_t{1} << 20;
-// As much as a jobspec may have of them (libs/graph/jobspec.h).
+// As much as a jobspec may have of them (libs/graph/jobspec.h). The values of all expressions, of
+// which one without any counts as one, each tried on each node.
 inline constexpr size_t kMaxPreferencesBytes = size_t{16} * 1024;
+inline constexpr size_t kMaxPreferredValues = 64;
 
 // The constraint as JSON text. InvalidArgument as by CheckExpressible.
 absl::StatusOr<std::string> MakeConstraint(const PodSpec& pod);
 
-// The pod's preferences as JSON text; empty: it prefers nothing. InvalidArgument: a term that is
-// not one, or more than kMaxPreferencesBytes.
-absl::StatusOr<std::string> MakePreferences(const PodSpec& pod);
+// The pod's preferences as JSON text; empty: it prefers nothing. As they keep no pod from running,
+// what cannot be heeded is left out: terms that are none, and the lightest of those that have more
+// than kMaxPreferredValues in all, or more than kMaxPreferencesBytes.
+std::string MakePreferences(const PodSpec& pod);
 
 // InvalidArgument names field, value and what to do instead, for what a graph of nodes cannot hold:
 // required pod affinity or anti-affinity, topologySpreadConstraints with DoNotSchedule, host ports,

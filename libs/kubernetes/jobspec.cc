@@ -26,7 +26,7 @@ absl::Status CheckAmounts(const Amounts& requests) {
 absl::StatusOr<PodDemand> DemandOfPod(const PodSpec& pod) {
   PodDemand demand;
   ASSIGN_OR_RETURN(demand.constraint, MakeConstraint(pod));
-  ASSIGN_OR_RETURN(demand.preferences, MakePreferences(pod));
+  demand.preferences = MakePreferences(pod);
   demand.mode = ChooseMode(pod);
   demand.requests = EffectiveRequests(pod);
   RETURN_IF_ERROR(CheckAmounts(demand.requests));

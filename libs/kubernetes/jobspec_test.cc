@@ -12,7 +12,9 @@
 namespace fluxqueue::kubernetes {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kTerms =
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
@@ -84,9 +86,8 @@ TEST(Preferences, AreSaidBesideTheConstraint) {
       {{}, 5},  // prefers nothing
       {{{{"cores", "Gt", {"many"}}}, {}}, 5},
   };
-  const auto preferences = MakePreferences(pod);
-  ASSERT_TRUE(preferences.ok()) << preferences.status();
-  EXPECT_EQ(*preferences,
+  const std::string preferences = MakePreferences(pod);
+  EXPECT_EQ(preferences,
             R"({"terms":[{"weight":80,"constraint":{"and":[{"properties":["k=a"]},)"
             R"({"not":[{"properties":["l"]}]}]}},{"weight":1,"constraint":{"hostlist":["n1"]}}],)"
             R"("tolerations":["*:PreferNoSchedule","soft:PreferNoSchedule"]})");
@@ -94,25 +95,42 @@ TEST(Preferences, AreSaidBesideTheConstraint) {
   ASSERT_TRUE(demand.ok()) << demand.status();
   EXPECT_THAT(MakeJobspec(*demand, 2, Millis(0), {.required = {}, .preferred = "rack"}),
               HasSubstr(R"({"duration":0,"topology":{"preferred":"rack"},"job":{"preferences":)" +
-                        *preferences + R"(},"constraints":)"));
-  EXPECT_EQ(*MakePreferences(PodSpec{}), "");
+                        preferences + R"(},"constraints":)"));
+  EXPECT_EQ(MakePreferences(PodSpec{}), "");
 }
 
-TEST(Preferences, RefuseWhatIsNoneOrTooLong) {
-  const std::string path =
-      "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution";
-  const auto why = [](const PreferredTerm& term) {
+// A wish keeps no pod from running: one that cannot be heeded is left out.
+TEST(Preferences, WhatIsNoneOrTooMuchIsLeftOut) {
+  const NodeExpression good{"k", "Exists", {}};
+  const auto preferences = [](const std::vector<PreferredTerm>& terms) {
     PodSpec pod;
-    pod.preferred_node_terms = {term};
-    return Message(DemandOfPod(pod).status());
+    pod.preferred_node_terms = terms;
+    return MakePreferences(pod);
   };
-  EXPECT_EQ(why({{{{"k", "Near", {"4"}}}, {}}, 1}),
-            path +
-                "[0].preference.matchExpressions: operator \"Near\" on \"k\": allowed are In, "
-                "NotIn, Exists, DoesNotExist, Gt and Lt");
-  EXPECT_EQ(why({{{{"k", "Exists", {}}}, {}}, 0}), path + "[0].weight: is 0, allowed are 1 to 100");
-  EXPECT_THAT(why({{{{"k", "In", {std::string(kMaxPreferencesBytes, 'x')}}}, {}}, 1}),
-              HasSubstr("allowed are 16384: name fewer values"));
+  const std::string expected = preferences({{{{good}, {}}, 7}});
+  EXPECT_THAT(expected, HasSubstr(R"("terms":[{"weight":7,"constraint":{"properties":["k"]}}])"));
+  const std::vector<std::string> many(kMaxPreferredValues, "v");
+  const PreferredTerm bad[] = {
+      {{{{"k", "Near", {"4"}}}, {}}, 1},
+      {{{{"k", "In", {}}}, {}}, 1},
+      {{{{"k", "Exists", {}}}, {}}, 0},
+      {{{{"k", "Exists", {}}}, {}}, 101},
+      {{{{"k", "In", {"no value of a label"}}}, {}}, 1},
+      {{{{"", "Exists", {}}}, {}}, 1},
+      {{{}, {{"metadata.name", "In", {"n[1-"}}}}, 1},
+      {{{{"k", "In", {std::string(kMaxPreferencesBytes, 'x')}}}, {}}, 1},
+      {{{{"k", "In", many}}, {}}, 6},  // after the heavier one there is not so much room
+  };
+  for (const PreferredTerm& term : bad) EXPECT_EQ(preferences({term, {{{good}, {}}, 7}}), expected);
+  // Of those that are too many the heaviest.
+  EXPECT_THAT(preferences({{{{good}, {}}, 7}, {{{{"k", "In", many}}, {}}, 8}}),
+              AllOf(HasSubstr(R"("weight":8)"), Not(HasSubstr(R"("weight":7)"))));
+  // However long it is, it is not written out.
+  const std::vector<std::string> huge(100'000, "v");
+  EXPECT_EQ(preferences({{{{{std::string(500'000, 'k'), "In", huge}}, {}}, 1}}), "");
+  PodSpec pod = WithTolerations(
+      {{std::string(kMaxPreferencesBytes, '\n'), "Exists", "", "PreferNoSchedule"}});
+  EXPECT_EQ(MakePreferences(pod), "");
 }
 
 TEST(Constraint, RefusesWhatAGraphOfNodesCannotHold) {

@@ -124,7 +124,9 @@ void Removal::PutBack() {
 }
 
 bool Removal::Fits(const graph::MatchRequest& request) {
-  if (engine_->Match(request).kind != graph::OutcomeKind::kAllocated) return false;
+  graph::MatchRequest trial = request;
+  trial.anywhere = true;
+  if (engine_->Match(trial).kind != graph::OutcomeKind::kAllocated) return false;
   engine_->Release(request.key);
   return true;
 }
