@@ -270,6 +270,7 @@ class Bench {
                             {"nvidia.com/gpu", kGpus},
                             {"pods", 110}};
       nodes[i].labels = {{"kubernetes.io/hostname", nodes[i].name},
+                         {"tenth", fmt::format("{}", i % 10)},
                          {"topology.kubernetes.io/rack", fmt::format("r{}", i / kNodesPerRack)}};
     }
     return nodes;
@@ -291,9 +292,23 @@ class Bench {
     return *jobspec;
   }
 
+  // By the label "tenth": weights.
+  static graph::Jobspec Preferring(graph::Jobspec jobspec,
+                                   const std::map<std::string, int64_t>& weights) {
+    for (const auto& [tenth, weight] : weights) {
+      jobspec.preferences.terms.push_back({graph::Constraint::HasLabel("tenth", tenth), weight});
+      jobspec.preferences.signature += tenth;
+    }
+    return jobspec;
+  }
+
   void Pods() {
-    constexpr std::string_view kRows[] = {
-        "pods, one", "pods, 16 in one rack", "pods, refused", "pods, why refused"};
+    constexpr std::string_view kRows[] = {"pods, one",
+                                          "pods, 16 in one rack",
+                                          "pods, refused",
+                                          "pods, why refused",
+                                          "pods, one, prefers a tenth",
+                                          "pods, 16, prefer two tenths"};
     if (!std::any_of(std::begin(kRows), std::end(kRows), [this](auto row) { return Wants(row); })) {
       return;
     }
@@ -313,6 +328,8 @@ class Bench {
       while (engine->allocations() > 0) empty(engine->allocations());
     };
     fill(kRows[0], Pods(1));
+    fill(kRows[4], Preferring(Pods(1), {{"0", 10}}));
+    fill(kRows[5], Preferring(Pods(16), {{"0", 10}, {"1", 5}}));
     CHECK(engine->SetLevels({"topology.kubernetes.io/rack"}).ok());
     // The graph with racks is made at the first match.
     CHECK(engine->Match({.key = key(0), .jobspec = Pods(1)}).placement != nullptr);
