@@ -82,7 +82,6 @@ const std::map<std::string, std::vector<std::string>> kRights = {
       "get fluxqueue.io/fluxqueues",
       "get /namespaces",
       "create events.k8s.io/events",
-      "patch /pods/status",
       "create authentication.k8s.io/tokenreviews",
       "create authorization.k8s.io/subjectaccessreviews"}},
     {"matcher", {}},
@@ -218,23 +217,18 @@ class ThiefTest : public SystemTest {
     ASSERT_TRUE(labelled.ok()) << Message(labelled.status());
   }
   // kubectl reads what it patches.
-  void MayReadStatus(const std::string& account) {
+  void MayReadStatus() {
     for (const std::vector<std::string>& given : std::vector<std::vector<std::string>>{
              {"clusterrole", "reads-status", "--verb=get", "--resource=pods/status"},
              {"clusterrolebinding",
               "reads-status",
               "--clusterrole=reads-status",
-              "--user=" + account}}) {
+              "--user=" + binder_}}) {
       std::vector<std::string> create = {"create"};
       create.insert(create.end(), given.begin(), given.end());
       const auto made = system_->Kubectl(create);
       ASSERT_TRUE(made.ok()) << Message(made.status());
     }
-  }
-  void MayNotReadStatus() {
-    const auto undone =
-        system_->Kubectl({"delete", "clusterrole,clusterrolebinding", "reads-status"});
-    EXPECT_TRUE(undone.ok()) << Message(undone.status());
   }
   // Returns the name of its pod, which runs for ten minutes.
   std::string RunJob(const std::string& name) {
@@ -273,7 +267,7 @@ TEST_F(ThiefTest, TheBindersAccountTouchesOnlyWhatIsHeld) {
 }
 
 TEST_F(ThiefTest, TheBindersAccountChangesOfAPodWhatItHasTo) {
-  MayReadStatus(binder_);
+  MayReadStatus();
   const std::string pod = RunJob("held");
   Refused(binder_,
           {"set", "image", "pod/" + pod, "-n", "e2e", "main=evil"},
@@ -308,48 +302,10 @@ TEST_F(ThiefTest, TheBindersAccountChangesOfAPodWhatItHasTo) {
       disrupt.begin(), disrupt.end(), std::string("--type=merge"), std::string("--type=strategic"));
   const auto disrupted = As(binder_, disrupt);
   EXPECT_TRUE(disrupted.ok()) << Message(disrupted.status());
-  MayNotReadStatus();
+  const auto undone =
+      system_->Kubectl({"delete", "clusterrole,clusterrolebinding", "reads-status"});
+  EXPECT_TRUE(undone.ok()) << Message(undone.status());
   Delete("held");
-}
-
-TEST_F(ThiefTest, TheQueuesAccountSaysOfAPodOnlyThatItWaits) {
-  const std::string queue = AccountOf("queue");
-  MayReadStatus(queue);
-  const auto status = [](const std::string& pod,
-                         const std::string& text,
-                         const std::string& space = "e2e") {
-    std::vector<std::string> patch = Patch("pod", pod, R"({"status": )" + text + "}", "status");
-    *std::next(std::find(patch.begin(), patch.end(), "-n")) = space;
-    std::replace(
-        patch.begin(), patch.end(), std::string("--type=merge"), std::string("--type=strategic"));
-    return patch;
-  };
-  const std::string waits =
-      R"({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]})";
-  Refused(queue, status("free", waits, "others"), "touches only pods that are held");
-  const std::string runs = RunJob("runs");
-  Refused(queue, status(runs, waits), "that are not bound");
-  Delete("runs");
-  Apply(R"(apiVersion: v1
-kind: Pod
-metadata: {name: waits, namespace: e2e, annotations: {fluxqueue.io/hold: "true"}}
-spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
-)");
-  ExpectState("waits", "Pending");
-  for (const char* text : {R"({"phase": "Succeeded"})",
-                           R"({"reason": "Evicted"})",
-                           R"({"conditions": [{"type": "Ready", "status": "False"}]})",
-                           R"({"conditions": [{"type": "PodScheduled", "status": "True"}]})"}) {
-    Refused(queue, status("waits", text), "writes only that a pod is not scheduled");
-  }
-  Refused(queue,
-          Patch("pod", "waits", R"({"metadata": {"annotations": {"a": "b"}}})", "status"),
-          "writes no metadata");
-  const auto said = As(queue, status("waits", waits));
-  EXPECT_TRUE(said.ok()) << Message(said.status());
-  MayNotReadStatus();
-  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "waits", "-n", "e2e"}).ok());
-  ExpectState("waits", "Cancelled");
 }
 
 TEST_F(ThiefTest, TheBindersAccountChangesOfAJobWhatItHasTo) {

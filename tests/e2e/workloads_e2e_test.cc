@@ -251,47 +251,6 @@ TEST_F(WorkloadsTest, AJobWaitsForRoomAndThenStarts) {
   EXPECT_EQ(*overlap, "t");
 }
 
-// As kube-scheduler says it, so that autoscalers add nodes for the first in line and no other.
-TEST_F(WorkloadsTest, APodThatWaitsSaysInItsStatusWhy) {
-  const auto pod = [](const std::string& name) {
-    return fmt::format(R"(apiVersion: v1
-kind: Pod
-metadata:
-  name: {}
-  namespace: e2e
-  annotations: {{fluxqueue.io/run-seconds: "1"}}
-spec:
-  restartPolicy: Never
-  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "5"}}}}}}]
----
-)",
-                       name);
-  };
-  const auto shown = [](const std::string& name, const std::string& field) {
-    return std::vector<std::string>{
-        "get",
-        "pod",
-        name,
-        "-n",
-        "e2e",
-        "-o",
-        R"(jsonpath={.status.conditions[?(@.type=="PodScheduled")].)" + field + "}"};
-  };
-  Apply(JobYaml("full", {.parallelism = 4, .completions = 4, .cpu = "5", .run_seconds = "600"}));
-  ExpectState("full", "Running");
-  Apply(pod("first"));
-  ExpectShown(shown("first", "reason"), "Unschedulable");
-  ExpectShown(shown("first", "status"), "False");
-  EXPECT_THAT(system_->Kubectl(shown("first", "message")).value_or(""), HasSubstr("cpu"));
-  Apply(pod("second"));
-  ExpectShown(shown("second", "reason"), "Busy");
-  ASSERT_TRUE(system_->Kubectl({"delete", "job", "full", "-n", "e2e"}).ok());
-  for (const char* name : {"first", "second"}) {
-    ExpectState(name, "Succeeded", std::chrono::seconds(60));
-    ExpectShown(shown(name, "status"), "True");
-  }
-}
-
 TEST_F(WorkloadsTest, AHoldIsTakenOff) {
   Apply(JobYaml("held", {.annotations = "{fluxqueue.io/hold: \"true\"}"}));
   ExpectState("held", "Pending");

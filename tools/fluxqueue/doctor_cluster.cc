@@ -80,11 +80,6 @@ class ClusterDoctor {
           "kubectl apply -f k8s/rbac/binder.yaml: without it a thief of the binder's account "
           "can change every pod and Job");
     }
-    CheckThere(
-        kPolicies,
-        "fluxqueue-queue",
-        "kubectl apply -f k8s/rbac/queue.yaml: without it a thief of the queue's account can "
-        "change every pod's status");
     CheckWebhook();
     CheckApi();
     CheckDryRun();

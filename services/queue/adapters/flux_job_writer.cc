@@ -202,7 +202,6 @@ void FluxJobWriter::Write(const std::vector<FluxJobWrite>& writes) {
     if (status.ok() && write.step != JobStep::kNone) {
       WriteEvent(write.fact.workload().namespace_(), StepEventObject(write, (*details)[job_id]));
     }
-    if (status.ok() && !write.pod_reason.empty()) TellPod(write);
     Settle({job_id, write.fact.version(), status});
   }
 }
@@ -251,23 +250,6 @@ absl::Status FluxJobWriter::CreateOrPatch(const FluxJobWrite& write,
                                  name,
                                  {.preconditions = {.uid = ObjectUid(object)}}));
   return Unavailable("FluxJob {} of an earlier workload was in the way", name);
-}
-
-// Lost where it cannot be written, as Events are. The API server refuses it once the pod is bound.
-void FluxJobWriter::TellPod(const FluxJobWrite& write) {
-  const events::v1::Workload& pod = write.fact.workload();
-  const absl::Status status = client_
-                                  .Patch(kubernetes::kPods,
-                                         pod.namespace_(),
-                                         pod.name(),
-                                         kubernetes::PatchType::kStrategic,
-                                         PodWaitsPatch(write, clock_.Now()),
-                                         "status")
-                                  .status();
-  if (!status.ok() && IsTransient(status)) {
-    LogWarning("pod not told why it waits",
-               {{"namespace", pod.namespace_()}, {"pod", pod.name()}, {"error", Message(status)}});
-  }
 }
 
 // One that cannot be written is lost: nothing waits for it.

@@ -61,7 +61,6 @@ class FluxJobWriter final : public JobObserver {
   void Write(const std::vector<FluxJobWrite>& writes);
   absl::Status WriteOne(const FluxJobWrite& write, const FluxJobDetails& details);
   absl::Status CreateOrPatch(const FluxJobWrite& write, const FluxJobDetails& details);
-  void TellPod(const FluxJobWrite& write);
   void WriteEvent(const std::string& space, const std::string& event);
   void Settle(const Outcome& outcome);
 
@@ -74,8 +73,8 @@ class FluxJobWriter final : public JobObserver {
   std::condition_variable_any wake_;
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
-  bool gained_ = false;                                      // pools, since the last comparison
-  Millis compare_at_{0};                                     // the next comparison
+  bool gained_ = false;   // pools, since the last comparison
+  Millis compare_at_{0};  // the next comparison
   absl::Status last_;
 };
 

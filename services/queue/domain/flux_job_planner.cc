@@ -1,7 +1,6 @@
 #include "services/queue/domain/flux_job_planner.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "libs/base/backoff.h"
 #include "libs/model/workload.h"
@@ -35,14 +34,6 @@ JobStep StepOf(const events::v1::JobFact& fact) {
 
 }  // namespace
 
-std::string_view WaitingReason(const events::v1::JobFact& fact, int64_t position) {
-  if (fact.state() != events::v1::JOB_STATE_PENDING || fact.workload().kind() != "Pod") return {};
-  const std::string& reason = fact.reason();
-  const bool lacks_nodes = reason == "Busy" || reason == "Reserved";
-  if (reason == "Unsatisfiable" || (lacks_nodes && position == 1)) return "Unschedulable";
-  return reason;
-}
-
 void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, Millis now) {
   if (model::IsClaim(fact.workload().kind())) return;
   auto [it, added] = jobs_.try_emplace(fact.job_id());
@@ -52,7 +43,6 @@ void FluxJobPlanner::Observe(const events::v1::JobFact& fact, int64_t position, 
   if (added || fact.attempt() != entry.fact.attempt()) {
     entry.known_since = now;
     entry.told = entry.telling = JobStep::kNone;
-    entry.pod_reason.clear();
   }
   entry.fact = fact;
   entry.position = position;
@@ -96,13 +86,6 @@ std::optional<Millis> FluxJobPlanner::TellAt(const Entry& entry) const {
   return std::nullopt;
 }
 
-std::optional<Millis> FluxJobPlanner::TellPodAt(const Entry& entry) const {
-  const std::string_view reason = WaitingReason(entry.fact, entry.position);
-  if (reason.empty() || reason == entry.pod_reason) return std::nullopt;
-  if (entry.pod_reason.empty()) return entry.known_since + times_.told_after;
-  return entry.pod_told_at + times_.position_interval;
-}
-
 std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) const {
   if (entry.failures > 0) {
     return now + BackoffDelay(times_.retry_min, times_.retry_max, entry.failures);
@@ -114,7 +97,6 @@ std::optional<Millis> FluxJobPlanner::DueAt(const Entry& entry, Millis now) cons
     const Millis moved = entry.written_at + times_.position_interval;
     due = std::min(due.value_or(moved), moved);
   }
-  if (const std::optional<Millis> pod = TellPodAt(entry)) due = std::min(due.value_or(*pod), *pod);
   return due;
 }
 
@@ -147,19 +129,9 @@ std::vector<FluxJobWrite> FluxJobPlanner::TakeDue(Millis now, size_t max) {
     const bool shown = entry.failures == 0 && entry.written_version == entry.fact.version() &&
                        entry.written_position == entry.position;
     entry.written_position = entry.position;
-    const std::optional<Millis> tell_pod = TellPodAt(entry);
-    entry.telling_pod.clear();
-    if (tell_pod && *tell_pod <= now) {
-      entry.telling_pod = WaitingReason(entry.fact, entry.position);
-    }
-    calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1) +
-             (entry.telling_pod.empty() ? 0 : 1);
-    writes.push_back({entry.fact,
-                      entry.position,
-                      entry.written_version != 0,
-                      shown,
-                      entry.telling,
-                      entry.telling_pod});
+    calls += (shown ? 0 : 1) + (entry.telling == JobStep::kNone ? 0 : 1);
+    writes.push_back(
+        {entry.fact, entry.position, entry.written_version != 0, shown, entry.telling});
   }
   next_take_ = now + Millis(1000 * calls / times_.writes_per_second);
   return writes;
@@ -175,10 +147,6 @@ void FluxJobPlanner::Written(const std::string& job_id, uint64_t version, Millis
   entry.written_at = now;
   entry.told = std::max(entry.told, entry.telling);
   entry.telling = JobStep::kNone;
-  if (!entry.telling_pod.empty()) {
-    entry.pod_reason = std::exchange(entry.telling_pod, {});
-    entry.pod_told_at = now;
-  }
   if (entry.written_version == entry.fact.version() && IsTerminal(entry.fact.state())) {
     Gone(job_id);
     return;

@@ -13,9 +13,6 @@
 // that starts within `told_after` costs none; of steps that follow each other quickly the last one
 // is told.
 //
-// A pod that is a job of its own is told in its status why it waits, where it waits for longer than
-// `told_after`: again when the reason is another, every `position_interval` at most.
-//
 // The naive way, a write for each fact, would show every state for a moment and cost five writes a
 // job. Skipping states is safe because each fact is whole: the last one says all.
 //
@@ -26,7 +23,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -62,15 +58,7 @@ struct FluxJobWrite {
   // The object shows all that already: only the step is to be told.
   bool shown = false;
   JobStep step = JobStep::kNone;
-  // WaitingReason, which its pod's condition PodScheduled is to say. Empty: as it was said.
-  std::string pod_reason = {};
 };
-
-// Why a pod that is a job of its own waits, as its condition PodScheduled has it: "Unschedulable"
-// where a node is missing, for the first in line and for what no node could run; else the fact's
-// reason. Empty: it does not wait, or is another kind of job. Autoscalers add nodes for what is
-// Unschedulable, and there is no use in nodes for what a limit or the order keeps back.
-std::string_view WaitingReason(const events::v1::JobFact& fact, int64_t position);
 
 class FluxJobPlanner {
  public:
@@ -117,17 +105,11 @@ class FluxJobPlanner {
     Millis held_since{0};  // when it was first seen to have its nodes
     JobStep told = JobStep::kNone;
     JobStep telling = JobStep::kNone;  // by the write in flight
-    // What the pod's condition says, since when, and what the write in flight says.
-    std::string pod_reason;
-    Millis pod_told_at{0};
-    std::string telling_pod;
   };
 
   JobStep StepAt(const Entry& entry, Millis now) const;
   // When the step that it has reached, or the next one, is told. Unset: it was, or need not be.
   std::optional<Millis> TellAt(const Entry& entry) const;
-  // When the pod is told why it waits. Unset: it says so.
-  std::optional<Millis> TellPodAt(const Entry& entry) const;
   std::optional<Millis> DueAt(const Entry& entry, Millis now) const;
   void Schedule(const std::string& job_id, Entry& entry, Millis now);
   void SetDue(const std::string& job_id, Entry& entry, std::optional<Millis> due);

@@ -90,60 +90,6 @@ std::vector<FluxJobWrite> WriteAt(FluxJobPlanner* planner, Millis now) {
   return writes;
 }
 
-JobFact WaitingPod(uint64_t version, const std::string& reason) {
-  JobFact fact = Fact("a", version, events::v1::JOB_STATE_PENDING);
-  fact.mutable_workload()->set_kind("Pod");
-  fact.set_reason(reason);
-  return fact;
-}
-
-TEST(FluxJobPlannerTest, OnlyWhatLacksANodeIsUnschedulable) {
-  EXPECT_EQ(WaitingReason(WaitingPod(1, "Busy"), 1), "Unschedulable");
-  EXPECT_EQ(WaitingReason(WaitingPod(1, "Reserved"), 1), "Unschedulable");
-  EXPECT_EQ(WaitingReason(WaitingPod(1, "Busy"), 2), "Busy") << "the first in line is before it";
-  EXPECT_EQ(WaitingReason(WaitingPod(1, "Unsatisfiable"), 0), "Unschedulable");
-  for (const char* reason : {"Held", "Limit", "Queued", "Dependency"}) {
-    EXPECT_EQ(WaitingReason(WaitingPod(1, reason), 1), reason);
-  }
-  JobFact fact = WaitingPod(1, "Busy");
-  fact.mutable_workload()->set_kind("Job");
-  EXPECT_EQ(WaitingReason(fact, 1), "") << "a suspended Job has no pods";
-  fact = WaitingPod(1, "Busy");
-  fact.set_state(events::v1::JOB_STATE_ALLOCATED);
-  EXPECT_EQ(WaitingReason(fact, 1), "");
-}
-
-TEST(FluxJobPlannerTest, APodIsToldWhyItWaitsWhenTheReasonIsAnother) {
-  FluxJobPlanner planner({.first_delay = Millis{300},
-                          .interval = Millis{100},
-                          .position_interval = Millis{10'000},
-                          .told_after = Millis{5000}});
-  planner.Observe(WaitingPod(1, "Queued"), 2, Millis(0));
-  EXPECT_EQ(WriteAt(&planner, Millis(300)).at(0).pod_reason, "") << "it may start soon";
-  EXPECT_EQ(planner.NextDue(), Millis(5000));
-  const auto first = WriteAt(&planner, Millis(5000));
-  EXPECT_EQ(first.at(0).pod_reason, "Queued");
-  EXPECT_TRUE(first.at(0).shown);
-  EXPECT_FALSE(planner.NextDue().has_value()) << "it has been said";
-  planner.Observe(WaitingPod(2, "Busy"), 1, Millis(6000));
-  EXPECT_EQ(WriteAt(&planner, Millis(6000)).at(0).pod_reason, "") << "not so often";
-  EXPECT_EQ(planner.NextDue(), Millis(15'000));
-  EXPECT_EQ(WriteAt(&planner, Millis(15'000)).at(0).pod_reason, "Unschedulable");
-  planner.Observe(WaitingPod(3, "Busy"), 1, Millis(40'000));
-  EXPECT_EQ(WriteAt(&planner, Millis(40'000)).at(0).pod_reason, "") << "the same reason";
-  // What was not written is said with the next write.
-  planner.Observe(WaitingPod(4, "Limit"), 1, Millis(50'000));
-  ASSERT_EQ(planner.TakeDue(Millis(50'000), 10).at(0).pod_reason, "Limit");
-  planner.Failed("a", Millis(50'000));
-  EXPECT_EQ(WriteAt(&planner, Millis(60'000)).at(0).pod_reason, "Limit");
-  // Another attempt, another wait.
-  JobFact again = WaitingPod(5, "Retry");
-  again.set_attempt(2);
-  planner.Observe(again, 1, Millis(70'000));
-  EXPECT_EQ(WriteAt(&planner, Millis(70'100)).at(0).pod_reason, "");
-  EXPECT_EQ(WriteAt(&planner, Millis(75'000)).at(0).pod_reason, "Retry");
-}
-
 TEST(FluxJobPlannerTest, NothingIsToldOfAJobThatStartsAtOnce) {
   FluxJobPlanner planner({.first_delay = Millis{300}});
   planner.Observe(Fact("a", 1, events::v1::JOB_STATE_PENDING), 1, Millis(0));

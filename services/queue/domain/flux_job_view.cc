@@ -302,17 +302,6 @@ std::string EventObject(const JobFact& fact) {
                  fact.message().empty() ? fact.reason() : fact.message());
 }
 
-std::string PodWaitsPatch(const FluxJobWrite& write, std::chrono::system_clock::time_point now) {
-  const JobFact& fact = write.fact;
-  const json condition = {{"type", "PodScheduled"},
-                          {"status", "False"},
-                          {"reason", write.pod_reason},
-                          {"message", fact.message().empty() ? fact.reason() : fact.message()},
-                          {"lastTransitionTime", FormatTime(now)}};
-  return kubernetes::JsonText({{"metadata", {{"uid", fact.workload().uid()}}},
-                               {"status", {{"conditions", json::array({condition})}}}});
-}
-
 std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details) {
   const EventText text = TextOf(write.step);
   std::string name =

@@ -1,7 +1,6 @@
 // The FluxJob object of a job: how people see it (`kubectl get fluxjobs`). Pure.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -54,9 +53,5 @@ std::string EventObject(const events::v1::JobFact& fact);
 // That of a step. Each attempt has one of each at most, by its name.
 // REQUIRES: `write.step` is not kNone
 std::string StepEventObject(const FluxJobWrite& write, const FluxJobDetails& details);
-
-// A strategic merge patch of the status of the pod that the job is: its condition PodScheduled is
-// false, with the sentence of the fact, from `now` on. REQUIRES: `write.pod_reason` is not empty
-std::string PodWaitsPatch(const FluxJobWrite& write, std::chrono::system_clock::time_point now);
 
 }  // namespace fluxqueue::queue

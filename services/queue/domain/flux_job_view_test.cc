@@ -125,18 +125,6 @@ TEST(FluxJobViewTest, ALongMessageIsCutAtACharacter) {
   EXPECT_TRUE(message.ends_with("€…"));
 }
 
-TEST(FluxJobViewTest, APodThatWaitsSaysWhy) {
-  FluxJobWrite write{.fact = RunningFact(), .pod_reason = "Unschedulable"};
-  write.fact.set_reason("Busy");
-  write.fact.set_message("cpu: a slot needs 8, the largest node has 4 free");
-  const auto now = std::chrono::system_clock::time_point(Millis(1769860801500));
-  EXPECT_EQ(json::parse(PodWaitsPatch(write, now)), json::parse(R"({
-    "metadata": {"uid": "uid-1"},
-    "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-      "message": "cpu: a slot needs 8, the largest node has 4 free",
-      "lastTransitionTime": "2026-01-31T12:00:01.500Z"}]}})"));
-}
-
 TEST(FluxJobViewTest, EventsOnlyForWhatAPersonMustKnow) {
   EXPECT_EQ(EventObject(RunningFact()), "");
   events::v1::JobFact refused = RunningFact();
