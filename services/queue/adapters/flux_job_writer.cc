@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "libs/base/backoff.h"
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 
@@ -17,6 +18,7 @@ constexpr size_t kWaitingShown = 200;
 constexpr Millis kIdle{1000};
 constexpr Millis kCompareEvery{3'600'000};
 constexpr Millis kCompareAgain{1000};
+constexpr Millis kCompareAgainMost{30'000};
 
 struct Shown {
   std::string job_id;
@@ -171,11 +173,17 @@ void FluxJobWriter::Reconcile(bool gained) {
   if (status.ok()) DeleteEnded(orphans, *facts, client_);
   std::lock_guard lock(mutex_);
   if (!status.ok()) {
-    last_ = Annotate(status, "compare FluxJobs with queue.jobs");
+    status = Annotate(status, "compare FluxJobs with queue.jobs");
+    if (comparisons_failed_ == 0) {
+      LogWarning("FluxJobs not compared, trying again", {{"error", Message(status)}});
+    }
     gained_ = gained_ || gained;
-    compare_at_ = std::min(compare_at_, Now() + kCompareAgain);
+    const Millis again = BackoffDelay(kCompareAgain, kCompareAgainMost, ++comparisons_failed_);
+    compare_at_ = std::min(compare_at_, Now() + again);
+    last_ = IsTransient(status) ? status : absl::OkStatus();
     return;
   }
+  comparisons_failed_ = 0;
   last_ = absl::OkStatus();
   if (!gained) return;
   for (const events::v1::JobFact& fact : *facts) {

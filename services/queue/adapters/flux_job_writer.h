@@ -73,8 +73,9 @@ class FluxJobWriter final : public JobObserver {
   std::condition_variable_any wake_;
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
-  bool gained_ = false;   // pools, since the last comparison
-  Millis compare_at_{0};  // the next comparison
+  bool gained_ = false;                                      // pools, since the last comparison
+  Millis compare_at_{0};                                     // the next comparison
+  int comparisons_failed_ = 0;                               // in a row
   absl::Status last_;
 };
 
