@@ -376,6 +376,32 @@ TEST(PolicyTest, PackedIsThatOfItsRules) {
   EXPECT_EQ(PolicyOf(config), "lonode");
 }
 
+TEST(PoolConfigTest, PreferencesCountFromTheirRulesOn) {
+  const auto jobspec = graph::ParseJobspec(
+      R"({"version":1,"resources":[{"type":"slot","label":"s","count":1,
+          "with":[{"type":"cpu","count":1}]}],
+          "tasks":[{"command":["x"],"slot":"s","count":{"per_slot":1}}],"attributes":{"system":{
+          "job":{"preferences":{"terms":[{"weight":1,"constraint":{"hostlist":["n0"]}}]}}}}})");
+  ASSERT_TRUE(jobspec.ok()) << jobspec.status();
+  const auto node_by = [&jobspec](uint32_t rules) {
+    const auto engine = graph::MakeNativeEngine();
+    for (uint64_t i = 0; i < 2; ++i) {
+      graph::NodeSpec node;
+      node.name = fmt::format("n{}", i);
+      node.ordinal = i;
+      node.resources = {{"cpu", 1000}};
+      EXPECT_TRUE(engine->AddNode(std::move(node)).ok());
+    }
+    events::v1::PoolConfigured config;
+    config.set_rules(rules);
+    EXPECT_TRUE(Configure(config, engine.get()).ok());
+    const auto outcome = engine->Match({.key = {"j", 1, 0}, .jobspec = *jobspec});
+    return outcome.placement == nullptr ? "" : outcome.placement->slots.at(0).node;
+  };
+  EXPECT_EQ(node_by(model::kPrefersNodes - 1), "n1");
+  EXPECT_EQ(node_by(model::kPrefersNodes), "n0");
+}
+
 TEST_F(MatcherCoreTest, PoisonChangesNothing) {
   const uint64_t before = core_.Fingerprint();
   EXPECT_TRUE(IsPoison(Handle(Submitted("", 1, 1000))));
