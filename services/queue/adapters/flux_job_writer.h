@@ -74,8 +74,8 @@ class FluxJobWriter final : public JobObserver {
   FluxJobPlanner planner_;                                   // guarded by mutex_, as all below
   std::vector<std::pair<std::string, std::string>> events_;  // namespace, object
   bool gained_ = false;                                      // pools, since the last comparison
-  Millis compare_at_{0};                                     // the next comparison
-  int comparisons_failed_ = 0;                               // in a row
+  Millis compare_at_ = Millis::max();  // the next comparison; at first when pools are gained
+  int comparisons_failed_ = 0;         // in a row
   absl::Status last_;
 };
 
