@@ -248,7 +248,8 @@ std::optional<Placer::Place> BookedEngine::Place(JobNumber first,
   const bool heeds = heeds_preferences_ && !request.anywhere;
   PreferenceTiers* tiers = heeds ? preferred_.TiersOf(jobspec, table_) : nullptr;
   if (tiers == nullptr) return placer.Match(first, jobspec, when);
-  return PlaceByPreference(first, jobspec, needs, when, tiers, table_, &placer);
+  return PlaceByPreference(
+      {.first = first, .jobspec = jobspec, .when = when, .needs = needs}, tiers, table_, &placer);
 }
 
 Outcome BookedEngine::Match(const MatchRequest& request) {

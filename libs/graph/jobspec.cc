@@ -305,6 +305,27 @@ absl::StatusOr<Preference> ParseTerm(const json& term, const std::string& path) 
   return preference;
 }
 
+absl::StatusOr<Toleration> ParseToleration(const json& toleration, const std::string& path) {
+  if (toleration.is_string()) return Toleration::Parse(toleration.get<std::string>(), path);
+  return InvalidArgument("{}: must be a string, is {}", path, toleration.type_name());
+}
+
+// The items of object[key], where it is there.
+template <typename Item, typename Parse>
+absl::StatusOr<std::vector<Item>> ParseItems(const json& object,
+                                             const char* key,
+                                             const std::string& path,
+                                             const Parse& parse) {
+  std::vector<Item> items;
+  if (!object.contains(key)) return items;
+  ASSIGN_OR_RETURN(const json* array, Array(object, key, path));
+  for (size_t i = 0; i < array->size(); ++i) {
+    ASSIGN_OR_RETURN(Item item, parse((*array)[i], fmt::format("{}.{}[{}]", path, key, i)));
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
 absl::Status ParsePreferences(const json& value, Preferences* preferences) {
   const std::string path = "attributes.system.job.preferences";
   RETURN_IF_ERROR(CheckObject(value, path, kPreferencesKeys));
@@ -313,26 +334,9 @@ absl::Status ParsePreferences(const json& value, Preferences* preferences) {
     return InvalidArgument(
         "{}: has {} bytes, at most {} are allowed", path, text.size(), kMaxPreferencesBytes);
   }
-  if (value.contains("terms")) {
-    ASSIGN_OR_RETURN(const json* terms, Array(value, "terms", path));
-    for (size_t i = 0; i < terms->size(); ++i) {
-      ASSIGN_OR_RETURN(Preference term,
-                       ParseTerm((*terms)[i], fmt::format("{}.terms[{}]", path, i)));
-      preferences->terms.push_back(std::move(term));
-    }
-  }
-  if (value.contains("tolerations")) {
-    ASSIGN_OR_RETURN(const json* tolerations, Array(value, "tolerations", path));
-    for (size_t i = 0; i < tolerations->size(); ++i) {
-      const json& toleration = (*tolerations)[i];
-      const std::string at = fmt::format("{}.tolerations[{}]", path, i);
-      if (!toleration.is_string()) {
-        return InvalidArgument("{}: must be a string, is {}", at, toleration.type_name());
-      }
-      ASSIGN_OR_RETURN(Toleration parsed, Toleration::Parse(toleration.get<std::string>(), at));
-      preferences->tolerations.push_back(std::move(parsed));
-    }
-  }
+  ASSIGN_OR_RETURN(preferences->terms, ParseItems<Preference>(value, "terms", path, ParseTerm));
+  ASSIGN_OR_RETURN(preferences->tolerations,
+                   ParseItems<Toleration>(value, "tolerations", path, ParseToleration));
   preferences->signature = Digested(std::move(text));
   return absl::OkStatus();
 }

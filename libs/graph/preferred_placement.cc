@@ -17,17 +17,15 @@ using When = Placer::When;
 
 class Placing {
  public:
-  Placing(JobNumber first,
-          std::span<const std::vector<Need>> needs,
-          const When& when,
+  Placing(const PlacingRequest& request,
           PreferenceTiers* tiers,
           const NodeTable& table,
           Placer* placer)
-      : first_(first),
-        spare_(first + needs.size()),
-        needs_(needs),
-        when_(when),
-        now_(when),
+      : first_(request.first),
+        spare_(request.first + request.needs.size()),
+        needs_(request.needs),
+        when_(request.when),
+        now_(request.when),
         tiers_(*tiers),
         table_(table),
         placer_(*placer) {
@@ -228,14 +226,11 @@ class Placing {
 
 }  // namespace
 
-std::optional<Place> PlaceByPreference(JobNumber first,
-                                       const Jobspec& jobspec,
-                                       std::span<const std::vector<Need>> needs,
-                                       const When& when,
+std::optional<Place> PlaceByPreference(const PlacingRequest& request,
                                        PreferenceTiers* tiers,
                                        const NodeTable& table,
                                        Placer* placer) {
-  return Placing(first, needs, when, tiers, table, placer).Run(jobspec);
+  return Placing(request, tiers, table, placer).Run(request.jobspec);
 }
 
 }  // namespace fluxqueue::graph

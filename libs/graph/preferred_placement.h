@@ -18,12 +18,15 @@
 
 namespace fluxqueue::graph {
 
-// As Placer::Match. Jobs from `first` + groups on must hold nothing, and hold nothing afterwards.
-// `needs`: of a slot, by group.
-std::optional<Placer::Place> PlaceByPreference(JobNumber first,
-                                               const Jobspec& jobspec,
-                                               std::span<const std::vector<Need>> needs,
-                                               const Placer::When& when,
+struct PlacingRequest {
+  // As for Placer::Match. Jobs from `first` + groups on hold nothing, before and afterwards.
+  JobNumber first = 0;
+  const Jobspec& jobspec;
+  Placer::When when;
+  std::span<const std::vector<Need>> needs;  // of a slot, by group
+};
+
+std::optional<Placer::Place> PlaceByPreference(const PlacingRequest& request,
                                                PreferenceTiers* tiers,
                                                const NodeTable& table,
                                                Placer* placer);
