@@ -47,6 +47,9 @@ absl::Status Consumer::Join() {
       .Set("partition.assignment.strategy", "cooperative-sticky")
       .Set("enable.auto.commit", "false")
       .Set("enable.auto.offset.store", "false")
+      // Where the group joined while a broker that had lost its data had no topics yet, nothing is
+      // assigned until this member sees that they are there.
+      .Set("topic.metadata.refresh.interval.ms", "10000")
       // An offset outside the log is for the owner to judge.
       .Set("auto.offset.reset", "error")
       // The broker answers as soon as there is a record. Whoever is gained waits for the fetch

@@ -74,6 +74,11 @@ bool IsLws(const Object& object) {
   return absl::StartsWith(object.name, "lws-");
 }
 
+// Of these no more fit than there are made.
+bool IsGpuJob(const Object& object) {
+  return absl::StartsWith(object.name, "gpu-job-");
+}
+
 // What an action may be about. The pods of a gang of another controller are not changed: that is
 // for that controller.
 bool Suits(What what, const Object& object) {
@@ -86,6 +91,7 @@ bool Suits(What what, const Object& object) {
     case What::kRollOut:
       return (object.kind == "Deployment" || object.kind == "StatefulSet") && !IsLws(object);
     case What::kResizeJob:
+      return own_job && !object.ended && !IsGpuJob(object);
     case What::kAnnotateHold:
     case What::kMoveJob:
       return own_job && !object.ended;
