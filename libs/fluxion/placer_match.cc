@@ -23,10 +23,6 @@ using graph::SlotGroup;
 // A call that ends the library's process so often will do so again.
 constexpr int kTriesToCall = 3;
 
-size_t DepthOf(const graph::Level& level, const std::vector<graph::Level>& in_use) {
-  return static_cast<size_t>(std::find(in_use.begin(), in_use.end(), level) - in_use.begin());
-}
-
 }  // namespace
 
 std::vector<std::vector<Need>> FluxionPlacer::NeedsOf(const Jobspec& jobspec) const {
@@ -122,7 +118,7 @@ bool FluxionPlacer::TryWay(JobNumber first,
   const Constraint usable = vertices_->Usable(jobspec.constraint, jobspec.tolerations);
   if (!level.has_value()) return TryTogether(first, jobspec, order, usable);
   const std::vector<graph::Level> in_use = table_.LevelsInUse();
-  const size_t depth = DepthOf(*level, in_use);
+  const size_t depth = graph::DepthOf(level->name, in_use);
   std::vector<const Node*> groups = vertices_->OneOfEach(depth);
   if (IsDescending()) std::reverse(groups.begin(), groups.end());
   return std::any_of(groups.begin(), groups.end(), [&](const Node* node) {

@@ -129,7 +129,6 @@ class ClusterGraph final : public Placer {
                                          const SlotRequests& way,
                                          const GeneralEngine::When& after,
                                          int64_t before_s);
-  size_t DepthOf(const Level& level) const;
   const Node& AnyNodeOf(JobNumber number) const;
   Shares SharesOf(JobNumber first, const Jobspec& jobspec) const;
   void AddShares(JobNumber number, const SlotGroup& slots, uint32_t group, Shares* shares) const;

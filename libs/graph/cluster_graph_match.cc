@@ -107,7 +107,7 @@ bool ClusterGraph::TryTogether(JobNumber first,
                                const SlotRequests& way,
                                const std::vector<uint32_t>& order,
                                const Time& time) {
-  const size_t depth = way.level.has_value() ? DepthOf(*way.level) + 1 : 0;
+  const size_t depth = way.level.has_value() ? DepthOf(way.level->name, in_use_) + 1 : 0;
   const auto levels = std::span(in_use_).first(depth);
   JobRequest leader = way.requests[order.front()];
   while (Try(first + order.front(), leader, time)) {
@@ -163,10 +163,6 @@ bool FitsEmptyCluster(const NodeTable& table, const Jobspec& jobspec) {
   CHECK(empty.SetPolicy("lonode").ok());
   empty.Rebuild();
   return empty.Match(0, jobspec, {}).has_value();
-}
-
-size_t ClusterGraph::DepthOf(const Level& level) const {
-  return static_cast<size_t>(std::find(in_use_.begin(), in_use_.end(), level) - in_use_.begin());
 }
 
 const Node& ClusterGraph::AnyNodeOf(JobNumber number) const {

@@ -59,23 +59,18 @@ class Placing {
     return {.end_s = when_.duration_s == 0 ? 0 : when_.now_s + when_.duration_s};
   }
 
-  // Among all levels, from the outermost; behind the last one: there is none of that name.
-  size_t DepthOf(const std::string& level) const {
-    const std::vector<Level>& all = table_.levels();
-    const auto found = std::find_if(
-        all.begin(), all.end(), [&level](const Level& one) { return one.name == level; });
-    return static_cast<size_t>(found - all.begin());
-  }
+  // Also of a level that no node's label names.
+  size_t Depth(const std::string& level) const { return DepthOf(level, table_.levels()); }
 
   // The levels from the outermost to the last one, no further in than `innermost`, below one vertex
   // of which all shares are.
   std::vector<Level> LevelsOf(const Shares& shares, const std::string& innermost) const {
     std::vector<Level> levels;
-    const size_t last = DepthOf(innermost);
+    const size_t last = Depth(innermost);
     if (last == table_.levels().size()) return levels;
     const NodeSpec& node = shares.front().node->spec;
     for (const Level& level : table_.LevelsInUse()) {
-      if (DepthOf(level.name) > last) break;
+      if (Depth(level.name) > last) break;
       levels.push_back(level);
       const std::string where = GroupOf(node, levels);
       const bool together = std::all_of(shares.begin(), shares.end(), [&](const Share& share) {
@@ -96,7 +91,7 @@ class Placing {
         LevelsOf(shares, std::exchange(jobspec->preferred_level, std::string()));
     if (levels.empty()) return;
     const bool is_inside = jobspec->required_level.empty() ||
-                           DepthOf(levels.back().name) > DepthOf(jobspec->required_level);
+                           Depth(levels.back().name) > Depth(jobspec->required_level);
     if (!is_inside) return;
     jobspec->required_level = levels.back().name;
     jobspec->shape += " all in one " + jobspec->required_level;

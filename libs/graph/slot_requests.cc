@@ -46,14 +46,13 @@ SlotRequests Way(const Jobspec& jobspec, std::optional<Level> level) {
   return way;
 }
 
-// Behind the last one when there is none.
+}  // namespace
+
 size_t DepthOf(std::string_view name, std::span<const Level> levels) {
   const auto found = std::find_if(
       levels.begin(), levels.end(), [name](const Level& level) { return level.name == name; });
   return static_cast<size_t>(found - levels.begin());
 }
-
-}  // namespace
 
 std::vector<SlotRequests> WaysToMeet(const Jobspec& jobspec,
                                      std::span<const Level> levels,

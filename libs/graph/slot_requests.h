@@ -2,6 +2,7 @@
 // thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,9 @@
 #include "libs/graph/request.h"
 
 namespace fluxqueue::graph {
+
+// Which of `levels` has that name; behind the last one: none has.
+size_t DepthOf(std::string_view name, std::span<const Level> levels);
 
 // One way to meet a jobspec.
 struct SlotRequests {

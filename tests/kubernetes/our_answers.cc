@@ -6,6 +6,8 @@
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
+#include "libs/graph/jobspec.h"
+#include "libs/kubernetes/constraints.h"
 #include "libs/kubernetes/submission.h"
 #include "libs/matcher_core/codec.h"
 #include "services/cleanup/domain/observer.h"
@@ -14,6 +16,9 @@ namespace fluxqueue::kubernetes_test {
 namespace {
 
 using nlohmann::json;
+
+// Neither library knows the other.
+static_assert(kubernetes::kMaxPreferencesBytes <= graph::kMaxPreferencesBytes);
 
 // What cleanup says of each node, by its name.
 std::map<std::string, events::v1::Node> Picture(const json& nodes, const json& bound) {
