@@ -171,8 +171,12 @@ PodStatus ReadPodStatus(const Field& field) {
   status.message = field["message"].String();
   status.started_ms = field["startTime"].TimeMs();
   field["conditions"].ForEach([&](const Field& condition) {
-    if (condition["status"].String() != "True") return;
     const std::string type = condition["type"].String();
+    const std::string state = condition["status"].String();
+    if (type == kPodScheduled && state == "False") {
+      status.waits_because = condition["reason"].String();
+    }
+    if (state != "True") return;
     if (type == "Ready") status.ready = true;
     if (type == kDisruptionTarget) status.disruption_target = true;
   });

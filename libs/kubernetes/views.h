@@ -125,6 +125,10 @@ struct PodSpec {
 
 // The condition of a pod that is stopped for a reason that is not its own.
 inline constexpr std::string_view kDisruptionTarget = "DisruptionTarget";
+// The condition of a pod that has a node, and its reason where nodes are what is missing:
+// autoscalers add some for such a pod.
+inline constexpr std::string_view kPodScheduled = "PodScheduled";
+inline constexpr std::string_view kUnschedulable = "Unschedulable";
 
 struct PodStatus {
   std::string phase;  // Pending, Running, Succeeded, Failed, Unknown
@@ -134,6 +138,7 @@ struct PodStatus {
   int64_t finished_ms = 0;  // the last container's end, once the pod has ended
   bool ready = false;
   bool disruption_target = false;  // the condition kDisruptionTarget: evicted, preempted …
+  std::string waits_because;       // reason of the condition PodScheduled, where it is False
 };
 
 struct Pod {

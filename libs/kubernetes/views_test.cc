@@ -35,7 +35,8 @@ constexpr std::string_view kPodText = R"({
     "volumes": [{"name": "e", "emptyDir": {}}, {"name": "p", "persistentVolumeClaim": {}}],
     "resourceClaims": [{"name": "rc"}]},
   "status": {"phase": "Failed", "reason": "Evicted", "startTime": "2026-01-31T12:00:01Z",
-    "conditions": [{"type": "DisruptionTarget", "status": "True"}, {"type": "Ready", "status": "False"}],
+    "conditions": [{"type": "DisruptionTarget", "status": "True"}, {"type": "Ready", "status": "False"},
+      {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
     "containerStatuses": [{"state": {"terminated": {"finishedAt": "2026-01-31T12:00:02Z"}}}]}})";
 
 TEST(PodView, HasWhatWeUse) {
@@ -70,6 +71,7 @@ TEST(PodView, HasWhatWeUse) {
   EXPECT_EQ(pod.spec.resource_claim, "rc");
   EXPECT_TRUE(pod.status.disruption_target);
   EXPECT_FALSE(pod.status.ready);
+  EXPECT_EQ(pod.status.waits_because, kUnschedulable);
   EXPECT_EQ(pod.status.finished_ms - pod.status.started_ms, 1000);
 }
 

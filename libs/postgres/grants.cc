@@ -74,6 +74,9 @@ const std::vector<Grant>& Grants() {
       // Where pods are to be bound; which partition a pool's facts go to.
       {"matcher", "allocations", "binder", "SELECT"},
       {"admission", "pools", "binder", "SELECT"},
+      // What pods that wait are to say.
+      {"queue", "lack_nodes", "binder", "SELECT"},
+      {"queue", "jobs", "binder", "SELECT"},
       // What is to be there, and what proves that a pod is of a job.
       {"admission", "pools", "cleanup", "SELECT"},
       {"binder", "slots", "cleanup", "SELECT"},

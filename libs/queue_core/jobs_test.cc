@@ -346,6 +346,19 @@ TEST(JobStoryTest, CountsAndPositions) {
   EXPECT_THAT(story.core().Front(1), ElementsAre("c", "h"));
 }
 
+TEST(JobStoryTest, OfEachQueueTheFirstThatLacksNothingButNodesIsNamed) {
+  Story story;
+  for (const char* id : {"a", "b", "c", "d", "e"}) story.Tell(Submitted(id));
+  EXPECT_THAT(story.core().LackNodes(), IsEmpty()) << "none was tried";
+  story.Tell(Answered(1, {{"a"}}));
+  story.Tell(Answered(2, {{"b", 1, kBusyKind, "no room"}}));
+  EXPECT_THAT(story.core().LackNodes(), ElementsAre("b")) << "a has its nodes, c is behind b";
+  story.Tell(Prioritised("c", 5));
+  EXPECT_THAT(story.core().LackNodes(), ElementsAre("b")) << "c was not tried yet";
+  story.Tell(Held("b", true));
+  EXPECT_THAT(story.core().LackNodes(), IsEmpty()) << "no node would start what is held";
+}
+
 TEST(JobStoryTest, WhatWasRejectedIsHandedInAgain) {
   Story story;
   story.Tell(Submitted("a", {.slots = 3}));

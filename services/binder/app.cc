@@ -17,6 +17,7 @@
 #include "services/binder/adapters/jobs_handler.h"
 #include "services/binder/adapters/left_out_teller.h"
 #include "services/binder/adapters/pod_feed.h"
+#include "services/binder/adapters/pod_teller.h"
 #include "services/binder/adapters/slot_proofs.h"
 #include "services/binder/metrics.h"
 
@@ -40,12 +41,18 @@ class BinderApp final : public lifecycle::App {
         workers_(config.api_workers, calls_, inbox_, metrics_, context.clock),
         pods_(client_, inbox_, metrics_),
         teller_(client_, context.clock, context.config.instance),
+        pod_teller_(client_),
         handler_({.plan = config.plan,
                   .proofs = [this](const PodFacts& pod) { return proofs_.Holds(pod); },
                   .inbox = inbox_,
                   .quarantine = quarantine_,
                   .tell = [this](const delivery::QuarantineRow& row) { teller_.Tell(row); },
                   .pods_in_view = [this] { return pods_.Ready().ok(); },
+                  .told = [this] { return pod_teller_.idle(); },
+                  .tell_pods =
+                      [this](std::vector<PodCondition> conditions) {
+                        pod_teller_.Tell(std::move(conditions));
+                      },
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
                   .metrics = metrics_,
                   .clock = context.clock,
@@ -59,6 +66,11 @@ class BinderApp final : public lifecycle::App {
         teller_component_(
             "left out",
             [this](lifecycle::LoopContext& loop) { return teller_.Run(loop.stop_token()); },
+            nullptr,
+            context.failures),
+        pod_teller_component_(
+            "pods that wait",
+            [this](lifecycle::LoopContext& loop) { return pod_teller_.Run(loop.stop_token()); },
             nullptr,
             context.failures),
         bypass_(client_,
@@ -79,11 +91,17 @@ class BinderApp final : public lifecycle::App {
                              "binder",
                              {metrics::Watch("cluster", inbox_),
                               metrics::Watch("left out", teller_.mailbox()),
+                              metrics::Watch("pods that wait", pod_teller_.mailbox()),
                               metrics::Watch("bypass", bypass_.mailbox())});
   }
 
   std::vector<lifecycle::Component*> Components() override {
-    return {&workers_, &pods_, &teller_component_, &component_, &bypass_component_};
+    return {&workers_,
+            &pods_,
+            &teller_component_,
+            &pod_teller_component_,
+            &component_,
+            &bypass_component_};
   }
 
  private:
@@ -97,10 +115,12 @@ class BinderApp final : public lifecycle::App {
   CallWorkers workers_;
   PodFeed pods_;
   LeftOutTeller teller_;
+  PodTeller pod_teller_;
   JobsHandler handler_;
   delivery::PartitionLoop loop_;
   lifecycle::LoopComponent component_;
   lifecycle::LoopComponent teller_component_;
+  lifecycle::LoopComponent pod_teller_component_;
   BypassGuard bypass_;
   lifecycle::LoopComponent bypass_component_;
 };

@@ -291,8 +291,33 @@ TEST_F(ThiefTest, TheBindersAccountChangesOfAPodWhatItHasTo) {
                              R"({"conditions": [{"type": "Ready", "status": "False"}]})"}) {
     Refused(binder_,
             Patch("pod", pod, fmt::format(R"({{"status": {}}})", status), "status"),
-            "writes only the condition DisruptionTarget");
+            "writes only the conditions DisruptionTarget and PodScheduled");
   }
+  // As kubectl would: a list that is merged by type.
+  const auto condition = [](const std::string& name, const std::string& status) {
+    std::vector<std::string> patch =
+        Patch("pod",
+              name,
+              fmt::format(
+                  R"({{"status": {{"conditions": [{{"type": "PodScheduled", "status": "{}"}}]}}}})",
+                  status),
+              "status");
+    std::ranges::replace(patch, std::string("--type=merge"), std::string("--type=strategic"));
+    return patch;
+  };
+  const std::string waits = "says of a pod only that it is not scheduled";
+  Refused(binder_, condition(pod, "False"), waits);
+  Apply(R"(apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: e2e, annotations: {fluxqueue.io/hold: "true"}}
+spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+)");
+  ExpectState("waits", "Pending");
+  Refused(binder_, condition("waits", "True"), waits);
+  const auto told = As(binder_, condition("waits", "False"));
+  EXPECT_TRUE(told.ok()) << Message(told.status());
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "waits", "-n", "e2e"}).ok());
+  ExpectState("waits", "Cancelled");
   std::vector<std::string> disrupt = Patch(
       "pod",
       pod,

@@ -251,6 +251,48 @@ TEST_F(WorkloadsTest, AJobWaitsForRoomAndThenStarts) {
   EXPECT_EQ(*overlap, "t");
 }
 
+// As kube-scheduler says it, so that autoscalers add nodes for the first in line and no other.
+TEST_F(WorkloadsTest, APodThatWaitsSaysInItsStatusWhy) {
+  const auto apply = [this](const std::string& name) {
+    Apply(fmt::format(R"(apiVersion: v1
+kind: Pod
+metadata: {{name: {}, namespace: e2e, annotations: {{fluxqueue.io/run-seconds: "1"}}}}
+spec:
+  restartPolicy: Never
+  containers: [{{name: main, image: busybox, resources: {{requests: {{cpu: "5"}}}}}}]
+)",
+                      name));
+  };
+  const auto shown = [](const std::string& name, const std::string& field) {
+    return std::vector<std::string>{
+        "get",
+        "pod",
+        name,
+        "-n",
+        "e2e",
+        "-o",
+        R"(jsonpath={.status.conditions[?(@.type=="PodScheduled")].)" + field + "}"};
+  };
+  Apply(JobYaml("full", {.parallelism = 4, .completions = 4, .cpu = "5", .run_seconds = "600"}));
+  ExpectState("full", "Running");
+  apply("first");
+  ExpectShown(shown("first", "reason"), "Unschedulable");
+  ExpectShown(shown("first", "status"), "False");
+  EXPECT_THAT(system_->Kubectl(shown("first", "message")).value_or(""), HasSubstr("cpu"));
+  apply("second");
+  ExpectShown(shown("second", "reason"), "Busy");
+  // The first does not want to start now, so it is for the second that nodes are missing.
+  ASSERT_TRUE(
+      system_->Kubectl({"annotate", "pod", "first", "-n", "e2e", "fluxqueue.io/hold=true"}).ok());
+  ExpectShown(shown("first", "reason"), "Held");
+  ExpectShown(shown("second", "reason"), "Unschedulable");
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "full", "-n", "e2e"}).ok());
+  ExpectState("second", "Succeeded", std::chrono::seconds(60));
+  ExpectShown(shown("second", "status"), "True");
+  ASSERT_TRUE(system_->Kubectl({"delete", "pod", "first", "-n", "e2e"}).ok());
+  ExpectState("first", "Cancelled");
+}
+
 TEST_F(WorkloadsTest, AHoldIsTakenOff) {
   Apply(JobYaml("held", {.annotations = "{fluxqueue.io/hold: \"true\"}"}));
   ExpectState("held", "Pending");

@@ -1,5 +1,7 @@
 #include "services/binder/adapters/binder_store.h"
 
+#include "fluxqueue/queue/v1/rows.pb.h"
+
 #include "libs/base/log.h"
 #include "libs/postgres/array.h"
 #include "libs/postgres/statement.h"
@@ -7,6 +9,7 @@
 namespace fluxqueue::binder {
 namespace {
 
+using events::v1::JobFact;
 using postgres::BigintArray;
 using postgres::BoolArray;
 using postgres::ByteaArray;
@@ -32,6 +35,19 @@ constexpr Statement kLoadPlacements{
     "  SELECT * FROM matcher.allocations x "
     "  WHERE x.job_id = wanted.job_id AND x.attempt = wanted.attempt AND x.part = 0 OFFSET 0) a"};
 constexpr Statement kLoadPools{"binder_load_pools", "SELECT pool, partition FROM admission.pools"};
+
+// A queue of an older release has no such table, and lets no binder read.
+constexpr Statement kKnowsLackNodes{
+    "binder_knows_lack_nodes",
+    "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = 'queue' AND c.relname = 'lack_nodes' "
+    "  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'))"};
+constexpr Statement kLoadLackNodes{
+    "binder_load_lack_nodes",
+    "SELECT j.row FROM queue.lack_nodes l JOIN queue.jobs j USING (job_id) "
+    "WHERE j.state = 'Pending' ORDER BY job_id"};
+constexpr Statement kLoadFacts{"binder_load_facts",
+                               "SELECT row FROM queue.jobs WHERE job_id = ANY($1::text[])"};
 
 constexpr Statement kForgetJobs{"binder_forget_jobs",
                                 "DELETE FROM jobs WHERE job_id = ANY($1::text[])"};
@@ -61,6 +77,16 @@ constexpr Statement kUpsertSlots{
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
+}
+
+// Empty: it does not decode.
+JobFact ToFact(const pqxx::field& field) {
+  fluxqueue::queue::v1::JobRow row;
+  if (!row.ParseFromString(Bytes(field))) {
+    LogError("a row of queue.jobs does not decode", {});
+    return {};
+  }
+  return std::move(*row.mutable_fact());
 }
 
 SlotRow ToSlot(const pqxx::row& row) {
@@ -201,6 +227,27 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     placements.emplace(std::pair(job_id, row[1].as<uint32_t>()), std::move(placement));
   }
   return placements;
+}
+
+std::vector<JobFact> LoadLackNodes(pqxx::transaction_base& tx) {
+  std::vector<JobFact> facts;
+  if (!Exec(tx, kKnowsLackNodes)[0][0].as<bool>()) return facts;
+  for (const pqxx::row& row : Exec(tx, kLoadLackNodes)) facts.push_back(ToFact(row[0]));
+  return facts;
+}
+
+std::map<std::string, JobFact> LoadFacts(pqxx::transaction_base& tx,
+                                         const std::vector<std::string>& job_ids) {
+  std::map<std::string, JobFact> facts;
+  if (job_ids.empty()) return facts;
+  TextArray ids;
+  for (const std::string& id : job_ids) ids.Add(id);
+  for (const pqxx::row& row : Exec(tx, kLoadFacts, ids.text())) {
+    JobFact fact = ToFact(row[0]);
+    std::string job_id = fact.job_id();
+    facts.emplace(std::move(job_id), std::move(fact));
+  }
+  return facts;
 }
 
 std::map<std::string, int> LoadPools(pqxx::transaction_base& tx) {

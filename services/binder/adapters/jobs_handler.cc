@@ -12,6 +12,10 @@ namespace {
 
 // How often the watch is asked whether it stands again.
 constexpr Millis kViewCheck{500};
+// How often what pods say of their wait is compared with what the queue says, and how many are told
+// at once of the others.
+constexpr Millis kCompareInterval{10'000};
+constexpr size_t kMostTold = 100;
 // Where letters about pods come from.
 constexpr const char* kStream = "binder/pods";
 
@@ -53,6 +57,7 @@ absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbo
   if (!record.envelope.has_job_fact()) return absl::OkStatus();
   const events::v1::JobFact& fact = record.envelope.job_fact();
   RETURN_IF_ERROR(planner_.Fold(record.partition, fact, Now()));
+  waiting_.Learn(fact, Now());
   if (!pools_.contains(fact.pool())) pools_wanted_.insert(fact.pool());
   return absl::OkStatus();
 }
@@ -62,6 +67,13 @@ std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const
   if (!in_view_ && intake_.listed()) {
     const Millis check = Now() + kViewCheck;
     wake = wake.has_value() ? std::min(*wake, check) : check;
+  }
+  const Millis tell_at = std::min(ComparesWaits() ? compare_at_ : Millis::max(),
+                                  waiting_.NextDue().value_or(Millis::max()));
+  if (tell_at != Millis::max()) {
+    // What was told before goes first.
+    const Millis at = deps_.told() ? tell_at : std::max(tell_at, Now() + kViewCheck);
+    wake = std::min(wake.value_or(at), at);
   }
   const auto look_at = intake_.WakeAt();
   if (!wake.has_value()) return look_at;
@@ -100,7 +112,7 @@ absl::Status JobsHandler::Poll(delivery::Outbox& outbox) {
 }
 
 bool JobsHandler::HasRows() const {
-  return !pools_wanted_.empty() || planner_.HasRows(Now());
+  return !pools_wanted_.empty() || planner_.HasRows(Now()) || IsCompareDue();
 }
 
 absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
@@ -122,7 +134,34 @@ absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
     planner_.PlanPlaced(now);
   }));
   WriteRows(tx, planner_.Changes());
+  if (IsCompareDue()) CompareWaits(tx);
   return absl::OkStatus();
+}
+
+void JobsHandler::CompareWaits(pqxx::transaction_base& tx) {
+  const PodBoard& pods = planner_.pods();
+  const std::vector<events::v1::JobFact> lacking = LoadLackNodes(tx);
+  compared_ = SayUnschedulable(pods, lacking);
+  const std::vector<const PodFacts*> wrongly = WronglyUnschedulable(pods, lacking);
+  std::vector<std::string> job_ids;
+  for (const PodFacts* pod : wrongly) job_ids.push_back(pod->job_id);
+  const auto facts = LoadFacts(tx, job_ids);
+  for (const PodFacts* pod : wrongly) {
+    const auto fact = facts.find(pod->job_id);
+    if (auto condition = TakeBack(*pod, fact == facts.end() ? nullptr : &fact->second)) {
+      compared_->push_back(*std::move(condition));
+    }
+  }
+}
+
+void JobsHandler::TellPods(Millis now) {
+  if (compared_.has_value()) {
+    compare_at_ = now + kCompareInterval;
+    deps_.tell_pods(*std::exchange(compared_, std::nullopt));
+  }
+  if (in_view_ && deps_.told()) {
+    deps_.tell_pods(waiting_.TakeDue(planner_.pods(), kMostTold, now));
+  }
 }
 
 void JobsHandler::Commit() {
@@ -136,6 +175,7 @@ void JobsHandler::Commit() {
   if (left_out_.has_value()) deps_.quarantine.Saved();
   for (const delivery::QuarantineRow& row : left_out_.value_or(LeftOut{})) deps_.tell(row);
   left_out_.reset();
+  TellPods(Now());
   deps_.metrics.Following(planner_.jobs(), planner_.pods().size());
   deps_.metrics.AnswersDropped(planner_.dropped_answers());
 }
@@ -150,6 +190,7 @@ void JobsHandler::Trace(const Saying& saying) const {
 void JobsHandler::Rollback() {
   planner_.Rollback();
   left_out_.reset();
+  compared_.reset();
   sayings_.clear();
   pools_wanted_.clear();
 }

@@ -24,6 +24,7 @@
 #include "services/binder/adapters/inbox.h"
 #include "services/binder/adapters/pod_intake.h"
 #include "services/binder/domain/bind_planner.h"
+#include "services/binder/domain/waiting_pods.h"
 #include "services/binder/metrics.h"
 
 #include "absl/status/status.h"
@@ -41,6 +42,9 @@ class JobsHandler final : public delivery::PartitionHandler {
     std::function<void(const delivery::QuarantineRow&)> tell;
     // The pods are in view (pod_feed.h).
     std::function<bool()> pods_in_view;
+    // Has pods that wait say why; must not block. Asked first whether what it was told is done.
+    std::function<bool()> told;
+    std::function<void(std::vector<PodCondition>)> tell_pods;
     // Takes the calls that a commit lets out; must not block.
     std::function<void(std::vector<Call>)> submit;
     BinderMetrics& metrics;
@@ -69,6 +73,11 @@ class JobsHandler final : public delivery::PartitionHandler {
 
   Millis Now() const;
   absl::Status TakeNews(Millis now);
+  // The replica that holds the first partition sees to all pods that say Unschedulable.
+  bool ComparesWaits() const { return in_view_ && held_.contains(0); }
+  bool IsCompareDue() const { return ComparesWaits() && Now() >= compare_at_ && deps_.told(); }
+  void CompareWaits(pqxx::transaction_base& tx);
+  void TellPods(Millis now);
   // Of pods that are left out, what was not told yet.
   void SayLeftOut(delivery::Outbox& outbox);
   void Trace(const Saying& saying) const;
@@ -81,9 +90,12 @@ class JobsHandler final : public delivery::PartitionHandler {
   std::map<std::string, int> pools_;
   std::set<std::string> pools_wanted_;  // by facts of this batch, and not known yet
   bool in_view_ = false;
+  WaitingPods waiting_;
+  Millis compare_at_{0};
   // The batch under way.
   std::vector<Saying> sayings_;
-  std::optional<LeftOut> left_out_;  // said in it
+  std::optional<LeftOut> left_out_;                    // said in it
+  std::optional<std::vector<PodCondition>> compared_;  // in it
 };
 
 }  // namespace fluxqueue::binder

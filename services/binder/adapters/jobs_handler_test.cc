@@ -48,6 +48,8 @@ class IdleHandlerTest : public ::testing::Test {
                         .quarantine = quarantine_,
                         .tell = [](const delivery::QuarantineRow&) {},
                         .pods_in_view = [this] { return feed_.Ready().ok(); },
+                        .told = [] { return true; },
+                        .tell_pods = [](const std::vector<PodCondition>&) {},
                         .submit = [](const std::vector<Call>&) {},
                         .metrics = metrics_,
                         .clock = clock_,

@@ -73,8 +73,17 @@ std::optional<PodFacts> ToFacts(const kubernetes::Pod& pod) {
   facts.slot = SlotOf(pod);
   facts.proof = ProofOf(pod);
   facts.put_out = WhyPutOut(pod.status);
+  if (facts.Waiting()) facts.waits_because = Cut(pod.status.waits_because, kMostReasonBytes);
   if (!facts.Ended() && !facts.Bound()) facts.requests = kubernetes::EffectiveRequests(pod.spec);
   return facts;
+}
+
+void PodBoard::NoteUnschedulable(const PodFacts& pod) {
+  if (pod.waits_because == kubernetes::kUnschedulable) {
+    unschedulable_.insert(pod.uid);
+  } else {
+    unschedulable_.erase(pod.uid);
+  }
 }
 
 bool PodBoard::See(PodFacts pod) {
@@ -82,11 +91,13 @@ bool PodBoard::See(PodFacts pod) {
   const auto found = pods_.find(pod.uid);
   if (found != pods_.end()) {
     if (pod.resource_version <= found->second.resource_version) return false;
+    NoteUnschedulable(pod);
     pod.job_id = found->second.job_id;
     checked_.erase(pod.uid);
     found->second = std::move(pod);
     return true;
   }
+  NoteUnschedulable(pod);
   by_job_[pod.job_id].push_back(pod.uid);
   std::string uid = pod.uid;
   pods_.emplace(std::move(uid), std::move(pod));
@@ -95,6 +106,7 @@ bool PodBoard::See(PodFacts pod) {
 
 void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool remember) {
   auto pod = pods_.extract(uid);
+  unschedulable_.erase(uid);
   if (remember) gone_[job_id].emplace(uid, pod.empty() ? "" : std::move(pod.mapped().put_out));
   if (pod.empty()) return;
   checked_.erase(uid);
@@ -110,6 +122,7 @@ std::vector<PodFacts> PodBoard::Take(const std::string& job_id) {
   if (of_job == by_job_.end()) return pods;
   for (const std::string& uid : of_job->second) {
     checked_.erase(uid);
+    unschedulable_.erase(uid);
     // Seeing it may have failed halfway.
     if (auto pod = pods_.extract(uid)) pods.push_back(std::move(pod.mapped()));
   }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,6 +53,8 @@ struct PodFacts {
   // Why its node has put it out, or will ("Evicted", "OutOfcpu"); empty: it has not. At most
   // kMostReasonBytes: who may write a pod's status may write anything.
   std::string put_out = {};
+  // Not bound: the reason of its condition PodScheduled, as long as put_out; empty: there is none.
+  std::string waits_because = {};
   kubernetes::Amounts requests;  // empty once it has ended
 
   bool Bound() const { return !node.empty(); }
@@ -108,10 +111,15 @@ class PodBoard {
     return pods;
   }
   size_t size() const { return pods_.size(); }
+  // Uids of pods that wait and say that they do for lack of nodes.
+  const std::set<std::string>& unschedulable() const { return unschedulable_; }
 
  private:
+  void NoteUnschedulable(const PodFacts& pod);
+
   const ProofCheck check_;
   std::unordered_map<std::string, PodFacts> pods_;
+  std::set<std::string> unschedulable_;
   // By uid, of pods_: for which job it was checked, and what was found.
   std::unordered_map<std::string, std::pair<std::string, bool>> checked_;
   std::unordered_map<std::string, std::vector<std::string>> by_job_;

@@ -16,6 +16,7 @@ constexpr std::chrono::seconds kPositionInterval{10};
 constexpr std::chrono::minutes kPruneInterval{1};
 // It is a look at every job.
 constexpr std::chrono::seconds kCountInterval{10};
+constexpr std::chrono::seconds kLackInterval{10};
 
 }  // namespace
 
@@ -53,6 +54,7 @@ absl::Status PoolHandler::Load(pqxx::transaction_base& tx, int partition) {
     metrics_.Jobs(name, pool.core->Counts());
     feed_.Gained(name);
     uncounted_.emplace(partition, name);
+    lack_unseen_.emplace(partition, name);
     pools_.insert_or_assign({partition, name}, std::move(pool));
   }
   if (!pools_.empty()) desk_.Open();
@@ -121,6 +123,7 @@ std::optional<PoolHandler::TimePoint> PoolHandler::DueAt(const Pool& pool) const
 std::optional<PoolHandler::TimePoint> PoolHandler::WakeAt() const {
   std::optional<TimePoint> first;
   if (!uncounted_.empty()) first = next_count_;
+  if (!lack_unseen_.empty()) first = std::min(first.value_or(next_lack_), next_lack_);
   for (const auto& [key, pool] : pools_) {
     const std::optional<TimePoint> due = DueAt(pool);
     if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
@@ -168,7 +171,24 @@ absl::Status PoolHandler::Write(pqxx::transaction_base& tx) {
     PruneEnded(tx, key.second, retention_, scheduling::kEndingsKept);
   }
   if (prune) PruneCommands(tx);
+  if (IsLackDue()) WriteLack(tx);
   return commands_.Write(tx);
+}
+
+bool PoolHandler::IsLackDue() const {
+  return !lack_unseen_.empty() && clock_.Monotonic() >= next_lack_;
+}
+
+void PoolHandler::WriteLack(pqxx::transaction_base& tx) {
+  lack_seen_ = lack_unseen_;
+  for (const PoolKey& key : lack_seen_) {
+    const auto pool = pools_.find(key);
+    if (pool == pools_.end()) continue;
+    std::vector<std::string> ids = pool->second.core->LackNodes();
+    if (pool->second.lack_nodes == ids) continue;
+    WriteLackNodes(tx, key.second, ids);
+    pool->second.lack_nodes = std::move(ids);
+  }
 }
 
 void PoolHandler::Commit() {
@@ -183,6 +203,12 @@ void PoolHandler::Commit() {
     pool.tick_in_batch = false;
     metrics_.Jobs(key.second, pool.core->Counts());
   }
+  if (!lack_seen_.empty()) {
+    lack_unseen_.clear();
+    lack_seen_.clear();
+    next_lack_ = clock_.Monotonic() + kLackInterval;
+  }
+  lack_unseen_.insert(touched_.begin(), touched_.end());
   uncounted_.merge(touched_);
   touched_.clear();
   for (const queue_core::Timing& timing : timings_) {
@@ -207,6 +233,11 @@ void PoolHandler::Commit() {
 }
 
 void PoolHandler::Rollback() {
+  for (const PoolKey& key : lack_seen_) {
+    const auto pool = pools_.find(key);
+    if (pool != pools_.end()) pool->second.lack_nodes.reset();
+  }
+  lack_seen_.clear();
   for (const PoolKey& key : touched_) {
     const auto it = pools_.find(key);
     if (it == pools_.end()) continue;

@@ -57,7 +57,7 @@ class PoolHandler final : public delivery::PartitionHandler {
   void Buried(const delivery::Record& record, delivery::Outbox& outbox) override;
   std::optional<std::chrono::steady_clock::time_point> WakeAt() const override;
   absl::Status Poll(delivery::Outbox& outbox) override;
-  bool HasRows() const override { return !touched_.empty() || commands_.HasRows(); }
+  bool HasRows() const override { return !touched_.empty() || commands_.HasRows() || IsLackDue(); }
   absl::Status Write(pqxx::transaction_base& tx) override;
   void Commit() override;
   void Rollback() override;
@@ -72,6 +72,8 @@ class PoolHandler final : public delivery::PartitionHandler {
     TimePoint seen;              // when core->now() was true
     bool tick_said = false;      // a Tick is on its way
     bool tick_in_batch = false;  // … and not committed yet
+    // QueueCore::LackNodes, as the table has it. Unset: that is not known.
+    std::optional<std::vector<std::string>> lack_nodes;
   };
 
   std::optional<HeldPool> FindPool(const std::string& name) const;
@@ -79,6 +81,8 @@ class PoolHandler final : public delivery::PartitionHandler {
   std::optional<TimePoint> DueAt(const Pool& pool) const;
   void RefreshPositions();
   void CountJobs();
+  bool IsLackDue() const;
+  void WriteLack(pqxx::transaction_base& tx);
   void Trace(const queue_core::Timing& timing);
   // One that has ended.
   void Trace(const events::v1::JobFact& fact);
@@ -96,9 +100,12 @@ class PoolHandler final : public delivery::PartitionHandler {
   std::set<PoolKey> touched_;                // by the batch under way
   std::vector<events::v1::JobFact> facts_;   // of the batch under way, in order
   std::vector<queue_core::Timing> timings_;  // as facts_
-  // What has changed since it was counted.
+  // What has changed since it was counted, and since it was seen which jobs lack nodes.
   std::set<PoolKey> uncounted_;
+  std::set<PoolKey> lack_unseen_;
+  std::set<PoolKey> lack_seen_;  // by the batch under way
   TimePoint next_count_{};
+  TimePoint next_lack_{};
   TimePoint next_positions_{};
   TimePoint next_prune_{};
 };

@@ -67,6 +67,13 @@ constexpr Statement kUpsertJobs{
     "  row = excluded.row, ending = excluded.ending, most_slots = excluded.most_slots, "
     "  username = excluded.username, jobspec_bytes = excluded.jobspec_bytes "
     "WHERE j.version <= excluded.version AND (j.live OR j.state = 'Rejected')"};
+constexpr Statement kDeleteLackNodes{
+    "queue_delete_lack_nodes",
+    "DELETE FROM lack_nodes WHERE pool = $1 AND job_id <> ALL($2::text[])"};
+constexpr Statement kUpsertLackNodes{
+    "queue_upsert_lack_nodes",
+    "INSERT INTO lack_nodes (job_id, pool) SELECT id, $1 FROM unnest($2::text[]) AS r(id) "
+    "ON CONFLICT (job_id) DO UPDATE SET pool = excluded.pool"};
 constexpr Statement kInsertEvents{
     "queue_insert_events",
     "INSERT INTO job_events (job_id, version, time_ms, state, attempt, reason, message) "
@@ -359,6 +366,15 @@ size_t WriteChanges(pqxx::transaction_base& tx,
   return 1 + WriteQueues(tx, pool, changes) + WriteJobs(tx, pool, changes) +
          WriteUsage(tx, pool, changes) + WriteEvents(tx, changes) + WriteCycles(tx, pool, changes) +
          WritePromises(tx, changes) + WriteAttempts(tx, pool, changes.attempts);
+}
+
+void WriteLackNodes(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    const std::vector<std::string>& job_ids) {
+  TextArray ids;
+  for (const std::string& id : job_ids) ids.Add(id);
+  Exec(tx, kDeleteLackNodes, pool, ids.text());
+  if (!job_ids.empty()) Exec(tx, kUpsertLackNodes, pool, ids.text());
 }
 
 std::vector<std::string> FindJobs(pqxx::transaction_base& tx,

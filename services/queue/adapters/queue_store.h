@@ -23,6 +23,11 @@ size_t WriteChanges(pqxx::transaction_base& tx,
                     int partition,
                     const queue_core::Changes& changes);
 
+// Replaces the jobs of the pool that lack nothing but nodes (QueueCore::LackNodes).
+void WriteLackNodes(pqxx::transaction_base& tx,
+                    const std::string& pool,
+                    const std::vector<std::string>& job_ids);
+
 struct AcceptedCommand {
   std::string client_id;
   std::string job_id;
