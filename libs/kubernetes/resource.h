@@ -20,6 +20,7 @@ struct Resource {
 };
 
 inline constexpr Resource kPods{"", "v1", "pods"};
+inline constexpr Resource kPodTemplates{"", "v1", "podtemplates"};
 inline constexpr Resource kNodes{"", "v1", "nodes", false};
 inline constexpr Resource kNamespaces{"", "v1", "namespaces", false};
 inline constexpr Resource kLimitRanges{"", "v1", "limitranges"};
@@ -31,6 +32,8 @@ inline constexpr Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityc
 inline constexpr Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", false};
 inline constexpr Resource kSubjectAccessReviews{
     "authorization.k8s.io", "v1", "subjectaccessreviews", false};
+inline constexpr Resource kProvisioningRequests{
+    "autoscaling.x-k8s.io", "v1", "provisioningrequests"};
 inline constexpr Resource kFluxJobs{"fluxqueue.io", "v1alpha1", "fluxjobs"};
 inline constexpr Resource kFluxQueues{"fluxqueue.io", "v1alpha1", "fluxqueues", false};
 inline constexpr Resource kFluxWindows{"fluxqueue.io", "v1alpha1", "fluxwindows", false};

@@ -1,5 +1,7 @@
 // Who is tried in a cycle (cycle_plan.h), with the virtual machines of adaptive queues brought to
 // this moment; and who is not tried, because a limit holds it back.
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,31 @@ const Entry* QueueCore::Impl::FirstToTry() {
   if (book_.Head() == nullptr) return nullptr;
   Pass pass(&book_.tree(), view_.PassNow());
   return static_cast<const Entry*>(pass.Next());
+}
+
+std::vector<std::string> QueueCore::Impl::LackNodes() {
+  std::vector<std::string> ids;
+  if (!state_.synced) return ids;
+  Pass pass(&book_.tree(), view_.PassNow());
+  for (size_t looked = 0; looked < kLooked; ++looked) {
+    const auto* entry = static_cast<const Entry*>(pass.Next());
+    if (entry == nullptr) break;
+    const Job& job = entry->job;
+    const bool tried = job.reason == reason::kBusy || job.reason == reason::kReserved;
+    if (!tried || job.slots_now >= (IsElastic(job) ? job.min_slots : job.slots)) continue;
+    ids.push_back(job.id);
+    pass.Close(entry->in_line_of->name);
+  }
+  std::map<uint64_t, const Job*> set_aside;
+  for (const auto& [when, entry] : book_.alarms()) {
+    const Job& job = entry->job;
+    if (job.reason == reason::kUnsatisfiable && !IsClaim(job)) set_aside[job.submission] = &job;
+  }
+  std::map<std::pair<std::string, std::string>, size_t> of_user;
+  for (const auto& [submission, job] : set_aside) {
+    if (of_user[{job->queue, *job->user}]++ < kMostSetAside) ids.push_back(job->id);
+  }
+  return ids;
 }
 
 std::unordered_set<const Entry*> QueueCore::Impl::PreferAdaptive(Pass* pass) {

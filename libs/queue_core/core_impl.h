@@ -58,6 +58,7 @@ class QueueCore::Impl {
   const JobBook& book() const { return book_; }
   const PoolState& state() const { return state_; }
   const View& view() const { return view_; }
+  std::vector<std::string> LackNodes();
 
  private:
   using AfterStop = events::v1::JobFact::AfterStop;

@@ -8,7 +8,9 @@ namespace fluxqueue::queue_core {
 namespace {
 
 using model::JobState;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -351,12 +353,28 @@ TEST(JobStoryTest, OfEachQueueTheFirstThatLacksNothingButNodesIsNamed) {
   for (const char* id : {"a", "b", "c", "d", "e"}) story.Tell(Submitted(id));
   EXPECT_THAT(story.core().LackNodes(), IsEmpty()) << "none was tried";
   story.Tell(Answered(1, {{"a"}}));
-  story.Tell(Answered(2, {{"b", 1, kBusyKind, "no room"}}));
+  story.Tell(Answered(2, {{"b", 1, kBusyKind, "no room"}, {"c", 1, kBusyKind, "no room"}}));
   EXPECT_THAT(story.core().LackNodes(), ElementsAre("b")) << "a has its nodes, c is behind b";
-  story.Tell(Prioritised("c", 5));
-  EXPECT_THAT(story.core().LackNodes(), ElementsAre("b")) << "c was not tried yet";
+  story.Tell(Prioritised("d", 5));
+  EXPECT_THAT(story.core().LackNodes(), ElementsAre("b")) << "d was not tried yet";
   story.Tell(Held("b", true));
-  EXPECT_THAT(story.core().LackNodes(), IsEmpty()) << "no node would start what is held";
+  EXPECT_THAT(story.core().LackNodes(), ElementsAre("c")) << "no node would start what is held";
+}
+
+// Such jobs hold up nobody: each waits for nodes of its own, and no user's hide those of others.
+TEST(JobStoryTest, OfWhatNoNodeCouldRunSomeOfEachUserAreNamed) {
+  Story story;
+  std::vector<std::string> first;
+  for (size_t i = 0; i < QueueCore::kMostSetAside + 2; ++i) {
+    const std::string id = fmt::format("a{:02}", i);
+    story.Tell(Submitted(id, {.user = "ann"}));
+    story.Tell(Answered(i + 1, {{id, 1, kUnsatisfiableKind, "too large"}}));
+    if (i < QueueCore::kMostSetAside) first.push_back(id);
+  }
+  EXPECT_THAT(story.core().LackNodes(), ElementsAreArray(first));
+  story.Tell(Submitted("b", {.user = "bob"}));
+  story.Tell(Answered(QueueCore::kMostSetAside + 3, {{"b", 1, kUnsatisfiableKind, "too large"}}));
+  EXPECT_THAT(story.core().LackNodes(), Contains("b"));
 }
 
 TEST(JobStoryTest, WhatWasRejectedIsHandedInAgain) {

@@ -10,7 +10,6 @@
 #include "libs/queue_core/core_impl.h"
 #include "libs/queue_core/explain.h"
 #include "libs/queue_core/queue_spec.h"
-#include "libs/queue_core/reasons.h"
 #include "libs/queue_core/windows.h"
 
 namespace fluxqueue::queue_core {
@@ -472,28 +471,8 @@ std::vector<std::string> QueueCore::Front(size_t most) const {
   return ids;
 }
 
-std::vector<std::string> QueueCore::LackNodes() const {
-  std::vector<std::string> ids;
-  if (!impl_->state().synced) return ids;
-  std::map<const Queue*, const Job*> unsatisfiable;
-  for (const auto& [when, entry] : impl_->book().alarms()) {
-    const Job& job = entry->job;
-    if (job.state != JobState::kPending || job.reason != reason::kUnsatisfiable) continue;
-    const Job*& first = unsatisfiable[entry->counted_in];
-    if (first == nullptr || job.submission < first->submission) first = &job;
-  }
-  for (const auto& [name, queue] : impl_->book().queues()) {
-    size_t left = kFrontLooked;
-    for (auto it = queue->line.begin(); it != queue->line.end() && left > 0; ++it, --left) {
-      const Job& job = it->second->job;
-      if (job.reason != reason::kBusy && job.reason != reason::kReserved) continue;
-      ids.push_back(job.id);
-      break;
-    }
-    const auto found = unsatisfiable.find(queue.get());
-    if (found != unsatisfiable.end()) ids.push_back(found->second->id);
-  }
-  return ids;
+std::vector<std::string> QueueCore::LackNodes() {
+  return impl_->LackNodes();
 }
 
 std::optional<Explanation> QueueCore::Explain(std::string_view job_id) const {

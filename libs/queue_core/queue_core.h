@@ -112,13 +112,14 @@ class QueueCore {
   // Ids for a screen: the first `most` in line of each queue, in their order, then of the others
   // the `most` that were submitted last. O(n log n) in all jobs.
   std::vector<std::string> Front(size_t most) const;
-  // Ids of jobs that lack nothing but nodes: of each queue the first in line that was tried and
-  // found none free, past those that wait for something else; and of those that no node of the pool
-  // could run the one that was submitted first. None while
-  // the pool's nodes are not known. Looks at kFrontLooked of each line, and at all that wait for a
-  // time.
-  std::vector<std::string> LackNodes() const;
-  static constexpr size_t kFrontLooked = 1000;
+  // Ids of jobs that lack nothing but nodes. Of each queue the first in its order that was tried
+  // and found none free: past those that a limit holds, or for which there is room but for a window
+  // or another's promise. And of what no node of the pool could run, which holds up nobody, those
+  // that were submitted first, kMostSetAside of each user. None while the pool's nodes are not
+  // known. Looks at kLooked that stand in line, and at all that wait for a time.
+  std::vector<std::string> LackNodes();
+  static constexpr size_t kMostSetAside = 10;
+  static constexpr size_t kLooked = 1000;
   // Why the job waits, and what would let it start sooner. Nothing: it is not known. O(log n), and
   // a look at all that stand ahead of one that only a promise holds back.
   std::optional<Explanation> Explain(std::string_view job_id) const;

@@ -18,6 +18,7 @@
 #include "services/binder/adapters/left_out_teller.h"
 #include "services/binder/adapters/pod_feed.h"
 #include "services/binder/adapters/pod_teller.h"
+#include "services/binder/adapters/provisioner.h"
 #include "services/binder/adapters/slot_proofs.h"
 #include "services/binder/metrics.h"
 
@@ -42,16 +43,17 @@ class BinderApp final : public lifecycle::App {
         pods_(client_, inbox_, metrics_),
         teller_(client_, context.clock, context.config.instance),
         pod_teller_(client_),
+        provisioner_(client_, context.clock, config.provision),
         handler_({.plan = config.plan,
                   .proofs = [this](const PodFacts& pod) { return proofs_.Holds(pod); },
                   .inbox = inbox_,
                   .quarantine = quarantine_,
                   .tell = [this](const delivery::QuarantineRow& row) { teller_.Tell(row); },
                   .pods_in_view = [this] { return pods_.Ready().ok(); },
-                  .told = [this] { return pod_teller_.idle(); },
-                  .tell_pods =
-                      [this](std::vector<PodCondition> conditions) {
-                        pod_teller_.Tell(std::move(conditions));
+                  .pods = pod_teller_,
+                  .lack =
+                      [this](std::vector<events::v1::JobFact> jobs) {
+                        provisioner_.Lack(std::move(jobs));
                       },
                   .submit = [this](std::vector<Call> calls) { workers_.Submit(std::move(calls)); },
                   .metrics = metrics_,
@@ -73,6 +75,11 @@ class BinderApp final : public lifecycle::App {
             [this](lifecycle::LoopContext& loop) { return pod_teller_.Run(loop.stop_token()); },
             nullptr,
             context.failures),
+        provisioner_component_(
+            "lack nodes",
+            [this](lifecycle::LoopContext& loop) { return provisioner_.Run(loop.stop_token()); },
+            nullptr,
+            context.failures),
         bypass_(client_,
                 metrics_,
                 context.clock,
@@ -92,6 +99,7 @@ class BinderApp final : public lifecycle::App {
                              {metrics::Watch("cluster", inbox_),
                               metrics::Watch("left out", teller_.mailbox()),
                               metrics::Watch("pods that wait", pod_teller_.mailbox()),
+                              metrics::Watch("lack nodes", provisioner_.mailbox()),
                               metrics::Watch("bypass", bypass_.mailbox())});
   }
 
@@ -100,6 +108,7 @@ class BinderApp final : public lifecycle::App {
             &pods_,
             &teller_component_,
             &pod_teller_component_,
+            &provisioner_component_,
             &component_,
             &bypass_component_};
   }
@@ -116,11 +125,13 @@ class BinderApp final : public lifecycle::App {
   PodFeed pods_;
   LeftOutTeller teller_;
   PodTeller pod_teller_;
+  Provisioner provisioner_;
   JobsHandler handler_;
   delivery::PartitionLoop loop_;
   lifecycle::LoopComponent component_;
   lifecycle::LoopComponent teller_component_;
   lifecycle::LoopComponent pod_teller_component_;
+  lifecycle::LoopComponent provisioner_component_;
   BypassGuard bypass_;
   lifecycle::LoopComponent bypass_component_;
 };

@@ -18,6 +18,11 @@ config::Section Describe(BinderConfig* config) {
       .Duration("node_check_interval", &plan.node_check_interval, 100ms, 10min)
       .Duration("kill_wait", &plan.kill_wait, 1s, 24h)
       .Duration("node_lost_grace", &config->node_lost_grace, 1s, 24h)
+      .List("provision", &config->provision_words)
+      .Rule([config]() -> absl::Status {
+        ASSIGN_OR_RETURN(config->provision, ParseProvisioningClasses(config->provision_words));
+        return absl::OkStatus();
+      })
       .Rule([&plan]() -> absl::Status {
         if (plan.retry_min <= plan.retry_max) return absl::OkStatus();
         return InvalidArgument("retry_min {} is more than retry_max {}",

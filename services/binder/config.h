@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libs/base/clock.h"
 #include "libs/config/section.h"
 #include "services/binder/domain/plan_context.h"
+#include "services/binder/domain/provisioning.h"
 
 namespace fluxqueue::binder {
 
@@ -18,6 +20,10 @@ struct BinderConfig {
   int api_workers = 16;
   // A node that is not ready for longer is lost: as in cleanup's section.
   Millis node_lost_grace{60'000};
+  // For Jobs of these pools that lack nodes a ProvisioningRequest of this class is made: POOL=CLASS
+  // each. Of other pools none.
+  std::vector<std::string> provision_words;
+  ProvisioningClasses provision;  // the same
 };
 
 // `config` must outlive the section.

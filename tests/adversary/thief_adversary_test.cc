@@ -93,6 +93,8 @@ const std::map<std::string, std::vector<std::string>> kRights = {
       "get /nodes",
       "get apps/daemonsets",
       "list,watch /namespaces",
+      "create,delete /podtemplates",
+      "list,create,delete autoscaling.x-k8s.io/provisioningrequests",
       "create events.k8s.io/events"}},
     {"cleanup", {"get,list,watch /pods", "get,list,watch /nodes", "get,list,watch batch/jobs"}},
     {"graph",
@@ -331,6 +333,27 @@ spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
       system_->Kubectl({"delete", "clusterrole,clusterrolebinding", "reads-status"});
   EXPECT_TRUE(undone.ok()) << Message(undone.status());
   Delete("held");
+}
+
+TEST_F(ThiefTest, TheBindersAccountDeletesItsOwnPodTemplates) {
+  const auto pods = [](const char* name, const char* manager) {
+    return fmt::format(R"(apiVersion: v1
+kind: PodTemplate
+metadata: {{name: {}, namespace: others, labels: {{app.kubernetes.io/managed-by: {}}}}}
+template: {{spec: {{containers: [{{name: main, image: busybox}}]}}}}
+)",
+                       name,
+                       manager);
+  };
+  Apply(pods("own", "fluxqueue"));
+  Apply(pods("foreign", "Helm"));
+  Refused(binder_,
+          {"delete", "podtemplate", "foreign", "-n", "others"},
+          "deletes only PodTemplates and ProvisioningRequests");
+  // kubectl reads what it deletes, to wait for it.
+  const auto deleted =
+      As(binder_, {"delete", "podtemplate", "own", "-n", "others", "--wait=false"});
+  EXPECT_TRUE(deleted.ok()) << Message(deleted.status());
 }
 
 TEST_F(ThiefTest, TheBindersAccountChangesOfAJobWhatItHasTo) {

@@ -293,6 +293,37 @@ spec:
   ExpectState("first", "Cancelled");
 }
 
+// A Job that waits has no pods, so the cluster autoscaler is asked for the nodes of all of them.
+TEST_F(WorkloadsTest, AJobThatLacksNodesAsksTheAutoscalerForThem) {
+  DefineKind("ProvisioningRequest", "provisioningrequests", "autoscaling.x-k8s.io", "v1");
+  Apply(JobYaml("full", {.parallelism = 4, .completions = 4, .cpu = "5", .run_seconds = "600"}));
+  ExpectState("full", "Running");
+  Apply(JobYaml("lacks", {.parallelism = 2, .completions = 2, .cpu = "5"}));
+  Apply(JobYaml("behind", {.cpu = "5"}));
+  const std::vector<std::string> requests = {
+      "get",
+      "provisioningrequest",
+      "-n",
+      "e2e",
+      "-o",
+      "jsonpath={range .items[*]}{.metadata.ownerReferences[0].name} {.spec.podSets[0].count} "
+      "{.spec.provisioningClassName}{end}"};
+  ExpectShown(requests, "lacks 2 atomic.example.com");
+  const std::vector<std::string> templates = {
+      "get",
+      "podtemplate",
+      "-n",
+      "e2e",
+      "-o",
+      "jsonpath={range .items[*]}{.template.spec.containers[0].resources.requests.cpu}{end}"};
+  ExpectShown(templates, "5");
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "full", "-n", "e2e"}).ok());
+  ExpectState("lacks", "Succeeded", std::chrono::seconds(60));
+  ExpectState("behind", "Succeeded", std::chrono::seconds(60));
+  ExpectShown(requests, "");
+  ExpectShown(templates, "");
+}
+
 TEST_F(WorkloadsTest, AHoldIsTakenOff) {
   Apply(JobYaml("held", {.annotations = "{fluxqueue.io/hold: \"true\"}"}));
   ExpectState("held", "Pending");

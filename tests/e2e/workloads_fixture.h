@@ -13,7 +13,9 @@ namespace fluxqueue::e2e {
 class WorkloadsTest : public SystemTest {
  protected:
   static void SetUpTestSuite() {
-    StartSystem({.nodes = 4, .sections = {{"queue", "flux_jobs: {told_after: 1s}\n"}}});
+    StartSystem({.nodes = 4,
+                 .sections = {{"queue", "flux_jobs: {told_after: 1s}\n"},
+                              {"binder", "provision: [default=atomic.example.com]\n"}}});
   }
 
   // Of the queue's Events on the Job: their reasons, and what they say, one a line.

@@ -44,10 +44,9 @@ constexpr Statement kKnowsLackNodes{
     "  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'))"};
 constexpr Statement kLoadLackNodes{
     "binder_load_lack_nodes",
-    "SELECT j.row FROM queue.lack_nodes l JOIN queue.jobs j USING (job_id) "
-    "WHERE j.state = 'Pending' ORDER BY job_id"};
-constexpr Statement kLoadFacts{"binder_load_facts",
-                               "SELECT row FROM queue.jobs WHERE job_id = ANY($1::text[])"};
+    "SELECT j.row, job_id FROM queue.lack_nodes l JOIN queue.jobs j USING (job_id) "
+    "WHERE j.state = 'Pending' AND j.reason IN ('Busy', 'Reserved', 'Unsatisfiable') "
+    "ORDER BY job_id"};
 
 constexpr Statement kForgetJobs{"binder_forget_jobs",
                                 "DELETE FROM jobs WHERE job_id = ANY($1::text[])"};
@@ -77,16 +76,6 @@ constexpr Statement kUpsertSlots{
 
 std::string Bytes(const pqxx::field& field) {
   return pqxx::binarystring(field).str();
-}
-
-// Empty: it does not decode.
-JobFact ToFact(const pqxx::field& field) {
-  fluxqueue::queue::v1::JobRow row;
-  if (!row.ParseFromString(Bytes(field))) {
-    LogError("a row of queue.jobs does not decode", {});
-    return {};
-  }
-  return std::move(*row.mutable_fact());
 }
 
 SlotRow ToSlot(const pqxx::row& row) {
@@ -229,23 +218,16 @@ std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
   return placements;
 }
 
-std::vector<JobFact> LoadLackNodes(pqxx::transaction_base& tx) {
+std::optional<std::vector<JobFact>> LoadLackNodes(pqxx::transaction_base& tx) {
+  if (!Exec(tx, kKnowsLackNodes)[0][0].as<bool>()) return std::nullopt;
   std::vector<JobFact> facts;
-  if (!Exec(tx, kKnowsLackNodes)[0][0].as<bool>()) return facts;
-  for (const pqxx::row& row : Exec(tx, kLoadLackNodes)) facts.push_back(ToFact(row[0]));
-  return facts;
-}
-
-std::map<std::string, JobFact> LoadFacts(pqxx::transaction_base& tx,
-                                         const std::vector<std::string>& job_ids) {
-  std::map<std::string, JobFact> facts;
-  if (job_ids.empty()) return facts;
-  TextArray ids;
-  for (const std::string& id : job_ids) ids.Add(id);
-  for (const pqxx::row& row : Exec(tx, kLoadFacts, ids.text())) {
-    JobFact fact = ToFact(row[0]);
-    std::string job_id = fact.job_id();
-    facts.emplace(std::move(job_id), std::move(fact));
+  for (const pqxx::row& row : Exec(tx, kLoadLackNodes)) {
+    fluxqueue::queue::v1::JobRow job;
+    if (job.ParseFromString(Bytes(row[0]))) {
+      facts.push_back(std::move(*job.mutable_fact()));
+    } else {
+      LogError("a row of queue.jobs does not decode", {{"job", row[1].as<std::string>()}});
+    }
   }
   return facts;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,12 +31,9 @@ void WriteRows(pqxx::transaction_base& tx, const Rows& rows);
 std::map<std::pair<std::string, uint32_t>, PlacementRow> LoadPlacements(
     pqxx::transaction_base& tx, const std::vector<PlacementKey>& keys);
 
-// From queue.lack_nodes: the jobs that lack nothing but nodes, and wait. Of a queue that has no
-// such table yet: none.
-std::vector<events::v1::JobFact> LoadLackNodes(pqxx::transaction_base& tx);
-// From queue.jobs, by id; those without a row are absent.
-std::map<std::string, events::v1::JobFact> LoadFacts(pqxx::transaction_base& tx,
-                                                     const std::vector<std::string>& job_ids);
+// From queue.lack_nodes: the jobs that lack nothing but nodes, as far as queue.jobs says so still.
+// Unset: the queue is of an older release, which has no such table or lets no binder read it.
+std::optional<std::vector<events::v1::JobFact>> LoadLackNodes(pqxx::transaction_base& tx);
 
 // From admission.pools: each pool's partition of fluxqueue.pool.
 std::map<std::string, int> LoadPools(pqxx::transaction_base& tx);

@@ -12,10 +12,8 @@ namespace {
 
 // How often the watch is asked whether it stands again.
 constexpr Millis kViewCheck{500};
-// How often what pods say of their wait is compared with what the queue says, and how many are told
-// at once of the others.
+// How often what pods say of their wait is compared with what the queue says.
 constexpr Millis kCompareInterval{10'000};
-constexpr size_t kMostTold = 100;
 // Where letters about pods come from.
 constexpr const char* kStream = "binder/pods";
 
@@ -33,6 +31,9 @@ absl::Status JobsHandler::Load(pqxx::transaction_base& tx, int partition) {
 
 void JobsHandler::Drop(int partition) {
   planner_.Drop(partition);
+  waiting_.Drop(partition);
+  // It may be of that partition; what is lost of others is said again, or with their next reason.
+  deps_.pods.Clear();
   held_.erase(partition);
 }
 
@@ -57,7 +58,7 @@ absl::Status JobsHandler::Handle(const delivery::Record& record, delivery::Outbo
   if (!record.envelope.has_job_fact()) return absl::OkStatus();
   const events::v1::JobFact& fact = record.envelope.job_fact();
   RETURN_IF_ERROR(planner_.Fold(record.partition, fact, Now()));
-  waiting_.Learn(fact, Now());
+  waiting_.Learn(record.partition, fact, Now());
   if (!pools_.contains(fact.pool())) pools_wanted_.insert(fact.pool());
   return absl::OkStatus();
 }
@@ -68,12 +69,10 @@ std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const
     const Millis check = Now() + kViewCheck;
     wake = wake.has_value() ? std::min(*wake, check) : check;
   }
-  const Millis tell_at = std::min(ComparesWaits() ? compare_at_ : Millis::max(),
-                                  waiting_.NextDue().value_or(Millis::max()));
-  if (tell_at != Millis::max()) {
-    // What was told before goes first.
-    const Millis at = deps_.told() ? tell_at : std::max(tell_at, Now() + kViewCheck);
-    wake = std::min(wake.value_or(at), at);
+  if (in_view_ && !held_.empty()) {
+    Millis tell_at = std::min(compare_at_, waiting_.NextDue().value_or(compare_at_));
+    if (!deps_.pods.idle()) tell_at = std::max(tell_at, Now() + kViewCheck);
+    wake = std::min(wake.value_or(tell_at), tell_at);
   }
   const auto look_at = intake_.WakeAt();
   if (!wake.has_value()) return look_at;
@@ -139,29 +138,36 @@ absl::Status JobsHandler::Write(pqxx::transaction_base& tx) {
 }
 
 void JobsHandler::CompareWaits(pqxx::transaction_base& tx) {
-  const PodBoard& pods = planner_.pods();
-  const std::vector<events::v1::JobFact> lacking = LoadLackNodes(tx);
-  compared_ = SayUnschedulable(pods, lacking);
-  const std::vector<const PodFacts*> wrongly = WronglyUnschedulable(pods, lacking);
-  std::vector<std::string> job_ids;
-  for (const PodFacts* pod : wrongly) job_ids.push_back(pod->job_id);
-  const auto facts = LoadFacts(tx, job_ids);
-  for (const PodFacts* pod : wrongly) {
-    const auto fact = facts.find(pod->job_id);
-    if (auto condition = TakeBack(*pod, fact == facts.end() ? nullptr : &fact->second)) {
-      compared_->push_back(*std::move(condition));
-    }
+  // Also when it fails: what is committed with it does not wait for the queue's tables again.
+  compare_at_ = Now() + kCompareInterval;
+  std::optional<std::vector<events::v1::JobFact>> facts = LoadLackNodes(tx);
+  if (!facts.has_value()) return;
+  std::vector<LackingJob> lacking;
+  for (events::v1::JobFact& fact : *facts) {
+    const auto pool = pools_.find(fact.pool());
+    const bool ours = pool != pools_.end() && held_.contains(pool->second);
+    lacking.push_back({ours ? std::optional(pool->second) : std::nullopt, std::move(fact)});
   }
+  lacking_ = std::move(lacking);
 }
 
 void JobsHandler::TellPods(Millis now) {
-  if (compared_.has_value()) {
-    compare_at_ = now + kCompareInterval;
-    deps_.tell_pods(*std::exchange(compared_, std::nullopt));
+  if (!lacking_.has_value()) {
+    if (MayTell()) deps_.pods.Tell(waiting_.TakeDue(planner_.pods(), PodTeller::kMost, now));
+    return;
   }
-  if (in_view_ && deps_.told()) {
-    deps_.tell_pods(waiting_.TakeDue(planner_.pods(), kMostTold, now));
+  // The replica that holds the first partition.
+  const bool first = held_.contains(0);
+  if (first) {
+    std::vector<events::v1::JobFact> facts;
+    for (const LackingJob& job : *lacking_) facts.push_back(job.fact);
+    deps_.lack(std::move(facts));
   }
+  const WaitingPods::Others others{
+      .ours = first, .starts = [this](const PodFacts& pod) { return planner_.Follows(pod); }};
+  deps_.pods.Tell(
+      waiting_.Compare(planner_.pods(), *std::move(lacking_), others, PodTeller::kMost));
+  lacking_.reset();
 }
 
 void JobsHandler::Commit() {
@@ -190,7 +196,7 @@ void JobsHandler::Trace(const Saying& saying) const {
 void JobsHandler::Rollback() {
   planner_.Rollback();
   left_out_.reset();
-  compared_.reset();
+  lacking_.reset();
   sayings_.clear();
   pools_wanted_.clear();
 }

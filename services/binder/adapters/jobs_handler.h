@@ -23,6 +23,7 @@
 #include "libs/tracing/tracer.h"
 #include "services/binder/adapters/inbox.h"
 #include "services/binder/adapters/pod_intake.h"
+#include "services/binder/adapters/pod_teller.h"
 #include "services/binder/domain/bind_planner.h"
 #include "services/binder/domain/waiting_pods.h"
 #include "services/binder/metrics.h"
@@ -42,9 +43,11 @@ class JobsHandler final : public delivery::PartitionHandler {
     std::function<void(const delivery::QuarantineRow&)> tell;
     // The pods are in view (pod_feed.h).
     std::function<bool()> pods_in_view;
-    // Has pods that wait say why; must not block. Asked first whether what it was told is done.
-    std::function<bool()> told;
-    std::function<void(std::vector<PodCondition>)> tell_pods;
+    // Has pods that wait say why.
+    PodTeller& pods;
+    // Takes the jobs that lack nothing but nodes, each time that they were looked at; must not
+    // block.
+    std::function<void(std::vector<events::v1::JobFact>)> lack;
     // Takes the calls that a commit lets out; must not block.
     std::function<void(std::vector<Call>)> submit;
     BinderMetrics& metrics;
@@ -73,9 +76,9 @@ class JobsHandler final : public delivery::PartitionHandler {
 
   Millis Now() const;
   absl::Status TakeNews(Millis now);
-  // The replica that holds the first partition sees to all pods that say Unschedulable.
-  bool ComparesWaits() const { return in_view_ && held_.contains(0); }
-  bool IsCompareDue() const { return ComparesWaits() && Now() >= compare_at_ && deps_.told(); }
+  // What was told before goes first.
+  bool MayTell() const { return in_view_ && !held_.empty() && deps_.pods.idle(); }
+  bool IsCompareDue() const { return MayTell() && Now() >= compare_at_; }
   void CompareWaits(pqxx::transaction_base& tx);
   void TellPods(Millis now);
   // Of pods that are left out, what was not told yet.
@@ -94,8 +97,8 @@ class JobsHandler final : public delivery::PartitionHandler {
   Millis compare_at_{0};
   // The batch under way.
   std::vector<Saying> sayings_;
-  std::optional<LeftOut> left_out_;                    // said in it
-  std::optional<std::vector<PodCondition>> compared_;  // in it
+  std::optional<LeftOut> left_out_;                 // said in it
+  std::optional<std::vector<LackingJob>> lacking_;  // read in it
 };
 
 }  // namespace fluxqueue::binder

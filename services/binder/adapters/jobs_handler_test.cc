@@ -42,14 +42,15 @@ class IdleHandlerTest : public ::testing::Test {
   delivery::Quarantine quarantine_{clock_, {"Pod"}};
   Inbox inbox_;
   PodFeed feed_{client_, inbox_, metrics_};
+  PodTeller teller_{client_};
   JobsHandler handler_{{.plan = {},
                         .proofs = [](const PodFacts&) { return false; },
                         .inbox = inbox_,
                         .quarantine = quarantine_,
                         .tell = [](const delivery::QuarantineRow&) {},
                         .pods_in_view = [this] { return feed_.Ready().ok(); },
-                        .told = [] { return true; },
-                        .tell_pods = [](const std::vector<PodCondition>&) {},
+                        .pods = teller_,
+                        .lack = [](const std::vector<events::v1::JobFact>&) {},
                         .submit = [](const std::vector<Call>&) {},
                         .metrics = metrics_,
                         .clock = clock_,

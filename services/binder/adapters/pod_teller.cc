@@ -16,10 +16,20 @@ namespace fluxqueue::binder {
 
 using nlohmann::json;
 
+namespace {
+
+// After a write that was refused, or not answered.
+constexpr Millis kPause{1000};
+
+}  // namespace
+
 void PodTeller::Tell(std::vector<PodCondition> conditions) {
-  for (PodCondition& condition : conditions) {
-    if (!waiting_.TryPost(std::move(condition), 1)) return;
-  }
+  left_ += conditions.size();
+  for (PodCondition& condition : conditions) waiting_.Post(std::move(condition));
+}
+
+void PodTeller::Clear() {
+  left_ -= waiting_.Take().size();
 }
 
 absl::Status PodTeller::Run(const std::stop_token& stop) {
@@ -27,13 +37,14 @@ absl::Status PodTeller::Run(const std::stop_token& stop) {
   std::condition_variable_any stopped;
   std::unique_lock lock(mutex);
   while (const auto condition = waiting_.TakeOne(stop)) {
-    Write(*condition);
-    stopped.wait_for(lock, stop, Millis{1000 / kPerSecond}, [] { return false; });
+    const Millis pause = Write(*condition) ? Millis{1000 / kPerSecond} : kPause;
+    --left_;
+    stopped.wait_for(lock, stop, pause, [] { return false; });
   }
   return absl::OkStatus();
 }
 
-void PodTeller::Write(const PodCondition& condition) {
+bool PodTeller::Write(const PodCondition& condition) {
   const absl::Status status = client_
                                   .Patch(kubernetes::kPods,
                                          condition.space,
@@ -42,9 +53,10 @@ void PodTeller::Write(const PodCondition& condition) {
                                          WaitingPatch(condition),
                                          "status")
                                   .status();
-  if (status.ok() || !IsTransient(status)) return;
+  if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) return true;
   LogWarning("pod not told why it waits",
              {{"namespace", condition.space}, {"pod", condition.name}, {"error", Message(status)}});
+  return false;
 }
 
 std::string WaitingPatch(const PodCondition& condition) {

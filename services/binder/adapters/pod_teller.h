@@ -5,6 +5,7 @@
 // Thread-safe, save Run.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <stop_token>
 #include <string>
@@ -20,17 +21,19 @@ namespace fluxqueue::binder {
 
 class PodTeller {
  public:
-  // So many wait to be written; what comes then is dropped.
-  static constexpr size_t kMostWaiting = 1000;
-  static constexpr int kPerSecond = 20;
+  // So many are taken at once.
+  static constexpr size_t kMost = 1000;
+  static constexpr int kPerSecond = 50;
 
   // The client must outlive it.
   explicit PodTeller(kubernetes::Client& client) : client_(client) {}
 
-  // Does not block.
+  // REQUIRES: idle(), kMost at most. Does not block.
   void Tell(std::vector<PodCondition> conditions);
-  // All that it was told is written: what is compared with the pods now is not on its way already.
-  bool idle() const { return waiting_.empty(); }
+  // Nothing that it was told waits to be written, or is being written.
+  bool idle() const { return left_ == 0; }
+  // What is not written yet is forgotten.
+  void Clear();
   // Until `stop`.
   absl::Status Run(const std::stop_token& stop);
 
@@ -38,10 +41,12 @@ class PodTeller {
   const Mailbox<PodCondition>& mailbox() const { return waiting_; }
 
  private:
-  void Write(const PodCondition& condition);
+  // False: the API server would refuse others, too, or does not answer.
+  bool Write(const PodCondition& condition);
 
   kubernetes::Client& client_;
-  Mailbox<PodCondition> waiting_{"pods that wait", kMostWaiting};  // each counts as 1
+  Mailbox<PodCondition> waiting_{"pods that wait"};
+  std::atomic<size_t> left_ = 0;
 };
 
 // A strategic merge patch of the pod's status.

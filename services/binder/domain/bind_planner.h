@@ -112,6 +112,8 @@ class BindPlanner {
 
   const BindJob* Find(const std::string& job_id) const { return jobs_.Find(job_id); }
   const PodBoard& pods() const { return board_; }
+  // It is of a job that is being followed.
+  bool Follows(const PodFacts& pod) const { return !JobOf(pod).empty(); }
   size_t jobs() const { return jobs_.size(); }
   uint64_t dropped_answers() const { return dropped_answers_; }
 

@@ -1,5 +1,7 @@
 #include "services/binder/domain/waiting_pods.h"
 
+#include <algorithm>
+
 #include "libs/base/text.h"
 #include "libs/kubernetes/views.h"
 #include "libs/model/job_state.h"
@@ -16,10 +18,17 @@ std::vector<const PodFacts*> PodsOf(const PodBoard& board, const JobFact& fact) 
                                   : board.OfJob(fact.job_id(), workload.namespace_());
 }
 
+bool HasEnded(const JobFact& fact) {
+  return model::IsTerminal(static_cast<model::JobState>(fact.state()));
+}
+
 // It waits, or has ended.
 bool LeavesPods(const JobFact& fact) {
-  const auto state = static_cast<model::JobState>(fact.state());
-  return model::kWaitingStates.Has(state) || model::IsTerminal(state);
+  return HasEnded(fact) || model::kWaitingStates.Has(static_cast<model::JobState>(fact.state()));
+}
+
+bool SaysUnschedulable(const PodFacts& pod) {
+  return pod.waits_because == kubernetes::kUnschedulable;
 }
 
 PodCondition Condition(const PodFacts& pod, const JobFact& fact, std::string reason) {
@@ -31,27 +40,48 @@ PodCondition Condition(const PodFacts& pod, const JobFact& fact, std::string rea
           fact.created_ms()};
 }
 
+PodCondition NothingKnown(const PodFacts& pod) {
+  return {.space = pod.space,
+          .name = pod.name,
+          .uid = pod.uid,
+          .reason = "Waiting",
+          .message = "not for nodes alone: kubectl fluxqueue explain says what it waits for"};
+}
+
 }  // namespace
 
-void WaitingPods::Learn(const JobFact& fact, Millis now) {
+void WaitingPods::Learn(int partition, const JobFact& fact, Millis now) {
   // A Job that waits is suspended: it has no pods.
   const std::string& kind = fact.workload().kind();
   if (kind == "Job" || model::IsClaim(kind)) return;
+  if (const auto named = named_.find(fact.job_id()); named != named_.end()) {
+    named->second.fact = fact;
+  }
   const auto known = jobs_.find(fact.job_id());
   if (!LeavesPods(fact) || fact.reason().empty()) {
     if (known == jobs_.end()) return;
-    due_.erase({known->second.due, fact.job_id()});
+    due_.erase({known->second.at, fact.job_id()});
     jobs_.erase(known);
     return;
   }
   if (known != jobs_.end()) {
     known->second.fact = fact;
+    known->second.told = 0;
     return;
   }
-  if (jobs_.size() == kMostJobs) return;
-  const Millis due = now + kToldAfter;
-  jobs_.emplace(fact.job_id(), Entry{due, fact});
-  due_.emplace(due, fact.job_id());
+  if (jobs_.size() >= kMostJobs && !HasEnded(fact)) return;
+  const Millis at = now + kToldAfter;
+  jobs_.emplace(fact.job_id(), Due{.partition = partition, .at = at, .fact = fact});
+  due_.emplace(at, fact.job_id());
+}
+
+void WaitingPods::Drop(int partition) {
+  std::erase_if(jobs_, [&](const auto& job) {
+    if (job.second.partition != partition) return false;
+    due_.erase({job.second.at, job.first});
+    return true;
+  });
+  std::erase_if(named_, [&](const auto& job) { return job.second.partition == partition; });
 }
 
 std::vector<PodCondition> WaitingPods::TakeDue(const PodBoard& board, size_t most, Millis now) {
@@ -59,13 +89,14 @@ std::vector<PodCondition> WaitingPods::TakeDue(const PodBoard& board, size_t mos
   while (!due_.empty() && due_.begin()->first <= now) {
     const auto job = jobs_.find(due_.begin()->second);
     const JobFact& fact = job->second.fact;
-    for (const PodFacts* pod : PodsOf(board, fact)) {
-      if (!pod->Waiting() || pod->waits_because == kubernetes::kUnschedulable ||
-          pod->waits_because == fact.reason()) {
-        continue;
-      }
+    const std::vector<const PodFacts*> pods = PodsOf(board, fact);
+    // Compare sees to those that lack nodes.
+    size_t& told = job->second.told;
+    for (; told < pods.size() && !named_.contains(fact.job_id()); ++told) {
+      const PodFacts& pod = *pods[told];
+      if (!pod.Waiting() || SaysUnschedulable(pod) || pod.waits_because == fact.reason()) continue;
       if (conditions.size() == most) return conditions;
-      conditions.push_back(Condition(*pod, fact, fact.reason()));
+      conditions.push_back(Condition(pod, fact, fact.reason()));
     }
     due_.erase(due_.begin());
     jobs_.erase(job);
@@ -78,43 +109,67 @@ std::optional<Millis> WaitingPods::NextDue() const {
   return due_.begin()->first;
 }
 
-std::vector<PodCondition> SayUnschedulable(const PodBoard& board,
-                                           const std::vector<JobFact>& lacking) {
+void WaitingPods::LearnNamed(std::vector<LackingJob>* lacking) {
+  for (auto& [job_id, named] : named_) named.lacks = false;
+  for (LackingJob& job : *lacking) {
+    if (!job.partition.has_value()) continue;
+    Named& named = named_[job.fact.job_id()];
+    named.partition = *job.partition;
+    named.lacks = true;
+    if (named.fact.version() <= job.fact.version()) named.fact = job.fact;
+  }
+}
+
+void WaitingPods::TakeBack(const PodBoard& board, std::vector<PodCondition>* conditions) {
+  std::erase_if(named_, [&](const auto& job) {
+    const Named& named = job.second;
+    if (named.lacks) return false;
+    if (!LeavesPods(named.fact) || named.fact.reason().empty()) return true;
+    bool said = false;
+    for (const PodFacts* pod : PodsOf(board, named.fact)) {
+      if (!SaysUnschedulable(*pod)) continue;
+      said = true;
+      conditions->push_back(Condition(*pod, named.fact, named.fact.reason()));
+    }
+    return !said;
+  });
+}
+
+std::vector<PodCondition> WaitingPods::Compare(const PodBoard& board,
+                                               std::vector<LackingJob> lacking,
+                                               const Others& others,
+                                               size_t most) {
+  LearnNamed(&lacking);
+  std::set<const PodFacts*> known;
+  const auto know = [&](const JobFact& fact) {
+    const std::vector<const PodFacts*> pods = PodsOf(board, fact);
+    known.insert(pods.begin(), pods.end());
+  };
+  for (const LackingJob& job : lacking) know(job.fact);
+  for (const auto& [job_id, named] : named_) know(named.fact);
   std::vector<PodCondition> conditions;
-  for (const JobFact& fact : lacking) {
-    for (const PodFacts* pod : PodsOf(board, fact)) {
-      if (!pod->Waiting() || pod->waits_because == kubernetes::kUnschedulable) continue;
-      conditions.push_back(Condition(*pod, fact, std::string(kubernetes::kUnschedulable)));
+  TakeBack(board, &conditions);
+  std::set<std::string> strangers;
+  for (const std::string& uid : board.unschedulable()) {
+    const PodFacts& pod = *board.Find(uid);
+    if (!others.ours || known.contains(&pod) || others.starts(pod)) continue;
+    // Whoever knows its job goes first.
+    if (strangers_.contains(uid)) conditions.push_back(NothingKnown(pod));
+    strangers.insert(uid);
+  }
+  strangers_ = std::move(strangers);
+  conditions.resize(std::min(conditions.size(), most));
+  std::erase_if(lacking, [](const LackingJob& job) { return !job.partition.has_value(); });
+  const size_t part = (most - conditions.size()) / std::max<size_t>(lacking.size(), 1);
+  for (const LackingJob& job : lacking) {
+    size_t left = part;
+    for (const PodFacts* pod : PodsOf(board, job.fact)) {
+      if (!pod->Waiting() || SaysUnschedulable(*pod)) continue;
+      if (left-- == 0) break;
+      conditions.push_back(Condition(*pod, job.fact, std::string(kubernetes::kUnschedulable)));
     }
   }
   return conditions;
-}
-
-std::vector<const PodFacts*> WronglyUnschedulable(const PodBoard& board,
-                                                  const std::vector<JobFact>& lacking) {
-  std::set<const PodFacts*> rightly;
-  for (const JobFact& fact : lacking) {
-    const std::vector<const PodFacts*> pods = PodsOf(board, fact);
-    rightly.insert(pods.begin(), pods.end());
-  }
-  std::vector<const PodFacts*> wrongly;
-  for (const std::string& uid : board.unschedulable()) {
-    const PodFacts* pod = board.Find(uid);
-    if (!rightly.contains(pod)) wrongly.push_back(pod);
-  }
-  return wrongly;
-}
-
-std::optional<PodCondition> TakeBack(const PodFacts& pod, const JobFact* fact) {
-  if (fact != nullptr && !LeavesPods(*fact)) return std::nullopt;
-  if (fact == nullptr || fact->reason().empty()) {
-    return PodCondition{.space = pod.space,
-                        .name = pod.name,
-                        .uid = pod.uid,
-                        .reason = "Queued",
-                        .message = "it waits in a queue: kubectl fluxqueue explain says why"};
-  }
-  return Condition(pod, *fact, fact->reason());
 }
 
 }  // namespace fluxqueue::binder

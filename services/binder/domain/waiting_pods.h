@@ -2,10 +2,9 @@
 // describe pod`) and autoscalers do.
 //
 // The reason Unschedulable makes autoscalers add nodes. Only pods of jobs that lack nothing but
-// nodes say it, of each queue the first (the queue's table lack_nodes). So what is to be said is
-// compared with what is said, again and again: a write that failed is made again, a pod whose job
-// no longer lacks nodes says something else, whoever held the pool before, and however its job
-// ended.
+// nodes say it (the queue's table lack_nodes). So what is to be said is compared with what is said,
+// again and again: a write that failed is made again, a pod whose job no longer lacks nodes says
+// something else, whoever held the pool before, and however its job ended.
 //
 // All others say the reason and the sentence of their job's last fact, once it has been so for
 // kToldAfter: what starts at once is told nothing. That is lost where it cannot be written, or a
@@ -15,7 +14,8 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -40,39 +40,64 @@ struct PodCondition {
   int64_t since_ms = 0;  // the job's creation: the same words twice are the same bytes
 };
 
+// A row of lack_nodes. `partition`: of its pool; unset: another replica sees to it.
+struct LackingJob {
+  std::optional<int> partition;
+  events::v1::JobFact fact;
+};
+
 class WaitingPods {
  public:
   static constexpr Millis kToldAfter{5000};
-  // Of jobs. Of what comes while so many wait to be told nothing is told.
+  // Of jobs. While so many are to be told, only ends come in.
   static constexpr size_t kMostJobs = 10'000;
 
   // A fact from the log, in its order.
-  void Learn(const events::v1::JobFact& fact, Millis now);
+  void Learn(int partition, const events::v1::JobFact& fact, Millis now);
+  // The partition is another's.
+  void Drop(int partition);
+
   // Of jobs whose last fact is old enough: what those of their pods are to say that do not say it
-  // yet. Stops after `most` pods, and goes on with the next call.
+  // yet, each once. Stops after `most` pods, and goes on with the next call.
   std::vector<PodCondition> TakeDue(const PodBoard& board, size_t most, Millis now);
   // When TakeDue has something to look at.
   std::optional<Millis> NextDue() const;
 
+  struct Others {
+    // Whether this replica sees to pods of which no job is known any more.
+    bool ours = false;
+    // A job that has its slots, and that the pod is of, is being started or stopped.
+    std::function<bool(const PodFacts&)> starts;
+  };
+  // `lacking`: all rows there are. What is taken back comes first; of what is left of `most` each
+  // job that lacks nodes has an equal part.
+  std::vector<PodCondition> Compare(const PodBoard& board,
+                                    std::vector<LackingJob> lacking,
+                                    const Others& others,
+                                    size_t most);
+
  private:
-  struct Entry {
-    Millis due{0};
-    events::v1::JobFact fact;  // what is needed of it
+  struct Due {
+    int partition = 0;
+    Millis at{0};
+    size_t told = 0;  // of its pods
+    events::v1::JobFact fact;
+  };
+  struct Named {
+    int partition = 0;
+    bool lacks = false;  // as was read last
+    events::v1::JobFact fact;
   };
 
-  std::unordered_map<std::string, Entry> jobs_;
-  std::set<std::pair<Millis, std::string>> due_;
-};
+  void LearnNamed(std::vector<LackingJob>* lacking);
+  void TakeBack(const PodBoard& board, std::vector<PodCondition>* conditions);
 
-// What pods are to say by what the queue's tables say: `lacking`, facts of the jobs that lack
-// nothing but nodes.
-std::vector<PodCondition> SayUnschedulable(const PodBoard& board,
-                                           const std::vector<events::v1::JobFact>& lacking);
-// Pods that say Unschedulable, and are of none of these jobs.
-std::vector<const PodFacts*> WronglyUnschedulable(const PodBoard& board,
-                                                  const std::vector<events::v1::JobFact>& lacking);
-// What such a pod is to say. `fact`: of its job; null: nothing is known of it. Unset: it is about
-// to be bound.
-std::optional<PodCondition> TakeBack(const PodFacts& pod, const events::v1::JobFact* fact);
+  std::unordered_map<std::string, Due> jobs_;
+  std::set<std::pair<Millis, std::string>> due_;
+  // Jobs that were read to lack nodes, until none of their pods says so.
+  std::map<std::string, Named> named_;
+  // Uids of pods that said so when it was compared last, and of which no job was known.
+  std::set<std::string> strangers_;
+};
 
 }  // namespace fluxqueue::binder

@@ -52,6 +52,19 @@ class WaitingPodsTest : public ::testing::Test {
     pod.node = "n1";
     board_.See(pod);
   }
+  void Learn(const JobFact& fact, Millis now) { waiting_.Learn(3, fact, now); }
+  // This replica holds the partition 3 and the first one; `starts`: uids of pods.
+  std::vector<PodCondition> Compare(const std::vector<JobFact>& lacking,
+                                    const std::set<std::string>& starts = {},
+                                    size_t most = 100) {
+    std::vector<LackingJob> rows;
+    for (const JobFact& fact : lacking) rows.push_back({3, fact});
+    return waiting_.Compare(
+        board_,
+        rows,
+        {.ours = true, .starts = [&](const PodFacts& pod) { return starts.contains(pod.uid); }},
+        most);
+  }
   std::vector<PodCondition> Due(int64_t now_ms, size_t most = 100) {
     return waiting_.TakeDue(board_, most, Millis(now_ms));
   }
@@ -63,8 +76,8 @@ class WaitingPodsTest : public ::testing::Test {
 
 TEST_F(WaitingPodsTest, ItIsToldOnceItHasWaited) {
   board_.See(Pod("a"));
-  waiting_.Learn(Waits("a", "Queued"), Millis(0));
-  waiting_.Learn(Waits("a", "Busy"), Millis(4000));
+  Learn(Waits("a", "Queued"), Millis(0));
+  Learn(Waits("a", "Busy"), Millis(4000));
   EXPECT_EQ(waiting_.NextDue(), Millis(5000));
   EXPECT_THAT(Due(4999), IsEmpty());
   const auto told = Due(5000);
@@ -76,16 +89,16 @@ TEST_F(WaitingPodsTest, ItIsToldOnceItHasWaited) {
   EXPECT_FALSE(waiting_.NextDue().has_value());
   // It says so.
   board_.See(Pod("a", "Busy"));
-  waiting_.Learn(Waits("a", "Busy"), Millis(6000));
+  Learn(Waits("a", "Busy"), Millis(6000));
   EXPECT_THAT(Due(60'000), IsEmpty());
 }
 
 TEST_F(WaitingPodsTest, WhatStartsSoonIsToldNothing) {
   board_.See(Pod("a"));
-  waiting_.Learn(Waits("a", "Busy"), Millis(0));
-  waiting_.Learn(Fact("a", events::v1::JOB_STATE_ALLOCATED, "Backfilled"), Millis(100));
+  Learn(Waits("a", "Busy"), Millis(0));
+  Learn(Fact("a", events::v1::JOB_STATE_ALLOCATED, "Backfilled"), Millis(100));
   EXPECT_FALSE(waiting_.NextDue().has_value());
-  waiting_.Learn(Waits("a", "Busy"), Millis(0));
+  Learn(Waits("a", "Busy"), Millis(0));
   Bind("a");
   EXPECT_THAT(Due(5000), IsEmpty());
 }
@@ -93,7 +106,7 @@ TEST_F(WaitingPodsTest, WhatStartsSoonIsToldNothing) {
 TEST_F(WaitingPodsTest, JobsHaveNoPodsWhileTheyWait) {
   JobFact fact = Waits("a", "Busy");
   fact.mutable_workload()->set_kind("Job");
-  waiting_.Learn(fact, Millis(0));
+  Learn(fact, Millis(0));
   EXPECT_FALSE(waiting_.NextDue().has_value());
 }
 
@@ -105,18 +118,14 @@ TEST_F(WaitingPodsTest, OfAGroupAllPodsAreToldAndNoneOfAnotherNamespace) {
   PodFacts stranger = Pod("z");
   stranger.space = "other";
   board_.See(stranger);
-  waiting_.Learn(fact, Millis(0));
-  // What does not go at once follows, once the first say so.
-  EXPECT_THAT(Due(5000, 1), ElementsAre(Says("x", "Limit")));
-  board_.See(Pod("x", "Limit"));
-  EXPECT_THAT(Due(5000, 1), ElementsAre(Says("y", "Limit")));
-  EXPECT_THAT(Due(5000, 1), IsEmpty());
+  Learn(fact, Millis(0));
+  EXPECT_THAT(Due(5000), ElementsAre(Says("x", "Limit"), Says("y", "Limit")));
 }
 
 TEST_F(WaitingPodsTest, WhatHasEndedIsToldToo) {
   board_.See(Pod("a"));
-  waiting_.Learn(Waits("a", "Held"), Millis(0));
-  waiting_.Learn(Fact("a", events::v1::JOB_STATE_REJECTED, "Unsatisfiable"), Millis(10));
+  Learn(Waits("a", "Held"), Millis(0));
+  Learn(Fact("a", events::v1::JOB_STATE_REJECTED, "Unsatisfiable"), Millis(10));
   EXPECT_THAT(Due(5000), ElementsAre(Says("a", "Unsatisfiable")));
 }
 
@@ -124,44 +133,131 @@ TEST_F(WaitingPodsTest, SoManyJobsWaitToBeTold) {
   for (size_t i = 0; i <= WaitingPods::kMostJobs; ++i) {
     const std::string id = "j" + std::to_string(i);
     board_.See(Pod(id));
-    waiting_.Learn(Waits(id, "Busy"), Millis(0));
+    Learn(Waits(id, "Busy"), Millis(0));
   }
   EXPECT_THAT(Due(5000, 2 * WaitingPods::kMostJobs), SizeIs(WaitingPods::kMostJobs));
+}
+
+TEST_F(WaitingPodsTest, EndsComeInAlsoWhileManyAreToBeTold) {
+  for (size_t i = 0; i < WaitingPods::kMostJobs; ++i) {
+    Learn(Waits("j" + std::to_string(i), "Busy"), Millis(0));
+  }
+  board_.See(Pod("a"));
+  Learn(Fact("a", events::v1::JOB_STATE_CANCELLED, "Cancelled"), Millis(0));
+  EXPECT_THAT(Due(5000), ElementsAre(Says("a", "Cancelled")));
+}
+
+// The API server refuses, or the watch lags: it is not asked again and again.
+TEST_F(WaitingPodsTest, EachPodIsToldOnce) {
+  JobFact fact = Waits("group", "Limit");
+  for (const char* uid : {"x", "y"}) {
+    fact.mutable_workload()->add_pods(uid);
+    board_.See(Pod(uid));
+  }
+  Learn(fact, Millis(0));
+  EXPECT_THAT(Due(5000, 1), ElementsAre(Says("x", "Limit")));
+  EXPECT_THAT(Due(5000, 1), ElementsAre(Says("y", "Limit")));
+  EXPECT_THAT(Due(5000, 1), IsEmpty());
+  EXPECT_FALSE(waiting_.NextDue().has_value());
+}
+
+TEST_F(WaitingPodsTest, WhoseItIsNowTellsIt) {
+  board_.See(Pod("a"));
+  board_.See(Pod("b", "Unschedulable"));
+  Learn(Waits("a", "Busy"), Millis(0));
+  EXPECT_THAT(Compare({Waits("b", "Busy")}), IsEmpty());
+  waiting_.Drop(3);
+  EXPECT_FALSE(waiting_.NextDue().has_value());
+  EXPECT_THAT(Due(5000), IsEmpty());
+  // Of a job of another replica this one says nothing.
+  EXPECT_THAT(
+      waiting_.Compare(board_,
+                       {{std::nullopt, Waits("a", "Busy")}, {std::nullopt, Waits("b", "Busy")}},
+                       {.ours = true, .starts = [](const PodFacts&) { return false; }},
+                       100),
+      IsEmpty());
 }
 
 TEST_F(WaitingPodsTest, WhoLacksNodesSaysSoUntilItDoesNot) {
   for (const char* uid : {"a", "b"}) board_.See(Pod(uid));
   const std::vector<JobFact> lacking = {Waits("a", "Busy")};
-  EXPECT_THAT(SayUnschedulable(board_, lacking), ElementsAre(Says("a", "Unschedulable")));
+  EXPECT_THAT(Compare(lacking), ElementsAre(Says("a", "Unschedulable")));
   // A write that failed is made again; one that is seen is not.
-  EXPECT_THAT(SayUnschedulable(board_, lacking), SizeIs(1));
+  EXPECT_THAT(Compare(lacking), SizeIs(1));
   board_.See(Pod("a", "Unschedulable"));
-  EXPECT_THAT(SayUnschedulable(board_, lacking), IsEmpty());
-  EXPECT_THAT(WronglyUnschedulable(board_, lacking), IsEmpty());
-  // What a fact says does not take its place.
-  waiting_.Learn(Waits("a", "Reserved"), Millis(0));
+  EXPECT_THAT(Compare(lacking), IsEmpty());
+  // What a fact says does not take its place, while it lacks nodes.
+  Learn(Waits("a", "Reserved"), Millis(0));
   EXPECT_THAT(Due(5000), IsEmpty());
   // Another is the first now.
-  const auto wrongly = WronglyUnschedulable(board_, {Waits("b", "Busy")});
-  ASSERT_THAT(wrongly, ElementsAre(Field("uid", &PodFacts::uid, "a")));
-  const JobFact held = Waits("a", "Held");
-  EXPECT_THAT(*TakeBack(*wrongly[0], &held), Says("a", "Held"));
-  const JobFact ended = Fact("a", events::v1::JOB_STATE_CANCELLED, "Cancelled");
-  EXPECT_THAT(*TakeBack(*wrongly[0], &ended), Says("a", "Cancelled"));
-  EXPECT_THAT(*TakeBack(*wrongly[0], nullptr), Says("a", "Queued"));
-  const JobFact starts = Fact("a", events::v1::JOB_STATE_ALLOCATED, "");
-  EXPECT_FALSE(TakeBack(*wrongly[0], &starts).has_value());
+  Learn(Waits("a", "Held"), Millis(6000));
+  EXPECT_THAT(Compare({Waits("b", "Busy")}),
+              ElementsAre(Says("a", "Held"), Says("b", "Unschedulable")));
+  EXPECT_THAT(Compare({Waits("b", "Busy")}), SizeIs(2)) << "it was not written";
+  board_.See(Pod("a", "Held"));
+  board_.See(Pod("b", "Unschedulable"));
+  EXPECT_THAT(Compare({Waits("b", "Busy")}), IsEmpty());
+  // However it ends.
+  Learn(Fact("b", events::v1::JOB_STATE_CANCELLED, "Cancelled"), Millis(7000));
+  EXPECT_THAT(Compare({}), ElementsAre(Says("b", "Cancelled")));
+}
+
+TEST_F(WaitingPodsTest, WhatIsAboutToStartIsLeftAlone) {
+  board_.See(Pod("a", "Unschedulable"));
+  EXPECT_THAT(Compare({Waits("a", "Busy")}), IsEmpty());
+  Learn(Fact("a", events::v1::JOB_STATE_ALLOCATED, ""), Millis(0));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Compare({}, {"a"}), IsEmpty());
   Bind("a");
-  EXPECT_THAT(WronglyUnschedulable(board_, {}), IsEmpty()) << "bound";
+  EXPECT_THAT(Compare({}), IsEmpty());
+}
+
+TEST_F(WaitingPodsTest, OfAGangAllSayItAndTakeItBack) {
+  JobFact gang = Waits("hash", "Busy");
+  for (const char* uid : {"x", "y"}) {
+    gang.mutable_workload()->add_pods(uid);
+    board_.See(Pod(uid));
+  }
+  EXPECT_THAT(Compare({gang}), ElementsAre(Says("x", "Unschedulable"), Says("y", "Unschedulable")));
+  for (const char* uid : {"x", "y"}) board_.See(Pod(uid, "Unschedulable"));
+  gang.set_version(2);
+  gang.set_reason("Limit");
+  Learn(gang, Millis(0));
+  EXPECT_THAT(Compare({}), ElementsAre(Says("x", "Limit"), Says("y", "Limit")));
+}
+
+// After a restart, or where another replica had the pool.
+TEST_F(WaitingPodsTest, WhoseJobIsNotKnownTakesItBackInTheEnd) {
+  board_.See(Pod("a", "Unschedulable"));
+  EXPECT_THAT(Compare({}), IsEmpty()) << "another replica may know it";
+  EXPECT_THAT(Compare({}), ElementsAre(Says("a", "Waiting")));
+  EXPECT_THAT(waiting_.Compare(board_, {}, {.ours = false, .starts = nullptr}, 100), IsEmpty());
+}
+
+// What is taken back comes first, and a large gang leaves room for others.
+TEST_F(WaitingPodsTest, AllHaveAPartOfWhatIsWritten) {
+  JobFact large = Waits("a", "Busy");
+  for (int i = 0; i < 20; ++i) {
+    const std::string uid = "l" + std::to_string(i);
+    large.mutable_workload()->add_pods(uid);
+    board_.See(Pod(uid));
+  }
+  board_.See(Pod("b"));
+  board_.See(Pod("c", "Unschedulable"));
+  EXPECT_THAT(Compare({Waits("c", "Busy")}), IsEmpty());
+  Learn(Waits("c", "Held"), Millis(0));
+  const auto some = Compare({large, Waits("b", "Busy")}, {}, 9);
+  ASSERT_THAT(some, SizeIs(6));
+  EXPECT_THAT(some.front(), Says("c", "Held"));
+  EXPECT_THAT(some.back(), Says("b", "Unschedulable"));
 }
 
 TEST_F(WaitingPodsTest, WhatIsGoneIsForgotten) {
   board_.See(Pod("a", "Unschedulable"));
   board_.See(Pod("b", "Unschedulable"));
-  ASSERT_THAT(WronglyUnschedulable(board_, {}), SizeIs(2));
+  ASSERT_THAT(board_.unschedulable(), SizeIs(2));
   board_.Gone("a", "a", false);
   board_.Take("b");
-  EXPECT_THAT(WronglyUnschedulable(board_, {}), IsEmpty());
+  EXPECT_THAT(board_.unschedulable(), IsEmpty());
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+#include "services/binder/adapters/provisioner.h"
+
+#include <fmt/format.h>
+
+#include "libs/base/log.h"
+#include "libs/base/status_macros.h"
+#include "libs/kubernetes/resource.h"
+
+namespace fluxqueue::binder {
+
+using events::v1::JobFact;
+
+void Provisioner::Lack(std::vector<JobFact> jobs) {
+  if (!classes_.empty()) lacking_.Post("lacking", std::move(jobs));
+}
+
+absl::Status Provisioner::Run(const std::stop_token& stop) {
+  while (const auto lacking = lacking_.TakeOne(stop)) {
+    const absl::Status status = Compare(*lacking);
+    if (status.ok()) continue;
+    LogWarning("ProvisioningRequests are not as they should be, and are looked at again",
+               {{"error", Message(status)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Provisioner::Compare(const std::vector<JobFact>& lacking) {
+  std::vector<Provision> there;
+  RETURN_IF_ERROR(client_
+                      .List(kubernetes::kProvisioningRequests,
+                            {.labels = fmt::format("{}={}", kManagedByLabel, kManagedBy)},
+                            [&there](std::string_view text) {
+                              if (auto request = ParseProvision(text); request.ok()) {
+                                there.push_back(*std::move(request));
+                              }
+                              return absl::OkStatus();
+                            })
+                      .status());
+  const Millis now = std::chrono::floor<Millis>(clock_.Now().time_since_epoch());
+  const ProvisionPlan plan = PlanProvisions(classes_, lacking, there, now);
+  absl::Status first;
+  for (const Provision& request : plan.remove) first.Update(Remove(request));
+  for (const JobFact* fact : plan.ask) first.Update(Ask(*fact));
+  return first;
+}
+
+absl::Status Provisioner::Ask(const JobFact& fact) {
+  const events::v1::Workload& job = fact.workload();
+  const absl::StatusOr<std::string> text =
+      client_.Get(kubernetes::kJobs, job.namespace_(), job.name());
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(text.status());
+  ASSIGN_OR_RETURN(const std::string pods, ProvisionTemplate(fact, *text));
+  const absl::Status made =
+      client_.Create(kubernetes::kPodTemplates, job.namespace_(), pods).status();
+  if (!absl::IsAlreadyExists(made)) RETURN_IF_ERROR(made);
+  const absl::Status asked = client_
+                                 .Create(kubernetes::kProvisioningRequests,
+                                         job.namespace_(),
+                                         ProvisionRequest(fact, classes_.at(fact.pool())))
+                                 .status();
+  if (absl::IsAlreadyExists(asked)) return absl::OkStatus();
+  RETURN_IF_ERROR(asked);
+  LogInfo("nodes asked for",
+          {{"namespace", job.namespace_()}, {"job", job.name()}, {"name", ProvisionName(fact)}});
+  return absl::OkStatus();
+}
+
+absl::Status Provisioner::Remove(const Provision& request) {
+  for (const kubernetes::Resource& resource :
+       {kubernetes::kProvisioningRequests, kubernetes::kPodTemplates}) {
+    const absl::Status removed = client_.Delete(resource, request.space, request.name);
+    if (!absl::IsNotFound(removed)) RETURN_IF_ERROR(removed);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace fluxqueue::binder
