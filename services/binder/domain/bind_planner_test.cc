@@ -34,6 +34,15 @@ TEST_F(BindPlannerTest, APodThatIsThereIsBoundByTheBatchOfTheFact) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
+TEST_F(BindPlannerTest, AJobThatIsAllBoundIsNotWokenAgain) {
+  h_.cluster.AddPod("a", "a-0");
+  Allocate(1);
+  h_.Execute(h_.Batch());
+  h_.Batch();
+  EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
+  EXPECT_EQ(h_.planner->WakeAt(), std::nullopt);
+}
+
 TEST_F(BindPlannerTest, APodThatComesLaterIsBoundWhenItComes) {
   Allocate(1);
   EXPECT_THAT(h_.Batch(), IsEmpty());

@@ -305,6 +305,7 @@ bool AnyHadItsPod(const BindJob& job) {
 
 void CheckTimeout(PlanContext& context, BindJob* job) {
   if (job->bound_said || !context.pods_in_view) return;
+  if (context.may_speak && job->AllBound()) return;  // it is said in this pass
   const Millis at = std::max(job->progress, context.in_view_since) + context.options.start_timeout;
   if (context.now < at || CallsAreFailing(*job)) {
     context.WakeAt(context.now < at ? at : context.now + context.options.retry_max);
