@@ -303,10 +303,10 @@ bool Tracker::Submit(const Sketch& sketch,
     update.set_cancel(true);
     out->messages.push_back(UpdateOf(*entry.row, std::move(update)));
   }
-  const auto early = entry.early.find(entry.space);
-  if (early != entry.early.end()) Enlarge(&*entry.row, early->second, out);
-  entry.early.clear();
-  entry.early_members.clear();
+  if (const Boxed<Early> early = std::exchange(entry.early, {})) {
+    const auto asked = early->demands.find(entry.space);
+    if (asked != early->demands.end()) Enlarge(&*entry.row, asked->second, out);
+  }
   return true;
 }
 
@@ -377,18 +377,17 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
     Enlarge(&*entries_.Edit(sketch.controller_job).row, *demand, out);
     return;
   }
-  Entry& entry = EditUnseenJob(sketch);
-  const auto [early, first] = entry.early.try_emplace(sketch.space, *demand);
+  const auto [early, first] = EditUnseenJob(sketch).demands.try_emplace(sketch.space, *demand);
   if (first) return;
   kubernetes::RaiseTo(demand->requests, early->second.requests);
   early->second = *std::move(demand);
 }
 
-Tracker::Entry& Tracker::EditUnseenJob(const Sketch& pod) {
+Tracker::Early& Tracker::EditUnseenJob(const Sketch& pod) {
   Entry& entry = entries_.Edit(pod.controller_job);
   entry.kind = WorkloadKind::kJob;
   entry.list = lists_[Index(WorkloadKind::kJob)];
-  return entry;
+  return entry.early ? *entry.early : entry.early.emplace();
 }
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.

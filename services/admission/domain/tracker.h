@@ -62,6 +62,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/boxed.h"
 #include "libs/base/journaled.h"
 #include "libs/kubernetes/group.h"
 #include "libs/kubernetes/jobspec.h"
@@ -188,36 +189,43 @@ class Tracker {
   size_t refused() const { return refused_; }
 
  private:
+  // What was seen of a Job's pods before the Job itself.
+  struct Early {
+    // What they ask for, by their namespace. Of those in others than the Job's only the reference
+    // says that they are of it, which anybody may write.
+    std::map<std::string, kubernetes::PodDemand> demands;
+    // Likewise, of those that say that they are of a group: their names, by uid.
+    std::map<std::string, std::string> members;
+  };
+
+  // One for each live workload: what few of them have is boxed.
   struct Entry {
     std::optional<WorkloadRow> row;  // submitted
     uint64_t digest = 0;
-    uint32_t list = 0;  // the list that showed it last
     uint64_t told = 0;  // looks up to this one are older than what a watch has told
+    uint32_t list = 0;  // the list that showed it last
     WorkloadKind kind = WorkloadKind::kJob;
     std::string space;
     std::string name;
     std::string refusal;  // not submitted, or an update not followed: why
-    // A pod of it was seen before the Job itself: what it asks, by its namespace. Of those in
-    // others only the reference says that they are of it, which anybody may write.
-    std::map<std::string, kubernetes::PodDemand> early;
-    // Likewise, of those that say that they are of a group: their names, by uid.
-    std::map<std::string, std::string> early_members;
-    std::optional<uint64_t> asks;         // other than row->asked, and looked at
-    std::optional<UnplacedJob> rejected;  // to be handed in again when it is seen next
-    bool resized = false;  // a Job that asks for something else than was said: it may have started
-    bool waits = false;    // it has not: what it asks for is to be said when it is seen next
+    Boxed<Early> early;
+    std::optional<uint64_t> asks;  // other than row->asked, and looked at
+    Boxed<UnplacedJob> rejected;   // to be handed in again when it is seen next
     // A Job whose pods are of a group, which say neither this nor who has made them.
-    std::string admitted_to;
+    Boxed<std::string> admitted_to;
     // Such a Job, or a pod of a group.
-    std::string group;                              // as its sketch says
-    std::optional<kubernetes::GroupMember> member;  // as seen last
-    std::string gang;                               // the job that it is of; empty: it waits
-    bool bound = false;                             // as its sketch says
-    bool started = false;  // bound, or released, as one of its gang; of a group's job: some pod was
-    bool alone = false;    // submitted by itself, without its group
+    std::string group;                      // as its sketch says
+    Boxed<kubernetes::GroupMember> member;  // as seen last
+    std::string gang;                       // the job that it is of; empty: it waits
     // The job of a group.
     std::set<std::string> pods;  // uids of those that have not ended
-    bool lost = false;           // one went that had not started
+    bool lost = false;           // one of them went that had not started
+
+    bool resized = false;  // a Job that asks for something else than was said: it may have started
+    bool waits = false;    // it has not: what it asks for is to be said when it is seen next
+    bool bound = false;    // a pod of a group, as its sketch says
+    bool started = false;  // bound, or released, as one of its gang; of a group's job: some pod was
+    bool alone = false;    // of a group, and submitted by itself
   };
   using Entries = std::unordered_map<std::string, Entry>;  // by uid; a group's job by its id
 
@@ -308,7 +316,7 @@ class Tracker {
                                 const ClusterFacts& facts) const;
   void ObserveJobPod(const Observation& seen, TrackerOutputs* out);
   // The Job of a pod that was seen before it.
-  Entry& EditUnseenJob(const Sketch& pod);
+  Early& EditUnseenJob(const Sketch& pod);
   // Looks at the pod once its Job was seen, which says of which group it is.
   void AwaitJob(const Sketch& pod);
   // False: refused, or not to be submitted yet.

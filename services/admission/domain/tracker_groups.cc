@@ -107,8 +107,9 @@ void Tracker::ObserveGroupJob(const Observation& seen, TrackerOutputs* out) {
   entry.group = sketch.group;
   // hint: the policies let only the webhook write it.
   entry.admitted_to = job->meta.Annotation(kubernetes::kAdmittedToAnnotation);
-  entry.early.clear();
-  for (const auto& [uid, name] : std::exchange(entry.early_members, {})) {
+  const Boxed<Early> early = std::exchange(entry.early, {});
+  if (!early) return;
+  for (const auto& [uid, name] : early->members) {
     out->fetches.push_back({WorkloadKind::kPod, sketch.space, name, uid, ++last_look_});
   }
 }
@@ -116,7 +117,7 @@ void Tracker::ObserveGroupJob(const Observation& seen, TrackerOutputs* out) {
 void Tracker::AwaitJob(const Sketch& pod) {
   const Entry* job = entries_.Find(pod.controller_job);
   if (job != nullptr && job->digest != 0) return;
-  EditUnseenJob(pod).early_members.emplace(pod.uid, pod.name);
+  EditUnseenJob(pod).members.emplace(pod.uid, pod.name);
   EditSeen(pod).digest = 0;
 }
 
@@ -129,7 +130,8 @@ std::string Tracker::GroupOf(const Sketch& sketch, const Entry* known) const {
 
 Tracker::Maker Tracker::MakerOf(const Sketch& sketch, const std::string& group) const {
   const Entry* job = entries_.Find(sketch.controller_job);
-  return {std::string(Read(group).user), job == nullptr ? "" : job->admitted_to};
+  const bool known = job != nullptr && job->admitted_to;
+  return {std::string(Read(group).user), known ? *job->admitted_to : ""};
 }
 
 absl::StatusOr<Tracker::Wish> Tracker::ReadWish(const Observation& seen,

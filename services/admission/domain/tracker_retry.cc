@@ -41,7 +41,7 @@ void Tracker::Ask(const std::string& uid, const Wish& wish, Entry* entry, Tracke
 
 void Tracker::HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out) {
   WorkloadRow& row = *entry->row;
-  const UnplacedJob rejected = *std::exchange(entry->rejected, std::nullopt);
+  const UnplacedJob rejected = *std::exchange(entry->rejected, {});
   if (row.cancelled) return;
   if (entry->asks) row.asked = std::exchange(entry->asks, std::nullopt);
   row.retried = rejected.version;
@@ -75,7 +75,7 @@ void Tracker::Learn(const std::string& uid,
   const bool unheard = rejected && rejected->version == row.retried;
   if (!unheard) row.retried = 0;
   if (unheard || (rejected && entry.asks)) {
-    entry.rejected = rejected;
+    entry.rejected = *rejected;
     entry.digest = 0;
     Look(uid, entry, out);
   } else if (entry.asks) {
