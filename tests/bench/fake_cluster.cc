@@ -37,6 +37,18 @@ std::string Line(std::string_view type, std::string_view object) {
   return fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, object);
 }
 
+// A page of a list. An empty token: it is the last one.
+Answer ListOf(uint64_t version, const std::string& token, std::string_view items) {
+  const std::string next = token.empty() ? "" : fmt::format(R"(,"continue":"{}")", token);
+  return {
+      200,
+      fmt::format(
+          R"({{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"{}"{}}},"items":[{}]}})",
+          version,
+          next,
+          items)};
+}
+
 // As the webhook leaves a pod.
 std::string PodSpec(const JobShape& shape, std::string_view node) {
   return fmt::format(
@@ -301,13 +313,12 @@ Answer FakeCluster::List(std::string_view plural, std::string_view after, size_t
     items += *item;
     item = Item(plural, ++index);
   }
-  return {
-      200,
-      fmt::format(
-          R"({{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"{}"{}}},"items":[{}]}})",
-          version,
-          item.has_value() ? fmt::format(R"(,"continue":"{}.{}")", index, version) : "",
-          items)};
+  return ListOf(
+      version, item.has_value() ? fmt::format("{}.{}", index, version) : std::string(), items);
+}
+
+Answer FakeCluster::EmptyList() const {
+  return ListOf(version_, "", "");
 }
 
 Answer FakeCluster::Get(std::string_view plural, std::string_view name) const {

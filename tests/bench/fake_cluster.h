@@ -57,6 +57,7 @@ class FakeCluster {
 
   // The requests of Kubernetes' API. `after` is the continue token of a list.
   Answer List(std::string_view plural, std::string_view after, size_t limit) const;
+  Answer EmptyList() const;
   Answer Get(std::string_view plural, std::string_view name) const;
   Answer Bind(const std::string& pod, std::string_view body, int64_t now_ms);
   Answer Create(std::string_view plural, std::string_view body);

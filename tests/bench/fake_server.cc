@@ -146,11 +146,20 @@ Query ParseQuery(std::string_view query) {
   return values;
 }
 
+// The only selector that the services have and held objects do not meet: what bypasses the queue.
+Selected ParseSelected(const std::string& path, const Query& query) {
+  const std::string labels = Value(query, "labelSelector");
+  Selected selected{.plural = ParseApiPath(path).plural};
+  const bool may_be_held = selected.plural == "jobs" || selected.plural == "pods";
+  selected.none = may_be_held && labels.find("!fluxqueue.io/held") != std::string::npos;
+  return selected;
+}
+
 // ----------------------------------------------------------------------------------------------
 // watches
 
-WatchStream::WatchStream(tcp::socket socket, std::string plural, SteadyClock::time_point end)
-    : socket_(std::move(socket)), plural_(std::move(plural)), end_(end) {}
+WatchStream::WatchStream(tcp::socket socket, Selected selected, SteadyClock::time_point end)
+    : socket_(std::move(socket)), selected_(std::move(selected)), end_(end) {}
 
 void WatchStream::Begin(const std::string& lines) {
   head_ = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -240,16 +249,16 @@ void FakeServer::Watch(const Incoming& request, tcp::socket socket) {
   const Query query = ParseQuery(request.query);
   const auto seconds = ToNumber<int64_t>(Value(query, "timeoutSeconds"), 0);
   const auto longest = seconds > 0 ? std::chrono::seconds(seconds) : std::chrono::seconds(kLongest);
-  const std::string plural = ParseApiPath(request.path).plural;
+  const Selected selected = ParseSelected(request.path, query);
   const auto version = ToNumber<uint64_t>(Value(query, "resourceVersion"), 0);
   watches_.push_back(
-      std::make_shared<WatchStream>(std::move(socket), plural, SteadyClock::now() + longest));
-  watches_.back()->Begin(cluster_.NewerThan(plural, version));
+      std::make_shared<WatchStream>(std::move(socket), selected, SteadyClock::now() + longest));
+  watches_.back()->Begin(selected.none ? "" : cluster_.NewerThan(selected.plural, version));
 }
 
 void FakeServer::Tell(std::string_view plural, std::string_view line) {
   for (const auto& watch : watches_) {
-    if (watch->plural() == plural) watch->Push(line);
+    if (watch->Shows(plural)) watch->Push(line);
   }
 }
 
@@ -277,6 +286,7 @@ Answer FakeServer::Api(const Incoming& request) {
   if (path.plural.empty()) return {404, "{}"};
   if (request.method == "GET" && path.name.empty()) {
     const Query query = ParseQuery(request.query);
+    if (ParseSelected(request.path, query).none) return cluster_.EmptyList();
     return cluster_.List(
         path.plural, Value(query, "continue"), ToNumber<size_t>(Value(query, "limit"), 500));
   }

@@ -38,11 +38,20 @@ ApiPath ParseApiPath(std::string_view path);
 // "a=1&b=x%20y" as a map.
 std::map<std::string, std::string, std::less<>> ParseQuery(std::string_view query);
 
+// Of a list or a watch: what is asked for.
+struct Selected {
+  std::string plural;
+  // The selector of labels is one that nothing here meets: all Jobs and pods are held.
+  bool none = false;
+};
+Selected ParseSelected(const std::string& path,
+                       const std::map<std::string, std::string, std::less<>>& query);
+
 // One watch: lines go out in the order they came, as many at once as have gathered.
 class WatchStream : public std::enable_shared_from_this<WatchStream> {
  public:
   WatchStream(boost::asio::ip::tcp::socket socket,
-              std::string plural,
+              Selected selected,
               std::chrono::steady_clock::time_point end);
 
   // Sends the headers, then `lines`.
@@ -51,7 +60,9 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   // The end of the stream, in order.
   void Finish();
 
-  const std::string& plural() const { return plural_; }
+  const std::string& plural() const { return selected_.plural; }
+  // Changes of `plural` are told; bookmarks always are.
+  bool Shows(std::string_view plural) const { return !selected_.none && plural == this->plural(); }
   bool gone() const { return gone_; }
   bool Over(std::chrono::steady_clock::time_point now) const { return now >= end_; }
   size_t waiting() const { return waiting_.size(); }
@@ -61,7 +72,7 @@ class WatchStream : public std::enable_shared_from_this<WatchStream> {
   void Flush();
 
   boost::asio::ip::tcp::socket socket_;
-  const std::string plural_;
+  const Selected selected_;
   const std::chrono::steady_clock::time_point end_;
   std::string head_;     // raw bytes that go out before what waits
   std::string waiting_;  // lines that are not sent yet
