@@ -1,7 +1,5 @@
 #include "services/cleanup/adapters/sweeper.h"
 
-#include <unordered_map>
-
 #include "libs/base/log.h"
 #include "libs/base/status_macros.h"
 #include "libs/model/workload.h"
@@ -70,10 +68,10 @@ absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
   if (gone.empty()) return absl::OkStatus();
   std::vector<LiveJob> live;
   RETURN_IF_ERROR(ReadLive(&live));
-  std::unordered_map<std::string, bool> holding;
-  for (const LiveJob& job : live) holding[job.job_id] = job.holding;
+  const LiveIndex index = IndexOf(live);
   for (std::string& job_id : gone) {
-    if (!holding[job_id]) continue;
+    const auto job = index.find(job_id);
+    if (job == index.end() || !job->second->holding) continue;
     LogWarning("workload is gone, its job has not ended", {{"job", job_id}});
     shard_.PostGone(std::move(job_id));
   }
@@ -82,12 +80,11 @@ absl::Status Sweeper::ConfirmGone(const std::vector<LiveJob>& suspects) {
 
 absl::Status Sweeper::ConfirmOrphans(const std::vector<Observer::OwnPod>& suspects) {
   if (suspects.empty()) return absl::OkStatus();
-  std::vector<LiveJob> rows;
-  RETURN_IF_ERROR(ReadLive(&rows));
-  std::unordered_map<std::string, LiveJob> live;
-  for (LiveJob& job : rows) live.emplace(job.job_id, job);
+  std::vector<LiveJob> live;
+  RETURN_IF_ERROR(ReadLive(&live));
+  const LiveIndex index = IndexOf(live);
   for (const Observer::OwnPod& pod : suspects) {
-    if (!IsOrphan(pod, live)) continue;
+    if (!IsOver(pod.job_id, pod.attempt, index)) continue;
     LogWarning("pod runs without an allocation, it counts as foreign use",
                {{"job", pod.job_id}, {"pod", pod.uid}});
     shard_.PostOrphan(pod.uid);

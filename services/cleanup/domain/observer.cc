@@ -344,15 +344,6 @@ bool Observer::Shows(std::string_view job_id) const {
   });
 }
 
-std::vector<Observer::OwnPod> Observer::OwnPods() const {
-  std::vector<OwnPod> own;
-  for (const auto& [uid, pod] : pods_) {
-    if (pod.job_id.empty() || pod.Ended() || pod.disowned) continue;
-    own.push_back({pod.job_id, pod.slot.attempt, uid});
-  }
-  return own;
-}
-
 bool Observer::HasNews() const {
   return synced_ && (!dirty_jobs_.empty() || !dirty_nodes_.empty() ||
                      std::ranges::any_of(pools_, [](const auto& pool) { return !pool.second; }));

@@ -101,13 +101,20 @@ class Observer {
   // Is anything of the job in the picture: its workload, or a pod of ours? Of a group: a pod
   // that has not ended, or one that may be of it once it is proven.
   bool Shows(std::string_view job_id) const;
-  // Unfinished pods of ours, by job: (job id, attempt, pod uid).
+  // An unfinished pod of ours.
   struct OwnPod {
     std::string job_id;
     uint32_t attempt = 0;
     std::string uid;
   };
-  std::vector<OwnPod> OwnPods() const;
+  // `visit`: called with job id, attempt and uid of each.
+  template <typename Visit>
+  void ForEachOwnPod(Visit visit) const {
+    for (const auto& [uid, pod] : pods_) {
+      if (pod.job_id.empty() || pod.Ended() || pod.disowned) continue;
+      visit(pod.job_id, pod.slot.attempt, uid);
+    }
+  }
 
   // There may be something to say.
   bool HasNews() const;

@@ -564,7 +564,12 @@ TEST_F(ObserverTest, APodWithoutARowIsForeignUseOnly) {
   EXPECT_EQ(observer_.jobs(), 1);
   EXPECT_TRUE(observer_.Shows("j"));
   EXPECT_FALSE(observer_.Shows("k"));
-  EXPECT_EQ(observer_.OwnPods().size(), 2);
+  std::vector<std::string> own;
+  observer_.ForEachOwnPod(
+      [&own](const std::string& job_id, uint32_t attempt, const std::string& uid) {
+        own.push_back(fmt::format("{} {} {}", job_id, attempt, uid));
+      });
+  EXPECT_THAT(own, ::testing::UnorderedElementsAre("j 1 a", "j 1 b"));
 }
 
 TEST_F(ObserverTest, APodWithoutARowKeepsNoJobFromEnding) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct LiveJob {
   bool running = false;
 };
 
+// By id. Its jobs must outlive it, where they are.
+using LiveIndex = std::unordered_map<std::string_view, const LiveJob*>;
+LiveIndex IndexOf(const std::vector<LiveJob>& live);
+
 struct Suspects {
   // Hold resources, but nothing of them is in the picture.
   std::vector<LiveJob> gone;
@@ -34,7 +39,7 @@ struct Suspects {
 
 Suspects Compare(const std::vector<LiveJob>& live, const Observer& observer);
 
-// The attempt of the pod holds nothing: its job has ended, or has moved on to a later attempt.
-bool IsOrphan(const Observer::OwnPod& pod, const std::unordered_map<std::string, LiveJob>& live);
+// The attempt holds nothing: its job has ended, or has moved on to a later attempt.
+bool IsOver(std::string_view job_id, uint32_t attempt, const LiveIndex& live);
 
 }  // namespace fluxqueue::cleanup
