@@ -116,7 +116,7 @@ class BinderApp final : public lifecycle::App {
  private:
   BinderMetrics metrics_;
   const delivery::LoopOptions options_;
-  Inbox inbox_{"cluster"};
+  Inbox inbox_{"cluster", kMostInboxBytes};
   kubernetes::Client client_;
   const SlotProofs proofs_;
   delivery::Quarantine quarantine_;

@@ -248,7 +248,7 @@ TEST_F(WatchShardTest, APodThatAsksForMoreThanANumberHoldsUsesItsNodeInFull) {
 // Kafka is away, so that the loop does not ask what there is to say: 100,000 pods change meanwhile.
 TEST_F(CrowdedShardTest, WhatNobodyTakesIsBoundedAndTheLastStateOfEachIsTakenInTheEnd) {
   // The limit, and of each watch the one item that has passed it.
-  constexpr size_t kMostBytes = (size_t{64} << 20) + 6 * CrowdedApi::kPodBytes;
+  constexpr size_t kMostBytes = WatchShard::kMostInboxBytes + 6 * CrowdedApi::kPodBytes;
   MakeBindersTable();
   postgres::Connection connection(Database("cleanup"));
   const auto loaded =

@@ -75,7 +75,9 @@ class BypassGuard {
   const std::string instance_;
   const std::function<void(const delivery::QuarantineRow&)> tell_;
   BypassBook book_;
-  Mailbox<News> inbox_{"bypass"};
+  static constexpr size_t kMostInboxBytes = size_t{8} << 20;
+
+  Mailbox<News> inbox_{"bypass", kMostInboxBytes};
 };
 
 }  // namespace fluxqueue::binder

@@ -3,6 +3,7 @@
 // way, one for each slot and job (call_workers.h).
 #pragma once
 
+#include <cstddef>
 #include <variant>
 
 #include "libs/base/mailbox.h"
@@ -18,5 +19,7 @@ using News = std::variant<kubernetes::Seen<PodFacts>,
                           kubernetes::Synced,  // the pod watch has told every pod there is
                           CallResult>;
 using Inbox = Mailbox<News>;
+// Of the text of what is seen; as values it takes about as much again.
+inline constexpr size_t kMostInboxBytes = size_t{8} << 20;
 
 }  // namespace fluxqueue::binder

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 class IdleHandlerTest : public ::testing::Test {
  protected:
   // More than this never waits: the limit, and the one item that has passed it.
-  static constexpr size_t kMostBytes = Inbox::kMostBytes + 2 * CrowdedApi::kPodBytes;
+  static constexpr size_t kMostBytes = kMostInboxBytes + 2 * CrowdedApi::kPodBytes;
 
   bool Eventually(const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(120);
@@ -40,7 +40,7 @@ class IdleHandlerTest : public ::testing::Test {
   RealClock clock_;
   tracing::Tracer tracer_{{}, registry_};
   delivery::Quarantine quarantine_{clock_, {"Pod"}};
-  Inbox inbox_;
+  Inbox inbox_{"cluster", kMostInboxBytes};
   PodFeed feed_{client_, inbox_, metrics_};
   PodTeller teller_{client_};
   JobsHandler handler_{{.plan = {},

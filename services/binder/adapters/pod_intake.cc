@@ -29,7 +29,8 @@ std::optional<std::chrono::steady_clock::time_point> PodIntake::WakeAt() const {
 
 absl::Status PodIntake::Take() {
   LookAgain();
-  std::ranges::move(inbox_.Take(), std::back_inserter(taken_));
+  const size_t room = kMostTaken - std::min(taken_.size(), kMostTaken);
+  std::ranges::move(inbox_.Take(room), std::back_inserter(taken_));
   one_.clear();
   while (!taken_.empty()) {
     const bool careful = quarantine_.careful();

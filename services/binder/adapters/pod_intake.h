@@ -16,6 +16,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -36,6 +37,8 @@ class PodIntake {
  public:
   // What was left out is looked at again after this, as far as its quarantine lets it.
   static constexpr Millis kLookAgain{10'000};
+  // Of news, in one batch: what more has come stays in the inbox, whose limit holds for it.
+  static constexpr size_t kMostTaken = 1'000;
 
   // All must outlive it.
   PodIntake(BindPlanner& planner,
@@ -49,7 +52,7 @@ class PodIntake {
   // The pod watch has told every pod there is.
   bool listed() const { return listed_; }
 
-  // Hands on what has come: all of it, or, while a pod is looked for, the first.
+  // Hands on what has come: the first kMostTaken, or, while a pod is looked for, the first.
   absl::Status Take();
   // Has the planner plan. Unavailable: one of its pods is to blame, and the batch must be rolled
   // back and made again.

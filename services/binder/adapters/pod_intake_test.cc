@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,6 +157,23 @@ TEST_F(PodIntakeTest, OneThatFailsInEachVersionIsLookedAtLessAndLessOften) {
   EXPECT_EQ(intake_->WakeAt(), clock_.Monotonic());
   Settle();
   EXPECT_EQ(StateOf("a", 0), "bound");
+}
+
+TEST_F(PodIntakeTest, ABatchTakesAFewAndTheRestStaysInTheInbox) {
+  constexpr size_t kMore = 10;
+  PodFacts pod;
+  pod.resource_version = 1;
+  for (size_t i = 0; i < PodIntake::kMostTaken + kMore; ++i) {
+    pod.uid = pod.job_id = fmt::format("p{}", i);
+    inbox_.Post(kubernetes::Seen<PodFacts>{pod});
+  }
+  ASSERT_TRUE(intake_->Take().ok());
+  EXPECT_EQ(h_.planner->pods().size(), PodIntake::kMostTaken);
+  EXPECT_EQ(inbox_.size(), kMore);
+  EXPECT_TRUE(intake_->HasWork());
+  ASSERT_TRUE(intake_->Take().ok());
+  EXPECT_EQ(h_.planner->pods().size(), PodIntake::kMostTaken + kMore);
+  EXPECT_FALSE(intake_->HasWork());
 }
 
 TEST_F(PodIntakeTest, NothingIsKeptOfOneThatHasGone) {

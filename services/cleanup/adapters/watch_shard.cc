@@ -229,7 +229,7 @@ absl::Status WatchShard::Handle(std::span<const Item> items) {
 }
 
 absl::Status WatchShard::Poll(delivery::Outbox& outbox) {
-  if (taken_.empty()) taken_ = inbox_.Take();
+  if (taken_.empty()) taken_ = inbox_.Take(kMostTaken);
   std::span<const Item> items = std::span(taken_).subspan(handled_);
   if (quarantine_.careful() && items.size() > 1) items = items.first(1);
   RETURN_IF_ERROR(Handle(items));

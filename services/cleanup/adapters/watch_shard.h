@@ -44,6 +44,11 @@ namespace fluxqueue::cleanup {
 
 class WatchShard final : public delivery::ShardHandler {
  public:
+  // Of the text of what is seen. As values objects take up to three times as much.
+  static constexpr size_t kMostInboxBytes = size_t{8} << 20;
+  // Of items, in one turn.
+  static constexpr size_t kMostTaken = 1'000;
+
   // `wake` is called after something was posted. References must outlive the shard.
   WatchShard(const CleanupConfig& config,
              kubernetes::Client& client,
@@ -121,7 +126,7 @@ class WatchShard final : public delivery::ShardHandler {
   postgres::Connection connection_;
   PoolDirectory directory_;
   std::unique_ptr<Observer> observer_;  // null: the lease is not ours
-  Mailbox<Item> inbox_{"cluster"};
+  Mailbox<Item> inbox_{"cluster", kMostInboxBytes};
   std::vector<Item> taken_;                 // from it
   size_t handled_ = 0;                      // of these
   std::set<std::string_view> synced_;       // resources
