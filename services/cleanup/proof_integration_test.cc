@@ -1,5 +1,6 @@
 // What proves a pod, in a real Postgres with the tables of those who own them.
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,6 +151,33 @@ TEST_F(ProofTest, AllPodsOfALargeJobAreFound) {
   const absl::StatusOr<Proofs> proofs = Find(hints);
   ASSERT_TRUE(proofs.ok()) << Message(proofs.status());
   EXPECT_EQ(proofs->size(), kSlots);
+}
+
+using PoolDirectoryTest = ProofTest;
+
+TEST_F(PoolDirectoryTest, KnowsAllThatWasAskedForLastAndNotManyMore) {
+  MakeTables();
+  AddJob("one", 1);
+  std::vector<std::string> many;
+  for (size_t i = 0; i <= PoolDirectory::kMostJobs; ++i) many.push_back(fmt::format("job-{}", i));
+  const std::string columns =
+      "pool, queue, namespace, name, kind, state, version, attempt, reason, message, slots, "
+      "priority, created_ms, start_ms, updated_ms, placement_hash, row";
+  Sql(
+      fmt::format("INSERT INTO queue.jobs (job_id, {0}) SELECT 'job-' || i, {0} "
+                  "FROM queue.jobs, generate_series(0, {1}) i WHERE job_id = 'one'",
+                  columns,
+                  PoolDirectory::kMostJobs));
+  PoolDirectory directory(connection_);
+  Must(directory.Find({"one"}));
+  Must(directory.Find(many));
+  EXPECT_EQ(directory.PoolOf("one"), "default");
+  EXPECT_EQ(directory.PoolOf(many.front()), "default");
+  EXPECT_EQ(directory.PoolOf(many.back()), "default");
+  Must(directory.Find({"one", many.front()}));
+  EXPECT_EQ(directory.PoolOf("one"), "default");
+  EXPECT_EQ(directory.PoolOf(many.front()), "default");
+  EXPECT_EQ(directory.PoolOf(many.back()), std::nullopt);
 }
 
 }  // namespace

@@ -93,6 +93,7 @@ absl::StatusOr<Proofs> FindProofs(postgres::Connection& connection,
 }
 
 absl::Status PoolDirectory::Find(const std::vector<std::string>& job_ids) {
+  if (pools_.size() > kMostJobs) pools_.clear();
   postgres::TextArray unknown;
   for (const std::string& job_id : job_ids) {
     if (!pools_.contains(job_id)) unknown.Add(job_id);

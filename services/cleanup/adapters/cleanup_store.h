@@ -2,6 +2,7 @@
 // in the tables of those who heard it, so a restart compares the cluster with them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -35,13 +36,17 @@ std::vector<std::pair<std::string, events::v1::Node>> LoadGraphNodes(pqxx::trans
 absl::StatusOr<Proofs> FindProofs(postgres::Connection& connection, const std::vector<Hint>& hints);
 inline constexpr size_t kMostHints = 10'000;
 
-// Pools of jobs, and partitions of pools; kept once found. Confined to one thread.
+// Pools of jobs, and partitions of pools. Most jobs are asked for when they start and when they end
+// only: once more than kMostJobs are known, all are looked up anew. Confined to one thread.
 class PoolDirectory {
  public:
+  static constexpr size_t kMostJobs = 10'000;
+
   // `connection` must outlive the directory.
   explicit PoolDirectory(postgres::Connection& connection) : connection_(connection) {}
 
-  // Looks up those of the jobs that are not known yet, in one query.
+  // Looks up those of the jobs that are not known yet, in one query. However many they are, they
+  // stay known until the next call.
   absl::Status Find(const std::vector<std::string>& job_ids);
   // Nullopt: the queue has no such job (yet).
   std::optional<std::string> PoolOf(const std::string& job_id) const;
