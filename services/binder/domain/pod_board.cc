@@ -97,34 +97,37 @@ bool PodBoard::See(PodFacts pod) {
     found->second = std::move(pod);
     return true;
   }
-  NoteUnschedulable(pod);
-  by_job_[pod.job_id].push_back(pod.uid);
+  std::vector<const PodFacts*>& of_job = by_job_[pod.job_id];
+  of_job.push_back(nullptr);  // what may fail comes first
   std::string uid = pod.uid;
-  pods_.emplace(std::move(uid), std::move(pod));
+  of_job.back() = &pods_.emplace(std::move(uid), std::move(pod)).first->second;
+  NoteUnschedulable(*of_job.back());
   return true;
 }
 
 void PodBoard::Gone(const std::string& uid, const std::string& job_id, bool remember) {
-  auto pod = pods_.extract(uid);
+  const auto pod = pods_.find(uid);
+  const bool here = pod != pods_.end();
   unschedulable_.erase(uid);
-  if (remember) gone_[job_id].emplace(uid, pod.empty() ? "" : std::move(pod.mapped().put_out));
-  if (pod.empty()) return;
+  if (remember) gone_[job_id].emplace(uid, here ? std::move(pod->second.put_out) : "");
+  if (!here) return;
   checked_.erase(uid);
-  const auto of_job = by_job_.find(pod.mapped().job_id);
-  if (of_job == by_job_.end()) return;
-  std::erase(of_job->second, uid);
+  const auto of_job = by_job_.find(pod->second.job_id);
+  std::erase(of_job->second, &pod->second);
   if (of_job->second.empty()) by_job_.erase(of_job);
+  pods_.erase(pod);
 }
 
 std::vector<PodFacts> PodBoard::Take(const std::string& job_id) {
   std::vector<PodFacts> pods;
   const auto of_job = by_job_.find(job_id);
   if (of_job == by_job_.end()) return pods;
-  for (const std::string& uid : of_job->second) {
-    checked_.erase(uid);
-    unschedulable_.erase(uid);
-    // Seeing it may have failed halfway.
-    if (auto pod = pods_.extract(uid)) pods.push_back(std::move(pod.mapped()));
+  pods.reserve(of_job->second.size());
+  for (const PodFacts* known : of_job->second) {
+    if (known == nullptr) continue;
+    checked_.erase(known->uid);
+    unschedulable_.erase(known->uid);
+    pods.push_back(std::move(pods_.extract(known->uid).mapped()));
   }
   by_job_.erase(of_job);
   return pods;
@@ -165,9 +168,8 @@ std::vector<const PodFacts*> PodBoard::OfJob(const std::string& job_id,
   const auto found = by_job_.find(job_id);
   if (found == by_job_.end()) return pods;
   pods.reserve(found->second.size());
-  for (const std::string& uid : found->second) {
-    const PodFacts& pod = pods_.at(uid);
-    if (pod.space == space) pods.push_back(&pod);
+  for (const PodFacts* pod : found->second) {
+    if (pod != nullptr && pod->space == space) pods.push_back(pod);
   }
   std::sort(pods.begin(), pods.end(), [](const PodFacts* a, const PodFacts* b) {
     return std::tie(a->name, a->uid) < std::tie(b->name, b->uid);

@@ -122,7 +122,8 @@ class PodBoard {
   std::set<std::string> unschedulable_;
   // By uid, of pods_: for which job it was checked, and what was found.
   std::unordered_map<std::string, std::pair<std::string, bool>> checked_;
-  std::unordered_map<std::string, std::vector<std::string>> by_job_;
+  // Into pods_, whose entries stay where they are until they go. Null: seeing one failed halfway.
+  std::unordered_map<std::string, std::vector<const PodFacts*>> by_job_;
   // By job and uid: why their nodes have put them out.
   std::unordered_map<std::string, std::unordered_map<std::string, std::string>> gone_;
 };
