@@ -6,7 +6,7 @@
 #include <mutex>
 #include <random>
 #include <thread>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,6 +28,49 @@ using Kind = WatchEvent::Kind;
 constexpr int kFailuresBeforeRelist = 3;
 // A watch that ends in order but sooner than this is paced like a failure.
 constexpr std::chrono::seconds kShortWatch{1};
+
+size_t Hash(std::string_view text) {
+  return std::hash<std::string_view>()(text);
+}
+
+// What the callback has been told of one object. There is one for each that exists: small.
+class Known {
+ public:
+  explicit Known(const internal::ObjectIdentity& identity)
+      : text_(fmt::format("{}/{}{}", identity.space, identity.name, identity.uid)),
+        uid_bytes_(static_cast<uint32_t>(identity.uid.size())) {}
+
+  std::string_view key() const { return text().substr(0, text_.size() - uid_bytes_); }
+  std::string_view space() const { return key().substr(0, key().find('/')); }
+  std::string_view name() const { return key().substr(space().size() + 1); }
+  std::string_view uid() const { return text().substr(text_.size() - uid_bytes_); }
+
+  // Not of the key.
+  mutable uint64_t version = 0;  // hash of its resourceVersion
+  mutable uint32_t list = 0;     // that has shown it last
+
+ private:
+  std::string_view text() const { return text_; }
+
+  std::string text_;  // "namespace/name", and the uid right behind it
+  uint32_t uid_bytes_;
+};
+
+std::string_view KeyOf(const Known& known) {
+  return known.key();
+}
+std::string_view KeyOf(std::string_view key) {
+  return key;
+}
+struct HashKey {
+  using is_transparent = void;
+  size_t operator()(const auto& known) const { return Hash(KeyOf(known)); }
+};
+struct SameKey {
+  using is_transparent = void;
+  bool operator()(const auto& a, const auto& b) const { return KeyOf(a) == KeyOf(b); }
+};
+using KnownSet = std::unordered_set<Known, HashKey, SameKey>;  // by "namespace/name"
 
 }  // namespace
 
@@ -59,13 +102,6 @@ class Watcher::Impl {
   }
 
  private:
-  // What the callback has been told of one object.
-  struct Known {
-    std::string uid;
-    std::string resource_version;
-    uint64_t seen = 0;  // in which list
-  };
-
   void Run(std::stop_token stop);
   // Lists and tells the differences; sets version_.
   absl::Status Relist(const std::stop_token& stop);
@@ -77,13 +113,15 @@ class Watcher::Impl {
   absl::Status TakeLine(simdjson::padded_string_view line);
   absl::Status TakeChange(std::string_view type, simdjson::padded_string_view object);
   void Tell(Kind kind, std::string_view object, const internal::ObjectIdentity& identity);
-  void TellDeleted(const std::string& key, const Known& known);
+  void TellDeleted(const Known& known);
   void SetHealth(const absl::Status& status);
   void Pause(const absl::Status& status, const std::stop_token& stop);
 
-  static std::string KeyOf(std::string_view space, std::string_view name) {
-    return fmt::format("{}/{}", space, name);
+  KnownSet::const_iterator Find(const internal::ObjectIdentity& identity) const {
+    return known_.find(std::string_view(fmt::format("{}/{}", identity.space, identity.name)));
   }
+  // It is so now. False: nothing of its name was known.
+  bool Note(const internal::ObjectIdentity& identity);
 
   Client& client_;
   const WatcherOptions options_;
@@ -95,8 +133,8 @@ class Watcher::Impl {
   std::string buffer_;  // what has come of the stream and is not told yet
   std::string version_;
   absl::Status line_error_;
-  std::unordered_map<std::string, Known> known_;  // by namespace/name
-  uint64_t lists_ = 0;
+  KnownSet known_;
+  uint32_t lists_ = 0;
   int failures_ = 0;
   bool told_in_watch_ = false;
   Backoff backoff_;
@@ -149,28 +187,38 @@ absl::Status Watcher::Impl::Relist(const std::stop_token& stop) {
 absl::Status Watcher::Impl::ListedItem(std::string_view object) {
   item_.assign(object);
   ASSIGN_OR_RETURN(const auto identity, reader_.ReadIdentity(internal::Padded(item_)));
-  const std::string key = KeyOf(identity.space, identity.name);
-  auto found = known_.find(key);
-  if (found != known_.end() && found->second.uid != identity.uid) {
-    TellDeleted(key, found->second);
+  auto found = Find(identity);
+  if (found != known_.end() && found->uid() != identity.uid) {
+    TellDeleted(*found);
     known_.erase(found);
     found = known_.end();
   }
-  const bool added = found == known_.end();
-  const bool news = added || found->second.resource_version != identity.resource_version;
-  known_.insert_or_assign(
-      key, Known{std::string(identity.uid), std::string(identity.resource_version), lists_});
-  if (news) Tell(added ? Kind::kAdded : Kind::kModified, object, identity);
+  const bool news = found == known_.end() || found->version != Hash(identity.resource_version);
+  const bool was_known = Note(identity);
+  if (news) Tell(was_known ? Kind::kModified : Kind::kAdded, object, identity);
   return absl::OkStatus();
+}
+
+bool Watcher::Impl::Note(const internal::ObjectIdentity& identity) {
+  auto found = Find(identity);
+  const bool was_known = found != known_.end();
+  if (was_known && found->uid() != identity.uid) {
+    known_.erase(found);
+    found = known_.end();
+  }
+  if (found == known_.end()) found = known_.emplace(identity).first;
+  found->version = Hash(identity.resource_version);
+  found->list = lists_;
+  return was_known;
 }
 
 void Watcher::Impl::TellGone() {
   for (auto it = known_.begin(); it != known_.end();) {
-    if (it->second.seen == lists_) {
+    if (it->list == lists_) {
       ++it;
       continue;
     }
-    TellDeleted(it->first, it->second);
+    TellDeleted(*it);
     it = known_.erase(it);
   }
 }
@@ -244,14 +292,11 @@ absl::Status Watcher::Impl::TakeChange(std::string_view type, simdjson::padded_s
   }
   const std::string next(identity.resource_version);
   if (type != "BOOKMARK") {
-    const std::string key = KeyOf(identity.space, identity.name);
     if (type == "DELETED") {
-      known_.erase(key);
+      if (const auto known = Find(identity); known != known_.end()) known_.erase(known);
       Tell(Kind::kDeleted, object, identity);
     } else {
-      const Known known{std::string(identity.uid), next, lists_};
-      const bool added = known_.insert_or_assign(key, known).second;
-      Tell(added ? Kind::kAdded : Kind::kModified, object, identity);
+      Tell(Note(identity) ? Kind::kModified : Kind::kAdded, object, identity);
     }
   }
   version_ = next;
@@ -269,12 +314,10 @@ void Watcher::Impl::Tell(Kind kind,
              .resource_version = identity.resource_version});
 }
 
-void Watcher::Impl::TellDeleted(const std::string& key, const Known& known) {
-  const std::string_view whole = key;
-  const size_t slash = whole.find('/');
+void Watcher::Impl::TellDeleted(const Known& known) {
   Tell(Kind::kDeleted,
        {},
-       {whole.substr(0, slash), whole.substr(slash + 1), known.uid, known.resource_version});
+       {.space = known.space(), .name = known.name(), .uid = known.uid(), .resource_version = {}});
 }
 
 void Watcher::Impl::SetHealth(const absl::Status& status) {

@@ -34,7 +34,7 @@ struct WatchEvent {
   std::string_view space{};   // namespace
   std::string_view name{};
   std::string_view uid{};
-  std::string_view resource_version{};
+  std::string_view resource_version{};  // likewise
 };
 
 struct WatcherOptions {

@@ -78,19 +78,39 @@ TEST(Watcher, TellsChangesAndAfterANewListOnlyTheDifferences) {
                           "added lab/b u2@2",
                           "synced",
                           "added lab/c u3@11",
-                          "deleted lab/b u2@2 gone",
+                          "deleted lab/b u2@ gone",
                           "added lab/b u9@16",
-                          "deleted lab/c u3@11 gone",
+                          "deleted lab/c u3@ gone",
                           "synced",
                           "modified lab/a u1@21",
                           "deleted lab/a u1@22",
-                          "deleted lab/b u9@16 gone",
+                          "deleted lab/b u9@ gone",
                           "synced"));
   watcher.Stop();
   EXPECT_TRUE(watcher.synced());
   std::vector<std::string> asked = api.asked();
   asked.resize(9);
   EXPECT_THAT(asked, ElementsAre("list", "list", "10", "15", "list", "20", "21", "22", "list"));
+}
+
+TEST(Watcher, KnowsTheUidThatWasTakenLast) {
+  ScriptedApi api({
+      {.body = List(10, Object("a", "u1", 1))},
+      {.body = Line("ADDED", Object("a", "u2", 11)) +
+               Line("ERROR", R"({"kind":"Status","code":410,"message":"too old"})")},
+      {.body = List(20, "")},
+  });
+  Client client(api.config());
+  Recorder recorder;
+  Watcher watcher(client,
+                  {.resource = kPods, .retry_min = Millis(1), .retry_max = Millis(5)},
+                  [&](const WatchEvent& event) { recorder(event); });
+  EXPECT_THAT(recorder.WaitFor(5),
+              ElementsAre("added lab/a u1@1",
+                          "synced",
+                          "modified lab/a u2@11",
+                          "deleted lab/a u2@ gone",
+                          "synced"));
 }
 
 TEST(Watcher, SaysWhatIsBrokenAndSurvivesOddAnswers) {
