@@ -61,12 +61,9 @@ events::v1::Node ToEvent(const Node& node, const Amounts& foreign) {
   return event;
 }
 
-bool SameInventory(const events::v1::Node& a, const events::v1::Node& b) {
-  if (a.resource_version() == b.resource_version())
-    return a.SerializeAsString() == b.SerializeAsString();
-  events::v1::Node copy = b;
-  copy.set_resource_version(a.resource_version());
-  return a.SerializeAsString() == copy.SerializeAsString();
+std::string InventoryOf(events::v1::Node node) {
+  node.clear_resource_version();
+  return node.SerializeAsString();
 }
 
 std::optional<std::string> WhyClosed(const Node& node, const std::vector<Toleration>& tolerations) {

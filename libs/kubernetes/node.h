@@ -17,8 +17,9 @@ namespace fluxqueue::kubernetes {
 // out.
 events::v1::Node ToEvent(const Node& node, const Amounts& foreign);
 
-// Equal but for the resource version: a heartbeat, not news.
-bool SameInventory(const events::v1::Node& a, const events::v1::Node& b);
+// The node without its resource version, serialized: where it is equal, what came was a heartbeat
+// and no news.
+std::string InventoryOf(events::v1::Node node);
 
 // Why no pod with these tolerations is to be started on it: it is cordoned, or has a taint
 // (NoSchedule, NoExecute) that they do not tolerate. Unset: it is open to them.

@@ -391,8 +391,8 @@ TEST(NodeView, BecomesAnEvent) {
   EXPECT_TRUE(event.unschedulable() && event.ready());
   Node later = *node;
   later.meta.resource_version = "8";
-  EXPECT_TRUE(SameInventory(event, ToEvent(later, {{"cpu", 100}, {"pods", 1}})));
-  EXPECT_FALSE(SameInventory(event, ToEvent(later, {})));
+  EXPECT_EQ(InventoryOf(event), InventoryOf(ToEvent(later, {{"cpu", 100}, {"pods", 1}})));
+  EXPECT_NE(InventoryOf(event), InventoryOf(ToEvent(later, {})));
 }
 
 TEST(NodeView, AmountsBeyondAllNumbersStayNumbers) {

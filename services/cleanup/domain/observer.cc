@@ -266,6 +266,7 @@ void Observer::ObserveNode(const kubernetes::Node& node, Millis now) {
   entry.view = node;
   // hint: only administrators write to nodes.
   entry.drained = node.meta.Annotation(kubernetes::kDrainAnnotation) == kubernetes::kDrainRequeue;
+  entry.view.meta.annotations.clear();
   if (entry.drained) MarkJobsOf(entry);
   if (node.ready) {
     entry.not_ready_since.reset();
@@ -300,7 +301,7 @@ void Observer::Synced() {
 
 void Observer::Remember(const std::string& pool, const events::v1::Node& node) {
   NodeEntry& entry = nodes_[node.name()];
-  entry.said = node;
+  entry.said = NodeSaid{.uid = node.uid(), .inventory = kubernetes::InventoryOf(node)};
   entry.said_pool = pool;
   dirty_nodes_.insert(node.name());
 }
@@ -421,12 +422,12 @@ Said Observer::Collect(Millis now) {
 void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said) {
   provisional_->nodes.push_back({name, {node.said, node.said_pool}});
   const bool moved = node.said.has_value() && node.said_pool != node.pool;
-  const bool remade = node.said.has_value() && node.said->uid() != node.uid;
+  const bool remade = node.said.has_value() && node.said->uid != node.uid;
   if (node.said.has_value() && (!node.present || moved || remade)) {
     Envelope gone;
     gone.set_pool(node.said_pool);
     gone.mutable_node_gone()->set_name(name);
-    gone.mutable_node_gone()->set_uid(node.said->uid());
+    gone.mutable_node_gone()->set_uid(node.said->uid);
     said->nodes.push_back(std::move(gone));
     node.said.reset();
   }
@@ -442,12 +443,13 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
     if (CountsAsForeign(pod)) kubernetes::Add(foreign, UsedOf(node.view, pod.requests));
   }
   events::v1::Node event = kubernetes::ToEvent(node.view, foreign);
-  if (node.said.has_value() && kubernetes::SameInventory(*node.said, event)) return;
+  std::string inventory = kubernetes::InventoryOf(event);
+  if (node.said.has_value() && node.said->inventory == inventory) return;
   Envelope upserted;
   upserted.set_pool(node.pool);
-  *upserted.mutable_node_upserted()->mutable_node() = event;
+  *upserted.mutable_node_upserted()->mutable_node() = std::move(event);
   said->nodes.push_back(std::move(upserted));
-  node.said = std::move(event);
+  node.said = NodeSaid{.uid = node.uid, .inventory = std::move(inventory)};
   node.said_pool = node.pool;
   pools_.try_emplace(node.pool, false);
 }

@@ -180,17 +180,23 @@ class Observer {
     JobSaid said;
   };
 
+  // What has been said of a node.
+  struct NodeSaid {
+    std::string uid;
+    std::string inventory;  // kubernetes::InventoryOf
+  };
+
   struct NodeEntry {
     bool present = false;
     std::string uid;
     std::string pool;
-    kubernetes::Node view;
+    kubernetes::Node view;       // without annotations
     std::set<std::string> pods;  // uids of bound pods, ours and foreign
     std::optional<Millis> not_ready_since;
     bool lost = false;
     bool drained = false;  // somebody wants its jobs requeued (libs/kubernetes/drain.h)
     // What has been said; the pool it was said to.
-    std::optional<events::v1::Node> said;
+    std::optional<NodeSaid> said;
     std::string said_pool;
   };
 
@@ -203,8 +209,7 @@ class Observer {
       std::vector<NodeOfAttempt> nodes_lost;  // were not said
     };
     std::vector<OfJob> jobs;
-    std::vector<std::pair<std::string, std::pair<std::optional<events::v1::Node>, std::string>>>
-        nodes;
+    std::vector<std::pair<std::string, std::pair<std::optional<NodeSaid>, std::string>>> nodes;
     std::vector<std::string> pools;
   };
 
