@@ -27,10 +27,6 @@ kubernetes::Amounts UsedOf(const kubernetes::Node& node, const kubernetes::Amoun
   return used;
 }
 
-PodEnded::Result ResultOf(const std::string& phase) {
-  return phase == "Succeeded" ? PodEnded::RESULT_SUCCEEDED : PodEnded::RESULT_FAILED;
-}
-
 // Of a group, of whose slots all have ended.
 JobEnded::Result ResultOf(const std::map<uint32_t, PodEnded::Result>& slots) {
   const auto all = [&slots](PodEnded::Result result) {
@@ -41,6 +37,12 @@ JobEnded::Result ResultOf(const std::map<uint32_t, PodEnded::Result>& slots) {
 }
 
 }  // namespace
+
+Observer::Phase Observer::PhaseOf(std::string_view phase) {
+  if (phase == "Succeeded") return Phase::kSucceeded;
+  if (phase == "Failed") return Phase::kFailed;
+  return phase == "Running" ? Phase::kRuns : Phase::kWaits;
+}
 
 Observer::JobEntry& Observer::Touch(const std::string& job_id) {
   dirty_jobs_.insert(job_id);
@@ -77,7 +79,7 @@ bool Observer::Prove(const std::string& pod_uid, const Proof& proof) {
   if (known == pods_.end() || !known->second.job_id.empty()) return false;
   if (!TakeSlot(proof, &known->second)) return false;
   dirty_nodes_.insert(known->second.node);
-  TrackOwnPod(pod_uid, known->second, /*message=*/"");
+  TrackOwnPod(*known, /*message=*/"");
   return true;
 }
 
@@ -98,7 +100,7 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
       entry.controller_job = pod.meta.Controller()->uid;
     }
   }
-  entry.phase = pod.status.phase;
+  entry.phase = PhaseOf(pod.status.phase);
   entry.started_ms = pod.status.started_ms;
   entry.deleting = pod.meta.deleted_ms != 0;
   if (entry.job_id.empty() && !(proof.has_value() && TakeSlot(*proof, &entry))) {
@@ -110,14 +112,11 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
     DropPod(uid, /*gone=*/false);
     return;
   }
-  nodes_[entry.node].pods.insert(uid);
-  dirty_nodes_.insert(entry.node);
-  if (entry.job_id.empty()) {
-    pods_[uid] = std::move(entry);
-  } else {
-    TrackOwnPod(
-        uid, std::move(entry), pod.status.message.empty() ? pod.status.reason : pod.status.message);
-  }
+  const Pod& kept = *pods_.insert_or_assign(uid, std::move(entry)).first;
+  nodes_[kept.second.node].pods.insert(&kept);
+  dirty_nodes_.insert(kept.second.node);
+  if (kept.second.job_id.empty()) return;
+  TrackOwnPod(kept, pod.status.message.empty() ? pod.status.reason : pod.status.message);
 }
 
 void Observer::LeaveOut(const kubernetes::Pod& pod) {
@@ -125,12 +124,12 @@ void Observer::LeaveOut(const kubernetes::Pod& pod) {
   PodEntry entry;
   entry.space = pod.meta.namespace_name;
   entry.node = pod.spec.node_name;
-  entry.phase = pod.status.phase;
+  entry.phase = PhaseOf(pod.status.phase);
   if (entry.Ended()) return;
   entry.requests = kubernetes::EffectiveRequests(pod.spec);
-  nodes_[entry.node].pods.insert(pod.meta.uid);
-  dirty_nodes_.insert(entry.node);
-  pods_[pod.meta.uid] = std::move(entry);
+  const Pod& kept = *pods_.emplace(pod.meta.uid, std::move(entry)).first;
+  nodes_[kept.second.node].pods.insert(&kept);
+  dirty_nodes_.insert(kept.second.node);
 }
 
 void Observer::LeaveOut(const kubernetes::Job& job) {
@@ -140,23 +139,24 @@ void Observer::LeaveOut(const kubernetes::Job& job) {
   entry.completions = std::numeric_limits<int64_t>::max();
 }
 
-void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::string& message) {
+void Observer::TrackOwnPod(const Pod& pod, const std::string& message) {
+  const auto& [uid, entry] = pod;
   JobEntry& job = Touch(entry.job_id);
   job.had_pods = true;
-  job.pods.insert(uid);
+  job.pods.insert(&pod);
   if (entry.Ended()) {
-    job.unfinished.erase(uid);
-    job.unchecked.erase(uid);
+    job.unfinished.erase(&pod);
+    job.unchecked.erase(&pod);
   } else {
-    job.unfinished.insert(uid);
-    job.unchecked.insert(uid);
+    job.unfinished.insert(&pod);
+    job.unchecked.insert(&pod);
   }
   if (entry.slot.attempt > job.attempt) {
     job.attempt = entry.slot.attempt;
     job.started_ms = 0;
-    job.slots_ended.clear();
+    if (job.ends) job.ends->slots_ended.clear();
   }
-  const bool runs = entry.phase == "Running" || entry.Ended();
+  const bool runs = entry.phase == Phase::kRuns || entry.Ended();
   if (runs && entry.slot.attempt == job.attempt && job.started_ms == 0) {
     job.started_ms = std::max<int64_t>(entry.started_ms, 1);
   }
@@ -164,20 +164,21 @@ void Observer::TrackOwnPod(const std::string& uid, PodEntry entry, const std::st
     job.present = true;
     job.is_pod = true;
     if (entry.Ended()) {
-      job.result =
-          entry.phase == "Succeeded" ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
-      job.message = Cut(message, kMostMessageBytes);
+      const bool succeeded = entry.phase == Phase::kSucceeded;
+      job.result = succeeded ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
+      job.EditEnds().message = Cut(message, kMostMessageBytes);
     }
   }
-  if (entry.of_group && entry.job_id != uid && entry.job_id != entry.controller_job) {
+  const bool of_its_job = entry.controller_job && entry.job_id == *entry.controller_job;
+  if (entry.of_group && entry.job_id != uid && !of_its_job) {
     job.is_group = true;
     job.slots = entry.slot.slots;
   }
-  if (entry.Ended()) {
-    NotePodEnded(job, uid, entry, ResultOf(entry.phase));
-    NoteSlotEnded(job, entry, ResultOf(entry.phase), message);
-  }
-  pods_[uid] = std::move(entry);
+  if (!entry.Ended()) return;
+  const PodEnded::Result result =
+      entry.phase == Phase::kSucceeded ? PodEnded::RESULT_SUCCEEDED : PodEnded::RESULT_FAILED;
+  NotePodEnded(job, uid, entry, result);
+  NoteSlotEnded(job, entry, result, message);
 }
 
 // Only what can give its slot back before the rest: see queue_core's GivesSlotsBackEarly. Of
@@ -188,7 +189,8 @@ void Observer::NotePodEnded(JobEntry& job,
                             PodEnded::Result result) {
   const bool gives_back = pod.slot.slots >= 2 && job.completions <= pod.slot.slots;
   if (job.is_pod || job.is_group || !(gives_back || job.elastic)) return;
-  if (!job.pods_ended.insert(uid).second) return;
+  Ends& ends = job.EditEnds();
+  if (!ends.pods_ended.insert(uid).second) return;
   PodEnded ended;
   ended.set_job_id(pod.job_id);
   ended.set_attempt(pod.slot.attempt);
@@ -197,7 +199,7 @@ void Observer::NotePodEnded(JobEntry& job,
   ended.set_pod_uid(uid);
   ended.set_result(result);
   ended.set_node(pod.node);
-  job.ended.push_back(std::move(ended));
+  ends.ended.push_back(std::move(ended));
 }
 
 void Observer::NoteSlotEnded(JobEntry& job,
@@ -205,9 +207,10 @@ void Observer::NoteSlotEnded(JobEntry& job,
                              PodEnded::Result result,
                              const std::string& message) {
   if (!job.is_group || pod.slot.attempt != job.attempt) return;
-  const bool first_failure = result == PodEnded::RESULT_FAILED && job.message.empty();
-  if (first_failure) job.message = Cut(message, kMostMessageBytes);
-  job.slots_ended.try_emplace(pod.slot.slot, result);
+  Ends& ends = job.EditEnds();
+  const bool first_failure = result == PodEnded::RESULT_FAILED && ends.message.empty();
+  if (first_failure) ends.message = Cut(message, kMostMessageBytes);
+  ends.slots_ended.try_emplace(pod.slot.slot, result);
 }
 
 void Observer::PodGone(const std::string& uid) {
@@ -217,22 +220,23 @@ void Observer::PodGone(const std::string& uid) {
 void Observer::DropPod(const std::string& uid, bool gone) {
   const auto it = pods_.find(uid);
   if (it == pods_.end()) return;
-  const PodEntry pod = std::move(it->second);
-  pods_.erase(it);
+  const PodEntry& pod = it->second;
   if (const auto node = nodes_.find(pod.node); node != nodes_.end()) {
-    node->second.pods.erase(uid);
+    node->second.pods.erase(&*it);
     dirty_nodes_.insert(pod.node);
   }
-  if (pod.job_id.empty()) return;
-  JobEntry& job = Touch(pod.job_id);
-  job.pods.erase(uid);
-  job.unfinished.erase(uid);
-  job.unchecked.erase(uid);
-  if (!pod.Ended()) {
-    NotePodEnded(job, uid, pod, PodEnded::RESULT_GONE);
-    NoteSlotEnded(job, pod, PodEnded::RESULT_GONE, "");
+  if (!pod.job_id.empty()) {
+    JobEntry& job = Touch(pod.job_id);
+    job.pods.erase(&*it);
+    job.unfinished.erase(&*it);
+    job.unchecked.erase(&*it);
+    if (!pod.Ended()) {
+      NotePodEnded(job, uid, pod, PodEnded::RESULT_GONE);
+      NoteSlotEnded(job, pod, PodEnded::RESULT_GONE, "");
+    }
+    if (gone && pod.job_id == uid) job.present = false;
   }
-  if (gone && pod.job_id == uid) job.present = false;
+  pods_.erase(it);
 }
 
 void Observer::ObserveJob(const kubernetes::Job& job) {
@@ -243,7 +247,7 @@ void Observer::ObserveJob(const kubernetes::Job& job) {
   if (!job.Ended()) return;
   entry.result = job.complete ? JobEnded::RESULT_SUCCEEDED : JobEnded::RESULT_FAILED;
   const std::string& message = job.message.empty() ? job.reason : job.message;
-  entry.message = job.complete ? "" : Cut(message, kMostMessageBytes);
+  entry.EditEnds().message = job.complete ? "" : Cut(message, kMostMessageBytes);
 }
 
 void Observer::JobGone(const std::string& uid) {
@@ -292,7 +296,7 @@ void Observer::Synced() {
   // Those that had ended were counted already, or are not: once too often would keep their job from
   // growing.
   for (auto& [job_id, job] : jobs_) {
-    if (job.elastic) job.ended.clear();
+    if (job.elastic && job.ends) job.ends->ended.clear();
   }
   for (const auto& [name, node] : nodes_) {
     if (node.present) pools_.try_emplace(node.pool, false);
@@ -367,18 +371,16 @@ bool Observer::CountsAsForeign(const PodEntry& pod) const {
 }
 
 bool Observer::HasLivePods(const NodeEntry& node) const {
-  return std::any_of(node.pods.begin(), node.pods.end(), [&](const std::string& uid) {
-    const PodEntry& pod = pods_.at(uid);
-    return !pod.job_id.empty() && !pod.Ended();
+  return std::ranges::any_of(node.pods, [](const Pod* pod) {
+    return !pod->second.job_id.empty() && !pod->second.Ended();
   });
 }
 
 void Observer::MarkJobsOf(const NodeEntry& node) {
-  for (const std::string& uid : node.pods) {
-    const PodEntry& pod = pods_.at(uid);
-    if (pod.job_id.empty()) continue;
-    JobEntry& job = Touch(pod.job_id);
-    if (!pod.Ended()) job.unchecked.insert(uid);
+  for (const Pod* pod : node.pods) {
+    if (pod->second.job_id.empty()) continue;
+    JobEntry& job = Touch(pod->second.job_id);
+    if (!pod->second.Ended()) job.unchecked.insert(pod);
   }
 }
 
@@ -438,9 +440,9 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
     return;
   }
   kubernetes::Amounts foreign;
-  for (const std::string& uid : node.pods) {
-    const PodEntry& pod = pods_.at(uid);
-    if (CountsAsForeign(pod)) kubernetes::Add(foreign, UsedOf(node.view, pod.requests));
+  for (const Pod* pod : node.pods) {
+    if (!CountsAsForeign(pod->second)) continue;
+    kubernetes::Add(foreign, UsedOf(node.view, pod->second.requests));
   }
   events::v1::Node event = kubernetes::ToEvent(node.view, foreign);
   std::string inventory = kubernetes::InventoryOf(event);
@@ -469,7 +471,8 @@ void Observer::CollectJob(const std::string& job_id, JobEntry& job, Said* said) 
   CollectLostNode(job_id, job, &before, said);
   const std::optional<JobEnded> end = EndOf(job_id, job);
   if (!end.has_value()) {
-    for (const PodEnded& pod : job.ended) {
+    if (!job.ends) return;
+    for (const PodEnded& pod : job.ends->ended) {
       Envelope ended;
       *ended.mutable_pod_ended() = pod;
       said->jobs.emplace_back(job_id, std::move(ended));
@@ -486,13 +489,12 @@ void Observer::CollectLostNode(const std::string& job_id,
                                JobEntry& job,
                                Provisional::OfJob* before,
                                Said* said) {
-  before->checked.assign(job.unchecked.begin(), job.unchecked.end());
-  job.unchecked.clear();
-  for (const std::string& uid : before->checked) {
-    const PodEntry& pod = pods_.at(uid);
+  for (const Pod* unchecked : std::exchange(job.unchecked, {})) {
+    before->checked.push_back(unchecked->first);
+    const PodEntry& pod = unchecked->second;
     const NodeEntry& node = nodes_.at(pod.node);
     if (node.present && !node.lost && !node.drained) continue;
-    const auto [lost_now, is_news] = job.nodes_lost.emplace(pod.node, pod.slot.attempt);
+    const auto [lost_now, is_news] = job.EditEnds().nodes_lost.emplace(pod.node, pod.slot.attempt);
     if (!is_news) continue;
     before->nodes_lost.push_back(*lost_now);
     Envelope lost;
@@ -511,15 +513,15 @@ std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntr
   if (job.said.ended || !job.unfinished.empty()) return std::nullopt;
   JobEnded end;
   end.set_job_id(job_id);
+  if (job.ends) end.set_message(job.ends->message);
   if (job.is_group && !job.confirmed_gone) {
-    if (job.slots_ended.size() < job.slots) return std::nullopt;
-    end.set_result(ResultOf(job.slots_ended));
-    end.set_message(end.result() == JobEnded::RESULT_FAILED && job.message.empty()
-                        ? "a pod of the group was deleted before it had ended"
-                        : job.message);
+    if (!job.ends || job.ends->slots_ended.size() < job.slots) return std::nullopt;
+    end.set_result(ResultOf(job.ends->slots_ended));
+    if (end.result() == JobEnded::RESULT_FAILED && end.message().empty()) {
+      end.set_message("a pod of the group was deleted before it had ended");
+    }
   } else if (job.result.has_value()) {
     end.set_result(*job.result);
-    end.set_message(job.message);
   } else if (!job.present && (job.had_pods || job.confirmed_gone)) {
     end.set_result(JobEnded::RESULT_DELETED);
     end.set_message("its workload was deleted");
@@ -532,7 +534,7 @@ std::optional<JobEnded> Observer::EndOf(const std::string& job_id, const JobEntr
 void Observer::Commit() {
   if (!provisional_.has_value()) return;
   for (const Provisional::OfJob& said : provisional_->jobs) {
-    jobs_.at(said.job_id).ended.clear();
+    if (JobEntry& job = jobs_.at(said.job_id); job.ends) job.ends->ended.clear();
     ForgetEnded(said.job_id);
   }
   for (const auto& [name, before] : provisional_->nodes) {
@@ -558,9 +560,10 @@ void Observer::Rollback() {
     // Pods whose end is noted stay noted: `ended` still has them.
     JobEntry& job = jobs_.at(said.job_id);
     job.said = said.before;
-    for (const NodeOfAttempt& lost : said.nodes_lost) job.nodes_lost.erase(lost);
+    for (const NodeOfAttempt& lost : said.nodes_lost) job.EditEnds().nodes_lost.erase(lost);
     for (const std::string& uid : said.checked) {
-      if (job.unfinished.contains(uid)) job.unchecked.insert(uid);
+      const auto pod = pods_.find(uid);
+      if (pod != pods_.end() && job.unfinished.contains(&*pod)) job.unchecked.insert(&*pod);
     }
     dirty_jobs_.insert(said.job_id);
   }

@@ -39,6 +39,7 @@
 
 #include "fluxqueue/events/v1/events.pb.h"
 
+#include "libs/base/boxed.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/views.h"
@@ -129,24 +130,35 @@ class Observer {
   size_t nodes() const { return nodes_.size(); }
 
  private:
+  enum class Phase : uint8_t { kWaits, kRuns, kSucceeded, kFailed };
+  static Phase PhaseOf(std::string_view phase);
+
   struct PodEntry {
     std::string job_id;  // empty: foreign
     kubernetes::SlotName slot;
     std::vector<std::string> hints;  // of a foreign one: jobs that it may be of
     std::string space;               // namespace
     std::string node;
-    std::string phase;
     int64_t started_ms = 0;
+    kubernetes::Amounts requests;
+    Boxed<std::string> controller_job;  // of one that says that it is of a group
+    // It does: if its slot is neither its own job's nor its Job's, it is of a gang, whose pods are
+    // all that there is of the job.
+    bool of_group = false;
+    Phase phase = Phase::kWaits;
     bool deleting = false;
     bool disowned = false;
-    kubernetes::Amounts requests;
-    // Says that it is of a group: if its slot is neither its own job's nor its Job's, it is of a
-    // gang, whose pods are all that there is of the job.
-    bool of_group = false;
-    std::string controller_job;  // then
 
-    bool Ended() const { return phase == "Succeeded" || phase == "Failed"; }
+    bool Ended() const { return phase == Phase::kSucceeded || phase == Phase::kFailed; }
   };
+  using Pods = std::unordered_map<std::string, PodEntry>;  // by uid
+  using Pod = Pods::value_type;
+  struct ByUid {
+    bool operator()(const Pod* a, const Pod* b) const { return a->first < b->first; }
+  };
+  // Into pods_, whose entries stay where they are: DropPod takes one out of all sets before it
+  // goes.
+  using PodSet = std::set<const Pod*, ByUid>;
 
   // What has been said of a job.
   struct JobSaid {
@@ -155,29 +167,36 @@ class Observer {
   };
   using NodeOfAttempt = std::pair<std::string, uint32_t>;
 
+  // Ends and losses: a job of one pod that runs has none.
+  struct Ends {
+    std::string message;               // of the job's end
+    std::set<std::string> pods_ended;  // uids: noted in `ended`, now or before
+    // Of a group: how the pods of its slots have ended.
+    std::map<uint32_t, events::v1::PodEnded::Result> slots_ended;
+    std::set<NodeOfAttempt> nodes_lost;       // said
+    std::vector<events::v1::PodEnded> ended;  // since the last Commit
+  };
+
   struct JobEntry {
     bool present = false;  // the workload exists
     bool is_pod = false;
     bool is_group = false;
     bool confirmed_gone = false;
-    int64_t completions = 0;
     bool elastic = false;
-    std::optional<events::v1::JobEnded::Result> result;
-    std::string message;
-    // A job may have hundreds of thousands of pods that have ended: a turn looks at none of them.
-    std::set<std::string> pods;        // uids of pods of ours, ended ones included, until they go
-    std::set<std::string> unfinished;  // of these
-    std::set<std::string> unchecked;   // of these: may be on a node that is lost
-    std::set<std::string> pods_ended;  // uids: noted in `ended`, now or before
-    // Of a group: how the pods of its slots have ended, and how many slots there are.
-    std::map<uint32_t, events::v1::PodEnded::Result> slots_ended;
-    uint32_t slots = 0;
-    std::set<NodeOfAttempt> nodes_lost;       // said
-    std::vector<events::v1::PodEnded> ended;  // since the last Commit
-    uint32_t attempt = 0;                     // the highest seen on a pod
-    int64_t started_ms = 0;                   // of that attempt; 0: not yet
     bool had_pods = false;
+    uint32_t slots = 0;    // of a group
+    uint32_t attempt = 0;  // the highest seen on a pod
     JobSaid said;
+    std::optional<events::v1::JobEnded::Result> result;
+    int64_t completions = 0;
+    int64_t started_ms = 0;  // of that attempt; 0: not yet
+    // A job may have hundreds of thousands of pods that have ended: a turn looks at none of them.
+    PodSet pods;        // pods of ours, ended ones included, until they go
+    PodSet unfinished;  // of these
+    PodSet unchecked;   // of these: may be on a node that is lost
+    Boxed<Ends> ends;
+
+    Ends& EditEnds() { return ends ? *ends : ends.emplace(); }
   };
 
   // What has been said of a node.
@@ -190,8 +209,8 @@ class Observer {
     bool present = false;
     std::string uid;
     std::string pool;
-    kubernetes::Node view;       // without annotations
-    std::set<std::string> pods;  // uids of bound pods, ours and foreign
+    kubernetes::Node view;  // without annotations
+    PodSet pods;            // bound ones, ours and foreign
     std::optional<Millis> not_ready_since;
     bool lost = false;
     bool drained = false;  // somebody wants its jobs requeued (libs/kubernetes/drain.h)
@@ -205,7 +224,7 @@ class Observer {
     struct OfJob {
       std::string job_id;
       JobSaid before;
-      std::vector<std::string> checked;       // were unchecked
+      std::vector<std::string> checked;       // uids of pods that were unchecked
       std::vector<NodeOfAttempt> nodes_lost;  // were not said
     };
     std::vector<OfJob> jobs;
@@ -217,7 +236,7 @@ class Observer {
   void DropPod(const std::string& uid, bool gone);
   // The row is of this pod: from now on it is ours.
   static bool TakeSlot(const Proof& proof, PodEntry* entry);
-  void TrackOwnPod(const std::string& uid, PodEntry entry, const std::string& message);
+  void TrackOwnPod(const Pod& pod, const std::string& message);
   void NotePodEnded(JobEntry& job,
                     const std::string& uid,
                     const PodEntry& pod,
@@ -245,7 +264,7 @@ class Observer {
   const Millis node_lost_grace_;
   bool synced_ = false;
   std::map<std::string, bool> pools_;  // that had a node: whether InventorySynced was said
-  std::unordered_map<std::string, PodEntry> pods_;  // bound ones, by uid
+  Pods pods_;                          // bound ones
   std::unordered_map<std::string, JobEntry> jobs_;
   std::map<std::string, NodeEntry> nodes_;
   std::set<std::string> missing_;  // present, not ready, and not lost yet

@@ -396,6 +396,27 @@ TEST_F(ObserverTest, ALossThatWasNotCommittedIsSaidAgain) {
   EXPECT_THAT(Say(), IsEmpty());
 }
 
+// Each set that a pod is in forgets it first.
+TEST_F(ObserverTest, OfAPodThatHasGoneNothingIsLookedAt) {
+  Start();
+  See(OwnPod("p1", "j1", "1.0.0/2", "Running"));
+  See(OwnPod("p2", "j1", "1.0.1/2", "Running"));
+  SeeWithoutRow(MakePod("foreign", "n1", "Running"));
+  Say();
+  observer_.NodeGone("n1", "uid-n1");
+  observer_.Collect(Millis(0));
+  observer_.PodGone("p1");
+  observer_.PodGone("foreign");
+  observer_.Rollback();
+  EXPECT_THAT(
+      Say(),
+      ElementsAre("gone default/n1", "lost j1 n1 Deleted", "pod-ended j1 slot 0 RESULT_GONE"));
+  observer_.PodGone("p2");
+  EXPECT_THAT(Say(), ElementsAre("ended j1 RESULT_DELETED"));
+  EXPECT_EQ(observer_.jobs(), 0);
+  EXPECT_EQ(observer_.nodes(), 0);
+}
+
 // A job array of many: what has ended, and was told, costs nothing more.
 TEST_F(ObserverTest, ATurnCostsWhatHasChanged) {
   constexpr int kEnded = 50'000;
