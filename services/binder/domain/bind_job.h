@@ -117,7 +117,7 @@ struct SlotGroup {
 struct BindJob {
   int partition = 0;
   // The first of this attempt, with its size and all slots to be vacated or lost since; or
-  // Stopping.
+  // Stopping. Without what is of no use here, as queue, user and reason.
   std::shared_ptr<const events::v1::JobFact> fact;
   bool stopping = false;
 

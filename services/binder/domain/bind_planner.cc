@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 
 #include "libs/base/check.h"
 #include "libs/base/status_macros.h"
@@ -66,6 +67,19 @@ absl::Status Validate(const JobFact& fact) {
         fact.workload().uid());
   }
   return absl::OkStatus();
+}
+
+// Without what is of no use here: there is one for each job that holds something.
+std::shared_ptr<const JobFact> Keep(JobFact fact) {
+  fact.clear_queue();
+  fact.clear_user();
+  fact.clear_reason();
+  fact.clear_slip();
+  events::v1::Workload* workload = fact.mutable_workload();
+  workload->clear_api_version();
+  workload->clear_owner();
+  workload->clear_leader();
+  return std::make_shared<const JobFact>(fact);  // a copy: a field that is cleared stays allocated
 }
 
 }  // namespace
@@ -157,7 +171,7 @@ absl::Status BindPlanner::Fold(int partition, const JobFact& fact, Millis now) {
       BindJob& job = known != nullptr && known->attempt() == fact.attempt()
                          ? *Touch(fact.job_id())
                          : Make(partition, fact, now);
-      job.fact = std::make_shared<JobFact>(fact);
+      job.fact = Keep(fact);
       job.stopping = true;
       job.since = now;
       job.retry = {};
@@ -298,15 +312,15 @@ absl::Status BindPlanner::Restore(const JobRow& row,
                                   const std::vector<SlotRow>& slots,
                                   Millis now) {
   CHECK(jobs_.Touched().empty(), "restore within a batch");
-  auto fact = std::make_shared<JobFact>();
-  if (!fact->ParseFromString(row.fact)) {
+  JobFact fact;
+  if (!fact.ParseFromString(row.fact)) {
     return MakeStatus(
         absl::StatusCode::kDataLoss, "binder.jobs: the fact of job {} does not decode", row.job_id);
   }
   BindJob job;
   job.partition = row.partition;
-  job.stopping = fact->state() == events::v1::JOB_STATE_STOPPING;
-  job.fact = std::move(fact);
+  job.stopping = fact.state() == events::v1::JOB_STATE_STOPPING;
+  job.fact = Keep(std::move(fact));
   job.failed = row.failed;
   job.stopped = row.stopped;
   job.resumed = row.resumed;
@@ -350,7 +364,7 @@ BindJob* BindPlanner::Touch(const std::string& job_id) {
 BindJob& BindPlanner::Make(int partition, const JobFact& fact, Millis now) {
   BindJob job;
   job.partition = partition;
-  job.fact = std::make_shared<JobFact>(fact);
+  job.fact = Keep(fact);
   job.placement_hash = fact.placement_hash();
   job.placement_at = now;
   job.since = job.progress = now;

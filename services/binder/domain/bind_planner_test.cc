@@ -34,6 +34,27 @@ TEST_F(BindPlannerTest, APodThatIsThereIsBoundByTheBatchOfTheFact) {
   EXPECT_THAT(h_.Said("job_bound"), ElementsAre("a/1"));
 }
 
+TEST_F(BindPlannerTest, OfAFactOnlyWhatIsOfUseIsKept) {
+  h_.PlaceJob("a", 1, 1);
+  JobFact fact = Fact(JOB_STATE_ALLOCATED, 1);
+  fact.set_ends_after_ms(7'000);
+  const std::string kept = [fact]() mutable {
+    fact.mutable_workload()->clear_api_version();
+    return fact.SerializeAsString();
+  }();
+  fact.set_queue("lab");
+  fact.set_user("mara");
+  fact.set_reason("Started");
+  fact.mutable_slip()->set_by("n1");
+  h_.log.push_back(fact);
+  h_.Batch();
+  EXPECT_EQ(h_.planner->Find("a")->fact->SerializeAsString(), kept);
+  EXPECT_EQ(h_.tables.jobs.at("a").fact, kept);
+  h_.tables.jobs.at("a").fact = fact.SerializeAsString();  // of an older version
+  h_.Restart();
+  EXPECT_EQ(h_.planner->Find("a")->fact->SerializeAsString(), kept);
+}
+
 TEST_F(BindPlannerTest, AJobThatIsAllBoundIsNotWokenAgain) {
   h_.cluster.AddPod("a", "a-0");
   Allocate(1);
