@@ -116,12 +116,14 @@ absl::StatusOr<WorkloadRow> ReadWorkload(const pqxx::row& columns) {
   const auto requests = nlohmann::json::parse(columns[13].as<std::string>(),
                                               nullptr,
                                               /*allow_exceptions=*/false);
+  kubernetes::Amounts amounts;
   for (const auto& [resource, amount] : requests.items()) {
     if (!amount.is_number_integer()) {
       return Internal("admission.workloads {}: requests of {} are not a number", row.uid, resource);
     }
-    row.requests.emplace(resource, amount.get<int64_t>());
+    amounts.emplace(resource, amount.get<int64_t>());
   }
+  row.requests = std::move(amounts);
   row.demand_hash = static_cast<uint64_t>(columns[14].as<int64_t>());
   if (const auto topology = columns[15].as<std::string>(); !topology.empty()) {
     ASSIGN_OR_RETURN(row.topology, kubernetes::ParseTopology(topology));
@@ -208,7 +210,7 @@ void WriteWorkloads(pqxx::transaction_base& tx, const std::vector<WorkloadRow>& 
     } else {
       durations.AddNull();
     }
-    requests.Add(nlohmann::json(row.requests).dump());
+    requests.Add(nlohmann::json(*row.requests).dump());
     hashes.Add(static_cast<int64_t>(row.demand_hash));
     topologies.Add(kubernetes::FormatTopology(row.topology));
     begins.Add(row.begin_ms);

@@ -120,6 +120,7 @@ void Tracker::Restore(std::vector<WorkloadRow> rows) {
       entries_.Restore(pod, std::move(member));
     }
     entry.row = std::move(row);
+    requests_.Share(&entry.row->requests);
     Count(entry, /*added=*/true);
     Recount(std::nullopt, entry.row);
     entries_.Restore(uid, std::move(entry));
@@ -343,7 +344,7 @@ void Tracker::Update(const Sketch& sketch,
   if (follow || goes_on) {
     // Its pods may have asked for more than it does.
     kubernetes::PodDemand demand = wish->demand;
-    if (waits || goes_on) kubernetes::RaiseTo(demand.requests, row.requests);
+    if (waits || goes_on) kubernetes::RaiseTo(demand.requests, *row.requests);
     row.demand_hash = hash;
     row.topology = wish->topology;
     row.slots = spec.slots();
@@ -372,7 +373,7 @@ void Tracker::ObserveJobPod(const Observation& seen, TrackerOutputs* out) {
   absl::StatusOr<kubernetes::PodDemand> demand = kubernetes::DemandOfPod(pod->spec);
   if (!demand.ok()) return;
   const bool submitted = known != nullptr && known->row;
-  if (submitted && !kubernetes::Excess(demand->requests, known->row->requests)) return;
+  if (submitted && !kubernetes::Excess(demand->requests, *known->row->requests)) return;
   if (submitted) {
     Enlarge(&*entries_.Edit(sketch.controller_job).row, *demand, out);
     return;
@@ -392,9 +393,9 @@ Tracker::Early& Tracker::EditUnseenJob(const Sketch& pod) {
 
 // Slots only grow here: the pods of a job are made equal, and the largest must fit.
 void Tracker::Enlarge(WorkloadRow* row, const kubernetes::PodDemand& demand, TrackerOutputs* out) {
-  if (!kubernetes::Excess(demand.requests, row->requests)) return;
+  if (!kubernetes::Excess(demand.requests, *row->requests)) return;
   kubernetes::PodDemand raised = demand;
-  kubernetes::RaiseTo(raised.requests, row->requests);
+  kubernetes::RaiseTo(raised.requests, *row->requests);
   JobUpdated update;
   WorkloadRow next = *row;
   *update.mutable_spec() = NextSpec(raised, &next);
@@ -568,6 +569,9 @@ void Tracker::Commit() {
   for (const auto& [uid, before, now] : entries_.Touched()) {
     if (before != nullptr) Count(*before, /*added=*/false);
     if (now != nullptr) Count(*now, /*added=*/true);
+    if (now != nullptr && now->row) {
+      requests_.Share(&entries_.EditInPassing(uid)->row->requests);
+    }
   }
   entries_.Commit();
   groups_.Commit();

@@ -68,6 +68,7 @@
 #include "libs/kubernetes/jobspec.h"
 #include "libs/kubernetes/labels.h"
 #include "libs/kubernetes/ownership.h"
+#include "libs/kubernetes/shared_amounts.h"
 #include "services/admission/domain/catalog.h"
 #include "services/admission/domain/cluster_facts.h"
 #include "services/admission/domain/sketch.h"
@@ -93,9 +94,9 @@ struct WorkloadRow {
   bool cancelled = false;
   std::optional<int64_t> duration_ms;
   int64_t begin_ms = 0;
-  int64_t jobspec_bytes = 0;      // as last said
-  kubernetes::Amounts requests;   // of one slot, as last said; of a group none
-  kubernetes::Topology topology;  // as last said
+  int64_t jobspec_bytes = 0;           // as last said
+  kubernetes::SharedAmounts requests;  // of one slot, as last said; of a group none
+  kubernetes::Topology topology;       // as last said
   uint64_t demand_hash =
       0;  // of what the object itself asked for: a change of it is a new revision
   // Of all for which a rejected job would be handed in again, as it was looked at last; unset: by a
@@ -355,6 +356,7 @@ class Tracker {
   Journaled<Entries> entries_;
   Journaled<std::unordered_map<std::string, Group>> groups_;  // by Sketch.group
   Journaled<UsageBySpace> usage_;
+  kubernetes::AmountsPool requests_;  // of rows that are committed
   // By namespace: workloads that were refused when it had too much. Hints: any may be gone.
   std::map<std::string, std::set<std::string>> crowded_;
   uint32_t lists_[2] = {0, 0};

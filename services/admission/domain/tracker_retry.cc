@@ -46,7 +46,7 @@ void Tracker::HandInAgain(Wish wish, Entry* entry, TrackerOutputs* out) {
   if (entry->asks) row.asked = std::exchange(entry->asks, std::nullopt);
   row.retried = rejected.version;
   // Its pods may have asked for more than it does.
-  kubernetes::RaiseTo(wish.demand.requests, row.requests);
+  kubernetes::RaiseTo(wish.demand.requests, *row.requests);
   JobSubmitted& submission = wish.submission;
   *submission.mutable_spec() = NextSpec(wish.demand, &row);
   submission.set_after_version(rejected.version);

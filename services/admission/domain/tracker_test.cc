@@ -32,7 +32,7 @@ TEST_F(TrackerTest, SubmitsAJobOnce) {
   EXPECT_EQ(submitted.spec().revision(), 1);
   EXPECT_TRUE(submitted.workload().recreatable());
   EXPECT_THAT(submitted.spec().jobspec(), HasSubstr("fluxqueue.io/dedicated"));
-  EXPECT_EQ(rows_.at("uid-j").requests.at("cpu"), 1000);
+  EXPECT_EQ(rows_.at("uid-j").requests->at("cpu"), 1000);
   EXPECT_EQ(tracker_.submitted(), 1);
 
   EXPECT_THAT(Observe(job).messages, IsEmpty());

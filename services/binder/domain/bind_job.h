@@ -30,7 +30,7 @@
 #include "fluxqueue/events/v1/events.pb.h"
 
 #include "libs/base/clock.h"
-#include "libs/kubernetes/quantity.h"
+#include "libs/kubernetes/shared_amounts.h"
 
 namespace fluxqueue::binder {
 
@@ -111,7 +111,7 @@ struct Failure {
 struct SlotGroup {
   size_t first = 0;
   size_t end = 0;
-  kubernetes::Amounts requests;  // of one
+  kubernetes::SharedAmounts requests;  // of one
 };
 
 struct BindJob {

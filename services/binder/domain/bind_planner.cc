@@ -224,6 +224,7 @@ void BindPlanner::Placed(const PlacementKey& key, const PlacementRow* row, Milli
     // Read for the first time since a restart: what is all bound by its rows was said with them.
     const bool first = job->groups.empty();
     Place(row->placement, row->released, job);
+    for (SlotGroup& group : job->groups) requests_.Share(&group.requests);
     if (first) job->bound_said = job->AllBoundByRows();
   } else if (job->stopping) {
     PlaceNowhere(job);

@@ -155,6 +155,7 @@ class BindPlanner {
   Millis in_view_since_{0};
 
   Journaled<std::unordered_map<std::string, BindJob>> jobs_;
+  kubernetes::AmountsPool requests_;                        // of slots
   std::unordered_map<std::string, std::string> member_of_;  // pods of the groups in jobs_: which
   std::set<std::string> dirty_;
   std::set<std::string> planned_;  // of dirty_, by a Plan under way

@@ -108,8 +108,8 @@ class SlotChooser {
     for (const SlotGroup& group : job_.groups) {
       const auto open = open_.lower_bound(group.first);
       if (open == open_.end() || *open >= group.end) continue;
-      if (pod.requests == group.requests) return *open;
-      if (!chosen && !kubernetes::Excess(pod.requests, group.requests)) chosen = *open;
+      if (pod.requests == *group.requests) return *open;
+      if (!chosen && !kubernetes::Excess(pod.requests, *group.requests)) chosen = *open;
     }
     return chosen;
   }
@@ -154,7 +154,7 @@ std::vector<const PodFacts*> WaitingPods(const PlanContext& context, const BindJ
 std::optional<std::string> ExcessOf(const PodFacts& pod, const BindJob& job) {
   std::optional<std::string> excess;
   for (const SlotGroup& group : job.groups) {
-    excess = kubernetes::Excess(pod.requests, group.requests);
+    excess = kubernetes::Excess(pod.requests, *group.requests);
     if (!excess.has_value()) break;
   }
   return excess;
@@ -212,7 +212,7 @@ void AssignGroup(PlanContext& context, BindJob* job) {
     for (size_t i = group.first; i < group.end && i < pods.size(); ++i) {
       if (pods[i] == nullptr) continue;
       const std::optional<std::string> excess =
-          kubernetes::Excess(pods[i]->requests, group.requests);
+          kubernetes::Excess(pods[i]->requests, *group.requests);
       if (excess.has_value()) return SetTooLarge(*pods[i], *excess, job);
     }
   }

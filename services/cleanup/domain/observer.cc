@@ -93,6 +93,7 @@ void Observer::ObservePod(const kubernetes::Pod& pod, const std::optional<Proof>
     entry.space = pod.meta.namespace_name;
     entry.node = pod.spec.node_name;
     entry.requests = kubernetes::EffectiveRequests(pod.spec);
+    requests_.Share(&entry.requests);
     // hint: of which job it is, the row of its slot says.
     entry.of_group =
         kubernetes::ParseGroup(pod.meta.Annotation(kubernetes::kGroupAnnotation)).has_value();
@@ -127,6 +128,7 @@ void Observer::LeaveOut(const kubernetes::Pod& pod) {
   entry.phase = PhaseOf(pod.status.phase);
   if (entry.Ended()) return;
   entry.requests = kubernetes::EffectiveRequests(pod.spec);
+  requests_.Share(&entry.requests);
   const Pod& kept = *pods_.emplace(pod.meta.uid, std::move(entry)).first;
   nodes_[kept.second.node].pods.insert(&kept);
   dirty_nodes_.insert(kept.second.node);
@@ -442,7 +444,7 @@ void Observer::CollectNode(const std::string& name, NodeEntry& node, Said* said)
   kubernetes::Amounts foreign;
   for (const Pod* pod : node.pods) {
     if (!CountsAsForeign(pod->second)) continue;
-    kubernetes::Add(foreign, UsedOf(node.view, pod->second.requests));
+    kubernetes::Add(foreign, UsedOf(node.view, *pod->second.requests));
   }
   events::v1::Node event = kubernetes::ToEvent(node.view, foreign);
   std::string inventory = kubernetes::InventoryOf(event);

@@ -42,6 +42,7 @@
 #include "libs/base/boxed.h"
 #include "libs/base/clock.h"
 #include "libs/kubernetes/labels.h"
+#include "libs/kubernetes/shared_amounts.h"
 #include "libs/kubernetes/views.h"
 #include "services/cleanup/domain/proof.h"
 
@@ -140,7 +141,7 @@ class Observer {
     std::string space;               // namespace
     std::string node;
     int64_t started_ms = 0;
-    kubernetes::Amounts requests;
+    kubernetes::SharedAmounts requests;
     Boxed<std::string> controller_job;  // of one that says that it is of a group
     // It does: if its slot is neither its own job's nor its Job's, it is of a gang, whose pods are
     // all that there is of the job.
@@ -265,6 +266,7 @@ class Observer {
   bool synced_ = false;
   std::map<std::string, bool> pools_;  // that had a node: whether InventorySynced was said
   Pods pods_;                          // bound ones
+  kubernetes::AmountsPool requests_;   // of these
   std::unordered_map<std::string, JobEntry> jobs_;
   std::map<std::string, NodeEntry> nodes_;
   std::set<std::string> missing_;  // present, not ready, and not lost yet
