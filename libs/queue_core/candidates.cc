@@ -1,6 +1,7 @@
 // Who is tried in a cycle (cycle_plan.h), with the virtual machines of adaptive queues brought to
 // this moment; and who is not tried, because a limit holds it back.
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,24 +27,31 @@ const Entry* QueueCore::Impl::FirstToTry() {
 std::vector<std::string> QueueCore::Impl::LackNodes() {
   std::vector<std::string> ids;
   if (!state_.synced) return ids;
+  std::map<uint64_t, const Entry*> unsatisfiable;
   Pass pass(&book_.tree(), view_.PassNow());
   for (size_t looked = 0; looked < kLooked; ++looked) {
     const auto* entry = static_cast<const Entry*>(pass.Next());
     if (entry == nullptr) break;
     const Job& job = entry->job;
+    // It is tried again, as there are other nodes: until then it lacks them.
+    if (job.reason == reason::kUnsatisfiable) unsatisfiable[job.submission] = entry;
     const bool tried = job.reason == reason::kBusy || job.reason == reason::kReserved;
     if (!tried || job.slots_now >= (IsElastic(job) ? job.min_slots : job.slots)) continue;
     ids.push_back(job.id);
     pass.Close(entry->in_line_of->name);
   }
-  std::map<uint64_t, const Job*> set_aside;
   for (const auto& [when, entry] : book_.alarms()) {
     const Job& job = entry->job;
-    if (job.reason == reason::kUnsatisfiable && !IsClaim(job)) set_aside[job.submission] = &job;
+    if (job.reason == reason::kUnsatisfiable) unsatisfiable[job.submission] = entry;
   }
-  std::map<std::pair<std::string, std::string>, size_t> of_user;
-  for (const auto& [submission, job] : set_aside) {
-    if (of_user[{job->queue, *job->user}]++ < kMostSetAside) ids.push_back(job->id);
+  std::set<std::pair<std::string, std::string>> users;
+  for (const auto& [submission, entry] : unsatisfiable) {
+    const Job& job = entry->job;
+    if (IsClaim(job) || !users.emplace(job.queue, *job.user).second) continue;
+    scheduling::WaitingJob asks;
+    asks.amounts = job.amounts.get();
+    if (HeldBack(*entry->owner, asks, state_.now_ms).has_value()) continue;
+    ids.push_back(job.id);
   }
   return ids;
 }

@@ -114,11 +114,10 @@ class QueueCore {
   std::vector<std::string> Front(size_t most) const;
   // Ids of jobs that lack nothing but nodes. Of each queue the first in its order that was tried
   // and found none free: past those that a limit holds, or for which there is room but for a window
-  // or another's promise. And of what no node of the pool could run, which holds up nobody, those
-  // that were submitted first, kMostSetAside of each user. None while the pool's nodes are not
-  // known. Looks at kLooked that stand in line, and at all that wait for a time.
+  // or another's promise. And of what no node of the pool could run, which holds up nobody, of each
+  // user the one that was submitted first, unless a limit would hold it. None while the pool's
+  // nodes are not known. Looks at kLooked that stand in line, and at all that wait for a time.
   std::vector<std::string> LackNodes();
-  static constexpr size_t kMostSetAside = 10;
   static constexpr size_t kLooked = 1000;
   // Why the job waits, and what would let it start sooner. Nothing: it is not known. O(log n), and
   // a look at all that stand ahead of one that only a promise holds back.

@@ -335,24 +335,34 @@ spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
   Delete("held");
 }
 
-TEST_F(ThiefTest, TheBindersAccountDeletesItsOwnPodTemplates) {
-  const auto pods = [](const char* name, const char* manager) {
+TEST_F(ThiefTest, TheBindersAccountMakesAndDeletesItsOwnPodTemplates) {
+  const auto pods = [](const char* name, const char* manager, const char* owner) {
     return fmt::format(R"(apiVersion: v1
 kind: PodTemplate
-metadata: {{name: {}, namespace: others, labels: {{app.kubernetes.io/managed-by: {}}}}}
+metadata:
+  name: {}
+  namespace: others
+  labels: {{app.kubernetes.io/managed-by: {}}}
+  ownerReferences: [{{apiVersion: batch/v1, kind: {}, name: some, uid: some}}]
 template: {{spec: {{containers: [{{name: main, image: busybox}}]}}}}
 )",
                        name,
-                       manager);
+                       manager,
+                       owner);
   };
-  Apply(pods("own", "fluxqueue"));
-  Apply(pods("foreign", "Helm"));
-  Refused(binder_,
-          {"delete", "podtemplate", "foreign", "-n", "others"},
-          "deletes only PodTemplates and ProvisioningRequests");
-  // kubectl reads what it deletes, to wait for it.
+  const std::string only = "makes and deletes only PodTemplates and ProvisioningRequests";
+  for (const auto& [name, manager, owner] :
+       std::vector<std::tuple<const char*, const char*, const char*>>{
+           {"fluxqueue-a", "Helm", "Job"},
+           {"fluxqueue-b", "fluxqueue", "Pod"},
+           {"mine", "fluxqueue", "Job"}}) {
+    Apply(pods(name, manager, owner));
+    Refused(binder_, {"delete", "podtemplate", name, "-n", "others"}, only);
+  }
+  Apply(pods("fluxqueue-own", "fluxqueue", "Job"));
+  // It may not read what it deletes, so kubectl must not wait for its end.
   const auto deleted =
-      As(binder_, {"delete", "podtemplate", "own", "-n", "others", "--wait=false"});
+      As(binder_, {"delete", "podtemplate", "fluxqueue-own", "-n", "others", "--wait=false"});
   EXPECT_TRUE(deleted.ok()) << Message(deleted.status());
 }
 

@@ -34,14 +34,16 @@ class WorkloadsTest : public SystemTest {
   }
 
   // What kubectl says, in the end.
-  static void ExpectShown(const std::vector<std::string>& command, const std::string& wanted) {
+  static void ExpectShown(const std::vector<std::string>& command,
+                          const std::string& wanted,
+                          std::chrono::seconds deadline = std::chrono::seconds(30)) {
     std::string shown;
     const absl::Status status = system_->WaitFor(
         [&] {
           shown = system_->Kubectl(command).value_or("");
           return absl::StripAsciiWhitespace(shown) == wanted;
         },
-        std::chrono::seconds(30),
+        deadline,
         [&] { return fmt::format("'{}', not '{}'", wanted, shown); });
     EXPECT_TRUE(status.ok()) << Message(status);
   }

@@ -39,9 +39,9 @@ constexpr Statement kLoadPools{"binder_load_pools", "SELECT pool, partition FROM
 // A queue of an older release has no such table, and lets no binder read.
 constexpr Statement kKnowsLackNodes{
     "binder_knows_lack_nodes",
-    "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "WHERE n.nspname = 'queue' AND c.relname = 'lack_nodes' "
-    "  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT'))"};
+    "SELECT count(*) = 2 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = 'queue' AND c.relname IN ('lack_nodes', 'jobs') "
+    "  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')"};
 constexpr Statement kLoadLackNodes{
     "binder_load_lack_nodes",
     "SELECT j.row, job_id FROM queue.lack_nodes l JOIN queue.jobs j USING (job_id) "

@@ -14,6 +14,8 @@ namespace {
 constexpr Millis kViewCheck{500};
 // How often what pods say of their wait is compared with what the queue says.
 constexpr Millis kCompareInterval{10'000};
+// While no partition is held there is but a turn now and then: it takes as much as a full inbox.
+constexpr int kMostIdleTurns = 50;
 // Where letters about pods come from.
 constexpr const char* kStream = "binder/pods";
 
@@ -39,13 +41,17 @@ void JobsHandler::Drop(int partition) {
 
 // Without jobs there is nothing to plan; answers are told of the pods that they have seen.
 absl::Status JobsHandler::Idle() {
-  const Millis now = Now();
-  absl::Status status = TakeNews(now);
-  if (status.ok()) status = intake_.Plan([&] { planner_.Plan(now, &sayings_); });
-  if (status.ok()) {
-    Commit();
-  } else {
-    Rollback();
+  absl::Status status;
+  for (int turn = 0; turn < kMostIdleTurns && status.ok(); ++turn) {
+    const Millis now = Now();
+    status = TakeNews(now);
+    if (status.ok()) status = intake_.Plan([&] { planner_.Plan(now, &sayings_); });
+    if (status.ok()) {
+      Commit();
+    } else {
+      Rollback();
+    }
+    if (!intake_.HasWork()) break;
   }
   return status;
 }
@@ -69,9 +75,10 @@ std::optional<std::chrono::steady_clock::time_point> JobsHandler::WakeAt() const
     const Millis check = Now() + kViewCheck;
     wake = wake.has_value() ? std::min(*wake, check) : check;
   }
-  if (in_view_ && !held_.empty()) {
-    Millis tell_at = std::min(compare_at_, waiting_.NextDue().value_or(compare_at_));
+  if (SeesPods()) {
+    Millis tell_at = waiting_.NextDue().value_or(compare_at_);
     if (!deps_.pods.idle()) tell_at = std::max(tell_at, Now() + kViewCheck);
+    tell_at = std::min(tell_at, compare_at_);
     wake = std::min(wake.value_or(tell_at), tell_at);
   }
   const auto look_at = intake_.WakeAt();
@@ -152,8 +159,11 @@ void JobsHandler::CompareWaits(pqxx::transaction_base& tx) {
 }
 
 void JobsHandler::TellPods(Millis now) {
+  const PodBoard& board = planner_.pods();
+  // What was told before goes first.
+  const size_t most = deps_.pods.idle() ? PodTeller::kMost : 0;
   if (!lacking_.has_value()) {
-    if (MayTell()) deps_.pods.Tell(waiting_.TakeDue(planner_.pods(), PodTeller::kMost, now));
+    if (SeesPods() && most > 0) deps_.pods.Tell(waiting_.TakeDue(board, most, now));
     return;
   }
   // The replica that holds the first partition.
@@ -163,10 +173,11 @@ void JobsHandler::TellPods(Millis now) {
     for (const LackingJob& job : *lacking_) facts.push_back(job.fact);
     deps_.lack(std::move(facts));
   }
-  const WaitingPods::Others others{
-      .ours = first, .starts = [this](const PodFacts& pod) { return planner_.Follows(pod); }};
-  deps_.pods.Tell(
-      waiting_.Compare(planner_.pods(), *std::move(lacking_), others, PodTeller::kMost));
+  deps_.pods.Tell(waiting_.Compare(
+      board,
+      *std::move(lacking_),
+      {.ours = first, .starts = [this](const PodFacts& pod) { return planner_.Follows(pod); }},
+      most));
   lacking_.reset();
 }
 

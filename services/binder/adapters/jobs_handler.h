@@ -76,9 +76,8 @@ class JobsHandler final : public delivery::PartitionHandler {
 
   Millis Now() const;
   absl::Status TakeNews(Millis now);
-  // What was told before goes first.
-  bool MayTell() const { return in_view_ && !held_.empty() && deps_.pods.idle(); }
-  bool IsCompareDue() const { return MayTell() && Now() >= compare_at_; }
+  bool SeesPods() const { return in_view_ && !held_.empty(); }
+  bool IsCompareDue() const { return SeesPods() && Now() >= compare_at_; }
   void CompareWaits(pqxx::transaction_base& tx);
   void TellPods(Millis now);
   // Of pods that are left out, what was not told yet.

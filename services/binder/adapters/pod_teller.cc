@@ -53,7 +53,8 @@ bool PodTeller::Write(const PodCondition& condition) {
                                          WaitingPatch(condition),
                                          "status")
                                   .status();
-  if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) return true;
+  // It is gone, another one has its name, or it is bound by now: the API server's answer is one.
+  if (status.ok() || absl::IsAborted(status) || IsPoison(status)) return true;
   LogWarning("pod not told why it waits",
              {{"namespace", condition.space}, {"pod", condition.name}, {"error", Message(status)}});
   return false;

@@ -41,7 +41,7 @@ class PodTeller {
   const Mailbox<PodCondition>& mailbox() const { return waiting_; }
 
  private:
-  // False: the API server would refuse others, too, or does not answer.
+  // False: the API server does not answer, or lets us write none.
   bool Write(const PodCondition& condition);
 
   kubernetes::Client& client_;

@@ -11,13 +11,15 @@ namespace fluxqueue::binder {
 using events::v1::JobFact;
 
 void Provisioner::Lack(std::vector<JobFact> jobs) {
-  if (!classes_.empty()) lacking_.Post("lacking", std::move(jobs));
+  if (!done_) lacking_.Post("lacking", std::move(jobs));
 }
 
 absl::Status Provisioner::Run(const std::stop_token& stop) {
   while (const auto lacking = lacking_.TakeOne(stop)) {
     const absl::Status status = Compare(*lacking);
-    if (status.ok()) continue;
+    const bool none = classes_.empty() && (status.ok() || absl::IsNotFound(status));
+    if (none) done_ = true;
+    if (none || status.ok()) continue;
     LogWarning("ProvisioningRequests are not as they should be, and are looked at again",
                {{"error", Message(status)}});
   }
@@ -37,7 +39,7 @@ absl::Status Provisioner::Compare(const std::vector<JobFact>& lacking) {
                             })
                       .status());
   const Millis now = std::chrono::floor<Millis>(clock_.Now().time_since_epoch());
-  const ProvisionPlan plan = PlanProvisions(classes_, lacking, there, now);
+  const ProvisionPlan plan = PlanProvisions(classes_, lacking, there, now, &unwanted_);
   absl::Status first;
   for (const Provision& request : plan.remove) first.Update(Remove(request));
   for (const JobFact* fact : plan.ask) first.Update(Ask(*fact));
@@ -60,6 +62,10 @@ absl::Status Provisioner::Ask(const JobFact& fact) {
                                          ProvisionRequest(fact, classes_.at(fact.pool())))
                                  .status();
   if (absl::IsAlreadyExists(asked)) return absl::OkStatus();
+  if (IsPoison(asked)) {
+    // Without its request nothing would take it away.
+    (void)client_.Delete(kubernetes::kPodTemplates, job.namespace_(), ProvisionName(fact));
+  }
   RETURN_IF_ERROR(asked);
   LogInfo("nodes asked for",
           {{"namespace", job.namespace_()}, {"job", job.name()}, {"name", ProvisionName(fact)}});
@@ -67,12 +73,14 @@ absl::Status Provisioner::Ask(const JobFact& fact) {
 }
 
 absl::Status Provisioner::Remove(const Provision& request) {
-  for (const kubernetes::Resource& resource :
-       {kubernetes::kProvisioningRequests, kubernetes::kPodTemplates}) {
-    const absl::Status removed = client_.Delete(resource, request.space, request.name);
-    if (!absl::IsNotFound(removed)) RETURN_IF_ERROR(removed);
-  }
-  return absl::OkStatus();
+  const absl::Status removed = client_.Delete(kubernetes::kProvisioningRequests,
+                                              request.space,
+                                              request.name,
+                                              {.preconditions = {.uid = request.uid}});
+  if (absl::IsAborted(removed)) return absl::OkStatus();
+  if (!absl::IsNotFound(removed)) RETURN_IF_ERROR(removed);
+  const absl::Status pods = client_.Delete(kubernetes::kPodTemplates, request.space, request.name);
+  return absl::IsNotFound(pods) ? absl::OkStatus() : pods;
 }
 
 }  // namespace fluxqueue::binder

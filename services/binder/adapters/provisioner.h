@@ -5,6 +5,8 @@
 // Thread-safe, save Run.
 #pragma once
 
+#include <atomic>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -22,7 +24,7 @@ namespace fluxqueue::binder {
 
 class Provisioner {
  public:
-  // References must outlive it. Without classes it does nothing.
+  // References must outlive it. Without classes it takes back once what was asked for before.
   Provisioner(kubernetes::Client& client, const Clock& clock, ProvisioningClasses classes)
       : client_(client), clock_(clock), classes_(std::move(classes)) {}
 
@@ -43,6 +45,8 @@ class Provisioner {
   const Clock& clock_;
   const ProvisioningClasses classes_;
   Mailbox<std::vector<events::v1::JobFact>> lacking_{"lack nodes"};  // the last one counts
+  std::atomic<bool> done_ = false;          // without classes: nothing is left to be taken back
+  std::map<std::string, Millis> unwanted_;  // as PlanProvisions leaves it
 };
 
 }  // namespace fluxqueue::binder

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 // Has one Job, and the ProvisioningRequests that are made.
 class Autoscaled {
  public:
-  Autoscaled() {
+  explicit Autoscaled(bool requested = false) : requested_(requested) {
     auto server = http::Server::Start({}, [this](const http::Request& r) { return Answer(r); });
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -59,11 +59,11 @@ class Autoscaled {
   std::mutex mutex_;
   std::condition_variable done_;
   std::vector<std::string> acts_;
-  bool requested_ = false;
+  bool requested_;
   std::unique_ptr<http::Server> server_;
 };
 
-TEST(ProvisionerTest, AsksForWhatLacksNodesAndTakesItBack) {
+TEST(ProvisionerTest, AsksForWhatLacksNodes) {
   Autoscaled cluster;
   kubernetes::Client client{cluster.config()};
   const RealClock clock;
@@ -73,6 +73,7 @@ TEST(ProvisionerTest, AsksForWhatLacksNodesAndTakesItBack) {
   JobFact fact;
   fact.set_pool("gpu");
   fact.mutable_workload()->set_kind("Job");
+  fact.mutable_workload()->set_suspended(true);
   fact.mutable_workload()->set_uid("a");
   fact.mutable_workload()->set_namespace_("lab");
   fact.mutable_workload()->set_name("train");
@@ -80,23 +81,19 @@ TEST(ProvisionerTest, AsksForWhatLacksNodesAndTakesItBack) {
   EXPECT_THAT(
       cluster.WaitFor(3),
       ElementsAre("GET provisioningrequests", "POST podtemplates", "POST provisioningrequests"));
-  provisioner.Lack({});
-  EXPECT_THAT(cluster.WaitFor(6),
-              ElementsAre("GET provisioningrequests",
-                          "POST podtemplates",
-                          "POST provisioningrequests",
-                          "GET provisioningrequests",
-                          "DELETE fluxqueue-a-0",
-                          "DELETE fluxqueue-a-0"));
 }
 
-TEST(ProvisionerTest, WithoutClassesNothingIsAsked) {
-  Autoscaled cluster;
+TEST(ProvisionerTest, WithoutClassesItTakesBackOnceWhatWasAskedForBefore) {
+  Autoscaled cluster(/*requested=*/true);
   kubernetes::Client client{cluster.config()};
   const RealClock clock;
   Provisioner provisioner(client, clock, {});
+  std::jthread thread(
+      [&](const std::stop_token& stop) { EXPECT_TRUE(provisioner.Run(stop).ok()); });
   provisioner.Lack({JobFact()});
-  EXPECT_TRUE(provisioner.mailbox().empty());
+  EXPECT_THAT(
+      cluster.WaitFor(3),
+      ElementsAre("GET provisioningrequests", "DELETE fluxqueue-a-0", "DELETE fluxqueue-a-0"));
 }
 
 }  // namespace

@@ -191,6 +191,27 @@ TEST_F(LossTest, AReleasedPodThatIsNotBoundIsGivenAnotherSlot) {
   EXPECT_THAT(h_.Said("bind_failed"), IsEmpty());
 }
 
+// Also where the last of the others is bound, and the job said to be, while it waits.
+TEST_F(LossTest, AReleasedPodOfAJobThatIsAllBoundIsLookedAt) {
+  h_.cluster.suspended["a"] = false;
+  h_.cluster.AddPod("a", "a-0", 0, /*pinned=*/true);
+  h_.cluster.AddPod("a", "a-1", 1, /*pinned=*/true);
+  Allocate(2);
+  h_.log.back().set_replaces_slots(true);
+  h_.Settle();
+  h_.cluster.Schedule("a-0", "n0");
+  h_.Settle();
+  h_.cluster.Remove("a-0");
+  h_.cluster.AddPod("a", "new", 0, /*pinned=*/true);
+  h_.Settle();
+  h_.cluster.Schedule("a-1", "n1");
+  h_.Settle();
+  ASSERT_TRUE(h_.planner->Find("a")->bound_said);
+  EXPECT_TRUE(h_.planner->WakeAt().has_value());
+  h_.now += h_.options.start_timeout;
+  EXPECT_THAT(Describe(h_.Batch()), ElementsAre("delete new n0"));
+}
+
 TEST_F(LossTest, ItMayYetBeBoundBeforeItIsDeleted) {
   Run(3);
   h_.cluster.Remove("a-1");

@@ -10,6 +10,7 @@
 #include "libs/base/status_macros.h"
 #include "libs/kubernetes/json_text.h"
 #include "libs/kubernetes/views.h"
+#include "services/binder/domain/waiting_pods.h"
 
 namespace fluxqueue::binder {
 namespace {
@@ -21,8 +22,10 @@ using nlohmann::json;
 constexpr std::string_view kOver[] = {"Failed", "BookingExpired", "CapacityRevoked"};
 
 bool IsAskedFor(const ProvisioningClasses& classes, const JobFact& fact) {
-  return fact.workload().kind() == "Job" && classes.contains(fact.pool());
+  return HasNoPods(fact) && classes.contains(fact.pool());
 }
+
+constexpr std::string_view kNamePrefix = "fluxqueue-";
 
 json MetaOf(const JobFact& fact) {
   const events::v1::Workload& job = fact.workload();
@@ -70,6 +73,8 @@ absl::StatusOr<Provision> ParseProvision(std::string_view text) {
     return Provision{.space = std::move(meta.namespace_name),
                      .name = std::move(meta.name),
                      .uid = std::move(meta.uid),
+                     .provisioning_class =
+                         request.value("/spec/provisioningClassName"_json_pointer, std::string()),
                      .over = IsOver(request),
                      .created_ms = meta.created_ms};
   } catch (const json::exception& error) {
@@ -81,26 +86,39 @@ absl::StatusOr<Provision> ParseProvision(std::string_view text) {
 ProvisionPlan PlanProvisions(const ProvisioningClasses& classes,
                              const std::vector<JobFact>& lacking,
                              const std::vector<Provision>& there,
-                             Millis now) {
+                             Millis now,
+                             std::map<std::string, Millis>* unwanted) {
+  using Name = std::pair<std::string, std::string>;  // namespace, name
   ProvisionPlan plan;
-  std::set<std::pair<std::string, std::string>> known;
+  std::set<Name> known;
   for (const Provision& request : there) known.emplace(request.space, request.name);
-  std::set<std::pair<std::string, std::string>> wanted;
+  std::map<Name, std::string> wanted;  // their classes
   for (const JobFact& fact : lacking) {
     if (!IsAskedFor(classes, fact)) continue;
-    std::pair key{fact.workload().namespace_(), ProvisionName(fact)};
-    if (!known.contains(key)) plan.ask.push_back(&fact);
-    wanted.insert(std::move(key));
+    Name name{fact.workload().namespace_(), ProvisionName(fact)};
+    if (!known.contains(name)) plan.ask.push_back(&fact);
+    wanted.emplace(std::move(name), classes.at(fact.pool()));
   }
+  const std::map<std::string, Millis> before = std::exchange(*unwanted, {});
   for (const Provision& request : there) {
+    // Others may use the label, too.
+    if (!request.name.starts_with(kNamePrefix)) continue;
+    const auto as = wanted.find({request.space, request.name});
+    if (as == wanted.end()) {
+      const auto since = before.find(request.uid);
+      const Millis from = since == before.end() ? now : since->second;
+      unwanted->emplace(request.uid, from);
+      if (now - from >= kUnwantedFor || classes.empty()) plan.remove.push_back(request);
+      continue;
+    }
     const bool spent = request.over && request.created_ms + kAskAgain.count() <= now.count();
-    if (spent || !wanted.contains({request.space, request.name})) plan.remove.push_back(request);
+    if (spent || request.provisioning_class != as->second) plan.remove.push_back(request);
   }
   return plan;
 }
 
 std::string ProvisionName(const JobFact& fact) {
-  return fmt::format("fluxqueue-{}-{}", fact.workload().uid(), fact.revision());
+  return fmt::format("{}{}-{}", kNamePrefix, fact.workload().uid(), fact.revision());
 }
 
 absl::StatusOr<std::string> ProvisionTemplate(const JobFact& fact, std::string_view job) {

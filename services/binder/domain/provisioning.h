@@ -1,12 +1,13 @@
 // Nodes for Jobs: ProvisioningRequests, by which the cluster autoscaler is asked for the nodes of
-// all pods of a Job at once. A Job that waits is suspended, so there are no pods that it could look
-// at.
+// all pods of a Job at once, where the Job is held by its suspend and there are no pods that it
+// could look at.
 //
 // Asked is for Jobs that lack nothing but nodes, of each queue the first (the queue's table
 // lack_nodes), in pools that are configured to. A request is named by its Job's uid and the
 // revision of what it asks for. What is to be there is compared with what is there: a request whose
-// Job no longer lacks nodes, or asks for something else, is deleted; one that failed or has expired
-// is deleted after kAskAgain, and so is made again. All go with their Job.
+// Job has not lacked nodes for kUnwantedFor, or asks for something else, is deleted, as autoscalers
+// serve none that comes and goes; one that failed or has expired is deleted after kAskAgain, and so
+// is made again. All go with their Job.
 //
 // A request names its pods by a PodTemplate of the same name, which is made first and deleted last.
 //
@@ -45,6 +46,7 @@ struct Provision {
   std::string space;  // namespace
   std::string name;
   std::string uid;
+  std::string provisioning_class = {};
   bool over = false;  // it failed, or what it had is given back: nothing comes of it any more
   int64_t created_ms = 0;
 };
@@ -54,15 +56,20 @@ absl::StatusOr<Provision> ParseProvision(std::string_view json);
 
 inline constexpr Millis kAskAgain{10 * 60'000};
 
+inline constexpr Millis kUnwantedFor{30'000};
+
 struct ProvisionPlan {
   std::vector<const events::v1::JobFact*> ask;  // of `lacking`
   std::vector<Provision> remove;
 };
 
+// `unwanted`: since when which requests, by uid, have not been wanted; what it was left as by the
+// call before.
 ProvisionPlan PlanProvisions(const ProvisioningClasses& classes,
                              const std::vector<events::v1::JobFact>& lacking,
                              const std::vector<Provision>& there,
-                             Millis now);
+                             Millis now,
+                             std::map<std::string, Millis>* unwanted);
 
 std::string ProvisionName(const events::v1::JobFact& fact);
 // The PodTemplate of a Job: what its pods ask for and may run on, without what we hold them by.

@@ -29,6 +29,7 @@ JobFact Lacking(const std::string& uid) {
   job.set_namespace_("lab");
   job.set_name("train");
   job.set_uid(uid);
+  job.set_suspended(true);
   return fact;
 }
 
@@ -36,8 +37,15 @@ Provision There(const std::string& name, bool over = false, Millis age = Millis(
   return {.space = "lab",
           .name = name,
           .uid = "u-" + name,
+          .provisioning_class = "atomic.example.com",
           .over = over,
           .created_ms = (kNow - age).count()};
+}
+
+// The first comparison since the start.
+ProvisionPlan Plan(const std::vector<JobFact>& lacking, const std::vector<Provision>& there) {
+  std::map<std::string, Millis> unwanted;
+  return PlanProvisions(kClasses, lacking, there, kNow, &unwanted);
 }
 
 auto Names(const std::vector<Provision>& requests) {
@@ -48,10 +56,10 @@ auto Names(const std::vector<Provision>& requests) {
 
 TEST(ProvisioningTest, JobsThatLackNodesAreAskedForOnce) {
   const std::vector<JobFact> lacking = {Lacking("a")};
-  const ProvisionPlan first = PlanProvisions(kClasses, lacking, {}, kNow);
+  const ProvisionPlan first = Plan(lacking, {});
   EXPECT_THAT(first.ask, ElementsAre(&lacking[0]));
   EXPECT_EQ(ProvisionName(lacking[0]), "fluxqueue-a-2");
-  const ProvisionPlan then = PlanProvisions(kClasses, lacking, {There("fluxqueue-a-2")}, kNow);
+  const ProvisionPlan then = Plan(lacking, {There("fluxqueue-a-2")});
   EXPECT_THAT(then.ask, IsEmpty());
   EXPECT_THAT(then.remove, IsEmpty());
 }
@@ -61,31 +69,57 @@ TEST(ProvisioningTest, OtherKindsAndOtherPoolsAreNot) {
   pod.mutable_workload()->set_kind("Pod");
   JobFact other = Lacking("other");
   other.set_pool("cpu");
-  EXPECT_THAT(PlanProvisions(kClasses, {pod, other}, {}, kNow).ask, IsEmpty());
+  // Of these there are pods, which say so themselves.
+  JobFact held_by_gate = Lacking("few");
+  held_by_gate.mutable_workload()->set_suspended(false);
+  JobFact controlled = Lacking("set");
+  controlled.mutable_workload()->set_controlled(true);
+  EXPECT_THAT(Plan({pod, other, held_by_gate, controlled}, {}).ask, IsEmpty());
 }
 
-TEST(ProvisioningTest, WhatIsNotAskedForAnyMoreIsRemoved) {
+TEST(ProvisioningTest, WhatIsNotAskedForAnyMoreIsRemovedAfterAWhile) {
   const std::vector<JobFact> lacking = {Lacking("a")};
-  // Of the same Job before it was of another size, and of one that has started.
-  const ProvisionPlan plan =
-      PlanProvisions(kClasses,
-                     lacking,
-                     {There("fluxqueue-a-1"), There("fluxqueue-a-2"), There("fluxqueue-b-1")},
-                     kNow);
-  EXPECT_THAT(plan.ask, IsEmpty());
-  EXPECT_THAT(Names(plan.remove), ElementsAre("fluxqueue-a-1", "fluxqueue-b-1"));
+  // Of the same Job before it was of another size, of one that has started, and of somebody else.
+  const std::vector<Provision> there = {
+      There("fluxqueue-a-1"), There("fluxqueue-a-2"), There("fluxqueue-b-1"), There("mine")};
+  std::map<std::string, Millis> unwanted;
+  const auto removed = [&](Millis at) {
+    return Names(PlanProvisions(kClasses, lacking, there, at, &unwanted).remove);
+  };
+  EXPECT_THAT(removed(kNow), IsEmpty());
+  EXPECT_THAT(removed(kNow + kUnwantedFor - Millis(1)), IsEmpty());
+  EXPECT_THAT(removed(kNow + kUnwantedFor), ElementsAre("fluxqueue-a-1", "fluxqueue-b-1"));
+  // What was wanted in between waits anew.
+  JobFact b = Lacking("b");
+  b.set_revision(1);
+  EXPECT_THAT(PlanProvisions(kClasses, {b}, {There("fluxqueue-b-1")}, kNow, &unwanted).remove,
+              IsEmpty());
+  EXPECT_THAT(PlanProvisions(
+                  kClasses, lacking, {There("fluxqueue-b-1")}, kNow + 2 * kUnwantedFor, &unwanted)
+                  .remove,
+              IsEmpty());
+}
+
+TEST(ProvisioningTest, WhatIsOfAnotherClassOrOfNoneIsRemovedAtOnce) {
+  Provision other = There("fluxqueue-a-2");
+  other.provisioning_class = "wrong";
+  EXPECT_THAT(Names(Plan({Lacking("a")}, {other}).remove), ElementsAre("fluxqueue-a-2"));
+  std::map<std::string, Millis> unwanted;
+  EXPECT_THAT(
+      Names(PlanProvisions({}, {Lacking("a")}, {There("fluxqueue-a-2")}, kNow, &unwanted).remove),
+      ElementsAre("fluxqueue-a-2"));
 }
 
 TEST(ProvisioningTest, WhatFailedIsAskedForAgainAfterAWhile) {
   const std::vector<JobFact> lacking = {Lacking("a")};
   const Provision young = There("fluxqueue-a-2", true, kAskAgain - Millis(1));
-  EXPECT_THAT(PlanProvisions(kClasses, lacking, {young}, kNow).remove, IsEmpty());
+  EXPECT_THAT(Plan(lacking, {young}).remove, IsEmpty());
   const Provision old = There("fluxqueue-a-2", true, kAskAgain);
-  const ProvisionPlan plan = PlanProvisions(kClasses, lacking, {old}, kNow);
+  const ProvisionPlan plan = Plan(lacking, {old});
   EXPECT_THAT(Names(plan.remove), ElementsAre("fluxqueue-a-2"));
   EXPECT_THAT(plan.ask, IsEmpty()) << "its name is taken until it is gone";
   const Provision waits = There("fluxqueue-a-2", false, 10 * kAskAgain);
-  EXPECT_THAT(PlanProvisions(kClasses, lacking, {waits}, kNow).remove, IsEmpty());
+  EXPECT_THAT(Plan(lacking, {waits}).remove, IsEmpty());
 }
 
 TEST(ProvisioningTest, ATemplateIsWhatThePodsAskForWithoutWhatHoldsThem) {

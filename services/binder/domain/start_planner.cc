@@ -305,7 +305,14 @@ bool AnyHadItsPod(const BindJob& job) {
 
 void CheckTimeout(PlanContext& context, BindJob* job) {
   if (job->bound_said || !context.pods_in_view) return;
-  if (context.may_speak && job->AllBound()) return;  // it is said in this pass
+  if (context.may_speak && job->AllBound()) {
+    // It is said in this pass, and what is taken but not bound is looked at then (GiveUpUnbound).
+    const bool taken = std::any_of(job->slots.begin(), job->slots.end(), [](const Slot& slot) {
+      return slot.state == SlotState::kTaken;
+    });
+    if (taken) context.WakeAt(context.now + context.options.start_timeout);
+    return;
+  }
   const Millis at = std::max(job->progress, context.in_view_since) + context.options.start_timeout;
   if (context.now < at || CallsAreFailing(*job)) {
     context.WakeAt(context.now < at ? at : context.now + context.options.retry_max);

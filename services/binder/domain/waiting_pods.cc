@@ -27,6 +27,12 @@ bool LeavesPods(const JobFact& fact) {
   return HasEnded(fact) || model::kWaitingStates.Has(static_cast<model::JobState>(fact.state()));
 }
 
+// In line and not tried yet is told in an Event alone: a burst of jobs passes through it.
+bool IsTold(const JobFact& fact) {
+  return LeavesPods(fact) && !HasNoPods(fact) && !fact.reason().empty() &&
+         fact.reason() != "Queued";
+}
+
 bool SaysUnschedulable(const PodFacts& pod) {
   return pod.waits_because == kubernetes::kUnschedulable;
 }
@@ -50,15 +56,20 @@ PodCondition NothingKnown(const PodFacts& pod) {
 
 }  // namespace
 
+bool HasNoPods(const JobFact& fact) {
+  const events::v1::Workload& workload = fact.workload();
+  if (workload.kind() != "Job" || workload.controlled()) return false;
+  // To be tried again it was stopped by its suspend.
+  return workload.suspended() || fact.attempt() > 1;
+}
+
 void WaitingPods::Learn(int partition, const JobFact& fact, Millis now) {
-  // A Job that waits is suspended: it has no pods.
-  const std::string& kind = fact.workload().kind();
-  if (kind == "Job" || model::IsClaim(kind)) return;
+  if (model::IsClaim(fact.workload().kind())) return;
   if (const auto named = named_.find(fact.job_id()); named != named_.end()) {
     named->second.fact = fact;
   }
   const auto known = jobs_.find(fact.job_id());
-  if (!LeavesPods(fact) || fact.reason().empty()) {
+  if (!IsTold(fact)) {
     if (known == jobs_.end()) return;
     due_.erase({known->second.at, fact.job_id()});
     jobs_.erase(known);
@@ -158,15 +169,20 @@ std::vector<PodCondition> WaitingPods::Compare(const PodBoard& board,
     strangers.insert(uid);
   }
   strangers_ = std::move(strangers);
-  conditions.resize(std::min(conditions.size(), most));
-  std::erase_if(lacking, [](const LackingJob& job) { return !job.partition.has_value(); });
-  const size_t part = (most - conditions.size()) / std::max<size_t>(lacking.size(), 1);
+  conditions.resize(std::min(conditions.size(), most / 2));
+  // Of each job those of its pods that are to say it, and the next one's turn.
+  std::vector<std::pair<const JobFact*, std::vector<const PodFacts*>>> turns;
   for (const LackingJob& job : lacking) {
-    size_t left = part;
-    for (const PodFacts* pod : PodsOf(board, job.fact)) {
-      if (!pod->Waiting() || SaysUnschedulable(*pod)) continue;
-      if (left-- == 0) break;
-      conditions.push_back(Condition(*pod, job.fact, std::string(kubernetes::kUnschedulable)));
+    if (!job.partition.has_value()) continue;
+    std::vector<const PodFacts*> pods = PodsOf(board, job.fact);
+    std::erase_if(pods, [](const auto* pod) { return !pod->Waiting() || SaysUnschedulable(*pod); });
+    if (!pods.empty()) turns.emplace_back(&job.fact, std::move(pods));
+  }
+  for (size_t turn = 0; !turns.empty(); ++turn) {
+    std::erase_if(turns, [turn](const auto& job) { return job.second.size() <= turn; });
+    for (const auto& [fact, pods] : turns) {
+      if (conditions.size() >= most) return conditions;
+      conditions.push_back(Condition(*pods[turn], *fact, std::string(kubernetes::kUnschedulable)));
     }
   }
   return conditions;

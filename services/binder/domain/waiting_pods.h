@@ -7,8 +7,9 @@
 // something else, whoever held the pool before, and however its job ended.
 //
 // All others say the reason and the sentence of their job's last fact, once it has been so for
-// kToldAfter: what starts at once is told nothing. That is lost where it cannot be written, or a
-// process ends, as an Event is; the next reason is told again.
+// kToldAfter: what starts at once, or is in line and was not tried yet, is told nothing. That is
+// lost where it cannot be written, or a process ends, as an Event is; the next reason is told
+// again.
 //
 // Pure. Not thread-safe.
 #pragma once
@@ -40,6 +41,9 @@ struct PodCondition {
   int64_t since_ms = 0;  // the job's creation: the same words twice are the same bytes
 };
 
+// A Job that is held by its suspend, and waits: it has no pods.
+bool HasNoPods(const events::v1::JobFact& fact);
+
 // A row of lack_nodes. `partition`: of its pool; unset: another replica sees to it.
 struct LackingJob {
   std::optional<int> partition;
@@ -69,8 +73,8 @@ class WaitingPods {
     // A job that has its slots, and that the pod is of, is being started or stopped.
     std::function<bool(const PodFacts&)> starts;
   };
-  // `lacking`: all rows there are. What is taken back comes first; of what is left of `most` each
-  // job that lacks nodes has an equal part.
+  // `lacking`: all rows there are. What is taken back comes first, with half of `most`; in the rest
+  // the jobs that lack nodes take turns.
   std::vector<PodCondition> Compare(const PodBoard& board,
                                     std::vector<LackingJob> lacking,
                                     const Others& others,

@@ -45,7 +45,7 @@ namespace fluxqueue::cleanup {
 class WatchShard final : public delivery::ShardHandler {
  public:
   // Of the text of what is seen. As values objects take up to three times as much.
-  static constexpr size_t kMostInboxBytes = size_t{8} << 20;
+  static constexpr size_t kMostInboxBytes = size_t{32} << 20;
   // Of items, in one turn.
   static constexpr size_t kMostTaken = 1'000;
 
