@@ -336,34 +336,46 @@ spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
 }
 
 TEST_F(ThiefTest, TheBindersAccountMakesAndDeletesItsOwnPodTemplates) {
-  const auto pods = [](const char* name, const char* manager, const char* owner) {
+  // What says that it is of an object that is not there is soon collected.
+  ASSERT_TRUE(system_->Kubectl({"create", "job", "owner", "-n", "others", "--image=busybox"}).ok());
+  const auto owner =
+      system_->Kubectl({"get", "job", "owner", "-n", "others", "-o", "jsonpath={.metadata.uid}"});
+  ASSERT_TRUE(owner.ok()) << Message(owner.status());
+  const auto pods = [&](const char* name, const char* manager, bool owned) {
+    const std::string job =
+        fmt::format("[{{apiVersion: batch/v1, kind: Job, name: owner, uid: {}}}]", *owner);
     return fmt::format(R"(apiVersion: v1
 kind: PodTemplate
 metadata:
   name: {}
   namespace: others
   labels: {{app.kubernetes.io/managed-by: {}}}
-  ownerReferences: [{{apiVersion: batch/v1, kind: {}, name: some, uid: some}}]
+  ownerReferences: {}
 template: {{spec: {{containers: [{{name: main, image: busybox}}]}}}}
 )",
                        name,
                        manager,
-                       owner);
+                       owned ? job : "[]");
   };
   const std::string only = "makes and deletes only PodTemplates and ProvisioningRequests";
-  for (const auto& [name, manager, owner] :
-       std::vector<std::tuple<const char*, const char*, const char*>>{
-           {"fluxqueue-a", "Helm", "Job"},
-           {"fluxqueue-b", "fluxqueue", "Pod"},
-           {"mine", "fluxqueue", "Job"}}) {
-    Apply(pods(name, manager, owner));
-    Refused(binder_, {"delete", "podtemplate", name, "-n", "others"}, only);
+  const std::vector<std::string> create = {"create", "-f", "-"};
+  const auto remove = [](const char* name) {
+    // It may not read what it deletes, so kubectl must not wait for its end.
+    return std::vector<std::string>{"delete", "podtemplate", name, "-n", "others", "--wait=false"};
+  };
+  for (const auto& [name, manager, owned] :
+       std::vector<std::tuple<const char*, const char*, bool>>{{"fluxqueue-a", "Helm", true},
+                                                               {"fluxqueue-b", "fluxqueue", false},
+                                                               {"mine", "fluxqueue", true}}) {
+    Refused(binder_, create, only, pods(name, manager, owned));
+    Apply(pods(name, manager, owned));
+    Refused(binder_, remove(name), only);
   }
-  Apply(pods("fluxqueue-own", "fluxqueue", "Job"));
-  // It may not read what it deletes, so kubectl must not wait for its end.
-  const auto deleted =
-      As(binder_, {"delete", "podtemplate", "fluxqueue-own", "-n", "others", "--wait=false"});
+  const auto made = As(binder_, create, pods("fluxqueue-own", "fluxqueue", true));
+  EXPECT_TRUE(made.ok()) << Message(made.status());
+  const auto deleted = As(binder_, remove("fluxqueue-own"));
   EXPECT_TRUE(deleted.ok()) << Message(deleted.status());
+  ASSERT_TRUE(system_->Kubectl({"delete", "job", "owner", "-n", "others"}).ok());
 }
 
 TEST_F(ThiefTest, TheBindersAccountChangesOfAJobWhatItHasTo) {

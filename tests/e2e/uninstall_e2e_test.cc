@@ -222,8 +222,14 @@ TEST_F(UninstallTest, ThereIsMuchThatWaits) {
   ExpectState("cancelled", "Cancelled");
   const absl::Status told = system_->WaitFor(
       [&] {
-        return Of("fluxjob/job-kept", ".status.reason") == "Held" &&
-               Of("fluxjob/job-cancelled", ".status.state") == "Cancelled";
+        // It may not be there yet.
+        const auto says = [](const std::string& job, const std::string& path) {
+          return system_
+              ->Kubectl({"get", "fluxjob", job, "-n", "e2e", "-o", "jsonpath={" + path + "}"})
+              .value_or("");
+        };
+        return says("job-kept", ".status.reason") == "Held" &&
+               says("job-cancelled", ".status.state") == "Cancelled";
       },
       seconds(30),
       [] { return "the FluxJobs to say so"; });
